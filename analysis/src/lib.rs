@@ -1,0 +1,1 @@
+//! Facts about a graph, kept in step with it and never changing it.

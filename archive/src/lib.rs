@@ -1,0 +1,1 @@
+//! TorchScript archives in and out; hostile input is normal input.

@@ -1,0 +1,3 @@
+//! The flambeau command.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Runs graphs: a plain reference evaluator and a register bytecode machine that must agree.

@@ -1,0 +1,1 @@
+//! The facade: sessions, pipelines and the embedding interface of the Flambeau compiler.

@@ -1,0 +1,1 @@
+//! TorchScript source to graph and back: lexer, parser, emitter, conversion to SSA, printer.

@@ -1,0 +1,1 @@
+//! Generators, oracles, reducer and planted bugs as a library.

@@ -1,0 +1,1 @@
+//! The operator library: each operator's facts side by side, grouped by family.

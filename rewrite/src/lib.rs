@@ -1,0 +1,1 @@
+//! Everything that changes a graph: pass manager, passes, patches, equality saturation.

@@ -1,0 +1,1 @@
+//! Strided tensors over shared, versioned, lockable storage: the loops, not the operators.

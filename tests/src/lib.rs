@@ -1,0 +1,1 @@
+//! File tests, properties, conformance runner.
