@@ -1,0 +1,19 @@
+//! What the hosted checks run: everything of `test`, and clippy and rustdoc without a warning.
+
+use crate::process::{Steps, cargo, run as run_command};
+
+/// `cargo xtask ci`.
+pub(crate) fn run(_args: &[String]) -> anyhow::Result<()> {
+    let mut steps = Steps::new();
+    crate::test::steps(&mut steps, &[]);
+    steps.step("clippy", || {
+        run_command(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+        Ok("no warning".to_string())
+    });
+    steps.step("doc", || {
+        let mut command = cargo(&["doc", "--workspace", "--no-deps"]);
+        run_command(command.env("RUSTDOCFLAGS", "-D warnings"))?;
+        Ok("no warning".to_string())
+    });
+    steps.finish()
+}

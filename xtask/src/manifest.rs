@@ -1,0 +1,122 @@
+//! As much of Cargo's manifests as the checks need.
+//!
+//! The reader knows the subset of TOML that our own manifests are written in: tables, `key = value` on one line,
+//! dotted keys, and lists of strings over several lines. It is not for other people's manifests.
+
+use std::path::Path;
+
+use anyhow::Context;
+
+/// A manifest: its tables in order.
+pub(crate) struct Manifest {
+    tables: Vec<(String, Vec<(String, String)>)>,
+}
+
+impl Manifest {
+    /// Reads the manifest at `path`.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Manifest> {
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(Manifest::parse(&text))
+    }
+
+    fn parse(text: &str) -> Manifest {
+        let mut tables: Vec<(String, Vec<(String, String)>)> = vec![(String::new(), Vec::new())];
+        let mut open: Option<(String, String)> = None;
+        for line in text.lines() {
+            let line = without_comment(line).trim();
+            if let Some((key, mut value)) = open.take() {
+                value.push_str(line);
+                keep(&mut tables, &mut open, key, value);
+            } else if let Some(name) = line.strip_prefix('[') {
+                tables.push((name.trim_matches(['[', ']']).trim().to_string(), Vec::new()));
+            } else if let Some((key, value)) = line.split_once('=') {
+                keep(&mut tables, &mut open, key.trim().to_string(), value.trim().to_string());
+            }
+        }
+        Manifest { tables }
+    }
+
+    /// The strings of a list, or nothing.
+    pub(crate) fn strings(&self, table: &str, key: &str) -> Vec<String> {
+        let Some(value) = self.get(table, key) else { return Vec::new() };
+        value.split('"').skip(1).step_by(2).map(str::to_string).collect()
+    }
+
+    /// The package's name.
+    pub(crate) fn name(&self) -> &str {
+        self.get("package", "name").map_or("", |v| v.trim_matches('"'))
+    }
+
+    /// The names of all dependencies, of every kind and for every target, sorted, each once.
+    pub(crate) fn dependencies(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for (table, entries) in &self.tables {
+            let last = table.rsplit('.').next().unwrap_or("");
+            if last.ends_with("dependencies") {
+                names.extend(entries.iter().map(|(key, _)| first_part(key)));
+            } else if let Some((before, name)) = table.rsplit_once('.')
+                && before.ends_with("dependencies")
+            {
+                names.push(name.to_string());
+            }
+        }
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    fn get(&self, table: &str, key: &str) -> Option<&str> {
+        let (_, entries) = self.tables.iter().find(|(name, _)| name == table)?;
+        entries.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
+    }
+}
+
+/// Stores `key = value`, or keeps it open where its list goes on in the next line.
+fn keep(
+    tables: &mut [(String, Vec<(String, String)>)],
+    open: &mut Option<(String, String)>,
+    key: String,
+    value: String,
+) {
+    if value.matches('[').count() > value.matches(']').count() {
+        *open = Some((key, value));
+    } else if let Some((_, entries)) = tables.last_mut() {
+        entries.push((key, value));
+    }
+}
+
+fn first_part(key: &str) -> String {
+    key.split('.').next().unwrap_or(key).trim_matches('"').to_string()
+}
+
+fn without_comment(line: &str) -> &str {
+    let mut quoted = false;
+    for (i, b) in line.bytes().enumerate() {
+        match b {
+            b'"' => quoted = !quoted,
+            b'#' if !quoted => return &line[..i],
+            _ => {}
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_manifests_are_understood() {
+        let text = "[package]\nname = \"a\" # b\n[workspace]\nmembers = [\n  \"x\", \"y\",\n]\n[dependencies]\n\
+                    egg.workspace = true\nserde = { version = \"1\", features = [\"derive\"] }\n\
+                    [target.'cfg(unix)'.dependencies]\nlibc = \"1\"\n[dev-dependencies.proptest]\nversion = \"1\"\n";
+        let m = Manifest::parse(text);
+        assert_eq!(m.name(), "a");
+        assert_eq!(m.strings("workspace", "members"), ["x", "y"]);
+        assert_eq!(m.dependencies(), ["egg", "libc", "proptest", "serde"]);
+    }
+}

@@ -1,0 +1,127 @@
+//! Writing a new file and its line in a list, for `new-op` and `new-pass`.
+
+use std::path::Path;
+
+use anyhow::Context;
+
+use crate::workspace::root;
+
+/// A name in its spellings, made from `like-this`, `like_this` or `LikeThis`.
+pub(crate) struct Name {
+    /// `like_this`
+    pub(crate) snake: String,
+    /// `like-this`
+    pub(crate) kebab: String,
+    /// `LikeThis`
+    pub(crate) camel: String,
+}
+
+impl Name {
+    /// Reads a name.
+    ///
+    /// # Errors
+    /// If it is no identifier.
+    pub(crate) fn parse(text: &str) -> anyhow::Result<Name> {
+        let mut snake = String::new();
+        for (i, c) in text.chars().enumerate() {
+            if c.is_ascii_uppercase() && i > 0 && !snake.ends_with('_') {
+                snake.push('_');
+            }
+            snake.push(if c == '-' { '_' } else { c.to_ascii_lowercase() });
+        }
+        let plain = snake.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let starts = snake.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        anyhow::ensure!(plain && starts, "`{text}` is no name: use letters, digits, `-` and `_`");
+        let camel = snake
+            .split('_')
+            .map(|part| part[..part.len().min(1)].to_uppercase() + part.get(1..).unwrap_or(""))
+            .collect();
+        Ok(Name { kebab: snake.replace('_', "-"), camel, snake })
+    }
+}
+
+/// Writes a new file.
+///
+/// # Errors
+/// If it exists already or cannot be written.
+pub(crate) fn create(path: &str, text: &str) -> anyhow::Result<()> {
+    let full = root().join(path);
+    anyhow::ensure!(!full.exists(), "{path} exists already");
+    std::fs::write(&full, text).with_context(|| format!("cannot write {path}"))?;
+    println!("wrote {path}");
+    Ok(())
+}
+
+/// Puts `line` in front of the first line that starts with `close` (blanks aside) after the line that holds `open`.
+///
+/// # Errors
+/// If the file has no such list.
+pub(crate) fn add_to_list(path: &str, open: &str, close: &str, line: &str) -> anyhow::Result<()> {
+    let full = root().join(path);
+    let text = std::fs::read_to_string(&full).with_context(|| format!("cannot read {path}"))?;
+    let changed = insert(&text, open, close, line)
+        .with_context(|| format!("{path} has no list that starts at `{open}` and ends with `{close}`"))?;
+    std::fs::write(&full, changed).with_context(|| format!("cannot write {path}"))?;
+    println!("{path}: added `{}`", line.trim());
+    Ok(())
+}
+
+fn insert(text: &str, open: &str, close: &str, line: &str) -> Option<String> {
+    let start = text.find(open)?;
+    let mut at = start + text[start..].find('\n')? + 1;
+    for candidate in text[at..].split_inclusive('\n') {
+        if candidate.trim_start().starts_with(close) {
+            return Some(format!("{}{line}\n{}", &text[..at], &text[at..]));
+        }
+        at += candidate.len();
+    }
+    None
+}
+
+/// Adds `mod NAME;` to a module file, in its alphabetical place among the lines that declare modules alike.
+///
+/// # Errors
+/// If the file declares no module.
+pub(crate) fn declare(path: &str, declaration: &str) -> anyhow::Result<()> {
+    let full = root().join(Path::new(path));
+    let text = std::fs::read_to_string(&full).with_context(|| format!("cannot read {path}"))?;
+    let changed = declare_in(&text, declaration).with_context(|| format!("{path} declares no module"))?;
+    std::fs::write(&full, changed).with_context(|| format!("cannot write {path}"))?;
+    println!("{path}: added `{declaration}`");
+    Ok(())
+}
+
+fn declare_in(text: &str, declaration: &str) -> Option<String> {
+    let head = declaration.split_inclusive("mod ").next()?;
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let is_like = |l: &str| l.starts_with(head) && l.trim_end().ends_with(';');
+    let last = lines.iter().rposition(|l| is_like(l))?;
+    let at = lines.iter().position(|l| is_like(l) && l.trim_end() > declaration).unwrap_or(last + 1);
+    Some(format!("{}{declaration}\n{}", lines[..at].concat(), lines[at..].concat()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_spelled_each_way() {
+        for text in ["lower-tuples", "lower_tuples", "LowerTuples"] {
+            let name = Name::parse(text).unwrap();
+            assert_eq!((name.snake.as_str(), name.kebab.as_str()), ("lower_tuples", "lower-tuples"));
+            assert_eq!(name.camel, "LowerTuples");
+        }
+        assert!(Name::parse("a b").is_err());
+    }
+
+    #[test]
+    fn lists_and_modules_grow() {
+        let text = "mod a;\nmod c;\n\nfn list() {\n    &[\n        a::X,\n    ]\n}\n";
+        let more = insert(text, "fn list", "]", "        b::X,").unwrap();
+        let more = declare_in(&more, "mod b;").unwrap();
+        assert_eq!(
+            more,
+            "mod a;\nmod b;\nmod c;\n\nfn list() {\n    &[\n        a::X,\n        b::X,\n    ]\n}\n"
+        );
+    }
+}

@@ -1,0 +1,253 @@
+//! A Rust file as the checks see it: which bytes are code, which are comments, which are literals, and which lines
+//! only exist under `#[cfg(test)]`.
+//!
+//! This is a scanner, not a parser: it knows strings (raw and byte ones too), characters against lifetimes, nested
+//! block comments, and brackets. That is enough to count lines of functions and to look for words without being
+//! fooled by a comment that mentions them.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// What a byte of a source file belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Code,
+    Comment,
+    Literal,
+}
+
+/// A scanned source file.
+pub(crate) struct Source {
+    /// Path relative to the workspace root, with forward slashes.
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+    /// The text with every byte of comments and literals replaced by a space (line ends are kept), so that byte
+    /// offsets and line numbers are those of `text`.
+    pub(crate) code: String,
+    kinds: Vec<Kind>,
+    line_starts: Vec<usize>,
+    test_ranges: Vec<Range<usize>>,
+    /// Names of modules declared by `#[cfg(test)] mod name;`: their files are tests from end to end.
+    pub(crate) test_modules: Vec<String>,
+}
+
+/// A function found in a source file.
+pub(crate) struct Function {
+    pub(crate) name: String,
+    /// First line, counted from 1.
+    pub(crate) line: usize,
+    /// Lines from the `fn` keyword to the closing brace.
+    pub(crate) lines: usize,
+}
+
+impl Source {
+    /// Scans `text`.
+    pub(crate) fn new(path: &Path, text: String) -> Source {
+        let kinds = crate::scan::classify(text.as_bytes());
+        let code = mask(&text, &kinds);
+        let line_starts = std::iter::once(0).chain(text.match_indices('\n').map(|(i, _)| i + 1)).collect();
+        let mut source = Source {
+            path: path.to_path_buf(),
+            text,
+            code,
+            kinds,
+            line_starts,
+            test_ranges: Vec::new(),
+            test_modules: Vec::new(),
+        };
+        source.find_tests();
+        source
+    }
+
+    /// The path, printed with forward slashes.
+    pub(crate) fn name(&self) -> String {
+        self.path.to_string_lossy().replace('\\', "/")
+    }
+
+    /// The number of lines.
+    pub(crate) fn lines(&self) -> usize {
+        self.text.lines().count()
+    }
+
+    /// The line of a byte offset, counted from 1.
+    pub(crate) fn line_of(&self, offset: usize) -> usize {
+        self.line_starts.partition_point(|&start| start <= offset)
+    }
+
+    /// Whether the byte at `offset` only exists when testing.
+    pub(crate) fn in_test(&self, offset: usize) -> bool {
+        self.test_ranges.iter().any(|r| r.contains(&offset))
+    }
+
+    /// What the byte at `offset` is.
+    pub(crate) fn kind(&self, offset: usize) -> Kind {
+        self.kinds.get(offset).copied().unwrap_or(Kind::Code)
+    }
+
+    /// Marks the whole file as a test.
+    pub(crate) fn mark_as_test(&mut self) {
+        let all = 0..self.text.len();
+        self.test_ranges.push(all);
+    }
+
+    /// Offsets where the whole word `word` stands in code.
+    pub(crate) fn words<'a>(&'a self, word: &'a str) -> impl Iterator<Item = usize> + 'a {
+        whole_words(&self.code, word)
+    }
+
+    /// The first line of the `//!` head comment, without the slashes; `None` where there is none.
+    pub(crate) fn head(&self) -> Option<&str> {
+        let line = self.text.lines().find(|l| !l.trim().is_empty() && !l.starts_with("#!"))?;
+        let head = line.strip_prefix("//!")?.trim();
+        (!head.is_empty()).then_some(head)
+    }
+
+    /// Every function with a body.
+    pub(crate) fn functions(&self) -> Vec<Function> {
+        let bytes = self.code.as_bytes();
+        let mut found = Vec::new();
+        for at in self.words("fn") {
+            let name = identifier_at(&self.code, at + 2);
+            if name.is_empty() {
+                continue; // a function pointer type
+            }
+            let Some(open) = body_start(bytes, at) else { continue };
+            let close = matching(bytes, open).unwrap_or(bytes.len());
+            let line = self.line_of(at);
+            found.push(Function { name: name.to_string(), line, lines: self.line_of(close) - line + 1 });
+        }
+        found
+    }
+
+    fn find_tests(&mut self) {
+        let bytes = self.code.as_bytes();
+        for (at, _) in self.code.match_indices("#[cfg(test)]") {
+            let after = at + "#[cfg(test)]".len();
+            let end = item_end(bytes, after);
+            let item = self.code[after..end].trim();
+            if let Some(rest) = item.strip_suffix(';').and_then(|i| i.split("mod ").nth(1)) {
+                self.test_modules.push(rest.trim().to_string());
+            }
+            self.test_ranges.push(at..end);
+        }
+    }
+}
+
+/// Offsets of `word` in `text` where no identifier character touches it.
+pub(crate) fn whole_words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
+    let bytes = text.as_bytes();
+    text.match_indices(word).map(|(at, _)| at).filter(move |&at| {
+        let before = at == 0 || !is_word(bytes[at - 1]);
+        let after = bytes.get(at + word.len()).is_none_or(|&b| !is_word(b));
+        before && after
+    })
+}
+
+pub(crate) fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// The identifier that follows the blanks at `at`, or an empty string.
+pub(crate) fn identifier_at(text: &str, at: usize) -> &str {
+    let rest = text[at..].trim_start();
+    let end = rest.bytes().position(|b| !is_word(b)).unwrap_or(rest.len());
+    &rest[..end]
+}
+
+/// The offset of the bracket that closes the one at `open`.
+pub(crate) fn matching(code: &[u8], open: usize) -> Option<usize> {
+    let (up, down) = match code[open] {
+        b'{' => (b'{', b'}'),
+        b'(' => (b'(', b')'),
+        _ => (b'[', b']'),
+    };
+    let mut depth = 0usize;
+    for (i, &b) in code.iter().enumerate().skip(open) {
+        if b == up {
+            depth += 1;
+        } else if b == down {
+            depth -= 1;
+            if depth == 0 {
+                return Some(i);
+            }
+        }
+    }
+    None
+}
+
+/// Where the body of the function whose `fn` is at `at` opens; `None` for one without a body.
+fn body_start(code: &[u8], at: usize) -> Option<usize> {
+    let mut depth = 0usize;
+    for (i, &b) in code.iter().enumerate().skip(at) {
+        match b {
+            b'(' | b'[' => depth += 1,
+            b')' | b']' => depth = depth.checked_sub(1)?,
+            b'{' if depth == 0 => return Some(i),
+            b';' | b'}' if depth == 0 => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The end of the item (attributes, then up to `;` or a closing brace) that starts at `at`.
+fn item_end(code: &[u8], at: usize) -> usize {
+    let mut depth = 0usize;
+    for (i, &b) in code.iter().enumerate().skip(at) {
+        match b {
+            b'(' | b'[' => depth += 1,
+            b')' | b']' => depth = depth.saturating_sub(1),
+            b';' if depth == 0 => return i + 1,
+            b'{' if depth == 0 => return matching(code, i).map_or(code.len(), |end| end + 1),
+            _ => {}
+        }
+    }
+    code.len()
+}
+
+fn mask(text: &str, kinds: &[Kind]) -> String {
+    let masked: Vec<u8> = text
+        .bytes()
+        .zip(kinds)
+        .map(|(b, k)| if *k == Kind::Code || b == b'\n' { b } else { b' ' })
+        .map(|b| if b.is_ascii() { b } else { b' ' })
+        .collect();
+    String::from_utf8(masked).expect("invariant: only ASCII bytes are left")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scan(text: &str) -> Source {
+        Source::new(Path::new("a/src/lib.rs"), text.to_string())
+    }
+
+    #[test]
+    fn functions_are_measured_without_being_fooled() {
+        let s = scan(
+            "fn a(x: [u8; 2]) -> u8 {\n  let _ = \"}\"; // }\n  0\n}\ntrait T { fn b(); }\ntype F = fn(u8);\n",
+        );
+        let found = s.functions();
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].name.as_str(), found[0].line, found[0].lines), ("a", 1, 4));
+    }
+
+    #[test]
+    fn test_items_are_known() {
+        let s = scan(
+            "fn a() {}\n#[cfg(test)]\nmod tests {\n  fn b() {}\n}\n#[cfg(test)]\nmod more;\nfn c() {}\n",
+        );
+        let at = |w: &str| s.text.find(w).unwrap();
+        assert!(!s.in_test(at("fn a")));
+        assert!(s.in_test(at("fn b")));
+        assert!(!s.in_test(at("fn c")));
+        assert_eq!(s.test_modules, ["more"]);
+    }
+
+    #[test]
+    fn heads_are_found() {
+        assert_eq!(scan("//! What it is for.\n").head(), Some("What it is for."));
+        assert_eq!(scan("use a;\n").head(), None);
+    }
+}

@@ -1,0 +1,55 @@
+//! The rules of the house no compiler checks. Each rule is a file with one `check`; a row here makes it run.
+
+mod dependencies;
+mod families;
+mod invariants;
+mod links;
+mod modules;
+mod sizes;
+mod unsafety;
+mod words;
+
+use crate::architecture::Architecture;
+use crate::report::Report;
+use crate::workspace::Workspace;
+
+type Check = fn(&Workspace, Option<&Architecture>, &mut Report) -> anyhow::Result<()>;
+
+const CHECKS: &[Check] = &[
+    sizes::check,
+    words::check,
+    modules::check,
+    families::check,
+    unsafety::check,
+    links::check,
+    dependencies::check,
+    invariants::check,
+];
+
+/// `cargo xtask tidy`.
+pub(crate) fn run(_args: &[String]) -> anyhow::Result<()> {
+    check()?.finish("tidy")
+}
+
+/// Runs every check.
+pub(crate) fn check() -> anyhow::Result<Report> {
+    let workspace = Workspace::load()?;
+    let page = Architecture::load()?;
+    let mut report = Report::default();
+    if page.is_none() {
+        report.notice("tidy: there is no ARCHITECTURE.md, so nothing to hold its tables to");
+    }
+    for check in CHECKS {
+        check(&workspace, page.as_ref(), &mut report)?;
+    }
+    Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_house_is_tidy() {
+        let findings = super::check().unwrap().findings();
+        assert!(findings.is_empty(), "\n{}", findings.join("\n"));
+    }
+}
