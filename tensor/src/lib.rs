@@ -1,1 +1,37 @@
 //! Strided tensors over shared, versioned, lockable storage: the loops, not the operators.
+//!
+//! A [`Tensor`] is one pointer to a dtype, a [`Layout`] and a [`Storage`]. Views share the storage; clones share
+//! identity. Everything a kernel needs is here (dispatch over dtypes, promotion, broadcasting, strided loops
+//! that vectorize, reductions, matrix products, comparison, printing), and no operator's name.
+//!
+//! Invariants: metadata is read without a lock and stays valid as long as the tensor; a storage's bytes are
+//! touched only under its lock, and kernels lock all their storages at once in one order ([`access`]), so no
+//! program can race in memory or deadlock; allocation can fail everywhere, as an error.
+
+pub mod access;
+mod alloc;
+mod create;
+mod device;
+mod dtype;
+mod element;
+mod error;
+mod half_convert;
+mod layout;
+mod scalar;
+mod storage;
+mod tensor;
+
+pub use alloc::{Budget, Recycler, check_budget};
+pub use device::{Device, DeviceKind, MemoryFormat, TensorLayout};
+pub use dtype::{Category, DType};
+pub use element::{Element, cast};
+pub use error::{Fault, Result, Shape, TensorError};
+pub use half::{bf16, f16};
+pub use layout::{
+    Dims, Layout, MAX_RANK, Overlap, channels_last_strides, contiguous_strides, numel_of, wrap_dim,
+    wrap_dim_insert,
+};
+pub use num_complex::Complex;
+pub use scalar::Scalar;
+pub use storage::{ForeignBytes, Storage};
+pub use tensor::{AutogradSlot, Tensor};

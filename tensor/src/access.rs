@@ -1,0 +1,317 @@
+//! Reaching the bytes of storages without a data race and without a deadlock.
+//!
+//! A kernel names every storage it touches and how ([`LockSet`]); the locks are then taken in the order of
+//! addresses, a storage that is both read and written once, exclusively. What is under the locks is handed out as
+//! typed pointers ([`Guards::ptr`]) to the loops of this crate, and as slices and strided views to everyone else
+//! ([`read`], [`edit`]), where the borrow checker sees to it that nothing outlives the locks.
+//!
+//! A thread never asks for locks while it holds some: kernels call no kernels from inside `read` and `edit`.
+//! (Debug builds check it.)
+#![allow(unsafe_code, reason = "turns locked storages into pointers and slices")]
+
+use std::cell::Cell;
+
+use smallvec::SmallVec;
+
+use crate::element::Element;
+use crate::error::{Result, TensorError};
+use crate::layout::Layout;
+use crate::storage::Storage;
+use crate::tensor::{Meta, Tensor};
+
+/// Storages to be locked, each for reading or for writing.
+#[derive(Default)]
+pub struct LockSet<'a> {
+    wanted: SmallVec<[(&'a Storage, bool); 4]>,
+}
+
+/// The locks of a [`LockSet`], held until dropped.
+pub struct Guards<'a> {
+    held: SmallVec<[(&'a Storage, bool); 4]>,
+}
+
+thread_local! {
+    /// How many sets of guards this thread holds: more than one could deadlock.
+    static HELD: Cell<u32> = const { Cell::new(0) };
+}
+
+impl<'a> LockSet<'a> {
+    /// Nothing yet.
+    #[inline]
+    pub fn new() -> LockSet<'a> {
+        LockSet { wanted: SmallVec::new() }
+    }
+
+    /// Adds a storage to be read.
+    #[inline]
+    pub fn read(&mut self, storage: &'a Storage) -> &mut Self {
+        self.wanted.push((storage, false));
+        self
+    }
+
+    /// Adds a storage to be written.
+    #[inline]
+    pub fn write(&mut self, storage: &'a Storage) -> &mut Self {
+        self.wanted.push((storage, true));
+        self
+    }
+
+    /// Takes the locks. Foreign bytes that are to be written are copied first, which may fail.
+    #[inline]
+    pub fn lock(mut self) -> Result<Guards<'a>> {
+        if self.wanted.len() > 1 {
+            self.wanted.sort_unstable_by_key(|(storage, write)| (storage.address(), !*write));
+            self.wanted.dedup_by_key(|(storage, _)| storage.address());
+        }
+        debug_assert_eq!(HELD.get(), 0, "invariant: locks are taken all at once");
+        let mut guards = Guards { held: SmallVec::new() };
+        if cfg!(debug_assertions) {
+            HELD.set(HELD.get() + 1);
+        }
+        for &(storage, write) in &self.wanted {
+            if write {
+                storage.lock_exclusive();
+            } else {
+                storage.lock_shared();
+            }
+            guards.held.push((storage, write));
+            if write {
+                // SAFETY: the exclusive lock was just taken.
+                unsafe { storage.make_owned()? };
+            }
+        }
+        Ok(guards)
+    }
+}
+
+impl Guards<'_> {
+    /// A pointer to the first element of a layout in a storage.
+    ///
+    /// Valid for reads of the whole layout while the guards live, if the storage is in the set; for writes, if
+    /// it was named for writing.
+    #[inline]
+    pub(crate) fn ptr<T: Element>(&self, meta: &Meta) -> *mut T::Raw {
+        debug_assert!(
+            self.held.iter().any(|(s, _)| s.ptr_eq(&meta.storage)),
+            "invariant: the storage is locked"
+        );
+        // SAFETY: the storage is locked; a tensor's layout lies within its storage.
+        unsafe { meta.storage.data().cast::<T::Raw>().add(meta.layout.offset() as usize) }
+    }
+}
+
+impl Drop for Guards<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if cfg!(debug_assertions) {
+            HELD.set(HELD.get() - 1);
+        }
+        for &(storage, write) in self.held.iter().rev() {
+            // SAFETY: `held` lists exactly the locks taken.
+            unsafe {
+                if write {
+                    storage.unlock_exclusive();
+                } else {
+                    storage.unlock_shared();
+                }
+            }
+        }
+    }
+}
+
+/// A locked tensor's elements, to be read.
+#[derive(Clone, Copy)]
+pub struct Strided<'a, T: Element> {
+    data: &'a [T::Raw],
+    layout: &'a Layout,
+}
+
+/// A locked tensor's elements, to be written.
+pub struct StridedMut<'a, T: Element> {
+    data: &'a mut [T::Raw],
+    layout: &'a Layout,
+}
+
+/// The position of an index in a layout, from its first element; checked.
+#[inline]
+fn position(layout: &Layout, index: &[i64]) -> usize {
+    assert_eq!(index.len(), layout.rank(), "index and tensor differ in rank");
+    let mut position = 0;
+    for ((&i, &size), &stride) in index.iter().zip(layout.sizes()).zip(layout.strides()) {
+        assert!(i >= 0 && i < size, "index {i} outside a dimension of {size}");
+        position += i * stride;
+    }
+    position as usize
+}
+
+impl<'a, T: Element> Strided<'a, T> {
+    /// The layout. Its offset does not count for [`Strided::data`].
+    pub fn layout(&self) -> &'a Layout {
+        self.layout
+    }
+
+    /// Memory from the first to the furthest element: element `i, j, ...` is at `i * stride[0] + ...`.
+    #[inline]
+    pub fn data(&self) -> &'a [T::Raw] {
+        self.data
+    }
+
+    /// The element at an index. Panics outside the sizes.
+    #[inline]
+    pub fn get(&self, index: &[i64]) -> T {
+        T::from_raw(self.data[position(self.layout, index)])
+    }
+}
+
+impl<T: Element> StridedMut<'_, T> {
+    /// The layout. Its offset does not count for [`StridedMut::data`].
+    pub fn layout(&self) -> &Layout {
+        self.layout
+    }
+
+    /// Memory from the first to the furthest element.
+    #[inline]
+    pub fn data(&mut self) -> &mut [T::Raw] {
+        self.data
+    }
+
+    /// The element at an index. Panics outside the sizes.
+    #[inline]
+    pub fn get(&self, index: &[i64]) -> T {
+        T::from_raw(self.data[position(self.layout, index)])
+    }
+
+    /// Sets the element at an index. Panics outside the sizes.
+    #[inline]
+    pub fn set(&mut self, index: &[i64], value: T) {
+        self.data[position(self.layout, index)] = value.to_raw();
+    }
+}
+
+/// Memory of a locked layout from its first element to its furthest.
+///
+/// # Safety
+/// The storage is locked for `'a` (for writing, if a `&mut` is to be made of the result), and stays so.
+unsafe fn span<'a, T: Element>(guards: &'a Guards<'_>, meta: &Meta) -> &'a mut [T::Raw] {
+    let layout = &meta.layout;
+    if layout.numel() == 0 {
+        return &mut [];
+    }
+    let len = layout.storage_end() - layout.offset() as usize;
+    // SAFETY: the layout lies within the storage; any bytes are valid `Raw`; the caller's word on the lock.
+    unsafe { std::slice::from_raw_parts_mut(guards.ptr::<T>(meta), len) }
+}
+
+fn check_dtype<T: Element>(op: &'static str, tensor: &Tensor) -> Result<()> {
+    if tensor.dtype() == T::DTYPE {
+        return Ok(());
+    }
+    Err(TensorError::DTypeMismatch { op, expected: T::DTYPE, found: tensor.dtype() })
+}
+
+/// Reads one tensor under its lock.
+pub fn read<T: Element, R>(tensor: &Tensor, f: impl FnOnce(Strided<'_, T>) -> R) -> Result<R> {
+    check_dtype::<T>("read", tensor)?;
+    let meta = tensor.meta();
+    let mut set = LockSet::new();
+    set.read(&meta.storage);
+    let guards = set.lock()?;
+    // SAFETY: locked for reading; only a shared reference is made.
+    let data: &[T::Raw] = unsafe { span::<T>(&guards, meta) };
+    Ok(f(Strided { data, layout: &meta.layout }))
+}
+
+/// Reads two tensors (of possibly different types) under their locks.
+pub fn read2<A: Element, B: Element, R>(
+    a: &Tensor,
+    b: &Tensor,
+    f: impl FnOnce(Strided<'_, A>, Strided<'_, B>) -> R,
+) -> Result<R> {
+    check_dtype::<A>("read", a)?;
+    check_dtype::<B>("read", b)?;
+    let (a, b) = (a.meta(), b.meta());
+    let mut set = LockSet::new();
+    set.read(&a.storage).read(&b.storage);
+    let guards = set.lock()?;
+    // SAFETY: locked for reading; only shared references are made.
+    let (x, y): (&[A::Raw], &[B::Raw]) = unsafe { (span::<A>(&guards, a), span::<B>(&guards, b)) };
+    Ok(f(Strided { data: x, layout: &a.layout }, Strided { data: y, layout: &b.layout }))
+}
+
+/// Reads several tensors of one type under their locks.
+pub fn read_all<T: Element, R>(tensors: &[&Tensor], f: impl FnOnce(&[Strided<'_, T>]) -> R) -> Result<R> {
+    let mut set = LockSet::new();
+    let mut metas: SmallVec<[&Meta; 4]> = SmallVec::new();
+    for tensor in tensors {
+        check_dtype::<T>("read", tensor)?;
+        let meta = tensor.meta();
+        set.read(&meta.storage);
+        metas.push(meta);
+    }
+    let guards = set.lock()?;
+    let views: SmallVec<[Strided<'_, T>; 4]> = metas
+        .into_iter()
+        .map(|meta| {
+            // SAFETY: locked for reading; only shared references are made.
+            let data: &[T::Raw] = unsafe { span::<T>(&guards, meta) };
+            Strided { data, layout: &meta.layout }
+        })
+        .collect();
+    Ok(f(&views))
+}
+
+/// Writes one tensor under its lock and notes the write in the storage's version. The layout must not repeat locations.
+pub fn edit<T: Element, R>(tensor: &Tensor, f: impl FnOnce(StridedMut<'_, T>) -> R) -> Result<R> {
+    check_dtype::<T>("edit", tensor)?;
+    let meta = tensor.meta();
+    meta.layout.check_writable()?;
+    let mut set = LockSet::new();
+    set.write(&meta.storage);
+    let guards = set.lock()?;
+    // SAFETY: locked for writing, and this is the only reference made.
+    let data = unsafe { span::<T>(&guards, meta) };
+    let result = f(StridedMut { data, layout: &meta.layout });
+    meta.storage.bump_version();
+    Ok(result)
+}
+
+/// Writes one tensor while reading others, all under locks. An input that shares the storage written to is
+/// copied first, so that what is read is what was there before.
+pub fn edit_with<T: Element, S: Element, R>(
+    target: &Tensor,
+    inputs: &[&Tensor],
+    f: impl FnOnce(StridedMut<'_, T>, &[Strided<'_, S>]) -> R,
+) -> Result<R> {
+    check_dtype::<T>("edit", target)?;
+    let meta = target.meta();
+    meta.layout.check_writable()?;
+    let mut copies: SmallVec<[Tensor; 4]> = SmallVec::new();
+    for input in inputs {
+        check_dtype::<S>("edit", input)?;
+        let shares = input.storage().ptr_eq(&meta.storage);
+        copies.push(if shares { Tensor::copy_contiguous(input)? } else { (*input).clone() });
+    }
+    let metas: SmallVec<[&Meta; 4]> = copies.iter().map(|copy| copy.meta()).collect();
+    let mut set = LockSet::new();
+    set.write(&meta.storage);
+    for input in &metas {
+        if input.storage.ptr_eq(&meta.storage) {
+            return Err(TensorError::PartialOverlap);
+        }
+        set.read(&input.storage);
+    }
+    let guards = set.lock()?;
+    let views: SmallVec<[Strided<'_, S>; 4]> = metas
+        .into_iter()
+        .map(|meta| {
+            // SAFETY: locked for reading; the storage written to is none of these.
+            let data: &[S::Raw] = unsafe { span::<S>(&guards, meta) };
+            Strided { data, layout: &meta.layout }
+        })
+        .collect();
+    // SAFETY: locked for writing, and no other reference to this storage is made.
+    let data = unsafe { span::<T>(&guards, meta) };
+    let result = f(StridedMut { data, layout: &meta.layout }, &views);
+    meta.storage.bump_version();
+    Ok(result)
+}

@@ -1,0 +1,366 @@
+//! Where the memory of storages comes from: size classes, a per-thread recycler, and a budget.
+//!
+//! Memory is most of the time of small and of large tensors alike: small ones pay for `malloc`, large ones for
+//! page faults. A [`Recycler`] keeps freed blocks by size class while it is entered on a thread, so a program
+//! that runs again finds its blocks warm. A [`Budget`] makes "how much may this program use" an error instead
+//! of an abort. Both are thread-local scopes because the threads that run programs are the executor's.
+//!
+//! A block is 64-byte aligned. Small ones are taken from the system with its natural alignment and some slack,
+//! as the aligned entry of the system's allocator is several times slower.
+#![allow(unsafe_code, reason = "raw memory is obtained, cached and given back here and nowhere else")]
+
+use std::alloc::{Layout as RawLayout, alloc, alloc_zeroed, dealloc};
+use std::cell::Cell;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::error::{Result, TensorError};
+
+/// Alignment of every block.
+pub(crate) const ALIGN: usize = 64;
+/// Up to here slack replaces an aligned request.
+const SMALL: usize = 4096;
+/// Classes: four per doubling, from 128 bytes up to 2^63.
+const CLASSES: usize = 4 * 58;
+const SMALLEST_LOG2: u32 = 7;
+
+/// A piece of raw memory, 64-byte aligned, owned by whoever holds it; not freed on drop.
+#[derive(Clone, Copy)]
+pub(crate) struct Block {
+    pub(crate) start: NonNull<u8>,
+    /// Bytes usable from `start`: a class size.
+    pub(crate) size: usize,
+    /// Bytes between what the system gave and `start`.
+    pub(crate) slack: u32,
+}
+
+/// The class of a request and the size of that class (at least the request).
+#[inline]
+fn class_of(bytes: usize) -> (usize, usize) {
+    let bytes = bytes.max(1 << SMALLEST_LOG2);
+    // Round up to 3 significant bits.
+    let log2 = (usize::BITS - 1) - (bytes - 1).leading_zeros().min(usize::BITS - 1);
+    let log2 = log2.max(SMALLEST_LOG2 - 1);
+    let quarter = 1usize << (log2.saturating_sub(2));
+    let size = bytes.next_multiple_of(quarter.max(32));
+    let class = (log2 - (SMALLEST_LOG2 - 1)) as usize * 4 + (size - 1 - (1 << log2)) / quarter.max(32);
+    (class.min(CLASSES - 1), size)
+}
+
+#[inline]
+fn raw_layout(size: usize) -> Option<RawLayout> {
+    if size <= SMALL {
+        RawLayout::from_size_align(size + (ALIGN - 16), 16).ok()
+    } else {
+        RawLayout::from_size_align(size, ALIGN).ok()
+    }
+}
+
+/// A block of at least `bytes`, from the recycler if it has one; zeroed if asked.
+#[inline]
+pub(crate) fn allocate(bytes: usize, zeroed: bool) -> Result<Block> {
+    if bytes > isize::MAX as usize - 4096 {
+        return Err(TensorError::OutOfMemory { requested: bytes, limit: usize::MAX });
+    }
+    let (class, size) = class_of(bytes);
+    let pool = POOL.get();
+    if !pool.is_null() {
+        // SAFETY: a non-null POOL points to the pool of a `Recycler` inside whose `run` this thread is.
+        if let Some(block) = unsafe { (*pool).take(class, size) } {
+            if zeroed {
+                // SAFETY: the block has at least `bytes` bytes.
+                unsafe { block.start.as_ptr().write_bytes(0, bytes) };
+            }
+            return Ok(block);
+        }
+    }
+    system_allocate(size, zeroed)
+}
+
+fn system_allocate(size: usize, zeroed: bool) -> Result<Block> {
+    let refused = TensorError::OutOfMemory { requested: size, limit: usize::MAX };
+    let Some(layout) = raw_layout(size) else { return Err(refused) };
+    // SAFETY: the layout's size is not zero.
+    let raw = unsafe { if zeroed { alloc_zeroed(layout) } else { alloc(layout) } };
+    if raw.is_null() {
+        return Err(refused);
+    }
+    let slack = raw.align_offset(ALIGN);
+    // SAFETY: a small block has ALIGN - 16 bytes of slack, and 16-aligned memory needs at most that; others none.
+    let start = unsafe { NonNull::new_unchecked(raw.add(slack)) };
+    Ok(Block { start, size, slack: slack as u32 })
+}
+
+/// Gives a block back: to the recycler if there is room, else to the system.
+///
+/// # Safety
+/// The block came from [`allocate`] and nobody uses it any more.
+#[inline]
+pub(crate) unsafe fn release(block: Block) {
+    let pool = POOL.get();
+    // SAFETY: as in `allocate`; the block is unused by the caller's word.
+    if !pool.is_null() && unsafe { (*pool).put(block) } {
+        return;
+    }
+    // SAFETY: the caller's word.
+    unsafe { system_release(block) }
+}
+
+/// # Safety
+/// As [`release`].
+unsafe fn system_release(block: Block) {
+    let layout = raw_layout(block.size).expect("invariant: the block was allocated with this layout");
+    // SAFETY: `start - slack` is what the system gave for this very layout.
+    unsafe { dealloc(block.start.as_ptr().sub(block.slack as usize), layout) }
+}
+
+thread_local! {
+    static POOL: Cell<*mut Pool> = const { Cell::new(std::ptr::null_mut()) };
+    static BUDGET: Cell<*const BudgetInner> = const { Cell::new(std::ptr::null()) };
+}
+
+/// What a free block holds at its start: the chain of its class.
+struct Free {
+    next: Option<NonNull<Free>>,
+    size: usize,
+    slack: u32,
+}
+
+struct Pool {
+    heads: Box<[Option<NonNull<Free>>]>,
+    held: usize,
+    limit: usize,
+}
+
+impl Pool {
+    #[inline]
+    fn take(&mut self, class: usize, size: usize) -> Option<Block> {
+        let free = self.heads[class]?;
+        // SAFETY: blocks in the chains are owned by the pool and start with a `Free`.
+        let header = unsafe { free.read() };
+        if header.size < size {
+            return None;
+        }
+        self.heads[class] = header.next;
+        self.held -= header.size;
+        Some(Block { start: free.cast(), size: header.size, slack: header.slack })
+    }
+
+    #[inline]
+    fn put(&mut self, block: Block) -> bool {
+        if self.held + block.size > self.limit {
+            return false;
+        }
+        let class = class_of(block.size).0;
+        let free = block.start.cast::<Free>();
+        // SAFETY: an unused block of at least 128 bytes, aligned to 64.
+        unsafe { free.write(Free { next: self.heads[class], size: block.size, slack: block.slack }) };
+        self.heads[class] = Some(free);
+        self.held += block.size;
+        true
+    }
+
+    fn clear(&mut self) {
+        for head in self.heads.iter_mut() {
+            while let Some(free) = *head {
+                // SAFETY: blocks in the chains are owned by the pool; this one leaves it here.
+                unsafe {
+                    let header = free.read();
+                    *head = header.next;
+                    system_release(Block { start: free.cast(), size: header.size, slack: header.slack });
+                }
+            }
+        }
+        self.held = 0;
+    }
+}
+
+/// Keeps freed blocks for reuse while entered on a thread; an executor holds one per program it runs.
+pub struct Recycler {
+    pool: Box<Pool>,
+}
+
+// SAFETY: the chains are raw memory nobody else refers to; they may be freed from any thread.
+unsafe impl Send for Recycler {}
+
+impl Recycler {
+    /// A recycler that holds at most `limit` bytes of free blocks.
+    pub fn new(limit: usize) -> Recycler {
+        let heads = vec![None; CLASSES].into_boxed_slice();
+        Recycler { pool: Box::new(Pool { heads, held: 0, limit }) }
+    }
+
+    /// Runs `f` with this recycler at work on this thread; runs nest, the innermost recycler works.
+    pub fn run<R>(&mut self, f: impl FnOnce() -> R) -> R {
+        struct Restore(*mut Pool);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                POOL.set(self.0);
+            }
+        }
+        let _restore = Restore(POOL.replace(&mut *self.pool));
+        f()
+    }
+
+    /// Bytes held for reuse.
+    pub fn held(&self) -> usize {
+        self.pool.held
+    }
+
+    /// Gives everything held back to the system.
+    pub fn clear(&mut self) {
+        self.pool.clear();
+    }
+}
+
+impl Drop for Recycler {
+    fn drop(&mut self) {
+        self.pool.clear();
+    }
+}
+
+struct BudgetInner {
+    limit: usize,
+    used: AtomicUsize,
+    peak: AtomicUsize,
+}
+
+/// A limit on the bytes that storages allocated under it hold at one time. Clones share the account.
+#[derive(Clone)]
+pub struct Budget(Arc<BudgetInner>);
+
+impl Budget {
+    /// A budget of `limit` bytes.
+    pub fn new(limit: usize) -> Budget {
+        Budget(Arc::new(BudgetInner { limit, used: AtomicUsize::new(0), peak: AtomicUsize::new(0) }))
+    }
+
+    /// Bytes in use.
+    pub fn used(&self) -> usize {
+        self.0.used.load(Ordering::Relaxed)
+    }
+
+    /// Most bytes in use at a time.
+    pub fn peak(&self) -> usize {
+        self.0.peak.load(Ordering::Relaxed)
+    }
+
+    /// The limit.
+    pub fn limit(&self) -> usize {
+        self.0.limit
+    }
+
+    /// Runs `f`; storages it makes on this thread are charged to this budget. Runs nest, the innermost counts.
+    pub fn run<R>(&self, f: impl FnOnce() -> R) -> R {
+        struct Restore(*const BudgetInner);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                BUDGET.set(self.0);
+            }
+        }
+        let _restore = Restore(BUDGET.replace(Arc::as_ptr(&self.0)));
+        f()
+    }
+}
+
+/// The bytes a storage has taken from a budget; given back on drop.
+pub(crate) struct Charge {
+    budget: Option<Arc<BudgetInner>>,
+    bytes: usize,
+}
+
+impl Charge {
+    /// Charges this thread's budget.
+    #[inline]
+    pub(crate) fn take(bytes: usize) -> Result<Charge> {
+        let inner = BUDGET.get();
+        if inner.is_null() { Ok(Charge { budget: None, bytes }) } else { Charge::take_from(inner, bytes) }
+    }
+
+    fn take_from(inner: *const BudgetInner, bytes: usize) -> Result<Charge> {
+        // SAFETY: a non-null BUDGET belongs to a `Budget` inside whose `run` this thread is.
+        let budget = unsafe {
+            Arc::increment_strong_count(inner);
+            Arc::from_raw(inner)
+        };
+        let used = budget.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        if used > budget.limit {
+            budget.used.fetch_sub(bytes, Ordering::Relaxed);
+            return Err(TensorError::OutOfMemory { requested: bytes, limit: budget.limit });
+        }
+        budget.peak.fetch_max(used, Ordering::Relaxed);
+        Ok(Charge { budget: Some(budget), bytes })
+    }
+}
+
+impl Drop for Charge {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(budget) = &self.budget {
+            budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+/// An error if `bytes` more would not fit this thread's budget: for host memory that is not a storage.
+pub fn check_budget(bytes: usize) -> Result<()> {
+    Charge::take(bytes).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_hold_their_requests_and_are_monotone() {
+        let mut last = (0, 0);
+        for bytes in (1..20_000).chain((1..400).map(|i| i * 1_000_003)) {
+            let (class, size) = class_of(bytes);
+            assert!(size >= bytes && (bytes < 128 || size < bytes + bytes / 2), "{bytes} -> {size}");
+            assert_eq!(class_of(size), (class, size), "a class size is its own class");
+            assert!((class, size) >= last, "{bytes}: {class} {size} after {last:?}");
+            last = (class, size);
+        }
+    }
+
+    #[test]
+    fn recycler_reuses_and_is_bounded() {
+        let mut recycler = Recycler::new(1 << 20);
+        recycler.run(|| {
+            let a = allocate(1000, false).unwrap();
+            let start = a.start;
+            // SAFETY: just allocated.
+            unsafe { release(a) };
+            let b = allocate(1000, true).unwrap();
+            assert_eq!(b.start, start);
+            assert_eq!(b.start.as_ptr() as usize % ALIGN, 0);
+            // SAFETY: just allocated; zeroed.
+            unsafe {
+                assert_eq!(*b.start.as_ptr(), 0);
+                release(b);
+            }
+            let big = allocate(2 << 20, false).unwrap();
+            // SAFETY: just allocated.
+            unsafe { release(big) };
+        });
+        assert!(recycler.held() >= 1000 && recycler.held() < 2000);
+        recycler.clear();
+        assert_eq!(recycler.held(), 0);
+    }
+
+    #[test]
+    fn budget_refuses_and_gives_back() {
+        let budget = Budget::new(1000);
+        budget.run(|| {
+            let a = Charge::take(600).unwrap();
+            assert!(matches!(
+                Charge::take(600),
+                Err(TensorError::OutOfMemory { requested: 600, limit: 1000 })
+            ));
+            drop(a);
+            drop(Charge::take(1000).unwrap());
+        });
+        assert_eq!((budget.used(), budget.peak()), (0, 1000));
+    }
+}

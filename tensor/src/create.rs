@@ -1,0 +1,271 @@
+//! Making tensors, and taking their elements out.
+
+use smallvec::SmallVec;
+
+use crate::access;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::element::{Element, cast};
+use crate::error::{Result, TensorError};
+use crate::layout::Layout;
+use crate::scalar::Scalar;
+use crate::storage::Storage;
+use crate::tensor::Tensor;
+
+/// Bytes of a row-major tensor; an error if they do not fit.
+pub(crate) fn bytes_of(layout: &Layout, dtype: DType) -> Result<usize> {
+    layout
+        .numel()
+        .checked_mul(dtype.size())
+        .filter(|bytes| *bytes <= isize::MAX as usize / 2)
+        .ok_or_else(|| TensorError::SizeOverflow(layout.sizes().into()))
+}
+
+impl Tensor {
+    /// Zeros, row-major. (PyTorch's `empty` promises nothing about the elements; here they are zeros.)
+    pub fn empty(sizes: &[i64], dtype: DType) -> Result<Tensor> {
+        Tensor::zeros(sizes, dtype)
+    }
+
+    /// Zeros, row-major.
+    pub fn zeros(sizes: &[i64], dtype: DType) -> Result<Tensor> {
+        let layout = Layout::contiguous(sizes)?;
+        let storage = Storage::zeroed(bytes_of(&layout, dtype)?)?;
+        Ok(Tensor::from_parts(storage, dtype, layout))
+    }
+
+    /// Zeros with given strides.
+    pub fn empty_strided(sizes: &[i64], strides: &[i64], dtype: DType) -> Result<Tensor> {
+        let layout = Layout::new(sizes, strides, 0)?;
+        let bytes = layout.storage_end().checked_mul(dtype.size());
+        let bytes = bytes.ok_or_else(|| TensorError::SizeOverflow(sizes.into()))?;
+        Ok(Tensor::from_parts(Storage::zeroed(bytes)?, dtype, layout))
+    }
+
+    /// One value throughout, row-major.
+    pub fn full(sizes: &[i64], value: Scalar, dtype: DType) -> Result<Tensor> {
+        let tensor = Tensor::zeros(sizes, dtype)?;
+        dispatch!(all, dtype, "full", T => access::edit::<T, ()>(&tensor, |mut out| {
+            let raw = value.to::<T>().to_raw();
+            if raw != T::ZERO.to_raw() || dtype.is_floating() || dtype.is_complex() {
+                out.data().fill(raw);
+            }
+        }))?;
+        Ok(tensor)
+    }
+
+    /// A tensor of no dimension.
+    pub fn scalar(value: Scalar, dtype: DType) -> Result<Tensor> {
+        dispatch!(all, dtype, "scalar", T => {
+            let raw = [value.to::<T>().to_raw()];
+            let storage = Storage::from_bytes(bytemuck::cast_slice(&raw))?;
+            Ok(Tensor::from_parts(storage, dtype, Layout::scalar()))
+        })
+    }
+
+    /// A tensor of no dimension, of an element's own type.
+    pub fn from_element<T: Element>(value: T) -> Result<Tensor> {
+        Tensor::from_slice(&[value], &[])
+    }
+
+    /// The elements of a vector, row-major.
+    pub fn from_vec<T: Element>(values: Vec<T>, sizes: &[i64]) -> Result<Tensor> {
+        Tensor::from_slice(&values, sizes)
+    }
+
+    /// A copy of elements, row-major.
+    pub fn from_slice<T: Element>(values: &[T], sizes: &[i64]) -> Result<Tensor> {
+        let layout = Layout::contiguous(sizes)?;
+        if layout.numel() != values.len() {
+            return Err(TensorError::ShapeInvalid { shape: sizes.into(), numel: values.len() as i64 });
+        }
+        let raw: Vec<T::Raw> = values.iter().map(|value| value.to_raw()).collect();
+        let storage = Storage::from_bytes(bytemuck::cast_slice(&raw))?;
+        Ok(Tensor::from_parts(storage, T::DTYPE, layout))
+    }
+
+    /// A tensor made of scalars, each converted to the dtype.
+    pub fn from_scalars(values: &[Scalar], sizes: &[i64], dtype: DType) -> Result<Tensor> {
+        dispatch!(all, dtype, "tensor", T => {
+            let values: Vec<T> = values.iter().map(|value| value.to::<T>()).collect();
+            Tensor::from_slice(&values, sizes)
+        })
+    }
+
+    /// A copy of little-endian bytes, laid out as given. An error if the layout reaches outside the bytes.
+    pub fn from_bytes(bytes: &[u8], dtype: DType, layout: Layout) -> Result<Tensor> {
+        Tensor::from_storage(Storage::from_bytes(bytes)?, dtype, layout)
+    }
+
+    /// `start, start + step, ...` up to before `end`.
+    pub fn arange(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> Result<Tensor> {
+        dispatch!(real, dtype, "arange", T => {
+            let count = range_count(start, end, step)?;
+            crate::alloc::check_budget(count.saturating_mul(dtype.size()))?;
+            let mut values: Vec<T> = Vec::new();
+            values.try_reserve_exact(count).map_err(|_| TensorError::OutOfMemory {
+                requested: count.saturating_mul(dtype.size()),
+                limit: usize::MAX,
+            })?;
+            if dtype.is_floating() {
+                let (start, step) = (start.to_f64(), step.to_f64());
+                values.extend((0..count).map(|i| T::from_f64(start + step * i as f64)));
+            } else {
+                let (start, step) = (start.to_i64(), step.to_i64());
+                values.extend((0..count as i64).map(|i| T::from_i64(start.wrapping_add(step.wrapping_mul(i)))));
+            }
+            Tensor::from_slice(&values, &[count as i64])
+        })
+    }
+
+    /// The elements in row-major order, each converted to `T`.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        crate::alloc::check_budget(self.numel().saturating_mul(size_of::<T>()))?;
+        dispatch!(all, self.dtype(), "to_vec", S => access::read::<S, _>(self, |view| {
+            let mut out = Vec::with_capacity(view.layout().numel());
+            for_each_run(view.layout(), |at, stride, count| {
+                let data = view.data();
+                if stride == 1 {
+                    out.extend(data[at..at + count].iter().map(|raw| cast::<S, T>(S::from_raw(*raw))));
+                } else {
+                    out.extend((0..count).map(|i| cast::<S, T>(S::from_raw(data[at + i * stride]))));
+                }
+            });
+            out
+        }))
+    }
+
+    /// The elements in row-major order as scalars of their category.
+    pub fn to_scalars(&self) -> Result<Vec<Scalar>> {
+        dispatch!(all, self.dtype(), "to_scalars", T => {
+            Ok(self.to_vec::<T>()?.into_iter().map(Element::to_scalar).collect())
+        })
+    }
+
+    /// The elements in row-major order as little-endian bytes.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        dispatch!(all, self.dtype(), "to_bytes", T => {
+            let raw: Vec<_> = self.to_vec::<T>()?.into_iter().map(Element::to_raw).collect();
+            Ok(bytemuck::cast_slice(&raw).to_vec())
+        })
+    }
+
+    /// A row-major copy.
+    pub(crate) fn copy_contiguous(&self) -> Result<Tensor> {
+        Tensor::from_bytes(&self.to_bytes()?, self.dtype(), Layout::contiguous(self.sizes())?)
+    }
+
+    /// The only element.
+    pub fn item(&self) -> Result<Scalar> {
+        if self.numel() != 1 {
+            let n = self.numel();
+            return Err(TensorError::value(format!(
+                "a Tensor with {n} elements cannot be converted to Scalar"
+            )));
+        }
+        dispatch!(all, self.dtype(), "item", T => {
+            access::read::<T, _>(self, |view| T::from_raw(view.data()[0]).to_scalar())
+        })
+    }
+}
+
+/// How many numbers a range has; PyTorch's errors for a step of zero, a wrong direction, infinities.
+fn range_count(start: Scalar, end: Scalar, step: Scalar) -> Result<usize> {
+    let integral = [start, end, step].iter().all(|s| s.is_integral(true));
+    let (lo, hi, by) = (start.to_f64(), end.to_f64(), step.to_f64());
+    if by == 0.0 || by.is_nan() {
+        return Err(TensorError::value("step must be nonzero"));
+    }
+    if !lo.is_finite() || !hi.is_finite() {
+        return Err(TensorError::value(format!("unsupported range: {lo} -> {hi}")));
+    }
+    if (by > 0.0 && hi < lo) || (by < 0.0 && hi > lo) {
+        return Err(TensorError::value("upper bound and lower bound inconsistent with step sign"));
+    }
+    let count = if integral {
+        let (lo, hi, by) = (start.to_i64() as i128, end.to_i64() as i128, step.to_i64() as i128);
+        let distance = (hi - lo) * by.signum();
+        ((distance + by.abs() - 1) / by.abs()) as f64
+    } else {
+        ((hi - lo) / by).ceil()
+    };
+    if count > (1u64 << 58) as f64 {
+        return Err(TensorError::value("invalid size, possible overflow?"));
+    }
+    Ok(count as usize)
+}
+
+/// Calls `f(position, stride, count)` for each innermost row of a layout, in row-major order.
+pub(crate) fn for_each_run(layout: &Layout, mut f: impl FnMut(usize, usize, usize)) {
+    let n = layout.numel();
+    if n == 0 {
+        return;
+    }
+    if layout.is_contiguous() {
+        return f(0, 1, n);
+    }
+    let (sizes, strides) = (layout.sizes(), layout.strides());
+    let last = sizes.len() - 1;
+    let mut index: SmallVec<[i64; 6]> = SmallVec::from_elem(0, last);
+    let mut at = 0i64;
+    loop {
+        f(at as usize, strides[last] as usize, sizes[last] as usize);
+        let mut dim = last;
+        loop {
+            if dim == 0 {
+                return;
+            }
+            dim -= 1;
+            index[dim] += 1;
+            at += strides[dim];
+            if index[dim] < sizes[dim] {
+                break;
+            }
+            at -= strides[dim] * sizes[dim];
+            index[dim] = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn made_and_taken_out() {
+        let t = Tensor::from_bytes(
+            &[1, 0, 2, 0, 3, 0, 4, 0],
+            DType::I16,
+            Layout::new(&[2, 2], &[1, 2], 0).unwrap(),
+        )
+        .unwrap();
+        assert_eq!(t.to_vec::<i64>().unwrap(), [1, 3, 2, 4]);
+        assert_eq!(t.to_bytes().unwrap(), [1, 0, 3, 0, 2, 0, 4, 0]);
+        assert_eq!(
+            Tensor::full(&[3], Scalar::Float(1.5), DType::F16).unwrap().to_vec::<f32>().unwrap(),
+            [1.5; 3]
+        );
+        assert_eq!(Tensor::scalar(Scalar::Int(7), DType::F32).unwrap().item().unwrap(), Scalar::Float(7.0));
+        let bools = Tensor::from_bytes(&[0, 1, 2], DType::Bool, Layout::contiguous(&[3]).unwrap()).unwrap();
+        assert_eq!(bools.to_vec::<bool>().unwrap(), [false, true, true]);
+        assert_eq!(bools.to_bytes().unwrap(), [0, 1, 1]);
+        assert!(Tensor::from_bytes(&[0; 7], DType::F32, Layout::contiguous(&[2]).unwrap()).is_err());
+        assert!(t.item().is_err());
+    }
+
+    #[test]
+    fn ranges() {
+        let ints = |a, b, c| {
+            Tensor::arange(Scalar::Int(a), Scalar::Int(b), Scalar::Int(c), DType::I64)
+                .and_then(|t| t.to_vec::<i64>())
+        };
+        assert_eq!(ints(0, 5, 2).unwrap(), [0, 2, 4]);
+        assert_eq!(ints(5, 0, -2).unwrap(), [5, 3, 1]);
+        assert_eq!(ints(3, 3, 1).unwrap(), []);
+        assert!(ints(0, 5, 0).is_err() && ints(0, 5, -1).is_err());
+        assert!(ints(0, i64::MAX, 1).is_err());
+        let t =
+            Tensor::arange(Scalar::Float(0.0), Scalar::Float(1.0), Scalar::Float(0.3), DType::F32).unwrap();
+        assert_eq!(t.sizes(), [4]);
+    }
+}

@@ -1,0 +1,217 @@
+//! Element types, under the names and numbers PyTorch gives them.
+//!
+//! The order of the variants is the order of PyTorch's integers where both have the type, so comparing two
+//! dtypes never has a meaning beyond equality; [`Category`] carries the order that promotion uses.
+
+use std::fmt;
+
+/// The type of a tensor's elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum DType {
+    /// Unsigned byte.
+    U8,
+    /// Signed 8-bit integer.
+    I8,
+    /// Signed 16-bit integer.
+    I16,
+    /// Signed 32-bit integer.
+    I32,
+    /// Signed 64-bit integer.
+    I64,
+    /// IEEE half precision.
+    F16,
+    /// IEEE single precision.
+    F32,
+    /// IEEE double precision.
+    F64,
+    /// Complex of two singles.
+    C64,
+    /// Complex of two doubles.
+    C128,
+    /// One byte; every non-zero byte reads as true.
+    Bool,
+    /// The upper half of a single.
+    BF16,
+}
+
+/// The order that promotion climbs: bool, integers, floats, complex.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Category {
+    /// `bool`.
+    Bool,
+    /// Integers.
+    Integral,
+    /// Floats.
+    Floating,
+    /// Complex numbers.
+    Complex,
+}
+
+/// One row per dtype, in the order of the variants.
+struct Row {
+    dtype: DType,
+    name: &'static str,
+    alias: &'static str,
+    ir: &'static str,
+    scalar_type: i64,
+    size: usize,
+    category: Category,
+}
+
+const fn row(
+    dtype: DType,
+    name: &'static str,
+    alias: &'static str,
+    ir: &'static str,
+    scalar_type: i64,
+    size: usize,
+    category: Category,
+) -> Row {
+    Row { dtype, name, alias, ir, scalar_type, size, category }
+}
+
+const ROWS: [Row; 12] = [
+    row(DType::U8, "uint8", "uint8", "Byte", 0, 1, Category::Integral),
+    row(DType::I8, "int8", "int8", "Char", 1, 1, Category::Integral),
+    row(DType::I16, "int16", "short", "Short", 2, 2, Category::Integral),
+    row(DType::I32, "int32", "int", "Int", 3, 4, Category::Integral),
+    row(DType::I64, "int64", "long", "Long", 4, 8, Category::Integral),
+    row(DType::F16, "float16", "half", "Half", 5, 2, Category::Floating),
+    row(DType::F32, "float32", "float", "Float", 6, 4, Category::Floating),
+    row(DType::F64, "float64", "double", "Double", 7, 8, Category::Floating),
+    row(DType::C64, "complex64", "cfloat", "ComplexFloat", 9, 8, Category::Complex),
+    row(DType::C128, "complex128", "cdouble", "ComplexDouble", 10, 16, Category::Complex),
+    row(DType::Bool, "bool", "bool", "Bool", 11, 1, Category::Bool),
+    row(DType::BF16, "bfloat16", "bfloat16", "BFloat16", 15, 2, Category::Floating),
+];
+
+impl DType {
+    /// Every dtype, in the order of PyTorch's integers.
+    pub const ALL: [DType; 12] = [
+        DType::U8,
+        DType::I8,
+        DType::I16,
+        DType::I32,
+        DType::I64,
+        DType::F16,
+        DType::F32,
+        DType::F64,
+        DType::C64,
+        DType::C128,
+        DType::Bool,
+        DType::BF16,
+    ];
+
+    fn info(self) -> &'static Row {
+        &ROWS[self as usize]
+    }
+
+    /// PyTorch's name: `"float32"`.
+    pub fn name(self) -> &'static str {
+        self.info().name
+    }
+
+    /// The dtype of a name, with or without `torch.`, aliases (`"float"`, `"long"`) included.
+    pub fn from_name(name: &str) -> Option<DType> {
+        let name = name.strip_prefix("torch.").unwrap_or(name);
+        ROWS.iter().find(|row| row.name == name || row.alias == name).map(|row| row.dtype)
+    }
+
+    /// The name in IR types and in error texts: `"Float"`, `"Long"`.
+    pub fn ir_name(self) -> &'static str {
+        self.info().ir
+    }
+
+    /// The dtype of an IR type name.
+    pub fn from_ir_name(name: &str) -> Option<DType> {
+        ROWS.iter().find(|row| row.ir == name).map(|row| row.dtype)
+    }
+
+    /// PyTorch's `ScalarType` integer.
+    pub fn scalar_type(self) -> i64 {
+        self.info().scalar_type
+    }
+
+    /// The dtype of a `ScalarType` integer.
+    pub fn from_scalar_type(number: i64) -> Option<DType> {
+        ROWS.iter().find(|row| row.scalar_type == number).map(|row| row.dtype)
+    }
+
+    /// Bytes of one element.
+    #[inline]
+    pub fn size(self) -> usize {
+        self.info().size
+    }
+
+    /// Where promotion ranks it.
+    #[inline]
+    pub fn category(self) -> Category {
+        self.info().category
+    }
+
+    /// Whether it is a (real) floating-point type.
+    #[inline]
+    pub fn is_floating(self) -> bool {
+        self.category() == Category::Floating
+    }
+
+    /// Whether it is complex.
+    #[inline]
+    pub fn is_complex(self) -> bool {
+        self.category() == Category::Complex
+    }
+
+    /// Whether it is an integer type; `bool` counts if asked to.
+    #[inline]
+    pub fn is_integral(self, include_bool: bool) -> bool {
+        self.category() == Category::Integral || (include_bool && self == DType::Bool)
+    }
+
+    /// Whether negative values exist.
+    pub fn is_signed(self) -> bool {
+        !matches!(self, DType::U8 | DType::Bool)
+    }
+
+    /// The float type of a complex type's parts; itself otherwise.
+    pub fn to_real(self) -> DType {
+        match self {
+            DType::C64 => DType::F32,
+            DType::C128 => DType::F64,
+            other => other,
+        }
+    }
+
+    /// The complex type whose parts are of this float type (halves go to `complex64`); itself if complex.
+    pub fn to_complex(self) -> DType {
+        match self {
+            DType::F64 | DType::C128 => DType::C128,
+            _ => DType::C64,
+        }
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_in_order_and_read_back() {
+        for (i, dtype) in DType::ALL.into_iter().enumerate() {
+            assert_eq!(dtype as usize, i);
+            assert_eq!(ROWS[i].dtype, dtype);
+            assert_eq!(DType::from_name(dtype.name()), Some(dtype));
+            assert_eq!(DType::from_ir_name(dtype.ir_name()), Some(dtype));
+            assert_eq!(DType::from_scalar_type(dtype.scalar_type()), Some(dtype));
+        }
+        assert_eq!(DType::from_name("torch.half"), Some(DType::F16));
+        assert_eq!(DType::from_scalar_type(8), None);
+    }
+}

@@ -1,0 +1,220 @@
+//! What can go wrong with tensors, and whose fault it is.
+//!
+//! The texts carry PyTorch's meaning (and its wording where a program's user knows it), so that a message can
+//! be looked up; programs match on the variants instead.
+
+use crate::dtype::DType;
+
+/// Whose fault an error is: decides exit codes, reports of fuzzers, and whether to look for a bug here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fault {
+    /// The input (program, archive, tensor) is wrong.
+    Input,
+    /// The input may be right, but this is not implemented here.
+    Unsupported,
+    /// A caller of this library broke its contract.
+    Misuse,
+    /// A configured limit was reached.
+    Limit,
+    /// A broken invariant of this library.
+    Internal,
+}
+
+/// Short for results of this crate.
+pub type Result<T, E = TensorError> = std::result::Result<T, E>;
+
+/// An error of a tensor operation.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TensorError {
+    /// Two shapes do not broadcast together.
+    #[error(
+        "The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {dim}"
+    )]
+    Broadcast {
+        /// Size of the first operand there.
+        a: i64,
+        /// Size of the second operand there.
+        b: i64,
+        /// Dimension of the broadcast result.
+        dim: usize,
+    },
+    /// A dimension number outside `lo..=hi`.
+    #[error("Dimension out of range (expected to be in range of [{lo}, {hi}], but got {dim})")]
+    DimRange {
+        /// The number given.
+        dim: i64,
+        /// Smallest accepted.
+        lo: i64,
+        /// Largest accepted.
+        hi: i64,
+    },
+    /// An index outside a dimension.
+    #[error("{op}: index {index} out of range for tensor of size {sizes} at dimension {dim}")]
+    IndexRange {
+        /// The operation, as PyTorch writes it (`select()`).
+        op: &'static str,
+        /// The index given.
+        index: i64,
+        /// The tensor's sizes, as `[2, 3]`.
+        sizes: Shape,
+        /// The dimension indexed.
+        dim: i64,
+    },
+    /// A shape that does not hold the number of elements there is.
+    #[error("shape '{shape}' is invalid for input of size {numel}")]
+    ShapeInvalid {
+        /// The shape asked for.
+        shape: Shape,
+        /// The elements there are.
+        numel: i64,
+    },
+    /// A view that no strides can express.
+    #[error(
+        "view size is not compatible with input tensor's size and stride (at least one dimension spans across \
+         two contiguous subspaces). Use .reshape(...) instead."
+    )]
+    ViewStride,
+    /// An expansion of a dimension that is not 1.
+    #[error(
+        "The expanded size of the tensor ({wanted}) must match the existing size ({existing}) at non-singleton \
+         dimension {dim}.  Target sizes: {target}.  Tensor sizes: {sizes}"
+    )]
+    Expand {
+        /// The size asked for.
+        wanted: i64,
+        /// The size there is.
+        existing: i64,
+        /// The dimension of the target.
+        dim: usize,
+        /// All sizes asked for.
+        target: Shape,
+        /// All sizes there are.
+        sizes: Shape,
+    },
+    /// Matrix shapes that do not multiply.
+    #[error("mat1 and mat2 shapes cannot be multiplied ({0}x{1} and {2}x{3})")]
+    MatShapes(i64, i64, i64, i64),
+    /// A shape, rank or count that an operation does not accept.
+    #[error("{0}")]
+    Shape(String),
+    /// A value that an operation does not accept.
+    #[error("{0}")]
+    Value(String),
+    /// An element type that an operation does not accept.
+    #[error("\"{op}\" not implemented for '{dtype}'", dtype = dtype.ir_name())]
+    DType {
+        /// The operation or loop.
+        op: &'static str,
+        /// The type met.
+        dtype: DType,
+    },
+    /// Two element types that had to be the same.
+    #[error("{op}: expected scalar type {expected} but found {found}", expected = expected.ir_name(), found = found.ir_name())]
+    DTypeMismatch {
+        /// The operation.
+        op: &'static str,
+        /// The type wanted.
+        expected: DType,
+        /// The type met.
+        found: DType,
+    },
+    /// A result that cannot be stored in the type of the output.
+    #[error("result type {from} can't be cast to the desired output type {to}", from = from.ir_name(), to = to.ir_name())]
+    Cast {
+        /// The computed type.
+        from: DType,
+        /// The output's type.
+        to: DType,
+    },
+    /// A write to a tensor several of whose elements are one memory location.
+    #[error(
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory \
+         location. Please clone() the tensor before performing the operation."
+    )]
+    InternalOverlap,
+    /// A write to a tensor that shares some, not all, of its memory with an input.
+    #[error(
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single \
+         memory location. Please clone() the tensor before performing the operation."
+    )]
+    PartialOverlap,
+    /// A layout that reaches outside its storage.
+    #[error(
+        "setStorage: sizes {sizes}, strides {strides}, storage offset {offset}, and itemsize {itemsize} requiring a storage size of {needed} are out of bounds for storage of size {available}"
+    )]
+    OutOfBounds {
+        /// Sizes asked for.
+        sizes: Shape,
+        /// Strides asked for.
+        strides: Shape,
+        /// Offset in elements.
+        offset: i64,
+        /// Bytes of an element.
+        itemsize: usize,
+        /// Bytes needed.
+        needed: usize,
+        /// Bytes there are.
+        available: usize,
+    },
+    /// The memory limit, or the memory, is used up.
+    #[error("out of memory: {requested} bytes requested, limit {limit} bytes")]
+    OutOfMemory {
+        /// Bytes asked for.
+        requested: usize,
+        /// The limit (`usize::MAX`: none was set, the system refused).
+        limit: usize,
+    },
+    /// Sizes whose product does not fit.
+    #[error("sizes {0} overflow the address space")]
+    SizeOverflow(Shape),
+    /// Something that is not implemented.
+    #[error("unsupported: {0}")]
+    Unsupported(String),
+}
+
+impl TensorError {
+    /// Whose fault it is.
+    pub fn fault(&self) -> Fault {
+        match self {
+            TensorError::Unsupported(_) => Fault::Unsupported,
+            TensorError::OutOfMemory { .. } => Fault::Limit,
+            _ => Fault::Input,
+        }
+    }
+
+    /// A shape error with its text.
+    #[cold]
+    pub fn shape(text: impl Into<String>) -> TensorError {
+        TensorError::Shape(text.into())
+    }
+
+    /// A value error with its text.
+    #[cold]
+    pub fn value(text: impl Into<String>) -> TensorError {
+        TensorError::Value(text.into())
+    }
+}
+
+/// Sizes (or strides) inside an error: shows as `[2, 3]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape(pub Box<[i64]>);
+
+impl From<&[i64]> for Shape {
+    fn from(sizes: &[i64]) -> Shape {
+        Shape(sizes.into())
+    }
+}
+
+impl std::fmt::Display for Shape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("[")?;
+        for (i, size) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str(", ")?;
+            }
+            write!(f, "{size}")?;
+        }
+        f.write_str("]")
+    }
+}

@@ -1,0 +1,351 @@
+//! How elements lie in a storage: sizes, strides (in elements) and offset, with the questions asked of them.
+//!
+//! Invariants of a [`Layout`]: sizes and strides are not negative, as many as each other, and the number of
+//! elements and the reach fit `i64`. Whether a layout fits a storage is checked where a tensor is made.
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::error::{Result, Shape, TensorError};
+
+/// Sizes or strides: inline up to five dimensions.
+pub type Dims = SmallVec<[i64; 5]>;
+
+/// The most dimensions a tensor may have.
+pub const MAX_RANK: usize = 64;
+
+/// Sizes, strides and offset of a tensor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    sizes: Dims,
+    strides: Dims,
+    offset: i64,
+    numel: i64,
+    contiguous: bool,
+}
+
+/// Number of elements of sizes; an error if a size is negative or the product does not fit.
+pub fn numel_of(sizes: &[i64]) -> Result<i64> {
+    let mut numel: i64 = 1;
+    let mut overflow = false;
+    let mut empty = false;
+    for &size in sizes {
+        if size < 0 {
+            return Err(TensorError::shape(format!(
+                "Trying to create tensor with negative dimension {size}: {}",
+                Shape::from(sizes)
+            )));
+        }
+        empty |= size == 0;
+        let (product, over) = numel.overflowing_mul(size.max(1));
+        numel = product;
+        overflow |= over;
+    }
+    match (empty, overflow || numel > i64::MAX / 16) {
+        (true, _) => Ok(0),
+        (false, true) => Err(TensorError::SizeOverflow(sizes.into())),
+        (false, false) => Ok(numel),
+    }
+}
+
+/// Row-major strides; dimensions of size 0 count as 1, as in PyTorch.
+pub fn contiguous_strides(sizes: &[i64]) -> Dims {
+    let mut strides: Dims = smallvec![1; sizes.len()];
+    let mut step: i64 = 1;
+    for (stride, size) in strides.iter_mut().zip(sizes).rev() {
+        *stride = step;
+        step = step.saturating_mul((*size).max(1));
+    }
+    strides
+}
+
+/// Strides with the channels innermost (rank 4: `[N, C, H, W]`, rank 5: `[N, C, D, H, W]`).
+pub fn channels_last_strides(sizes: &[i64]) -> Result<Dims> {
+    if sizes.len() != 4 && sizes.len() != 5 {
+        return Err(TensorError::shape(format!("channels_last needs rank 4 or 5, got {}", sizes.len())));
+    }
+    let mut strides: Dims = smallvec![1; sizes.len()];
+    let mut step: i64 = sizes[1].max(1);
+    for dim in (2..sizes.len()).rev() {
+        strides[dim] = step;
+        step = step.saturating_mul(sizes[dim].max(1));
+    }
+    strides[0] = step;
+    Ok(strides)
+}
+
+/// Whether these strides are row-major for these sizes (strides of size-1 dimensions do not matter).
+#[inline]
+fn strides_contiguous(sizes: &[i64], strides: &[i64]) -> bool {
+    let mut step: i64 = 1;
+    for (&size, &stride) in sizes.iter().zip(strides).rev() {
+        if size != 1 {
+            if stride != step {
+                return false;
+            }
+            step = step.wrapping_mul(size);
+        }
+    }
+    true
+}
+
+/// What is known about elements of a layout that share a location.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overlap {
+    /// No two elements do.
+    No,
+    /// Some do.
+    Yes,
+    /// Not decided (strides that interleave).
+    TooHard,
+}
+
+impl Layout {
+    /// Checked: lengths agree, nothing is negative, everything fits.
+    pub fn new(sizes: &[i64], strides: &[i64], offset: i64) -> Result<Layout> {
+        if sizes.len() != strides.len() {
+            return Err(TensorError::shape(format!(
+                "mismatch in length of strides and shape: {} and {}",
+                strides.len(),
+                sizes.len()
+            )));
+        }
+        check_rank(sizes.len())?;
+        if strides.iter().any(|stride| *stride < 0) {
+            return Err(TensorError::shape(format!(
+                "as_strided: Negative strides are not supported at the moment, got strides: {}",
+                Shape::from(strides)
+            )));
+        }
+        if offset < 0 {
+            return Err(TensorError::shape(format!(
+                "Tensor: invalid storage offset {offset}: must be non-negative"
+            )));
+        }
+        let numel = numel_of(sizes)?;
+        if numel > 0 {
+            let reach = sizes.iter().zip(strides).try_fold(offset, |reach, (size, stride)| {
+                (size - 1).checked_mul(*stride).and_then(|step| reach.checked_add(step))
+            });
+            if reach.is_none_or(|reach| reach > i64::MAX / 16 - 1) {
+                return Err(TensorError::SizeOverflow(sizes.into()));
+            }
+        }
+        Ok(Layout::of_parts(Dims::from_slice(sizes), Dims::from_slice(strides), offset, numel))
+    }
+
+    /// Row-major at offset 0.
+    #[inline]
+    pub fn contiguous(sizes: &[i64]) -> Result<Layout> {
+        check_rank(sizes.len())?;
+        let numel = numel_of(sizes)?;
+        let strides = contiguous_strides(sizes);
+        Ok(Layout { sizes: Dims::from_slice(sizes), strides, offset: 0, numel, contiguous: true })
+    }
+
+    /// From parts whose validity follows from another layout's (views).
+    #[inline]
+    pub(crate) fn of_parts(sizes: Dims, strides: Dims, offset: i64, numel: i64) -> Layout {
+        let contiguous = numel == 0 || strides_contiguous(&sizes, &strides);
+        Layout { sizes, strides, offset, numel, contiguous }
+    }
+
+    /// The layout of no dimension.
+    pub fn scalar() -> Layout {
+        Layout { sizes: Dims::new(), strides: Dims::new(), offset: 0, numel: 1, contiguous: true }
+    }
+
+    /// Sizes.
+    #[inline]
+    pub fn sizes(&self) -> &[i64] {
+        &self.sizes
+    }
+
+    /// Strides, in elements.
+    #[inline]
+    pub fn strides(&self) -> &[i64] {
+        &self.strides
+    }
+
+    /// Where the first element is, in elements.
+    #[inline]
+    pub fn offset(&self) -> i64 {
+        self.offset
+    }
+
+    /// Number of dimensions.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// Number of elements.
+    #[inline]
+    pub fn numel(&self) -> usize {
+        self.numel as usize
+    }
+
+    /// Whether it is row-major without gaps.
+    #[inline]
+    pub fn is_contiguous(&self) -> bool {
+        self.contiguous
+    }
+
+    /// Elements of storage reached, counted from the storage's start: 0 if empty.
+    #[inline]
+    pub fn storage_end(&self) -> usize {
+        if self.numel == 0 {
+            return 0;
+        }
+        (self.offset + self.last_step() + 1) as usize
+    }
+
+    /// Distance from the first to the furthest element.
+    #[inline]
+    fn last_step(&self) -> i64 {
+        if self.contiguous {
+            return self.numel - 1;
+        }
+        self.sizes.iter().zip(&self.strides).map(|(size, stride)| (size - 1) * stride).sum()
+    }
+
+    /// Whether the channels are innermost and nothing is skipped (rank 4 or 5).
+    pub fn is_channels_last(&self) -> bool {
+        let order: &[usize] = match self.rank() {
+            4 => &[1, 3, 2, 0],
+            5 => &[1, 4, 3, 2, 0],
+            _ => return false,
+        };
+        let mut step = 1;
+        order.iter().all(|&dim| {
+            let fits = self.sizes[dim] == 1 || self.strides[dim] == step;
+            step *= self.sizes[dim].max(1);
+            fits
+        })
+    }
+
+    /// PyTorch's looser question: do the strides *prefer* channels innermost (sizes 1 considered)?
+    pub fn is_channels_last_strides(&self) -> bool {
+        let order: &[usize] = match self.rank() {
+            4 => &[1, 3, 2, 0],
+            5 => &[1, 4, 3, 2, 0],
+            _ => return false,
+        };
+        if self.strides[1] == 0 {
+            return false;
+        }
+        let mut least = 0;
+        for &dim in order {
+            if self.sizes[dim] == 0 || self.strides[dim] < least {
+                return false;
+            }
+            if dim == 0 && least == self.strides[1] {
+                return false;
+            }
+            least = self.strides[dim] * if self.sizes[dim] > 1 { self.sizes[dim] } else { 1 };
+        }
+        true
+    }
+
+    /// Whether the elements fill a gapless region, each location once, in any order of dimensions.
+    pub fn is_non_overlapping_and_dense(&self) -> bool {
+        if self.contiguous {
+            return true;
+        }
+        let mut order: SmallVec<[usize; 5]> = (0..self.rank()).filter(|d| self.sizes[*d] != 1).collect();
+        order.sort_by_key(|d| self.strides[*d]);
+        let mut step = 1;
+        order.into_iter().all(|d| {
+            let fits = self.strides[d] == step;
+            step *= self.sizes[d];
+            fits
+        })
+    }
+
+    /// Whether elements share locations.
+    pub fn internal_overlap(&self) -> Overlap {
+        if self.is_non_overlapping_and_dense() {
+            return Overlap::No;
+        }
+        if self.sizes.iter().zip(&self.strides).any(|(size, stride)| *size > 1 && *stride == 0) {
+            return Overlap::Yes;
+        }
+        Overlap::TooHard
+    }
+
+    /// Whether writing through it is refused: some dimension repeats one location.
+    pub fn check_writable(&self) -> Result<()> {
+        if self.contiguous {
+            return Ok(());
+        }
+        match self.internal_overlap() {
+            Overlap::Yes => Err(TensorError::InternalOverlap),
+            _ => Ok(()),
+        }
+    }
+
+    /// The layout of `self` with these sizes and strides at another offset (already validated).
+    #[inline]
+    pub(crate) fn with(&self, sizes: Dims, strides: Dims, offset: i64) -> Layout {
+        let numel = if sizes.contains(&0) { 0 } else { sizes.iter().product() };
+        Layout::of_parts(sizes, strides, offset, numel)
+    }
+}
+
+/// An error if there are too many dimensions.
+pub(crate) fn check_rank(rank: usize) -> Result<()> {
+    if rank <= MAX_RANK {
+        return Ok(());
+    }
+    Err(TensorError::shape(format!("tensor has too many (>{MAX_RANK}) dims: {rank}")))
+}
+
+/// A dimension number (negative: from the end) as an index below `rank`; rank 0 accepts 0 and -1.
+#[inline]
+pub fn wrap_dim(dim: i64, rank: usize) -> Result<usize> {
+    let bound = (rank as i64).max(1);
+    if dim < -bound || dim >= bound {
+        return Err(TensorError::DimRange { dim, lo: -bound, hi: bound - 1 });
+    }
+    Ok(if dim < 0 { dim + bound } else { dim } as usize)
+}
+
+/// As [`wrap_dim`] for where a new dimension goes: `rank` itself is accepted.
+#[inline]
+pub fn wrap_dim_insert(dim: i64, rank: usize) -> Result<usize> {
+    wrap_dim(dim, rank + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contiguity_ignores_sizes_of_one() {
+        assert!(Layout::new(&[2, 1, 3], &[3, 77, 1], 0).unwrap().is_contiguous());
+        assert!(!Layout::new(&[2, 3], &[1, 2], 0).unwrap().is_contiguous());
+        assert!(Layout::new(&[2, 3], &[1, 2], 0).unwrap().is_non_overlapping_and_dense());
+        assert!(Layout::new(&[0, 3], &[1, 2], 0).unwrap().is_contiguous());
+        assert_eq!(Layout::new(&[2, 3], &[0, 1], 0).unwrap().internal_overlap(), Overlap::Yes);
+        assert_eq!(contiguous_strides(&[2, 0, 3])[..], [3, 3, 1]);
+    }
+
+    #[test]
+    fn sizes_are_checked() {
+        assert!(matches!(Layout::contiguous(&[1 << 40, 1 << 40]), Err(TensorError::SizeOverflow(_))));
+        assert_eq!(Layout::contiguous(&[1 << 40, 1 << 40, 0]).unwrap().numel(), 0);
+        assert!(Layout::contiguous(&[-1]).is_err());
+        assert!(Layout::new(&[2, 2], &[i64::MAX, 1], 0).is_err());
+        assert_eq!(
+            wrap_dim(3, 1).unwrap_err().to_string(),
+            "Dimension out of range (expected to be in range of [-1, 0], but got 3)"
+        );
+    }
+
+    #[test]
+    fn channels_last() {
+        let strides = channels_last_strides(&[2, 3, 4, 5]).unwrap();
+        assert_eq!(strides[..], [60, 1, 15, 3]);
+        let layout = Layout::new(&[2, 3, 4, 5], &strides, 0).unwrap();
+        assert!(layout.is_channels_last() && layout.is_channels_last_strides() && !layout.is_contiguous());
+    }
+}

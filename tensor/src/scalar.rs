@@ -1,0 +1,183 @@
+//! Numbers outside tensors: what a program's `bool`, `int`, `float` or `complex` is.
+//!
+//! Conversions do what C++ does on x86-64, because that is what PyTorch's users see: floats truncate towards
+//! zero, what does not fit an integer becomes its smallest value (32 and 64 bits) or wraps (narrower).
+
+use std::fmt;
+
+use num_complex::Complex;
+
+use crate::dtype::DType;
+use crate::element::Element;
+
+/// A number with its kind.
+#[derive(Clone, Copy, Debug)]
+pub enum Scalar {
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A double.
+    Float(f64),
+    /// A complex double.
+    Complex(Complex<f64>),
+}
+
+impl Scalar {
+    /// The dtype a tensor made of it has: `bool`, `int64`, `float64`, `complex128`.
+    pub fn dtype(self) -> DType {
+        match self {
+            Scalar::Bool(_) => DType::Bool,
+            Scalar::Int(_) => DType::I64,
+            Scalar::Float(_) => DType::F64,
+            Scalar::Complex(_) => DType::C128,
+        }
+    }
+
+    /// The dtype with which it takes part in promotion: as [`Scalar::dtype`], floats at the default `float32`.
+    pub fn default_dtype(self) -> DType {
+        match self {
+            Scalar::Bool(_) => DType::Bool,
+            Scalar::Int(_) => DType::I64,
+            Scalar::Float(_) => DType::F32,
+            Scalar::Complex(_) => DType::C64,
+        }
+    }
+
+    /// Converted to an element type.
+    #[inline]
+    pub fn to<T: Element>(self) -> T {
+        T::from_scalar(self)
+    }
+
+    /// As an integer.
+    pub fn to_i64(self) -> i64 {
+        self.to()
+    }
+
+    /// As a double (a complex number gives its real part).
+    pub fn to_f64(self) -> f64 {
+        self.to()
+    }
+
+    /// As a truth value: not zero.
+    pub fn to_bool(self) -> bool {
+        self.to()
+    }
+
+    /// As a complex double.
+    pub fn to_complex(self) -> Complex<f64> {
+        self.to()
+    }
+
+    /// Whether it is a float.
+    pub fn is_float(self) -> bool {
+        matches!(self, Scalar::Float(_))
+    }
+
+    /// Whether it is complex.
+    pub fn is_complex(self) -> bool {
+        matches!(self, Scalar::Complex(_))
+    }
+
+    /// Whether it is an integer; a truth value counts if asked to.
+    pub fn is_integral(self, include_bool: bool) -> bool {
+        matches!(self, Scalar::Int(_)) || (include_bool && matches!(self, Scalar::Bool(_)))
+    }
+
+    /// Same kind and same bits, so that NaN equals itself and the zeros differ: for interning constants.
+    pub fn bit_eq(self, other: Scalar) -> bool {
+        match (self, other) {
+            (Scalar::Bool(a), Scalar::Bool(b)) => a == b,
+            (Scalar::Int(a), Scalar::Int(b)) => a == b,
+            (Scalar::Float(a), Scalar::Float(b)) => a.to_bits() == b.to_bits(),
+            (Scalar::Complex(a), Scalar::Complex(b)) => {
+                a.re.to_bits() == b.re.to_bits() && a.im.to_bits() == b.im.to_bits()
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Equal as numbers, whatever their kinds (`1 == 1.0 == True`), exactly; NaN equals nothing.
+impl PartialEq for Scalar {
+    fn eq(&self, other: &Scalar) -> bool {
+        let integer = |scalar: &Scalar| match *scalar {
+            Scalar::Bool(b) => Some(i64::from(b)),
+            Scalar::Int(i) => Some(i),
+            _ => None,
+        };
+        match (integer(self), integer(other)) {
+            (Some(a), Some(b)) => a == b,
+            (Some(i), None) | (None, Some(i)) => {
+                let z = if integer(self).is_some() { other.to_complex() } else { self.to_complex() };
+                z.im == 0.0 && z.re == i as f64 && (z.re < 9.3e18) && (z.re as i64) == i
+            }
+            (None, None) => self.to_complex() == other.to_complex(),
+        }
+    }
+}
+
+impl From<bool> for Scalar {
+    fn from(value: bool) -> Scalar {
+        Scalar::Bool(value)
+    }
+}
+
+impl From<i64> for Scalar {
+    fn from(value: i64) -> Scalar {
+        Scalar::Int(value)
+    }
+}
+
+impl From<f64> for Scalar {
+    fn from(value: f64) -> Scalar {
+        Scalar::Float(value)
+    }
+}
+
+impl From<Complex<f64>> for Scalar {
+    fn from(value: Complex<f64>) -> Scalar {
+        Scalar::Complex(value)
+    }
+}
+
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scalar::Bool(true) => f.write_str("True"),
+            Scalar::Bool(false) => f.write_str("False"),
+            Scalar::Int(i) => write!(f, "{i}"),
+            Scalar::Float(x) => write!(f, "{x:?}"),
+            Scalar::Complex(z) => write!(f, "({:?}+{:?}j)", z.re, z.im),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conversions_follow_the_machine() {
+        assert_eq!(Scalar::Float(-2.9).to_i64(), -2);
+        assert_eq!(Scalar::Float(f64::NAN).to_i64(), i64::MIN);
+        assert_eq!(Scalar::Float(1e30).to_i64(), i64::MIN);
+        assert_eq!(Scalar::Float(1e30).to::<i32>(), i32::MIN);
+        assert_eq!(Scalar::Float(257.0).to::<u8>(), 1);
+        assert_eq!(Scalar::Int(-1).to::<u8>(), 255);
+        assert_eq!(Scalar::Int(1 << 40).to::<i32>(), 0);
+        assert!(Scalar::Float(f64::NAN).to_bool());
+        assert!(!Scalar::Complex(Complex::new(0.0, -0.0)).to_bool());
+        assert_eq!(Scalar::Complex(Complex::new(2.5, 1.0)).to_f64(), 2.5);
+    }
+
+    #[test]
+    fn equality_is_numeric_and_exact() {
+        assert_eq!(Scalar::Int(1), Scalar::Float(1.0));
+        assert_eq!(Scalar::Bool(true), Scalar::Complex(Complex::new(1.0, 0.0)));
+        assert_ne!(Scalar::Int(i64::MAX), Scalar::Float(i64::MAX as f64));
+        assert_ne!(Scalar::Float(f64::NAN), Scalar::Float(f64::NAN));
+        assert!(Scalar::Float(f64::NAN).bit_eq(Scalar::Float(f64::NAN)));
+    }
+}

@@ -1,0 +1,384 @@
+//! Shared bytes: what a tensor and its views have in common.
+//!
+//! A [`Storage`] is one pointer to one block that holds a 64-byte header and, behind it, the bytes, so a fresh
+//! tensor's memory is one allocation. The bytes may move elsewhere: when the storage grows (`resize_`), or when a
+//! storage backed by foreign read-only bytes (a mapped archive) is first written.
+//!
+//! Invariants: the bytes are only touched under the storage's lock, or by the only owner of the storage; a
+//! storage never shrinks, so a layout that fitted once always fits; the bytes are always initialised. Every
+//! byte pattern is a valid element (`bool` is read as a byte).
+#![allow(unsafe_code, reason = "a reference count, a header and the bytes share one block of raw memory")]
+
+use std::cell::UnsafeCell;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+
+use parking_lot::RawRwLock;
+use parking_lot::lock_api::RawRwLock as _;
+
+use crate::alloc::{Block, Charge, allocate, release};
+use crate::error::Result;
+
+/// Bytes that someone else owns, such as a mapped file.
+pub type ForeignBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
+
+/// Bytes between the start of a block and a storage's data.
+const HEADER: usize = 64;
+
+#[repr(C)]
+struct Header {
+    refs: AtomicU32,
+    slack: u32,
+    block_size: usize,
+    version: AtomicU64,
+    nbytes: AtomicUsize,
+    /// Where the bytes are; changes only under the write lock.
+    data: UnsafeCell<*mut u8>,
+    lock: RawRwLock,
+    charge: UnsafeCell<Charge>,
+}
+
+const _: () = assert!(size_of::<Header>() <= HEADER);
+
+/// Where the bytes are if not behind the header: kept in the first bytes of the header's own block.
+enum Elsewhere {
+    Owned(Block),
+    Foreign(ForeignBytes),
+}
+
+/// Shared, versioned, lockable bytes. Clones share.
+pub struct Storage {
+    header: NonNull<Header>,
+}
+
+// SAFETY: the bytes are reached only under the lock (or by the only owner); all other state is atomic or set
+// under the write lock.
+unsafe impl Send for Storage {}
+// SAFETY: as above.
+unsafe impl Sync for Storage {}
+
+impl Storage {
+    /// Zeroed bytes.
+    pub fn zeroed(nbytes: usize) -> Result<Storage> {
+        // SAFETY: all bytes are zeroed.
+        unsafe { Storage::with_block(nbytes, true) }
+    }
+
+    /// Bytes that the caller overwrites wholly before anyone reads them.
+    ///
+    /// # Safety
+    /// Nobody reads a byte that has not been written.
+    #[inline]
+    pub(crate) unsafe fn uninit(nbytes: usize) -> Result<Storage> {
+        // SAFETY: the caller's word.
+        unsafe { Storage::with_block(nbytes, false) }
+    }
+
+    /// # Safety
+    /// `zeroed`, or as [`Storage::uninit`].
+    #[inline]
+    unsafe fn with_block(nbytes: usize, zeroed: bool) -> Result<Storage> {
+        let charge = Charge::take(nbytes)?;
+        let block = allocate(nbytes.saturating_add(HEADER), zeroed)?;
+        let header = block.start.cast::<Header>();
+        // SAFETY: the block holds the header and `nbytes` behind it, and is 64-byte aligned.
+        unsafe {
+            header.write(Header {
+                refs: AtomicU32::new(1),
+                slack: block.slack,
+                block_size: block.size,
+                version: AtomicU64::new(0),
+                nbytes: AtomicUsize::new(nbytes),
+                data: UnsafeCell::new(block.start.as_ptr().add(HEADER)),
+                lock: RawRwLock::INIT,
+                charge: UnsafeCell::new(charge),
+            });
+        }
+        Ok(Storage { header })
+    }
+
+    /// A copy of bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Storage> {
+        // SAFETY: all bytes are written at once, by the only owner.
+        unsafe {
+            let storage = Storage::uninit(bytes.len())?;
+            storage.data().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            Ok(storage)
+        }
+    }
+
+    /// Foreign bytes, shared until the first write, which copies them.
+    pub fn foreign(bytes: ForeignBytes) -> Result<Storage> {
+        let nbytes = (*bytes).as_ref().len();
+        let start = (*bytes).as_ref().as_ptr().cast_mut();
+        // SAFETY: `data` is pointed to the foreign bytes before anyone reads; the block behind the header holds
+        // the `Elsewhere`, 64-byte aligned and large enough.
+        unsafe {
+            let storage = Storage::uninit(size_of::<Elsewhere>())?;
+            storage.elsewhere_slot().write(Elsewhere::Foreign(bytes));
+            *storage.head().data.get() = start;
+            storage.head().nbytes.store(nbytes, Ordering::Release);
+            Ok(storage)
+        }
+    }
+
+    #[inline]
+    fn head(&self) -> &Header {
+        // SAFETY: the header lives as long as any reference counted by `refs`.
+        unsafe { self.header.as_ref() }
+    }
+
+    /// The bytes behind the header.
+    #[inline]
+    fn inline_data(&self) -> *mut u8 {
+        // SAFETY: every block is at least HEADER bytes and what was asked for.
+        unsafe { self.header.as_ptr().cast::<u8>().add(HEADER) }
+    }
+
+    fn elsewhere_slot(&self) -> *mut Elsewhere {
+        self.inline_data().cast()
+    }
+
+    /// Whether the bytes are not behind the header.
+    ///
+    /// # Safety
+    /// Under the lock, or as the only owner.
+    unsafe fn is_elsewhere(&self) -> bool {
+        // SAFETY: the caller's word.
+        unsafe { *self.head().data.get() != self.inline_data() }
+    }
+
+    /// Bytes there are. Only ever grows.
+    #[inline]
+    pub fn nbytes(&self) -> usize {
+        self.head().nbytes.load(Ordering::Acquire)
+    }
+
+    /// How often it has been written to.
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.head().version.load(Ordering::Relaxed)
+    }
+
+    /// Notes a write.
+    #[inline]
+    pub fn bump_version(&self) {
+        self.head().version.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether two handles are the same storage.
+    #[inline]
+    pub fn ptr_eq(&self, other: &Storage) -> bool {
+        self.header == other.header
+    }
+
+    /// The storage's identity: equal for handles of the same one, stable while it lives. Locks are taken in its order.
+    #[inline]
+    pub fn address(&self) -> usize {
+        self.header.as_ptr() as usize
+    }
+
+    /// How many handles there are.
+    pub fn ref_count(&self) -> usize {
+        self.head().refs.load(Ordering::Acquire) as usize
+    }
+
+    /// Where the bytes are.
+    ///
+    /// # Safety
+    /// Dereference only under the lock or as the only owner, within [`Storage::nbytes`]; write only under the write
+    /// lock (or as the only owner) after [`Storage::make_owned`].
+    #[inline]
+    pub(crate) unsafe fn data(&self) -> *mut u8 {
+        // SAFETY: `data` changes only under the write lock, which the caller's word excludes.
+        unsafe { *self.head().data.get() }
+    }
+
+    #[inline]
+    pub(crate) fn lock_shared(&self) {
+        self.head().lock.lock_shared();
+    }
+
+    #[inline]
+    pub(crate) fn lock_exclusive(&self) {
+        self.head().lock.lock_exclusive();
+    }
+
+    /// # Safety
+    /// This caller holds a shared lock.
+    #[inline]
+    pub(crate) unsafe fn unlock_shared(&self) {
+        // SAFETY: the caller's word.
+        unsafe { self.head().lock.unlock_shared() }
+    }
+
+    /// # Safety
+    /// This caller holds the exclusive lock.
+    #[inline]
+    pub(crate) unsafe fn unlock_exclusive(&self) {
+        // SAFETY: the caller's word.
+        unsafe { self.head().lock.unlock_exclusive() }
+    }
+
+    /// Copies foreign bytes so that they may be written.
+    ///
+    /// # Safety
+    /// This caller holds the exclusive lock, or is the only owner.
+    #[inline]
+    pub(crate) unsafe fn make_owned(&self) -> Result<()> {
+        // SAFETY: the caller's word covers all accesses here.
+        unsafe {
+            if !self.is_elsewhere() {
+                return Ok(());
+            }
+            match &*self.elsewhere_slot() {
+                Elsewhere::Owned(_) => Ok(()),
+                Elsewhere::Foreign(_) => self.move_to_fresh_block(self.nbytes()),
+            }
+        }
+    }
+
+    /// Grows to at least `nbytes`; new bytes are zero. Takes the lock itself.
+    pub fn grow(&self, nbytes: usize) -> Result<()> {
+        if nbytes <= self.nbytes() {
+            return Ok(());
+        }
+        self.lock_exclusive();
+        // SAFETY: the exclusive lock is held here.
+        let result = unsafe {
+            let result = if nbytes > self.nbytes() { self.move_to_fresh_block(nbytes) } else { Ok(()) };
+            self.unlock_exclusive();
+            result
+        };
+        if result.is_ok() {
+            self.head().nbytes.fetch_max(nbytes, Ordering::AcqRel);
+        }
+        result
+    }
+
+    /// Moves the bytes to a block of their own with room for `nbytes`, the rest zeroed.
+    ///
+    /// # Safety
+    /// This caller holds the exclusive lock, or is the only owner; `nbytes` is at least `self.nbytes()`.
+    unsafe fn move_to_fresh_block(&self, nbytes: usize) -> Result<()> {
+        // SAFETY: the caller's word covers all accesses here.
+        unsafe {
+            let charge = Charge::take(nbytes)?;
+            let old = self.nbytes();
+            let block = allocate(nbytes, false)?;
+            let to = block.start.as_ptr();
+            to.copy_from_nonoverlapping(self.data(), old);
+            to.add(old).write_bytes(0, nbytes - old);
+            if self.is_elsewhere() {
+                self.drop_elsewhere();
+            }
+            // The block of the header is at least 128 bytes: an `Elsewhere` fits behind the header.
+            self.elsewhere_slot().write(Elsewhere::Owned(block));
+            *self.head().data.get() = to;
+            *self.head().charge.get() = charge;
+            Ok(())
+        }
+    }
+
+    /// # Safety
+    /// The bytes are elsewhere, and nobody uses them any more.
+    unsafe fn drop_elsewhere(&self) {
+        // SAFETY: the caller's word; the slot is written again or never read again.
+        unsafe {
+            match self.elsewhere_slot().read() {
+                Elsewhere::Owned(block) => release(block),
+                Elsewhere::Foreign(bytes) => drop(bytes),
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn free(&mut self) {
+        fence(Ordering::Acquire);
+        // SAFETY: the last handle: nobody else can reach the header or the bytes.
+        unsafe {
+            if self.is_elsewhere() {
+                self.drop_elsewhere();
+            }
+            let head = self.head();
+            let block = Block { start: self.header.cast(), size: head.block_size, slack: head.slack };
+            head.charge.get().drop_in_place();
+            release(block);
+        }
+    }
+}
+
+const _: () = assert!(size_of::<Elsewhere>() <= 64);
+
+impl Clone for Storage {
+    #[inline]
+    fn clone(&self) -> Storage {
+        let before = self.head().refs.fetch_add(1, Ordering::Relaxed);
+        if before > u32::MAX / 2 {
+            std::process::abort();
+        }
+        Storage { header: self.header }
+    }
+}
+
+impl Drop for Storage {
+    #[inline]
+    fn drop(&mut self) {
+        if self.head().refs.fetch_sub(1, Ordering::Release) == 1 {
+            self.free();
+        }
+    }
+}
+
+impl std::fmt::Debug for Storage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Storage({:#x}, {} bytes, version {})", self.address(), self.nbytes(), self.version())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(storage: &Storage) -> Vec<u8> {
+        storage.lock_shared();
+        // SAFETY: locked; bytes are initialised.
+        unsafe {
+            let bytes = std::slice::from_raw_parts(storage.data(), storage.nbytes()).to_vec();
+            storage.unlock_shared();
+            bytes
+        }
+    }
+
+    #[test]
+    fn foreign_bytes_are_copied_on_first_write() {
+        let source: ForeignBytes = Arc::new(vec![1u8, 2, 3]);
+        let storage = Storage::foreign(source.clone()).unwrap();
+        assert_eq!(Arc::strong_count(&source), 2);
+        assert_eq!(read(&storage), [1, 2, 3]);
+        storage.lock_exclusive();
+        // SAFETY: locked exclusively, made owned before the write.
+        unsafe {
+            storage.make_owned().unwrap();
+            *storage.data() = 9;
+            storage.unlock_exclusive();
+        }
+        assert_eq!(read(&storage), [9, 2, 3]);
+        assert_eq!((*source).as_ref(), [1, 2, 3]);
+        assert_eq!(Arc::strong_count(&source), 1);
+    }
+
+    #[test]
+    fn growing_keeps_bytes_and_zeroes_the_rest() {
+        let storage = Storage::from_bytes(&[1, 2]).unwrap();
+        let other = storage.clone();
+        storage.grow(300).unwrap();
+        assert_eq!(other.nbytes(), 300);
+        assert_eq!(read(&other)[..4], [1, 2, 0, 0]);
+        other.grow(1000).unwrap();
+        assert_eq!(read(&storage)[..4], [1, 2, 0, 0]);
+        assert_eq!(storage.ref_count(), 2);
+    }
+}

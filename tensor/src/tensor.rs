@@ -1,0 +1,338 @@
+//! The tensor: one pointer to dtype, layout, storage and the little state autograd keeps with it.
+//!
+//! In-place metadata changes (`t_`, `unsqueeze_`, `resize_`, `set_`) happen through `&Tensor`, while readers hold
+//! `&Layout`. So a change publishes a new record by one atomic store and keeps the old ones until the tensor
+//! drops; a change back to a recent record reuses it, so alternating changes keep memory constant.
+//!
+//! Invariant: every record's layout lies within its storage (a storage never shrinks).
+#![allow(unsafe_code, reason = "publishes metadata records by an atomic pointer")]
+
+use std::any::Any;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::error::{Result, TensorError};
+use crate::layout::Layout;
+use crate::storage::Storage;
+
+/// What autograd hangs on a tensor; this crate does not look inside.
+pub type AutogradSlot = Arc<dyn Any + Send + Sync>;
+
+/// One state of a tensor's metadata.
+pub(crate) struct Meta {
+    pub(crate) layout: Layout,
+    pub(crate) storage: Storage,
+}
+
+/// What few tensors have.
+#[derive(Default)]
+struct Extra {
+    /// Later records, retained while the tensor lives. Each is a leaked box, freed on drop.
+    records: Mutex<Vec<NonNull<Meta>>>,
+    autograd: Mutex<Option<AutogradSlot>>,
+}
+
+struct TensorImpl {
+    first: Meta,
+    /// The current record; null while it is `first`.
+    current: AtomicPtr<Meta>,
+    extra: OnceLock<Box<Extra>>,
+    dtype: DType,
+    requires_grad: AtomicBool,
+}
+
+// SAFETY: the raw pointers are boxes owned by this very struct, never changed once published.
+unsafe impl Send for TensorImpl {}
+// SAFETY: as above; all changes go through atomics and mutexes.
+unsafe impl Sync for TensorImpl {}
+
+impl Drop for TensorImpl {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(extra) = self.extra.get_mut() {
+            for record in extra.records.get_mut().drain(..) {
+                // SAFETY: made by `Box::leak` in `publish`; no reference outlives the tensor.
+                drop(unsafe { Box::from_raw(record.as_ptr()) });
+            }
+        }
+    }
+}
+
+/// A strided view of typed elements in a shared storage. Clones are the same tensor ([`Tensor::ptr_eq`]).
+#[derive(Clone)]
+pub struct Tensor(Arc<TensorImpl>);
+
+/// Records looked through for one to reuse.
+const RECENT: usize = 8;
+
+impl Tensor {
+    /// A tensor over a storage. An error if the layout reaches outside.
+    pub fn from_storage(storage: Storage, dtype: DType, layout: Layout) -> Result<Tensor> {
+        check_bounds(&storage, dtype, &layout)?;
+        Ok(Tensor::from_parts(storage, dtype, layout))
+    }
+
+    /// As [`Tensor::from_storage`] where the layout is known to fit.
+    #[inline]
+    pub(crate) fn from_parts(storage: Storage, dtype: DType, layout: Layout) -> Tensor {
+        debug_assert!(layout.storage_end() * dtype.size() <= storage.nbytes());
+        Tensor(Arc::new(TensorImpl {
+            first: Meta { layout, storage },
+            current: AtomicPtr::new(std::ptr::null_mut()),
+            extra: OnceLock::new(),
+            dtype,
+            requires_grad: AtomicBool::new(false),
+        }))
+    }
+
+    /// One consistent state of layout and storage; take it once and use it throughout a kernel.
+    #[inline]
+    pub(crate) fn meta(&self) -> &Meta {
+        let current = self.0.current.load(Ordering::Acquire);
+        if current.is_null() {
+            return &self.0.first;
+        }
+        // SAFETY: published records live as long as the tensor and never change.
+        unsafe { &*current }
+    }
+
+    /// Puts another layout (and storage) in place of the present one.
+    fn publish(&self, meta: Meta) {
+        let extra = self.0.extra.get_or_init(Box::default);
+        let mut records = extra.records.lock();
+        let same = |record: &Meta| record.layout == meta.layout && record.storage.ptr_eq(&meta.storage);
+        if same(&self.0.first) {
+            self.0.current.store(std::ptr::null_mut(), Ordering::Release);
+            return;
+        }
+        // SAFETY: records are live boxes.
+        let recent =
+            records.iter().rev().take(RECENT).copied().find(|record| same(unsafe { record.as_ref() }));
+        let record = recent.unwrap_or_else(|| {
+            let record = NonNull::from(Box::leak(Box::new(meta)));
+            records.push(record);
+            record
+        });
+        self.0.current.store(record.as_ptr(), Ordering::Release);
+    }
+
+    /// Replaces the layout in place (all clones see it). An error if it reaches outside the storage.
+    pub fn set_layout(&self, layout: Layout) -> Result<()> {
+        let storage = self.storage().clone();
+        check_bounds(&storage, self.dtype(), &layout)?;
+        self.publish(Meta { layout, storage });
+        Ok(())
+    }
+
+    /// Replaces storage and layout in place (all clones see it), as `set_` does.
+    pub fn set_storage(&self, storage: Storage, layout: Layout) -> Result<()> {
+        check_bounds(&storage, self.dtype(), &layout)?;
+        self.publish(Meta { layout, storage });
+        Ok(())
+    }
+
+    /// Makes it row-major with other sizes in place, growing the storage where needed (new bytes are zero).
+    pub fn resize_(&self, sizes: &[i64]) -> Result<()> {
+        let meta = self.meta();
+        if meta.layout.sizes() == sizes {
+            return Ok(());
+        }
+        let fresh = Layout::contiguous(sizes)?;
+        let layout = Layout::new(sizes, fresh.strides(), meta.layout.offset())?;
+        let needed = layout.storage_end().checked_mul(self.dtype().size());
+        let storage = meta.storage.clone();
+        storage.grow(needed.ok_or_else(|| TensorError::SizeOverflow(sizes.into()))?)?;
+        self.publish(Meta { layout, storage });
+        Ok(())
+    }
+
+    /// Element type.
+    #[inline]
+    pub fn dtype(&self) -> DType {
+        self.0.dtype
+    }
+
+    /// Sizes, strides and offset.
+    #[inline]
+    pub fn layout(&self) -> &Layout {
+        &self.meta().layout
+    }
+
+    /// The shared bytes.
+    #[inline]
+    pub fn storage(&self) -> &Storage {
+        &self.meta().storage
+    }
+
+    /// Sizes.
+    #[inline]
+    pub fn sizes(&self) -> &[i64] {
+        self.layout().sizes()
+    }
+
+    /// Strides, in elements.
+    #[inline]
+    pub fn strides(&self) -> &[i64] {
+        self.layout().strides()
+    }
+
+    /// Offset of the first element in the storage, in elements.
+    #[inline]
+    pub fn offset(&self) -> i64 {
+        self.layout().offset()
+    }
+
+    /// Number of dimensions.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.layout().rank()
+    }
+
+    /// Number of elements.
+    #[inline]
+    pub fn numel(&self) -> usize {
+        self.layout().numel()
+    }
+
+    /// The size of a dimension (negative: from the end).
+    pub fn size(&self, dim: i64) -> Result<i64> {
+        let layout = self.layout();
+        if layout.rank() == 0 {
+            return Err(TensorError::DimRange { dim, lo: -1, hi: 0 });
+        }
+        Ok(layout.sizes()[crate::layout::wrap_dim(dim, layout.rank())?])
+    }
+
+    /// Whether it is row-major without gaps.
+    #[inline]
+    pub fn is_contiguous(&self) -> bool {
+        self.layout().is_contiguous()
+    }
+
+    /// Where it is: always the processor.
+    pub fn device(&self) -> Device {
+        Device::CPU
+    }
+
+    /// How often its storage has been written to.
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.storage().version()
+    }
+
+    /// Whether two handles are the same tensor (not merely views of the same memory).
+    #[inline]
+    pub fn ptr_eq(&self, other: &Tensor) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The tensor's identity: equal for handles of the same one, stable while it lives.
+    #[inline]
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
+    /// Whether two tensors share storage.
+    pub fn shares_storage(&self, other: &Tensor) -> bool {
+        self.storage().ptr_eq(other.storage())
+    }
+
+    /// Whether this handle is the only one of the tensor, and the tensor the only one of its storage: then
+    /// nobody can tell if the memory is reused.
+    #[inline]
+    pub fn is_unique(&self) -> bool {
+        Arc::strong_count(&self.0) == 1 && self.0.extra.get().is_none() && self.storage().ref_count() == 1
+    }
+
+    /// Whether gradients are wanted for it.
+    #[inline]
+    pub fn requires_grad(&self) -> bool {
+        self.0.requires_grad.load(Ordering::Relaxed)
+    }
+
+    /// Says whether gradients are wanted for it.
+    #[inline]
+    pub fn set_requires_grad(&self, wanted: bool) {
+        self.0.requires_grad.store(wanted, Ordering::Relaxed);
+    }
+
+    /// What autograd hung on it.
+    pub fn autograd(&self) -> Option<AutogradSlot> {
+        self.0.extra.get().and_then(|extra| extra.autograd.lock().clone())
+    }
+
+    /// Hangs something of autograd's on it (or takes it away); gives back what was there.
+    pub fn set_autograd(&self, slot: Option<AutogradSlot>) -> Option<AutogradSlot> {
+        if slot.is_none() && self.0.extra.get().is_none() {
+            return None;
+        }
+        std::mem::replace(&mut *self.0.extra.get_or_init(Box::default).autograd.lock(), slot)
+    }
+}
+
+/// An error if a layout reaches outside a storage.
+fn check_bounds(storage: &Storage, dtype: DType, layout: &Layout) -> Result<()> {
+    let needed = layout.storage_end().checked_mul(dtype.size());
+    let available = storage.nbytes();
+    if needed.is_some_and(|needed| needed <= available) {
+        return Ok(());
+    }
+    Err(TensorError::OutOfBounds {
+        sizes: layout.sizes().into(),
+        strides: layout.strides().into(),
+        offset: layout.offset(),
+        itemsize: dtype.size(),
+        needed: needed.unwrap_or(usize::MAX),
+        available,
+    })
+}
+
+impl std::fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tensor({}, {:?}", self.dtype(), self.sizes())?;
+        if self.numel() <= 16 {
+            let values = self.to_scalars().map_err(|_| std::fmt::Error)?;
+            f.write_str(", [")?;
+            for (i, value) in values.iter().enumerate() {
+                write!(f, "{}{value}", if i > 0 { ", " } else { "" })?;
+            }
+            f.write_str("]")?;
+        }
+        f.write_str(")")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_pointer_wide() {
+        assert_eq!(size_of::<Tensor>(), 8);
+        assert_eq!(size_of::<Option<Tensor>>(), 8);
+    }
+
+    #[test]
+    fn metadata_changes_in_place_and_does_not_grow() {
+        let t = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3]).unwrap();
+        let clone = t.clone();
+        let before = t.layout();
+        let turned = Layout::new(&[3, 2], &[1, 3], 0).unwrap();
+        for _ in 0..1000 {
+            t.set_layout(turned.clone()).unwrap();
+            assert_eq!(clone.sizes(), [3, 2]);
+            t.set_layout(Layout::contiguous(&[2, 3]).unwrap()).unwrap();
+            t.set_layout(Layout::contiguous(&[6]).unwrap()).unwrap();
+        }
+        assert_eq!(before.sizes(), [2, 3]);
+        assert_eq!(t.0.extra.get().unwrap().records.lock().len(), 2);
+        assert!(t.set_layout(Layout::contiguous(&[7]).unwrap()).is_err());
+        t.resize_(&[2, 4]).unwrap();
+        assert_eq!(clone.to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 0.0, 0.0]);
+    }
+}
