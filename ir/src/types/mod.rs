@@ -1,0 +1,390 @@
+//! Types, as handles into a process-wide table.
+//!
+//! A [`Type`] is four bytes, `Copy`, and equal exactly when the types are equal, because [`TypeKind`]s are
+//! hash-consed. What is asked often (does it hold tensors, what does it look like without shapes, how deep is it) is
+//! computed once, when the type is made, from its parts.
+//!
+//! Classes, interfaces and enums are nominal: only a qualified name and a number are interned, their contents belong to
+//! the compilation unit, so a type never keeps a program alive.
+//!
+//! **Depth is bounded by construction.** A type nested deeper than [`Type::MAX_DEPTH`] or longer than
+//! [`Type::MAX_WEIGHT`] is not made: the constructors answer [`Type::OVERFLOW`], which absorbs everything built from it
+//! and is a subtype of nothing. So walks over types may recurse, and no constructor can fail or panic. Readers and the
+//! front end turn `OVERFLOW` into a diagnostic; the verifier refuses it.
+
+mod env;
+mod mutability;
+mod print;
+mod subtype;
+mod table;
+mod tensor;
+mod unify;
+mod vars;
+
+use smallvec::{SmallVec, smallvec};
+
+pub use env::{ClassEnv, NoClasses};
+pub use mutability::Mutability;
+pub use print::Verbosity;
+pub use subtype::{is_subtype, is_subtype_why};
+pub use table::Type;
+pub use tensor::{Dim, TensorType};
+pub use unify::{unify, unify_all};
+pub use vars::{TypeBindings, match_type_variables};
+
+use crate::symbol::Symbol;
+
+/// What a type is. Obtained by [`Type::kind`]; made through the constructors of [`Type`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum TypeKind {
+    /// The top: every type is a subtype.
+    Any,
+    /// A tensor, with what is known about it.
+    Tensor(TensorType),
+    /// `None`.
+    None,
+    /// A truth value.
+    Bool,
+    /// A 64-bit integer.
+    Int,
+    /// A double.
+    Float,
+    /// A complex double.
+    Complex,
+    /// `Scalar`: int, float or complex (bool is not a subtype).
+    Number,
+    /// A byte string.
+    Str,
+    /// A device.
+    Device,
+    /// A random generator.
+    Generator,
+    /// A device stream.
+    Stream,
+    /// A tensor's storage.
+    Storage,
+    /// A quantizer.
+    Quantizer,
+    /// A quantization scheme.
+    QScheme,
+    /// A tensor layout; only as a schema's real type, programs see `int`.
+    Layout,
+    /// A memory format; only as a schema's real type, programs see `int`.
+    MemoryFormat,
+    /// A dtype; only as a schema's real type, programs see `int`.
+    ScalarType,
+    /// A symbolic integer; only as a schema's real type, programs see `int`.
+    SymInt,
+    /// A symbolic float.
+    SymFloat,
+    /// A symbolic truth value.
+    SymBool,
+    /// An opaque foreign object.
+    Capsule,
+    /// A list; invariant.
+    List(Type),
+    /// A dictionary (key, value); invariant.
+    Dict(Type, Type),
+    /// A tuple, named or not; covariant.
+    Tuple(TupleType),
+    /// `T` or `None`; covariant. `T` is neither `None` nor optional.
+    Optional(Type),
+    /// One of at least two types, flattened, without subtypes of each other, in PyTorch's order.
+    Union(Box<[Type]>),
+    /// A value to come.
+    Future(Type),
+    /// A value computed when waited for.
+    Await(Type),
+    /// A reference to a value elsewhere.
+    RRef(Type),
+    /// A function, by qualified name (empty if unknown).
+    Function(Symbol),
+    /// A class or module.
+    Class(Nominal),
+    /// An interface: a set of methods.
+    Interface(Nominal),
+    /// An enumeration and the type of its values.
+    Enum(Nominal, Type),
+    /// A type variable of a schema.
+    Var(Symbol),
+    /// An object of the host language.
+    PyObject,
+    /// Any list.
+    AnyList,
+    /// Any tuple.
+    AnyTuple,
+    /// Any class instance.
+    AnyClass,
+    /// Any enum member.
+    AnyEnum,
+    /// The answer of constructors asked for a type past the limits.
+    Overflow,
+}
+
+/// The identity of a class, interface or enum: its qualified name, and a number that tells apart types of one name
+/// from different compilation units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Nominal {
+    /// The qualified name: `__torch__.m.C`.
+    pub name: Symbol,
+    /// Which of the types with this name; 0 if nobody said.
+    pub id: u32,
+}
+
+/// A tuple's elements, and its names if it is a named tuple.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TupleType {
+    /// The types of the elements.
+    pub elems: Box<[Type]>,
+    /// The names; as many fields as elements.
+    pub named: Option<Box<NamedTuple>>,
+}
+
+/// The names of a named tuple.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NamedTuple {
+    /// The qualified name; empty when read from IR text, which does not print it.
+    pub name: Symbol,
+    /// One per element.
+    pub fields: Box<[NamedField]>,
+}
+
+/// A field of a named tuple.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NamedField {
+    /// The field's name.
+    pub name: Symbol,
+    /// The text of its default, as the IR prints it.
+    pub default: Option<Symbol>,
+}
+
+impl TypeKind {
+    /// The types directly inside: elements, key and value, alternatives.
+    #[must_use]
+    pub fn contained(&self) -> SmallVec<[Type; 4]> {
+        match self {
+            Self::List(t)
+            | Self::Optional(t)
+            | Self::Future(t)
+            | Self::Await(t)
+            | Self::RRef(t)
+            | Self::Enum(_, t) => smallvec![*t],
+            Self::Dict(k, v) => smallvec![*k, *v],
+            Self::Tuple(t) => t.elems.iter().copied().collect(),
+            Self::Union(ts) => ts.iter().copied().collect(),
+            _ => SmallVec::new(),
+        }
+    }
+}
+
+impl Type {
+    /// Nesting beyond this is [`Type::OVERFLOW`].
+    pub const MAX_DEPTH: u32 = 500;
+    /// A type whose text would need more names than this is [`Type::OVERFLOW`].
+    pub const MAX_WEIGHT: u32 = 1 << 20;
+
+    /// `T[]`.
+    #[must_use]
+    pub fn list(elem: Self) -> Self {
+        Self::intern(TypeKind::List(elem))
+    }
+
+    /// `Dict(K, V)`.
+    #[must_use]
+    pub fn dict(key: Self, value: Self) -> Self {
+        Self::intern(TypeKind::Dict(key, value))
+    }
+
+    /// `(A, B, …)`.
+    #[must_use]
+    pub fn tuple(elems: &[Self]) -> Self {
+        Self::intern(TypeKind::Tuple(TupleType { elems: elems.into(), named: None }))
+    }
+
+    /// A named tuple of the qualified name `name`; fields and elements go in pairs.
+    #[must_use]
+    pub fn named_tuple(name: Symbol, fields: &[(NamedField, Self)]) -> Self {
+        let elems = fields.iter().map(|f| f.1).collect();
+        let named = NamedTuple { name, fields: fields.iter().map(|f| f.0).collect() };
+        Self::intern(TypeKind::Tuple(TupleType { elems, named: Some(Box::new(named)) }))
+    }
+
+    /// `T?`: `T` itself if it is `None` or already optional; a union that may be `None` gives the rest, optional.
+    #[must_use]
+    pub fn optional(inner: Self) -> Self {
+        match inner.kind() {
+            TypeKind::None | TypeKind::Optional(_) => inner,
+            TypeKind::Union(members) if members.contains(&Self::NONE) => {
+                let rest: SmallVec<[Self; 8]> =
+                    members.iter().copied().filter(|&m| m != Self::NONE).collect();
+                Self::intern(TypeKind::Optional(Self::union(&rest)))
+            }
+            TypeKind::Union(members) if **members == [Self::FLOAT, Self::COMPLEX, Self::INT] => {
+                Self::intern(TypeKind::Optional(Self::NUMBER))
+            }
+            _ => Self::intern(TypeKind::Optional(inner)),
+        }
+    }
+
+    /// `Future[T]`.
+    #[must_use]
+    pub fn future(inner: Self) -> Self {
+        Self::intern(TypeKind::Future(inner))
+    }
+
+    /// `Await(T)`.
+    #[must_use]
+    pub fn awaitable(inner: Self) -> Self {
+        Self::intern(TypeKind::Await(inner))
+    }
+
+    /// `RRef[T]`.
+    #[must_use]
+    pub fn rref(inner: Self) -> Self {
+        Self::intern(TypeKind::RRef(inner))
+    }
+
+    /// The class of this qualified name and number.
+    #[must_use]
+    pub fn class(name: Symbol, id: u32) -> Self {
+        Self::intern(TypeKind::Class(Nominal { name, id }))
+    }
+
+    /// The interface of this qualified name and number.
+    #[must_use]
+    pub fn interface(name: Symbol, id: u32) -> Self {
+        Self::intern(TypeKind::Interface(Nominal { name, id }))
+    }
+
+    /// The enum of this qualified name and number, whose members' values have type `value`.
+    #[must_use]
+    pub fn enumeration(name: Symbol, id: u32, value: Self) -> Self {
+        Self::intern(TypeKind::Enum(Nominal { name, id }, value))
+    }
+
+    /// The type of the function of this qualified name.
+    #[must_use]
+    pub fn function(name: Symbol) -> Self {
+        Self::intern(TypeKind::Function(name))
+    }
+
+    /// A type variable.
+    #[must_use]
+    pub fn var(name: Symbol) -> Self {
+        Self::intern(TypeKind::Var(name))
+    }
+
+    /// A tensor with the given facts.
+    #[must_use]
+    pub fn tensor(facts: TensorType) -> Self {
+        Self::intern(TypeKind::Tensor(facts))
+    }
+
+    /// The facts, if it is a tensor.
+    #[must_use]
+    pub fn as_tensor(self) -> Option<&'static TensorType> {
+        match self.kind() {
+            TypeKind::Tensor(t) => Some(t),
+            _ => None,
+        }
+    }
+
+    /// The elements and names, if it is a tuple.
+    #[must_use]
+    pub fn as_tuple(self) -> Option<&'static TupleType> {
+        match self.kind() {
+            TypeKind::Tuple(t) => Some(t),
+            _ => None,
+        }
+    }
+
+    /// The element type, if it is a list.
+    #[must_use]
+    pub fn list_elem(self) -> Option<Self> {
+        match self.kind() {
+            TypeKind::List(t) => Some(*t),
+            _ => None,
+        }
+    }
+
+    /// Key and value types, if it is a dictionary.
+    #[must_use]
+    pub fn dict_types(self) -> Option<(Self, Self)> {
+        match self.kind() {
+            TypeKind::Dict(k, v) => Some((*k, *v)),
+            _ => None,
+        }
+    }
+
+    /// What is inside, if it is optional.
+    #[must_use]
+    pub fn optional_elem(self) -> Option<Self> {
+        match self.kind() {
+            TypeKind::Optional(t) => Some(*t),
+            _ => None,
+        }
+    }
+
+    /// What is inside an optional type; any other type itself.
+    #[must_use]
+    pub fn unwrap_optional(self) -> Self {
+        self.optional_elem().unwrap_or(self)
+    }
+
+    /// What a future yields.
+    #[must_use]
+    pub fn future_elem(self) -> Option<Self> {
+        match self.kind() {
+            TypeKind::Future(t) => Some(*t),
+            _ => None,
+        }
+    }
+
+    /// The identity, if it is a class.
+    #[must_use]
+    pub fn as_class(self) -> Option<Nominal> {
+        match self.kind() {
+            TypeKind::Class(c) => Some(*c),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a tensor, refined or not.
+    #[must_use]
+    pub fn is_tensor(self) -> bool {
+        self == Self::TENSOR || matches!(self.kind(), TypeKind::Tensor(_))
+    }
+
+    /// Whether a value of this type may be `None`.
+    #[must_use]
+    pub fn may_be_none(self) -> bool {
+        match self.kind() {
+            TypeKind::None | TypeKind::Any | TypeKind::Optional(_) => true,
+            TypeKind::Union(members) => members.contains(&Self::NONE),
+            _ => false,
+        }
+    }
+
+    /// The type with one part replaced by another everywhere inside, from the leaves up.
+    #[must_use]
+    pub fn map_contained(self, mut f: impl FnMut(Self) -> Self) -> Self {
+        match self.kind() {
+            TypeKind::List(t) => Self::list(f(*t)),
+            TypeKind::Dict(k, v) => {
+                let key = f(*k);
+                Self::dict(key, f(*v))
+            }
+            TypeKind::Tuple(t) => Self::intern(TypeKind::Tuple(TupleType {
+                elems: t.elems.iter().map(|&e| f(e)).collect(),
+                named: t.named.clone(),
+            })),
+            TypeKind::Optional(t) => Self::optional(f(*t)),
+            TypeKind::Union(ts) => Self::union(&ts.iter().map(|&t| f(t)).collect::<SmallVec<[Self; 8]>>()),
+            TypeKind::Future(t) => Self::future(f(*t)),
+            TypeKind::Await(t) => Self::awaitable(f(*t)),
+            TypeKind::RRef(t) => Self::rref(f(*t)),
+            TypeKind::Enum(n, t) => Self::intern(TypeKind::Enum(*n, f(*t))),
+            _ => self,
+        }
+    }
+}

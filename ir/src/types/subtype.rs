@@ -1,0 +1,135 @@
+//! The subtype relation.
+//!
+//! Lists and dictionaries are invariant; tuples, optionals, futures, awaitables and references are covariant; a refined
+//! tensor is a subtype of what it implies; int, float and complex are subtypes of `Scalar` (bool is not); classes are
+//! nominal and are subtypes of the interfaces whose methods they have. Recursion is bounded by the depth of types.
+
+use super::{ClassEnv, Type, TypeKind};
+use crate::schema::FunctionSchema;
+
+/// Whether every value of `a` is a value of `b`.
+#[must_use]
+pub fn is_subtype(a: Type, b: Type, env: &dyn ClassEnv) -> bool {
+    a == b || Relation { env, assumed: Vec::new(), why: None }.holds(a, b)
+}
+
+/// As [`is_subtype`], and the reason if not: one sentence per line, only where there is more to say than the two types.
+#[must_use]
+pub fn is_subtype_why(a: Type, b: Type, env: &dyn ClassEnv) -> (bool, String) {
+    let mut relation = Relation { env, assumed: Vec::new(), why: Some(String::new()) };
+    let holds = relation.holds(a, b);
+    (holds, relation.why.filter(|_| !holds).unwrap_or_default())
+}
+
+struct Relation<'a> {
+    env: &'a dyn ClassEnv,
+    /// Pairs being decided: an interface may mention itself, and then it holds if nothing speaks against it.
+    assumed: Vec<(Type, Type)>,
+    why: Option<String>,
+}
+
+impl Relation<'_> {
+    fn holds(&mut self, a: Type, b: Type) -> bool {
+        if a == Type::OVERFLOW || b == Type::OVERFLOW {
+            return false;
+        }
+        if a == b || b == Type::ANY {
+            return true;
+        }
+        match (a.kind(), b.kind()) {
+            (TypeKind::Union(members), _) => members.iter().all(|&m| self.holds(m, b)),
+            (TypeKind::Optional(t), _) => b.may_be_none() && self.holds(*t, b),
+            (TypeKind::None, TypeKind::Optional(_)) => true,
+            (TypeKind::Number, TypeKind::Union(members)) => {
+                [Type::INT, Type::FLOAT, Type::COMPLEX].iter().all(|t| members.contains(t))
+            }
+            (_, TypeKind::Optional(t)) => self.holds(a, *t),
+            (_, TypeKind::Union(members)) => members.iter().any(|&m| self.holds(a, m)),
+            (TypeKind::Int | TypeKind::Float | TypeKind::Complex, TypeKind::Number) => true,
+            (TypeKind::Tensor(x), TypeKind::Tensor(y)) => x.implies(y),
+            (TypeKind::Tuple(_), TypeKind::Tuple(_)) => self.tuples(a, b),
+            (TypeKind::Tuple(_), TypeKind::AnyTuple)
+            | (TypeKind::List(_), TypeKind::AnyList)
+            | (TypeKind::Class(_), TypeKind::AnyClass)
+            | (TypeKind::Enum(..), TypeKind::AnyEnum) => true,
+            (TypeKind::Future(x), TypeKind::Future(y))
+            | (TypeKind::Await(x), TypeKind::Await(y))
+            | (TypeKind::RRef(x), TypeKind::RRef(y)) => self.holds(*x, *y),
+            (TypeKind::Class(_) | TypeKind::Interface(_), TypeKind::Interface(_)) => self.interface(a, b),
+            _ => false,
+        }
+    }
+
+    fn tuples(&mut self, a: Type, b: Type) -> bool {
+        let (x, y) = (a.as_tuple(), b.as_tuple());
+        let (x, y) = (x.expect("invariant: a tuple"), y.expect("invariant: a tuple"));
+        let names = match (&x.named, &y.named) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(n), Some(m)) => {
+                n.fields.len() == m.fields.len()
+                    && n.fields.iter().zip(&m.fields).all(|(f, g)| f.name == g.name)
+            }
+        };
+        names
+            && x.elems.len() == y.elems.len()
+            && x.elems.iter().zip(&y.elems).all(|(&s, &t)| self.holds(s, t))
+    }
+
+    fn interface(&mut self, a: Type, b: Type) -> bool {
+        if self.assumed.contains(&(a, b)) {
+            return true;
+        }
+        let Some(methods) = self.env.interface_methods(b) else { return false };
+        if self.env.is_module(b) && !self.env.is_module(a) {
+            self.say(|| {
+                format!("'{}' is not a subtype of the module interface '{}'", a.annotation(), b.annotation())
+            });
+            return false;
+        }
+        if self.assumed.len() >= Type::MAX_DEPTH as usize {
+            return false;
+        }
+        self.assumed.push((a, b));
+        let all = methods.into_iter().all(|name| {
+            let (Some(own), Some(wanted)) = (self.env.method(a, name), self.env.method(b, name)) else {
+                self.say(|| {
+                    let (a, b) = (a.annotation(), b.annotation());
+                    format!("'{a}' does not have method '{name}', which '{b}' declares")
+                });
+                return false;
+            };
+            let fits = self.schemas(&own, &wanted);
+            if !fits {
+                self.say(|| {
+                    let (a, b) = (a.annotation(), b.annotation());
+                    format!("Method on '{a}' is not compatible with '{b}':\n  {own}\n  {wanted}")
+                });
+            }
+            fits
+        });
+        self.assumed.pop();
+        all
+    }
+
+    /// Contravariant in parameters (after `self`), covariant in results, names and defaults equal.
+    fn schemas(&mut self, own: &FunctionSchema, wanted: &FunctionSchema) -> bool {
+        let own_args = own.args.get(1..).unwrap_or_default();
+        let wanted_args = wanted.args.get(1..).unwrap_or_default();
+        own_args.len() == wanted_args.len()
+            && own.returns.len() == wanted.returns.len()
+            && wanted_args.iter().zip(own_args).all(|(w, o)| w.name == o.name && self.holds(w.ty, o.ty))
+            && own
+                .returns
+                .iter()
+                .zip(&wanted.returns)
+                .all(|(o, w)| o.name == w.name && self.holds(o.ty, w.ty))
+    }
+
+    fn say(&mut self, text: impl FnOnce() -> String) {
+        if let Some(why) = &mut self.why {
+            why.push_str(&text());
+            why.push('\n');
+        }
+    }
+}

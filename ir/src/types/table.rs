@@ -1,0 +1,386 @@
+//! The table of types: handles, the well-known ones, and what is computed once per type.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::num::NonZeroU32;
+use std::sync::{LazyLock, OnceLock};
+
+use hashbrown::HashTable;
+use parking_lot::RwLock;
+use rustc_hash::FxBuildHasher;
+
+use super::{Mutability, TensorType, TypeKind};
+use crate::intern::AppendTable;
+use crate::symbol::Symbol;
+
+/// A type: a handle that is equal exactly when the types are. See the [module](super).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Type(NonZeroU32);
+
+pub(super) struct Entry {
+    kind: TypeKind,
+    facts: Facts,
+    /// The printed form, made at first use; only of types small enough that keeping it is cheap.
+    pub(super) text: OnceLock<Box<str>>,
+}
+
+/// What is known of a type from its parts.
+#[derive(Clone, Copy)]
+struct Facts {
+    depth: u32,
+    weight: u32,
+    has_vars: bool,
+    has_tensors: bool,
+    overflow: bool,
+    /// The same type without what is known of its tensors; 0 for itself.
+    erased: u32,
+    may_be: Mutability,
+    reaches: Mutability,
+}
+
+struct Index {
+    map: HashTable<u32>,
+    next: u32,
+}
+
+static ENTRIES: AppendTable<Entry> = AppendTable::new();
+static INDEX: LazyLock<RwLock<Index>> = LazyLock::new(|| {
+    let mut index = Index { map: HashTable::new(), next: 1 };
+    for kind in well_known() {
+        let facts = facts(&kind);
+        index.add(kind, facts);
+    }
+    RwLock::new(index)
+});
+
+macro_rules! well_known_types {
+    ($($(#[$doc:meta])* $name:ident = $number:literal, $kind:expr;)*) => {
+        impl Type {
+            $($(#[$doc])* pub const $name: Self = Self(NonZeroU32::new($number).expect("invariant: not zero"));)*
+        }
+
+        fn well_known() -> Vec<TypeKind> {
+            vec![$($kind),*]
+        }
+
+        #[cfg(test)]
+        fn well_known_handles() -> Vec<(Type, u32, TypeKind)> {
+            vec![$((Type::$name, $number, $kind)),*]
+        }
+    };
+}
+
+well_known_types! {
+    /// `Any`.
+    ANY = 1, TypeKind::Any;
+    /// `Tensor`, nothing known.
+    TENSOR = 2, TypeKind::Tensor(TensorType::default());
+    /// `NoneType`.
+    NONE = 3, TypeKind::None;
+    /// `bool`.
+    BOOL = 4, TypeKind::Bool;
+    /// `int`.
+    INT = 5, TypeKind::Int;
+    /// `float`.
+    FLOAT = 6, TypeKind::Float;
+    /// `complex`.
+    COMPLEX = 7, TypeKind::Complex;
+    /// `Scalar`.
+    NUMBER = 8, TypeKind::Number;
+    /// `str`.
+    STR = 9, TypeKind::Str;
+    /// `Device`.
+    DEVICE = 10, TypeKind::Device;
+    /// `Generator`.
+    GENERATOR = 11, TypeKind::Generator;
+    /// `Stream`.
+    STREAM = 12, TypeKind::Stream;
+    /// `Storage`.
+    STORAGE = 13, TypeKind::Storage;
+    /// `Quantizer`.
+    QUANTIZER = 14, TypeKind::Quantizer;
+    /// `QScheme`.
+    QSCHEME = 15, TypeKind::QScheme;
+    /// `Layout`.
+    LAYOUT = 16, TypeKind::Layout;
+    /// `MemoryFormat`.
+    MEMORY_FORMAT = 17, TypeKind::MemoryFormat;
+    /// `ScalarType`.
+    SCALAR_TYPE = 18, TypeKind::ScalarType;
+    /// `SymInt`.
+    SYM_INT = 19, TypeKind::SymInt;
+    /// `SymFloat`.
+    SYM_FLOAT = 20, TypeKind::SymFloat;
+    /// `SymBool`.
+    SYM_BOOL = 21, TypeKind::SymBool;
+    /// `Capsule`.
+    CAPSULE = 22, TypeKind::Capsule;
+    /// `PyObject`.
+    PY_OBJECT = 23, TypeKind::PyObject;
+    /// `list`.
+    ANY_LIST = 24, TypeKind::AnyList;
+    /// `tuple`.
+    ANY_TUPLE = 25, TypeKind::AnyTuple;
+    /// `AnyClassType`.
+    ANY_CLASS = 26, TypeKind::AnyClass;
+    /// `AnyEnumType`.
+    ANY_ENUM = 27, TypeKind::AnyEnum;
+    /// `Function`, of no known name.
+    FUNCTION = 28, TypeKind::Function(Symbol::EMPTY);
+    /// What the constructors answer past their limits.
+    OVERFLOW = 29, TypeKind::Overflow;
+    /// `int[]`.
+    LIST_INT = 30, TypeKind::List(Type::INT);
+    /// `float[]`.
+    LIST_FLOAT = 31, TypeKind::List(Type::FLOAT);
+    /// `bool[]`.
+    LIST_BOOL = 32, TypeKind::List(Type::BOOL);
+    /// `Tensor[]`.
+    LIST_TENSOR = 33, TypeKind::List(Type::TENSOR);
+    /// `str[]`.
+    LIST_STR = 34, TypeKind::List(Type::STR);
+    /// `Tensor?`.
+    OPTIONAL_TENSOR = 35, TypeKind::Optional(Type::TENSOR);
+    /// `int?`.
+    OPTIONAL_INT = 36, TypeKind::Optional(Type::INT);
+    /// `()`.
+    UNIT = 37, TypeKind::Tuple(super::TupleType { elems: Box::new([]), named: None });
+}
+
+fn hash(kind: &TypeKind) -> u64 {
+    FxBuildHasher.hash_one(kind)
+}
+
+impl Index {
+    fn find(&self, kind: &TypeKind) -> Option<u32> {
+        self.map.find(hash(kind), |&i| ENTRIES.get(i).kind == *kind).copied()
+    }
+
+    fn add(&mut self, kind: TypeKind, facts: Facts) -> u32 {
+        let index = self.next;
+        assert!(index < u32::MAX, "invariant: fewer than 2^32 types");
+        let at = hash(&kind);
+        ENTRIES.set(index, Entry { kind, facts, text: OnceLock::new() });
+        self.next += 1;
+        self.map.insert_unique(at, index, |&i| hash(&ENTRIES.get(i).kind));
+        index
+    }
+}
+
+/// Computes the facts of a kind whose parts are interned already; `erased` is left to the caller (the well-known types
+/// are all their own erasure).
+fn facts(kind: &TypeKind) -> Facts {
+    let is_var = matches!(kind, TypeKind::Var(_));
+    let is_tensor = matches!(kind, TypeKind::Tensor(_));
+    let mut facts = Facts {
+        depth: 1,
+        weight: 1,
+        has_vars: is_var,
+        has_tensors: is_tensor,
+        overflow: matches!(kind, TypeKind::Overflow),
+        erased: 0,
+        may_be: Mutability::NONE,
+        reaches: Mutability::NONE,
+    };
+    if let TypeKind::Tensor(t) = kind {
+        facts.weight +=
+            (t.sizes.as_ref().map_or(0, |s| s.len()) + t.strides.as_ref().map_or(0, |s| s.len())) as u32;
+    }
+    for part in kind.contained() {
+        let f = &ENTRIES.get(part.0.get()).facts;
+        facts.depth = facts.depth.max(f.depth + 1);
+        facts.weight = facts.weight.saturating_add(f.weight);
+        facts.has_vars |= f.has_vars;
+        facts.has_tensors |= f.has_tensors;
+        facts.overflow |= f.overflow;
+    }
+    facts.overflow |= facts.depth > Type::MAX_DEPTH || facts.weight > Type::MAX_WEIGHT;
+    let part = |t: Type| {
+        let f = &ENTRIES.get(t.0.get()).facts;
+        (f.may_be, f.reaches)
+    };
+    (facts.may_be, facts.reaches) = super::mutability::of(kind, part);
+    facts
+}
+
+impl Type {
+    /// The handle of a kind whose parts are normal already (the constructors see to it).
+    pub(super) fn intern(kind: TypeKind) -> Self {
+        let found = INDEX.read().find(&kind);
+        let index = found.unwrap_or_else(|| Self::add(kind));
+        Self(NonZeroU32::new(index).expect("invariant: handles start at 1"))
+    }
+
+    fn add(kind: TypeKind) -> u32 {
+        let mut facts = facts(&kind);
+        if facts.overflow {
+            return Self::OVERFLOW.0.get();
+        }
+        let erased = match &kind {
+            TypeKind::Tensor(t) if *t != TensorType::default() => Some(Self::TENSOR),
+            _ => {
+                let parts = kind.contained();
+                let changed = parts.iter().any(|p| p.erase_shapes() != *p);
+                changed.then(|| erase(&kind))
+            }
+        };
+        facts.erased = erased.map_or(0, |t| t.0.get());
+        let mut index = INDEX.write();
+        match index.find(&kind) {
+            Some(i) => i,
+            None => index.add(kind, facts),
+        }
+    }
+
+    #[inline]
+    pub(super) fn entry(self) -> &'static Entry {
+        LazyLock::force(&INDEX);
+        ENTRIES.get(self.0.get())
+    }
+
+    /// What it is.
+    #[inline]
+    #[must_use]
+    pub fn kind(self) -> &'static TypeKind {
+        &self.entry().kind
+    }
+
+    /// How deep its nesting is; 1 for a type without parts.
+    #[must_use]
+    pub fn depth(self) -> u32 {
+        self.entry().facts.depth
+    }
+
+    /// How many names its text needs.
+    #[must_use]
+    pub fn weight(self) -> u32 {
+        self.entry().facts.weight
+    }
+
+    /// Whether type variables occur in it.
+    #[must_use]
+    pub fn has_vars(self) -> bool {
+        self.entry().facts.has_vars
+    }
+
+    /// Whether tensors occur in it (class contents are not looked into).
+    #[must_use]
+    pub fn contains_tensor(self) -> bool {
+        self.entry().facts.has_tensors
+    }
+
+    /// The same type with every tensor in it unrefined.
+    #[inline]
+    #[must_use]
+    pub fn erase_shapes(self) -> Self {
+        NonZeroU32::new(self.entry().facts.erased).map_or(self, Self)
+    }
+
+    /// Which kinds of mutable thing a value of this type may itself be (looking through optionals, unions and futures;
+    /// a tuple is its members).
+    #[must_use]
+    pub fn mutability(self) -> Mutability {
+        self.entry().facts.may_be
+    }
+
+    /// Which kinds of mutable thing a value of this type may be or hold at any depth.
+    #[must_use]
+    pub fn reachable(self) -> Mutability {
+        self.entry().facts.reaches
+    }
+
+    /// Whether a value of this type may be mutable or hold something mutable directly.
+    #[must_use]
+    pub fn is_mutable(self) -> bool {
+        self.mutability() != Mutability::NONE
+    }
+
+    /// The handle's number: dense, stable within the process, different between processes. For side tables only.
+    #[must_use]
+    pub fn index(self) -> u32 {
+        self.0.get()
+    }
+}
+
+/// The kind rebuilt from its erased parts.
+fn erase(kind: &TypeKind) -> Type {
+    match kind {
+        TypeKind::List(t) => Type::list(t.erase_shapes()),
+        TypeKind::Dict(k, v) => Type::dict(k.erase_shapes(), v.erase_shapes()),
+        TypeKind::Tuple(t) => Type::intern(TypeKind::Tuple(super::TupleType {
+            elems: t.elems.iter().map(|e| e.erase_shapes()).collect(),
+            named: t.named.clone(),
+        })),
+        TypeKind::Optional(t) => Type::optional(t.erase_shapes()),
+        TypeKind::Union(ts) => Type::union(&ts.iter().map(|t| t.erase_shapes()).collect::<Vec<_>>()),
+        TypeKind::Future(t) => Type::future(t.erase_shapes()),
+        TypeKind::Await(t) => Type::awaitable(t.erase_shapes()),
+        TypeKind::RRef(t) => Type::rref(t.erase_shapes()),
+        other => Type::intern(other.clone()),
+    }
+}
+
+impl Hash for Type {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u32(self.0.get());
+    }
+}
+
+impl fmt::Debug for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{self}`")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::Dim;
+    use flambeau_tensor::DType;
+
+    #[test]
+    fn constants_are_where_they_say() {
+        for (i, (handle, number, kind)) in well_known_handles().into_iter().enumerate() {
+            assert_eq!(number as usize, i + 1);
+            assert_eq!(handle.kind(), &kind);
+            assert_eq!(Type::intern(kind), handle);
+        }
+        assert_eq!(size_of::<Option<Type>>(), 4);
+    }
+
+    #[test]
+    fn equal_types_share_a_handle() {
+        assert_eq!(Type::list(Type::INT), Type::LIST_INT);
+        assert_eq!(Type::tuple(&[Type::INT, Type::STR]), Type::tuple(&[Type::INT, Type::STR]));
+        assert_ne!(Type::tuple(&[Type::INT]), Type::INT);
+        assert_eq!(Type::optional(Type::optional(Type::INT)), Type::OPTIONAL_INT);
+        assert_ne!(Type::class(Symbol::new("C"), 0), Type::class(Symbol::new("C"), 1));
+    }
+
+    #[test]
+    fn erasing_goes_all_the_way() {
+        let refined = Type::tensor(TensorType {
+            dtype: Some(DType::F32),
+            sizes: Some([Dim::Known(2)].into()),
+            ..TensorType::default()
+        });
+        let deep = Type::dict(Type::STR, Type::tuple(&[Type::list(refined), Type::INT]));
+        assert_eq!(deep.erase_shapes(), Type::dict(Type::STR, Type::tuple(&[Type::LIST_TENSOR, Type::INT])));
+        assert_eq!(Type::LIST_INT.erase_shapes(), Type::LIST_INT);
+        assert!(deep.contains_tensor() && !Type::LIST_INT.contains_tensor());
+    }
+
+    #[test]
+    fn too_deep_and_too_wide_overflow() {
+        let mut t = Type::INT;
+        for _ in 0..100_000 {
+            t = Type::list(t);
+        }
+        assert_eq!(t, Type::OVERFLOW);
+        let mut t = Type::INT;
+        for _ in 0..64 {
+            t = Type::tuple(&[t, t]);
+        }
+        assert_eq!(t, Type::OVERFLOW);
+    }
+}

@@ -1,0 +1,141 @@
+//! What is known about a tensor.
+
+use flambeau_tensor::{DType, Device};
+
+/// One size of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dim {
+    /// This size.
+    Known(i64),
+    /// Some size; equal symbols are equal sizes within one graph.
+    Sym(i64),
+    /// Some size.
+    Unknown,
+}
+
+impl Dim {
+    /// The size if known.
+    #[must_use]
+    pub fn known(self) -> Option<i64> {
+        match self {
+            Self::Known(n) => Some(n),
+            _ => None,
+        }
+    }
+
+    /// What holds of both.
+    #[must_use]
+    pub fn merge(self, other: Self) -> Self {
+        if self == other { self } else { Self::Unknown }
+    }
+}
+
+/// What is known about a tensor; `None` everywhere is the plain `Tensor`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TensorType {
+    /// Element type.
+    pub dtype: Option<DType>,
+    /// Device.
+    pub device: Option<Device>,
+    /// One entry per dimension if the rank is known.
+    pub sizes: Option<Box<[Dim]>>,
+    /// One entry per dimension, each known or not.
+    pub strides: Option<Box<[Option<i64>]>>,
+    /// Whether it requires a gradient.
+    pub requires_grad: Option<bool>,
+    /// Whether it is known to be undefined (a gradient of zero that was never made).
+    pub undefined: bool,
+}
+
+impl TensorType {
+    /// Element type and sizes, contiguous strides.
+    #[must_use]
+    pub fn contiguous(dtype: DType, sizes: &[i64]) -> Self {
+        let mut strides: Vec<Option<i64>> = vec![Some(1); sizes.len()];
+        let mut step: i64 = 1;
+        for (stride, &size) in strides.iter_mut().zip(sizes).rev() {
+            *stride = Some(step);
+            step = step.saturating_mul(size.max(1));
+        }
+        Self {
+            dtype: Some(dtype),
+            sizes: Some(sizes.iter().map(|&n| Dim::Known(n)).collect()),
+            strides: Some(strides.into()),
+            ..Self::default()
+        }
+    }
+
+    /// How many dimensions, if known.
+    #[must_use]
+    pub fn rank(&self) -> Option<usize> {
+        self.sizes.as_ref().map(|s| s.len())
+    }
+
+    /// Every size, if all are known.
+    #[must_use]
+    pub fn concrete_sizes(&self) -> Option<Vec<i64>> {
+        self.sizes.as_ref()?.iter().map(|d| d.known()).collect()
+    }
+
+    /// Every stride, if all are known and there are as many as sizes.
+    #[must_use]
+    pub fn concrete_strides(&self) -> Option<Vec<i64>> {
+        let strides = self.strides.as_ref().filter(|s| Some(s.len()) == self.rank())?;
+        strides.iter().copied().collect()
+    }
+
+    /// What holds of both.
+    #[must_use]
+    pub fn merge(&self, other: &Self) -> Self {
+        fn both<T: PartialEq + Copy>(a: Option<T>, b: Option<T>) -> Option<T> {
+            a.filter(|_| a == b)
+        }
+        let sizes = match (&self.sizes, &other.sizes) {
+            (Some(a), Some(b)) if a.len() == b.len() => {
+                Some(a.iter().zip(b).map(|(x, y)| x.merge(*y)).collect())
+            }
+            _ => None,
+        };
+        let strides = match (&self.strides, &other.strides) {
+            (Some(a), Some(b)) if a.len() == b.len() => {
+                Some(a.iter().zip(b).map(|(x, y)| both(*x, *y)).collect())
+            }
+            _ => None,
+        };
+        Self {
+            dtype: both(self.dtype, other.dtype),
+            device: both(self.device, other.device),
+            sizes,
+            strides,
+            requires_grad: both(self.requires_grad, other.requires_grad),
+            undefined: self.undefined && other.undefined,
+        }
+    }
+
+    /// Whether everything `other` says holds here too. A symbolic size says nothing beyond being some size, because
+    /// symbols have no meaning outside their graph.
+    #[must_use]
+    pub fn implies(&self, other: &Self) -> bool {
+        fn says<T: PartialEq>(a: &Option<T>, b: &Option<T>) -> bool {
+            b.is_none() || a == b
+        }
+        let sizes = match (&self.sizes, &other.sizes) {
+            (_, None) => true,
+            (Some(a), Some(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(x, y)| y.known().is_none() || x == y)
+            }
+            (None, Some(_)) => false,
+        };
+        let strides = match (&self.strides, &other.strides) {
+            (_, None) => true,
+            (Some(a), Some(b)) => a.len() == b.len() && a.iter().zip(b).all(|(x, y)| y.is_none() || x == y),
+            (None, Some(_)) => false,
+        };
+        sizes
+            && strides
+            && says(&self.dtype, &other.dtype)
+            && says(&self.device, &other.device)
+            && says(&self.requires_grad, &other.requires_grad)
+            && (self.undefined || !other.undefined)
+    }
+}
