@@ -1,0 +1,751 @@
+//! Source text to a flat array of tokens.
+//!
+//! One pass over the bytes, no look-behind, so a file of any length is linear. Indentation is
+//! turned into [`Tok::Indent`] and [`Tok::Dedent`] with a stack of columns; inside brackets line
+//! ends mean nothing. The column of the first statement is the base, so an indented snippet reads
+//! like any other.
+//!
+//! Invariants: tokens are in source order and never overlap; every `Indent` has its `Dedent`
+//! before [`Tok::Eof`]; the last token is `Eof`. A token is only a kind and a range: what a
+//! literal means is decided by the parser, which can name the construct it stands in.
+//!
+//! An f-string becomes a run of tokens: [`Tok::FStart`], then text pieces and expressions between
+//! [`Tok::FOpen`] and [`Tok::FClose`], then [`Tok::FEnd`].
+
+use crate::limits::Limits;
+use crate::span::{Problem, ProblemKind, Span};
+
+/// What a token is. Operators and keywords are named after their text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[repr(u8)]
+#[expect(missing_docs, reason = "each is the token of its name")]
+pub enum Tok {
+    Eof,
+    Newline,
+    Indent,
+    Dedent,
+    Ident,
+    Number,
+    Str,
+    /// The opening of an f-string, prefix and quotes included.
+    FStart,
+    /// Literal text inside an f-string, escapes not yet decoded.
+    FText,
+    FOpen,
+    FClose,
+    FEnd,
+    /// `# type:`; the tokens of the type follow.
+    TypeComment,
+    LParen,
+    RParen,
+    LBracket,
+    RBracket,
+    LBrace,
+    RBrace,
+    Colon,
+    Comma,
+    Semicolon,
+    Dot,
+    Ellipsis,
+    At,
+    Arrow,
+    Walrus,
+    Assign,
+    Plus,
+    Minus,
+    Star,
+    Slash,
+    Percent,
+    DoubleStar,
+    DoubleSlash,
+    Shl,
+    Shr,
+    Amp,
+    Pipe,
+    Caret,
+    Tilde,
+    Bang,
+    Lt,
+    Gt,
+    Le,
+    Ge,
+    EqEq,
+    NotEq,
+    PlusAssign,
+    MinusAssign,
+    StarAssign,
+    SlashAssign,
+    PercentAssign,
+    DoubleStarAssign,
+    DoubleSlashAssign,
+    AtAssign,
+    ShlAssign,
+    ShrAssign,
+    AmpAssign,
+    PipeAssign,
+    CaretAssign,
+    Def,
+    Class,
+    If,
+    Elif,
+    Else,
+    While,
+    For,
+    In,
+    Not,
+    And,
+    Or,
+    Is,
+    Return,
+    Raise,
+    Assert,
+    Break,
+    Continue,
+    Del,
+    Pass,
+    Import,
+    From,
+    With,
+    As,
+    Global,
+    Nonlocal,
+    Try,
+    Except,
+    Finally,
+    Lambda,
+    Yield,
+    Async,
+    Await,
+    True,
+    False,
+    None,
+}
+
+impl Tok {
+    /// How the token is called in messages.
+    pub fn describe(self) -> &'static str {
+        use Tok::*;
+        match self {
+            Eof => "end of file",
+            Newline => "end of line",
+            Indent => "indented block",
+            Dedent => "end of block",
+            Ident => "name",
+            Number => "number",
+            Str => "string",
+            FStart | FText | FOpen | FClose | FEnd => "f-string",
+            TypeComment => "`# type:` comment",
+            _ => OPERATORS.iter().chain(KEYWORDS).find(|(_, t)| *t == self).map_or("token", |(s, _)| s),
+        }
+    }
+
+    fn keyword(text: &str) -> Option<Tok> {
+        // All keywords are 2 to 8 bytes long; names usually differ in the first comparison.
+        if !(2..=8).contains(&text.len()) {
+            return None;
+        }
+        KEYWORDS.iter().find(|(s, _)| *s == text).map(|(_, t)| *t)
+    }
+
+    /// True for the words of the language, which may still follow a dot as a member's name.
+    pub fn is_keyword(self) -> bool {
+        self as u8 >= Tok::Def as u8
+    }
+}
+
+/// Longest first, so that the first match is the longest.
+const OPERATORS: &[(&str, Tok)] = &[
+    ("**=", Tok::DoubleStarAssign),
+    ("//=", Tok::DoubleSlashAssign),
+    ("<<=", Tok::ShlAssign),
+    (">>=", Tok::ShrAssign),
+    ("...", Tok::Ellipsis),
+    ("->", Tok::Arrow),
+    (":=", Tok::Walrus),
+    ("**", Tok::DoubleStar),
+    ("//", Tok::DoubleSlash),
+    ("<<", Tok::Shl),
+    (">>", Tok::Shr),
+    ("<=", Tok::Le),
+    (">=", Tok::Ge),
+    ("==", Tok::EqEq),
+    ("!=", Tok::NotEq),
+    ("+=", Tok::PlusAssign),
+    ("-=", Tok::MinusAssign),
+    ("*=", Tok::StarAssign),
+    ("/=", Tok::SlashAssign),
+    ("%=", Tok::PercentAssign),
+    ("@=", Tok::AtAssign),
+    ("&=", Tok::AmpAssign),
+    ("|=", Tok::PipeAssign),
+    ("^=", Tok::CaretAssign),
+    ("(", Tok::LParen),
+    (")", Tok::RParen),
+    ("[", Tok::LBracket),
+    ("]", Tok::RBracket),
+    ("{", Tok::LBrace),
+    ("}", Tok::RBrace),
+    (":", Tok::Colon),
+    (",", Tok::Comma),
+    (";", Tok::Semicolon),
+    (".", Tok::Dot),
+    ("@", Tok::At),
+    ("=", Tok::Assign),
+    ("+", Tok::Plus),
+    ("-", Tok::Minus),
+    ("*", Tok::Star),
+    ("/", Tok::Slash),
+    ("%", Tok::Percent),
+    ("&", Tok::Amp),
+    ("|", Tok::Pipe),
+    ("^", Tok::Caret),
+    ("~", Tok::Tilde),
+    ("!", Tok::Bang),
+    ("<", Tok::Lt),
+    (">", Tok::Gt),
+];
+
+const KEYWORDS: &[(&str, Tok)] = &[
+    ("def", Tok::Def),
+    ("class", Tok::Class),
+    ("if", Tok::If),
+    ("elif", Tok::Elif),
+    ("else", Tok::Else),
+    ("while", Tok::While),
+    ("for", Tok::For),
+    ("in", Tok::In),
+    ("not", Tok::Not),
+    ("and", Tok::And),
+    ("or", Tok::Or),
+    ("is", Tok::Is),
+    ("return", Tok::Return),
+    ("raise", Tok::Raise),
+    ("assert", Tok::Assert),
+    ("break", Tok::Break),
+    ("continue", Tok::Continue),
+    ("del", Tok::Del),
+    ("pass", Tok::Pass),
+    ("import", Tok::Import),
+    ("from", Tok::From),
+    ("with", Tok::With),
+    ("as", Tok::As),
+    ("global", Tok::Global),
+    ("nonlocal", Tok::Nonlocal),
+    ("try", Tok::Try),
+    ("except", Tok::Except),
+    ("finally", Tok::Finally),
+    ("lambda", Tok::Lambda),
+    ("yield", Tok::Yield),
+    ("async", Tok::Async),
+    ("await", Tok::Await),
+    ("True", Tok::True),
+    ("False", Tok::False),
+    ("None", Tok::None),
+];
+
+/// One token: its kind and the bytes it covers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Token {
+    /// What it is.
+    pub kind: Tok,
+    /// Where it starts, in bytes.
+    pub start: u32,
+    /// How many bytes it covers (0 for `Indent`, `Dedent`, `Eof` and an implied `Newline`).
+    pub len: u32,
+}
+
+impl Token {
+    /// The bytes covered.
+    pub fn span(self) -> Span {
+        Span::new(self.start, self.start + self.len)
+    }
+}
+
+/// f-strings inside f-strings need another quote each time, of which there are four kinds.
+const MAX_F_NESTING: u32 = 4;
+
+/// Splits `src` into tokens. Problems are appended to `problems`; lexing always goes on to the end.
+pub fn lex(src: &str, limits: &Limits, problems: &mut Vec<Problem>) -> Vec<Token> {
+    if src.len() > limits.source_bytes.min(u32::MAX as usize - 1) {
+        problems.push(Problem::new(
+            ProblemKind::Limit,
+            Span::new(0, 0),
+            format!("source of {} bytes is larger than the limit", src.len()),
+        ));
+        return vec![Token { kind: Tok::Eof, start: 0, len: 0 }];
+    }
+    let mut lexer = Lexer {
+        src,
+        bytes: src.as_bytes(),
+        pos: if src.starts_with('\u{feff}') { 3 } else { 0 },
+        end: src.len(),
+        tokens: Vec::with_capacity(src.len() / 4),
+        indents: Vec::new(),
+        brackets: Vec::new(),
+        problems,
+    };
+    lexer.file();
+    lexer.tokens
+}
+
+struct Lexer<'a> {
+    src: &'a str,
+    bytes: &'a [u8],
+    pos: usize,
+    /// Lexing stops here; the end of the text, or of an expression inside an f-string.
+    end: usize,
+    tokens: Vec<Token>,
+    indents: Vec<u32>,
+    /// Positions of the open brackets with the closer each waits for.
+    brackets: Vec<(u32, u8)>,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Lexer<'_> {
+    fn at(&self, i: usize) -> u8 {
+        if i < self.end { self.bytes[i] } else { 0 }
+    }
+
+    fn push(&mut self, kind: Tok, start: usize, end: usize) {
+        self.tokens.push(Token { kind, start: start as u32, len: (end - start) as u32 });
+    }
+
+    fn problem(&mut self, start: usize, end: usize, message: impl Into<String>) {
+        self.problems.push(Problem::new(
+            ProblemKind::Syntax,
+            Span::new(start as u32, end.max(start) as u32),
+            message,
+        ));
+    }
+
+    fn file(&mut self) {
+        loop {
+            if !self.indentation() {
+                break;
+            }
+            self.tokens_until_newline(0);
+        }
+        self.unclosed_brackets();
+        let end = self.bytes.len();
+        if self.tokens.last().is_some_and(|t| !matches!(t.kind, Tok::Newline | Tok::Dedent)) {
+            self.push(Tok::Newline, end, end);
+        }
+        for _ in 1..self.indents.len() {
+            self.push(Tok::Dedent, end, end);
+        }
+        self.push(Tok::Eof, end, end);
+    }
+
+    fn unclosed_brackets(&mut self) {
+        if let Some((at, _)) = self.brackets.first().copied() {
+            let at = at as usize;
+            let open = self.bytes[at] as char;
+            self.problem(at, at + 1, format!("`{open}` is never closed"));
+        }
+        self.brackets.clear();
+    }
+
+    /// Measures the indentation of the next line that has a statement. False at the end of text.
+    fn indentation(&mut self) -> bool {
+        let mut column = 0u32;
+        loop {
+            match self.at(self.pos) {
+                _ if self.pos >= self.end => return false,
+                b' ' => column += 1,
+                b'\t' => column = column / 8 * 8 + 8,
+                b'\n' | b'\r' | 0x0c => column = 0,
+                b'#' if self.type_comment().is_none() => {
+                    self.skip_comment();
+                    continue;
+                }
+                b'\\' if self.line_end_len(self.pos + 1) > 0 => {
+                    self.pos += self.line_end_len(self.pos + 1);
+                }
+                _ => break,
+            }
+            self.pos += 1;
+        }
+        let here = self.pos;
+        let current = *self.indents.last().unwrap_or(&column);
+        if self.indents.is_empty() {
+            self.indents.push(column);
+        } else if column > current {
+            self.indents.push(column);
+            self.push(Tok::Indent, here, here);
+        } else if column < current {
+            while self.indents.len() > 1 && self.indents.last().is_some_and(|&c| c > column) {
+                self.indents.pop();
+                self.push(Tok::Dedent, here, here);
+            }
+            if self.indents.last() != Some(&column) {
+                self.problem(here, here, "this line's indentation matches no enclosing block");
+            }
+        }
+        true
+    }
+
+    /// Bytes of the line end at `i`, 0 if there is none.
+    fn line_end_len(&self, i: usize) -> usize {
+        match (self.at(i), self.at(i + 1)) {
+            (b'\r', b'\n') => 2,
+            (b'\n' | b'\r', _) => 1,
+            _ => 0,
+        }
+    }
+
+    fn skip_comment(&mut self) {
+        while self.pos < self.end && !matches!(self.bytes[self.pos], b'\n' | b'\r') {
+            self.pos += 1;
+        }
+    }
+
+    /// The end of `# type:` if the comment at the cursor begins so (and is not `type: ignore`).
+    fn type_comment(&self) -> Option<usize> {
+        let rest = &self.bytes[self.pos + 1..self.end];
+        let blanks = rest.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
+        let after = rest[blanks..].strip_prefix(b"type:")?;
+        if after.trim_ascii_start().starts_with(b"ignore") {
+            return None;
+        }
+        Some(self.pos + 1 + blanks + b"type:".len())
+    }
+
+    /// Tokens up to and with the next line end that is outside of brackets.
+    fn tokens_until_newline(&mut self, f_depth: u32) {
+        while self.pos < self.end {
+            let start = self.pos;
+            match self.bytes[start] {
+                b' ' | b'\t' | 0x0c => self.pos += 1,
+                b'\n' | b'\r' => {
+                    self.pos += self.line_end_len(start);
+                    if self.brackets.is_empty() || (f_depth == 0 && self.definition_ahead()) {
+                        self.unclosed_brackets();
+                        self.push(Tok::Newline, start, self.pos);
+                        return;
+                    }
+                }
+                b'\\' if self.line_end_len(start + 1) > 0 => {
+                    self.pos += 1 + self.line_end_len(start + 1);
+                }
+                b'#' => match self.type_comment() {
+                    Some(end) => {
+                        self.push(Tok::TypeComment, start, end);
+                        self.pos = end;
+                    }
+                    None => self.skip_comment(),
+                },
+                b'0'..=b'9' => self.number(),
+                b'.' if self.at(start + 1).is_ascii_digit() => self.number(),
+                b'"' | b'\'' => self.string(start, f_depth),
+                b'_' | b'a'..=b'z' | b'A'..=b'Z' | 0x80.. => self.word(f_depth),
+                _ => self.operator(),
+            }
+        }
+    }
+
+    /// An unclosed bracket must not swallow the rest of the file: a definition at the margin ends it.
+    fn definition_ahead(&self) -> bool {
+        let rest = &self.bytes[self.pos..self.end];
+        rest.starts_with(b"def ") || rest.starts_with(b"class ")
+    }
+
+    fn word(&mut self, f_depth: u32) {
+        let start = self.pos;
+        for (i, c) in self.src[start..self.end].char_indices() {
+            let fits = c == '_' || c.is_ascii_alphanumeric() || (!c.is_ascii() && c.is_alphanumeric());
+            if !fits {
+                break;
+            }
+            self.pos = start + i + c.len_utf8();
+        }
+        if self.pos == start {
+            let c = self.src[start..].chars().next().map_or(1, char::len_utf8);
+            self.pos += c;
+            self.problem(start, self.pos, "this character has no meaning here");
+            return;
+        }
+        let text = &self.src[start..self.pos];
+        if matches!(self.at(self.pos), b'"' | b'\'')
+            && text.len() <= 2
+            && text.bytes().all(|b| b"rRbBfFuU".contains(&b))
+        {
+            return self.string(start, f_depth);
+        }
+        let kind = Tok::keyword(text).unwrap_or(Tok::Ident);
+        self.push(kind, start, self.pos);
+    }
+
+    fn number(&mut self) {
+        let start = self.pos;
+        let mut i = start;
+        let radix = matches!((self.at(i), self.at(i + 1) | 0x20), (b'0', b'x' | b'b' | b'o'));
+        if radix {
+            i += 2;
+            while self.at(i).is_ascii_alphanumeric() || self.at(i) == b'_' {
+                i += 1;
+            }
+        } else {
+            while self.at(i).is_ascii_digit() || self.at(i) == b'_' {
+                i += 1;
+            }
+            if self.at(i) == b'.' {
+                i += 1;
+                while self.at(i).is_ascii_digit() || self.at(i) == b'_' {
+                    i += 1;
+                }
+            }
+            if self.at(i) | 0x20 == b'e' {
+                let sign = usize::from(matches!(self.at(i + 1), b'+' | b'-'));
+                if self.at(i + 1 + sign).is_ascii_digit() {
+                    i += 2 + sign;
+                    while self.at(i).is_ascii_digit() || self.at(i) == b'_' {
+                        i += 1;
+                    }
+                }
+            }
+            if self.at(i) | 0x20 == b'j' {
+                i += 1;
+            }
+        }
+        self.pos = i;
+        self.push(Tok::Number, start, i);
+    }
+
+    /// A string whose token begins at `start` (its prefix) and whose quote is at the cursor.
+    fn string(&mut self, start: usize, f_depth: u32) {
+        let quote = self.bytes[self.pos];
+        let triple = self.at(self.pos + 1) == quote && self.at(self.pos + 2) == quote;
+        let quotes = if triple { 3 } else { 1 };
+        let prefix = &self.bytes[start..self.pos];
+        let formatted = prefix.iter().any(|b| b | 0x20 == b'f');
+        let body = self.pos + quotes;
+        let mut i = body;
+        let closed = loop {
+            match self.at(i) {
+                _ if i >= self.end => break false,
+                b'\\' => i += 1 + self.line_end_len(i + 1).max(1),
+                b'\n' | b'\r' if !triple => break false,
+                c if c == quote && (!triple || (self.at(i + 1) == quote && self.at(i + 2) == quote)) => {
+                    break true;
+                }
+                _ => i += 1,
+            }
+        };
+        let body_end = i.min(self.end);
+        self.pos = if closed { body_end + quotes } else { body_end };
+        if !closed {
+            self.problem(start, body_end, "this string is never closed");
+        }
+        if !formatted {
+            self.push(Tok::Str, start, self.pos);
+        } else if f_depth >= MAX_F_NESTING {
+            self.problem(start, self.pos, "f-strings are nested too deeply");
+        } else {
+            self.f_string(start, body, body_end, f_depth);
+        }
+    }
+
+    fn f_string(&mut self, start: usize, body: usize, body_end: usize, f_depth: u32) {
+        let after = self.pos;
+        self.push(Tok::FStart, start, body);
+        let (mut i, mut text) = (body, body);
+        while i < body_end {
+            let c = self.bytes[i];
+            if (c == b'{' || c == b'}') && i + 1 < body_end && self.bytes[i + 1] == c {
+                i += 2;
+            } else if c == b'}' {
+                self.problem(i, i + 1, "a single `}` in an f-string");
+                i += 1;
+            } else if c == b'{' {
+                if text < i {
+                    self.push(Tok::FText, text, i);
+                }
+                i = self.f_expression(i, body_end, f_depth);
+                text = i;
+            } else {
+                i += 1;
+            }
+        }
+        if text < body_end {
+            self.push(Tok::FText, text, body_end);
+        }
+        self.push(Tok::FEnd, body_end, after);
+        self.pos = after;
+    }
+
+    /// Lexes `{expression}` at `open`; returns the position after it.
+    fn f_expression(&mut self, open: usize, body_end: usize, f_depth: u32) -> usize {
+        let (mut close, mut depth, mut quote) = (open + 1, 0u32, 0u8);
+        while close < body_end {
+            let c = self.bytes[close];
+            match c {
+                _ if quote != 0 => quote = if c == quote { 0 } else { quote },
+                b'"' | b'\'' => quote = c,
+                b'(' | b'[' | b'{' => depth += 1,
+                b'}' if depth == 0 => break,
+                b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            close += 1;
+        }
+        self.push(Tok::FOpen, open, open + 1);
+        if close >= body_end {
+            self.problem(open, open + 1, "`{` of the f-string is never closed");
+        }
+        let (outer_end, outer_brackets) = (self.end, std::mem::take(&mut self.brackets));
+        self.brackets.push((open as u32, 0));
+        (self.pos, self.end) = (open + 1, close);
+        self.tokens_until_newline(f_depth + 1);
+        if let Some((at, _)) = self.brackets.get(1).copied() {
+            self.problem(at as usize, at as usize + 1, "this bracket is never closed");
+        }
+        self.end = outer_end;
+        self.brackets = outer_brackets;
+        let after = (close + 1).min(body_end);
+        self.push(Tok::FClose, close.min(body_end), after);
+        after
+    }
+
+    fn operator(&mut self) {
+        let start = self.pos;
+        let rest = &self.bytes[start..self.end];
+        let Some((text, kind)) = OPERATORS.iter().find(|(s, _)| rest.starts_with(s.as_bytes())) else {
+            self.pos += 1;
+            return self.problem(start, start + 1, "this character has no meaning here");
+        };
+        match kind {
+            Tok::LParen => self.brackets.push((start as u32, b')')),
+            Tok::LBracket => self.brackets.push((start as u32, b']')),
+            Tok::LBrace => self.brackets.push((start as u32, b'}')),
+            Tok::RParen | Tok::RBracket | Tok::RBrace => {
+                // A mismatch is the parser's to report; here it only must not hide line ends.
+                if self.brackets.last().is_some_and(|&(_, c)| c == rest[0]) {
+                    self.brackets.pop();
+                }
+            }
+            _ => {}
+        }
+        self.pos += text.len();
+        self.push(*kind, start, start + text.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(src: &str) -> Vec<Tok> {
+        let mut problems = Vec::new();
+        let toks = lex(src, &Limits::default(), &mut problems);
+        assert!(problems.is_empty(), "{problems:?}");
+        toks.into_iter().map(|t| t.kind).collect()
+    }
+
+    fn problems(src: &str) -> Vec<String> {
+        let mut problems = Vec::new();
+        lex(src, &Limits::default(), &mut problems);
+        problems.into_iter().map(|p| p.message).collect()
+    }
+
+    #[test]
+    fn indentation_is_a_stack() {
+        use Tok::*;
+        let src = "def f():\n  if a:\n      b\n\n  # note\n  c\nd";
+        assert_eq!(
+            kinds(src),
+            [
+                Def, Ident, LParen, RParen, Colon, Newline, Indent, If, Ident, Colon, Newline, Indent, Ident,
+                Newline, Dedent, Ident, Newline, Dedent, Ident, Newline, Eof
+            ]
+        );
+        assert_eq!(kinds("   a\n   b\n"), [Ident, Newline, Ident, Newline, Eof]);
+        assert_eq!(problems("if a:\n    b\n  c\n").len(), 1);
+    }
+
+    #[test]
+    fn brackets_and_backslashes_join_lines() {
+        use Tok::*;
+        assert_eq!(kinds("(a,\n   b)\n"), [LParen, Ident, Comma, Ident, RParen, Newline, Eof]);
+        assert_eq!(kinds("a + \\\n  b\n"), [Ident, Plus, Ident, Newline, Eof]);
+        assert_eq!(kinds("a\r\nb\r\n"), [Ident, Newline, Ident, Newline, Eof]);
+    }
+
+    #[test]
+    fn comments() {
+        use Tok::*;
+        assert_eq!(kinds("a # b\n# c\n"), [Ident, Newline, Eof]);
+        assert_eq!(kinds("# type: int\n"), [TypeComment, Ident, Newline, Eof]);
+        assert_eq!(kinds("a # type: ignore[x]\n"), [Ident, Newline, Eof]);
+    }
+
+    #[test]
+    fn numbers_and_strings() {
+        let mut p = Vec::new();
+        let src = "1 1.5 .5 5. 1e-5 1e5j 0x1F 1_000 'a\\'b' \"\"\"x\ny\"\"\" r'\\d' 1.e3 2..x";
+        let toks = lex(src, &Limits::default(), &mut p);
+        let texts: Vec<_> = toks.iter().map(|t| &src[t.start as usize..(t.start + t.len) as usize]).collect();
+        assert_eq!(
+            texts[..14],
+            [
+                "1",
+                "1.5",
+                ".5",
+                "5.",
+                "1e-5",
+                "1e5j",
+                "0x1F",
+                "1_000",
+                "'a\\'b'",
+                "\"\"\"x\ny\"\"\"",
+                "r'\\d'",
+                "1.e3",
+                "2.",
+                "."
+            ]
+        );
+        assert_eq!(problems("'abc\n").len(), 1);
+        assert_eq!(problems("a $ b").len(), 1);
+    }
+
+    #[test]
+    fn f_strings_are_token_runs() {
+        use Tok::*;
+        assert_eq!(
+            kinds("f\"a{x+1}b{{c}}{d['k']}\""),
+            [
+                FStart, FText, FOpen, Ident, Plus, Number, FClose, FText, FOpen, Ident, LBracket, Str,
+                RBracket, FClose, FEnd, Newline, Eof
+            ]
+        );
+        assert_eq!(problems("f'{a'").len(), 1);
+    }
+
+    #[test]
+    fn an_unclosed_bracket_ends_at_the_next_definition() {
+        let p = problems("def f():\n  return (1\ndef g():\n  return 2\n");
+        assert_eq!(p, ["`(` is never closed"]);
+    }
+
+    #[test]
+    fn longest_operator_wins() {
+        use Tok::*;
+        assert_eq!(
+            kinds("a//=b**c>>=d->e...:="),
+            [
+                Ident,
+                DoubleSlashAssign,
+                Ident,
+                DoubleStar,
+                Ident,
+                ShrAssign,
+                Ident,
+                Arrow,
+                Ident,
+                Ellipsis,
+                Walrus,
+                Newline,
+                Eof
+            ]
+        );
+    }
+}

@@ -1,0 +1,208 @@
+//! Headers of compound statements: functions with their signatures, classes, `for`, `with`.
+
+use super::expr::Mode;
+use super::stmt::{Block, Owner};
+use super::{Parser, Res};
+use crate::lex::Tok;
+use crate::span::{ProblemKind, Span};
+use crate::tree::{Kind, Leaf, TreeId};
+
+/// A parameter whose type may still come from a comment.
+struct Pending {
+    span: Span,
+    name: Leaf,
+    annotation: TreeId,
+    default: TreeId,
+    keyword_only: bool,
+}
+
+impl Parser<'_> {
+    /// Decorators, then a function or a class.
+    pub(super) fn definition(&mut self, blocks: &mut Vec<Block>) -> Res<()> {
+        let start = self.token().start;
+        let mut decorators = Vec::new();
+        while self.eat(Tok::At) {
+            decorators.push(self.expression()?);
+            self.expect(Tok::Newline, "after the decorator")?;
+        }
+        let decorators = self.list(&decorators);
+        let is_def = self.peek() == Tok::Def;
+        if !is_def && self.peek() != Tok::Class {
+            return Err(self.unexpected("`def` or `class`"));
+        }
+        self.next();
+        let name = self.expect(Tok::Ident, "as the name")?;
+        let name = self.name_leaf(self.text(name));
+        if is_def {
+            return self.def_rest(blocks, start, name, decorators);
+        }
+        let mut bases = Vec::new();
+        if self.eat(Tok::LParen) {
+            while self.peek() != Tok::RParen {
+                bases.push(self.expression()?);
+                if !self.eat(Tok::Comma) {
+                    break;
+                }
+            }
+            self.expect(Tok::RParen, "after the bases")?;
+        }
+        let bases = self.list(&bases);
+        self.body(blocks, Owner::Class { name, bases, decorators }, start)
+    }
+
+    fn def_rest(&mut self, blocks: &mut Vec<Block>, start: u32, name: Leaf, decorators: TreeId) -> Res<()> {
+        let decl_start = self.token().start;
+        let mut params = self.params()?;
+        let mut result = if self.eat(Tok::Arrow) { self.expression()? } else { self.nothing() };
+        // The comment may stand behind the colon or on the first line of the body. It is read
+        // ahead, because it belongs to the signature.
+        let colon = self.pos;
+        self.expect(Tok::Colon, "before the function's body")?;
+        let in_body = self.peek() == Tok::Newline
+            && self.peek_after() == Tok::Indent
+            && self.tokens.get(self.pos + 2).is_some_and(|t| t.kind == Tok::TypeComment);
+        let mut resume = colon;
+        if self.peek() == Tok::TypeComment {
+            result = self.signature_comment(&mut params)?;
+            if self.peek() != Tok::Newline {
+                return Err(self.unexpected("end of line after the type comment"));
+            }
+            resume = self.pos;
+        } else if in_body {
+            self.pos += 2;
+            result = self.signature_comment(&mut params)?;
+            self.expect(Tok::Newline, "after the type comment")?;
+            resume = self.pos;
+        }
+        let span = self.span_from(decl_start);
+        let decl = self.decl(span, params, result);
+        self.pos = resume;
+        let owner = Owner::Def { name, decl, decorators };
+        if resume == colon {
+            return self.body(blocks, owner, start);
+        }
+        self.open(blocks, owner, start);
+        if !in_body {
+            self.next();
+            self.expect(Tok::Indent, "after the function's header")?;
+        }
+        Ok(())
+    }
+
+    fn decl(&mut self, span: Span, params: Vec<Pending>, result: TreeId) -> TreeId {
+        let nothing = self.nothing();
+        let trees: Vec<TreeId> = params
+            .into_iter()
+            .map(|p| {
+                let children = [p.annotation, p.default, nothing];
+                let n = if p.keyword_only { 3 } else { 2 };
+                self.ast.add(Kind::Param, p.span, p.name, &children[..n])
+            })
+            .collect();
+        let params = self.list(&trees);
+        self.ast.add(Kind::Decl, span, Leaf::None, &[params, result])
+    }
+
+    fn params(&mut self) -> Res<Vec<Pending>> {
+        self.expect(Tok::LParen, "before the parameters")?;
+        let mut params: Vec<Pending> = Vec::new();
+        let mut keyword_only = false;
+        loop {
+            self.parameter_comment(&mut params)?;
+            if self.eat(Tok::RParen) {
+                return Ok(params);
+            }
+            let token = self.token();
+            match token.kind {
+                Tok::Star if matches!(self.peek_after(), Tok::Comma | Tok::RParen) => {
+                    self.next();
+                    keyword_only = true;
+                }
+                Tok::Star | Tok::DoubleStar => {
+                    return Err(self.unsupported(token.span(), "a variable number of parameters is"));
+                }
+                Tok::Slash => return Err(self.unsupported(token.span(), "`/` between parameters is")),
+                Tok::Ident => {
+                    self.next();
+                    let name = self.name_leaf(self.text(token));
+                    let annotation = if self.eat(Tok::Colon) { self.expression()? } else { self.nothing() };
+                    let default = if self.eat(Tok::Assign) { self.expression()? } else { self.nothing() };
+                    let span = self.span_from(token.start);
+                    params.push(Pending { span, name, annotation, default, keyword_only });
+                }
+                _ => return Err(self.unexpected("a parameter or `)`")),
+            }
+            if !self.eat(Tok::Comma) {
+                self.parameter_comment(&mut params)?;
+                self.expect(Tok::RParen, "after the parameters")?;
+                return Ok(params);
+            }
+        }
+    }
+
+    /// `# type: T` behind one parameter.
+    fn parameter_comment(&mut self, params: &mut [Pending]) -> Res<()> {
+        if self.eat(Tok::TypeComment) {
+            let ty = self.expression()?;
+            if let Some(last) = params.last_mut() {
+                last.annotation = ty;
+            }
+        }
+        Ok(())
+    }
+
+    /// `# type: (A, B) -> R`: gives the parameters their types and answers R.
+    fn signature_comment(&mut self, params: &mut [Pending]) -> Res<TreeId> {
+        let start = self.next().start;
+        let types = self.expression()?;
+        self.expect(Tok::Arrow, "in the type comment")?;
+        let result = self.expression()?;
+        let span = self.span_from(start);
+        let types = match self.ast.kind(types) {
+            Kind::Dots => return Ok(result),
+            Kind::TupleLiteral => self.ast.children(types).to_vec(),
+            _ => vec![types],
+        };
+        // A method's comment does not mention `self`.
+        let skip = usize::from(types.len() + 1 == params.len());
+        if types.len() + skip != params.len() {
+            let message = format!(
+                "the type comment has {} types but the function has {} parameters",
+                types.len(),
+                params.len()
+            );
+            return Err(self.problem(ProblemKind::Syntax, span, message));
+        }
+        for (param, ty) in params[skip..].iter_mut().zip(types) {
+            param.annotation = ty;
+        }
+        Ok(result)
+    }
+
+    pub(super) fn for_header(&mut self, blocks: &mut Vec<Block>) -> Res<()> {
+        let start = self.next().start;
+        let target = self.expression_in(Mode::Target)?;
+        self.check_target(target)?;
+        self.expect(Tok::In, "of the loop")?;
+        let iterable = self.expression_in(Mode::Tuple)?;
+        let targets = self.list(&[target]);
+        let iterables = self.list(&[iterable]);
+        self.body(blocks, Owner::For { targets, iterables }, start)
+    }
+
+    pub(super) fn with_header(&mut self, blocks: &mut Vec<Block>) -> Res<()> {
+        let start = self.next().start;
+        let mut items = Vec::new();
+        loop {
+            let value = self.expression()?;
+            let target = if self.eat(Tok::As) { self.expression()? } else { self.nothing() };
+            let span = self.span_from(self.ast.span(value).start);
+            items.push(self.ast.add(Kind::WithItem, span, Leaf::None, &[value, target]));
+            if !self.eat(Tok::Comma) {
+                break;
+            }
+        }
+        let items = self.list(&items);
+        self.body(blocks, Owner::With { items }, start)
+    }
+}

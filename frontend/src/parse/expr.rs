@@ -1,0 +1,426 @@
+//! Expressions: a Pratt parser on an explicit stack.
+//!
+//! The machine alternates between two states. *Operand*: a value must begin here; atoms make one
+//! at once, prefixes and opening brackets push a [`Frame`] and stay in this state. *After*: a value
+//! stands here; what follows extends it, combines it with the frames below, or closes a bracket.
+//! A frame with a binding power waits for its last operand and is reduced when an operator that
+//! binds no tighter follows; a frame without one is a bracket and is only closed by its own token.
+
+use super::brackets::{Comprehension, Index};
+use super::{Failed, Parser, Res};
+use crate::lex::{Tok, Token};
+use crate::literal;
+use crate::span::{ProblemKind, Span};
+use crate::tree::{Kind, Leaf, Name, Op, TreeId};
+
+/// Where an expression stands, which decides what ends it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Mode {
+    /// One expression; a comma ends it.
+    Single,
+    /// Bare commas make a tuple.
+    Tuple,
+    /// Bare commas make a tuple, `in` ends it.
+    Target,
+}
+
+/// An unfinished construct. `items` is where its elements begin in `Parser::scratch`.
+pub(super) enum Frame {
+    Base { mode: Mode, items: usize, comma: bool },
+    Prefix { op: Op, start: u32, bp: u8 },
+    Star { start: u32 },
+    Infix { op: Op, negated: bool, lhs: TreeId, bp: u8, chain: Option<TreeId> },
+    TernaryCond { then: TreeId },
+    TernaryElse { then: TreeId, cond: TreeId },
+    Paren { start: u32, items: usize, comma: bool },
+    List { start: u32, items: usize },
+    Dict { start: u32, items: usize, has_key: bool },
+    Call { callee: TreeId, items: usize, keywords: usize, keyword: Option<(Name, u32)> },
+    Index(Index),
+    Comp(Comprehension),
+    Format { start: u32, items: usize },
+}
+
+impl Frame {
+    /// The binding power of a frame that waits for its last operand.
+    fn power(&self) -> Option<u8> {
+        match *self {
+            Frame::Star { .. } => Some(0),
+            Frame::TernaryElse { .. } => Some(TERNARY),
+            Frame::Prefix { bp, .. } | Frame::Infix { bp, .. } => Some(bp),
+            _ => None,
+        }
+    }
+}
+
+/// What the state after a value leads to.
+pub(super) enum Next {
+    Operand,
+    Value(TreeId),
+    Done(TreeId),
+}
+
+const TERNARY: u8 = 1;
+const NOT: u8 = 4;
+const COMPARE: u8 = 5;
+const UNARY: u8 = 12;
+const POWER: u8 = 13;
+
+/// Operator and binding power of an infix token.
+fn infix(kind: Tok) -> Option<(Op, u8)> {
+    Some(match kind {
+        Tok::Or => (Op::Or, 2),
+        Tok::And => (Op::And, 3),
+        Tok::In => (Op::In, COMPARE),
+        Tok::Is => (Op::Is, COMPARE),
+        Tok::EqEq => (Op::Eq, COMPARE),
+        Tok::NotEq => (Op::NotEq, COMPARE),
+        Tok::Lt => (Op::Lt, COMPARE),
+        Tok::Le => (Op::Le, COMPARE),
+        Tok::Gt => (Op::Gt, COMPARE),
+        Tok::Ge => (Op::Ge, COMPARE),
+        Tok::Pipe => (Op::BitOr, 6),
+        Tok::Caret => (Op::BitXor, 7),
+        Tok::Amp => (Op::BitAnd, 8),
+        Tok::Shl => (Op::LShift, 9),
+        Tok::Shr => (Op::RShift, 9),
+        Tok::Plus => (Op::Add, 10),
+        Tok::Minus => (Op::Sub, 10),
+        Tok::Star => (Op::Mul, 11),
+        Tok::Slash => (Op::Div, 11),
+        Tok::DoubleSlash => (Op::FloorDiv, 11),
+        Tok::Percent => (Op::Mod, 11),
+        Tok::At => (Op::MatMul, 11),
+        Tok::DoubleStar => (Op::Pow, POWER),
+        _ => return None,
+    })
+}
+
+impl Parser<'_> {
+    /// One expression; a comma ends it.
+    pub(super) fn expression(&mut self) -> Res<TreeId> {
+        self.expression_in(Mode::Single)
+    }
+
+    /// An expression in the given surroundings.
+    pub(super) fn expression_in(&mut self, mode: Mode) -> Res<TreeId> {
+        let (frames, items, keywords) = (self.frames.len(), self.scratch.len(), self.keywords.len());
+        self.frames.push(Frame::Base { mode, items, comma: false });
+        let result = self.run();
+        if result.is_err() {
+            self.frames.truncate(frames);
+            self.scratch.truncate(items);
+            self.keywords.truncate(keywords);
+        }
+        result
+    }
+
+    fn run(&mut self) -> Res<TreeId> {
+        loop {
+            let mut value = match self.operand()? {
+                Next::Operand => {
+                    self.check_nesting(self.frames.len())?;
+                    continue;
+                }
+                Next::Value(value) => value,
+                Next::Done(value) => return Ok(value),
+            };
+            loop {
+                match self.after(value)? {
+                    Next::Operand => break,
+                    Next::Value(v) => value = v,
+                    Next::Done(v) => return Ok(v),
+                }
+            }
+        }
+    }
+
+    fn push_frame(&mut self, frame: Frame) -> Res<Next> {
+        self.frames.push(frame);
+        Ok(Next::Operand)
+    }
+
+    fn operand(&mut self) -> Res<Next> {
+        let token = self.token();
+        if let Some(next) = self.bracket_operand(token)? {
+            return Ok(next);
+        }
+        let start = token.start;
+        let items = self.scratch.len();
+        let atom = match token.kind {
+            Tok::Ident => Kind::Var,
+            Tok::True => Kind::True,
+            Tok::False => Kind::False,
+            Tok::None => Kind::None,
+            Tok::Ellipsis => Kind::Dots,
+            Tok::Number => return self.number(),
+            Tok::Str => return self.strings(),
+            Tok::FStart => {
+                self.next();
+                self.frames.push(Frame::Format { start, items });
+                return self.format_rest();
+            }
+            Tok::Minus => return self.prefix(Op::Neg, UNARY),
+            Tok::Plus => return self.prefix(Op::Pos, UNARY),
+            Tok::Tilde => return self.prefix(Op::Invert, UNARY),
+            Tok::Not => return self.prefix(Op::Not, NOT),
+            Tok::Star => {
+                self.next();
+                return self.push_frame(Frame::Star { start });
+            }
+            Tok::DoubleStar => return Err(self.unsupported(token.span(), "`**` expansion is")),
+            Tok::LParen => {
+                self.next();
+                return self.push_frame(Frame::Paren { start, items, comma: false });
+            }
+            Tok::LBracket => {
+                self.next();
+                return self.push_frame(Frame::List { start, items });
+            }
+            Tok::LBrace => {
+                self.next();
+                return self.push_frame(Frame::Dict { start, items, has_key: false });
+            }
+            Tok::Lambda => return Err(self.unsupported(token.span(), "`lambda` is")),
+            Tok::Yield => return Err(self.unsupported(token.span(), "`yield` is")),
+            Tok::Await => return Err(self.unsupported(token.span(), "`await` is")),
+            _ => return Err(self.unexpected("an expression")),
+        };
+        self.next();
+        let leaf = if atom == Kind::Var { self.name_leaf(self.text(token)) } else { Leaf::None };
+        Ok(Next::Value(self.ast.add(atom, token.span(), leaf, &[])))
+    }
+
+    fn prefix(&mut self, op: Op, bp: u8) -> Res<Next> {
+        let start = self.next().start;
+        self.push_frame(Frame::Prefix { op, start, bp })
+    }
+
+    /// A number; a minus before it becomes part of it unless something binds the number tighter.
+    fn number(&mut self) -> Res<Next> {
+        let token = self.next();
+        let tight = matches!(self.peek(), Tok::DoubleStar | Tok::Dot | Tok::LBracket | Tok::LParen);
+        let minus = match self.frames.last() {
+            Some(&Frame::Prefix { op: Op::Neg, start, .. }) if !tight => Some(start),
+            _ => None,
+        };
+        if let Some(start) = minus {
+            self.frames.pop();
+            let span = Span::new(start, token.start + token.len);
+            // The one integer that exists only with its sign.
+            let leaf = if self.text(token) == "9223372036854775808" {
+                Leaf::Int(i64::MIN)
+            } else {
+                match self.number_leaf(token)? {
+                    Leaf::Int(v) => Leaf::Int(-v),
+                    Leaf::Float(v) => Leaf::Float(-v),
+                    Leaf::Imag(v) => Leaf::Imag(-v),
+                    leaf => leaf,
+                }
+            };
+            return Ok(Next::Value(self.ast.add(Kind::Const, span, leaf, &[])));
+        }
+        let leaf = self.number_leaf(token)?;
+        Ok(Next::Value(self.ast.add(Kind::Const, token.span(), leaf, &[])))
+    }
+
+    fn number_leaf(&mut self, token: Token) -> Res<Leaf> {
+        literal::number(self.text(token)).map_err(|m| self.problem(ProblemKind::Syntax, token.span(), m))
+    }
+
+    /// One or more adjacent string literals, which are one string.
+    fn strings(&mut self) -> Res<Next> {
+        let start = self.token().start;
+        let mut value = Vec::new();
+        while self.peek() == Tok::Str {
+            let token = self.next();
+            literal::string(self.text(token), &mut value)
+                .map_err(|m| self.problem(ProblemKind::Syntax, token.span(), m))?;
+        }
+        let text = self.string_leaf(start, value)?;
+        if self.peek() == Tok::FStart {
+            // "a" f"{b}": the plain part is the first part of the formatted string.
+            let items = self.scratch.len();
+            self.scratch.push(text);
+            self.next();
+            self.frames.push(Frame::Format { start, items });
+            return self.format_rest();
+        }
+        Ok(Next::Value(text))
+    }
+
+    fn string_leaf(&mut self, start: u32, value: Vec<u8>) -> Res<TreeId> {
+        let span = self.span_from(start);
+        let text = String::from_utf8(value).map_err(|_| {
+            self.problem(ProblemKind::Syntax, span, "the string's escapes are not UTF-8 text")
+        })?;
+        let leaf = self.name_leaf(&text);
+        Ok(self.ast.add(Kind::StringLiteral, span, leaf, &[]))
+    }
+
+    /// Text of the f-string whose frame is on top, up to its next expression or its end.
+    pub(super) fn format_rest(&mut self) -> Res<Next> {
+        loop {
+            let token = self.next();
+            match token.kind {
+                Tok::FText => {
+                    let mut value = Vec::new();
+                    let text = self.text(token).replace("{{", "{").replace("}}", "}");
+                    literal::escapes(&text, &mut value)
+                        .map_err(|m| self.problem(ProblemKind::Syntax, token.span(), m))?;
+                    let text = self.string_leaf(token.start, value)?;
+                    self.scratch.push(text);
+                }
+                Tok::FOpen => return Ok(Next::Operand),
+                Tok::FEnd if self.peek() == Tok::FStart => {
+                    self.next();
+                }
+                Tok::FEnd if self.peek() == Tok::Str => {
+                    let start = self.token().start;
+                    let Some(frame) = self.frames.pop() else { return Err(Failed) };
+                    let Next::Value(text) = self.strings()? else {
+                        return Err(self.unsupported(Span::new(start, start), "this mix of strings is"));
+                    };
+                    self.scratch.push(text);
+                    self.frames.push(frame);
+                    return Ok(Next::Value(self.format_end()));
+                }
+                _ => return Ok(Next::Value(self.format_end())),
+            }
+        }
+    }
+
+    fn format_end(&mut self) -> TreeId {
+        match self.frames.pop() {
+            Some(Frame::Format { start, items }) => {
+                let span = self.span_from(start);
+                self.add_from(Kind::FormatString, span, items)
+            }
+            _ => self.nothing(),
+        }
+    }
+
+    fn after(&mut self, value: TreeId) -> Res<Next> {
+        let token = self.token();
+        match token.kind {
+            Tok::Dot => return self.select(value),
+            Tok::LParen => {
+                self.next();
+                let (items, keywords) = (self.scratch.len(), self.keywords.len());
+                return self.push_frame(Frame::Call { callee: value, items, keywords, keyword: None });
+            }
+            Tok::LBracket => {
+                self.next();
+                let items = self.scratch.len();
+                return self.push_frame(Frame::Index(Index::new(value, items)));
+            }
+            Tok::If if self.allows_ternary() => {
+                self.next();
+                let then = self.reduce_above(value, TERNARY);
+                return self.push_frame(Frame::TernaryCond { then });
+            }
+            Tok::Walrus => return Err(self.unsupported(token.span(), "`:=` is")),
+            Tok::Not if self.peek_after() == Tok::In => {
+                self.next();
+                self.next();
+                return self.infix(value, Op::In, COMPARE, true);
+            }
+            _ => {}
+        }
+        if let Some((op, bp)) = infix(token.kind)
+            && !(op == Op::In && self.in_target())
+        {
+            self.next();
+            if op == Op::Is && self.eat(Tok::Not) {
+                return self.infix(value, Op::IsNot, bp, false);
+            }
+            return self.infix(value, op, bp, false);
+        }
+        let mut value = value;
+        while self.frames.last().is_some_and(|f| f.power().is_some()) {
+            value = self.reduce(value);
+        }
+        self.close(value)
+    }
+
+    fn select(&mut self, value: TreeId) -> Res<Next> {
+        self.next();
+        let token = self.token();
+        if token.kind != Tok::Ident && !token.kind.is_keyword() {
+            return Err(self.unexpected("a member's name after `.`"));
+        }
+        self.next();
+        let leaf = self.name_leaf(self.text(token));
+        let span = self.ast.span(value).to(token.span());
+        Ok(Next::Value(self.ast.add(Kind::Select, span, leaf, &[value])))
+    }
+
+    fn infix(&mut self, value: TreeId, op: Op, bp: u8, negated: bool) -> Res<Next> {
+        // All but `**` group to the left.
+        let lhs = self.reduce_above(value, if matches!(bp, POWER | COMPARE) { bp } else { bp - 1 });
+        let mut chain = None;
+        if bp == COMPARE
+            && let Some(Frame::Infix { bp: COMPARE, .. }) = self.frames.last()
+        {
+            // Comparisons that meet in a row are a chain: `a < b < c` is `a < b and b < c`.
+            chain = Some(self.reduce(lhs));
+        }
+        self.push_frame(Frame::Infix { op, negated, lhs, bp, chain })
+    }
+
+    /// Reduces all frames on top that bind tighter than `power`.
+    fn reduce_above(&mut self, mut value: TreeId, power: u8) -> TreeId {
+        while self.frames.last().and_then(Frame::power).is_some_and(|bp| bp > power) {
+            value = self.reduce(value);
+        }
+        value
+    }
+
+    /// Ends the frame on top, which waits for its last operand.
+    fn reduce(&mut self, value: TreeId) -> TreeId {
+        let end = self.ast.span(value);
+        match self.frames.pop() {
+            Some(Frame::Prefix { op, start, .. }) => {
+                let span = Span::new(start, start).to(end);
+                self.ast.add(Kind::UnaryOp, span, Leaf::Op(op), &[value])
+            }
+            Some(Frame::Star { start }) => {
+                self.ast.add(Kind::Starred, Span::new(start, start).to(end), Leaf::None, &[value])
+            }
+            Some(Frame::TernaryElse { then, cond }) => {
+                let span = self.ast.span(then).to(end);
+                self.ast.add(Kind::TernaryIf, span, Leaf::None, &[cond, then, value])
+            }
+            Some(Frame::Infix { op, negated, lhs, chain, .. }) => {
+                let span = self.ast.span(lhs).to(end);
+                let mut tree = self.ast.add(Kind::BinOp, span, Leaf::Op(op), &[lhs, value]);
+                if negated {
+                    tree = self.ast.add(Kind::UnaryOp, span, Leaf::Op(Op::Not), &[tree]);
+                }
+                if let Some(chain) = chain {
+                    let span = self.ast.span(chain).to(end);
+                    tree = self.ast.add(Kind::BinOp, span, Leaf::Op(Op::And), &[chain, tree]);
+                }
+                tree
+            }
+            _ => value,
+        }
+    }
+
+    /// The innermost bracket (or the base) around the cursor.
+    fn bracket(&self) -> Option<&Frame> {
+        self.frames.iter().rev().find(|f| f.power().is_none())
+    }
+
+    fn in_target(&self) -> bool {
+        match self.bracket() {
+            Some(Frame::Base { mode, .. }) => *mode == Mode::Target,
+            Some(Frame::Comp(c)) => c.in_target(),
+            _ => false,
+        }
+    }
+
+    fn allows_ternary(&self) -> bool {
+        !matches!(self.bracket(), Some(Frame::Comp(_)))
+    }
+}

@@ -1,0 +1,428 @@
+//! Statements: a loop over the lines, with the open blocks on an explicit stack.
+//!
+//! A compound statement pushes a [`Block`] that knows what it will become; the dedent that ends
+//! its body builds the tree and hands it to the block around. An `elif` opens an `else` block that
+//! closes by itself when the `if` inside is complete, so that a long chain costs no depth here.
+
+use super::expr::Mode;
+use super::{Failed, Parser, Res};
+use crate::lex::Tok;
+use crate::span::Span;
+use crate::tree::{Kind, Leaf, Op, TreeId};
+
+/// A compound statement whose body is being read.
+pub(super) struct Block {
+    pub(super) owner: Owner,
+    pub(super) start: u32,
+    /// Where its statements begin in `Parser::scratch`.
+    base: usize,
+}
+
+/// What a block's body belongs to.
+pub(super) enum Owner {
+    Module,
+    /// A body whose header was not understood: read for its problems, then forgotten.
+    Skipped,
+    Def {
+        name: Leaf,
+        decl: TreeId,
+        decorators: TreeId,
+    },
+    Class {
+        name: Leaf,
+        bases: TreeId,
+        decorators: TreeId,
+    },
+    If {
+        cond: TreeId,
+    },
+    /// `implicit`: stands for an `elif` and ends with the statement in it.
+    Else {
+        cond: TreeId,
+        then_body: TreeId,
+        implicit: bool,
+    },
+    While {
+        cond: TreeId,
+    },
+    For {
+        targets: TreeId,
+        iterables: TreeId,
+    },
+    With {
+        items: TreeId,
+    },
+}
+
+/// The operator of an augmented assignment.
+fn augmented(kind: Tok) -> Option<Op> {
+    Some(match kind {
+        Tok::PlusAssign => Op::Add,
+        Tok::MinusAssign => Op::Sub,
+        Tok::StarAssign => Op::Mul,
+        Tok::SlashAssign => Op::Div,
+        Tok::DoubleSlashAssign => Op::FloorDiv,
+        Tok::PercentAssign => Op::Mod,
+        Tok::AtAssign => Op::MatMul,
+        Tok::DoubleStarAssign => Op::Pow,
+        Tok::ShlAssign => Op::LShift,
+        Tok::ShrAssign => Op::RShift,
+        Tok::AmpAssign => Op::BitAnd,
+        Tok::PipeAssign => Op::BitOr,
+        Tok::CaretAssign => Op::BitXor,
+        _ => return None,
+    })
+}
+
+impl Parser<'_> {
+    pub(super) fn module(&mut self) -> TreeId {
+        let mut blocks = Vec::new();
+        self.open(&mut blocks, Owner::Module, 0);
+        while self.peek() != Tok::Eof && self.problems.len() < self.limits.problems {
+            match self.peek() {
+                Tok::Dedent => {
+                    self.next();
+                    self.close_block(&mut blocks);
+                }
+                Tok::Indent => {
+                    let start = self.next().start;
+                    self.problem(
+                        crate::span::ProblemKind::Syntax,
+                        Span::new(start, start),
+                        "unexpected indentation",
+                    );
+                    self.open(&mut blocks, Owner::Skipped, start);
+                }
+                Tok::Newline => {
+                    self.next();
+                }
+                _ => self.line(&mut blocks),
+            }
+        }
+        while blocks.len() > 1 {
+            self.close_block(&mut blocks);
+        }
+        let base = blocks.pop().map_or(0, |b| b.base);
+        self.add_from(Kind::Module, Span::new(0, self.src.len() as u32), base)
+    }
+
+    /// One logical line; after a problem, goes on behind it.
+    fn line(&mut self, blocks: &mut Vec<Block>) {
+        let open = blocks.len();
+        let base = self.scratch.len();
+        if self.statement(blocks).is_ok() {
+            // A chain of one-line branches comes back here once per branch.
+            while std::mem::take(&mut self.one_line) {
+                self.close_block(blocks);
+            }
+            return;
+        }
+        while blocks.len() > open {
+            self.close_block(blocks);
+        }
+        self.one_line = false;
+        self.scratch.truncate(base.max(blocks.last().map_or(0, |b| b.base)));
+        let start = self.token().start;
+        while !matches!(self.peek(), Tok::Newline | Tok::Eof | Tok::Indent | Tok::Dedent) {
+            self.next();
+        }
+        self.eat(Tok::Newline);
+        if self.eat(Tok::Indent) {
+            self.open(blocks, Owner::Skipped, start);
+        }
+    }
+
+    pub(super) fn open(&mut self, blocks: &mut Vec<Block>, owner: Owner, start: u32) {
+        blocks.push(Block { owner, start, base: self.scratch.len() });
+    }
+
+    /// Ends the innermost block, and the `else` blocks that end with it.
+    pub(super) fn close_block(&mut self, blocks: &mut Vec<Block>) {
+        loop {
+            if blocks.len() <= 1 {
+                return;
+            }
+            let Some(block) = blocks.pop() else { return };
+            if matches!(block.owner, Owner::If { .. }) && matches!(self.peek(), Tok::Elif | Tok::Else) {
+                let body = self.list_from(block.base);
+                if self.otherwise(blocks, &block, body).is_err() {
+                    self.skip_line(blocks);
+                }
+                return;
+            }
+            let Some(tree) = self.finish_block(&block) else { return };
+            self.scratch.push(tree);
+            if !matches!(blocks.last(), Some(Block { owner: Owner::Else { implicit: true, .. }, .. })) {
+                return;
+            }
+        }
+    }
+
+    fn skip_line(&mut self, blocks: &mut Vec<Block>) {
+        let start = self.token().start;
+        while !matches!(self.peek(), Tok::Newline | Tok::Eof) {
+            self.next();
+        }
+        self.eat(Tok::Newline);
+        if self.eat(Tok::Indent) {
+            self.open(blocks, Owner::Skipped, start);
+        }
+    }
+
+    fn finish_block(&mut self, block: &Block) -> Option<TreeId> {
+        let body = self.list_from(block.base);
+        let end = match self.ast.children(body).last() {
+            Some(&last) => self.ast.span(last).end,
+            None => block.start,
+        };
+        let span = Span::new(block.start, end.max(block.start));
+        let nothing = Leaf::None;
+        Some(match block.owner {
+            Owner::Module | Owner::Skipped => return None,
+            Owner::Def { name, decl, decorators } => {
+                self.ast.add(Kind::Def, span, name, &[decl, body, decorators])
+            }
+            Owner::Class { name, bases, decorators } => {
+                self.ast.add(Kind::ClassDef, span, name, &[bases, body, decorators])
+            }
+            Owner::If { cond } => {
+                let no_else = self.list(&[]);
+                self.ast.add(Kind::If, span, nothing, &[cond, body, no_else])
+            }
+            Owner::Else { cond, then_body, .. } => {
+                self.ast.add(Kind::If, span, nothing, &[cond, then_body, body])
+            }
+            Owner::While { cond } => self.ast.add(Kind::While, span, nothing, &[cond, body]),
+            Owner::For { targets, iterables } => {
+                self.ast.add(Kind::For, span, nothing, &[targets, iterables, body])
+            }
+            Owner::With { items } => self.ast.add(Kind::With, span, nothing, &[items, body]),
+        })
+    }
+
+    /// `elif` or `else` after the first branch of an `if`.
+    fn otherwise(&mut self, blocks: &mut Vec<Block>, block: &Block, then_body: TreeId) -> Res<()> {
+        let Owner::If { cond } = block.owner else { return Err(Failed) };
+        let token = self.next();
+        let implicit = token.kind == Tok::Elif;
+        self.open(blocks, Owner::Else { cond, then_body, implicit }, block.start);
+        if implicit {
+            let cond = self.expression()?;
+            self.body(blocks, Owner::If { cond }, token.start)
+        } else {
+            self.body_of_open()
+        }
+    }
+
+    /// The colon after a header, and what follows: a block or statements on the same line.
+    pub(super) fn body(&mut self, blocks: &mut Vec<Block>, owner: Owner, start: u32) -> Res<()> {
+        self.open(blocks, owner, start);
+        self.check_nesting(blocks.len())?;
+        self.body_of_open()
+    }
+
+    fn body_of_open(&mut self) -> Res<()> {
+        self.expect(Tok::Colon, "before the block")?;
+        if !self.eat(Tok::Newline) {
+            self.simple_line()?;
+            self.one_line = true;
+            return Ok(());
+        }
+        if !self.eat(Tok::Indent) {
+            self.unexpected("an indented block");
+            self.one_line = true;
+        }
+        Ok(())
+    }
+
+    fn statement(&mut self, blocks: &mut Vec<Block>) -> Res<()> {
+        let token = self.token();
+        match token.kind {
+            Tok::At | Tok::Def | Tok::Class => self.definition(blocks),
+            Tok::If => {
+                self.next();
+                let cond = self.expression()?;
+                self.body(blocks, Owner::If { cond }, token.start)
+            }
+            Tok::While => {
+                self.next();
+                let cond = self.expression()?;
+                self.body(blocks, Owner::While { cond }, token.start)
+            }
+            Tok::For => self.for_header(blocks),
+            Tok::With => self.with_header(blocks),
+            Tok::Elif | Tok::Else => {
+                let after_loop =
+                    matches!(self.scratch.last().map(|&s| self.ast.kind(s)), Some(Kind::For | Kind::While));
+                if after_loop {
+                    return Err(self.unsupported(token.span(), "`else` of a loop is"));
+                }
+                Err(self.unexpected("a statement"))
+            }
+            Tok::Try | Tok::Except | Tok::Finally => Err(self.unsupported(token.span(), "`try` is")),
+            Tok::Async => Err(self.unsupported(token.span(), "`async` is")),
+            _ => self.simple_line(),
+        }
+    }
+
+    /// Simple statements up to the end of the line.
+    fn simple_line(&mut self) -> Res<()> {
+        loop {
+            let statement = self.simple()?;
+            self.scratch.push(statement);
+            if self.eat(Tok::Semicolon) {
+                if self.eat(Tok::Newline) {
+                    return Ok(());
+                }
+                continue;
+            }
+            self.expect(Tok::Newline, "after the statement")?;
+            return Ok(());
+        }
+    }
+
+    fn ends_statement(&self) -> bool {
+        matches!(self.peek(), Tok::Newline | Tok::Semicolon | Tok::Eof)
+    }
+
+    fn simple(&mut self) -> Res<TreeId> {
+        let token = self.token();
+        let word = match token.kind {
+            Tok::Pass => Kind::Pass,
+            Tok::Break => Kind::Break,
+            Tok::Continue => Kind::Continue,
+            Tok::Return | Tok::Raise => return self.return_or_raise(),
+            Tok::Assert => return self.assertion(),
+            Tok::Del | Tok::Global => return self.delete_or_global(),
+            Tok::Import | Tok::From => return self.import(),
+            Tok::Nonlocal => return Err(self.unsupported(token.span(), "`nonlocal` is")),
+            Tok::If | Tok::While | Tok::For | Tok::With | Tok::Def | Tok::Class => {
+                return Err(self.unexpected("a simple statement"));
+            }
+            _ => return self.assignment(),
+        };
+        self.next();
+        Ok(self.ast.add(word, token.span(), Leaf::None, &[]))
+    }
+
+    fn return_or_raise(&mut self) -> Res<TreeId> {
+        let token = self.next();
+        let (kind, mode) =
+            if token.kind == Tok::Return { (Kind::Return, Mode::Tuple) } else { (Kind::Raise, Mode::Single) };
+        let value = if self.ends_statement() { self.nothing() } else { self.expression_in(mode)? };
+        if self.peek() == Tok::From {
+            let span = self.token().span();
+            return Err(self.unsupported(span, "`raise ... from` is"));
+        }
+        let span = self.span_from(token.start);
+        Ok(self.ast.add(kind, span, Leaf::None, &[value]))
+    }
+
+    fn assertion(&mut self) -> Res<TreeId> {
+        let start = self.next().start;
+        let cond = self.expression()?;
+        let message = if self.eat(Tok::Comma) { self.expression()? } else { self.nothing() };
+        let span = self.span_from(start);
+        Ok(self.ast.add(Kind::Assert, span, Leaf::None, &[cond, message]))
+    }
+
+    fn delete_or_global(&mut self) -> Res<TreeId> {
+        let token = self.next();
+        let value = self.expression_in(Mode::Tuple)?;
+        let targets = match self.ast.kind(value) {
+            Kind::TupleLiteral => self.ast.children(value).to_vec(),
+            _ => vec![value],
+        };
+        let kind = if token.kind == Tok::Del { Kind::Delete } else { Kind::Global };
+        let span = self.span_from(token.start);
+        Ok(self.ast.add(kind, span, Leaf::None, &targets))
+    }
+
+    /// `import a.b as c, d` and `from a import b`: dotted names, as strings.
+    fn import(&mut self) -> Res<TreeId> {
+        let start = self.next().start;
+        let mut names = Vec::new();
+        while !self.ends_statement() {
+            let token = self.token();
+            let mut name = String::new();
+            while matches!(self.peek(), Tok::Ident | Tok::Dot | Tok::Star)
+                || (!name.is_empty() && name.ends_with('.'))
+            {
+                if self.ends_statement() {
+                    break;
+                }
+                let part = self.next();
+                name.push_str(self.text(part));
+            }
+            if name.is_empty() {
+                return Err(self.unexpected("a module's name"));
+            }
+            let span = self.span_from(token.start);
+            let leaf = self.name_leaf(&name);
+            names.push(self.ast.add(Kind::StringLiteral, span, leaf, &[]));
+            if self.eat(Tok::As) {
+                self.expect(Tok::Ident, "after `as`")?;
+            }
+            if !self.eat(Tok::Comma) && !self.eat(Tok::Import) {
+                break;
+            }
+        }
+        let span = self.span_from(start);
+        Ok(self.ast.add(Kind::Import, span, Leaf::None, &names))
+    }
+
+    /// An expression, or an assignment that begins with one.
+    fn assignment(&mut self) -> Res<TreeId> {
+        let start = self.token().start;
+        let first = self.expression_in(Mode::Tuple)?;
+        if let Some(op) = augmented(self.peek()) {
+            self.next();
+            self.check_target(first)?;
+            let value = self.expression_in(Mode::Tuple)?;
+            let span = self.span_from(start);
+            return Ok(self.ast.add(Kind::AugAssign, span, Leaf::Op(op), &[first, value]));
+        }
+        let mut annotation = self.nothing();
+        if self.eat(Tok::Colon) {
+            self.check_target(first)?;
+            annotation = self.expression()?;
+        } else if self.peek() != Tok::Assign {
+            let span = self.span_from(start);
+            return Ok(self.ast.add(Kind::ExprStmt, span, Leaf::None, &[first]));
+        }
+        let mut targets = vec![first];
+        let mut value = self.nothing();
+        while self.eat(Tok::Assign) {
+            if value != self.nothing() {
+                targets.push(value);
+            }
+            value = self.expression_in(Mode::Tuple)?;
+        }
+        for &target in &targets {
+            self.check_target(target)?;
+        }
+        if self.eat(Tok::TypeComment) {
+            annotation = self.expression_in(Mode::Tuple)?;
+        }
+        let span = self.span_from(start);
+        let targets = self.list(&targets);
+        Ok(self.ast.add(Kind::Assign, span, Leaf::None, &[targets, value, annotation]))
+    }
+
+    pub(super) fn check_target(&mut self, target: TreeId) -> Res<()> {
+        let fits = matches!(
+            self.ast.kind(target),
+            Kind::Var
+                | Kind::TupleLiteral
+                | Kind::ListLiteral
+                | Kind::Starred
+                | Kind::Subscript
+                | Kind::Select
+        );
+        if fits {
+            return Ok(());
+        }
+        let span = self.ast.span(target);
+        Err(self.problem(crate::span::ProblemKind::Syntax, span, "this cannot be assigned to"))
+    }
+}

@@ -1,0 +1,372 @@
+//! Syntax trees: flat, append-only, 4 bytes an id.
+//!
+//! A tree is a kind, a range of the source, a run of children and at most one small leaf. The
+//! kinds and their shapes follow PyTorch's trees, so that who knows those finds them here;
+//! [`crate::view`] gives the children names. Trees live in one `id-arena` per source and are
+//! dropped with it in one sweep: depth costs nothing.
+//!
+//! Shapes (`?` = may be [`Kind::Nothing`], `*` = a [`Kind::List`]):
+//!
+//! | kind | children | leaf |
+//! |---|---|---|
+//! | `Module` | statements... | |
+//! | `Def` | decl, body*, decorators* | name |
+//! | `Decl` | params*, return type? | |
+//! | `Param` | type?, default?, (keyword-only: leaf of `Ident`) | see [`Kind::Param`] |
+//! | `ClassDef` | bases*, body*, decorators* | name |
+//! | `If` | condition, then*, else* | |
+//! | `While` | condition, body* | |
+//! | `For` | targets*, iterables*, body* | |
+//! | `Assign` | targets*, value?, type? | |
+//! | `AugAssign` | target, value | operator |
+//! | `Return` `Raise` | value? | |
+//! | `Assert` | condition, message? | |
+//! | `ExprStmt` | value | |
+//! | `Delete` `Global` | targets... | |
+//! | `With` | items*, body* | |
+//! | `WithItem` | value, target? | |
+//! | `Import` | names... | |
+//! | `BinOp` `UnaryOp` | operands | operator |
+//! | `Apply` | callee, inputs*, attributes* | |
+//! | `Attribute` | value | name |
+//! | `Select` | value | name |
+//! | `Subscript` | value, subscripts* | |
+//! | `SliceExpr` | start?, stop?, step? | |
+//! | `TernaryIf` | condition, then, else | |
+//! | `ListLiteral` `TupleLiteral` | elements... | |
+//! | `DictLiteral` | keys*, values* | |
+//! | `ListComp` | element, target, iterable, filters... | |
+//! | `DictComp` | key, value, target, iterable, filters... | |
+//! | `Starred` | value | |
+//! | `FormatString` | parts... (strings and expressions) | |
+
+use std::fmt::Write as _;
+
+use hashbrown::HashMap;
+use id_arena::{Arena, ArenaBehavior};
+use rustc_hash::FxBuildHasher;
+
+use crate::span::Span;
+
+/// A handle of one [`Tree`], valid in the [`Ast`] that gave it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TreeId(u32);
+
+/// Makes `id-arena` hand out 4-byte ids: an [`Ast`] never mixes arenas, so no arena tag is needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeIds;
+
+impl ArenaBehavior for TreeIds {
+    type Id = TreeId;
+
+    fn new_id(_arena: u32, index: usize) -> TreeId {
+        TreeId(u32::try_from(index).expect("invariant: a source of at most 4 GiB has fewer trees than bytes"))
+    }
+
+    fn index(id: TreeId) -> usize {
+        id.0 as usize
+    }
+
+    fn arena_id(_: TreeId) -> u32 {
+        0
+    }
+
+    fn new_arena_id() -> u32 {
+        0
+    }
+}
+
+/// A name or string of one [`Ast`], interned there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Name(u32);
+
+/// What a tree is. The table at the head of this module gives the shapes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[expect(missing_docs, reason = "named after the constructs; shapes are in the table above")]
+pub enum Kind {
+    Module,
+    Def,
+    Decl,
+    /// Leaf: the name. A keyword-only parameter has a third child, of kind `Nothing`.
+    Param,
+    ClassDef,
+    If,
+    While,
+    For,
+    Assign,
+    AugAssign,
+    Return,
+    Raise,
+    Assert,
+    Pass,
+    Break,
+    Continue,
+    ExprStmt,
+    Delete,
+    Global,
+    With,
+    WithItem,
+    Import,
+    BinOp,
+    UnaryOp,
+    Apply,
+    Attribute,
+    Select,
+    Subscript,
+    SliceExpr,
+    TernaryIf,
+    ListLiteral,
+    TupleLiteral,
+    DictLiteral,
+    ListComp,
+    DictComp,
+    Starred,
+    Var,
+    /// A number, in the leaf.
+    Const,
+    StringLiteral,
+    FormatString,
+    True,
+    False,
+    None,
+    /// The expression `...`.
+    Dots,
+    /// An optional child that is absent.
+    Nothing,
+    /// A run of trees in one child.
+    List,
+}
+
+/// Operators of [`Kind::BinOp`], [`Kind::UnaryOp`] and [`Kind::AugAssign`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[expect(missing_docs, reason = "each is the operator of its name")]
+pub enum Op {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    FloorDiv,
+    Mod,
+    MatMul,
+    Pow,
+    LShift,
+    RShift,
+    BitAnd,
+    BitOr,
+    BitXor,
+    And,
+    Or,
+    Eq,
+    NotEq,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    Is,
+    IsNot,
+    In,
+    Not,
+    Neg,
+    Pos,
+    Invert,
+}
+
+impl Op {
+    /// As written in source.
+    pub fn text(self) -> &'static str {
+        use Op::*;
+        match self {
+            Add | Pos => "+",
+            Sub | Neg => "-",
+            Mul => "*",
+            Div => "/",
+            FloorDiv => "//",
+            Mod => "%",
+            MatMul => "@",
+            Pow => "**",
+            LShift => "<<",
+            RShift => ">>",
+            BitAnd => "&",
+            BitOr => "|",
+            BitXor => "^",
+            And => "and",
+            Or => "or",
+            Eq => "==",
+            NotEq => "!=",
+            Lt => "<",
+            Le => "<=",
+            Gt => ">",
+            Ge => ">=",
+            Is => "is",
+            IsNot => "is not",
+            In => "in",
+            Not => "not",
+            Invert => "~",
+        }
+    }
+}
+
+/// What a tree holds besides children.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Leaf {
+    /// Nothing.
+    None,
+    /// A name, or the value of a string literal.
+    Name(Name),
+    /// An operator.
+    Op(Op),
+    /// An integer literal.
+    Int(i64),
+    /// A float literal.
+    Float(f64),
+    /// An imaginary literal: this times the imaginary unit.
+    Imag(f64),
+}
+
+/// One syntax tree.
+#[derive(Clone, Copy, Debug)]
+pub struct Tree {
+    /// What it is.
+    pub kind: Kind,
+    /// Where it stands.
+    pub span: Span,
+    /// Name, operator or number.
+    pub leaf: Leaf,
+    first: u32,
+    count: u32,
+}
+
+/// All trees of one source, with its names.
+#[derive(Clone, Debug)]
+pub struct Ast {
+    trees: Arena<Tree, TreeIds>,
+    children: Vec<TreeId>,
+    names: Vec<Box<str>>,
+    by_name: HashMap<Box<str>, Name, FxBuildHasher>,
+}
+
+impl Default for Ast {
+    fn default() -> Self {
+        Ast { trees: Arena::new(), children: Vec::new(), names: Vec::new(), by_name: HashMap::default() }
+    }
+}
+
+impl Ast {
+    /// Appends a tree.
+    pub fn add(&mut self, kind: Kind, span: Span, leaf: Leaf, children: &[TreeId]) -> TreeId {
+        let first = self.children.len() as u32;
+        self.children.extend_from_slice(children);
+        self.trees.alloc(Tree { kind, span, leaf, first, count: children.len() as u32 })
+    }
+
+    /// The tree of `id`.
+    pub fn tree(&self, id: TreeId) -> &Tree {
+        &self.trees[id]
+    }
+
+    /// Shorthand for `tree(id).kind`.
+    pub fn kind(&self, id: TreeId) -> Kind {
+        self.trees[id].kind
+    }
+
+    /// Shorthand for `tree(id).span`.
+    pub fn span(&self, id: TreeId) -> Span {
+        self.trees[id].span
+    }
+
+    /// The children of `id`, in order.
+    pub fn children(&self, id: TreeId) -> &[TreeId] {
+        let tree = &self.trees[id];
+        &self.children[tree.first as usize..(tree.first + tree.count) as usize]
+    }
+
+    /// Child `i` of `id`; panics if there is none.
+    pub fn child(&self, id: TreeId, i: usize) -> TreeId {
+        self.children(id)[i]
+    }
+
+    /// Child `i` of `id`, unless it is absent or [`Kind::Nothing`].
+    pub fn maybe(&self, id: TreeId, i: usize) -> Option<TreeId> {
+        self.children(id).get(i).copied().filter(|&c| self.kind(c) != Kind::Nothing)
+    }
+
+    /// The name in the leaf of `id`; empty if the leaf is no name.
+    pub fn name(&self, id: TreeId) -> &str {
+        match self.trees[id].leaf {
+            Leaf::Name(name) => self.text(name),
+            _ => "",
+        }
+    }
+
+    /// The operator in the leaf of `id`.
+    pub fn op(&self, id: TreeId) -> Option<Op> {
+        match self.trees[id].leaf {
+            Leaf::Op(op) => Some(op),
+            _ => None,
+        }
+    }
+
+    /// The text of a name.
+    pub fn text(&self, name: Name) -> &str {
+        &self.names[name.0 as usize]
+    }
+
+    /// Interns `text`.
+    pub fn intern(&mut self, text: &str) -> Name {
+        if let Some(&name) = self.by_name.get(text) {
+            return name;
+        }
+        let name = Name(self.names.len() as u32);
+        self.names.push(text.into());
+        self.by_name.insert(text.into(), name);
+        name
+    }
+
+    /// How many trees there are.
+    pub fn len(&self) -> usize {
+        self.trees.len()
+    }
+
+    /// True if there is no tree.
+    pub fn is_empty(&self) -> bool {
+        self.trees.len() == 0
+    }
+
+    /// The tree as an s-expression, for tests and people: `(Assign (List (Var x)) (Const 1) -)`.
+    pub fn sexpr(&self, id: TreeId) -> String {
+        enum Step {
+            Open(TreeId),
+            Close,
+        }
+        let mut out = String::new();
+        let mut stack = vec![Step::Open(id)];
+        while let Some(step) = stack.pop() {
+            let Step::Open(id) = step else {
+                out.push(')');
+                continue;
+            };
+            if !out.is_empty() && !out.ends_with('(') {
+                out.push(' ');
+            }
+            let tree = self.tree(id);
+            if tree.kind == Kind::Nothing {
+                out.push('-');
+                continue;
+            }
+            // Writing to a String cannot fail.
+            let _ = write!(out, "({:?}", tree.kind);
+            let _ = match tree.leaf {
+                Leaf::None => Ok(()),
+                Leaf::Name(n) if tree.kind == Kind::StringLiteral => write!(out, " {:?}", self.text(n)),
+                Leaf::Name(n) => write!(out, " {}", self.text(n)),
+                Leaf::Op(op) => write!(out, " {}", op.text()),
+                Leaf::Int(v) => write!(out, " {v}"),
+                Leaf::Float(v) => write!(out, " {v:?}"),
+                Leaf::Imag(v) => write!(out, " {v:?}j"),
+            };
+            stack.push(Step::Close);
+            stack.extend(self.children(id).iter().rev().map(|&c| Step::Open(c)));
+        }
+        out
+    }
+}
