@@ -1,1 +1,25 @@
 //! TorchScript archives in and out; hostile input is normal input.
+//!
+//! A `.pt` file is a zip container of records: `data.pkl` describes the module's objects in the pickle language,
+//! `data/N` are the bytes of its tensors, `code/**.py` its classes and methods as source, `constants.pkl` the constants
+//! that source cannot spell. The modules here follow these layers from the bottom:
+//!
+//! * [`zip`] reads and checks the container;
+//! * [`pickle`] turns pickles into plain data without calling anything;
+//! * [`Tensors`] makes the tensors such data describes;
+//!
+//! Invariants: no input panics, recurses by its depth, or allocates more than its own size justifies; all bounds are in
+//! [`Limits`]; every error is an [`ArchiveError`] with code, fault and place.
+
+mod error;
+pub mod fuzz;
+mod limits;
+mod map;
+pub mod pickle;
+mod tensors;
+pub mod zip;
+
+pub use error::{ArchiveError, Code, Fault};
+pub use limits::Limits;
+pub use map::Mapping;
+pub use tensors::{ByteOrder, Tensors};

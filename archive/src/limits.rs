@@ -1,0 +1,75 @@
+//! Every bound that reading an archive respects, in one place.
+//!
+//! An archive is input from a stranger. Nothing that it says about itself (a size, a count, a depth) makes this
+//! crate allocate or loop beyond what these limits and the number of bytes really present allow. The defaults are
+//! generous for the archives people have and harmless for a service that opens anything; [`Limits::trusted`] lifts
+//! them for files whose origin is known.
+
+/// Bounds on what an archive may ask for. Breaking one is an error of fault [`Fault::Limit`](crate::Fault::Limit).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Records (zip entries) in one archive.
+    pub records: usize,
+    /// Bytes in a record's name, its top folder included.
+    pub name_bytes: usize,
+    /// Bytes that all inflated records of one archive may take together.
+    pub inflated_bytes: u64,
+    /// Inflated bytes per deflated byte of one record; looked at only above [`Limits::ratio_free_bytes`].
+    pub ratio: u64,
+    /// Inflated size up to which a record's ratio is not looked at: short text repeats itself.
+    pub ratio_free_bytes: u64,
+    /// Bytes of one pickle.
+    pub pickle_bytes: usize,
+    /// Operations of one pickle.
+    pub pickle_ops: u64,
+    /// Entries of a pickle's memo.
+    pub memo_entries: usize,
+    /// Bytes of one string in a pickle.
+    pub text_bytes: usize,
+    /// Nesting of the values that a pickle describes.
+    pub depth: usize,
+    /// Bytes of one source file.
+    pub source_bytes: usize,
+    /// Dimensions of one tensor.
+    pub tensor_rank: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            records: 65_536,
+            name_bytes: 4096,
+            inflated_bytes: 1 << 30,
+            ratio: 200,
+            ratio_free_bytes: 1 << 20,
+            pickle_bytes: 256 << 20,
+            pickle_ops: 64_000_000,
+            memo_entries: 16_000_000,
+            text_bytes: 64 << 20,
+            depth: 1000,
+            source_bytes: 64 << 20,
+            tensor_rank: 64,
+        }
+    }
+}
+
+impl Limits {
+    /// No bounds but those of the formats themselves (32-bit ids inside one pickle, for instance).
+    pub fn trusted() -> Self {
+        Limits {
+            records: usize::MAX,
+            name_bytes: usize::MAX,
+            inflated_bytes: u64::MAX,
+            ratio: u64::MAX,
+            ratio_free_bytes: u64::MAX,
+            pickle_bytes: usize::MAX,
+            pickle_ops: u64::MAX,
+            memo_entries: usize::MAX,
+            text_bytes: usize::MAX,
+            depth: usize::MAX,
+            source_bytes: usize::MAX,
+            tensor_rank: usize::MAX,
+        }
+    }
+}

@@ -1,0 +1,621 @@
+//! The stack machine that reads pickles.
+//!
+//! It has an explicit stack and calls nothing, so nesting costs stack entries and no Rust frames. Every operation is
+//! checked against the open marks: values below a mark belong to an outer construction and cannot be taken by an inner
+//! one. Lengths in the stream are compared with the bytes that are left before anything is allocated.
+
+use std::collections::BTreeMap;
+
+use super::value::{Call, CallId, DictId, GlobalId, ListId, Object, ObjectId, Pickle, Span, Value, ValueId};
+use super::{Global, Op, Support, allow};
+use crate::error::quoted;
+use crate::{ArchiveError, Code, Limits};
+
+const HIGHEST_PROTOCOL: u8 = 5;
+
+/// Reads one pickle, which has to fill `bytes`.
+///
+/// # Errors
+/// Codes `A0020` to `A0029` and `A0090`, each with the offset of the operation in `bytes`.
+pub fn read_pickle(bytes: &[u8], limits: &Limits) -> Result<Pickle, ArchiveError> {
+    if bytes.len() > limits.pickle_bytes || u32::try_from(bytes.len()).is_err() {
+        return Err(ArchiveError::new(Code::Limit, format!("a pickle of {} bytes", bytes.len())));
+    }
+    let mut machine = Machine::new(bytes, limits);
+    loop {
+        machine.op_at = machine.at;
+        match machine.step() {
+            Ok(Step::Go) => {}
+            Ok(Step::Stop) => return Ok(machine.out),
+            Err(e) => return Err(e.at(machine.op_at as u64)),
+        }
+    }
+}
+
+enum Step {
+    Go,
+    Stop,
+}
+
+type Done = Result<(), ArchiveError>;
+
+struct Machine<'a> {
+    bytes: &'a [u8],
+    limits: &'a Limits,
+    at: usize,
+    op_at: usize,
+    ops: u64,
+    stack: Vec<ValueId>,
+    /// Heights of the stack at which marks were set, ascending.
+    marks: Vec<u32>,
+    memo: Memo,
+    global_ids: BTreeMap<String, GlobalId>,
+    out: Pickle,
+}
+
+impl<'a> Machine<'a> {
+    fn new(bytes: &'a [u8], limits: &'a Limits) -> Self {
+        Machine {
+            bytes,
+            limits,
+            at: 0,
+            op_at: 0,
+            ops: 0,
+            stack: Vec::new(),
+            marks: Vec::new(),
+            memo: Memo::default(),
+            global_ids: BTreeMap::new(),
+            out: Pickle::empty(),
+        }
+    }
+
+    fn step(&mut self) -> Result<Step, ArchiveError> {
+        let byte = self.take(1)?[0];
+        let Some(op) = Op::from_byte(byte) else {
+            return Err(ArchiveError::new(Code::UnknownOpcode, format!("byte 0x{byte:02x} is no operation")));
+        };
+        if op.support() == Support::Refused {
+            return Err(ArchiveError::new(
+                Code::UnsupportedOpcode,
+                format!("operation {op} is not supported"),
+            ));
+        }
+        self.ops += 1;
+        if self.ops > self.limits.pickle_ops {
+            return Err(limit(format!("more than {} operations", self.limits.pickle_ops)));
+        }
+        match op {
+            Op::STOP => return self.stop().map(|()| Step::Stop),
+            Op::PROTO => self.proto()?,
+            Op::FRAME => self.frame()?,
+            Op::MARK | Op::POP | Op::POP_MARK | Op::DUP => self.stack_op(op)?,
+            Op::PUT | Op::BINPUT | Op::LONG_BINPUT | Op::MEMOIZE | Op::GET | Op::BINGET | Op::LONG_BINGET => {
+                self.memo_op(op)?;
+            }
+            Op::EMPTY_TUPLE | Op::TUPLE | Op::TUPLE1 | Op::TUPLE2 | Op::TUPLE3 => self.tuple_op(op)?,
+            Op::EMPTY_LIST | Op::LIST | Op::APPEND | Op::APPENDS => self.list_op(op)?,
+            Op::EMPTY_DICT | Op::DICT | Op::SETITEM | Op::SETITEMS => self.dict_op(op)?,
+            Op::GLOBAL | Op::STACK_GLOBAL => self.global_op(op)?,
+            Op::REDUCE => self.reduce()?,
+            Op::NEWOBJ => self.new_object()?,
+            Op::BUILD => self.build()?,
+            Op::BINPERSID | Op::PERSID => self.persistent(op)?,
+            _ => self.literal(op)?,
+        }
+        Ok(Step::Go)
+    }
+
+    // Control.
+
+    fn proto(&mut self) -> Done {
+        let protocol = self.take(1)?[0];
+        if self.op_at != 0 {
+            return Err(ArchiveError::new(
+                Code::Protocol,
+                "the protocol is named in the middle of the pickle",
+            ));
+        }
+        if protocol > HIGHEST_PROTOCOL {
+            return Err(ArchiveError::new(Code::Protocol, format!("protocol {protocol} is unknown")));
+        }
+        Ok(())
+    }
+
+    /// Frames only help readers of streams; here a frame has to end inside the pickle and means nothing else.
+    fn frame(&mut self) -> Done {
+        let len = self.u64()?;
+        match usize::try_from(len).ok().filter(|&n| n <= self.bytes.len() - self.at) {
+            Some(_) => Ok(()),
+            None => Err(ends(format!("a frame of {len} bytes"))),
+        }
+    }
+
+    fn stop(&mut self) -> Done {
+        if self.stack.len() != 1 || !self.marks.is_empty() {
+            let message =
+                format!("the pickle ends with {} values and {} marks", self.stack.len(), self.marks.len());
+            return Err(ArchiveError::new(Code::Stack, message));
+        }
+        if self.at != self.bytes.len() {
+            let left = self.bytes.len() - self.at;
+            return Err(ArchiveError::new(
+                Code::Trailing,
+                format!("{left} bytes follow the end of the pickle"),
+            ));
+        }
+        self.out.root = self.stack[0];
+        Ok(())
+    }
+
+    fn stack_op(&mut self, op: Op) -> Done {
+        match op {
+            Op::MARK => self.marks.push(self.stack.len() as u32),
+            Op::POP if self.marks.last().is_some_and(|&m| m as usize == self.stack.len()) => {
+                self.marks.pop();
+            }
+            Op::POP => {
+                self.pop()?;
+            }
+            Op::POP_MARK => {
+                let from = self.mark()?;
+                self.stack.truncate(from);
+            }
+            _ => {
+                let top = self.top()?;
+                self.stack.push(top);
+            }
+        }
+        Ok(())
+    }
+
+    fn memo_op(&mut self, op: Op) -> Done {
+        let index = match op {
+            Op::PUT | Op::GET => self.decimal_index()?,
+            Op::BINPUT | Op::BINGET => u32::from(self.take(1)?[0]),
+            Op::LONG_BINPUT | Op::LONG_BINGET => self.u32()?,
+            _ => self.memo.len as u32,
+        };
+        if matches!(op, Op::GET | Op::BINGET | Op::LONG_BINGET) {
+            let id = self.memo.get(index).ok_or_else(|| {
+                ArchiveError::new(Code::Memo, format!("memo entry {index} was never written"))
+            })?;
+            self.stack.push(id);
+        } else {
+            let id = self.top()?;
+            self.memo.put(index, id);
+            if self.memo.len > self.limits.memo_entries {
+                return Err(limit(format!("more than {} memo entries", self.limits.memo_entries)));
+            }
+        }
+        Ok(())
+    }
+
+    // Containers.
+
+    fn tuple_op(&mut self, op: Op) -> Done {
+        let count = match op {
+            Op::EMPTY_TUPLE => 0,
+            Op::TUPLE1 => 1,
+            Op::TUPLE2 => 2,
+            Op::TUPLE3 => 3,
+            _ => {
+                let from = self.mark()?;
+                self.stack.len() - from
+            }
+        };
+        let from =
+            self.stack.len().checked_sub(count).filter(|&f| f >= self.floor()).ok_or_else(underflow)?;
+        let start =
+            u32::try_from(self.out.items.len()).map_err(|_| limit("more than 2^32 tuple items".into()))?;
+        self.out.items.extend_from_slice(&self.stack[from..]);
+        self.stack.truncate(from);
+        self.push(Value::Tuple(Span { start, len: count as u32 }))
+    }
+
+    fn list_op(&mut self, op: Op) -> Done {
+        match op {
+            Op::EMPTY_LIST | Op::LIST => {
+                let from = if op == Op::LIST { self.mark()? } else { self.stack.len() };
+                let items = self.stack.split_off(from);
+                let id = ListId(self.out.lists.len() as u32);
+                self.out.lists.push(items);
+                self.push(Value::List(id))
+            }
+            _ => {
+                let from = if op == Op::APPENDS { self.mark()? } else { self.one_above()? };
+                let target = self.target(from)?;
+                let Value::List(list) = self.out.get(target) else {
+                    return Err(self.operand(op, "a list", target));
+                };
+                self.out.lists[list.index()].extend_from_slice(&self.stack[from..]);
+                self.stack.truncate(from);
+                Ok(())
+            }
+        }
+    }
+
+    fn dict_op(&mut self, op: Op) -> Done {
+        let from = match op {
+            Op::EMPTY_DICT => self.stack.len(),
+            Op::DICT | Op::SETITEMS => self.mark()?,
+            _ => self.stack.len().checked_sub(2).filter(|&f| f >= self.floor()).ok_or_else(underflow)?,
+        };
+        if (self.stack.len() - from) % 2 != 0 {
+            return Err(ArchiveError::new(Code::Stack, format!("{op} finds a key without a value")));
+        }
+        let dict = if matches!(op, Op::EMPTY_DICT | Op::DICT) {
+            self.out.dicts.push(Vec::new());
+            DictId(self.out.dicts.len() as u32 - 1)
+        } else {
+            let target = self.target(from)?;
+            let Value::Dict(dict) = self.out.get(target) else {
+                return Err(self.operand(op, "a dict", target));
+            };
+            dict
+        };
+        let pairs = self.stack[from..].chunks_exact(2).map(|pair| (pair[0], pair[1]));
+        self.out.dicts[dict.index()].extend(pairs);
+        self.stack.truncate(from);
+        if matches!(op, Op::EMPTY_DICT | Op::DICT) { self.push(Value::Dict(dict)) } else { Ok(()) }
+    }
+
+    // Names, calls and objects.
+
+    fn global_op(&mut self, op: Op) -> Done {
+        let (module, name) = if op == Op::GLOBAL {
+            let module = self.line()?;
+            let name = self.line()?;
+            (utf8(module)?.to_owned(), utf8(name)?.to_owned())
+        } else {
+            let name = self.pop()?;
+            let module = self.pop()?;
+            match (self.out.as_text(module), self.out.as_text(name)) {
+                (Some(m), Some(n)) => (m.to_owned(), n.to_owned()),
+                _ => return Err(self.operand(op, "two strings", module)),
+            }
+        };
+        let key = format!("{module}\n{name}");
+        let id = match self.global_ids.get(&key) {
+            Some(&id) => id,
+            None => {
+                let global = allow::look_up(&module, &name).ok_or_else(|| {
+                    let shown = quoted(&format!("{module}.{name}"));
+                    ArchiveError::new(Code::Global, format!("the pickle names {shown}, which is not allowed"))
+                })?;
+                let id = GlobalId(self.out.globals.len() as u32);
+                self.out.globals.push(global);
+                self.global_ids.insert(key, id);
+                id
+            }
+        };
+        self.push(Value::Global(id))
+    }
+
+    fn reduce(&mut self) -> Done {
+        let args = self.pop()?;
+        let target = self.pop()?;
+        let Value::Global(function) = self.out.get(target) else {
+            return Err(self.operand(Op::REDUCE, "a global", target));
+        };
+        let global = self.out.global(function);
+        if !global.is_callable() {
+            return Err(self.operand(Op::REDUCE, "a callable global", target));
+        }
+        let bare_value = matches!(global, Global::Class(_));
+        if !bare_value && !matches!(self.out.get(args), Value::Tuple(_)) {
+            return Err(self.operand(Op::REDUCE, "a tuple of arguments", args));
+        }
+        let id = CallId(self.out.calls.len() as u32);
+        self.out.calls.push(Call { function, args });
+        self.push(Value::Call(id))
+    }
+
+    fn new_object(&mut self) -> Done {
+        let args = self.pop()?;
+        let target = self.pop()?;
+        if self.out.as_tuple(args).is_none_or(|items| !items.is_empty()) {
+            return Err(self.operand(Op::NEWOBJ, "an empty tuple of arguments", args));
+        }
+        let Value::Global(class) = self.out.get(target) else {
+            return Err(self.operand(Op::NEWOBJ, "a class", target));
+        };
+        if !matches!(self.out.global(class), Global::Class(_)) {
+            return Err(self.operand(Op::NEWOBJ, "a class of the archive", target));
+        }
+        let id = ObjectId(self.out.objects.len() as u32);
+        self.out.objects.push(Object { class, state: None });
+        self.push(Value::Object(id))
+    }
+
+    fn build(&mut self) -> Done {
+        let state = self.pop()?;
+        let target = self.top()?;
+        let Value::Object(object) = self.out.get(target) else {
+            return Err(self.operand(Op::BUILD, "an object", target));
+        };
+        let slot = &mut self.out.objects[object.index()].state;
+        if slot.is_some() {
+            return Err(ArchiveError::new(Code::Operand, "an object is built twice"));
+        }
+        *slot = Some(state);
+        Ok(())
+    }
+
+    fn persistent(&mut self, op: Op) -> Done {
+        if op == Op::PERSID {
+            let text = self.line()?;
+            let text = utf8(text)?;
+            let span = self.intern_text(text)?;
+            self.push(Value::Text(span))?;
+        }
+        let id = self.pop()?;
+        self.push(Value::Persistent(id))
+    }
+
+    // Literals.
+
+    fn literal(&mut self, op: Op) -> Done {
+        let value = match op {
+            Op::NONE => Value::None,
+            Op::NEWTRUE => Value::Bool(true),
+            Op::NEWFALSE => Value::Bool(false),
+            Op::BININT => Value::Int(i64::from(self.u32()?.cast_signed())),
+            Op::BININT1 => Value::Int(i64::from(self.take(1)?[0])),
+            Op::BININT2 => Value::Int(i64::from(u16::from_le_bytes(self.array()?))),
+            Op::LONG1 => {
+                let len = usize::from(self.take(1)?[0]);
+                Value::Int(long(self.take(len)?)?)
+            }
+            Op::LONG4 => {
+                let len = self.u32()?.cast_signed();
+                let len = usize::try_from(len).map_err(|_| bad_literal("an int of negative length"))?;
+                Value::Int(long(self.take(len)?)?)
+            }
+            Op::INT | Op::LONG => decimal(self.line()?)?,
+            Op::FLOAT => Value::Float(float(self.line()?)?),
+            Op::BINFLOAT => Value::Float(f64::from_be_bytes(self.array()?)),
+            Op::UNICODE => {
+                let line = self.line()?;
+                let text = raw_unicode_escape(line)?;
+                Value::Text(self.intern_text(&text)?)
+            }
+            Op::SHORT_BINUNICODE | Op::BINUNICODE | Op::BINUNICODE8 => {
+                let bytes = self.counted(op)?;
+                Value::Text(self.intern_text(utf8(bytes)?)?)
+            }
+            Op::SHORT_BINBYTES | Op::BINBYTES | Op::BINBYTES8 => {
+                let bytes = self.counted(op)?;
+                let start = self.out.blob.len() as u32;
+                self.out.blob.extend_from_slice(bytes);
+                Value::Bytes(Span { start, len: bytes.len() as u32 })
+            }
+            other => {
+                return Err(ArchiveError::new(
+                    Code::UnsupportedOpcode,
+                    format!("operation {other} is not supported"),
+                ));
+            }
+        };
+        self.push(value)
+    }
+
+    /// The bytes of a string whose length stands in front of it, in one, four or eight bytes.
+    fn counted(&mut self, op: Op) -> Result<&'a [u8], ArchiveError> {
+        let len = match op {
+            Op::SHORT_BINUNICODE | Op::SHORT_BINBYTES => u64::from(self.take(1)?[0]),
+            Op::BINUNICODE | Op::BINBYTES => u64::from(self.u32()?),
+            _ => self.u64()?,
+        };
+        match usize::try_from(len) {
+            Ok(n) if n <= self.limits.text_bytes => self.take(n),
+            Ok(n) if n <= self.bytes.len() - self.at => Err(limit(format!("a string of {n} bytes"))),
+            _ => Err(ends(format!("a string of {len} bytes"))),
+        }
+    }
+
+    /// Copies `text` into the pool, which is at most twice as long as the pickle.
+    fn intern_text(&mut self, text: &str) -> Result<Span, ArchiveError> {
+        let start = u32::try_from(self.out.text.len()).map_err(|_| limit("4 GiB of text".into()))?;
+        let len = u32::try_from(text.len()).map_err(|_| limit("4 GiB of text".into()))?;
+        self.out.text.push_str(text);
+        Ok(Span { start, len })
+    }
+
+    // The stack.
+
+    fn push(&mut self, value: Value) -> Done {
+        let id = ValueId(self.out.values.len() as u32);
+        self.out.values.push(value);
+        self.out.offsets.push(self.op_at as u32);
+        self.stack.push(id);
+        Ok(())
+    }
+
+    /// Height of the stack below which values belong to an outer construction.
+    fn floor(&self) -> usize {
+        self.marks.last().map_or(0, |&m| m as usize)
+    }
+
+    fn top(&self) -> Result<ValueId, ArchiveError> {
+        self.stack[self.floor()..].last().copied().ok_or_else(underflow)
+    }
+
+    fn pop(&mut self) -> Result<ValueId, ArchiveError> {
+        let top = self.top()?;
+        self.stack.pop();
+        Ok(top)
+    }
+
+    /// Takes the last mark off; the values from the returned height on stood above it.
+    fn mark(&mut self) -> Result<usize, ArchiveError> {
+        let mark = self.marks.pop().ok_or_else(|| ArchiveError::new(Code::Stack, "there is no mark"))?;
+        Ok(mark as usize)
+    }
+
+    fn one_above(&self) -> Result<usize, ArchiveError> {
+        self.top().map(|_| self.stack.len() - 1)
+    }
+
+    /// The value right below height `from`, which the values above are added to.
+    fn target(&self, from: usize) -> Result<ValueId, ArchiveError> {
+        from.checked_sub(1).filter(|&i| i >= self.floor()).map(|i| self.stack[i]).ok_or_else(underflow)
+    }
+
+    fn operand(&self, op: Op, wanted: &str, got: ValueId) -> ArchiveError {
+        ArchiveError::new(
+            Code::Operand,
+            format!("{op} needs {wanted} and finds {}", self.out.get(got).kind()),
+        )
+    }
+
+    // The bytes.
+
+    fn take(&mut self, count: usize) -> Result<&'a [u8], ArchiveError> {
+        let rest = &self.bytes[self.at..];
+        let Some(taken) = rest.get(..count) else {
+            return Err(ends(format!("{count} more bytes are needed, {} are left", rest.len())));
+        };
+        self.at += count;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], ArchiveError> {
+        let taken = self.take(N)?;
+        Ok(taken.try_into().expect("invariant: take returns as many bytes as asked"))
+    }
+
+    fn u32(&mut self) -> Result<u32, ArchiveError> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64, ArchiveError> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// The bytes up to the end of the line, which is taken too.
+    fn line(&mut self) -> Result<&'a [u8], ArchiveError> {
+        let rest = &self.bytes[self.at..];
+        let len = rest.iter().position(|&b| b == b'\n').ok_or_else(|| ends("a line has no end".into()))?;
+        if len > self.limits.text_bytes {
+            return Err(limit(format!("a line of {len} bytes")));
+        }
+        self.at += len + 1;
+        Ok(rest[..len].strip_suffix(b"\r").unwrap_or(&rest[..len]))
+    }
+
+    fn decimal_index(&mut self) -> Result<u32, ArchiveError> {
+        let line = self.line()?;
+        let digits = std::str::from_utf8(line).ok().filter(|s| !s.starts_with('+'));
+        digits.and_then(|s| s.parse().ok()).ok_or_else(|| bad_literal("a memo index is not a number"))
+    }
+}
+
+/// The memo. Picklers number entries from 0 without gaps; anything else goes to the map, so that an index of four
+/// billion costs one entry.
+#[derive(Default)]
+struct Memo {
+    dense: Vec<ValueId>,
+    sparse: BTreeMap<u32, ValueId>,
+    len: usize,
+}
+
+impl Memo {
+    fn get(&self, index: u32) -> Option<ValueId> {
+        self.dense.get(index as usize).or_else(|| self.sparse.get(&index)).copied()
+    }
+
+    fn put(&mut self, index: u32, id: ValueId) {
+        let at = index as usize;
+        if at < self.dense.len() {
+            self.dense[at] = id;
+        } else if at == self.dense.len() && !self.sparse.contains_key(&index) {
+            self.dense.push(id);
+            self.len += 1;
+        } else if self.sparse.insert(index, id).is_none() {
+            self.len += 1;
+        }
+    }
+}
+
+/// Two's complement, little end first, of any length, if the number fits 64 bits.
+fn long(bytes: &[u8]) -> Result<i64, ArchiveError> {
+    let (low, high) = bytes.split_at(bytes.len().min(8));
+    let negative = bytes.last().is_some_and(|&b| b >= 0x80);
+    let fill = if negative { 0xff } else { 0 };
+    let mut word = [fill; 8];
+    word[..low.len()].copy_from_slice(low);
+    let value = i64::from_le_bytes(word);
+    if high.iter().any(|&b| b != fill) || (value < 0) != negative {
+        return Err(bad_literal("an int does not fit 64 bits"));
+    }
+    Ok(value)
+}
+
+/// The text form of ints, which also has the booleans `00` and `01` of protocol 0.
+fn decimal(line: &[u8]) -> Result<Value, ArchiveError> {
+    match line {
+        b"00" => return Ok(Value::Bool(false)),
+        b"01" => return Ok(Value::Bool(true)),
+        _ => {}
+    }
+    let text = std::str::from_utf8(line).map_err(|_| bad_literal("an int is not a number"))?;
+    let text = text.strip_suffix('L').unwrap_or(text);
+    text.parse().map(Value::Int).map_err(|_| bad_literal("an int is not a number of 64 bits"))
+}
+
+fn float(line: &[u8]) -> Result<f64, ArchiveError> {
+    let text = std::str::from_utf8(line).ok();
+    text.and_then(|t| t.parse().ok()).ok_or_else(|| bad_literal("a float is not a number"))
+}
+
+/// Protocol 0 spells characters above 255 as `\uXXXX` and `\UXXXXXXXX`; every other byte is the character of its number.
+fn raw_unicode_escape(line: &[u8]) -> Result<String, ArchiveError> {
+    let bad = || bad_literal("a string has a broken escape");
+    let mut out = String::with_capacity(line.len());
+    let mut at = 0;
+    while at < line.len() {
+        let digits = match &line[at..] {
+            [b'\\', b'u', ..] => 4,
+            [b'\\', b'U', ..] => 8,
+            [byte, ..] => {
+                out.push(char::from(*byte));
+                at += 1;
+                continue;
+            }
+            [] => break,
+        };
+        let hex = line.get(at + 2..at + 2 + digits).ok_or_else(bad)?;
+        let hex = std::str::from_utf8(hex)
+            .ok()
+            .filter(|h| h.bytes().all(|b| b.is_ascii_hexdigit()))
+            .ok_or_else(bad)?;
+        let code = u32::from_str_radix(hex, 16).map_err(|_| bad())?;
+        out.push(char::from_u32(code).ok_or_else(bad)?);
+        at += 2 + digits;
+    }
+    Ok(out)
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str, ArchiveError> {
+    std::str::from_utf8(bytes).map_err(|_| bad_literal("a string is not UTF-8"))
+}
+
+fn bad_literal(message: &str) -> ArchiveError {
+    ArchiveError::new(Code::Literal, message)
+}
+
+fn underflow() -> ArchiveError {
+    ArchiveError::new(Code::Stack, "too few values on the stack")
+}
+
+fn ends(message: String) -> ArchiveError {
+    ArchiveError::new(Code::PickleEnd, format!("the pickle ends too early: {message}"))
+}
+
+fn limit(message: String) -> ArchiveError {
+    ArchiveError::new(Code::Limit, message)
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,386 @@
+//! From the description of a tensor in a pickle to the tensor.
+//!
+//! A tensor is `_rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, hooks)`, and its storage a
+//! persistent id `('storage', type, key, device, numel)` that names a record. Nothing of this is believed: the record
+//! has to exist and to have exactly the bytes that type and count ask for, and sizes, strides and offset have to stay
+//! inside. Tensors with the same key share their storage, as they did when they were saved.
+//!
+//! Storages are copied out of the file (and their checksum is computed) unless a [`Mapping`] is given; then a storage
+//! that lies uncompressed, aligned and in this machine's byte order is shared with the file, unchecked, until the first
+//! write to it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use flambeau_tensor::{DType, Layout, Storage, Tensor, TensorError};
+
+use crate::error::quoted;
+use crate::map::Mapping;
+use crate::pickle::{CallId, Global, Pickle, StorageType, Value, ValueId};
+use crate::zip::{Method, Record, ZipReader};
+use crate::{ArchiveError, Code, Limits};
+
+/// Which end of a number comes first in an archive's storages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ByteOrder {
+    /// The low end, as nearly always.
+    Little,
+    /// The high end.
+    Big,
+}
+
+/// Alignment that mapped storages need to be used in place: enough for every dtype.
+const ALIGNMENT: usize = 16;
+
+/// Makes the tensors of one pickle of an archive.
+#[derive(Debug)]
+pub struct Tensors<'a> {
+    zip: &'a ZipReader<'a>,
+    folder: &'a str,
+    order: ByteOrder,
+    mapping: Option<Arc<Mapping>>,
+    limits: &'a Limits,
+    /// Storages made so far, by key and width of the numbers whose bytes were swapped (1: none were).
+    made: BTreeMap<(String, usize), Storage>,
+}
+
+impl<'a> Tensors<'a> {
+    /// For a pickle whose storages are the records `folder/KEY`. With `mapping`, which has to be of the same file,
+    /// storages are shared with it where that is possible.
+    pub fn new(
+        zip: &'a ZipReader<'a>,
+        folder: &'a str,
+        order: ByteOrder,
+        mapping: Option<Arc<Mapping>>,
+        limits: &'a Limits,
+    ) -> Self {
+        Tensors { zip, folder, order, mapping, limits, made: BTreeMap::new() }
+    }
+
+    /// The tensor that a call of [`Global::RebuildTensor`] or [`Global::RebuildParameter`] describes. Each call of this
+    /// function makes a new tensor; it is for the caller to keep one per [`CallId`].
+    ///
+    /// # Errors
+    /// `A0027` (not such a call), `A0030`, `A0031`, `A0032`, `A0011`, `A0010`, `A0090`.
+    pub fn rebuild(&mut self, pickle: &Pickle, id: CallId) -> Result<Tensor, ArchiveError> {
+        let call = pickle.call(id);
+        match pickle.global(call.function) {
+            Global::RebuildTensor => self.rebuild_tensor(pickle, call.args),
+            Global::RebuildParameter => {
+                let args = pickle.as_tuple(call.args).unwrap_or_default();
+                let (&tensor, trained) = match args {
+                    [tensor, trained, ..] => (tensor, pickle.get(*trained) == Value::Bool(true)),
+                    _ => return Err(arity(pickle, call.args, "a parameter", "a tensor and a flag")),
+                };
+                let inner = match pickle.get(tensor) {
+                    Value::Call(inner) => pickle.call(inner),
+                    other => return Err(wrong(pickle, tensor, "a parameter wraps", "a tensor", other)),
+                };
+                if *pickle.global(inner.function) != Global::RebuildTensor {
+                    return Err(wrong(pickle, tensor, "a parameter wraps", "a tensor", pickle.get(tensor)));
+                }
+                let tensor = self.rebuild_tensor(pickle, inner.args)?;
+                tensor.set_requires_grad(trained);
+                Ok(tensor)
+            }
+            Global::RebuildOther(name) => {
+                let message = format!("tensors made by {name} are not supported");
+                Err(ArchiveError::new(Code::TensorKind, message).at(pickle.offset(call.args)))
+            }
+            _ => Err(ArchiveError::new(Code::Operand, "this is no tensor").at(pickle.offset(call.args))),
+        }
+    }
+
+    fn rebuild_tensor(&mut self, pickle: &Pickle, args: ValueId) -> Result<Tensor, ArchiveError> {
+        let at = pickle.offset(args);
+        let items = pickle.as_tuple(args).unwrap_or_default();
+        let &[storage, offset, sizes, strides, requires_grad, _hooks, ref metadata @ ..] = items else {
+            return Err(arity(pickle, args, "a tensor", "six arguments"));
+        };
+        check_metadata(pickle, metadata)?;
+        let (storage, dtype) = self.storage(pickle, storage)?;
+        let offset = pickle
+            .as_int(offset)
+            .ok_or_else(|| wrong(pickle, offset, "a storage offset is", "an int", pickle.get(offset)))?;
+        let sizes = self.dims(pickle, sizes)?;
+        let strides = self.dims(pickle, strides)?;
+        let geometry = |e: TensorError| ArchiveError::new(Code::Geometry, e.to_string()).at(at);
+        let layout = Layout::new(&sizes, &strides, offset).map_err(geometry)?;
+        let tensor = Tensor::from_storage(storage, dtype, layout).map_err(geometry)?;
+        match pickle.get(requires_grad) {
+            Value::Bool(false) => {}
+            Value::Bool(true) if dtype.is_floating() || dtype.is_complex() => tensor.set_requires_grad(true),
+            Value::Bool(true) => {
+                let message = format!("a tensor of {} cannot require a gradient", dtype.name());
+                return Err(ArchiveError::new(Code::Geometry, message).at(at));
+            }
+            other => return Err(wrong(pickle, requires_grad, "requires_grad is", "a bool", other)),
+        }
+        Ok(tensor)
+    }
+
+    fn dims(&self, pickle: &Pickle, id: ValueId) -> Result<Vec<i64>, ArchiveError> {
+        let items = pickle
+            .as_tuple(id)
+            .ok_or_else(|| wrong(pickle, id, "sizes and strides are", "tuples of ints", pickle.get(id)))?;
+        if items.len() > self.limits.tensor_rank {
+            let message = format!("a tensor of {} dimensions", items.len());
+            return Err(ArchiveError::new(Code::Limit, message).at(pickle.offset(id)));
+        }
+        let int = |&item: &ValueId| {
+            let value = pickle.as_int(item);
+            value.ok_or_else(|| wrong(pickle, item, "sizes and strides are", "ints", pickle.get(item)))
+        };
+        items.iter().map(int).collect()
+    }
+
+    /// The storage behind a persistent id, and what its elements are.
+    fn storage(&mut self, pickle: &Pickle, id: ValueId) -> Result<(Storage, DType), ArchiveError> {
+        let at = pickle.offset(id);
+        let bad = |message: String| ArchiveError::new(Code::Storage, message).at(at);
+        let Value::Persistent(description) = pickle.get(id) else {
+            return Err(wrong(pickle, id, "a tensor needs", "a persistent id", pickle.get(id)));
+        };
+        let items = pickle.as_tuple(description).unwrap_or_default();
+        let &[tag, class, key, device, numel] = items else {
+            return Err(arity(pickle, description, "a storage", "five parts"));
+        };
+        if pickle.as_text(tag) != Some("storage") {
+            return Err(bad("a persistent id does not begin with 'storage'".into()));
+        }
+        let Value::Global(class) = pickle.get(class) else {
+            return Err(wrong(pickle, class, "a storage's type is", "a global", pickle.get(class)));
+        };
+        let &Global::Storage(kind) = pickle.global(class) else {
+            return Err(bad("a storage's type is not one of torch's storages".into()));
+        };
+        let dtype = dtype_of(kind).ok_or_else(|| {
+            ArchiveError::new(Code::TensorKind, format!("storages of {kind:?} are not supported")).at(at)
+        })?;
+        let key = pickle.as_text(key).ok_or_else(|| bad("a storage's key is not a string".into()))?;
+        let device =
+            pickle.as_text(device).ok_or_else(|| bad("a storage's device is not a string".into()))?;
+        if device.starts_with("meta") {
+            return Err(
+                ArchiveError::new(Code::TensorKind, "a storage of the device `meta` has no bytes").at(at)
+            );
+        }
+        let numel = pickle.as_int(numel).and_then(|n| usize::try_from(n).ok());
+        let nbytes = numel.and_then(|n| n.checked_mul(dtype.size()));
+        let nbytes = nbytes.ok_or_else(|| bad("a storage's number of elements is out of range".into()))?;
+        let width = match self.order {
+            ByteOrder::Little => 1,
+            ByteOrder::Big if dtype.is_complex() => dtype.size() / 2,
+            ByteOrder::Big => dtype.size(),
+        };
+        let made = match self.made.get(&(key.to_owned(), width)) {
+            Some(made) => made.clone(),
+            None => {
+                let made =
+                    self.make(key, width).map_err(|e| if e.record().is_none() { e.at(at) } else { e })?;
+                self.made.insert((key.to_owned(), width), made.clone());
+                made
+            }
+        };
+        if made.nbytes() != nbytes {
+            let (found, key) = (made.nbytes(), quoted(key));
+            return Err(bad(format!("the storage {key} should have {nbytes} bytes and has {found}")));
+        }
+        Ok((made, dtype))
+    }
+
+    fn make(&self, key: &str, width: usize) -> Result<Storage, ArchiveError> {
+        let record = self.zip.require(&format!("{}/{key}", self.folder))?;
+        let failed = |e: TensorError| ArchiveError::new(Code::Limit, e.to_string()).in_record(record.name());
+        if let Some(foreign) = self.share(record, width) {
+            return Storage::foreign(foreign).map_err(failed);
+        }
+        let bytes = self.zip.read(record)?;
+        if width > 1 {
+            let mut swapped = bytes.into_owned();
+            swapped.chunks_exact_mut(width).for_each(<[u8]>::reverse);
+            return Storage::from_bytes(&swapped).map_err(failed);
+        }
+        Storage::from_bytes(&bytes).map_err(failed)
+    }
+
+    fn share(&self, record: &Record, width: usize) -> Option<flambeau_tensor::ForeignBytes> {
+        let mapping = self.mapping.as_ref()?;
+        let aligned = self.zip.raw(record).as_ptr() as usize % ALIGNMENT == 0;
+        if record.method() != Method::Stored || !aligned || width > 1 {
+            return None;
+        }
+        mapping.share(record.data_range())
+    }
+}
+
+/// The seventh argument of a tensor: a dict that says whether it is to be read conjugated or negated.
+fn check_metadata(pickle: &Pickle, metadata: &[ValueId]) -> Result<(), ArchiveError> {
+    let Some(&id) = metadata.first() else { return Ok(()) };
+    let Value::Dict(dict) = pickle.get(id) else {
+        return Err(wrong(pickle, id, "a tensor's metadata is", "a dict", pickle.get(id)));
+    };
+    let set = pickle.dict(dict).iter().find(|(_, value)| pickle.get(*value) != Value::Bool(false));
+    match set {
+        None => Ok(()),
+        Some((key, _)) => {
+            let name = pickle.as_text(*key).unwrap_or("?");
+            let message = format!("a tensor with the mark {} is not supported", quoted(name));
+            Err(ArchiveError::new(Code::TensorKind, message).at(pickle.offset(id)))
+        }
+    }
+}
+
+fn dtype_of(kind: StorageType) -> Option<DType> {
+    Some(match kind {
+        StorageType::Byte => DType::U8,
+        StorageType::Char => DType::I8,
+        StorageType::Short => DType::I16,
+        StorageType::Int => DType::I32,
+        StorageType::Long => DType::I64,
+        StorageType::Half => DType::F16,
+        StorageType::BFloat16 => DType::BF16,
+        StorageType::Float => DType::F32,
+        StorageType::Double => DType::F64,
+        StorageType::Bool => DType::Bool,
+        StorageType::ComplexFloat => DType::C64,
+        StorageType::ComplexDouble => DType::C128,
+        StorageType::ComplexHalf
+        | StorageType::QInt8
+        | StorageType::QUInt8
+        | StorageType::QInt32
+        | StorageType::QUInt4x2
+        | StorageType::QUInt2x4
+        | StorageType::Float8E4M3
+        | StorageType::Float8E5M2
+        | StorageType::UInt16
+        | StorageType::UInt32
+        | StorageType::UInt64
+        | StorageType::Untyped => return None,
+    })
+}
+
+fn arity(pickle: &Pickle, id: ValueId, what: &str, needs: &str) -> ArchiveError {
+    ArchiveError::new(Code::Operand, format!("{what} needs {needs}")).at(pickle.offset(id))
+}
+
+fn wrong(pickle: &Pickle, id: ValueId, what: &str, wanted: &str, got: Value) -> ArchiveError {
+    ArchiveError::new(Code::Operand, format!("{what} {wanted}, not {}", got.kind())).at(pickle.offset(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pickle::read_pickle;
+    use crate::zip::ZipWriter;
+
+    /// The tensors of the root object's state, by attribute.
+    fn attributes(
+        bytes: &[u8],
+        order: ByteOrder,
+        mapping: Option<Arc<Mapping>>,
+    ) -> Result<BTreeMap<String, Tensor>, ArchiveError> {
+        let limits = Limits::default();
+        let zip = ZipReader::open(bytes, &limits)?;
+        let pickle = read_pickle(&zip.read(zip.require("data.pkl")?)?, &limits)?;
+        let mut tensors = Tensors::new(&zip, "data", order, mapping, &limits);
+        let mut made = BTreeMap::new();
+        let mut out = BTreeMap::new();
+        let Value::Object(root) = pickle.get(pickle.root()) else { panic!("an object") };
+        let Some(Value::Dict(state)) = pickle.object(root).state.map(|s| pickle.get(s)) else {
+            panic!("a dict")
+        };
+        for &(key, value) in pickle.dict(state) {
+            let Value::Call(call) = pickle.get(value) else { continue };
+            if !made.contains_key(&call) {
+                made.insert(call, tensors.rebuild(&pickle, call)?);
+            }
+            out.insert(pickle.as_text(key).expect("a name").to_owned(), made[&call].clone());
+        }
+        Ok(out)
+    }
+
+    fn shared() -> &'static [u8] {
+        include_bytes!("../tests/data/shared.pt")
+    }
+
+    /// The same archive with another `data.pkl` or `data/0`.
+    fn changed(change: impl Fn(&str, &mut Vec<u8>)) -> Vec<u8> {
+        let limits = Limits::default();
+        let zip = ZipReader::open(shared(), &limits).expect("an archive");
+        let mut out = ZipWriter::new(Vec::new(), "x");
+        for record in zip.records() {
+            let mut bytes = zip.read(record).expect("whole").into_owned();
+            change(record.name(), &mut bytes);
+            out.store(record.name(), &bytes).expect("room");
+        }
+        out.finish().expect("room")
+    }
+
+    #[test]
+    fn views_share_their_storage() {
+        let t = attributes(shared(), ByteOrder::Little, None).expect("tensors");
+        assert_eq!(
+            t["whole"].to_vec::<f32>().expect("floats"),
+            (0..12).map(|v| v as f32).collect::<Vec<_>>()
+        );
+        assert_eq!(t["tail"].to_vec::<f32>().expect("floats"), [6.0, 7.0, 8.0, 9.0, 10.0, 11.0]);
+        assert_eq!((t["matrix"].sizes(), t["matrix"].strides()), (&[4, 3][..], &[1, 4][..]));
+        assert_eq!(t["empty"].sizes(), [0, 3]);
+        assert!(t["tail"].shares_storage(&t["whole"]) && t["matrix"].shares_storage(&t["whole"]));
+        assert!(t["same"].ptr_eq(&t["whole"]) && t["tied"].ptr_eq(&t["w"]));
+        assert!(t["w"].requires_grad() && !t["whole"].requires_grad());
+    }
+
+    #[test]
+    fn the_other_byte_order_is_swapped() {
+        let big = changed(|name, bytes| {
+            if name.starts_with("data/") {
+                bytes.chunks_exact_mut(4).for_each(<[u8]>::reverse);
+            }
+        });
+        let t = attributes(&big, ByteOrder::Big, None).expect("tensors");
+        assert_eq!(t["tail"].to_vec::<f32>().expect("floats"), [6.0, 7.0, 8.0, 9.0, 10.0, 11.0]);
+        assert!(t["tail"].shares_storage(&t["whole"]));
+    }
+
+    #[test]
+    fn mapped_tensors_are_those_of_the_file() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/shared.pt");
+        let mapping = Mapping::open(&path).expect("the file is there");
+        let t = attributes(mapping.bytes(), ByteOrder::Little, Some(mapping.clone())).expect("tensors");
+        assert!(Arc::strong_count(&mapping) > 1, "tensors keep the file mapped");
+        assert_eq!(t["tail"].to_vec::<f32>().expect("floats"), [6.0, 7.0, 8.0, 9.0, 10.0, 11.0]);
+        drop(t);
+        assert_eq!(Arc::strong_count(&mapping), 1);
+        assert_eq!(Mapping::open(&path.join("nope")).expect_err("no file").code(), Code::Io);
+    }
+
+    #[test]
+    fn descriptions_are_not_believed() {
+        let pickle = |old: &'static [u8], new: &'static [u8]| {
+            changed(move |name, bytes| {
+                if name == "data.pkl" {
+                    let at = bytes.windows(old.len()).position(|w| w == old).expect("it is there");
+                    bytes.splice(at..at + old.len(), new.iter().copied());
+                }
+            })
+        };
+        let fails = |bytes: Vec<u8>, code: Code| {
+            let e = attributes(&bytes, ByteOrder::Little, None).expect_err("refused");
+            assert_eq!(e.code(), code, "{e}");
+        };
+        fails(
+            changed(|name, bytes| bytes.truncate(if name == "data/0" { 4 } else { usize::MAX })),
+            Code::Storage,
+        );
+        fails(pickle(b"storage", b"sturage"), Code::Storage);
+        fails(pickle(b"FloatStorage", b"LongStorage"), Code::Storage);
+        fails(pickle(b"FloatStorage", b"QInt8Storage"), Code::TensorKind);
+        fails(pickle(b"X\x03\x00\x00\x00cpu", b"X\x04\x00\x00\x00meta"), Code::TensorKind);
+        fails(pickle(b"X\x01\x00\x00\x000", b"X\x01\x00\x00\x009"), Code::Missing);
+        fails(pickle(b"K\x02t", b"Nt"), Code::Storage);
+        fails(pickle(b"K\x02t", b"K\xfft"), Code::Storage);
+        fails(pickle(b"_rebuild_tensor_v2", b"_rebuild_qtensor"), Code::TensorKind);
+    }
+}

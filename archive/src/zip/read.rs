@@ -1,0 +1,430 @@
+//! A strict reader of the zip container.
+//!
+//! Zip says everything twice: in the central directory and in front of each record. Tools that believe different
+//! copies see different files in the same bytes, which is how scanners are fooled. Here the central directory is the
+//! authority and everything else has to agree with it, or the archive is refused:
+//!
+//! * the end record closes the file: no comment, nothing behind it, nothing undeclared in front;
+//! * the directory has as many entries as the end record says, and fills the space up to it;
+//! * local headers agree in name, method, flags, and in sizes and checksum unless these follow in a data descriptor,
+//!   which then has to agree too;
+//! * no two records have one name, no two share a byte, none reaches into the directory;
+//! * names are relative UTF-8 paths without `.` and `..`, all below one top folder, which is stripped.
+//!
+//! Opening looks at headers only. Bytes are inflated and their checksum computed when a record is read, against the
+//! archive-wide budget of [`Limits::inflated_bytes`]. A record never read costs nothing, however big it claims to be.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flate2::{Decompress, FlushDecompress, Status};
+use rawzip::{CompressionMethod, ZipFileHeaderRecord, ZipSliceArchive, ZipSliceEntry};
+
+use crate::error::quoted;
+use crate::{ArchiveError, Code, Limits};
+
+const END_RECORD: usize = 22;
+const END_SIGNATURE: &[u8; 4] = b"PK\x05\x06";
+const FLAG_ENCRYPTED: u16 = 1 | 1 << 6 | 1 << 13;
+const FLAG_PATCH: u16 = 1 << 5;
+
+/// How the bytes of a record are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// As they are.
+    Stored,
+    /// As a raw deflate stream.
+    Deflated,
+}
+
+/// One record of the container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    name: String,
+    method: Method,
+    crc: u32,
+    data: Range<usize>,
+    size: u64,
+}
+
+impl Record {
+    /// The name without the top folder, such as `data/0`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How the bytes are kept.
+    pub fn method(&self) -> Method {
+        self.method
+    }
+
+    /// CRC-32 of the inflated bytes, as the directory says.
+    pub fn crc(&self) -> u32 {
+        self.crc
+    }
+
+    /// Where in the file the (possibly deflated) bytes lie.
+    pub fn data_range(&self) -> Range<usize> {
+        self.data.clone()
+    }
+
+    /// Size in bytes once inflated, as the directory says.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+}
+
+/// The records of a container, checked against each other, over the bytes of the file.
+#[derive(Debug)]
+pub struct ZipReader<'a> {
+    bytes: &'a [u8],
+    top: String,
+    /// In the order of the central directory.
+    records: Vec<Record>,
+    /// Indices of `records` by name: looked up by bisection, since a hash of names that a stranger chose is an attack.
+    by_name: Vec<u32>,
+    limits: Limits,
+    inflated: AtomicU64,
+}
+
+impl<'a> ZipReader<'a> {
+    /// Checks the headers of the container in `bytes`.
+    ///
+    /// # Errors
+    /// Codes `A0001` to `A0008`, and `A0090` where `limits` are exceeded.
+    pub fn open(bytes: &'a [u8], limits: &Limits) -> Result<Self, ArchiveError> {
+        let archive = locate(bytes)?;
+        let directory = archive.directory_offset();
+        let mut raw = Vec::new();
+        let mut spans = Vec::new();
+        let mut count: u64 = 0;
+        let mut entries = archive.entries();
+        while let Some(header) = entries.next_entry().map_err(|e| broken_directory(&e, directory))? {
+            count += 1;
+            if raw.len() >= limits.records {
+                return Err(limit(format!("more than {} records", limits.records)));
+            }
+            let (full, record, span) = check_entry(&archive, &header, directory, limits)?;
+            spans.push((span, raw.len()));
+            raw.push((full, record));
+        }
+        if count != archive.entries_hint() {
+            let said = archive.entries_hint();
+            let message = format!("the end record counts {said} records, the directory has {count}");
+            return Err(ArchiveError::new(Code::Directory, message));
+        }
+        check_overlaps(&mut spans, &raw)?;
+        let (top, records) = strip_top_folder(raw)?;
+        let by_name = sort_names(&records)?;
+        Ok(ZipReader { bytes, top, records, by_name, limits: limits.clone(), inflated: AtomicU64::new(0) })
+    }
+
+    /// The folder that all records lie in; the archive's own name for itself.
+    pub fn top_folder(&self) -> &str {
+        &self.top
+    }
+
+    /// All records, in the order of the central directory.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// The record `name` (without top folder), if there is one.
+    pub fn find(&self, name: &str) -> Option<&Record> {
+        let found =
+            self.by_name.binary_search_by(|&i| self.records[i as usize].name.as_str().cmp(name)).ok()?;
+        Some(&self.records[self.by_name[found] as usize])
+    }
+
+    /// The record `name`.
+    ///
+    /// # Errors
+    /// `A0011` if there is none.
+    pub fn require(&self, name: &str) -> Result<&Record, ArchiveError> {
+        self.find(name)
+            .ok_or_else(|| ArchiveError::new(Code::Missing, "the archive has no such record").in_record(name))
+    }
+
+    /// The inflated bytes of a record of this archive; stored ones are lent.
+    ///
+    /// # Errors
+    /// `A0009` (does not inflate), `A0010` (checksum), `A0090` (ratio or total size).
+    pub fn read(&self, record: &Record) -> Result<Cow<'a, [u8]>, ArchiveError> {
+        let raw = self.raw(record);
+        let bytes = match record.method {
+            Method::Stored => Cow::Borrowed(raw),
+            Method::Deflated => Cow::Owned(self.inflate(record, raw).map_err(|e| e.in_record(&record.name))?),
+        };
+        let crc = crc32fast::hash(&bytes);
+        if crc != record.crc {
+            let message = format!("checksum {crc:08x} differs from the recorded {:08x}", record.crc);
+            return Err(ArchiveError::new(Code::Checksum, message).in_record(&record.name));
+        }
+        Ok(bytes)
+    }
+
+    /// The bytes of a record as they lie in the file, deflated or not, checksum not looked at.
+    pub fn raw(&self, record: &Record) -> &'a [u8] {
+        self.bytes.get(record.data.clone()).expect("invariant: ranges of records were checked when opened")
+    }
+
+    fn inflate(&self, record: &Record, raw: &[u8]) -> Result<Vec<u8>, ArchiveError> {
+        let limits = &self.limits;
+        if record.size > limits.ratio_free_bytes && record.size / limits.ratio > raw.len() as u64 {
+            let (from, to) = (raw.len(), record.size);
+            return Err(limit(format!(
+                "{from} bytes claim to inflate to {to}: more than {} to one",
+                limits.ratio
+            )));
+        }
+        let before = self.inflated.fetch_add(record.size, Ordering::Relaxed);
+        if before.saturating_add(record.size) > limits.inflated_bytes {
+            return Err(limit(format!("inflated records take more than {} bytes", limits.inflated_bytes)));
+        }
+        let wrong = |what: &str| ArchiveError::new(Code::Inflate, what);
+        let size =
+            usize::try_from(record.size).map_err(|_| limit("the record does not fit into memory".into()))?;
+        // The ratio was checked, so the allocation is in proportion to bytes that are really there. One byte of slack
+        // lets a stream that goes on too long be seen as such.
+        let mut out = Vec::new();
+        out.try_reserve_exact(size + 1).map_err(|_| limit(format!("no memory for {size} bytes")))?;
+        let mut machine = Decompress::new(false);
+        let status = machine.decompress_vec(raw, &mut out, FlushDecompress::Finish).map_err(|e| {
+            wrong("the deflate stream is damaged").at(e.needs_dictionary().map_or(0, u64::from))
+        })?;
+        if out.len() != size {
+            return Err(wrong(&format!(
+                "inflates to {}{} bytes instead of {size}",
+                out.len(),
+                match status {
+                    Status::StreamEnd => "",
+                    _ => " or more",
+                }
+            )));
+        }
+        if status != Status::StreamEnd || machine.total_in() != raw.len() as u64 {
+            return Err(wrong("the deflate stream does not end where the record ends"));
+        }
+        Ok(out)
+    }
+}
+
+/// Finds the end record, which has to be the very end of the file, and the directory in front of it.
+fn locate(bytes: &[u8]) -> Result<ZipSliceArchive<&[u8]>, ArchiveError> {
+    let not_zip = |message: &str| ArchiveError::new(Code::NotZip, message);
+    let Some(end) = bytes.len().checked_sub(END_RECORD) else {
+        return Err(not_zip("too short for a zip file"));
+    };
+    if &bytes[end..end + 4] != END_SIGNATURE {
+        let has_one = bytes.windows(4).rev().take(1 << 16).any(|w| w == END_SIGNATURE);
+        return Err(not_zip(match has_one {
+            true => "something follows the end of the zip file, or its end is damaged",
+            false => "no end of a zip file: not an archive, or cut short",
+        }));
+    }
+    let archive = rawzip::ZipArchive::with_max_search_space(END_RECORD as u64)
+        .locate_in_slice(bytes)
+        .map_err(|(_, e)| not_zip(&format!("the end record is damaged: {e}")).at(end as u64))?;
+    if archive.end_offset() != bytes.len() as u64 || archive.eocd_offset() != end as u64 {
+        return Err(not_zip("the end record has a comment").at(end as u64));
+    }
+    let field = |at: usize| u16::from_le_bytes([bytes[end + at], bytes[end + at + 1]]);
+    if field(4) != 0 || field(6) != 0 {
+        return Err(
+            ArchiveError::new(Code::Directory, "the archive is one of several volumes").at(end as u64)
+        );
+    }
+    let said = u64::from(field(16)) | u64::from(field(18)) << 16;
+    if said != u64::from(u32::MAX) && said != archive.directory_offset() {
+        let at = archive.directory_offset();
+        let message = format!("the directory lies at byte {at}, the end record says {said}");
+        return Err(ArchiveError::new(Code::Directory, message).at(end as u64));
+    }
+    Ok(archive)
+}
+
+type Checked = (String, Record, Range<u64>);
+
+/// Holds one directory entry against its local header and data descriptor.
+fn check_entry(
+    archive: &ZipSliceArchive<&[u8]>,
+    header: &ZipFileHeaderRecord<'_>,
+    directory: u64,
+    limits: &Limits,
+) -> Result<Checked, ArchiveError> {
+    let path = header.file_path();
+    let name = check_name(path.as_ref(), limits).map_err(|e| e.at(header.central_directory_offset()))?;
+    let place = |e: ArchiveError| e.in_record(&name);
+    let flags = header.flags().bits();
+    if flags & FLAG_ENCRYPTED != 0 {
+        return Err(place(ArchiveError::new(Code::Encrypted, "the record is encrypted")));
+    }
+    if flags & FLAG_PATCH != 0 {
+        return Err(place(ArchiveError::new(Code::Compression, "the record is a patch")));
+    }
+    let method = match header.compression_method() {
+        CompressionMethod::STORE => Method::Stored,
+        CompressionMethod::DEFLATE => Method::Deflated,
+        other => {
+            let message = format!("compression method {}", other.as_u16());
+            return Err(place(ArchiveError::new(Code::Compression, message)));
+        }
+    };
+    if method == Method::Stored && header.compressed_size_hint() != header.uncompressed_size_hint() {
+        return Err(place(ArchiveError::new(Code::Directory, "a stored record has two different sizes")));
+    }
+    let start = header.local_header_offset();
+    let entry = archive.get_entry(header.wayfinder()).map_err(|e| {
+        place(
+            ArchiveError::new(Code::LocalHeader, format!("no record where the directory says: {e}"))
+                .at(start),
+        )
+    })?;
+    check_local(header, &entry).map_err(|e| place(e).at(start))?;
+    let (from, to) = entry.compressed_data_range();
+    if to > directory {
+        return Err(place(
+            ArchiveError::new(Code::Overlap, "the record reaches into the directory").at(start),
+        ));
+    }
+    let data = from as usize..to as usize;
+    let record = Record {
+        name: String::new(),
+        method,
+        crc: header.crc32(),
+        data,
+        size: header.uncompressed_size_hint(),
+    };
+    Ok((name, record, start..to))
+}
+
+fn check_local(header: &ZipFileHeaderRecord<'_>, entry: &ZipSliceEntry<'_>) -> Result<(), ArchiveError> {
+    let local = entry.local_header();
+    let differs = |what: &str| {
+        let message = format!("local header and directory disagree about the {what}");
+        Err(ArchiveError::new(Code::LocalHeader, message))
+    };
+    if local.file_path().as_ref() != header.file_path().as_ref() {
+        return differs("name");
+    }
+    if local.compression_method() != header.compression_method() {
+        return differs("compression method");
+    }
+    if local.flags().bits() != header.flags().bits() {
+        return differs("flags");
+    }
+    let sizes = (header.compressed_size_hint(), header.uncompressed_size_hint());
+    let local_sizes = (local.compressed_size_hint(), local.uncompressed_size_hint());
+    let descriptor = entry
+        .data_descriptor()
+        .map_err(|e| ArchiveError::new(Code::LocalHeader, format!("the data descriptor is damaged: {e}")))?;
+    let Some(descriptor) = descriptor else {
+        return match () {
+            () if local_sizes != sizes => differs("size"),
+            () if local.crc32() != header.crc32() => differs("checksum"),
+            () => Ok(()),
+        };
+    };
+    if local_sizes != (0, 0) && local_sizes != sizes {
+        return differs("size");
+    }
+    if local.crc32() != 0 && local.crc32() != header.crc32() {
+        return differs("checksum");
+    }
+    let found = (descriptor.compressed_size(), descriptor.uncompressed_size());
+    // A writer may use eight-byte sizes in the descriptor of a small record that lies behind the fourth gigabyte; read
+    // as four-byte sizes these are the low and high half of the first.
+    let wide = (sizes.0 & 0xffff_ffff, sizes.0 >> 32);
+    if descriptor.crc32() != header.crc32() || (found != sizes && found != wide) {
+        let message = "the data descriptor disagrees with the directory";
+        return Err(ArchiveError::new(Code::LocalHeader, message));
+    }
+    Ok(())
+}
+
+/// A record's full name as text, if it is a relative path that stays inside.
+fn check_name(raw: &[u8], limits: &Limits) -> Result<String, ArchiveError> {
+    if raw.len() > limits.name_bytes {
+        return Err(limit(format!("a record's name is longer than {} bytes", limits.name_bytes)));
+    }
+    let shown = || quoted(&String::from_utf8_lossy(raw));
+    let refuse =
+        |why: &str| ArchiveError::new(Code::RecordName, format!("the record name {} {why}", shown()));
+    let name = std::str::from_utf8(raw).map_err(|_| refuse("is not UTF-8"))?;
+    if name.starts_with('/') {
+        return Err(refuse("is absolute"));
+    }
+    if name.contains(|c: char| c.is_control() || c == '\\') {
+        return Err(refuse("has a control character or a backslash"));
+    }
+    let parts = name.strip_suffix('/').unwrap_or(name);
+    match parts.split('/').find(|p| matches!(*p, "" | "." | "..")) {
+        Some("") => Err(refuse("has an empty part")),
+        Some(_) => Err(refuse("has a `.` or `..` part")),
+        None => Ok(name.to_owned()),
+    }
+}
+
+fn check_overlaps(spans: &mut [(Range<u64>, usize)], raw: &[(String, Record)]) -> Result<(), ArchiveError> {
+    spans.sort_by_key(|(span, _)| (span.start, span.end));
+    for pair in spans.windows(2) {
+        let [(before, _), (span, index)] = pair else { continue };
+        if span.start < before.end {
+            let error = ArchiveError::new(Code::Overlap, "the record shares bytes with another");
+            return Err(error.in_record(&raw[*index].0).at(span.start));
+        }
+    }
+    Ok(())
+}
+
+/// Takes the top folder of the first record off every name. Empty folder entries are dropped.
+fn strip_top_folder(raw: Vec<(String, Record)>) -> Result<(String, Vec<Record>), ArchiveError> {
+    let outside = |name: &str| {
+        ArchiveError::new(
+            Code::RecordName,
+            format!("the record {} lies outside the archive's folder", quoted(name)),
+        )
+    };
+    let Some((first, _)) = raw.first() else {
+        return Err(ArchiveError::new(Code::Directory, "the archive has no records"));
+    };
+    let (top, _) = first.split_once('/').ok_or_else(|| outside(first))?;
+    let top = top.to_owned();
+    let mut records = Vec::with_capacity(raw.len());
+    for (full, mut record) in raw {
+        let inside =
+            full.strip_prefix(&top).and_then(|r| r.strip_prefix('/')).ok_or_else(|| outside(&full))?;
+        if inside.is_empty() || inside.ends_with('/') {
+            if record.size != 0 {
+                let message = format!("the folder {} has content", quoted(&full));
+                return Err(ArchiveError::new(Code::RecordName, message));
+            }
+            continue;
+        }
+        record.name = inside.to_owned();
+        records.push(record);
+    }
+    Ok((top, records))
+}
+
+fn sort_names(records: &[Record]) -> Result<Vec<u32>, ArchiveError> {
+    let count = u32::try_from(records.len()).map_err(|_| limit("more than 2^32 records".into()))?;
+    let mut order: Vec<u32> = (0..count).collect();
+    order.sort_by(|&a, &b| records[a as usize].name.cmp(&records[b as usize].name));
+    for pair in order.windows(2) {
+        let (a, b) = (&records[pair[0] as usize], &records[pair[1] as usize]);
+        if a.name == b.name {
+            return Err(ArchiveError::new(Code::Duplicate, "two records have this name").in_record(&a.name));
+        }
+    }
+    Ok(order)
+}
+
+fn broken_directory(error: &rawzip::Error, directory: u64) -> ArchiveError {
+    ArchiveError::new(Code::Directory, format!("the central directory is damaged: {error}")).at(directory)
+}
+
+fn limit(message: String) -> ArchiveError {
+    ArchiveError::new(Code::Limit, message)
+}

@@ -1,0 +1,215 @@
+//! The reader against the writer, against PyTorch's own bytes, and against damage.
+
+use super::*;
+use crate::{Code, Limits};
+
+const LSTM: &[u8] = include_bytes!("../../tests/data/lstm.pt");
+
+fn small() -> Vec<u8> {
+    let mut w = ZipWriter::new(Vec::new(), "net");
+    w.store("data/0", &[7; 100]).expect("room");
+    w.deflate("code/a.py", "x = 1\n".repeat(100).as_bytes()).expect("room");
+    w.store("version", b"3\n").expect("room");
+    w.finish().expect("room")
+}
+
+fn open(bytes: &[u8]) -> Result<ZipReader<'_>, crate::ArchiveError> {
+    ZipReader::open(bytes, &Limits::default())
+}
+
+fn refused(bytes: &[u8], code: Code) {
+    let e = open(bytes).expect_err("refused");
+    assert_eq!(e.code(), code, "{e}");
+}
+
+/// Where `needle` begins for the `n`-th time.
+fn find(bytes: &[u8], needle: &[u8], n: usize) -> usize {
+    bytes.windows(needle.len()).enumerate().filter(|(_, w)| *w == needle).nth(n).expect("it is there").0
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let bytes = small();
+    let zip = open(&bytes).expect("an archive");
+    assert_eq!(zip.top_folder(), "net");
+    let names: Vec<_> = zip.records().iter().map(Record::name).collect();
+    assert_eq!(names, ["data/0", "code/a.py", "version"]);
+    let code = zip.find("code/a.py").expect("it was written");
+    assert_eq!(code.method(), Method::Deflated);
+    assert_eq!(&*zip.read(code).expect("whole"), "x = 1\n".repeat(100).as_bytes());
+    let data = zip.require("data/0").expect("it was written");
+    assert_eq!(data.data_range().start % 64, 0);
+    assert_eq!(zip.require("nope").expect_err("it was not").code(), Code::Missing);
+    assert_eq!(bytes, small());
+}
+
+#[test]
+fn pytorchs_bytes_are_written_again() {
+    let zip = open(LSTM).expect("an archive");
+    let mut w = ZipWriter::new(Vec::new(), zip.top_folder());
+    for record in zip.records() {
+        let bytes = zip.read(record).expect("whole");
+        match record.method() {
+            Method::Stored => w.store(record.name(), &bytes).expect("room"),
+            // Compressors differ; the deflated bytes are compared by what they inflate to.
+            Method::Deflated => w.deflate(record.name(), &bytes).expect("room"),
+        }
+    }
+    let again = w.finish().expect("room");
+    let (a, b) = (open(LSTM).expect("an archive"), open(&again).expect("an archive"));
+    for (x, y) in a.records().iter().zip(b.records()) {
+        assert_eq!((x.name(), x.crc(), x.method()), (y.name(), y.crc(), y.method()));
+    }
+    let first = find(LSTM, b"code/", 0);
+    assert_eq!(LSTM[..first], again[..first], "up to the first deflated record all bytes are the same");
+}
+
+#[test]
+fn many_records_need_zip64() {
+    let mut w = ZipWriter::new(Vec::new(), "m");
+    for n in 0..70_000 {
+        w.store(&format!("data/{n}"), b"").expect("room");
+    }
+    let bytes = w.finish().expect("room");
+    refused(&bytes, Code::Limit);
+    let zip = ZipReader::open(&bytes, &Limits::trusted()).expect("an archive");
+    assert_eq!(zip.records().len(), 70_000);
+    assert!(zip.find("data/69999").is_some());
+}
+
+#[test]
+fn what_surrounds_the_archive_is_refused() {
+    let bytes = small();
+    refused(b"", Code::NotZip);
+    refused(&[b'x'; 4096], Code::NotZip);
+    refused(&[&bytes[..], b"junk"].concat(), Code::NotZip);
+    refused(&[b"junk", &bytes[..]].concat(), Code::Directory);
+    refused(&bytes[..bytes.len() - 1], Code::NotZip);
+    let mut comment = bytes.clone();
+    let at = comment.len() - 2;
+    comment[at] = 2;
+    refused(&comment, Code::NotZip);
+    comment.extend_from_slice(b"hi");
+    refused(&comment, Code::NotZip);
+}
+
+#[test]
+fn disagreement_is_refused() {
+    let bytes = small();
+    let with = |at: usize, value: u8| {
+        let mut changed = bytes.clone();
+        changed[at] = value;
+        changed
+    };
+    let local = find(&bytes, b"net/data/0", 0);
+    let central = find(&bytes, b"net/data/0", 1) - 46;
+    let end = bytes.len() - 22;
+    refused(&with(local, b'm'), Code::LocalHeader);
+    refused(&with(local - 30 + 6, 0), Code::LocalHeader);
+    refused(&with(local - 30 + 8, 8), Code::LocalHeader);
+    refused(&with(central + 16, bytes[central + 16] ^ 1), Code::LocalHeader);
+    refused(&with(central + 24, 99), Code::Directory);
+    refused(&with(central + 8, 9), Code::Encrypted);
+    refused(&with(central + 10, 12), Code::Compression);
+    refused(&with(central + 42, 1), Code::LocalHeader);
+    refused(&with(central, b'Q'), Code::Directory);
+    refused(&with(end + 10, 2), Code::Directory);
+    refused(&with(end + 4, 1), Code::Directory);
+}
+
+#[test]
+fn names_stay_inside() {
+    for name in ["../x", "a/../b", "a//b", "./a", "a\\b", "a\0b", "a\u{7f}"] {
+        let mut w = ZipWriter::new(Vec::new(), "net");
+        w.store(name, b"").expect("room");
+        let bytes = w.finish().expect("room");
+        refused(&bytes, Code::RecordName);
+    }
+    let mut w = ZipWriter::new(Vec::new(), "");
+    w.store("etc/passwd", b"").expect("room");
+    refused(&w.finish().expect("room"), Code::RecordName);
+    let mut twice = ZipWriter::new(Vec::new(), "net");
+    twice.store("a", b"1").expect("room");
+    twice.store("a", b"2").expect("room");
+    refused(&twice.finish().expect("room"), Code::Duplicate);
+    let limits = Limits { name_bytes: 3, ..Limits::default() };
+    assert_eq!(ZipReader::open(&small(), &limits).expect_err("long names").code(), Code::Limit);
+}
+
+#[test]
+fn shared_bytes_are_refused() {
+    // The second directory entry is pointed at the first record, whose name it takes.
+    let mut w = ZipWriter::new(Vec::new(), "n");
+    w.store("a", b"1").expect("room");
+    w.store("b", b"1").expect("room");
+    let mut bytes = w.finish().expect("room");
+    let central = find(&bytes, b"n/b", 1) - 46;
+    bytes[central + 42..central + 46].copy_from_slice(&[0; 4]);
+    bytes[central + 48] = b'a';
+    refused(&bytes, Code::Overlap);
+}
+
+#[test]
+fn damaged_data_is_seen_when_read() {
+    let bytes = small();
+    let mut changed = bytes.clone();
+    let data = open(&bytes).expect("an archive").find("data/0").expect("it is there").data_range();
+    changed[data.start] ^= 1;
+    let zip = open(&changed).expect("headers are fine");
+    let record = zip.find("data/0").expect("it is there");
+    assert_eq!(zip.read(record).expect_err("damaged").code(), Code::Checksum);
+    let code = open(&bytes).expect("an archive").find("code/a.py").expect("it is there").data_range();
+    let mut changed = bytes.clone();
+    changed[code.start] = 7;
+    let zip = open(&changed).expect("headers are fine");
+    let record = zip.find("code/a.py").expect("it is there");
+    assert_eq!(zip.read(record).expect_err("damaged").code(), Code::Inflate);
+}
+
+#[test]
+fn bombs_are_not_inflated() {
+    let mut w = ZipWriter::new(Vec::new(), "n");
+    w.deflate("data/0", &vec![0; 8 << 20]).expect("room");
+    let bytes = w.finish().expect("room");
+    let zip = open(&bytes).expect("headers are fine");
+    let record = zip.find("data/0").expect("it is there");
+    assert_eq!(zip.read(record).expect_err("a bomb").code(), Code::Limit);
+    let limits = Limits { ratio: 5000, inflated_bytes: 12 << 20, ..Limits::default() };
+    let zip = ZipReader::open(&bytes, &limits).expect("headers are fine");
+    let record = zip.find("data/0").expect("it is there");
+    assert_eq!(zip.read(record).expect("within bounds").len(), 8 << 20);
+    assert_eq!(zip.read(record).expect_err("together too much").code(), Code::Limit);
+}
+
+/// A lying size in directory and descriptor alike is found out by inflating.
+#[test]
+fn lying_sizes_are_found_out() {
+    let bytes = small();
+    let central = find(&bytes, b"net/code/a.py", 1) - 46;
+    let descriptor = find(&bytes, b"PK\x07\x08", 1);
+    for size in [0_u32, 599, 601, 1 << 19] {
+        let mut changed = bytes.clone();
+        changed[central + 24..central + 28].copy_from_slice(&size.to_le_bytes());
+        changed[descriptor + 12..descriptor + 16].copy_from_slice(&size.to_le_bytes());
+        let zip = open(&changed).expect("headers agree");
+        let record = zip.find("code/a.py").expect("it is there");
+        assert_eq!(zip.read(record).expect_err("a lie").code(), Code::Inflate, "{size}");
+    }
+}
+
+#[test]
+fn damaged_containers_are_answered() {
+    let whole = small();
+    for end in 0..whole.len() {
+        assert!(!crate::fuzz::fuzz_zip(&whole[..end]));
+    }
+    let mut bytes = whole.clone();
+    for at in 0..bytes.len() {
+        let old = bytes[at];
+        for new in [0, 1, 0x7f, 0x80, 0xff, old ^ 1, old ^ 0x10] {
+            bytes[at] = new;
+            let _ = crate::fuzz::fuzz_zip(&bytes);
+        }
+        bytes[at] = old;
+    }
+}

@@ -1,0 +1,216 @@
+"""Writes the small archives of `tests/data`, and the values they should hold, with PyTorch 2.6.
+
+    python archive/tests/oracle/archives.py
+
+`NAME.pt` is what `torch.jit.save` writes. `NAME.txt` says what the loaded module is: one line per parameter, buffer
+and attribute, as `path: value`, tensors with dtype, shape, strides and data. Run again, it writes the same bytes.
+"""
+
+import enum
+import pathlib
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+import torch
+from torch import Tensor, nn
+
+OUT = pathlib.Path(__file__).resolve().parent.parent / "data"
+
+
+class LSTMCell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w_ih = nn.Parameter(torch.randn(16, 3))
+        self.w_hh = nn.Parameter(torch.randn(16, 4))
+        self.b = nn.Parameter(torch.randn(16))
+
+    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> Tuple[Tensor, Tensor]:
+        gates = x.mm(self.w_ih.t()) + h.mm(self.w_hh.t()) + self.b
+        i, f, g, o = gates.chunk(4, 1)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        h = torch.sigmoid(o) * torch.tanh(c)
+        return h, c
+
+
+class Block(nn.Module):
+    def __init__(self, n: int):
+        super().__init__()
+        self.lin = nn.Linear(n, n, bias=False)
+        self.scale = 0.5
+        self.steps = n
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.lin(x) * self.scale
+
+
+class Nested(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = Block(2)
+        self.b = Block(2)
+        self.again = self.a
+        self.register_buffer("count", torch.tensor(3))
+
+    def helper(self, x: Tensor) -> Tensor:
+        return self.b(x) + self.again(x)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.a(self.helper(x))
+
+
+class Shared(nn.Module):
+    def __init__(self):
+        super().__init__()
+        base = torch.arange(12.0)
+        self.register_buffer("whole", base)
+        self.register_buffer("tail", base[6:])
+        self.register_buffer("matrix", base.view(3, 4).t())
+        self.register_buffer("same", base)
+        self.register_buffer("empty", torch.zeros(0, 3))
+        self.w = nn.Parameter(torch.ones(2))
+        self.tied = self.w
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.whole + x
+
+
+class Containers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ints = [1, 2, 3]
+        self.floats = torch.jit.Attribute([1.5, float("inf")], List[float])
+        self.bools = [True, False]
+        self.strings = ["é", "two\n"]
+        self.tensors = [torch.zeros(1), torch.ones(2)]
+        self.nested = torch.jit.Attribute([[1], []], List[List[int]])
+        self.table = torch.jit.Attribute({"a": 1, "b": 2}, Dict[str, int])
+        self.by_int = torch.jit.Attribute({3: torch.ones(1)}, Dict[int, Tensor])
+        self.pair = torch.jit.Attribute((1, "x", 2.5), Tuple[int, str, float])
+        self.maybe = torch.jit.Attribute(None, Optional[int])
+        self.some = torch.jit.Attribute(7, Optional[int])
+        self.big = 2**40
+        self.negative = -5
+        self.dev = torch.device("cpu")
+        self.cplx = 1 + 2j
+
+    def forward(self) -> int:
+        return len(self.ints) + self.table["a"] + len(self.nested)
+
+
+class DTypes(nn.Module):
+    def __init__(self):
+        super().__init__()
+        for dtype in (
+            torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16,
+            torch.float32, torch.float64, torch.complex64, torch.complex128,
+        ):
+            self.register_buffer("t_" + str(dtype)[6:], torch.arange(3).to(dtype))
+
+    def forward(self) -> Tensor:
+        return self.t_int64
+
+
+class Point(NamedTuple):
+    x: Tensor
+    y: int
+
+
+class Colour(enum.Enum):
+    RED = 1
+    GREEN = 2
+
+
+@torch.jit.interface
+class Step(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        pass
+
+
+class Plain(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x + 1
+
+
+@torch.jit.script
+class Counter:
+    def __init__(self, start: int):
+        self.n = start
+
+    def bump(self) -> int:
+        self.n += 1
+        return self.n
+
+
+class Classes(nn.Module):
+    step: Step
+    point: Point
+
+    def __init__(self):
+        super().__init__()
+        self.point = Point(torch.ones(1), 2)
+        self.colour = torch.jit.Attribute(Colour.GREEN, Colour)
+        self.step = Plain()
+        self.counter = torch.jit.Attribute(Counter(3), Counter)
+
+    def forward(self, x: Tensor) -> Point:
+        bumped = self.counter.bump()
+        if self.colour == Colour.RED:
+            bumped = 0
+        return Point(self.step(x), bumped + self.point.y)
+
+
+class Constants(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(2, 2))
+        self.text = "attribute"
+
+    def forward(self, x: Tensor) -> Tuple[Tensor, str]:
+        return x.mm(self.w) + 1, "naïve"
+
+
+def double(x: Tensor, by: float = 2.0) -> Tensor:
+    if bool(x.sum() > 0):
+        x = x * by
+    return x
+
+
+def describe(value, path, out):
+    if isinstance(value, Tensor):
+        data = value.detach().flatten().tolist()
+        dtype = str(value.dtype)[6:]
+        out.append(f"{path}: tensor {dtype} {list(value.shape)} {list(value.stride())} {data}")
+    elif isinstance(value, torch.jit.ScriptModule):
+        for name, v in value.named_parameters(recurse=False):
+            describe(v, f"{path}.{name}", out)
+        for name, v in value.named_buffers(recurse=False):
+            describe(v, f"{path}.{name}", out)
+        for name, v in value.named_children():
+            describe(v, f"{path}.{name}", out)
+
+
+def save(name, module):
+    torch.jit.save(module, str(OUT / f"{name}.pt"))
+    out = []
+    if isinstance(module, torch.jit.ScriptModule):
+        describe(torch.jit.load(str(OUT / f"{name}.pt")), "self", out)
+    (OUT / f"{name}.txt").write_text("\n".join(out) + "\n")
+
+
+def main():
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    OUT.mkdir(exist_ok=True)
+    save("lstm", torch.jit.script(LSTMCell()))
+    save("nested", torch.jit.script(Nested()))
+    save("shared", torch.jit.script(Shared()))
+    save("containers", torch.jit.script(Containers()))
+    save("dtypes", torch.jit.script(DTypes()))
+    save("classes", torch.jit.script(Classes()))
+    save("function", torch.jit.script(double))
+    module = torch.jit.freeze(torch.jit.script(Constants().eval()))
+    save("constants", module)
+    save("traced", torch.jit.trace(Nested(), torch.ones(1, 2)))
+
+
+if __name__ == "__main__":
+    main()
