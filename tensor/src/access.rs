@@ -13,6 +13,7 @@ use std::cell::Cell;
 
 use smallvec::SmallVec;
 
+use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
 use crate::layout::Layout;
@@ -56,6 +57,33 @@ impl<'a> LockSet<'a> {
         self
     }
 
+    /// One storage, locked for reading.
+    #[inline]
+    pub(crate) fn one_read(storage: &'a Storage) -> Guards<'a> {
+        debug_assert_eq!(HELD.get(), 0, "invariant: locks are taken all at once");
+        if cfg!(debug_assertions) {
+            HELD.set(1);
+        }
+        storage.lock_shared();
+        Guards { held: SmallVec::from_buf_and_len([(storage, false); 4], 1) }
+    }
+
+    /// Two storages, perhaps the same, locked for reading.
+    #[inline]
+    pub(crate) fn two_read(a: &'a Storage, b: &'a Storage) -> Guards<'a> {
+        if a.ptr_eq(b) {
+            return LockSet::one_read(a);
+        }
+        debug_assert_eq!(HELD.get(), 0, "invariant: locks are taken all at once");
+        if cfg!(debug_assertions) {
+            HELD.set(1);
+        }
+        let (a, b) = if a.address() < b.address() { (a, b) } else { (b, a) };
+        a.lock_shared();
+        b.lock_shared();
+        Guards { held: SmallVec::from_buf_and_len([(a, false), (b, false), (b, false), (b, false)], 2) }
+    }
+
     /// Takes the locks. Foreign bytes that are to be written are copied first, which may fail.
     #[inline]
     pub fn lock(mut self) -> Result<Guards<'a>> {
@@ -95,8 +123,27 @@ impl Guards<'_> {
             self.held.iter().any(|(s, _)| s.ptr_eq(&meta.storage)),
             "invariant: the storage is locked"
         );
+        if meta.layout.numel() == 0 {
+            return std::ptr::dangling_mut();
+        }
         // SAFETY: the storage is locked; a tensor's layout lies within its storage.
         unsafe { meta.storage.data().cast::<T::Raw>().add(meta.layout.offset() as usize) }
+    }
+}
+
+impl Guards<'_> {
+    /// As [`Guards::ptr`], for a dtype known at run time.
+    #[inline]
+    pub(crate) fn start(&self, meta: &Meta, dtype: DType) -> *mut u8 {
+        debug_assert!(
+            self.held.iter().any(|(s, _)| s.ptr_eq(&meta.storage)),
+            "invariant: the storage is locked"
+        );
+        if meta.layout.numel() == 0 {
+            return std::ptr::dangling_mut::<u128>().cast();
+        }
+        // SAFETY: the storage is locked; a tensor's layout lies within its storage.
+        unsafe { meta.storage.data().add(meta.layout.offset() as usize * dtype.size()) }
     }
 }
 

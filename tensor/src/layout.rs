@@ -149,6 +149,18 @@ impl Layout {
         Layout { sizes, strides, offset, numel, contiguous }
     }
 
+    /// Row-major at offset 0 with the sizes of `self`, which are known to be good.
+    #[inline]
+    pub(crate) fn to_contiguous(&self) -> Layout {
+        Layout {
+            sizes: self.sizes.clone(),
+            strides: contiguous_strides(&self.sizes),
+            offset: 0,
+            numel: self.numel,
+            contiguous: true,
+        }
+    }
+
     /// The layout of no dimension.
     pub fn scalar() -> Layout {
         Layout { sizes: Dims::new(), strides: Dims::new(), offset: 0, numel: 1, contiguous: true }

@@ -10,6 +10,8 @@
 
 pub mod access;
 mod alloc;
+mod broadcast;
+mod convert;
 mod create;
 mod device;
 mod dtype;
@@ -17,11 +19,16 @@ mod element;
 mod error;
 mod half_convert;
 mod layout;
+pub mod loops;
+pub mod promote;
 mod scalar;
+pub mod simd;
 mod storage;
 mod tensor;
+mod view;
 
 pub use alloc::{Budget, Recycler, check_budget};
+pub use broadcast::{broadcast_into, broadcast_shapes, expandable};
 pub use device::{Device, DeviceKind, MemoryFormat, TensorLayout};
 pub use dtype::{Category, DType};
 pub use element::{Element, cast};
@@ -35,3 +42,4 @@ pub use num_complex::Complex;
 pub use scalar::Scalar;
 pub use storage::{ForeignBytes, Storage};
 pub use tensor::{AutogradSlot, Tensor};
+pub use view::{infer_sizes, view_strides};

@@ -108,10 +108,14 @@ impl Storage {
         }
     }
 
-    /// Foreign bytes, shared until the first write, which copies them.
+    /// Foreign bytes, shared until the first write, which copies them. Bytes not aligned for every element type
+    /// (16) are copied at once.
     pub fn foreign(bytes: ForeignBytes) -> Result<Storage> {
         let nbytes = (*bytes).as_ref().len();
         let start = (*bytes).as_ref().as_ptr().cast_mut();
+        if start.align_offset(16) != 0 || nbytes == 0 {
+            return Storage::from_bytes((*bytes).as_ref());
+        }
         // SAFETY: `data` is pointed to the foreign bytes before anyone reads; the block behind the header holds
         // the `Elsewhere`, 64-byte aligned and large enough.
         unsafe {
@@ -354,7 +358,14 @@ mod tests {
 
     #[test]
     fn foreign_bytes_are_copied_on_first_write() {
-        let source: ForeignBytes = Arc::new(vec![1u8, 2, 3]);
+        #[repr(align(16))]
+        struct Aligned([u8; 3]);
+        impl AsRef<[u8]> for Aligned {
+            fn as_ref(&self) -> &[u8] {
+                &self.0
+            }
+        }
+        let source: ForeignBytes = Arc::new(Aligned([1, 2, 3]));
         let storage = Storage::foreign(source.clone()).unwrap();
         assert_eq!(Arc::strong_count(&source), 2);
         assert_eq!(read(&storage), [1, 2, 3]);

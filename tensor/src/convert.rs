@@ -1,0 +1,126 @@
+//! Copies: to another dtype, to row-major, into a tensor that is there, of one value.
+
+use crate::access;
+use crate::device::MemoryFormat;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::element::Element;
+use crate::error::{Result, TensorError};
+use crate::layout::{Layout, channels_last_strides, contiguous_strides};
+use crate::loops;
+use crate::scalar::Scalar;
+use crate::tensor::Tensor;
+
+impl Tensor {
+    /// A copy with its own storage; a dense tensor's strides are kept (`clone`).
+    pub fn clone_data(&self) -> Result<Tensor> {
+        self.cast_copy(self.dtype())
+    }
+
+    /// A row-major copy with its own storage.
+    pub fn clone_contiguous(&self) -> Result<Tensor> {
+        if self.is_contiguous() {
+            return self.cast_copy(self.dtype());
+        }
+        let out = Tensor::zeros(self.sizes(), self.dtype())?;
+        out.copy_no_bump(self)?;
+        Ok(out)
+    }
+
+    /// A copy in a memory format.
+    pub fn clone_format(&self, format: MemoryFormat) -> Result<Tensor> {
+        let wanted = match format {
+            MemoryFormat::Preserve => return self.clone_data(),
+            MemoryFormat::Contiguous => return self.clone_contiguous(),
+            MemoryFormat::ChannelsLast if self.rank() != 4 => {
+                return Err(TensorError::shape("required rank 4 tensor to use channels_last format"));
+            }
+            MemoryFormat::ChannelsLast3d if self.rank() != 5 => {
+                return Err(TensorError::shape("required rank 5 tensor to use channels_last_3d format"));
+            }
+            _ => channels_last_strides(self.sizes())?,
+        };
+        let out = Tensor::empty_strided(self.sizes(), &wanted, self.dtype())?;
+        out.copy_no_bump(self)?;
+        Ok(out)
+    }
+
+    /// Itself if row-major, else a row-major copy.
+    pub fn contiguous(&self) -> Result<Tensor> {
+        if self.is_contiguous() { Ok(self.clone()) } else { self.clone_contiguous() }
+    }
+
+    /// Itself if in the format, else a copy in it.
+    pub fn contiguous_format(&self, format: MemoryFormat) -> Result<Tensor> {
+        let there = match format {
+            MemoryFormat::Contiguous => self.is_contiguous(),
+            MemoryFormat::Preserve => true,
+            _ => self.layout().is_channels_last(),
+        };
+        if there { Ok(self.clone()) } else { self.clone_format(format) }
+    }
+
+    /// Itself if of the dtype, else a converted copy.
+    pub fn to_dtype(&self, dtype: DType) -> Result<Tensor> {
+        if self.dtype() == dtype { Ok(self.clone()) } else { self.cast_copy(dtype) }
+    }
+
+    /// A converted copy with its own storage, strides kept if dense.
+    pub fn cast_copy(&self, dtype: DType) -> Result<Tensor> {
+        let layout = self.layout();
+        let out = if layout.is_contiguous() || !layout.is_non_overlapping_and_dense() {
+            // As the loops choose: the order of the strides is kept.
+            let order = loops::like(self)?;
+            Tensor::empty_strided(order.sizes(), order.strides(), dtype)?
+        } else {
+            Tensor::empty_strided(layout.sizes(), layout.strides(), dtype)?
+        };
+        out.copy_no_bump(self)?;
+        Ok(out)
+    }
+
+    /// Overwrites the elements with another tensor's, broadcast and converted. Sources that overlap are read as
+    /// they were before.
+    pub fn copy_(&self, source: &Tensor) -> Result<()> {
+        if self.ptr_eq(source) {
+            return Ok(());
+        }
+        if self.shares_storage(source) && (self.layout() != source.layout() || self.dtype() != source.dtype())
+        {
+            return loops::copy(self, &source.copy_contiguous()?);
+        }
+        loops::copy(self, source)
+    }
+
+    /// As [`Tensor::copy_`] into a tensor nobody else has yet: its version stays.
+    fn copy_no_bump(&self, source: &Tensor) -> Result<()> {
+        loops::copy_fresh(self, source)
+    }
+
+    /// Overwrites all elements with one value.
+    pub fn fill_(&self, value: Scalar) -> Result<()> {
+        dispatch!(all, self.dtype(), "fill_", T => {
+            let value = value.to::<T>();
+            if self.is_contiguous() {
+                return access::edit::<T, _>(self, |mut out| out.data().fill(value.to_raw()));
+            }
+            let one = Tensor::from_element(value)?;
+            loops::copy(self, &one)
+        })
+    }
+
+    /// Zeros of the same sizes, in the strides a pointwise operation on it would give.
+    pub fn empty_like(&self, dtype: DType) -> Result<Tensor> {
+        let layout = self.layout();
+        if layout.is_non_overlapping_and_dense() && !layout.is_contiguous() {
+            return Tensor::empty_strided(layout.sizes(), layout.strides(), dtype);
+        }
+        let layout: Layout = loops::like(self)?;
+        Tensor::empty_strided(layout.sizes(), layout.strides(), dtype)
+    }
+
+    /// Zeros of the same sizes, row-major.
+    pub fn zeros_contiguous_like(&self, dtype: DType) -> Result<Tensor> {
+        Tensor::empty_strided(self.sizes(), &contiguous_strides(self.sizes()), dtype)
+    }
+}

@@ -1,0 +1,17 @@
+//! Element-wise loops: one closure per element, any dtypes at the edges, any strides, broadcasting, in place.
+//!
+//! What depends on the closure is only a kernel over contiguous blocks ([`block`]), compiled per instruction set.
+//! All the rest is shared code: operands that are not contiguous, or of another dtype, or that overlap the output,
+//! pass through blocks in the first-level cache ([`drive`]). The common case (contiguous, same shapes, right
+//! dtypes) calls the kernel at once on the tensors' memory.
+//!
+//! Fresh outputs get their strides by PyTorch's rule ([`plan`]): a dense input's order of dimensions is kept.
+
+mod block;
+mod drive;
+mod pack;
+mod plan;
+mod pointwise;
+
+pub use pointwise::{binary, binary_into, nary, nary_into, ternary, ternary_into, unary, unary_into};
+pub(crate) use pointwise::{copy, copy_fresh, like};

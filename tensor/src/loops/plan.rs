@@ -1,0 +1,144 @@
+//! The iteration space of an element-wise operation: common shape, strides per operand, order of dimensions.
+
+use smallvec::SmallVec;
+
+use crate::broadcast::broadcast_into;
+use crate::error::Result;
+use crate::layout::{Dims, Layout, contiguous_strides};
+
+/// The common shape of operands and their strides in it.
+///
+/// Dimensions are as in the shape until [`Plan::sort`] and [`Plan::coalesce`] put the fastest first and merge.
+pub(crate) struct Plan {
+    pub(crate) sizes: Dims,
+    /// Per operand, one stride per dimension; 0 where the operand is broadcast.
+    pub(crate) strides: SmallVec<[Dims; 4]>,
+}
+
+impl Plan {
+    /// The broadcast shape of the layouts.
+    pub(crate) fn shape(layouts: &[&Layout]) -> Result<Dims> {
+        let mut shape = Dims::new();
+        for layout in layouts {
+            broadcast_into(&mut shape, layout.sizes())?;
+        }
+        Ok(shape)
+    }
+
+    /// Strides of the layouts in a shape they broadcast to.
+    pub(crate) fn new(shape: Dims, layouts: &[&Layout]) -> Plan {
+        let strides = layouts.iter().map(|layout| strides_in(&shape, layout)).collect();
+        Plan { sizes: shape, strides }
+    }
+
+    /// The order of dimensions, fastest first, that follows the operands' strides (the first operand that
+    /// decides wins); the same rule as PyTorch's, because it shows in the strides of results.
+    fn order(&self, operands: &[Dims]) -> SmallVec<[usize; 5]> {
+        let mut order: SmallVec<[usize; 5]> = (0..self.sizes.len()).rev().collect();
+        for i in 1..order.len() {
+            let mut moving = i;
+            for below in (0..i).rev() {
+                match self.compare(operands, order[below], order[moving]) {
+                    std::cmp::Ordering::Greater => {
+                        order.swap(below, moving);
+                        moving = below;
+                    }
+                    std::cmp::Ordering::Less => break,
+                    std::cmp::Ordering::Equal => {}
+                }
+            }
+        }
+        order
+    }
+
+    /// `Greater`: `inner` should be outside `outer`. `Equal`: undecided.
+    fn compare(&self, operands: &[Dims], inner: usize, outer: usize) -> std::cmp::Ordering {
+        for strides in operands {
+            let (a, b) = (strides[inner], strides[outer]);
+            if a == 0 || b == 0 {
+                continue;
+            }
+            match a.cmp(&b) {
+                std::cmp::Ordering::Equal if self.sizes[inner] > self.sizes[outer] => {
+                    return std::cmp::Ordering::Greater;
+                }
+                std::cmp::Ordering::Equal => {}
+                decided => return decided,
+            }
+        }
+        std::cmp::Ordering::Equal
+    }
+
+    /// Layout of a fresh output for these inputs.
+    pub(crate) fn output_layout(&self, inputs: &[&Layout]) -> Result<Layout> {
+        let same = |layout: &&Layout| layout.sizes() == &self.sizes[..];
+        if inputs.iter().all(same) {
+            if inputs.iter().all(|layout| layout.is_contiguous()) {
+                return Layout::contiguous(&self.sizes);
+            }
+            let first = inputs[0];
+            if first.is_non_overlapping_and_dense() && inputs.iter().all(|l| l.strides() == first.strides()) {
+                return Layout::new(&self.sizes, first.strides(), 0);
+            }
+        }
+        let order = self.order(&self.strides);
+        let mut strides = contiguous_strides(&self.sizes);
+        if !order.iter().rev().copied().eq(0..self.sizes.len()) {
+            let mut step = 1i64;
+            for dim in order {
+                strides[dim] = step;
+                step = step.saturating_mul(self.sizes[dim].max(1));
+            }
+        }
+        Layout::new(&self.sizes, &strides, 0)
+    }
+
+    /// Adds an operand (the output goes first) of the plan's shape.
+    pub(crate) fn insert_first(&mut self, layout: &Layout) {
+        let strides = strides_in(&self.sizes, layout);
+        self.strides.insert(0, strides);
+    }
+
+    /// Puts the fastest dimension first, drops those of size 1, and merges neighbours that are one row for
+    /// every operand. At least one dimension remains.
+    pub(crate) fn coalesce(&mut self) {
+        let order = self.order(&self.strides);
+        let kept: SmallVec<[usize; 5]> = order.into_iter().filter(|d| self.sizes[*d] != 1).collect();
+        let mut sizes = Dims::new();
+        let mut strides: SmallVec<[Dims; 4]> = self.strides.iter().map(|_| Dims::new()).collect();
+        for dim in kept {
+            let merges = sizes.last().is_some_and(|last: &i64| {
+                (0..strides.len()).all(|k| {
+                    let below = strides[k][sizes.len() - 1];
+                    below * last == self.strides[k][dim]
+                })
+            });
+            if merges {
+                let last = sizes.len() - 1;
+                sizes[last] *= self.sizes[dim];
+            } else {
+                sizes.push(self.sizes[dim]);
+                for (to, from) in strides.iter_mut().zip(&self.strides) {
+                    to.push(from[dim]);
+                }
+            }
+        }
+        if sizes.is_empty() {
+            sizes.push(1);
+            strides.iter_mut().for_each(|strides| strides.push(1));
+        }
+        self.sizes = sizes;
+        self.strides = strides;
+    }
+}
+
+/// Strides of a layout in a shape it broadcasts to.
+fn strides_in(shape: &[i64], layout: &Layout) -> Dims {
+    let lead = shape.len() - layout.rank();
+    let mut strides = Dims::from_elem(0, shape.len());
+    for dim in 0..layout.rank() {
+        let broadcast = layout.sizes()[dim] == 1 && shape[lead + dim] != 1;
+        strides[lead + dim] = if broadcast { 0 } else { layout.strides()[dim] };
+    }
+    strides
+}

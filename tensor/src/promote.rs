@@ -1,0 +1,155 @@
+//! Which dtype an operation on several operands computes in.
+//!
+//! PyTorch's rule: operands fall into three classes, tensors with dimensions, tensors without, and numbers that
+//! came from the program ("wrapped numbers"). The highest class decides unless a lower one is of a higher
+//! [`Category`]: then that one's dtype takes part, at the default precision for wrapped numbers.
+
+use crate::dtype::{Category, DType};
+use crate::scalar::Scalar;
+use crate::tensor::Tensor;
+
+/// The default dtype of floats.
+pub const DEFAULT_FLOAT: DType = DType::F32;
+/// The default dtype of complex numbers.
+pub const DEFAULT_COMPLEX: DType = DType::C64;
+
+/// Collects operands and tells the dtype of the result.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Promotion {
+    dims: Option<DType>,
+    zero_dims: Option<DType>,
+    wrapped: Option<DType>,
+}
+
+impl Promotion {
+    /// No operand yet.
+    pub fn new() -> Promotion {
+        Promotion::default()
+    }
+
+    /// With a tensor.
+    pub fn tensor(self, tensor: &Tensor) -> Promotion {
+        self.operand(tensor.dtype(), tensor.rank() > 0)
+    }
+
+    /// With a tensor of which only the dtype, and whether it has dimensions, are known.
+    pub fn operand(mut self, dtype: DType, has_dims: bool) -> Promotion {
+        let class = if has_dims { &mut self.dims } else { &mut self.zero_dims };
+        *class = Some(class.map_or(dtype, |class| promote(class, dtype)));
+        self
+    }
+
+    /// With a number of the program.
+    pub fn scalar(self, scalar: Scalar) -> Promotion {
+        self.wrapped(scalar.dtype())
+    }
+
+    /// With a number of which only its dtype is known (`bool`, `int64`, `float64`, `complex128`), or a tensor
+    /// without dimensions made of one.
+    pub fn wrapped(mut self, dtype: DType) -> Promotion {
+        let dtype = match dtype.category() {
+            Category::Floating => DEFAULT_FLOAT,
+            Category::Complex => DEFAULT_COMPLEX,
+            _ => dtype,
+        };
+        self.wrapped = Some(self.wrapped.map_or(dtype, |class| promote(class, dtype)));
+        self
+    }
+
+    /// The dtype of the result; `None` without operands.
+    pub fn result(self) -> Option<DType> {
+        let combine = |higher: Option<DType>, lower: Option<DType>| match (higher, lower) {
+            (Some(higher), Some(lower)) if higher.category() < lower.category() => {
+                Some(promote(higher, lower))
+            }
+            (Some(higher), _) => Some(higher),
+            (None, lower) => lower,
+        };
+        combine(self.dims, combine(self.zero_dims, self.wrapped))
+    }
+}
+
+/// The dtype of an operation on tensors alone.
+pub fn result_type(tensors: &[&Tensor]) -> Option<DType> {
+    tensors.iter().fold(Promotion::new(), |p, tensor| p.tensor(tensor)).result()
+}
+
+/// The least dtype that both convert to, as PyTorch's table has it.
+pub fn promote(a: DType, b: DType) -> DType {
+    if a == b {
+        return a;
+    }
+    let (low, high) = if a.category() <= b.category() { (a, b) } else { (b, a) };
+    match (low.category(), high.category()) {
+        (Category::Integral, Category::Integral) => match (low.is_signed(), high.is_signed()) {
+            // Unsigned and signed bytes need sixteen bits; wider signed types hold either.
+            (true, true) => wider(low, high),
+            _ if low.size() == high.size() => DType::I16,
+            _ => wider(low, high),
+        },
+        (Category::Floating, Category::Floating) => {
+            if low.size() == high.size() {
+                DType::F32
+            } else {
+                wider(low, high)
+            }
+        }
+        (Category::Floating, Category::Complex) => {
+            if low == DType::F64 {
+                DType::C128
+            } else {
+                high
+            }
+        }
+        (Category::Complex, Category::Complex) => DType::C128,
+        _ => high,
+    }
+}
+
+fn wider(a: DType, b: DType) -> DType {
+    if a.size() >= b.size() { a } else { b }
+}
+
+/// The dtype that true division, `exp` and the like compute in: integers become the default float.
+pub fn to_float(dtype: DType) -> DType {
+    if dtype.is_integral(true) { DEFAULT_FLOAT } else { dtype }
+}
+
+/// Whether a result may be stored in an output: no complex into real, no float into integer, nothing into bool
+/// but bool.
+pub fn can_cast(from: DType, to: DType) -> bool {
+    let (from, to) = (from.category(), to.category());
+    !(from == Category::Complex && to != Category::Complex
+        || from == Category::Floating && to < Category::Floating
+        || from != Category::Bool && to == Category::Bool)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Recorded by `tests/oracle/promote.py`.
+    #[test]
+    fn as_recorded() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/oracle/promote.txt");
+        let text = std::fs::read_to_string(path).unwrap();
+        let mut lines = 0;
+        for line in text.lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            let (operands, want) = words.split_at(words.len() - 1);
+            let mut promotion = Promotion::new();
+            for word in operands {
+                let (class, name) = word.split_once(':').unwrap();
+                let dtype = DType::from_name(name).unwrap();
+                promotion = match class {
+                    "dim" => promotion.operand(dtype, true),
+                    "zero" => promotion.operand(dtype, false),
+                    _ => promotion.wrapped(dtype),
+                };
+            }
+            assert_eq!(promotion.result().unwrap().name(), want[0], "{line}");
+            lines += 1;
+        }
+        assert!(lines == 28 * 28);
+    }
+}

@@ -1,0 +1,110 @@
+//! One body, compiled for several instruction sets, chosen once per process.
+//!
+//! A [`Kernel`]'s `run` is `#[inline(always)]`, so its loops are compiled inside functions that enable AVX2 with FMA,
+//! or AVX-512, and LLVM vectorizes them for those. Nothing else changes: floating-point results are the same on
+//! every instruction set, because Rust never fuses a multiplication and an addition by itself.
+#![allow(unsafe_code, reason = "calls functions compiled for detected processor features")]
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// A piece of work whose body is compiled per instruction set.
+pub trait Kernel {
+    /// What it gives back.
+    type Output;
+    /// The body; implement it `#[inline(always)]`.
+    fn run(self) -> Self::Output;
+}
+
+/// Instruction sets the bodies are compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Isa {
+    /// What every processor of the architecture has.
+    Baseline = 1,
+    /// AVX2 and FMA.
+    Avx2 = 2,
+    /// AVX-512 F, BW, CD, DQ, VL.
+    Avx512 = 3,
+}
+
+static ISA: AtomicU8 = AtomicU8::new(0);
+
+/// The instruction set in use.
+#[inline]
+pub fn isa() -> Isa {
+    match ISA.load(Ordering::Relaxed) {
+        3 => Isa::Avx512,
+        2 => Isa::Avx2,
+        1 => Isa::Baseline,
+        _ => detect(),
+    }
+}
+
+#[cold]
+fn detect() -> Isa {
+    let isa = supported();
+    ISA.store(isa as u8, Ordering::Relaxed);
+    isa
+}
+
+#[cfg(target_arch = "x86_64")]
+fn supported() -> Isa {
+    let avx2 = is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("fma")
+        && is_x86_feature_detected!("f16c")
+        && is_x86_feature_detected!("bmi2");
+    let avx512 = avx2
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512cd")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl");
+    match (avx512, avx2) {
+        (true, _) => Isa::Avx512,
+        (false, true) => Isa::Avx2,
+        (false, false) => Isa::Baseline,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn supported() -> Isa {
+    Isa::Baseline
+}
+
+/// Uses at most this instruction set from now on (for tests and measurements); returns what is in use.
+pub fn limit_isa(isa: Isa) -> Isa {
+    let isa = isa.min(supported());
+    ISA.store(isa as u8, Ordering::Relaxed);
+    isa
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run()
+}
+
+#[inline(never)]
+fn run_baseline<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run()
+}
+
+/// Runs a kernel compiled for the best instruction set there is.
+#[inline]
+pub fn run<K: Kernel>(kernel: K) -> K::Output {
+    #[cfg(target_arch = "x86_64")]
+    match isa() {
+        // SAFETY: `isa` gives these only where the features were detected.
+        Isa::Avx512 => return unsafe { run_avx512(kernel) },
+        // SAFETY: as above.
+        Isa::Avx2 => return unsafe { run_avx2(kernel) },
+        Isa::Baseline => {}
+    }
+    run_baseline(kernel)
+}

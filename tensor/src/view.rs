@@ -1,0 +1,684 @@
+//! The view algebra: other sizes, strides and offsets over the same storage. Nothing here touches an element.
+//!
+//! Each function checks its arguments with PyTorch's meaning and gives a new tensor that shares storage. In-place
+//! forms (`t_`, `unsqueeze_`, ...) are [`Tensor::set_layout`] with the view's layout.
+
+use smallvec::SmallVec;
+
+use crate::dtype::DType;
+use crate::error::{Result, Shape, TensorError};
+use crate::layout::{Dims, Layout, check_rank, numel_of, wrap_dim, wrap_dim_insert};
+use crate::tensor::Tensor;
+
+impl Tensor {
+    /// The same storage under a layout that follows from this tensor's (so it fits).
+    fn derived(&self, sizes: Dims, strides: Dims, offset: i64) -> Tensor {
+        let meta = self.meta();
+        Tensor::from_parts(meta.storage.clone(), self.dtype(), meta.layout.with(sizes, strides, offset))
+    }
+
+    /// Another tensor over the same elements.
+    pub fn alias(&self) -> Tensor {
+        let meta = self.meta();
+        Tensor::from_parts(meta.storage.clone(), self.dtype(), meta.layout.clone())
+    }
+
+    /// Any sizes and strides over the storage; the offset counts from the storage's start (default: this tensor's).
+    pub fn as_strided(&self, sizes: &[i64], strides: &[i64], offset: Option<i64>) -> Result<Tensor> {
+        let meta = self.meta();
+        let layout = Layout::new(sizes, strides, offset.unwrap_or(meta.layout.offset()))?;
+        Tensor::from_storage(meta.storage.clone(), self.dtype(), layout)
+    }
+
+    /// One index of a dimension, which goes away.
+    pub fn select(&self, dim: i64, index: i64) -> Result<Tensor> {
+        let layout = self.layout();
+        if layout.rank() == 0 {
+            return Err(TensorError::shape("select() cannot be applied to a 0-dim tensor."));
+        }
+        let d = wrap_dim(dim, layout.rank())?;
+        let size = layout.sizes()[d];
+        if index < -size || index >= size {
+            let sizes = layout.sizes().into();
+            return Err(TensorError::IndexRange { op: "select()", index, sizes, dim });
+        }
+        let index = if index < 0 { index + size } else { index };
+        let (mut sizes, mut strides) = (Dims::from_slice(layout.sizes()), Dims::from_slice(layout.strides()));
+        sizes.remove(d);
+        let stride = strides.remove(d);
+        Ok(self.derived(sizes, strides, layout.offset() + index * stride))
+    }
+
+    /// `start..end` of a dimension by a positive step, clamped as Python clamps.
+    pub fn slice(&self, dim: i64, start: Option<i64>, end: Option<i64>, step: i64) -> Result<Tensor> {
+        let layout = self.layout();
+        if layout.rank() == 0 {
+            return Err(TensorError::shape("slice() cannot be applied to a 0-dim tensor."));
+        }
+        let d = wrap_dim(dim, layout.rank())?;
+        if step <= 0 {
+            return Err(TensorError::value("slice step must be positive"));
+        }
+        let size = layout.sizes()[d];
+        let clamp = |at: i64| if at < 0 { at.saturating_add(size).max(0) } else { at.min(size) };
+        let start = clamp(start.unwrap_or(0));
+        let end = clamp(end.unwrap_or(i64::MAX)).max(start);
+        let (mut sizes, mut strides) = (Dims::from_slice(layout.sizes()), Dims::from_slice(layout.strides()));
+        let count = end - start;
+        sizes[d] = count / step + i64::from(count % step != 0);
+        let offset = layout.offset() + start * strides[d];
+        // Only the stride of a dimension with more than one element matters; a huge step has at most one.
+        strides[d] = strides[d].saturating_mul(step);
+        Ok(self.derived(sizes, strides, offset))
+    }
+
+    /// `length` elements of a dimension from `start`.
+    pub fn narrow(&self, dim: i64, start: i64, length: i64) -> Result<Tensor> {
+        let layout = self.layout();
+        if layout.rank() == 0 {
+            return Err(TensorError::shape("narrow() cannot be applied to a 0-dim tensor."));
+        }
+        if length < 0 {
+            return Err(TensorError::value("narrow(): length must be non-negative."));
+        }
+        let size = layout.sizes()[wrap_dim(dim, layout.rank())?];
+        if start < -size || start > size {
+            return Err(TensorError::value(format!(
+                "start out of range (expected to be in range of [-{size}, {size}], but got {start})"
+            )));
+        }
+        let start = if start < 0 { start + size } else { start };
+        if start > size - length {
+            return Err(TensorError::value(format!(
+                "start ({start}) + length ({length}) exceeds dimension size ({size})."
+            )));
+        }
+        self.slice(dim, Some(start), Some(start + length), 1)
+    }
+
+    /// Two dimensions exchanged.
+    pub fn transpose(&self, a: i64, b: i64) -> Result<Tensor> {
+        let layout = self.layout();
+        let (a, b) = (wrap_dim(a, layout.rank())?, wrap_dim(b, layout.rank())?);
+        let (mut sizes, mut strides) = (Dims::from_slice(layout.sizes()), Dims::from_slice(layout.strides()));
+        if a != b {
+            sizes.swap(a, b);
+            strides.swap(a, b);
+        }
+        Ok(self.derived(sizes, strides, layout.offset()))
+    }
+
+    /// The two dimensions of a matrix exchanged; vectors and scalars stay.
+    pub fn t(&self) -> Result<Tensor> {
+        match self.rank() {
+            0 | 1 => Ok(self.alias()),
+            2 => self.transpose(0, 1),
+            rank => Err(TensorError::shape(format!(
+                "t() expects a tensor with <= 2 dimensions, but self is {rank}D"
+            ))),
+        }
+    }
+
+    /// Dimensions in another order.
+    pub fn permute(&self, dims: &[i64]) -> Result<Tensor> {
+        let layout = self.layout();
+        if dims.len() != layout.rank() {
+            return Err(TensorError::shape(format!(
+                "permute(): number of dimensions in the tensor input does not match the length of the \
+                 desired ordering of dimensions i.e. input.dim() = {} is not equal to len(dims) = {}",
+                layout.rank(),
+                dims.len()
+            )));
+        }
+        let mut seen = 0u64;
+        let (mut sizes, mut strides) = (Dims::new(), Dims::new());
+        for &dim in dims {
+            let d = wrap_dim(dim, layout.rank())?;
+            if seen >> d & 1 == 1 {
+                return Err(TensorError::shape("permute(): duplicate dims are not allowed."));
+            }
+            seen |= 1 << d;
+            sizes.push(layout.sizes()[d]);
+            strides.push(layout.strides()[d]);
+        }
+        Ok(self.derived(sizes, strides, layout.offset()))
+    }
+
+    /// Dimensions moved to given places, the others in their order around them.
+    pub fn movedim(&self, source: &[i64], destination: &[i64]) -> Result<Tensor> {
+        let rank = self.rank();
+        if source.len() != destination.len() {
+            return Err(TensorError::shape(format!(
+                "movedim: Invalid source or destination dims: source ({} dims) should contain the same number of \
+                 dims as destination ({} dims)",
+                Shape::from(source),
+                Shape::from(destination)
+            )));
+        }
+        let mut order: SmallVec<[i64; 8]> = SmallVec::from_elem(-1, rank);
+        let mut used = 0u64;
+        for (&from, &to) in source.iter().zip(destination) {
+            let (from, to) = (wrap_dim(from, rank)?, wrap_dim(to, rank)?);
+            if rank == 0 {
+                continue;
+            }
+            if order[to] != -1 || used >> from & 1 == 1 {
+                return Err(TensorError::shape("movedim: repeated dim in `source` or `destination`"));
+            }
+            order[to] = from as i64;
+            used |= 1 << from;
+        }
+        let mut rest = (0..rank as i64).filter(|d| used >> d & 1 == 0);
+        for place in order.iter_mut().filter(|place| **place == -1) {
+            *place = rest.next().expect("invariant: as many dimensions remain as places");
+        }
+        self.permute(&order)
+    }
+
+    /// Dimensions of size 1 repeated without copying; -1 keeps a size.
+    pub fn expand(&self, sizes: &[i64]) -> Result<Tensor> {
+        let layout = self.layout();
+        if sizes.len() < layout.rank() {
+            return Err(TensorError::shape(format!(
+                "expand({}, size={}): the number of sizes provided ({}) must be greater or equal to the number of \
+                 dimensions in the tensor ({})",
+                Shape::from(layout.sizes()),
+                Shape::from(sizes),
+                sizes.len(),
+                layout.rank()
+            )));
+        }
+        check_rank(sizes.len())?;
+        let lead = sizes.len() - layout.rank();
+        let (mut to, mut strides) = (Dims::from_slice(sizes), Dims::from_elem(0, sizes.len()));
+        // From the right, so that new leading dimensions get the stride PyTorch gives them.
+        for dim in (0..sizes.len()).rev() {
+            if dim < lead {
+                if sizes[dim] < 0 {
+                    return Err(TensorError::shape(format!(
+                        "The expanded size of the tensor ({}) isn't allowed in a leading, non-existing dimension {dim}",
+                        sizes[dim]
+                    )));
+                }
+                let inner = dim + 1;
+                strides[dim] = match sizes[dim] {
+                    1 if inner < sizes.len() => to[inner].saturating_mul(strides[inner]),
+                    1 => 1,
+                    _ => 0,
+                };
+                continue;
+            }
+            let existing = layout.sizes()[dim - lead];
+            if sizes[dim] == -1 {
+                to[dim] = existing;
+            }
+            if to[dim] == existing {
+                strides[dim] = layout.strides()[dim - lead];
+            } else if existing != 1 || to[dim] < 0 {
+                return Err(TensorError::Expand {
+                    wanted: sizes[dim],
+                    existing,
+                    dim,
+                    target: sizes.into(),
+                    sizes: layout.sizes().into(),
+                });
+            }
+        }
+        numel_of(&to)?;
+        Ok(self.derived(to, strides, layout.offset()))
+    }
+
+    /// Without its dimensions of size 1.
+    pub fn squeeze_all(&self) -> Tensor {
+        let layout = self.layout();
+        let kept = (0..layout.rank()).filter(|d| layout.sizes()[*d] != 1);
+        let (sizes, strides) = kept.map(|d| (layout.sizes()[d], layout.strides()[d])).unzip();
+        self.derived(sizes, strides, layout.offset())
+    }
+
+    /// Without those of the given dimensions that have size 1.
+    pub fn squeeze(&self, dims: &[i64]) -> Result<Tensor> {
+        let layout = self.layout();
+        let mut drop = 0u64;
+        for &dim in dims {
+            let d = wrap_dim(dim, layout.rank())?;
+            if layout.rank() > 0 {
+                if drop >> d & 1 == 1 {
+                    return Err(TensorError::shape(format!(
+                        "dim {d} appears multiple times in the list of dims"
+                    )));
+                }
+                drop |= 1 << d;
+            }
+        }
+        let kept = (0..layout.rank()).filter(|d| drop >> d & 1 == 0 || layout.sizes()[*d] != 1);
+        let (sizes, strides) = kept.map(|d| (layout.sizes()[d], layout.strides()[d])).unzip();
+        Ok(self.derived(sizes, strides, layout.offset()))
+    }
+
+    /// With a new dimension of size 1.
+    pub fn unsqueeze(&self, dim: i64) -> Result<Tensor> {
+        let layout = self.layout();
+        let d = wrap_dim_insert(dim, layout.rank())?;
+        check_rank(layout.rank() + 1)?;
+        let (mut sizes, mut strides) = (Dims::from_slice(layout.sizes()), Dims::from_slice(layout.strides()));
+        let stride = if d < sizes.len() { sizes[d].saturating_mul(strides[d]) } else { 1 };
+        sizes.insert(d, 1);
+        strides.insert(d, stride);
+        Ok(self.derived(sizes, strides, layout.offset()))
+    }
+
+    /// Other sizes for the same elements in row-major order, without copying; one -1 is inferred. An error if no
+    /// strides express it.
+    pub fn view(&self, sizes: &[i64]) -> Result<Tensor> {
+        let layout = self.layout();
+        let sizes = infer_sizes(sizes, layout.numel() as i64)?;
+        let strides = view_strides(layout, &sizes).ok_or(TensorError::ViewStride)?;
+        Ok(self.derived(sizes, strides, layout.offset()))
+    }
+
+    /// As [`Tensor::view`] where that is possible, else a row-major copy.
+    pub fn reshape(&self, sizes: &[i64]) -> Result<Tensor> {
+        let layout = self.layout();
+        let sizes = infer_sizes(sizes, layout.numel() as i64)?;
+        match view_strides(layout, &sizes) {
+            Some(strides) => Ok(self.derived(sizes, strides, layout.offset())),
+            None => self.clone_contiguous()?.view(&sizes),
+        }
+    }
+
+    /// Dimensions `start..=end` as one.
+    pub fn flatten(&self, start: i64, end: i64) -> Result<Tensor> {
+        let layout = self.layout();
+        let (s, e) = (wrap_dim(start, layout.rank())?, wrap_dim(end, layout.rank())?);
+        if s > e {
+            return Err(TensorError::shape(
+                "flatten() has invalid args: start_dim cannot come after end_dim",
+            ));
+        }
+        if layout.rank() == 0 {
+            return self.reshape(&[1]);
+        }
+        if s == e {
+            return Ok(self.clone());
+        }
+        let sizes = layout.sizes();
+        let merged = numel_of(&sizes[s..=e])?;
+        let mut to = Dims::from_slice(&sizes[..s]);
+        to.push(merged);
+        to.extend_from_slice(&sizes[e + 1..]);
+        self.reshape(&to)
+    }
+
+    /// One dimension as several; one -1 is inferred.
+    pub fn unflatten(&self, dim: i64, sizes: &[i64]) -> Result<Tensor> {
+        let layout = self.layout();
+        let d = wrap_dim(dim, layout.rank())?;
+        if sizes.is_empty() || layout.rank() == 0 {
+            return Err(TensorError::shape("unflatten: sizes must be non-empty"));
+        }
+        let size = layout.sizes()[d];
+        let inner = infer_sizes(sizes, size).map_err(|_| {
+            TensorError::shape(format!(
+                "unflatten: Provided sizes {} don't multiply up to the size of dim {d} ({size}) in the input tensor",
+                Shape::from(sizes)
+            ))
+        })?;
+        let mut to = Dims::from_slice(&layout.sizes()[..d]);
+        to.extend_from_slice(&inner);
+        to.extend_from_slice(&layout.sizes()[d + 1..]);
+        self.view(&to)
+    }
+
+    /// Pieces of given sizes along a dimension, which they must fill.
+    pub fn split_sizes(&self, pieces: &[i64], dim: i64) -> Result<Vec<Tensor>> {
+        let layout = self.layout();
+        if layout.rank() == 0 {
+            return Err(TensorError::shape("split expects at least a 1-dimensional tensor"));
+        }
+        let size = layout.sizes()[wrap_dim(dim, layout.rank())?];
+        let mut start = 0i64;
+        let mut out = Vec::with_capacity(pieces.len());
+        for &piece in pieces {
+            if piece < 0 {
+                return Err(TensorError::value(format!(
+                    "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={}",
+                    Shape::from(pieces)
+                )));
+            }
+            let end = start.saturating_add(piece);
+            if end > size {
+                break;
+            }
+            out.push(self.slice(dim, Some(start), Some(end), 1)?);
+            start = end;
+        }
+        if start != size || out.len() != pieces.len() {
+            return Err(TensorError::value(format!(
+                "split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension \
+                 {dim}), but got split_sizes={}",
+                Shape::from(pieces)
+            )));
+        }
+        Ok(out)
+    }
+
+    /// Pieces of one size along a dimension, the last perhaps smaller.
+    pub fn split(&self, piece: i64, dim: i64) -> Result<Vec<Tensor>> {
+        let layout = self.layout();
+        if layout.rank() == 0 {
+            return Err(TensorError::shape("split expects at least a 1-dimensional tensor"));
+        }
+        if piece < 0 {
+            return Err(TensorError::value(format!(
+                "split expects split_size be non-negative, but got split_size={piece}"
+            )));
+        }
+        let size = layout.sizes()[wrap_dim(dim, layout.rank())?];
+        if piece == 0 && size != 0 {
+            return Err(TensorError::value(format!(
+                "split_size can only be 0 if dimension size is 0, but got dimension size of {size}"
+            )));
+        }
+        let count = if piece == 0 { 1 } else { (size / piece + i64::from(size % piece != 0)).max(1) };
+        (0..count)
+            .map(|i| {
+                let start = i * piece;
+                self.slice(dim, Some(start), Some(start.saturating_add(piece)), 1)
+            })
+            .collect()
+    }
+
+    /// At most `chunks` pieces of equal size (the last perhaps smaller) along a dimension.
+    pub fn chunk(&self, chunks: i64, dim: i64) -> Result<Vec<Tensor>> {
+        let layout = self.layout();
+        if layout.rank() == 0 {
+            return Err(TensorError::shape("chunk expects at least a 1-dimensional tensor"));
+        }
+        if chunks <= 0 {
+            return Err(TensorError::value(format!(
+                "chunk expects `chunks` to be greater than 0, got: {chunks}"
+            )));
+        }
+        let size = layout.sizes()[wrap_dim(dim, layout.rank())?];
+        let piece = size / chunks + i64::from(size % chunks != 0);
+        if piece == 0 {
+            return (0..chunks).map(|_| self.slice(dim, Some(0), Some(0), 1)).collect();
+        }
+        self.split(piece, dim)
+    }
+
+    /// Exactly `sections` pieces along a dimension, the first ones larger by one where needed.
+    pub fn tensor_split(&self, sections: i64, dim: i64) -> Result<Vec<Tensor>> {
+        let layout = self.layout();
+        if layout.rank() == 0 {
+            return Err(TensorError::shape(
+                "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims",
+            ));
+        }
+        if sections <= 0 {
+            return Err(TensorError::value(format!(
+                "number of sections must be larger than 0, got {sections}"
+            )));
+        }
+        let size = layout.sizes()[wrap_dim(dim, layout.rank())?];
+        let (least, larger) = (size / sections, size % sections);
+        let mut start = 0;
+        (0..sections)
+            .map(|i| {
+                let end = start + least + i64::from(i < larger);
+                let piece = self.slice(dim, Some(start), Some(end), 1);
+                start = end;
+                piece
+            })
+            .collect()
+    }
+
+    /// Pieces between the given indices along a dimension.
+    pub fn tensor_split_at(&self, indices: &[i64], dim: i64) -> Result<Vec<Tensor>> {
+        if self.rank() == 0 {
+            return Err(TensorError::shape(
+                "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims",
+            ));
+        }
+        let mut start = 0;
+        let mut out = Vec::with_capacity(indices.len() + 1);
+        for &end in indices {
+            out.push(self.slice(dim, Some(start), Some(end), 1)?);
+            start = end;
+        }
+        out.push(self.slice(dim, Some(start), None, 1)?);
+        Ok(out)
+    }
+
+    /// Every index of a dimension.
+    pub fn unbind(&self, dim: i64) -> Result<Vec<Tensor>> {
+        if self.rank() == 0 {
+            return Err(TensorError::shape("Dimension specified as 0 but tensor has no dimensions"));
+        }
+        let size = self.size(dim)?;
+        (0..size).map(|i| self.select(dim, i)).collect()
+    }
+
+    /// Elements whose indices in two dimensions differ by `offset`, as a new last dimension.
+    pub fn diagonal(&self, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
+        let layout = self.layout();
+        let (a, b) = (wrap_dim(dim1, layout.rank())?, wrap_dim(dim2, layout.rank())?);
+        if a == b {
+            return Err(TensorError::shape(format!(
+                "diagonal dimensions cannot be identical {dim1}, {dim2}"
+            )));
+        }
+        let (mut sizes, mut strides) = (Dims::from_slice(layout.sizes()), Dims::from_slice(layout.strides()));
+        let (rows, columns) = (sizes[a], sizes[b]);
+        let skipped = offset.saturating_abs();
+        let count = if offset >= 0 {
+            rows.min(columns.saturating_sub(skipped)).max(0)
+        } else {
+            rows.saturating_sub(skipped).min(columns).max(0)
+        };
+        let start = match count {
+            0 => 0,
+            _ if offset >= 0 => skipped * strides[b],
+            _ => skipped * strides[a],
+        };
+        let stride = strides[a] + strides[b];
+        for d in [a.max(b), a.min(b)] {
+            sizes.remove(d);
+            strides.remove(d);
+        }
+        sizes.push(count);
+        strides.push(stride);
+        Ok(self.derived(sizes, strides, layout.offset() + start))
+    }
+
+    /// All slices of a length along a dimension, a step apart, as a new last dimension.
+    pub fn unfold(&self, dim: i64, length: i64, step: i64) -> Result<Tensor> {
+        let layout = self.layout();
+        let d = wrap_dim(dim, layout.rank())?;
+        let most = if layout.rank() == 0 { 1 } else { layout.sizes()[d] };
+        if length < 0 || length > most {
+            return Err(TensorError::value(format!(
+                "maximum size for tensor at dimension {d} is {most} but size is {length}"
+            )));
+        }
+        if step <= 0 {
+            return Err(TensorError::value(format!("step is {step} but must be > 0")));
+        }
+        check_rank(layout.rank() + 1)?;
+        let (mut sizes, mut strides) = (Dims::from_slice(layout.sizes()), Dims::from_slice(layout.strides()));
+        let stride = if layout.rank() == 0 { 1 } else { strides[d] };
+        if layout.rank() > 0 {
+            sizes[d] = (sizes[d] - length) / step + 1;
+            strides[d] = strides[d].saturating_mul(step);
+        }
+        sizes.push(length);
+        strides.push(stride);
+        numel_of(&sizes)?;
+        Ok(self.derived(sizes, strides, layout.offset()))
+    }
+
+    /// A complex tensor as its real and imaginary parts, in a new last dimension of size 2.
+    pub fn view_as_real(&self) -> Result<Tensor> {
+        if !self.dtype().is_complex() {
+            return Err(TensorError::value("view_as_real is only supported for complex tensors"));
+        }
+        let meta = self.meta();
+        let mut sizes = Dims::from_slice(meta.layout.sizes());
+        let mut strides: Dims = meta.layout.strides().iter().map(|stride| stride * 2).collect();
+        check_rank(sizes.len() + 1)?;
+        sizes.push(2);
+        strides.push(1);
+        let layout = Layout::new(&sizes, &strides, meta.layout.offset() * 2)?;
+        Tensor::from_storage(meta.storage.clone(), self.dtype().to_real(), layout)
+    }
+
+    /// A float tensor whose last dimension has size 2 as a complex one.
+    pub fn view_as_complex(&self) -> Result<Tensor> {
+        let meta = self.meta();
+        let dtype = match self.dtype() {
+            DType::F32 => DType::C64,
+            DType::F64 => DType::C128,
+            other => {
+                return Err(TensorError::value(format!(
+                    "view_as_complex is only supported for floating point tensors, but got a tensor of scalar type: {}",
+                    other.ir_name()
+                )));
+            }
+        };
+        let layout = &meta.layout;
+        let strided = |what: &str| TensorError::shape(format!("Tensor must have a {what}"));
+        match layout.sizes().last() {
+            Some(2) => {}
+            Some(_) => return Err(strided("last dimension of size 2")),
+            None => return Err(TensorError::shape("Input tensor must have one or more dimensions")),
+        }
+        let last = layout.rank() - 1;
+        if layout.strides()[last] != 1 {
+            return Err(strided("last dimension with stride 1"));
+        }
+        if layout.offset() % 2 != 0 {
+            return Err(strided("storage_offset divisible by 2"));
+        }
+        let outer = layout.sizes()[..last].iter().zip(&layout.strides()[..last]);
+        if outer.clone().any(|(size, stride)| *size != 1 && stride % 2 != 0) {
+            return Err(strided("stride divisible by 2 for all but last dimension"));
+        }
+        let (sizes, strides): (Dims, Dims) = outer.map(|(size, stride)| (*size, stride / 2)).unzip();
+        let layout = Layout::new(&sizes, &strides, layout.offset() / 2)?;
+        Tensor::from_storage(meta.storage.clone(), dtype, layout)
+    }
+
+    /// The same bytes as another dtype (`view(dtype)`): element sizes may differ if the last dimension allows it.
+    pub fn view_dtype(&self, dtype: DType) -> Result<Tensor> {
+        let meta = self.meta();
+        let (from, to) = (self.dtype().size() as i64, dtype.size() as i64);
+        let layout = &meta.layout;
+        if from == to {
+            return Tensor::from_storage(meta.storage.clone(), dtype, layout.clone());
+        }
+        let bad = |why: &str| TensorError::shape(format!("self.{why} to view {} as {dtype}", self.dtype()));
+        let Some(last) = layout.rank().checked_sub(1) else {
+            return Err(bad("dim() cannot be 0"));
+        };
+        if layout.strides()[last] != 1 {
+            return Err(bad("stride(-1) must be 1"));
+        }
+        let scale = |value: i64, what: &str| {
+            let bytes = value.saturating_mul(from);
+            if bytes % to == 0 {
+                Ok(bytes / to)
+            } else {
+                Err(bad(&format!("{what} must be divisible by {}", to / from)))
+            }
+        };
+        let mut sizes = Dims::from_slice(layout.sizes());
+        let mut strides = Dims::from_slice(layout.strides());
+        sizes[last] = scale(sizes[last], "size(-1)")?;
+        for stride in &mut strides[..last] {
+            *stride = scale(*stride, "strides")?;
+        }
+        let layout = Layout::new(&sizes, &strides, scale(layout.offset(), "storage_offset()")?)?;
+        Tensor::from_storage(meta.storage.clone(), dtype, layout)
+    }
+}
+
+/// Sizes with their -1 filled in; an error if they do not hold `numel` elements.
+pub fn infer_sizes(sizes: &[i64], numel: i64) -> Result<Dims> {
+    check_rank(sizes.len())?;
+    let mut inferred = None;
+    let mut known: i64 = 1;
+    let mut fits = true;
+    for (dim, &size) in sizes.iter().enumerate() {
+        if size == -1 {
+            if inferred.replace(dim).is_some() {
+                return Err(TensorError::shape("only one dimension can be inferred"));
+            }
+        } else if size < 0 {
+            return Err(TensorError::shape(format!("invalid shape dimension {size}")));
+        } else {
+            match known.checked_mul(size) {
+                Some(product) => known = product,
+                None => fits = sizes.contains(&0),
+            }
+        }
+    }
+    if sizes.contains(&0) {
+        known = 0;
+    }
+    let mut out = Dims::from_slice(sizes);
+    let wrong = || TensorError::ShapeInvalid { shape: sizes.into(), numel };
+    match inferred {
+        Some(_) if known == 0 && numel == 0 => {
+            return Err(TensorError::shape(format!(
+                "cannot reshape tensor of 0 elements into shape {} because the unspecified dimension size -1 can \
+                 be any value and is ambiguous",
+                Shape::from(sizes)
+            )));
+        }
+        Some(dim) if fits && known > 0 && numel % known == 0 => out[dim] = numel / known,
+        None if fits && known == numel => {}
+        _ => return Err(wrong()),
+    }
+    Ok(out)
+}
+
+/// Strides that show a layout's elements, in row-major order, in other sizes; `None` if there are none.
+pub fn view_strides(layout: &Layout, sizes: &[i64]) -> Option<Dims> {
+    if layout.numel() == 0 {
+        if layout.sizes() == sizes {
+            return Some(Dims::from_slice(layout.strides()));
+        }
+        return Some(crate::layout::contiguous_strides(sizes));
+    }
+    if layout.rank() == 0 {
+        return Some(Dims::from_elem(1, sizes.len()));
+    }
+    let mut strides = Dims::from_elem(0, sizes.len());
+    let mut to = sizes.len();
+    let (old, steps) = (layout.sizes(), layout.strides());
+    // Runs of old dimensions that are one run in memory are handed out to new dimensions from the right.
+    let mut base = steps[old.len() - 1];
+    let mut run: i64 = 1;
+    for dim in (0..old.len()).rev() {
+        run *= old[dim];
+        let ends = dim == 0 || (old[dim - 1] != 1 && steps[dim - 1] != run * base);
+        if !ends {
+            continue;
+        }
+        let mut given: i64 = 1;
+        while to > 0 && (given < run || sizes[to - 1] == 1) {
+            strides[to - 1] = given * base;
+            given *= sizes[to - 1];
+            to -= 1;
+        }
+        if given != run {
+            return None;
+        }
+        if dim > 0 {
+            base = steps[dim - 1];
+            run = 1;
+        }
+    }
+    (to == 0).then_some(strides)
+}
