@@ -4,6 +4,8 @@ mod intern;
 pub mod schema;
 pub mod symbol;
 pub mod types;
+pub mod value;
 
 pub use symbol::Symbol;
 pub use types::Type;
+pub use value::IValue;

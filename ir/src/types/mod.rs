@@ -28,6 +28,7 @@ pub use mutability::Mutability;
 pub use print::Verbosity;
 pub use subtype::{is_subtype, is_subtype_why};
 pub use table::Type;
+pub(crate) use table::TypeCell;
 pub use tensor::{Dim, TensorType};
 pub use unify::{unify, unify_all};
 pub use vars::{TypeBindings, match_type_variables};

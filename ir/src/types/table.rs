@@ -3,6 +3,7 @@
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{LazyLock, OnceLock};
 
 use hashbrown::HashTable;
@@ -317,6 +318,24 @@ fn erase(kind: &TypeKind) -> Type {
         TypeKind::Await(t) => Type::awaitable(t.erase_shapes()),
         TypeKind::RRef(t) => Type::rref(t.erase_shapes()),
         other => Type::intern(other.clone()),
+    }
+}
+
+/// A type that can be said later, read without a lock.
+#[derive(Debug)]
+pub(crate) struct TypeCell(AtomicU32);
+
+impl TypeCell {
+    pub(crate) fn new(ty: Type) -> Self {
+        Self(AtomicU32::new(ty.0.get()))
+    }
+
+    pub(crate) fn get(&self) -> Type {
+        Type(NonZeroU32::new(self.0.load(Ordering::Relaxed)).expect("invariant: only types are stored"))
+    }
+
+    pub(crate) fn set(&self, ty: Type) {
+        self.0.store(ty.0.get(), Ordering::Relaxed);
     }
 }
 

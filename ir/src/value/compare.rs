@@ -1,0 +1,179 @@
+//! When values are the same, equal, and how they hash.
+
+use std::hash::{BuildHasher, Hash, Hasher};
+
+use rustc_hash::FxBuildHasher;
+
+use super::{IValue, ListItems, ValueError};
+
+impl IValue {
+    /// `is`: numbers and the like by value, shared values by identity.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::None, Self::None) | (Self::Uninitialized, Self::Uninitialized) => true,
+            (Self::Bool(a), Self::Bool(b)) => a == b,
+            (Self::Int(a), Self::Int(b)) => a == b,
+            (Self::Float(a), Self::Float(b)) => a == b,
+            (Self::Complex(a), Self::Complex(b)) => a == b,
+            (Self::Device(a), Self::Device(b)) => a == b,
+            (Self::Function(a), Self::Function(b)) => a == b,
+            (Self::Enum(a), Self::Enum(b)) => a.same_member(b),
+            _ => {
+                std::mem::discriminant(self) == std::mem::discriminant(other)
+                    && self.identity().is_some()
+                    && self.identity() == other.identity()
+            }
+        }
+    }
+
+    /// `==`: containers by contents, objects by identity, numbers of different kinds are different. Two tensors must
+    /// have one element each to be compared.
+    ///
+    /// # Errors
+    /// If tensors of more or fewer elements meet, or cannot be read.
+    pub fn equals(&self, other: &Self) -> Result<bool, ValueError> {
+        let mut todo = vec![(self.clone(), other.clone())];
+        let mut assumed: hashbrown::HashSet<(usize, usize), FxBuildHasher> = hashbrown::HashSet::default();
+        while let Some((a, b)) = todo.pop() {
+            match equal_here(&a, &b)? {
+                Some(true) => continue,
+                Some(false) => return Ok(false),
+                None => {}
+            }
+            // A pair met again is being compared already: a cycle, or shared contents.
+            if let (Some(x), Some(y)) = (a.identity(), b.identity())
+                && !assumed.insert((x, y))
+            {
+                continue;
+            }
+            match (&a, &b) {
+                (Self::Dict(x), Self::Dict(y)) => {
+                    let (x, y) = (x.to_vec(), y.copy());
+                    if x.len() != y.len() {
+                        return Ok(false);
+                    }
+                    for (key, value) in x {
+                        match y.get(&key)? {
+                            Some(found) => todo.push((value, found)),
+                            None => return Ok(false),
+                        }
+                    }
+                }
+                _ => {
+                    let (x, y) = (a.sub_values(), b.sub_values());
+                    if x.len() != y.len() {
+                        return Ok(false);
+                    }
+                    todo.extend(x.into_iter().zip(y).rev());
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Keys are equal as values, tensors by identity.
+    pub(super) fn key_eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Str(a), Self::Str(b)) => a == b,
+            _ => self.is_same(other),
+        }
+    }
+
+    /// The hash of a dictionary's key; equal keys hash alike.
+    pub(super) fn key_hash(&self) -> Result<u64, ValueError> {
+        let mut state = FxBuildHasher.build_hasher();
+        std::mem::discriminant(self).hash(&mut state);
+        // Adding zero makes both zeros one.
+        let bits = |x: f64| (x + 0.0).to_bits();
+        match self {
+            Self::None => {}
+            Self::Bool(b) => b.hash(&mut state),
+            Self::Int(i) => i.hash(&mut state),
+            Self::Float(x) => bits(*x).hash(&mut state),
+            Self::Complex(z) => (bits(z.re), bits(z.im)).hash(&mut state),
+            Self::Str(s) => s.as_bytes().hash(&mut state),
+            Self::Tensor(t) => t.id().hash(&mut state),
+            Self::Device(d) => d.hash(&mut state),
+            Self::Enum(e) => (e.ty(), e.name()).hash(&mut state),
+            _ => return Err(ValueError::Unhashable(self.tag())),
+        }
+        Ok(state.finish())
+    }
+
+    /// `hash()`: equal values hash alike within one process; tuples by their items.
+    ///
+    /// # Errors
+    /// If the value, or one inside a tuple, is of a kind without a hash.
+    pub fn hash_value(&self) -> Result<i64, ValueError> {
+        let mut state = FxBuildHasher.build_hasher();
+        let mut todo = vec![self.clone()];
+        while let Some(value) = todo.pop() {
+            if let Self::Tuple(t) = &value {
+                t.items().len().hash(&mut state);
+                todo.extend(t.items().iter().rev().cloned());
+            } else {
+                value.key_hash()?.hash(&mut state);
+            }
+        }
+        Ok(state.finish() as i64)
+    }
+}
+
+/// The answer if it needs no look inside.
+fn equal_here(a: &IValue, b: &IValue) -> Result<Option<bool>, ValueError> {
+    Ok(Some(match (a, b) {
+        (IValue::Str(x), IValue::Str(y)) => x == y,
+        (IValue::Tensor(x), IValue::Tensor(y)) => {
+            if x.ptr_eq(y) && x.numel() != 1 {
+                return Ok(Some(true));
+            }
+            if x.numel() != 1 || y.numel() != 1 {
+                let n = x.numel().max(y.numel());
+                return Err(ValueError::AmbiguousTensor(if n == 0 {
+                    "no values"
+                } else {
+                    "more than one value"
+                }));
+            }
+            x.item()? == y.item()?
+        }
+        (IValue::List(x), IValue::List(y)) => {
+            if x.ptr_eq(y) {
+                return Ok(Some(true));
+            }
+            let (x, y) = (x.read(), y.read());
+            match (&*x, &*y) {
+                (ListItems::Ints(x), ListItems::Ints(y)) => x == y,
+                (ListItems::Floats(x), ListItems::Floats(y)) => x == y,
+                (ListItems::Bools(x), ListItems::Bools(y)) => x == y,
+                _ => return Ok(None),
+            }
+        }
+        (IValue::Tuple(x), IValue::Tuple(y)) if !x.ptr_eq(y) => return Ok(None),
+        (IValue::Dict(x), IValue::Dict(y)) if !x.ptr_eq(y) => return Ok(None),
+        _ => a.is_same(b),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::Type;
+
+    #[test]
+    fn identity_and_equality() {
+        let a = IValue::ints(vec![1, 2]);
+        let b = IValue::ints(vec![1, 2]);
+        assert!(!a.is_same(&b) && a.is_same(&a.clone()));
+        assert_eq!(a.equals(&b), Ok(true));
+        assert_eq!(IValue::Int(1).equals(&IValue::Float(1.0)), Ok(false));
+        let mixed = IValue::list(Type::ANY, vec![IValue::Int(1), IValue::Int(2)]);
+        assert_eq!(a.equals(&mixed), Ok(true));
+        let pair = |x| IValue::tuple(vec![IValue::str("k"), x]);
+        assert_eq!(pair(a.clone()).equals(&pair(b)), Ok(true));
+        assert_eq!(pair(a).equals(&pair(IValue::None)), Ok(false));
+        assert_eq!(pair(IValue::Int(1)).hash_value(), pair(IValue::Int(1)).hash_value());
+        assert!(IValue::ints(vec![]).hash_value().is_err());
+    }
+}

@@ -1,0 +1,296 @@
+//! Dictionaries: shared, lockable, in order of insertion.
+//!
+//! Entries stand in a vector in order of insertion; a hash table of positions finds them. A removed entry leaves a gap,
+//! and the vector is squeezed when half of it is gaps, so every operation is O(1) amortised, removing the first
+//! (`popitem`) included.
+
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::{IValue, ValueError, walk};
+use crate::types::{Type, TypeCell};
+
+/// A dictionary. Copies share contents. Locks are not reentrant.
+#[derive(Clone)]
+pub struct Dict(Arc<Data>);
+
+struct Data {
+    key: TypeCell,
+    value: TypeCell,
+    map: RwLock<DictMap>,
+}
+
+#[derive(Clone)]
+struct Entry {
+    hash: u64,
+    key: IValue,
+    value: IValue,
+}
+
+/// The entries. Keys are integers, doubles, truth values, strings, complex numbers, devices, enum members, `None` (by
+/// value) and tensors (by identity).
+#[derive(Clone, Default)]
+pub struct DictMap {
+    table: HashTable<u32>,
+    entries: Vec<Option<Entry>>,
+    /// No live entry stands before this.
+    head: usize,
+    live: usize,
+}
+
+impl DictMap {
+    /// How many.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.live
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    fn find(&self, hash: u64, key: &IValue) -> Option<usize> {
+        let same =
+            |&i: &u32| self.entries[i as usize].as_ref().is_some_and(|e| e.hash == hash && e.key.key_eq(key));
+        self.table.find(hash, same).map(|&i| i as usize)
+    }
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// If the key cannot be hashed.
+    pub fn get(&self, key: &IValue) -> Result<Option<&IValue>, ValueError> {
+        let at = self.find(key.key_hash()?, key);
+        Ok(at.and_then(|i| self.entries[i].as_ref()).map(|e| &e.value))
+    }
+
+    /// Sets the value of a key (its place stays if it is there already); gives back what was there.
+    ///
+    /// # Errors
+    /// If the key cannot be hashed.
+    pub fn insert(&mut self, key: IValue, value: IValue) -> Result<Option<IValue>, ValueError> {
+        let hash = key.key_hash()?;
+        if let Some(entry) = self.find(hash, &key).and_then(|i| self.entries[i].as_mut()) {
+            return Ok(Some(std::mem::replace(&mut entry.value, value)));
+        }
+        let at = u32::try_from(self.entries.len()).expect("invariant: fewer than 2^32 entries fit in memory");
+        self.entries.push(Some(Entry { hash, key, value }));
+        let Self { table, entries, .. } = self;
+        table.insert_unique(hash, at, |&i| entries[i as usize].as_ref().map_or(0, |e| e.hash));
+        self.live += 1;
+        Ok(None)
+    }
+
+    /// Takes out the value of a key.
+    ///
+    /// # Errors
+    /// If the key cannot be hashed.
+    pub fn remove(&mut self, key: &IValue) -> Result<Option<IValue>, ValueError> {
+        let at = self.find(key.key_hash()?, key);
+        Ok(at.map(|i| self.take(i).1))
+    }
+
+    /// Takes out the first entry.
+    pub fn pop_first(&mut self) -> Option<(IValue, IValue)> {
+        while self.head < self.entries.len() {
+            if self.entries[self.head].is_some() {
+                return Some(self.take(self.head));
+            }
+            self.head += 1;
+        }
+        None
+    }
+
+    fn take(&mut self, at: usize) -> (IValue, IValue) {
+        let entry = self.entries[at].take().expect("invariant: the table names live entries");
+        let found = self.table.find_entry(entry.hash, |&i| i as usize == at);
+        found.expect("invariant: live entries are in the table").remove();
+        self.live -= 1;
+        if self.entries.len() > 16 && self.live < self.entries.len() / 2 {
+            self.squeeze();
+        }
+        (entry.key, entry.value)
+    }
+
+    fn squeeze(&mut self) {
+        self.entries.retain(Option::is_some);
+        self.head = 0;
+        self.table.clear();
+        let Self { table, entries, .. } = self;
+        for (i, entry) in entries.iter().flatten().enumerate() {
+            let rehash = |&i: &u32| entries[i as usize].as_ref().map_or(0, |e| e.hash);
+            table.insert_unique(entry.hash, i as u32, rehash);
+        }
+    }
+
+    /// Takes out everything.
+    pub fn clear(&mut self) {
+        walk::bury(self.drain());
+        *self = Self::default();
+    }
+
+    fn drain(&mut self) -> Vec<IValue> {
+        self.live = 0;
+        self.table.clear();
+        std::mem::take(&mut self.entries).into_iter().flatten().flat_map(|e| [e.key, e.value]).collect()
+    }
+
+    /// Keys and values, in order of insertion.
+    pub fn iter(&self) -> impl Iterator<Item = (&IValue, &IValue)> {
+        self.entries[self.head.min(self.entries.len())..].iter().flatten().map(|e| (&e.key, &e.value))
+    }
+}
+
+impl Drop for Data {
+    fn drop(&mut self) {
+        let map = self.map.get_mut();
+        if map.iter().any(|(k, v)| walk::is_nested(k) || walk::is_nested(v)) {
+            walk::bury(map.drain());
+        }
+    }
+}
+
+impl Dict {
+    /// Empty.
+    #[must_use]
+    pub fn new(key: Type, value: Type) -> Self {
+        Self::from_map(key, value, DictMap::default())
+    }
+
+    /// Of these entries.
+    #[must_use]
+    pub fn from_map(key: Type, value: Type, map: DictMap) -> Self {
+        let (key, value) = (TypeCell::new(key), TypeCell::new(value));
+        Self(Arc::new(Data { key, value, map: RwLock::new(map) }))
+    }
+
+    /// The type of the keys.
+    #[must_use]
+    pub fn key_type(&self) -> Type {
+        self.0.key.get()
+    }
+
+    /// The type of the values.
+    #[must_use]
+    pub fn value_type(&self) -> Type {
+        self.0.value.get()
+    }
+
+    /// Says what the types are; for readers of archives, which learn them last.
+    pub fn set_types(&self, key: Type, value: Type) {
+        self.0.key.set(key);
+        self.0.value.set(value);
+    }
+
+    /// Looks at the entries.
+    pub fn read(&self) -> RwLockReadGuard<'_, DictMap> {
+        self.0.map.read()
+    }
+
+    /// Changes the entries.
+    pub fn write(&self) -> RwLockWriteGuard<'_, DictMap> {
+        self.0.map.write()
+    }
+
+    /// How many entries.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.read().len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.read().is_empty()
+    }
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// If the key cannot be hashed.
+    pub fn get(&self, key: &IValue) -> Result<Option<IValue>, ValueError> {
+        Ok(self.read().get(key)?.cloned())
+    }
+
+    /// Sets the value of a key.
+    ///
+    /// # Errors
+    /// If the key cannot be hashed.
+    pub fn insert(&self, key: IValue, value: IValue) -> Result<Option<IValue>, ValueError> {
+        self.write().insert(key, value)
+    }
+
+    /// The entries as they are now.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<(IValue, IValue)> {
+        self.read().iter().map(|(k, v)| (k.clone(), v.clone())).collect()
+    }
+
+    /// A new dictionary of the same entries.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self::from_map(self.key_type(), self.value_type(), self.read().clone())
+    }
+
+    /// Whether both are one dictionary.
+    #[must_use]
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Its identity, stable while it lives.
+    #[must_use]
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
+    pub(super) fn dismantle(self, into: &mut Vec<IValue>) {
+        if let Some(mut data) = Arc::into_inner(self.0) {
+            into.append(&mut data.map.get_mut().drain());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_order_through_removals() {
+        let d = Dict::new(Type::INT, Type::INT);
+        let mut map = d.write();
+        for i in 0..1000 {
+            map.insert(IValue::Int(i), IValue::Int(i * i)).unwrap();
+        }
+        for i in (0..1000).filter(|i| i % 3 != 0) {
+            assert_eq!(map.remove(&IValue::Int(i)).unwrap().and_then(|v| v.as_int()), Some(i * i));
+        }
+        let keys: Vec<i64> = map.iter().map(|(k, _)| k.as_int().unwrap()).collect();
+        assert_eq!(keys, (0..1000).step_by(3).collect::<Vec<_>>());
+        assert_eq!(map.pop_first().and_then(|(k, _)| k.as_int()), Some(0));
+        assert_eq!(map.pop_first().and_then(|(k, _)| k.as_int()), Some(3));
+        assert_eq!(map.len(), 332);
+        map.clear();
+        assert!(map.is_empty() && map.pop_first().is_none());
+    }
+
+    #[test]
+    fn keys_compare_by_value_and_kind() {
+        let d = Dict::new(Type::ANY, Type::INT);
+        d.insert(IValue::Int(1), IValue::Int(1)).unwrap();
+        d.insert(IValue::Float(1.0), IValue::Int(2)).unwrap();
+        d.insert(IValue::str("a"), IValue::Int(3)).unwrap();
+        d.insert(IValue::Float(-0.0), IValue::Int(4)).unwrap();
+        assert_eq!(d.get(&IValue::Float(1.0)).unwrap().and_then(|v| v.as_int()), Some(2));
+        assert_eq!(d.get(&IValue::str("a")).unwrap().and_then(|v| v.as_int()), Some(3));
+        assert_eq!(d.get(&IValue::Float(0.0)).unwrap().and_then(|v| v.as_int()), Some(4));
+        assert_eq!(
+            d.insert(IValue::ints(vec![]), IValue::None).err(),
+            Some(ValueError::Unhashable("GenericList"))
+        );
+    }
+}

@@ -1,0 +1,144 @@
+//! Values to come, shared between the task that computes one and those that wait.
+
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::{IValue, walk};
+use crate::types::{Type, TypeCell};
+
+/// Why a future has no value.
+pub type FutureError = Arc<dyn std::error::Error + Send + Sync>;
+
+/// What a future ends with.
+pub type FutureResult = Result<IValue, FutureError>;
+
+type Callback = Box<dyn FnOnce(&FutureResult) + Send>;
+
+/// A value to come. Completed once; what waits is told then.
+#[derive(Clone)]
+pub struct Future(Arc<Data>);
+
+struct Data {
+    elem: TypeCell,
+    state: Mutex<State>,
+    done: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    result: Option<FutureResult>,
+    callbacks: Vec<Callback>,
+}
+
+impl Drop for Data {
+    fn drop(&mut self) {
+        if let Some(Ok(value)) = self.state.get_mut().result.take()
+            && walk::is_nested(&value)
+        {
+            walk::bury(vec![value]);
+        }
+    }
+}
+
+impl Future {
+    /// A future of a value of type `elem`.
+    #[must_use]
+    pub fn new(elem: Type) -> Self {
+        Self(Arc::new(Data {
+            elem: TypeCell::new(elem),
+            state: Mutex::new(State::default()),
+            done: Condvar::new(),
+        }))
+    }
+
+    /// A future that is complete.
+    #[must_use]
+    pub fn ready(elem: Type, value: IValue) -> Self {
+        let future = Self::new(elem);
+        future.complete(Ok(value));
+        future
+    }
+
+    /// The type of the value.
+    #[must_use]
+    pub fn elem_type(&self) -> Type {
+        self.0.elem.get()
+    }
+
+    /// Completes it and tells what waits, on this thread. The second time nothing happens and the answer is `false`.
+    pub fn complete(&self, result: FutureResult) -> bool {
+        let callbacks = {
+            let mut state = self.0.state.lock();
+            if state.result.is_some() {
+                return false;
+            }
+            state.result = Some(result.clone());
+            std::mem::take(&mut state.callbacks)
+        };
+        self.0.done.notify_all();
+        for callback in callbacks {
+            callback(&result);
+        }
+        true
+    }
+
+    /// The result, if it is there.
+    #[must_use]
+    pub fn result(&self) -> Option<FutureResult> {
+        self.0.state.lock().result.clone()
+    }
+
+    /// Whether the result is there.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.0.state.lock().result.is_some()
+    }
+
+    /// Runs `callback` with the result: now if it is there, else when it comes, on the thread that brings it.
+    pub fn on_done(&self, callback: impl FnOnce(&FutureResult) + Send + 'static) {
+        let result = {
+            let mut state = self.0.state.lock();
+            match &state.result {
+                Some(result) => result.clone(),
+                None => {
+                    state.callbacks.push(Box::new(callback));
+                    return;
+                }
+            }
+        };
+        callback(&result);
+    }
+
+    /// Blocks this thread until the result is there.
+    #[must_use]
+    pub fn wait(&self) -> FutureResult {
+        let mut state = self.0.state.lock();
+        loop {
+            if let Some(result) = &state.result {
+                return result.clone();
+            }
+            self.0.done.wait(&mut state);
+        }
+    }
+
+    /// Whether both are one future.
+    #[must_use]
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Its identity, stable while it lives.
+    #[must_use]
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
+    pub(super) fn dismantle(self, into: &mut Vec<IValue>) {
+        if let Some(mut data) = Arc::into_inner(self.0)
+            && let Some(Ok(value)) = data.state.get_mut().result.take()
+        {
+            into.push(value);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What programs carry but only the host understands.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flambeau_tensor::Device;
+use parking_lot::Mutex;
+
+use crate::types::Type;
+
+/// An object of the embedding program.
+pub trait HostObject: Any + Send + Sync + fmt::Debug {
+    /// Its type in programs.
+    fn type_of(&self) -> Type {
+        Type::PY_OBJECT
+    }
+
+    /// For the host to find its own type again.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A shared host object, one pointer wide.
+#[derive(Clone)]
+pub struct HostValue(Arc<Box<dyn HostObject>>);
+
+impl HostValue {
+    /// Shares a host object with programs.
+    #[must_use]
+    pub fn new(object: impl HostObject) -> Self {
+        Self(Arc::new(Box::new(object)))
+    }
+
+    /// The object.
+    #[must_use]
+    pub fn get(&self) -> &dyn HostObject {
+        &**self.0
+    }
+
+    /// The object, if it is a `T`.
+    #[must_use]
+    pub fn downcast<T: HostObject>(&self) -> Option<&T> {
+        self.get().as_any().downcast_ref()
+    }
+
+    /// Its identity, stable while it lives.
+    #[must_use]
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+}
+
+/// A random generator: a seed, and an engine that whoever draws numbers brings along.
+#[derive(Clone)]
+pub struct Generator(Arc<GeneratorData>);
+
+struct GeneratorData {
+    device: Device,
+    seed: AtomicU64,
+    engine: Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+impl Generator {
+    /// A generator that starts from `seed`.
+    #[must_use]
+    pub fn new(device: Device, seed: u64) -> Self {
+        Self(Arc::new(GeneratorData { device, seed: AtomicU64::new(seed), engine: Mutex::new(None) }))
+    }
+
+    /// Where it draws.
+    #[must_use]
+    pub fn device(&self) -> Device {
+        self.0.device
+    }
+
+    /// What it started from.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.0.seed.load(Ordering::Relaxed)
+    }
+
+    /// Starts again from `seed`.
+    pub fn reseed(&self, seed: u64) {
+        let mut engine = self.0.engine.lock();
+        self.0.seed.store(seed, Ordering::Relaxed);
+        *engine = None;
+    }
+
+    /// Runs `draw` on the engine, which `make` builds from the seed if there is none of this type yet.
+    pub fn with_engine<E: Send + 'static, R>(
+        &self,
+        make: impl FnOnce(u64) -> E,
+        draw: impl FnOnce(&mut E) -> R,
+    ) -> R {
+        let mut slot = self.0.engine.lock();
+        if !slot.as_ref().is_some_and(|engine| engine.is::<E>()) {
+            *slot = Some(Box::new(make(self.seed())));
+        }
+        let engine = slot.as_mut().and_then(|engine| engine.downcast_mut());
+        draw(engine.expect("invariant: the engine is of this type now"))
+    }
+
+    /// Its identity, stable while it lives.
+    #[must_use]
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+}

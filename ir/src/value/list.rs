@@ -1,0 +1,382 @@
+//! Lists: shared, lockable, with numbers and tensors stored flat.
+
+use std::sync::Arc;
+
+use flambeau_tensor::Tensor;
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::{IValue, ValueError, walk};
+use crate::types::{Type, TypeCell, TypeKind};
+
+/// A list. Copies share contents; see [`List::copy`] for a new list.
+///
+/// Locks are not reentrant: take no second guard of a list while holding one, and run no program code under a guard.
+#[derive(Clone)]
+pub struct List(Arc<Data>);
+
+struct Data {
+    elem: TypeCell,
+    items: RwLock<ListItems>,
+}
+
+/// The elements. Which variant holds is a matter of storage only; [`ListItems::get`] hides it.
+#[derive(Clone)]
+pub enum ListItems {
+    /// Of `int[]`.
+    Ints(Vec<i64>),
+    /// Of `float[]`.
+    Floats(Vec<f64>),
+    /// Of `bool[]`.
+    Bools(Vec<bool>),
+    /// Of `Tensor[]`.
+    Tensors(Vec<Tensor>),
+    /// Of all others.
+    Values(Vec<IValue>),
+}
+
+macro_rules! each {
+    ($self:expr, $v:ident => $body:expr) => {
+        match $self {
+            ListItems::Ints($v) => $body,
+            ListItems::Floats($v) => $body,
+            ListItems::Bools($v) => $body,
+            ListItems::Tensors($v) => $body,
+            ListItems::Values($v) => $body,
+        }
+    };
+}
+
+impl ListItems {
+    /// Empty, stored as lists of `elem` are.
+    #[must_use]
+    pub fn for_type(elem: Type) -> Self {
+        Self::with_capacity(elem, 0)
+    }
+
+    /// Empty with room, stored as lists of `elem` are.
+    #[must_use]
+    pub fn with_capacity(elem: Type, n: usize) -> Self {
+        match elem.kind() {
+            TypeKind::Int => Self::Ints(Vec::with_capacity(n)),
+            TypeKind::Float => Self::Floats(Vec::with_capacity(n)),
+            TypeKind::Bool => Self::Bools(Vec::with_capacity(n)),
+            TypeKind::Tensor(_) => Self::Tensors(Vec::with_capacity(n)),
+            _ => Self::Values(Vec::with_capacity(n)),
+        }
+    }
+
+    /// How many.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        each!(self, v => v.len())
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The element at `i`.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, i: usize) -> Option<IValue> {
+        match self {
+            Self::Ints(v) => v.get(i).map(|&x| IValue::Int(x)),
+            Self::Floats(v) => v.get(i).map(|&x| IValue::Float(x)),
+            Self::Bools(v) => v.get(i).map(|&x| IValue::Bool(x)),
+            Self::Tensors(v) => v.get(i).map(|x| IValue::Tensor(x.clone())),
+            Self::Values(v) => v.get(i).cloned(),
+        }
+    }
+
+    /// The elements, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = IValue> + '_ {
+        (0..self.len()).map(|i| self.get(i).expect("invariant: in range"))
+    }
+
+    /// Stores every element as a value; for an element that does not fit the flat form.
+    fn generalize(&mut self) -> &mut Vec<IValue> {
+        if !matches!(self, Self::Values(_)) {
+            *self = Self::Values(self.iter().collect());
+        }
+        match self {
+            Self::Values(v) => v,
+            _ => unreachable!("invariant: generalized above"),
+        }
+    }
+
+    /// Appends.
+    #[inline]
+    pub fn push(&mut self, value: IValue) {
+        self.insert(self.len(), value);
+    }
+
+    /// Inserts before `at` (at most the length).
+    pub fn insert(&mut self, at: usize, value: IValue) {
+        match (self, value) {
+            (Self::Ints(v), IValue::Int(x)) => v.insert(at, x),
+            (Self::Floats(v), IValue::Float(x)) => v.insert(at, x),
+            (Self::Bools(v), IValue::Bool(x)) => v.insert(at, x),
+            (Self::Tensors(v), IValue::Tensor(x)) => v.insert(at, x),
+            (items, value) => items.generalize().insert(at, value),
+        }
+    }
+
+    /// Replaces the element at `i`, which exists.
+    pub fn set(&mut self, i: usize, value: IValue) {
+        match (self, value) {
+            (Self::Ints(v), IValue::Int(x)) => v[i] = x,
+            (Self::Floats(v), IValue::Float(x)) => v[i] = x,
+            (Self::Bools(v), IValue::Bool(x)) => v[i] = x,
+            (Self::Tensors(v), IValue::Tensor(x)) => v[i] = x,
+            (items, value) => items.generalize()[i] = value,
+        }
+    }
+
+    /// Takes out the element at `i`, which exists.
+    pub fn remove(&mut self, i: usize) -> IValue {
+        match self {
+            Self::Ints(v) => IValue::Int(v.remove(i)),
+            Self::Floats(v) => IValue::Float(v.remove(i)),
+            Self::Bools(v) => IValue::Bool(v.remove(i)),
+            Self::Tensors(v) => IValue::Tensor(v.remove(i)),
+            Self::Values(v) => v.remove(i),
+        }
+    }
+
+    /// Keeps the first `n`.
+    pub fn truncate(&mut self, n: usize) {
+        each!(self, v => v.truncate(n));
+    }
+
+    /// Reverses the order.
+    pub fn reverse(&mut self) {
+        each!(self, v => v.reverse());
+    }
+
+    /// The elements of the range, stored alike.
+    #[must_use]
+    pub fn slice(&self, range: std::ops::Range<usize>) -> Self {
+        match self {
+            Self::Ints(v) => Self::Ints(v[range].to_vec()),
+            Self::Floats(v) => Self::Floats(v[range].to_vec()),
+            Self::Bools(v) => Self::Bools(v[range].to_vec()),
+            Self::Tensors(v) => Self::Tensors(v[range].to_vec()),
+            Self::Values(v) => Self::Values(v[range].to_vec()),
+        }
+    }
+
+    /// Appends all of another.
+    pub fn append(&mut self, other: Self) {
+        match (self, other) {
+            (Self::Ints(v), Self::Ints(mut w)) => v.append(&mut w),
+            (Self::Floats(v), Self::Floats(mut w)) => v.append(&mut w),
+            (Self::Bools(v), Self::Bools(mut w)) => v.append(&mut w),
+            (Self::Tensors(v), Self::Tensors(mut w)) => v.append(&mut w),
+            (items, other) if !other.is_empty() => items.generalize().extend(other.iter()),
+            _ => {}
+        }
+    }
+}
+
+impl Drop for Data {
+    fn drop(&mut self) {
+        if let ListItems::Values(v) = self.items.get_mut()
+            && walk::any_nested(v)
+        {
+            walk::bury(std::mem::take(v));
+        }
+    }
+}
+
+impl List {
+    /// Empty.
+    #[must_use]
+    pub fn new(elem: Type) -> Self {
+        Self::from_items(elem, ListItems::for_type(elem))
+    }
+
+    /// Of these.
+    #[must_use]
+    pub fn from_items(elem: Type, items: ListItems) -> Self {
+        Self(Arc::new(Data { elem: TypeCell::new(elem), items: RwLock::new(items) }))
+    }
+
+    /// Of these values.
+    #[must_use]
+    pub fn from_values(elem: Type, values: Vec<IValue>) -> Self {
+        let mut items = ListItems::for_type(elem);
+        if let ListItems::Values(v) = &mut items {
+            *v = values;
+        } else {
+            items = ListItems::with_capacity(elem, values.len());
+            values.into_iter().for_each(|v| items.push(v));
+        }
+        Self::from_items(elem, items)
+    }
+
+    /// Of integers.
+    #[must_use]
+    pub fn from_ints(values: Vec<i64>) -> Self {
+        Self::from_items(Type::INT, ListItems::Ints(values))
+    }
+
+    /// Of doubles.
+    #[must_use]
+    pub fn from_floats(values: Vec<f64>) -> Self {
+        Self::from_items(Type::FLOAT, ListItems::Floats(values))
+    }
+
+    /// Of truth values.
+    #[must_use]
+    pub fn from_bools(values: Vec<bool>) -> Self {
+        Self::from_items(Type::BOOL, ListItems::Bools(values))
+    }
+
+    /// Of tensors.
+    #[must_use]
+    pub fn from_tensors(values: Vec<Tensor>) -> Self {
+        Self::from_items(Type::TENSOR, ListItems::Tensors(values))
+    }
+
+    /// The type of the elements.
+    #[must_use]
+    pub fn elem_type(&self) -> Type {
+        self.0.elem.get()
+    }
+
+    /// Says what the type of the elements is; for readers of archives, which learn it last.
+    pub fn set_elem_type(&self, elem: Type) {
+        self.0.elem.set(elem);
+        let mut items = self.write();
+        let wanted = ListItems::for_type(elem);
+        if items.is_empty() && std::mem::discriminant(&*items) != std::mem::discriminant(&wanted) {
+            *items = wanted;
+        }
+    }
+
+    /// Looks at the elements.
+    #[inline]
+    pub fn read(&self) -> RwLockReadGuard<'_, ListItems> {
+        self.0.items.read()
+    }
+
+    /// Changes the elements.
+    #[inline]
+    pub fn write(&self) -> RwLockWriteGuard<'_, ListItems> {
+        self.0.items.write()
+    }
+
+    /// How many.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.read().len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The element at `i`.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, i: usize) -> Option<IValue> {
+        self.read().get(i)
+    }
+
+    /// Replaces the element at `i`.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn set(&self, i: usize, value: IValue) -> Result<(), ValueError> {
+        let mut items = self.write();
+        if i >= items.len() {
+            return Err(ValueError::Index);
+        }
+        items.set(i, value);
+        Ok(())
+    }
+
+    /// Appends.
+    #[inline]
+    pub fn push(&self, value: IValue) {
+        self.write().push(value);
+    }
+
+    /// The elements as they are now.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<IValue> {
+        self.read().iter().collect()
+    }
+
+    /// The integers, if it stores integers.
+    #[must_use]
+    pub fn to_ints(&self) -> Option<Vec<i64>> {
+        match &*self.read() {
+            ListItems::Ints(v) => Some(v.clone()),
+            ListItems::Values(v) => v.iter().map(IValue::as_int).collect(),
+            other if other.is_empty() => Some(Vec::new()),
+            _ => None,
+        }
+    }
+
+    /// The doubles, if it stores doubles.
+    #[must_use]
+    pub fn to_floats(&self) -> Option<Vec<f64>> {
+        match &*self.read() {
+            ListItems::Floats(v) => Some(v.clone()),
+            ListItems::Values(v) => v.iter().map(IValue::as_float).collect(),
+            other if other.is_empty() => Some(Vec::new()),
+            _ => None,
+        }
+    }
+
+    /// The tensors, if it stores tensors.
+    #[must_use]
+    pub fn to_tensors(&self) -> Option<Vec<Tensor>> {
+        match &*self.read() {
+            ListItems::Tensors(v) => Some(v.clone()),
+            ListItems::Values(v) => v.iter().map(|t| t.as_tensor().cloned()).collect(),
+            other if other.is_empty() => Some(Vec::new()),
+            _ => None,
+        }
+    }
+
+    /// A new list of the same elements.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self::from_items(self.elem_type(), self.read().clone())
+    }
+
+    /// Whether both are one list.
+    #[must_use]
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Its identity, stable while it lives.
+    #[must_use]
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
+    /// Whether this is the only handle.
+    #[must_use]
+    pub fn is_unique(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
+    /// Moves nested values out if this was the last handle.
+    pub(super) fn dismantle(self, into: &mut Vec<IValue>) {
+        if let Some(mut data) = Arc::into_inner(self.0)
+            && let ListItems::Values(v) = data.items.get_mut()
+        {
+            into.append(v);
+        }
+    }
+}

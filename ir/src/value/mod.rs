@@ -1,0 +1,373 @@
+//! Dynamic values: what programs compute with.
+//!
+//! An [`IValue`] is 16 bytes. Numbers are inside; everything else is one shared pointer, so copying a value is at most
+//! one atomic increment and identity (`is`) is equality of pointers. Every shared mutable thing has a lock of its own:
+//! threads of a program may race on the program's terms but never in memory.
+//!
+//! Values nest as deep as input makes them, and lists can hold themselves. So nothing here recurses on values: walks,
+//! comparison, copying, printing and even dropping use explicit stacks.
+
+mod aggregate;
+mod compare;
+mod dict;
+mod future;
+mod host;
+mod list;
+mod print;
+mod text;
+mod walk;
+
+use std::sync::Arc;
+
+use flambeau_tensor::{Complex, Device, Scalar, Tensor};
+
+pub use aggregate::{EnumValue, Object, Tuple};
+pub use dict::{Dict, DictMap};
+pub use future::{Future, FutureError, FutureResult};
+pub use host::{Generator, HostObject, HostValue};
+pub use list::{List, ListItems};
+pub use print::{PrintStyle, TensorPrinter, print_value};
+pub use text::{Str, quote, write_complex, write_float, write_float_exact};
+pub use walk::CopyMemo;
+
+use crate::symbol::Symbol;
+use crate::types::{Type, TypeKind};
+
+/// A value.
+#[derive(Clone, Default)]
+pub enum IValue {
+    /// `None`.
+    #[default]
+    None,
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A double.
+    Float(f64),
+    /// A complex double.
+    Complex(Arc<Complex<f64>>),
+    /// A byte string.
+    Str(Str),
+    /// A tensor.
+    Tensor(Tensor),
+    /// A tuple.
+    Tuple(Tuple),
+    /// A list.
+    List(List),
+    /// A dictionary.
+    Dict(Dict),
+    /// An instance of a class or module.
+    Object(Object),
+    /// A member of an enum.
+    Enum(EnumValue),
+    /// A device.
+    Device(Device),
+    /// A value to come.
+    Future(Future),
+    /// A random generator.
+    Generator(Generator),
+    /// A function, by qualified name.
+    Function(Symbol),
+    /// An object of the host.
+    Host(HostValue),
+    /// The placeholder of a variable that control flow leaves unset; never looked at.
+    Uninitialized,
+}
+
+const _: () = assert!(size_of::<IValue>() == 16);
+const _: () = {
+    const fn shared<T: Send + Sync>() {}
+    shared::<IValue>();
+};
+
+/// What can go wrong with values alone.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ValueError {
+    /// Two tensors were compared and do not have one element.
+    #[error("Boolean value of Tensor with {0} is ambiguous")]
+    AmbiguousTensor(&'static str),
+    /// A value of a kind that cannot be hashed.
+    #[error("Can't hash IValues with tag '{0}'")]
+    Unhashable(&'static str),
+    /// An index outside a list.
+    #[error("list index out of range")]
+    Index,
+    /// Reading a tensor failed.
+    #[error(transparent)]
+    Tensor(#[from] TensorFailure),
+}
+
+/// A failure of a tensor operation, comparable.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error(transparent)]
+pub struct TensorFailure(pub flambeau_tensor::TensorError);
+
+impl Eq for TensorFailure {}
+
+impl From<flambeau_tensor::TensorError> for ValueError {
+    fn from(error: flambeau_tensor::TensorError) -> Self {
+        Self::Tensor(TensorFailure(error))
+    }
+}
+
+impl ValueError {
+    /// Whose fault it is.
+    #[must_use]
+    pub fn fault(&self) -> flambeau_tensor::Fault {
+        match self {
+            Self::Tensor(e) => e.0.fault(),
+            _ => flambeau_tensor::Fault::Input,
+        }
+    }
+}
+
+macro_rules! access {
+    ($($(#[$doc:meta])* $is:ident $as:ident $variant:ident -> $ty:ty $(, $deref:tt)?;)*) => {
+        impl IValue {
+            $(
+                $(#[$doc])*
+                #[inline]
+                #[must_use]
+                pub fn $as(&self) -> Option<$ty> {
+                    match self {
+                        Self::$variant(v) => Some($($deref)? v),
+                        _ => None,
+                    }
+                }
+
+                /// Whether it is one.
+                #[inline]
+                #[must_use]
+                pub fn $is(&self) -> bool {
+                    matches!(self, Self::$variant(_))
+                }
+            )*
+        }
+    };
+}
+
+access! {
+    /// The truth value.
+    is_bool as_bool Bool -> bool, *;
+    /// The integer.
+    is_int as_int Int -> i64, *;
+    /// The double.
+    is_float as_float Float -> f64, *;
+    /// The string.
+    is_str as_str Str -> &Str;
+    /// The tensor.
+    is_tensor as_tensor Tensor -> &Tensor;
+    /// The tuple.
+    is_tuple as_tuple Tuple -> &Tuple;
+    /// The list.
+    is_list as_list List -> &List;
+    /// The dictionary.
+    is_dict as_dict Dict -> &Dict;
+    /// The instance.
+    is_object as_object Object -> &Object;
+    /// The enum member.
+    is_enum as_enum Enum -> &EnumValue;
+    /// The device.
+    is_device as_device Device -> Device, *;
+    /// The future.
+    is_future as_future Future -> &Future;
+    /// The generator.
+    is_generator as_generator Generator -> &Generator;
+    /// The function's name.
+    is_function as_function Function -> Symbol, *;
+    /// The host's object.
+    is_host as_host Host -> &HostValue;
+}
+
+impl IValue {
+    /// Whether it is `None`.
+    #[inline]
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
+
+    /// A complex number.
+    #[must_use]
+    pub fn complex(value: Complex<f64>) -> Self {
+        Self::Complex(Arc::new(value))
+    }
+
+    /// A string.
+    #[must_use]
+    pub fn str(text: &str) -> Self {
+        Self::Str(Str::from(text))
+    }
+
+    /// An unnamed tuple.
+    #[must_use]
+    pub fn tuple(items: Vec<Self>) -> Self {
+        Self::Tuple(Tuple::new(items))
+    }
+
+    /// A list of values of type `elem`.
+    #[must_use]
+    pub fn list(elem: Type, items: Vec<Self>) -> Self {
+        Self::List(List::from_values(elem, items))
+    }
+
+    /// A list of integers.
+    #[must_use]
+    pub fn ints(items: Vec<i64>) -> Self {
+        Self::List(List::from_ints(items))
+    }
+
+    /// The complex number.
+    #[must_use]
+    pub fn as_complex(&self) -> Option<Complex<f64>> {
+        match self {
+            Self::Complex(z) => Some(**z),
+            _ => None,
+        }
+    }
+
+    /// As a number: int, float, complex or bool.
+    #[inline]
+    #[must_use]
+    pub fn as_scalar(&self) -> Option<Scalar> {
+        match self {
+            Self::Int(i) => Some(Scalar::Int(*i)),
+            Self::Float(x) => Some(Scalar::Float(*x)),
+            Self::Bool(b) => Some(Scalar::Bool(*b)),
+            Self::Complex(z) => Some(Scalar::Complex(**z)),
+            _ => None,
+        }
+    }
+
+    /// The name of its kind, as PyTorch's messages have it.
+    #[must_use]
+    pub fn tag(&self) -> &'static str {
+        match self {
+            Self::None => "None",
+            Self::Bool(_) => "Bool",
+            Self::Int(_) => "Int",
+            Self::Float(_) => "Double",
+            Self::Complex(_) => "ComplexDouble",
+            Self::Str(_) => "String",
+            Self::Tensor(_) => "Tensor",
+            Self::Tuple(_) => "Tuple",
+            Self::List(_) => "GenericList",
+            Self::Dict(_) => "GenericDict",
+            Self::Object(_) => "Object",
+            Self::Enum(_) => "Enum",
+            Self::Device(_) => "Device",
+            Self::Future(_) => "Future",
+            Self::Generator(_) => "Generator",
+            Self::Function(_) => "Function",
+            Self::Host(_) => "PyObject",
+            Self::Uninitialized => "Uninitialized",
+        }
+    }
+
+    /// Its type. A tensor's is the plain one; a tuple nested beyond the limits of types is [`Type::OVERFLOW`].
+    #[must_use]
+    pub fn type_of(&self) -> Type {
+        match self {
+            Self::None => Type::NONE,
+            Self::Bool(_) => Type::BOOL,
+            Self::Int(_) => Type::INT,
+            Self::Float(_) => Type::FLOAT,
+            Self::Complex(_) => Type::COMPLEX,
+            Self::Str(_) => Type::STR,
+            Self::Tensor(_) => Type::TENSOR,
+            Self::Tuple(t) => walk::tuple_type(t),
+            Self::List(l) => Type::list(l.elem_type()),
+            Self::Dict(d) => Type::dict(d.key_type(), d.value_type()),
+            Self::Object(o) => o.class(),
+            Self::Enum(e) => e.ty(),
+            Self::Device(_) => Type::DEVICE,
+            Self::Future(f) => Type::future(f.elem_type()),
+            Self::Generator(_) => Type::GENERATOR,
+            Self::Function(name) => Type::function(*name),
+            Self::Host(h) => h.get().type_of(),
+            Self::Uninitialized => Type::ANY,
+        }
+    }
+
+    /// Whether the value may stand where `ty` is expected, looking at its own kind and, for tuples and optionals,
+    /// one level down by type. Cheap enough for argument checks.
+    #[must_use]
+    pub fn fits(&self, ty: Type) -> bool {
+        match (self, ty.kind()) {
+            (_, TypeKind::Any) => true,
+            (Self::None, _) => ty.may_be_none(),
+            (Self::Tensor(_), TypeKind::Tensor(_)) => true,
+            (Self::Int(_), TypeKind::Int | TypeKind::Number) => true,
+            (Self::Float(_), TypeKind::Float | TypeKind::Number) => true,
+            (Self::Bool(_), TypeKind::Bool) => true,
+            (_, TypeKind::Optional(inner)) => self.fits(*inner),
+            _ => {
+                let own = self.type_of();
+                own == ty
+                    || crate::types::is_subtype(
+                        own.erase_shapes(),
+                        ty.erase_shapes(),
+                        &crate::types::NoClasses,
+                    )
+            }
+        }
+    }
+
+    /// A number that is equal exactly for values that share their contents (a list and its other name), for the kinds
+    /// that have contents to share.
+    #[must_use]
+    pub fn identity(&self) -> Option<usize> {
+        match self {
+            Self::Complex(z) => Some(Arc::as_ptr(z) as usize),
+            Self::Str(s) => Some(s.id()),
+            Self::Tensor(t) => Some(t.id()),
+            Self::Tuple(t) => Some(t.id()),
+            Self::List(l) => Some(l.id()),
+            Self::Dict(d) => Some(d.id()),
+            Self::Object(o) => Some(o.id()),
+            Self::Enum(e) => Some(e.id()),
+            Self::Future(f) => Some(f.id()),
+            Self::Generator(g) => Some(g.id()),
+            Self::Host(h) => Some(h.id()),
+            Self::None
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Float(_)
+            | Self::Device(_)
+            | Self::Function(_)
+            | Self::Uninitialized => None,
+        }
+    }
+}
+
+macro_rules! from {
+    ($($ty:ty => $variant:ident),*) => {
+        $(impl From<$ty> for IValue {
+            fn from(value: $ty) -> Self {
+                Self::$variant(value)
+            }
+        })*
+    };
+}
+
+from!(bool => Bool, i64 => Int, f64 => Float, Str => Str, Tensor => Tensor, Tuple => Tuple, List => List, Dict => Dict,
+      Object => Object, EnumValue => Enum, Device => Device, Future => Future, Generator => Generator, HostValue => Host);
+
+impl From<&str> for IValue {
+    fn from(text: &str) -> Self {
+        Self::str(text)
+    }
+}
+
+impl From<Scalar> for IValue {
+    fn from(value: Scalar) -> Self {
+        match value {
+            Scalar::Bool(b) => Self::Bool(b),
+            Scalar::Int(i) => Self::Int(i),
+            Scalar::Float(x) => Self::Float(x),
+            Scalar::Complex(z) => Self::complex(z),
+        }
+    }
+}

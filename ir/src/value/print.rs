@@ -1,0 +1,218 @@
+//! Values as text: what `str()` and `print` give, and the exact form that stands in IR attributes.
+//!
+//! An explicit stack of pieces is printed from the left; a container that is being printed already prints as dots.
+
+use std::fmt::{self, Write};
+
+use flambeau_tensor::Tensor;
+use hashbrown::HashSet;
+use rustc_hash::FxBuildHasher;
+
+use super::text::{quote, write_complex, write_float, write_float_exact};
+use super::{Dict, IValue, List};
+use crate::types::{Type, TypeKind};
+
+/// Which text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrintStyle {
+    /// As `str()` and `print`: strings bare, floats short.
+    Str,
+    /// As constants stand in IR and source: strings quoted, floats exact, empty containers annotated.
+    Exact,
+}
+
+/// How a tensor inside is written.
+pub type TensorPrinter<'a> = &'a mut dyn FnMut(&mut dyn Write, &Tensor) -> fmt::Result;
+
+enum Piece {
+    Value(IValue),
+    Text(&'static str),
+    Owned(String),
+    Close(usize),
+}
+
+/// Writes a value, its tensors by `tensor`.
+///
+/// # Errors
+/// Those of `out`.
+pub fn print_value(
+    out: &mut dyn Write,
+    value: &IValue,
+    style: PrintStyle,
+    tensor: TensorPrinter<'_>,
+) -> fmt::Result {
+    let mut open: HashSet<usize, FxBuildHasher> = HashSet::default();
+    let mut pieces = vec![Piece::Value(value.clone())];
+    while let Some(piece) = pieces.pop() {
+        match piece {
+            Piece::Text(text) => out.write_str(text)?,
+            Piece::Owned(text) => out.write_str(&text)?,
+            Piece::Close(id) => {
+                open.remove(&id);
+            }
+            Piece::Value(IValue::Tensor(t)) => tensor(out, &t)?,
+            Piece::Value(value) => {
+                if let Some(parts) = parts(&value, style) {
+                    let id = value.identity().expect("invariant: containers have identity");
+                    if open.insert(id) {
+                        pieces.push(Piece::Close(id));
+                        pieces.extend(parts.into_iter().rev());
+                    } else {
+                        out.write_str(if value.is_dict() { "{...}" } else { "[...]" })?;
+                    }
+                } else {
+                    write_plain(out, &value, style)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The pieces of a container.
+fn parts(value: &IValue, style: PrintStyle) -> Option<Vec<Piece>> {
+    let mut pieces = Vec::new();
+    match value {
+        IValue::Tuple(t) => {
+            pieces.push(Piece::Text("("));
+            separated(&mut pieces, t.items().iter().map(|v| vec![Piece::Value(v.clone())]));
+            pieces.push(Piece::Text(if t.items().len() == 1 { ",)" } else { ")" }));
+        }
+        IValue::List(l) => {
+            let annotated = style == PrintStyle::Exact && needs_annotation(l);
+            if annotated {
+                pieces.push(Piece::Owned(format!("annotate({}, ", Type::list(l.elem_type()).annotation())));
+            }
+            pieces.push(Piece::Text("["));
+            separated(&mut pieces, l.to_vec().into_iter().map(|v| vec![Piece::Value(v)]));
+            pieces.push(Piece::Text(if annotated { "])" } else { "]" }));
+        }
+        IValue::Dict(d) => {
+            let annotated = style == PrintStyle::Exact && dict_needs_annotation(d);
+            if annotated {
+                pieces.push(Piece::Owned(format!("annotate({},", value.type_of().annotation())));
+            }
+            pieces.push(Piece::Text("{"));
+            let entries = d.to_vec().into_iter();
+            separated(
+                &mut pieces,
+                entries.map(|(k, v)| vec![Piece::Value(k), Piece::Text(": "), Piece::Value(v)]),
+            );
+            pieces.push(Piece::Text(if annotated { "})" } else { "}" }));
+        }
+        _ => return None,
+    }
+    Some(pieces)
+}
+
+fn separated(pieces: &mut Vec<Piece>, items: impl Iterator<Item = Vec<Piece>>) {
+    for (i, item) in items.enumerate() {
+        if i > 0 {
+            pieces.push(Piece::Text(", "));
+        }
+        pieces.extend(item);
+    }
+}
+
+/// Whether members say what the type of the elements is.
+fn inferable(elem: Type) -> bool {
+    !matches!(
+        elem.kind(),
+        TypeKind::Union(_)
+            | TypeKind::Optional(_)
+            | TypeKind::Number
+            | TypeKind::Interface(_)
+            | TypeKind::Any
+    )
+}
+
+fn needs_annotation(list: &List) -> bool {
+    list.is_empty() || !inferable(list.elem_type())
+}
+
+fn dict_needs_annotation(dict: &Dict) -> bool {
+    dict.is_empty() || !inferable(dict.value_type())
+}
+
+fn write_plain(out: &mut dyn Write, value: &IValue, style: PrintStyle) -> fmt::Result {
+    let exact = style == PrintStyle::Exact;
+    match value {
+        IValue::None => out.write_str("None"),
+        IValue::Bool(b) => out.write_str(if *b { "True" } else { "False" }),
+        IValue::Int(i) => write!(out, "{i}"),
+        IValue::Float(x) if exact => write_float_exact(out, *x),
+        IValue::Float(x) => write_float(out, *x),
+        IValue::Complex(z) => write_complex(out, **z, if exact { write_float_exact } else { write_float }),
+        IValue::Str(s) if exact => out.write_str(&quote(s.as_bytes())),
+        IValue::Str(s) => out.write_str(&s.to_text()),
+        IValue::Device(d) if exact => write!(out, "torch.device(\"{d}\")"),
+        IValue::Device(d) => write!(out, "{d}"),
+        IValue::Enum(e) if exact => write!(out, "{}.{}", e.ty().annotation(), e.name()),
+        IValue::Enum(e) => {
+            let class = e.ty().annotation_str();
+            write!(out, "Enum<{}.{}>", class.rsplit('.').next().unwrap_or(&class), e.name())
+        }
+        IValue::Object(o) => write!(out, "<{} object at {:#x}>", o.class().annotation(), o.id()),
+        IValue::Future(_) => out.write_str("Future"),
+        IValue::Generator(g) if exact => {
+            write!(out, "torch.Generator(device=\"{}\", seed={})", g.device(), g.seed())
+        }
+        IValue::Generator(_) => out.write_str("Generator"),
+        IValue::Function(name) => write!(out, "{name}"),
+        IValue::Host(h) => write!(out, "{:?}", h.get()),
+        IValue::Uninitialized => out.write_str("Uninitialized"),
+        IValue::Tensor(_) | IValue::Tuple(_) | IValue::List(_) | IValue::Dict(_) => {
+            unreachable!("invariant: containers and tensors are printed by the caller")
+        }
+    }
+}
+
+fn debug_tensor(out: &mut dyn Write, t: &Tensor) -> fmt::Result {
+    write!(out, "{t:?}")
+}
+
+/// What `str()` gives.
+impl fmt::Display for IValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        print_value(f, self, PrintStyle::Str, &mut debug_tensor)
+    }
+}
+
+impl fmt::Debug for IValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        print_value(f, self, PrintStyle::Exact, &mut debug_tensor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flambeau_tensor::{Complex, Device};
+
+    #[test]
+    fn both_styles() {
+        let dict = Dict::new(Type::STR, Type::FLOAT);
+        dict.insert(IValue::str("k"), IValue::Float(1.0)).unwrap();
+        let value = IValue::tuple(vec![
+            IValue::Float(1e12),
+            IValue::str("a'b"),
+            IValue::None,
+            IValue::Dict(dict),
+            IValue::list(Type::FLOAT, vec![IValue::Float(1.5), IValue::Float(2.0)]),
+            IValue::complex(Complex::new(1.0, -2.5)),
+            IValue::Device(Device::CPU),
+            IValue::ints(vec![]),
+            IValue::tuple(vec![IValue::Bool(true)]),
+            IValue::list(Type::OPTIONAL_INT, vec![IValue::None]),
+        ]);
+        assert_eq!(
+            value.to_string(),
+            "(1000000000000., a'b, None, {k: 1.}, [1.5, 2.], 1.-2.5j, cpu, [], (True,), [None])"
+        );
+        assert_eq!(
+            format!("{value:?}"),
+            "(1000000000000., \"a\\'b\", None, {\"k\": 1.}, [1.5, 2.], 1.-2.5j, torch.device(\"cpu\"), \
+             annotate(List[int], []), (True,), annotate(List[Optional[int]], [None]))"
+        );
+    }
+}

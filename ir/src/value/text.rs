@@ -1,0 +1,269 @@
+//! Strings, and how values' parts are written down.
+
+use std::fmt::{self, Write};
+use std::sync::Arc;
+
+use flambeau_tensor::Complex;
+
+/// A byte string, as TorchScript has them: usually UTF-8, but cut anywhere by indexing.
+#[derive(Clone)]
+pub struct Str(Arc<Box<[u8]>>);
+
+impl Str {
+    /// The bytes.
+    #[inline]
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The text, if it is UTF-8.
+    #[must_use]
+    pub fn to_str(&self) -> Option<&str> {
+        std::str::from_utf8(&self.0).ok()
+    }
+
+    /// The text, invalid bytes replaced.
+    #[must_use]
+    pub fn to_text(&self) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(&self.0)
+    }
+
+    /// How many bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether it is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether both are one object.
+    #[must_use]
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    pub(super) fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+}
+
+impl From<&str> for Str {
+    fn from(text: &str) -> Self {
+        Self(Arc::new(text.as_bytes().into()))
+    }
+}
+
+impl From<String> for Str {
+    fn from(text: String) -> Self {
+        Self(Arc::new(text.into_bytes().into()))
+    }
+}
+
+impl From<Vec<u8>> for Str {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Arc::new(bytes.into()))
+    }
+}
+
+impl From<&[u8]> for Str {
+    fn from(bytes: &[u8]) -> Self {
+        Self(Arc::new(bytes.into()))
+    }
+}
+
+impl PartialEq for Str {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for Str {}
+
+impl PartialOrd for Str {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Str {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.as_bytes().cmp(other.as_bytes())
+    }
+}
+
+impl fmt::Debug for Str {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&quote(self.as_bytes()))
+    }
+}
+
+impl fmt::Display for Str {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_text())
+    }
+}
+
+/// The bytes between double quotes, with C's escapes; bytes that are not printable ASCII as three octal digits.
+#[must_use]
+pub fn quote(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len() + 2);
+    out.push('"');
+    for &b in bytes {
+        let escaped = match b {
+            b'\\' => "\\\\",
+            b'\'' => "\\'",
+            b'"' => "\\\"",
+            0x07 => "\\a",
+            0x08 => "\\b",
+            0x0c => "\\f",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            0x0b => "\\v",
+            0x20..=0x7e => {
+                out.push(char::from(b));
+                continue;
+            }
+            _ => {
+                out.push('\\');
+                out.extend([b >> 6, b >> 3 & 7, b & 7].map(|digit| char::from(b'0' + digit)));
+                continue;
+            }
+        };
+        out.push_str(escaped);
+    }
+    out.push('"');
+    out
+}
+
+/// Writes a double as `str()` and `print` do: whole numbers that fit 64 bits with a final dot (and without the sign of
+/// zero), others with up to 17 significant digits.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_float(out: &mut dyn Write, x: f64) -> fmt::Result {
+    if x.is_finite() && !is_subnormal(x) && (x as i64) as f64 == x && x < 9.223_372_036_854_775e18 {
+        return write!(out, "{}.", x as i64);
+    }
+    write_general(out, x)
+}
+
+/// Writes a double so that it reads back exactly and as a double. PyTorch leaves the dot off whole numbers from 1e10
+/// to 1e17, which then read back as integers; here they keep it.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_float_exact(out: &mut dyn Write, x: f64) -> fmt::Result {
+    if x == 0.0 && x.is_sign_negative() {
+        return out.write_str("-0.");
+    }
+    if x.is_finite() && x.abs() < 1e17 && x.trunc() == x {
+        return write!(out, "{}.", x as i64);
+    }
+    write_general(out, x)
+}
+
+fn is_subnormal(x: f64) -> bool {
+    x.classify() == std::num::FpCategory::Subnormal
+}
+
+/// C's `%.17g`.
+fn write_general(out: &mut dyn Write, x: f64) -> fmt::Result {
+    if x.is_nan() {
+        return out.write_str(if x.is_sign_negative() { "-nan" } else { "nan" });
+    }
+    if x.is_infinite() {
+        return out.write_str(if x < 0.0 { "-inf" } else { "inf" });
+    }
+    // 17 significant digits in scientific form, then the choice of notation by exponent, then trailing zeros off.
+    let scientific = format!("{x:.16e}");
+    let (mantissa, exponent) =
+        scientific.split_once('e').expect("invariant: scientific form has an exponent");
+    let exponent: i32 = exponent.parse().expect("invariant: the exponent is a number");
+    if (-4..17).contains(&exponent) {
+        let decimals = usize::try_from(16 - exponent).expect("invariant: exponent below 17");
+        let fixed = format!("{x:.decimals$}");
+        return out.write_str(trim_zeros(&fixed));
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    write!(out, "{}e{sign}{:02}", trim_zeros(mantissa), exponent.abs())
+}
+
+fn trim_zeros(digits: &str) -> &str {
+    if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
+}
+
+/// Writes a complex number, its parts by `part`: `1.+2.j`.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_complex(
+    out: &mut dyn Write,
+    z: Complex<f64>,
+    part: fn(&mut dyn Write, f64) -> fmt::Result,
+) -> fmt::Result {
+    part(out, z.re)?;
+    out.write_char(if z.im.is_sign_negative() { '-' } else { '+' })?;
+    part(out, z.im.abs())?;
+    out.write_char('j')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(x: f64) -> String {
+        let mut s = String::new();
+        write_float(&mut s, x).expect("a string");
+        s
+    }
+
+    fn exact(x: f64) -> String {
+        let mut s = String::new();
+        write_float_exact(&mut s, x).expect("a string");
+        s
+    }
+
+    #[test]
+    fn floats_as_str_prints_them() {
+        for (x, want) in [
+            (1.0, "1."),
+            (0.1, "0.10000000000000001"),
+            (1e10, "10000000000."),
+            (1e17, "100000000000000000."),
+            (1e20, "1e+20"),
+            (1e-5, "1.0000000000000001e-05"),
+            (f64::INFINITY, "inf"),
+            (f64::NAN, "nan"),
+            (-0.0, "0."),
+            (123456.789, "123456.789"),
+            (1e100, "1e+100"),
+            (-1e12, "-1000000000000."),
+            (1.5e300, "1.5000000000000001e+300"),
+            (3.14, "3.1400000000000001"),
+            (9223372036854775808.0, "9.2233720368547758e+18"),
+            (-9223372036854775808.0, "-9223372036854775808."),
+        ] {
+            assert_eq!(text(x), want);
+        }
+    }
+
+    #[test]
+    fn exact_floats_read_back() {
+        for x in [-0.0, 1e10, 1e16, 99999999999999984.0, 1e17, 1e18, 0.1, -2.5, 5e-324, f64::MAX, 1e-5] {
+            let written = exact(x);
+            assert!(written.contains(['.', 'e']), "{written}");
+            assert_eq!(written.parse::<f64>().map(f64::to_bits), Ok(x.to_bits()), "{written}");
+        }
+    }
+
+    #[test]
+    fn quoting_escapes_every_byte() {
+        assert_eq!(quote(b"a'\"\n\t\xc3\xa9\\\x07"), r#""a\'\"\n\t\303\251\\\a""#);
+    }
+}
