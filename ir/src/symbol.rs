@@ -134,6 +134,17 @@ impl Symbol {
     pub fn index(self) -> u32 {
         self.0.get()
     }
+
+    /// The handle as a bare number, for packing beside a tag. Always below 2^30.
+    pub(crate) fn raw(self) -> u32 {
+        debug_assert!(self.0.get() < 1 << 30, "invariant: fewer than 2^30 names");
+        self.0.get()
+    }
+
+    /// The handle with a number that [`Symbol::raw`] gave.
+    pub(crate) fn from_raw(raw: u32) -> Self {
+        Self(NonZeroU32::new(raw).unwrap_or(NonZeroU32::MIN))
+    }
 }
 
 impl Hash for Symbol {

@@ -1,0 +1,169 @@
+//! Diagnostics as data: what went wrong, whose fault, where in which text, and what would help.
+//!
+//! Libraries return them; only programs render them. [`Diagnostic::render`] is the plain form; the command line adds
+//! colours.
+
+use crate::loc::SourceRange;
+use std::fmt;
+
+/// Whose fault an error is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fault {
+    /// The program or data given is wrong.
+    Input,
+    /// The program may be right, but uses something that is not there.
+    Unsupported,
+    /// The interface was called in a way its documentation rules out.
+    Misuse,
+    /// A limit set by the caller was reached.
+    Limit,
+    /// A defect of Flambeau.
+    Internal,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Fault::Input => "error",
+            Fault::Unsupported => "unsupported",
+            Fault::Misuse => "misuse",
+            Fault::Limit => "limit reached",
+            Fault::Internal => "internal error",
+        })
+    }
+}
+
+/// A remark at a place.
+#[derive(Clone, Debug)]
+pub struct Label {
+    /// The place.
+    pub at: SourceRange,
+    /// What is to be said about it; may be empty for the primary place.
+    pub text: String,
+}
+
+/// An error with its places.
+#[derive(Clone, Debug)]
+pub struct Diagnostic {
+    /// Whose fault.
+    pub fault: Fault,
+    /// Stable code: `F…` frontend, `V…` verifier, `S…` schema, `T…` text, `A…` archive, `X…` execution, `R…` rules.
+    pub code: &'static str,
+    /// One sentence without a final stop.
+    pub message: String,
+    /// The place blamed.
+    pub primary: Option<Label>,
+    /// Places that explain it.
+    pub secondary: Vec<Label>,
+    /// Remarks without a place: candidates, the chain of calls being compiled.
+    pub notes: Vec<String>,
+    /// What might be meant.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// A diagnostic without places.
+    pub fn new(fault: Fault, code: &'static str, message: impl Into<String>) -> Self {
+        Diagnostic {
+            fault,
+            code,
+            message: message.into(),
+            primary: None,
+            secondary: Vec::new(),
+            notes: Vec::new(),
+            help: None,
+        }
+    }
+
+    /// Sets the place blamed.
+    pub fn at(mut self, at: SourceRange) -> Self {
+        self.primary = Some(Label { at, text: String::new() });
+        self
+    }
+
+    /// Sets what is said at the place blamed.
+    pub fn label(mut self, text: impl Into<String>) -> Self {
+        if let Some(primary) = &mut self.primary {
+            primary.text = text.into();
+        }
+        self
+    }
+
+    /// Adds a place that explains.
+    pub fn also(mut self, at: SourceRange, text: impl Into<String>) -> Self {
+        self.secondary.push(Label { at, text: text.into() });
+        self
+    }
+
+    /// Adds a remark.
+    pub fn note(mut self, text: impl Into<String>) -> Self {
+        self.notes.push(text.into());
+        self
+    }
+
+    /// Sets what might be meant.
+    pub fn help(mut self, text: impl Into<String>) -> Self {
+        self.help = Some(text.into());
+        self
+    }
+
+    /// The plain multi-line form: message, then each place with its line underlined.
+    pub fn render(&self) -> String {
+        let mut out = format!("{}[{}]: {}\n", self.fault, self.code, self.message);
+        for label in self.primary.iter().chain(&self.secondary) {
+            render_label(&mut out, label);
+        }
+        for note in &self.notes {
+            out.push_str(&format!("  note: {}\n", note.replace('\n', "\n        ")));
+        }
+        if let Some(help) = &self.help {
+            out.push_str(&format!("  help: {help}\n"));
+        }
+        out
+    }
+}
+
+/// Longest stretch of a source line shown: hostile inputs have lines of megabytes.
+const SHOWN: usize = 160;
+
+fn render_label(out: &mut String, label: &Label) {
+    let source = &label.at.source;
+    let start = floor_boundary(&source.text, label.at.range.start as usize);
+    let (line, column) = source.line_column(start);
+    out.push_str(&format!("  --> {}:{line}:{column}\n", source.name));
+    let line_start = source.text[..start].rfind('\n').map_or(0, |i| i + 1);
+    let line_end = source.text[start..].find('\n').map_or(source.text.len(), |i| start + i);
+    let from = if start - line_start > SHOWN / 2 {
+        floor_boundary(&source.text, start - SHOWN / 2)
+    } else {
+        line_start
+    };
+    let to = floor_boundary(&source.text, line_end.min(from + SHOWN));
+    let shown = &source.text[from..to];
+    let end = floor_boundary(&source.text, label.at.range.end as usize).clamp(start, to.max(start));
+    let pad = source.text[from..start].chars().count();
+    let width = source.text[start..end].chars().count().max(1);
+    let number = line.to_string();
+    out.push_str(&format!("  {number} | {shown}\n"));
+    out.push_str(&format!("  {} | {}{}", " ".repeat(number.len()), " ".repeat(pad), "^".repeat(width)));
+    if !label.text.is_empty() {
+        out.push_str(&format!(" {}", label.text));
+    }
+    out.push('\n');
+}
+
+fn floor_boundary(text: &str, offset: usize) -> usize {
+    let mut offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    offset
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.render().trim_end())
+    }
+}
+
+impl std::error::Error for Diagnostic {}

@@ -1,0 +1,247 @@
+//! Copying nodes between and within graphs: inlining, outlining, duplication of blocks.
+
+use super::Editor;
+use crate::attr::AttrsId;
+use crate::graph::Graph;
+use crate::id::{BlockId, NodeId, ValueId};
+use crate::loc::LocId;
+use crate::op::Op;
+use crate::symbol::Symbol;
+use crate::types::Type;
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
+
+/// What values of the source become in the target.
+#[derive(Clone, Debug, Default)]
+pub struct ValueSubstitution(HashMap<ValueId, ValueId, FxBuildHasher>);
+
+impl ValueSubstitution {
+    /// No value is replaced yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lets `from` become `to`.
+    pub fn set(&mut self, from: ValueId, to: ValueId) {
+        self.0.insert(from, to);
+    }
+
+    /// What `from` becomes, if anything.
+    pub fn get(&self, from: ValueId) -> Option<ValueId> {
+        self.0.get(&from).copied()
+    }
+}
+
+/// A copied node uses a value that neither was copied nor is substituted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a copied node uses a value of the source graph that was not given a substitute")]
+pub struct CloneError {
+    /// The value in the source.
+    pub value: ValueId,
+}
+
+/// Where copied nodes say they come from.
+#[derive(Clone, Copy)]
+enum Origin {
+    /// The source's own locations.
+    Same,
+    /// Inlined by the call at this location of this function.
+    Call(LocId, Symbol),
+}
+
+/// The graph copied from.
+#[derive(Clone, Copy)]
+enum From<'s> {
+    /// Another graph: every value needs a substitute.
+    Other(&'s Graph),
+    /// The edited graph itself: values without a substitute stand for themselves.
+    Itself,
+}
+
+enum Task {
+    Node(NodeId),
+    Outputs(BlockId, BlockId),
+}
+
+/// What has to be known of a node to copy it, read before the target changes.
+struct Blueprint {
+    op: Op,
+    attrs: AttrsId,
+    loc: LocId,
+    operands: SmallVec<[ValueId; 8]>,
+    results: SmallVec<[(ValueId, Type, Option<Symbol>); 4]>,
+    blocks: SmallVec<[BlockId; 2]>,
+}
+
+impl Blueprint {
+    fn read(g: &Graph, node: NodeId) -> Self {
+        Blueprint {
+            op: g.op(node),
+            attrs: g.attrs_id(node),
+            loc: g.loc(node),
+            operands: g.operands(node).collect(),
+            results: g.results(node).map(|v| (v, g.ty(v), g.name(v).symbol())).collect(),
+            blocks: g.blocks(node).collect(),
+        }
+    }
+}
+
+impl Editor<'_> {
+    /// Copies the body of `source`'s root block to the cursor, its inputs becoming `inputs`. Returns what its outputs
+    /// became.
+    ///
+    /// Locations are imported; with `call`, they record being inlined through that call.
+    pub fn inline_graph(
+        &mut self,
+        source: &Graph,
+        inputs: &[ValueId],
+        call: Option<(LocId, Symbol)>,
+    ) -> Result<Vec<ValueId>, CloneError> {
+        let mut map = ValueSubstitution::new();
+        for (from, &to) in source.inputs().zip(inputs) {
+            map.set(from, to);
+        }
+        let origin = call.map_or(Origin::Same, |(loc, name)| Origin::Call(loc, name));
+        self.copy(From::Other(source), source.nodes(source.root()).collect(), &mut map, origin)?;
+        source.outputs().map(|v| map.get(v).ok_or(CloneError { value: v })).collect()
+    }
+
+    /// Copies nodes of `source` (with all nested in them) to the cursor, in the order given.
+    pub fn copy_from(
+        &mut self,
+        source: &Graph,
+        nodes: impl IntoIterator<Item = NodeId>,
+        map: &mut ValueSubstitution,
+    ) -> Result<(), CloneError> {
+        self.copy(From::Other(source), nodes.into_iter().collect(), map, Origin::Same)
+    }
+
+    /// Copies nodes of this very graph to the cursor; values without a substitute stand for themselves.
+    pub fn duplicate(&mut self, nodes: impl IntoIterator<Item = NodeId>, map: &mut ValueSubstitution) {
+        self.copy(From::Itself, nodes.into_iter().collect(), map, Origin::Same)
+            .expect("invariant: values of the edited graph stand for themselves");
+    }
+
+    fn copy(
+        &mut self,
+        from: From<'_>,
+        nodes: Vec<NodeId>,
+        map: &mut ValueSubstitution,
+        origin: Origin,
+    ) -> Result<(), CloneError> {
+        let (back, loc) = (self.next, self.loc);
+        let mut locs: HashMap<LocId, LocId, FxBuildHasher> = HashMap::default();
+        // Each entry copies at a place of its own; the stack is filled backwards so that order is kept.
+        let mut stack: Vec<(NodeId, Task)> = nodes.into_iter().rev().map(|n| (back, Task::Node(n))).collect();
+        let mut done = Ok(());
+        while let Some((next, task)) = stack.pop() {
+            self.next = next;
+            let step = match task {
+                Task::Node(node) => self.copy_node(from, node, map, origin, &mut locs, &mut stack),
+                Task::Outputs(old, new) => self.copy_outputs(from, old, new, map),
+            };
+            if step.is_err() {
+                done = step;
+                break;
+            }
+        }
+        (self.next, self.loc) = (back, loc);
+        done
+    }
+
+    fn source<'a>(&'a self, from: From<'a>) -> &'a Graph {
+        match from {
+            From::Other(g) => g,
+            From::Itself => self.graph,
+        }
+    }
+
+    fn copy_node(
+        &mut self,
+        from: From<'_>,
+        node: NodeId,
+        map: &mut ValueSubstitution,
+        origin: Origin,
+        locs: &mut HashMap<LocId, LocId, FxBuildHasher>,
+        stack: &mut Vec<(NodeId, Task)>,
+    ) -> Result<(), CloneError> {
+        let mut plan = Blueprint::read(self.source(from), node);
+        for v in &mut plan.operands {
+            *v = substitute(from, map, *v)?;
+        }
+        let (attrs, here) = match from {
+            From::Itself => (plan.attrs, plan.loc),
+            From::Other(g) => {
+                let locs_here = &mut self.graph.locs;
+                let here =
+                    *locs.entry(plan.loc).or_insert_with(|| import_loc(locs_here, g, plan.loc, origin));
+                (self.graph.attrs.import(g.attrs(node)), here)
+            }
+        };
+        self.loc = here;
+        let types: SmallVec<[Type; 4]> = plan.results.iter().map(|r| r.1).collect();
+        let copy = self.insert(plan.op, &plan.operands, attrs, &types);
+        for (i, &(old, _, name)) in plan.results.iter().enumerate() {
+            let new = self.graph.result(copy, i);
+            self.adopt(old, new, name, map);
+        }
+        let mut tasks = Vec::new();
+        for &block in &plan.blocks {
+            let inputs: SmallVec<[(ValueId, Type, Option<Symbol>); 4]> = {
+                let g = self.source(from);
+                g.block_inputs(block).map(|v| (v, g.ty(v), g.name(v).symbol())).collect()
+            };
+            let inner = self.add_block(copy);
+            for (old, ty, name) in inputs {
+                let new = self.add_block_input(inner, ty);
+                self.adopt(old, new, name, map);
+            }
+            let end = self.graph.ret(inner);
+            tasks.extend(self.source(from).nodes(block).map(|n| (end, Task::Node(n))));
+            tasks.push((end, Task::Outputs(block, inner)));
+        }
+        stack.extend(tasks.into_iter().rev());
+        Ok(())
+    }
+
+    fn copy_outputs(
+        &mut self,
+        from: From<'_>,
+        old: BlockId,
+        new: BlockId,
+        map: &ValueSubstitution,
+    ) -> Result<(), CloneError> {
+        let outputs: SmallVec<[ValueId; 8]> = self.source(from).block_outputs(old).collect();
+        for v in outputs {
+            let v = substitute(from, map, v)?;
+            self.add_block_output(new, v);
+        }
+        Ok(())
+    }
+
+    fn adopt(&mut self, old: ValueId, new: ValueId, name: Option<Symbol>, map: &mut ValueSubstitution) {
+        if let Some(name) = name {
+            self.graph.raw_name_value(new, name);
+        }
+        map.set(old, new);
+    }
+}
+
+fn substitute(from: From<'_>, map: &ValueSubstitution, value: ValueId) -> Result<ValueId, CloneError> {
+    match (map.get(value), from) {
+        (Some(v), _) => Ok(v),
+        (None, From::Itself) => Ok(value),
+        (None, From::Other(_)) => Err(CloneError { value }),
+    }
+}
+
+fn import_loc(locs: &mut crate::loc::LocTable, source: &Graph, loc: LocId, origin: Origin) -> LocId {
+    let here = locs.import(source.locs(), loc);
+    match origin {
+        Origin::Call(caller, callee) if locs.caller(here).is_none() && here != LocId::UNKNOWN => {
+            locs.called_from(here, caller, callee)
+        }
+        _ => here,
+    }
+}

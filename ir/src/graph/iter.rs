@@ -1,0 +1,155 @@
+//! Walks over nodes: one block, or a whole nest in program order. Depth costs heap, never stack.
+
+use super::Graph;
+use super::arena::NONE;
+use crate::id::{BlockId, NodeId, ValueId};
+
+/// The nodes of one block in order, brackets left out.
+#[derive(Clone)]
+pub struct BlockNodes<'g> {
+    graph: &'g Graph,
+    front: u32,
+    back: u32,
+}
+
+impl Iterator for BlockNodes<'_> {
+    type Item = NodeId;
+
+    fn next(&mut self) -> Option<NodeId> {
+        if self.front == NONE {
+            return None;
+        }
+        let at = self.front;
+        self.front = if at == self.back { NONE } else { self.graph.nodes.at(at).place.next };
+        Some(self.graph.nodes.key(at))
+    }
+}
+
+impl DoubleEndedIterator for BlockNodes<'_> {
+    fn next_back(&mut self) -> Option<NodeId> {
+        if self.front == NONE {
+            return None;
+        }
+        let at = self.back;
+        if at == self.front {
+            self.front = NONE;
+        } else {
+            self.back = self.graph.nodes.at(at).place.prev;
+        }
+        Some(self.graph.nodes.key(at))
+    }
+}
+
+/// One step of a [`Walk`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A block begins (its inputs come into being).
+    Enter(BlockId),
+    /// A node, before its blocks.
+    Node(NodeId),
+    /// A block ends (its outputs are read).
+    Leave(BlockId),
+    /// All blocks of a node that has blocks are done.
+    Done(NodeId),
+}
+
+/// A walk through a block and everything nested in it, in program order, with entry and exit of every block.
+pub struct Walk<'g> {
+    graph: &'g Graph,
+    stack: Vec<Frame>,
+}
+
+enum Frame {
+    Enter(u32),
+    At(u32),
+    Blocks { node: u32, next: u32 },
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        let g = self.graph;
+        match self.stack.pop()? {
+            Frame::Enter(block) => {
+                let first = g.nodes.at(g.blocks.at(block).param).place.next;
+                self.stack.push(Frame::At(first));
+                Some(Step::Enter(g.blocks.key(block)))
+            }
+            Frame::At(node) => {
+                let row = g.nodes.at(node);
+                if row.place.next == NONE {
+                    return Some(Step::Leave(g.blocks.key(row.place.parent)));
+                }
+                self.stack.push(Frame::At(row.place.next));
+                if row.blocks.len() > 0 {
+                    self.stack.push(Frame::Blocks { node, next: 0 });
+                }
+                Some(Step::Node(g.nodes.key(node)))
+            }
+            Frame::Blocks { node, next } => {
+                let blocks = g.links.slice(g.nodes.at(node).blocks);
+                if next as usize == blocks.len() {
+                    return Some(Step::Done(g.nodes.key(node)));
+                }
+                let block = blocks[next as usize];
+                self.stack.push(Frame::Blocks { node, next: next + 1 });
+                self.stack.push(Frame::Enter(block));
+                self.next()
+            }
+        }
+    }
+}
+
+/// All nodes of a block and of the blocks nested in it, in program order.
+pub struct DeepNodes<'g>(Walk<'g>);
+
+impl Iterator for DeepNodes<'_> {
+    type Item = NodeId;
+
+    fn next(&mut self) -> Option<NodeId> {
+        loop {
+            if let Step::Node(n) = self.0.next()? {
+                return Some(n);
+            }
+        }
+    }
+}
+
+impl Graph {
+    /// The nodes of a block in order, brackets left out.
+    pub fn nodes(&self, block: BlockId) -> BlockNodes<'_> {
+        let row = self.blocks.get(block);
+        let front = self.nodes.at(row.param).place.next;
+        let back = self.nodes.at(row.ret).place.prev;
+        let front = if front == row.ret { NONE } else { front };
+        BlockNodes { graph: self, front, back }
+    }
+
+    /// Walks a block and everything nested in it.
+    pub fn walk(&self, block: BlockId) -> Walk<'_> {
+        Walk { graph: self, stack: vec![Frame::Enter(self.block_slot(block))] }
+    }
+
+    /// All nodes of the graph, nested ones after the node that holds them.
+    pub fn nodes_deep(&self) -> DeepNodes<'_> {
+        DeepNodes(self.walk(self.root()))
+    }
+
+    /// All nodes of a block, nested ones after the node that holds them.
+    pub fn nodes_deep_in(&self, block: BlockId) -> DeepNodes<'_> {
+        DeepNodes(self.walk(block))
+    }
+
+    /// All values in program order: block inputs at entry, results with their node.
+    pub fn values_in_order(&self) -> impl Iterator<Item = ValueId> + '_ {
+        self.walk(self.root()).flat_map(move |step| {
+            let node = match step {
+                Step::Enter(block) => Some(self.param(block)),
+                Step::Node(node) => Some(node),
+                Step::Leave(_) | Step::Done(_) => None,
+            };
+            node.into_iter().flat_map(move |n| self.results(n))
+        })
+    }
+}

@@ -1,0 +1,171 @@
+//! Names of values: a number from a counter that never runs backwards, or a debug name unique in the graph.
+//!
+//! A debug name asked for twice goes to the newer value; the older one moves on to `base.N` with the next free
+//! number, as TorchScript does, so that printed programs agree.
+
+use super::Graph;
+use crate::id::ValueId;
+use crate::symbol::Symbol;
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use std::fmt;
+
+const NAMED: u32 = 1 << 31;
+
+/// How a value is written: `%7` or `%x.1` (without the percent sign).
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Name(u32);
+
+impl Name {
+    /// The number of an unnamed value.
+    pub fn number(self) -> Option<u32> {
+        (self.0 & NAMED == 0).then_some(self.0)
+    }
+
+    /// The debug name of a named value.
+    pub fn symbol(self) -> Option<Symbol> {
+        (self.0 & NAMED != 0).then(|| Symbol::from_raw(self.0 & !NAMED))
+    }
+
+    fn named(symbol: Symbol) -> Name {
+        Name(symbol.raw() | NAMED)
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.symbol() {
+            Some(symbol) => f.write_str(symbol.as_str()),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "%{self}")
+    }
+}
+
+/// The names in use and the counters behind them.
+#[derive(Clone)]
+pub(crate) struct NameTable {
+    next_number: u32,
+    owner: HashMap<Symbol, u32, FxBuildHasher>,
+    next_suffix: HashMap<Symbol, u64, FxBuildHasher>,
+}
+
+impl NameTable {
+    pub(super) fn new() -> Self {
+        NameTable { next_number: 0, owner: HashMap::default(), next_suffix: HashMap::default() }
+    }
+
+    pub(super) fn fresh(&mut self) -> Name {
+        let name = Name(self.next_number);
+        self.next_number += 1;
+        assert!(self.next_number < NAMED, "graph too large: 2^31 names given out");
+        name
+    }
+
+    pub(super) fn release(&mut self, name: Name, value: u32) {
+        if let Some(symbol) = name.symbol()
+            && self.owner.get(&symbol) == Some(&value)
+        {
+            self.owner.remove(&symbol);
+        }
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        (self.owner.capacity() + self.next_suffix.capacity()) * 17
+    }
+}
+
+/// Splits `x.12` into `x` and 12.
+fn split_suffix(text: &str) -> (&str, Option<u64>) {
+    match text.rsplit_once('.') {
+        Some((base, digits)) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => {
+            match digits.parse() {
+                Ok(n) => (base, Some(n)),
+                Err(_) => (text, None),
+            }
+        }
+        _ => (text, None),
+    }
+}
+
+impl Graph {
+    /// The name a value is printed with.
+    pub fn name(&self, value: ValueId) -> Name {
+        self.values.get(value).name
+    }
+
+    /// Whether a value carries a debug name (and not just a number).
+    pub fn has_debug_name(&self, value: ValueId) -> bool {
+        self.name(value).symbol().is_some()
+    }
+
+    /// The value with a debug name.
+    pub fn value_named(&self, name: Symbol) -> Option<ValueId> {
+        self.names.owner.get(&name).map(|&slot| self.values.key(slot))
+    }
+
+    pub(crate) fn raw_set_name(&mut self, value: u32, symbol: Symbol) {
+        let wanted = Name::named(symbol);
+        let current = self.values.at(value).name;
+        if current == wanted {
+            return;
+        }
+        self.names.release(current, value);
+        if let Some(&older) = self.names.owner.get(&symbol) {
+            let moved = self.next_free_name(symbol);
+            self.names.owner.insert(moved, older);
+            self.values.at_mut(older).name = Name::named(moved);
+        }
+        self.names.owner.insert(symbol, value);
+        self.values.at_mut(value).name = wanted;
+    }
+
+    fn next_free_name(&mut self, symbol: Symbol) -> Symbol {
+        let (base, suffix) = split_suffix(symbol.as_str());
+        let base_symbol = Symbol::new(base);
+        let mut n = suffix.unwrap_or(1);
+        if let Some(&next) = self.names.next_suffix.get(&base_symbol) {
+            n = n.max(next);
+        }
+        loop {
+            let candidate = Symbol::new(&format!("{base}.{n}"));
+            n = n.wrapping_add(1);
+            if !self.names.owner.contains_key(&candidate) {
+                self.names.next_suffix.insert(base_symbol, n);
+                return candidate;
+            }
+        }
+    }
+
+    /// Drops a debug name; the value gets the next number.
+    pub(crate) fn raw_clear_name(&mut self, value: u32) {
+        let current = self.values.at(value).name;
+        self.names.release(current, value);
+        let fresh = self.names.fresh();
+        self.values.at_mut(value).name = fresh;
+    }
+
+    /// Gives a value a number read from text; the counter moves behind it. The reader makes sure it is unique.
+    pub(crate) fn raw_set_number(&mut self, value: u32, number: u32) {
+        let current = self.values.at(value).name;
+        self.names.release(current, value);
+        self.values.at_mut(value).name = Name(number & !NAMED);
+        self.names.next_number = self.names.next_number.max((number & !NAMED) + 1);
+    }
+
+    /// Renumbers: unnamed values get 0, 1, 2, … in the order given, and the counter restarts behind them.
+    pub(crate) fn raw_renumber(&mut self, order: impl Iterator<Item = u32>) {
+        self.names.next_number = 0;
+        for value in order {
+            if self.values.at(value).name.number().is_some() {
+                let fresh = self.names.fresh();
+                self.values.at_mut(value).name = fresh;
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Creation and erasure of rows, without journal or checks: the layer under [`crate::Editor`].
+
+use super::arena::NONE;
+use super::{BlockRow, Graph, NodeRow, Place, Run, ValueRow};
+use crate::attr::AttrsId;
+use crate::id::{BlockId, NodeId, ValueId};
+use crate::loc::LocId;
+use crate::op::{Op, Prim};
+use crate::types::Type;
+
+impl Graph {
+    /// A new unplaced node without operands, results and blocks.
+    pub(super) fn raw_new_node(&mut self, op: Op, attrs: AttrsId, loc: LocId) -> u32 {
+        self.nodes.insert(NodeRow {
+            op,
+            attrs,
+            loc,
+            operands: Run::EMPTY,
+            results: Run::EMPTY,
+            blocks: Run::EMPTY,
+            place: Place { parent: NONE, prev: NONE, next: NONE, order: 0 },
+        })
+    }
+
+    fn raw_new_value(&mut self, node: u32, index: u32, ty: Type) -> u32 {
+        let name = self.names.fresh();
+        self.values.insert(ValueRow { node, index, ty, first_use: NONE, last_use: NONE, n_uses: 0, name })
+    }
+
+    /// Gives a node its results (it must have none).
+    pub(super) fn raw_set_results(&mut self, node: u32, types: &[Type]) {
+        let run = self.links.take(types.len() as u32, NONE);
+        for (i, &ty) in types.iter().enumerate() {
+            let value = self.raw_new_value(node, i as u32, ty);
+            self.links.slice_mut(run)[i] = value;
+        }
+        self.nodes.at_mut(node).results = run;
+    }
+
+    /// Inserts a result at `index`; later ones move down.
+    pub(super) fn raw_insert_result(&mut self, node: u32, index: u32, ty: Type) -> u32 {
+        let run = self.nodes.at(node).results;
+        assert!(index <= run.len(), "result position {index} of {}", run.len());
+        let value = self.raw_new_value(node, index, ty);
+        let run = self.link_insert(run, index, value);
+        self.nodes.at_mut(node).results = run;
+        self.raw_renumber_results(node, index + 1);
+        value
+    }
+
+    /// Removes result `index`, which must be unused.
+    pub(super) fn raw_remove_result(&mut self, node: u32, index: u32) {
+        let run = self.nodes.at(node).results;
+        let value = self.links.slice(run)[index as usize];
+        self.raw_drop_value(value);
+        let run = self.link_remove(run, index);
+        self.nodes.at_mut(node).results = run;
+        self.raw_renumber_results(node, index);
+    }
+
+    fn raw_renumber_results(&mut self, node: u32, from: u32) {
+        let run = self.nodes.at(node).results;
+        for i in from..run.len() {
+            let value = self.links.slice(run)[i as usize];
+            self.values.at_mut(value).index = i;
+        }
+    }
+
+    /// Puts the results of a node in the order `order` (a permutation of positions).
+    pub(super) fn raw_permute_results(&mut self, node: u32, order: &[u32]) {
+        let run = self.nodes.at(node).results;
+        let old: Vec<u32> = self.links.slice(run).to_vec();
+        for (slot, &from) in self.links.slice_mut(run).iter_mut().zip(order) {
+            *slot = old[from as usize];
+        }
+        self.raw_renumber_results(node, 0);
+    }
+
+    fn raw_drop_value(&mut self, value: u32) {
+        let row = self.values.at(value);
+        assert!(row.n_uses == 0, "a value that is used cannot be erased");
+        let name = row.name;
+        self.names.release(name, value);
+        self.values.remove(value);
+    }
+
+    fn link_insert(&mut self, run: Run, index: u32, item: u32) -> Run {
+        let len = run.len();
+        let run = if len < run.capacity() {
+            run.with_len(len + 1)
+        } else {
+            let wider = self.links.take(len + 1, NONE);
+            for i in 0..len {
+                *self.links.at_mut(wider.start() + i) = *self.links.at(run.start() + i);
+            }
+            self.links.give(run);
+            wider
+        };
+        let items = self.links.slice_mut(run);
+        items.copy_within(index as usize..len as usize, index as usize + 1);
+        items[index as usize] = item;
+        run
+    }
+
+    fn link_remove(&mut self, run: Run, index: u32) -> Run {
+        let len = run.len();
+        self.links.slice_mut(run).copy_within(index as usize + 1.., index as usize);
+        if len == 1 {
+            self.links.give(run);
+            Run::EMPTY
+        } else {
+            run.with_len(len - 1)
+        }
+    }
+
+    /// A new empty block owned by `owner` (or the root), appended to the owner's blocks.
+    pub(super) fn raw_new_block(&mut self, owner: u32) -> u32 {
+        let param = self.raw_new_node(Op::from(Prim::Param), AttrsId::EMPTY, LocId::UNKNOWN);
+        let ret = self.raw_new_node(Op::from(Prim::Return), AttrsId::EMPTY, LocId::UNKNOWN);
+        let block = self.blocks.insert(BlockRow { param, ret, owner });
+        self.raw_bracket(block, param, ret);
+        if owner != NONE {
+            let run = self.nodes.at(owner).blocks;
+            let run = self.link_insert(run, run.len(), block);
+            self.nodes.at_mut(owner).blocks = run;
+        }
+        block
+    }
+
+    /// Erases a node and everything nested in it. Results must be unused outside of what is erased.
+    ///
+    /// Works through an explicit list, innermost uses first, so depth costs no stack.
+    pub(super) fn raw_erase(&mut self, node: u32) {
+        self.raw_unplace(node);
+        if self.nodes.at(node).blocks.len() == 0 {
+            self.raw_clear_operands(node);
+            self.raw_drop_results(node);
+            self.nodes.remove(node);
+            return;
+        }
+        // Preorder over the nest; then operands of all, results of all, rows of all.
+        let mut nodes = vec![node];
+        let mut blocks = Vec::new();
+        let mut next = 0;
+        while next < nodes.len() {
+            let run = self.nodes.at(nodes[next]).blocks;
+            for i in 0..run.len() {
+                let block = *self.links.at(run.start() + i);
+                blocks.push(block);
+                let mut at = self.blocks.at(block).param;
+                while at != NONE {
+                    nodes.push(at);
+                    at = self.nodes.at(at).place.next;
+                }
+            }
+            next += 1;
+        }
+        for &n in &nodes {
+            self.raw_clear_operands(n);
+        }
+        for &n in &nodes {
+            self.raw_drop_results(n);
+            let run = self.nodes.at(n).blocks;
+            self.links.give(run);
+            self.nodes.remove(n);
+        }
+        for &b in &blocks {
+            self.blocks.remove(b);
+        }
+    }
+
+    fn raw_drop_results(&mut self, node: u32) {
+        let run = self.nodes.at(node).results;
+        for i in 0..run.len() {
+            let value = *self.links.at(run.start() + i);
+            self.raw_drop_value(value);
+        }
+        self.links.give(run);
+        self.nodes.at_mut(node).results = Run::EMPTY;
+    }
+
+    /// Erases block `index` of a node with all it holds.
+    pub(super) fn raw_erase_block(&mut self, node: u32, index: u32) {
+        let run = self.nodes.at(node).blocks;
+        let block = self.links.slice(run)[index as usize];
+        let ret = self.blocks.at(block).ret;
+        let param = self.blocks.at(block).param;
+        self.raw_clear_operands(ret);
+        let mut at = self.nodes.at(ret).place.prev;
+        while at != param {
+            let prev = self.nodes.at(at).place.prev;
+            self.raw_erase(at);
+            at = prev;
+        }
+        self.raw_drop_results(param);
+        self.nodes.remove(param);
+        self.nodes.remove(ret);
+        self.blocks.remove(block);
+        let run = self.link_remove(run, index);
+        self.nodes.at_mut(node).blocks = run;
+    }
+
+    /// Moves all nodes of `from` (brackets excepted) before `next`.
+    pub(super) fn raw_move_body_before(&mut self, from: u32, next: u32) {
+        let ret = self.blocks.at(from).ret;
+        let mut at = self.nodes.at(self.blocks.at(from).param).place.next;
+        while at != ret {
+            let following = self.nodes.at(at).place.next;
+            self.raw_unplace(at);
+            self.raw_place_before(at, next);
+            at = following;
+        }
+    }
+
+    pub(super) fn node_slot(&self, id: NodeId) -> u32 {
+        self.nodes.slot(id)
+    }
+
+    pub(super) fn value_slot(&self, id: ValueId) -> u32 {
+        self.values.slot(id)
+    }
+
+    pub(super) fn block_slot(&self, id: BlockId) -> u32 {
+        self.blocks.slot(id)
+    }
+}

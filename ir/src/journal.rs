@@ -1,0 +1,110 @@
+//! The journal: every edit of a graph as a record, numbered by revision.
+//!
+//! Analyses read it to learn whether they are still true, the pass manager to learn whether a pass changed anything,
+//! drivers to schedule work. It keeps the last [`Journal::CAPACITY`] records; whoever is further behind starts over.
+
+use crate::id::{BlockId, NodeId, ValueId};
+use std::collections::VecDeque;
+
+/// One edit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A node came into being and was placed.
+    Inserted(NodeId),
+    /// A node (with all nested in it) was erased. The id is stale.
+    Erased(NodeId),
+    /// A node was moved to another place.
+    Moved(NodeId),
+    /// An operand was replaced.
+    OperandSet {
+        /// The user.
+        node: NodeId,
+        /// The operand's position.
+        index: u32,
+        /// What stood there.
+        old: ValueId,
+        /// What stands there now.
+        new: ValueId,
+    },
+    /// Operands were added or removed.
+    OperandsChanged(NodeId),
+    /// All uses of `old` became uses of `new`.
+    UsesReplaced {
+        /// The value that lost its uses.
+        old: ValueId,
+        /// The value that got them.
+        new: ValueId,
+    },
+    /// Results were added, removed or reordered.
+    ResultsChanged(NodeId),
+    /// Blocks were added to or removed from a node.
+    BlocksChanged(NodeId),
+    /// Inputs or outputs of a block were added or removed.
+    SignatureChanged(BlockId),
+    /// A value's type changed.
+    TypeSet(ValueId),
+    /// A node's operator or attributes changed.
+    OpSet(NodeId),
+    /// Names or locations: nothing a program means.
+    Metadata,
+}
+
+impl Change {
+    /// Whether the change touches only names, locations and other things without meaning.
+    pub fn is_metadata(&self) -> bool {
+        matches!(self, Change::Metadata)
+    }
+}
+
+/// The number of edits a graph has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Revision(pub u64);
+
+/// The record of edits of one graph.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    changes: VecDeque<Change>,
+    revision: u64,
+    meaning: u64,
+}
+
+impl Journal {
+    /// Records kept.
+    pub const CAPACITY: usize = 1 << 16;
+
+    pub(crate) fn new() -> Self {
+        Journal { changes: VecDeque::new(), revision: 0, meaning: 0 }
+    }
+
+    pub(crate) fn record(&mut self, change: Change) {
+        if self.changes.len() == Self::CAPACITY {
+            self.changes.pop_front();
+        }
+        self.revision += 1;
+        if !change.is_metadata() {
+            self.meaning = self.revision;
+        }
+        self.changes.push_back(change);
+    }
+
+    /// The revision after the latest edit.
+    pub fn revision(&self) -> Revision {
+        Revision(self.revision)
+    }
+
+    /// The revision after the latest edit that is more than [`Change::Metadata`].
+    pub fn meaning(&self) -> Revision {
+        Revision(self.meaning)
+    }
+
+    /// The edits after `since`, oldest first; `None` if they are no longer all here.
+    pub fn since(&self, since: Revision) -> Option<impl ExactSizeIterator<Item = &Change>> {
+        let behind = usize::try_from(self.revision.checked_sub(since.0)?).ok()?;
+        let skip = self.changes.len().checked_sub(behind)?;
+        Some(self.changes.range(skip..))
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.changes.capacity() * size_of::<Change>()
+    }
+}

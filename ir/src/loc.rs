@@ -1,0 +1,189 @@
+//! Where things come from: source texts, ranges in them, scopes, and the calls a node was inlined through.
+//!
+//! A graph's nodes carry a [`LocId`] into the graph's [`LocTable`]. Sources are shared by `Arc` and live as long as a
+//! graph or module mentions them.
+
+use crate::symbol::Symbol;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A text that programs are read from, with what is needed to name a place in it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Source {
+    /// File name or another name for the text (`<string>`).
+    pub name: String,
+    /// The text.
+    pub text: String,
+    /// Number of the text's first line in its file, from 1.
+    pub first_line: u32,
+}
+
+impl Source {
+    /// A text whose first line is line 1 of `name`.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Arc<Self> {
+        Arc::new(Source { name: name.into(), text: text.into(), first_line: 1 })
+    }
+
+    /// Line and column (both from 1; columns count characters) of a byte offset.
+    pub fn line_column(&self, offset: usize) -> (u32, u32) {
+        let mut offset = offset.min(self.text.len());
+        while !self.text.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        let before = &self.text[..offset];
+        let line = before.bytes().filter(|&b| b == b'\n').count() as u32;
+        let start = before.rfind('\n').map_or(0, |i| i + 1);
+        (self.first_line + line, before[start..].chars().count() as u32 + 1)
+    }
+}
+
+/// A byte range of a [`Source`].
+#[derive(Clone, Debug)]
+pub struct SourceRange {
+    /// The text.
+    pub source: Arc<Source>,
+    /// The bytes meant.
+    pub range: Range<u32>,
+}
+
+/// A location in a graph's [`LocTable`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LocId(u32);
+
+impl LocId {
+    /// No location is known.
+    pub const UNKNOWN: LocId = LocId(0);
+}
+
+/// A source of a [`LocTable`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SourceId(u32);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct LocRow {
+    source: u32,
+    start: u32,
+    end: u32,
+    extra: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Extra {
+    scope: Option<Symbol>,
+    caller: Option<LocId>,
+    callee: Option<Symbol>,
+}
+
+const NO_EXTRA: Extra = Extra { scope: None, caller: None, callee: None };
+
+/// The locations of one graph.
+#[derive(Clone)]
+pub struct LocTable {
+    sources: Vec<Arc<Source>>,
+    rows: Vec<LocRow>,
+    extras: Vec<Extra>,
+}
+
+impl LocTable {
+    pub(crate) fn new() -> Self {
+        let unknown = LocRow { source: u32::MAX, start: 0, end: 0, extra: 0 };
+        LocTable { sources: Vec::new(), rows: vec![unknown], extras: vec![NO_EXTRA] }
+    }
+
+    /// Registers a text; the same `Arc` gives the same id.
+    pub fn add_source(&mut self, source: &Arc<Source>) -> SourceId {
+        let found = self.sources.iter().rposition(|s| Arc::ptr_eq(s, source));
+        SourceId(found.unwrap_or_else(|| {
+            self.sources.push(Arc::clone(source));
+            self.sources.len() - 1
+        }) as u32)
+    }
+
+    /// A location at a range of a registered text.
+    pub fn at(&mut self, source: SourceId, range: Range<u32>) -> LocId {
+        self.push(LocRow { source: source.0, start: range.start, end: range.end, extra: 0 })
+    }
+
+    /// The same place within a scope (`__module.layer1`).
+    pub fn in_scope(&mut self, loc: LocId, scope: Symbol) -> LocId {
+        let extra = Extra { scope: Some(scope), ..self.extras[self.rows[loc.0 as usize].extra as usize] };
+        self.with_extra(loc, extra)
+    }
+
+    /// The same place, reached by the call at `caller` of function `callee`.
+    pub fn called_from(&mut self, loc: LocId, caller: LocId, callee: Symbol) -> LocId {
+        let old = self.extras[self.rows[loc.0 as usize].extra as usize];
+        self.with_extra(loc, Extra { caller: Some(caller), callee: Some(callee), ..old })
+    }
+
+    fn with_extra(&mut self, loc: LocId, extra: Extra) -> LocId {
+        if self.extras.last() != Some(&extra) {
+            self.extras.push(extra);
+        }
+        let row = LocRow { extra: self.extras.len() as u32 - 1, ..self.rows[loc.0 as usize] };
+        self.push(row)
+    }
+
+    fn push(&mut self, row: LocRow) -> LocId {
+        // Nodes of one expression follow each other: looking at the newest row is all the sharing that pays.
+        if self.rows.last() != Some(&row) {
+            self.rows.push(row);
+        }
+        LocId(self.rows.len() as u32 - 1)
+    }
+
+    /// Copies a location of another graph's table.
+    pub fn import(&mut self, other: &LocTable, loc: LocId) -> LocId {
+        let row = other.rows[loc.0 as usize];
+        let Some(source) = other.sources.get(row.source as usize) else { return LocId::UNKNOWN };
+        let source = self.add_source(source);
+        let mut here = self.at(source, row.start..row.end);
+        if let Some(scope) = other.extras[row.extra as usize].scope {
+            here = self.in_scope(here, scope);
+        }
+        // A chain of callers is walked outermost first, so each link can name the one before it.
+        let mut chain = Vec::new();
+        let mut at = row;
+        while let Extra { caller: Some(caller), callee: Some(callee), .. } = other.extras[at.extra as usize] {
+            let up = other.rows[caller.0 as usize];
+            chain.push((up, callee));
+            at = up;
+        }
+        let mut outer: Option<(LocId, Symbol)> = None;
+        for &(up, callee) in chain.iter().rev() {
+            let Some(source) = other.sources.get(up.source as usize) else { continue };
+            let source = self.add_source(source);
+            let mut loc = self.at(source, up.start..up.end);
+            if let Some((caller, name)) = outer {
+                loc = self.called_from(loc, caller, name);
+            }
+            outer = Some((loc, callee));
+        }
+        match outer {
+            Some((caller, callee)) => self.called_from(here, caller, callee),
+            None => here,
+        }
+    }
+
+    /// Text and range of a location.
+    pub fn range(&self, loc: LocId) -> Option<SourceRange> {
+        let row = self.rows.get(loc.0 as usize)?;
+        let source = self.sources.get(row.source as usize)?;
+        Some(SourceRange { source: Arc::clone(source), range: row.start..row.end })
+    }
+
+    /// The scope of a location.
+    pub fn scope(&self, loc: LocId) -> Option<Symbol> {
+        self.extras[self.rows.get(loc.0 as usize)?.extra as usize].scope
+    }
+
+    /// The call a location was inlined through: where the call stands and what was called.
+    pub fn caller(&self, loc: LocId) -> Option<(LocId, Symbol)> {
+        let extra = self.extras[self.rows.get(loc.0 as usize)?.extra as usize];
+        Some((extra.caller?, extra.callee?))
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.rows.capacity() * size_of::<LocRow>() + self.extras.capacity() * size_of::<Extra>()
+    }
+}

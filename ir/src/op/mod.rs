@@ -1,0 +1,99 @@
+//! Operators: the closed set of structural ones ([`Prim`]) and the open set of the registry.
+//!
+//! [`Op`] is what a node carries, in four bytes: a structural operator, a row of the graph's [`Registry`], or a name
+//! the registry does not know, which survives as an opaque operator.
+
+mod effects;
+mod facet;
+mod prim;
+mod registry;
+
+pub use effects::Effects;
+pub use facet::{Column, Doc, Facet};
+pub use prim::Prim;
+pub use registry::{OpDef, OpRow, Registry, RegistryBuilder, RegistryError};
+
+use crate::symbol::Symbol;
+use std::fmt;
+
+/// A row of a [`Registry`]: one overload of one operator.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OpId(pub(crate) u32);
+
+impl OpId {
+    /// The row's number, dense from 0 in order of registration.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Debug for OpId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "op{}", self.0)
+    }
+}
+
+const TAG_SHIFT: u32 = 30;
+const PAYLOAD: u32 = (1 << TAG_SHIFT) - 1;
+const TAG_PRIM: u32 = 0;
+const TAG_ROW: u32 = 1;
+const TAG_UNKNOWN: u32 = 2;
+
+/// What a node does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Op(u32);
+
+/// The three kinds of [`Op`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpKind {
+    /// A structural operator.
+    Prim(Prim),
+    /// A row of the graph's registry.
+    Row(OpId),
+    /// A name without a row: opaque, with every effect one can have.
+    Unknown(Symbol),
+}
+
+impl Op {
+    /// An operator the registry does not know.
+    pub fn unknown(name: Symbol) -> Op {
+        Op(TAG_UNKNOWN << TAG_SHIFT | name.raw())
+    }
+
+    /// Which kind of operator this is.
+    pub fn kind(self) -> OpKind {
+        match self.0 >> TAG_SHIFT {
+            TAG_PRIM => OpKind::Prim(Prim::ALL[(self.0 & PAYLOAD) as usize]),
+            TAG_ROW => OpKind::Row(OpId(self.0 & PAYLOAD)),
+            _ => OpKind::Unknown(Symbol::from_raw(self.0 & PAYLOAD)),
+        }
+    }
+
+    /// The structural operator, if it is one.
+    pub fn prim(self) -> Option<Prim> {
+        (self.0 >> TAG_SHIFT == TAG_PRIM).then(|| Prim::ALL[(self.0 & PAYLOAD) as usize])
+    }
+
+    /// The registry row, if it has one.
+    pub fn row(self) -> Option<OpId> {
+        (self.0 >> TAG_SHIFT == TAG_ROW).then_some(OpId(self.0 & PAYLOAD))
+    }
+}
+
+impl From<Prim> for Op {
+    fn from(prim: Prim) -> Op {
+        Op(TAG_PRIM << TAG_SHIFT | prim as u32)
+    }
+}
+
+impl From<OpId> for Op {
+    fn from(id: OpId) -> Op {
+        Op(TAG_ROW << TAG_SHIFT | id.0)
+    }
+}
+
+impl fmt::Debug for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.kind(), f)
+    }
+}

@@ -1,0 +1,426 @@
+//! Text to graph.
+//!
+//! Reads everything the printer writes and everything PyTorch's reader takes: types may be left out (`Tensor`), nodes
+//! without results may be written with or without `=`, scopes and comments are allowed, subgraph listings follow the
+//! graph in preorder. Blocks are told by their `block0(…):` headers, so indentation is free. Nesting costs heap, not
+//! stack.
+
+use super::attrs;
+use super::lex::{Cursor, Read};
+use super::resolve::{OpName, Resolver};
+use crate::attr::{Attr, AttrsId, names};
+use crate::diag::{Diagnostic, Fault};
+use crate::edit::{At, Editor};
+use crate::graph::Graph;
+use crate::id::{BlockId, NodeId, ValueId};
+use crate::loc::{Source, SourceId};
+use crate::op::{Op, Prim, Registry};
+use crate::symbol::Symbol;
+use crate::types::{Type, parse_ir_type};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Bounds of the reader.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadLimits {
+    /// Longest text, in bytes.
+    pub text: usize,
+    /// Deepest nesting of blocks.
+    pub depth: usize,
+    /// Largest tensor a `{n}` constant may fill, in bytes.
+    pub tensor_bytes: usize,
+}
+
+impl Default for ReadLimits {
+    fn default() -> Self {
+        ReadLimits { text: 1 << 30, depth: 1 << 20, tensor_bytes: 1 << 24 }
+    }
+}
+
+/// Reads a graph. Errors point at the place in `source`.
+pub fn parse_graph(source: &Arc<Source>, registry: &Arc<Registry>) -> Result<Graph, Box<Diagnostic>> {
+    parse_graph_with(source, registry, ReadLimits::default())
+}
+
+/// Reads a graph within given bounds.
+pub fn parse_graph_with(
+    source: &Arc<Source>,
+    registry: &Arc<Registry>,
+    limits: ReadLimits,
+) -> Result<Graph, Box<Diagnostic>> {
+    let mut cursor = Cursor::new(source);
+    if source.text.len() > limits.text.min(u32::MAX as usize) {
+        return Err(cursor.fault(Fault::Limit, "T002", "the text is longer than the limit allows", 0, 1));
+    }
+    let mut resolver = Resolver::new(registry);
+    let main = Reader::new(registry, source, limits).graph(&mut cursor, &mut resolver)?;
+    read_listings(&mut cursor, &mut resolver, registry, source, limits, main)
+}
+
+/// A graph whose nodes wait for the subgraphs they name.
+struct Open {
+    graph: Graph,
+    /// Nodes that name a subgraph, in order of appearance, and how many have theirs.
+    waiting: Vec<(NodeId, Prim, u32)>,
+    filled: usize,
+}
+
+/// Reads the `with … = graph(…)` listings (preorder) and hangs each graph on the node that names it.
+fn read_listings(
+    cursor: &mut Cursor<'_>,
+    resolver: &mut Resolver<'_>,
+    registry: &Arc<Registry>,
+    source: &Arc<Source>,
+    limits: ReadLimits,
+    main: Open,
+) -> Read<Graph> {
+    let mut stack = vec![main];
+    loop {
+        // Graphs that have all they wait for close and become attributes of the graph around them.
+        while stack.len() > 1 && stack.last().is_some_and(|o| o.filled == o.waiting.len()) {
+            let done = stack.pop().expect("invariant: the stack is not empty").graph;
+            close_into(stack.last_mut().expect("invariant: the main graph stays"), done);
+        }
+        let start = {
+            cursor.skip();
+            cursor.at
+        };
+        if !cursor.eat_str("with ") {
+            if cursor.peek() != 0 {
+                return Err(cursor.expected("the end of the text"));
+            }
+            break;
+        }
+        let name = cursor.op_name()?;
+        cursor.expect(b'=')?;
+        let top = stack.last_mut().expect("invariant: the main graph stays");
+        let wanted =
+            top.waiting.get(top.filled).filter(|(_, prim, n)| name == format!("{}_{n}", prim.name()));
+        if wanted.is_none() {
+            return Err(cursor.error(
+                "T010",
+                format!("no node waits for the subgraph `{name}`"),
+                start,
+                cursor.at,
+            ));
+        }
+        if stack.len() >= limits.depth {
+            return Err(cursor.fault(
+                Fault::Limit,
+                "T002",
+                "subgraphs are nested too deeply",
+                start,
+                cursor.at,
+            ));
+        }
+        stack.push(Reader::new(registry, source, limits).graph(cursor, resolver)?);
+    }
+    // A missing listing leaves the name opaque, as PyTorch's reader does.
+    while stack.len() > 1 {
+        let done = stack.pop().expect("invariant: the stack is not empty");
+        close_into(stack.last_mut().expect("invariant: the main graph stays"), make_opaque(done));
+    }
+    let main = stack.pop().expect("invariant: the main graph stays");
+    Ok(make_opaque(main))
+}
+
+fn close_into(outer: &mut Open, inner: Graph) {
+    let (node, _, _) = outer.waiting[outer.filled];
+    outer.filled += 1;
+    outer.graph.edit().set_attr(node, names::subgraph(), Attr::Graph(Arc::new(inner)));
+}
+
+fn make_opaque(mut open: Open) -> Graph {
+    for &(node, prim, number) in &open.waiting[open.filled..] {
+        let name = Symbol::new(&format!("{}_{number}", prim.name()));
+        open.graph.edit().set_op(node, Op::unknown(name));
+    }
+    open.graph
+}
+
+struct Reader<'t> {
+    graph: Graph,
+    source: SourceId,
+    limits: ReadLimits,
+    numbered: Vec<Option<ValueId>>,
+    named: HashMap<&'t str, ValueId, FxBuildHasher>,
+    waiting: Vec<(NodeId, Prim, u32)>,
+}
+
+/// A result written before its operator.
+struct Result_<'t> {
+    name: &'t str,
+    at: usize,
+    ty: Type,
+}
+
+impl<'t> Reader<'t> {
+    fn new(registry: &Arc<Registry>, source: &Arc<Source>, limits: ReadLimits) -> Self {
+        let mut graph = Graph::new(Arc::clone(registry));
+        let source = graph.locs_mut().add_source(source);
+        Reader { graph, source, limits, numbered: Vec::new(), named: HashMap::default(), waiting: Vec::new() }
+    }
+
+    fn graph(mut self, c: &mut Cursor<'t>, resolver: &mut Resolver<'_>) -> Read<Open> {
+        if !c.eat_str("graph") {
+            return Err(c.expected("`graph(`"));
+        }
+        let root = self.graph.root();
+        self.params(c, root)?;
+        // One entry per open block; the node the next `blockN` belongs to is the last one read in it.
+        let mut open: Vec<(BlockId, Option<NodeId>)> = vec![(root, None)];
+        loop {
+            let &(block, last) = open.last().expect("invariant: a block is open");
+            match c.peek() {
+                b'-' if c.text[c.at..].starts_with("->") => {
+                    if open.len() == 1 {
+                        return Err(c.expected("`return` (no block is open)"));
+                    }
+                    c.at += 2;
+                    self.outputs(c, block)?;
+                    open.pop();
+                }
+                b'r' if c.text[c.at..].starts_with("return") && !c.text[c.at..].starts_with("return:") => {
+                    if open.len() > 1 {
+                        return Err(c.expected("`->` (a block is still open)"));
+                    }
+                    c.at += "return".len();
+                    self.outputs(c, block)?;
+                    break;
+                }
+                b'b' if is_block_header(&c.text[c.at..]) => {
+                    let Some(owner) = last else { return Err(c.expected("a node before its blocks")) };
+                    if open.len() > self.limits.depth {
+                        return Err(c.fault(
+                            Fault::Limit,
+                            "T002",
+                            "blocks are nested too deeply",
+                            c.at,
+                            c.at + 5,
+                        ));
+                    }
+                    c.word();
+                    let inner = self.graph.edit().add_block(owner);
+                    self.params(c, inner)?;
+                    open.push((inner, None));
+                }
+                _ => {
+                    let node = self.node(c, block, resolver)?;
+                    open.last_mut().expect("invariant: a block is open").1 = Some(node);
+                }
+            }
+        }
+        Ok(Open { graph: self.graph, waiting: self.waiting, filled: 0 })
+    }
+
+    /// `(%a : T, %b):` as inputs of `block`.
+    fn params(&mut self, c: &mut Cursor<'t>, block: BlockId) -> Read<()> {
+        c.expect(b'(')?;
+        if !c.eat(b')') {
+            loop {
+                let r = self.typed_name(c)?;
+                let value = self.graph.edit().add_block_input(block, r.ty);
+                self.define(c, &r, value)?;
+                if !c.eat(b',') {
+                    c.expect(b')')?;
+                    break;
+                }
+            }
+        }
+        c.expect(b':')
+    }
+
+    /// `(%a, %b)` as outputs of `block`.
+    fn outputs(&mut self, c: &mut Cursor<'t>, block: BlockId) -> Read<()> {
+        let values = self.operands(c)?;
+        let mut edit = self.graph.edit();
+        for v in values {
+            edit.add_block_output(block, v);
+        }
+        Ok(())
+    }
+
+    fn typed_name(&mut self, c: &mut Cursor<'t>) -> Read<Result_<'t>> {
+        c.skip();
+        let at = c.at;
+        let name = c.value_name()?;
+        let ty = if c.eat(b':') { read_type(c)? } else { Type::TENSOR };
+        Ok(Result_ { name, at, ty })
+    }
+
+    fn node(&mut self, c: &mut Cursor<'t>, block: BlockId, resolver: &mut Resolver<'_>) -> Read<NodeId> {
+        let start = c.at;
+        let mut results: SmallVec<[Result_<'t>; 4]> = SmallVec::new();
+        if c.peek() == b'%' {
+            loop {
+                let r = self.typed_name(c)?;
+                results.push(r);
+                if !c.eat(b',') {
+                    break;
+                }
+            }
+            c.expect(b'=')?;
+        } else {
+            c.eat(b'=');
+        }
+        let op_at = {
+            c.skip();
+            c.at
+        };
+        let host = c.eat(b'^');
+        let name = c.op_name()?;
+        let named = if host { host_call(c)? } else { resolver.name(name) };
+        let first_type = results.first().map(|r| r.ty);
+        let mut entries =
+            if c.here() == b'[' { attrs::read(c, first_type, &self.limits)? } else { Vec::new() };
+        let op_end = c.at;
+        if host {
+            entries.insert(0, (names::name(), Attr::str(name)));
+        }
+        c.skip();
+        let operands = self.operands(c)?;
+        self.scope(c);
+        let graph = &self.graph;
+        let op = match named {
+            OpName::Prim(prim) | OpName::Listed(prim, _) => Op::from(prim),
+            OpName::Rows(group) => resolver.pick(group, operands.iter().map(|&v| graph.ty(v))),
+        };
+        let types: SmallVec<[Type; 4]> = results.iter().map(|r| r.ty).collect();
+        let loc = self.graph.locs_mut().at(self.source, op_at as u32..op_end as u32);
+        let mut edit: Editor<'_> = self.graph.edit();
+        edit.at(At::end(block)).loc(loc);
+        let attrs = if entries.is_empty() { AttrsId::EMPTY } else { edit.attrs(entries) };
+        let node = edit.insert(op, &operands, attrs, &types);
+        for (i, r) in results.iter().enumerate() {
+            let value = self.graph.result(node, i);
+            self.define(c, r, value)?;
+        }
+        if let OpName::Listed(prim, number) = named {
+            self.waiting.push((node, prim, number));
+        }
+        debug_assert!(start <= c.at);
+        Ok(node)
+    }
+
+    /// `, scope: a/b` behind a node.
+    fn scope(&mut self, c: &mut Cursor<'t>) {
+        let before = c.at;
+        c.take_while(|b| b == b' ');
+        if c.here() == b',' && c.text[c.at + 1..].trim_start().starts_with("scope:") {
+            c.at += 1;
+            c.rest_of_line();
+        } else {
+            c.at = before;
+        }
+    }
+
+    fn operands(&mut self, c: &mut Cursor<'t>) -> Read<SmallVec<[ValueId; 8]>> {
+        let mut values = SmallVec::new();
+        c.expect(b'(')?;
+        if c.eat(b')') {
+            return Ok(values);
+        }
+        loop {
+            c.skip();
+            let at = c.at;
+            let name = c.value_name()?;
+            let Some(value) = self.find(name) else {
+                return Err(c.error("T005", format!("`%{name}` is not defined"), at, c.at));
+            };
+            values.push(value);
+            if !c.eat(b',') {
+                c.expect(b')')?;
+                return Ok(values);
+            }
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<ValueId> {
+        match number(name) {
+            Some(n) if (n as usize) < self.numbered.len() => self.numbered[n as usize],
+            _ => self.named.get(name).copied(),
+        }
+    }
+
+    fn define(&mut self, c: &Cursor<'t>, r: &Result_<'t>, value: ValueId) -> Read<()> {
+        let taken = match number(r.name) {
+            // Numbers the text can be expected to use go into a table; absurd ones are treated like names.
+            Some(n) if (n as usize) <= c.text.len() => {
+                let n = n as usize;
+                if n >= self.numbered.len() {
+                    self.numbered.resize((n + 1).max(self.numbered.len() * 2), None);
+                }
+                self.graph.number_value(value, n as u32);
+                self.numbered[n].replace(value).is_some()
+            }
+            Some(_) => self.named.insert(r.name, value).is_some(),
+            None => {
+                self.graph.name_value(value, r.name);
+                self.named.insert(r.name, value).is_some()
+            }
+        };
+        if taken {
+            let end = r.at + r.name.len() + 1;
+            return Err(c.error("T006", format!("`%{}` is defined twice", r.name), r.at, end));
+        }
+        Ok(())
+    }
+}
+
+/// A value's number, if its name is one (without leading zeros).
+fn number(name: &str) -> Option<u32> {
+    let bytes = name.as_bytes();
+    if bytes.is_empty() || bytes.len() > 9 || (bytes[0] == b'0' && bytes.len() > 1) {
+        return None;
+    }
+    bytes.iter().try_fold(0u32, |n, b| b.is_ascii_digit().then(|| n * 10 + u32::from(b - b'0')))
+}
+
+fn is_block_header(rest: &str) -> bool {
+    let Some(tail) = rest.strip_prefix("block") else { return false };
+    let digits = tail.bytes().take_while(u8::is_ascii_digit).count();
+    digits > 0 && tail[digits..].trim_start().starts_with('(')
+}
+
+/// `(scalar arguments)` behind a host call's name.
+fn host_call(c: &mut Cursor<'_>) -> Read<OpName> {
+    c.expect(b'(')?;
+    let mut depth = 1usize;
+    while depth > 0 {
+        match c.here() {
+            0 => return Err(c.expected("`)`")),
+            b'(' => depth += 1,
+            b')' => depth -= 1,
+            _ => {}
+        }
+        c.at += 1;
+    }
+    while !c.text.is_char_boundary(c.at) {
+        c.at += 1;
+    }
+    Ok(OpName::Prim(Prim::PythonOp))
+}
+
+/// A type at the cursor.
+pub(super) fn read_type(c: &mut Cursor<'_>) -> Read<Type> {
+    c.skip();
+    let rest = &c.text.as_bytes()[c.at..];
+    let plain = |n: usize| !rest.get(n).is_some_and(|&b| super::lex::is_word(b) || b"([?{:".contains(&b));
+    if rest.starts_with(b"Tensor") && plain(6) {
+        c.at += 6;
+        return Ok(Type::TENSOR);
+    }
+    if rest.starts_with(b"int") && plain(3) {
+        c.at += 3;
+        return Ok(Type::INT);
+    }
+    match parse_ir_type(c.text, c.at) {
+        Ok((ty, end)) => {
+            c.at = end;
+            Ok(ty)
+        }
+        Err(e) => Err(c.error("T004", e.to_string(), e.offset, e.offset + 1)),
+    }
+}

@@ -1,0 +1,331 @@
+//! Graph to text, as TorchScript prints it.
+//!
+//! The form is line oriented: a header with the inputs, one node a line with two spaces per level, blocks behind their
+//! node, subgraphs behind the graph as `with prim::X_N = graph(…)` in preorder. [`PrintOptions::exact`] differs in
+//! one point: tensors are written out bit for bit, so that what is printed reads back as the same program.
+
+use super::values::write_attr_value;
+use crate::attr::{Attr, AttrSet, names};
+use crate::graph::{Graph, Step};
+use crate::id::{BlockId, NodeId, ValueId};
+use crate::loc::LocId;
+use crate::op::{OpKind, Prim};
+use crate::types::Type;
+use crate::value::IValue;
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use std::fmt;
+use std::sync::Arc;
+
+/// How a graph is printed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PrintOptions {
+    /// Append `# file:line:column` to nodes whose source is known.
+    pub locations: bool,
+    /// Write tensors out instead of abbreviating them.
+    pub exact: bool,
+}
+
+/// A place in printed text, for tools that point at nodes.
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    /// The node printed on the line.
+    pub node: NodeId,
+    /// Byte offset of the line's start.
+    pub start: usize,
+    /// Byte offset of the line's end, without the line break.
+    pub end: usize,
+}
+
+impl Graph {
+    /// The graph's text.
+    pub fn to_text(&self, options: PrintOptions) -> String {
+        let mut p = Printer::new(options);
+        p.listing(self);
+        p.out
+    }
+
+    /// The graph's text and which node stands on which line (nodes of subgraphs are not listed).
+    pub fn to_text_with_lines(&self, options: PrintOptions) -> (String, Vec<Line>) {
+        let mut p = Printer::new(options);
+        p.lines = Some(Vec::new());
+        p.listing(self);
+        (p.out, p.lines.unwrap_or_default())
+    }
+}
+
+impl fmt::Display for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_text(PrintOptions::default()))
+    }
+}
+
+impl fmt::Debug for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Graph({} nodes)", self.node_count())
+    }
+}
+
+struct Printer {
+    options: PrintOptions,
+    out: String,
+    types: HashMap<Type, Box<str>, FxBuildHasher>,
+    lines: Option<Vec<Line>>,
+}
+
+/// A subgraph still to be listed, with the kind and number it is called by.
+struct Listing {
+    kind: Prim,
+    number: usize,
+    graph: Arc<Graph>,
+}
+
+impl Printer {
+    fn new(options: PrintOptions) -> Self {
+        Printer { options, out: String::new(), types: HashMap::default(), lines: None }
+    }
+
+    /// The graph and, in preorder, the subgraphs its nodes carry.
+    fn listing(&mut self, graph: &Graph) {
+        let mut pending = self.graph(graph);
+        pending.reverse();
+        let lines = self.lines.take();
+        while let Some(next) = pending.pop() {
+            self.out.push_str("with ");
+            self.out.push_str(next.kind.name());
+            self.out.push('_');
+            push_int(&mut self.out, next.number as u64);
+            self.out.push_str(" = ");
+            let mut inner = self.graph(&next.graph);
+            inner.reverse();
+            pending.append(&mut inner);
+        }
+        self.lines = lines;
+    }
+
+    fn graph(&mut self, g: &Graph) -> Vec<Listing> {
+        let mut listings = Vec::new();
+        self.out.push_str("graph(");
+        for (i, v) in g.inputs().enumerate() {
+            if i > 0 {
+                self.out.push_str(",\n      ");
+            }
+            self.typed(g, v);
+        }
+        self.out.push_str("):\n");
+        let root = g.root();
+        let mut level = 0usize;
+        for step in g.walk(root) {
+            match step {
+                Step::Enter(block) => {
+                    if block != root {
+                        self.block_header(g, block, level);
+                    }
+                    level += 1;
+                }
+                Step::Leave(block) => {
+                    if block != root {
+                        self.indent(2 * level);
+                        self.out.push_str("-> (");
+                        self.values(g, g.block_outputs(block));
+                        self.out.push_str(")\n");
+                    }
+                    level -= 1;
+                }
+                Step::Node(node) => {
+                    let start = self.out.len();
+                    self.node(g, node, 2 * level, &mut listings);
+                    let end = self.out.len() - 1;
+                    if let Some(lines) = &mut self.lines {
+                        lines.push(Line { node, start, end });
+                    }
+                    level += usize::from(g.block_count(node) > 0);
+                }
+                Step::Done(_) => level -= 1,
+            }
+        }
+        self.out.push_str("  return (");
+        self.values(g, g.outputs());
+        self.out.push_str(")\n");
+        listings
+    }
+
+    fn block_header(&mut self, g: &Graph, block: BlockId, level: usize) {
+        let owner = g.owner(block).expect("invariant: only the root block has no owner");
+        let number =
+            g.blocks(owner).position(|b| b == block).expect("invariant: a block is among its owner's");
+        self.indent(2 * level);
+        self.out.push_str("block");
+        push_int(&mut self.out, number as u64);
+        self.out.push('(');
+        for (i, v) in g.block_inputs(block).enumerate() {
+            if i > 0 {
+                self.out.push_str(", ");
+            }
+            self.typed(g, v);
+        }
+        self.out.push_str("):\n");
+    }
+
+    fn node(&mut self, g: &Graph, node: NodeId, indent: usize, listings: &mut Vec<Listing>) {
+        self.indent(indent);
+        for (i, v) in g.results(node).enumerate() {
+            if i > 0 {
+                self.out.push_str(", ");
+            }
+            self.typed(g, v);
+        }
+        self.out.push_str(" = ");
+        let op = g.op(node);
+        let attrs = g.attrs(node);
+        let subgraph = match op.prim() {
+            Some(prim) if prim.has_subgraph() => {
+                attrs.get(names::subgraph()).and_then(Attr::as_graph).map(|graph| (prim, graph))
+            }
+            _ => None,
+        };
+        match op.kind() {
+            OpKind::Prim(Prim::PythonOp | Prim::IgnoredPythonOp) => self.python_op(attrs),
+            OpKind::Prim(prim) => self.out.push_str(prim.name()),
+            OpKind::Row(id) => self.out.push_str(g.registry().schema(id).name.as_str()),
+            OpKind::Unknown(name) => self.out.push_str(name.as_str()),
+        }
+        if let Some((kind, graph)) = subgraph {
+            self.out.push('_');
+            push_int(&mut self.out, listings.len() as u64);
+            listings.push(Listing { kind, number: listings.len(), graph: Arc::clone(graph) });
+        }
+        if !matches!(op.prim(), Some(Prim::PythonOp | Prim::IgnoredPythonOp)) {
+            self.attributes(attrs, subgraph.is_some());
+        }
+        self.out.push('(');
+        self.values(g, g.operands(node));
+        self.out.push(')');
+        if self.options.locations {
+            self.location(g, g.loc(node));
+        }
+        self.out.push('\n');
+    }
+
+    fn python_op(&mut self, attrs: &AttrSet) {
+        self.out.push('^');
+        let name = attrs.get(names::name()).and_then(Attr::as_str).unwrap_or("host");
+        self.out.push_str(name);
+        self.out.push_str("()");
+    }
+
+    fn attributes(&mut self, attrs: &AttrSet, has_listing: bool) {
+        let mut open = false;
+        for (name, attr) in attrs.entries() {
+            if has_listing && matches!(attr, Attr::Graph(_)) {
+                continue;
+            }
+            self.out.push_str(if open { ", " } else { "[" });
+            open = true;
+            self.out.push_str(name.as_str());
+            self.out.push('=');
+            match attr {
+                Attr::Value(value) => self.attr_value(value),
+                Attr::Type(ty) => self.ty(*ty),
+                Attr::Types(types) => {
+                    self.out.push('[');
+                    for (i, ty) in types.iter().enumerate() {
+                        if i > 0 {
+                            self.out.push_str(", ");
+                        }
+                        self.ty(*ty);
+                    }
+                    self.out.push(']');
+                }
+                Attr::Graph(_) => self.out.push_str("<Graph>"),
+                Attr::Graphs(_) => self.out.push_str("[<Graphs>]"),
+            }
+        }
+        if open {
+            self.out.push(']');
+        }
+    }
+
+    fn attr_value(&mut self, value: &IValue) {
+        match value {
+            IValue::Int(v) => push_signed(&mut self.out, *v),
+            IValue::Bool(v) => self.out.push(if *v { '1' } else { '0' }),
+            other => write_attr_value(&mut self.out, other, self.options.exact),
+        }
+    }
+
+    fn typed(&mut self, g: &Graph, v: ValueId) {
+        self.value(g, v);
+        self.out.push_str(" : ");
+        self.ty(g.ty(v));
+    }
+
+    fn values(&mut self, g: &Graph, values: impl Iterator<Item = ValueId>) {
+        for (i, v) in values.enumerate() {
+            if i > 0 {
+                self.out.push_str(", ");
+            }
+            self.value(g, v);
+        }
+    }
+
+    fn value(&mut self, g: &Graph, v: ValueId) {
+        self.out.push('%');
+        let name = g.name(v);
+        match name.symbol() {
+            Some(symbol) => self.out.push_str(symbol.as_str()),
+            None => push_int(&mut self.out, u64::from(name.number().unwrap_or(0))),
+        }
+    }
+
+    fn ty(&mut self, ty: Type) {
+        if ty == Type::TENSOR {
+            self.out.push_str("Tensor");
+        } else {
+            let text = self.types.entry(ty).or_insert_with(|| ty.to_string().into_boxed_str());
+            self.out.push_str(text);
+        }
+    }
+
+    fn location(&mut self, g: &Graph, loc: LocId) {
+        if let Some(scope) = g.locs().scope(loc) {
+            self.out.push_str(", scope: ");
+            self.out.push_str(scope.as_str());
+        }
+        if let Some(at) = g.locs().range(loc) {
+            let (line, column) = at.source.line_column(at.range.start as usize);
+            self.out.push_str(&format!(" # {}:{line}:{}", at.source.name, column - 1));
+        }
+    }
+
+    fn indent(&mut self, n: usize) {
+        const SPACES: &str = "                                                                ";
+        let mut n = n;
+        while n > 0 {
+            let k = n.min(SPACES.len());
+            self.out.push_str(&SPACES[..k]);
+            n -= k;
+        }
+    }
+}
+
+fn push_signed(out: &mut String, v: i64) {
+    if v < 0 {
+        out.push('-');
+    }
+    push_int(out, v.unsigned_abs());
+}
+
+fn push_int(out: &mut String, mut v: u64) {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (v % 10) as u8;
+        v /= 10;
+        if v == 0 {
+            break;
+        }
+    }
+    out.extend(digits[at..].iter().map(|&d| char::from(d)));
+}

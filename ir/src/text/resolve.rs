@@ -1,0 +1,89 @@
+//! From an operator's name and the types of its operands to the operator a node carries.
+
+use crate::op::{Op, OpId, Prim, Registry};
+use crate::schema::accepts_types;
+use crate::symbol::Symbol;
+use crate::types::Type;
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// What a name in the text stands for.
+#[derive(Clone, Copy)]
+pub(super) enum OpName {
+    /// A structural operator.
+    Prim(Prim),
+    /// `prim::FusionGroup_3`: a structural operator whose subgraph is listed under this number.
+    Listed(Prim, u32),
+    /// Overloads of the registry, or none; an index into the resolver's groups.
+    Rows(usize),
+}
+
+struct Group<'r> {
+    name: Symbol,
+    overloads: &'r [OpId],
+    /// The last few answers: programs repeat themselves.
+    memo: SmallVec<[(SmallVec<[Type; 6]>, Op); 2]>,
+}
+
+pub(super) struct Resolver<'r> {
+    registry: &'r Arc<Registry>,
+    names: HashMap<Box<str>, OpName, FxBuildHasher>,
+    groups: Vec<Group<'r>>,
+}
+
+const MEMO: usize = 8;
+
+impl<'r> Resolver<'r> {
+    pub(super) fn new(registry: &'r Arc<Registry>) -> Self {
+        Resolver { registry, names: HashMap::default(), groups: Vec::new() }
+    }
+
+    pub(super) fn name(&mut self, text: &str) -> OpName {
+        if let Some(&found) = self.names.get(text) {
+            return found;
+        }
+        let symbol = Symbol::new(text);
+        let found =
+            Prim::from_symbol(symbol).map(OpName::Prim).or_else(|| listed(text)).unwrap_or_else(|| {
+                self.groups.push(Group {
+                    name: symbol,
+                    overloads: self.registry.overloads(symbol),
+                    memo: SmallVec::new(),
+                });
+                OpName::Rows(self.groups.len() - 1)
+            });
+        self.names.insert(text.into(), found);
+        found
+    }
+
+    /// The first overload that takes operands of these types, else an opaque operator.
+    pub(super) fn pick(&mut self, group: usize, types: impl ExactSizeIterator<Item = Type> + Clone) -> Op {
+        let group = &mut self.groups[group];
+        if group.overloads.is_empty() {
+            return Op::unknown(group.name);
+        }
+        for (known, op) in &group.memo {
+            if known.len() == types.len() && known.iter().copied().eq(types.clone()) {
+                return *op;
+            }
+        }
+        let types: SmallVec<[Type; 6]> = types.collect();
+        let found = group.overloads.iter().find(|&&id| accepts_types(self.registry.schema(id), &types));
+        let op = found.map_or_else(|| Op::unknown(group.name), |&id| Op::from(id));
+        if group.memo.len() == MEMO {
+            group.memo.remove(0);
+        }
+        group.memo.push((types, op));
+        op
+    }
+}
+
+/// `prim::FusionGroup_3` as its parts.
+fn listed(text: &str) -> Option<OpName> {
+    let (base, digits) = text.rsplit_once('_')?;
+    let number = digits.parse().ok().filter(|n: &u32| n.to_string() == digits)?;
+    let prim = Prim::from_symbol(Symbol::new(base)).filter(|p| p.has_subgraph())?;
+    Some(OpName::Listed(prim, number))
+}

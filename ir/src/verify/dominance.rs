@@ -1,0 +1,55 @@
+//! Phase 3: every operand is defined before its use, in the same block or one around it.
+
+use super::{Findings, VerifyError};
+use crate::graph::{Graph, Step, ValueSet};
+use crate::id::{BlockId, Entity, NodeId, ValueId};
+
+/// One walk in program order with the set of values in scope; leaving a block takes its values out again.
+pub(super) fn check(g: &Graph, findings: &mut Findings) {
+    let mut scope = ValueSet::new();
+    let mut defined: Vec<ValueId> = Vec::new();
+    let mut marks: Vec<usize> = Vec::new();
+    for step in g.walk(g.root()) {
+        match step {
+            Step::Enter(block) => {
+                marks.push(defined.len());
+                define(g, g.param(block), &mut scope, &mut defined);
+            }
+            Step::Node(node) => {
+                uses(g, node, &scope, findings);
+                // Results of a node with blocks are not in scope inside it; they are added behind it.
+                if g.block_count(node) == 0 {
+                    define(g, node, &mut scope, &mut defined);
+                }
+            }
+            Step::Leave(block) => {
+                uses(g, g.ret(block), &scope, findings);
+                leave(&mut scope, &mut defined, &mut marks, block);
+            }
+            Step::Done(node) => define(g, node, &mut scope, &mut defined),
+        }
+    }
+}
+
+fn leave(scope: &mut ValueSet, defined: &mut Vec<ValueId>, marks: &mut Vec<usize>, _block: BlockId) {
+    let mark = marks.pop().expect("invariant: every block that is left was entered");
+    for v in defined.drain(mark..) {
+        scope.remove(v);
+    }
+}
+
+fn define(g: &Graph, node: NodeId, scope: &mut ValueSet, defined: &mut Vec<ValueId>) {
+    for v in g.results(node) {
+        scope.insert(v);
+        defined.push(v);
+    }
+}
+
+fn uses(g: &Graph, node: NodeId, scope: &ValueSet, findings: &mut Findings) {
+    for (i, v) in g.operands(node).enumerate() {
+        if !scope.contains(v) {
+            let message = format!("operand {i}, %{}, is not defined where it is used", g.name(v));
+            findings.push(VerifyError::new("V020", node, message).about(Entity::Value(v)).related(g.def(v)));
+        }
+    }
+}

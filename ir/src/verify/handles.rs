@@ -1,0 +1,23 @@
+//! Phase 1: the links inside the arenas. A finding here is a defect of `ir`, not of the program.
+
+use super::{Findings, VerifyError};
+use crate::graph::{Graph, Step};
+
+pub(super) fn check(g: &Graph, findings: &mut Findings) {
+    let root = g.ret(g.root());
+    if let Err(message) = g.check_use_lists() {
+        findings.push(VerifyError::new("V001", root, message));
+        return;
+    }
+    for step in g.walk(g.root()) {
+        if let Step::Enter(block) = step
+            && !g.block_order_holds(block)
+        {
+            findings.push(VerifyError::new(
+                "V001",
+                g.ret(block),
+                "order keys of a block do not grow along it",
+            ));
+        }
+    }
+}
