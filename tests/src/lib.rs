@@ -1,1 +1,6 @@
 //! File tests, properties, conformance runner.
+//!
+//! [`value`] knows the encoding that recorded values have, and compares, reads and prints them; it shares no code
+//! with the library, so that a mistake there cannot hide itself here.
+
+pub mod value;

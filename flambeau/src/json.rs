@@ -1,0 +1,486 @@
+//! Values as JSON: what the command line reads and prints, and what recorded behaviour is stored as.
+//!
+//! A value is an object with a tag `t`: `none`; `bool`, `int`, `str` with `v`; `float` with its text in `v` (JSON has
+//! no infinities); `complex` with two such texts; `list`, `tuple` with their members in `v`; `dict` with pairs in `v`,
+//! in insertion order; `tensor` with `dtype`, `shape` and either `data` (flat, row-major, at most 64 elements when
+//! written) or `b64` (little-endian bytes), and `strides` where it is not contiguous; `dtype`, `layout`,
+//! `memory_format` by name (integers in a program) and `device`; results also `enum`, `object` (its class only) and
+//! `future`.
+//!
+//! JSON does not say what an empty list is a list of, so reading takes the type that is expected where one is known.
+//! Both directions stop at [`MAX_DEPTH`]: JSON's own trees are recursive, and a list may hold itself.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use flambeau_ir::types::{Type, TypeKind};
+use flambeau_ir::value::{Dict, EnumValue, IValue, Tuple};
+use flambeau_tensor::{Complex, DType, Device, Fault, Layout, MemoryFormat, Scalar, Tensor, TensorLayout};
+use serde_json::{Map, Value, json};
+
+/// How deep values may nest on their way from or to JSON.
+pub const MAX_DEPTH: usize = 120;
+
+/// Larger tensors are written as bytes.
+const MAX_DATA: usize = 64;
+
+/// Why a value could not be read from or written as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{what}", place(.path))]
+pub struct JsonError {
+    /// Where in the value, as `[1].key(0)`; empty for the value itself.
+    pub path: String,
+    /// What is wrong there.
+    pub what: String,
+    fault: Fault,
+}
+
+fn place(path: &str) -> String {
+    if path.is_empty() { String::new() } else { format!("at {path}: ") }
+}
+
+impl JsonError {
+    fn input(what: impl Into<String>) -> JsonError {
+        JsonError { path: String::new(), what: what.into(), fault: Fault::Input }
+    }
+
+    fn too_deep() -> JsonError {
+        let what = format!("the value nests deeper than {MAX_DEPTH}");
+        JsonError { path: String::new(), what, fault: Fault::Limit }
+    }
+
+    fn unsupported(what: impl Into<String>) -> JsonError {
+        JsonError { path: String::new(), what: what.into(), fault: Fault::Unsupported }
+    }
+
+    fn within(mut self, step: impl Fn() -> String) -> JsonError {
+        self.path.insert_str(0, &step());
+        self
+    }
+
+    /// Whose fault it is: the input's, a limit's, or a missing feature's.
+    pub fn fault(&self) -> Fault {
+        self.fault
+    }
+}
+
+impl From<flambeau_tensor::TensorError> for JsonError {
+    fn from(error: flambeau_tensor::TensorError) -> JsonError {
+        JsonError { path: String::new(), fault: error.fault(), what: error.to_string() }
+    }
+}
+
+/// Reads a value; lists and dictionaries get the type their members have (tensors, where there are none).
+///
+/// # Errors
+/// If the JSON is no value, naming the place; or it nests too deep.
+pub fn read(json: &Value) -> Result<IValue, JsonError> {
+    read_as(json, Type::ANY)
+}
+
+/// Reads a value that is to be of type `ty`, as a function's schema says. The type decides what empty lists are lists
+/// of, and whether an integer that stands for a float is one; it is not checked beyond that.
+///
+/// # Errors
+/// If the JSON is no value, naming the place; or it nests too deep.
+pub fn read_as(json: &Value, ty: Type) -> Result<IValue, JsonError> {
+    read_at(json, ty, 0)
+}
+
+fn read_at(json: &Value, ty: Type, depth: usize) -> Result<IValue, JsonError> {
+    if depth > MAX_DEPTH {
+        return Err(JsonError::too_deep());
+    }
+    let ty = match ty.kind() {
+        TypeKind::Optional(inner) => *inner,
+        _ => ty,
+    };
+    let tag = json.get("t").and_then(Value::as_str).ok_or_else(|| JsonError::input("no tag `t`"))?;
+    let v = json.get("v").unwrap_or(&Value::Null);
+    let wrong = || JsonError::input(format!("`v` is no {tag}"));
+    Ok(match tag {
+        "none" => IValue::None,
+        "bool" => IValue::Bool(v.as_bool().ok_or_else(wrong)?),
+        "int" => {
+            let n = v.as_i64().ok_or_else(wrong)?;
+            if matches!(ty.kind(), TypeKind::Float) { IValue::Float(n as f64) } else { IValue::Int(n) }
+        }
+        "float" => IValue::Float(read_float(v).ok_or_else(wrong)?),
+        "complex" => {
+            let part = |i: usize| v.get(i).and_then(read_float).ok_or_else(wrong);
+            IValue::complex(Complex::new(part(0)?, part(1)?))
+        }
+        "str" => IValue::str(v.as_str().ok_or_else(wrong)?),
+        "list" => read_list(v.as_array().ok_or_else(wrong)?, ty, depth)?,
+        "tuple" => read_tuple(v.as_array().ok_or_else(wrong)?, ty, depth)?,
+        "dict" => read_dict(v.as_array().ok_or_else(wrong)?, ty, depth)?,
+        "tensor" => IValue::Tensor(read_tensor(json)?),
+        "device" => IValue::Device(Device::parse(v.as_str().ok_or_else(wrong)?)?),
+        "dtype" | "layout" | "memory_format" => {
+            let name = v.as_str().ok_or_else(wrong)?;
+            IValue::Int(
+                number_of(tag, name).ok_or_else(|| JsonError::unsupported(format!("the {tag} `{name}`")))?,
+            )
+        }
+        other => return Err(JsonError::input(format!("no way to read a value with the tag `{other}`"))),
+    })
+}
+
+/// The integer that stands for a dtype, layout or memory format in a program.
+fn number_of(tag: &str, name: &str) -> Option<i64> {
+    match tag {
+        "dtype" => DType::from_name(name).map(DType::scalar_type),
+        "layout" => (name == "strided").then_some(TensorLayout::Strided as i64),
+        _ => Some(match name {
+            "contiguous_format" => MemoryFormat::Contiguous,
+            "preserve_format" => MemoryFormat::Preserve,
+            "channels_last" => MemoryFormat::ChannelsLast,
+            "channels_last_3d" => MemoryFormat::ChannelsLast3d,
+            _ => return None,
+        } as i64),
+    }
+}
+
+fn read_float(v: &Value) -> Option<f64> {
+    match v {
+        Value::String(text) => text.parse().ok(),
+        v => v.as_f64(),
+    }
+}
+
+fn read_list(items: &[Value], ty: Type, depth: usize) -> Result<IValue, JsonError> {
+    let elem = match ty.kind() {
+        TypeKind::List(elem) => Some(*elem),
+        _ => None,
+    };
+    let values = read_all(items, |_| elem.unwrap_or(Type::ANY), depth)?;
+    let elem = elem.unwrap_or_else(|| common_type(&values));
+    Ok(IValue::list(elem, values))
+}
+
+fn read_tuple(items: &[Value], ty: Type, depth: usize) -> Result<IValue, JsonError> {
+    let types: Vec<Type> = match ty.kind() {
+        TypeKind::Tuple(tuple) => tuple.elems.to_vec(),
+        _ => Vec::new(),
+    };
+    let values = read_all(items, |i| types.get(i).copied().unwrap_or(Type::ANY), depth)?;
+    let named = matches!(ty.kind(), TypeKind::Tuple(tuple) if tuple.named.is_some());
+    Ok(IValue::Tuple(if named { Tuple::named(ty, values) } else { Tuple::new(values) }))
+}
+
+fn read_all(items: &[Value], ty: impl Fn(usize) -> Type, depth: usize) -> Result<Vec<IValue>, JsonError> {
+    let one = |(i, item): (usize, &Value)| {
+        read_at(item, ty(i), depth + 1).map_err(|e| e.within(|| format!("[{i}]")))
+    };
+    items.iter().enumerate().map(one).collect()
+}
+
+fn read_dict(pairs: &[Value], ty: Type, depth: usize) -> Result<IValue, JsonError> {
+    let types = match ty.kind() {
+        TypeKind::Dict(key, value) => Some((*key, *value)),
+        _ => None,
+    };
+    let (key_type, value_type) = types.unwrap_or((Type::ANY, Type::ANY));
+    let mut entries = Vec::new();
+    for (i, pair) in pairs.iter().enumerate() {
+        let [key, value] = pair.as_array().map_or(&[][..], Vec::as_slice) else {
+            return Err(JsonError::input("an entry is a pair of key and value").within(|| format!("[{i}]")));
+        };
+        let key = read_at(key, key_type, depth + 1).map_err(|e| e.within(|| format!(".key({i})")))?;
+        let value = read_at(value, value_type, depth + 1).map_err(|e| e.within(|| format!(".value({i})")))?;
+        entries.push((key, value));
+    }
+    let (keys, values): (Vec<IValue>, Vec<IValue>) = entries.iter().cloned().unzip();
+    let (key_type, value_type) = types.unwrap_or_else(|| {
+        if entries.is_empty() {
+            (Type::STR, Type::TENSOR)
+        } else {
+            (common_type(&keys), common_type(&values))
+        }
+    });
+    let dict = Dict::new(key_type, value_type);
+    for (key, value) in entries {
+        dict.insert(key, value).map_err(|e| JsonError::input(e.to_string()))?;
+    }
+    Ok(IValue::Dict(dict))
+}
+
+/// The type of all values if they have the same, made optional where some are none; tensors for no values at all.
+fn common_type(values: &[IValue]) -> Type {
+    let mut some = values.iter().filter(|v| !v.is_none()).map(IValue::type_of);
+    let Some(first) = some.next() else {
+        return if values.is_empty() { Type::TENSOR } else { Type::NONE };
+    };
+    let ty = if some.all(|ty| ty == first) { first } else { Type::ANY };
+    if values.iter().any(IValue::is_none) { Type::optional(ty) } else { ty }
+}
+
+fn read_tensor(json: &Value) -> Result<Tensor, JsonError> {
+    let name = json
+        .get("dtype")
+        .and_then(Value::as_str)
+        .ok_or_else(|| JsonError::input("the tensor has no `dtype`"))?;
+    let dtype =
+        DType::from_name(name).ok_or_else(|| JsonError::unsupported(format!("tensors of dtype `{name}`")))?;
+    let sizes = read_sizes(json, "shape")?.ok_or_else(|| JsonError::input("the tensor has no `shape`"))?;
+    let bytes = match (json.get("data").and_then(Value::as_array), json.get("b64").and_then(Value::as_str)) {
+        (Some(data), _) => bytes_of(data, dtype)?,
+        (None, Some(text)) => BASE64.decode(text).map_err(|e| JsonError::input(format!("`b64`: {e}")))?,
+        (None, None) => return Err(JsonError::input("the tensor has neither `data` nor `b64`")),
+    };
+    let contiguous = Layout::contiguous(&sizes)?;
+    if contiguous.numel().checked_mul(dtype.size()) != Some(bytes.len()) {
+        let count = bytes.len() / dtype.size();
+        return Err(JsonError::input(format!("{count} elements for the shape {sizes:?}")));
+    }
+    let tensor = match read_sizes(json, "strides")? {
+        None => Tensor::from_bytes(&bytes, dtype, contiguous)?,
+        Some(strides) => {
+            let layout = Layout::new(&sizes, &strides, 0)?;
+            Tensor::from_bytes(&spread(&bytes, &layout, dtype.size())?, dtype, layout)?
+        }
+    };
+    if json.get("rg").and_then(Value::as_bool) == Some(true) {
+        tensor.set_requires_grad(true);
+    }
+    Ok(tensor)
+}
+
+fn read_sizes(json: &Value, field: &str) -> Result<Option<Vec<i64>>, JsonError> {
+    let Some(list) = json.get(field).and_then(Value::as_array) else { return Ok(None) };
+    let sizes: Option<Vec<i64>> = list.iter().map(|d| d.as_i64().filter(|d| *d >= 0)).collect();
+    sizes.map(Some).ok_or_else(|| JsonError::input(format!("`{field}` is no list of natural numbers")))
+}
+
+/// Row-major elements put where a layout has them. Elements that share a place overwrite each other, in order.
+fn spread(bytes: &[u8], layout: &Layout, width: usize) -> Result<Vec<u8>, JsonError> {
+    // A layout may reach far beyond what its elements fill: bound it by what was sent, with room for real cases.
+    let room = layout.storage_end().saturating_mul(width);
+    if room > bytes.len().saturating_mul(64).saturating_add(1 << 20) {
+        return Err(JsonError::input("the strides reach far beyond the elements"));
+    }
+    let mut out = vec![0u8; room];
+    let mut index = vec![0i64; layout.rank()];
+    for element in bytes.chunks_exact(width) {
+        let at: i64 = index.iter().zip(layout.strides()).map(|(i, s)| i * s).sum();
+        let at = at as usize * width;
+        out[at..at + width].copy_from_slice(element);
+        for dim in (0..index.len()).rev() {
+            index[dim] += 1;
+            if index[dim] < layout.sizes()[dim] {
+                break;
+            }
+            index[dim] = 0;
+        }
+    }
+    Ok(out)
+}
+
+/// Little-endian bytes of a flat list of elements.
+fn bytes_of(data: &[Value], dtype: DType) -> Result<Vec<u8>, JsonError> {
+    let mut bytes = Vec::with_capacity(data.len() * dtype.size());
+    for (i, value) in data.iter().enumerate() {
+        let wrong = || {
+            JsonError::input(format!("{value} is no element of {}", dtype.name()))
+                .within(|| format!(".data[{i}]"))
+        };
+        if dtype == DType::Bool {
+            bytes.push(u8::from(value.as_bool().ok_or_else(wrong)?));
+        } else if dtype.is_integral(false) {
+            let n = value.as_i64().ok_or_else(wrong)?;
+            let range = 8 * dtype.size() as u32;
+            let low = if dtype.is_signed() { i64::MIN >> (64 - range) } else { 0 };
+            let high = if dtype.is_signed() { i64::MAX >> (64 - range) } else { (1 << range) - 1 };
+            if !(low..=high).contains(&n) {
+                return Err(wrong());
+            }
+            bytes.extend(&n.to_le_bytes()[..dtype.size()]);
+        } else {
+            let x = read_float(value).ok_or_else(wrong)?;
+            match dtype.to_real() {
+                DType::F16 => bytes.extend(flambeau_tensor::f16::from_f64(x).to_le_bytes()),
+                DType::BF16 => bytes.extend(flambeau_tensor::bf16::from_f64(x).to_le_bytes()),
+                DType::F32 => bytes.extend((x as f32).to_le_bytes()),
+                _ => bytes.extend(x.to_le_bytes()),
+            }
+        }
+    }
+    Ok(bytes)
+}
+
+/// Writes a value.
+///
+/// # Errors
+/// If it nests too deep (as a list that holds itself does), or is of a kind that JSON has no tag for.
+pub fn write(value: &IValue) -> Result<Value, JsonError> {
+    write_at(value, 0)
+}
+
+fn write_at(value: &IValue, depth: usize) -> Result<Value, JsonError> {
+    if depth > MAX_DEPTH {
+        return Err(JsonError::too_deep());
+    }
+    let members = |items: &[IValue]| -> Result<Vec<Value>, JsonError> {
+        let one = |(i, item): (usize, &IValue)| {
+            write_at(item, depth + 1).map_err(|e| e.within(|| format!("[{i}]")))
+        };
+        items.iter().enumerate().map(one).collect()
+    };
+    Ok(match value {
+        IValue::None => json!({"t": "none"}),
+        IValue::Bool(b) => json!({"t": "bool", "v": b}),
+        IValue::Int(n) => json!({"t": "int", "v": n}),
+        IValue::Float(x) => json!({"t": "float", "v": float_text(*x)}),
+        IValue::Complex(z) => json!({"t": "complex", "v": [float_text(z.re), float_text(z.im)]}),
+        IValue::Str(s) => json!({"t": "str", "v": s.to_text()}),
+        IValue::Tensor(t) => write_tensor(t)?,
+        IValue::List(l) => json!({"t": "list", "v": members(&l.to_vec())?}),
+        IValue::Tuple(t) => write_tuple(t, members(t.items())?),
+        IValue::Dict(d) => {
+            let pair = |(i, (k, v)): (usize, (IValue, IValue))| {
+                let key = write_at(&k, depth + 1).map_err(|e| e.within(|| format!(".key({i})")))?;
+                let value = write_at(&v, depth + 1).map_err(|e| e.within(|| format!(".value({i})")))?;
+                Ok(json!([key, value]))
+            };
+            let pairs: Result<Vec<Value>, JsonError> = d.to_vec().into_iter().enumerate().map(pair).collect();
+            json!({"t": "dict", "v": pairs?})
+        }
+        IValue::Device(d) => json!({"t": "device", "v": d.to_string()}),
+        IValue::Object(o) => json!({"t": "object", "class": o.class().to_string()}),
+        IValue::Enum(e) => write_enum(e, depth)?,
+        IValue::Future(f) => match f.result() {
+            Some(Ok(v)) => json!({"t": "future", "v": write_at(&v, depth + 1)?}),
+            Some(Err(e)) => json!({"t": "future", "error": e.to_string()}),
+            None => json!({"t": "future"}),
+        },
+        IValue::Generator(_) | IValue::Function(_) | IValue::Host(_) | IValue::Uninitialized => {
+            return Err(JsonError::unsupported(format!("a value of kind {} as JSON", value.tag())));
+        }
+    })
+}
+
+fn write_tuple(tuple: &Tuple, members: Vec<Value>) -> Value {
+    let named = tuple.named_type().and_then(|ty| ty.as_tuple()).and_then(|tuple| tuple.named.as_deref());
+    match named {
+        Some(named) => {
+            let fields: Vec<&str> = named.fields.iter().map(|f| f.name.as_str()).collect();
+            json!({"t": "tuple", "fields": fields, "v": members})
+        }
+        None => json!({"t": "tuple", "v": members}),
+    }
+}
+
+fn write_enum(e: &EnumValue, depth: usize) -> Result<Value, JsonError> {
+    let class = e.ty().to_string();
+    Ok(json!({"t": "enum", "class": class, "name": e.name().as_str(), "v": write_at(e.value(), depth + 1)?}))
+}
+
+fn write_tensor(tensor: &Tensor) -> Result<Value, JsonError> {
+    let mut object = Map::new();
+    object.insert("t".into(), json!("tensor"));
+    object.insert("dtype".into(), json!(tensor.dtype().name()));
+    object.insert("shape".into(), json!(tensor.sizes()));
+    if !tensor.is_contiguous() {
+        object.insert("strides".into(), json!(tensor.strides()));
+    }
+    if tensor.numel() > MAX_DATA {
+        object.insert("b64".into(), json!(BASE64.encode(tensor.to_bytes()?)));
+        return Ok(Value::Object(object));
+    }
+    let narrow = matches!(tensor.dtype(), DType::F32 | DType::C64);
+    let number = |x: f64| match x {
+        x if !x.is_finite() => json!(float_text(x)),
+        // The shortest text that says which single was meant.
+        x if narrow => format!("{:?}", x as f32).parse::<f64>().map_or_else(|_| json!(x), |x| json!(x)),
+        x => json!(x),
+    };
+    let mut data = Vec::new();
+    for scalar in tensor.to_scalars()? {
+        match scalar {
+            Scalar::Bool(b) => data.push(json!(b)),
+            Scalar::Int(n) => data.push(json!(n)),
+            Scalar::Float(x) => data.push(number(x)),
+            Scalar::Complex(z) => data.extend([number(z.re), number(z.im)]),
+        }
+    }
+    object.insert("data".into(), Value::Array(data));
+    Ok(Value::Object(object))
+}
+
+/// The shortest text that reads back to the same double; `nan`, `inf` and `-inf` for what has no digits.
+fn float_text(x: f64) -> String {
+    if x.is_nan() {
+        "nan".to_string()
+    } else if x.is_infinite() {
+        if x > 0.0 { "inf" } else { "-inf" }.to_string()
+    } else {
+        format!("{x:?}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn same(text: &str) {
+        let json: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(write(&read(&json).unwrap()).unwrap(), json);
+    }
+
+    #[test]
+    fn values_survive_reading_and_writing() {
+        same(r#"{"t": "none"}"#);
+        same(r#"{"t": "float", "v": "-inf"}"#);
+        same(r#"{"t": "complex", "v": ["1.0", "nan"]}"#);
+        same(
+            r#"{"t": "tuple", "v": [{"t": "list", "v": [{"t": "int", "v": 3}]}, {"t": "str", "v": "a\nb"}]}"#,
+        );
+        same(
+            r#"{"t": "dict", "v": [[{"t": "str", "v": "b"}, {"t": "bool", "v": true}], [{"t": "str", "v": "a"}, {"t": "bool", "v": false}]]}"#,
+        );
+        same(r#"{"t": "tensor", "dtype": "float32", "shape": [2], "data": [0.66135216, "nan"]}"#);
+        same(r#"{"t": "tensor", "dtype": "uint8", "shape": [], "data": [255]}"#);
+        same(r#"{"t": "tensor", "dtype": "complex128", "shape": [1], "data": [0.1, -2.0]}"#);
+        same(
+            r#"{"t": "tensor", "dtype": "int64", "shape": [2, 2], "strides": [1, 2], "data": [1, 2, 3, 4]}"#,
+        );
+    }
+
+    #[test]
+    fn large_tensors_are_bytes() {
+        let tensor = Tensor::arange(Scalar::Int(0), Scalar::Int(100), Scalar::Int(1), DType::F64).unwrap();
+        let json = write(&tensor.clone().into()).unwrap();
+        assert!(json.get("b64").is_some());
+        let back = read(&json).unwrap();
+        assert_eq!(back.as_tensor().unwrap().to_bytes().unwrap(), tensor.to_bytes().unwrap());
+    }
+
+    #[test]
+    fn the_expected_type_decides_what_a_list_holds() {
+        let json: Value = serde_json::from_str(r#"{"t": "list", "v": []}"#).unwrap();
+        let list = read_as(&json, Type::list(Type::INT)).unwrap();
+        assert_eq!(list.as_list().unwrap().elem_type(), Type::INT);
+        let list = read(&json).unwrap();
+        assert_eq!(list.as_list().unwrap().elem_type(), Type::TENSOR);
+    }
+
+    #[test]
+    fn mistakes_name_their_place() {
+        let json: Value = serde_json::from_str(r#"{"t": "list", "v": [{"t": "int", "v": 1.5}]}"#).unwrap();
+        assert_eq!(read(&json).unwrap_err().to_string(), "at [0]: `v` is no int");
+        for bad in [
+            r#"{"t": "tensor", "dtype": "float32", "shape": [3], "data": [1.0]}"#,
+            r#"{"t": "tensor", "dtype": "uint8", "shape": [1], "data": [256]}"#,
+            r#"{"t": "tensor", "dtype": "float32", "shape": [1], "strides": [9223372036854775807], "data": [1.0]}"#,
+            r#"{"t": "tensor", "dtype": "float32", "shape": [2], "strides": [1000000000000], "data": [1.0, 2.0]}"#,
+            r#"{"t": "what"}"#,
+            r#"[]"#,
+        ] {
+            let json: Value = serde_json::from_str(bad).unwrap();
+            let _ = read(&json).map(|v| v.tag());
+        }
+        let list = flambeau_ir::value::List::new(Type::ANY);
+        list.push(IValue::List(list.clone()));
+        assert_eq!(write(&IValue::List(list.clone())).unwrap_err().fault(), Fault::Limit);
+        list.write().truncate(0);
+    }
+}
