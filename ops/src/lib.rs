@@ -1,1 +1,37 @@
 //! The operator library: each operator's facts side by side, grouped by family.
+//!
+//! `schemas.txt` declares every operator TorchScript registers, overloads in the order calls try them; a family file
+//! states what is known about some of them: documentation, shape and dtype rules, kernel, fused formula, samples,
+//! rewrite rules. A declared operator without facts can be compiled, analysed and printed, and says at emission that it
+//! cannot be run.
+//!
+//! To add an operator: one entry in its family's file. To add a family: one file and one line in [`FAMILIES`].
+
+use flambeau_ir::{OpDef, Registry, RegistryBuilder};
+use std::sync::{Arc, OnceLock};
+
+/// The schemas of all operators TorchScript registers, one a line.
+const SCHEMAS: &str = include_str!("schemas.txt");
+
+/// The families of operators with facts.
+const FAMILIES: &[fn() -> Vec<OpDef>] = &[];
+
+/// Adds the standard operators.
+pub fn standard(builder: &mut RegistryBuilder) {
+    builder.declare(SCHEMAS);
+    for family in FAMILIES {
+        builder.add(family());
+    }
+}
+
+/// The standard operators alone, made once per process.
+pub fn registry() -> Arc<Registry> {
+    static STANDARD: OnceLock<Arc<Registry>> = OnceLock::new();
+    Arc::clone(STANDARD.get_or_init(|| {
+        let mut builder = RegistryBuilder::new();
+        standard(&mut builder);
+        builder
+            .build()
+            .unwrap_or_else(|errors| panic!("invariant: the standard operators fit together: {errors:?}"))
+    }))
+}

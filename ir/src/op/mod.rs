@@ -11,7 +11,7 @@ mod registry;
 pub use effects::Effects;
 pub use facet::{Column, Doc, Facet};
 pub use prim::Prim;
-pub use registry::{OpDef, OpRow, Registry, RegistryBuilder, RegistryError};
+pub use registry::{OpDef, Registry, RegistryBuilder, RegistryError};
 
 use crate::symbol::Symbol;
 use std::fmt;

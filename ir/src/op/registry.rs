@@ -3,25 +3,37 @@
 use super::{Column, Facet, Op, OpId, OpKind, Prim};
 use crate::schema::{FunctionSchema, SchemaParseError};
 use crate::symbol::Symbol;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 use std::any::{Any, TypeId};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 type Put = Box<dyn FnOnce(&mut Columns, usize) + Send>;
 
 /// The definition of one operator overload: its schema and the facts stated about it.
 pub struct OpDef {
-    schema: Result<FunctionSchema, SchemaParseError>,
-    text: String,
+    head: Head,
     puts: Vec<Put>,
+}
+
+enum Head {
+    /// The schema is given.
+    Schema(Result<Box<FunctionSchema>, SchemaParseError>, String),
+    /// The schema is the declared one of this name.
+    Named(&'static str),
 }
 
 impl OpDef {
     /// An operator with this schema. An error in the schema is reported when the registry is built.
     pub fn new(schema: &str) -> Self {
-        OpDef { schema: FunctionSchema::parse(schema), text: schema.to_owned(), puts: Vec::new() }
+        let head = Head::Schema(FunctionSchema::parse(schema).map(Box::new), schema.to_owned());
+        OpDef { head, puts: Vec::new() }
+    }
+
+    /// Facts about an operator whose schema is declared ([`RegistryBuilder::declare`]): `aten::add.Tensor`.
+    pub fn named(name: &'static str) -> Self {
+        OpDef { head: Head::Named(name), puts: Vec::new() }
     }
 
     /// States a fact.
@@ -29,17 +41,20 @@ impl OpDef {
         self.puts.push(Box::new(move |columns, row| columns.put(row, facet)));
         self
     }
-
-    /// The schema, if it parsed.
-    pub fn schema(&self) -> Option<&FunctionSchema> {
-        self.schema.as_ref().ok()
-    }
 }
 
-/// One operator overload.
-pub struct OpRow {
-    /// The schema.
-    pub schema: FunctionSchema,
+/// One operator overload. A declared schema is parsed when it is first asked for: most are never needed.
+struct OpRow {
+    text: &'static str,
+    schema: OnceLock<Box<FunctionSchema>>,
+}
+
+impl OpRow {
+    fn schema(&self) -> &FunctionSchema {
+        self.schema.get_or_init(|| {
+            Box::new(FunctionSchema::parse(self.text).expect("invariant: declared schemas parse (tested)"))
+        })
+    }
 }
 
 trait AnyColumn: Any + Send + Sync {
@@ -113,6 +128,9 @@ pub enum RegistryError {
     /// A structural operator cannot be redefined.
     #[error("`{0}` is a structural operator")]
     Structural(String),
+    /// Facts were stated about an operator that no declaration names.
+    #[error("no operator `{0}` is declared")]
+    Undeclared(&'static str),
     /// A fact was stated about an operator that is not there.
     #[error("facet `{facet}` is stated about `{op}`, which is not defined")]
     NoSuchOperator {
@@ -128,6 +146,7 @@ type LateFacet = (String, &'static str, Put);
 /// Collects operators and facts, then makes a [`Registry`].
 #[derive(Default)]
 pub struct RegistryBuilder {
+    declared: Vec<&'static str>,
     defs: Vec<OpDef>,
     late: Vec<LateFacet>,
 }
@@ -138,7 +157,14 @@ impl RegistryBuilder {
         Self::default()
     }
 
-    /// Adds operators, in order: the order of overloads is the order in which calls try them.
+    /// Declares operators by their schemas, one a line. A declared operator without facts can be named in programs,
+    /// matched, analysed and printed, but not run. Declarations fix the order in which calls try overloads.
+    pub fn declare(&mut self, schemas: &'static str) -> &mut Self {
+        self.declared.push(schemas);
+        self
+    }
+
+    /// Adds operators, in order; those not declared come behind the declared overloads of their name.
     pub fn add(&mut self, defs: impl IntoIterator<Item = OpDef>) -> &mut Self {
         self.defs.extend(defs);
         self
@@ -152,48 +178,83 @@ impl RegistryBuilder {
 
     /// Makes the registry, or says everything that is wrong.
     pub fn build(self) -> Result<Arc<Registry>, Vec<RegistryError>> {
-        let mut errors = Vec::new();
-        let mut columns = Columns::default();
-        let mut rows: Vec<OpRow> = Vec::with_capacity(self.defs.len());
-        let mut by_name: HashMap<Symbol, SmallVec<[OpId; 2]>, FxBuildHasher> = HashMap::default();
-        let mut by_full: HashMap<(Symbol, Symbol), OpId, FxBuildHasher> = HashMap::default();
-        for def in self.defs {
-            let schema = match def.schema {
-                Ok(schema) => schema,
-                Err(error) => {
-                    errors.push(RegistryError::Schema { text: def.text, error });
-                    continue;
-                }
-            };
-            if Prim::from_symbol(schema.name).is_some() {
-                errors.push(RegistryError::Structural(def.text));
-                continue;
-            }
-            let id = OpId(rows.len() as u32);
-            if by_full.insert((schema.name, schema.overload), id).is_some() {
-                errors.push(RegistryError::Duplicate(schema.full_name()));
-                continue;
-            }
-            by_name.entry(schema.name).or_default().push(id);
-            for put in def.puts {
-                put(&mut columns, rows.len());
-            }
-            rows.push(OpRow { schema });
+        let mut making = Making::default();
+        for line in self.declared.iter().flat_map(|text| text.lines()) {
+            making.declare(line);
         }
+        for def in self.defs {
+            making.define(def);
+        }
+        let Making { mut registry, mut errors, .. } = making;
         for (op, facet, put) in self.late {
-            let (name, overload) = split_overload(&op);
-            match by_full.get(&(Symbol::new(name), Symbol::new(overload))) {
-                Some(id) => put(&mut columns, id.index()),
+            match registry.lookup(&op) {
+                Some(id) => put(&mut registry.columns, id.index()),
                 None => errors.push(RegistryError::NoSuchOperator { facet, op }),
             }
         }
-        for id in &columns.order {
-            columns.by_type.get_mut(id).expect("invariant: ordered columns exist").pad(rows.len());
+        let rows = registry.rows.len();
+        for id in &registry.columns.order {
+            registry.columns.by_type.get_mut(id).expect("invariant: ordered columns exist").pad(rows);
         }
-        if errors.is_empty() {
-            Ok(Arc::new(Registry { rows, by_name, by_full, columns }))
-        } else {
-            Err(errors)
+        if errors.is_empty() { Ok(Arc::new(registry)) } else { Err(errors) }
+    }
+}
+
+#[derive(Default)]
+struct Making {
+    registry: Registry,
+    /// Rows that a definition has already stated facts about.
+    defined: HashSet<OpId, FxBuildHasher>,
+    errors: Vec<RegistryError>,
+}
+
+impl Making {
+    fn declare(&mut self, text: &'static str) {
+        let full = text.split('(').next().unwrap_or(text);
+        let (name, overload) = split_overload(full);
+        let name = Symbol::new(name);
+        if !full.is_empty() && Prim::from_symbol(name).is_none() {
+            self.push(name, Symbol::new(overload), OpRow { text, schema: OnceLock::new() });
+        }
+    }
+
+    fn push(&mut self, name: Symbol, overload: Symbol, row: OpRow) -> OpId {
+        let id = OpId(self.registry.rows.len() as u32);
+        self.registry.by_full.insert((name, overload), id);
+        self.registry.by_name.entry(name).or_default().push(id);
+        self.registry.names.push(name);
+        self.registry.rows.push(row);
+        id
+    }
+
+    fn define(&mut self, def: OpDef) {
+        let id = match def.head {
+            Head::Named(name) => match self.registry.lookup(name) {
+                Some(id) => id,
+                None => return self.errors.push(RegistryError::Undeclared(name)),
+            },
+            Head::Schema(Err(error), text) => return self.errors.push(RegistryError::Schema { text, error }),
+            Head::Schema(Ok(schema), text) => {
+                if Prim::from_symbol(schema.name).is_some() {
+                    return self.errors.push(RegistryError::Structural(text));
+                }
+                let (name, overload) = (schema.name, schema.overload);
+                let row = OpRow { text: "", schema: OnceLock::from(schema) };
+                match self.registry.find(name, overload) {
+                    Some(id) => {
+                        self.registry.rows[id.index()] = row;
+                        id
+                    }
+                    None => self.push(name, overload, row),
+                }
+            }
+        };
+        if !self.defined.insert(id) {
+            let name = self.registry.schema(id).full_name();
+            return self.errors.push(RegistryError::Duplicate(name));
+        }
+        for put in def.puts {
+            put(&mut self.registry.columns, id.index());
         }
     }
 }
@@ -207,8 +268,10 @@ fn split_overload(op: &str) -> (&str, &str) {
 }
 
 /// The operators a session knows, with all facts about them.
+#[derive(Default)]
 pub struct Registry {
     rows: Vec<OpRow>,
+    names: Vec<Symbol>,
     by_name: HashMap<Symbol, SmallVec<[OpId; 2]>, FxBuildHasher>,
     by_full: HashMap<(Symbol, Symbol), OpId, FxBuildHasher>,
     columns: Columns,
@@ -237,7 +300,7 @@ impl Registry {
 
     /// The schema of a row.
     pub fn schema(&self, id: OpId) -> &FunctionSchema {
-        &self.rows[id.index()].schema
+        self.rows[id.index()].schema()
     }
 
     /// The schema of a node's operator, if it has a row.
@@ -265,7 +328,7 @@ impl Registry {
     pub fn name(&self, op: Op) -> Symbol {
         match op.kind() {
             OpKind::Prim(prim) => prim.symbol(),
-            OpKind::Row(id) => self.schema(id).name,
+            OpKind::Row(id) => self.names[id.index()],
             OpKind::Unknown(name) => name,
         }
     }

@@ -187,7 +187,7 @@ impl Printer {
         match op.kind() {
             OpKind::Prim(Prim::PythonOp | Prim::IgnoredPythonOp) => self.python_op(attrs),
             OpKind::Prim(prim) => self.out.push_str(prim.name()),
-            OpKind::Row(id) => self.out.push_str(g.registry().schema(id).name.as_str()),
+            OpKind::Row(id) => self.out.push_str(g.registry().name(id.into()).as_str()),
             OpKind::Unknown(name) => self.out.push_str(name.as_str()),
         }
         if let Some((kind, graph)) = subgraph {
