@@ -9,8 +9,10 @@ mod allow;
 mod machine;
 mod opcodes;
 mod value;
+mod write;
 
 pub use allow::{Global, StorageType};
 pub use machine::read_pickle;
 pub use opcodes::{Op, Support};
 pub use value::{Call, CallId, DictId, GlobalId, ListId, Object, ObjectId, Pickle, Span, Value, ValueId};
+pub use write::{MemoId, PickleWriter};
