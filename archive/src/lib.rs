@@ -11,6 +11,7 @@
 //! Invariants: no input panics, recurses by its depth, or allocates more than its own size justifies; all bounds are in
 //! [`Limits`]; every error is an [`ArchiveError`] with code, fault and place.
 
+mod code;
 mod error;
 pub mod fuzz;
 mod limits;
@@ -19,6 +20,7 @@ pub mod pickle;
 mod tensors;
 pub mod zip;
 
+pub use code::{ClassDecl, ClassKind, Field, SourceFile, Sources};
 pub use error::{ArchiveError, Code, Fault};
 pub use limits::Limits;
 pub use map::Mapping;

@@ -1,0 +1,352 @@
+//! The archive's `code/` records: which file a name lives in, and what a class in it declares.
+//!
+//! The class `__torch__.net.Block` stands in `code/__torch__/net.py`, and `__torch__.Net` in `code/__torch__.py`. Files
+//! are read and parsed when a name in them is first asked for, so code that nothing refers to costs nothing. What the
+//! statements of a class body mean is decided here (attributes in slot order, parameters, buffers, constants, methods);
+//! what types and values mean is not, so declarations point into the syntax trees.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use flambeau_frontend::{Ast, Kind, Parsed, TreeId, parse, view};
+
+use crate::error::quoted;
+use crate::zip::ZipReader;
+use crate::{ArchiveError, Code, Limits};
+
+/// A parsed source file of an archive.
+#[derive(Debug)]
+pub struct SourceFile {
+    /// The record's name, such as `code/__torch__/net.py`.
+    pub record: String,
+    /// Its text.
+    pub text: String,
+    /// Its trees, and what was wrong with them.
+    pub parsed: Parsed,
+    definitions: BTreeMap<String, TreeId>,
+}
+
+impl SourceFile {
+    /// The syntax trees.
+    pub fn ast(&self) -> &Ast {
+        &self.parsed.ast
+    }
+
+    /// Names defined at the top of the file, with their [`Kind::ClassDef`] or [`Kind::Def`], in order of names.
+    pub fn definitions(&self) -> impl Iterator<Item = (&str, TreeId)> {
+        self.definitions.iter().map(|(name, &id)| (name.as_str(), id))
+    }
+
+    /// The class or function `name` of this file.
+    pub fn find(&self, name: &str) -> Option<TreeId> {
+        self.definitions.get(name).copied()
+    }
+}
+
+/// The source files of an archive, parsed on demand.
+#[derive(Debug)]
+pub struct Sources<'a> {
+    zip: &'a ZipReader<'a>,
+    limits: &'a Limits,
+    front: flambeau_frontend::Limits,
+    files: BTreeMap<String, Option<Arc<SourceFile>>>,
+}
+
+impl<'a> Sources<'a> {
+    /// The files of `zip`, to be parsed within `front`'s bounds.
+    pub fn new(zip: &'a ZipReader<'a>, limits: &'a Limits, front: flambeau_frontend::Limits) -> Self {
+        Sources { zip, limits, front, files: BTreeMap::new() }
+    }
+
+    /// The file and tree of the class or function with this qualified name, if the archive has it.
+    ///
+    /// # Errors
+    /// `A0013` if the file is no UTF-8, `A0041` if it defines a name twice, `A0090`, and those of reading the record.
+    /// Syntax errors are no error here: they are in [`SourceFile::parsed`].
+    pub fn find(&mut self, qualified: &str) -> Result<Option<(Arc<SourceFile>, TreeId)>, ArchiveError> {
+        let Some((module, name)) = qualified.rsplit_once('.') else { return Ok(None) };
+        let Some(file) = self.file(module)? else { return Ok(None) };
+        let found = file.find(name);
+        Ok(found.map(|id| (file, id)))
+    }
+
+    /// The file that the names directly in `module` live in.
+    ///
+    /// # Errors
+    /// As [`Sources::find`].
+    pub fn file(&mut self, module: &str) -> Result<Option<Arc<SourceFile>>, ArchiveError> {
+        if let Some(known) = self.files.get(module) {
+            return Ok(known.clone());
+        }
+        let file = self.read(module)?;
+        self.files.insert(module.to_owned(), file.clone());
+        Ok(file)
+    }
+
+    fn read(&self, module: &str) -> Result<Option<Arc<SourceFile>>, ArchiveError> {
+        let Some(record) = self.zip.find(&format!("code/{}.py", module.replace('.', "/"))) else {
+            return Ok(None);
+        };
+        let name = record.name();
+        if record.size() > self.limits.source_bytes as u64 {
+            let message = format!("source of more than {} bytes", self.limits.source_bytes);
+            return Err(ArchiveError::new(Code::Limit, message).in_record(name));
+        }
+        let text = String::from_utf8(self.zip.read(record)?.into_owned()).map_err(|e| {
+            let at = e.utf8_error().valid_up_to() as u64;
+            ArchiveError::new(Code::Text, "source code is not UTF-8").in_record(name).at(at)
+        })?;
+        let parsed = parse(&text, &self.front);
+        let definitions = definitions(&parsed).map_err(|e| e.in_record(name))?;
+        Ok(Some(Arc::new(SourceFile { record: name.to_owned(), text, parsed, definitions })))
+    }
+}
+
+fn definitions(parsed: &Parsed) -> Result<BTreeMap<String, TreeId>, ArchiveError> {
+    let ast = &parsed.ast;
+    let mut out = BTreeMap::new();
+    for &id in ast.children(parsed.root) {
+        if !matches!(ast.kind(id), Kind::ClassDef | Kind::Def) {
+            continue;
+        }
+        let name = ast.name(id);
+        if out.insert(name.to_owned(), id).is_some() {
+            let message = format!("{} is defined twice", quoted(name));
+            return Err(ArchiveError::new(Code::Class, message).at(u64::from(ast.span(id).start)));
+        }
+    }
+    Ok(out)
+}
+
+/// What sort of class a class definition is, by its base.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClassKind {
+    /// `class M(Module)`.
+    Module,
+    /// `class C`.
+    Plain,
+    /// `class T(NamedTuple)`.
+    NamedTuple,
+    /// `class E(Enum)`.
+    Enum,
+    /// `class I(Interface)`.
+    Interface,
+    /// `class I(ModuleInterface)`.
+    ModuleInterface,
+}
+
+/// A name with the tree of its type: an attribute of a class, a field of a named tuple.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// The name, which need not be an identifier.
+    pub name: String,
+    /// The type expression.
+    pub ty: TreeId,
+    /// The value: of a constant its value, of a named tuple's field its default.
+    pub value: Option<TreeId>,
+}
+
+/// What the body of a class says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClassDecl {
+    /// What sort of class it is.
+    pub kind: ClassKind,
+    /// Attributes in slot order, or fields of a named tuple.
+    pub attributes: Vec<Field>,
+    /// Attributes declared `Final`, whose `ty` is what stands in the brackets.
+    pub constants: Vec<Field>,
+    /// Members of an enum, with the trees of their values.
+    pub members: Vec<(String, TreeId)>,
+    /// Names in `__parameters__`.
+    pub parameters: Vec<String>,
+    /// Names in `__buffers__`.
+    pub buffers: Vec<String>,
+    /// Methods that run before `forward`, in order.
+    pub pre_hooks: Vec<String>,
+    /// Methods that run after `forward`, in order.
+    pub hooks: Vec<String>,
+    /// The [`Kind::Def`]s of the methods, in order.
+    pub methods: Vec<TreeId>,
+}
+
+impl ClassDecl {
+    /// Reads the class definition `id`.
+    ///
+    /// # Errors
+    /// `A0041` where the class is not as PyTorch's printer writes classes, with the byte offset in the source.
+    pub fn of(ast: &Ast, id: TreeId) -> Result<ClassDecl, ArchiveError> {
+        let class = view::ClassDef::of(ast, id).ok_or_else(|| bad(ast, id, "this is no class"))?;
+        let mut decl = ClassDecl {
+            kind: class_kind(ast, class)?,
+            attributes: Vec::new(),
+            constants: Vec::new(),
+            members: Vec::new(),
+            parameters: Vec::new(),
+            buffers: Vec::new(),
+            pre_hooks: Vec::new(),
+            hooks: Vec::new(),
+            methods: Vec::new(),
+        };
+        for &statement in class.body() {
+            match ast.kind(statement) {
+                Kind::Def => decl.methods.push(statement),
+                Kind::Pass => {}
+                Kind::Assign => decl.assign(ast, statement)?,
+                _ => return Err(bad(ast, statement, "a statement that a class of an archive cannot have")),
+            }
+        }
+        Ok(decl)
+    }
+
+    fn assign(&mut self, ast: &Ast, id: TreeId) -> Result<(), ArchiveError> {
+        let assign = view::Assign::of(ast, id).ok_or_else(|| bad(ast, id, "this is no assignment"))?;
+        let &[target] = assign.targets() else {
+            return Err(bad(ast, id, "several targets in the body of a class"));
+        };
+        if let Some(subscript) = view::Subscript::of(ast, target) {
+            let field =
+                annotations_entry(ast, subscript, assign).ok_or_else(|| bad(ast, id, "an odd subscript"))?;
+            self.attributes.push(field);
+            return Ok(());
+        }
+        let name =
+            view::Var::of(ast, target).ok_or_else(|| bad(ast, target, "this is no name"))?.name().to_owned();
+        match (assign.annotation(), assign.value()) {
+            (Some(ty), Some(value)) => match final_type(ast, ty) {
+                Some(inner) => self.constants.push(Field { name, ty: inner, value: Some(value) }),
+                None if self.kind == ClassKind::NamedTuple => {
+                    self.attributes.push(Field { name, ty, value: Some(value) });
+                }
+                None => return Err(bad(ast, id, "an attribute with a value that is not `Final`")),
+            },
+            (Some(ty), None) => self.attributes.push(Field { name, ty, value: None }),
+            (None, Some(value)) => self.special(ast, &name, value)?,
+            (None, None) => return Err(bad(ast, id, "an attribute without a type")),
+        }
+        Ok(())
+    }
+
+    /// `__parameters__ = […]` and its like, or a member of an enum.
+    fn special(&mut self, ast: &Ast, name: &str, value: TreeId) -> Result<(), ArchiveError> {
+        let list = match name {
+            "__parameters__" => &mut self.parameters,
+            "__buffers__" => &mut self.buffers,
+            "__forward_pre_hooks__" => &mut self.pre_hooks,
+            "__forward_hooks__" => &mut self.hooks,
+            "__annotations__" => return Ok(()),
+            _ if self.kind == ClassKind::Enum => {
+                self.members.push((name.to_owned(), value));
+                return Ok(());
+            }
+            _ => return Err(bad(ast, value, "an attribute without a type")),
+        };
+        let items =
+            view::ListLiteral::of(ast, value).ok_or_else(|| bad(ast, value, "this is no list of names"))?;
+        for &item in items.elements() {
+            let text =
+                view::StringLiteral::of(ast, item).ok_or_else(|| bad(ast, item, "this is no string"))?;
+            list.push(text.value().to_owned());
+        }
+        Ok(())
+    }
+}
+
+fn class_kind(ast: &Ast, class: view::ClassDef<'_>) -> Result<ClassKind, ArchiveError> {
+    let base = match class.bases() {
+        [] => return Ok(ClassKind::Plain),
+        [base] => view::Var::of(ast, *base).map(|v| v.name()),
+        [_, second, ..] => return Err(bad(ast, *second, "a class with two bases")),
+    };
+    Ok(match base {
+        Some("Module") => ClassKind::Module,
+        Some("NamedTuple") => ClassKind::NamedTuple,
+        Some("Enum") => ClassKind::Enum,
+        Some("Interface") => ClassKind::Interface,
+        Some("ModuleInterface") => ClassKind::ModuleInterface,
+        _ => return Err(bad(ast, class.id(), "a class with an unknown base")),
+    })
+}
+
+/// `__annotations__["0"] = T`: an attribute whose name is no identifier.
+fn annotations_entry(ast: &Ast, target: view::Subscript<'_>, assign: view::Assign<'_>) -> Option<Field> {
+    let of = view::Var::of(ast, target.value())?;
+    let &[key] = target.subscripts() else { return None };
+    let key = view::StringLiteral::of(ast, key)?;
+    let ty = assign.value().filter(|_| of.name() == "__annotations__" && assign.annotation().is_none())?;
+    Some(Field { name: key.value().to_owned(), ty, value: None })
+}
+
+/// `T` of `Final[T]`.
+fn final_type(ast: &Ast, ty: TreeId) -> Option<TreeId> {
+    let subscript = view::Subscript::of(ast, ty)?;
+    let head = view::Var::of(ast, subscript.value())?;
+    match subscript.subscripts() {
+        &[inner] if head.name() == "Final" => Some(inner),
+        _ => None,
+    }
+}
+
+fn bad(ast: &Ast, id: TreeId, message: &str) -> ArchiveError {
+    ArchiveError::new(Code::Class, message).at(u64::from(ast.span(id).start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decl(text: &str) -> (Parsed, Result<ClassDecl, ArchiveError>) {
+        let parsed = parse(text, &flambeau_frontend::Limits::default());
+        assert!(parsed.problems.is_empty(), "{:?}", parsed.problems);
+        let id = parsed.ast.children(parsed.root)[0];
+        let decl = ClassDecl::of(&parsed.ast, id);
+        (parsed, decl)
+    }
+
+    fn names(fields: &[Field]) -> Vec<&str> {
+        fields.iter().map(|f| f.name.as_str()).collect()
+    }
+
+    #[test]
+    fn a_module() {
+        let text = "class M(Module):\n  __parameters__ = [\"w\", ]\n  __buffers__ = []\n  w : Tensor\n  \
+                    training : bool\n  __annotations__ = []\n  __annotations__[\"0\"] = __torch__.N\n  \
+                    k : Final[Tuple[int, int]] = (1, 2)\n  def forward(self: __torch__.M,\n    x: Tensor) -> Tensor:\n    \
+                    return x\n";
+        let (parsed, decl) = decl(text);
+        let decl = decl.expect("a module");
+        assert_eq!(decl.kind, ClassKind::Module);
+        assert_eq!(names(&decl.attributes), ["w", "training", "0"]);
+        assert_eq!(decl.parameters, ["w"]);
+        assert_eq!(names(&decl.constants), ["k"]);
+        assert_eq!(parsed.ast.kind(decl.constants[0].ty), Kind::Subscript);
+        assert_eq!(parsed.ast.name(decl.methods[0]), "forward");
+    }
+
+    #[test]
+    fn other_kinds() {
+        let (_, e) = decl("class E(Enum):\n  RED = 1\n  GREEN = 2\n");
+        assert_eq!(e.expect("an enum").members.len(), 2);
+        let (_, t) = decl("class T(NamedTuple):\n  x : Tensor\n  y : int\n");
+        assert_eq!(names(&t.expect("a named tuple").attributes), ["x", "y"]);
+        let (_, i) = decl("class I(ModuleInterface):\n  def f(self, x: Tensor) -> Tensor:\n    pass\n");
+        assert_eq!(i.expect("an interface").kind, ClassKind::ModuleInterface);
+    }
+
+    #[test]
+    fn odd_bodies_are_refused() {
+        for text in [
+            "class M(Module):\n  x = 1\n",
+            "class M(Module):\n  x : int = 1\n",
+            "class M(Module):\n  print(1)\n",
+            "class M(Module):\n  __parameters__ = 3\n",
+            "class M(Module):\n  __parameters__ = [w]\n",
+            "class M(Module):\n  y[\"0\"] = int\n",
+            "class M(Module):\n  a = b = 1\n",
+            "class M(Other):\n  pass\n",
+            "class M(Module, Enum):\n  pass\n",
+        ] {
+            let (_, decl) = decl(text);
+            assert_eq!(decl.expect_err("refused").code(), Code::Class, "{text}");
+        }
+    }
+}
