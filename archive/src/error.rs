@@ -154,6 +154,13 @@ impl ArchiveError {
         self
     }
 
+    /// The same error, with the `path` of the value it is about.
+    #[must_use]
+    pub(crate) fn under(mut self, path: &str) -> Self {
+        self.0.message = format!("{path}: {}", self.0.message);
+        self
+    }
+
     /// Which rule was broken.
     pub fn code(&self) -> Code {
         self.0.code

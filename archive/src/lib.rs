@@ -18,6 +18,7 @@ mod limits;
 mod map;
 pub mod pickle;
 mod tensors;
+mod values;
 pub mod zip;
 
 pub use code::{ClassDecl, ClassKind, Field, SourceFile, Sources};
@@ -25,3 +26,4 @@ pub use error::{ArchiveError, Code, Fault};
 pub use limits::Limits;
 pub use map::Mapping;
 pub use tensors::{ByteOrder, Tensors};
+pub use values::PendingState;

@@ -1,0 +1,487 @@
+//! From the values a pickle describes to the values programs compute with.
+//!
+//! A pickle says little about types: a named tuple is a tuple, a list of integers may be tagged or not. The types come
+//! from the classes, so conversion goes from the top, each value with the type that is declared for its place, and a
+//! value that does not have it is an error that shows the path to it (`self.layers.0.weight`). What the pickle shares
+//! is one value afterwards: every value is converted once and remembered.
+//!
+//! The conversion keeps its own stack. A value that contains itself is an error: no type of TorchScript allows it, and
+//! counted references would never free it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use flambeau_ir::types::TypeKind;
+use flambeau_ir::value::{Dict, EnumValue, List, Object, Tuple};
+use flambeau_ir::{IValue, Symbol, Type};
+use flambeau_tensor::{Complex, Device};
+
+use crate::error::quoted;
+use crate::pickle::{CallId, Global, ObjectId, Pickle, Value, ValueId};
+use crate::{ArchiveError, Code, Limits, Tensors};
+
+/// What conversion has to know about the classes that a pickle names.
+pub(crate) trait Classes {
+    /// Errors of finding and compiling classes.
+    type Error: From<ArchiveError>;
+
+    /// The type that a class global stands for: a class, or an enum.
+    fn resolve(&mut self, qualified: &str) -> Result<Type, Self::Error>;
+
+    /// The type that a type tag spells.
+    fn type_of_text(&mut self, text: &str) -> Result<Type, Self::Error>;
+
+    /// Name and type of each slot of a class.
+    fn slots(&self, class: Type) -> Vec<(Symbol, Type)>;
+
+    /// The members of an enum.
+    fn members(&self, ty: Type) -> Vec<(Symbol, IValue)>;
+
+    /// Whether objects of the class restore themselves from a state by `__setstate__`, and from what type of state.
+    fn state_type(&mut self, class: Type) -> Result<Option<Type>, Self::Error>;
+
+    /// Notes that an object of `class` stands where the interface `interface` is declared; whether it implements it can
+    /// only be said when its methods are known.
+    fn must_implement(&mut self, class: Type, interface: Type);
+}
+
+/// An object whose class restores itself: to be done by running its `__setstate__` with the state.
+#[derive(Clone, Debug)]
+pub struct PendingState {
+    /// The object, with no slot set.
+    pub object: Object,
+    /// What it is to be restored from.
+    pub state: IValue,
+}
+
+/// Converts the values of one pickle.
+pub(crate) struct Converter<'a, 'b, C: Classes> {
+    pickle: &'a Pickle,
+    tensors: &'a mut Tensors<'b>,
+    classes: &'a mut C,
+    limits: &'a Limits,
+    /// By the index of a value.
+    memo: Vec<Memo>,
+    made_tensors: BTreeMap<CallId, IValue>,
+    pending: Vec<PendingState>,
+    stack: Vec<Frame>,
+}
+
+#[derive(Clone)]
+enum Memo {
+    New,
+    Busy,
+    Done(IValue),
+}
+
+/// A value whose parts are being converted.
+struct Frame {
+    id: ValueId,
+    what: What,
+    parts: Vec<(ValueId, Type)>,
+    done: Vec<IValue>,
+}
+
+enum What {
+    /// The value is its only part: a tag around a list.
+    Same,
+    Tuple(Type),
+    List(Type),
+    Dict(Type, Type),
+    Object(Type, Vec<Symbol>),
+    /// An object that restores itself from its only part.
+    State(Type),
+    Member(Type),
+}
+
+type Res<T, C> = Result<T, <C as Classes>::Error>;
+
+impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
+    pub(crate) fn new(
+        pickle: &'a Pickle,
+        tensors: &'a mut Tensors<'b>,
+        classes: &'a mut C,
+        limits: &'a Limits,
+    ) -> Self {
+        let memo = vec![Memo::New; pickle.len()];
+        let made_tensors = BTreeMap::new();
+        Converter {
+            pickle,
+            tensors,
+            classes,
+            limits,
+            memo,
+            made_tensors,
+            pending: Vec::new(),
+            stack: Vec::new(),
+        }
+    }
+
+    /// Objects met so far that have yet to restore themselves, inner before outer.
+    pub(crate) fn into_pending(self) -> Vec<PendingState> {
+        self.pending
+    }
+
+    /// The value `id`, which is declared to be of type `ty`.
+    pub(crate) fn convert(&mut self, id: ValueId, ty: Type) -> Res<IValue, C> {
+        self.stack.clear();
+        let mut value = self.enter(id, ty)?;
+        loop {
+            let Some(frame) = self.stack.last_mut() else {
+                return Ok(value.expect("invariant: with no frame left, the last one gave the value"));
+            };
+            if let Some(value) = value.take() {
+                frame.done.push(value);
+            }
+            value = match frame.parts.get(frame.done.len()) {
+                Some(&(id, ty)) => self.enter(id, ty)?,
+                None => {
+                    let frame = self.stack.pop().expect("invariant: it was looked at");
+                    Some(self.finish(frame)?)
+                }
+            };
+        }
+    }
+
+    /// The value itself if it has no parts (or was converted before), else nothing and a new frame.
+    fn enter(&mut self, id: ValueId, ty: Type) -> Res<Option<IValue>, C> {
+        match &self.memo[id.index()] {
+            Memo::Done(value) => {
+                let value = value.clone();
+                self.check(id, &value, ty)?;
+                return Ok(Some(value));
+            }
+            Memo::Busy => return Err(self.blame(id, Code::Cycle, "the value contains itself".into())),
+            Memo::New => {}
+        }
+        let pickle = self.pickle;
+        let leaf = match pickle.get(id) {
+            Value::None => IValue::None,
+            Value::Bool(b) => IValue::Bool(b),
+            Value::Int(i) => IValue::Int(i),
+            Value::Float(f) => IValue::Float(f),
+            Value::Text(span) => IValue::str(pickle.text(span)),
+            Value::Call(call) => match self.call(id, call, ty)? {
+                Some(value) => value,
+                None => return Ok(None),
+            },
+            Value::Tuple(_) | Value::List(_) | Value::Dict(_) => {
+                self.container(id, ty)?;
+                return Ok(None);
+            }
+            Value::Object(object) => {
+                self.object(id, object, ty)?;
+                return Ok(None);
+            }
+            other @ (Value::Bytes(_) | Value::Global(_) | Value::Persistent(_)) => {
+                return Err(self.blame(
+                    id,
+                    Code::Value,
+                    format!("{} is no value of a program", other.kind()),
+                ));
+            }
+        };
+        self.check(id, &leaf, ty)?;
+        self.memo[id.index()] = Memo::Done(leaf.clone());
+        Ok(Some(leaf))
+    }
+
+    fn push(&mut self, id: ValueId, what: What, parts: Vec<(ValueId, Type)>) -> Res<(), C> {
+        if self.stack.len() >= self.limits.depth {
+            let message = format!("values nested deeper than {}", self.limits.depth);
+            return Err(self.blame(id, Code::Limit, message));
+        }
+        self.memo[id.index()] = Memo::Busy;
+        let done = Vec::with_capacity(parts.len());
+        self.stack.push(Frame { id, what, parts, done });
+        Ok(())
+    }
+
+    fn container(&mut self, id: ValueId, ty: Type) -> Res<(), C> {
+        let pickle = self.pickle;
+        let mismatch = |this: &Self| this.mismatch(id, pickle.get(id).kind(), ty);
+        match pickle.get(id) {
+            Value::Tuple(span) => {
+                let items = pickle.tuple(span);
+                let declared =
+                    alternative(ty, |t| t.as_tuple().is_some_and(|t| t.elems.len() == items.len()));
+                if declared.is_none() && ty != Type::ANY {
+                    return Err(mismatch(self));
+                }
+                let elems = declared.and_then(Type::as_tuple).map(|t| &t.elems);
+                let part = |(n, &item): (usize, &ValueId)| (item, elems.map_or(Type::ANY, |e| e[n]));
+                let parts = items.iter().enumerate().map(part).collect();
+                self.push(id, What::Tuple(declared.unwrap_or(Type::ANY)), parts)
+            }
+            Value::List(list) => {
+                let declared = alternative(ty, |t| t.list_elem().is_some());
+                let elem = declared.and_then(Type::list_elem).or((ty == Type::ANY).then_some(Type::ANY));
+                let elem = elem.ok_or_else(|| mismatch(self))?;
+                let parts = pickle.list(list).iter().map(|&item| (item, elem)).collect();
+                self.push(id, What::List(elem), parts)
+            }
+            Value::Dict(dict) => {
+                let declared = alternative(ty, |t| t.dict_types().is_some());
+                let types = declared
+                    .and_then(Type::dict_types)
+                    .or((ty == Type::ANY).then_some((Type::ANY, Type::ANY)));
+                let (key, value) = types.ok_or_else(|| mismatch(self))?;
+                let parts = pickle.dict(dict).iter().flat_map(|&(k, v)| [(k, key), (v, value)]).collect();
+                self.push(id, What::Dict(key, value), parts)
+            }
+            _ => Err(mismatch(self)),
+        }
+    }
+
+    fn object(&mut self, id: ValueId, object: ObjectId, ty: Type) -> Res<(), C> {
+        let pickle = self.pickle;
+        let object = pickle.object(object);
+        let Global::Class(name) = pickle.global(object.class) else {
+            return Err(self.blame(id, Code::Operand, "an object of no class".into()));
+        };
+        if name.starts_with("__torch__.torch.classes.") {
+            let message = format!("objects of the foreign class {} are not supported", quoted(name));
+            return Err(self.blame(id, Code::Value, message));
+        }
+        let class = self.classes.resolve(name)?;
+        if class.as_class().is_none() || !matches!(class.kind(), TypeKind::Class(_)) {
+            return Err(self.blame(id, Code::Root, format!("{} is no class of objects", quoted(name))));
+        }
+        self.check_class(id, class, ty)?;
+        let state =
+            object.state.ok_or_else(|| self.blame(id, Code::Attribute, "the object has no state".into()))?;
+        if let Some(state_type) = self.classes.state_type(class)? {
+            return self.push(id, What::State(class), vec![(state, state_type)]);
+        }
+        let Value::Dict(dict) = pickle.get(state) else {
+            let message = format!("the object's state is {}, not a dict", pickle.get(state).kind());
+            return Err(self.blame(id, Code::Attribute, message));
+        };
+        let mut given = BTreeMap::new();
+        for &(key, value) in pickle.dict(dict) {
+            let Some(key) = pickle.as_text(key) else {
+                return Err(self.blame(id, Code::Attribute, "an attribute's name is not a string".into()));
+            };
+            given.insert(key, value);
+        }
+        let mut parts = Vec::new();
+        let mut names = Vec::new();
+        for (name, ty) in self.classes.slots(class) {
+            let Some(value) = given.remove(name.as_str()) else {
+                let message = format!("an object of {class} has no attribute {}", quoted(name.as_str()));
+                return Err(self.blame(id, Code::Attribute, message));
+            };
+            parts.push((value, ty));
+            names.push(name);
+        }
+        if let Some(extra) = given.keys().next() {
+            let message = format!("{class} has no attribute {}", quoted(extra));
+            return Err(self.blame(id, Code::Attribute, message));
+        }
+        self.push(id, What::Object(class, names), parts)
+    }
+
+    /// A call of an allowed global: the value, or nothing where its parts have to be converted first.
+    fn call(&mut self, id: ValueId, call: CallId, ty: Type) -> Res<Option<IValue>, C> {
+        let pickle = self.pickle;
+        let recorded = pickle.call(call);
+        let args = pickle.as_tuple(recorded.args).unwrap_or_default();
+        match pickle.global(recorded.function) {
+            Global::RebuildTensor | Global::RebuildParameter | Global::RebuildOther(_) => {
+                self.tensor(call).map(Some)
+            }
+            Global::BuildIntList => self.tagged(id, args, Type::list(Type::INT), ty).map(|()| None),
+            Global::BuildDoubleList => self.tagged(id, args, Type::list(Type::FLOAT), ty).map(|()| None),
+            Global::BuildBoolList => self.tagged(id, args, Type::list(Type::BOOL), ty).map(|()| None),
+            Global::BuildTensorList => self.tagged(id, args, Type::list(Type::TENSOR), ty).map(|()| None),
+            Global::RestoreTypeTag => {
+                let &[inner, text] = args else {
+                    return Err(self.blame(id, Code::Operand, "a type tag needs a value and a type".into()));
+                };
+                let Some(text) = pickle.as_text(text) else {
+                    return Err(self.blame(id, Code::Operand, "a type tag is not a string".into()));
+                };
+                let tag = self.classes.type_of_text(text)?;
+                self.tagged(id, &[inner], tag, ty).map(|()| None)
+            }
+            Global::Complex => {
+                let number = |id: &ValueId| match pickle.get(*id) {
+                    Value::Float(f) => Some(f),
+                    Value::Int(i) => Some(i as f64),
+                    _ => None,
+                };
+                let [re, im] = args else {
+                    return Err(self.blame(id, Code::Operand, "a complex number needs two parts".into()));
+                };
+                match (number(re), number(im)) {
+                    (Some(re), Some(im)) => Ok(Some(IValue::complex(Complex::new(re, im)))),
+                    _ => Err(self.blame(id, Code::Operand, "a complex number's parts are numbers".into())),
+                }
+            }
+            Global::Device => {
+                let text = args.first().and_then(|&a| pickle.as_text(a)).filter(|_| args.len() == 1);
+                let device = text.and_then(|t| Device::parse(t).ok());
+                let device =
+                    device.ok_or_else(|| self.blame(id, Code::Operand, "this names no device".into()))?;
+                Ok(Some(IValue::Device(device)))
+            }
+            Global::Class(name) => {
+                let member = self.classes.resolve(name)?;
+                let TypeKind::Enum(_, value_type) = member.kind() else {
+                    return Err(self.blame(
+                        id,
+                        Code::Value,
+                        format!("{} is called and is no enum", quoted(name)),
+                    ));
+                };
+                self.push(id, What::Member(member), vec![(recorded.args, *value_type)])?;
+                self.check_declared(id, member, ty).map(|()| None)
+            }
+            other => {
+                Err(self.blame(id, Code::Value, format!("a call of {other:?} is no value of a program")))
+            }
+        }
+    }
+
+    /// A list or dict whose type `tag` the pickle names.
+    fn tagged(&mut self, id: ValueId, args: &[ValueId], tag: Type, ty: Type) -> Res<(), C> {
+        let &[inner] = args else {
+            return Err(self.blame(id, Code::Operand, "a typed list needs one argument".into()));
+        };
+        self.check_declared(id, tag, ty)?;
+        // A list keeps the type of its place where both name it: the tag of a list of modules, say, is their class.
+        let inner_type = alternative(ty, |t| t == tag).unwrap_or(tag);
+        self.push(id, What::Same, vec![(inner, inner_type)])
+    }
+
+    fn tensor(&mut self, call: CallId) -> Res<IValue, C> {
+        if let Some(made) = self.made_tensors.get(&call) {
+            return Ok(made.clone());
+        }
+        let tensor = self.tensors.rebuild(self.pickle, call).map_err(|e| self.with_path(e))?;
+        let tensor = IValue::Tensor(tensor);
+        self.made_tensors.insert(call, tensor.clone());
+        Ok(tensor)
+    }
+
+    fn finish(&mut self, frame: Frame) -> Res<IValue, C> {
+        let Frame { id, what, mut done, .. } = frame;
+        let value = match what {
+            What::Same => done.pop().expect("invariant: it has one part"),
+            What::Tuple(ty) if ty.as_tuple().is_some_and(|t| t.named.is_some()) => {
+                IValue::Tuple(Tuple::named(ty, done))
+            }
+            What::Tuple(_) => IValue::tuple(done),
+            What::List(elem) => IValue::List(List::from_values(elem, done)),
+            What::Dict(key, value) => {
+                let dict = Dict::new(key, value);
+                let mut items = done.into_iter();
+                while let (Some(k), Some(v)) = (items.next(), items.next()) {
+                    if let Err(e) = dict.insert(k, v) {
+                        return Err(self.blame(id, Code::Type, e.to_string()));
+                    }
+                }
+                IValue::Dict(dict)
+            }
+            What::Object(class, _) => IValue::Object(Object::new(class, done)),
+            What::State(class) => {
+                let object = Object::new(class, vec![IValue::Uninitialized; self.classes.slots(class).len()]);
+                let state = done.pop().expect("invariant: it has one part");
+                self.pending.push(PendingState { object: object.clone(), state });
+                IValue::Object(object)
+            }
+            What::Member(ty) => {
+                let wanted = done.pop().expect("invariant: it has one part");
+                let members = self.classes.members(ty);
+                let found = members.into_iter().find(|(_, value)| value.equals(&wanted).unwrap_or(false));
+                let Some((name, value)) = found else {
+                    return Err(self.blame(id, Code::Value, format!("{ty} has no member with this value")));
+                };
+                IValue::Enum(EnumValue::new(ty, name, value))
+            }
+        };
+        self.memo[id.index()] = Memo::Done(value.clone());
+        Ok(value)
+    }
+
+    /// Whether a finished value may stand where `ty` is declared.
+    fn check(&mut self, id: ValueId, value: &IValue, ty: Type) -> Res<(), C> {
+        match value {
+            IValue::Object(object) => self.check_class(id, object.class(), ty),
+            _ if value.fits(ty) => Ok(()),
+            _ => Err(self.mismatch(id, &value.type_of().to_string(), ty)),
+        }
+    }
+
+    fn check_class(&mut self, id: ValueId, class: Type, ty: Type) -> Res<(), C> {
+        if alternative(ty, |t| t == class || t == Type::ANY).is_some() {
+            return Ok(());
+        }
+        match alternative(ty, |t| matches!(t.kind(), TypeKind::Interface(_))) {
+            Some(interface) => {
+                self.classes.must_implement(class, interface);
+                Ok(())
+            }
+            None => Err(self.mismatch(id, &class.to_string(), ty)),
+        }
+    }
+
+    fn check_declared(&self, id: ValueId, own: Type, ty: Type) -> Res<(), C> {
+        let fits = flambeau_ir::types::is_subtype(own, ty, &flambeau_ir::types::NoClasses);
+        if fits { Ok(()) } else { Err(self.mismatch(id, &own.to_string(), ty)) }
+    }
+
+    fn mismatch(&self, id: ValueId, got: &str, ty: Type) -> C::Error {
+        self.blame(id, Code::Type, format!("expected {ty}, found {got}"))
+    }
+
+    /// An error about the value `id`, with the way that led there.
+    fn blame(&self, id: ValueId, code: Code, message: String) -> C::Error {
+        self.with_path(ArchiveError::new(code, message).at(self.pickle.offset(id)))
+    }
+
+    fn with_path(&self, error: ArchiveError) -> C::Error {
+        C::Error::from(error.under(&self.path()))
+    }
+
+    /// `self.layers.0` for what is being converted; long paths keep their end.
+    fn path(&self) -> String {
+        const SHOWN: usize = 20;
+        let mut path = String::from("self");
+        let from = self.stack.len().saturating_sub(SHOWN);
+        if from > 0 {
+            path.push('…');
+        }
+        for frame in &self.stack[from..] {
+            let at = frame.done.len();
+            match &frame.what {
+                What::Object(_, names) => {
+                    let _ = write!(path, ".{}", names.get(at).map_or("?", |n| n.as_str()));
+                }
+                What::Tuple(_) | What::List(_) => {
+                    let _ = write!(path, "[{at}]");
+                }
+                What::Dict(..) => {
+                    let _ = write!(path, "{{{}}}", at / 2);
+                }
+                What::Same | What::State(_) | What::Member(_) => {}
+            }
+        }
+        path
+    }
+}
+
+/// `ty` itself, or what is inside its optional, or the only member of its union, for which `wanted` holds.
+fn alternative(ty: Type, wanted: impl Fn(Type) -> bool) -> Option<Type> {
+    if wanted(ty) {
+        return Some(ty);
+    }
+    match ty.kind() {
+        TypeKind::Optional(inner) => alternative(*inner, wanted),
+        TypeKind::Union(members) => {
+            let mut fitting = members.iter().copied().filter(|&m| wanted(m));
+            fitting.next().filter(|_| fitting.next().is_none())
+        }
+        _ => None,
+    }
+}
