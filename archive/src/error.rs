@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-pub use flambeau_tensor::Fault;
+pub use flambeau_ir::Fault;
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $fault:ident;)*) => {

@@ -14,8 +14,10 @@
 mod code;
 mod error;
 pub mod fuzz;
+mod info;
 mod limits;
 mod map;
+mod open;
 pub mod pickle;
 mod tensors;
 mod values;
@@ -23,7 +25,9 @@ pub mod zip;
 
 pub use code::{ClassDecl, ClassKind, Field, SourceFile, Sources};
 pub use error::{ArchiveError, Code, Fault};
+pub use info::{ArchiveInfo, RecordInfo, Role, TensorInfo, info};
 pub use limits::Limits;
 pub use map::Mapping;
-pub use tensors::{ByteOrder, Tensors};
+pub use open::{Archive, VERSIONS};
+pub use tensors::{ByteOrder, TensorDescription, Tensors};
 pub use values::PendingState;

@@ -61,16 +61,102 @@ impl<'a> Tensors<'a> {
     /// function makes a new tensor; it is for the caller to keep one per [`CallId`].
     ///
     /// # Errors
-    /// `A0027` (not such a call), `A0030`, `A0031`, `A0032`, `A0011`, `A0010`, `A0090`.
+    /// Those of [`TensorDescription::of`], and `A0030`, `A0031`, `A0011`, `A0010`, `A0090`.
     pub fn rebuild(&mut self, pickle: &Pickle, id: CallId) -> Result<Tensor, ArchiveError> {
+        let description = TensorDescription::of(pickle, id, self.limits)?;
+        let at = pickle.offset(pickle.call(id).args);
+        let storage =
+            self.storage(&description).map_err(|e| if e.record().is_none() { e.at(at) } else { e })?;
+        let geometry = |e: TensorError| ArchiveError::new(Code::Geometry, e.to_string()).at(at);
+        let TensorDescription { dtype, sizes, strides, offset, requires_grad, .. } = description;
+        let layout = Layout::new(&sizes, &strides, offset).map_err(geometry)?;
+        let tensor = Tensor::from_storage(storage, dtype, layout).map_err(geometry)?;
+        tensor.set_requires_grad(requires_grad);
+        Ok(tensor)
+    }
+
+    fn storage(&mut self, of: &TensorDescription) -> Result<Storage, ArchiveError> {
+        let width = match self.order {
+            ByteOrder::Little => 1,
+            ByteOrder::Big if of.dtype.is_complex() => of.dtype.size() / 2,
+            ByteOrder::Big => of.dtype.size(),
+        };
+        let slot = (of.key.clone(), width);
+        let made = match self.made.get(&slot) {
+            Some(made) => made.clone(),
+            None => {
+                let made = self.make(&of.key, width)?;
+                self.made.insert(slot, made.clone());
+                made
+            }
+        };
+        if made.nbytes() != of.storage_bytes {
+            let (found, wanted, key) = (made.nbytes(), of.storage_bytes, quoted(&of.key));
+            let message = format!("the storage {key} should have {wanted} bytes and has {found}");
+            return Err(ArchiveError::new(Code::Storage, message));
+        }
+        Ok(made)
+    }
+
+    fn make(&self, key: &str, width: usize) -> Result<Storage, ArchiveError> {
+        let record = self.zip.require(&format!("{}/{key}", self.folder))?;
+        let failed = |e: TensorError| ArchiveError::new(Code::Limit, e.to_string()).in_record(record.name());
+        if let Some(foreign) = self.share(record, width) {
+            return Storage::foreign(foreign).map_err(failed);
+        }
+        let bytes = self.zip.read(record)?;
+        if width > 1 {
+            let mut swapped = bytes.into_owned();
+            swapped.chunks_exact_mut(width).for_each(<[u8]>::reverse);
+            return Storage::from_bytes(&swapped).map_err(failed);
+        }
+        Storage::from_bytes(&bytes).map_err(failed)
+    }
+
+    fn share(&self, record: &Record, width: usize) -> Option<flambeau_tensor::ForeignBytes> {
+        let mapping = self.mapping.as_ref()?;
+        let aligned = self.zip.raw(record).as_ptr() as usize % ALIGNMENT == 0;
+        if record.method() != Method::Stored || !aligned || width > 1 {
+            return None;
+        }
+        mapping.share(record.data_range())
+    }
+}
+
+/// What a pickle says about a tensor, with nothing of it compared to the records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TensorDescription {
+    /// The type of the elements.
+    pub dtype: DType,
+    /// The sizes.
+    pub sizes: Vec<i64>,
+    /// The strides, in elements.
+    pub strides: Vec<i64>,
+    /// Elements of the storage in front of the first.
+    pub offset: i64,
+    /// Whether gradients are wanted.
+    pub requires_grad: bool,
+    /// The name of its storage.
+    pub key: String,
+    /// Bytes the storage should have.
+    pub storage_bytes: usize,
+    /// The device it was on.
+    pub device: String,
+}
+
+impl TensorDescription {
+    /// What a call of [`Global::RebuildTensor`] or [`Global::RebuildParameter`] describes.
+    ///
+    /// # Errors
+    /// `A0027` (not such a call), `A0030` (an odd storage), `A0032` (another kind of tensor), `A0090` (dimensions).
+    pub fn of(pickle: &Pickle, id: CallId, limits: &Limits) -> Result<Self, ArchiveError> {
         let call = pickle.call(id);
         match pickle.global(call.function) {
-            Global::RebuildTensor => self.rebuild_tensor(pickle, call.args),
+            Global::RebuildTensor => Self::of_args(pickle, call.args, limits),
             Global::RebuildParameter => {
                 let args = pickle.as_tuple(call.args).unwrap_or_default();
-                let (&tensor, trained) = match args {
-                    [tensor, trained, ..] => (tensor, pickle.get(*trained) == Value::Bool(true)),
-                    _ => return Err(arity(pickle, call.args, "a parameter", "a tensor and a flag")),
+                let &[tensor, trained, ..] = args else {
+                    return Err(arity(pickle, call.args, "a parameter", "a tensor and a flag"));
                 };
                 let inner = match pickle.get(tensor) {
                     Value::Call(inner) => pickle.call(inner),
@@ -79,9 +165,8 @@ impl<'a> Tensors<'a> {
                 if *pickle.global(inner.function) != Global::RebuildTensor {
                     return Err(wrong(pickle, tensor, "a parameter wraps", "a tensor", pickle.get(tensor)));
                 }
-                let tensor = self.rebuild_tensor(pickle, inner.args)?;
-                tensor.set_requires_grad(trained);
-                Ok(tensor)
+                let requires_grad = pickle.get(trained) == Value::Bool(true);
+                Ok(TensorDescription { requires_grad, ..Self::of_args(pickle, inner.args, limits)? })
             }
             Global::RebuildOther(name) => {
                 let message = format!("tensors made by {name} are not supported");
@@ -91,51 +176,32 @@ impl<'a> Tensors<'a> {
         }
     }
 
-    fn rebuild_tensor(&mut self, pickle: &Pickle, args: ValueId) -> Result<Tensor, ArchiveError> {
-        let at = pickle.offset(args);
+    fn of_args(pickle: &Pickle, args: ValueId, limits: &Limits) -> Result<Self, ArchiveError> {
         let items = pickle.as_tuple(args).unwrap_or_default();
         let &[storage, offset, sizes, strides, requires_grad, _hooks, ref metadata @ ..] = items else {
             return Err(arity(pickle, args, "a tensor", "six arguments"));
         };
         check_metadata(pickle, metadata)?;
-        let (storage, dtype) = self.storage(pickle, storage)?;
-        let offset = pickle
+        let mut description = Self::of_storage(pickle, storage)?;
+        description.offset = pickle
             .as_int(offset)
             .ok_or_else(|| wrong(pickle, offset, "a storage offset is", "an int", pickle.get(offset)))?;
-        let sizes = self.dims(pickle, sizes)?;
-        let strides = self.dims(pickle, strides)?;
-        let geometry = |e: TensorError| ArchiveError::new(Code::Geometry, e.to_string()).at(at);
-        let layout = Layout::new(&sizes, &strides, offset).map_err(geometry)?;
-        let tensor = Tensor::from_storage(storage, dtype, layout).map_err(geometry)?;
-        match pickle.get(requires_grad) {
-            Value::Bool(false) => {}
-            Value::Bool(true) if dtype.is_floating() || dtype.is_complex() => tensor.set_requires_grad(true),
-            Value::Bool(true) => {
-                let message = format!("a tensor of {} cannot require a gradient", dtype.name());
-                return Err(ArchiveError::new(Code::Geometry, message).at(at));
+        description.sizes = dims(pickle, sizes, limits)?;
+        description.strides = dims(pickle, strides, limits)?;
+        let trainable = description.dtype.is_floating() || description.dtype.is_complex();
+        description.requires_grad = match pickle.get(requires_grad) {
+            Value::Bool(wanted) if trainable || !wanted => wanted,
+            Value::Bool(_) => {
+                let message = format!("a tensor of {} cannot require a gradient", description.dtype.name());
+                return Err(ArchiveError::new(Code::Geometry, message).at(pickle.offset(args)));
             }
             other => return Err(wrong(pickle, requires_grad, "requires_grad is", "a bool", other)),
-        }
-        Ok(tensor)
-    }
-
-    fn dims(&self, pickle: &Pickle, id: ValueId) -> Result<Vec<i64>, ArchiveError> {
-        let items = pickle
-            .as_tuple(id)
-            .ok_or_else(|| wrong(pickle, id, "sizes and strides are", "tuples of ints", pickle.get(id)))?;
-        if items.len() > self.limits.tensor_rank {
-            let message = format!("a tensor of {} dimensions", items.len());
-            return Err(ArchiveError::new(Code::Limit, message).at(pickle.offset(id)));
-        }
-        let int = |&item: &ValueId| {
-            let value = pickle.as_int(item);
-            value.ok_or_else(|| wrong(pickle, item, "sizes and strides are", "ints", pickle.get(item)))
         };
-        items.iter().map(int).collect()
+        Ok(description)
     }
 
-    /// The storage behind a persistent id, and what its elements are.
-    fn storage(&mut self, pickle: &Pickle, id: ValueId) -> Result<(Storage, DType), ArchiveError> {
+    /// The part of a description that the persistent id of the storage gives.
+    fn of_storage(pickle: &Pickle, id: ValueId) -> Result<Self, ArchiveError> {
         let at = pickle.offset(id);
         let bad = |message: String| ArchiveError::new(Code::Storage, message).at(at);
         let Value::Persistent(description) = pickle.get(id) else {
@@ -166,52 +232,35 @@ impl<'a> Tensors<'a> {
             );
         }
         let numel = pickle.as_int(numel).and_then(|n| usize::try_from(n).ok());
-        let nbytes = numel.and_then(|n| n.checked_mul(dtype.size()));
-        let nbytes = nbytes.ok_or_else(|| bad("a storage's number of elements is out of range".into()))?;
-        let width = match self.order {
-            ByteOrder::Little => 1,
-            ByteOrder::Big if dtype.is_complex() => dtype.size() / 2,
-            ByteOrder::Big => dtype.size(),
-        };
-        let made = match self.made.get(&(key.to_owned(), width)) {
-            Some(made) => made.clone(),
-            None => {
-                let made =
-                    self.make(key, width).map_err(|e| if e.record().is_none() { e.at(at) } else { e })?;
-                self.made.insert((key.to_owned(), width), made.clone());
-                made
-            }
-        };
-        if made.nbytes() != nbytes {
-            let (found, key) = (made.nbytes(), quoted(key));
-            return Err(bad(format!("the storage {key} should have {nbytes} bytes and has {found}")));
-        }
-        Ok((made, dtype))
+        let storage_bytes = numel.and_then(|n| n.checked_mul(dtype.size()));
+        let storage_bytes =
+            storage_bytes.ok_or_else(|| bad("a storage's number of elements is out of range".into()))?;
+        Ok(TensorDescription {
+            dtype,
+            sizes: Vec::new(),
+            strides: Vec::new(),
+            offset: 0,
+            requires_grad: false,
+            key: key.to_owned(),
+            storage_bytes,
+            device: device.to_owned(),
+        })
     }
+}
 
-    fn make(&self, key: &str, width: usize) -> Result<Storage, ArchiveError> {
-        let record = self.zip.require(&format!("{}/{key}", self.folder))?;
-        let failed = |e: TensorError| ArchiveError::new(Code::Limit, e.to_string()).in_record(record.name());
-        if let Some(foreign) = self.share(record, width) {
-            return Storage::foreign(foreign).map_err(failed);
-        }
-        let bytes = self.zip.read(record)?;
-        if width > 1 {
-            let mut swapped = bytes.into_owned();
-            swapped.chunks_exact_mut(width).for_each(<[u8]>::reverse);
-            return Storage::from_bytes(&swapped).map_err(failed);
-        }
-        Storage::from_bytes(&bytes).map_err(failed)
+fn dims(pickle: &Pickle, id: ValueId, limits: &Limits) -> Result<Vec<i64>, ArchiveError> {
+    let items = pickle
+        .as_tuple(id)
+        .ok_or_else(|| wrong(pickle, id, "sizes and strides are", "tuples of ints", pickle.get(id)))?;
+    if items.len() > limits.tensor_rank {
+        let message = format!("a tensor of {} dimensions", items.len());
+        return Err(ArchiveError::new(Code::Limit, message).at(pickle.offset(id)));
     }
-
-    fn share(&self, record: &Record, width: usize) -> Option<flambeau_tensor::ForeignBytes> {
-        let mapping = self.mapping.as_ref()?;
-        let aligned = self.zip.raw(record).as_ptr() as usize % ALIGNMENT == 0;
-        if record.method() != Method::Stored || !aligned || width > 1 {
-            return None;
-        }
-        mapping.share(record.data_range())
-    }
+    let int = |&item: &ValueId| {
+        let value = pickle.as_int(item);
+        value.ok_or_else(|| wrong(pickle, item, "sizes and strides are", "ints", pickle.get(item)))
+    };
+    items.iter().map(int).collect()
 }
 
 /// The seventh argument of a tensor: a dict that says whether it is to be read conjugated or negated.
@@ -375,7 +424,8 @@ mod tests {
             Code::Storage,
         );
         fails(pickle(b"storage", b"sturage"), Code::Storage);
-        fails(pickle(b"FloatStorage", b"LongStorage"), Code::Storage);
+        fails(pickle(b"FloatStorage", b"DoubleStorage"), Code::Storage);
+        fails(pickle(b"FloatStorage", b"LongStorage"), Code::Geometry);
         fails(pickle(b"FloatStorage", b"QInt8Storage"), Code::TensorKind);
         fails(pickle(b"X\x03\x00\x00\x00cpu", b"X\x04\x00\x00\x00meta"), Code::TensorKind);
         fails(pickle(b"X\x01\x00\x00\x000", b"X\x01\x00\x00\x009"), Code::Missing);

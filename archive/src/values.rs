@@ -46,7 +46,7 @@ pub(crate) trait Classes {
 }
 
 /// An object whose class restores itself: to be done by running its `__setstate__` with the state.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct PendingState {
     /// The object, with no slot set.
     pub object: Object,

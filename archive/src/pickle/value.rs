@@ -223,6 +223,11 @@ impl Pickle {
         self.objects[id.index()]
     }
 
+    /// All objects, in the order they were made.
+    pub fn objects(&self) -> &[Object] {
+        &self.objects
+    }
+
     /// A call's function and arguments.
     pub fn call(&self, id: CallId) -> Call {
         self.calls[id.index()]

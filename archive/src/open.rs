@@ -1,0 +1,125 @@
+//! An archive as a whole: its container, format version and byte order.
+
+use crate::pickle::{Pickle, read_pickle};
+use crate::zip::ZipReader;
+use crate::{ArchiveError, ByteOrder, Code, Limits};
+
+/// The format versions that can be read.
+pub const VERSIONS: std::ops::RangeInclusive<u64> = 1..=10;
+
+/// An archive whose container, version and byte order are in order.
+#[derive(Debug)]
+pub struct Archive<'a> {
+    zip: ZipReader<'a>,
+    version: u64,
+    byte_order: ByteOrder,
+    limits: Limits,
+}
+
+impl<'a> Archive<'a> {
+    /// Opens the archive in `bytes`. Nothing but `version` and `byteorder` is read yet.
+    ///
+    /// # Errors
+    /// Those of [`ZipReader::open`], and `A0011` to `A0013` for version and byte order.
+    pub fn open(bytes: &'a [u8], limits: &Limits) -> Result<Self, ArchiveError> {
+        let zip = ZipReader::open(bytes, limits)?;
+        let version = read_version(&zip)?;
+        let byte_order = read_byte_order(&zip)?;
+        Ok(Archive { zip, version, byte_order, limits: limits.clone() })
+    }
+
+    /// The container.
+    pub fn zip(&self) -> &ZipReader<'a> {
+        &self.zip
+    }
+
+    /// The format version, which says what operators meant when the archive was written.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The byte order of the storages.
+    pub fn byte_order(&self) -> ByteOrder {
+        self.byte_order
+    }
+
+    /// The bounds it was opened with.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The pickle in the record `name`.
+    ///
+    /// # Errors
+    /// `A0011` if there is none, and those of reading the record and the pickle.
+    pub fn pickle(&self, name: &str) -> Result<Pickle, ArchiveError> {
+        let bytes = self.zip.read(self.zip.require(name)?)?;
+        read_pickle(&bytes, &self.limits).map_err(|e| e.in_record(name))
+    }
+}
+
+/// The number in `version`, which newer archives keep in `.data/version`.
+fn read_version(zip: &ZipReader<'_>) -> Result<u64, ArchiveError> {
+    let (new, old) = (zip.find(".data/version"), zip.find("version"));
+    if let (Some(new), Some(_)) = (new, old) {
+        return Err(ArchiveError::new(Code::Version, "the archive has two versions").in_record(new.name()));
+    }
+    let record = match new.or(old) {
+        Some(record) => record,
+        None => zip.require("version")?,
+    };
+    let bytes = zip.read(record)?;
+    let bad = |message: String| ArchiveError::new(Code::Version, message).in_record(record.name());
+    let text = std::str::from_utf8(&bytes).ok().map(str::trim_ascii);
+    let number = text.filter(|t| t.bytes().all(|b| b.is_ascii_digit())).and_then(|t| t.parse().ok());
+    let number = number.ok_or_else(|| bad("the format version is not a number".into()))?;
+    if !VERSIONS.contains(&number) {
+        let (low, high) = (VERSIONS.start(), VERSIONS.end());
+        return Err(bad(format!("format version {number} is not among those supported, {low} to {high}")));
+    }
+    Ok(number)
+}
+
+/// Archives without the record are from before it was written, on little-endian machines.
+fn read_byte_order(zip: &ZipReader<'_>) -> Result<ByteOrder, ArchiveError> {
+    let Some(record) = zip.find("byteorder") else { return Ok(ByteOrder::Little) };
+    match &*zip.read(record)? {
+        b"little" => Ok(ByteOrder::Little),
+        b"big" => Ok(ByteOrder::Big),
+        _ => Err(ArchiveError::new(Code::Text, "the byte order is neither `little` nor `big`")
+            .in_record("byteorder")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::zip::ZipWriter;
+
+    fn open(records: &[(&str, &[u8])]) -> Result<(u64, ByteOrder), ArchiveError> {
+        let mut out = ZipWriter::new(Vec::new(), "x");
+        for (name, bytes) in records {
+            out.store(name, bytes).expect("room");
+        }
+        let bytes = out.finish().expect("room");
+        Archive::open(&bytes, &Limits::default()).map(|a| (a.version(), a.byte_order()))
+    }
+
+    #[test]
+    fn version_and_byte_order() {
+        assert_eq!(open(&[("version", b"3\n")]), Ok((3, ByteOrder::Little)));
+        assert_eq!(open(&[(".data/version", b"10\n"), ("byteorder", b"big")]), Ok((10, ByteOrder::Big)));
+        for (records, code) in [
+            (&[("version", &b"-3\n"[..])][..], Code::Version),
+            (&[("version", b"")], Code::Version),
+            (&[("version", b"0\n")], Code::Version),
+            (&[("version", b"11\n")], Code::Version),
+            (&[("version", b"99999999999999999999")], Code::Version),
+            (&[("version", b"3"), (".data/version", b"3")], Code::Version),
+            (&[("data.pkl", b"N.")], Code::Missing),
+            (&[("version", b"3\n"), ("byteorder", b"middle")], Code::Text),
+        ] {
+            assert_eq!(open(records).expect_err("refused").code(), code, "{records:?}");
+        }
+    }
+}
