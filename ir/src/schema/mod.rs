@@ -1,9 +1,24 @@
-//! Operator and function schemas: names, arguments, aliasing, defaults.
+//! Operator and function schemas: names, arguments, defaults, and what may alias or be written.
+//!
+//! A schema's text is PyTorch's, read and printed back unchanged:
+//! `aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)`.
+//! An argument has two types: the *real* one as written (`ScalarType`, `SymInt[]`), and the one that programs see, where
+//! those are integers.
 
-use std::fmt;
+mod alias;
+mod exact;
+mod parse;
+mod print;
+
+pub use alias::{AliasInfo, AliasSet};
+pub use exact::{accepts_types, resolve_exact};
+pub use parse::{SchemaParseError, unquote};
+
+use std::str::FromStr;
 
 use crate::symbol::Symbol;
-use crate::types::Type;
+use crate::types::{NoNames, Type, TypeKind, TypeNames};
+use crate::value::IValue;
 
 /// The signature of an operator, function or method.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,7 +27,7 @@ pub struct FunctionSchema {
     pub name: Symbol,
     /// The overload: `Tensor` of `aten::add.Tensor`; empty if there is none.
     pub overload: Symbol,
-    /// The parameters.
+    /// The parameters, keyword-only ones last.
     pub args: Vec<Argument>,
     /// The results.
     pub returns: Vec<Argument>,
@@ -23,39 +38,100 @@ pub struct FunctionSchema {
 }
 
 /// A parameter or a result.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Argument {
     /// Its name; empty if it has none.
     pub name: Symbol,
     /// The type that programs see.
     pub ty: Type,
+    /// The type as written.
+    pub real_ty: Type,
+    /// The size of a sized list (`int[2]`): one number stands for so many.
+    pub n: Option<u32>,
+    /// What it may alias, and whether it is written.
+    pub alias: Option<AliasInfo>,
+    /// Its default.
+    pub default: Option<IValue>,
+    /// Whether it must be given by name.
+    pub kwarg_only: bool,
 }
 
-impl fmt::Display for FunctionSchema {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.name)
+impl Argument {
+    /// A parameter with a name and a type, nothing else.
+    #[must_use]
+    pub fn new(name: Symbol, ty: Type) -> Self {
+        Self { name, ty: fake(ty), real_ty: ty, n: None, alias: None, default: None, kwarg_only: false }
+    }
+
+    /// A parameter with a default.
+    #[must_use]
+    pub fn with_default(self, default: IValue) -> Self {
+        Self { default: Some(default), ..self }
+    }
+
+    /// Whether it is written.
+    #[must_use]
+    pub fn is_write(&self) -> bool {
+        self.alias.as_ref().is_some_and(|a| a.write)
+    }
+
+    /// Whether results are put into it (`*, Tensor(a!) out`).
+    #[must_use]
+    pub fn is_out(&self) -> bool {
+        self.kwarg_only && self.is_write()
     }
 }
 
-// ---- Stand-ins until the schema parser lands: keep these names (used by registry, text reader and verifier). ----
+/// Defaults are compared as they print, so that NaN equals itself.
+impl PartialEq for Argument {
+    fn eq(&self, other: &Self) -> bool {
+        let text = |default: &Option<IValue>| default.as_ref().map(|v| format!("{v:?}"));
+        self.name == other.name
+            && self.real_ty == other.real_ty
+            && self.ty == other.ty
+            && self.n == other.n
+            && self.alias == other.alias
+            && self.kwarg_only == other.kwarg_only
+            && text(&self.default) == text(&other.default)
+    }
+}
 
-/// Why a schema does not parse.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{message} at byte {offset}")]
-pub struct SchemaParseError {
-    /// What is wrong.
-    pub message: String,
-    /// Where.
-    pub offset: usize,
+/// The type that programs see for a type as written.
+#[must_use]
+pub fn fake(real: Type) -> Type {
+    match real.kind() {
+        TypeKind::Layout | TypeKind::MemoryFormat | TypeKind::ScalarType | TypeKind::SymInt => Type::INT,
+        TypeKind::List(_)
+        | TypeKind::Optional(_)
+        | TypeKind::Dict(..)
+        | TypeKind::Tuple(_)
+        | TypeKind::Union(_)
+        | TypeKind::Future(_)
+        | TypeKind::Await(_)
+        | TypeKind::RRef(_) => real.map_contained(fake),
+        _ => real,
+    }
 }
 
 impl FunctionSchema {
-    /// Parses a schema.
-    pub fn parse(_text: &str) -> Result<Self, SchemaParseError> {
-        Err(SchemaParseError { message: "no parser yet".into(), offset: 0 })
+    /// Reads a schema.
+    ///
+    /// # Errors
+    /// If the text is not one schema and nothing else.
+    pub fn parse(text: &str) -> Result<Self, SchemaParseError> {
+        Self::parse_with(text, &NoNames)
     }
 
-    /// `ns::name.overload`.
+    /// Reads a schema whose class names are looked up in `names`.
+    ///
+    /// # Errors
+    /// If the text is not one schema and nothing else.
+    pub fn parse_with(text: &str, names: &dyn TypeNames) -> Result<Self, SchemaParseError> {
+        parse::schema(text, names)
+    }
+
+    /// Name and overload: `aten::add.Tensor`.
+    #[must_use]
     pub fn full_name(&self) -> String {
         if self.overload.is_empty() {
             self.name.to_string()
@@ -63,9 +139,62 @@ impl FunctionSchema {
             format!("{}.{}", self.name, self.overload)
         }
     }
+
+    /// The position of a parameter by name.
+    #[must_use]
+    pub fn arg_index(&self, name: &str) -> Option<usize> {
+        self.args.iter().position(|a| a.name == name)
+    }
+
+    /// Whether parameter `i` is written.
+    #[must_use]
+    pub fn is_write(&self, i: usize) -> bool {
+        self.args.get(i).is_some_and(Argument::is_write)
+    }
+
+    /// Whether any parameter is written.
+    #[must_use]
+    pub fn is_mutable(&self) -> bool {
+        self.args.iter().any(Argument::is_write)
+    }
+
+    /// Whether any parameter or result has an alias annotation.
+    #[must_use]
+    pub fn has_aliases(&self) -> bool {
+        self.args.iter().chain(&self.returns).any(|a| a.alias.is_some())
+    }
+
+    /// The alias sets that occur, each once, in order of first occurrence; a set's place in this list is its small
+    /// number.
+    #[must_use]
+    pub fn alias_sets(&self) -> Vec<AliasSet> {
+        let mut sets = Vec::new();
+        let infos = self.args.iter().chain(&self.returns).filter_map(|a| a.alias.as_ref());
+        for info in infos {
+            info.collect_sets(&mut sets);
+        }
+        sets
+    }
+
+    /// Parameters that may be given by position.
+    pub fn positional(&self) -> impl Iterator<Item = &Argument> {
+        self.args.iter().take_while(|a| !a.kwarg_only)
+    }
+
+    /// The type of the result: the one, or a tuple of several (named if all are), or the empty tuple.
+    #[must_use]
+    pub fn return_type(&self) -> Type {
+        match self.returns.as_slice() {
+            [one] => one.ty,
+            many => Type::tuple(&many.iter().map(|r| r.ty).collect::<Vec<_>>()),
+        }
+    }
 }
 
-/// Whether operands of these types can be passed as they are, defaults for missing ones.
-pub fn accepts_types(_schema: &FunctionSchema, _types: &[Type]) -> bool {
-    true
+impl FromStr for FunctionSchema {
+    type Err = SchemaParseError;
+
+    fn from_str(text: &str) -> Result<Self, SchemaParseError> {
+        Self::parse(text)
+    }
 }

@@ -12,8 +12,10 @@
 //! and is a subtype of nothing. So walks over types may recurse, and no constructor can fail or panic. Readers and the
 //! front end turn `OVERFLOW` into a diagnostic; the verifier refuses it.
 
+mod cursor;
 mod env;
 mod mutability;
+mod parse;
 mod print;
 mod subtype;
 mod table;
@@ -23,8 +25,11 @@ mod vars;
 
 use smallvec::{SmallVec, smallvec};
 
+pub(crate) use cursor::Cursor;
 pub use env::{ClassEnv, NoClasses};
 pub use mutability::Mutability;
+pub(crate) use parse::Reader as TypeReader;
+pub use parse::{NoNames, TypeNames, TypeParseError, TypeSyntax, parse_ir_type, read_annotation, read_type};
 pub use print::Verbosity;
 pub use subtype::{is_subtype, is_subtype_why};
 pub use table::Type;
@@ -388,21 +393,4 @@ impl Type {
             _ => self,
         }
     }
-}
-
-// ---- Stand-in until the type parser lands: keep this name and form (used by the text reader). ----
-
-/// Why a type does not parse.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct TypeParseError {
-    /// What is wrong.
-    pub message: String,
-    /// Where, as byte offset in the text.
-    pub offset: usize,
-}
-
-/// Reads a type of IR text at byte `at`; answers the type and where it ends.
-pub fn parse_ir_type(_text: &str, at: usize) -> Result<(Type, usize), TypeParseError> {
-    Err(TypeParseError { message: "no parser yet".into(), offset: at })
 }

@@ -1,0 +1,90 @@
+//! Which overload operands of given types belong to, when nothing is converted: what a reader of graph text asks for
+//! every node. In graphs all parameters are given, in order, keyword-only ones and defaults included; so a schema fits if
+//! each operand's type is a subtype of its parameter's, type variables bound on the way.
+
+use super::FunctionSchema;
+use crate::types::{NoClasses, Type, TypeBindings, is_subtype, match_type_variables};
+
+/// Whether operands of these types can be passed as they are, in order; trailing parameters that are missing must have
+/// defaults.
+#[must_use]
+pub fn accepts_types(schema: &FunctionSchema, types: &[Type]) -> bool {
+    let n = schema.args.len();
+    if types.len() > n && !schema.vararg {
+        return false;
+    }
+    let mut bound: Option<TypeBindings> = None;
+    for (arg, &actual) in schema.args.iter().zip(types) {
+        if arg.ty == actual {
+            continue;
+        }
+        let formal = if arg.ty.has_vars() {
+            let bound = bound.get_or_insert_default();
+            if match_type_variables(arg.ty, actual, bound, &NoClasses).is_err() {
+                return false;
+            }
+            match bound.apply(arg.ty) {
+                Some(formal) => formal,
+                // `None` for `t?`: it fits whatever the variable is.
+                None if actual == Type::NONE => continue,
+                None => return false,
+            }
+        } else {
+            arg.ty
+        };
+        // Lists of refined tensors stand where lists of tensors are expected.
+        if !is_subtype(actual, formal, &NoClasses)
+            && !is_subtype(actual.erase_shapes(), formal.erase_shapes(), &NoClasses)
+        {
+            return false;
+        }
+    }
+    schema.args[types.len().min(n)..].iter().all(|arg| arg.default.is_some())
+}
+
+/// The first schema that takes operands of these types as they are; ones that take exactly as many are preferred, so
+/// that a longer overload's defaults never hide a fitting one.
+pub fn resolve_exact<'a>(
+    schemas: impl Iterator<Item = &'a FunctionSchema> + Clone,
+    types: &[Type],
+) -> Option<usize> {
+    let whole = schemas.clone().position(|s| s.args.len() == types.len() && accepts_types(s, types));
+    whole.or_else(|| schemas.clone().position(|s| accepts_types(s, types)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::parse_ir_type;
+
+    fn types(text: &str) -> Vec<Type> {
+        let (ty, _) = parse_ir_type(text, 0).unwrap();
+        ty.as_tuple().unwrap().elems.to_vec()
+    }
+
+    #[test]
+    fn overloads_by_operands() {
+        let schemas: Vec<FunctionSchema> = [
+            "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+            "aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+            "aten::add.t(t[] a, t[] b) -> t[]",
+            "aten::add.int(int a, int b) -> int",
+            "aten::add.float(float a, float b) -> float",
+            "aten::add(Scalar a, Scalar b) -> Scalar",
+        ]
+        .iter()
+        .map(|s| FunctionSchema::parse(s).unwrap())
+        .collect();
+        let find = |text| resolve_exact(schemas.iter(), &types(text));
+        assert_eq!(find("(Float(2), Tensor, int)"), Some(0));
+        assert_eq!(find("(Tensor, Tensor)"), Some(0));
+        assert_eq!(find("(Tensor, float, int)"), Some(1));
+        assert_eq!(find("(int[], int[])"), Some(2));
+        assert_eq!(find("(Float(2)[], Tensor[])"), Some(2));
+        assert_eq!(find("(int[], float[])"), None);
+        assert_eq!(find("(int, int)"), Some(3));
+        assert_eq!(find("(int, float)"), Some(5));
+        assert_eq!(find("(str, str)"), None);
+        assert_eq!(find("()"), None);
+    }
+}
