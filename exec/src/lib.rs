@@ -1,1 +1,16 @@
 //! Runs graphs: a plain reference evaluator and a register bytecode machine that must agree.
+//!
+//! Operators bring their computation as facets: a [`Kernel`], perhaps the claim to be an [`Intrinsic`], and a
+//! [`Sample`] of what they should be tried on. This crate knows no operator by name.
+
+pub mod error;
+pub mod host;
+pub mod intrinsic;
+pub mod kernel;
+pub mod sample;
+
+pub use error::{ExecError, Fault, KernelError, TraceEntry};
+pub use host::{CancelToken, Host};
+pub use intrinsic::{Intrinsic, Kind, ScalarOp};
+pub use kernel::{Kernel, KernelCx, KernelResult, OpDefExt, Rets, Site};
+pub use sample::{Gen, Sample, Tolerance};

@@ -1,0 +1,186 @@
+//! What can go wrong while a program runs, and where in the program it did.
+//!
+//! A kernel knows what went wrong ([`KernelError`]); whoever runs the program adds where ([`ExecError`]). TorchScript
+//! has no handlers, so an error always ends the run; the trace is built only then.
+
+use flambeau_ir::Symbol;
+use flambeau_ir::loc::{LocId, LocTable, SourceRange};
+use flambeau_ir::value::ValueError;
+pub use flambeau_tensor::Fault;
+use flambeau_tensor::TensorError;
+use std::borrow::Cow;
+use std::fmt;
+
+/// An error inside a kernel: whose fault, which class a Python reader would name, and the message. One pointer wide.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{}", .0.message)]
+pub struct KernelError(Box<Details>);
+
+#[derive(Clone, Debug)]
+struct Details {
+    fault: Fault,
+    class: Cow<'static, str>,
+    message: String,
+}
+
+impl KernelError {
+    /// An error of a class (`"RuntimeError"`, `"IndexError"`, or the qualified name of a script's own).
+    #[cold]
+    pub fn new(fault: Fault, class: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        KernelError(Box::new(Details { fault, class: class.into(), message: message.into() }))
+    }
+
+    /// The input is wrong: a `RuntimeError`.
+    #[cold]
+    pub fn input(message: impl Into<String>) -> Self {
+        Self::new(Fault::Input, "RuntimeError", message)
+    }
+
+    /// Something that is not implemented, and where: a `NotImplementedError`.
+    #[cold]
+    pub fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(Fault::Unsupported, "NotImplementedError", message)
+    }
+
+    /// The caller broke a contract of this library.
+    #[cold]
+    pub fn misuse(message: impl Into<String>) -> Self {
+        Self::new(Fault::Misuse, "RuntimeError", message)
+    }
+
+    /// A configured limit was reached.
+    #[cold]
+    pub fn limit(message: impl Into<String>) -> Self {
+        Self::new(Fault::Limit, "RuntimeError", message)
+    }
+
+    /// A broken invariant of this library.
+    #[cold]
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(Fault::Internal, "RuntimeError", message)
+    }
+
+    /// Whose fault it is.
+    pub fn fault(&self) -> Fault {
+        self.0.fault
+    }
+
+    /// The Python-like class: `"RuntimeError"`, or a qualified name for what a script raised.
+    pub fn class(&self) -> &str {
+        &self.0.class
+    }
+
+    /// What happened.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+}
+
+impl From<TensorError> for KernelError {
+    #[cold]
+    fn from(error: TensorError) -> Self {
+        let class = match &error {
+            TensorError::DimRange { .. } | TensorError::IndexRange { .. } => "IndexError",
+            TensorError::Unsupported(_) | TensorError::DType { .. } => "NotImplementedError",
+            _ => "RuntimeError",
+        };
+        KernelError::new(error.fault(), class, error.to_string())
+    }
+}
+
+impl From<ValueError> for KernelError {
+    #[cold]
+    fn from(error: ValueError) -> Self {
+        KernelError::new(error.fault(), "RuntimeError", error.to_string())
+    }
+}
+
+/// One level of an [`ExecError`]'s trace.
+#[derive(Clone, Debug)]
+pub struct TraceEntry {
+    /// The function whose code was running; empty for a graph run by itself.
+    pub function: Symbol,
+    /// The operator at which it was.
+    pub op: Symbol,
+    /// Where that stands in the source, if known.
+    pub range: Option<SourceRange>,
+}
+
+/// Why a run ended without results.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{class}: {message}")]
+pub struct ExecError {
+    /// Whose fault it is.
+    pub fault: Fault,
+    /// The Python-like class of the error.
+    pub class: String,
+    /// What happened.
+    pub message: String,
+    /// The calls that were active, outermost first.
+    pub trace: Vec<TraceEntry>,
+}
+
+impl ExecError {
+    /// An error without a place yet.
+    #[cold]
+    pub fn of(error: &KernelError) -> Self {
+        ExecError {
+            fault: error.fault(),
+            class: error.class().to_owned(),
+            message: error.message().to_owned(),
+            trace: Vec::new(),
+        }
+    }
+
+    /// Adds the levels of a location (itself, and the calls it was inlined through) inside what is there already:
+    /// call for the innermost function first.
+    pub fn push_outer(&mut self, function: Symbol, op: Symbol, locs: &LocTable, loc: LocId) {
+        // Inlined calls are listed outermost first; the function names are those of the bodies.
+        let mut levels = vec![];
+        let mut at = loc;
+        let mut inner_op = op;
+        // A chain longer than this can only come from a damaged table.
+        for _ in 0..10_000 {
+            let caller = locs.caller(at);
+            let name = caller.map_or(function, |(_, callee)| callee);
+            levels.push(TraceEntry { function: name, op: inner_op, range: locs.range(at) });
+            let Some((outer, _)) = caller else { break };
+            inner_op = Symbol::new("prim::CallFunction");
+            at = outer;
+        }
+        levels.reverse();
+        levels.append(&mut self.trace);
+        self.trace = levels;
+    }
+
+    /// The text a Python user would see: a traceback of source lines, then class and message.
+    pub fn render(&self) -> String {
+        let mut out = String::from("Traceback of TorchScript (most recent call last):\n");
+        for entry in &self.trace {
+            // Writing to a string cannot fail.
+            let _ = entry.write_to(&mut out);
+        }
+        out.push_str(&format!("{}: {}\n", self.class, self.message));
+        out
+    }
+}
+
+impl TraceEntry {
+    fn write_to(&self, out: &mut String) -> fmt::Result {
+        use fmt::Write;
+        let function = if self.function == Symbol::EMPTY { "<graph>" } else { self.function.as_str() };
+        let Some(range) = &self.range else {
+            return writeln!(out, "  in {function}, at {}", self.op);
+        };
+        let (start, end) = (range.range.start as usize, range.range.end as usize);
+        let (line, _) = range.source.line_column(start);
+        writeln!(out, "  File \"{}\", line {line}, in {function}", range.source.name)?;
+        let text = &range.source.text;
+        let begin = text.get(..start).and_then(|t| t.rfind('\n')).map_or(0, |i| i + 1);
+        let finish = text.get(start..).and_then(|t| t.find('\n')).map_or(text.len(), |i| start + i);
+        let Some(source) = text.get(begin..finish) else { return Ok(()) };
+        let width = end.clamp(start + 1, finish.max(start + 1)) - start;
+        writeln!(out, "    {source}")?;
+        writeln!(out, "    {}{} <--- HERE", " ".repeat(start - begin), "~".repeat(width))
+    }
+}

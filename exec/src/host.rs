@@ -1,0 +1,197 @@
+//! The services a run gets from the session around it: output, warnings, random numbers, limits, the way out.
+//!
+//! One [`Host`] belongs to one run at a time. Limits are counted here and nowhere else, so that the reference and the
+//! machine stop for the same reasons.
+
+use crate::error::KernelError;
+use flambeau_ir::value::Generator;
+use flambeau_tensor::{Budget, Device};
+use std::any::{Any, TypeId};
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Stops a run from outside: from another thread, a signal handler, a timer. Clones are one token.
+#[derive(Clone, Debug, Default)]
+pub struct CancelToken(Arc<AtomicBool>);
+
+impl CancelToken {
+    /// A token that has not been used.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks runs holding this token to end.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Makes the token fit for another run.
+    pub fn reset(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether an end was asked for.
+    #[inline]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Where warnings go.
+pub type WarnSink = Box<dyn FnMut(&str) + Send>;
+
+/// What a run may ask of the session.
+pub struct Host {
+    stdout: Box<dyn Write + Send>,
+    warn: WarnSink,
+    cancel: CancelToken,
+    fuel: u64,
+    budget: Option<Budget>,
+    generator: Generator,
+    grad_enabled: bool,
+    states: Vec<(TypeId, Box<dyn Any + Send>)>,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Host {
+    /// The seed of the default generator.
+    pub const SEED: u64 = 67_280_421_310_721;
+
+    /// A host that prints to standard output, drops warnings, and sets no limits.
+    pub fn new() -> Self {
+        Host {
+            stdout: Box::new(std::io::stdout()),
+            warn: Box::new(|_| {}),
+            cancel: CancelToken::new(),
+            fuel: u64::MAX,
+            budget: None,
+            generator: Generator::new(Device::CPU, Self::SEED),
+            grad_enabled: true,
+            states: Vec::new(),
+        }
+    }
+
+    /// A host whose prints go nowhere: for trials and tests.
+    pub fn quiet() -> Self {
+        Host { stdout: Box::new(std::io::sink()), ..Self::new() }
+    }
+
+    /// Sends prints to `sink`.
+    pub fn set_stdout(&mut self, sink: impl Write + Send + 'static) -> &mut Self {
+        self.stdout = Box::new(sink);
+        self
+    }
+
+    /// Sends warnings to `sink`.
+    pub fn set_warn(&mut self, sink: impl FnMut(&str) + Send + 'static) -> &mut Self {
+        self.warn = Box::new(sink);
+        self
+    }
+
+    /// Lets `token` stop runs.
+    pub fn set_cancel(&mut self, token: CancelToken) -> &mut Self {
+        self.cancel = token;
+        self
+    }
+
+    /// Gives this many units of fuel: one for each loop iteration and each call. `u64::MAX` is no limit.
+    pub fn set_fuel(&mut self, units: u64) -> &mut Self {
+        self.fuel = units;
+        self
+    }
+
+    /// Limits the bytes that tensors and large containers made by runs hold at a time.
+    pub fn set_budget(&mut self, budget: Option<Budget>) -> &mut Self {
+        self.budget = budget;
+        self
+    }
+
+    /// Fuel left.
+    pub fn fuel(&self) -> u64 {
+        self.fuel
+    }
+
+    /// The memory limit.
+    pub fn budget(&self) -> Option<&Budget> {
+        self.budget.as_ref()
+    }
+
+    /// Takes fuel, and looks whether the run should end.
+    #[inline]
+    pub fn tick(&mut self, units: u64) -> Result<(), KernelError> {
+        self.poll()?;
+        if self.fuel == u64::MAX {
+            return Ok(());
+        }
+        match self.fuel.checked_sub(units) {
+            Some(left) => {
+                self.fuel = left;
+                Ok(())
+            }
+            None => {
+                self.fuel = 0;
+                Err(KernelError::limit("out of fuel: the limit on loop iterations and calls was reached"))
+            }
+        }
+    }
+
+    /// Looks whether the run should end.
+    #[inline]
+    pub fn poll(&self) -> Result<(), KernelError> {
+        if self.cancel.is_cancelled() { Err(KernelError::limit("the run was cancelled")) } else { Ok(()) }
+    }
+
+    /// Writes what a program prints. Nothing is added.
+    pub fn print(&mut self, bytes: &[u8]) -> Result<(), KernelError> {
+        self.stdout
+            .write_all(bytes)
+            .map_err(|e| KernelError::misuse(format!("writing the output failed: {e}")))
+    }
+
+    /// Flushes what was printed.
+    pub fn flush(&mut self) -> Result<(), KernelError> {
+        self.stdout.flush().map_err(|e| KernelError::misuse(format!("writing the output failed: {e}")))
+    }
+
+    /// Passes on a warning.
+    pub fn warn(&mut self, message: &str) {
+        (self.warn)(message);
+    }
+
+    /// The generator operators draw from when a program names none.
+    pub fn rng(&self) -> &Generator {
+        &self.generator
+    }
+
+    /// Replaces the default generator.
+    pub fn set_rng(&mut self, generator: Generator) -> &mut Self {
+        self.generator = generator;
+        self
+    }
+
+    /// Whether results of operators take part in differentiation.
+    pub fn grad_enabled(&self) -> bool {
+        self.grad_enabled
+    }
+
+    /// Sets whether results take part in differentiation; gives back what was set.
+    pub fn set_grad_enabled(&mut self, enabled: bool) -> bool {
+        std::mem::replace(&mut self.grad_enabled, enabled)
+    }
+
+    /// The state that an extension keeps with the session, one per type, made at first use.
+    pub fn state<T: Any + Send + Default>(&mut self) -> &mut T {
+        let id = TypeId::of::<T>();
+        let at = self.states.iter().position(|(t, _)| *t == id).unwrap_or_else(|| {
+            self.states.push((id, Box::new(T::default())));
+            self.states.len() - 1
+        });
+        self.states[at].1.downcast_mut().expect("invariant: stored under its own type")
+    }
+}

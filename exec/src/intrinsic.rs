@@ -1,0 +1,469 @@
+//! The machine's own operations: what an operator row may claim to be, so that the machine runs it without a call.
+//!
+//! Which operators these are is the operator library's knowledge; here they have no operator names. Every scalar
+//! operation has its meaning once, in [`sem`], and the machine, the reference (through the default kernel) and
+//! constant folding all use it. Integers wrap, shifts count modulo 64, `%` and `//` follow the sign of the divisor.
+
+use crate::error::KernelError;
+use crate::kernel::{KernelCx, KernelResult};
+use flambeau_ir::Facet;
+use flambeau_ir::value::{IValue, List, ListItems};
+use flambeau_tensor::check_budget;
+
+/// What a 64-bit word of the scalar bank holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A 64-bit integer.
+    Int,
+    /// The bits of a double.
+    Float,
+    /// 0 or 1.
+    Bool,
+}
+
+/// Numbers as words of the scalar bank.
+pub trait Word: Copy {
+    /// What the word holds.
+    const KIND: Kind;
+    /// From a word.
+    fn from_word(word: u64) -> Self;
+    /// To a word.
+    fn to_word(self) -> u64;
+}
+
+impl Word for i64 {
+    const KIND: Kind = Kind::Int;
+    #[inline(always)]
+    fn from_word(word: u64) -> i64 {
+        word as i64
+    }
+    #[inline(always)]
+    fn to_word(self) -> u64 {
+        self as u64
+    }
+}
+
+impl Word for f64 {
+    const KIND: Kind = Kind::Float;
+    #[inline(always)]
+    fn from_word(word: u64) -> f64 {
+        f64::from_bits(word)
+    }
+    #[inline(always)]
+    fn to_word(self) -> u64 {
+        self.to_bits()
+    }
+}
+
+impl Word for bool {
+    const KIND: Kind = Kind::Bool;
+    #[inline(always)]
+    fn from_word(word: u64) -> bool {
+        word != 0
+    }
+    #[inline(always)]
+    fn to_word(self) -> u64 {
+        u64::from(self)
+    }
+}
+
+impl Kind {
+    /// The word as a value.
+    #[inline]
+    pub fn boxed(self, word: u64) -> IValue {
+        match self {
+            Kind::Int => IValue::Int(word as i64),
+            Kind::Float => IValue::Float(f64::from_bits(word)),
+            Kind::Bool => IValue::Bool(word != 0),
+        }
+    }
+
+    /// The value as a word: integers also as floats, nothing else is converted.
+    #[inline]
+    pub fn unboxed(self, value: &IValue) -> Option<u64> {
+        match (self, value) {
+            (Kind::Int, IValue::Int(v)) => Some(*v as u64),
+            (Kind::Float, IValue::Float(v)) => Some(v.to_bits()),
+            (Kind::Float, IValue::Int(v)) => Some((*v as f64).to_bits()),
+            (Kind::Bool, IValue::Bool(v)) => Some(u64::from(*v)),
+            (Kind::Int, IValue::Bool(v)) => Some(u64::from(*v)),
+            _ => None,
+        }
+    }
+}
+
+/// Why a scalar operation has no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScalarFault {
+    /// Integer division by zero.
+    DivisionByZero,
+    /// Integer remainder by zero.
+    ModuloByZero,
+    /// Zero to a negative power.
+    ZeroToNegative,
+}
+
+impl From<ScalarFault> for KernelError {
+    #[cold]
+    fn from(fault: ScalarFault) -> KernelError {
+        KernelError::input(match fault {
+            ScalarFault::DivisionByZero => "division by 0",
+            ScalarFault::ModuloByZero => "modulo by 0",
+            ScalarFault::ZeroToNegative => "0.0 cannot be raised to a negative power",
+        })
+    }
+}
+
+/// Hands the table of scalar operations to a macro: name, parameters, result, meaning.
+macro_rules! for_each_scalar {
+    ($cb:ident $($extra:tt)*) => {
+        $cb! {
+            [$($extra)*]
+            IAdd(a: i64, b: i64) -> i64 = Ok(a.wrapping_add(b));
+            ISub(a: i64, b: i64) -> i64 = Ok(a.wrapping_sub(b));
+            IMul(a: i64, b: i64) -> i64 = Ok(a.wrapping_mul(b));
+            IFloorDiv(a: i64, b: i64) -> i64 = floor_div(a, b);
+            IMod(a: i64, b: i64) -> i64 = modulo(a, b);
+            IAnd(a: i64, b: i64) -> i64 = Ok(a & b);
+            IOr(a: i64, b: i64) -> i64 = Ok(a | b);
+            IXor(a: i64, b: i64) -> i64 = Ok(a ^ b);
+            IShl(a: i64, b: i64) -> i64 = Ok(a.wrapping_shl(b as u32));
+            IShr(a: i64, b: i64) -> i64 = Ok(a.wrapping_shr(b as u32));
+            IMin(a: i64, b: i64) -> i64 = Ok(a.min(b));
+            IMax(a: i64, b: i64) -> i64 = Ok(a.max(b));
+            INeg(a: i64) -> i64 = Ok(a.wrapping_neg());
+            IAbs(a: i64) -> i64 = Ok(a.wrapping_abs());
+            INot(a: i64) -> i64 = Ok(!a);
+            IEq(a: i64, b: i64) -> bool = Ok(a == b);
+            INe(a: i64, b: i64) -> bool = Ok(a != b);
+            ILt(a: i64, b: i64) -> bool = Ok(a < b);
+            ILe(a: i64, b: i64) -> bool = Ok(a <= b);
+            IGt(a: i64, b: i64) -> bool = Ok(a > b);
+            IGe(a: i64, b: i64) -> bool = Ok(a >= b);
+            FAdd(a: f64, b: f64) -> f64 = Ok(a + b);
+            FSub(a: f64, b: f64) -> f64 = Ok(a - b);
+            FMul(a: f64, b: f64) -> f64 = Ok(a * b);
+            FDiv(a: f64, b: f64) -> f64 = Ok(a / b);
+            FFloorDiv(a: f64, b: f64) -> f64 = Ok((a / b).floor());
+            FMod(a: f64, b: f64) -> f64 = Ok((b + a % b) % b);
+            FPow(a: f64, b: f64) -> f64 = power(a, b);
+            FMin(a: f64, b: f64) -> f64 = Ok(if a < b { a } else { b });
+            FMax(a: f64, b: f64) -> f64 = Ok(if a > b { a } else { b });
+            FNeg(a: f64) -> f64 = Ok(-a);
+            FAbs(a: f64) -> f64 = Ok(a.abs());
+            FSqrt(a: f64) -> f64 = Ok(a.sqrt());
+            FExp(a: f64) -> f64 = Ok(a.exp());
+            FEq(a: f64, b: f64) -> bool = Ok(a == b);
+            FNe(a: f64, b: f64) -> bool = Ok(a != b);
+            FLt(a: f64, b: f64) -> bool = Ok(a < b);
+            FLe(a: f64, b: f64) -> bool = Ok(a <= b);
+            FGt(a: f64, b: f64) -> bool = Ok(a > b);
+            FGe(a: f64, b: f64) -> bool = Ok(a >= b);
+            BNot(a: bool) -> bool = Ok(!a);
+            BAnd(a: bool, b: bool) -> bool = Ok(a & b);
+            BOr(a: bool, b: bool) -> bool = Ok(a | b);
+            BXor(a: bool, b: bool) -> bool = Ok(a ^ b);
+            BEq(a: bool, b: bool) -> bool = Ok(a == b);
+            IToF(a: i64) -> f64 = Ok(a as f64);
+            FToI(a: f64) -> i64 = Ok(truncate(a));
+            IToB(a: i64) -> bool = Ok(a != 0);
+            FToB(a: f64) -> bool = Ok(a != 0.0);
+            BToI(a: bool) -> i64 = Ok(i64::from(a));
+            BToF(a: bool) -> f64 = Ok(f64::from(u8::from(a)));
+        }
+    };
+}
+#[allow(unused_imports, reason = "the machine takes it from here")]
+pub(crate) use for_each_scalar;
+
+macro_rules! define {
+    ([] $($name:ident($($p:ident: $t:ty),*) -> $r:ty = $body:expr;)*) => {
+        /// An operation on words: integers (`I`), doubles (`F`), truth values (`B`), conversions (`IToF`).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[allow(missing_docs, reason = "the table above is the documentation: each name beside its meaning")]
+        pub enum ScalarOp { $($name),* }
+
+        impl ScalarOp {
+            /// All operations.
+            pub const ALL: &'static [ScalarOp] = &[$(ScalarOp::$name),*];
+
+            /// What the operands and the result are.
+            pub fn signature(self) -> (&'static [Kind], Kind) {
+                match self { $(ScalarOp::$name => (&[$(<$t as Word>::KIND),*], <$r as Word>::KIND)),* }
+            }
+
+            /// The name, as listings show it.
+            pub fn name(self) -> &'static str {
+                match self { $(ScalarOp::$name => stringify!($name)),* }
+            }
+
+            /// Computes; an operation of one operand ignores the second.
+            #[inline]
+            pub fn apply(self, a: u64, b: u64) -> Result<u64, ScalarFault> {
+                match self {
+                    $(ScalarOp::$name => {
+                        let mut words = [a, b].into_iter();
+                        $(let $p = <$t as Word>::from_word(words.next().unwrap_or(0));)*
+                        sem::$name($($p),*).map(Word::to_word)
+                    })*
+                }
+            }
+        }
+
+        /// The meanings.
+        #[allow(non_snake_case, reason = "named as the operations are")]
+        pub(crate) mod sem {
+            use super::ScalarFault;
+
+            $(#[inline(always)]
+            pub(crate) fn $name($($p: $t),*) -> Result<$r, ScalarFault> {
+                #[allow(unused_imports, reason = "only some meanings need a helper")]
+                use super::{floor_div, modulo, power, truncate};
+                $body
+            })*
+        }
+    };
+}
+for_each_scalar!(define);
+
+/// Rounds towards minus infinity. The smallest integer by -1 wraps.
+#[inline(always)]
+fn floor_div(a: i64, b: i64) -> Result<i64, ScalarFault> {
+    if (a | b) as u64 >> 32 == 0 {
+        // Both fit 32 bits and are not negative: the narrow division is several times faster.
+        return (a as u32).checked_div(b as u32).map(i64::from).ok_or(ScalarFault::DivisionByZero);
+    }
+    if b == 0 {
+        return Err(ScalarFault::DivisionByZero);
+    }
+    let (q, r) = (a.wrapping_div(b), a.wrapping_rem(b));
+    Ok(if r != 0 && (r < 0) != (b < 0) { q - 1 } else { q })
+}
+
+/// The remainder that goes with [`floor_div`].
+#[inline(always)]
+fn modulo(a: i64, b: i64) -> Result<i64, ScalarFault> {
+    if (a | b) as u64 >> 32 == 0 {
+        return (a as u32).checked_rem(b as u32).map(i64::from).ok_or(ScalarFault::ModuloByZero);
+    }
+    if b == 0 {
+        return Err(ScalarFault::ModuloByZero);
+    }
+    let r = a.wrapping_rem(b);
+    Ok(if r != 0 && (r < 0) != (b < 0) { r + b } else { r })
+}
+
+#[inline(always)]
+fn power(a: f64, b: f64) -> Result<f64, ScalarFault> {
+    if a == 0.0 && b < 0.0 { Err(ScalarFault::ZeroToNegative) } else { Ok(a.powf(b)) }
+}
+
+/// As x86 truncates: what does not fit gives the smallest integer.
+#[inline(always)]
+fn truncate(a: f64) -> i64 {
+    if (-9.223372036854775808e18..9.223372036854775808e18).contains(&a) { a as i64 } else { i64::MIN }
+}
+
+/// What an operator row may claim to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Intrinsic {
+    /// An operation on numbers. Operands of other number kinds are converted when the machine can tell they may be
+    /// (integers and truth values to floats, truth values to integers).
+    Scalar(ScalarOp),
+    /// `(list) -> int`: the number of elements.
+    ListLen,
+    /// `(list, index) -> element`: negative indices count from the end.
+    ListGet,
+    /// `(list, index, element) -> list`: replaces an element, gives the list.
+    ListSet,
+    /// `(list, element) -> list`: appends, gives the list.
+    ListAppend,
+    /// `(a, b) -> bool`: whether both are the same value.
+    Is,
+    /// `(a, b) -> bool`: whether they are not.
+    IsNot,
+}
+
+impl Facet for Intrinsic {
+    const NAME: &'static str = "intrinsic";
+}
+
+impl From<ScalarOp> for Intrinsic {
+    fn from(op: ScalarOp) -> Self {
+        Intrinsic::Scalar(op)
+    }
+}
+
+impl Intrinsic {
+    /// The name, as listings show it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Intrinsic::Scalar(op) => op.name(),
+            Intrinsic::ListLen => "ListLen",
+            Intrinsic::ListGet => "ListGet",
+            Intrinsic::ListSet => "ListSet",
+            Intrinsic::ListAppend => "ListAppend",
+            Intrinsic::Is => "Is",
+            Intrinsic::IsNot => "IsNot",
+        }
+    }
+
+    /// The intrinsic as a kernel.
+    pub(crate) fn run(self, cx: &mut KernelCx<'_>) -> KernelResult {
+        match self {
+            Intrinsic::Scalar(op) => run_scalar(op, cx),
+            Intrinsic::ListLen => {
+                let n = cx.list(0)?.len();
+                cx.ret(n as i64);
+                Ok(())
+            }
+            Intrinsic::ListGet => {
+                let i = cx.int(1)?;
+                let value = list_get(cx.list(0)?, i)?;
+                cx.ret(value);
+                Ok(())
+            }
+            Intrinsic::ListSet => {
+                let (i, value) = (cx.int(1)?, cx.take(2));
+                list_set(cx.list(0)?, i, value)?;
+                let list = cx.take(0);
+                cx.ret(list);
+                Ok(())
+            }
+            Intrinsic::ListAppend => {
+                let value = cx.take(1);
+                list_append(cx.list(0)?, value)?;
+                let list = cx.take(0);
+                cx.ret(list);
+                Ok(())
+            }
+            Intrinsic::Is | Intrinsic::IsNot => {
+                let same = cx.arg(0)?.is_same(cx.arg(1)?);
+                cx.ret(same == (self == Intrinsic::Is));
+                Ok(())
+            }
+        }
+    }
+}
+
+fn run_scalar(op: ScalarOp, cx: &mut KernelCx<'_>) -> KernelResult {
+    let (kinds, result) = op.signature();
+    let mut words = [0; 2];
+    for (i, kind) in kinds.iter().enumerate() {
+        words[i] = match kind {
+            Kind::Int => cx.int(i)?.to_word(),
+            Kind::Float => cx.float(i)?.to_word(),
+            Kind::Bool => cx.boolean(i)?.to_word(),
+        };
+    }
+    cx.ret(result.boxed(op.apply(words[0], words[1])?));
+    Ok(())
+}
+
+#[cold]
+pub(crate) fn index_error() -> KernelError {
+    KernelError::new(flambeau_tensor::Fault::Input, "IndexError", "list index out of range")
+}
+
+/// The position an index means in a list of `len`.
+#[inline]
+pub(crate) fn wrap_index(i: i64, len: usize) -> Result<usize, KernelError> {
+    let at = if i < 0 { i.wrapping_add(len as i64) } else { i };
+    if at >= 0 && (at as usize) < len { Ok(at as usize) } else { Err(index_error()) }
+}
+
+/// Reads an element.
+#[inline]
+pub(crate) fn list_get(list: &List, i: i64) -> Result<IValue, KernelError> {
+    let items = list.read();
+    let at = wrap_index(i, items.len())?;
+    Ok(items.get(at).expect("invariant: the index was checked"))
+}
+
+/// Replaces an element; the old one is dropped after the lock is released.
+#[inline]
+pub(crate) fn list_set(list: &List, i: i64, value: IValue) -> Result<(), KernelError> {
+    let old;
+    {
+        let mut items = list.write();
+        let at = wrap_index(i, items.len())?;
+        old = match &*items {
+            ListItems::Values(v) => Some(v[at].clone()),
+            _ => None,
+        };
+        items.set(at, value);
+    }
+    drop(old);
+    Ok(())
+}
+
+/// Appends; growth of large lists is held against the memory limit.
+#[inline]
+pub(crate) fn list_append(list: &List, value: IValue) -> Result<(), KernelError> {
+    let mut items = list.write();
+    let n = items.len();
+    if n >= GROWTH_CHECKED && n.is_power_of_two() {
+        check_growth(n)?;
+    }
+    items.push(value);
+    Ok(())
+}
+
+/// Lists shorter than this grow unasked.
+pub(crate) const GROWTH_CHECKED: usize = 1024;
+
+/// An error if a list of `n` elements may not double.
+#[cold]
+pub(crate) fn check_growth(n: usize) -> Result<(), KernelError> {
+    Ok(check_budget(n.saturating_mul(2 * size_of::<IValue>()))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn int2(op: ScalarOp, a: i64, b: i64) -> Result<i64, ScalarFault> {
+        op.apply(a as u64, b as u64).map(|w| w as i64)
+    }
+
+    fn float2(op: ScalarOp, a: f64, b: f64) -> f64 {
+        op.apply(a.to_bits(), b.to_bits()).map(f64::from_bits).unwrap()
+    }
+
+    #[test]
+    fn integers_divide_towards_minus_infinity() {
+        for (a, b, q, r) in [(7, 2, 3, 1), (-7, 2, -4, 1), (7, -2, -4, -1), (-7, -2, 3, -1), (6, -3, -2, 0)] {
+            assert_eq!(int2(ScalarOp::IFloorDiv, a, b), Ok(q));
+            assert_eq!(int2(ScalarOp::IMod, a, b), Ok(r));
+            let wide = 1 << 40;
+            assert_eq!(int2(ScalarOp::IMod, a * wide, b * wide), Ok(r * wide));
+        }
+        assert_eq!(int2(ScalarOp::IFloorDiv, 1, 0), Err(ScalarFault::DivisionByZero));
+        assert_eq!(int2(ScalarOp::IMod, 1 << 40, 0), Err(ScalarFault::ModuloByZero));
+        assert_eq!(int2(ScalarOp::IFloorDiv, i64::MIN, -1), Ok(i64::MIN));
+        assert_eq!(int2(ScalarOp::IMod, i64::MIN, -1), Ok(0));
+    }
+
+    #[test]
+    fn shifts_count_modulo_64_and_integers_wrap() {
+        assert_eq!(int2(ScalarOp::IShl, 1, 65), Ok(2));
+        assert_eq!(int2(ScalarOp::IShl, 1, -1), Ok(i64::MIN));
+        assert_eq!(int2(ScalarOp::IShr, -5, 70), Ok(-1));
+        assert_eq!(int2(ScalarOp::IAdd, i64::MAX, 1), Ok(i64::MIN));
+        assert_eq!(int2(ScalarOp::IAbs, i64::MIN, 0), Ok(i64::MIN));
+    }
+
+    #[test]
+    fn doubles_as_recorded() {
+        let (inf, nan) = (f64::INFINITY, f64::NAN);
+        assert_eq!(float2(ScalarOp::FFloorDiv, -7.5, 2.0), -4.0);
+        assert_eq!(float2(ScalarOp::FFloorDiv, 1.0, 0.0), inf);
+        assert!(float2(ScalarOp::FMod, 5.0, inf).is_nan() && float2(ScalarOp::FMod, 1.0, 0.0).is_nan());
+        assert_eq!(float2(ScalarOp::FMod, -7.5, 2.0), 0.5);
+        assert!(float2(ScalarOp::FMod, 6.0, -3.0).is_sign_negative());
+        assert_eq!(float2(ScalarOp::FMin, nan, 1.0), 1.0);
+        assert!(float2(ScalarOp::FMin, 1.0, nan).is_nan());
+        assert_eq!(ScalarOp::FPow.apply(0f64.to_bits(), (-1f64).to_bits()), Err(ScalarFault::ZeroToNegative));
+        assert_eq!(ScalarOp::FToI.apply(nan.to_bits(), 0), Ok(i64::MIN as u64));
+    }
+}

@@ -1,0 +1,451 @@
+//! Kernels: what an operator computes, as a function on values, and how it gets at its arguments.
+//!
+//! Arguments are owned: a kernel may take one and reuse its memory if nobody else holds it. They stand in schema
+//! order with defaults filled in, so a kernel is one closure from positions to results.
+
+use crate::error::KernelError;
+use crate::host::Host;
+use crate::intrinsic::Intrinsic;
+use flambeau_ir::attr::{Attr, AttrSet};
+use flambeau_ir::schema::FunctionSchema;
+use flambeau_ir::value::{Dict, Generator, IValue, List, ListItems, Str};
+use flambeau_ir::{Facet, OpDef};
+use flambeau_ir::{Graph, NodeId, Symbol, Type};
+use flambeau_tensor::{DType, Device, Scalar, Tensor};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// What running a kernel gives.
+pub type KernelResult = Result<(), KernelError>;
+/// Results of a kernel.
+pub type Rets = SmallVec<[IValue; 2]>;
+/// Integers of a list argument.
+pub type Ints = SmallVec<[i64; 6]>;
+
+type Run = dyn Fn(&mut KernelCx<'_>) -> KernelResult + Send + Sync;
+
+/// The computation of an operator on the processor.
+#[derive(Clone)]
+pub struct Kernel(Arc<Run>);
+
+impl Facet for Kernel {
+    const NAME: &'static str = "kernel";
+}
+
+impl Kernel {
+    /// A kernel from a function of its context.
+    pub fn new(run: impl Fn(&mut KernelCx<'_>) -> KernelResult + Send + Sync + 'static) -> Self {
+        Kernel(Arc::new(run))
+    }
+
+    /// The kernel of an operator that is one of the machine's own operations.
+    pub fn from_intrinsic(intrinsic: impl Into<Intrinsic>) -> Self {
+        let intrinsic = intrinsic.into();
+        Kernel::new(move |cx| intrinsic.run(cx))
+    }
+
+    /// Runs it.
+    #[inline]
+    pub fn call(&self, cx: &mut KernelCx<'_>) -> KernelResult {
+        (self.0)(cx)
+    }
+
+    /// Runs it on values outside any graph: for trials, tests, and constants. `args` must be complete.
+    pub fn call_on(
+        &self,
+        schema: &FunctionSchema,
+        args: &mut [IValue],
+        host: &mut Host,
+    ) -> Result<Rets, KernelError> {
+        let mut rets = Rets::new();
+        self.call(&mut KernelCx::new(args, &mut rets, Site::Schema(schema), host))?;
+        Ok(rets)
+    }
+}
+
+/// States both that an operator is an intrinsic and the kernel that follows from it.
+pub trait OpDefExt {
+    /// This operator is one of the machine's own operations.
+    #[must_use]
+    fn intrinsic(self, intrinsic: impl Into<Intrinsic>) -> Self;
+}
+
+impl OpDefExt for OpDef {
+    fn intrinsic(self, intrinsic: impl Into<Intrinsic>) -> Self {
+        let intrinsic = intrinsic.into();
+        self.with(Kernel::from_intrinsic(intrinsic)).with(intrinsic)
+    }
+}
+
+/// Where a kernel is called from.
+#[derive(Clone, Copy)]
+pub enum Site<'a> {
+    /// A node of a graph.
+    Node(&'a Graph, NodeId),
+    /// No node: only the operator's schema is known.
+    Schema(&'a FunctionSchema),
+}
+
+/// A kernel's arguments, results and surroundings.
+pub struct KernelCx<'a> {
+    args: &'a mut [IValue],
+    rets: &'a mut Rets,
+    site: Site<'a>,
+    host: &'a mut Host,
+}
+
+impl<'a> KernelCx<'a> {
+    /// The context of one call. Results are appended to `rets`.
+    #[inline]
+    pub fn new(args: &'a mut [IValue], rets: &'a mut Rets, site: Site<'a>, host: &'a mut Host) -> Self {
+        KernelCx { args, rets, site, host }
+    }
+
+    /// Number of arguments.
+    #[inline]
+    pub fn n_args(&self) -> usize {
+        self.args.len()
+    }
+
+    /// All arguments.
+    #[inline]
+    pub fn args(&mut self) -> &mut [IValue] {
+        self.args
+    }
+
+    /// Argument `i` as it is.
+    #[inline]
+    pub fn arg(&self, i: usize) -> Result<&IValue, KernelError> {
+        self.args.get(i).ok_or_else(|| missing(i))
+    }
+
+    /// Takes argument `i`; `None` stays in its place.
+    #[inline]
+    pub fn take(&mut self, i: usize) -> IValue {
+        self.args.get_mut(i).map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Adds a result.
+    #[inline]
+    pub fn ret(&mut self, value: impl Into<IValue>) {
+        self.rets.push(value.into());
+    }
+
+    /// Adds a result that may be missing.
+    pub fn ret_opt(&mut self, value: Option<impl Into<IValue>>) {
+        self.rets.push(value.map_or(IValue::None, Into::into));
+    }
+
+    /// The services of the session.
+    #[inline]
+    pub fn host(&mut self) -> &mut Host {
+        self.host
+    }
+
+    /// Arguments and services at once.
+    #[inline]
+    pub fn parts(&mut self) -> (&mut [IValue], &mut Rets, &mut Host) {
+        (self.args, self.rets, self.host)
+    }
+
+    /// Where the kernel is called from.
+    #[inline]
+    pub fn site(&self) -> Site<'a> {
+        self.site
+    }
+
+    /// The attributes of the node, if it is one.
+    pub fn attrs(&self) -> Option<&'a AttrSet> {
+        match self.site {
+            Site::Node(graph, node) => Some(graph.attrs(node)),
+            Site::Schema(_) => None,
+        }
+    }
+
+    /// One attribute of the node.
+    pub fn attr(&self, name: Symbol) -> Option<&'a Attr> {
+        self.attrs()?.get(name)
+    }
+
+    /// The static type of result `i`; `Any` if there is no such result.
+    pub fn result_type(&self, i: usize) -> Type {
+        match self.site {
+            Site::Node(graph, node) => graph.results(node).nth(i).map_or(Type::ANY, |v| graph.ty(v)),
+            Site::Schema(schema) => schema.returns.get(i).map_or(Type::ANY, |r| r.ty),
+        }
+    }
+
+    /// The static type of argument `i`; `Any` if there is no such argument.
+    pub fn arg_type(&self, i: usize) -> Type {
+        match self.site {
+            Site::Node(graph, node) => graph.operands(node).nth(i).map_or(Type::ANY, |v| graph.ty(v)),
+            Site::Schema(schema) => schema.args.get(i).map_or(Type::ANY, |a| a.ty),
+        }
+    }
+
+    /// Number of results the caller expects.
+    pub fn n_results(&self) -> usize {
+        match self.site {
+            Site::Node(graph, node) => graph.result_count(node),
+            Site::Schema(schema) => schema.returns.len(),
+        }
+    }
+
+    #[cold]
+    fn mismatch(&self, i: usize, wanted: &str) -> KernelError {
+        let found = self.args.get(i).map_or("nothing", IValue::tag);
+        KernelError::input(format!("argument {i} must be {wanted} but is {found}"))
+    }
+
+    /// Argument `i` as a tensor.
+    #[inline]
+    pub fn tensor(&self, i: usize) -> Result<&Tensor, KernelError> {
+        match self.args.get(i) {
+            Some(IValue::Tensor(t)) => Ok(t),
+            _ => Err(self.mismatch(i, "a tensor")),
+        }
+    }
+
+    /// Argument `i` as a tensor or `None`.
+    #[inline]
+    pub fn opt_tensor(&self, i: usize) -> Result<Option<&Tensor>, KernelError> {
+        match self.args.get(i) {
+            Some(IValue::Tensor(t)) => Ok(Some(t)),
+            Some(IValue::None) => Ok(None),
+            _ => Err(self.mismatch(i, "a tensor or None")),
+        }
+    }
+
+    /// Takes argument `i`, a tensor.
+    #[inline]
+    pub fn take_tensor(&mut self, i: usize) -> Result<Tensor, KernelError> {
+        match self.args.get_mut(i).map(std::mem::take) {
+            Some(IValue::Tensor(t)) => Ok(t),
+            Some(other) => {
+                self.args[i] = other;
+                Err(self.mismatch(i, "a tensor"))
+            }
+            None => Err(missing(i)),
+        }
+    }
+
+    /// Argument `i` as an integer.
+    #[inline]
+    pub fn int(&self, i: usize) -> Result<i64, KernelError> {
+        match self.args.get(i) {
+            Some(IValue::Int(v)) => Ok(*v),
+            Some(IValue::Bool(b)) => Ok(i64::from(*b)),
+            _ => Err(self.mismatch(i, "an integer")),
+        }
+    }
+
+    /// Argument `i` as an integer or `None`.
+    #[inline]
+    pub fn opt_int(&self, i: usize) -> Result<Option<i64>, KernelError> {
+        self.opt(i, Self::int)
+    }
+
+    /// Argument `i` as a float; integers are converted.
+    #[inline]
+    pub fn float(&self, i: usize) -> Result<f64, KernelError> {
+        match self.args.get(i) {
+            Some(IValue::Float(v)) => Ok(*v),
+            Some(IValue::Int(v)) => Ok(*v as f64),
+            Some(IValue::Bool(b)) => Ok(f64::from(u8::from(*b))),
+            _ => Err(self.mismatch(i, "a float")),
+        }
+    }
+
+    /// Argument `i` as a float or `None`.
+    #[inline]
+    pub fn opt_float(&self, i: usize) -> Result<Option<f64>, KernelError> {
+        self.opt(i, Self::float)
+    }
+
+    /// Argument `i` as a truth value.
+    #[inline]
+    pub fn boolean(&self, i: usize) -> Result<bool, KernelError> {
+        match self.args.get(i) {
+            Some(IValue::Bool(v)) => Ok(*v),
+            Some(IValue::Int(v)) => Ok(*v != 0),
+            _ => Err(self.mismatch(i, "a bool")),
+        }
+    }
+
+    /// Argument `i` as a truth value or `None`.
+    #[inline]
+    pub fn opt_boolean(&self, i: usize) -> Result<Option<bool>, KernelError> {
+        self.opt(i, Self::boolean)
+    }
+
+    /// Argument `i` as a number of any kind.
+    #[inline]
+    pub fn scalar(&self, i: usize) -> Result<Scalar, KernelError> {
+        self.args.get(i).and_then(IValue::as_scalar).ok_or_else(|| self.mismatch(i, "a number"))
+    }
+
+    /// Argument `i` as a number or `None`.
+    #[inline]
+    pub fn opt_scalar(&self, i: usize) -> Result<Option<Scalar>, KernelError> {
+        self.opt(i, Self::scalar)
+    }
+
+    /// Argument `i` as a string.
+    pub fn string(&self, i: usize) -> Result<&Str, KernelError> {
+        self.args.get(i).and_then(IValue::as_str).ok_or_else(|| self.mismatch(i, "a string"))
+    }
+
+    /// The bytes of argument `i`, a string.
+    pub fn str_bytes(&self, i: usize) -> Result<&[u8], KernelError> {
+        Ok(self.string(i)?.as_bytes())
+    }
+
+    /// Argument `i` as a string or `None`.
+    pub fn opt_string(&self, i: usize) -> Result<Option<&Str>, KernelError> {
+        match self.args.get(i) {
+            Some(IValue::None) => Ok(None),
+            _ => self.string(i).map(Some),
+        }
+    }
+
+    /// Argument `i` as a dtype, which programs see as an integer.
+    pub fn dtype(&self, i: usize) -> Result<DType, KernelError> {
+        let number = self.int(i)?;
+        DType::from_scalar_type(number)
+            .ok_or_else(|| KernelError::unsupported(format!("argument {i}: dtype number {number}")))
+    }
+
+    /// Argument `i` as a dtype or `None`.
+    pub fn opt_dtype(&self, i: usize) -> Result<Option<DType>, KernelError> {
+        self.opt(i, Self::dtype)
+    }
+
+    /// Argument `i` as a device; strings are read.
+    pub fn device(&self, i: usize) -> Result<Device, KernelError> {
+        self.args.get(i).and_then(IValue::as_device).ok_or_else(|| self.mismatch(i, "a device"))
+    }
+
+    /// Argument `i` as a device or `None`.
+    pub fn opt_device(&self, i: usize) -> Result<Option<Device>, KernelError> {
+        self.opt(i, Self::device)
+    }
+
+    /// The generator in argument `i`, or the session's if it is `None`.
+    pub fn generator(&self, i: usize) -> Result<Generator, KernelError> {
+        match self.args.get(i) {
+            Some(IValue::Generator(g)) => Ok(g.clone()),
+            Some(IValue::None) => Ok(self.host.rng().clone()),
+            _ => Err(self.mismatch(i, "a generator or None")),
+        }
+    }
+
+    /// Argument `i` as a list.
+    pub fn list(&self, i: usize) -> Result<&List, KernelError> {
+        self.args.get(i).and_then(IValue::as_list).ok_or_else(|| self.mismatch(i, "a list"))
+    }
+
+    /// Argument `i` as a dictionary.
+    pub fn dict(&self, i: usize) -> Result<&Dict, KernelError> {
+        self.args.get(i).and_then(IValue::as_dict).ok_or_else(|| self.mismatch(i, "a dictionary"))
+    }
+
+    /// Argument `i` as integers: a list, or one integer, which stands for a list of one.
+    pub fn ints(&self, i: usize) -> Result<Ints, KernelError> {
+        match self.args.get(i) {
+            Some(IValue::Int(v)) => Ok(SmallVec::from_slice(&[*v])),
+            Some(IValue::List(list)) => match &*list.read() {
+                ListItems::Ints(v) => Ok(SmallVec::from_slice(v)),
+                items => {
+                    let all: Option<Ints> = items.iter().map(|v| v.as_int()).collect();
+                    all.ok_or_else(|| self.mismatch(i, "a list of integers"))
+                }
+            },
+            _ => Err(self.mismatch(i, "a list of integers")),
+        }
+    }
+
+    /// Argument `i` as exactly `n` integers; one integer, or a list of one, stands for all.
+    pub fn ints_n(&self, i: usize, n: usize) -> Result<Ints, KernelError> {
+        let mut ints = self.ints(i)?;
+        if ints.len() == 1 && n > 1 {
+            let v = ints[0];
+            ints.resize(n, v);
+        }
+        if ints.len() != n {
+            return Err(KernelError::input(format!(
+                "argument {i} must have {n} elements but has {}",
+                ints.len()
+            )));
+        }
+        Ok(ints)
+    }
+
+    /// Argument `i` as integers or `None`.
+    pub fn opt_ints(&self, i: usize) -> Result<Option<Ints>, KernelError> {
+        self.opt(i, Self::ints)
+    }
+
+    /// Argument `i` as floats: a list (of numbers), or one number.
+    pub fn floats(&self, i: usize) -> Result<SmallVec<[f64; 4]>, KernelError> {
+        let number = |v: &IValue| match v {
+            IValue::Float(x) => Some(*x),
+            IValue::Int(x) => Some(*x as f64),
+            _ => None,
+        };
+        let all: Option<SmallVec<[f64; 4]>> = match self.args.get(i) {
+            Some(IValue::List(list)) => match &*list.read() {
+                ListItems::Floats(v) => Some(SmallVec::from_slice(v)),
+                items => items.iter().map(|v| number(&v)).collect(),
+            },
+            Some(v) => number(v).map(|x| SmallVec::from_slice(&[x])),
+            None => None,
+        };
+        all.ok_or_else(|| self.mismatch(i, "a list of floats"))
+    }
+
+    /// Argument `i` as truth values.
+    pub fn booleans(&self, i: usize) -> Result<SmallVec<[bool; 8]>, KernelError> {
+        let all: Option<SmallVec<[bool; 8]>> = self.list(i)?.read().iter().map(|v| v.as_bool()).collect();
+        all.ok_or_else(|| self.mismatch(i, "a list of bools"))
+    }
+
+    /// Argument `i` as tensors.
+    pub fn tensors(&self, i: usize) -> Result<SmallVec<[Tensor; 4]>, KernelError> {
+        match &*self.list(i)?.read() {
+            ListItems::Tensors(v) => Ok(v.iter().cloned().collect()),
+            items => {
+                let all: Option<SmallVec<[Tensor; 4]>> =
+                    items.iter().map(|v| v.as_tensor().cloned()).collect();
+                all.ok_or_else(|| self.mismatch(i, "a list of tensors"))
+            }
+        }
+    }
+
+    /// Argument `i` as tensors some of which may be `None`.
+    pub fn opt_tensors(&self, i: usize) -> Result<SmallVec<[Option<Tensor>; 4]>, KernelError> {
+        let each = |v: IValue| match v {
+            IValue::Tensor(t) => Some(Some(t)),
+            IValue::None => Some(None),
+            _ => None,
+        };
+        let all: Option<SmallVec<[Option<Tensor>; 4]>> = self.list(i)?.read().iter().map(each).collect();
+        all.ok_or_else(|| self.mismatch(i, "a list of optional tensors"))
+    }
+
+    #[inline]
+    fn opt<T>(
+        &self,
+        i: usize,
+        get: impl Fn(&Self, usize) -> Result<T, KernelError>,
+    ) -> Result<Option<T>, KernelError> {
+        match self.args.get(i) {
+            Some(IValue::None) => Ok(None),
+            _ => get(self, i).map(Some),
+        }
+    }
+}
+
+#[cold]
+fn missing(i: usize) -> KernelError {
+    KernelError::internal(format!("argument {i} is missing"))
+}

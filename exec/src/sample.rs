@@ -1,0 +1,439 @@
+//! Samples: how to make inputs an operator should be tried on, and how far results may differ.
+//!
+//! One description serves the completeness test, trials of rewrite rules, and fuzzers: everything is drawn from a
+//! [`Gen`], which reads a byte string where there is one (so that a fuzzer's mutations mean something) and a counter
+//! behind it, and gives the same inputs for the same source on every machine.
+
+use flambeau_ir::Facet;
+use flambeau_ir::schema::FunctionSchema;
+use flambeau_ir::types::TypeKind;
+use flambeau_ir::value::{IValue, List};
+use flambeau_ir::{Symbol, Type};
+use flambeau_tensor::{DType, Device, Layout, Scalar, Tensor};
+use std::sync::Arc;
+
+/// A source of choices.
+#[derive(Clone)]
+pub struct Gen<'a> {
+    bytes: &'a [u8],
+    state: u64,
+}
+
+impl<'a> Gen<'a> {
+    /// Choices from a seed.
+    pub fn from_seed(seed: u64) -> Gen<'static> {
+        Gen { bytes: &[], state: seed }
+    }
+
+    /// Choices from bytes; when they are used up, from a counter.
+    pub fn from_bytes(bytes: &'a [u8]) -> Self {
+        Gen { bytes, state: bytes.len() as u64 }
+    }
+
+    /// 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        if let Some((now, rest)) = self.bytes.split_first_chunk::<8>() {
+            self.bytes = rest;
+            return u64::from_le_bytes(*now);
+        }
+        // SplitMix64: a counter through a mixing function.
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `n` (0 if `n` is 0). Takes one byte where that is enough.
+    pub fn below(&mut self, n: usize) -> usize {
+        if n <= 1 {
+            return 0;
+        }
+        if n <= 256
+            && let Some((&b, rest)) = self.bytes.split_first()
+        {
+            self.bytes = rest;
+            return usize::from(b) % n;
+        }
+        (self.bits() % n as u64) as usize
+    }
+
+    /// An integer from `lo` to `hi`, both included.
+    pub fn int(&mut self, lo: i64, hi: i64) -> i64 {
+        let span = hi.wrapping_sub(lo).wrapping_add(1) as u64;
+        if span == 0 {
+            return self.bits() as i64;
+        }
+        let offset = if span <= 256 { self.below(span as usize) as u64 } else { self.bits() % span };
+        lo.wrapping_add(offset as i64)
+    }
+
+    /// A truth value.
+    pub fn flag(&mut self) -> bool {
+        self.below(2) == 1
+    }
+
+    /// True once in `n` times.
+    pub fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    /// A double from `lo` to `hi`, in 2^24 steps, so that it is exact as a single for small ranges of integers.
+    pub fn float(&mut self, lo: f64, hi: f64) -> f64 {
+        lo + (hi - lo) * ((self.bits() >> 40) as f64 / (1u64 << 24) as f64)
+    }
+
+    /// One of several.
+    pub fn pick<'t, T>(&mut self, of: &'t [T]) -> &'t T {
+        &of[self.below(of.len())]
+    }
+}
+
+/// Element types to draw from.
+pub const FLOATS: &[DType] = &[DType::F32, DType::F64];
+/// Element types to draw from: halves included.
+pub const ALL_FLOATS: &[DType] = &[DType::F32, DType::F64, DType::F16, DType::BF16];
+/// Element types to draw from.
+pub const INTS: &[DType] = &[DType::I64, DType::I32, DType::I16, DType::I8, DType::U8];
+/// Element types to draw from.
+pub const COMPLEXES: &[DType] = &[DType::C64, DType::C128];
+/// Element types to draw from.
+pub const NUMBERS: &[DType] =
+    &[DType::F32, DType::F64, DType::I64, DType::I32, DType::U8, DType::F16, DType::BF16];
+
+/// How elements of tensors are drawn.
+#[derive(Clone, Debug)]
+pub struct Elements {
+    /// Element types.
+    pub dtypes: Vec<DType>,
+    /// Smallest value (clamped to what the type holds).
+    pub lo: f64,
+    /// Largest value.
+    pub hi: f64,
+    /// Whether NaN, infinities and signed zeros occur now and then.
+    pub special: bool,
+}
+
+impl Default for Elements {
+    fn default() -> Self {
+        Elements { dtypes: FLOATS.to_vec(), lo: -3.0, hi: 3.0, special: false }
+    }
+}
+
+/// A tensor with drawn elements; sometimes a view with other strides.
+pub fn tensor(g: &mut Gen<'_>, sizes: &[i64], dtype: DType, elements: &Elements) -> Tensor {
+    let n: i64 = sizes.iter().product();
+    let signed = if dtype.is_signed() { elements.lo } else { elements.lo.max(0.0) };
+    let whole = dtype.is_integral(true);
+    let values: Vec<Scalar> = (0..n)
+        .map(|_| {
+            if elements.special && !whole && g.one_in(8) {
+                return Scalar::Float(*g.pick(&[f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0]));
+            }
+            let x = g.float(signed, elements.hi);
+            if dtype.is_complex() {
+                return Scalar::Complex(flambeau_tensor::Complex::new(x, g.float(signed, elements.hi)));
+            }
+            if whole { Scalar::Int(x.floor() as i64) } else { Scalar::Float(x) }
+        })
+        .collect();
+    // A transposed copy: the same sizes over turned strides.
+    let turned = sizes.len() >= 2 && g.one_in(4);
+    let made = if turned {
+        let mut strides = vec![1i64; sizes.len()];
+        let mut step = 1;
+        for (stride, size) in strides.iter_mut().zip(sizes) {
+            *stride = step;
+            step *= size.max(&1);
+        }
+        Tensor::from_scalars(&values, &[n], dtype).and_then(|flat| {
+            let layout = Layout::new(sizes, &strides, 0)?;
+            Tensor::from_storage(flat.storage().clone(), dtype, layout)
+        })
+    } else {
+        Tensor::from_scalars(&values, sizes, dtype)
+    };
+    made.expect("invariant: sample tensors are small and well formed")
+}
+
+/// Sizes of a tensor: rank 0 to `max_rank`, each 1 to 4, now and then 0.
+pub fn shape(g: &mut Gen<'_>, min_rank: usize, max_rank: usize) -> Vec<i64> {
+    let rank = min_rank + g.below(max_rank - min_rank + 1);
+    (0..rank).map(|_| if g.one_in(24) { 0 } else { g.int(1, 4) }).collect()
+}
+
+/// A shape that broadcasts with `full` to `full`.
+pub fn broadcastable(g: &mut Gen<'_>, full: &[i64]) -> Vec<i64> {
+    let lead = if g.one_in(4) { g.below(full.len() + 1) } else { 0 };
+    full[lead..].iter().map(|&n| if g.one_in(4) { 1 } else { n }).collect()
+}
+
+type Make = Arc<dyn Fn(&mut Gen<'_>) -> Vec<IValue> + Send + Sync>;
+
+/// How far two results may differ.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerance {
+    /// Relative to the larger magnitude.
+    pub relative: f64,
+    /// Absolute.
+    pub absolute: f64,
+}
+
+impl Tolerance {
+    /// Bit for bit.
+    pub const EXACT: Tolerance = Tolerance { relative: 0.0, absolute: 0.0 };
+}
+
+/// How to make inputs for an operator.
+#[derive(Clone)]
+pub struct Sample {
+    make: SampleKind,
+    elements: Elements,
+    broadcast: bool,
+    min_rank: usize,
+    max_rank: usize,
+    extra: Vec<IValue>,
+    same_dtype: bool,
+    /// How far kernels may differ from recorded results.
+    pub tolerance: Tolerance,
+    /// Whether gradients may be checked by differences on these inputs.
+    pub differentiable: bool,
+}
+
+#[derive(Clone)]
+enum SampleKind {
+    Tensors(usize),
+    Args(Make),
+    Schema,
+}
+
+impl Facet for Sample {
+    const NAME: &'static str = "sample";
+}
+
+impl Sample {
+    fn of(make: SampleKind) -> Sample {
+        Sample {
+            make,
+            elements: Elements::default(),
+            broadcast: false,
+            min_rank: 0,
+            max_rank: 3,
+            extra: Vec::new(),
+            same_dtype: true,
+            tolerance: Tolerance { relative: 1e-5, absolute: 1e-6 },
+            differentiable: true,
+        }
+    }
+
+    /// `n` tensors of one shape, then defaults for the remaining arguments.
+    pub fn tensors(n: usize) -> Sample {
+        Sample::of(SampleKind::Tensors(n))
+    }
+
+    /// Leading arguments made by a function; remaining ones get their defaults.
+    pub fn args(make: impl Fn(&mut Gen<'_>) -> Vec<IValue> + Send + Sync + 'static) -> Sample {
+        Sample::of(SampleKind::Args(Arc::new(make)))
+    }
+
+    /// Arguments drawn from the schema's types alone.
+    pub fn by_schema() -> Sample {
+        Sample::of(SampleKind::Schema)
+    }
+
+    /// The tensors' shapes differ but broadcast together.
+    pub fn broadcast(mut self) -> Sample {
+        self.broadcast = true;
+        self
+    }
+
+    /// Element types to draw from.
+    pub fn dtypes(mut self, dtypes: &[DType]) -> Sample {
+        self.elements.dtypes = dtypes.to_vec();
+        self
+    }
+
+    /// Singles and doubles.
+    pub fn floats(self) -> Sample {
+        self.dtypes(FLOATS)
+    }
+
+    /// Integers.
+    pub fn ints(self) -> Sample {
+        self.dtypes(INTS)
+    }
+
+    /// Floats and integers.
+    pub fn numbers(self) -> Sample {
+        self.dtypes(NUMBERS)
+    }
+
+    /// Truth values.
+    pub fn bools(self) -> Sample {
+        self.dtypes(&[DType::Bool])
+    }
+
+    /// The tensors of one call may have different element types.
+    pub fn mixed_dtypes(mut self) -> Sample {
+        self.same_dtype = false;
+        self
+    }
+
+    /// Elements from `lo` to `hi`.
+    pub fn range(mut self, lo: f64, hi: f64) -> Sample {
+        self.elements.lo = lo;
+        self.elements.hi = hi;
+        self
+    }
+
+    /// NaN, infinities and signed zeros occur.
+    pub fn special(mut self) -> Sample {
+        self.elements.special = true;
+        self
+    }
+
+    /// Ranks from `min` to `max`.
+    pub fn rank(mut self, min: usize, max: usize) -> Sample {
+        self.min_rank = min;
+        self.max_rank = max.max(min);
+        self
+    }
+
+    /// Arguments that follow the drawn ones.
+    pub fn then(mut self, args: impl IntoIterator<Item = IValue>) -> Sample {
+        self.extra.extend(args);
+        self
+    }
+
+    /// How far results may differ.
+    pub fn tolerance(mut self, relative: f64, absolute: f64) -> Sample {
+        self.tolerance = Tolerance { relative, absolute };
+        self
+    }
+
+    /// Results are exact.
+    pub fn exact(mut self) -> Sample {
+        self.tolerance = Tolerance::EXACT;
+        self
+    }
+
+    /// Gradients cannot be checked by differences here.
+    pub fn not_differentiable(mut self) -> Sample {
+        self.differentiable = false;
+        self
+    }
+
+    /// How the elements are drawn.
+    pub fn elements(&self) -> &Elements {
+        &self.elements
+    }
+
+    /// Makes a complete list of arguments for a schema.
+    pub fn make(&self, schema: &FunctionSchema, g: &mut Gen<'_>) -> Vec<IValue> {
+        let mut args = match &self.make {
+            SampleKind::Tensors(n) => self.draw_tensors(*n, g),
+            SampleKind::Args(make) => make(g),
+            SampleKind::Schema => Vec::new(),
+        };
+        args.extend(self.extra.iter().map(fresh));
+        for (i, arg) in schema.args.iter().enumerate().skip(args.len()) {
+            let default = match &self.make {
+                SampleKind::Schema if g.flag() => None,
+                _ => default_of(schema, i),
+            };
+            args.push(default.unwrap_or_else(|| self.draw(arg.ty, g)));
+        }
+        args
+    }
+
+    fn draw_tensors(&self, n: usize, g: &mut Gen<'_>) -> Vec<IValue> {
+        let full = shape(g, self.min_rank, self.max_rank);
+        let dtype = *g.pick(&self.elements.dtypes);
+        let which_full = g.below(n);
+        (0..n)
+            .map(|i| {
+                let sizes =
+                    if self.broadcast && i != which_full { broadcastable(g, &full) } else { full.clone() };
+                let dtype = if self.same_dtype { dtype } else { *g.pick(&self.elements.dtypes) };
+                IValue::Tensor(tensor(g, &sizes, dtype, &self.elements))
+            })
+            .collect()
+    }
+
+    /// A value of a type. What cannot be made up (objects, functions) is `None`.
+    pub fn draw(&self, ty: Type, g: &mut Gen<'_>) -> IValue {
+        match ty.kind() {
+            TypeKind::Tensor(_) | TypeKind::Any => {
+                let sizes = shape(g, self.min_rank, self.max_rank);
+                let dtype = *g.pick(&self.elements.dtypes);
+                IValue::Tensor(tensor(g, &sizes, dtype, &self.elements))
+            }
+            TypeKind::Int | TypeKind::SymInt => IValue::Int(g.int(-2, 3)),
+            TypeKind::Float => IValue::Float(g.float(self.elements.lo, self.elements.hi)),
+            TypeKind::Number if g.flag() => IValue::Int(g.int(-2, 3)),
+            TypeKind::Number => IValue::Float(g.float(self.elements.lo, self.elements.hi)),
+            TypeKind::Bool => IValue::Bool(g.flag()),
+            TypeKind::Complex => {
+                IValue::complex(flambeau_tensor::Complex::new(g.float(-3.0, 3.0), g.float(-3.0, 3.0)))
+            }
+            TypeKind::Str => IValue::str(["", "a", "sum", "hello world", "é"][g.below(5)]),
+            TypeKind::Device => IValue::Device(Device::CPU),
+            TypeKind::Optional(_) if g.one_in(3) => IValue::None,
+            TypeKind::Optional(inner) => self.draw(*inner, g),
+            TypeKind::List(elem) => {
+                let n = g.below(4);
+                let items = (0..n).map(|_| self.draw(*elem, g)).collect();
+                IValue::List(List::from_values(*elem, items))
+            }
+            TypeKind::Tuple(t) => IValue::tuple(t.elems.iter().map(|&e| self.draw(e, g)).collect()),
+            TypeKind::Dict(k, v) => {
+                let dict = flambeau_ir::value::Dict::new(*k, *v);
+                for _ in 0..g.below(4) {
+                    let (key, value) = (self.draw(*k, g), self.draw(*v, g));
+                    // Keys of a kind that cannot be hashed leave the dictionary empty.
+                    let _ = dict.insert(key, value);
+                }
+                IValue::Dict(dict)
+            }
+            TypeKind::Var(name) if *name != Symbol::EMPTY => IValue::Int(g.int(-2, 3)),
+            _ => IValue::None,
+        }
+    }
+}
+
+/// The default of a parameter, as a value of its own.
+fn default_of(schema: &FunctionSchema, i: usize) -> Option<IValue> {
+    schema.args.get(i)?.default.as_ref().map(fresh)
+}
+
+/// Containers given once are not shared between samples.
+fn fresh(value: &IValue) -> IValue {
+    match value {
+        IValue::List(l) => IValue::List(l.copy()),
+        IValue::Dict(d) => IValue::Dict(d.copy()),
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_source_gives_the_same_choices() {
+        let draw = |mut g: Gen<'_>| (g.below(10), g.int(-5, 5), g.float(0.0, 1.0), g.bits());
+        assert_eq!(draw(Gen::from_seed(3)), draw(Gen::from_seed(3)));
+        assert_eq!(draw(Gen::from_bytes(b"abc")), draw(Gen::from_bytes(b"abc")));
+        assert_ne!(draw(Gen::from_seed(3)), draw(Gen::from_seed(4)));
+    }
+
+    #[test]
+    fn broadcast_shapes_broadcast() {
+        let mut g = Gen::from_seed(1);
+        for _ in 0..200 {
+            let full = shape(&mut g, 0, 4);
+            let part = broadcastable(&mut g, &full);
+            assert!(flambeau_tensor::expandable(&part, &full), "{part:?} to {full:?}");
+        }
+    }
+}
