@@ -22,6 +22,8 @@ mod pool;
 mod raw;
 mod read;
 mod side;
+#[cfg(test)]
+mod tests;
 
 pub use iter::{BlockNodes, DeepNodes, Step, Walk};
 pub use names::Name;

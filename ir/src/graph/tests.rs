@@ -1,0 +1,172 @@
+//! Random edit scripts against a naive model of who uses what and what stands where.
+
+use super::Graph;
+use crate::edit::At;
+use crate::id::{NodeId, ValueId};
+use crate::op::{Op, Registry};
+use crate::symbol::Symbol;
+use crate::types::Type;
+use crate::verify::verify;
+
+/// A small deterministic generator: tests must fail the same way twice.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) as usize) % n.max(1)
+    }
+}
+
+/// What the graph should look like: nodes of the root block in order, with operands.
+#[derive(Default)]
+struct Model {
+    nodes: Vec<(NodeId, Vec<ValueId>, ValueId)>,
+}
+
+impl Model {
+    fn check(&self, g: &Graph) {
+        let order: Vec<NodeId> = g.nodes(g.root()).collect();
+        assert_eq!(order, self.nodes.iter().map(|n| n.0).collect::<Vec<_>>());
+        let mut back: Vec<NodeId> = g.nodes(g.root()).rev().collect();
+        back.reverse();
+        assert_eq!(order, back);
+        for (i, (node, operands, result)) in self.nodes.iter().enumerate() {
+            assert_eq!(&g.operands(*node).collect::<Vec<_>>(), operands);
+            let mut uses: Vec<(NodeId, u32)> = g.uses(*result).map(|u| (u.user, u.index)).collect();
+            let mut expected = Vec::new();
+            for (user, operands, _) in &self.nodes {
+                for (k, v) in operands.iter().enumerate() {
+                    if v == result {
+                        expected.push((*user, k as u32));
+                    }
+                }
+            }
+            uses.sort();
+            expected.sort();
+            assert_eq!(uses, expected);
+            assert_eq!(g.use_count(*result), expected.len());
+            if i > 0 {
+                assert!(g.is_before(self.nodes[i - 1].0, *node) && !g.is_before(*node, self.nodes[i - 1].0));
+            }
+        }
+        g.check_use_lists().expect("use lists mirror operands");
+    }
+}
+
+#[test]
+fn random_edits_agree_with_a_naive_model() {
+    for seed in 0..40u64 {
+        let mut r = Random(seed);
+        let mut g = Graph::new(Registry::empty());
+        let op = Op::unknown(Symbol::new("test::op"));
+        let input = g.edit().add_input(Type::TENSOR);
+        let mut model = Model::default();
+        for step in 0..300 {
+            let n = model.nodes.len();
+            match r.below(10) {
+                0..=4 => {
+                    let at = r.below(n + 1);
+                    let operands: Vec<ValueId> = (0..r.below(5))
+                        .map(|_| if at == 0 { input } else { model.nodes[r.below(at)].2 })
+                        .collect();
+                    let mut e = g.edit();
+                    match model.nodes.get(at) {
+                        Some(next) => e.at(At::before(next.0)),
+                        None => e.at(At::end(e.graph().root())),
+                    };
+                    let node = e.node(op, &operands, &[Type::TENSOR]);
+                    let result = g.result(node, 0);
+                    model.nodes.insert(at, (node, operands, result));
+                }
+                5 if n > 0 => {
+                    let i = r.below(n);
+                    let (node, _, result) = model.nodes[i].clone();
+                    g.edit().replace_all_uses(result, input);
+                    for (_, operands, _) in &mut model.nodes {
+                        operands.iter_mut().filter(|v| **v == result).for_each(|v| *v = input);
+                    }
+                    g.edit().erase(node);
+                    model.nodes.remove(i);
+                }
+                6 if n > 0 => {
+                    let i = r.below(n);
+                    if !model.nodes[i].1.is_empty() {
+                        let k = r.below(model.nodes[i].1.len());
+                        g.edit().set_operand(model.nodes[i].0, k, input);
+                        model.nodes[i].1[k] = input;
+                    }
+                }
+                7 if n > 0 => {
+                    let i = r.below(n);
+                    let k = r.below(model.nodes[i].1.len() + 1);
+                    g.edit().insert_operand(model.nodes[i].0, k, input);
+                    model.nodes[i].1.insert(k, input);
+                }
+                8 if n > 0 => {
+                    let i = r.below(n);
+                    if !model.nodes[i].1.is_empty() {
+                        let k = r.below(model.nodes[i].1.len());
+                        g.edit().remove_operand(model.nodes[i].0, k);
+                        model.nodes[i].1.remove(k);
+                    }
+                }
+                _ => {}
+            }
+            if step % 20 == 0 {
+                model.check(&g);
+            }
+        }
+        model.check(&g);
+        verify(&g).expect("every edit script leaves a valid graph");
+        let copy = g.clone();
+        model.check(&copy);
+    }
+}
+
+#[test]
+fn inserting_always_at_one_place_stays_ordered() {
+    let mut g = Graph::new(Registry::empty());
+    let op = Op::unknown(Symbol::new("test::op"));
+    let first = g.edit().node(op, &[], &[]);
+    let last = g.edit().node(op, &[], &[]);
+    for i in 0..100_000 {
+        let at = if i % 2 == 0 { At::after(first) } else { At::before(last) };
+        g.edit().at(at).node(op, &[], &[]);
+    }
+    assert!(g.block_order_holds(g.root()));
+    for _ in 0..50_000 {
+        let root = g.root();
+        g.edit().at(At::start(root)).node(op, &[], &[]);
+    }
+    assert!(g.block_order_holds(g.root()));
+}
+
+#[test]
+fn a_stale_id_is_caught() {
+    let mut g = Graph::new(Registry::empty());
+    let op = Op::unknown(Symbol::new("test::op"));
+    let node = g.edit().node(op, &[], &[]);
+    g.edit().erase(node);
+    let other = g.edit().node(op, &[], &[]);
+    assert!(!g.has_node(node) && g.has_node(other));
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| g.op(node))).is_err());
+}
+
+#[test]
+fn deep_nesting_costs_no_stack() {
+    let mut g = Graph::new(Registry::empty());
+    let op = Op::unknown(Symbol::new("test::op"));
+    let mut block = g.root();
+    let mut outermost = None;
+    for _ in 0..100_000 {
+        let node = g.edit().at(At::end(block)).node(op, &[], &[]);
+        outermost.get_or_insert(node);
+        block = g.edit().add_block(node);
+    }
+    assert_eq!(g.nodes_deep().count(), 100_000);
+    let copy = g.clone();
+    let outermost = outermost.expect("a node was made");
+    g.edit().erase(outermost);
+    assert_eq!((g.node_count(), copy.node_count()), (0, 100_000));
+}
