@@ -78,7 +78,8 @@ pub fn read(json: &Value) -> Result<IValue, JsonError> {
 }
 
 /// Reads a value that is to be of type `ty`, as a function's schema says. The type decides what empty lists are lists
-/// of, and whether an integer that stands for a float is one; it is not checked beyond that.
+/// of, and whether an integer that stands for a float is one. Members that do not fit are read as what they are: whoever
+/// takes the value checks it.
 ///
 /// # Errors
 /// If the JSON is no value, naming the place; or it nests too deep.
@@ -153,7 +154,7 @@ fn read_list(items: &[Value], ty: Type, depth: usize) -> Result<IValue, JsonErro
         _ => None,
     };
     let values = read_all(items, |_| elem.unwrap_or(Type::ANY), depth)?;
-    let elem = elem.unwrap_or_else(|| common_type(&values));
+    let elem = elem.filter(|ty| values.iter().all(|v| v.fits(*ty))).unwrap_or_else(|| common_type(&values));
     Ok(IValue::list(elem, values))
 }
 
@@ -190,7 +191,10 @@ fn read_dict(pairs: &[Value], ty: Type, depth: usize) -> Result<IValue, JsonErro
         entries.push((key, value));
     }
     let (keys, values): (Vec<IValue>, Vec<IValue>) = entries.iter().cloned().unzip();
-    let (key_type, value_type) = types.unwrap_or_else(|| {
+    let fits = |(key, value): &(Type, Type)| {
+        keys.iter().all(|k| k.fits(*key)) && values.iter().all(|v| v.fits(*value))
+    };
+    let (key_type, value_type) = types.filter(fits).unwrap_or_else(|| {
         if entries.is_empty() {
             (Type::STR, Type::TENSOR)
         } else {
@@ -461,6 +465,9 @@ mod tests {
         assert_eq!(list.as_list().unwrap().elem_type(), Type::INT);
         let list = read(&json).unwrap();
         assert_eq!(list.as_list().unwrap().elem_type(), Type::TENSOR);
+        let json: Value = serde_json::from_str(r#"{"t": "list", "v": [{"t": "str", "v": "a"}]}"#).unwrap();
+        let list = read_as(&json, Type::list(Type::INT)).unwrap();
+        assert_eq!(list.as_list().unwrap().elem_type(), Type::STR);
     }
 
     #[test]
