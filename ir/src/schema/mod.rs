@@ -7,11 +7,17 @@
 
 mod alias;
 mod exact;
+mod failure;
+mod matching;
 mod parse;
 mod print;
 
 pub use alias::{AliasInfo, AliasSet};
 pub use exact::{accepts_types, resolve_exact};
+pub use failure::{CallError, Failure, Mismatch};
+pub use matching::{
+    Arg, Binding, Call, Conversion, Conversions, MatchedSchema, ParamMatch, match_call, match_one,
+};
 pub use parse::{SchemaParseError, unquote};
 
 use std::str::FromStr;

@@ -36,7 +36,7 @@ pub use table::Type;
 pub(crate) use table::TypeCell;
 pub use tensor::{Dim, TensorType};
 pub use unify::{unify, unify_all};
-pub use vars::{TypeBindings, match_type_variables};
+pub use vars::{TypeBindings, VarMismatch, match_type_variables};
 
 use crate::symbol::Symbol;
 

@@ -40,20 +40,56 @@ impl TypeBindings {
     }
 }
 
+/// Why type variables do not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VarMismatch {
+    /// A variable would stand for two types that do not unify.
+    #[error("Type variable '{var}' previously matched to type {} is matched to type {}", .before.annotation(), .actual.annotation())]
+    Conflict {
+        /// The variable.
+        var: Symbol,
+        /// What it stands for.
+        before: Type,
+        /// What it would stand for too.
+        actual: Type,
+    },
+    /// The shapes of the types differ.
+    #[error("Cannot match {} to {}", shape(*.formal), .actual.annotation())]
+    Shape {
+        /// The type with variables.
+        formal: Type,
+        /// The other.
+        actual: Type,
+    },
+    /// Tuples of different length.
+    #[error("Cannot match tuples of mismatched size")]
+    TupleSize,
+}
+
+fn shape(formal: Type) -> String {
+    match formal.kind() {
+        TypeKind::Tuple(_) => "a tuple".to_owned(),
+        TypeKind::Future(_) => "a future".to_owned(),
+        TypeKind::Await(_) => "an await".to_owned(),
+        TypeKind::RRef(_) => "a rref".to_owned(),
+        TypeKind::Dict(..) => "a dict".to_owned(),
+        _ => formal.annotation_str(),
+    }
+}
+
 /// Binds the variables of `formal` so that `actual` may fit it. Success does not say that it fits.
 ///
 /// # Errors
-/// Why it cannot fit, in PyTorch's words.
+/// Why it cannot fit.
 pub fn match_type_variables(
     formal: Type,
     actual: Type,
     bound: &mut TypeBindings,
     env: &dyn ClassEnv,
-) -> Result<(), String> {
+) -> Result<(), VarMismatch> {
     if !formal.has_vars() {
         return Ok(());
     }
-    let against = |what: &str| Err(format!("Cannot match {what} to {}", actual.annotation()));
     match (formal.kind(), actual.kind()) {
         (TypeKind::Var(name), _) => match bound.get(*name) {
             None => {
@@ -61,31 +97,22 @@ pub fn match_type_variables(
                 Ok(())
             }
             Some(before) if unify(before, actual, false, None, env).is_some() => Ok(()),
-            Some(before) => Err(format!(
-                "Type variable '{name}' previously matched to type {} is matched to type {}",
-                before.annotation(),
-                actual.annotation()
-            )),
+            Some(before) => Err(VarMismatch::Conflict { var: *name, before, actual }),
         },
-        (TypeKind::List(f), TypeKind::List(a)) => match_type_variables(*f, *a, bound, env),
         (TypeKind::List(f), TypeKind::Tuple(a)) if let Ok(elem) = unify_all(&a.elems, false, None, env) => {
             match_type_variables(*f, elem, bound, env)
         }
-        (TypeKind::List(_), _) => against(&formal.annotation_str()),
         (TypeKind::Tuple(f), TypeKind::Tuple(a)) => {
             if f.elems.len() != a.elems.len() {
-                return Err("Cannot match tuples of mismatched size".to_owned());
+                return Err(VarMismatch::TupleSize);
             }
             f.elems.iter().zip(&a.elems).try_for_each(|(&f, &a)| match_type_variables(f, a, bound, env))
         }
-        (TypeKind::Tuple(_), _) => against("a tuple"),
-        (TypeKind::Future(f), TypeKind::Future(a))
+        (TypeKind::List(f), TypeKind::List(a))
+        | (TypeKind::Future(f), TypeKind::Future(a))
         | (TypeKind::Await(f), TypeKind::Await(a))
-        | (TypeKind::RRef(f), TypeKind::RRef(a)) => match_type_variables(*f, *a, bound, env),
-        (TypeKind::Future(_), _) => against("a future"),
-        (TypeKind::Await(_), _) => against("an await"),
-        (TypeKind::RRef(_), _) => against("a rref"),
-        (TypeKind::Optional(f), TypeKind::Optional(a)) => match_type_variables(*f, *a, bound, env),
+        | (TypeKind::RRef(f), TypeKind::RRef(a))
+        | (TypeKind::Optional(f), TypeKind::Optional(a)) => match_type_variables(*f, *a, bound, env),
         // `None` fits without saying what the variable is; a result that needs it reports that later.
         (TypeKind::Optional(_), TypeKind::None) => Ok(()),
         (TypeKind::Optional(f), _) => match_type_variables(*f, actual, bound, env),
@@ -93,7 +120,6 @@ pub fn match_type_variables(
             match_type_variables(*fk, *ak, bound, env)?;
             match_type_variables(*fv, *av, bound, env)
         }
-        (TypeKind::Dict(..), _) => against("a dict"),
-        _ => against(&formal.annotation_str()),
+        _ => Err(VarMismatch::Shape { formal, actual }),
     }
 }

@@ -1,0 +1,162 @@
+//! Why a call matches no schema, in PyTorch's words.
+
+use std::fmt;
+
+use crate::symbol::Symbol;
+use crate::types::{NoClasses, Type, VarMismatch, is_subtype_why};
+
+/// Why one schema does not take a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mismatch {
+    /// An argument has another type.
+    Type {
+        /// The parameter.
+        param: Symbol,
+        /// Its type.
+        expected: Type,
+        /// Its type with variables bound.
+        wanted: Type,
+        /// The argument's type, after conversions.
+        found: Type,
+        /// Whether the argument is a tensor only because nobody stated its type.
+        inferred: bool,
+    },
+    /// Type variables do not fit.
+    Variables {
+        /// The parameter.
+        param: Symbol,
+        /// Its type.
+        formal: Type,
+        /// The argument's type.
+        actual: Type,
+        /// How they do not.
+        why: VarMismatch,
+    },
+    /// The arguments do not say what a type variable is.
+    Unbound {
+        /// The parameter's or result's type.
+        formal: Type,
+        /// The argument's type.
+        actual: Type,
+    },
+    /// A parameter without default gets nothing.
+    NotProvided(Symbol),
+    /// One named argument for two parameters.
+    SpecifiedTwice(Symbol),
+    /// More arguments than parameters.
+    TooMany {
+        /// How many were used.
+        used: usize,
+        /// How many were given.
+        given: usize,
+    },
+    /// A name that no parameter has.
+    KeywordUnknown(Symbol),
+    /// A name for a parameter that has its value already.
+    KeywordTwice(Symbol),
+    /// No parameter takes the receiver.
+    ReceiverUnused,
+}
+
+/// One candidate and why it does not take the call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Which candidate.
+    pub schema: usize,
+    /// Its text.
+    pub text: String,
+    /// How many parameters were matched before.
+    pub matched_params: usize,
+    /// Why.
+    pub mismatch: Mismatch,
+}
+
+/// Why no candidate takes a call; one failure per candidate, in their order.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct CallError {
+    /// The failures.
+    pub failures: Vec<Failure>,
+}
+
+impl CallError {
+    /// The failures, those that came furthest first.
+    #[must_use]
+    pub fn ranked(&self) -> Vec<&Failure> {
+        let mut ranked: Vec<&Failure> = self.failures.iter().collect();
+        ranked.sort_by_key(|f| std::cmp::Reverse(f.matched_params));
+        ranked
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Type { param, expected, wanted, found, inferred } => {
+                writeln!(
+                    f,
+                    "Expected a value of type '{}' for argument '{param}' but instead found type '{}'.",
+                    expected.annotation(),
+                    found.annotation()
+                )?;
+                if *inferred {
+                    writeln!(
+                        f,
+                        "Inferred the value for argument '{param}' to be of type 'Tensor' because it was not annotated \
+                         with an explicit type."
+                    )?;
+                }
+                if found.list_elem().is_some_and(Type::is_tensor) {
+                    writeln!(
+                        f,
+                        "Empty lists default to List[Tensor]. Add a variable annotation to the assignment to create an \
+                         empty list of another type (torch.jit.annotate(List[T, []]) where T is the type of elements in \
+                         the list for Python 2)"
+                    )?;
+                }
+                f.write_str(&is_subtype_why(*found, *wanted, &NoClasses).1)
+            }
+            Self::Variables { param, formal, actual, why } => writeln!(
+                f,
+                "Could not match type {} to {} in argument '{param}': {why}.",
+                actual.annotation(),
+                formal.annotation()
+            ),
+            Self::Unbound { formal, actual } => writeln!(
+                f,
+                "Type variables in type {} could not be inferred from actual type {}.",
+                formal.annotation(),
+                actual.annotation()
+            ),
+            Self::NotProvided(name) => writeln!(f, "Argument {name} not provided."),
+            Self::SpecifiedTwice(name) => writeln!(f, "Argument {name} specified twice in schema."),
+            Self::TooMany { used, given } => {
+                writeln!(f, "Expected at most {used} arguments but found {given} positional arguments.")
+            }
+            Self::KeywordUnknown(name) => writeln!(f, "Keyword argument {name} unknown."),
+            Self::KeywordTwice(name) => writeln!(f, "Keyword argument {name} specified twice."),
+            Self::ReceiverUnused => writeln!(f, "Provided self argument not used in schema."),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\n{}:\n{}", self.text, self.mismatch)
+    }
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let [only] = self.failures.as_slice() {
+            return write!(f, "{only}");
+        }
+        f.write_str("Arguments for call are not valid.\nThe following variants are available:\n")?;
+        for failure in &self.failures {
+            for line in failure.to_string().split_inclusive('\n') {
+                write!(f, "  {line}")?;
+            }
+        }
+        f.write_str("\nThe original call is")
+    }
+}
