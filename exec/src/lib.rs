@@ -7,10 +7,14 @@ pub mod error;
 pub mod host;
 pub mod intrinsic;
 pub mod kernel;
+pub mod lanes;
+pub mod pointwise;
 pub mod sample;
 
 pub use error::{ExecError, Fault, KernelError, TraceEntry};
 pub use host::{CancelToken, Host};
 pub use intrinsic::{Intrinsic, Kind, ScalarOp};
 pub use kernel::{Kernel, KernelCx, KernelResult, OpDefExt, Rets, Site};
+pub use lanes::Lane;
+pub use pointwise::{Pointwise, TileArg, TileBuilder, TileOp, TileStep, TileVal};
 pub use sample::{Gen, Sample, Tolerance};

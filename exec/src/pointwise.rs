@@ -1,0 +1,273 @@
+//! Pointwise formulas: what an operator computes for one element, as a small expression that fused tiles run.
+//!
+//! The facet is a function that adds an operator's formula to an expression being built, so that a chain of operators
+//! becomes one expression. Constant arguments are numbers by then, all others are lanes.
+
+use crate::lanes::Lane;
+use flambeau_ir::Facet;
+use flambeau_tensor::Scalar;
+use std::sync::Arc;
+
+/// One operation on lanes. Comparisons give 1 or 0; what asks for truth takes anything but 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "each is the function of its name; `eval` is the definition")]
+pub enum TileOp {
+    Neg,
+    Abs,
+    Sign,
+    Sqrt,
+    Rsqrt,
+    Recip,
+    Exp,
+    Log,
+    Tanh,
+    Sigmoid,
+    Relu,
+    Sin,
+    Cos,
+    Erf,
+    Floor,
+    Ceil,
+    Trunc,
+    Round,
+    Not,
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Pow,
+    Min,
+    Max,
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    And,
+    Or,
+    /// `(mask, a, b)`.
+    Where,
+}
+
+impl TileOp {
+    /// Number of operands.
+    pub fn arity(self) -> usize {
+        match self {
+            TileOp::Where => 3,
+            op if (op as u8) < TileOp::Add as u8 => 1,
+            _ => 2,
+        }
+    }
+
+    /// Whether the result is a truth value.
+    pub fn is_mask(self) -> bool {
+        use TileOp::*;
+        matches!(self, Not | Eq | Ne | Lt | Le | Gt | Ge | And | Or)
+    }
+
+    /// The meaning, for one lane. Operands beyond the arity are ignored.
+    #[inline(always)]
+    pub fn eval<T: Lane>(self, a: T, b: T, c: T) -> T {
+        let truth = |t: bool| if t { T::ONE } else { T::ZERO };
+        match self {
+            TileOp::Neg => a.neg(),
+            TileOp::Abs => a.abs(),
+            TileOp::Sign => a.sign(),
+            TileOp::Sqrt => a.sqrt(),
+            TileOp::Rsqrt => T::ONE.div(a.sqrt()),
+            TileOp::Recip => T::ONE.div(a),
+            TileOp::Exp => a.exp(),
+            TileOp::Log => a.log(),
+            TileOp::Tanh => a.tanh(),
+            TileOp::Sigmoid => a.sigmoid(),
+            TileOp::Relu => a.relu(),
+            TileOp::Sin => a.sin(),
+            TileOp::Cos => a.cos(),
+            TileOp::Erf => a.erf(),
+            TileOp::Floor => a.floor(),
+            TileOp::Ceil => a.ceil(),
+            TileOp::Trunc => a.trunc(),
+            TileOp::Round => a.round(),
+            TileOp::Not => truth(a == T::ZERO),
+            TileOp::Add => a.add(b),
+            TileOp::Sub => a.sub(b),
+            TileOp::Mul => a.mul(b),
+            TileOp::Div => a.div(b),
+            TileOp::Pow => a.pow(b),
+            TileOp::Min => a.minimum(b),
+            TileOp::Max => a.maximum(b),
+            TileOp::Eq => truth(a == b),
+            TileOp::Ne => truth(a != b),
+            TileOp::Lt => truth(a < b),
+            TileOp::Le => truth(a <= b),
+            TileOp::Gt => truth(a > b),
+            TileOp::Ge => truth(a >= b),
+            TileOp::And => truth(a != T::ZERO && b != T::ZERO),
+            TileOp::Or => truth(a != T::ZERO || b != T::ZERO),
+            TileOp::Where => {
+                if a != T::ZERO {
+                    b
+                } else {
+                    c
+                }
+            }
+        }
+    }
+}
+
+/// A value of an expression.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum TileVal {
+    /// An input: lanes of a tensor, or one number for all lanes.
+    Input(u32),
+    /// A number known when the expression is built.
+    Const(f64),
+    /// The result of a step.
+    Step(u32),
+}
+
+/// One step of an expression.
+#[derive(Clone, Copy, Debug)]
+pub struct TileStep {
+    /// What is computed.
+    pub op: TileOp,
+    /// From what; entries beyond the arity repeat the first.
+    pub args: [TileVal; 3],
+}
+
+/// An expression being built.
+#[derive(Clone, Debug, Default)]
+pub struct TileBuilder {
+    steps: Vec<TileStep>,
+}
+
+impl TileBuilder {
+    /// An empty expression.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The steps so far, operands before their users.
+    pub fn steps(&self) -> &[TileStep] {
+        &self.steps
+    }
+
+    fn push(&mut self, op: TileOp, args: [TileVal; 3]) -> TileVal {
+        self.steps.push(TileStep { op, args });
+        TileVal::Step(self.steps.len() as u32 - 1)
+    }
+
+    /// A number.
+    pub fn constant(&self, value: f64) -> TileVal {
+        TileVal::Const(value)
+    }
+
+    /// An operation of one operand.
+    pub fn unary(&mut self, op: TileOp, a: TileVal) -> TileVal {
+        debug_assert_eq!(op.arity(), 1);
+        self.push(op, [a; 3])
+    }
+
+    /// An operation of two operands.
+    pub fn binary(&mut self, op: TileOp, a: TileVal, b: TileVal) -> TileVal {
+        debug_assert_eq!(op.arity(), 2);
+        self.push(op, [a, b, a])
+    }
+
+    /// `a` where the mask is true, `b` elsewhere.
+    pub fn select(&mut self, mask: TileVal, a: TileVal, b: TileVal) -> TileVal {
+        self.push(TileOp::Where, [mask, a, b])
+    }
+
+    /// Whether a value is a truth value.
+    pub fn is_mask(&self, value: TileVal) -> bool {
+        matches!(value, TileVal::Step(i) if self.steps[i as usize].op.is_mask())
+    }
+}
+
+/// An argument of a fused operator.
+#[derive(Clone, Copy, Debug)]
+pub enum TileArg {
+    /// Lanes.
+    Lanes(TileVal),
+    /// A constant number.
+    Number(Scalar),
+    /// `None`.
+    Absent,
+    /// A constant of another kind: most formulas do not know what to do with it.
+    Other,
+}
+
+impl TileArg {
+    /// As a value of the expression; constants become numbers.
+    pub fn value(self) -> Option<TileVal> {
+        match self {
+            TileArg::Lanes(v) => Some(v),
+            TileArg::Number(Scalar::Complex(_)) => None,
+            TileArg::Number(n) => Some(TileVal::Const(n.to_f64())),
+            TileArg::Absent | TileArg::Other => None,
+        }
+    }
+
+    /// The constant number.
+    pub fn number(self) -> Option<Scalar> {
+        match self {
+            TileArg::Number(n) => Some(n),
+            _ => None,
+        }
+    }
+}
+
+type Build = dyn Fn(&mut TileBuilder, &[TileArg]) -> Option<TileVal> + Send + Sync;
+
+/// The formula of a pointwise operator with one result; `None` from it means "not for these arguments".
+#[derive(Clone)]
+pub struct Pointwise(Arc<Build>);
+
+impl Facet for Pointwise {
+    const NAME: &'static str = "pointwise";
+}
+
+impl Pointwise {
+    /// A formula from a function that adds it to an expression. Arguments stand in schema order.
+    pub fn new(
+        build: impl Fn(&mut TileBuilder, &[TileArg]) -> Option<TileVal> + Send + Sync + 'static,
+    ) -> Self {
+        Pointwise(Arc::new(build))
+    }
+
+    /// `op(arg 0)`.
+    pub fn unary(op: TileOp) -> Self {
+        Pointwise::new(move |b, args| {
+            let a = args.first()?.value()?;
+            Some(b.unary(op, a))
+        })
+    }
+
+    /// `op(arg 0, arg 1)`.
+    pub fn binary(op: TileOp) -> Self {
+        Pointwise::new(move |b, args| {
+            let (x, y) = (args.first()?.value()?, args.get(1)?.value()?);
+            Some(b.binary(op, x, y))
+        })
+    }
+
+    /// `op(arg 0, arg 2 * arg 1)`, without the product if argument 2 is the number 1: addition and subtraction.
+    pub fn scaled(op: TileOp) -> Self {
+        Pointwise::new(move |b, args| {
+            let (x, mut y) = (args.first()?.value()?, args.get(1)?.value()?);
+            let one = args.get(2).is_none_or(|a| a.number().is_some_and(|n| n == Scalar::Int(1)));
+            if !one {
+                let alpha = args.get(2)?.value()?;
+                y = b.binary(TileOp::Mul, y, alpha);
+            }
+            Some(b.binary(op, x, y))
+        })
+    }
+
+    /// Adds the formula.
+    pub fn build(&self, builder: &mut TileBuilder, args: &[TileArg]) -> Option<TileVal> {
+        (self.0)(builder, args)
+    }
+}
