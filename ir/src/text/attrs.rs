@@ -155,6 +155,15 @@ fn word_value(c: &mut Cursor<'_>, wanted: Option<Type>, limits: &ReadLimits, dep
             c.expect(b')')?;
             v
         }
+        "torch.device" => {
+            c.expect(b'(')?;
+            if !matches!(c.peek(), b'"' | b'\'') {
+                return Err(c.expected("a device's name in quotes"));
+            }
+            let device = value(c, Some(Type::DEVICE), limits, depth + 1)?;
+            c.expect(b')')?;
+            device
+        }
         "tensor" => {
             c.at = at;
             match read_exact_tensor(&c.text[at..], limits.tensor_bytes) {
