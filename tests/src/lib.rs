@@ -1,6 +1,8 @@
 //! File tests, properties, conformance runner.
 //!
 //! [`value`] knows the encoding that recorded values have, and compares, reads and prints them; it shares no code
-//! with the library, so that a mistake there cannot hide itself here.
+//! with the library, so that a mistake there cannot hide itself here. [`conform`] replays recorded behaviour of
+//! PyTorch.
 
+pub mod conform;
 pub mod value;

@@ -1,0 +1,87 @@
+//! Suites of recorded cases: folders with `cases.jsonl`, `cases.jsonl.gz` or `cases/*.jsonl.gz`.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use flate2::read::MultiGzDecoder;
+
+/// A suite: its folder and the files of cases in it.
+#[derive(Debug, Clone)]
+pub struct Suite {
+    /// The folder's name.
+    pub name: String,
+    /// The folder; paths in cases are relative to it.
+    pub folder: PathBuf,
+    files: Vec<PathBuf>,
+}
+
+/// The suites in the folders given: a folder that is one, and all that lie directly in one that is none.
+///
+/// # Errors
+/// If a folder cannot be read, or there is no suite in it.
+pub fn suites(folders: &[PathBuf]) -> anyhow::Result<Vec<Suite>> {
+    let mut found = Vec::new();
+    for folder in folders {
+        let before = found.len();
+        found.extend(suite(folder)?);
+        if found.len() == before {
+            for inner in sorted(folder)?.iter().filter(|p| p.is_dir()) {
+                found.extend(suite(inner)?);
+            }
+        }
+        anyhow::ensure!(found.len() > before, "{} holds no cases", folder.display());
+    }
+    Ok(found)
+}
+
+fn suite(folder: &Path) -> anyhow::Result<Option<Suite>> {
+    let is_cases = |p: &PathBuf| {
+        let name = p.file_name().map_or(String::new(), |n| n.to_string_lossy().into_owned());
+        p.is_file() && (name == "cases.jsonl" || name == "cases.jsonl.gz")
+    };
+    let mut files: Vec<PathBuf> = sorted(folder)?.into_iter().filter(is_cases).collect();
+    let inner = folder.join("cases");
+    if inner.is_dir() {
+        let is_lines = |p: &PathBuf| {
+            p.to_string_lossy().ends_with(".jsonl.gz") || p.to_string_lossy().ends_with(".jsonl")
+        };
+        files.extend(sorted(&inner)?.into_iter().filter(is_lines));
+    }
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let folder = folder.canonicalize()?;
+    let name = folder.file_name().map_or(String::new(), |n| n.to_string_lossy().into_owned());
+    Ok(Some(Suite { name, folder, files }))
+}
+
+fn sorted(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut paths = entries.map(|e| e.map(|e| e.path())).collect::<Result<Vec<_>, _>>()?;
+    paths.sort();
+    Ok(paths)
+}
+
+impl Suite {
+    /// Hands every case (a line of JSON) to `see`, in order, until it says stop by `false`.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn for_each(&self, mut see: impl FnMut(String) -> bool) -> anyhow::Result<()> {
+        for path in &self.files {
+            let file =
+                std::fs::File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+            let packed = path.extension().is_some_and(|e| e == "gz");
+            let reader: Box<dyn Read> =
+                if packed { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
+            for line in BufReader::new(reader).lines() {
+                let line = line.with_context(|| format!("cannot read {}", path.display()))?;
+                if !line.trim().is_empty() && !see(line) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}

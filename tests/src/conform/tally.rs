@@ -1,0 +1,185 @@
+//! Counts, by suite and group, and the words about them.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+
+use super::case::{Outcome, Verdict};
+
+/// Counts of all suites.
+#[derive(Default)]
+pub struct Tally {
+    suites: Vec<SuiteTally>,
+}
+
+/// Counts of a suite.
+#[derive(Default)]
+struct SuiteTally {
+    name: String,
+    all: Counts,
+    groups: std::collections::BTreeMap<String, Counts>,
+    extended: usize,
+    /// Everything that did not pass: the place among the cases, the id, the verdict.
+    wrong: Vec<(usize, String, Verdict)>,
+}
+
+#[derive(Default, Clone, Copy)]
+struct Counts {
+    cases: usize,
+    passed: usize,
+    failed: usize,
+    unsupported: usize,
+    panicked: usize,
+}
+
+impl Counts {
+    fn add(&mut self, outcome: Outcome) {
+        self.cases += 1;
+        *match outcome {
+            Outcome::Passed => &mut self.passed,
+            Outcome::Failed => &mut self.failed,
+            Outcome::Unsupported => &mut self.unsupported,
+            Outcome::Panicked => &mut self.panicked,
+        } += 1;
+    }
+}
+
+/// The remark of a case that was refused by PyTorch and is run here.
+pub const EXTENDED: &str = "extended";
+
+impl Tally {
+    /// Starts a suite; the cases that follow are its.
+    pub fn start(&mut self, name: &str) {
+        self.suites.push(SuiteTally { name: name.to_string(), ..SuiteTally::default() });
+    }
+
+    /// Counts a case of the suite started last.
+    pub fn add(&mut self, index: usize, id: &str, group: &str, verdict: Verdict) {
+        let Some(suite) = self.suites.last_mut() else { return };
+        suite.all.add(verdict.outcome);
+        suite.groups.entry(group.to_string()).or_default().add(verdict.outcome);
+        if verdict.outcome != Outcome::Passed {
+            suite.wrong.push((index, id.to_string(), verdict));
+        } else if verdict.why == EXTENDED {
+            suite.extended += 1;
+        }
+    }
+
+    /// Ends a suite: what workers answered in any order is put in the order of the cases.
+    pub fn end(&mut self) {
+        if let Some(suite) = self.suites.last_mut() {
+            suite.wrong.sort_by_key(|(index, _, _)| *index);
+        }
+    }
+
+    /// The counts as JSON.
+    pub fn json(&self) -> Value {
+        let suite = |s: &SuiteTally| {
+            let groups: Map<String, Value> = s
+                .groups
+                .iter()
+                .map(|(name, c)| {
+                    let counts = json!({"cases": c.cases, "passed": c.passed, "failed": c.failed + c.panicked,
+                        "unsupported": c.unsupported});
+                    (name.clone(), counts)
+                })
+                .collect();
+            json!({"suite": s.name, "cases": s.all.cases, "passed": s.all.passed, "failed": s.all.failed,
+                "unsupported": s.all.unsupported, "panicked": s.all.panicked, "groups": groups})
+        };
+        json!({"suites": self.suites.iter().map(suite).collect::<Vec<_>>()})
+    }
+
+    /// One line per case that did not pass: outcome, id, why.
+    pub fn failures(&self) -> String {
+        let mut text = String::new();
+        for (_, id, verdict) in self.suites.iter().flat_map(|s| &s.wrong) {
+            let _ = writeln!(text, "{}\t{id}\t{}", verdict.outcome.word(), verdict.why.replace('\n', " ⏎ "));
+        }
+        text
+    }
+
+    /// The counts and the most frequent reasons, for people.
+    pub fn text(&self, reasons: usize) -> String {
+        let mut text = String::new();
+        for suite in &self.suites {
+            suite.write(reasons, &mut text);
+        }
+        let _ = writeln!(
+            text,
+            "\n{:10} {:>7} {:>7} {:>7} {:>12} {:>9}",
+            "suite", "cases", "passed", "failed", "unsupported", "panicked"
+        );
+        for suite in &self.suites {
+            let c = suite.all;
+            let (name, extended) = (&suite.name, suite.extended);
+            let _ = write!(
+                text,
+                "{name:10} {:7} {:7} {:7} {:12} {:9}",
+                c.cases, c.passed, c.failed, c.unsupported, c.panicked
+            );
+            let more = if extended > 0 {
+                format!("   ({extended} run here that PyTorch refuses)")
+            } else {
+                String::new()
+            };
+            let _ = writeln!(text, "{more}");
+        }
+        text
+    }
+}
+
+impl SuiteTally {
+    fn write(&self, reasons: usize, text: &mut String) {
+        let _ = writeln!(text, "\n{}", self.name);
+        for (name, c) in self.groups.iter().filter(|(name, _)| !name.is_empty()) {
+            let bad = c.failed + c.panicked;
+            let _ = writeln!(
+                text,
+                "  {name:40} {:5} of {:5} passed, {bad} failed, {} unsupported",
+                c.passed, c.cases, c.unsupported
+            );
+        }
+        for outcome in [Outcome::Panicked, Outcome::Failed, Outcome::Unsupported] {
+            let mut counts = std::collections::BTreeMap::<&str, (usize, &str)>::new();
+            for (_, id, v) in self.wrong.iter().filter(|(_, _, v)| v.outcome == outcome) {
+                let line = v.why.lines().next().unwrap_or("");
+                counts.entry(line).or_insert((0, id)).0 += 1;
+            }
+            let mut counts: Vec<_> = counts.into_iter().collect();
+            counts.sort_by_key(|(why, (n, _))| (std::cmp::Reverse(*n), *why));
+            for (why, (n, id)) in counts.iter().take(reasons) {
+                let _ = writeln!(text, "  {:11} {n:5} × {why}   (first: {id})", outcome.word());
+            }
+            if counts.len() > reasons {
+                let _ = writeln!(
+                    text,
+                    "  {:11}       and {} other reasons",
+                    outcome.word(),
+                    counts.len() - reasons
+                );
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_told_by_suite_and_group() {
+        let mut tally = Tally::default();
+        tally.start("ops");
+        tally.add(1, "ops/b", "mul", Verdict::failed("wrong"));
+        tally.add(0, "ops/a", "add", Verdict::panicked("boom"));
+        tally.add(2, "ops/c", "mul", Verdict::passed());
+        tally.end();
+        let json = tally.json();
+        assert_eq!(json["suites"][0]["failed"], 1);
+        assert_eq!(json["suites"][0]["panicked"], 1);
+        assert_eq!(json["suites"][0]["groups"]["mul"]["passed"], 1);
+        assert_eq!(tally.failures(), "panicked\tops/a\tboom\nfailed\tops/b\twrong\n");
+        assert!(tally.text(3).contains("1 × wrong   (first: ops/b)"));
+    }
+}

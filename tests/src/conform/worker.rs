@@ -1,0 +1,48 @@
+//! The worker's side: read a case, replay it, write the verdict.
+//!
+//! Cases run on a thread with the stack that threads have by default, because that is what embedders run on.
+
+use std::io::{BufRead, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use super::case::{Case, Verdict};
+use super::replay::Replay;
+
+/// Replays cases from standard input until it ends.
+///
+/// # Errors
+/// If the arguments are not `FOLDER [--compare-text]`, or the session cannot be made.
+pub fn serve(args: &[String]) -> anyhow::Result<()> {
+    let folder = args.first().map(PathBuf::from);
+    let Some(folder) = folder else { anyhow::bail!("--worker needs a folder") };
+    let compare_text = args.iter().any(|a| a == "--compare-text");
+    let thread = std::thread::Builder::new().spawn(move || work(folder, compare_text))?;
+    thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the worker panicked")))
+}
+
+fn work(folder: PathBuf, compare_text: bool) -> anyhow::Result<()> {
+    let message = Arc::new(Mutex::new(String::new()));
+    let kept = message.clone();
+    std::panic::set_hook(Box::new(move |info| {
+        if let Ok(mut kept) = kept.lock() {
+            *kept = info.to_string();
+        }
+    }));
+    let replay = Replay::new(folder, compare_text)?;
+    for line in std::io::stdin().lock().lines() {
+        let line = line?;
+        let verdict = match Case::parse(&line) {
+            Err(why) => Verdict::failed(why),
+            Ok(case) => catch_unwind(AssertUnwindSafe(|| replay.case(&case))).unwrap_or_else(|_| {
+                Verdict::panicked(message.lock().map_or_else(|_| String::new(), |m| m.replace('\n', " ")))
+            }),
+        };
+        // A program under test may have left a line of output unfinished.
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "\n{}", verdict.to_line())?;
+        out.flush()?;
+    }
+    Ok(())
+}
