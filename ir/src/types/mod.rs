@@ -17,6 +17,8 @@ mod env;
 mod mutability;
 mod parse;
 mod print;
+#[cfg(test)]
+mod recorded;
 mod subtype;
 mod table;
 mod tensor;
