@@ -11,11 +11,13 @@
 //! Invariants: no input panics, recurses by its depth, or allocates more than its own size justifies; all bounds are in
 //! [`Limits`]; every error is an [`ArchiveError`] with code, fault and place.
 
+mod annotation;
 mod code;
 mod error;
 pub mod fuzz;
 mod info;
 mod limits;
+mod literal;
 mod map;
 mod open;
 pub mod pickle;
