@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flambeau_frontend::{Ast, Kind, Parsed, TreeId, parse, view};
+use flambeau_ir::Source;
 
 use crate::error::quoted;
 use crate::zip::ZipReader;
@@ -17,10 +18,8 @@ use crate::{ArchiveError, Code, Limits};
 /// A parsed source file of an archive.
 #[derive(Debug)]
 pub struct SourceFile {
-    /// The record's name, such as `code/__torch__/net.py`.
-    pub record: String,
-    /// Its text.
-    pub text: String,
+    /// Its text, under the record's name (`code/__torch__/net.py`).
+    pub source: Arc<Source>,
     /// Its trees, and what was wrong with them.
     pub parsed: Parsed,
     definitions: BTreeMap<String, TreeId>,
@@ -30,6 +29,11 @@ impl SourceFile {
     /// The syntax trees.
     pub fn ast(&self) -> &Ast {
         &self.parsed.ast
+    }
+
+    /// The record's name.
+    pub fn record(&self) -> &str {
+        &self.source.name
     }
 
     /// Names defined at the top of the file, with their [`Kind::ClassDef`] or [`Kind::Def`], in order of names.
@@ -98,7 +102,7 @@ impl<'a> Sources<'a> {
         })?;
         let parsed = parse(&text, &self.front);
         let definitions = definitions(&parsed).map_err(|e| e.in_record(name))?;
-        Ok(Some(Arc::new(SourceFile { record: name.to_owned(), text, parsed, definitions })))
+        Ok(Some(Arc::new(SourceFile { source: Source::new(name, text), parsed, definitions })))
     }
 }
 

@@ -180,9 +180,9 @@ def describe(value, path, out):
         dtype = str(value.dtype)[6:]
         out.append(f"{path}: tensor {dtype} {list(value.shape)} {list(value.stride())} {data}")
     elif isinstance(value, torch.jit.ScriptModule):
-        for name, v in value.named_parameters(recurse=False):
+        for name, v in value.named_parameters(recurse=False, remove_duplicate=False):
             describe(v, f"{path}.{name}", out)
-        for name, v in value.named_buffers(recurse=False):
+        for name, v in value.named_buffers(recurse=False, remove_duplicate=False):
             describe(v, f"{path}.{name}", out)
         for name, v in value.named_children():
             describe(v, f"{path}.{name}", out)

@@ -1,0 +1,394 @@
+//! Classes of an archive, declared in a compilation unit on demand.
+//!
+//! A class is declared when something first names it: an object in a pickle, the type of an attribute, a type tag, a
+//! signature, a call. Declaring reads the class's body for attributes and constants and first declares the classes that
+//! these name; methods come later, since their bodies may use any class, this one included. What a class's attributes
+//! name has to be there before the class, so a cycle among attributes is an error, and so a class's size is known.
+//!
+//! Chains of classes may be long; the order of declaration is kept on a stack of its own.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use flambeau_frontend::{ProblemKind, TreeId, parse_expression, view};
+use flambeau_ir::module::{Attribute, AttributeKind, Class, CompilationUnit, Enumeration};
+use flambeau_ir::types::NamedField;
+use flambeau_ir::{Diagnostic, Fault, IValue, SourceRange, Symbol, Type};
+
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+
+use crate::annotation::{class_names, read_type};
+use crate::code::{ClassDecl, ClassKind, Field, SourceFile, Sources};
+use crate::error::quoted;
+use crate::literal::{has_type, read_constant};
+use crate::open::Archive;
+use crate::{ArchiveError, Code};
+
+/// Why an archive could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The container, a pickle or a class is not as it has to be.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// The code does not compile.
+    #[error("{0}")]
+    Code(Box<Diagnostic>),
+}
+
+impl LoadError {
+    /// Whose fault it is.
+    pub fn fault(&self) -> Fault {
+        match self {
+            LoadError::Archive(e) => e.fault(),
+            LoadError::Code(d) => d.fault,
+        }
+    }
+
+    /// The stable code of the rule that was broken.
+    pub fn code(&self) -> &'static str {
+        match self {
+            LoadError::Archive(e) => e.code().as_str(),
+            LoadError::Code(d) => d.code,
+        }
+    }
+}
+
+impl From<Box<Diagnostic>> for LoadError {
+    fn from(diagnostic: Box<Diagnostic>) -> Self {
+        LoadError::Code(diagnostic)
+    }
+}
+
+/// A method that is declared and has yet to be compiled.
+#[derive(Clone, Debug)]
+pub(crate) struct Body {
+    /// The class or interface it belongs to.
+    pub(crate) owner: Type,
+    /// The file it stands in.
+    pub(crate) file: Arc<SourceFile>,
+    /// Its definition.
+    pub(crate) def: TreeId,
+}
+
+enum State {
+    /// On the stack: what it needs is being declared.
+    Busy,
+    Done(Type),
+}
+
+enum Task {
+    Visit(String),
+    Finish(String, Arc<SourceFile>, TreeId, Box<ClassDecl>),
+}
+
+/// Declares the classes of an archive.
+pub(crate) struct Importer<'a> {
+    archive: &'a Archive<'a>,
+    sources: Sources<'a>,
+    states: BTreeMap<String, State>,
+    /// The table of constants.
+    constants: Vec<IValue>,
+    /// What is declared so far.
+    pub(crate) unit: CompilationUnit,
+    /// Methods of classes declared and not yet compiled, in order.
+    pub(crate) bodies: VecDeque<Body>,
+    state_types: HashMap<Type, Option<Type>, FxBuildHasher>,
+    /// Classes that stand where an interface is declared.
+    pub(crate) obligations: Vec<(Type, Type)>,
+}
+
+impl<'a> Importer<'a> {
+    pub(crate) fn new(archive: &'a Archive<'a>, front: flambeau_frontend::Limits) -> Self {
+        Importer {
+            archive,
+            sources: Sources::new(archive.zip(), archive.limits(), front),
+            states: BTreeMap::new(),
+            constants: Vec::new(),
+            unit: CompilationUnit::new(),
+            bodies: VecDeque::new(),
+            state_types: HashMap::default(),
+            obligations: Vec::new(),
+        }
+    }
+
+    /// Gives the table of constants, which code and classes refer to.
+    pub(crate) fn set_constants(&mut self, constants: Vec<IValue>) {
+        self.constants = constants;
+    }
+
+    /// The entry `CONSTANTS.cN`.
+    pub(crate) fn constant(&self, n: usize) -> Option<&IValue> {
+        self.constants.get(n)
+    }
+
+    /// The file and definition of a qualified name, which may be a class or a function.
+    pub(crate) fn find(&mut self, qualified: &str) -> Result<Option<(Arc<SourceFile>, TreeId)>, LoadError> {
+        let Some((file, id)) = self.sources.find(qualified)? else { return Ok(None) };
+        check_syntax(&file)?;
+        Ok(Some((file, id)))
+    }
+
+    /// The type of the class, enum, interface or named tuple `name`, declaring it if it is new.
+    pub(crate) fn declare(&mut self, name: &str) -> Result<Type, LoadError> {
+        let mut stack = vec![Task::Visit(name.to_owned())];
+        while let Some(task) = stack.pop() {
+            match task {
+                Task::Visit(name) => match self.states.get(&name) {
+                    Some(State::Done(_)) => {}
+                    Some(State::Busy) => {
+                        let message =
+                            format!("{} is an attribute of itself, through other classes", quoted(&name));
+                        return Err(ArchiveError::new(Code::Class, message).into());
+                    }
+                    None => self.visit(name, &mut stack)?,
+                },
+                Task::Finish(name, file, id, decl) => {
+                    let ty = self.finish(&name, &file, id, &decl).map_err(|e| in_file(e, &file))?;
+                    self.states.insert(name, State::Done(ty));
+                }
+            }
+        }
+        match self.states.get(name) {
+            Some(State::Done(ty)) => Ok(*ty),
+            _ => Err(ArchiveError::new(Code::Class, format!("unknown type name {}", quoted(name))).into()),
+        }
+    }
+
+    /// The type that is declared under a name already.
+    pub(crate) fn known(&self, name: &str) -> Option<Type> {
+        match self.states.get(name) {
+            Some(State::Done(ty)) => Some(*ty),
+            _ => None,
+        }
+    }
+
+    fn visit(&mut self, name: String, stack: &mut Vec<Task>) -> Result<(), LoadError> {
+        if name.starts_with("__torch__.torch.classes.") {
+            let message = format!("the foreign class {} is not supported", quoted(&name));
+            return Err(ArchiveError::new(Code::Value, message).into());
+        }
+        let Some((file, id)) = self.find(&name)? else {
+            let message =
+                format!("unknown type name {}: the archive's code does not define it", quoted(&name));
+            return Err(ArchiveError::new(Code::Class, message).into());
+        };
+        let ast = file.ast();
+        let decl = ClassDecl::of(ast, id).map_err(|e| e.in_record(file.record()))?;
+        let mut needs = Vec::new();
+        for field in decl.attributes.iter().chain(&decl.constants) {
+            class_names(ast, field.ty, &mut needs);
+        }
+        needs.sort();
+        needs.dedup();
+        self.states.insert(name.clone(), State::Busy);
+        stack.push(Task::Finish(name, file, id, Box::new(decl)));
+        stack.extend(needs.into_iter().rev().map(Task::Visit));
+        Ok(())
+    }
+
+    fn finish(
+        &mut self,
+        name: &str,
+        file: &Arc<SourceFile>,
+        id: TreeId,
+        decl: &ClassDecl,
+    ) -> Result<Type, LoadError> {
+        let ast = file.ast();
+        let symbol = Symbol::new(name);
+        let known = |name: &str| self.known(name);
+        match decl.kind {
+            ClassKind::NamedTuple => {
+                let mut fields = Vec::new();
+                for Field { name, ty, .. } in &decl.attributes {
+                    let field = NamedField { name: Symbol::new(name), default: None };
+                    fields.push((field, read_type(ast, *ty, &known)?));
+                }
+                Ok(Type::named_tuple(symbol, &fields))
+            }
+            ClassKind::Enum => {
+                let read = |(name, value): &(String, TreeId)| {
+                    let value = read_constant(ast, *value, Type::ANY, &self.constants)?;
+                    Ok((Symbol::new(name), value))
+                };
+                let members = decl.members.iter().map(read).collect::<Result<Vec<_>, ArchiveError>>()?;
+                let Some(value_type) = members.first().map(|(_, v)| v.type_of()) else {
+                    return Err(class_error(file, id, "an enum without members").into());
+                };
+                if members.iter().any(|(_, v)| v.type_of() != value_type) {
+                    return Err(class_error(file, id, "an enum with values of several types").into());
+                }
+                let ty = Type::enumeration(symbol, 0, value_type);
+                self.unit.define_enum(Enumeration { ty, members });
+                Ok(ty)
+            }
+            ClassKind::Interface | ClassKind::ModuleInterface => {
+                let ty = Type::interface(symbol, 0);
+                let is_module = decl.kind == ClassKind::ModuleInterface;
+                self.unit.define_interface(flambeau_ir::module::Interface {
+                    ty,
+                    is_module,
+                    methods: Default::default(),
+                });
+                self.queue(ty, file, decl);
+                Ok(ty)
+            }
+            ClassKind::Module | ClassKind::Plain => {
+                let ty = Type::class(symbol, 0);
+                let class = self.class(ty, file, decl)?;
+                self.unit.define_class(class);
+                self.queue(ty, file, decl);
+                Ok(ty)
+            }
+        }
+    }
+
+    fn class(&self, ty: Type, file: &Arc<SourceFile>, decl: &ClassDecl) -> Result<Class, LoadError> {
+        let ast = file.ast();
+        let known = |name: &str| self.known(name);
+        let mut class = Class::new(ty, decl.kind == ClassKind::Module);
+        let mut roles = BTreeMap::new();
+        roles.extend(decl.buffers.iter().map(|name| (name.as_str(), AttributeKind::Buffer)));
+        roles.extend(decl.parameters.iter().map(|name| (name.as_str(), AttributeKind::Parameter)));
+        for Field { name, ty, .. } in &decl.attributes {
+            let kind = roles.remove(name.as_str()).unwrap_or(AttributeKind::Plain);
+            class.attributes.push(Attribute {
+                name: Symbol::new(name),
+                ty: read_type(ast, *ty, &known)?,
+                kind,
+            });
+        }
+        for field in &decl.constants {
+            let declared = read_type(ast, field.ty, &known)?;
+            let Some(value) = field.value else { continue };
+            let constant = read_constant(ast, value, declared, &self.constants)?;
+            if !has_type(&constant, declared) {
+                let message = format!("the constant {} is no {declared}", quoted(&field.name));
+                return Err(class_error(file, value, &message).into());
+            }
+            class.constants.push((Symbol::new(&field.name), constant));
+        }
+        Ok(class)
+    }
+
+    fn queue(&mut self, owner: Type, file: &Arc<SourceFile>, decl: &ClassDecl) {
+        let body = |&def| Body { owner, file: Arc::clone(file), def };
+        self.bodies.extend(decl.methods.iter().map(body));
+    }
+
+    /// The type that a text such as `Dict[str, __torch__.C]` spells.
+    pub(crate) fn type_of_text(&mut self, text: &str) -> Result<Type, LoadError> {
+        let parsed = parse_expression(text, &flambeau_frontend::Limits::default());
+        if let Some(problem) = parsed.problems.first() {
+            let message = format!("the type tag {} is no type: {}", quoted(text), problem.message);
+            return Err(ArchiveError::new(Code::Type, message).into());
+        }
+        let mut needs = Vec::new();
+        class_names(&parsed.ast, parsed.root, &mut needs);
+        for name in needs {
+            self.declare(&name)?;
+        }
+        let ty = read_type(&parsed.ast, parsed.root, &|name| self.known(name));
+        ty.map_err(|e| {
+            let message = format!("the type tag {} is no type: {}", quoted(text), e.message());
+            ArchiveError::new(e.code(), message).into()
+        })
+    }
+
+    /// The type that the annotation `id` in `file` spells, declaring the classes in it.
+    pub(crate) fn type_of_tree(&mut self, file: &Arc<SourceFile>, id: TreeId) -> Result<Type, LoadError> {
+        let mut needs = Vec::new();
+        class_names(file.ast(), id, &mut needs);
+        for name in needs {
+            self.declare(&name)?;
+        }
+        Ok(read_type(file.ast(), id, &|name| self.known(name)).map_err(|e| e.in_record(file.record()))?)
+    }
+
+    /// Whether the class restores its objects itself, and from what type of state: that of `__setstate__`'s argument.
+    pub(crate) fn state_type(&mut self, class: Type) -> Result<Option<Type>, LoadError> {
+        if let Some(&known) = self.state_types.get(&class) {
+            return Ok(known);
+        }
+        let found = self.find_state_type(class)?;
+        self.state_types.insert(class, found);
+        Ok(found)
+    }
+
+    fn find_state_type(&mut self, class: Type) -> Result<Option<Type>, LoadError> {
+        let Some(nominal) = class.as_class() else { return Ok(None) };
+        let Some((file, id)) = self.find(nominal.name.as_str())? else { return Ok(None) };
+        let decl = ClassDecl::of(file.ast(), id).map_err(|e| e.in_record(file.record()))?;
+        let Some(&def) = decl.methods.iter().find(|&&def| file.ast().name(def) == "__setstate__") else {
+            return Ok(None);
+        };
+        let params = view::Def::of(file.ast(), def)
+            .and_then(|def| view::Decl::of(file.ast(), def.decl()))
+            .map(|decl| decl.params().to_vec())
+            .unwrap_or_default();
+        let annotation =
+            params.get(1).and_then(|&p| view::Param::of(file.ast(), p)).and_then(view::Param::annotation);
+        match annotation {
+            Some(annotation) => self.type_of_tree(&file, annotation).map(Some),
+            None => Err(class_error(&file, def, "`__setstate__` without a type for its state").into()),
+        }
+    }
+
+    /// The archive that is being loaded.
+    pub(crate) fn archive(&self) -> &'a Archive<'a> {
+        self.archive
+    }
+}
+
+impl crate::values::Classes for Importer<'_> {
+    type Error = LoadError;
+
+    fn resolve(&mut self, qualified: &str) -> Result<Type, LoadError> {
+        self.declare(qualified)
+    }
+
+    fn type_of_text(&mut self, text: &str) -> Result<Type, LoadError> {
+        Importer::type_of_text(self, text)
+    }
+
+    fn slots(&self, class: Type) -> Vec<(Symbol, Type)> {
+        let class = self.unit.class(class);
+        class.map(|c| c.attributes.iter().map(|a| (a.name, a.ty)).collect()).unwrap_or_default()
+    }
+
+    fn members(&self, ty: Type) -> Vec<(Symbol, IValue)> {
+        self.unit.enumeration(ty).map(|e| e.members.clone()).unwrap_or_default()
+    }
+
+    fn state_type(&mut self, class: Type) -> Result<Option<Type>, LoadError> {
+        Importer::state_type(self, class)
+    }
+
+    fn must_implement(&mut self, class: Type, interface: Type) {
+        self.obligations.push((class, interface));
+    }
+}
+
+/// The first problem of a file's syntax, as a diagnostic at its place.
+fn check_syntax(file: &SourceFile) -> Result<(), LoadError> {
+    let Some(problem) = file.parsed.problems.first() else { return Ok(()) };
+    let (fault, code) = match problem.kind {
+        ProblemKind::Syntax => (Fault::Input, "F0001"),
+        ProblemKind::Unsupported => (Fault::Unsupported, "F0002"),
+        ProblemKind::Limit => (Fault::Limit, "F0003"),
+    };
+    let at = SourceRange { source: Arc::clone(&file.source), range: problem.span.start..problem.span.end };
+    Err(LoadError::Code(Box::new(Diagnostic::new(fault, code, problem.message.clone()).at(at))))
+}
+
+fn class_error(file: &SourceFile, id: TreeId, message: &str) -> ArchiveError {
+    let at = u64::from(file.ast().span(id).start);
+    ArchiveError::new(Code::Class, message).in_record(file.record()).at(at)
+}
+
+fn in_file(error: LoadError, file: &SourceFile) -> LoadError {
+    match error {
+        LoadError::Archive(e) => LoadError::Archive(e.in_record(file.record())),
+        code => code,
+    }
+}

@@ -1,0 +1,165 @@
+//! Loading a module: its objects with their tensors, and its code.
+//!
+//! The table of constants is read first, since classes refer to it; then the objects, which declare the classes they
+//! are of; then the methods of all classes that were declared, which may declare more.
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
+
+use flambeau_ir::module::{CompilationUnit, Function};
+use flambeau_ir::value::Object;
+use flambeau_ir::{IValue, Registry, Symbol, Type};
+
+use crate::import::{Importer, LoadError};
+use crate::map::Mapping;
+use crate::open::Archive;
+use crate::values::{Converter, PendingState};
+use crate::{ArchiveError, Code, Limits, Tensors};
+
+/// How an archive is to be loaded.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LoadOptions {
+    /// Bounds on the archive.
+    pub limits: Limits,
+    /// Bounds on its source code.
+    pub source_limits: flambeau_frontend::Limits,
+    /// Share tensors with the mapped file instead of copying them, where [`load_file`] is used. Their checksums are not
+    /// looked at, and the file must not be changed by anyone as long as a tensor of it lives.
+    pub map: bool,
+    /// Whether methods are compiled. Without, only the objects are loaded, which needs declarations alone.
+    pub code: bool,
+}
+
+impl Default for LoadOptions {
+    fn default() -> Self {
+        LoadOptions {
+            limits: Limits::default(),
+            source_limits: flambeau_frontend::Limits::default(),
+            map: false,
+            code: true,
+        }
+    }
+}
+
+/// A module from an archive.
+#[derive(Clone)]
+pub struct LoadedModule {
+    /// The archive's name for itself.
+    pub name: String,
+    /// The format version: what operators meant when it was written.
+    pub version: u64,
+    /// Its classes and functions.
+    pub unit: Arc<CompilationUnit>,
+    /// The module.
+    pub root: Object,
+    /// Objects whose classes restore them by `__setstate__`: to be run on each in order, before anything else.
+    pub pending: Vec<PendingState>,
+}
+
+impl std::fmt::Debug for LoadedModule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "LoadedModule({}: {}, version {})", self.name, self.root.class(), self.version)
+    }
+}
+
+impl LoadedModule {
+    /// A method of the module: `forward` is the one that archives of functions have.
+    pub fn method(&self, name: &str) -> Option<&Arc<Function>> {
+        self.unit.method(self.root.class(), Symbol::new(name))
+    }
+
+    /// The attribute at a dotted path below the module, such as `layer.weight`.
+    pub fn attribute(&self, path: &str) -> Option<IValue> {
+        let mut value = IValue::Object(self.root.clone());
+        for name in path.split('.') {
+            let object = value.as_object()?.clone();
+            let slot = self.unit.class(object.class())?.slot(Symbol::new(name))?;
+            value = object.get(slot);
+        }
+        Some(value)
+    }
+}
+
+/// Loads the module in `bytes`.
+///
+/// # Errors
+/// A [`LoadError`] with the record and place, or the diagnostic of the code.
+pub fn load(
+    bytes: &[u8],
+    registry: &Arc<Registry>,
+    options: &LoadOptions,
+) -> Result<LoadedModule, LoadError> {
+    load_from(bytes, None, registry, options)
+}
+
+/// Loads the module in the file at `path`, sharing its tensors with the mapped file if `options` say so.
+///
+/// # Errors
+/// As [`load`], and `A0091` if the file cannot be read.
+pub fn load_file(
+    path: &Path,
+    registry: &Arc<Registry>,
+    options: &LoadOptions,
+) -> Result<LoadedModule, LoadError> {
+    if options.map {
+        let mapping = Mapping::open(path)?;
+        return load_from(mapping.bytes(), Some(Arc::clone(&mapping)), registry, options);
+    }
+    let failed =
+        |e: std::io::Error| ArchiveError::new(Code::Io, format!("cannot read {}: {e}", path.display()));
+    let bytes = std::fs::read(path).map_err(failed)?;
+    load_from(&bytes, None, registry, options)
+}
+
+fn load_from(
+    bytes: &[u8],
+    mapping: Option<Arc<Mapping>>,
+    registry: &Arc<Registry>,
+    options: &LoadOptions,
+) -> Result<LoadedModule, LoadError> {
+    let archive = Archive::open(bytes, &options.limits)?;
+    let mut importer = Importer::new(&archive, options.source_limits);
+    let mut pending = Vec::new();
+    let constants = read_values(&mut importer, "constants", &mapping, &mut pending)?;
+    let Some(constants) = constants.as_tuple() else {
+        let error = ArchiveError::new(Code::Root, "the table of constants is no tuple");
+        return Err(error.in_record("constants.pkl").into());
+    };
+    importer.set_constants(constants.items().to_vec());
+    let root = read_values(&mut importer, "data", &mapping, &mut pending)?;
+    let IValue::Object(root) = root else {
+        let message = format!("the archive holds a value of type {} instead of a module", root.type_of());
+        return Err(ArchiveError::new(Code::Root, message).in_record("data.pkl").into());
+    };
+    let _ = registry;
+    Ok(LoadedModule {
+        name: archive.zip().top_folder().to_owned(),
+        version: archive.version(),
+        unit: Arc::new(importer.unit),
+        root,
+        pending,
+    })
+}
+
+/// The value of the pickle `name.pkl`, whose storages are the records in `name/`.
+fn read_values(
+    importer: &mut Importer<'_>,
+    name: &str,
+    mapping: &Option<Arc<Mapping>>,
+    pending: &mut Vec<PendingState>,
+) -> Result<IValue, LoadError> {
+    let archive = importer.archive();
+    let record: Cow<'_, str> = format!("{name}.pkl").into();
+    let pickle = archive.pickle(&record)?;
+    let limits = archive.limits();
+    let mut tensors = Tensors::new(archive.zip(), name, archive.byte_order(), mapping.clone(), limits);
+    let mut converter = Converter::new(&pickle, &mut tensors, importer, limits);
+    let value = converter.convert(pickle.root(), Type::ANY).map_err(|e| match e {
+        LoadError::Archive(e) => LoadError::Archive(e.in_record(&record)),
+        code => code,
+    })?;
+    pending.extend(converter.into_pending());
+    Ok(value)
+}

@@ -1,0 +1,216 @@
+//! Archives of PyTorch, loaded and held against what PyTorch says is in them.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use flambeau_archive::{LoadError, LoadOptions, LoadedModule, load, load_file};
+use flambeau_ir::module::AttributeKind;
+use flambeau_ir::value::Object;
+use flambeau_ir::{IValue, Registry, RegistryBuilder, Type};
+use flambeau_tensor::{Scalar, Tensor};
+
+fn data(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+fn registry() -> Arc<Registry> {
+    RegistryBuilder::new().build().unwrap_or_else(|e| panic!("{e:?}"))
+}
+
+/// Objects only: what code needs besides is tried where operators are.
+fn options() -> LoadOptions {
+    let mut options = LoadOptions::default();
+    options.code = false;
+    options
+}
+
+fn objects(name: &str) -> LoadedModule {
+    load_file(&data(name), &registry(), &options()).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+/// Python's spelling of a number.
+fn python(value: Scalar) -> String {
+    let float = |x: f64| match x {
+        x if x.is_infinite() => (if x > 0.0 { "inf" } else { "-inf" }).to_owned(),
+        x => format!("{x:?}"),
+    };
+    match value {
+        Scalar::Bool(b) => (if b { "True" } else { "False" }).to_owned(),
+        Scalar::Int(i) => i.to_string(),
+        Scalar::Float(x) => float(x),
+        Scalar::Complex(z) if z.re == 0.0 => format!("{}j", z.im as i64),
+        Scalar::Complex(z) => format!("({}+{}j)", z.re as i64, z.im as i64),
+    }
+}
+
+fn describe_tensor(out: &mut String, path: &str, tensor: &Tensor) {
+    let elements: Vec<_> = tensor.to_scalars().expect("readable").into_iter().map(python).collect();
+    let (sizes, strides) = (tensor.sizes(), tensor.strides());
+    let name = tensor.dtype().name();
+    let _ = writeln!(out, "{path}: tensor {name} {sizes:?} {strides:?} [{}]", elements.join(", "));
+}
+
+/// Parameters, buffers, then submodules: the order of the recorded text.
+fn describe(module: &LoadedModule, object: &Object, path: &str, out: &mut String) {
+    let class = module.unit.class(object.class()).expect("declared");
+    for kind in [AttributeKind::Parameter, AttributeKind::Buffer] {
+        for (slot, attribute) in class.attributes.iter().enumerate().filter(|(_, a)| a.kind == kind) {
+            if let IValue::Tensor(tensor) = object.get(slot) {
+                describe_tensor(out, &format!("{path}.{}", attribute.name), &tensor);
+            }
+        }
+    }
+    for (slot, attribute) in class.attributes.iter().enumerate() {
+        if let IValue::Object(inner) = object.get(slot) {
+            describe(module, &inner, &format!("{path}.{}", attribute.name), out);
+        }
+    }
+}
+
+#[test]
+fn tensors_are_those_of_pytorch() {
+    for name in ["lstm", "nested", "dtypes", "shared", "traced"] {
+        let module = objects(&format!("{name}.pt"));
+        let mut out = String::new();
+        describe(&module, &module.root, "self", &mut out);
+        let expected = std::fs::read_to_string(data(&format!("{name}.txt"))).expect("recorded");
+        assert_eq!(out, expected, "{name}");
+    }
+}
+
+#[test]
+fn mapped_modules_are_the_same() {
+    let mut options = options();
+    options.map = true;
+    let mapped = load_file(&data("nested.pt"), &registry(), &options).expect("a module");
+    let mut out = String::new();
+    describe(&mapped, &mapped.root, "self", &mut out);
+    assert_eq!(out, std::fs::read_to_string(data("nested.txt")).expect("recorded"));
+}
+
+#[test]
+fn containers_have_their_types() {
+    let module = objects("containers.pt");
+    let text = |name: &str| {
+        let value = module.attribute(name).unwrap_or_else(|| panic!("{name}"));
+        (value.type_of().annotation_str(), format!("{value:?}"))
+    };
+    for (name, ty) in [
+        ("ints", "List[int]"),
+        ("floats", "List[float]"),
+        ("bools", "List[bool]"),
+        ("strings", "List[str]"),
+        ("tensors", "List[Tensor]"),
+        ("nested", "List[List[int]]"),
+        ("table", "Dict[str, int]"),
+        ("by_int", "Dict[int, Tensor]"),
+        ("pair", "Tuple[int, str, float]"),
+        ("maybe", "NoneType"),
+        ("some", "int"),
+        ("dev", "Device"),
+        ("cplx", "complex"),
+    ] {
+        assert_eq!(text(name).0, ty, "{name}");
+    }
+    let int = |name: &str| module.attribute(name).and_then(|v| v.as_int());
+    assert_eq!((int("big"), int("negative"), int("some")), (Some(1 << 40), Some(-5), Some(7)));
+    let nested = module.attribute("nested").and_then(|v| v.as_list().map(|l| l.to_vec())).expect("a list");
+    assert_eq!(nested[0].as_list().and_then(|l| l.to_ints()), Some(vec![1]));
+    assert_eq!(nested[1].type_of(), Type::list(Type::INT));
+    let strings = module.attribute("strings").and_then(|v| v.as_list().map(|l| l.to_vec())).expect("a list");
+    assert_eq!(strings[0].as_str().and_then(|s| s.to_str()), Some("é"));
+}
+
+#[test]
+fn sharing_stays() {
+    let module = objects("shared.pt");
+    let tensor = |name: &str| module.attribute(name).and_then(|v| v.as_tensor().cloned()).expect("a tensor");
+    assert!(tensor("w").ptr_eq(&tensor("tied")));
+    assert!(tensor("whole").ptr_eq(&tensor("same")));
+    assert!(tensor("whole").shares_storage(&tensor("matrix")));
+}
+
+#[test]
+fn classes_of_every_kind() {
+    let module = objects("classes.pt");
+    let point = module.attribute("point").expect("an attribute");
+    assert_eq!(point.type_of().annotation_str(), "__torch__.Point");
+    let colour = module.attribute("colour").expect("an attribute");
+    let colour = colour.as_enum().expect("a member");
+    assert_eq!((colour.name().as_str(), colour.value().as_int()), ("GREEN", Some(2)));
+    assert_eq!(module.unit.enumerations().count(), 1);
+    let counter = module.attribute("counter.n").and_then(|v| v.as_int());
+    assert_eq!(counter, Some(3));
+    let step = module.attribute("step").expect("an attribute");
+    assert_eq!(step.type_of().annotation_str(), "__torch__.Plain");
+    assert_eq!(module.unit.interfaces().count(), 1);
+}
+
+/// The archive with other bytes in place of some of a record's.
+fn patched(name: &str, record: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
+    use flambeau_archive::zip::{ZipReader, ZipWriter};
+    let bytes = std::fs::read(data(name)).expect("test data");
+    let zip = ZipReader::open(&bytes, &Default::default()).expect("an archive");
+    let mut out = ZipWriter::new(Vec::new(), "patched");
+    for entry in zip.records() {
+        let mut bytes = zip.read(entry).expect("whole").into_owned();
+        if entry.name() == record {
+            let at = bytes.windows(old.len()).position(|w| w == old).expect("it is there");
+            bytes.splice(at..at + old.len(), new.iter().copied());
+        }
+        out.store(entry.name(), &bytes).expect("room");
+    }
+    out.finish().expect("room")
+}
+
+fn refused(bytes: &[u8]) -> LoadError {
+    load(bytes, &registry(), &options()).expect_err("refused")
+}
+
+#[test]
+fn errors_name_the_way_to_the_value() {
+    let code = "code/__torch__.py";
+    let e = refused(&patched("nested.pt", code, b"scale : float", b"scale : int"));
+    assert!(e.to_string().contains("self.a.scale: expected int, found float"), "{e}");
+    assert_eq!(e.code(), "A0045");
+    let e = refused(&patched("containers.pt", code, b"List[List[int]]", b"List[int]"));
+    assert!(e.to_string().contains("self.nested"), "{e}");
+    let e = refused(&patched("nested.pt", code, b"  steps : int\n", b""));
+    assert_eq!(e.code(), "A0042");
+    let e = refused(&patched("nested.pt", code, b"  steps : int\n", b"  steps : int\n  more : int\n"));
+    assert_eq!(e.code(), "A0042");
+    let e = refused(&patched("nested.pt", code, b"class Block(Module)", b"class Bloc(Module)"));
+    assert_eq!(e.code(), "A0041");
+    let e = refused(&patched("classes.pt", code, b"GREEN = 2", b"GREEN = 9"));
+    assert_eq!(e.code(), "A0044");
+    let e = refused(&patched("nested.pt", code, b"    return ", b"    return ("));
+    assert!(matches!(e, LoadError::Code(_)), "{e}");
+}
+
+/// `self.v` is the empty list `]`, put into itself often.
+#[test]
+fn depth_is_bounded() {
+    let class = b"class M(Module):\n  __parameters__ = []\n  __buffers__ = []\n  v : Any\n";
+    let archive = |depth: usize| {
+        let mut pickle = b"\x80\x02c__torch__\nM\n)\x81}(X\x01\x00\x00\x00v".to_vec();
+        pickle.extend(std::iter::repeat_n(b']', depth));
+        pickle.extend(std::iter::repeat_n(b'a', depth - 1));
+        pickle.extend(b"ub.");
+        let mut out = flambeau_archive::zip::ZipWriter::new(Vec::new(), "m");
+        for (name, bytes) in [
+            ("data.pkl", &pickle[..]),
+            ("constants.pkl", b"\x80\x02)."),
+            ("code/__torch__.py", class),
+            ("version", b"3\n"),
+        ] {
+            out.store(name, bytes).expect("room");
+        }
+        out.finish().expect("room")
+    };
+    assert_eq!(refused(&archive(100_000)).code(), "A0090");
+    assert!(load(&archive(900), &registry(), &options()).is_ok());
+    let mut lifted = options();
+    lifted.limits = flambeau_archive::Limits::trusted();
+    assert!(load(&archive(200_000), &registry(), &lifted).is_ok());
+}
