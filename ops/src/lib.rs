@@ -7,6 +7,8 @@
 //!
 //! To add an operator: one entry in its family's file. To add a family: one file and one line in [`FAMILIES`].
 
+mod scalar;
+
 use flambeau_ir::{OpDef, Registry, RegistryBuilder};
 use std::sync::{Arc, OnceLock};
 
@@ -14,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 const SCHEMAS: &str = include_str!("schemas.txt");
 
 /// The families of operators with facts.
-const FAMILIES: &[fn() -> Vec<OpDef>] = &[];
+const FAMILIES: &[fn() -> Vec<OpDef>] = &[scalar::family];
 
 /// Adds the standard operators.
 pub fn standard(builder: &mut RegistryBuilder) {

@@ -20,8 +20,8 @@ pub struct OpDef {
 enum Head {
     /// The schema is given.
     Schema(Result<Box<FunctionSchema>, SchemaParseError>, String),
-    /// The schema is the declared one of this name.
-    Named(&'static str),
+    /// The schema is the declared one of this name and overload.
+    Named(Symbol, Symbol),
 }
 
 impl OpDef {
@@ -32,8 +32,14 @@ impl OpDef {
     }
 
     /// Facts about an operator whose schema is declared ([`RegistryBuilder::declare`]): `aten::add.Tensor`.
-    pub fn named(name: &'static str) -> Self {
-        OpDef { head: Head::Named(name), puts: Vec::new() }
+    pub fn named(full: &str) -> Self {
+        let (name, overload) = split_overload(full);
+        Self::overload(name, overload)
+    }
+
+    /// [`OpDef::named`] with name and overload apart: `("aten::add", "Tensor")`.
+    pub fn overload(name: &str, overload: &str) -> Self {
+        OpDef { head: Head::Named(Symbol::new(name), Symbol::new(overload)), puts: Vec::new() }
     }
 
     /// States a fact.
@@ -130,7 +136,7 @@ pub enum RegistryError {
     Structural(String),
     /// Facts were stated about an operator that no declaration names.
     #[error("no operator `{0}` is declared")]
-    Undeclared(&'static str),
+    Undeclared(String),
     /// A fact was stated about an operator that is not there.
     #[error("facet `{facet}` is stated about `{op}`, which is not defined")]
     NoSuchOperator {
@@ -229,9 +235,9 @@ impl Making {
 
     fn define(&mut self, def: OpDef) {
         let id = match def.head {
-            Head::Named(name) => match self.registry.lookup(name) {
+            Head::Named(name, overload) => match self.registry.find(name, overload) {
                 Some(id) => id,
-                None => return self.errors.push(RegistryError::Undeclared(name)),
+                None => return self.errors.push(RegistryError::Undeclared(format!("{name}.{overload}"))),
             },
             Head::Schema(Err(error), text) => return self.errors.push(RegistryError::Schema { text, error }),
             Head::Schema(Ok(schema), text) => {

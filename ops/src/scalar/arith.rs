@@ -1,0 +1,333 @@
+//! Binary arithmetic, comparison and logic.
+
+use flambeau_exec::{Kernel, KernelCx, KernelError, KernelResult, OpDefExt, Sample, ScalarOp};
+use flambeau_ir::{Doc, Effects, IValue, OpDef, Type};
+use flambeau_tensor::Scalar;
+use num_complex::Complex;
+
+type C64 = Complex<f64>;
+
+/// Overloads in which a double takes part and no complex number.
+const MIXED: &[&str] = &["float", "int_float", "float_int"];
+/// Overloads in which a complex number takes part.
+const COMPLEX: &[&str] = &["complex", "int_complex", "complex_int", "float_complex", "complex_float"];
+
+/// What an operator does on integers, doubles and complex numbers.
+struct Binary {
+    name: &'static str,
+    doc: &'static str,
+    int: Option<ScalarOp>,
+    float: ScalarOp,
+    complex: Option<fn(C64, C64) -> IValue>,
+    /// Overloads with a complex number that are declared.
+    complex_overloads: &'static [&'static str],
+    raises: bool,
+}
+
+fn number(z: C64) -> IValue {
+    IValue::complex(z)
+}
+
+const ARITHMETIC: &[Binary] = &[
+    Binary {
+        name: "aten::add",
+        doc: "`a + b`.",
+        int: Some(ScalarOp::IAdd),
+        float: ScalarOp::FAdd,
+        complex: Some(|a, b| number(a + b)),
+        complex_overloads: COMPLEX,
+        raises: false,
+    },
+    Binary {
+        name: "aten::sub",
+        doc: "`a - b`.",
+        int: Some(ScalarOp::ISub),
+        float: ScalarOp::FSub,
+        complex: Some(|a, b| number(a - b)),
+        complex_overloads: COMPLEX,
+        raises: false,
+    },
+    Binary {
+        name: "aten::mul",
+        doc: "`a * b`.",
+        int: Some(ScalarOp::IMul),
+        float: ScalarOp::FMul,
+        complex: Some(|a, b| number(a * b)),
+        complex_overloads: COMPLEX,
+        raises: false,
+    },
+    Binary {
+        name: "aten::floordiv",
+        doc: "`a // b`: rounded towards minus infinity.",
+        int: Some(ScalarOp::IFloorDiv),
+        float: ScalarOp::FFloorDiv,
+        complex: None,
+        complex_overloads: &[],
+        raises: true,
+    },
+    Binary {
+        name: "aten::remainder",
+        doc: "`a % b`: with the sign of `b`.",
+        int: Some(ScalarOp::IMod),
+        float: ScalarOp::FMod,
+        complex: None,
+        complex_overloads: &[],
+        raises: true,
+    },
+    Binary {
+        name: "aten::eq",
+        doc: "`a == b`.",
+        int: Some(ScalarOp::IEq),
+        float: ScalarOp::FEq,
+        complex: Some(|a, b| IValue::Bool(a == b)),
+        complex_overloads: &["complex", "float_complex", "complex_float"],
+        raises: false,
+    },
+    Binary {
+        name: "aten::ne",
+        doc: "`a != b`.",
+        int: Some(ScalarOp::INe),
+        float: ScalarOp::FNe,
+        complex: Some(|a, b| IValue::Bool(a != b)),
+        complex_overloads: &["complex", "float_complex", "complex_float"],
+        raises: false,
+    },
+    comparison("aten::lt", "`a < b`.", ScalarOp::ILt, ScalarOp::FLt),
+    comparison("aten::le", "`a <= b`.", ScalarOp::ILe, ScalarOp::FLe),
+    comparison("aten::gt", "`a > b`.", ScalarOp::IGt, ScalarOp::FGt),
+    comparison("aten::ge", "`a >= b`.", ScalarOp::IGe, ScalarOp::FGe),
+    comparison("prim::min", "The smaller of two numbers.", ScalarOp::IMin, ScalarOp::FMin),
+    comparison("prim::max", "The larger of two numbers.", ScalarOp::IMax, ScalarOp::FMax),
+];
+
+const fn comparison(name: &'static str, doc: &'static str, int: ScalarOp, float: ScalarOp) -> Binary {
+    Binary { name, doc, int: Some(int), float, complex: None, complex_overloads: &[], raises: false }
+}
+
+impl Binary {
+    fn defs(&'static self) -> Vec<OpDef> {
+        let effects = if self.raises { Effects::RAISES } else { Effects::PURE };
+        let base = |overload: &str| {
+            OpDef::overload(self.name, overload).with(Doc(self.doc)).with(effects).with(numbers())
+        };
+        let mut defs: Vec<OpDef> = MIXED.iter().map(|o| base(o).intrinsic(self.float)).collect();
+        defs.extend(self.int.map(|op| base("int").intrinsic(op)));
+        let dynamic = || Kernel::new(|cx| self.run(cx));
+        defs.extend(self.complex_overloads.iter().map(|o| base(o).with(dynamic())));
+        defs.push(base("").with(dynamic()));
+        defs
+    }
+
+    /// Operands of any number types.
+    fn run(&self, cx: &mut KernelCx<'_>) -> KernelResult {
+        let (a, b) = (cx.scalar(0)?, cx.scalar(1)?);
+        let value = match (a, b, self.int) {
+            (Scalar::Complex(_), ..) | (_, Scalar::Complex(_), _) => match self.complex {
+                Some(f) => f(complex(a), complex(b)),
+                None => {
+                    return Err(KernelError::input(format!(
+                        "{} is not defined for complex numbers",
+                        self.name
+                    )));
+                }
+            },
+            (Scalar::Float(_), ..) | (_, Scalar::Float(_), _) | (.., None) => {
+                let word = self.float.apply(float(a).to_bits(), float(b).to_bits())?;
+                self.float.signature().1.boxed(word)
+            }
+            (_, _, Some(op)) => op.signature().1.boxed(op.apply(int(a) as u64, int(b) as u64)?),
+        };
+        cx.ret(value);
+        Ok(())
+    }
+}
+
+/// A number as a double; a complex number loses its imaginary part.
+pub(super) fn float(s: Scalar) -> f64 {
+    match s {
+        Scalar::Bool(b) => f64::from(u8::from(b)),
+        Scalar::Int(i) => i as f64,
+        Scalar::Float(f) => f,
+        Scalar::Complex(z) => z.re,
+    }
+}
+
+/// A number as an integer, truncated.
+pub(super) fn int(s: Scalar) -> i64 {
+    match s {
+        Scalar::Bool(b) => i64::from(b),
+        Scalar::Int(i) => i,
+        Scalar::Float(_) | Scalar::Complex(_) => {
+            let f = float(s);
+            ScalarOp::FToI.apply(f.to_bits(), 0).map_or(0, |w| w as i64)
+        }
+    }
+}
+
+/// A number as a complex number.
+pub(super) fn complex(s: Scalar) -> C64 {
+    match s {
+        Scalar::Complex(z) => z,
+        other => C64::new(float(other), 0.0),
+    }
+}
+
+/// Numbers as the schema asks for them, small and not zero.
+pub(super) fn numbers() -> Sample {
+    Sample::by_schema().range(-3.0, 3.0).not_differentiable()
+}
+
+/// Division always gives a double (or a complex number).
+fn division() -> Vec<OpDef> {
+    let doc = Doc("`a / b`, as a double even for integers. Division by zero gives infinity or NaN.");
+    let base = |overload: &str| OpDef::overload("aten::div", overload).with(doc.clone()).with(numbers());
+    vec![
+        base("int").intrinsic(ScalarOp::FDiv),
+        base("float").intrinsic(ScalarOp::FDiv),
+        base("complex").with(Kernel::new(|cx| {
+            let z = complex(cx.scalar(0)?) / complex(cx.scalar(1)?);
+            cx.ret(IValue::complex(z));
+            Ok(())
+        })),
+        base("").with(Kernel::new(|cx| {
+            let (a, b) = (cx.scalar(0)?, cx.scalar(1)?);
+            if matches!(a, Scalar::Complex(_)) || matches!(b, Scalar::Complex(_)) {
+                return Err(KernelError::input("division of a complex and another number is not defined"));
+            }
+            cx.ret(float(a) / float(b));
+            Ok(())
+        })),
+    ]
+}
+
+/// Powers: of integers as doubles, as TorchScript has it.
+fn powers() -> Vec<OpDef> {
+    let doc = Doc("`a ** b`, as a double even for integers.");
+    let base = |o: &str| {
+        OpDef::overload("aten::pow", o)
+            .with(doc.clone())
+            .with(Effects::RAISES)
+            .with(numbers().range(0.5, 3.0))
+    };
+    let mut defs: Vec<OpDef> = ["int", "float", "int_float", "float_int"]
+        .iter()
+        .map(|o| base(o).intrinsic(ScalarOp::FPow))
+        .collect();
+    defs.extend(["complex", "float_complex", "complex_float"].iter().map(|o| {
+        base(o).with(Kernel::new(|cx| {
+            let z = complex(cx.scalar(0)?).powc(complex(cx.scalar(1)?));
+            cx.ret(IValue::complex(z));
+            Ok(())
+        }))
+    }));
+    defs.push(base("Scalar_Scalar").with(Kernel::new(|cx| {
+        let (a, b) = (cx.scalar(0)?, cx.scalar(1)?);
+        let word = ScalarOp::FPow.apply(float(a).to_bits(), float(b).to_bits())?;
+        cx.ret(f64::from_bits(word));
+        Ok(())
+    })));
+    defs.push(base("int_to_int").with(Kernel::new(|cx| {
+        let (a, b) = (cx.int(0)?, cx.int(1)?);
+        let word = ScalarOp::FPow.apply((a as f64).to_bits(), (b as f64).to_bits())?;
+        let exact = u32::try_from(b).ok().map(|b| a.wrapping_pow(b));
+        cx.ret(exact.unwrap_or_else(|| int(Scalar::Float(f64::from_bits(word)))));
+        Ok(())
+    })));
+    defs
+}
+
+/// Logic and shifts on integers and truth values.
+fn bits() -> Vec<OpDef> {
+    let rows: &[(&str, &str, ScalarOp, &'static str)] = &[
+        ("aten::__and__", "int", ScalarOp::IAnd, "`a & b`."),
+        ("aten::__and__", "bool", ScalarOp::BAnd, "`a & b`."),
+        ("aten::__or__", "int", ScalarOp::IOr, "`a | b`."),
+        ("aten::__or__", "bool", ScalarOp::BOr, "`a | b`."),
+        ("aten::__xor__", "int", ScalarOp::IXor, "`a ^ b`."),
+        ("aten::__xor__", "bool", ScalarOp::BXor, "`a ^ b`."),
+        ("aten::__lshift__", "int", ScalarOp::IShl, "`a << b`, counting modulo 64."),
+        ("aten::__rshift__", "int", ScalarOp::IShr, "`a >> b`, counting modulo 64."),
+        ("aten::eq", "bool", ScalarOp::BEq, "`a == b`."),
+        ("aten::ne", "bool", ScalarOp::BXor, "`a != b`."),
+        ("aten::__not__", "", ScalarOp::BNot, "`not a`."),
+    ];
+    rows.iter()
+        .map(|&(name, overload, op, doc)| {
+            OpDef::overload(name, overload).with(Doc(doc)).intrinsic(op).with(numbers().exact())
+        })
+        .collect()
+}
+
+/// Quotient and remainder together.
+fn divmods() -> Vec<OpDef> {
+    let doc = Doc("`(a // b, a % b)`.");
+    let base =
+        |o: &str| OpDef::overload("aten::divmod", o).with(doc.clone()).with(Effects::RAISES).with(numbers());
+    let zero = |what: &str| KernelError::input(format!("ZeroDivisionError: {what}"));
+    let mut defs = vec![base("int").with(Kernel::new(move |cx| {
+        let (a, b) = (cx.int(0)? as u64, cx.int(1)? as u64);
+        let (Ok(q), Ok(r)) = (ScalarOp::IFloorDiv.apply(a, b), ScalarOp::IMod.apply(a, b)) else {
+            return Err(zero("integer division or modulo by zero"));
+        };
+        cx.ret(q as i64);
+        cx.ret(r as i64);
+        Ok(())
+    }))];
+    defs.extend(MIXED.iter().map(|o| {
+        base(o).with(Kernel::new(move |cx| {
+            let (a, b) = (cx.float(0)?, cx.float(1)?);
+            if b == 0.0 {
+                return Err(zero("float divmod()"));
+            }
+            cx.ret((a / b).floor());
+            cx.ret((b + a % b) % b);
+            Ok(())
+        }))
+    }));
+    defs
+}
+
+/// A double from two numbers, whatever their types.
+pub(super) fn float_of_two(
+    name: &'static str,
+    doc: &'static str,
+    overloads: &[&str],
+    f: fn(f64, f64) -> f64,
+) -> Vec<OpDef> {
+    overloads
+        .iter()
+        .map(|o| {
+            OpDef::overload(name, o).with(Doc(doc)).with(numbers()).with(Kernel::new(move |cx| {
+                let value = f(float(cx.scalar(0)?), float(cx.scalar(1)?));
+                match cx.result_type(0) {
+                    Type::INT => cx.ret(value as i64),
+                    _ => cx.ret(value),
+                }
+                Ok(())
+            }))
+        })
+        .collect()
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut defs: Vec<OpDef> = ARITHMETIC.iter().flat_map(Binary::defs).collect();
+    defs.extend(division());
+    defs.extend(powers());
+    defs.extend(bits());
+    defs.extend(divmods());
+    let four: &[&str] = &["int", "float", "int_float", "float_int"];
+    let five: &[&str] = &["int", "float", "int_float", "float_int", ""];
+    defs.extend(float_of_two("aten::fmod", "C's remainder: with the sign of `a`.", five, |a, b| a % b));
+    defs.extend(float_of_two("aten::mathremainder", "IEEE's remainder.", five, libm::remainder));
+    defs.extend(float_of_two("aten::copysign", "`a` with the sign of `b`.", five, f64::copysign));
+    defs.extend(float_of_two("aten::atan2", "The angle of the point `(b, a)`.", four, f64::atan2));
+    defs.extend(float_of_two(
+        "aten::atan2",
+        "The angle of the point `(b, a)`.",
+        &["Scalar_Scalar"],
+        f64::atan2,
+    ));
+    let logs: &[&str] = &["int_int", "float_float", "int_float", "float_int", "Scalar_Scalar"];
+    defs.extend(float_of_two("aten::log", "The logarithm of `a` to base `b`.", logs, |a, b| a.ln() / b.ln()));
+    defs
+}

@@ -1,0 +1,142 @@
+//! Conversions between number types, and from strings.
+
+use super::arith::{complex, float, int, numbers};
+use flambeau_exec::{Kernel, KernelError, OpDefExt, Sample, ScalarOp};
+use flambeau_ir::value::Str;
+use flambeau_ir::{Doc, Effects, IValue, OpDef};
+use flambeau_tensor::Scalar;
+use num_complex::Complex;
+
+/// Conversions that are operations of the machine.
+const ROWS: &[(&str, &str, ScalarOp, &str)] = &[
+    ("aten::Float", "int", ScalarOp::IToF, "An integer as a double."),
+    ("aten::Float", "bool", ScalarOp::BToF, "A truth value as a double."),
+    ("aten::Int", "float", ScalarOp::FToI, "A double truncated to an integer."),
+    ("aten::Int", "bool", ScalarOp::BToI, "A truth value as an integer."),
+    ("aten::Bool", "int", ScalarOp::IToB, "Whether an integer is not zero."),
+    ("aten::Bool", "float", ScalarOp::FToB, "Whether a double is not zero."),
+];
+
+fn text(s: &Str) -> String {
+    s.to_text().into_owned()
+}
+
+fn from_scalar() -> Vec<OpDef> {
+    let plain = |name: &str, doc: &'static str| {
+        OpDef::named(name).with(Doc(doc)).with(Effects::RAISES).with(numbers())
+    };
+    let lossy = |what: &str| KernelError::input(format!("a complex number cannot be converted to {what}"));
+    vec![
+        plain("aten::Float.Scalar", "A number as a double.").with(Kernel::new(move |cx| {
+            match cx.scalar(0)? {
+                Scalar::Complex(_) => return Err(lossy("a float")),
+                x => cx.ret(float(x)),
+            }
+            Ok(())
+        })),
+        plain("aten::Int.Scalar", "A number truncated to an integer.").with(Kernel::new(move |cx| {
+            match cx.scalar(0)? {
+                Scalar::Complex(_) => return Err(lossy("an int")),
+                x => cx.ret(int(x)),
+            }
+            Ok(())
+        })),
+        plain("aten::Complex.Scalar", "A number as a complex number.").with(Kernel::new(|cx| {
+            let z = complex(cx.scalar(0)?);
+            cx.ret(IValue::complex(z));
+            Ok(())
+        })),
+    ]
+}
+
+/// `complex(re, im)` for every pair of number types.
+fn complex_of_two() -> Vec<OpDef> {
+    let pairs = [
+        "int_bool",
+        "bool_int",
+        "float_bool",
+        "bool_float",
+        "float_int",
+        "int_float",
+        "int_int",
+        "bool_bool",
+    ];
+    pairs
+        .iter()
+        .chain(&["float_float"])
+        .map(|o| {
+            let base = OpDef::overload("aten::Complex", o).with(Doc("A complex number from its parts."));
+            base.with(numbers()).with(Kernel::new(|cx| {
+                let (re, im) = (float(cx.scalar(0)?), float(cx.scalar(1)?));
+                cx.ret(IValue::complex(Complex::new(re, im)));
+                Ok(())
+            }))
+        })
+        .collect()
+}
+
+/// A complex number from length and angle.
+fn polar() -> Vec<OpDef> {
+    ["int", "float", "int_float", "float_int", "Scalar_Scalar"]
+        .iter()
+        .map(|o| {
+            let base =
+                OpDef::overload("aten::polar", o).with(Doc("A complex number from its length and angle."));
+            base.with(numbers()).with(Kernel::new(|cx| {
+                let (abs, angle) = (float(cx.scalar(0)?), float(cx.scalar(1)?));
+                cx.ret(IValue::complex(Complex::from_polar(abs, angle)));
+                Ok(())
+            }))
+        })
+        .collect()
+}
+
+fn from_string() -> Vec<OpDef> {
+    let sample = || Sample::args(|g| vec![IValue::str(["12", "-7", "0", "33"][g.below(4)])]).exact();
+    vec![
+        OpDef::named("aten::Int.str")
+            .with(Doc("The integer a string spells in decimal."))
+            .with(Effects::RAISES)
+            .with(sample())
+            .with(Kernel::new(|cx| {
+                let s = text(cx.string(0)?);
+                match s.parse::<i64>() {
+                    Ok(v) if !s.is_empty() => cx.ret(v),
+                    _ => {
+                        return Err(KernelError::input(format!(
+                            "invalid literal for int() with base 10: '{s}'"
+                        )));
+                    }
+                }
+                Ok(())
+            })),
+        OpDef::named("aten::Float.str")
+            .with(Doc("The double a string spells."))
+            .with(Effects::RAISES)
+            .with(sample())
+            .with(Kernel::new(|cx| {
+                let s = text(cx.string(0)?);
+                match s.trim_start().parse::<f64>() {
+                    Ok(v) => cx.ret(v),
+                    Err(_) => {
+                        return Err(KernelError::input(format!("could not convert string to float: '{s}'")));
+                    }
+                }
+                Ok(())
+            })),
+    ]
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut defs: Vec<OpDef> = ROWS
+        .iter()
+        .map(|&(name, overload, op, doc)| {
+            OpDef::overload(name, overload).with(Doc(doc)).intrinsic(op).with(numbers().exact())
+        })
+        .collect();
+    defs.extend(from_scalar());
+    defs.extend(complex_of_two());
+    defs.extend(polar());
+    defs.extend(from_string());
+    defs
+}
