@@ -5,7 +5,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use flambeau_tensor::{DType, Recycler, Scalar, Tensor, loops};
+use flambeau_tensor::math::Real;
+use flambeau_tensor::{DType, Recycler, Scalar, Tensor, loops, matmul, reduce};
 
 /// Nanoseconds of one call: the best of several batches.
 fn time(mut f: impl FnMut()) -> f64 {
@@ -58,6 +59,14 @@ fn main() {
             drop(black_box(loops::unary(&x, |v: f32| if v > 0.0 || v.is_nan() { v } else { 0.0 })));
         });
         line(&filter, "to f64", n, || drop(black_box(x.to_dtype(DType::F64))));
+        line(&filter, "exp", n, || drop(black_box(loops::unary(&x, |v: f32| Real::exp(v)))));
+        line(&filter, "tanh", n, || drop(black_box(loops::unary(&x, |v: f32| Real::tanh(v)))));
+        line(&filter, "sigmoid", n, || drop(black_box(loops::unary(&x, |v: f32| Real::sigmoid(v)))));
+        line(&filter, "ln", n, || drop(black_box(loops::unary(&x, |v: f32| Real::ln(v)))));
+        line(&filter, "sin", n, || drop(black_box(loops::unary(&x, |v: f32| Real::sin(v)))));
+        line(&filter, "erf", n, || drop(black_box(loops::unary(&x, |v: f32| Real::erf(v)))));
+        line(&filter, "sum", n, || drop(black_box(reduce::sum(&x, None, false, None))));
+        line(&filter, "amax", n, || drop(black_box(reduce::amax(&x, None, false))));
         if n >= 4096 {
             let side = n.isqrt() as i64;
             let square = x.view(&[side, side]).expect("square");
@@ -69,6 +78,11 @@ fn main() {
             line(&filter, "add transposed", n, || {
                 drop(black_box(loops::binary(&square, &turned, |a: f32, b: f32| a + b)));
             });
+            line(&filter, "sum rows", n, || drop(black_box(reduce::sum(&square, Some(&[1]), false, None))));
+            line(&filter, "sum columns", n, || {
+                drop(black_box(reduce::sum(&square, Some(&[0]), false, None)))
+            });
+            line(&filter, "max of rows", n, || drop(black_box(reduce::max_dim(&square, 1, false))));
             line(&filter, "contiguous of transposed", n, || drop(black_box(turned.contiguous())));
         }
     }
@@ -78,4 +92,33 @@ fn main() {
     line(&filter, "item", 1, || {
         drop(black_box(x.select(0, 1).and_then(|r| r.select(0, 2)).and_then(|e| e.item())))
     });
+    products(&filter);
+}
+
+fn products(filter: &str) {
+    if !"mm".contains(filter) && !filter.starts_with("mm") {
+        return;
+    }
+    for (m, k, n) in [
+        (1, 8, 32),
+        (1, 32, 32),
+        (4, 16, 16),
+        (16, 16, 16),
+        (32, 32, 32),
+        (1, 784, 256),
+        (64, 64, 64),
+        (128, 128, 128),
+        (256, 256, 256),
+        (512, 512, 512),
+        (1024, 1024, 1024),
+    ] {
+        for turned in [false, true] {
+            let a = Tensor::full(&[m, k], Scalar::Float(0.5), DType::F32).expect("fits");
+            let b = Tensor::full(&[k, n], Scalar::Float(0.25), DType::F32).expect("fits");
+            let b = if turned { b.view(&[n, k]).and_then(|b| b.t()).expect("matrix") } else { b };
+            let ns = time(|| drop(black_box(matmul::mm(&a, &b))));
+            let name = if turned { "mm (transposed)" } else { "mm" };
+            println!("{name:18} {m}x{k}x{n}: {ns:>12.1} ns  {:>7.1} GFLOP/s", (2 * m * k * n) as f64 / ns);
+        }
+    }
 }

@@ -25,35 +25,38 @@ macro_rules! block_kernel {
         }
 
         impl<$($type: Element,)+ R: Element, F: Fn($($type),+) -> R + Copy> $kernel<$($type,)+ R, F> {
+            /// The loop that LLVM vectorizes. References as arguments say that nothing overlaps.
+            #[inline(always)]
+            fn plain(out: &mut [MaybeUninit<R::Raw>], $($input: &[$type::Raw],)+ f: F) {
+                let n = out.len();
+                $(let $input = &$input[..n];)+
+                for i in 0..n {
+                    out[i].write(f($($type::from_raw($input[i])),+).to_raw());
+                }
+            }
+
             /// # Safety
             /// As for the function.
             #[inline(always)]
             unsafe fn groups<const W: usize>(self) {
                 let $kernel { out, $($input,)+ n, f } = self;
-                let whole = n / W * W;
-                let mut at = 0;
-                while at < whole {
-                    // SAFETY: `at + W <= n`; the output overlaps no input, by the caller's word.
-                    unsafe {
-                        let out = &mut *out.add(at).cast::<[MaybeUninit<R::Raw>; W]>();
-                        $(let $array = &*$input.add(at).cast::<[$type::Raw; W]>();)+
-                        for i in 0..W {
-                            out[i].write(f($($type::from_raw($array[i])),+).to_raw());
-                        }
-                    }
-                    at += W;
-                }
+                let whole = n & !(W - 1);
                 let rest = n - whole;
-                if rest > 0 {
-                    // SAFETY: `whole < n`; `rest` elements from there are in bounds.
-                    unsafe {
+                // SAFETY: `n` elements are in bounds; the output overlaps no input, by the caller's word.
+                unsafe {
+                    if whole > 0 {
+                        Self::plain(
+                            std::slice::from_raw_parts_mut(out.cast(), whole),
+                            $(std::slice::from_raw_parts($input, whole),)+
+                            f,
+                        );
+                    }
+                    if rest > 0 {
                         $(let mut $array = [*$input.add(whole); W];
                         std::ptr::copy_nonoverlapping($input.add(whole), $array.as_mut_ptr(), rest);)+
-                        let mut results = [R::ZERO.to_raw(); W];
-                        for i in 0..W {
-                            results[i] = f($($type::from_raw($array[i])),+).to_raw();
-                        }
-                        std::ptr::copy_nonoverlapping(results.as_ptr(), out.add(whole), rest);
+                        let mut results = [const { MaybeUninit::<R::Raw>::uninit() }; W];
+                        Self::plain(&mut results, $(&$array,)+ f);
+                        std::ptr::copy_nonoverlapping(results.as_ptr().cast(), out.add(whole), rest);
                     }
                 }
             }

@@ -1,0 +1,210 @@
+//! `f64` functions, in the same manner as those for `f32`.
+
+use super::poly;
+
+/// Adding and subtracting it rounds a number below 2^51 to an integer, which then stands in the low bits.
+const ROUND: f64 = 6755399441055744.0; // 1.5 * 2^52
+const LN2_HI: f64 = 0.693_147_180_558_298_7;
+const LN2_LO: f64 = 1.646_594_958_289_708_2e-12;
+
+/// `2^n` for integral `n` in [-1022, 1023].
+#[inline(always)]
+fn exp2_int(n: i64) -> f64 {
+    f64::from_bits(((n + 1023) << 52) as u64)
+}
+
+/// `x` times `2^n` in two steps, so that denormals come out right.
+#[inline(always)]
+fn scale(x: f64, n: i64) -> f64 {
+    let half = n >> 1;
+    x * exp2_int(half) * exp2_int(n - half)
+}
+
+/// `e^r - 1` for `r` within ln 2 / 2 of 0.
+#[inline(always)]
+fn expm1_small(r: f64) -> f64 {
+    r + r
+        * r
+        * poly(
+            r,
+            [
+                0.5000000000000014,
+                0.16666666666666696,
+                0.04166666666650105,
+                0.008333333333308667,
+                0.0013888888950945762,
+                0.00019841269915013394,
+                2.480148570027368e-05,
+                2.755721781815069e-06,
+                2.763285007756033e-07,
+                2.511753401537808e-08,
+            ],
+        )
+}
+
+#[inline(always)]
+fn reduce(x: f64, lo: f64, hi: f64) -> (i64, f64) {
+    let x = if x < lo { lo } else { x };
+    let x = if x > hi { hi } else { x };
+    let shifted = x * std::f64::consts::LOG2_E + ROUND;
+    let n = shifted - ROUND;
+    (shifted.to_bits() as i64 - ROUND.to_bits() as i64, (x - n * LN2_HI) - n * LN2_LO)
+}
+
+#[inline(always)]
+pub(super) fn exp(x: f64) -> f64 {
+    let (n, r) = reduce(x, -747.0, 711.0);
+    let y = scale(1.0 + expm1_small(r), n);
+    if x.is_nan() { x } else { y }
+}
+
+#[inline(always)]
+pub(super) fn exp2(x: f64) -> f64 {
+    let limited = if x < -1077.0 { -1077.0 } else { x };
+    let limited = if limited > 1025.0 { 1025.0 } else { limited };
+    let shifted = limited + ROUND;
+    let r = (limited - (shifted - ROUND)) * std::f64::consts::LN_2;
+    let y = scale(1.0 + expm1_small(r), shifted.to_bits() as i64 - ROUND.to_bits() as i64);
+    if x.is_nan() { x } else { y }
+}
+
+#[inline(always)]
+pub(super) fn expm1(x: f64) -> f64 {
+    let (n, r) = reduce(x, -40.0, 709.79);
+    let power = exp2_int(n - 1);
+    let y = (expm1_small(r) * power + (power - 0.5)) * 2.0;
+    if x.abs() < 1e-16 || x.is_nan() { x } else { y }
+}
+
+/// A positive number as `2^k (1 + f)`.
+#[inline(always)]
+fn split(x: f64) -> (f64, f64) {
+    let tiny = x < f64::MIN_POSITIVE;
+    let scaled = if tiny { x * 18014398509481984.0 } else { x };
+    let bits = (scaled.to_bits() as i64).wrapping_sub(0x3fe6_a09e_667f_3bcd);
+    // The exponent by way of the rounding constant: 64-bit integers do not convert in vectors everywhere.
+    let k = f64::from_bits(((bits >> 52) + ROUND.to_bits() as i64) as u64) - ROUND;
+    let k = if tiny { k - 54.0 } else { k };
+    let m = f64::from_bits(((bits & 0x000f_ffff_ffff_ffff) + 0x3fe6_a09e_667f_3bcd) as u64);
+    (k, m - 1.0)
+}
+
+#[inline(always)]
+fn ln_tail(f: f64) -> (f64, f64) {
+    let s = f / (2.0 + f);
+    let z = s * s;
+    let rest = z * poly(
+        z,
+        [
+            0.6666666666666736,
+            0.39999999999400093,
+            0.2857142874551814,
+            0.2222219825186603,
+            0.1818358132589444,
+            0.15313604040825107,
+            0.14800554006894437,
+        ],
+    );
+    let square = 0.5 * f * f;
+    (square, s * (square + rest))
+}
+
+#[inline(always)]
+fn ln_edges(x: f64, y: f64) -> f64 {
+    let y = if x == 0.0 { f64::NEG_INFINITY } else { y };
+    let y = if x == f64::INFINITY { x } else { y };
+    if x < 0.0 || x.is_nan() { f64::NAN } else { y }
+}
+
+#[inline(always)]
+pub(super) fn ln(x: f64) -> f64 {
+    let (k, f) = split(x);
+    let (square, tail) = ln_tail(f);
+    ln_edges(x, k * LN2_HI - ((square - (tail + k * LN2_LO)) - f))
+}
+
+#[inline(always)]
+pub(super) fn ln_1p(x: f64) -> f64 {
+    let u = 1.0 + x;
+    // What the addition lost: from the larger of the two.
+    let lost = if x.abs() < 1.0 { x - (u - 1.0) } else { 1.0 - (u - x) };
+    let y = ln(u) + lost / u;
+    let y = if x == f64::INFINITY { x } else { y };
+    let y = if x == -1.0 { f64::NEG_INFINITY } else { y };
+    if x.abs() < 1e-17 { x } else { y }
+}
+
+#[inline(always)]
+pub(super) fn log2(x: f64) -> f64 {
+    let (k, f) = split(x);
+    let (square, tail) = ln_tail(f);
+    let head = f64::from_bits((f - square).to_bits() & 0xffff_ffff_0000_0000);
+    let low = (f - head) - square + tail;
+    const HI: f64 = 1.442_695_040_721_446_3;
+    const LO: f64 = 1.6751713164886512e-10;
+    ln_edges(x, (low + head) * LO + low * HI + head * HI + k)
+}
+
+#[inline(always)]
+pub(super) fn log10(x: f64) -> f64 {
+    let (k, f) = split(x);
+    let (square, tail) = ln_tail(f);
+    let head = f64::from_bits((f - square).to_bits() & 0xffff_ffff_0000_0000);
+    let low = (f - head) - square + tail;
+    const HI: f64 = 0.434_294_481_878_168_9;
+    const LO: f64 = 2.5082946711645275e-11;
+    const LOG2_HI: f64 = 0.301_029_995_662_247_53;
+    const LOG2_LO: f64 = 1.733_665_960_375_285_3e-12;
+    ln_edges(x, k * LOG2_LO + (low + head) * LO + low * HI + head * HI + k * LOG2_HI)
+}
+
+#[inline(always)]
+pub(super) fn tanh(x: f64) -> f64 {
+    let a = x.abs();
+    let z = x * x;
+    let small = x + x
+        * z
+        * poly(
+            z,
+            [
+                -0.33333333333332327,
+                0.13333333333192904,
+                -0.05396825390036219,
+                0.021869486897079165,
+                -0.008863212471087912,
+                0.003591923130248452,
+                -0.0014546331617483466,
+                0.0005852906731338166,
+                -0.00022656705554209458,
+                7.495521340616498e-05,
+                -1.5039480793236188e-05,
+            ],
+        );
+    let large = (1.0 - 2.0 / (exp(2.0 * a) + 1.0)).copysign(x);
+    if a < 0.625 { small } else { large }
+}
+
+#[inline(always)]
+pub(super) fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + exp(-x))
+}
+
+#[inline]
+pub(super) fn sin(x: f64) -> f64 {
+    libm::sin(x)
+}
+
+#[inline]
+pub(super) fn cos(x: f64) -> f64 {
+    libm::cos(x)
+}
+
+#[inline]
+pub(super) fn tan(x: f64) -> f64 {
+    libm::tan(x)
+}
+
+#[inline]
+pub(super) fn erf(x: f64) -> f64 {
+    libm::erf(x)
+}

@@ -1,0 +1,253 @@
+//! Functions of real numbers that vectorize: no branch, no table, no call, so a loop over them becomes vector code.
+//!
+//! [`Real`] has them as methods for `f32` and `f64`; [`Float`] adds the halves, which compute in `f32`. Methods
+//! marked *vector* are written here, within 2 units in the last place, out of additions and multiplications in a
+//! fixed order, never fused: every instruction set gives the same bits. The others come from `libm`.
+
+mod double;
+mod single;
+mod special;
+
+use half::{bf16, f16};
+
+use crate::element::{Element, cast};
+
+/// `f32` and `f64` with their functions.
+pub trait Real:
+    Element<Raw = Self>
+    + PartialOrd
+    + std::ops::Add<Output = Self>
+    + std::ops::Sub<Output = Self>
+    + std::ops::Mul<Output = Self>
+    + std::ops::Div<Output = Self>
+    + std::ops::Rem<Output = Self>
+    + std::ops::Neg<Output = Self>
+{
+    /// Not a number.
+    const NAN: Self;
+    /// Infinity.
+    const INFINITY: Self;
+
+    /// `e^x`. Vector.
+    fn exp(self) -> Self;
+    /// `2^x`. Vector.
+    fn exp2(self) -> Self;
+    /// `e^x - 1`, exact near 0. Vector.
+    fn expm1(self) -> Self;
+    /// Natural logarithm. Vector.
+    fn ln(self) -> Self;
+    /// Natural logarithm of `1 + x`, exact near 0. Vector.
+    fn ln_1p(self) -> Self;
+    /// Binary logarithm. Vector.
+    fn log2(self) -> Self;
+    /// Decimal logarithm. Vector.
+    fn log10(self) -> Self;
+    /// Hyperbolic tangent. Vector.
+    fn tanh(self) -> Self;
+    /// `1 / (1 + e^-x)`. Vector.
+    fn sigmoid(self) -> Self;
+    /// Sine. Vector for `f32`.
+    fn sin(self) -> Self;
+    /// Cosine. Vector for `f32`.
+    fn cos(self) -> Self;
+    /// Tangent. Vector for `f32`.
+    fn tan(self) -> Self;
+    /// The error function. Vector for `f32`.
+    fn erf(self) -> Self;
+    /// `1 - erf(x)`.
+    fn erfc(self) -> Self;
+    /// The inverse of the error function.
+    fn erfinv(self) -> Self;
+    /// Square root. Vector.
+    fn sqrt(self) -> Self;
+    /// `1 / sqrt(x)`. Vector.
+    fn rsqrt(self) -> Self {
+        Self::ONE / self.sqrt()
+    }
+    /// Magnitude. Vector.
+    fn abs(self) -> Self;
+    /// Down to an integer. Vector.
+    fn floor(self) -> Self;
+    /// Up to an integer. Vector.
+    fn ceil(self) -> Self;
+    /// Towards zero to an integer. Vector.
+    fn trunc(self) -> Self;
+    /// To the nearest integer, ties to even. Vector.
+    fn round_even(self) -> Self;
+    /// With the sign of another. Vector.
+    fn copysign(self, sign: Self) -> Self;
+    /// Whether it is not a number.
+    fn is_nan(self) -> bool;
+    /// `self^y`.
+    fn pow(self, y: Self) -> Self;
+    /// Arc sine.
+    fn asin(self) -> Self;
+    /// Arc cosine.
+    fn acos(self) -> Self;
+    /// Arc tangent.
+    fn atan(self) -> Self;
+    /// Angle of the point (x, self).
+    fn atan2(self, x: Self) -> Self;
+    /// Hyperbolic sine.
+    fn sinh(self) -> Self;
+    /// Hyperbolic cosine.
+    fn cosh(self) -> Self;
+    /// Inverse hyperbolic sine.
+    fn asinh(self) -> Self;
+    /// Inverse hyperbolic cosine.
+    fn acosh(self) -> Self;
+    /// Inverse hyperbolic tangent.
+    fn atanh(self) -> Self;
+    /// Length of the hypotenuse.
+    fn hypot(self, y: Self) -> Self;
+    /// Remainder with the sign of the dividend, as C's `fmod`.
+    fn fmod(self, y: Self) -> Self {
+        self % y
+    }
+    /// Logarithm of the magnitude of the gamma function.
+    fn lgamma(self) -> Self;
+    /// Derivative of [`Real::lgamma`].
+    fn digamma(self) -> Self;
+
+    /// The larger; NaN if either is, as PyTorch's `maximum`. Vector.
+    #[inline(always)]
+    fn max_nan(self, other: Self) -> Self {
+        let larger = if self > other { self } else { other };
+        if self.is_nan() { self } else { larger }
+    }
+
+    /// The smaller; NaN if either is. Vector.
+    #[inline(always)]
+    fn min_nan(self, other: Self) -> Self {
+        let smaller = if self < other { self } else { other };
+        if self.is_nan() { self } else { smaller }
+    }
+}
+
+/// Floats of any width, with the type they compute in.
+pub trait Float: Element {
+    /// `f64` for `f64`, else `f32`.
+    type Acc: Real;
+
+    /// Widened.
+    #[inline(always)]
+    fn acc(self) -> Self::Acc {
+        cast(self)
+    }
+
+    /// Rounded back.
+    #[inline(always)]
+    fn from_acc(value: Self::Acc) -> Self {
+        cast(value)
+    }
+}
+
+impl Float for f32 {
+    type Acc = f32;
+}
+impl Float for f64 {
+    type Acc = f64;
+}
+impl Float for f16 {
+    type Acc = f32;
+}
+impl Float for bf16 {
+    type Acc = f32;
+}
+
+macro_rules! real {
+    ($type:ident, $module:ident, $libm:ident { $($method:ident = $function:ident),+ $(,)? }) => {
+        impl Real for $type {
+            const NAN: Self = $type::NAN;
+            const INFINITY: Self = $type::INFINITY;
+
+            real!(@vector $module: exp exp2 expm1 ln ln_1p log2 log10 tanh sigmoid sin cos tan erf);
+            real!(@std $type: sqrt abs floor ceil trunc);
+
+            #[inline(always)]
+            fn round_even(self) -> Self {
+                self.round_ties_even()
+            }
+            #[inline(always)]
+            fn copysign(self, sign: Self) -> Self {
+                $type::copysign(self, sign)
+            }
+            #[inline(always)]
+            fn is_nan(self) -> bool {
+                $type::is_nan(self)
+            }
+            #[inline]
+            fn erfinv(self) -> Self {
+                special::erfinv(self as f64) as $type
+            }
+            #[inline]
+            fn digamma(self) -> Self {
+                special::digamma(self as f64) as $type
+            }
+            #[inline]
+            fn pow(self, y: Self) -> Self {
+                $libm::pow(self, y)
+            }
+            #[inline]
+            fn atan2(self, x: Self) -> Self {
+                $libm::atan2(self, x)
+            }
+            #[inline]
+            fn hypot(self, y: Self) -> Self {
+                $libm::hypot(self, y)
+            }
+            $(#[inline]
+            fn $method(self) -> Self {
+                $libm::$function(self)
+            })+
+        }
+    };
+    (@vector $module:ident: $($name:ident)+) => {
+        $(#[inline(always)]
+        fn $name(self) -> Self {
+            $module::$name(self)
+        })+
+    };
+    (@std $type:ident: $($name:ident)+) => {
+        $(#[inline(always)]
+        fn $name(self) -> Self {
+            $type::$name(self)
+        })+
+    };
+}
+
+/// `libm`'s functions for singles under the names of those for doubles.
+mod libm32 {
+    pub(super) use libm::{
+        acosf as acos, acoshf as acosh, asinf as asin, asinhf as asinh, atan2f as atan2, atanf as atan,
+        atanhf as atanh, coshf as cosh, erfcf as erfc, hypotf as hypot, lgammaf as lgamma, powf as pow,
+        sinhf as sinh,
+    };
+}
+
+real!(f32, single, libm32 {
+    erfc = erfc, asin = asin, acos = acos, atan = atan, sinh = sinh, cosh = cosh, asinh = asinh, acosh = acosh,
+    atanh = atanh, lgamma = lgamma,
+});
+real!(f64, double, libm {
+    erfc = erfc, asin = asin, acos = acos, atan = atan, sinh = sinh, cosh = cosh, asinh = asinh, acosh = acosh,
+    atanh = atanh, lgamma = lgamma,
+});
+
+/// A polynomial by Horner's rule, lowest coefficient first.
+#[inline(always)]
+fn poly<const N: usize, T>(x: T, c: [T; N]) -> T
+where
+    T: Copy + std::ops::Add<Output = T> + std::ops::Mul<Output = T>,
+{
+    let mut sum = c[N - 1];
+    let mut i = N - 1;
+    while i > 0 {
+        i -= 1;
+        sum = sum * x + c[i];
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests;

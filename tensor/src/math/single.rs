@@ -1,0 +1,308 @@
+//! `f32` functions. Each reduces its argument to a small interval, evaluates a polynomial fitted there to minimise
+//! the largest error, and scales back; special values are put right by selections at the end.
+
+use super::poly;
+
+/// Adding and subtracting it rounds a number below 2^22 to an integer, which then stands in the low bits.
+const ROUND: f32 = 12582912.0; // 1.5 * 2^23
+/// ln 2 in two parts, the first with few enough bits that products with exponents are exact.
+const LN2_HI: f32 = 0.693_145_75;
+const LN2_LO: f32 = 1.428_606_8e-6;
+
+/// `2^n` for integral `n` in [-126, 127].
+#[inline(always)]
+fn exp2_int(n: i32) -> f32 {
+    f32::from_bits(((n + 127) << 23) as u32)
+}
+
+/// `x` times `2^n` for `n` in [-252, 254], in two steps, so that denormals come out right.
+#[inline(always)]
+fn scale(x: f32, n: i32) -> f32 {
+    let half = n >> 1;
+    x * exp2_int(half) * exp2_int(n - half)
+}
+
+/// `e^r - 1` for `r` within ln 2 / 2 of 0.
+#[inline(always)]
+fn expm1_small(r: f32) -> f32 {
+    r + r * r * poly(r, [0.5, 0.166_665_17, 0.041_666_225, 0.008_369_267, 0.001_394_943_1])
+}
+
+/// `x` as `n ln 2 + r`; `x` is limited to where `e^x` is neither 0 nor infinite by far.
+#[inline(always)]
+fn reduce(x: f32, lo: f32, hi: f32) -> (i32, f32) {
+    let x = if x < lo { lo } else { x };
+    let x = if x > hi { hi } else { x };
+    let shifted = x * std::f32::consts::LOG2_E + ROUND;
+    let n = shifted - ROUND;
+    (shifted.to_bits() as i32 - ROUND.to_bits() as i32, (x - n * LN2_HI) - n * LN2_LO)
+}
+
+#[inline(always)]
+pub(super) fn exp(x: f32) -> f32 {
+    let (n, r) = reduce(x, -105.0, 89.0);
+    let y = scale(1.0 + expm1_small(r), n);
+    if x.is_nan() { x } else { y }
+}
+
+#[inline(always)]
+pub(super) fn exp2(x: f32) -> f32 {
+    let limited = if x < -151.0 { -151.0 } else { x };
+    let limited = if limited > 129.0 { 129.0 } else { limited };
+    let shifted = limited + ROUND;
+    let r = (limited - (shifted - ROUND)) * std::f32::consts::LN_2;
+    let y = scale(1.0 + expm1_small(r), shifted.to_bits() as i32 - ROUND.to_bits() as i32);
+    if x.is_nan() { x } else { y }
+}
+
+#[inline(always)]
+pub(super) fn expm1(x: f32) -> f32 {
+    let (n, r) = reduce(x, -20.0, 89.0);
+    // Half the power, so that the largest does not overflow before the subtraction.
+    let power = exp2_int(n - 1);
+    let y = (expm1_small(r) * power + (power - 0.5)) * 2.0;
+    // Tiny arguments are their own result, denormals and the sign of zero included.
+    if x.abs() < 1e-7 || x.is_nan() { x } else { y }
+}
+
+/// A positive number as `2^k (1 + f)` with `1 + f` around 1 between the roots of 1/2 and 2; denormals are scaled first.
+#[inline(always)]
+fn split(x: f32) -> (f32, f32) {
+    let tiny = x < f32::MIN_POSITIVE;
+    let scaled = if tiny { x * 8388608.0 } else { x };
+    let bits = (scaled.to_bits() as i32).wrapping_sub(0x3f35_04f3);
+    let k = (bits >> 23) - if tiny { 23 } else { 0 };
+    let m = f32::from_bits(((bits & 0x007f_ffff) + 0x3f35_04f3) as u32);
+    (k as f32, m - 1.0)
+}
+
+/// What `ln(1 + f)` is beyond `f - f^2 / 2`, given in the form that keeps its last bits: `s (f^2 / 2 + R)`.
+#[inline(always)]
+fn ln_tail(f: f32) -> (f32, f32) {
+    let s = f / (2.0 + f);
+    let z = s * s;
+    let rest = z * poly(z, [0.666_666_6, 0.400_003_37, 0.285_371_9, 0.235_842_14]);
+    let square = 0.5 * f * f;
+    (square, s * (square + rest))
+}
+
+/// Results of a logarithm at the edges of its domain.
+#[inline(always)]
+fn ln_edges(x: f32, y: f32) -> f32 {
+    let y = if x == 0.0 { f32::NEG_INFINITY } else { y };
+    let y = if x == f32::INFINITY { x } else { y };
+    if x < 0.0 || x.is_nan() { f32::NAN } else { y }
+}
+
+#[inline(always)]
+pub(super) fn ln(x: f32) -> f32 {
+    let (k, f) = split(x);
+    let (square, tail) = ln_tail(f);
+    ln_edges(x, k * LN2_HI - ((square - (tail + k * LN2_LO)) - f))
+}
+
+#[inline(always)]
+pub(super) fn ln_1p(x: f32) -> f32 {
+    // In doubles 1 + x keeps enough of x; the quotient puts back what it lost.
+    let x64 = x as f64;
+    let u = 1.0 + x64;
+    let y = (super::double::ln(u) + (x64 - (u - 1.0)) / u) as f32;
+    let y = if x == f32::INFINITY { x } else { y };
+    let y = if x == -1.0 { f32::NEG_INFINITY } else { y };
+    if x.abs() < 1e-8 { x } else { y }
+}
+
+#[inline(always)]
+pub(super) fn log2(x: f32) -> f32 {
+    let (k, f) = split(x);
+    let (square, tail) = ln_tail(f);
+    // The leading part with few bits, so that its product with the leading part of 1 / ln 2 is exact.
+    let head = f32::from_bits((f - square).to_bits() & 0xffff_f000);
+    let low = (f - head) - square + tail;
+    const HI: f32 = 1.442_871_1;
+    const LO: f32 = -1.760_528_5e-4;
+    ln_edges(x, (low + head) * LO + low * HI + head * HI + k)
+}
+
+#[inline(always)]
+pub(super) fn log10(x: f32) -> f32 {
+    let (k, f) = split(x);
+    let (square, tail) = ln_tail(f);
+    let head = f32::from_bits((f - square).to_bits() & 0xffff_f000);
+    let low = (f - head) - square + tail;
+    const HI: f32 = 0.434_326_17;
+    const LO: f32 = -3.168_997e-5;
+    const LOG2_HI: f32 = 0.301_025_39;
+    const LOG2_LO: f32 = 4.605_039e-6;
+    ln_edges(x, k * LOG2_LO + (low + head) * LO + low * HI + head * HI + k * LOG2_HI)
+}
+
+#[inline(always)]
+pub(super) fn tanh(x: f32) -> f32 {
+    let a = x.abs();
+    let z = x * x;
+    let small =
+        x + x * z * poly(z, [-0.333_332_63, 0.133_308_92, -0.053_692_695, 0.020_483_047, -0.005_528_720_6]);
+    let large = (1.0 - 2.0 / (exp(2.0 * a) + 1.0)).copysign(x);
+    if a < 0.625 { small } else { large }
+}
+
+#[inline(always)]
+pub(super) fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + exp(-x))
+}
+
+#[inline(always)]
+pub(super) fn erf(x: f32) -> f32 {
+    let a = x.abs();
+    let z = if a < 1.0 { x * x } else { 1.0 };
+    let small = x + x * poly(
+        z,
+        [
+            0.128_379_17,
+            -0.376_126_38,
+            0.112_837_83,
+            -0.026_865_443,
+            0.005_221_068_4,
+            -8.484_620_5e-4,
+            1.126_990_8e-4,
+            -9.678_376e-6,
+        ],
+    );
+    let b = if a > 4.0 { 4.0 } else { a };
+    let log = poly(
+        b,
+        [
+            -1.787_29e-4,
+            1.129_530_7,
+            0.633_325_1,
+            0.108_288_79,
+            -0.025_110_167,
+            0.004_158_093_6,
+            -4.278_673e-4,
+            1.950_365_4e-5,
+            1.514_722_1e-7,
+        ],
+    );
+    let large = (1.0 - exp(-log)).copysign(x);
+    let y = if a < 1.0 { small } else { large };
+    if x.is_nan() { x } else { y }
+}
+
+/// The quadrant of `x` (in the low two bits) and the angle from its middle, in a double.
+#[inline(always)]
+fn quadrant(x: f32) -> (i32, f64) {
+    let near = near_quadrant(x);
+    let far = far_quadrant(x);
+    if x.abs() < 4_000_000.0 { near } else { far }
+}
+
+/// For arguments of ordinary size: subtracts multiples of a quarter turn known to 90 bits.
+#[inline(always)]
+fn near_quadrant(x: f32) -> (i32, f64) {
+    const ROUND64: f64 = 6755399441055744.0; // 1.5 * 2^52
+    let x = x as f64;
+    let shifted = x * std::f64::consts::FRAC_2_PI + ROUND64;
+    let n = shifted - ROUND64;
+    let r = ((x - n * 1.570_796_325_802_803) - n * 9.920_935_791_635_221e-10) - n * 5.170_182_981_794_105e-19;
+    (shifted.to_bits() as i32, r)
+}
+
+/// For large ones: 2/pi in binary, of which the 96 bits that matter meet the 24 bits of `x`, in integers.
+#[inline(always)]
+fn far_quadrant(x: f32) -> (i32, f64) {
+    // 32 zero bits, then the binary places of 2/pi, then enough for the longest shift.
+    const TWO_OVER_PI: [u32; 12] = [
+        0,
+        0xa2f9_836e,
+        0x4e44_1529,
+        0xfc27_57d1,
+        0xf534_ddc0,
+        0xdb62_9599,
+        0x3c43_9041,
+        0xfe51_63ab,
+        0,
+        0,
+        0,
+        0,
+    ];
+    let bits = x.to_bits();
+    // |x| = mantissa * 2^exponent.
+    let mantissa = (bits & 0x007f_ffff | 0x0080_0000) as u64;
+    let exponent = (bits >> 23 & 0xff) as i32 - 150;
+    // Places before this one count whole turns.
+    let place = (exponent + 30).max(0) as u32;
+    let (word, shift) = ((place >> 5) as usize & 7, place & 31);
+    let a = (TWO_OVER_PI[word] as u64) << 32 | TWO_OVER_PI[word + 1] as u64;
+    let b = (TWO_OVER_PI[word + 2] as u64) << 32 | TWO_OVER_PI[word + 3] as u64;
+    let high = a << shift | (b >> 1) >> (63 - shift);
+    let next = (b << shift) >> 32;
+    // Quadrants: the top two bits count them, the rest is the fraction.
+    let product = mantissa.wrapping_mul(high).wrapping_add((mantissa * next) >> 32);
+    let n = (product.wrapping_add(1 << 61) >> 62) as i32;
+    let fraction = product.wrapping_sub((n as u64) << 62) as i64;
+    let r = fraction as f64 * (std::f64::consts::FRAC_PI_2 / (1u64 << 62) as f64);
+    if x < 0.0 { (-n, -r) } else { (n, r) }
+}
+
+/// Sine of the angle in the quadrant.
+#[inline(always)]
+fn sin_poly(r: f64) -> f64 {
+    let z = r * r;
+    r + r
+        * z
+        * poly(
+            z,
+            [
+                -0.166_666_666_396_132_06,
+                0.008_333_329_152_371_543,
+                -0.000_198_392_604_346_041_48,
+                2.717_608_658_280_527_5e-6,
+            ],
+        )
+}
+
+/// Cosine of the angle in the quadrant.
+#[inline(always)]
+fn cos_poly(r: f64) -> f64 {
+    let z = r * r;
+    1.0 + z * poly(
+        z,
+        [
+            -0.499_999_999_994_895_1,
+            0.041_666_666_552_710_44,
+            -0.001_388_888_057_361_973_7,
+            2.479_893_400_694_583_7e-5,
+            -2.717_234_442_259_998e-7,
+        ],
+    )
+}
+
+#[inline(always)]
+pub(super) fn sin(x: f32) -> f32 {
+    let (n, r) = quadrant(x);
+    let y = if n & 1 == 0 { sin_poly(r) } else { cos_poly(r) };
+    let y = (if n & 2 == 0 { y } else { -y }) as f32;
+    if x.abs() < 1e-4 { x } else { nan_unless_finite(x, y) }
+}
+
+#[inline(always)]
+pub(super) fn cos(x: f32) -> f32 {
+    let (n, r) = quadrant(x);
+    let y = if n & 1 == 0 { cos_poly(r) } else { sin_poly(r) };
+    let y = (if (n + 1) & 2 == 0 { y } else { -y }) as f32;
+    nan_unless_finite(x, y)
+}
+
+#[inline(always)]
+pub(super) fn tan(x: f32) -> f32 {
+    let (n, r) = quadrant(x);
+    let (s, c) = (sin_poly(r), cos_poly(r));
+    let y = (if n & 1 == 0 { s / c } else { -c / s }) as f32;
+    if x.abs() < 1e-4 { x } else { nan_unless_finite(x, y) }
+}
+
+#[inline(always)]
+fn nan_unless_finite(x: f32, y: f32) -> f32 {
+    if x.abs() < f32::INFINITY { y } else { f32::NAN }
+}

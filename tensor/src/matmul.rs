@@ -1,0 +1,647 @@
+//! Matrix products of any strides, batched and broadcast.
+//!
+//! Large products of floats and complex numbers go to the `gemm` crate (packed panels, registers blocked for the
+//! processor found at run time); bfloat16 goes there as `f32`; integers have a loop of their own, exact modulo two
+//! to their width. Products too small to pay for packing are direct loops. One thread unless [`set_threads`] says
+//! otherwise; results do not depend on the number of threads, as each element is computed by one.
+#![allow(unsafe_code, reason = "hands pointers with strides to the gemm crate")]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use smallvec::SmallVec;
+
+use crate::access::LockSet;
+use crate::create::bytes_of;
+use crate::dtype::DType;
+use crate::element::Element;
+use crate::error::{Result, TensorError};
+use crate::layout::{Dims, Layout};
+use crate::scalar::Scalar;
+use crate::simd::{self, Kernel};
+use crate::storage::Storage;
+use crate::tensor::Tensor;
+
+static THREADS: AtomicUsize = AtomicUsize::new(1);
+
+/// How many threads large products use (at least 1).
+pub fn set_threads(count: usize) {
+    THREADS.store(count.max(1), Ordering::Relaxed);
+}
+
+/// How many threads large products use.
+pub fn threads() -> usize {
+    THREADS.load(Ordering::Relaxed)
+}
+
+/// Multiplications below which a direct loop is faster than packing.
+const TINY: usize = 6000;
+/// Multiplications from which a product is worth several threads.
+const SHARED: usize = 1 << 21;
+
+/// A matrix in locked memory: pointer, row step, column step.
+#[derive(Clone, Copy)]
+struct Matrix<T> {
+    at: *mut T,
+    rows: isize,
+    columns: isize,
+}
+
+// SAFETY: only moved to threads that work on disjoint parts while the locks are held.
+unsafe impl<T> Send for Matrix<T> {}
+
+impl<T> Matrix<T> {
+    fn element(self, i: usize, j: usize) -> *mut T {
+        self.at.wrapping_offset(i as isize * self.rows + j as isize * self.columns)
+    }
+}
+
+/// `c = c * keep + a b * factor` with `a` m by k and `b` k by n. With `keep` 0, `c` is not read.
+#[derive(Clone, Copy)]
+struct Product<T> {
+    m: usize,
+    k: usize,
+    n: usize,
+    a: Matrix<T>,
+    b: Matrix<T>,
+    c: Matrix<T>,
+    keep: T,
+    factor: T,
+}
+
+/// Types that multiply: how a sum of products grows.
+trait Multiply: Element<Raw = Self> {
+    /// `self + a * b`.
+    fn add_product(self, a: Self, b: Self) -> Self;
+    /// `self * b`.
+    fn times(self, b: Self) -> Self;
+    /// Whether the `gemm` crate has it.
+    const GEMM: bool;
+}
+
+macro_rules! multiply {
+    (float $($type:ty),+) => { $(impl Multiply for $type {
+        #[inline(always)]
+        fn add_product(self, a: Self, b: Self) -> Self {
+            self + a * b
+        }
+        #[inline(always)]
+        fn times(self, b: Self) -> Self {
+            self * b
+        }
+        const GEMM: bool = true;
+    })+ };
+    (int $($type:ty),+) => { $(impl Multiply for $type {
+        #[inline(always)]
+        fn add_product(self, a: Self, b: Self) -> Self {
+            self.wrapping_add(a.wrapping_mul(b))
+        }
+        #[inline(always)]
+        fn times(self, b: Self) -> Self {
+            self.wrapping_mul(b)
+        }
+        const GEMM: bool = false;
+    })+ };
+}
+multiply!(float f32, f64, num_complex::Complex<f32>, num_complex::Complex<f64>);
+multiply!(int u8, i8, i16, i32, i64);
+
+/// Small products, and all of integers: a row of the result at a time.
+struct Direct<T>(Product<T>);
+
+impl<T: Multiply> Kernel for Direct<T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let p = self.0;
+        // SAFETY: the caller of `product` gave matrices valid for their sizes; the result overlaps no operand.
+        unsafe {
+            if p.b.columns == 1 && p.c.columns == 1 {
+                direct_rows(p);
+            } else if p.b.rows == 1 && p.a.columns == 1 {
+                direct_dots(p);
+            } else {
+                direct_any(p);
+            }
+        }
+    }
+}
+
+/// `b` and `c` have contiguous rows: rows of `b` are added to rows of `c`, in strips that stay in registers.
+///
+/// # Safety
+/// As [`Direct`].
+#[inline(always)]
+unsafe fn direct_rows<T: Multiply>(p: Product<T>) {
+    const STRIP: usize = 32;
+    for i in 0..p.m {
+        let mut j = 0;
+        while j < p.n {
+            let width = STRIP.min(p.n - j);
+            let mut sums = [T::ZERO; STRIP];
+            for k in 0..p.k {
+                // SAFETY: the caller's word.
+                unsafe {
+                    let a = *p.a.element(i, k);
+                    let row = p.b.element(k, j);
+                    if width == STRIP {
+                        let row = &*row.cast::<[T; STRIP]>();
+                        for (sum, b) in sums.iter_mut().zip(row) {
+                            *sum = sum.add_product(a, *b);
+                        }
+                    } else {
+                        let row = std::slice::from_raw_parts(row, width);
+                        for (sum, b) in sums.iter_mut().zip(row) {
+                            *sum = sum.add_product(a, *b);
+                        }
+                    }
+                }
+            }
+            for (offset, sum) in sums[..width].iter().enumerate() {
+                // SAFETY: the caller's word.
+                unsafe { put(p, i, j + offset, *sum) };
+            }
+            j += width;
+        }
+    }
+}
+
+/// `a` has contiguous rows and `b` contiguous columns: dot products by lanes.
+///
+/// # Safety
+/// As [`Direct`].
+#[inline(always)]
+unsafe fn direct_dots<T: Multiply>(p: Product<T>) {
+    const LANES: usize = 16;
+    for i in 0..p.m {
+        for j in 0..p.n {
+            // SAFETY: the caller's word.
+            let (a, b) = unsafe {
+                (
+                    std::slice::from_raw_parts(p.a.element(i, 0), p.k),
+                    std::slice::from_raw_parts(p.b.element(0, j), p.k),
+                )
+            };
+            let mut lanes = [T::ZERO; LANES];
+            let (mut x, mut y) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+            for (x, y) in (&mut x).zip(&mut y) {
+                for l in 0..LANES {
+                    lanes[l] = lanes[l].add_product(x[l], y[l]);
+                }
+            }
+            let mut sum = T::ZERO;
+            for (x, y) in x.remainder().iter().zip(y.remainder()) {
+                sum = sum.add_product(*x, *y);
+            }
+            if p.k >= LANES {
+                let mut width = LANES / 2;
+                while width > 0 {
+                    for l in 0..width {
+                        lanes[l] = lanes[l].add_product(lanes[l + width], T::ONE);
+                    }
+                    width /= 2;
+                }
+                sum = sum.add_product(lanes[0], T::ONE);
+            }
+            // SAFETY: the caller's word.
+            unsafe { put(p, i, j, sum) };
+        }
+    }
+}
+
+/// Any strides.
+///
+/// # Safety
+/// As [`Direct`].
+#[inline(always)]
+unsafe fn direct_any<T: Multiply>(p: Product<T>) {
+    for i in 0..p.m {
+        for j in 0..p.n {
+            let mut sum = T::ZERO;
+            for k in 0..p.k {
+                // SAFETY: the caller's word.
+                unsafe { sum = sum.add_product(*p.a.element(i, k), *p.b.element(k, j)) };
+            }
+            // SAFETY: the caller's word.
+            unsafe { put(p, i, j, sum) };
+        }
+    }
+}
+
+/// # Safety
+/// `c` is valid at (i, j).
+#[inline(always)]
+unsafe fn put<T: Multiply>(p: Product<T>, i: usize, j: usize, sum: T) {
+    // SAFETY: the caller's word.
+    unsafe {
+        let at = p.c.element(i, j);
+        let value = if p.factor == T::ONE { sum } else { sum.times(p.factor) };
+        let kept = if p.keep == T::ZERO { T::ZERO } else { (*at).times(p.keep) };
+        *at = if p.keep == T::ZERO { value } else { kept.add_product(value, T::ONE) };
+    }
+}
+
+/// # Safety
+/// The matrices are valid for their sizes, and the result overlaps no operand.
+unsafe fn product<T: Multiply>(p: Product<T>) {
+    let work = p.m.saturating_mul(p.n).saturating_mul(p.k);
+    if !T::GEMM || work <= TINY || p.k == 0 {
+        return simd::run(Direct(p));
+    }
+    // SAFETY: the caller's word.
+    unsafe { shared(p, work, |p| packed(p)) }
+}
+
+/// Splits the longer side of a large result among threads.
+///
+/// # Safety
+/// As [`product`].
+unsafe fn shared<T: Copy + Send>(p: Product<T>, work: usize, f: unsafe fn(Product<T>)) {
+    let parts = if work < SHARED { 1 } else { threads().min(p.m.max(p.n) / 16).max(1) };
+    if parts == 1 {
+        // SAFETY: the caller's word.
+        return unsafe { f(p) };
+    }
+    let by_rows = p.m >= p.n;
+    let side = if by_rows { p.m } else { p.n };
+    let step = side.div_ceil(parts).next_multiple_of(16);
+    std::thread::scope(|scope| {
+        for start in (0..side).step_by(step) {
+            let count = step.min(side - start);
+            let mut part = p;
+            if by_rows {
+                part.m = count;
+                part.a.at = p.a.element(start, 0);
+                part.c.at = p.c.element(start, 0);
+            } else {
+                part.n = count;
+                part.b.at = p.b.element(0, start);
+                part.c.at = p.c.element(0, start);
+            }
+            // SAFETY: parts of the result are disjoint; the locks outlive the scope.
+            scope.spawn(move || unsafe { f(part) });
+        }
+    });
+}
+
+/// By the `gemm` crate.
+///
+/// # Safety
+/// As [`product`].
+unsafe fn packed<T: Copy + PartialEq + Element>(p: Product<T>) {
+    // SAFETY: the caller's word; the types are those the crate has.
+    unsafe {
+        gemm::gemm(
+            p.m,
+            p.n,
+            p.k,
+            p.c.at,
+            p.c.columns,
+            p.c.rows,
+            p.keep != T::ZERO,
+            p.a.at.cast_const(),
+            p.a.columns,
+            p.a.rows,
+            p.b.at.cast_const(),
+            p.b.columns,
+            p.b.rows,
+            p.keep,
+            p.factor,
+            false,
+            false,
+            false,
+            gemm::Parallelism::None,
+        );
+    }
+}
+
+/// # Safety
+/// As [`product`].
+unsafe fn product_f16(p: Product<half::f16>) {
+    let work = p.m.saturating_mul(p.n).saturating_mul(p.k);
+    if p.k == 0 {
+        for i in 0..p.m {
+            for j in 0..p.n {
+                // SAFETY: the caller's word.
+                unsafe {
+                    let at = p.c.element(i, j);
+                    let kept = if p.keep == half::f16::ZERO { 0.0 } else { (*at).to_f32() * p.keep.to_f32() };
+                    *at = half::f16::from_f32(kept);
+                }
+            }
+        }
+        return;
+    }
+    // SAFETY: the caller's word.
+    unsafe { shared(p, work, |p| packed(p)) }
+}
+
+/// The last two dimensions as a matrix.
+fn matrix_of<T>(start: *mut u8, layout: &Layout) -> Matrix<T> {
+    let rank = layout.rank();
+    let strides = layout.strides();
+    Matrix { at: start.cast(), rows: strides[rank - 2] as isize, columns: strides[rank - 1] as isize }
+}
+
+/// `factor * a b` (+ `keep * c`, if given, whose memory is fresh and is overwritten), batched over broadcast leading
+/// dimensions. Both have at least two dimensions and the same dtype.
+fn batched(a: &Tensor, b: &Tensor, c: Option<(Tensor, Scalar)>, factor: Scalar) -> Result<Tensor> {
+    if a.dtype() == DType::BF16 {
+        let c = match c {
+            Some((c, keep)) => Some((c.to_dtype(DType::F32)?, keep)),
+            None => None,
+        };
+        let out = batched(&a.to_dtype(DType::F32)?, &b.to_dtype(DType::F32)?, c, factor)?;
+        return out.to_dtype(DType::BF16);
+    }
+    let (am, bm) = (a.meta(), b.meta());
+    let (x, y) = (&am.layout, &bm.layout);
+    let (ra, rb) = (x.rank(), y.rank());
+    let (m, k, n) = (x.sizes()[ra - 2], x.sizes()[ra - 1], y.sizes()[rb - 1]);
+    if y.sizes()[rb - 2] != k {
+        return Err(TensorError::MatShapes(m, k, y.sizes()[rb - 2], n));
+    }
+    let batch = crate::broadcast::broadcast_shapes(&x.sizes()[..ra - 2], &y.sizes()[..rb - 2])?;
+    let mut sizes: Dims = batch.clone();
+    sizes.push(m);
+    sizes.push(n);
+    let (storage, layout, keep) = match &c {
+        Some((c, keep)) => (c.storage().clone(), c.layout().clone(), *keep),
+        None => {
+            let layout = Layout::contiguous(&sizes)?;
+            (Storage::zeroed(bytes_of(&layout, a.dtype())?)?, layout, Scalar::Int(0))
+        }
+    };
+    let mut set = LockSet::new();
+    set.read(&am.storage).read(&bm.storage);
+    let guards = set.lock()?;
+    let (start_a, start_b) = (guards.start(am, a.dtype()), guards.start(bm, b.dtype()));
+    // SAFETY: the result's storage is fresh: nobody else reads it.
+    let start_c = unsafe { storage.data() };
+    let stride_in = |layout: &Layout, d: usize| -> i64 {
+        let lead = batch.len() - (layout.rank() - 2);
+        if d < lead || layout.sizes()[d - lead] == 1 { 0 } else { layout.strides()[d - lead] }
+    };
+    let steps: SmallVec<[[i64; 3]; 4]> =
+        (0..batch.len()).map(|d| [stride_in(x, d), stride_in(y, d), layout.strides()[d]]).collect();
+    let (m, k, n) = (m as usize, k as usize, n as usize);
+    let size = a.dtype().size();
+    let mut each = |f: &mut dyn FnMut(*mut u8, *mut u8, *mut u8)| {
+        walk_batch(&batch, &steps, |at| {
+            let [i, j, o] = at.map(|at| at as isize * size as isize);
+            f(start_a.wrapping_offset(i), start_b.wrapping_offset(j), start_c.wrapping_offset(o));
+        });
+    };
+    if layout.numel() > 0 {
+        // SAFETY: operands are locked, positions are within their layouts; the result is fresh and apart.
+        unsafe {
+            if a.dtype() == DType::F16 {
+                each(&mut |i, j, o| {
+                    product_f16(Product {
+                        m,
+                        k,
+                        n,
+                        a: matrix_of(i, x),
+                        b: matrix_of(j, y),
+                        c: matrix_of(o, &layout),
+                        keep: keep.to(),
+                        factor: factor.to(),
+                    });
+                });
+            } else {
+                multiply_each(a.dtype(), &mut each, (m, k, n), (x, y, &layout), keep, factor)?;
+            }
+        }
+    }
+    drop(guards);
+    Ok(Tensor::from_parts(storage, a.dtype(), layout))
+}
+
+type EachMatrix<'a> = &'a mut dyn FnMut(&mut dyn FnMut(*mut u8, *mut u8, *mut u8));
+
+/// The product of every matrix of a batch, in the type of a dtype that adds and multiplies by itself.
+///
+/// # Safety
+/// `each` gives pointers to matrices of these sizes and layouts; the result overlaps no operand.
+unsafe fn multiply_each(
+    dtype: DType,
+    each: EachMatrix<'_>,
+    (m, k, n): (usize, usize, usize),
+    (x, y, z): (&Layout, &Layout, &Layout),
+    keep: Scalar,
+    factor: Scalar,
+) -> Result<()> {
+    macro_rules! arm {
+        ($type:ty) => {
+            // SAFETY: the caller's word.
+            each(&mut |i, j, o| unsafe {
+                product::<$type>(Product {
+                    m,
+                    k,
+                    n,
+                    a: matrix_of(i, x),
+                    b: matrix_of(j, y),
+                    c: matrix_of(o, z),
+                    keep: keep.to(),
+                    factor: factor.to(),
+                });
+            })
+        };
+    }
+    match dtype {
+        DType::F32 => arm!(f32),
+        DType::F64 => arm!(f64),
+        DType::C64 => arm!(num_complex::Complex<f32>),
+        DType::C128 => arm!(num_complex::Complex<f64>),
+        DType::U8 => arm!(u8),
+        DType::I8 => arm!(i8),
+        DType::I16 => arm!(i16),
+        DType::I32 => arm!(i32),
+        DType::I64 => arm!(i64),
+        dtype => return Err(TensorError::DType { op: "addmm_impl_cpu_", dtype }),
+    }
+    Ok(())
+}
+
+/// Calls `f` with three positions for every index of the batch dimensions.
+fn walk_batch(sizes: &[i64], steps: &[[i64; 3]], mut f: impl FnMut([i64; 3])) {
+    if sizes.contains(&0) {
+        return;
+    }
+    let mut index: SmallVec<[i64; 4]> = SmallVec::from_elem(0, sizes.len());
+    let mut at = [0i64; 3];
+    loop {
+        f(at);
+        let mut d = sizes.len();
+        loop {
+            if d == 0 {
+                return;
+            }
+            d -= 1;
+            index[d] += 1;
+            (0..3).for_each(|k| at[k] += steps[d][k]);
+            if index[d] < sizes[d] {
+                break;
+            }
+            (0..3).for_each(|k| at[k] -= steps[d][k] * sizes[d]);
+            index[d] = 0;
+        }
+    }
+}
+
+fn check_dtypes(a: &Tensor, b: &Tensor) -> Result<()> {
+    if a.dtype() == b.dtype() {
+        return Ok(());
+    }
+    Err(TensorError::value(format!(
+        "expected m1 and m2 to have the same dtype, but got: {} != {}",
+        a.dtype().ir_name(),
+        b.dtype().ir_name()
+    )))
+}
+
+/// Product of two matrices.
+pub fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    check_dtypes(a, b)?;
+    for (name, t) in [("self", a), ("mat2", b)] {
+        if t.rank() != 2 {
+            return Err(TensorError::shape(format!("{name} must be a matrix")));
+        }
+    }
+    batched(a, b, None, Scalar::Int(1))
+}
+
+/// Products of two batches of matrices, as many in each.
+pub fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    check_dtypes(a, b)?;
+    for (name, t) in [("batch1", a), ("batch2", b)] {
+        if t.rank() != 3 {
+            return Err(TensorError::shape(format!("{name} must be a 3D tensor")));
+        }
+    }
+    let (x, y) = (a.sizes(), b.sizes());
+    if x[0] != y[0] || x[2] != y[1] {
+        return Err(TensorError::shape(format!(
+            "Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].",
+            x[0], x[2], y[0], y[1]
+        )));
+    }
+    batched(a, b, None, Scalar::Int(1))
+}
+
+/// Product of a matrix and a vector.
+pub fn mv(a: &Tensor, v: &Tensor) -> Result<Tensor> {
+    check_dtypes(a, v)?;
+    if a.rank() != 2 || v.rank() != 1 {
+        return Err(TensorError::shape(format!(
+            "vector + matrix @ vector expected, got 1, {}, {}",
+            a.rank(),
+            v.rank()
+        )));
+    }
+    if a.sizes()[1] != v.sizes()[0] {
+        return Err(TensorError::shape(format!(
+            "size mismatch, got input ({}), mat ({}x{}), vec ({})",
+            a.sizes()[0],
+            a.sizes()[0],
+            a.sizes()[1],
+            v.sizes()[0]
+        )));
+    }
+    batched(a, &v.unsqueeze(1)?, None, Scalar::Int(1))?.squeeze(&[1])
+}
+
+/// Product of two vectors.
+pub fn dot(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    if a.rank() != 1 || b.rank() != 1 {
+        return Err(TensorError::shape(format!(
+            "1D tensors expected, but got {}D and {}D tensors",
+            a.rank(),
+            b.rank()
+        )));
+    }
+    if a.dtype() != b.dtype() {
+        return Err(TensorError::value(format!(
+            "dot : expected both vectors to have same dtype, but found {} and {}",
+            a.dtype().ir_name(),
+            b.dtype().ir_name()
+        )));
+    }
+    let (n, other) = (a.sizes()[0], b.sizes()[0]);
+    if n != other {
+        return Err(TensorError::shape(format!(
+            "inconsistent tensor size, expected tensor [{n}] and src [{other}] to have the same number of elements, \
+             but got {n} and {other} elements respectively"
+        )));
+    }
+    batched(&a.unsqueeze(0)?, &b.unsqueeze(1)?, None, Scalar::Int(1))?.view(&[])
+}
+
+/// `beta * bias + alpha * a b`, the bias broadcast to the result. With `beta` 0 the bias does not count, NaN or not.
+pub fn addmm(bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
+    check_dtypes(a, b)?;
+    for (name, t) in [("mat1", a), ("mat2", b)] {
+        if t.rank() != 2 {
+            return Err(TensorError::shape(format!("{name} must be a matrix, got {}-D tensor", t.rank())));
+        }
+    }
+    add_batched(bias, a, b, beta, alpha)
+}
+
+/// As [`addmm`] over batches of matrices.
+pub fn baddbmm(bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
+    check_dtypes(a, b)?;
+    if a.rank() != 3 || b.rank() != 3 || a.sizes()[0] != b.sizes()[0] {
+        return Err(TensorError::shape("batch1 and batch2 must be 3D tensors of the same batch size"));
+    }
+    add_batched(bias, a, b, beta, alpha)
+}
+
+fn add_batched(bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
+    if bias.dtype() != a.dtype() {
+        return Err(TensorError::value(format!(
+            "self and mat2 must have the same dtype, but got {} and {}",
+            bias.dtype().ir_name(),
+            a.dtype().ir_name()
+        )));
+    }
+    let (ra, rb) = (a.rank(), b.rank());
+    let (m, k, n) = (a.sizes()[ra - 2], a.sizes()[ra - 1], b.sizes()[rb - 1]);
+    if k != b.sizes()[rb - 2] {
+        return Err(TensorError::MatShapes(m, k, b.sizes()[rb - 2], n));
+    }
+    let mut sizes = Dims::from_slice(&a.sizes()[..ra - 2]);
+    sizes.push(m);
+    sizes.push(n);
+    let expanded = bias.expand(&sizes)?;
+    if beta == Scalar::Int(0) {
+        return batched(a, b, None, alpha);
+    }
+    batched(a, b, Some((expanded.clone_contiguous()?, beta)), alpha)
+}
+
+/// PyTorch's `matmul`: vectors, matrices and batches of matrices with broadcast leading dimensions.
+pub fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    check_dtypes(a, b)?;
+    match (a.rank(), b.rank()) {
+        (0, _) | (_, 0) => Err(TensorError::shape(format!(
+            "both arguments to matmul need to be at least 1D, but they are {}D and {}D",
+            a.rank(),
+            b.rank()
+        ))),
+        (1, 1) => dot(a, b),
+        (2, 1) => mv(a, b),
+        (2, 2) => batched(a, b, None, Scalar::Int(1)),
+        (1, _) => batched(&a.unsqueeze(0)?, b, None, Scalar::Int(1))?.squeeze(&[-2]),
+        (_, 1) => batched(a, &b.unsqueeze(1)?, None, Scalar::Int(1))?.squeeze(&[-1]),
+        (_, 2) => {
+            // One large product instead of many small ones with the same right side.
+            let mut sizes = Dims::from_slice(&a.sizes()[..a.rank() - 1]);
+            let k = a.sizes()[a.rank() - 1];
+            let rows = crate::layout::numel_of(&sizes)?;
+            sizes.push(b.sizes()[1]);
+            batched(&a.reshape(&[rows, k])?, b, None, Scalar::Int(1))?.view(&sizes)
+        }
+        _ => batched(a, b, None, Scalar::Int(1)),
+    }
+}

@@ -1,0 +1,101 @@
+//! Where the largest and smallest elements are. The first of equals wins, except that NaN wins over everything.
+
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::element::Element;
+use crate::error::{Result, TensorError};
+use crate::layout::wrap_dim;
+use crate::rows::map_rows;
+use crate::tensor::Tensor;
+
+/// Index of the element that wins in a row.
+fn best<T: Element + PartialOrd>(row: &[T::Raw], largest: bool) -> usize {
+    let mut best = 0;
+    let Some(first) = row.first() else { return 0 };
+    let mut value = T::from_raw(*first);
+    for (i, x) in row.iter().enumerate() {
+        let x = T::from_raw(*x);
+        // A NaN differs from itself.
+        #[allow(clippy::eq_op, reason = "tells NaN for any type")]
+        if x != x {
+            return i;
+        }
+        if (largest && x > value) || (!largest && x < value) {
+            (best, value) = (i, x);
+        }
+    }
+    best
+}
+
+fn arg(op: &'static str, x: &Tensor, dim: Option<i64>, keepdim: bool, largest: bool) -> Result<Tensor> {
+    let flat;
+    let (x, d) = match dim {
+        Some(dim) => (x, wrap_dim(dim, x.rank())? as i64),
+        None => {
+            flat = x.reshape(&[-1])?;
+            (&flat, 0)
+        }
+    };
+    if x.rank() > 0 && x.sizes()[d as usize] == 0 {
+        return Err(TensorError::value(format!("{op}(): Expected reduction dim {d} to have non-zero size.")));
+    }
+    let indices = dispatch!(real_bool, x.dtype(), op, T => map_rows::<T, i64>(x, d, Some(1), |row, out| {
+        out[0] = best::<T>(row, largest) as i64;
+    }))?;
+    if keepdim || x.rank() == 0 { Ok(indices) } else { indices.squeeze(&[d]) }
+}
+
+/// Index of the largest element, in the row-major order of all or along a dimension.
+pub fn argmax(x: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
+    let result = arg("argmax", &flattened(x, dim)?, dim, keepdim, true)?;
+    kept_flat(x, dim, keepdim, result)
+}
+
+/// Index of the smallest element, in the row-major order of all or along a dimension.
+pub fn argmin(x: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
+    let result = arg("argmin", &flattened(x, dim)?, dim, keepdim, false)?;
+    kept_flat(x, dim, keepdim, result)
+}
+
+fn flattened(x: &Tensor, dim: Option<i64>) -> Result<Tensor> {
+    if dim.is_none() && x.numel() == 0 {
+        return Err(TensorError::value(
+            "argmax(): Expected reduction dim to be specified for input.numel() == 0.",
+        ));
+    }
+    Ok(x.clone())
+}
+
+/// Over all elements with `keepdim`: as many dimensions of size 1 as the input has.
+fn kept_flat(x: &Tensor, dim: Option<i64>, keepdim: bool, result: Tensor) -> Result<Tensor> {
+    match (dim, keepdim) {
+        (None, true) => result.reshape(&vec![1; x.rank()]),
+        _ => Ok(result),
+    }
+}
+
+/// Largest elements along a dimension and where they are.
+pub fn max_dim(x: &Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
+    extreme_dim("max", x, dim, keepdim, true)
+}
+
+/// Smallest elements along a dimension and where they are.
+pub fn min_dim(x: &Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
+    extreme_dim("min", x, dim, keepdim, false)
+}
+
+fn extreme_dim(
+    op: &'static str,
+    x: &Tensor,
+    dim: i64,
+    keepdim: bool,
+    largest: bool,
+) -> Result<(Tensor, Tensor)> {
+    let indices = arg(op, x, Some(dim), true, largest)?;
+    let values = crate::rows::gather(x, wrap_dim(dim, x.rank())?, &indices)?;
+    debug_assert_eq!(indices.dtype(), DType::I64);
+    if keepdim || x.rank() == 0 {
+        return Ok((values, indices));
+    }
+    Ok((values.squeeze(&[dim])?, indices.squeeze(&[dim])?))
+}

@@ -1,0 +1,304 @@
+//! Reductions over any set of dimensions.
+//!
+//! A [`Reducer`] says how to start, take in an element, and merge; [`fold`] walks. What depends on the reducer are
+//! two kernels over contiguous memory ([`kernel`]): one that folds a run into one value, by many lanes merged as a
+//! tree, and one that folds rows into a row of values. Both merge partial results pairwise, so the error of a sum
+//! grows with the logarithm of its length; the order depends on shapes alone, so results are the same on every
+//! machine. Sums of halves run in `f32`, of integers in `i64`.
+
+mod arg;
+mod kernel;
+mod walk;
+
+use smallvec::SmallVec;
+
+use crate::dispatch;
+use crate::dtype::{Category, DType};
+use crate::element::Element;
+use crate::error::{Result, TensorError};
+use crate::layout::{Dims, wrap_dim};
+use crate::math::Real;
+use crate::scalar::Scalar;
+use crate::tensor::Tensor;
+
+pub use arg::{argmax, argmin, max_dim, min_dim};
+pub use walk::fold;
+
+/// How a reduction starts, takes in elements, and merges partial results. Merging must be associative, or close to
+/// it as the addition of floats is.
+pub trait Reducer<T: Element>: Copy {
+    /// The running result.
+    type Acc: Copy;
+    /// The result of nothing.
+    fn identity(self) -> Self::Acc;
+    /// With one more element.
+    fn step(self, acc: Self::Acc, x: T) -> Self::Acc;
+    /// Of two partial results.
+    fn merge(self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
+}
+
+/// A reducer whose running result is an element: an identity and a function of two.
+#[derive(Clone, Copy)]
+pub struct Binary<T, F> {
+    /// The result of nothing.
+    pub identity: T,
+    /// The function.
+    pub f: F,
+}
+
+impl<T: Element, F: Fn(T, T) -> T + Copy> Reducer<T> for Binary<T, F> {
+    type Acc = T;
+
+    #[inline(always)]
+    fn identity(self) -> T {
+        self.identity
+    }
+    #[inline(always)]
+    fn step(self, acc: T, x: T) -> T {
+        (self.f)(acc, x)
+    }
+    #[inline(always)]
+    fn merge(self, a: T, b: T) -> T {
+        (self.f)(a, b)
+    }
+}
+
+/// Dimensions as a bit mask; all of them if none are named. An error if one is named twice.
+pub fn dim_mask(dims: Option<&[i64]>, rank: usize) -> Result<u64> {
+    let all = if rank == 64 { u64::MAX } else { (1 << rank) - 1 };
+    let Some(dims) = dims.filter(|dims| !dims.is_empty()) else {
+        return Ok(all);
+    };
+    let mut mask = 0u64;
+    for &dim in dims {
+        let d = wrap_dim(dim, rank)?;
+        if mask >> d & 1 == 1 {
+            return Err(TensorError::shape(format!("dim {d} appears multiple times in the list of dims")));
+        }
+        mask |= 1 << d;
+    }
+    Ok(mask & all)
+}
+
+/// Sizes after a reduction.
+pub fn reduced_sizes(sizes: &[i64], mask: u64, keepdim: bool) -> Dims {
+    let mut out = Dims::new();
+    for (d, &size) in sizes.iter().enumerate() {
+        match (mask >> d & 1 == 1, keepdim) {
+            (true, true) => out.push(1),
+            (true, false) => {}
+            (false, _) => out.push(size),
+        }
+    }
+    out
+}
+
+/// Number of elements each result stands for.
+fn count(x: &Tensor, mask: u64) -> i64 {
+    x.sizes().iter().enumerate().filter(|(d, _)| mask >> d & 1 == 1).map(|(_, size)| *size).product()
+}
+
+/// The dtype that sums and products of a dtype have: integers become `int64`.
+pub fn sum_dtype(dtype: DType) -> DType {
+    if dtype.is_integral(true) { DType::I64 } else { dtype }
+}
+
+/// The dtype that sums of a dtype run in.
+fn acc_dtype(dtype: DType) -> DType {
+    match dtype {
+        DType::F16 | DType::BF16 => DType::F32,
+        other => sum_dtype(other),
+    }
+}
+
+/// Sum in a result dtype (`None`: [`sum_dtype`] of the input's).
+pub fn sum(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+    let dtype = dtype.unwrap_or_else(|| sum_dtype(x.dtype()));
+    let mask = dim_mask(dims, x.rank())?;
+    Ok(match acc_dtype(dtype) {
+        DType::F32 => fold(x, mask, keepdim, add::<f32>(|a, b| a + b), |v| v),
+        DType::F64 => fold(x, mask, keepdim, add::<f64>(|a, b| a + b), |v| v),
+        DType::C64 => fold(x, mask, keepdim, add::<crate::Complex<f32>>(|a, b| a + b), |v| v),
+        DType::C128 => fold(x, mask, keepdim, add::<crate::Complex<f64>>(|a, b| a + b), |v| v),
+        _ => fold(x, mask, keepdim, add::<i64>(i64::wrapping_add), |v| v),
+    }?
+    .to_dtype(dtype)?)
+}
+
+fn add<T: Element>(f: impl Fn(T, T) -> T + Copy) -> Binary<T, impl Fn(T, T) -> T + Copy> {
+    Binary { identity: T::ZERO, f }
+}
+
+/// Product in a result dtype (`None`: [`sum_dtype`] of the input's).
+pub fn prod(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+    let dtype = dtype.unwrap_or_else(|| sum_dtype(x.dtype()));
+    let mask = dim_mask(dims, x.rank())?;
+    fn times<T: Element>(f: impl Fn(T, T) -> T + Copy) -> Binary<T, impl Fn(T, T) -> T + Copy> {
+        Binary { identity: T::ONE, f }
+    }
+    match acc_dtype(dtype) {
+        DType::F32 => fold(x, mask, keepdim, times::<f32>(|a, b| a * b), |v| v),
+        DType::F64 => fold(x, mask, keepdim, times::<f64>(|a, b| a * b), |v| v),
+        DType::C64 => fold(x, mask, keepdim, times::<crate::Complex<f32>>(|a, b| a * b), |v| v),
+        DType::C128 => fold(x, mask, keepdim, times::<crate::Complex<f64>>(|a, b| a * b), |v| v),
+        _ => fold(x, mask, keepdim, times::<i64>(i64::wrapping_mul), |v| v),
+    }?
+    .to_dtype(dtype)
+}
+
+/// Mean; the input, or the dtype asked for, is floating or complex.
+pub fn mean(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+    let dtype = dtype.unwrap_or(x.dtype());
+    let mask = dim_mask(dims, x.rank())?;
+    let n = count(x, mask) as f64;
+    match acc_dtype(dtype) {
+        DType::F32 => fold(x, mask, keepdim, add::<f32>(|a, b| a + b), |v| v / n as f32),
+        DType::F64 => fold(x, mask, keepdim, add::<f64>(|a, b| a + b), |v| v / n),
+        DType::C64 => fold(x, mask, keepdim, add::<crate::Complex<f32>>(|a, b| a + b), |v| v / n as f32),
+        DType::C128 => fold(x, mask, keepdim, add::<crate::Complex<f64>>(|a, b| a + b), |v| v / n),
+        _ => Err(TensorError::value(format!(
+            "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. \
+             Got: {}",
+            dtype.ir_name()
+        ))),
+    }?
+    .to_dtype(dtype)
+}
+
+/// An error if a reduction without an identity is over no element.
+fn check_not_empty(op: &'static str, x: &Tensor, mask: u64) -> Result<()> {
+    if count(x, mask) > 0 || (x.numel() == 0 && reduced_sizes(x.sizes(), mask, false).contains(&0)) {
+        return Ok(());
+    }
+    Err(TensorError::value(format!(
+        "{op}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with \
+         the 'dim' argument."
+    )))
+}
+
+/// Largest elements; NaN wins.
+pub fn amax(x: &Tensor, dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+    extreme("amax", x, dims, keepdim, true)
+}
+
+/// Smallest elements; NaN wins.
+pub fn amin(x: &Tensor, dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+    extreme("amin", x, dims, keepdim, false)
+}
+
+fn extreme(
+    op: &'static str,
+    x: &Tensor,
+    dims: Option<&[i64]>,
+    keepdim: bool,
+    largest: bool,
+) -> Result<Tensor> {
+    let mask = dim_mask(dims, x.rank())?;
+    check_not_empty(op, x, mask)?;
+    fn ints(x: &Tensor, mask: u64, keepdim: bool, largest: bool) -> Result<Tensor> {
+        if largest {
+            fold(x, mask, keepdim, Binary { identity: i64::MIN, f: |a: i64, b: i64| a.max(b) }, |v| v)
+        } else {
+            fold(x, mask, keepdim, Binary { identity: i64::MAX, f: |a: i64, b: i64| a.min(b) }, |v| v)
+        }
+    }
+    fn floats<T: Real>(x: &Tensor, mask: u64, keepdim: bool, largest: bool) -> Result<Tensor> {
+        if largest {
+            fold(x, mask, keepdim, Binary { identity: -T::INFINITY, f: |a: T, b: T| a.max_nan(b) }, |v| v)
+        } else {
+            fold(x, mask, keepdim, Binary { identity: T::INFINITY, f: |a: T, b: T| a.min_nan(b) }, |v| v)
+        }
+    }
+    match (x.dtype(), x.dtype().category()) {
+        (DType::F64, _) => floats::<f64>(x, mask, keepdim, largest),
+        (_, Category::Floating) => floats::<f32>(x, mask, keepdim, largest)?.to_dtype(x.dtype()),
+        (_, Category::Integral | Category::Bool) => ints(x, mask, keepdim, largest)?.to_dtype(x.dtype()),
+        (dtype, Category::Complex) => Err(TensorError::DType { op, dtype }),
+    }
+}
+
+/// Whether any element is not zero (`uint8` in, `uint8` out, as PyTorch).
+pub fn any(x: &Tensor, dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+    let mask = dim_mask(dims, x.rank())?;
+    truth(x, fold(x, mask, keepdim, Binary { identity: false, f: |a: bool, b: bool| a | b }, |v| v)?)
+}
+
+/// Whether all elements are not zero (`uint8` in, `uint8` out, as PyTorch).
+pub fn all(x: &Tensor, dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+    let mask = dim_mask(dims, x.rank())?;
+    truth(x, fold(x, mask, keepdim, Binary { identity: true, f: |a: bool, b: bool| a & b }, |v| v)?)
+}
+
+fn truth(x: &Tensor, result: Tensor) -> Result<Tensor> {
+    if x.dtype() == DType::U8 { result.to_dtype(DType::U8) } else { Ok(result) }
+}
+
+/// `out[.., i, ..] = f(out[.., i - 1, ..], x[.., i, ..])` along a dimension, from `start`; `A` is what it runs in.
+pub fn scan<A: Element>(x: &Tensor, dim: i64, start: A, f: impl Fn(A, A) -> A + Copy) -> Result<Tensor> {
+    crate::rows::map_rows::<A, A>(x, dim, None, |row, out| {
+        let mut acc = start;
+        for (x, out) in row.iter().zip(out) {
+            acc = f(acc, A::from_raw(*x));
+            *out = acc.to_raw();
+        }
+    })
+}
+
+/// Sums up to each element along a dimension, in a dtype.
+pub fn cumsum(x: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
+    cumulative(x, dim, dtype, Scalar::Int(0), false)
+}
+
+/// Products up to each element along a dimension, in a dtype.
+pub fn cumprod(x: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
+    cumulative(x, dim, dtype, Scalar::Int(1), true)
+}
+
+fn cumulative(x: &Tensor, dim: i64, dtype: Option<DType>, start: Scalar, times: bool) -> Result<Tensor> {
+    let dtype = dtype.unwrap_or_else(|| sum_dtype(x.dtype()));
+    // PyTorch rounds every input to the result's dtype first and runs singles in doubles.
+    let x = &x.to_dtype(dtype)?;
+    match (dtype.category(), dtype) {
+        (Category::Integral | Category::Bool, _) => {
+            let f = if times { i64::wrapping_mul } else { i64::wrapping_add };
+            scan::<i64>(x, dim, start.to(), f)
+        }
+        (_, DType::C64 | DType::C128) => {
+            scan::<crate::Complex<f64>>(x, dim, start.to(), move |a, b| if times { a * b } else { a + b })
+        }
+        _ => scan::<f64>(x, dim, start.to(), move |a, b| if times { a * b } else { a + b }),
+    }?
+    .to_dtype(dtype)
+}
+
+/// Sizes of dimensions named by a mask, as (size, stride), and of the others.
+fn partition(x: &crate::layout::Layout, mask: u64) -> (SmallVec<[(i64, i64); 5]>, SmallVec<[(i64, i64); 5]>) {
+    let all = x.sizes().iter().copied().zip(x.strides().iter().copied()).enumerate();
+    let (inside, outside): (SmallVec<[_; 5]>, SmallVec<[_; 5]>) = all.partition(|(d, _)| mask >> d & 1 == 1);
+    (inside.into_iter().map(|(_, d)| d).collect(), outside.into_iter().map(|(_, d)| d).collect())
+}
+
+/// Number of elements that are not zero.
+pub fn count_nonzero(x: &Tensor) -> Result<i64> {
+    #[derive(Clone, Copy)]
+    struct Count;
+    impl<T: Element> Reducer<T> for Count {
+        type Acc = i64;
+        #[inline(always)]
+        fn identity(self) -> i64 {
+            0
+        }
+        #[inline(always)]
+        fn step(self, acc: i64, x: T) -> i64 {
+            acc + i64::from(x.is_nonzero())
+        }
+        #[inline(always)]
+        fn merge(self, a: i64, b: i64) -> i64 {
+            a + b
+        }
+    }
+    let mask = dim_mask(None, x.rank())?;
+    let result: Tensor =
+        dispatch!(all, x.dtype(), "count_nonzero", T => fold::<T, _, i64>(x, mask, false, Count, |v| v))?;
+    Ok(result.item()?.to_i64())
+}
