@@ -1,0 +1,152 @@
+//! Rules for dtypes.
+
+use super::{Arg, Dtype, Fact, ShapeCx};
+use flambeau_ir::types::{Type, TypeKind};
+use flambeau_tensor::DType;
+use flambeau_tensor::promote::{Promotion, to_float};
+use smallvec::SmallVec;
+
+impl Dtype {
+    /// Always this one.
+    pub fn fixed(dtype: DType) -> Dtype {
+        Dtype::from(move |_| Some(dtype))
+    }
+
+    /// `bool`, as comparisons give.
+    pub fn bool() -> Dtype {
+        Dtype::fixed(DType::Bool)
+    }
+
+    /// That of an operand; of the first tensor in it, if it is a list.
+    pub fn same_as(arg: impl Into<Arg>) -> Dtype {
+        let arg = arg.into();
+        Dtype::from(move |cx| dtype_of(cx.fact(arg)))
+    }
+
+    /// What the operands promote to: tensors (also those in lists) and numbers.
+    pub fn promote<A: Into<Arg>>(args: impl IntoIterator<Item = A>) -> Dtype {
+        let args = collect(args);
+        Dtype::from(move |cx| promoted(cx, &args))
+    }
+
+    /// As [`Dtype::promote`], but integers and bool become the default float: true division, `exp`, `mean` and the like.
+    pub fn float_promote<A: Into<Arg>>(args: impl IntoIterator<Item = A>) -> Dtype {
+        let args = collect(args);
+        Dtype::from(move |cx| promoted(cx, &args).map(to_float))
+    }
+
+    /// That of an operand, integers and bool widened to `int64`: `sum`, `prod`, `cumsum`.
+    pub fn sum_of(arg: impl Into<Arg>) -> Dtype {
+        let arg = arg.into();
+        Dtype::from(move |cx| {
+            dtype_of(cx.fact(arg)).map(|d| if d.is_integral(true) { DType::I64 } else { d })
+        })
+    }
+
+    /// The real counterpart of an operand's: `abs`, `real`.
+    pub fn real_of(arg: impl Into<Arg>) -> Dtype {
+        let arg = arg.into();
+        Dtype::from(move |cx| dtype_of(cx.fact(arg)).map(DType::to_real))
+    }
+
+    /// The one an optional `dtype` argument names; where that is `None`, what `other` says.
+    pub fn named_or(arg: impl Into<Arg>, other: Dtype) -> Dtype {
+        let arg = arg.into();
+        Dtype::from(move |cx| match cx.dtype_arg(arg)? {
+            Some(dtype) => Some(dtype),
+            None => other.result(0, cx),
+        })
+    }
+
+    /// The dtype that a number of the program becomes as a tensor: `full`, `tensor`, `scalar_tensor`.
+    pub fn of_number(arg: impl Into<Arg>) -> Dtype {
+        let arg = arg.into();
+        Dtype::from(move |cx| match number(cx.ty(arg)?)? {
+            DType::F64 => Some(DType::F32),
+            DType::C128 => Some(DType::C64),
+            other => Some(other),
+        })
+    }
+}
+
+fn collect<A: Into<Arg>>(args: impl IntoIterator<Item = A>) -> Vec<Arg> {
+    args.into_iter().map(Into::into).collect()
+}
+
+fn dtype_of(fact: &Fact) -> Option<DType> {
+    match fact {
+        Fact::Tensor(t) => t.dtype,
+        Fact::List(elems) | Fact::Tuple(elems) => dtype_of(elems.first()?),
+        Fact::ListOf(elem) => dtype_of(elem),
+        _ => None,
+    }
+}
+
+/// The dtype of a number by its type.
+fn number(ty: Type) -> Option<DType> {
+    match ty.kind() {
+        TypeKind::Bool => Some(DType::Bool),
+        TypeKind::Int => Some(DType::I64),
+        TypeKind::Float => Some(DType::F64),
+        TypeKind::Complex => Some(DType::C128),
+        _ => None,
+    }
+}
+
+/// Operands whose rank is not known are tried both as having dimensions and as having none, up to this many.
+const MAX_OPEN: usize = 4;
+
+fn promoted(cx: &ShapeCx<'_>, args: &[Arg]) -> Option<DType> {
+    let mut fixed = Promotion::new();
+    let mut open: SmallVec<[DType; MAX_OPEN]> = SmallVec::new();
+    for &arg in args {
+        if cx.is_none(arg) == Some(true) {
+            continue;
+        }
+        if cx.is_number(arg) {
+            let value = cx.constant(arg).and_then(flambeau_ir::IValue::as_scalar);
+            fixed = match value {
+                Some(scalar) => fixed.scalar(scalar),
+                None => fixed.wrapped(number(cx.ty(arg)?)?),
+            };
+            continue;
+        }
+        let fact = cx.fact(arg);
+        let tensors: &[Fact] = match fact {
+            Fact::List(elems) => elems,
+            Fact::ListOf(elem) => std::slice::from_ref(&**elem),
+            one => std::slice::from_ref(one),
+        };
+        for tensor in tensors {
+            let tensor = tensor.as_tensor()?;
+            let dtype = tensor.dtype?;
+            match tensor.rank() {
+                Some(rank) => fixed = fixed.operand(dtype, rank > 0),
+                None if open.contains(&dtype) => {}
+                None if open.len() < MAX_OPEN => open.push(dtype),
+                None => return None,
+            }
+        }
+    }
+    // The same dtype open twice may stand on both sides at once, so each is left out, has dimensions or has none.
+    let mut answer = None;
+    let cases = 3_usize.pow(open.len() as u32);
+    for case in 0..cases {
+        let mut promotion = fixed;
+        let mut rest = case;
+        for &dtype in &open {
+            match rest % 3 {
+                0 => promotion = promotion.operand(dtype, true),
+                1 => promotion = promotion.operand(dtype, false),
+                _ => promotion = promotion.operand(dtype, true).operand(dtype, false),
+            }
+            rest /= 3;
+        }
+        let result = promotion.result()?;
+        if answer.is_some_and(|a| a != result) {
+            return None;
+        }
+        answer = Some(result);
+    }
+    answer
+}

@@ -1,0 +1,470 @@
+//! What can be known about a value: of a tensor its dtype, device, sizes, strides and gradient; of an integer or a
+//! list of integers its value, symbolically; of a tuple or list what is known of its elements.
+//!
+//! Facts form a lattice: [`Fact::join`] is what holds whichever of two values it is (where branches meet),
+//! [`Fact::meet`] what holds if both statements are true. Facts are bounded in size, so that keeping one per value
+//! stays linear.
+
+use super::{Range, Symbols};
+use flambeau_ir::types::{Dim, TensorType, Type, TypeKind};
+use flambeau_ir::value::{IValue, ListItems};
+use flambeau_tensor::{DType, Device, Tensor};
+use smallvec::SmallVec;
+
+/// The sizes of a tensor.
+pub type Dims = SmallVec<[Dim; 4]>;
+
+/// What is known of the strides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Strides {
+    /// Nothing.
+    #[default]
+    Unknown,
+    /// The tensor is contiguous.
+    Contiguous,
+}
+
+/// What is known of a tensor.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TensorFact {
+    /// Element type.
+    pub dtype: Option<DType>,
+    /// Device.
+    pub device: Option<Device>,
+    /// The sizes, if the rank is known.
+    pub dims: Option<Dims>,
+    /// The strides.
+    pub strides: Strides,
+    /// Whether it requires a gradient.
+    pub requires_grad: Option<bool>,
+    /// Whether it is known to be an undefined gradient.
+    pub undefined: bool,
+}
+
+/// What is known of a value.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Fact {
+    /// Nothing.
+    #[default]
+    Unknown,
+    /// It is `None`.
+    None,
+    /// It is this truth value.
+    Bool(bool),
+    /// It is this integer.
+    Int(Dim),
+    /// It is a tensor (and not `None`).
+    Tensor(TensorFact),
+    /// It is a list of as many elements.
+    List(Vec<Fact>),
+    /// It is a list, of each of whose elements this holds.
+    ListOf(Box<Fact>),
+    /// It is a tuple of these elements.
+    Tuple(Vec<Fact>),
+}
+
+/// Facts inside facts, at most; what would be bigger is not kept.
+const MAX_WEIGHT: usize = 256;
+
+impl TensorFact {
+    /// A tensor of these sizes.
+    #[must_use]
+    pub fn of_dims(dims: impl IntoIterator<Item = Dim>) -> Self {
+        TensorFact { dims: Some(dims.into_iter().collect()), ..Self::default() }
+    }
+
+    /// A contiguous tensor of these sizes.
+    #[must_use]
+    pub fn contiguous(dims: impl IntoIterator<Item = Dim>) -> Self {
+        TensorFact { strides: Strides::Contiguous, ..Self::of_dims(dims) }
+    }
+
+    /// The same with another dtype.
+    #[must_use]
+    pub fn with_dtype(mut self, dtype: Option<DType>) -> Self {
+        self.dtype = dtype;
+        self
+    }
+
+    /// Everything about an actual tensor.
+    #[must_use]
+    pub fn of(tensor: &Tensor) -> Self {
+        TensorFact {
+            dtype: Some(tensor.dtype()),
+            device: Some(tensor.device()),
+            dims: Some(tensor.sizes().iter().map(|&n| Dim::Known(n)).collect()),
+            strides: if tensor.is_contiguous() { Strides::Contiguous } else { Strides::Unknown },
+            requires_grad: None,
+            undefined: false,
+        }
+    }
+
+    /// What a type says.
+    #[must_use]
+    pub fn of_type(ty: &TensorType) -> Self {
+        let dims: Option<Dims> = ty.sizes.as_ref().map(|sizes| sizes.iter().copied().collect());
+        let contiguous = ty.concrete_sizes().is_some_and(|sizes| {
+            ty.concrete_strides().is_some_and(|strides| is_contiguous(&sizes, &strides))
+        });
+        TensorFact {
+            dtype: ty.dtype,
+            device: ty.device,
+            dims,
+            strides: if contiguous { Strides::Contiguous } else { Strides::Unknown },
+            requires_grad: ty.requires_grad,
+            undefined: ty.undefined,
+        }
+    }
+
+    /// The type that says as much. Strides are stated only where every size is known.
+    #[must_use]
+    pub fn to_type(&self) -> TensorType {
+        let sizes: Option<Box<[Dim]>> = self.dims.as_ref().map(|dims| dims.iter().copied().collect());
+        let strides = match (&self.dims, self.strides) {
+            (Some(dims), Strides::Contiguous) => contiguous_strides(dims),
+            _ => None,
+        };
+        TensorType {
+            dtype: self.dtype,
+            device: self.device,
+            sizes,
+            strides,
+            requires_grad: self.requires_grad,
+            undefined: self.undefined,
+        }
+    }
+
+    /// How many dimensions, if known.
+    #[must_use]
+    pub fn rank(&self) -> Option<usize> {
+        self.dims.as_ref().map(SmallVec::len)
+    }
+
+    /// What holds of both; sizes that differ become new symbols.
+    #[must_use]
+    pub fn join(&self, other: &Self, symbols: &mut Symbols) -> Self {
+        self.join_by(other, &mut |a, b, kind| symbol_for(symbols, a, b, kind))
+    }
+
+    fn join_by(&self, other: &Self, differ: &mut Differ<'_>) -> Self {
+        fn both<T: PartialEq + Copy>(a: Option<T>, b: Option<T>) -> Option<T> {
+            a.filter(|_| a == b)
+        }
+        let dims = match (&self.dims, &other.dims) {
+            (Some(a), Some(b)) if a.len() == b.len() => {
+                Some(a.iter().zip(b).map(|(&x, &y)| join_numbers(x, y, Kind::Size, differ)).collect())
+            }
+            _ => None,
+        };
+        TensorFact {
+            dtype: both(self.dtype, other.dtype),
+            device: both(self.device, other.device),
+            dims,
+            strides: if self.strides == other.strides { self.strides } else { Strides::Unknown },
+            requires_grad: both(self.requires_grad, other.requires_grad),
+            undefined: self.undefined && other.undefined,
+        }
+    }
+
+    /// What is known if both are true; where they contradict each other, what `self` says.
+    #[must_use]
+    pub fn meet(&self, other: &Self) -> Self {
+        let dims = match (&self.dims, &other.dims) {
+            (Some(a), Some(b)) if a.len() == b.len() => {
+                Some(a.iter().zip(b).map(|(&x, &y)| meet_dims(x, y)).collect())
+            }
+            (None, Some(b)) => Some(b.clone()),
+            (a, _) => a.clone(),
+        };
+        TensorFact {
+            dtype: self.dtype.or(other.dtype),
+            device: self.device.or(other.device),
+            dims,
+            strides: if self.strides == Strides::Unknown { other.strides } else { self.strides },
+            requires_grad: self.requires_grad.or(other.requires_grad),
+            undefined: self.undefined || other.undefined,
+        }
+    }
+
+    /// Whether an actual tensor is as stated; symbols stand for any size.
+    #[must_use]
+    pub fn admits(&self, tensor: &Tensor) -> bool {
+        self.dtype.is_none_or(|dtype| dtype == tensor.dtype())
+            && self.device.is_none_or(|device| device.kind == tensor.device().kind)
+            && self.dims.as_ref().is_none_or(|dims| {
+                dims.len() == tensor.rank()
+                    && dims.iter().zip(tensor.sizes()).all(|(d, &n)| d.known().is_none_or(|d| d == n))
+            })
+            && (self.strides == Strides::Unknown || tensor.is_contiguous())
+    }
+}
+
+/// What an integer is used for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Size,
+    Number,
+}
+
+/// What becomes of two numbers that differ.
+type Differ<'a> = dyn FnMut(Dim, Dim, Kind) -> Dim + 'a;
+
+fn symbol_for(symbols: &mut Symbols, a: Dim, b: Dim, kind: Kind) -> Dim {
+    let range = match kind {
+        Kind::Size => symbols.size_range(a).join(symbols.size_range(b)),
+        Kind::Number => symbols.range(a).join(symbols.range(b)),
+    };
+    symbols.fresh(range)
+}
+
+fn join_numbers(a: Dim, b: Dim, kind: Kind, differ: &mut Differ<'_>) -> Dim {
+    if a == b && a != Dim::Unknown { a } else { differ(a, b, kind) }
+}
+
+fn meet_dims(a: Dim, b: Dim) -> Dim {
+    match (a, b) {
+        (Dim::Known(_), _) => a,
+        (_, Dim::Known(_)) => b,
+        (Dim::Unknown, _) => b,
+        _ => a,
+    }
+}
+
+fn is_contiguous(sizes: &[i64], strides: &[i64]) -> bool {
+    let mut step: i64 = 1;
+    let empty = sizes.contains(&0);
+    sizes.iter().zip(strides).rev().all(|(&size, &stride)| {
+        let fits = empty || size == 1 || stride == step;
+        step = step.saturating_mul(size);
+        fits
+    })
+}
+
+fn contiguous_strides(dims: &[Dim]) -> Option<Box<[Option<i64>]>> {
+    let mut step: i64 = 1;
+    let mut strides: Vec<Option<i64>> = Vec::with_capacity(dims.len());
+    for dim in dims.iter().rev() {
+        strides.push(Some(step));
+        step = step.checked_mul(dim.known()?.max(1))?;
+    }
+    strides.reverse();
+    Some(strides.into())
+}
+
+impl From<TensorFact> for Fact {
+    fn from(fact: TensorFact) -> Fact {
+        Fact::Tensor(fact)
+    }
+}
+
+impl Fact {
+    /// A tensor of which nothing is known.
+    #[must_use]
+    pub fn any_tensor() -> Fact {
+        Fact::Tensor(TensorFact::default())
+    }
+
+    /// A list of these elements; of what they have in common, if they are too many.
+    #[must_use]
+    pub fn list(elems: Vec<Fact>) -> Fact {
+        if weight(&elems) <= MAX_WEIGHT {
+            return Fact::List(elems);
+        }
+        match Fact::List(elems).element() {
+            Some(all) if all.weight() <= MAX_WEIGHT => Fact::ListOf(Box::new(all)),
+            _ => Fact::Unknown,
+        }
+    }
+
+    /// A tuple of these elements.
+    #[must_use]
+    pub fn tuple(elems: Vec<Fact>) -> Fact {
+        if weight(&elems) <= MAX_WEIGHT { Fact::Tuple(elems) } else { Fact::Unknown }
+    }
+
+    /// What a type says.
+    #[must_use]
+    pub fn of_type(ty: Type) -> Fact {
+        if ty.weight() as usize > MAX_WEIGHT {
+            return Fact::Unknown;
+        }
+        match ty.kind() {
+            TypeKind::Tensor(t) => Fact::Tensor(TensorFact::of_type(t)),
+            TypeKind::None => Fact::None,
+            TypeKind::List(elem) => match Fact::of_type(*elem) {
+                Fact::Unknown => Fact::Unknown,
+                elem => Fact::ListOf(Box::new(elem)),
+            },
+            TypeKind::Tuple(t) => Fact::tuple(t.elems.iter().map(|&e| Fact::of_type(e)).collect()),
+            _ => Fact::Unknown,
+        }
+    }
+
+    /// Everything about an actual value.
+    #[must_use]
+    pub fn of(value: &IValue) -> Fact {
+        Self::of_bounded(value, 8)
+    }
+
+    fn of_bounded(value: &IValue, depth: u32) -> Fact {
+        let inner = |v: &IValue| Self::of_bounded(v, depth.saturating_sub(1));
+        match value {
+            IValue::None => Fact::None,
+            IValue::Bool(b) => Fact::Bool(*b),
+            IValue::Int(n) => Fact::Int(Dim::Known(*n)),
+            IValue::Tensor(t) => Fact::Tensor(TensorFact::of(t)),
+            IValue::Tuple(t) if depth > 0 && t.items().len() <= MAX_WEIGHT => {
+                Fact::tuple(t.items().iter().map(inner).collect())
+            }
+            IValue::List(list) if depth > 0 && list.len() <= MAX_WEIGHT => match &*list.read() {
+                ListItems::Ints(v) => Fact::List(v.iter().map(|&n| Fact::Int(Dim::Known(n))).collect()),
+                ListItems::Bools(v) => Fact::List(v.iter().map(|&b| Fact::Bool(b)).collect()),
+                ListItems::Floats(v) => Fact::List(vec![Fact::Unknown; v.len()]),
+                ListItems::Tensors(v) => {
+                    Fact::List(v.iter().map(|t| Fact::Tensor(TensorFact::of(t))).collect())
+                }
+                ListItems::Values(v) => {
+                    let elems: Vec<Fact> = v.iter().map(inner).collect();
+                    if weight(&elems) <= MAX_WEIGHT { Fact::List(elems) } else { Fact::Unknown }
+                }
+            },
+            _ => Fact::Unknown,
+        }
+    }
+
+    /// How many facts are inside, itself included.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        match self {
+            Fact::List(elems) | Fact::Tuple(elems) => 1 + weight(elems),
+            Fact::ListOf(elem) => 1 + elem.weight(),
+            _ => 1,
+        }
+    }
+
+    /// The tensor's facts, if it is a tensor.
+    #[must_use]
+    pub fn as_tensor(&self) -> Option<&TensorFact> {
+        match self {
+            Fact::Tensor(t) => Some(t),
+            _ => None,
+        }
+    }
+
+    /// What holds whichever of the two it is; numbers that differ become new symbols.
+    #[must_use]
+    pub fn join(&self, other: &Self, symbols: &mut Symbols) -> Fact {
+        self.join_by(other, &mut |a, b, kind| symbol_for(symbols, a, b, kind))
+    }
+
+    /// What holds of both at once: numbers that differ are unknown, since one symbol would say they are equal.
+    #[must_use]
+    pub fn common(&self, other: &Self) -> Fact {
+        self.join_by(other, &mut |_, _, _| Dim::Unknown)
+    }
+
+    fn join_by(&self, other: &Self, differ: &mut Differ<'_>) -> Fact {
+        match (self, other) {
+            (Fact::Int(a), Fact::Int(b)) => Fact::Int(join_numbers(*a, *b, Kind::Number, differ)),
+            (Fact::Tensor(a), Fact::Tensor(b)) => Fact::Tensor(a.join_by(b, differ)),
+            (Fact::Tuple(a), Fact::Tuple(b)) if a.len() == b.len() => {
+                Fact::Tuple(a.iter().zip(b).map(|(x, y)| x.join_by(y, differ)).collect())
+            }
+            (Fact::List(a), Fact::List(b)) if a.len() == b.len() => {
+                Fact::List(a.iter().zip(b).map(|(x, y)| x.join_by(y, differ)).collect())
+            }
+            (Fact::List(_) | Fact::ListOf(_), Fact::List(_) | Fact::ListOf(_)) => {
+                let all = match (self.element(), other.element()) {
+                    (Some(a), Some(b)) => a.common(&b),
+                    // An empty list says nothing about elements.
+                    (a, b) => a.or(b).unwrap_or_default(),
+                };
+                Fact::ListOf(Box::new(all))
+            }
+            (a, b) if a == b => a.clone(),
+            _ => Fact::Unknown,
+        }
+    }
+
+    /// What holds of every element of a list; `None` if it is empty or not known to be a list.
+    #[must_use]
+    pub fn element(&self) -> Option<Fact> {
+        match self {
+            Fact::ListOf(e) => Some((**e).clone()),
+            Fact::List(elems) => {
+                let (first, rest) = elems.split_first()?;
+                Some(rest.iter().fold(first.clone(), |all, e| if all == *e { all } else { all.common(e) }))
+            }
+            _ => None,
+        }
+    }
+
+    /// What is known if both are true; where they contradict each other, what `self` says.
+    #[must_use]
+    pub fn meet(&self, other: &Self) -> Fact {
+        match (self, other) {
+            (Fact::Unknown, b) => b.clone(),
+            (Fact::Int(a), Fact::Int(b)) => Fact::Int(meet_dims(*a, *b)),
+            (Fact::Tensor(a), Fact::Tensor(b)) => Fact::Tensor(a.meet(b)),
+            (Fact::Tuple(a), Fact::Tuple(b)) if a.len() == b.len() => {
+                Fact::Tuple(a.iter().zip(b).map(|(x, y)| x.meet(y)).collect())
+            }
+            (Fact::List(a), Fact::List(b)) if a.len() == b.len() => {
+                Fact::List(a.iter().zip(b).map(|(x, y)| x.meet(y)).collect())
+            }
+            (Fact::List(a), Fact::ListOf(e)) => Fact::List(a.iter().map(|x| x.meet(e)).collect()),
+            (Fact::ListOf(e), Fact::List(b)) => Fact::List(b.iter().map(|y| e.meet(y)).collect()),
+            (Fact::ListOf(a), Fact::ListOf(b)) => Fact::ListOf(Box::new(a.meet(b))),
+            (a, _) => a.clone(),
+        }
+    }
+
+    /// Whether an actual value is as stated; symbols stand for any number.
+    #[must_use]
+    pub fn admits(&self, value: &IValue) -> bool {
+        match (self, value) {
+            (Fact::Unknown, _) | (Fact::None, IValue::None) => true,
+            (Fact::Bool(a), IValue::Bool(b)) => a == b,
+            (Fact::Int(d), IValue::Int(n)) => d.known().is_none_or(|d| d == *n),
+            (Fact::Tensor(fact), IValue::Tensor(t)) => fact.admits(t),
+            (Fact::Tuple(elems), IValue::Tuple(t)) => {
+                elems.len() == t.items().len() && elems.iter().zip(t.items()).all(|(f, v)| f.admits(v))
+            }
+            (Fact::List(elems), IValue::List(list)) => {
+                elems.len() == list.len() && elems.iter().zip(list.to_vec()).all(|(f, v)| f.admits(&v))
+            }
+            (Fact::ListOf(elem), IValue::List(list)) => list.to_vec().iter().all(|v| elem.admits(v)),
+            _ => false,
+        }
+    }
+
+    /// `ty`, refined by what is known of the tensors in it.
+    #[must_use]
+    pub fn refine(&self, ty: Type) -> Type {
+        match (self, ty.kind()) {
+            (Fact::Tensor(fact), TypeKind::Tensor(t)) => {
+                Type::tensor(fact.meet(&TensorFact::of_type(t)).to_type())
+            }
+            (Fact::Tensor(_), TypeKind::Optional(inner)) => self.refine(*inner),
+            (Fact::None, TypeKind::Optional(_)) => Type::NONE,
+            (Fact::Tuple(facts), TypeKind::Tuple(t)) if facts.len() == t.elems.len() => {
+                let mut facts = facts.iter();
+                ty.map_contained(|e| facts.next().map_or(e, |f| f.refine(e)))
+            }
+            _ => ty,
+        }
+    }
+
+    /// The range of the integer it is.
+    #[must_use]
+    pub fn int_range(&self, symbols: &Symbols) -> Range {
+        match self {
+            Fact::Int(d) => symbols.range(*d),
+            _ => Range::ALL,
+        }
+    }
+}
+
+fn weight(elems: &[Fact]) -> usize {
+    elems.iter().map(Fact::weight).sum()
+}

@@ -1,0 +1,136 @@
+//! The facets `Shape` and `Dtype`: what an operator's results are, given what is known of its operands.
+//!
+//! A rule is a function of a [`ShapeCx`]; the combinators in [`super::sizes`], [`super::views`] and [`super::dtypes`]
+//! make those that operators share. `Shape` says everything but dtypes: that a result is a tensor of these sizes, an
+//! integer, a list of as many elements. `Dtype` gives the dtype of every tensor in a result. A rule that cannot tell
+//! answers `None`. A rule never guesses: what it states holds whenever the operator succeeds.
+
+use super::{Arg, Fact, ShapeCx};
+use flambeau_ir::{Facet, FunctionSchema};
+use flambeau_tensor::DType;
+use smallvec::{SmallVec, smallvec};
+
+type ShapeRule = Box<dyn Fn(&mut ShapeCx<'_>) -> Option<Fact> + Send + Sync>;
+type DtypeRule = Box<dyn Fn(&ShapeCx<'_>) -> Option<DType> + Send + Sync>;
+
+/// What the results of an operator are, but for dtypes.
+pub struct Shape {
+    /// One per result; results beyond are not known.
+    rules: SmallVec<[ShapeRule; 1]>,
+    /// The operand whose sizes the (first) result has.
+    keeps: Option<Arg>,
+}
+
+/// The dtypes of the results of an operator.
+pub struct Dtype {
+    rules: SmallVec<[DtypeRule; 1]>,
+}
+
+impl Facet for Shape {
+    const NAME: &'static str = "shape";
+}
+
+impl Facet for Dtype {
+    const NAME: &'static str = "dtype";
+}
+
+impl Shape {
+    /// A rule for an operator with one result.
+    ///
+    /// ```
+    /// use flambeau_analysis::shape::{Shape, TensorFact};
+    /// let diagonal_of_matrix = Shape::from(|cx| {
+    ///     let dims = cx.dims(0)?.clone();
+    ///     let [rows, columns] = dims[..] else { return None };
+    ///     Some(TensorFact::of_dims([cx.symbols.min(rows, columns)]))
+    /// });
+    /// # let _ = diagonal_of_matrix;
+    /// ```
+    pub fn from<R: Into<Fact>>(
+        rule: impl Fn(&mut ShapeCx<'_>) -> Option<R> + Send + Sync + 'static,
+    ) -> Shape {
+        Shape {
+            rules: smallvec![Box::new(move |cx: &mut ShapeCx<'_>| rule(cx).map(Into::into)) as _],
+            keeps: None,
+        }
+    }
+
+    /// One rule per result, each the first rule of what is given.
+    pub fn results(rules: impl IntoIterator<Item = Shape>) -> Shape {
+        let mut keeps = None;
+        let mut all = SmallVec::new();
+        for (i, shape) in rules.into_iter().enumerate() {
+            if i == 0 {
+                keeps = shape.keeps;
+            }
+            all.extend(shape.rules.into_iter().take(1));
+        }
+        Shape { rules: all, keeps }
+    }
+
+    /// States that the rule gives the sizes of operand `arg`. For an operator that writes that operand, this says that
+    /// it changes elements only, never sizes or strides.
+    #[must_use]
+    pub fn keeping(mut self, arg: impl Into<Arg>) -> Shape {
+        self.keeps = Some(arg.into());
+        self
+    }
+
+    /// The position of the operand whose sizes the first result certainly has.
+    #[must_use]
+    pub fn keeps(&self, schema: Option<&FunctionSchema>) -> Option<usize> {
+        match self.keeps? {
+            Arg::At(i) => Some(i),
+            Arg::Named(name) => schema?.args.iter().position(|a| a.name.as_str() == name),
+        }
+    }
+
+    /// What result `index` is; `None` if the rule cannot tell.
+    pub fn result(&self, index: usize, cx: &mut ShapeCx<'_>) -> Option<Fact> {
+        self.rules.get(index)?(cx)
+    }
+}
+
+impl Dtype {
+    /// A rule for an operator with one result (or whose results have one dtype).
+    pub fn from(rule: impl Fn(&ShapeCx<'_>) -> Option<DType> + Send + Sync + 'static) -> Dtype {
+        Dtype { rules: smallvec![Box::new(rule) as _] }
+    }
+
+    /// One rule per result, each the first rule of what is given.
+    pub fn results(rules: impl IntoIterator<Item = Dtype>) -> Dtype {
+        Dtype { rules: rules.into_iter().flat_map(|d| d.rules.into_iter().take(1)).collect() }
+    }
+
+    /// The dtype of the tensors of result `index`. The only rule of a single one is every result's.
+    #[must_use]
+    pub fn result(&self, index: usize, cx: &ShapeCx<'_>) -> Option<DType> {
+        let index = if self.rules.len() == 1 { 0 } else { index };
+        self.rules.get(index)?(cx)
+    }
+}
+
+/// What the two facets together say of result `index`.
+#[must_use]
+pub fn infer(shape: Option<&Shape>, dtype: Option<&Dtype>, index: usize, cx: &mut ShapeCx<'_>) -> Fact {
+    let fact = shape.and_then(|s| s.result(index, cx)).unwrap_or_default();
+    match dtype.and_then(|d| d.result(index, cx)) {
+        Some(dtype) => with_dtype(fact, dtype),
+        None => fact,
+    }
+}
+
+/// The dtype set in every tensor of a fact that does not say one itself.
+fn with_dtype(fact: Fact, dtype: DType) -> Fact {
+    match fact {
+        Fact::Tensor(mut t) => {
+            t.dtype = t.dtype.or(Some(dtype));
+            Fact::Tensor(t)
+        }
+        Fact::List(elems) => Fact::List(elems.into_iter().map(|e| with_dtype(e, dtype)).collect()),
+        Fact::Tuple(elems) => Fact::Tuple(elems.into_iter().map(|e| with_dtype(e, dtype)).collect()),
+        Fact::ListOf(elem) => Fact::ListOf(Box::new(with_dtype(*elem, dtype))),
+        Fact::Unknown => Fact::Tensor(super::TensorFact { dtype: Some(dtype), ..Default::default() }),
+        other => other,
+    }
+}

@@ -1,0 +1,418 @@
+//! Rules for sizes: pointwise operators, reductions, matrix products, creation, joining and splitting.
+
+use super::cx::wrap;
+use super::{Arg, Dims, Fact, Range, Shape, ShapeCx, Strides, Symbols, TensorFact};
+use flambeau_ir::types::Dim;
+use smallvec::smallvec;
+
+fn collect<A: Into<Arg>>(args: impl IntoIterator<Item = A>) -> Vec<Arg> {
+    args.into_iter().map(Into::into).collect()
+}
+
+/// The sizes that all of these broadcast to; `None` if they never do.
+pub fn broadcast_dims(all: &[&[Dim]], symbols: &mut Symbols) -> Option<Dims> {
+    let rank = all.iter().map(|d| d.len()).max().unwrap_or(0);
+    let mut result: Dims = smallvec![Dim::Known(1); rank];
+    for dims in all {
+        let lead = rank - dims.len();
+        for (at, &dim) in dims.iter().enumerate() {
+            result[lead + at] = symbols.broadcast(result[lead + at], dim)?;
+        }
+    }
+    Some(result.into_iter().map(|d| if d == Dim::Unknown { symbols.fresh(Range::SIZE) } else { d }).collect())
+}
+
+impl Shape {
+    /// The sizes of an operand; strides as the operand's. For an operator that writes the operand this also says that
+    /// its sizes stay (see [`Shape::keeping`]).
+    pub fn same_as(arg: impl Into<Arg>) -> Shape {
+        let arg = arg.into();
+        Shape::from(move |cx| {
+            let t = cx.tensor(arg)?;
+            Some(TensorFact { dims: t.dims.clone(), strides: t.strides, ..TensorFact::default() })
+        })
+        .keeping(arg)
+    }
+
+    /// The sizes that the operands broadcast to. Numbers and `None` take no part; tensors in lists do.
+    pub fn broadcast<A: Into<Arg>>(args: impl IntoIterator<Item = A>) -> Shape {
+        let args = collect(args);
+        Shape::from(move |cx| {
+            let mut all: Vec<Dims> = Vec::with_capacity(args.len());
+            let mut strides = Strides::Contiguous;
+            for &arg in &args {
+                if cx.is_number(arg) || cx.is_none(arg) == Some(true) {
+                    continue;
+                }
+                for fact in cx.elements(arg).unwrap_or(std::slice::from_ref(cx.fact(arg))) {
+                    let Some(t) = fact.as_tensor() else { return Some(Fact::any_tensor()) };
+                    let Some(dims) = &t.dims else { return Some(Fact::any_tensor()) };
+                    if t.strides != Strides::Contiguous {
+                        strides = Strides::Unknown;
+                    }
+                    all.push(dims.clone());
+                }
+            }
+            let views: Vec<&[Dim]> = all.iter().map(|d| d.as_slice()).collect();
+            let dims = broadcast_dims(&views, cx.symbols)?;
+            Some(Fact::Tensor(TensorFact { dims: Some(dims), strides, ..TensorFact::default() }))
+        })
+    }
+
+    /// A tensor without dimensions.
+    pub fn scalar() -> Shape {
+        Shape::from(|_| Some(TensorFact::contiguous([])))
+    }
+
+    /// A reduction of operand 0 over the dimensions in `dim` (an integer or a list; all of them if `None` or empty),
+    /// which stay with size 1 if `keepdim` is true.
+    pub fn reduce(dim: impl Into<Arg>, keepdim: impl Into<Arg>) -> Shape {
+        Shape::reduce_of(0, dim, keepdim)
+    }
+
+    /// As [`Shape::reduce`], of any operand.
+    pub fn reduce_of(tensor: impl Into<Arg>, dim: impl Into<Arg>, keepdim: impl Into<Arg>) -> Shape {
+        let (tensor, dim, keepdim) = (tensor.into(), dim.into(), keepdim.into());
+        Shape::from(move |cx| {
+            let Some(dims) = cx.take_dims(tensor) else { return Some(TensorFact::default()) };
+            let keep = match cx.bool(keepdim) {
+                Some(keep) => keep,
+                None if cx.fact(keepdim) == &Fact::Unknown && cx.position(keepdim) >= Some(cx.len()) => false,
+                None => return Some(TensorFact::default()),
+            };
+            let over = if cx.is_none(dim) == Some(true) { Some(Dims::new()) } else { cx.ints(dim) };
+            let Some(over) = over else {
+                return Some(if keep {
+                    TensorFact::contiguous(cx.fresh_dims(dims.len()))
+                } else {
+                    TensorFact::default()
+                });
+            };
+            reduced(cx, dims, &over, keep).map(TensorFact::contiguous)
+        })
+    }
+
+    /// The matrix product of two operands, as `matmul` defines it for vectors, matrices and batches.
+    pub fn matmul(a: impl Into<Arg>, b: impl Into<Arg>) -> Shape {
+        let (a, b) = (a.into(), b.into());
+        Shape::from(move |cx| {
+            let (Some(x), Some(y)) = (cx.take_dims(a), cx.take_dims(b)) else {
+                return Some(TensorFact::default());
+            };
+            let strides =
+                if x.len() >= y.len() && y.len() <= 2 { Strides::Contiguous } else { Strides::Unknown };
+            let dims = matmul_dims(&x, &y, cx.symbols)?;
+            Some(TensorFact { dims: Some(dims), strides, ..TensorFact::default() })
+        })
+    }
+
+    /// `input @ weight.T`: the last size of `input` replaced by the first of `weight`, if that has two.
+    pub fn linear(input: impl Into<Arg>, weight: impl Into<Arg>) -> Shape {
+        let (input, weight) = (input.into(), weight.into());
+        Shape::from(move |cx| {
+            let (Some(mut x), Some(w)) = (cx.take_dims(input), cx.take_dims(weight)) else {
+                return Some(TensorFact::default());
+            };
+            x.pop()?;
+            if let [out, _] = w[..] {
+                x.push(out);
+            }
+            Some(TensorFact::of_dims(x))
+        })
+    }
+
+    /// A new contiguous tensor whose sizes are a list argument.
+    pub fn of_size(size: impl Into<Arg>) -> Shape {
+        let size = size.into();
+        Shape::from(move |cx| {
+            let Some(dims) = cx.ints(size) else { return Some(TensorFact::default()) };
+            Some(TensorFact::contiguous(dims.into_iter().map(|d| cx.size_or_fresh(d))))
+        })
+    }
+
+    /// A new tensor of the sizes of an operand (`*_like`): dense operands keep their strides, so a contiguous one
+    /// gives a contiguous one.
+    pub fn like(arg: impl Into<Arg>) -> Shape {
+        let arg = arg.into();
+        Shape::from(move |cx| {
+            let t = cx.tensor(arg)?;
+            Some(TensorFact { dims: t.dims.clone(), strides: t.strides, ..TensorFact::default() })
+        })
+    }
+
+    /// The tensors of a list joined along a dimension that they have.
+    pub fn cat(tensors: impl Into<Arg>, dim: impl Into<Arg>) -> Shape {
+        let (tensors, dim) = (tensors.into(), dim.into());
+        Shape::from(move |cx| {
+            let all: Option<Vec<Dims>> =
+                cx.elements(tensors).and_then(|e| e.iter().map(|f| f.as_tensor()?.dims.clone()).collect());
+            let Some(mut all) = all else { return Some(TensorFact::default()) };
+            // A one-dimensional empty tensor joins with anything.
+            if all.iter().any(|d| d.len() > 1) {
+                all.retain(|d| d[..] != [Dim::Known(0)]);
+            }
+            let rank = all.first()?.len();
+            if all.iter().any(|d| d.len() != rank) {
+                // One of symbolic size may be the empty one.
+                return Some(TensorFact::default());
+            }
+            let Some(at) = cx.wrap(dim, rank).filter(|&at| at < rank) else {
+                return Some(TensorFact::of_dims(cx.fresh_dims(rank)));
+            };
+            let mut result: Dims = (0..rank).map(|i| common_size(&all, i)).collect();
+            result[at] = all.iter().fold(Dim::Known(0), |sum, d| cx.symbols.add(sum, d[at]));
+            Some(TensorFact::of_dims(result.into_iter().map(|d| cx.size_or_fresh(d))))
+        })
+    }
+
+    /// The tensors of a list, all of one size, joined along a new dimension.
+    pub fn stack(tensors: impl Into<Arg>, dim: impl Into<Arg>) -> Shape {
+        let (tensors, dim) = (tensors.into(), dim.into());
+        Shape::from(move |cx| {
+            let all: Option<Vec<Dims>> =
+                cx.elements(tensors).and_then(|e| e.iter().map(|f| f.as_tensor()?.dims.clone()).collect());
+            let Some(all) = all else { return Some(TensorFact::default()) };
+            let rank = all.first()?.len();
+            if all.iter().any(|d| d.len() != rank) {
+                return None;
+            }
+            let mut result: Dims = (0..rank).map(|i| common_size(&all, i)).collect();
+            match cx.wrap(dim, rank + 1) {
+                Some(at) => result.insert(at, Dim::Known(all.len() as i64)),
+                None => result = cx.fresh_dims(rank + 1),
+            }
+            Some(TensorFact::contiguous(result.into_iter().map(|d| cx.size_or_fresh(d))))
+        })
+    }
+
+    /// A list of `chunks` parts of operand 0 along a dimension: as many as fit when each has `ceil(size / chunks)`.
+    pub fn chunk(chunks: impl Into<Arg>, dim: impl Into<Arg>) -> Shape {
+        let (chunks, dim) = (chunks.into(), dim.into());
+        Shape::from(move |cx| {
+            let parts = cx.known_int(chunks).filter(|&n| n > 0);
+            let dims = cx.take_dims(0);
+            let (Some(parts), Some(dims)) = (parts, dims) else { return Some(list_of_tensors(None)) };
+            let at = cx.wrap(dim, dims.len()).filter(|&at| at < dims.len());
+            let Some(at) = at else { return Some(list_of_tensors(Some(dims.len()))) };
+            let Some(size) = dims[at].known() else { return Some(list_along(&dims, at)) };
+            if size == 0 {
+                return Some(pieces(
+                    &dims,
+                    at,
+                    std::iter::repeat_n(0, usize::try_from(parts).ok()?.min(1 << 12)),
+                ));
+            }
+            let each = (size - 1) / parts + 1;
+            Some(split_evenly(&dims, at, size, each))
+        })
+    }
+
+    /// A list of parts of operand 0 along a dimension, each of `size` but the last (an integer argument), or of the
+    /// sizes in a list argument.
+    pub fn split(size: impl Into<Arg>, dim: impl Into<Arg>) -> Shape {
+        let (size, dim) = (size.into(), dim.into());
+        Shape::from(move |cx| {
+            let Some(dims) = cx.take_dims(0) else { return Some(list_of_tensors(None)) };
+            let at = cx.wrap(dim, dims.len()).filter(|&at| at < dims.len());
+            let Some(at) = at else { return Some(list_of_tensors(Some(dims.len()))) };
+            if let Fact::Int(each) = *cx.fact(size) {
+                let (Some(total), Some(each)) = (dims[at].known(), each.known()) else {
+                    return Some(list_along(&dims, at));
+                };
+                if each <= 0 {
+                    return None;
+                }
+                return Some(split_evenly(&dims, at, total, each));
+            }
+            let Some(sizes) = cx.ints(size) else { return Some(list_along(&dims, at)) };
+            let parts = sizes.into_iter().map(|d| {
+                let mut part = dims.clone();
+                part[at] = cx.size_or_fresh(d);
+                Fact::Tensor(TensorFact::of_dims(part))
+            });
+            Some(Fact::list(parts.collect()))
+        })
+    }
+
+    /// A list of the slices of operand 0 along a dimension, which they lose.
+    pub fn unbind(dim: impl Into<Arg>) -> Shape {
+        let dim = dim.into();
+        Shape::from(move |cx| {
+            let Some(mut dims) = cx.take_dims(0) else { return Some(list_of_tensors(None)) };
+            let at = cx.wrap(dim, dims.len()).filter(|&at| at < dims.len());
+            let Some(at) = at else { return Some(list_of_tensors(None)) };
+            let slice = |dims: Dims| Fact::Tensor(TensorFact::of_dims(dims));
+            match dims.remove(at).known().and_then(|n| usize::try_from(n).ok()).filter(|&n| n <= 256) {
+                Some(n) => Some(Fact::list(vec![slice(dims); n])),
+                None => Some(Fact::ListOf(Box::new(slice(dims)))),
+            }
+        })
+    }
+
+    /// Rows of `table` (its sizes but the first) for every index of `indices`: embedding look-ups.
+    pub fn lookup(table: impl Into<Arg>, indices: impl Into<Arg>) -> Shape {
+        let (table, indices) = (table.into(), indices.into());
+        Shape::from(move |cx| {
+            let (Some(rows), Some(mut dims)) = (cx.take_dims(table), cx.take_dims(indices)) else {
+                return Some(TensorFact::default());
+            };
+            dims.extend(rows.into_iter().skip(1));
+            Some(TensorFact::contiguous(dims))
+        })
+    }
+
+    /// An integer: one an argument is, computed from numbers.
+    pub fn int(rule: impl Fn(&mut ShapeCx<'_>) -> Option<Dim> + Send + Sync + 'static) -> Shape {
+        Shape::from(move |cx| rule(cx).map(Fact::Int))
+    }
+
+    /// The sizes of a tensor operand as a list of integers: `size()`.
+    pub fn sizes_of(arg: impl Into<Arg>) -> Shape {
+        let arg = arg.into();
+        Shape::from(move |cx| Some(Fact::list(cx.take_dims(arg)?.into_iter().map(Fact::Int).collect())))
+    }
+
+    /// One size of a tensor operand: `size(dim)`.
+    pub fn size_of(arg: impl Into<Arg>, dim: impl Into<Arg>) -> Shape {
+        let (arg, dim) = (arg.into(), dim.into());
+        Shape::int(move |cx| {
+            let dims = cx.take_dims(arg);
+            let at = dims.as_ref().and_then(|d| cx.wrap(dim, d.len()));
+            match (dims, at) {
+                (Some(dims), Some(at)) => dims.get(at).copied(),
+                _ => Some(cx.fresh_size()),
+            }
+        })
+    }
+
+    /// The number of elements of a list, tuple or of the first dimension of a tensor: `len`.
+    pub fn len_of(arg: impl Into<Arg>) -> Shape {
+        let arg = arg.into();
+        Shape::int(move |cx| {
+            let known = match cx.fact(arg) {
+                Fact::List(e) | Fact::Tuple(e) => Some(Dim::Known(e.len() as i64)),
+                Fact::Tensor(t) => t.dims.as_ref().and_then(|d| d.first().copied()),
+                _ => None,
+            };
+            Some(cx.size_or_fresh(known.unwrap_or(Dim::Unknown)))
+        })
+    }
+
+    /// The number of elements of a tensor: `numel`.
+    pub fn numel_of(arg: impl Into<Arg>) -> Shape {
+        let arg = arg.into();
+        Shape::int(move |cx| match cx.take_dims(arg) {
+            Some(dims) => Some(cx.symbols.product(&dims)),
+            None => Some(cx.fresh_size()),
+        })
+    }
+
+    /// An element of a list: `l[i]`.
+    pub fn element_of(list: impl Into<Arg>, index: impl Into<Arg>) -> Shape {
+        let (list, index) = (list.into(), index.into());
+        Shape::from(move |cx| {
+            let fact = cx.fact(list);
+            let known = cx.known_int(index);
+            match (fact, known) {
+                (Fact::List(elems), Some(i)) => {
+                    let i = if i < 0 { i + elems.len() as i64 } else { i };
+                    elems.get(usize::try_from(i).ok()?).cloned()
+                }
+                _ => fact.element(),
+            }
+        })
+    }
+}
+
+fn reduced(cx: &mut ShapeCx<'_>, dims: Dims, over: &[Dim], keep: bool) -> Option<Dims> {
+    let rank = dims.len();
+    let mut gone = vec![over.is_empty(); rank];
+    for &d in over {
+        let Some(d) = d.known() else {
+            // Which ones is not known, how many is.
+            let left = if keep { rank } else { rank.checked_sub(over.len())? };
+            return Some(cx.fresh_dims(left));
+        };
+        let at = wrap(d, rank)?;
+        if at < rank {
+            gone[at] = true;
+        }
+    }
+    let all = dims.into_iter().zip(gone);
+    Some(if keep {
+        all.map(|(d, gone)| if gone { Dim::Known(1) } else { d }).collect()
+    } else {
+        all.filter(|(_, gone)| !gone).map(|(d, _)| d).collect()
+    })
+}
+
+fn matmul_dims(x: &[Dim], y: &[Dim], symbols: &mut Symbols) -> Option<Dims> {
+    let inner_fits = |a: Dim, b: Dim| a.known().is_none() || b.known().is_none() || a == b;
+    let (rows, k) = match x {
+        [] => return None,
+        [k] => (None, *k),
+        [.., m, k] => (Some(*m), *k),
+    };
+    let (k2, columns) = match y {
+        [] => return None,
+        [k] => (*k, None),
+        [.., k, n] => (*k, Some(*n)),
+    };
+    if !inner_fits(k, k2) {
+        return None;
+    }
+    let batch = |d: &[Dim]| d[..d.len().saturating_sub(2)].to_vec();
+    let mut dims = broadcast_dims(&[&batch(x), &batch(y)], symbols)?;
+    dims.extend(rows);
+    dims.extend(columns);
+    Some(dims)
+}
+
+/// The size that all have at `at`, as far as it is known.
+fn common_size(all: &[Dims], at: usize) -> Dim {
+    let mut size = all[0][at];
+    for dims in &all[1..] {
+        // They must be equal when the node runs, so the best known one is everyone's.
+        if size.known().is_none()
+            && dims[at] != Dim::Unknown
+            && (size == Dim::Unknown || dims[at].known().is_some())
+        {
+            size = dims[at];
+        }
+    }
+    size
+}
+
+fn list_of_tensors(rank: Option<usize>) -> Fact {
+    let dims = rank.map(|rank| smallvec![Dim::Unknown; rank]);
+    Fact::ListOf(Box::new(Fact::Tensor(TensorFact { dims, ..TensorFact::default() })))
+}
+
+/// Parts that differ along `at` only, and nobody knows how.
+fn list_along(dims: &Dims, at: usize) -> Fact {
+    let mut part = dims.clone();
+    part[at] = Dim::Unknown;
+    Fact::ListOf(Box::new(Fact::Tensor(TensorFact::of_dims(part))))
+}
+
+fn pieces(dims: &Dims, at: usize, sizes: impl Iterator<Item = i64>) -> Fact {
+    Fact::list(
+        sizes
+            .map(|n| {
+                let mut part = dims.clone();
+                part[at] = Dim::Known(n);
+                Fact::Tensor(TensorFact::of_dims(part))
+            })
+            .collect(),
+    )
+}
+
+fn split_evenly(dims: &Dims, at: usize, total: i64, each: i64) -> Fact {
+    let count = if total == 0 { 1 } else { (total - 1) / each + 1 };
+    if count > 256 {
+        let mut part = dims.clone();
+        part[at] = if total % each == 0 { Dim::Known(each) } else { Dim::Unknown };
+        return Fact::ListOf(Box::new(Fact::Tensor(TensorFact::of_dims(part))));
+    }
+    pieces(dims, at, (0..count).map(|i| each.min(total - i * each)))
+}

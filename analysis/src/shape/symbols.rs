@@ -1,0 +1,339 @@
+//! Symbolic integers: sizes (and the integers computed from them) that are not known but can be compared.
+//!
+//! A symbol is a number of [`Dim::Sym`]; here is its range and, if it was computed, from what. Computed symbols are
+//! hash-consed, so `s0 * 2` asked for twice is one symbol and two sizes derived alike are known to be equal.
+//!
+//! Symbols met in types keep their numbers; new ones are numbered downwards from there, as PyTorch numbers its own.
+
+use flambeau_ir::types::Dim;
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+
+/// The integers from `min` to `max`, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Range {
+    /// The least.
+    pub min: i64,
+    /// The greatest.
+    pub max: i64,
+}
+
+impl Range {
+    /// Every integer.
+    pub const ALL: Range = Range { min: i64::MIN, max: i64::MAX };
+    /// What a size can be.
+    pub const SIZE: Range = Range { min: 0, max: i64::MAX };
+
+    /// One integer.
+    #[must_use]
+    pub fn only(value: i64) -> Range {
+        Range { min: value, max: value }
+    }
+
+    /// Whether `value` is in it.
+    #[must_use]
+    pub fn contains(self, value: i64) -> bool {
+        self.min <= value && value <= self.max
+    }
+
+    /// The least range that holds both.
+    #[must_use]
+    pub fn join(self, other: Range) -> Range {
+        Range { min: self.min.min(other.min), max: self.max.max(other.max) }
+    }
+}
+
+/// How a symbol was computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Expr {
+    Add(Dim, Dim),
+    Mul(Dim, Dim),
+    FloorDiv(Dim, Dim),
+    Max(Dim, Dim),
+    Min(Dim, Dim),
+    Broadcast(Dim, Dim),
+}
+
+/// The symbols of one graph.
+#[derive(Clone, Debug)]
+pub struct Symbols {
+    ranges: HashMap<i64, Range, FxBuildHasher>,
+    exprs: HashMap<Expr, i64, FxBuildHasher>,
+    next: i64,
+}
+
+impl Default for Symbols {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Symbols {
+    /// No symbol yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Symbols { ranges: HashMap::default(), exprs: HashMap::default(), next: -1 }
+    }
+
+    /// Takes note of a symbol that a type mentions, so that no new one gets its number.
+    pub fn note(&mut self, symbol: i64) {
+        self.next = self.next.min(symbol.saturating_sub(1));
+        self.ranges.entry(symbol).or_insert(Range::SIZE);
+    }
+
+    /// A new symbol for a number in `range`; the number itself if there is only one.
+    pub fn fresh(&mut self, range: Range) -> Dim {
+        if range.min == range.max {
+            return Dim::Known(range.min);
+        }
+        let symbol = self.next;
+        let Some(next) = self.next.checked_sub(1) else { return Dim::Unknown };
+        self.next = next;
+        self.ranges.insert(symbol, range);
+        Dim::Sym(symbol)
+    }
+
+    /// What a number can be.
+    #[must_use]
+    pub fn range(&self, dim: Dim) -> Range {
+        match dim {
+            Dim::Known(n) => Range::only(n),
+            Dim::Sym(s) => self.ranges.get(&s).copied().unwrap_or(Range::ALL),
+            Dim::Unknown => Range::ALL,
+        }
+    }
+
+    /// What a size can be: [`Symbols::range`], and not negative.
+    #[must_use]
+    pub fn size_range(&self, dim: Dim) -> Range {
+        let range = self.range(dim);
+        Range { min: range.min.max(0), max: range.max.max(0) }
+    }
+
+    /// Whether the two are certainly one number.
+    #[must_use]
+    pub fn same(&self, a: Dim, b: Dim) -> bool {
+        a == b && a != Dim::Unknown
+    }
+
+    fn computed(&mut self, expr: Expr, range: Range) -> Dim {
+        if range.min == range.max {
+            return Dim::Known(range.min);
+        }
+        if let Some(&symbol) = self.exprs.get(&expr) {
+            return Dim::Sym(symbol);
+        }
+        let dim = self.fresh(range);
+        if let Dim::Sym(symbol) = dim {
+            self.exprs.insert(expr, symbol);
+        }
+        dim
+    }
+
+    /// `a + b`.
+    pub fn add(&mut self, a: Dim, b: Dim) -> Dim {
+        let (x, y) = (self.range(a), self.range(b));
+        match (a, b) {
+            (Dim::Known(m), Dim::Known(n)) => m.checked_add(n).map_or(Dim::Unknown, Dim::Known),
+            (Dim::Unknown, _) | (_, Dim::Unknown) => Dim::Unknown,
+            (Dim::Known(0), other) | (other, Dim::Known(0)) => other,
+            _ => {
+                let range = Range { min: x.min.saturating_add(y.min), max: x.max.saturating_add(y.max) };
+                let (a, b) = ordered(a, b);
+                self.computed(Expr::Add(a, b), range)
+            }
+        }
+    }
+
+    /// `a - b`.
+    pub fn sub(&mut self, a: Dim, b: Dim) -> Dim {
+        if self.same(a, b) {
+            return Dim::Known(0);
+        }
+        let minus = self.mul(b, Dim::Known(-1));
+        self.add(a, minus)
+    }
+
+    /// `a * b`.
+    pub fn mul(&mut self, a: Dim, b: Dim) -> Dim {
+        let (x, y) = (self.range(a), self.range(b));
+        match (a, b) {
+            (Dim::Known(m), Dim::Known(n)) => m.checked_mul(n).map_or(Dim::Unknown, Dim::Known),
+            (Dim::Known(0), _) | (_, Dim::Known(0)) => Dim::Known(0),
+            (Dim::Unknown, _) | (_, Dim::Unknown) => Dim::Unknown,
+            (Dim::Known(1), other) | (other, Dim::Known(1)) => other,
+            _ => {
+                let ends = [
+                    x.min.saturating_mul(y.min),
+                    x.min.saturating_mul(y.max),
+                    x.max.saturating_mul(y.min),
+                    x.max.saturating_mul(y.max),
+                ];
+                let min = ends.iter().copied().fold(i64::MAX, i64::min);
+                let max = ends.iter().copied().fold(i64::MIN, i64::max);
+                let (a, b) = ordered(a, b);
+                self.computed(Expr::Mul(a, b), Range { min, max })
+            }
+        }
+    }
+
+    /// `a // b` rounded down; [`Dim::Unknown`] for division by zero.
+    pub fn floor_div(&mut self, a: Dim, b: Dim) -> Dim {
+        let x = self.range(a);
+        match (a, b) {
+            (_, Dim::Known(0)) | (Dim::Unknown, _) | (_, Dim::Unknown) => Dim::Unknown,
+            (Dim::Known(m), Dim::Known(n)) => floor_div(m, n).map_or(Dim::Unknown, Dim::Known),
+            (other, Dim::Known(1)) => other,
+            (_, Dim::Known(n)) if n > 0 => {
+                let range = Range { min: x.min.div_euclid(n), max: x.max.div_euclid(n) };
+                self.computed(Expr::FloorDiv(a, b), range)
+            }
+            _ if a == b => Dim::Known(1),
+            _ => {
+                let range = if x.min >= 0 && self.range(b).min > 0 { Range::SIZE } else { Range::ALL };
+                self.computed(Expr::FloorDiv(a, b), range)
+            }
+        }
+    }
+
+    /// `a / b` rounded up, for a positive `b`.
+    pub fn ceil_div(&mut self, a: Dim, b: Dim) -> Dim {
+        let minus_one = self.sub(b, Dim::Known(1));
+        let sum = self.add(a, minus_one);
+        self.floor_div(sum, b)
+    }
+
+    /// The greater.
+    pub fn max(&mut self, a: Dim, b: Dim) -> Dim {
+        let (x, y) = (self.range(a), self.range(b));
+        if a == Dim::Unknown || b == Dim::Unknown {
+            return Dim::Unknown;
+        }
+        if a == b || x.min >= y.max {
+            return a;
+        }
+        if y.min >= x.max {
+            return b;
+        }
+        let (a, b) = ordered(a, b);
+        self.computed(Expr::Max(a, b), Range { min: x.min.max(y.min), max: x.max.max(y.max) })
+    }
+
+    /// The lesser.
+    pub fn min(&mut self, a: Dim, b: Dim) -> Dim {
+        let (x, y) = (self.range(a), self.range(b));
+        if a == Dim::Unknown || b == Dim::Unknown {
+            return Dim::Unknown;
+        }
+        if a == b || x.max <= y.min {
+            return a;
+        }
+        if y.max <= x.min {
+            return b;
+        }
+        let (a, b) = ordered(a, b);
+        self.computed(Expr::Min(a, b), Range { min: x.min.min(y.min), max: x.max.min(y.max) })
+    }
+
+    /// The size that two sizes broadcast to; `None` if they never do.
+    pub fn broadcast(&mut self, a: Dim, b: Dim) -> Option<Dim> {
+        let (x, y) = (self.size_range(a), self.size_range(b));
+        Some(match (a, b) {
+            (Dim::Known(1), other) | (other, Dim::Known(1)) => other,
+            (Dim::Known(m), Dim::Known(n)) => return (m == n).then_some(a),
+            (Dim::Known(n), _) | (_, Dim::Known(n)) => Dim::Known(n),
+            (Dim::Unknown, Dim::Unknown) => Dim::Unknown,
+            _ if a == b => a,
+            // What is not 1 is the result, whatever the other is.
+            _ if x.min > 1 && a != Dim::Unknown => a,
+            _ if y.min > 1 && b != Dim::Unknown => b,
+            (Dim::Unknown, _) | (_, Dim::Unknown) => Dim::Unknown,
+            _ => {
+                let (a, b) = ordered(a, b);
+                self.computed(Expr::Broadcast(a, b), x.join(y))
+            }
+        })
+    }
+
+    /// The product of all. Factors are ordered first, so equal multisets of factors give one symbol.
+    pub fn product(&mut self, dims: &[Dim]) -> Dim {
+        let mut known: i64 = 1;
+        let mut symbols: Vec<i64> = Vec::new();
+        for &dim in dims {
+            match dim {
+                Dim::Known(0) => return Dim::Known(0),
+                Dim::Known(n) => match known.checked_mul(n) {
+                    Some(product) => known = product,
+                    None => return Dim::Unknown,
+                },
+                Dim::Sym(s) => symbols.push(s),
+                Dim::Unknown => return Dim::Unknown,
+            }
+        }
+        symbols.sort_unstable();
+        let start = Dim::Known(1);
+        let product = symbols.into_iter().fold(start, |product, s| self.mul(product, Dim::Sym(s)));
+        self.mul(product, Dim::Known(known))
+    }
+
+    /// `a / b` for products of sizes where `b` divides `a`: equal factors cancel first.
+    pub fn quotient(&mut self, a: &[Dim], b: &[Dim]) -> Dim {
+        let mut over = a.to_vec();
+        let mut under = Vec::new();
+        for &dim in b {
+            match over.iter().position(|&d| d == dim && d != Dim::Unknown && d != Dim::Known(0)) {
+                Some(at) => drop(over.swap_remove(at)),
+                None => under.push(dim),
+            }
+        }
+        let (over, under) = (self.product(&over), self.product(&under));
+        self.floor_div(over, under)
+    }
+}
+
+fn ordered(a: Dim, b: Dim) -> (Dim, Dim) {
+    let key = |d: Dim| match d {
+        Dim::Sym(s) => (0, s),
+        Dim::Known(n) => (1, n),
+        Dim::Unknown => (2, 0),
+    };
+    if key(a) <= key(b) { (a, b) } else { (b, a) }
+}
+
+fn floor_div(m: i64, n: i64) -> Option<i64> {
+    let quotient = m.checked_div(n)?;
+    Some(if m % n != 0 && (m < 0) != (n < 0) { quotient - 1 } else { quotient })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn derived_alike_is_equal() {
+        let mut s = Symbols::new();
+        let (a, b) = (s.fresh(Range::SIZE), s.fresh(Range::SIZE));
+        assert_ne!(a, b);
+        assert_eq!(s.mul(a, b), s.mul(b, a));
+        assert_eq!(s.product(&[a, Dim::Known(2), b]), s.product(&[b, a, Dim::Known(2)]));
+        assert_eq!(s.quotient(&[a, b, Dim::Known(6)], &[b, Dim::Known(6)]), a);
+        assert_eq!(s.sub(a, a), Dim::Known(0));
+        assert_eq!(s.add(Dim::Known(2), Dim::Known(3)), Dim::Known(5));
+        assert_eq!(s.floor_div(Dim::Known(-7), Dim::Known(2)), Dim::Known(-4));
+        assert_eq!(s.ceil_div(Dim::Known(7), Dim::Known(2)), Dim::Known(4));
+    }
+
+    #[test]
+    fn ranges_decide() {
+        let mut s = Symbols::new();
+        let small = s.fresh(Range { min: 1, max: 4 });
+        let big = s.fresh(Range { min: 4, max: 9 });
+        assert_eq!(s.max(small, big), big);
+        assert_eq!(s.min(small, big), small);
+        let sum = s.add(small, big);
+        assert_eq!(s.range(sum), Range { min: 5, max: 13 });
+        s.note(-100);
+        assert_eq!(s.fresh(Range::SIZE), Dim::Sym(-101));
+        assert_eq!(s.fresh(Range::only(3)), Dim::Known(3));
+    }
+}

@@ -1,0 +1,156 @@
+//! Rules on symbolic and actual operands.
+
+use super::*;
+use flambeau_ir::{IValue, Type};
+use flambeau_tensor::DType;
+use std::borrow::Cow;
+
+fn tensor(dtype: Option<DType>, dims: &[Dim]) -> Operand<'static> {
+    let fact = Fact::Tensor(TensorFact::contiguous(dims.iter().copied()).with_dtype(dtype));
+    Operand { fact: Cow::Owned(fact), ty: Type::TENSOR, constant: None }
+}
+
+fn value(v: IValue) -> Operand<'static> {
+    Operand::of(&v)
+}
+
+fn known(dims: &[i64]) -> Vec<Dim> {
+    dims.iter().map(|&n| Dim::Known(n)).collect()
+}
+
+fn dims_of(shape: &Shape, operands: Vec<Operand<'_>>, symbols: &mut Symbols) -> Option<Dims> {
+    let mut cx = ShapeCx::new(None, operands, symbols);
+    shape.result(0, &mut cx)?.as_tensor()?.dims.clone()
+}
+
+#[test]
+fn broadcasting() {
+    let mut s = Symbols::new();
+    let b = s.fresh(Range::SIZE);
+    let shape = Shape::broadcast([0, 1]);
+    let x = tensor(None, &[b, Dim::Known(1), Dim::Known(4)]);
+    let y = tensor(None, &known(&[3, 1]));
+    let dims = dims_of(&shape, vec![x.clone(), y], &mut s).unwrap();
+    assert_eq!(dims[..], [b, Dim::Known(3), Dim::Known(4)]);
+    let dims = dims_of(&shape, vec![x.clone(), value(IValue::Int(2))], &mut s).unwrap();
+    assert_eq!(dims.len(), 3);
+    assert_eq!(dims_of(&shape, vec![x, tensor(None, &known(&[3]))], &mut s), None);
+}
+
+#[test]
+fn reducing() {
+    let mut s = Symbols::new();
+    let shape = Shape::reduce(1, 2);
+    let x = || tensor(None, &known(&[2, 3, 4]));
+    let run = |dim: IValue, keep: bool, s: &mut Symbols| {
+        dims_of(&shape, vec![x(), value(dim), value(IValue::Bool(keep))], s).unwrap().to_vec()
+    };
+    assert_eq!(run(IValue::ints(vec![-1]), false, &mut s), known(&[2, 3]));
+    assert_eq!(run(IValue::ints(vec![0, 2]), true, &mut s), known(&[1, 3, 1]));
+    assert_eq!(run(IValue::Int(0), false, &mut s), known(&[3, 4]));
+    assert_eq!(run(IValue::None, false, &mut s), known(&[]));
+    assert_eq!(run(IValue::ints(vec![]), true, &mut s), known(&[1, 1, 1]));
+}
+
+#[test]
+fn multiplying() {
+    let mut s = Symbols::new();
+    let b = s.fresh(Range::SIZE);
+    let shape = Shape::matmul(0, 1);
+    let mut run = |x: &[Dim], y: &[Dim]| dims_of(&shape, vec![tensor(None, x), tensor(None, y)], &mut s);
+    assert_eq!(run(&[b, Dim::Known(3)], &known(&[3, 5])).unwrap()[..], [b, Dim::Known(5)]);
+    assert_eq!(run(&known(&[3]), &known(&[3])).unwrap()[..], []);
+    assert_eq!(run(&known(&[7, 1, 2, 3]), &known(&[4, 3, 5])).unwrap().to_vec(), known(&[7, 4, 2, 5]));
+    assert_eq!(run(&known(&[2, 3]), &known(&[3])).unwrap().to_vec(), known(&[2]));
+    assert_eq!(run(&known(&[2, 3]), &known(&[4, 5])), None);
+}
+
+#[test]
+fn reshaping() {
+    let mut s = Symbols::new();
+    let b = s.fresh(Range::SIZE);
+    let shape = Shape::reshape(1);
+    let ask = |list: Vec<Dim>| Operand {
+        fact: Cow::Owned(Fact::List(list.into_iter().map(Fact::Int).collect())),
+        ty: Type::LIST_INT,
+        constant: None,
+    };
+    let x = || tensor(None, &[b, Dim::Known(2), Dim::Known(6)]);
+    let dims = dims_of(&shape, vec![x(), ask(vec![b, Dim::Known(-1)])], &mut s).unwrap();
+    assert_eq!(dims[..], [b, Dim::Known(12)]);
+    let dims = dims_of(&shape, vec![x(), ask(known(&[-1, 12]))], &mut s).unwrap();
+    assert_eq!(dims[..], [b, Dim::Known(12)]);
+    let flat = Shape::flatten(1, 2);
+    let dims = dims_of(&flat, vec![x(), value(IValue::Int(1)), value(IValue::Int(-1))], &mut s).unwrap();
+    assert_eq!(dims[..], [b, Dim::Known(12)]);
+}
+
+#[test]
+fn slicing() {
+    let mut s = Symbols::new();
+    let b = s.fresh(Range::SIZE);
+    let shape = Shape::slice(1, 2, 3, 4);
+    let int = |n: i64| value(IValue::Int(n));
+    let mut run = |dim: i64, from: Operand<'static>, to: Operand<'static>, step: i64| {
+        let x = tensor(None, &[b, Dim::Known(10)]);
+        dims_of(&shape, vec![x, int(dim), from, to, int(step)], &mut s).unwrap()
+    };
+    assert_eq!(run(1, int(-3), value(IValue::None), 1)[..], [b, Dim::Known(3)]);
+    assert_eq!(run(1, int(1), int(100), 4)[..], [b, Dim::Known(3)]);
+    assert_eq!(run(0, int(0), int(i64::MAX), 1)[..], [b, Dim::Known(10)]);
+    assert!(matches!(run(0, int(0), int(4), 1)[0], Dim::Sym(_)));
+}
+
+#[test]
+fn lists_of_tensors() {
+    let mut s = Symbols::new();
+    let chunk = Shape::chunk(1, 2);
+    let operands = vec![tensor(None, &known(&[2, 7])), value(IValue::Int(3)), value(IValue::Int(1))];
+    let fact = chunk.result(0, &mut ShapeCx::new(None, operands, &mut s)).unwrap();
+    let Fact::List(parts) = &fact else { panic!("{fact:?}") };
+    let widths: Vec<_> = parts.iter().map(|p| p.as_tensor().unwrap().dims.as_ref().unwrap()[1]).collect();
+    assert_eq!(widths, known(&[3, 3, 1]));
+    let list = Operand { fact: Cow::Owned(fact), ty: Type::LIST_TENSOR, constant: None };
+    let cat = Shape::cat(0, 1);
+    assert_eq!(dims_of(&cat, vec![list, value(IValue::Int(-1))], &mut s).unwrap().to_vec(), known(&[2, 7]));
+}
+
+#[test]
+fn promoting() {
+    let mut s = Symbols::new();
+    let dtype = Dtype::promote([0, 1]);
+    let mut run = |a: Operand<'static>, b: Operand<'static>| {
+        let cx = ShapeCx::new(None, vec![a, b], &mut s);
+        dtype.result(0, &cx)
+    };
+    let (i, f) = (tensor(Some(DType::I64), &known(&[2])), tensor(Some(DType::F32), &[]));
+    assert_eq!(run(i.clone(), f.clone()), Some(DType::F32));
+    assert_eq!(run(i.clone(), value(IValue::Float(1.0))), Some(DType::F32));
+    assert_eq!(run(i.clone(), value(IValue::Bool(true))), Some(DType::I64));
+    let open = |d| Operand {
+        fact: Cow::Owned(Fact::Tensor(TensorFact::default().with_dtype(Some(d)))),
+        ty: Type::TENSOR,
+        constant: None,
+    };
+    assert_eq!(run(open(DType::F64), open(DType::F32)), None, "depends on which one has no dimensions");
+    assert_eq!(run(open(DType::F32), open(DType::F32)), Some(DType::F32));
+    assert_eq!(run(open(DType::I32), f), Some(DType::F32));
+    assert_eq!(Dtype::sum_of(0).result(0, &ShapeCx::new(None, [i], &mut s)), Some(DType::I64));
+}
+
+#[test]
+fn lattice() {
+    let mut s = Symbols::new();
+    let a = Fact::Tensor(TensorFact::contiguous(known(&[2, 3])).with_dtype(Some(DType::F32)));
+    let b = Fact::Tensor(TensorFact::contiguous(known(&[5, 3])).with_dtype(Some(DType::F64)));
+    let Fact::Tensor(joined) = a.join(&b, &mut s) else { panic!() };
+    let dims = joined.dims.unwrap();
+    assert_eq!((dims[1], joined.dtype), (Dim::Known(3), None));
+    assert_eq!(s.range(dims[0]), Range { min: 2, max: 5 });
+    assert_eq!(Fact::any_tensor().meet(&a), a);
+    let list = Fact::List(vec![Fact::Int(Dim::Known(1)), Fact::Int(Dim::Known(2))]);
+    assert_eq!(list.element(), Some(Fact::Int(Dim::Unknown)));
+    let refined = a.refine(Type::TENSOR);
+    assert_eq!(Fact::of_type(refined), a);
+    assert_eq!(a.refine(Type::OPTIONAL_TENSOR), refined);
+}

@@ -1,0 +1,258 @@
+//! Rules for views: the sizes after transposing, slicing, reshaping, expanding.
+
+use super::cx::wrap;
+use super::{Arg, Dims, Fact, Range, Shape, ShapeCx, Strides, TensorFact};
+use flambeau_ir::types::Dim;
+use smallvec::SmallVec;
+
+/// A rule that changes the sizes of operand 0, if its rank is known.
+fn change(rule: impl Fn(&mut ShapeCx<'_>, Dims) -> Option<Dims> + Send + Sync + 'static) -> Shape {
+    Shape::from(move |cx| match cx.take_dims(0) {
+        Some(dims) => rule(cx, dims).map(TensorFact::of_dims),
+        None => Some(TensorFact::default()),
+    })
+}
+
+impl Shape {
+    /// Two dimensions of operand 0 change places.
+    pub fn transpose(a: impl Into<Arg>, b: impl Into<Arg>) -> Shape {
+        let (a, b) = (a.into(), b.into());
+        change(move |cx, mut dims| {
+            if dims.is_empty() {
+                return Some(dims);
+            }
+            match (cx.wrap(a, dims.len()), cx.wrap(b, dims.len())) {
+                (Some(a), Some(b)) => {
+                    dims.swap(a, b);
+                    Some(dims)
+                }
+                _ => Some(cx.fresh_dims(dims.len())),
+            }
+        })
+    }
+
+    /// The last two dimensions of operand 0 change places; a vector stays as it is (`t`, `mT`).
+    pub fn transpose_last() -> Shape {
+        change(|_, mut dims| {
+            let rank = dims.len();
+            if rank >= 2 {
+                dims.swap(rank - 2, rank - 1);
+            }
+            Some(dims)
+        })
+    }
+
+    /// The dimensions of operand 0 in the order of a list argument.
+    pub fn permute(order: impl Into<Arg>) -> Shape {
+        let order = order.into();
+        change(move |cx, dims| {
+            let Some(order) = cx.known_ints(order) else { return Some(cx.fresh_dims(dims.len())) };
+            if order.len() != dims.len() {
+                return None;
+            }
+            order.iter().map(|&at| dims.get(wrap(at, dims.len())?).copied()).collect()
+        })
+    }
+
+    /// The elements of operand 0 in the sizes of a list argument, of which one may be -1: `view`, `reshape`.
+    pub fn reshape(size: impl Into<Arg>) -> Shape {
+        let size = size.into();
+        Shape::from(move |cx| {
+            let Some(wanted) = cx.ints(size) else { return Some(TensorFact::default()) };
+            let strides = cx.tensor(0).map_or(Strides::Unknown, |t| t.strides);
+            let dims = reshaped(cx, &wanted)?;
+            Some(TensorFact { dims: Some(dims), strides, ..TensorFact::default() })
+        })
+    }
+
+    /// Operand 0 with the dimensions from `start` to `end` made one: `flatten`.
+    pub fn flatten(start: impl Into<Arg>, end: impl Into<Arg>) -> Shape {
+        let (start, end) = (start.into(), end.into());
+        Shape::from(move |cx| {
+            let strides = cx.tensor(0).map_or(Strides::Unknown, |t| t.strides);
+            let Some(dims) = cx.take_dims(0) else { return Some(TensorFact::default()) };
+            if dims.is_empty() {
+                return Some(TensorFact { strides, ..TensorFact::of_dims([Dim::Known(1)]) });
+            }
+            let (Some(start), Some(end)) = (cx.wrap(start, dims.len()), cx.wrap(end, dims.len())) else {
+                return Some(TensorFact::default());
+            };
+            if start > end {
+                return None;
+            }
+            let mut result = Dims::from_slice(&dims[..start]);
+            result.push(cx.symbols.product(&dims[start..=end]));
+            result.extend_from_slice(&dims[end + 1..]);
+            Some(TensorFact { strides, ..TensorFact::of_dims(result) })
+        })
+    }
+
+    /// Operand 0 expanded to the sizes of a list argument, where -1 keeps a size.
+    pub fn expand(size: impl Into<Arg>) -> Shape {
+        let size = size.into();
+        Shape::from(move |cx| {
+            let Some(wanted) = cx.ints(size) else { return Some(TensorFact::default()) };
+            let dims = cx.take_dims(0);
+            let lead = match &dims {
+                Some(dims) => wanted.len().checked_sub(dims.len())?,
+                None => 0,
+            };
+            let mut result = Dims::new();
+            for (i, &want) in wanted.iter().enumerate() {
+                let old = dims.as_ref().and_then(|d| i.checked_sub(lead).map(|i| d[i]));
+                result.push(match want {
+                    Dim::Known(-1) => old.unwrap_or(Dim::Unknown),
+                    Dim::Sym(_) if cx.symbols.range(want).min < 0 => Dim::Unknown,
+                    other => other,
+                });
+            }
+            Some(TensorFact::of_dims(result.into_iter().map(|d| cx.size_or_fresh(d))))
+        })
+    }
+
+    /// Operand 0 without its dimensions of size 1; with `dim` (an integer or a list), only without those of them.
+    pub fn squeeze(dim: Option<Arg>) -> Shape {
+        change(move |cx, dims| {
+            let rank = dims.len();
+            let chosen: Option<SmallVec<[usize; 4]>> = match dim {
+                None => Some((0..rank).collect()),
+                Some(dim) => {
+                    cx.known_ints(dim).and_then(|list| list.iter().map(|&d| wrap(d, rank)).collect())
+                }
+            };
+            let chosen = chosen?;
+            let mut result = Dims::new();
+            for (i, d) in dims.into_iter().enumerate() {
+                if chosen.contains(&i) {
+                    if d == Dim::Known(1) {
+                        continue;
+                    }
+                    if cx.symbols.size_range(d).contains(1) {
+                        // Whether it goes is not known, so neither is the rank.
+                        return None;
+                    }
+                }
+                result.push(d);
+            }
+            Some(result)
+        })
+    }
+
+    /// Operand 0 with a new dimension of size 1.
+    pub fn unsqueeze(dim: impl Into<Arg>) -> Shape {
+        let dim = dim.into();
+        Shape::from(move |cx| {
+            let strides = cx.tensor(0).map_or(Strides::Unknown, |t| t.strides);
+            let Some(mut dims) = cx.take_dims(0) else { return Some(TensorFact::default()) };
+            match cx.known_int(dim) {
+                Some(at) => dims.insert(wrap(at, dims.len() + 1)?, Dim::Known(1)),
+                None => dims = cx.fresh_dims(dims.len() + 1),
+            }
+            Some(TensorFact { strides, ..TensorFact::of_dims(dims) })
+        })
+    }
+
+    /// Operand 0 at one index of a dimension, which it loses.
+    pub fn select(dim: impl Into<Arg>) -> Shape {
+        let dim = dim.into();
+        change(move |cx, mut dims| {
+            let rank = dims.len().checked_sub(1)?;
+            match cx.wrap(dim, dims.len()) {
+                Some(at) => drop(dims.remove(at)),
+                None => dims = cx.fresh_dims(rank),
+            }
+            Some(dims)
+        })
+    }
+
+    /// Operand 0 from `start` to `end` by `step` along a dimension.
+    pub fn slice(
+        dim: impl Into<Arg>,
+        start: impl Into<Arg>,
+        end: impl Into<Arg>,
+        step: impl Into<Arg>,
+    ) -> Shape {
+        let (dim, start, end, step) = (dim.into(), start.into(), end.into(), step.into());
+        change(move |cx, mut dims| {
+            let Some(at) = cx.wrap(dim, dims.len()).filter(|&at| at < dims.len()) else {
+                return Some(cx.fresh_dims(dims.len()));
+            };
+            let bound = |cx: &ShapeCx<'_>, arg: Arg, default: i64| {
+                if cx.is_none(arg) == Some(true) { Some(default) } else { cx.known_int(arg) }
+            };
+            let (from, to) = (bound(cx, start, 0), bound(cx, end, i64::MAX));
+            let size = dims[at];
+            dims[at] = match (from, to, cx.known_int(step)) {
+                (Some(from), Some(to), Some(step)) if step > 0 => sliced(cx, size, from, to, step),
+                _ => {
+                    let max = cx.symbols.size_range(size).max;
+                    cx.symbols.fresh(Range { min: 0, max })
+                }
+            };
+            Some(dims)
+        })
+    }
+
+    /// `length` elements of operand 0 along a dimension: `narrow`.
+    pub fn narrow(dim: impl Into<Arg>, length: impl Into<Arg>) -> Shape {
+        let (dim, length) = (dim.into(), length.into());
+        change(move |cx, mut dims| {
+            let Some(at) = cx.wrap(dim, dims.len()).filter(|&at| at < dims.len()) else {
+                return Some(cx.fresh_dims(dims.len()));
+            };
+            let length = cx.int(length).unwrap_or(Dim::Unknown);
+            dims[at] = cx.size_or_fresh(length);
+            Some(dims)
+        })
+    }
+
+    /// A tensor with the sizes of a list argument and strides of its own: `as_strided`.
+    pub fn strided(size: impl Into<Arg>) -> Shape {
+        let size = size.into();
+        Shape::from(move |cx| {
+            let Some(dims) = cx.ints(size) else { return Some(Fact::any_tensor()) };
+            Some(Fact::Tensor(TensorFact::of_dims(dims.into_iter().map(|d| cx.size_or_fresh(d)))))
+        })
+    }
+}
+
+fn sliced(cx: &mut ShapeCx<'_>, size: Dim, from: i64, to: i64, step: i64) -> Dim {
+    if let Some(n) = size.known() {
+        let at = |x: i64| if x < 0 { x.saturating_add(n).max(0) } else { x.min(n) };
+        let (from, to) = (at(from), at(to));
+        return Dim::Known(if to <= from { 0 } else { (to - from - 1) / step + 1 });
+    }
+    let range = cx.symbols.size_range(size);
+    if from == 0 && to >= range.max {
+        return if step == 1 { size } else { cx.symbols.ceil_div(size, Dim::Known(step)) };
+    }
+    if (0..=to).contains(&from) && to <= range.min && range.min > 0 {
+        return Dim::Known(if to == from { 0 } else { (to - from - 1) / step + 1 });
+    }
+    let most = if from >= 0 && to >= 0 { to.saturating_sub(from).max(0) } else { i64::MAX };
+    cx.symbols.fresh(Range { min: 0, max: range.max.min(most) })
+}
+
+fn reshaped(cx: &mut ShapeCx<'_>, wanted: &[Dim]) -> Option<Dims> {
+    let infers = wanted.iter().filter(|&&d| d == Dim::Known(-1)).count();
+    if infers > 1 {
+        return None;
+    }
+    let mut dims: Dims = wanted
+        .iter()
+        .map(|&d| match d {
+            Dim::Sym(_) if cx.symbols.range(d).min < 0 => Dim::Unknown,
+            other => other,
+        })
+        .collect();
+    if infers == 1 {
+        let at = dims.iter().position(|&d| d == Dim::Known(-1)).expect("invariant: one is -1");
+        let others: Vec<Dim> = dims.iter().copied().filter(|&d| d != Dim::Known(-1)).collect();
+        let certain = !others.contains(&Dim::Unknown);
+        dims[at] = match cx.take_dims(0) {
+            Some(old) if certain => cx.symbols.quotient(&old, &others),
+            _ => Dim::Unknown,
+        };
+    }
+    Some(dims.into_iter().map(|d| cx.size_or_fresh(d)).collect())
+}
