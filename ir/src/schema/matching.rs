@@ -272,7 +272,7 @@ impl Matcher<'_> {
 
     /// The conversions that make an argument fit a parameter, and the parameter's type with variables bound.
     fn fit(&mut self, param: &Argument, arg: Arg) -> Result<(Conversions, Type), Mismatch> {
-        if arg.ty == param.ty {
+        if arg.ty == param.ty && !arg.empty_list {
             return Ok((Conversions::new(), param.ty));
         }
         let mut arg = arg;

@@ -11,6 +11,8 @@ mod failure;
 mod matching;
 mod parse;
 mod print;
+#[cfg(test)]
+mod recorded;
 
 pub use alias::{AliasInfo, AliasSet};
 pub use exact::{accepts_types, resolve_exact};
