@@ -278,16 +278,23 @@ impl Symbols {
 
     /// `a / b` for products of sizes where `b` divides `a`: equal factors cancel first.
     pub fn quotient(&mut self, a: &[Dim], b: &[Dim]) -> Dim {
-        let mut over = a.to_vec();
-        let mut under = Vec::new();
-        for &dim in b {
-            match over.iter().position(|&d| d == dim && d != Dim::Unknown && d != Dim::Known(0)) {
-                Some(at) => drop(over.swap_remove(at)),
-                None => under.push(dim),
+        let known = |dims: &[Dim]| dims.iter().filter_map(|d| d.known()).try_fold(1_i64, i64::checked_mul);
+        let (Some(mut over), Some(mut under)) = (known(a), known(b)) else { return Dim::Unknown };
+        if under != 0 && over % under == 0 {
+            (over, under) = (over / under, 1);
+        }
+        let open = |dims: &[Dim]| dims.iter().copied().filter(|d| d.known().is_none()).collect::<Vec<_>>();
+        let (mut above, mut below) = (open(a), Vec::new());
+        for dim in open(b) {
+            match above.iter().position(|&d| self.same(d, dim)) {
+                Some(at) => drop(above.swap_remove(at)),
+                None => below.push(dim),
             }
         }
-        let (over, under) = (self.product(&over), self.product(&under));
-        self.floor_div(over, under)
+        above.push(Dim::Known(over));
+        below.push(Dim::Known(under));
+        let (above, below) = (self.product(&above), self.product(&below));
+        self.floor_div(above, below)
     }
 }
 

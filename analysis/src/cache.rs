@@ -1,0 +1,311 @@
+//! Analyses of one graph, obtained by type and always in step with it.
+//!
+//! [`Analyses::get`] compares the revision at which an analysis was last true with the journal's, hands it the changes in
+//! between, and rebuilds it if it cannot follow (or if the journal no longer goes back so far). How often each was
+//! built, kept and rebuilt is counted: a pass that makes an analysis rebuild for every edit shows in the report.
+//!
+//! A cache belongs to one graph. The references it gives borrow the graph, so no edit can make them stale.
+
+use crate::analysis::{Analysis, AnalysisCx, Update};
+use flambeau_ir::{Change, Graph, Revision};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use std::any::{Any, TypeId};
+use std::sync::Arc;
+
+type Check = fn(&mut Analyses, &Graph) -> Result<(), String>;
+
+struct Slot {
+    /// `None` while it is being built.
+    value: Option<Arc<dyn Any + Send + Sync>>,
+    /// The revision it is true of.
+    revision: Revision,
+    check: Check,
+    stats: Stats,
+}
+
+/// How an analysis has fared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stats {
+    /// The analysis.
+    pub name: &'static str,
+    /// Times it was built for the first time or after [`Analyses::clear`].
+    pub built: u64,
+    /// Times it followed edits.
+    pub kept: u64,
+    /// Times edits forced it to be built anew.
+    pub rebuilt: u64,
+}
+
+/// The analyses of one graph.
+#[derive(Default)]
+pub struct Analyses {
+    slots: HashMap<TypeId, Slot, FxBuildHasher>,
+    /// In order of first use.
+    order: Vec<TypeId>,
+}
+
+impl Analyses {
+    /// No analysis yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An analysis, in step with the graph.
+    pub fn get<'a, A: Analysis>(&'a mut self, graph: &'a Graph) -> &'a A {
+        self.sync::<A>(graph);
+        self.read::<A>()
+    }
+
+    /// Several analyses at once, in step with the graph: `with::<(AliasDb, Shapes)>(&graph)`.
+    pub fn with<'a, S: AnalysisSet>(&'a mut self, graph: &'a Graph) -> (&'a Graph, S::Refs<'a>) {
+        S::sync(self, graph);
+        (graph, S::refs(self))
+    }
+
+    /// An analysis as a shared handle. As long as it is held, edits make the analysis be rebuilt instead of updated.
+    pub fn shared<A: Analysis>(&mut self, graph: &Graph) -> Arc<A> {
+        self.sync::<A>(graph);
+        self.value::<A>().clone().downcast::<A>().ok().expect("invariant: a slot holds its own analysis")
+    }
+
+    /// Brings an analysis in step with the graph.
+    pub fn sync<A: Analysis>(&mut self, graph: &Graph) {
+        let id = TypeId::of::<A>();
+        let now = graph.journal().revision();
+        let Some(slot) = self.slots.get_mut(&id) else {
+            self.order.push(id);
+            let stats = Stats { name: A::NAME, built: 1, kept: 0, rebuilt: 0 };
+            self.slots.insert(id, Slot { value: None, revision: now, check: check::<A>, stats });
+            return self.rebuild::<A>(graph);
+        };
+        if slot.revision == now && slot.value.is_some() {
+            return;
+        }
+        let since = std::mem::replace(&mut slot.revision, now);
+        let Some(value) = slot.value.take() else {
+            slot.stats.built += 1;
+            return self.rebuild::<A>(graph);
+        };
+        match self.follow::<A>(graph, value, since) {
+            Some(value) => {
+                let slot = self.slot_mut(id);
+                slot.stats.kept += 1;
+                slot.value = Some(value);
+            }
+            None => {
+                self.slot_mut(id).stats.rebuilt += 1;
+                self.rebuild::<A>(graph);
+            }
+        }
+    }
+
+    /// The analysis after the edits since a revision; `None` if it cannot follow.
+    fn follow<A: Analysis>(
+        &mut self,
+        graph: &Graph,
+        value: Arc<dyn Any + Send + Sync>,
+        since: Revision,
+    ) -> Option<Arc<dyn Any + Send + Sync>> {
+        let journal = graph.journal();
+        let changes: Vec<Change> = journal.since(since)?.copied().collect();
+        if changes.iter().all(Change::is_metadata) {
+            return Some(value);
+        }
+        let mut value = value.downcast::<A>().ok().expect("invariant: a slot holds its own analysis");
+        let cx = AnalysisCx::new(graph, self);
+        match Arc::get_mut(&mut value)?.update(&cx, &changes) {
+            Update::Kept => Some(value),
+            Update::Rebuild => None,
+        }
+    }
+
+    fn rebuild<A: Analysis>(&mut self, graph: &Graph) {
+        let fresh = Arc::new(A::build(&AnalysisCx::new(graph, self)));
+        self.slot_mut(TypeId::of::<A>()).value = Some(fresh);
+    }
+
+    fn slot_mut(&mut self, id: TypeId) -> &mut Slot {
+        self.slots.get_mut(&id).expect("invariant: an analysis in use has a slot")
+    }
+
+    fn value<A: Analysis>(&self) -> &Arc<dyn Any + Send + Sync> {
+        let slot = self.slots.get(&TypeId::of::<A>()).expect("invariant: an analysis in use has a slot");
+        slot.value.as_ref().expect("analyses ask for each other in a circle")
+    }
+
+    fn read<A: Analysis>(&self) -> &A {
+        self.value::<A>().downcast_ref::<A>().expect("invariant: a slot holds its own analysis")
+    }
+
+    /// Forgets all analyses (counts stay), for use with another graph.
+    pub fn clear(&mut self) {
+        for id in &self.order {
+            if let Some(slot) = self.slots.get_mut(id) {
+                slot.value = None;
+            }
+        }
+    }
+
+    /// How each analysis has fared, in order of first use.
+    pub fn stats(&self) -> impl Iterator<Item = Stats> + '_ {
+        self.order.iter().map(|id| self.slots[id].stats)
+    }
+
+    /// Brings every analysis in step, builds each anew beside it, and compares: what updates left wrong shows here.
+    ///
+    /// # Errors
+    /// One sentence per analysis that contradicts a fresh one.
+    pub fn check(&mut self, graph: &Graph) -> Result<(), Vec<String>> {
+        let checks: Vec<Check> = self.order.iter().map(|id| self.slots[id].check).collect();
+        let errors: Vec<String> = checks.into_iter().filter_map(|check| check(self, graph).err()).collect();
+        if errors.is_empty() { Ok(()) } else { Err(errors) }
+    }
+}
+
+fn check<A: Analysis>(analyses: &mut Analyses, graph: &Graph) -> Result<(), String> {
+    let current = analyses.shared::<A>(graph);
+    let cx = AnalysisCx::new(graph, analyses);
+    let fresh = A::build(&cx);
+    current.agrees(&cx, &fresh).map_err(|why| format!("{}: {why}", A::NAME))
+}
+
+/// One analysis, or a tuple of several, for [`Analyses::with`].
+pub trait AnalysisSet {
+    /// Shared references to all of them.
+    type Refs<'a>;
+
+    /// Brings all in step.
+    fn sync(analyses: &mut Analyses, graph: &Graph);
+
+    /// Lends all. They must be in step.
+    fn refs(analyses: &Analyses) -> Self::Refs<'_>;
+}
+
+impl<A: Analysis> AnalysisSet for A {
+    type Refs<'a> = &'a A;
+
+    fn sync(analyses: &mut Analyses, graph: &Graph) {
+        analyses.sync::<A>(graph);
+    }
+
+    fn refs(analyses: &Analyses) -> &A {
+        analyses.read::<A>()
+    }
+}
+
+macro_rules! sets {
+    ($(($($a:ident),+))*) => {$(
+        impl<$($a: Analysis),+> AnalysisSet for ($($a,)+) {
+            type Refs<'a> = ($(&'a $a,)+);
+
+            fn sync(analyses: &mut Analyses, graph: &Graph) {
+                $(analyses.sync::<$a>(graph);)+
+            }
+
+            fn refs(analyses: &Analyses) -> ($(&$a,)+) {
+                ($(analyses.read::<$a>(),)+)
+            }
+        }
+    )*};
+}
+
+sets! { (A) (A, B) (A, B, C) (A, B, C, D) }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flambeau_ir::{IValue, Registry};
+
+    struct Count(usize);
+    struct Twice(usize);
+    struct Stubborn(usize);
+
+    impl Analysis for Count {
+        const NAME: &'static str = "count";
+
+        fn build(cx: &AnalysisCx<'_>) -> Self {
+            Count(cx.graph().nodes_deep().count())
+        }
+
+        fn update(&mut self, _: &AnalysisCx<'_>, changes: &[Change]) -> Update {
+            for change in changes {
+                match change {
+                    Change::Inserted(_) => self.0 += 1,
+                    Change::Metadata => {}
+                    _ => return Update::Rebuild,
+                }
+            }
+            Update::Kept
+        }
+
+        fn agrees(&self, _: &AnalysisCx<'_>, fresh: &Self) -> Result<(), String> {
+            if self.0 == fresh.0 { Ok(()) } else { Err("miscounted".into()) }
+        }
+    }
+
+    impl Analysis for Twice {
+        const NAME: &'static str = "twice";
+
+        fn build(cx: &AnalysisCx<'_>) -> Self {
+            Twice(2 * cx.get::<Count>().0)
+        }
+    }
+
+    impl Analysis for Stubborn {
+        const NAME: &'static str = "stubborn";
+
+        fn build(cx: &AnalysisCx<'_>) -> Self {
+            Stubborn(cx.graph().node_count())
+        }
+
+        fn update(&mut self, _: &AnalysisCx<'_>, _: &[Change]) -> Update {
+            Update::Kept
+        }
+
+        fn agrees(&self, _: &AnalysisCx<'_>, fresh: &Self) -> Result<(), String> {
+            if self.0 == fresh.0 { Ok(()) } else { Err("stale".into()) }
+        }
+    }
+
+    #[test]
+    fn in_step_with_the_journal() {
+        let mut g = Graph::new(Registry::empty());
+        let mut all = Analyses::new();
+        assert_eq!(all.with::<(Count, Twice)>(&g).1.1.0, 0);
+        let v = g.edit().constant(IValue::Int(1));
+        g.edit().set_name(v, "one");
+        let (_, (count, twice)) = all.with::<(Count, Twice)>(&g);
+        assert_eq!((count.0, twice.0), (1, 2));
+        let node = g.def(v);
+        g.edit().erase(node);
+        assert_eq!(all.get::<Count>(&g).0, 0);
+        let stats: Vec<_> = all.stats().collect();
+        assert_eq!(stats[0], Stats { name: "count", built: 1, kept: 1, rebuilt: 1 });
+        assert_eq!(stats[1], Stats { name: "twice", built: 1, kept: 0, rebuilt: 1 });
+    }
+
+    #[test]
+    fn checks_see_what_is_stale() {
+        let mut g = Graph::new(Registry::empty());
+        let mut all = Analyses::new();
+        all.get::<Count>(&g);
+        all.get::<Stubborn>(&g);
+        assert_eq!(all.check(&g), Ok(()));
+        g.edit().constant(IValue::Int(1));
+        assert_eq!(all.check(&g), Err(vec!["stubborn: stale".to_owned()]));
+    }
+
+    #[test]
+    fn a_wrapped_journal_rebuilds() {
+        let mut g = Graph::new(Registry::empty());
+        let mut all = Analyses::new();
+        all.get::<Count>(&g);
+        for _ in 0..=flambeau_ir::Journal::CAPACITY {
+            g.edit().constant(IValue::Int(1));
+        }
+        assert_eq!(all.get::<Count>(&g).0, flambeau_ir::Journal::CAPACITY + 1);
+        assert_eq!(all.stats().next().unwrap().rebuilt, 1);
+    }
+}
