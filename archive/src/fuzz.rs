@@ -1,6 +1,10 @@
 //! What a fuzzer runs: total functions from bytes, which must not panic, hang or use much memory.
 
-use crate::Limits;
+use crate::{Limits, LoadOptions, load};
+use std::sync::Arc;
+
+use flambeau_ir::Registry;
+
 use crate::pickle::read_pickle;
 use crate::zip::ZipReader;
 
@@ -16,4 +20,10 @@ pub fn fuzz_zip(data: &[u8]) -> bool {
         Ok(bytes) => !record.name().ends_with(".pkl") || fuzz_pickle(&bytes),
         Err(_) => false,
     })
+}
+
+/// Loads `data` as a module with default limits, its code too if `code` says so. Returns whether it is one.
+pub fn fuzz_load(data: &[u8], registry: &Arc<Registry>, code: bool) -> bool {
+    let options = LoadOptions { code, ..LoadOptions::default() };
+    load(data, registry, &options).is_ok()
 }

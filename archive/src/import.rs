@@ -45,6 +45,14 @@ impl LoadError {
         }
     }
 
+    /// The same error, blamed on the record `name` if it is not blamed on one.
+    pub(crate) fn in_record(self, name: &str) -> Self {
+        match self {
+            LoadError::Archive(e) => LoadError::Archive(e.in_record(name)),
+            code => code,
+        }
+    }
+
     /// The stable code of the rule that was broken.
     pub fn code(&self) -> &'static str {
         match self {
@@ -63,8 +71,8 @@ impl From<Box<Diagnostic>> for LoadError {
 /// A method that is declared and has yet to be compiled.
 #[derive(Clone, Debug)]
 pub(crate) struct Body {
-    /// The class or interface it belongs to.
-    pub(crate) owner: Type,
+    /// The class or interface it belongs to; none for a function.
+    pub(crate) owner: Option<Type>,
     /// The file it stands in.
     pub(crate) file: Arc<SourceFile>,
     /// Its definition.
@@ -144,7 +152,7 @@ impl<'a> Importer<'a> {
                     None => self.visit(name, &mut stack)?,
                 },
                 Task::Finish(name, file, id, decl) => {
-                    let ty = self.finish(&name, &file, id, &decl).map_err(|e| in_file(e, &file))?;
+                    let ty = self.finish(&name, &file, id, &decl).map_err(|e| e.in_record(file.record()))?;
                     self.states.insert(name, State::Done(ty));
                 }
             }
@@ -161,6 +169,14 @@ impl<'a> Importer<'a> {
             Some(State::Done(ty)) => Some(*ty),
             _ => None,
         }
+    }
+
+    /// All types that are declared, in order of their names.
+    pub(crate) fn declared(&self) -> impl Iterator<Item = (&str, Type)> {
+        self.states.iter().filter_map(|(name, state)| match state {
+            State::Done(ty) => Some((name.as_str(), *ty)),
+            State::Busy => None,
+        })
     }
 
     fn visit(&mut self, name: String, stack: &mut Vec<Task>) -> Result<(), LoadError> {
@@ -272,7 +288,7 @@ impl<'a> Importer<'a> {
     }
 
     fn queue(&mut self, owner: Type, file: &Arc<SourceFile>, decl: &ClassDecl) {
-        let body = |&def| Body { owner, file: Arc::clone(file), def };
+        let body = |&def| Body { owner: Some(owner), file: Arc::clone(file), def };
         self.bodies.extend(decl.methods.iter().map(body));
     }
 
@@ -384,11 +400,4 @@ fn check_syntax(file: &SourceFile) -> Result<(), LoadError> {
 fn class_error(file: &SourceFile, id: TreeId, message: &str) -> ArchiveError {
     let at = u64::from(file.ast().span(id).start);
     ArchiveError::new(Code::Class, message).in_record(file.record()).at(at)
-}
-
-fn in_file(error: LoadError, file: &SourceFile) -> LoadError {
-    match error {
-        LoadError::Archive(e) => LoadError::Archive(e.in_record(file.record())),
-        code => code,
-    }
 }

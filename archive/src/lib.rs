@@ -18,6 +18,7 @@ pub mod fuzz;
 mod import;
 mod info;
 mod limits;
+mod link;
 mod literal;
 mod load;
 mod map;

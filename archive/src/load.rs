@@ -12,6 +12,7 @@ use flambeau_ir::value::Object;
 use flambeau_ir::{IValue, Registry, Symbol, Type};
 
 use crate::import::{Importer, LoadError};
+use crate::link::link;
 use crate::map::Mapping;
 use crate::open::Archive;
 use crate::values::{Converter, PendingState};
@@ -133,7 +134,10 @@ fn load_from(
         let message = format!("the archive holds a value of type {} instead of a module", root.type_of());
         return Err(ArchiveError::new(Code::Root, message).in_record("data.pkl").into());
     };
-    let _ = registry;
+    if options.code {
+        let (names, definitions) = link(&mut importer)?;
+        let _ = (registry, names, definitions);
+    }
     Ok(LoadedModule {
         name: archive.zip().top_folder().to_owned(),
         version: archive.version(),
@@ -156,10 +160,7 @@ fn read_values(
     let limits = archive.limits();
     let mut tensors = Tensors::new(archive.zip(), name, archive.byte_order(), mapping.clone(), limits);
     let mut converter = Converter::new(&pickle, &mut tensors, importer, limits);
-    let value = converter.convert(pickle.root(), Type::ANY).map_err(|e| match e {
-        LoadError::Archive(e) => LoadError::Archive(e.in_record(&record)),
-        code => code,
-    })?;
+    let value = converter.convert(pickle.root(), Type::ANY).map_err(|e| e.in_record(&record))?;
     pending.extend(converter.into_pending());
     Ok(value)
 }

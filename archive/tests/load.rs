@@ -214,3 +214,62 @@ fn depth_is_bounded() {
     lifted.limits = flambeau_archive::Limits::trusted();
     assert!(load(&archive(200_000), &registry(), &lifted).is_ok());
 }
+
+/// A small generator of numbers, so that the same damage is done each time.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, below: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) as usize) % below
+    }
+}
+
+/// Records are damaged and packed again with right checksums, so that the damage arrives behind the container.
+#[test]
+fn damaged_archives_are_answered() {
+    use flambeau_archive::zip::{ZipReader, ZipWriter};
+    let mut dice = Dice(7);
+    let mut loaded = 0;
+    for name in ["containers.pt", "classes.pt", "nested.pt", "constants.pt"] {
+        let bytes = std::fs::read(data(name)).expect("test data");
+        let zip = ZipReader::open(&bytes, &Default::default()).expect("an archive");
+        let records: Vec<_> = zip
+            .records()
+            .iter()
+            .filter(|r| !r.name().ends_with("debug_pkl"))
+            .map(|r| (r.name(), zip.read(r).expect("whole").into_owned()))
+            .collect();
+        let targets: Vec<_> = (0..records.len())
+            .filter(|&i| records[i].0.ends_with(".pkl") || records[i].0.ends_with(".py"))
+            .collect();
+        for _ in 0..700 {
+            let target = targets[dice.roll(targets.len())];
+            let mut damaged = records[target].1.clone();
+            for _ in 0..1 + dice.roll(3) {
+                let at = dice.roll(damaged.len());
+                match dice.roll(4) {
+                    0 => damaged[at] = dice.roll(256) as u8,
+                    1 => damaged[at] ^= 1 << dice.roll(8),
+                    2 => drop(damaged.drain(at..(at + dice.roll(9)).min(damaged.len()))),
+                    _ => {
+                        let end = (at + dice.roll(30)).min(damaged.len());
+                        let copy = damaged[at..end].to_vec();
+                        let to = dice.roll(damaged.len());
+                        damaged.splice(to..to, copy);
+                    }
+                }
+                if damaged.is_empty() {
+                    damaged.push(b'.');
+                }
+            }
+            let mut out = ZipWriter::new(Vec::new(), "m");
+            for (i, (name, bytes)) in records.iter().enumerate() {
+                out.store(name, if i == target { &damaged } else { bytes }).expect("room");
+            }
+            let bytes = out.finish().expect("room");
+            loaded += usize::from(flambeau_archive::fuzz::fuzz_load(&bytes, &registry(), false));
+        }
+    }
+    assert!((100..2500).contains(&loaded), "{loaded} of 2800 load");
+}
