@@ -4,8 +4,10 @@
 //! machine stop for the same reasons.
 
 use crate::error::KernelError;
-use flambeau_ir::value::Generator;
-use flambeau_tensor::{Budget, Device};
+use crate::kernel::{KernelResult, Rets};
+use flambeau_ir::value::{Generator, IValue};
+use flambeau_ir::{Graph, NodeId, Type};
+use flambeau_tensor::{Budget, Device, Tensor};
 use std::any::{Any, TypeId};
 use std::io::Write;
 use std::sync::Arc;
@@ -41,6 +43,21 @@ impl CancelToken {
 /// Where warnings go.
 pub type WarnSink = Box<dyn FnMut(&str) + Send>;
 
+/// Operators of the embedding program: what `prim::PythonOp` and its like call.
+pub trait HostCalls: Send {
+    /// Calls the host function a node names; appends as many results as the node has.
+    fn call(&mut self, graph: &Graph, node: NodeId, args: &mut [IValue], rets: &mut Rets) -> KernelResult;
+
+    /// Brings a host object back as a value of a type. A value that already fits is passed on before this is asked.
+    fn cast(&mut self, value: IValue, ty: Type) -> Result<IValue, KernelError>;
+}
+
+/// What sees the values that pass profiling nodes.
+pub type Observer = Box<dyn FnMut(&Graph, NodeId, &[IValue]) + Send>;
+
+/// How printed tensors are written.
+pub type TensorText = fn(&mut dyn std::fmt::Write, &Tensor) -> std::fmt::Result;
+
 /// What a run may ask of the session.
 pub struct Host {
     stdout: Box<dyn Write + Send>,
@@ -51,6 +68,10 @@ pub struct Host {
     generator: Generator,
     grad_enabled: bool,
     states: Vec<(TypeId, Box<dyn Any + Send>)>,
+    calls: Option<Box<dyn HostCalls>>,
+    observer: Option<Observer>,
+    tensor_text: TensorText,
+    max_depth: usize,
 }
 
 impl Default for Host {
@@ -74,6 +95,10 @@ impl Host {
             generator: Generator::new(Device::CPU, Self::SEED),
             grad_enabled: true,
             states: Vec::new(),
+            calls: None,
+            observer: None,
+            tensor_text: |out, tensor| write!(out, "{tensor:?}"),
+            max_depth: 10_000,
         }
     }
 
@@ -110,6 +135,17 @@ impl Host {
     pub fn set_budget(&mut self, budget: Option<Budget>) -> &mut Self {
         self.budget = budget;
         self
+    }
+
+    /// Limits the number of calls active at a time.
+    pub fn set_max_depth(&mut self, frames: usize) -> &mut Self {
+        self.max_depth = frames;
+        self
+    }
+
+    /// The number of calls that may be active at a time.
+    pub fn max_depth(&self) -> usize {
+        self.max_depth
     }
 
     /// Fuel left.
@@ -162,6 +198,66 @@ impl Host {
     /// Passes on a warning.
     pub fn warn(&mut self, message: &str) {
         (self.warn)(message);
+    }
+
+    /// Sets how printed tensors are written.
+    pub fn set_tensor_text(&mut self, text: TensorText) -> &mut Self {
+        self.tensor_text = text;
+        self
+    }
+
+    /// Writes a tensor as `print` shows it.
+    pub fn tensor_text(&self, out: &mut dyn std::fmt::Write, tensor: &Tensor) -> std::fmt::Result {
+        (self.tensor_text)(out, tensor)
+    }
+
+    /// Sets what answers calls of the host.
+    pub fn set_calls(&mut self, calls: impl HostCalls + 'static) -> &mut Self {
+        self.calls = Some(Box::new(calls));
+        self
+    }
+
+    /// Calls a host function.
+    pub fn call(
+        &mut self,
+        graph: &Graph,
+        node: NodeId,
+        args: &mut [IValue],
+        rets: &mut Rets,
+    ) -> KernelResult {
+        match &mut self.calls {
+            Some(calls) => calls.call(graph, node, args, rets),
+            None => Err(KernelError::unsupported(format!(
+                "`{}`: this host has no functions",
+                graph.op_name(node)
+            ))),
+        }
+    }
+
+    /// Brings a host object back as a value of a type.
+    pub fn cast(&mut self, value: IValue, ty: Type) -> Result<IValue, KernelError> {
+        if value.fits(ty.erase_shapes()) {
+            return Ok(value);
+        }
+        match &mut self.calls {
+            Some(calls) => calls.cast(value, ty),
+            None => {
+                Err(KernelError::input(format!("a host value is {} where {ty} is expected", value.tag())))
+            }
+        }
+    }
+
+    /// Sets what sees the values that pass profiling nodes.
+    pub fn set_observer(&mut self, observer: Option<Observer>) -> &mut Self {
+        self.observer = observer;
+        self
+    }
+
+    /// Shows values to the observer.
+    pub fn observe(&mut self, graph: &Graph, node: NodeId, values: &[IValue]) {
+        if let Some(observer) = &mut self.observer {
+            observer(graph, node, values);
+        }
     }
 
     /// The generator operators draw from when a program names none.

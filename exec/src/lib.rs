@@ -3,18 +3,26 @@
 //! Operators bring their computation as facets: a [`Kernel`], perhaps the claim to be an [`Intrinsic`], and a
 //! [`Sample`] of what they should be tried on. This crate knows no operator by name.
 
+pub mod callees;
 pub mod error;
+pub mod eval;
 pub mod host;
 pub mod intrinsic;
 pub mod kernel;
 pub mod lanes;
 pub mod pointwise;
+pub mod reference;
+mod resolve;
 pub mod sample;
+mod structural;
 
+pub use callees::Callees;
 pub use error::{ExecError, Fault, KernelError, TraceEntry};
-pub use host::{CancelToken, Host};
+pub use eval::{EvalLimits, eval_node};
+pub use host::{CancelToken, Host, HostCalls};
 pub use intrinsic::{Intrinsic, Kind, ScalarOp};
 pub use kernel::{Kernel, KernelCx, KernelResult, OpDefExt, Rets, Site};
 pub use lanes::Lane;
 pub use pointwise::{Pointwise, TileArg, TileBuilder, TileOp, TileStep, TileVal};
 pub use sample::{Gen, Sample, Tolerance};
+pub use structural::fits_tensor;

@@ -1,0 +1,91 @@
+//! One node on constant operands: what constant propagation asks for.
+
+use crate::error::KernelError;
+use crate::host::Host;
+use crate::kernel::{KernelCx, Rets, Site};
+use crate::{resolve, structural};
+use flambeau_ir::value::IValue;
+use flambeau_ir::{CompilationUnit, Graph, NodeId};
+use std::ops::ControlFlow;
+
+/// Bounds on what evaluating one node may make.
+#[derive(Clone, Copy, Debug)]
+pub struct EvalLimits {
+    /// Bytes that tensors made on the way may hold.
+    pub bytes: usize,
+    /// Values in the results, contents included; elements of tensors and flat lists count.
+    pub values: usize,
+}
+
+impl Default for EvalLimits {
+    fn default() -> Self {
+        EvalLimits { bytes: 64 << 20, values: 1 << 20 }
+    }
+}
+
+/// Runs one node. It must be an operator with a kernel or a structural operator without blocks, calls or subgraph.
+///
+/// # Errors
+/// What the node raises; `Unsupported` for other nodes; `Limit` if the results are larger than the limits allow.
+pub fn eval_node(
+    graph: &Graph,
+    node: NodeId,
+    args: &[IValue],
+    limits: EvalLimits,
+    host: &mut Host,
+) -> Result<Vec<IValue>, KernelError> {
+    let mut args = args.to_vec();
+    let mut rets = Rets::new();
+    let budget = flambeau_tensor::Budget::new(limits.bytes);
+    budget.run(|| match graph.prim(node) {
+        Some(prim) if structural::is_control(prim) => {
+            Err(KernelError::unsupported(format!("`{}` is not evaluated by itself", prim.name())))
+        }
+        Some(prim) => {
+            let nobody = CompilationUnit::new();
+            let mut cx = KernelCx::new(&mut args, &mut rets, Site::Node(graph, node), host);
+            structural::run(prim, &mut cx, &nobody)
+        }
+        None => {
+            let kernel = resolve::kernel(graph, graph.op(node))?;
+            args.extend(resolve::defaults(graph, node)?);
+            kernel.call(&mut KernelCx::new(&mut args, &mut rets, Site::Node(graph, node), host))
+        }
+    })?;
+    if rets.len() != graph.result_count(node) {
+        let (name, n) = (graph.op_name(node), rets.len());
+        return Err(KernelError::internal(format!(
+            "`{name}` gave {n} results instead of {}",
+            graph.result_count(node)
+        )));
+    }
+    let mut left = limits.values;
+    for value in &rets {
+        check_size(value, &mut left)?;
+    }
+    Ok(rets.into_vec())
+}
+
+fn check_size(value: &IValue, left: &mut usize) -> Result<(), KernelError> {
+    let walked = value.visit(|v| {
+        let size = match v {
+            IValue::Tensor(t) => t.numel(),
+            IValue::Str(s) => s.len() / 8,
+            IValue::List(l) => l.len(),
+            _ => 0,
+        };
+        match left.checked_sub(size + 1) {
+            Some(rest) => {
+                *left = rest;
+                ControlFlow::Continue(())
+            }
+            None => ControlFlow::Break(()),
+        }
+    });
+    match walked {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => {
+            Err(KernelError::limit("the result of evaluating a node is too large to keep"))
+        }
+    }
+}

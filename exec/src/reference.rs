@@ -1,0 +1,384 @@
+//! The reference: a graph walked node by node. Slow and obvious; what it computes is what a program means.
+//!
+//! Frames and open blocks stand on explicit stacks, so neither nesting nor calls use the thread's. Every value of a
+//! function keeps its place until the function returns. Errors unwind the frames: objects that were entered are
+//! exited, forked bodies turn them into failed futures.
+
+use crate::callees::Callees;
+use crate::error::{ExecError, Fault, KernelError};
+use crate::host::Host;
+use crate::kernel::{KernelCx, Rets, Site};
+use crate::resolve;
+use crate::structural::{self, any_defined, fits_refined};
+use flambeau_ir::value::{Future, IValue};
+use flambeau_ir::{Graph, NodeId, OpKind, Prim, Symbol, Type, ValueMap};
+use std::sync::Arc;
+
+/// Runs a graph on arguments.
+///
+/// # Errors
+/// What the program raises, with the calls that were active; `Limit` for fuel, memory, cancellation, depth;
+/// `Unsupported` for operators without a kernel.
+pub fn run(
+    graph: &Arc<Graph>,
+    args: Vec<IValue>,
+    callees: &dyn Callees,
+    host: &mut Host,
+) -> Result<Vec<IValue>, ExecError> {
+    let budget = host.budget().cloned();
+    let mut walk = Walk { callees, host, frames: Vec::new(), unwinding: 0 };
+    match budget {
+        Some(budget) => budget.run(|| walk.start(graph, Symbol::EMPTY, args)),
+        None => walk.start(graph, Symbol::EMPTY, args),
+    }
+}
+
+/// What becomes of a frame's results.
+enum After {
+    /// They are the results of the node that called.
+    Results(NodeId),
+    /// They complete a future, which is the node's result.
+    Future(NodeId, Future),
+    /// They are the results of the run.
+    Done,
+}
+
+/// A block being walked.
+struct Open {
+    next: NodeId,
+    kind: Kind,
+}
+
+enum Kind {
+    Root,
+    /// The node's results are the block's outputs.
+    Once(NodeId),
+    Loop {
+        node: NodeId,
+        trip: i64,
+        max: i64,
+    },
+}
+
+struct Frame {
+    graph: Arc<Graph>,
+    function: Symbol,
+    env: ValueMap<IValue>,
+    blocks: Vec<Open>,
+    entered: Vec<IValue>,
+    after: After,
+    /// The node being run, for traces.
+    at: Option<NodeId>,
+}
+
+struct Walk<'w> {
+    callees: &'w dyn Callees,
+    host: &'w mut Host,
+    frames: Vec<Frame>,
+    unwinding: u32,
+}
+
+/// Errors in context managers' exits inside unwinding inside exits … end here.
+const MAX_UNWINDING: u32 = 8;
+
+type Step = Result<Option<Vec<IValue>>, KernelError>;
+
+impl Walk<'_> {
+    fn start(
+        &mut self,
+        graph: &Arc<Graph>,
+        function: Symbol,
+        args: Vec<IValue>,
+    ) -> Result<Vec<IValue>, ExecError> {
+        let bottom = self.frames.len();
+        if let Err(e) = self.push(Arc::clone(graph), function, args, After::Done) {
+            return Err(ExecError::of(&e));
+        }
+        loop {
+            match self.step() {
+                Ok(None) => {}
+                Ok(Some(results)) => return Ok(results),
+                Err(e) => self.unwind(&e, bottom)?,
+            }
+        }
+    }
+
+    fn push(
+        &mut self,
+        graph: Arc<Graph>,
+        function: Symbol,
+        args: Vec<IValue>,
+        after: After,
+    ) -> Result<(), KernelError> {
+        if self.frames.len() >= self.host.max_depth() {
+            return Err(KernelError::new(Fault::Limit, "RecursionError", "too many nested calls"));
+        }
+        if graph.inputs().len() != args.len() {
+            let (wanted, found) = (graph.inputs().len(), args.len());
+            return Err(KernelError::input(format!("expected {wanted} arguments but {found} were given")));
+        }
+        let mut env = ValueMap::for_values(&graph, IValue::None);
+        for (input, arg) in graph.inputs().zip(args) {
+            env[input] = arg;
+        }
+        let blocks = vec![Open { next: first(&graph, graph.root()), kind: Kind::Root }];
+        self.frames.push(Frame { graph, function, env, blocks, entered: Vec::new(), after, at: None });
+        Ok(())
+    }
+
+    fn top(&mut self) -> &mut Frame {
+        self.frames.last_mut().expect("invariant: a run has a frame")
+    }
+
+    /// One node, or the end of one block.
+    fn step(&mut self) -> Step {
+        let frame = self.top();
+        let open = frame.blocks.last_mut().expect("invariant: a frame has an open block");
+        let node = open.next;
+        if frame.graph.is_prim(node, Prim::Return) {
+            return self.leave(node);
+        }
+        open.next = frame.graph.next(node).expect("invariant: a block ends in prim::Return");
+        frame.at = Some(node);
+        let graph = Arc::clone(&frame.graph);
+        match graph.op(node).kind() {
+            OpKind::Prim(prim) if structural::is_control(prim) => self.control(&graph, node, prim)?,
+            OpKind::Prim(prim) => {
+                let mut args = self.operands(&graph, node);
+                let mut rets = Rets::new();
+                let mut cx = KernelCx::new(&mut args, &mut rets, Site::Node(&graph, node), self.host);
+                structural::run(prim, &mut cx, self.callees)?;
+                self.set_results(&graph, node, rets.into_vec())?;
+            }
+            _ => {
+                self.host.poll()?;
+                let kernel = resolve::kernel(&graph, graph.op(node))?;
+                let mut args = self.operands(&graph, node);
+                args.extend(resolve::defaults(&graph, node)?);
+                let mut rets = Rets::new();
+                kernel.call(&mut KernelCx::new(&mut args, &mut rets, Site::Node(&graph, node), self.host))?;
+                self.set_results(&graph, node, rets.into_vec())?;
+            }
+        }
+        Ok(None)
+    }
+
+    fn operands(&mut self, graph: &Graph, node: NodeId) -> Vec<IValue> {
+        let env = &self.top().env;
+        graph.operands(node).map(|v| env[v].clone()).collect()
+    }
+
+    fn set_results(&mut self, graph: &Graph, node: NodeId, values: Vec<IValue>) -> Result<(), KernelError> {
+        if graph.result_count(node) != values.len() {
+            let (name, n) = (graph.op_name(node), values.len());
+            let wanted = graph.result_count(node);
+            return Err(KernelError::internal(format!("`{name}` gave {n} results instead of {wanted}")));
+        }
+        let env = &mut self.top().env;
+        for (result, value) in graph.results(node).zip(values) {
+            env[result] = value;
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, graph: &Graph, block: flambeau_ir::BlockId, inputs: Vec<IValue>, kind: Kind) {
+        let frame = self.top();
+        for (input, value) in graph.block_inputs(block).zip(inputs) {
+            frame.env[input] = value;
+        }
+        frame.blocks.push(Open { next: first(graph, block), kind });
+    }
+
+    fn control(&mut self, graph: &Arc<Graph>, node: NodeId, prim: Prim) -> Result<(), KernelError> {
+        let mut args = self.operands(graph, node);
+        match prim {
+            Prim::If => {
+                let cond = truth(&args[0])?;
+                self.open(graph, graph.block(node, usize::from(!cond)), Vec::new(), Kind::Once(node));
+                Ok(())
+            }
+            Prim::Loop => {
+                let (max, cond) = (int(&args[0])?, truth(&args[1])?);
+                self.iterate(graph, node, 0, max, cond, args.split_off(2))
+            }
+            Prim::GradOf => {
+                if args.iter().any(any_defined) {
+                    self.open(graph, graph.block(node, 0), Vec::new(), Kind::Once(node));
+                    return Ok(());
+                }
+                self.set_results(graph, node, vec![IValue::None; graph.result_count(node)])
+            }
+            Prim::CallFunction => {
+                let name = resolve::callee(graph, node)?;
+                args.remove(0);
+                self.call(name, args, After::Results(node))
+            }
+            Prim::CallMethod => {
+                let name = resolve::name_attr(graph, node)?;
+                let function = self.method(&args, name)?;
+                self.call(function, args, After::Results(node))
+            }
+            Prim::Enter => {
+                let function = self.method(&args, Symbol::new("__enter__"))?;
+                self.top().entered.push(args[0].clone());
+                self.call(function, args, After::Results(node))
+            }
+            Prim::Exit => {
+                let object = self.top().entered.pop().unwrap_or_else(|| args.swap_remove(0));
+                let args = vec![object, IValue::None, IValue::None, IValue::None];
+                let function = self.method(&args, Symbol::new("__exit__"))?;
+                self.call(function, args, After::Results(node))
+            }
+            Prim::Fork => {
+                let body = resolve::subgraph(graph, node)?;
+                let elem = graph.ty(graph.result(node, 0)).future_elem().unwrap_or(Type::ANY);
+                let function = self.top().function;
+                self.host.tick(1)?;
+                self.push(body, function, args, After::Future(node, Future::new(elem)))
+            }
+            Prim::BailOut => {
+                let value = args.remove(0);
+                if fits_refined(&value, graph.ty(graph.result(node, 0))) {
+                    return self.set_results(graph, node, vec![value]);
+                }
+                let body = resolve::subgraph(graph, node)?;
+                let old = self.frames.pop().expect("invariant: a run has a frame");
+                self.push(body, old.function, args, old.after)?;
+                self.top().entered = old.entered;
+                Ok(())
+            }
+            _ => {
+                let body = resolve::subgraph(graph, node)?;
+                let function = self.top().function;
+                self.push(body, function, args, After::Results(node))
+            }
+        }
+    }
+
+    /// The function behind a method of the object in front of `args`.
+    fn method(&self, args: &[IValue], name: Symbol) -> Result<Symbol, KernelError> {
+        let class = match args.first() {
+            Some(IValue::Object(o)) => o.class(),
+            other => {
+                let tag = other.map_or("nothing", IValue::tag);
+                return Err(KernelError::input(format!("method '{name}' of {tag}, which is not an object")));
+            }
+        };
+        let missing =
+            || KernelError::new(Fault::Input, "AttributeError", format!("'{class}' has no method '{name}'"));
+        self.callees.method(class, name).ok_or_else(missing)
+    }
+
+    fn call(&mut self, function: Symbol, args: Vec<IValue>, after: After) -> Result<(), KernelError> {
+        self.host.tick(1)?;
+        let graph = self.callees.function(function);
+        let graph = graph.ok_or_else(|| KernelError::input(format!("unknown function '{function}'")))?;
+        self.push(graph, function, args, after)
+    }
+
+    /// Begins iteration `trip`, or ends the loop.
+    fn iterate(
+        &mut self,
+        graph: &Graph,
+        node: NodeId,
+        trip: i64,
+        max: i64,
+        cond: bool,
+        mut carried: Vec<IValue>,
+    ) -> Result<(), KernelError> {
+        if !cond || trip >= max {
+            return self.set_results(graph, node, carried);
+        }
+        self.host.tick(1)?;
+        carried.insert(0, IValue::Int(trip));
+        self.open(graph, graph.block(node, 0), carried, Kind::Loop { node, trip, max });
+        Ok(())
+    }
+
+    /// The end of a block: its outputs become results, or begin the next iteration, or leave the frame.
+    fn leave(&mut self, ret: NodeId) -> Step {
+        let graph = Arc::clone(&self.top().graph);
+        let mut outputs = self.operands(&graph, ret);
+        let open = self.top().blocks.pop().expect("invariant: a frame has an open block");
+        match open.kind {
+            Kind::Once(node) => self.set_results(&graph, node, outputs)?,
+            Kind::Loop { node, trip, max } => {
+                self.top().at = Some(node);
+                let cond = truth(&outputs.remove(0))?;
+                self.iterate(&graph, node, trip + 1, max, cond, outputs)?;
+            }
+            Kind::Root => {
+                let done = self.frames.pop().expect("invariant: a run has a frame");
+                match done.after {
+                    After::Done => return Ok(Some(outputs)),
+                    After::Results(node) => {
+                        let caller = Arc::clone(&self.top().graph);
+                        self.set_results(&caller, node, outputs)?;
+                    }
+                    After::Future(node, future) => {
+                        let value =
+                            if outputs.len() == 1 { outputs.remove(0) } else { IValue::tuple(outputs) };
+                        future.complete(Ok(value));
+                        let caller = Arc::clone(&self.top().graph);
+                        self.set_results(&caller, node, vec![IValue::Future(future)])?;
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Ends frames until one takes the error as a failed future. Gives it back if none does.
+    fn unwind(&mut self, error: &KernelError, bottom: usize) -> Result<(), ExecError> {
+        let mut raised = ExecError::of(error);
+        while self.frames.len() > bottom {
+            let frame = self.frames.pop().expect("invariant: above the bottom");
+            if let Some(node) = frame.at {
+                raised.push_outer(
+                    frame.function,
+                    frame.graph.op_name(node),
+                    frame.graph.locs(),
+                    frame.graph.loc(node),
+                );
+            }
+            for object in frame.entered.into_iter().rev() {
+                self.exit(object);
+            }
+            if let After::Future(node, future) = frame.after
+                && raised.fault != Fault::Limit
+            {
+                future.complete(Err(Arc::new(raised)));
+                let caller = Arc::clone(&self.top().graph);
+                let set = self.set_results(&caller, node, vec![IValue::Future(future)]);
+                return set.map_err(|e| ExecError::of(&e));
+            }
+        }
+        Err(raised)
+    }
+
+    /// Runs `__exit__` of an entered object; what it gives or raises does not matter.
+    fn exit(&mut self, object: IValue) {
+        let args = vec![object, IValue::None, IValue::None, IValue::None];
+        let Ok(function) = self.method(&args, Symbol::new("__exit__")) else { return };
+        let Some(graph) = self.callees.function(function) else { return };
+        if self.unwinding < MAX_UNWINDING {
+            self.unwinding += 1;
+            let _ = self.start(&graph, function, args);
+            self.unwinding -= 1;
+        }
+    }
+}
+
+fn first(graph: &Graph, block: flambeau_ir::BlockId) -> NodeId {
+    graph.next(graph.param(block)).expect("invariant: a block ends in prim::Return")
+}
+
+fn truth(value: &IValue) -> Result<bool, KernelError> {
+    value.as_bool().ok_or_else(|| KernelError::input(format!("a condition is {}, not a bool", value.tag())))
+}
+
+fn int(value: &IValue) -> Result<i64, KernelError> {
+    value
+        .as_int()
+        .ok_or_else(|| KernelError::input(format!("a trip count is {}, not an integer", value.tag())))
+}

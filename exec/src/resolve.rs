@@ -1,0 +1,71 @@
+//! What a node refers to: its callee, its subgraph, its kernel, its missing arguments.
+
+use crate::error::KernelError;
+use crate::kernel::Kernel;
+use flambeau_ir::attr::names;
+use flambeau_ir::types::TypeKind;
+use flambeau_ir::value::IValue;
+use flambeau_ir::{Graph, NodeId, Op, OpKind, Symbol};
+use std::sync::Arc;
+
+/// The function that `prim::CallFunction` names.
+pub(crate) fn callee(graph: &Graph, node: NodeId) -> Result<Symbol, KernelError> {
+    let function =
+        graph.operands(node).next().ok_or_else(|| KernelError::misuse("a call without a callee"))?;
+    if let TypeKind::Function(name) = graph.ty(function).kind()
+        && !name.is_empty()
+    {
+        return Ok(*name);
+    }
+    if let Some(IValue::Function(name)) = graph.constant(function) {
+        return Ok(name);
+    }
+    name_attr(graph, graph.def(function))
+}
+
+/// The name in a node's attribute `name`.
+pub(crate) fn name_attr(graph: &Graph, node: NodeId) -> Result<Symbol, KernelError> {
+    let text = graph.attr(node, names::name()).and_then(|a| a.as_str());
+    let missing = || KernelError::misuse(format!("`{}` lacks its attribute `name`", graph.op_name(node)));
+    text.map(Symbol::new).ok_or_else(missing)
+}
+
+/// The graph in a node's attribute `Subgraph`.
+pub(crate) fn subgraph(graph: &Graph, node: NodeId) -> Result<Arc<Graph>, KernelError> {
+    let found = graph.attr(node, names::subgraph()).and_then(|a| a.as_graph());
+    let missing = || KernelError::misuse(format!("`{}` lacks its attribute `Subgraph`", graph.op_name(node)));
+    found.cloned().ok_or_else(missing)
+}
+
+/// The kernel of an operator that is not structural.
+pub(crate) fn kernel(graph: &Graph, op: Op) -> Result<&Kernel, KernelError> {
+    let missing = || {
+        let registry = graph.registry();
+        let name = registry.schema_of(op).map_or_else(|| registry.name(op).to_string(), |s| s.full_name());
+        let why = if matches!(op.kind(), OpKind::Unknown(_)) { "not a known operator" } else { "no kernel" };
+        KernelError::unsupported(format!("`{name}`: {why}"))
+    };
+    op.row().and_then(|row| graph.registry().facet::<Kernel>(row)).ok_or_else(missing)
+}
+
+/// The defaults of arguments that a node leaves out.
+pub(crate) fn defaults(graph: &Graph, node: NodeId) -> Result<Vec<IValue>, KernelError> {
+    let Some(schema) = graph.registry().schema_of(graph.op(node)) else { return Ok(Vec::new()) };
+    let given = graph.operand_count(node);
+    let left_out = schema.args.get(given..).unwrap_or(&[]);
+    let default = |a: &flambeau_ir::schema::Argument| {
+        let missing =
+            || KernelError::misuse(format!("`{}`: argument `{}` is missing", schema.full_name(), a.name));
+        a.default.as_ref().map(unshared).ok_or_else(missing)
+    };
+    left_out.iter().map(default).collect()
+}
+
+/// A value that may be handed to a program that writes to it.
+pub(crate) fn unshared(value: &IValue) -> IValue {
+    match value {
+        IValue::List(l) => IValue::List(l.copy()),
+        IValue::Dict(d) => IValue::Dict(d.copy()),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,185 @@
+//! Structural operators that are not control flow: what each does to values, once for the reference and the machine.
+//!
+//! Operators that run blocks, call, or end a frame are the evaluators' own ([`is_control`]).
+
+mod autograd;
+mod fusion;
+mod objects;
+mod types;
+
+pub(crate) use autograd::any_defined;
+pub(crate) use objects::{list_of, tuple_of};
+pub(crate) use types::fits_refined;
+pub use types::fits_tensor;
+
+use crate::callees::Callees;
+use crate::error::{Fault, KernelError};
+use crate::kernel::{KernelCx, KernelResult, Site};
+use flambeau_ir::attr::names;
+use flambeau_ir::value::{IValue, PrintStyle, print_value};
+use flambeau_ir::{Graph, NodeId, Prim};
+
+/// Whether a structural operator runs blocks or subgraphs, calls, or ends a frame: an evaluator's own business.
+pub(crate) fn is_control(prim: Prim) -> bool {
+    matches!(
+        prim,
+        Prim::Param
+            | Prim::Return
+            | Prim::If
+            | Prim::Loop
+            | Prim::CallFunction
+            | Prim::CallMethod
+            | Prim::Fork
+            | Prim::Enter
+            | Prim::Exit
+            | Prim::BailOut
+            | Prim::GradOf
+    ) || runs_subgraph(prim)
+}
+
+/// Whether a structural operator computes what its subgraph computes.
+pub(crate) fn runs_subgraph(prim: Prim) -> bool {
+    matches!(
+        prim,
+        Prim::FusionGroup
+            | Prim::DifferentiableGraph
+            | Prim::FunctionalGraph
+            | Prim::FallbackGraph
+            | Prim::TensorExprGroup
+            | Prim::TensorExprDynamicGroup
+            | Prim::StaticSubgraph
+    )
+}
+
+/// Runs a structural operator that is not control flow.
+pub(crate) fn run(prim: Prim, cx: &mut KernelCx<'_>, callees: &dyn Callees) -> KernelResult {
+    match prim {
+        Prim::Constant => {
+            let (graph, node) = place(cx)?;
+            let value = graph.constant(graph.result(node, 0)).unwrap_or_default();
+            cx.ret(value);
+        }
+        Prim::TupleConstruct => objects::tuple_construct(cx),
+        Prim::TupleUnpack => objects::tuple_unpack(cx)?,
+        Prim::TupleIndex => objects::tuple_index(cx)?,
+        Prim::TupleSlice => objects::tuple_slice(cx)?,
+        Prim::ListConstruct | Prim::EmptyListLiteral => objects::list_construct(cx),
+        Prim::ListUnpack => objects::list_unpack(cx)?,
+        Prim::DictConstruct => objects::dict_construct(cx)?,
+        Prim::Uninitialized => cx.ret(IValue::Uninitialized),
+        Prim::UncheckedCast
+        | Prim::UncheckedUnwrapOptional
+        | Prim::Annotate
+        | Prim::AwaitableNowait
+        | Prim::AwaitableWait => {
+            let value = cx.take(0);
+            cx.ret(value);
+        }
+        Prim::Isinstance => types::isinstance(cx, callees)?,
+        Prim::RaiseException => return Err(raise(cx)),
+        Prim::Print => print(cx)?,
+        Prim::ToList => objects::to_list(cx)?,
+        Prim::GetAttr => objects::get_attr(cx, callees)?,
+        Prim::SetAttr => objects::set_attr(cx, callees)?,
+        Prim::HasAttr => objects::has_attr(cx, callees)?,
+        Prim::CreateObject => objects::create(cx, callees)?,
+        Prim::ModuleContainerIndex => objects::container_index(cx, callees)?,
+        Prim::Profile | Prim::ProfileIvalue => types::profile(cx)?,
+        Prim::Guard => types::guard(cx)?,
+        Prim::TypeCheck | Prim::RequiresGradCheck | Prim::TensorExprDynamicGuard => types::check(prim, cx)?,
+        Prim::BailoutTemplate => cx.ret(0i64),
+        Prim::IfThenElse => {
+            let value = cx.take(if cx.boolean(0)? { 1 } else { 2 });
+            cx.ret(value);
+        }
+        Prim::AutogradZero
+        | Prim::AutogradAdd
+        | Prim::AutogradAnyNonZero
+        | Prim::AutogradAllNonZero
+        | Prim::AutogradAllZero => autograd::run(prim, cx)?,
+        Prim::BroadcastSizes
+        | Prim::ReductionSizes
+        | Prim::ChunkSizes
+        | Prim::ConstantChunk
+        | Prim::BroadcastingChunk => fusion::run(prim, cx)?,
+        Prim::PythonOp | Prim::IgnoredPythonOp | Prim::CastFromPython => types::host_call(prim, cx)?,
+        Prim::Store
+        | Prim::Load
+        | Prim::ReturnStmt
+        | Prim::BreakStmt
+        | Prim::ContinueStmt
+        | Prim::LoopContinuation
+        | Prim::With
+        | Prim::ComprehensionScope
+        | Prim::Closure
+        | Prim::ForkClosure => {
+            return Err(KernelError::misuse(format!(
+                "`{}` must be lowered before a graph is run",
+                prim.name()
+            )));
+        }
+        Prim::Awaitable
+        | Prim::FusedConcat
+        | Prim::MMTreeReduce
+        | Prim::MMBatchSide
+        | Prim::VarConcat
+        | Prim::VarStack => {
+            return Err(KernelError::unsupported(format!("`{}` cannot be run", prim.name())));
+        }
+        control => return Err(KernelError::internal(format!("`{}` is control flow", control.name()))),
+    }
+    Ok(())
+}
+
+/// The node a structural operator runs at.
+fn place<'a>(cx: &KernelCx<'a>) -> Result<(&'a Graph, NodeId), KernelError> {
+    match cx.site() {
+        Site::Node(graph, node) => Ok((graph, node)),
+        Site::Schema(_) => Err(KernelError::internal("a structural operator outside a graph")),
+    }
+}
+
+/// What `prim::RaiseException` raises: message, and the class if the script named one.
+fn raise(cx: &mut KernelCx<'_>) -> KernelError {
+    let message = match cx.arg(0) {
+        Ok(IValue::Str(s)) => s.to_text().into_owned(),
+        Ok(other) => format!("{other}"),
+        Err(e) => return e,
+    };
+    let class = match cx.args().get(1) {
+        Some(IValue::Str(s)) => s.to_text().into_owned(),
+        _ => "RuntimeError".to_owned(),
+    };
+    KernelError::new(Fault::Input, class, message)
+}
+
+fn print(cx: &mut KernelCx<'_>) -> KernelResult {
+    let mut out = String::new();
+    let (args, _, host) = cx.parts();
+    for (i, value) in args.iter().enumerate() {
+        if i > 0 {
+            out.push(' ');
+        }
+        if let IValue::Str(s) = value
+            && s.to_str().is_none()
+        {
+            // Strings are bytes: what is not text goes out as it is.
+            host.print(out.as_bytes())?;
+            host.print(s.as_bytes())?;
+            out.clear();
+            continue;
+        }
+        let mut tensor =
+            |out: &mut dyn std::fmt::Write, t: &flambeau_tensor::Tensor| host.tensor_text(out, t);
+        let written = print_value(&mut out, value, PrintStyle::Str, &mut tensor);
+        written.map_err(|_| KernelError::input("a tensor cannot be printed"))?;
+    }
+    out.push('\n');
+    host.print(out.as_bytes())
+}
+
+/// The name in a node's `name` attribute.
+fn name_of(graph: &Graph, node: NodeId) -> Result<flambeau_ir::Symbol, KernelError> {
+    let text = graph.attr(node, names::name()).and_then(|a| a.as_str());
+    text.map(flambeau_ir::Symbol::new).ok_or_else(|| KernelError::misuse("a node lacks its attribute `name`"))
+}

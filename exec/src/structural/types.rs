@@ -1,0 +1,138 @@
+//! Tests of values against types, observations, and the host's own operators.
+
+use super::place;
+use crate::callees::Callees;
+use crate::error::KernelError;
+use crate::kernel::{KernelCx, KernelResult};
+use flambeau_ir::attr::names;
+use flambeau_ir::types::{TensorType, TypeKind, is_subtype};
+use flambeau_ir::value::IValue;
+use flambeau_ir::{Attr, Prim, Type};
+use flambeau_tensor::Tensor;
+
+/// Whether a tensor has everything a refined type says.
+pub fn fits_tensor(tensor: &Tensor, ty: &TensorType) -> bool {
+    if ty.undefined
+        || ty.dtype.is_some_and(|d| d != tensor.dtype())
+        || ty.device.is_some_and(|d| d != tensor.device())
+    {
+        return false;
+    }
+    if let Some(sizes) = &ty.sizes {
+        let own = tensor.sizes();
+        if own.len() != sizes.len() || sizes.iter().zip(own).any(|(d, &n)| d.known().is_some_and(|k| k != n))
+        {
+            return false;
+        }
+    }
+    if let Some(strides) = &ty.strides {
+        let (own, sizes) = (tensor.strides(), tensor.sizes());
+        let same = |((want, &have), &size): ((&Option<i64>, &i64), &i64)| {
+            size <= 1 || want.is_none_or(|w| w == have)
+        };
+        if own.len() != strides.len() || !strides.iter().zip(own).zip(sizes).all(same) {
+            return false;
+        }
+    }
+    ty.requires_grad.is_none_or(|r| r == tensor.requires_grad())
+}
+
+/// Whether a value has everything a type says, refinements of tensors included; an absent tensor fits an optional or
+/// undefined one.
+pub(crate) fn fits_refined(value: &IValue, ty: Type) -> bool {
+    match (value, ty.kind()) {
+        (IValue::Tensor(t), TypeKind::Tensor(facts)) => fits_tensor(t, facts),
+        (IValue::None, TypeKind::Tensor(facts)) => facts.undefined,
+        (IValue::None, _) => ty.may_be_none(),
+        (_, TypeKind::Optional(inner)) => fits_refined(value, *inner),
+        _ => value.fits(ty.erase_shapes()),
+    }
+}
+
+fn types_attr(cx: &KernelCx<'_>) -> Result<Vec<Type>, KernelError> {
+    match cx.attr(names::types()) {
+        Some(Attr::Types(types)) => Ok(types.to_vec()),
+        Some(Attr::Type(ty)) => Ok(vec![*ty]),
+        _ => Err(KernelError::misuse("a node lacks its attribute `types`")),
+    }
+}
+
+pub(super) fn isinstance(cx: &mut KernelCx<'_>, callees: &dyn Callees) -> KernelResult {
+    let types = types_attr(cx)?;
+    let own = cx.arg(0)?.type_of();
+    let is = types.iter().any(|&ty| is_subtype(own, ty.erase_shapes(), callees.classes()));
+    cx.ret(is);
+    Ok(())
+}
+
+pub(super) fn profile(cx: &mut KernelCx<'_>) -> KernelResult {
+    let (graph, node) = place(cx)?;
+    let (args, _, host) = cx.parts();
+    host.observe(graph, node, args);
+    if cx.n_results() > 0 {
+        let value = cx.take(0);
+        cx.ret(value);
+    }
+    Ok(())
+}
+
+pub(super) fn guard(cx: &mut KernelCx<'_>) -> KernelResult {
+    let ty = cx.result_type(0);
+    if !fits_refined(cx.arg(0)?, ty) {
+        return Err(KernelError::misuse(format!(
+            "prim::Guard: a value is not the {ty} it was assumed to be"
+        )));
+    }
+    let value = cx.take(0);
+    cx.ret(value);
+    Ok(())
+}
+
+/// `TypeCheck` gives the operands back and then whether all fit; the others only whether.
+pub(super) fn check(prim: Prim, cx: &mut KernelCx<'_>) -> KernelResult {
+    let types = types_attr(cx)?;
+    let all = types.len() <= cx.n_args()
+        && types.iter().zip(cx.args().iter()).all(|(&ty, value)| match prim {
+            Prim::RequiresGradCheck => {
+                let wanted = ty.unwrap_optional().as_tensor().and_then(|t| t.requires_grad);
+                let found = value.as_tensor().is_some_and(Tensor::requires_grad);
+                wanted.is_none_or(|w| w == found)
+            }
+            _ => fits_refined(value, ty),
+        });
+    for i in 0..cx.n_results().saturating_sub(1) {
+        let value = cx.take(i);
+        cx.ret(value);
+    }
+    cx.ret(all);
+    Ok(())
+}
+
+/// Calls of the host. What it gives back must fit the result's type.
+pub(super) fn host_call(prim: Prim, cx: &mut KernelCx<'_>) -> KernelResult {
+    let (graph, node) = place(cx)?;
+    let expected = cx.n_results();
+    let (args, rets, host) = cx.parts();
+    if prim == Prim::CastFromPython {
+        let ty = graph.ty(graph.result(node, 0));
+        let value =
+            std::mem::take(args.get_mut(0).ok_or_else(|| KernelError::internal("argument 0 is missing"))?);
+        rets.push(host.cast(value, ty)?);
+        return Ok(());
+    }
+    host.call(graph, node, args, rets)?;
+    if rets.len() != expected {
+        return Err(KernelError::misuse(format!(
+            "a host call gave {} results instead of {expected}",
+            rets.len()
+        )));
+    }
+    for (value, result) in rets.iter().zip(graph.results(node)) {
+        let ty = graph.ty(result);
+        if !value.fits(ty.erase_shapes()) {
+            let tag = value.tag();
+            return Err(KernelError::input(format!("a host call gave {tag} where {ty} is expected")));
+        }
+    }
+    Ok(())
+}
