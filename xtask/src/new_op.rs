@@ -1,4 +1,6 @@
-//! Starts an operator: its entry in a new file of a family, and the file's line in the list of families.
+//! Starts an operator: a family of one operator in its own file, and the family's line in the list.
+//!
+//! An operator that belongs to a family that is there needs no command: it is one more entry in the family's file.
 
 use crate::skeleton::{Name, add_to_list, create, declare};
 
@@ -16,11 +18,35 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     let Some(name) = name else { anyhow::bail!("usage: cargo xtask new-op NAME [--family FAMILY]") };
     let name = Name::parse(name)?;
     let family = Name::parse(family.map_or(name.snake.as_str(), String::as_str))?;
-    create(&format!("ops/src/{}.rs", family.snake), &text(&name))?;
+    create(&format!("ops/src/{}.rs", family.snake), &text(&name, &family))?;
     declare("ops/src/lib.rs", &format!("mod {};", family.snake))?;
-    add_to_list("ops/src/lib.rs", "FAMILIES", "]", &format!("    {}::ops,", family.snake))
+    add_to_list("ops/src/lib.rs", "const FAMILIES:", &format!("{}::family", family.snake))
 }
 
-fn text(name: &Name) -> String {
-    format!("//! The operator `{}`.\n", name.snake)
+fn text(name: &Name, family: &Name) -> String {
+    let (op, family) = (&name.snake, &family.snake);
+    format!(
+        r#"//! The family `{family}`: what its operators have in common, and what always holds of them.
+
+use flambeau_analysis::{{Dtype, Shape}};
+use flambeau_exec::{{Kernel, Sample}};
+use flambeau_ir::{{Doc, OpDef}};
+
+/// All operators of the family.
+pub(crate) fn family() -> Vec<OpDef> {{
+    vec![
+        OpDef::new("flambeau::{op}(Tensor self) -> Tensor")
+            .with(Doc("What it computes, in one sentence."))
+            .with(Shape::same_as("self"))
+            .with(Dtype::same_as("self"))
+            .with(Kernel::new(|cx| {{
+                let copy = cx.tensor(0)?.clone_contiguous()?;
+                cx.ret(copy);
+                Ok(())
+            }}))
+            .with(Sample::tensors(1).floats()),
+    ]
+}}
+"#
+    )
 }

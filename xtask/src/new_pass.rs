@@ -8,9 +8,30 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     let name = Name::parse(name)?;
     create(&format!("rewrite/src/passes/{}.rs", name.snake), &text(&name))?;
     declare("rewrite/src/passes/mod.rs", &format!("mod {};", name.snake))?;
-    add_to_list("rewrite/src/passes/mod.rs", "PASSES", "]", &format!("    {}::{},", name.snake, name.camel))
+    add_to_list("rewrite/src/passes/mod.rs", "const PASSES:", &format!("{}::{}", name.snake, name.camel))
 }
 
 fn text(name: &Name) -> String {
-    format!("//! The pass `{}`.\n", name.kebab)
+    let (camel, snake) = (&name.camel, &name.snake);
+    format!(
+        r#"//! What the pass does, why that is right, and what it leaves alone.
+
+use crate::pass::{{Pass, PassCx, PassError}};
+
+/// See the module's head.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct {camel};
+
+impl Pass for {camel} {{
+    const NAME: &'static str = "{snake}";
+    const DOC: &'static str = "what it does, in one sentence";
+
+    fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {{
+        // Decide on shared borrows of the graph and of analyses, then edit.
+        let _ = cx.graph();
+        Ok(())
+    }}
+}}
+"#
+    )
 }

@@ -10,8 +10,6 @@ use crate::workspace::root;
 pub(crate) struct Name {
     /// `like_this`
     pub(crate) snake: String,
-    /// `like-this`
-    pub(crate) kebab: String,
     /// `LikeThis`
     pub(crate) camel: String,
 }
@@ -36,7 +34,7 @@ impl Name {
             .split('_')
             .map(|part| part[..part.len().min(1)].to_uppercase() + part.get(1..).unwrap_or(""))
             .collect();
-        Ok(Name { kebab: snake.replace('_', "-"), camel, snake })
+        Ok(Name { camel, snake })
     }
 }
 
@@ -52,30 +50,30 @@ pub(crate) fn create(path: &str, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Puts `line` in front of the first line that starts with `close` (blanks aside) after the line that holds `open`.
+/// Adds `item` at the end of the list `[…]` that follows the text `open`, and has rustfmt lay the file out again.
 ///
 /// # Errors
 /// If the file has no such list.
-pub(crate) fn add_to_list(path: &str, open: &str, close: &str, line: &str) -> anyhow::Result<()> {
+pub(crate) fn add_to_list(path: &str, open: &str, item: &str) -> anyhow::Result<()> {
     let full = root().join(path);
     let text = std::fs::read_to_string(&full).with_context(|| format!("cannot read {path}"))?;
-    let changed = insert(&text, open, close, line)
-        .with_context(|| format!("{path} has no list that starts at `{open}` and ends with `{close}`"))?;
+    let changed = insert(&text, open, item).with_context(|| format!("{path} has no list behind `{open}`"))?;
     std::fs::write(&full, changed).with_context(|| format!("cannot write {path}"))?;
-    println!("{path}: added `{}`", line.trim());
+    println!("{path}: added `{item}`");
+    let mut rustfmt = std::process::Command::new("rustfmt");
+    // Without rustfmt the list is right, only not laid out.
+    let _ = rustfmt.args(["--edition", "2024"]).arg(&full).status();
     Ok(())
 }
 
-fn insert(text: &str, open: &str, close: &str, line: &str) -> Option<String> {
+fn insert(text: &str, open: &str, item: &str) -> Option<String> {
     let start = text.find(open)?;
-    let mut at = start + text[start..].find('\n')? + 1;
-    for candidate in text[at..].split_inclusive('\n') {
-        if candidate.trim_start().starts_with(close) {
-            return Some(format!("{}{line}\n{}", &text[..at], &text[at..]));
-        }
-        at += candidate.len();
-    }
-    None
+    let list = start + text[start..].find("= ")?;
+    let bracket = list + text[list..].find('[')?;
+    let end = crate::source::matching(text.as_bytes(), bracket)?;
+    let before = text[..end].trim_end();
+    let comma = if before.ends_with(['[', ',']) { "" } else { "," };
+    Some(format!("{before}{comma} {item}{}", &text[end..]))
 }
 
 /// Adds `mod NAME;` to a module file, in its alphabetical place among the lines that declare modules alike.
@@ -108,20 +106,18 @@ mod tests {
     fn names_are_spelled_each_way() {
         for text in ["lower-tuples", "lower_tuples", "LowerTuples"] {
             let name = Name::parse(text).unwrap();
-            assert_eq!((name.snake.as_str(), name.kebab.as_str()), ("lower_tuples", "lower-tuples"));
-            assert_eq!(name.camel, "LowerTuples");
+            assert_eq!((name.snake.as_str(), name.camel.as_str()), ("lower_tuples", "LowerTuples"));
         }
         assert!(Name::parse("a b").is_err());
     }
 
     #[test]
     fn lists_and_modules_grow() {
-        let text = "mod a;\nmod c;\n\nfn list() {\n    &[\n        a::X,\n    ]\n}\n";
-        let more = insert(text, "fn list", "]", "        b::X,").unwrap();
+        let text = "mod a;\nmod c;\n\nconst LIST: &[fn() -> [u8; 2]] = &[a::x];\n";
+        let more = insert(text, "const LIST", "b::x").unwrap();
         let more = declare_in(&more, "mod b;").unwrap();
-        assert_eq!(
-            more,
-            "mod a;\nmod b;\nmod c;\n\nfn list() {\n    &[\n        a::X,\n        b::X,\n    ]\n}\n"
-        );
+        assert_eq!(more, "mod a;\nmod b;\nmod c;\n\nconst LIST: &[fn() -> [u8; 2]] = &[a::x, b::x];\n");
+        let broken = "const LIST: &[u8] = &[\n    1,\n];\n";
+        assert_eq!(insert(broken, "const LIST", "2").unwrap(), "const LIST: &[u8] = &[\n    1, 2];\n");
     }
 }

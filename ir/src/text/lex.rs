@@ -94,7 +94,7 @@ impl<'t> Cursor<'t> {
         let name = self.take_while(|b| is_word(b) || b == b':');
         if name.is_empty() || name.starts_with(':') || name.ends_with(':') {
             self.at = start;
-            return Err(self.expected("an operator such as `aten::add`"));
+            return Err(self.expected("an operator, as `namespace::name`"));
         }
         Ok(name)
     }
