@@ -18,6 +18,8 @@ mod mutability;
 mod parse;
 mod print;
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod recorded;
 mod subtype;
 mod table;

@@ -233,6 +233,10 @@ impl<'a> Reader<'a> {
             let facts = TensorType { dtype: Some(dtype), ..TensorType::default() };
             return self.tensor(facts, !ranked || self.at.here() != Some(b'('));
         }
+        let glued = name.strip_suffix("Scalar").or_else(|| name.strip_suffix("number"));
+        if let Some(first) = glued.and_then(plain) {
+            return Ok(Type::union(&[first, Type::NUMBER]));
+        }
         if UNSUPPORTED_DTYPES.contains(&name.strip_suffix("Tensor").unwrap_or(name)) {
             let message = format!("tensors of {name} are not supported");
             return Err(TypeParseError { fault: Fault::Unsupported, ..start.error(message) });
@@ -305,8 +309,9 @@ impl<'a> Reader<'a> {
 
     /// Whether what was just read ends in `()]`.
     fn empty_tuple_behind(&self) -> bool {
-        let before = self.at.text[..self.at.pos].trim_end_matches(']').trim_end();
-        before.ends_with(')') && before[..before.len() - 1].trim_end().ends_with('(')
+        let before = self.at.text[..self.at.pos].strip_suffix(']').map(str::trim_end);
+        let inside = before.and_then(|text| text.strip_suffix(')')).map(str::trim_end);
+        inside.is_some_and(|text| text.ends_with('('))
     }
 
     fn list(&mut self, close: &str) -> Result<SmallVec<[Type; 4]>, TypeParseError> {
@@ -318,6 +323,10 @@ impl<'a> Reader<'a> {
         self.at.eat(",");
         loop {
             types.push(self.ty()?);
+            // It also loses the comma before the numbers.
+            if self.at.here() == Some(b'S') || self.at.here() == Some(b'n') {
+                continue;
+            }
             if !self.at.eat(",") {
                 self.at.expect(close)?;
                 return Ok(types);
@@ -558,6 +567,8 @@ mod tests {
         assert_eq!(reads("Float(SS(-1), 3)").as_tensor().and_then(TensorType::rank), Some(2));
         assert_eq!(reads("int[3]"), Type::LIST_INT);
         assert_eq!(reads("Union(, str, Scalar)").to_string(), "Union(str, Scalar)");
+        assert_eq!(reads("Union(TensorScalar)").to_string(), "Union(Tensor, Scalar)");
+        assert_eq!(reads("Union(int[]Scalar)").to_string(), "Union(int[], Scalar)");
     }
 
     #[test]

@@ -133,3 +133,88 @@ impl Relation<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::symbol::Symbol;
+    use crate::types::{NamedField, NoClasses};
+
+    /// Classes and interfaces by the schemas of their methods; a name that starts with `I` is an interface.
+    struct Env(Vec<(Type, Vec<&'static str>)>);
+
+    impl Env {
+        fn methods(&self, ty: Type) -> impl Iterator<Item = FunctionSchema> {
+            let found = self.0.iter().find(|(t, _)| *t == ty).map(|(_, methods)| methods.clone());
+            found
+                .unwrap_or_default()
+                .into_iter()
+                .map(|text| FunctionSchema::parse_with(text, self).expect("a schema"))
+        }
+    }
+
+    impl crate::types::TypeNames for Env {
+        fn resolve(&self, name: &str) -> Option<Type> {
+            self.0.iter().map(|(t, _)| *t).find(|t| t.annotation_str() == name)
+        }
+    }
+
+    impl ClassEnv for Env {
+        fn interface_methods(&self, interface: Type) -> Option<Vec<Symbol>> {
+            Some(self.methods(interface).map(|s| s.name).collect())
+        }
+
+        fn method(&self, class: Type, name: Symbol) -> Option<Arc<FunctionSchema>> {
+            self.methods(class).find(|s| s.name == name).map(Arc::new)
+        }
+
+        fn is_module(&self, class: Type) -> bool {
+            class.annotation_str().ends_with("Module")
+        }
+    }
+
+    #[test]
+    fn classes_have_interfaces() {
+        let class = |name| Type::class(Symbol::new(name), 0);
+        let interface = |name| Type::interface(Symbol::new(name), 0);
+        let (c, d, i, j, k, m) =
+            (class("C"), class("D"), interface("I"), interface("J"), interface("K"), interface("IModule"));
+        let env = Env(vec![
+            (c, vec!["f(Any self, Tensor x) -> int", "g(Any self, int? y) -> (int)"]),
+            (d, vec!["f(Any self, int x) -> int"]),
+            (i, vec!["f(Any self, Tensor x) -> int"]),
+            (j, vec!["f(Any self, Tensor x) -> int?", "g(Any self, int y) -> (int)"]),
+            (k, vec!["h(Any self, K x) -> K"]),
+            (m, vec!["f(Any self, Tensor x) -> int"]),
+        ]);
+        assert!(is_subtype(c, i, &env) && is_subtype(c, j, &env) && !is_subtype(j, i, &env));
+        assert!(!is_subtype(d, i, &env) && !is_subtype(c, m, &env) && !is_subtype(c, i, &NoClasses));
+        assert!(is_subtype(k, k, &env) && !is_subtype(c, k, &env));
+        assert!(is_subtype(Type::optional(c), Type::optional(i), &env));
+        assert!(!is_subtype(Type::list(c), Type::list(i), &env));
+        assert!(is_subtype(c, Type::ANY_CLASS, &env));
+        assert_eq!(is_subtype_why(c, k, &env).1, "'C' does not have method 'h', which 'K' declares\n");
+        assert!(is_subtype_why(d, i, &env).1.starts_with("Method on 'D' is not compatible with 'I'"));
+    }
+
+    #[test]
+    fn interfaces_that_mention_each_other_end() {
+        let a = Type::interface(Symbol::new("A"), 0);
+        let b = Type::interface(Symbol::new("B"), 0);
+        let env = Env(vec![(a, vec!["f(Any self, A x) -> A"]), (b, vec!["f(Any self, B x) -> B"])]);
+        assert!(is_subtype(a, b, &env) && is_subtype(b, a, &env));
+    }
+
+    #[test]
+    fn named_tuples() {
+        let field = |name| NamedField { name: Symbol::new(name), default: None };
+        let make = |q, n, t| Type::named_tuple(Symbol::new(q), &[(field(n), t)]);
+        let (p, q) = (make("P", "x", Type::INT), make("Q", "x", Type::OPTIONAL_INT));
+        let bare = Type::tuple(&[Type::INT]);
+        assert!(is_subtype(p, bare, &NoClasses) && !is_subtype(bare, p, &NoClasses));
+        assert!(is_subtype(p, q, &NoClasses) && !is_subtype(p, make("R", "y", Type::INT), &NoClasses));
+        assert!(is_subtype(p, Type::ANY_TUPLE, &NoClasses));
+    }
+}

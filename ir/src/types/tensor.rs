@@ -1,6 +1,6 @@
 //! What is known about a tensor.
 
-use flambeau_tensor::{DType, Device};
+use flambeau_tensor::{DType, Device, Tensor};
 
 /// One size of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,6 +65,19 @@ impl TensorType {
         }
     }
 
+    /// Everything about a tensor that is there.
+    #[must_use]
+    pub fn of(tensor: &Tensor) -> Self {
+        Self {
+            dtype: Some(tensor.dtype()),
+            device: Some(tensor.device()),
+            sizes: Some(tensor.sizes().iter().map(|&n| Dim::Known(n)).collect()),
+            strides: Some(tensor.strides().iter().map(|&n| Some(n)).collect()),
+            requires_grad: Some(tensor.requires_grad()),
+            undefined: false,
+        }
+    }
+
     /// How many dimensions, if known.
     #[must_use]
     pub fn rank(&self) -> Option<usize> {
@@ -102,6 +115,7 @@ impl TensorType {
             }
             _ => None,
         };
+        let strides = strides.filter(|s: &Box<[Option<i64>]>| s.iter().any(Option::is_some));
         Self {
             dtype: both(self.dtype, other.dtype),
             device: both(self.device, other.device),

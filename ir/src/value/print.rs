@@ -167,20 +167,28 @@ fn write_plain(out: &mut dyn Write, value: &IValue, style: PrintStyle) -> fmt::R
     }
 }
 
-fn debug_tensor(out: &mut dyn Write, t: &Tensor) -> fmt::Result {
+/// A tensor as `print` writes it.
+fn whole_tensor(out: &mut dyn Write, t: &Tensor) -> fmt::Result {
+    match flambeau_tensor::print::to_text(t) {
+        Ok(text) => out.write_str(&text),
+        Err(error) => write!(out, "<tensor that cannot be read: {error}>"),
+    }
+}
+
+fn short_tensor(out: &mut dyn Write, t: &Tensor) -> fmt::Result {
     write!(out, "{t:?}")
 }
 
 /// What `str()` gives.
 impl fmt::Display for IValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        print_value(f, self, PrintStyle::Str, &mut debug_tensor)
+        print_value(f, self, PrintStyle::Str, &mut whole_tensor)
     }
 }
 
 impl fmt::Debug for IValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        print_value(f, self, PrintStyle::Exact, &mut debug_tensor)
+        print_value(f, self, PrintStyle::Exact, &mut short_tensor)
     }
 }
 
@@ -188,6 +196,12 @@ impl fmt::Debug for IValue {
 mod tests {
     use super::*;
     use flambeau_tensor::{Complex, Device};
+
+    #[test]
+    fn tensors_print_inside() {
+        let t = IValue::Tensor(Tensor::from_slice(&[1.5_f32, 2.0], &[2]).unwrap());
+        assert_eq!(IValue::tuple(vec![t]).to_string(), "( 1.5000\n 2.0000\n[ CPUFloatType{2} ],)");
+    }
 
     #[test]
     fn both_styles() {

@@ -101,6 +101,16 @@ impl IValue {
     }
 }
 
+impl IValue {
+    /// [`IValue::deep_copy`] of this value alone, tensors with their data and order of strides.
+    ///
+    /// # Errors
+    /// If a tensor cannot be copied.
+    pub fn deep_copied(&self) -> Result<Self, ValueError> {
+        self.deep_copy(&mut CopyMemo::default(), &mut |t| Ok(t.clone_data()?))
+    }
+}
+
 /// What was copied already, by identity.
 #[derive(Default)]
 pub struct CopyMemo {
