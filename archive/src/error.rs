@@ -8,99 +8,200 @@ use std::fmt;
 
 pub use flambeau_ir::Fault;
 
-macro_rules! codes {
-    ($($(#[$doc:meta])* $name:ident = $number:literal, $fault:ident;)*) => {
-        /// The rule that an archive broke. The number behind each is stable.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
-        pub enum Code { $($(#[$doc])* $name,)* }
+/// The rule that an archive broke. The number behind each is stable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Code {
+    /// The bytes are no zip file, or its end is missing.
+    NotZip,
 
-        impl Code {
-            /// All codes in order of their numbers.
-            pub const ALL: &'static [Code] = &[$(Code::$name),*];
+    /// The central directory is damaged or disagrees with the end record.
+    Directory,
 
-            /// The stable spelling, such as `A0010`.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Code::$name => $number,)* }
-            }
+    /// A local header is damaged or disagrees with the central directory.
+    LocalHeader,
 
-            /// Whose fault an error with this code is.
-            pub const fn fault(self) -> Fault {
-                match self { $(Code::$name => Fault::$fault,)* }
-            }
-        }
-    };
+    /// A record's name is empty, absolute, climbs out of the archive or is not text.
+    RecordName,
+
+    /// Two records have the same name.
+    Duplicate,
+
+    /// Two records share bytes of the file, or a record leaves the file.
+    Overlap,
+
+    /// A record is encrypted.
+    Encrypted,
+
+    /// A record is compressed by something else than deflate.
+    Compression,
+
+    /// A deflated record does not inflate to what its header says.
+    Inflate,
+
+    /// The bytes of a record do not have the recorded checksum.
+    Checksum,
+
+    /// A record that has to be there is missing.
+    Missing,
+
+    /// The format version is not a number, or not one that is supported.
+    Version,
+
+    /// A record that is text is not valid UTF-8, or not what such a record may hold.
+    Text,
+
+    /// The pickle ends in the middle of something.
+    PickleEnd,
+
+    /// A byte of the pickle is no operation.
+    UnknownOpcode,
+
+    /// An operation of the pickle language that TorchScript's archives never use.
+    UnsupportedOpcode,
+
+    /// The pickle's protocol is unknown.
+    Protocol,
+
+    /// An operation finds too few values or no mark on the stack.
+    Stack,
+
+    /// The pickle reads a memo entry that was never written.
+    Memo,
+
+    /// The pickle names a global outside the allow-list.
+    Global,
+
+    /// An operation is applied to a value of the wrong kind.
+    Operand,
+
+    /// A number or string in the pickle is malformed or out of range.
+    Literal,
+
+    /// Bytes follow the end of the pickle.
+    Trailing,
+
+    /// A storage's description is malformed or disagrees with its record.
+    Storage,
+
+    /// A tensor's sizes, strides and offset do not fit its storage.
+    Geometry,
+
+    /// A kind of tensor that is not supported (sparse, quantized, another device).
+    TensorKind,
+
+    /// The value of the archive is not the object it has to be.
+    Root,
+
+    /// A class is missing in the archive's code.
+    Class,
+
+    /// An object's attributes are not those of its class.
+    Attribute,
+
+    /// A value contains itself.
+    Cycle,
+
+    /// A kind of value or class that is not supported.
+    Value,
+
+    /// A value does not have the type that is declared for it.
+    Type,
+
+    /// A bound of `Limits` would be exceeded.
+    Limit,
+
+    /// The file could not be opened, mapped or read.
+    Io,
 }
 
-codes! {
-    /// The bytes are no zip file, or its end is missing.
-    NotZip = "A0001", Input;
-    /// The central directory is damaged or disagrees with the end record.
-    Directory = "A0002", Input;
-    /// A local header is damaged or disagrees with the central directory.
-    LocalHeader = "A0003", Input;
-    /// A record's name is empty, absolute, climbs out of the archive or is not text.
-    RecordName = "A0004", Input;
-    /// Two records have the same name.
-    Duplicate = "A0005", Input;
-    /// Two records share bytes of the file, or a record leaves the file.
-    Overlap = "A0006", Input;
-    /// A record is encrypted.
-    Encrypted = "A0007", Unsupported;
-    /// A record is compressed by something else than deflate.
-    Compression = "A0008", Unsupported;
-    /// A deflated record does not inflate to what its header says.
-    Inflate = "A0009", Input;
-    /// The bytes of a record do not have the recorded checksum.
-    Checksum = "A0010", Input;
-    /// A record that has to be there is missing.
-    Missing = "A0011", Input;
-    /// The format version is not a number, or not one that is supported.
-    Version = "A0012", Input;
-    /// A record that is text is not valid UTF-8, or not what such a record may hold.
-    Text = "A0013", Input;
-    /// The pickle ends in the middle of something.
-    PickleEnd = "A0020", Input;
-    /// A byte of the pickle is no operation.
-    UnknownOpcode = "A0021", Input;
-    /// An operation of the pickle language that TorchScript's archives never use.
-    UnsupportedOpcode = "A0022", Unsupported;
-    /// The pickle's protocol is unknown.
-    Protocol = "A0023", Input;
-    /// An operation finds too few values or no mark on the stack.
-    Stack = "A0024", Input;
-    /// The pickle reads a memo entry that was never written.
-    Memo = "A0025", Input;
-    /// The pickle names a global outside the allow-list.
-    Global = "A0026", Input;
-    /// An operation is applied to a value of the wrong kind.
-    Operand = "A0027", Input;
-    /// A number or string in the pickle is malformed or out of range.
-    Literal = "A0028", Input;
-    /// Bytes follow the end of the pickle.
-    Trailing = "A0029", Input;
-    /// A storage's description is malformed or disagrees with its record.
-    Storage = "A0030", Input;
-    /// A tensor's sizes, strides and offset do not fit its storage.
-    Geometry = "A0031", Input;
-    /// A kind of tensor that is not supported (sparse, quantized, another device).
-    TensorKind = "A0032", Unsupported;
-    /// The value of the archive is not the object it has to be.
-    Root = "A0040", Input;
-    /// A class is missing in the archive's code.
-    Class = "A0041", Input;
-    /// An object's attributes are not those of its class.
-    Attribute = "A0042", Input;
-    /// A value contains itself.
-    Cycle = "A0043", Input;
-    /// A kind of value or class that is not supported.
-    Value = "A0044", Unsupported;
-    /// A value does not have the type that is declared for it.
-    Type = "A0045", Input;
-    /// A bound of `Limits` would be exceeded.
-    Limit = "A0090", Limit;
-    /// The file could not be opened, mapped or read.
-    Io = "A0091", Input;
+impl Code {
+    /// All codes in order of their numbers.
+    pub const ALL: &'static [Code] = &[
+        Code::NotZip,
+        Code::Directory,
+        Code::LocalHeader,
+        Code::RecordName,
+        Code::Duplicate,
+        Code::Overlap,
+        Code::Encrypted,
+        Code::Compression,
+        Code::Inflate,
+        Code::Checksum,
+        Code::Missing,
+        Code::Version,
+        Code::Text,
+        Code::PickleEnd,
+        Code::UnknownOpcode,
+        Code::UnsupportedOpcode,
+        Code::Protocol,
+        Code::Stack,
+        Code::Memo,
+        Code::Global,
+        Code::Operand,
+        Code::Literal,
+        Code::Trailing,
+        Code::Storage,
+        Code::Geometry,
+        Code::TensorKind,
+        Code::Root,
+        Code::Class,
+        Code::Attribute,
+        Code::Cycle,
+        Code::Value,
+        Code::Type,
+        Code::Limit,
+        Code::Io,
+    ];
+
+    const fn row(self) -> (&'static str, Fault) {
+        match self {
+            Code::NotZip => ("A0001", Fault::Input),
+            Code::Directory => ("A0002", Fault::Input),
+            Code::LocalHeader => ("A0003", Fault::Input),
+            Code::RecordName => ("A0004", Fault::Input),
+            Code::Duplicate => ("A0005", Fault::Input),
+            Code::Overlap => ("A0006", Fault::Input),
+            Code::Encrypted => ("A0007", Fault::Unsupported),
+            Code::Compression => ("A0008", Fault::Unsupported),
+            Code::Inflate => ("A0009", Fault::Input),
+            Code::Checksum => ("A0010", Fault::Input),
+            Code::Missing => ("A0011", Fault::Input),
+            Code::Version => ("A0012", Fault::Input),
+            Code::Text => ("A0013", Fault::Input),
+            Code::PickleEnd => ("A0020", Fault::Input),
+            Code::UnknownOpcode => ("A0021", Fault::Input),
+            Code::UnsupportedOpcode => ("A0022", Fault::Unsupported),
+            Code::Protocol => ("A0023", Fault::Input),
+            Code::Stack => ("A0024", Fault::Input),
+            Code::Memo => ("A0025", Fault::Input),
+            Code::Global => ("A0026", Fault::Input),
+            Code::Operand => ("A0027", Fault::Input),
+            Code::Literal => ("A0028", Fault::Input),
+            Code::Trailing => ("A0029", Fault::Input),
+            Code::Storage => ("A0030", Fault::Input),
+            Code::Geometry => ("A0031", Fault::Input),
+            Code::TensorKind => ("A0032", Fault::Unsupported),
+            Code::Root => ("A0040", Fault::Input),
+            Code::Class => ("A0041", Fault::Input),
+            Code::Attribute => ("A0042", Fault::Input),
+            Code::Cycle => ("A0043", Fault::Input),
+            Code::Value => ("A0044", Fault::Unsupported),
+            Code::Type => ("A0045", Fault::Input),
+            Code::Limit => ("A0090", Fault::Limit),
+            Code::Io => ("A0091", Fault::Input),
+        }
+    }
+
+    /// The stable spelling, such as `A0010`.
+    pub const fn as_str(self) -> &'static str {
+        self.row().0
+    }
+
+    /// Whose fault an error with this code is.
+    pub const fn fault(self) -> Fault {
+        self.row().1
+    }
 }
 
 impl fmt::Display for Code {

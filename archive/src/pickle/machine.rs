@@ -217,7 +217,7 @@ impl<'a> Machine<'a> {
             Op::EMPTY_LIST | Op::LIST => {
                 let from = if op == Op::LIST { self.mark()? } else { self.stack.len() };
                 let items = self.stack.split_off(from);
-                let id = ListId(self.out.lists.len() as u32);
+                let id = ListId::new(self.out.lists.len());
                 self.out.lists.push(items);
                 self.push(Value::List(id))
             }
@@ -245,7 +245,7 @@ impl<'a> Machine<'a> {
         }
         let dict = if matches!(op, Op::EMPTY_DICT | Op::DICT) {
             self.out.dicts.push(Vec::new());
-            DictId(self.out.dicts.len() as u32 - 1)
+            DictId::new(self.out.dicts.len() - 1)
         } else {
             let target = self.target(from)?;
             let Value::Dict(dict) = self.out.get(target) else {
@@ -282,7 +282,7 @@ impl<'a> Machine<'a> {
                     let shown = quoted(&format!("{module}.{name}"));
                     ArchiveError::new(Code::Global, format!("the pickle names {shown}, which is not allowed"))
                 })?;
-                let id = GlobalId(self.out.globals.len() as u32);
+                let id = GlobalId::new(self.out.globals.len());
                 self.out.globals.push(global);
                 self.global_ids.insert(key, id);
                 id
@@ -305,7 +305,7 @@ impl<'a> Machine<'a> {
         if !bare_value && !matches!(self.out.get(args), Value::Tuple(_)) {
             return Err(self.operand(Op::REDUCE, "a tuple of arguments", args));
         }
-        let id = CallId(self.out.calls.len() as u32);
+        let id = CallId::new(self.out.calls.len());
         self.out.calls.push(Call { function, args });
         self.push(Value::Call(id))
     }
@@ -322,7 +322,7 @@ impl<'a> Machine<'a> {
         if !matches!(self.out.global(class), Global::Class(_)) {
             return Err(self.operand(Op::NEWOBJ, "a class of the archive", target));
         }
-        let id = ObjectId(self.out.objects.len() as u32);
+        let id = ObjectId::new(self.out.objects.len());
         self.out.objects.push(Object { class, state: None });
         self.push(Value::Object(id))
     }
@@ -424,7 +424,7 @@ impl<'a> Machine<'a> {
     // The stack.
 
     fn push(&mut self, value: Value) -> Done {
-        let id = ValueId(self.out.values.len() as u32);
+        let id = ValueId::new(self.out.values.len());
         self.out.values.push(value);
         self.out.offsets.push(self.op_at as u32);
         self.stack.push(id);

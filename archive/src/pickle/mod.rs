@@ -14,5 +14,8 @@ mod write;
 pub use allow::{Global, StorageType};
 pub use machine::read_pickle;
 pub use opcodes::{Op, Support};
-pub use value::{Call, CallId, DictId, GlobalId, ListId, Object, ObjectId, Pickle, Span, Value, ValueId};
+pub use value::{
+    Call, CallId, CallTag, DictId, DictTag, GlobalId, GlobalTag, Id, ListId, ListTag, Object, ObjectId,
+    ObjectTag, Pickle, Span, Value, ValueId, ValueTag,
+};
 pub use write::{MemoId, PickleWriter};

@@ -2,7 +2,7 @@
 //!
 //! All are known by name, so that an error can say what was met. Those that TorchScript's pickler never writes and that
 //! have no counterpart among its values (sets, byte arrays, the extension registry, classes called by name from the
-//! stream) are marked unsupported.
+//! stream) are refused.
 
 use std::fmt;
 
@@ -15,110 +15,202 @@ pub enum Support {
     Refused,
 }
 
-macro_rules! opcodes {
-    ($($name:ident $byte:literal $support:ident;)*) => {
-        /// One operation of the pickle language.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        #[expect(missing_docs, reason = "the names are those of the pickle language's own specification")]
-        #[expect(non_camel_case_types, reason = "the names are those of the pickle language's own specification")]
-        #[repr(u8)]
-        pub enum Op { $($name = $byte,)* }
-
-        impl Op {
-            /// Every operation.
-            pub const ALL: &'static [Op] = &[$(Op::$name),*];
-
-            /// The operation that `byte` stands for.
-            pub const fn from_byte(byte: u8) -> Option<Op> {
-                match byte { $($byte => Some(Op::$name),)* _ => None }
-            }
-
-            /// Whether the machine carries it out.
-            pub const fn support(self) -> Support {
-                match self { $(Op::$name => Support::$support,)* }
-            }
-
-            /// Its name in the specification.
-            pub const fn name(self) -> &'static str {
-                match self { $(Op::$name => stringify!($name),)* }
-            }
-        }
-    };
+/// One operation of the pickle language.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+#[expect(missing_docs, reason = "the names are those of the pickle language's own specification")]
+#[expect(non_camel_case_types, reason = "the names are those of the pickle language's own specification")]
+pub enum Op {
+    MARK = b'(',
+    STOP = b'.',
+    POP = b'0',
+    POP_MARK = b'1',
+    DUP = b'2',
+    FLOAT = b'F',
+    INT = b'I',
+    BININT = b'J',
+    BININT1 = b'K',
+    LONG = b'L',
+    BININT2 = b'M',
+    NONE = b'N',
+    PERSID = b'P',
+    BINPERSID = b'Q',
+    REDUCE = b'R',
+    STRING = b'S',
+    BINSTRING = b'T',
+    SHORT_BINSTRING = b'U',
+    UNICODE = b'V',
+    BINUNICODE = b'X',
+    APPEND = b'a',
+    BUILD = b'b',
+    GLOBAL = b'c',
+    DICT = b'd',
+    EMPTY_DICT = b'}',
+    APPENDS = b'e',
+    GET = b'g',
+    BINGET = b'h',
+    INST = b'i',
+    LONG_BINGET = b'j',
+    LIST = b'l',
+    EMPTY_LIST = b']',
+    OBJ = b'o',
+    PUT = b'p',
+    BINPUT = b'q',
+    LONG_BINPUT = b'r',
+    SETITEM = b's',
+    TUPLE = b't',
+    EMPTY_TUPLE = b')',
+    SETITEMS = b'u',
+    BINFLOAT = b'G',
+    PROTO = 0x80,
+    NEWOBJ = 0x81,
+    EXT1 = 0x82,
+    EXT2 = 0x83,
+    EXT4 = 0x84,
+    TUPLE1 = 0x85,
+    TUPLE2 = 0x86,
+    TUPLE3 = 0x87,
+    NEWTRUE = 0x88,
+    NEWFALSE = 0x89,
+    LONG1 = 0x8a,
+    LONG4 = 0x8b,
+    BINBYTES = b'B',
+    SHORT_BINBYTES = b'C',
+    SHORT_BINUNICODE = 0x8c,
+    BINUNICODE8 = 0x8d,
+    BINBYTES8 = 0x8e,
+    EMPTY_SET = 0x8f,
+    ADDITEMS = 0x90,
+    FROZENSET = 0x91,
+    NEWOBJ_EX = 0x92,
+    STACK_GLOBAL = 0x93,
+    MEMOIZE = 0x94,
+    FRAME = 0x95,
+    BYTEARRAY8 = 0x96,
+    NEXT_BUFFER = 0x97,
+    READONLY_BUFFER = 0x98,
 }
 
-opcodes! {
-    MARK b'(' Full;
-    STOP b'.' Full;
-    POP b'0' Full;
-    POP_MARK b'1' Full;
-    DUP b'2' Full;
-    FLOAT b'F' Full;
-    INT b'I' Full;
-    BININT b'J' Full;
-    BININT1 b'K' Full;
-    LONG b'L' Full;
-    BININT2 b'M' Full;
-    NONE b'N' Full;
-    PERSID b'P' Full;
-    BINPERSID b'Q' Full;
-    REDUCE b'R' Full;
-    STRING b'S' Refused;
-    BINSTRING b'T' Refused;
-    SHORT_BINSTRING b'U' Refused;
-    UNICODE b'V' Full;
-    BINUNICODE b'X' Full;
-    APPEND b'a' Full;
-    BUILD b'b' Full;
-    GLOBAL b'c' Full;
-    DICT b'd' Full;
-    EMPTY_DICT b'}' Full;
-    APPENDS b'e' Full;
-    GET b'g' Full;
-    BINGET b'h' Full;
-    INST b'i' Refused;
-    LONG_BINGET b'j' Full;
-    LIST b'l' Full;
-    EMPTY_LIST b']' Full;
-    OBJ b'o' Refused;
-    PUT b'p' Full;
-    BINPUT b'q' Full;
-    LONG_BINPUT b'r' Full;
-    SETITEM b's' Full;
-    TUPLE b't' Full;
-    EMPTY_TUPLE b')' Full;
-    SETITEMS b'u' Full;
-    BINFLOAT b'G' Full;
-    PROTO 0x80 Full;
-    NEWOBJ 0x81 Full;
-    EXT1 0x82 Refused;
-    EXT2 0x83 Refused;
-    EXT4 0x84 Refused;
-    TUPLE1 0x85 Full;
-    TUPLE2 0x86 Full;
-    TUPLE3 0x87 Full;
-    NEWTRUE 0x88 Full;
-    NEWFALSE 0x89 Full;
-    LONG1 0x8a Full;
-    LONG4 0x8b Full;
-    BINBYTES b'B' Full;
-    SHORT_BINBYTES b'C' Full;
-    SHORT_BINUNICODE 0x8c Full;
-    BINUNICODE8 0x8d Full;
-    BINBYTES8 0x8e Full;
-    EMPTY_SET 0x8f Refused;
-    ADDITEMS 0x90 Refused;
-    FROZENSET 0x91 Refused;
-    NEWOBJ_EX 0x92 Refused;
-    STACK_GLOBAL 0x93 Full;
-    MEMOIZE 0x94 Full;
-    FRAME 0x95 Full;
-    BYTEARRAY8 0x96 Refused;
-    NEXT_BUFFER 0x97 Refused;
-    READONLY_BUFFER 0x98 Refused;
+impl Op {
+    /// Every operation.
+    pub const ALL: &'static [Op] = &[
+        Op::MARK,
+        Op::STOP,
+        Op::POP,
+        Op::POP_MARK,
+        Op::DUP,
+        Op::FLOAT,
+        Op::INT,
+        Op::BININT,
+        Op::BININT1,
+        Op::LONG,
+        Op::BININT2,
+        Op::NONE,
+        Op::PERSID,
+        Op::BINPERSID,
+        Op::REDUCE,
+        Op::STRING,
+        Op::BINSTRING,
+        Op::SHORT_BINSTRING,
+        Op::UNICODE,
+        Op::BINUNICODE,
+        Op::APPEND,
+        Op::BUILD,
+        Op::GLOBAL,
+        Op::DICT,
+        Op::EMPTY_DICT,
+        Op::APPENDS,
+        Op::GET,
+        Op::BINGET,
+        Op::INST,
+        Op::LONG_BINGET,
+        Op::LIST,
+        Op::EMPTY_LIST,
+        Op::OBJ,
+        Op::PUT,
+        Op::BINPUT,
+        Op::LONG_BINPUT,
+        Op::SETITEM,
+        Op::TUPLE,
+        Op::EMPTY_TUPLE,
+        Op::SETITEMS,
+        Op::BINFLOAT,
+        Op::PROTO,
+        Op::NEWOBJ,
+        Op::EXT1,
+        Op::EXT2,
+        Op::EXT4,
+        Op::TUPLE1,
+        Op::TUPLE2,
+        Op::TUPLE3,
+        Op::NEWTRUE,
+        Op::NEWFALSE,
+        Op::LONG1,
+        Op::LONG4,
+        Op::BINBYTES,
+        Op::SHORT_BINBYTES,
+        Op::SHORT_BINUNICODE,
+        Op::BINUNICODE8,
+        Op::BINBYTES8,
+        Op::EMPTY_SET,
+        Op::ADDITEMS,
+        Op::FROZENSET,
+        Op::NEWOBJ_EX,
+        Op::STACK_GLOBAL,
+        Op::MEMOIZE,
+        Op::FRAME,
+        Op::BYTEARRAY8,
+        Op::NEXT_BUFFER,
+        Op::READONLY_BUFFER,
+    ];
+
+    /// Those that TorchScript's pickler never writes and that have no counterpart among its values.
+    const REFUSED: &'static [Op] = &[
+        Op::STRING,
+        Op::BINSTRING,
+        Op::SHORT_BINSTRING,
+        Op::INST,
+        Op::OBJ,
+        Op::EXT1,
+        Op::EXT2,
+        Op::EXT4,
+        Op::EMPTY_SET,
+        Op::ADDITEMS,
+        Op::FROZENSET,
+        Op::NEWOBJ_EX,
+        Op::BYTEARRAY8,
+        Op::NEXT_BUFFER,
+        Op::READONLY_BUFFER,
+    ];
+
+    const BY_BYTE: [Option<(Op, Support)>; 256] = {
+        let mut table = [None; 256];
+        let mut n = 0;
+        while n < Op::ALL.len() {
+            table[Op::ALL[n] as usize] = Some((Op::ALL[n], Support::Full));
+            n += 1;
+        }
+        n = 0;
+        while n < Op::REFUSED.len() {
+            table[Op::REFUSED[n] as usize] = Some((Op::REFUSED[n], Support::Refused));
+            n += 1;
+        }
+        table
+    };
+
+    /// The operation that `byte` stands for.
+    pub fn from_byte(byte: u8) -> Option<Op> {
+        Op::BY_BYTE[usize::from(byte)].map(|(op, _)| op)
+    }
+
+    /// Whether the machine carries it out.
+    pub fn support(self) -> Support {
+        Op::BY_BYTE[self as usize].map_or(Support::Refused, |(_, support)| support)
+    }
 }
 
 impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        write!(f, "{self:?}")
     }
 }

@@ -4,37 +4,66 @@
 //! special case, and dropping a million nested tuples frees a handful of vectors. Memory is linear in the bytes of the
 //! pickle: each operation adds at most one value.
 
+use std::marker::PhantomData;
+
 use super::Global;
 
-macro_rules! ids {
-    ($($(#[$doc:meta])* $name:ident;)*) => {
-        $($(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(pub(super) u32);
+/// A number of something in a [`Pickle`], with `T` saying of what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id<T>(pub(super) u32, PhantomData<T>);
 
-        impl $name {
-            /// Position in creation order: ids of one pickle are dense from 0.
-            pub fn index(self) -> usize {
-                self.0 as usize
-            }
-        })*
-    };
+impl<T> Id<T> {
+    pub(super) fn new(index: usize) -> Self {
+        Id(index as u32, PhantomData)
+    }
+
+    /// Position in creation order: ids of one pickle are dense from 0.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
 }
 
-ids! {
-    /// A value of a [`Pickle`].
-    ValueId;
-    /// A list of a [`Pickle`].
-    ListId;
-    /// A dict of a [`Pickle`].
-    DictId;
-    /// An object of a [`Pickle`].
-    ObjectId;
-    /// A call in a [`Pickle`].
-    CallId;
-    /// A global named by a [`Pickle`].
-    GlobalId;
-}
+/// Marks ValueId.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ValueTag {}
+
+/// A value of a [`Pickle`].
+pub type ValueId = Id<ValueTag>;
+
+/// Marks ListId.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ListTag {}
+
+/// A list of a [`Pickle`].
+pub type ListId = Id<ListTag>;
+
+/// Marks DictId.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DictTag {}
+
+/// A dict of a [`Pickle`].
+pub type DictId = Id<DictTag>;
+
+/// Marks ObjectId.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ObjectTag {}
+
+/// An object of a [`Pickle`].
+pub type ObjectId = Id<ObjectTag>;
+
+/// Marks CallId.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CallTag {}
+
+/// A call in a [`Pickle`].
+pub type CallId = Id<CallTag>;
+
+/// Marks GlobalId.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GlobalTag {}
+
+/// A global named by a [`Pickle`].
+pub type GlobalId = Id<GlobalTag>;
 
 /// Where a string, byte string or tuple lies in its pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -149,7 +178,7 @@ pub struct Pickle {
 impl Pickle {
     pub(super) fn empty() -> Self {
         Pickle {
-            root: ValueId(0),
+            root: ValueId::new(0),
             values: Vec::new(),
             offsets: Vec::new(),
             text: String::new(),
@@ -235,7 +264,7 @@ impl Pickle {
 
     /// All calls, in the order they were made.
     pub fn calls(&self) -> impl Iterator<Item = CallId> + use<> {
-        (0..self.calls.len() as u32).map(CallId)
+        (0..self.calls.len()).map(CallId::new)
     }
 
     /// All globals that the pickle names, in order of first mention.
