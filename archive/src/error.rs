@@ -14,103 +14,70 @@ pub use flambeau_ir::Fault;
 pub enum Code {
     /// The bytes are no zip file, or its end is missing.
     NotZip,
-
     /// The central directory is damaged or disagrees with the end record.
     Directory,
-
     /// A local header is damaged or disagrees with the central directory.
     LocalHeader,
-
     /// A record's name is empty, absolute, climbs out of the archive or is not text.
     RecordName,
-
     /// Two records have the same name.
     Duplicate,
-
     /// Two records share bytes of the file, or a record leaves the file.
     Overlap,
-
     /// A record is encrypted.
     Encrypted,
-
     /// A record is compressed by something else than deflate.
     Compression,
-
     /// A deflated record does not inflate to what its header says.
     Inflate,
-
     /// The bytes of a record do not have the recorded checksum.
     Checksum,
-
     /// A record that has to be there is missing.
     Missing,
-
     /// The format version is not a number, or not one that is supported.
     Version,
-
     /// A record that is text is not valid UTF-8, or not what such a record may hold.
     Text,
-
     /// The pickle ends in the middle of something.
     PickleEnd,
-
     /// A byte of the pickle is no operation.
     UnknownOpcode,
-
     /// An operation of the pickle language that TorchScript's archives never use.
     UnsupportedOpcode,
-
     /// The pickle's protocol is unknown.
     Protocol,
-
     /// An operation finds too few values or no mark on the stack.
     Stack,
-
     /// The pickle reads a memo entry that was never written.
     Memo,
-
     /// The pickle names a global outside the allow-list.
     Global,
-
     /// An operation is applied to a value of the wrong kind.
     Operand,
-
     /// A number or string in the pickle is malformed or out of range.
     Literal,
-
     /// Bytes follow the end of the pickle.
     Trailing,
-
     /// A storage's description is malformed or disagrees with its record.
     Storage,
-
     /// A tensor's sizes, strides and offset do not fit its storage.
     Geometry,
-
     /// A kind of tensor that is not supported (sparse, quantized, another device).
     TensorKind,
-
     /// The value of the archive is not the object it has to be.
     Root,
-
     /// A class is missing in the archive's code.
     Class,
-
     /// An object's attributes are not those of its class.
     Attribute,
-
     /// A value contains itself.
     Cycle,
-
     /// A kind of value or class that is not supported.
     Value,
-
     /// A value does not have the type that is declared for it.
     Type,
-
     /// A bound of `Limits` would be exceeded.
     Limit,
-
     /// The file could not be opened, mapped or read.
     Io,
 }
@@ -154,42 +121,80 @@ impl Code {
         Code::Io,
     ];
 
-    const fn row(self) -> (&'static str, Fault) {
+    const fn row(self) -> (&'static str, Fault, &'static str) {
         match self {
-            Code::NotZip => ("A0001", Fault::Input),
-            Code::Directory => ("A0002", Fault::Input),
-            Code::LocalHeader => ("A0003", Fault::Input),
-            Code::RecordName => ("A0004", Fault::Input),
-            Code::Duplicate => ("A0005", Fault::Input),
-            Code::Overlap => ("A0006", Fault::Input),
-            Code::Encrypted => ("A0007", Fault::Unsupported),
-            Code::Compression => ("A0008", Fault::Unsupported),
-            Code::Inflate => ("A0009", Fault::Input),
-            Code::Checksum => ("A0010", Fault::Input),
-            Code::Missing => ("A0011", Fault::Input),
-            Code::Version => ("A0012", Fault::Input),
-            Code::Text => ("A0013", Fault::Input),
-            Code::PickleEnd => ("A0020", Fault::Input),
-            Code::UnknownOpcode => ("A0021", Fault::Input),
-            Code::UnsupportedOpcode => ("A0022", Fault::Unsupported),
-            Code::Protocol => ("A0023", Fault::Input),
-            Code::Stack => ("A0024", Fault::Input),
-            Code::Memo => ("A0025", Fault::Input),
-            Code::Global => ("A0026", Fault::Input),
-            Code::Operand => ("A0027", Fault::Input),
-            Code::Literal => ("A0028", Fault::Input),
-            Code::Trailing => ("A0029", Fault::Input),
-            Code::Storage => ("A0030", Fault::Input),
-            Code::Geometry => ("A0031", Fault::Input),
-            Code::TensorKind => ("A0032", Fault::Unsupported),
-            Code::Root => ("A0040", Fault::Input),
-            Code::Class => ("A0041", Fault::Input),
-            Code::Attribute => ("A0042", Fault::Input),
-            Code::Cycle => ("A0043", Fault::Input),
-            Code::Value => ("A0044", Fault::Unsupported),
-            Code::Type => ("A0045", Fault::Input),
-            Code::Limit => ("A0090", Fault::Limit),
-            Code::Io => ("A0091", Fault::Input),
+            Code::NotZip => ("A0001", Fault::Input, "The bytes are no zip file, or its end is missing"),
+            Code::Directory => {
+                ("A0002", Fault::Input, "The central directory is damaged or disagrees with the end record")
+            }
+            Code::LocalHeader => {
+                ("A0003", Fault::Input, "A local header is damaged or disagrees with the central directory")
+            }
+            Code::RecordName => (
+                "A0004",
+                Fault::Input,
+                "A record's name is empty, absolute, climbs out of the archive or is not text",
+            ),
+            Code::Duplicate => ("A0005", Fault::Input, "Two records have the same name"),
+            Code::Overlap => {
+                ("A0006", Fault::Input, "Two records share bytes of the file, or a record leaves the file")
+            }
+            Code::Encrypted => ("A0007", Fault::Unsupported, "A record is encrypted"),
+            Code::Compression => {
+                ("A0008", Fault::Unsupported, "A record is compressed by something else than deflate")
+            }
+            Code::Inflate => {
+                ("A0009", Fault::Input, "A deflated record does not inflate to what its header says")
+            }
+            Code::Checksum => {
+                ("A0010", Fault::Input, "The bytes of a record do not have the recorded checksum")
+            }
+            Code::Missing => ("A0011", Fault::Input, "A record that has to be there is missing"),
+            Code::Version => {
+                ("A0012", Fault::Input, "The format version is not a number, or not one that is supported")
+            }
+            Code::Text => (
+                "A0013",
+                Fault::Input,
+                "A record that is text is not valid UTF-8, or not what such a record may hold",
+            ),
+            Code::PickleEnd => ("A0020", Fault::Input, "The pickle ends in the middle of something"),
+            Code::UnknownOpcode => ("A0021", Fault::Input, "A byte of the pickle is no operation"),
+            Code::UnsupportedOpcode => (
+                "A0022",
+                Fault::Unsupported,
+                "An operation of the pickle language that TorchScript's archives never use",
+            ),
+            Code::Protocol => ("A0023", Fault::Input, "The pickle's protocol is unknown"),
+            Code::Stack => {
+                ("A0024", Fault::Input, "An operation finds too few values or no mark on the stack")
+            }
+            Code::Memo => ("A0025", Fault::Input, "The pickle reads a memo entry that was never written"),
+            Code::Global => ("A0026", Fault::Input, "The pickle names a global outside the allow-list"),
+            Code::Operand => ("A0027", Fault::Input, "An operation is applied to a value of the wrong kind"),
+            Code::Literal => {
+                ("A0028", Fault::Input, "A number or string in the pickle is malformed or out of range")
+            }
+            Code::Trailing => ("A0029", Fault::Input, "Bytes follow the end of the pickle"),
+            Code::Storage => {
+                ("A0030", Fault::Input, "A storage's description is malformed or disagrees with its record")
+            }
+            Code::Geometry => {
+                ("A0031", Fault::Input, "A tensor's sizes, strides and offset do not fit its storage")
+            }
+            Code::TensorKind => (
+                "A0032",
+                Fault::Unsupported,
+                "A kind of tensor that is not supported (sparse, quantized, another device)",
+            ),
+            Code::Root => ("A0040", Fault::Input, "The value of the archive is not the object it has to be"),
+            Code::Class => ("A0041", Fault::Input, "A class is missing in the archive's code"),
+            Code::Attribute => ("A0042", Fault::Input, "An object's attributes are not those of its class"),
+            Code::Cycle => ("A0043", Fault::Input, "A value contains itself"),
+            Code::Value => ("A0044", Fault::Unsupported, "A kind of value or class that is not supported"),
+            Code::Type => ("A0045", Fault::Input, "A value does not have the type that is declared for it"),
+            Code::Limit => ("A0090", Fault::Limit, "A bound of Limits would be exceeded"),
+            Code::Io => ("A0091", Fault::Input, "The file could not be opened, mapped or read"),
         }
     }
 
@@ -201,6 +206,11 @@ impl Code {
     /// Whose fault an error with this code is.
     pub const fn fault(self) -> Fault {
         self.row().1
+    }
+
+    /// What the code means, in a sentence without a final stop.
+    pub const fn title(self) -> &'static str {
+        self.row().2
     }
 }
 
