@@ -15,6 +15,7 @@ type Put = Box<dyn FnOnce(&mut Columns, usize) + Send>;
 pub struct OpDef {
     head: Head,
     puts: Vec<Put>,
+    optional: bool,
 }
 
 enum Head {
@@ -28,7 +29,7 @@ impl OpDef {
     /// An operator with this schema. An error in the schema is reported when the registry is built.
     pub fn new(schema: &str) -> Self {
         let head = Head::Schema(FunctionSchema::parse(schema).map(Box::new), schema.to_owned());
-        OpDef { head, puts: Vec::new() }
+        OpDef { head, puts: Vec::new(), optional: false }
     }
 
     /// Facts about an operator whose schema is declared ([`RegistryBuilder::declare`]): `aten::add.Tensor`.
@@ -39,7 +40,15 @@ impl OpDef {
 
     /// [`OpDef::named`] with name and overload apart: `("aten::add", "Tensor")`.
     pub fn overload(name: &str, overload: &str) -> Self {
-        OpDef { head: Head::Named(Symbol::new(name), Symbol::new(overload)), puts: Vec::new() }
+        let head = Head::Named(Symbol::new(name), Symbol::new(overload));
+        OpDef { head, puts: Vec::new(), optional: false }
+    }
+
+    /// Drops this definition if no declaration has its name: for variants derived by a scheme that not all operators
+    /// follow.
+    pub fn if_declared(mut self) -> Self {
+        self.optional = true;
+        self
     }
 
     /// States a fact.
@@ -237,6 +246,7 @@ impl Making {
         let id = match def.head {
             Head::Named(name, overload) => match self.registry.find(name, overload) {
                 Some(id) => id,
+                None if def.optional => return,
                 None => return self.errors.push(RegistryError::Undeclared(format!("{name}.{overload}"))),
             },
             Head::Schema(Err(error), text) => return self.errors.push(RegistryError::Schema { text, error }),

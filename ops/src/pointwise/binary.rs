@@ -1,0 +1,478 @@
+//! Arithmetic of two operands: tensor with tensor, tensor with number.
+
+use super::number::{Number, Whole, floor_div, remainder};
+use crate::support::{Computed, with_variants};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{KernelCx, KernelError, Pointwise, Sample, TileOp};
+use flambeau_ir::OpDef;
+use flambeau_tensor::loops::{binary, unary};
+use flambeau_tensor::math::{Float, Real};
+use flambeau_tensor::promote::{Promotion, to_float};
+use flambeau_tensor::{Category, Complex, DType, Element, Scalar, Tensor, TensorError, dispatch};
+
+/// The second operand.
+#[derive(Clone, Copy)]
+pub(super) enum Other<'a> {
+    Tensor(&'a Tensor),
+    Number(Scalar),
+}
+
+impl<'a> Other<'a> {
+    pub(super) fn of(cx: &'a KernelCx<'_>, i: usize) -> Result<Other<'a>, KernelError> {
+        match cx.arg(i)?.as_tensor() {
+            Some(t) => Ok(Other::Tensor(t)),
+            None => Ok(Other::Number(cx.scalar(i)?)),
+        }
+    }
+
+    /// The dtype both are computed in.
+    pub(super) fn promoted(self, x: &Tensor) -> DType {
+        match self {
+            Other::Tensor(t) if t.dtype() == x.dtype() => x.dtype(),
+            Other::Tensor(t) => Promotion::new().tensor(x).tensor(t).result().unwrap_or(x.dtype()),
+            Other::Number(s) => Promotion::new().tensor(x).scalar(s).result().unwrap_or(x.dtype()),
+        }
+    }
+}
+
+/// Applies a function of two elements of dtype `T`.
+#[inline(always)]
+pub(super) fn apply<T: Element, R: Element>(
+    x: &Tensor,
+    other: Other<'_>,
+    f: impl Fn(T, T) -> R + Copy,
+) -> Result<Tensor, TensorError> {
+    match other {
+        Other::Tensor(y) => binary::<T, T, R>(x, y, f),
+        Other::Number(s) => {
+            let s = T::from_scalar(s);
+            unary::<T, R>(x, move |v| f(v, s))
+        }
+    }
+}
+
+fn is_one(alpha: Scalar) -> bool {
+    alpha == Scalar::Int(1)
+}
+
+/// `alpha` must be a kind of number the result can hold.
+fn check_alpha(alpha: Scalar, dtype: DType) -> Result<(), KernelError> {
+    let fits = match dtype.category() {
+        Category::Bool | Category::Integral => alpha.is_integral(true),
+        Category::Floating => !alpha.is_complex(),
+        Category::Complex => true,
+    };
+    if fits {
+        return Ok(());
+    }
+    Err(KernelError::input("For integral input tensors, argument alpha must not be a floating point number."))
+}
+
+fn add_scaled(cx: &KernelCx<'_>) -> Computed {
+    let (x, other, alpha) = (cx.tensor(0)?, Other::of(cx, 1)?, cx.scalar(2)?);
+    let dtype = other.promoted(x);
+    if is_one(alpha) {
+        return dispatch!(all, dtype, "add", T => Ok(apply::<T, T>(x, other, |a, b| a.add(b))?));
+    }
+    check_alpha(alpha, dtype)?;
+    dispatch!(all, dtype, "add", T => {
+        let alpha = T::from_scalar(alpha);
+        Ok(apply::<T, T>(x, other, move |a, b| a.add(alpha.mul(b)))?)
+    })
+}
+
+fn no_bool(x: &Tensor, other: Other<'_>) -> Result<(), KernelError> {
+    let both = x.dtype() == DType::Bool && matches!(other, Other::Tensor(t) if t.dtype() == DType::Bool);
+    if both {
+        return Err(KernelError::input(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. \
+             Use the `^` or `logical_xor()` operator instead.",
+        ));
+    }
+    Ok(())
+}
+
+fn sub_scaled(cx: &KernelCx<'_>) -> Computed {
+    let (x, other, alpha) = (cx.tensor(0)?, Other::of(cx, 1)?, cx.scalar(2)?);
+    no_bool(x, other)?;
+    let dtype = other.promoted(x);
+    if is_one(alpha) {
+        return dispatch!(all, dtype, "sub", T => Ok(apply::<T, T>(x, other, |a, b| a.sub(b))?));
+    }
+    check_alpha(alpha, dtype)?;
+    dispatch!(all, dtype, "sub", T => {
+        let alpha = T::from_scalar(alpha);
+        Ok(apply::<T, T>(x, other, move |a, b| a.sub(alpha.mul(b)))?)
+    })
+}
+
+fn rsub(cx: &KernelCx<'_>) -> Computed {
+    let (x, other, alpha) = (cx.tensor(0)?, Other::of(cx, 1)?, cx.scalar(2)?);
+    no_bool(x, other)?;
+    let dtype = other.promoted(x);
+    check_alpha(alpha, dtype)?;
+    dispatch!(all, dtype, "rsub", T => {
+        let alpha = T::from_scalar(alpha);
+        Ok(apply::<T, T>(x, other, move |a, b| b.sub(alpha.mul(a)))?)
+    })
+}
+
+fn mul(cx: &KernelCx<'_>) -> Computed {
+    let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
+    dispatch!(all, other.promoted(x), "mul", T => Ok(apply::<T, T>(x, other, |a, b| a.mul(b))?))
+}
+
+fn zero_division(x: &Tensor, other: Other<'_>) -> Result<(), KernelError> {
+    let zero = match other {
+        Other::Number(s) => s.to_i64() == 0,
+        Other::Tensor(t) => x.numel() > 0 && t.to_scalars()?.iter().any(|s| s.to_i64() == 0),
+    };
+    if zero { Err(KernelError::input("ZeroDivisionError")) } else { Ok(()) }
+}
+
+fn div_in(x: &Tensor, other: Other<'_>, mode: Option<&[u8]>) -> Computed {
+    let dtype = other.promoted(x);
+    match mode {
+        None => {
+            dispatch!(floats_complex, to_float(dtype), "div", T => Ok(apply::<T, T>(x, other, |a, b| a.div(b))?))
+        }
+        Some(b"floor") => floor_divide_in(x, other),
+        Some(b"trunc") if dtype.is_integral(true) => {
+            zero_division(x, other)?;
+            dispatch!(ints, dtype, "div_trunc", T => Ok(apply::<T, T>(x, other, |a, b| a.div(b))?))
+        }
+        Some(b"trunc") => dispatch!(floats, dtype, "div_trunc", T => {
+            Ok(apply::<T, T>(x, other, |a, b| T::from_acc((a.acc() / b.acc()).trunc()))?)
+        }),
+        Some(other) => Err(KernelError::input(format!(
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{}'",
+            String::from_utf8_lossy(other)
+        ))),
+    }
+}
+
+fn div(cx: &KernelCx<'_>) -> Computed {
+    div_in(cx.tensor(0)?, Other::of(cx, 1)?, None)
+}
+
+fn div_mode(cx: &KernelCx<'_>) -> Computed {
+    let mode = cx.opt_string(2)?;
+    div_in(cx.tensor(0)?, Other::of(cx, 1)?, mode.map(|s| s.as_bytes()))
+}
+
+fn floor_divide_in(x: &Tensor, other: Other<'_>) -> Computed {
+    let dtype = other.promoted(x);
+    if dtype.is_integral(true) {
+        zero_division(x, other)?;
+        return dispatch!(ints, dtype, "floor_divide", T => Ok(apply::<T, T>(x, other, |a, b| a.floor_div(b))?));
+    }
+    dispatch!(floats, dtype, "floor_divide", T => {
+        Ok(apply::<T, T>(x, other, |a, b| T::from_acc(floor_div(a.acc(), b.acc())))?)
+    })
+}
+
+fn floor_divide(cx: &KernelCx<'_>) -> Computed {
+    floor_divide_in(cx.tensor(0)?, Other::of(cx, 1)?)
+}
+
+fn remainder_of(cx: &KernelCx<'_>) -> Computed {
+    let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
+    let dtype = other.promoted(x);
+    if dtype.is_integral(true) {
+        zero_division(x, other)?;
+        return dispatch!(ints, dtype, "remainder", T => Ok(apply::<T, T>(x, other, |a, b| a.floor_rem(b))?));
+    }
+    dispatch!(floats, dtype, "remainder", T => {
+        Ok(apply::<T, T>(x, other, |a, b| T::from_acc(remainder(a.acc(), b.acc())))?)
+    })
+}
+
+fn fmod(cx: &KernelCx<'_>) -> Computed {
+    let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
+    let dtype = other.promoted(x);
+    if dtype.is_integral(true) {
+        zero_division(x, other)?;
+        return dispatch!(ints, dtype, "fmod", T => Ok(apply::<T, T>(x, other, |a, b| a.trunc_rem(b))?));
+    }
+    dispatch!(floats, dtype, "fmod", T => {
+        Ok(apply::<T, T>(x, other, |a, b| T::from_acc(a.acc().fmod(b.acc())))?)
+    })
+}
+
+fn pow_in(x: &Tensor, other: Other<'_>) -> Computed {
+    let dtype = other.promoted(x);
+    match dtype.category() {
+        Category::Bool | Category::Integral => {
+            if let Other::Number(s) = other
+                && s.to_i64() < 0
+            {
+                return Err(KernelError::input("Integers to negative integer powers are not allowed."));
+            }
+            dispatch!(ints, dtype, "pow", T => Ok(apply::<T, T>(x, other, |a, b| a.power(b))?))
+        }
+        Category::Floating => pow_floats(x, other, dtype),
+        Category::Complex => match dtype {
+            DType::C64 => Ok(apply::<Complex<f32>, _>(x, other, |a, b| complex_power(a, b))?),
+            _ => Ok(apply::<Complex<f64>, _>(x, other, |a, b| complex_power(a, b))?),
+        },
+    }
+}
+
+/// Small whole exponents are products, as PyTorch computes them.
+fn pow_floats(x: &Tensor, other: Other<'_>, dtype: DType) -> Computed {
+    let exponent = match other {
+        Other::Number(s) => Some(s.to_f64()),
+        Other::Tensor(_) => None,
+    };
+    dispatch!(floats, dtype, "pow", T => Ok(match exponent {
+        Some(0.5) => unary::<T, T>(x, |a: T| T::from_acc(a.acc().sqrt())),
+        Some(2.0) => unary::<T, T>(x, |a: T| T::from_acc(a.acc() * a.acc())),
+        Some(3.0) => unary::<T, T>(x, |a: T| T::from_acc(a.acc() * a.acc() * a.acc())),
+        Some(-0.5) => unary::<T, T>(x, |a: T| T::from_acc(a.acc().rsqrt())),
+        Some(-1.0) => unary::<T, T>(x, |a: T| T::from_acc(inverse(a.acc()))),
+        Some(-2.0) => unary::<T, T>(x, |a: T| T::from_acc(inverse(a.acc() * a.acc()))),
+        _ => apply::<T, T>(x, other, |a, b| T::from_acc(a.acc().pow(b.acc()))),
+    }?))
+}
+
+#[inline(always)]
+fn inverse<A: Real>(x: A) -> A {
+    A::ONE / x
+}
+
+fn complex_power<F>(a: Complex<F>, b: Complex<F>) -> Complex<F>
+where
+    F: Real,
+    Complex<F>: Element,
+{
+    let one = a.to_complex();
+    <Complex<F> as Element>::from_complex(if b.to_complex() == Complex::new(0.0, 0.0) {
+        Complex::new(1.0, 0.0)
+    } else {
+        one.powc(b.to_complex())
+    })
+}
+
+fn pow(cx: &KernelCx<'_>) -> Computed {
+    pow_in(cx.tensor(0)?, Other::of(cx, 1)?)
+}
+
+/// A number to the power of each element.
+fn pow_of_number(cx: &KernelCx<'_>) -> Computed {
+    let (base, exponent) = (cx.scalar(0)?, cx.tensor(1)?);
+    let dtype = Other::Number(base).promoted(exponent);
+    let base = Tensor::scalar(base, dtype)?;
+    pow_in(&base, Other::Tensor(exponent))
+}
+
+fn maximum(cx: &KernelCx<'_>) -> Computed {
+    extreme(cx, true)
+}
+
+fn minimum(cx: &KernelCx<'_>) -> Computed {
+    extreme(cx, false)
+}
+
+fn extreme(cx: &KernelCx<'_>, max: bool) -> Computed {
+    let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
+    let dtype = other.promoted(x);
+    if dtype.is_integral(true) {
+        return dispatch!(ints_bool, dtype, "maximum", T => {
+            Ok(apply::<T, T>(x, other, move |a, b| if (a.to_i64() > b.to_i64()) == max { a } else { b })?)
+        });
+    }
+    dispatch!(floats, dtype, "maximum", T => Ok(if max {
+        apply::<T, T>(x, other, |a, b| T::from_acc(a.acc().max_nan(b.acc())))
+    } else {
+        apply::<T, T>(x, other, |a, b| T::from_acc(a.acc().min_nan(b.acc())))
+    }?))
+}
+
+/// Functions of two floats to which integers are converted.
+macro_rules! on_two_floats {
+    ($($name:ident($a:ident, $b:ident) = $body:expr;)*) => {$(
+        fn $name(cx: &KernelCx<'_>) -> Computed {
+            let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
+            #[inline(always)]
+            fn of<A: Real>($a: A, $b: A) -> A {
+                $body
+            }
+            dispatch!(floats, to_float(other.promoted(x)), stringify!($name), T => {
+                Ok(apply::<T, T>(x, other, |a: T, b: T| T::from_acc(of(a.acc(), b.acc())))?)
+            })
+        }
+    )*};
+}
+
+on_two_floats! {
+    atan2(a, b) = a.atan2(b);
+    hypot(a, b) = a.hypot(b);
+    copysign(a, b) = a.copysign(b);
+    fmax(a, b) = if a.is_nan() || (b > a && !b.is_nan()) { b } else { a };
+    fmin(a, b) = if a.is_nan() || (b < a && !b.is_nan()) { b } else { a };
+    logaddexp(a, b) = {
+        let (high, low) = (a.max_nan(b), a.min_nan(b));
+        if high == low { high + (Real::exp(low - low)).ln_1p() } else { high + Real::exp(low - high).ln_1p() }
+    };
+    xlogy(a, b) = if b.is_nan() { b } else if a == Element::ZERO { a } else { a * b.ln() };
+}
+
+type Row = (&'static str, &'static str, &'static str, fn(&KernelCx<'_>) -> Computed, Facts);
+
+/// Dtype rule, tile formula and what samples must keep away from.
+#[derive(Clone, Copy)]
+struct Facts {
+    float: bool,
+    scaled: bool,
+    tile: Option<TileOp>,
+    positive: bool,
+}
+
+const PLAIN: Facts = Facts { float: false, scaled: false, tile: None, positive: false };
+const FLOAT: Facts = Facts { float: true, ..PLAIN };
+const POSITIVE: Facts = Facts { positive: true, ..PLAIN };
+
+const fn tile(op: TileOp) -> Facts {
+    Facts { tile: Some(op), ..PLAIN }
+}
+
+const ROWS: &[Row] = &[
+    (
+        "aten::add",
+        "Tensor",
+        "`self + alpha * other`.",
+        add_scaled,
+        Facts { scaled: true, ..tile(TileOp::Add) },
+    ),
+    (
+        "aten::add",
+        "Scalar",
+        "`self + alpha * other`.",
+        add_scaled,
+        Facts { scaled: true, ..tile(TileOp::Add) },
+    ),
+    (
+        "aten::sub",
+        "Tensor",
+        "`self - alpha * other`.",
+        sub_scaled,
+        Facts { scaled: true, ..tile(TileOp::Sub) },
+    ),
+    (
+        "aten::sub",
+        "Scalar",
+        "`self - alpha * other`.",
+        sub_scaled,
+        Facts { scaled: true, ..tile(TileOp::Sub) },
+    ),
+    ("aten::rsub", "Tensor", "`other - alpha * self`.", rsub, PLAIN),
+    ("aten::rsub", "Scalar", "`other - alpha * self`.", rsub, PLAIN),
+    ("aten::mul", "Tensor", "`self * other`.", mul, tile(TileOp::Mul)),
+    ("aten::mul", "Scalar", "`self * other`.", mul, tile(TileOp::Mul)),
+    ("aten::multiply", "Tensor", "`self * other`.", mul, tile(TileOp::Mul)),
+    ("aten::multiply", "Scalar", "`self * other`.", mul, tile(TileOp::Mul)),
+    (
+        "aten::div",
+        "Tensor",
+        "`self / other`; integers give floats.",
+        div,
+        Facts { tile: Some(TileOp::Div), ..FLOAT },
+    ),
+    (
+        "aten::div",
+        "Scalar",
+        "`self / other`; integers give floats.",
+        div,
+        Facts { tile: Some(TileOp::Div), ..FLOAT },
+    ),
+    ("aten::true_divide", "Tensor", "`self / other`; integers give floats.", div, FLOAT),
+    ("aten::true_divide", "Scalar", "`self / other`; integers give floats.", div, FLOAT),
+    ("aten::divide", "Tensor", "`self / other`; integers give floats.", div, FLOAT),
+    ("aten::divide", "Scalar", "`self / other`; integers give floats.", div, FLOAT),
+    ("aten::floor_divide", "", "`self / other` rounded towards minus infinity.", floor_divide, POSITIVE),
+    (
+        "aten::floor_divide",
+        "Scalar",
+        "`self / other` rounded towards minus infinity.",
+        floor_divide,
+        POSITIVE,
+    ),
+    ("aten::remainder", "Tensor", "Remainder with the sign of `other`.", remainder_of, POSITIVE),
+    ("aten::remainder", "Scalar", "Remainder with the sign of `other`.", remainder_of, POSITIVE),
+    ("aten::fmod", "Tensor", "Remainder with the sign of `self`.", fmod, POSITIVE),
+    ("aten::fmod", "Scalar", "Remainder with the sign of `self`.", fmod, POSITIVE),
+    ("aten::pow", "Tensor_Tensor", "`self ** exponent`.", pow, Facts { tile: Some(TileOp::Pow), ..POSITIVE }),
+    ("aten::pow", "Tensor_Scalar", "`self ** exponent`.", pow, POSITIVE),
+    ("aten::maximum", "", "The larger; NaN if either is.", maximum, tile(TileOp::Max)),
+    ("aten::minimum", "", "The smaller; NaN if either is.", minimum, tile(TileOp::Min)),
+    ("aten::max", "other", "The larger; NaN if either is.", maximum, tile(TileOp::Max)),
+    ("aten::min", "other", "The smaller; NaN if either is.", minimum, tile(TileOp::Min)),
+    ("aten::fmax", "", "The larger; NaN only if both are.", fmax, PLAIN),
+    ("aten::fmin", "", "The smaller; NaN only if both are.", fmin, PLAIN),
+    ("aten::atan2", "", "The angle of the point (other, self).", atan2, FLOAT),
+    ("aten::arctan2", "", "The angle of the point (other, self).", atan2, FLOAT),
+    ("aten::hypot", "", "The length of the hypotenuse.", hypot, PLAIN),
+    ("aten::copysign", "Tensor", "`self` with the sign of `other`.", copysign, FLOAT),
+    ("aten::copysign", "Scalar", "`self` with the sign of `other`.", copysign, FLOAT),
+    ("aten::logaddexp", "", "`log(e^self + e^other)`.", logaddexp, PLAIN),
+    (
+        "aten::xlogy",
+        "Tensor",
+        "`self * log(other)`, 0 where `self` is.",
+        xlogy,
+        Facts { positive: true, ..FLOAT },
+    ),
+    (
+        "aten::xlogy",
+        "Scalar_Other",
+        "`self * log(other)`, 0 where `self` is.",
+        xlogy,
+        Facts { positive: true, ..FLOAT },
+    ),
+];
+
+fn defs(&(name, overload, doc, f, facts): &Row) -> Vec<OpDef> {
+    with_variants(name, overload, doc, f, |def| decorate(def, overload, facts))
+}
+
+fn decorate(def: OpDef, overload: &str, facts: Facts) -> OpDef {
+    let numeric = overload.contains("Scalar");
+    let def =
+        if facts.float { def.with(Dtype::float_promote([0, 1])) } else { def.with(Dtype::promote([0, 1])) };
+    let def = if numeric { def.with(Shape::same_as(0)) } else { def.with(Shape::broadcast([0, 1])) };
+    let sample = if numeric { Sample::tensors(1) } else { Sample::tensors(2).broadcast() };
+    let sample = if facts.positive { sample.floats().range(0.5, 3.0) } else { sample.floats() };
+    let sample = if numeric { sample.then([flambeau_ir::IValue::Float(1.5)]) } else { sample };
+    let def = def.with(sample);
+    match facts.tile {
+        Some(op) if facts.scaled => def.with(Pointwise::scaled(op)),
+        Some(op) => def.with(Pointwise::binary(op)),
+        None => def,
+    }
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut all: Vec<OpDef> = ROWS.iter().flat_map(defs).collect();
+    for (name, overload) in [
+        ("aten::div", "Tensor_mode"),
+        ("aten::div", "Scalar_mode"),
+        ("aten::divide", "Tensor_mode"),
+        ("aten::divide", "Scalar_mode"),
+    ] {
+        let doc = "`self / other`, rounded as `rounding_mode` says: not at all, `trunc` or `floor`.";
+        all.extend(with_variants(name, overload, doc, div_mode, |def| {
+            let numeric = overload.starts_with("Scalar");
+            let shape = if numeric { Shape::same_as(0) } else { Shape::broadcast([0, 1]) };
+            def.with(shape).with(Sample::tensors(2).broadcast().floats().range(0.5, 3.0))
+        }));
+    }
+    let doc = "A number to the power of each element.";
+    all.extend(with_variants("aten::pow", "Scalar", doc, pow_of_number, |def| {
+        let sample = Sample::args(|g| {
+            let x = flambeau_exec::sample::tensor(g, &[2, 3], DType::F32, &Default::default());
+            vec![flambeau_ir::IValue::Float(1.5), flambeau_ir::IValue::Tensor(x)]
+        });
+        def.with(Shape::same_as(1)).with(Dtype::promote([0, 1])).with(sample)
+    }));
+    all
+}

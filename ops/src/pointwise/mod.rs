@@ -1,0 +1,21 @@
+//! Operators that compute each element of the result from the elements at the same place of the operands.
+//!
+//! Each has a tile formula for fusion where it is defined on floats. Operands are promoted as PyTorch does; the
+//! in-place and `out=` variants are derived.
+
+mod binary;
+mod compare;
+mod number;
+mod ternary;
+mod unary;
+
+use flambeau_ir::OpDef;
+
+/// All operators of the family.
+pub(crate) fn family() -> Vec<OpDef> {
+    let mut defs = unary::family();
+    defs.extend(binary::family());
+    defs.extend(compare::family());
+    defs.extend(ternary::family());
+    defs
+}

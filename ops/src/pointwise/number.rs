@@ -1,0 +1,180 @@
+//! Arithmetic on elements of any dtype, as PyTorch's kernels define it.
+
+use flambeau_tensor::math::Real;
+use flambeau_tensor::{Complex, Element, bf16, f16};
+
+/// Elements that can be added, subtracted and multiplied. Integers wrap, truth values add by `or` and multiply by
+/// `and`, halves compute in single precision.
+pub(crate) trait Number: Element {
+    /// Sum.
+    fn add(self, other: Self) -> Self;
+    /// Difference.
+    fn sub(self, other: Self) -> Self;
+    /// Product.
+    fn mul(self, other: Self) -> Self;
+    /// Negation.
+    fn neg(self) -> Self;
+    /// Quotient (integers truncate; by zero gives zero, callers check).
+    fn div(self, other: Self) -> Self;
+}
+
+macro_rules! integers {
+    ($($t:ty)*) => {$(
+        impl Number for $t {
+            #[inline(always)]
+            fn add(self, other: Self) -> Self { self.wrapping_add(other) }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self { self.wrapping_sub(other) }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self { self.wrapping_mul(other) }
+            #[inline(always)]
+            fn neg(self) -> Self { self.wrapping_neg() }
+            #[inline(always)]
+            fn div(self, other: Self) -> Self { if other == 0 { 0 } else { self.wrapping_div(other) } }
+        }
+
+        impl Whole for $t {
+            #[inline(always)]
+            fn floor_div(self, other: Self) -> Self {
+                if other == 0 {
+                    return 0;
+                }
+                let (q, r) = (self.wrapping_div(other), self.wrapping_rem(other));
+                #[allow(unused_comparisons, reason = "unsigned types share the formula")]
+                if r != 0 && ((r < 0) != (other < 0)) { q.wrapping_sub(1) } else { q }
+            }
+            #[inline(always)]
+            fn trunc_rem(self, other: Self) -> Self { if other == 0 { 0 } else { self.wrapping_rem(other) } }
+            #[inline(always)]
+            fn floor_rem(self, other: Self) -> Self {
+                if other == 0 {
+                    return 0;
+                }
+                let r = self.wrapping_rem(other);
+                #[allow(unused_comparisons, reason = "unsigned types share the formula")]
+                if r != 0 && ((r < 0) != (other < 0)) { r.wrapping_add(other) } else { r }
+            }
+            #[inline(always)]
+            fn power(self, exponent: Self) -> Self {
+                #[allow(unused_comparisons, reason = "unsigned types share the formula")]
+                if exponent < 0 {
+                    // Only 1 and -1 have integral reciprocals.
+                    return match self {
+                        1 => 1,
+                        x if x == Self::ZERO.wrapping_sub(1) && x < 0 => if exponent % 2 == 0 { 1 } else { x },
+                        _ => 0,
+                    };
+                }
+                let (mut base, mut left, mut result) = (self, exponent as u64, 1 as Self);
+                while left > 0 {
+                    if left & 1 == 1 {
+                        result = result.wrapping_mul(base);
+                    }
+                    base = base.wrapping_mul(base);
+                    left >>= 1;
+                }
+                result
+            }
+        }
+    )*};
+}
+
+/// Integers.
+pub(crate) trait Whole: Number + Ord {
+    /// Quotient rounded towards minus infinity; by zero gives zero, callers check.
+    fn floor_div(self, other: Self) -> Self;
+    /// Remainder with the sign of the dividend.
+    fn trunc_rem(self, other: Self) -> Self;
+    /// Remainder with the sign of the divisor.
+    fn floor_rem(self, other: Self) -> Self;
+    /// Power, wrapping; of negative exponents 0 but for the bases 1 and -1.
+    fn power(self, exponent: Self) -> Self;
+}
+
+integers!(u8 i8 i16 i32 i64);
+
+macro_rules! operators {
+    ($($t:ty)*) => {$(
+        impl Number for $t {
+            #[inline(always)]
+            fn add(self, other: Self) -> Self { self + other }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self { self - other }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self { self * other }
+            #[inline(always)]
+            fn neg(self) -> Self { -self }
+            #[inline(always)]
+            fn div(self, other: Self) -> Self { self / other }
+        }
+    )*};
+}
+
+operators!(f32 f64 Complex<f32> Complex<f64>);
+
+macro_rules! halves {
+    ($($t:ty)*) => {$(
+        impl Number for $t {
+            #[inline(always)]
+            fn add(self, other: Self) -> Self { <$t>::from_f32(self.to_f32() + other.to_f32()) }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self { <$t>::from_f32(self.to_f32() - other.to_f32()) }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self { <$t>::from_f32(self.to_f32() * other.to_f32()) }
+            #[inline(always)]
+            fn neg(self) -> Self { <$t>::from_f32(-self.to_f32()) }
+            #[inline(always)]
+            fn div(self, other: Self) -> Self { <$t>::from_f32(self.to_f32() / other.to_f32()) }
+        }
+    )*};
+}
+
+halves!(f16 bf16);
+
+impl Number for bool {
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        self | other
+    }
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        self ^ other
+    }
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        self & other
+    }
+    #[inline(always)]
+    fn neg(self) -> Self {
+        self
+    }
+    #[inline(always)]
+    fn div(self, other: Self) -> Self {
+        self & other
+    }
+}
+
+/// Remainder with the sign of the divisor, as PyTorch computes it on floats.
+#[inline(always)]
+pub(crate) fn remainder<T: Real>(a: T, b: T) -> T {
+    let r = a.fmod(b);
+    if r != T::ZERO && ((r < T::ZERO) != (b < T::ZERO)) { r + b } else { r }
+}
+
+/// Quotient rounded towards minus infinity, as Python computes it on floats.
+#[inline(always)]
+pub(crate) fn floor_div<T: Real>(a: T, b: T) -> T {
+    if b == T::ZERO {
+        return a / b;
+    }
+    let r = a.fmod(b);
+    let mut q = (a - r) / b;
+    if r != T::ZERO && ((b < T::ZERO) != (r < T::ZERO)) {
+        q = q - T::ONE;
+    }
+    if q == T::ZERO {
+        return T::ZERO.copysign(a / b);
+    }
+    let floor = q.floor();
+    if q - floor > T::from_f64(0.5) { floor + T::ONE } else { floor }
+}

@@ -1,0 +1,406 @@
+//! Functions of three operands, and activations with parameters.
+
+use super::number::Number;
+use crate::support::{Computed, with_variants};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::loops::{binary, ternary, unary};
+use flambeau_tensor::math::{Float, Real};
+use flambeau_tensor::promote::{Promotion, to_float};
+use flambeau_tensor::{DType, Element, Scalar, Tensor, dispatch};
+
+/// A number as a real element.
+#[inline(always)]
+fn n<T: Real>(x: f64) -> T {
+    T::from_f64(x)
+}
+
+fn as_tensor(cx: &KernelCx<'_>, i: usize, dtype: DType) -> Computed {
+    match cx.arg(i)?.as_tensor() {
+        Some(t) => Ok(t.clone()),
+        None => Ok(Tensor::scalar(cx.scalar(i)?, dtype)?),
+    }
+}
+
+/// The dtype of arguments `from..to`, numbers counting as numbers.
+fn promoted(cx: &KernelCx<'_>, args: &[usize]) -> Result<DType, KernelError> {
+    let mut p = Promotion::new();
+    for &i in args {
+        p = match cx.arg(i)?.as_tensor() {
+            Some(t) => p.tensor(t),
+            None => p.scalar(cx.scalar(i)?),
+        };
+    }
+    p.result().ok_or_else(|| KernelError::input("no operand to take a dtype from"))
+}
+
+fn where_self(cx: &KernelCx<'_>) -> Computed {
+    let condition = cx.tensor(0)?;
+    if condition.dtype() != DType::Bool && condition.dtype() != DType::U8 {
+        return Err(KernelError::input(format!(
+            "where expected condition to be a boolean tensor, but got a tensor with dtype {}",
+            condition.dtype().ir_name()
+        )));
+    }
+    let dtype = promoted(cx, &[1, 2])?;
+    let (a, b) = (as_tensor(cx, 1, dtype)?, as_tensor(cx, 2, dtype)?);
+    dispatch!(all, dtype, "where", T => {
+        Ok(ternary::<bool, T, T, T>(condition, &a, &b, |c, a, b| if c { a } else { b })?)
+    })
+}
+
+fn addcmul(cx: &KernelCx<'_>) -> Computed {
+    let (x, a, b, value) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, cx.scalar(3)?);
+    dispatch!(numeric, promoted(cx, &[0, 1, 2])?, "addcmul", T => {
+        let value = T::from_scalar(value);
+        Ok(ternary::<T, T, T, T>(x, a, b, move |x, a, b| x.add(value.mul(a).mul(b)))?)
+    })
+}
+
+fn addcdiv(cx: &KernelCx<'_>) -> Computed {
+    let (x, a, b, value) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, cx.scalar(3)?);
+    dispatch!(floats_complex, promoted(cx, &[0, 1, 2])?, "addcdiv", T => {
+        let value = T::from_scalar(value);
+        Ok(ternary::<T, T, T, T>(x, a, b, move |x, a, b| x.add(value.mul(a).div(b)))?)
+    })
+}
+
+#[inline(always)]
+fn lerp_of<T: Real>(a: T, b: T, w: T) -> T {
+    if w.abs() < n(0.5) { a + w * (b - a) } else { b - (b - a) * (T::ONE - w) }
+}
+
+fn lerp(cx: &KernelCx<'_>) -> Computed {
+    let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
+    if a.dtype() != b.dtype() {
+        return Err(KernelError::input(format!(
+            "expected dtype {} for `end` but got dtype {}",
+            a.dtype().ir_name(),
+            b.dtype().ir_name()
+        )));
+    }
+    dispatch!(floats, a.dtype(), "lerp", T => Ok(match cx.arg(2)?.as_tensor() {
+        Some(w) => ternary::<T, T, T, T>(a, b, w, |a, b, w| T::from_acc(lerp_of(a.acc(), b.acc(), w.acc())))?,
+        None => {
+            let w: <T as Float>::Acc = n(cx.scalar(2)?.to_f64());
+            binary::<T, T, T>(a, b, move |a, b| T::from_acc(lerp_of(a.acc(), b.acc(), w)))?
+        }
+    }))
+}
+
+/// `clamp` with numbers or tensors as bounds, either of which may be missing.
+fn clamp(cx: &KernelCx<'_>) -> Computed {
+    let given: Vec<usize> = (1..3).filter(|&i| cx.arg(i).is_ok_and(|a| !a.is_none())).collect();
+    bounded(cx, &given, |i| i == 1)
+}
+
+fn clamp_min(cx: &KernelCx<'_>) -> Computed {
+    bounded(cx, &[1], |_| true)
+}
+
+fn clamp_max(cx: &KernelCx<'_>) -> Computed {
+    bounded(cx, &[1], |_| false)
+}
+
+fn bounded(cx: &KernelCx<'_>, bounds: &[usize], is_lower: impl Fn(usize) -> bool) -> Computed {
+    if bounds.is_empty() {
+        return Err(KernelError::input("torch.clamp: At least one of 'min' or 'max' must not be None"));
+    }
+    let mut args = vec![0];
+    args.extend_from_slice(bounds);
+    let dtype = promoted(cx, &args)?;
+    let mut x = cx.tensor(0)?.clone();
+    for &i in bounds {
+        let bound = as_tensor(cx, i, dtype)?;
+        let lower = is_lower(i);
+        x = if dtype.is_integral(true) {
+            dispatch!(ints_bool, dtype, "clamp", T => Ok::<_, KernelError>(binary::<T, T, T>(&x, &bound, move |a, b| {
+                if (a.to_i64() < b.to_i64()) == lower { b } else { a }
+            })?))?
+        } else {
+            dispatch!(floats, dtype, "clamp", T => Ok::<_, KernelError>(binary::<T, T, T>(&x, &bound, move |a: T, b: T| {
+                T::from_acc(if lower { a.acc().max_nan(b.acc()) } else { a.acc().min_nan(b.acc()) })
+            })?))?
+        };
+    }
+    Ok(x)
+}
+
+fn masked_fill(cx: &KernelCx<'_>) -> Computed {
+    let (x, mask) = (cx.tensor(0)?, cx.tensor(1)?);
+    let value = match cx.arg(2)?.as_tensor() {
+        Some(t) if t.rank() > 0 => {
+            return Err(KernelError::input(format!(
+                "masked_fill only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
+                t.rank()
+            )));
+        }
+        Some(t) => t.item()?,
+        None => cx.scalar(2)?,
+    };
+    if mask.dtype() != DType::Bool {
+        return Err(KernelError::input("masked_fill_ only supports boolean masks"));
+    }
+    dispatch!(all, x.dtype(), "masked_fill", T => {
+        let value = T::from_scalar(value);
+        Ok(binary::<T, bool, T>(x, mask, move |a, m| if m { value } else { a })?)
+    })
+}
+
+/// Activations with numbers as parameters: name, and the function of the element and the parameters.
+macro_rules! activations {
+    ($($name:ident[$($i:literal => $p:ident),*]($x:ident) = $body:expr;)*) => {$(
+        fn $name(cx: &KernelCx<'_>) -> Computed {
+            let input = cx.tensor(0)?;
+            $(let $p = cx.scalar($i)?.to_f64();)*
+            #[inline(always)]
+            fn of<A: Real>($x: A $(, $p: A)*) -> A {
+                $body
+            }
+            dispatch!(floats, input.dtype(), stringify!($name), T => {
+                $(let $p: <T as Float>::Acc = n($p);)*
+                Ok(unary::<T, T>(input, move |v: T| T::from_acc(of(v.acc() $(, $p)*)))?)
+            })
+        }
+    )*};
+}
+
+activations! {
+    leaky_relu[1 => slope](x) = if x > n(0.0) { x } else { x * slope };
+    elu[1 => alpha, 2 => scale, 3 => input_scale](x) =
+        if x > n(0.0) { x * scale } else { (x * input_scale).expm1() * alpha * scale };
+    celu[1 => alpha](x) = x.max_nan(n(0.0)) + (alpha * (x / alpha).expm1()).min_nan(n(0.0));
+    softplus[1 => beta, 2 => threshold](x) =
+        if x * beta > threshold { x } else { Real::exp(x * beta).ln_1p() / beta };
+    hardtanh[1 => low, 2 => high](x) = x.max_nan(low).min_nan(high);
+    hardshrink[1 => lambda](x) = if x >= -lambda && x <= lambda { n(0.0) } else { x };
+    softshrink[1 => lambda](x) =
+        if x > lambda { x - lambda } else if x < -lambda { x + lambda } else { x * n(0.0) };
+    selu[](x) = {
+        let (scale, alpha): (A, A) = (n(1.050_700_987_355_480_5), n(1.673_263_242_354_377_2));
+        if x > n(0.0) { x * scale } else { x.expm1() * alpha * scale }
+    };
+}
+
+fn threshold(cx: &KernelCx<'_>) -> Computed {
+    let (x, limit, value) = (cx.tensor(0)?, cx.scalar(1)?, cx.scalar(2)?);
+    dispatch!(real, x.dtype(), "threshold", T => {
+        let (limit, value) = (limit.to_f64(), T::from_scalar(value));
+        Ok(unary::<T, T>(x, move |v: T| if v.to_f64() <= limit { value } else { v })?)
+    })
+}
+
+fn gelu(cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    let tanh = match cx.str_bytes(1)? {
+        b"none" => false,
+        b"tanh" => true,
+        other => {
+            let name = String::from_utf8_lossy(other);
+            return Err(KernelError::input(format!(
+                "approximate argument must be either none or tanh, not {name}"
+            )));
+        }
+    };
+    dispatch!(floats, x.dtype(), "gelu", T => Ok(if tanh {
+        unary::<T, T>(x, |v: T| T::from_acc(gelu_tanh(v.acc())))?
+    } else {
+        unary::<T, T>(x, |v: T| T::from_acc(gelu_erf(v.acc())))?
+    }))
+}
+
+#[inline(always)]
+fn gelu_erf<A: Real>(x: A) -> A {
+    x * n(0.5) * (A::ONE + (x * n(std::f64::consts::FRAC_1_SQRT_2)).erf())
+}
+
+#[inline(always)]
+fn gelu_tanh<A: Real>(x: A) -> A {
+    let inner = n::<A>(0.797_884_560_802_865_4) * (x + n::<A>(0.044_715) * x * x * x);
+    n::<A>(0.5) * x * (A::ONE + inner.tanh())
+}
+
+fn prelu(cx: &KernelCx<'_>) -> Computed {
+    let (x, weight) = (cx.tensor(0)?, cx.tensor(1)?);
+    // One weight per channel, the second dimension.
+    let weight = if weight.numel() != 1 && x.rank() > 1 {
+        let mut sizes = vec![1; x.rank()];
+        sizes[1] = weight.numel() as i64;
+        weight.reshape(&sizes)?
+    } else {
+        weight.reshape(&[])?
+    };
+    dispatch!(floats, x.dtype(), "prelu", T => Ok(binary::<T, T, T>(x, &weight, |v: T, w: T| {
+        T::from_acc(if v.acc() > n(0.0) { v.acc() } else { v.acc() * w.acc() })
+    })?))
+}
+
+fn nan_to_num(cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    let (nan, high, low) = (cx.opt_float(1)?, cx.opt_float(2)?, cx.opt_float(3)?);
+    if x.dtype().is_integral(true) {
+        return Ok(x.clone_data()?);
+    }
+    let largest = match x.dtype() {
+        DType::F64 => f64::MAX,
+        DType::F16 => 65504.0,
+        DType::BF16 => 3.389_531_389_251_535_5e38,
+        _ => f64::from(f32::MAX),
+    };
+    let (nan, high, low) = (nan.unwrap_or(0.0), high.unwrap_or(largest), low.unwrap_or(-largest));
+    dispatch!(floats, x.dtype(), "nan_to_num", T => Ok(unary::<T, T>(x, move |v: T| {
+        let x = v.to_f64();
+        if x.is_nan() { T::from_f64(nan) } else if x == f64::INFINITY { T::from_f64(high) }
+        else if x == f64::NEG_INFINITY { T::from_f64(low) } else { v }
+    })?))
+}
+
+fn logit(cx: &KernelCx<'_>) -> Computed {
+    let (x, eps) = (cx.tensor(0)?, cx.opt_float(1)?);
+    dispatch!(floats, to_float(x.dtype()), "logit", T => Ok(unary::<T, T>(x, move |v: T| {
+        let x = match eps {
+            Some(eps) => v.acc().max_nan(n(eps)).min_nan(n(1.0 - eps)),
+            None => v.acc(),
+        };
+        T::from_acc((x / (<<T as Float>::Acc as Element>::ONE - x)).ln())
+    })?))
+}
+
+type Run = fn(&KernelCx<'_>) -> Computed;
+
+const ACTIVATIONS: &[(&str, &str, &str, Run)] = &[
+    ("aten::leaky_relu", "", "`x` if positive, else `negative_slope * x`.", leaky_relu),
+    ("aten::elu", "", "`x` if positive, else `alpha * (e^x - 1)`, scaled.", elu),
+    ("aten::celu", "", "`max(x, 0) + min(alpha * (e^(x / alpha) - 1), 0)`.", celu),
+    ("aten::selu", "", "The self-normalizing exponential linear unit.", selu),
+    ("aten::softplus", "", "`log(1 + e^(beta x)) / beta`, linear above the threshold.", softplus),
+    ("aten::hardtanh", "", "`x` limited to `min_val` and `max_val`.", hardtanh),
+    ("aten::hardshrink", "", "0 between `-lambd` and `lambd`, else `x`.", hardshrink),
+    ("aten::softshrink", "", "`x` moved towards 0 by `lambd`.", softshrink),
+    ("aten::threshold", "", "`x` if above `threshold`, else `value`.", threshold),
+    ("aten::gelu", "", "`x` times the normal distribution function of `x`.", gelu),
+    ("aten::nan_to_num", "", "NaN and infinities replaced by numbers.", nan_to_num),
+    ("aten::logit", "", "`log(x / (1 - x))`.", logit),
+    ("aten::special_logit", "", "`log(x / (1 - x))`.", logit),
+];
+
+const BOUNDS: &[(&str, &[&str], Run)] = &[
+    ("aten::clamp", &["", "Tensor"], clamp),
+    ("aten::clip", &["", "Tensor"], clamp),
+    ("aten::clamp_min", &["", "Tensor"], clamp_min),
+    ("aten::clamp_max", &["", "Tensor"], clamp_max),
+];
+
+fn activations() -> Vec<OpDef> {
+    let mut all = Vec::new();
+    for &(name, overload, doc, f) in ACTIVATIONS {
+        all.extend(with_variants(name, overload, doc, f, |def| {
+            let sample = match name {
+                "aten::threshold" => Sample::tensors(1)
+                    .floats()
+                    .then([IValue::Float(0.25), IValue::Float(-1.0)])
+                    .not_differentiable(),
+                "aten::logit" | "aten::special_logit" => Sample::tensors(1).floats().range(0.1, 0.9),
+                _ => Sample::tensors(1).floats(),
+            };
+            def.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample)
+        }));
+    }
+    all
+}
+
+fn bounds() -> Vec<OpDef> {
+    let mut all = Vec::new();
+    for &(name, overloads, f) in BOUNDS {
+        for &overload in overloads {
+            all.extend(with_variants(name, overload, "Elements limited from below and above.", f, |def| {
+                let sample = match overload {
+                    "" => Sample::tensors(1).floats().then([IValue::Float(-0.5)]),
+                    _ => Sample::tensors(2).broadcast().floats(),
+                };
+                def.with(Shape::same_as(0)).with(sample)
+            }));
+        }
+    }
+    all
+}
+
+fn selections() -> Vec<OpDef> {
+    let mut all = Vec::new();
+    for overload in ["self", "ScalarSelf", "ScalarOther", "Scalar"] {
+        all.extend(with_variants(
+            "aten::where",
+            overload,
+            "`self` where the condition holds, else `other`.",
+            where_self,
+            |def| {
+                let sample = Sample::args(move |g| {
+                    let of = |g: &mut flambeau_exec::Gen<'_>, dtype| {
+                        IValue::Tensor(flambeau_exec::sample::tensor(g, &[2, 3], dtype, &Default::default()))
+                    };
+                    let number = IValue::Float(0.5);
+                    let condition = of(g, DType::Bool);
+                    match overload {
+                        "self" => vec![condition, of(g, DType::F32), of(g, DType::F32)],
+                        "ScalarSelf" => vec![condition, number, of(g, DType::F32)],
+                        "ScalarOther" => vec![condition, of(g, DType::F32), number],
+                        _ => vec![condition, number.clone(), number],
+                    }
+                });
+                let shape =
+                    if overload == "Scalar" { Shape::same_as(0) } else { Shape::broadcast([0, 1, 2]) };
+                def.with(shape).with(Dtype::promote([1, 2])).with(sample)
+            },
+        ));
+    }
+    for overload in ["Scalar", "Tensor"] {
+        let doc = "`value` where the mask holds.";
+        all.extend(with_variants("aten::masked_fill", overload, doc, masked_fill, move |def| {
+            let sample = Sample::args(move |g| {
+                let x = flambeau_exec::sample::tensor(g, &[2, 3], DType::F32, &Default::default());
+                let mask = flambeau_exec::sample::tensor(g, &[2, 3], DType::Bool, &Default::default());
+                let value = match overload {
+                    "Scalar" => IValue::Float(0.5),
+                    _ => IValue::Tensor(
+                        Tensor::scalar(Scalar::Float(0.5), DType::F32)
+                            .expect("invariant: one element can be made"),
+                    ),
+                };
+                vec![IValue::Tensor(x), IValue::Tensor(mask), value]
+            });
+            def.with(Shape::broadcast([0, 1])).with(Dtype::same_as(0)).with(sample)
+        }));
+    }
+    all
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let three = |def: OpDef| {
+        def.with(Shape::broadcast([0, 1, 2]))
+            .with(Dtype::promote([0, 1, 2]))
+            .with(Sample::tensors(3).broadcast().floats().range(0.5, 3.0))
+    };
+    let mut all = with_variants("aten::addcmul", "", "`self + value * tensor1 * tensor2`.", addcmul, three);
+    all.extend(with_variants("aten::addcdiv", "", "`self + value * tensor1 / tensor2`.", addcdiv, three));
+    let doc = "`self + weight * (end - self)`.";
+    all.extend(with_variants("aten::lerp", "Tensor", doc, lerp, three));
+    all.extend(with_variants("aten::lerp", "Scalar", doc, lerp, |def| {
+        let sample = Sample::tensors(2).floats().then([IValue::Float(0.25)]);
+        def.with(Shape::broadcast([0, 1])).with(Dtype::same_as(0)).with(sample)
+    }));
+    all.extend(activations());
+    all.extend(bounds());
+    all.extend(selections());
+    all.push(
+        OpDef::named("aten::prelu")
+            .with(flambeau_ir::Doc("`x` if positive, else `weight * x`, one weight per channel."))
+            .with(Shape::same_as(0))
+            .with(Dtype::same_as(0))
+            .with(Sample::tensors(1).floats().rank(1, 1).then([IValue::Tensor(
+                Tensor::scalar(Scalar::Float(0.25), DType::F32).expect("invariant: one element can be made"),
+            )]))
+            .with(crate::support::fresh(prelu)),
+    );
+    all
+}

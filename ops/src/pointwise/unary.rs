@@ -1,0 +1,296 @@
+//! Functions of one tensor.
+
+use super::number::Number;
+use crate::support::{Computed, with_variants};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::pointwise::{Pointwise, TileOp};
+use flambeau_exec::{KernelCx, Sample};
+use flambeau_ir::OpDef;
+use flambeau_tensor::loops::unary;
+use flambeau_tensor::math::{Float, Real};
+use flambeau_tensor::promote::to_float;
+use flambeau_tensor::{Category, Complex, DType, Element, Tensor, TensorError, dispatch};
+
+type Plain = fn(&Tensor) -> Result<Tensor, TensorError>;
+
+/// A function on floats, to which integers are converted; with its continuation to complex numbers where there is one.
+macro_rules! on_floats {
+    ($($name:ident($x:ident) = $body:expr $(, complex $z:ident = $zbody:expr)?;)*) => {$(
+        fn $name(x: &Tensor) -> Result<Tensor, TensorError> {
+            $(if x.dtype().is_complex() {
+                return dispatch!(complex, x.dtype(), stringify!($name), T => {
+                    unary::<T, T>(x, |v: T| {
+                        let $z = v.to_complex();
+                        T::from_complex($zbody)
+                    })
+                });
+            })?
+            #[inline(always)]
+            fn of<A: Real>($x: A) -> A {
+                $body
+            }
+            dispatch!(floats, to_float(x.dtype()), stringify!($name), T => {
+                unary::<T, T>(x, |v: T| T::from_acc(of(v.acc())))
+            })
+        }
+    )*};
+}
+
+on_floats! {
+    exp(x) = x.exp(), complex z = z.exp();
+    exp2(x) = x.exp2(), complex z = (z * c(std::f64::consts::LN_2)).exp();
+    expm1(x) = x.expm1(), complex z = z.exp() - c(1.0);
+    log(x) = x.ln(), complex z = z.ln();
+    log1p(x) = x.ln_1p(), complex z = (z + c(1.0)).ln();
+    log2(x) = x.log2(), complex z = z.ln() * c(std::f64::consts::LOG2_E);
+    log10(x) = x.log10(), complex z = z.ln() * c(std::f64::consts::LOG10_E);
+    tanh(x) = x.tanh(), complex z = z.tanh();
+    sigmoid(x) = x.sigmoid(), complex z = c(1.0) / (c(1.0) + (-z).exp());
+    sin(x) = x.sin(), complex z = z.sin();
+    cos(x) = x.cos(), complex z = z.cos();
+    tan(x) = x.tan(), complex z = z.tan();
+    asin(x) = x.asin(), complex z = z.asin();
+    acos(x) = x.acos(), complex z = z.acos();
+    atan(x) = x.atan(), complex z = z.atan();
+    sinh(x) = x.sinh(), complex z = z.sinh();
+    cosh(x) = x.cosh(), complex z = z.cosh();
+    asinh(x) = x.asinh(), complex z = z.asinh();
+    acosh(x) = x.acosh(), complex z = z.acosh();
+    atanh(x) = x.atanh(), complex z = z.atanh();
+    sqrt(x) = x.sqrt(), complex z = z.sqrt();
+    rsqrt(x) = x.rsqrt(), complex z = c(1.0) / z.sqrt();
+    reciprocal(x) = n::<A>(1.0) / x, complex z = c(1.0) / z;
+    erf(x) = x.erf();
+    erfc(x) = x.erfc();
+    erfinv(x) = x.erfinv();
+    lgamma(x) = x.lgamma();
+    digamma(x) = x.digamma();
+    silu(x) = x * x.sigmoid();
+    mish(x) = x * x.exp().ln_1p().tanh();
+    log_sigmoid(x) = x.min_nan(Element::ZERO) - (-x.abs()).exp().ln_1p();
+    softsign(x) = x / (n::<A>(1.0) + x.abs());
+    hardsigmoid(x) = (x / n(6.0) + n(0.5)).max_nan(n(0.0)).min_nan(n(1.0));
+    hardswish(x) = x * ((x + n(3.0)).max_nan(n(0.0)).min_nan(n(6.0)) / n(6.0));
+    frac(x) = x - x.trunc();
+    deg2rad(x) = x * n(std::f64::consts::PI / 180.0);
+    rad2deg(x) = x * n(180.0 / std::f64::consts::PI);
+    sinc(x) = {
+        let y = x * n(std::f64::consts::PI);
+        if y == n(0.0) { n(1.0) } else { y.sin() / y }
+    };
+}
+
+/// A number as a real element.
+#[inline(always)]
+fn n<T: Real>(x: f64) -> T {
+    T::from_f64(x)
+}
+
+/// A real number as a complex one.
+#[inline(always)]
+fn c(x: f64) -> Complex<f64> {
+    Complex::new(x, 0.0)
+}
+
+/// A function that integers keep (rounding, signs) and floats have.
+macro_rules! on_numbers {
+    ($($name:ident($x:ident) = $body:expr, ints $i:ident = $ibody:expr;)*) => {$(
+        fn $name(x: &Tensor) -> Result<Tensor, TensorError> {
+            if x.dtype().category() <= Category::Integral {
+                return dispatch!(ints_bool, x.dtype(), stringify!($name), T => unary::<T, T>(x, |$i: T| $ibody));
+            }
+            #[inline(always)]
+            fn of<A: Real>($x: A) -> A {
+                $body
+            }
+            dispatch!(floats, x.dtype(), stringify!($name), T => {
+                unary::<T, T>(x, |v: T| T::from_acc(of(v.acc())))
+            })
+        }
+    )*};
+}
+
+on_numbers! {
+    floor(x) = x.floor(), ints i = i;
+    ceil(x) = x.ceil(), ints i = i;
+    trunc(x) = x.trunc(), ints i = i;
+    round(x) = x.round_even(), ints i = i;
+    relu(x) = x.max_nan(n(0.0)), ints i = if i.to_i64() < 0 { Element::ZERO } else { i };
+    relu6(x) = x.max_nan(n(0.0)).min_nan(n(6.0)), ints i = Element::from_i64(i.to_i64().clamp(0, 6));
+    sign(x) = if x.is_nan() { n(0.0) } else { n(f64::from(i8::from(x > n(0.0)) - i8::from(x < n(0.0)))) },
+        ints i = Element::from_i64(i.to_i64().signum());
+}
+
+fn neg(x: &Tensor) -> Result<Tensor, TensorError> {
+    dispatch!(numeric, x.dtype(), "neg", T => unary::<T, T>(x, |v: T| v.neg()))
+}
+
+fn square(x: &Tensor) -> Result<Tensor, TensorError> {
+    let dtype = if x.dtype() == DType::Bool { DType::I64 } else { x.dtype() };
+    dispatch!(numeric, dtype, "square", T => unary::<T, T>(x, |v: T| v.mul(v)))
+}
+
+fn abs(x: &Tensor) -> Result<Tensor, TensorError> {
+    match x.dtype() {
+        DType::C64 => unary::<Complex<f32>, f32>(x, |z| z.re.hypot(z.im)),
+        DType::C128 => unary::<Complex<f64>, f64>(x, |z| z.re.hypot(z.im)),
+        d if d.is_floating() => dispatch!(floats, d, "abs", T => {
+            unary::<T, T>(x, |v: T| T::from_acc(v.acc().abs()))
+        }),
+        d => dispatch!(ints_bool, d, "abs", T => unary::<T, T>(x, |v: T| {
+            if v.to_i64() < 0 { T::from_i64(v.to_i64().wrapping_neg()) } else { v }
+        })),
+    }
+}
+
+fn logical_not(x: &Tensor) -> Result<Tensor, TensorError> {
+    dispatch!(all, x.dtype(), "logical_not", T => unary::<T, bool>(x, |v: T| !v.is_nonzero()))
+}
+
+fn bitwise_not(x: &Tensor) -> Result<Tensor, TensorError> {
+    if x.dtype() == DType::Bool {
+        return unary::<bool, bool>(x, |v| !v);
+    }
+    dispatch!(ints, x.dtype(), "bitwise_not", T => unary::<T, T>(x, |v: T| T::from_i64(!v.to_i64())))
+}
+
+fn isnan(x: &Tensor) -> Result<Tensor, TensorError> {
+    classify(x, f64::is_nan, false)
+}
+
+fn isinf(x: &Tensor) -> Result<Tensor, TensorError> {
+    classify(x, f64::is_infinite, false)
+}
+
+fn isfinite(x: &Tensor) -> Result<Tensor, TensorError> {
+    classify(x, f64::is_finite, true)
+}
+
+/// A test on floats; on complex numbers of both parts (`all`) or either.
+fn classify(x: &Tensor, test: fn(f64) -> bool, all: bool) -> Result<Tensor, TensorError> {
+    match x.dtype() {
+        d if d.is_complex() => unary::<Complex<f64>, bool>(x, |z| {
+            if all { test(z.re) && test(z.im) } else { test(z.re) || test(z.im) }
+        }),
+        d if d.is_floating() => {
+            dispatch!(floats, d, "isnan", T => unary::<T, bool>(x, |v: T| test(v.to_f64())))
+        }
+        d => dispatch!(ints_bool, d, "isnan", T => unary::<T, bool>(x, |_: T| all)),
+    }
+}
+
+/// What the result's dtype is.
+#[derive(Clone, Copy)]
+enum To {
+    Float,
+    Same,
+    Bool,
+    Real,
+}
+
+type Row = (&'static str, &'static str, Plain, To, Option<TileOp>);
+
+const ROWS: &[Row] = &[
+    ("aten::exp", "`e^x`.", exp, To::Float, Some(TileOp::Exp)),
+    ("aten::exp2", "`2^x`.", exp2, To::Float, None),
+    ("aten::expm1", "`e^x - 1`, exact near 0.", expm1, To::Float, None),
+    ("aten::log", "Natural logarithm.", log, To::Float, Some(TileOp::Log)),
+    ("aten::log1p", "Natural logarithm of `1 + x`, exact near 0.", log1p, To::Float, None),
+    ("aten::log2", "Binary logarithm.", log2, To::Float, None),
+    ("aten::log10", "Decimal logarithm.", log10, To::Float, None),
+    ("aten::tanh", "Hyperbolic tangent.", tanh, To::Float, Some(TileOp::Tanh)),
+    ("aten::sigmoid", "`1 / (1 + e^-x)`.", sigmoid, To::Float, Some(TileOp::Sigmoid)),
+    ("aten::sin", "Sine.", sin, To::Float, Some(TileOp::Sin)),
+    ("aten::cos", "Cosine.", cos, To::Float, Some(TileOp::Cos)),
+    ("aten::tan", "Tangent.", tan, To::Float, None),
+    ("aten::asin", "Arc sine.", asin, To::Float, None),
+    ("aten::acos", "Arc cosine.", acos, To::Float, None),
+    ("aten::atan", "Arc tangent.", atan, To::Float, None),
+    ("aten::sinh", "Hyperbolic sine.", sinh, To::Float, None),
+    ("aten::cosh", "Hyperbolic cosine.", cosh, To::Float, None),
+    ("aten::asinh", "Inverse hyperbolic sine.", asinh, To::Float, None),
+    ("aten::acosh", "Inverse hyperbolic cosine.", acosh, To::Float, None),
+    ("aten::atanh", "Inverse hyperbolic tangent.", atanh, To::Float, None),
+    ("aten::sqrt", "Square root.", sqrt, To::Float, Some(TileOp::Sqrt)),
+    ("aten::rsqrt", "`1 / sqrt(x)`.", rsqrt, To::Float, Some(TileOp::Rsqrt)),
+    ("aten::reciprocal", "`1 / x`.", reciprocal, To::Float, Some(TileOp::Recip)),
+    ("aten::erf", "The error function.", erf, To::Float, Some(TileOp::Erf)),
+    ("aten::erfc", "`1 - erf(x)`.", erfc, To::Float, None),
+    ("aten::erfinv", "The inverse of the error function.", erfinv, To::Float, None),
+    ("aten::special_erfinv", "The inverse of the error function.", erfinv, To::Float, None),
+    ("aten::lgamma", "Logarithm of the magnitude of the gamma function.", lgamma, To::Float, None),
+    ("aten::digamma", "Derivative of the logarithm of the gamma function.", digamma, To::Float, None),
+    ("aten::silu", "`x * sigmoid(x)`.", silu, To::Float, None),
+    ("aten::mish", "`x * tanh(log(1 + e^x))`.", mish, To::Float, None),
+    ("aten::log_sigmoid", "Logarithm of the sigmoid.", log_sigmoid, To::Float, None),
+    ("aten::softsign", "`x / (1 + |x|)`.", softsign, To::Float, None),
+    ("aten::hardsigmoid", "`clamp(x / 6 + 1 / 2, 0, 1)`.", hardsigmoid, To::Float, None),
+    ("aten::hardswish", "`x * clamp(x + 3, 0, 6) / 6`.", hardswish, To::Float, None),
+    ("aten::deg2rad", "Degrees as radians.", deg2rad, To::Float, None),
+    ("aten::rad2deg", "Radians as degrees.", rad2deg, To::Float, None),
+    ("aten::sinc", "`sin(pi x) / (pi x)`, 1 at 0.", sinc, To::Float, None),
+    ("aten::frac", "The part behind the point.", frac, To::Same, None),
+    ("aten::floor", "Down to an integer.", floor, To::Same, Some(TileOp::Floor)),
+    ("aten::ceil", "Up to an integer.", ceil, To::Same, Some(TileOp::Ceil)),
+    ("aten::trunc", "Towards zero to an integer.", trunc, To::Same, Some(TileOp::Trunc)),
+    ("aten::fix", "Towards zero to an integer.", trunc, To::Same, Some(TileOp::Trunc)),
+    ("aten::round", "To the nearest integer, ties to even.", round, To::Same, Some(TileOp::Round)),
+    ("aten::relu", "`max(x, 0)`.", relu, To::Same, Some(TileOp::Relu)),
+    ("aten::relu6", "`min(max(x, 0), 6)`.", relu6, To::Same, None),
+    ("aten::sign", "-1, 0 or 1.", sign, To::Same, Some(TileOp::Sign)),
+    ("aten::sgn", "-1, 0 or 1.", sign, To::Same, None),
+    ("aten::neg", "`-x`.", neg, To::Same, Some(TileOp::Neg)),
+    ("aten::negative", "`-x`.", neg, To::Same, Some(TileOp::Neg)),
+    ("aten::square", "`x * x`.", square, To::Same, None),
+    ("aten::abs", "Magnitude.", abs, To::Real, Some(TileOp::Abs)),
+    ("aten::absolute", "Magnitude.", abs, To::Real, Some(TileOp::Abs)),
+    ("aten::logical_not", "Whether an element is zero.", logical_not, To::Bool, None),
+    ("aten::bitwise_not", "All bits turned; truth values negated.", bitwise_not, To::Same, None),
+    ("aten::isnan", "Whether an element is not a number.", isnan, To::Bool, None),
+    ("aten::isinf", "Whether an element is infinite.", isinf, To::Bool, None),
+    ("aten::isfinite", "Whether an element is finite.", isfinite, To::Bool, None),
+    ("prim::abs", "Magnitude.", abs, To::Real, None),
+];
+
+/// `log`, spelled by another name.
+const ALIASES: &[(&str, &str, Plain)] = &[
+    ("aten::arcsin", "Arc sine.", asin),
+    ("aten::arccos", "Arc cosine.", acos),
+    ("aten::arctan", "Arc tangent.", atan),
+    ("aten::arcsinh", "Inverse hyperbolic sine.", asinh),
+    ("aten::arccosh", "Inverse hyperbolic cosine.", acosh),
+    ("aten::arctanh", "Inverse hyperbolic tangent.", atanh),
+    ("aten::special_erf", "The error function.", erf),
+    ("aten::special_erfc", "`1 - erf(x)`.", erfc),
+    ("aten::special_expit", "`1 / (1 + e^-x)`.", sigmoid),
+    ("aten::special_exp2", "`2^x`.", exp2),
+    ("aten::special_expm1", "`e^x - 1`, exact near 0.", expm1),
+    ("aten::special_log1p", "Natural logarithm of `1 + x`, exact near 0.", log1p),
+    ("aten::special_gammaln", "Logarithm of the magnitude of the gamma function.", lgamma),
+    ("aten::special_digamma", "Derivative of the logarithm of the gamma function.", digamma),
+    ("aten::special_psi", "Derivative of the logarithm of the gamma function.", digamma),
+    ("aten::special_sinc", "`sin(pi x) / (pi x)`, 1 at 0.", sinc),
+];
+
+fn defs(&(name, doc, f, to, tile): &Row) -> Vec<OpDef> {
+    let run = move |cx: &KernelCx<'_>| -> Computed { Ok(f(cx.tensor(0)?)?) };
+    with_variants(name, "", doc, run, |def| {
+        let def = match to {
+            To::Float => def.with(Dtype::float_promote([0])),
+            To::Same => def.with(Dtype::same_as(0)),
+            To::Bool => def.with(Dtype::bool()),
+            To::Real => def.with(Dtype::real_of(0)),
+        };
+        let def = def.with(Shape::same_as(0)).with(Sample::tensors(1).floats().range(0.05, 0.95));
+        match tile {
+            Some(op) => def.with(Pointwise::unary(op)),
+            None => def,
+        }
+    })
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut all: Vec<OpDef> = ROWS.iter().flat_map(defs).collect();
+    all.extend(ALIASES.iter().flat_map(|&(name, doc, f)| defs(&(name, doc, f, To::Float, None))));
+    all
+}
