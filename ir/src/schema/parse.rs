@@ -483,6 +483,56 @@ mod tests {
         assert_eq!(list.to_string(), "t::g(Tensor(a)[](b!) x, t(c|d -> *) y) -> (Tensor(a) q, int w)");
     }
 
+    /// Damaged schemas and types are read or refused, never more.
+    #[test]
+    fn damage_is_refused() {
+        const PIECES: [&str; 16] = [
+            "(",
+            ")",
+            "[",
+            "]",
+            "?",
+            "!",
+            "->",
+            "|",
+            "*",
+            "\"",
+            "\\",
+            "é",
+            "=",
+            "Dict(",
+            "Tuple[",
+            "9999999999999999999999",
+        ];
+        let mut seed = 1_u64;
+        let mut random = |n: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % n
+        };
+        let mut read = 0;
+        for line in ALL.lines().step_by(5) {
+            let mut text = line.to_owned();
+            for _ in 0..1 + random(3) {
+                let at = (0..=random(text.len() + 1)).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0);
+                match random(3) {
+                    0 => text.insert_str(at, PIECES[random(PIECES.len())]),
+                    1 => text.truncate(at),
+                    _ => drop(text.drain(..at)),
+                }
+            }
+            if let Ok(schema) = FunctionSchema::parse(&text) {
+                read += 1;
+                assert_eq!(
+                    FunctionSchema::parse(&schema.to_string()).map(|s| s.to_string()),
+                    Ok(schema.to_string())
+                );
+            }
+            let _ = crate::types::parse_ir_type(&text, 0);
+            let _ = crate::types::read_annotation(&text, &crate::types::NoNames);
+        }
+        assert!(read > 0);
+    }
+
     #[test]
     fn errors_point() {
         for (text, offset) in [

@@ -69,6 +69,9 @@ pub fn read_type(
     names: &dyn TypeNames,
 ) -> Result<(Type, usize), TypeParseError> {
     let mut reader = Reader::new(text, syntax, names);
+    if !text.is_char_boundary(pos) {
+        return Err(TypeParseError { offset: pos, ..reader.at.error("not a place in the text") });
+    }
     reader.at.pos = pos;
     let ty = reader.ty()?;
     Ok((ty, reader.at.pos))
@@ -221,13 +224,10 @@ impl<'a> Reader<'a> {
             Some(ty) => return Ok(ty),
             None => {}
         }
-        match self.at.here() {
-            Some(b'(' | b'[' | b'<') => {
-                if let Some(ty) = self.applied(name)? {
-                    return self.checked(ty);
-                }
-            }
-            _ => {}
+        if let Some(b'(' | b'[' | b'<') = self.at.here()
+            && let Some(ty) = self.applied(name)?
+        {
+            return self.checked(ty);
         }
         if let Some((dtype, ranked)) = dtype_name(name) {
             let facts = TensorType { dtype: Some(dtype), ..TensorType::default() };

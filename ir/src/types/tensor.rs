@@ -109,13 +109,13 @@ impl TensorType {
             }
             _ => None,
         };
-        let strides = match (&self.strides, &other.strides) {
+        let strides: Option<Box<[Option<i64>]>> = match (&self.strides, &other.strides) {
             (Some(a), Some(b)) if a.len() == b.len() => {
                 Some(a.iter().zip(b).map(|(x, y)| both(*x, *y)).collect())
             }
             _ => None,
         };
-        let strides = strides.filter(|s: &Box<[Option<i64>]>| s.iter().any(Option::is_some));
+        let strides = strides.filter(|s| s.iter().any(Option::is_some));
         Self {
             dtype: both(self.dtype, other.dtype),
             device: both(self.device, other.device),

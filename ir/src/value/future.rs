@@ -111,7 +111,6 @@ impl Future {
     }
 
     /// Blocks this thread until the result is there.
-    #[must_use]
     pub fn wait(&self) -> FutureResult {
         let mut state = self.0.state.lock();
         loop {
