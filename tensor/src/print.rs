@@ -23,6 +23,13 @@ struct Format {
     style: Style,
 }
 
+impl Format {
+    /// The stream's precision after this format.
+    fn precision(&self, before: usize) -> usize {
+        if self.style == Style::General { before } else { 4 }
+    }
+}
+
 /// The text, without a newline at its end.
 pub fn to_text(tensor: &Tensor) -> Result<String> {
     let values = tensor.to_vec::<f64>()?;
@@ -39,27 +46,30 @@ pub fn to_text(tensor: &Tensor) -> Result<String> {
 }
 
 fn write_values(out: &mut String, sizes: &[i64], values: &[f64]) -> fmt::Result {
+    // A stream keeps the precision once a format has set it, and general numbers of later matrices show it.
+    let mut precision = 6;
     match sizes {
         [] => {
-            number(out, values[0], 0, Style::General)?;
+            number(out, values[0], 0, Style::General, precision)?;
             out.push('\n');
         }
         [_] => {
             if !values.is_empty() {
                 let format = format_of(values);
+                precision = format.precision(precision);
                 if format.scale != 1.0 {
                     scale_line(out, format.scale)?;
                 }
                 for value in values {
-                    number(out, value / format.scale, format.width, format.style)?;
+                    number(out, value / format.scale, format.width, format.style, precision)?;
                     out.push('\n');
                 }
             }
         }
-        [rows, columns] => matrix(out, values, *rows, *columns, 0)?,
+        [rows, columns] => matrix(out, values, *rows, *columns, 0, &mut precision)?,
         [outer @ .., rows, columns] => {
             let mut counter = vec![0i64; outer.len()];
-            if outer.contains(&0) {
+            if values.is_empty() {
                 return Ok(());
             }
             loop {
@@ -71,7 +81,14 @@ fn write_values(out: &mut String, sizes: &[i64], values: &[f64]) -> fmt::Result 
                     write!(out, "{},", i + 1)?;
                 }
                 out.push_str(".,.) = \n");
-                matrix(out, &values[start..start + (rows * columns) as usize], *rows, *columns, 1)?;
+                matrix(
+                    out,
+                    &values[start..start + (rows * columns) as usize],
+                    *rows,
+                    *columns,
+                    1,
+                    &mut precision,
+                )?;
                 // The first counter runs fastest.
                 let mut d = 0;
                 while d < counter.len() {
@@ -93,8 +110,16 @@ fn write_values(out: &mut String, sizes: &[i64], values: &[f64]) -> fmt::Result 
 }
 
 /// One matrix, in groups of columns that fit a line.
-fn matrix(out: &mut String, values: &[f64], rows: i64, columns: i64, indent: usize) -> fmt::Result {
+fn matrix(
+    out: &mut String,
+    values: &[f64],
+    rows: i64,
+    columns: i64,
+    indent: usize,
+    precision: &mut usize,
+) -> fmt::Result {
     let format = format_of(values);
+    *precision = format.precision(*precision);
     let pad = |out: &mut String| (0..indent).for_each(|_| out.push(' '));
     pad(out);
     let per_line = (LINE - indent as i64) / (format.width as i64 + 1);
@@ -115,7 +140,7 @@ fn matrix(out: &mut String, values: &[f64], rows: i64, columns: i64, indent: usi
         for row in 0..rows {
             for column in first..=last {
                 let value = values[(row * columns + column) as usize];
-                number(out, value / format.scale, format.width, format.style)?;
+                number(out, value / format.scale, format.width, format.style, *precision)?;
                 out.push(if column == last { '\n' } else { ' ' });
             }
             if row != rows - 1 {
@@ -131,9 +156,8 @@ fn matrix(out: &mut String, values: &[f64], rows: i64, columns: i64, indent: usi
 }
 
 fn scale_line(out: &mut String, scale: f64) -> fmt::Result {
-    number(out, scale, 0, Style::General)?;
-    out.push_str(" *\n");
-    Ok(())
+    // The stream still has the four digits set for the numbers.
+    writeln!(out, "{} *", general(scale, 4))
 }
 
 /// Number of digits before the point (0 and less: how many zeros follow it).
@@ -150,9 +174,10 @@ fn format_of(values: &[f64]) -> Format {
     let (mut least, mut most) = (1.0, 1.0);
     if let Some(first) = finite().next() {
         (least, most) = (first.abs(), first.abs());
-        for value in finite().map(f64::abs) {
-            least = value.min(least);
-            most = value.max(most);
+        for value in finite() {
+            least = least.min(value.abs());
+            // Signed, as PyTorch has it: negative numbers after the first do not widen the columns.
+            most = most.max(value);
         }
         (least, most) = (digits(least), digits(most));
     }
@@ -175,7 +200,7 @@ fn format_of(values: &[f64]) -> Format {
 }
 
 /// A number as C++ streams write it, at least `width` wide.
-fn number(out: &mut String, value: f64, width: usize, style: Style) -> fmt::Result {
+fn number(out: &mut String, value: f64, width: usize, style: Style, precision: usize) -> fmt::Result {
     if !value.is_finite() {
         let sign = if value.is_sign_negative() { "-" } else { "" };
         let name = if value.is_nan() { "nan" } else { "inf" };
@@ -184,7 +209,7 @@ fn number(out: &mut String, value: f64, width: usize, style: Style) -> fmt::Resu
     match style {
         Style::Fixed => write!(out, "{value:>width$.4}"),
         Style::Scientific => write!(out, "{:>width$}", scientific(value, 4)),
-        Style::General => write!(out, "{:>width$}", general(value, 6)),
+        Style::General => write!(out, "{:>width$}", general(value, precision)),
     }
 }
 

@@ -70,7 +70,7 @@ unsafe fn pack<S: Element, D: Element>(
             } else {
                 simd::run(Contiguous::<S, D> { from, to, n });
             }
-        } else if from_step == 0 && to_step == 1 {
+        } else if from_step == 0 && to_step == 1 && n > 0 {
             std::slice::from_raw_parts_mut(to, n).fill(cast::<S, D>(S::from_raw(*from)).to_raw());
         } else {
             for i in 0..n as isize {

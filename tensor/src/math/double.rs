@@ -1,5 +1,7 @@
 //! `f64` functions, in the same manner as those for `f32`.
 
+use std::hint::select_unpredictable;
+
 use super::poly;
 
 /// Adding and subtracting it rounds a number below 2^51 to an integer, which then stands in the low bits.
@@ -44,8 +46,8 @@ fn expm1_small(r: f64) -> f64 {
 
 #[inline(always)]
 fn reduce(x: f64, lo: f64, hi: f64) -> (i64, f64) {
-    let x = if x < lo { lo } else { x };
-    let x = if x > hi { hi } else { x };
+    let x = select_unpredictable(x < lo, lo, x);
+    let x = select_unpredictable(x > hi, hi, x);
     let shifted = x * std::f64::consts::LOG2_E + ROUND;
     let n = shifted - ROUND;
     (shifted.to_bits() as i64 - ROUND.to_bits() as i64, (x - n * LN2_HI) - n * LN2_LO)
@@ -55,17 +57,17 @@ fn reduce(x: f64, lo: f64, hi: f64) -> (i64, f64) {
 pub(super) fn exp(x: f64) -> f64 {
     let (n, r) = reduce(x, -747.0, 711.0);
     let y = scale(1.0 + expm1_small(r), n);
-    if x.is_nan() { x } else { y }
+    select_unpredictable(x.is_nan(), x, y)
 }
 
 #[inline(always)]
 pub(super) fn exp2(x: f64) -> f64 {
-    let limited = if x < -1077.0 { -1077.0 } else { x };
-    let limited = if limited > 1025.0 { 1025.0 } else { limited };
+    let limited = select_unpredictable(x < -1077.0, -1077.0, x);
+    let limited = select_unpredictable(limited > 1025.0, 1025.0, limited);
     let shifted = limited + ROUND;
     let r = (limited - (shifted - ROUND)) * std::f64::consts::LN_2;
     let y = scale(1.0 + expm1_small(r), shifted.to_bits() as i64 - ROUND.to_bits() as i64);
-    if x.is_nan() { x } else { y }
+    select_unpredictable(x.is_nan(), x, y)
 }
 
 #[inline(always)]
@@ -73,18 +75,18 @@ pub(super) fn expm1(x: f64) -> f64 {
     let (n, r) = reduce(x, -40.0, 709.79);
     let power = exp2_int(n - 1);
     let y = (expm1_small(r) * power + (power - 0.5)) * 2.0;
-    if x.abs() < 1e-16 || x.is_nan() { x } else { y }
+    select_unpredictable((x.abs() < 1e-16) | x.is_nan(), x, y)
 }
 
 /// A positive number as `2^k (1 + f)`.
 #[inline(always)]
 fn split(x: f64) -> (f64, f64) {
     let tiny = x < f64::MIN_POSITIVE;
-    let scaled = if tiny { x * 18014398509481984.0 } else { x };
+    let scaled = select_unpredictable(tiny, x * 18014398509481984.0, x);
     let bits = (scaled.to_bits() as i64).wrapping_sub(0x3fe6_a09e_667f_3bcd);
     // The exponent by way of the rounding constant: 64-bit integers do not convert in vectors everywhere.
     let k = f64::from_bits(((bits >> 52) + ROUND.to_bits() as i64) as u64) - ROUND;
-    let k = if tiny { k - 54.0 } else { k };
+    let k = select_unpredictable(tiny, k - 54.0, k);
     let m = f64::from_bits(((bits & 0x000f_ffff_ffff_ffff) + 0x3fe6_a09e_667f_3bcd) as u64);
     (k, m - 1.0)
 }
@@ -111,9 +113,9 @@ fn ln_tail(f: f64) -> (f64, f64) {
 
 #[inline(always)]
 fn ln_edges(x: f64, y: f64) -> f64 {
-    let y = if x == 0.0 { f64::NEG_INFINITY } else { y };
-    let y = if x == f64::INFINITY { x } else { y };
-    if x < 0.0 || x.is_nan() { f64::NAN } else { y }
+    let y = select_unpredictable(x == 0.0, f64::NEG_INFINITY, y);
+    let y = select_unpredictable(x == f64::INFINITY, x, y);
+    select_unpredictable((x < 0.0) | x.is_nan(), f64::NAN, y)
 }
 
 #[inline(always)]
@@ -127,11 +129,11 @@ pub(super) fn ln(x: f64) -> f64 {
 pub(super) fn ln_1p(x: f64) -> f64 {
     let u = 1.0 + x;
     // What the addition lost: from the larger of the two.
-    let lost = if x.abs() < 1.0 { x - (u - 1.0) } else { 1.0 - (u - x) };
+    let lost = select_unpredictable(x.abs() < 1.0, x - (u - 1.0), 1.0 - (u - x));
     let y = ln(u) + lost / u;
-    let y = if x == f64::INFINITY { x } else { y };
-    let y = if x == -1.0 { f64::NEG_INFINITY } else { y };
-    if x.abs() < 1e-17 { x } else { y }
+    let y = select_unpredictable(x == f64::INFINITY, x, y);
+    let y = select_unpredictable(x == -1.0, f64::NEG_INFINITY, y);
+    select_unpredictable(x.abs() < 1e-17, x, y)
 }
 
 #[inline(always)]
@@ -180,8 +182,11 @@ pub(super) fn tanh(x: f64) -> f64 {
                 -1.5039480793236188e-05,
             ],
         );
-    let large = (1.0 - 2.0 / (exp(2.0 * a) + 1.0)).copysign(x);
-    if a < 0.625 { small } else { large }
+    // Beyond 20 the result is 1; below, the exponential needs no care at the ends.
+    let (n, r) = reduce(2.0 * a, 0.0, 40.0);
+    let power = exp2_int(n);
+    let large = (1.0 - 2.0 / (power * expm1_small(r) + (power + 1.0))).copysign(x);
+    select_unpredictable(a < 0.625, small, large)
 }
 
 #[inline(always)]

@@ -1,6 +1,8 @@
 //! `f32` functions. Each reduces its argument to a small interval, evaluates a polynomial fitted there to minimise
 //! the largest error, and scales back; special values are put right by selections at the end.
 
+use std::hint::select_unpredictable;
+
 use super::poly;
 
 /// Adding and subtracting it rounds a number below 2^22 to an integer, which then stands in the low bits.
@@ -31,8 +33,8 @@ fn expm1_small(r: f32) -> f32 {
 /// `x` as `n ln 2 + r`; `x` is limited to where `e^x` is neither 0 nor infinite by far.
 #[inline(always)]
 fn reduce(x: f32, lo: f32, hi: f32) -> (i32, f32) {
-    let x = if x < lo { lo } else { x };
-    let x = if x > hi { hi } else { x };
+    let x = select_unpredictable(x < lo, lo, x);
+    let x = select_unpredictable(x > hi, hi, x);
     let shifted = x * std::f32::consts::LOG2_E + ROUND;
     let n = shifted - ROUND;
     (shifted.to_bits() as i32 - ROUND.to_bits() as i32, (x - n * LN2_HI) - n * LN2_LO)
@@ -42,17 +44,17 @@ fn reduce(x: f32, lo: f32, hi: f32) -> (i32, f32) {
 pub(super) fn exp(x: f32) -> f32 {
     let (n, r) = reduce(x, -105.0, 89.0);
     let y = scale(1.0 + expm1_small(r), n);
-    if x.is_nan() { x } else { y }
+    select_unpredictable(x.is_nan(), x, y)
 }
 
 #[inline(always)]
 pub(super) fn exp2(x: f32) -> f32 {
-    let limited = if x < -151.0 { -151.0 } else { x };
-    let limited = if limited > 129.0 { 129.0 } else { limited };
+    let limited = select_unpredictable(x < -151.0, -151.0, x);
+    let limited = select_unpredictable(limited > 129.0, 129.0, limited);
     let shifted = limited + ROUND;
     let r = (limited - (shifted - ROUND)) * std::f32::consts::LN_2;
     let y = scale(1.0 + expm1_small(r), shifted.to_bits() as i32 - ROUND.to_bits() as i32);
-    if x.is_nan() { x } else { y }
+    select_unpredictable(x.is_nan(), x, y)
 }
 
 #[inline(always)]
@@ -62,16 +64,16 @@ pub(super) fn expm1(x: f32) -> f32 {
     let power = exp2_int(n - 1);
     let y = (expm1_small(r) * power + (power - 0.5)) * 2.0;
     // Tiny arguments are their own result, denormals and the sign of zero included.
-    if x.abs() < 1e-7 || x.is_nan() { x } else { y }
+    select_unpredictable((x.abs() < 1e-7) | x.is_nan(), x, y)
 }
 
 /// A positive number as `2^k (1 + f)` with `1 + f` around 1 between the roots of 1/2 and 2; denormals are scaled first.
 #[inline(always)]
 fn split(x: f32) -> (f32, f32) {
     let tiny = x < f32::MIN_POSITIVE;
-    let scaled = if tiny { x * 8388608.0 } else { x };
+    let scaled = select_unpredictable(tiny, x * 8388608.0, x);
     let bits = (scaled.to_bits() as i32).wrapping_sub(0x3f35_04f3);
-    let k = (bits >> 23) - if tiny { 23 } else { 0 };
+    let k = (bits >> 23) - select_unpredictable(tiny, 23, 0);
     let m = f32::from_bits(((bits & 0x007f_ffff) + 0x3f35_04f3) as u32);
     (k as f32, m - 1.0)
 }
@@ -89,9 +91,9 @@ fn ln_tail(f: f32) -> (f32, f32) {
 /// Results of a logarithm at the edges of its domain.
 #[inline(always)]
 fn ln_edges(x: f32, y: f32) -> f32 {
-    let y = if x == 0.0 { f32::NEG_INFINITY } else { y };
-    let y = if x == f32::INFINITY { x } else { y };
-    if x < 0.0 || x.is_nan() { f32::NAN } else { y }
+    let y = select_unpredictable(x == 0.0, f32::NEG_INFINITY, y);
+    let y = select_unpredictable(x == f32::INFINITY, x, y);
+    select_unpredictable((x < 0.0) | x.is_nan(), f32::NAN, y)
 }
 
 #[inline(always)]
@@ -107,9 +109,9 @@ pub(super) fn ln_1p(x: f32) -> f32 {
     let x64 = x as f64;
     let u = 1.0 + x64;
     let y = (super::double::ln(u) + (x64 - (u - 1.0)) / u) as f32;
-    let y = if x == f32::INFINITY { x } else { y };
-    let y = if x == -1.0 { f32::NEG_INFINITY } else { y };
-    if x.abs() < 1e-8 { x } else { y }
+    let y = select_unpredictable(x == f32::INFINITY, x, y);
+    let y = select_unpredictable(x == -1.0, f32::NEG_INFINITY, y);
+    select_unpredictable(x.abs() < 1e-8, x, y)
 }
 
 #[inline(always)]
@@ -143,8 +145,11 @@ pub(super) fn tanh(x: f32) -> f32 {
     let z = x * x;
     let small =
         x + x * z * poly(z, [-0.333_332_63, 0.133_308_92, -0.053_692_695, 0.020_483_047, -0.005_528_720_6]);
-    let large = (1.0 - 2.0 / (exp(2.0 * a) + 1.0)).copysign(x);
-    if a < 0.625 { small } else { large }
+    // Beyond 10 the result is 1; below, the exponential needs no care at the ends.
+    let (n, r) = reduce(2.0 * a, 0.0, 20.0);
+    let power = exp2_int(n);
+    let large = (1.0 - 2.0 / (power * expm1_small(r) + (power + 1.0))).copysign(x);
+    select_unpredictable(a < 0.625, small, large)
 }
 
 #[inline(always)]
@@ -155,7 +160,7 @@ pub(super) fn sigmoid(x: f32) -> f32 {
 #[inline(always)]
 pub(super) fn erf(x: f32) -> f32 {
     let a = x.abs();
-    let z = if a < 1.0 { x * x } else { 1.0 };
+    let z = select_unpredictable(a < 1.0, x * x, 1.0);
     let small = x + x * poly(
         z,
         [
@@ -169,7 +174,7 @@ pub(super) fn erf(x: f32) -> f32 {
             -9.678_376e-6,
         ],
     );
-    let b = if a > 4.0 { 4.0 } else { a };
+    let b = select_unpredictable(a > 4.0, 4.0, a);
     let log = poly(
         b,
         [
@@ -185,8 +190,8 @@ pub(super) fn erf(x: f32) -> f32 {
         ],
     );
     let large = (1.0 - exp(-log)).copysign(x);
-    let y = if a < 1.0 { small } else { large };
-    if x.is_nan() { x } else { y }
+    let y = select_unpredictable(a < 1.0, small, large);
+    select_unpredictable(x.is_nan(), x, y)
 }
 
 /// The quadrant of `x` (in the low two bits) and the angle from its middle, in a double.
@@ -194,7 +199,8 @@ pub(super) fn erf(x: f32) -> f32 {
 fn quadrant(x: f32) -> (i32, f64) {
     let near = near_quadrant(x);
     let far = far_quadrant(x);
-    if x.abs() < 4_000_000.0 { near } else { far }
+    let small = x.abs() < 4_000_000.0;
+    (select_unpredictable(small, near.0, far.0), select_unpredictable(small, near.1, far.1))
 }
 
 /// For arguments of ordinary size: subtracts multiples of a quarter turn known to 90 bits.
@@ -242,7 +248,7 @@ fn far_quadrant(x: f32) -> (i32, f64) {
     let n = (product.wrapping_add(1 << 61) >> 62) as i32;
     let fraction = product.wrapping_sub((n as u64) << 62) as i64;
     let r = fraction as f64 * (std::f64::consts::FRAC_PI_2 / (1u64 << 62) as f64);
-    if x < 0.0 { (-n, -r) } else { (n, r) }
+    (select_unpredictable(x < 0.0, -n, n), select_unpredictable(x < 0.0, -r, r))
 }
 
 /// Sine of the angle in the quadrant.
@@ -281,16 +287,16 @@ fn cos_poly(r: f64) -> f64 {
 #[inline(always)]
 pub(super) fn sin(x: f32) -> f32 {
     let (n, r) = quadrant(x);
-    let y = if n & 1 == 0 { sin_poly(r) } else { cos_poly(r) };
-    let y = (if n & 2 == 0 { y } else { -y }) as f32;
-    if x.abs() < 1e-4 { x } else { nan_unless_finite(x, y) }
+    let y = select_unpredictable(n & 1 == 0, sin_poly(r), cos_poly(r));
+    let y = (select_unpredictable(n & 2 == 0, y, -y)) as f32;
+    select_unpredictable(x.abs() < 1e-4, x, nan_unless_finite(x, y))
 }
 
 #[inline(always)]
 pub(super) fn cos(x: f32) -> f32 {
     let (n, r) = quadrant(x);
-    let y = if n & 1 == 0 { cos_poly(r) } else { sin_poly(r) };
-    let y = (if (n + 1) & 2 == 0 { y } else { -y }) as f32;
+    let y = select_unpredictable(n & 1 == 0, cos_poly(r), sin_poly(r));
+    let y = (select_unpredictable((n + 1) & 2 == 0, y, -y)) as f32;
     nan_unless_finite(x, y)
 }
 
@@ -298,11 +304,11 @@ pub(super) fn cos(x: f32) -> f32 {
 pub(super) fn tan(x: f32) -> f32 {
     let (n, r) = quadrant(x);
     let (s, c) = (sin_poly(r), cos_poly(r));
-    let y = (if n & 1 == 0 { s / c } else { -c / s }) as f32;
-    if x.abs() < 1e-4 { x } else { nan_unless_finite(x, y) }
+    let y = (select_unpredictable(n & 1 == 0, s / c, -c / s)) as f32;
+    select_unpredictable(x.abs() < 1e-4, x, nan_unless_finite(x, y))
 }
 
 #[inline(always)]
 fn nan_unless_finite(x: f32, y: f32) -> f32 {
-    if x.abs() < f32::INFINITY { y } else { f32::NAN }
+    select_unpredictable(x.abs() < f32::INFINITY, y, f32::NAN)
 }
