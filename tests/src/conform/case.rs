@@ -30,6 +30,12 @@ impl Case {
         self.get(field).and_then(Value::as_str).unwrap_or("")
     }
 
+    /// The name it goes by.
+    pub fn id(&self) -> &str {
+        // Printed forms are recorded per archive.
+        if self.get("id").is_some() { self.text("id") } else { self.text("archive") }
+    }
+
     /// Whether a field is there and true.
     pub fn is(&self, field: &str) -> bool {
         self.get(field).and_then(Value::as_bool).unwrap_or(false)
@@ -59,7 +65,7 @@ impl Case {
             "lang" => self.text("group"),
             "ir" => self.text("pass"),
             // `jit.test_async.TestAsync.test_wait`: the last two parts are the class and the method.
-            "harvest" => {
+            "harvest" | "" => {
                 let test = self.text("test");
                 test.rsplitn(3, '.').nth(2).unwrap_or(test)
             }

@@ -16,11 +16,12 @@ pub struct Suite {
     files: Vec<PathBuf>,
 }
 
-/// The suites in the folders given: a folder that is one, and all that lie directly in one that is none.
+/// The suites in the folders given: a folder that is one, and all that lie directly in one that is none. With `texts`
+/// the printed forms of programs, where there are some, are suites too.
 ///
 /// # Errors
 /// If a folder cannot be read, or there is no suite in it.
-pub fn suites(folders: &[PathBuf]) -> anyhow::Result<Vec<Suite>> {
+pub fn suites(folders: &[PathBuf], texts: bool) -> anyhow::Result<Vec<Suite>> {
     let mut found = Vec::new();
     for folder in folders {
         let before = found.len();
@@ -31,6 +32,10 @@ pub fn suites(folders: &[PathBuf]) -> anyhow::Result<Vec<Suite>> {
             }
         }
         anyhow::ensure!(found.len() > before, "{} holds no cases", folder.display());
+        if texts {
+            let printed: Vec<Suite> = found[before..].iter().filter_map(Suite::printed).collect();
+            found.extend(printed);
+        }
     }
     Ok(found)
 }
@@ -64,6 +69,13 @@ fn sorted(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 impl Suite {
+    /// The printed forms of the suite's programs, as a suite of their own; `None` where there are none.
+    fn printed(&self) -> Option<Suite> {
+        let file = self.folder.join("programs.jsonl.gz");
+        let name = format!("{}-text", self.name);
+        file.exists().then(|| Suite { name, folder: self.folder.clone(), files: vec![file] })
+    }
+
     /// Hands every case (a line of JSON) to `see`, in order, until it says stop by `false`.
     ///
     /// # Errors

@@ -80,7 +80,7 @@ fn feed(suite: &Suite, options: &Options, jobs: &std::sync::mpsc::SyncSender<Job
                 return false;
             }
         };
-        let id = case.text("id").to_string();
+        let id = case.id().to_string();
         if options.filter.as_ref().is_some_and(|f| !id.contains(f.as_str())) {
             return true;
         }

@@ -1,5 +1,7 @@
 //! Replays one case on a session.
 
+mod declared;
+mod reference;
 mod text;
 
 use std::path::PathBuf;
@@ -43,7 +45,7 @@ impl Replay {
         let result = graph.and_then(|graph| text::check(case, &graph, self.compare_text));
         match result {
             Err(verdict) => verdict,
-            Ok(()) if case.get("expected").is_some() => Verdict::unsupported("running programs"),
+            Ok(()) if case.get("expected").is_some() => reference::run(case, &self.registry),
             Ok(()) => Verdict::passed(),
         }
     }
