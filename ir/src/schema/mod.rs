@@ -25,7 +25,7 @@ pub use parse::{SchemaParseError, unquote};
 use std::str::FromStr;
 
 use crate::symbol::Symbol;
-use crate::types::{NoNames, Type, TypeKind, TypeNames};
+use crate::types::{NamedField, NoNames, Type, TypeKind, TypeNames};
 use crate::value::IValue;
 
 /// The signature of an operator, function or method.
@@ -189,13 +189,28 @@ impl FunctionSchema {
         self.args.iter().take_while(|a| !a.kwarg_only)
     }
 
-    /// The type of the result: the one, or a tuple of several (named if all are), or the empty tuple.
+    /// The type of the result: the one, or a tuple of several, with the fields' names if all have one.
     #[must_use]
     pub fn return_type(&self) -> Type {
-        match self.returns.as_slice() {
-            [one] => one.ty,
-            many => Type::tuple(&many.iter().map(|r| r.ty).collect::<Vec<_>>()),
+        self.pack(&self.returns.iter().map(|r| r.ty).collect::<Vec<_>>())
+    }
+
+    /// [`FunctionSchema::return_type`] with these types for the results, say those of a [`MatchedSchema`].
+    #[must_use]
+    pub fn pack(&self, types: &[Type]) -> Type {
+        if let [one] = types {
+            return *one;
         }
+        if types.is_empty()
+            || types.len() != self.returns.len()
+            || self.returns.iter().any(|r| r.name.is_empty())
+        {
+            return Type::tuple(types);
+        }
+        let field = |r: &Argument| NamedField { name: r.name, default: None };
+        let fields: Vec<(NamedField, Type)> =
+            self.returns.iter().map(field).zip(types.iter().copied()).collect();
+        Type::named_tuple(Symbol::EMPTY, &fields)
     }
 }
 

@@ -480,6 +480,8 @@ mod tests {
         let alias = list.args[0].alias.as_ref().unwrap();
         assert!(alias.write && !alias.contained[0].write);
         assert!(list.args[1].alias.as_ref().unwrap().is_wildcard_after());
+        assert_eq!(list.return_type().to_string(), "NamedTuple(q : Tensor, w : int)");
+        assert_eq!(list.return_type().annotation_str(), "Tuple[Tensor, int]");
         assert_eq!(list.to_string(), "t::g(Tensor(a)[](b!) x, t(c|d -> *) y) -> (Tensor(a) q, int w)");
     }
 

@@ -359,6 +359,15 @@ impl Type {
         }
     }
 
+    /// The identity of a class, interface or enum.
+    #[must_use]
+    pub fn nominal(self) -> Option<Nominal> {
+        match self.kind() {
+            TypeKind::Class(n) | TypeKind::Interface(n) | TypeKind::Enum(n, _) => Some(*n),
+            _ => None,
+        }
+    }
+
     /// Whether it is a tensor, refined or not.
     #[must_use]
     pub fn is_tensor(self) -> bool {

@@ -182,14 +182,16 @@ fn write_union(out: &mut dyn Write, members: &[Type], annotation: bool) -> fmt::
 
 fn write_tuple(out: &mut dyn Write, ty: Type, style: Style) -> fmt::Result {
     let tuple = ty.as_tuple().expect("invariant: asked of tuples only");
-    let Some(named) = &tuple.named else {
+    // A result's fields have names without the tuple having one; only graphs show them.
+    let graph = matches!(style, Style::Graph(_));
+    let Some(named) = tuple.named.as_ref().filter(|n| graph || !n.name.is_empty()) else {
         return match style {
             Style::Annotation if tuple.elems.is_empty() => out.write_str("Tuple[()]"),
             Style::Annotation => wrapped(out, "Tuple[", &tuple.elems, "]", style),
             _ => wrapped(out, "(", &tuple.elems, ")", style),
         };
     };
-    if !matches!(style, Style::Graph(_)) && !named.name.is_empty() {
+    if !graph {
         return out.write_str(named.name.as_str());
     }
     out.write_str("NamedTuple(")?;

@@ -85,22 +85,31 @@ impl Random {
     }
 }
 
+/// Whether there are tuples with fields inside.
+fn has_fields(ty: Type) -> bool {
+    ty.as_tuple().is_some_and(|t| t.named.is_some()) || ty.kind().contained().into_iter().any(has_fields)
+}
+
 #[test]
 fn text_reads_back() {
     let mut random = Random(1);
     for _ in 0..20_000 {
         let ty = random.ty(4);
         let text = ty.to_string();
+        if has_fields(ty) && text.contains("Union(") {
+            // Members that differ in fields alone have one text.
+            continue;
+        }
         let (read, end) = parse_ir_type(&text, 0).unwrap_or_else(|e| panic!("{text}: {e}"));
         assert_eq!((read.to_string(), end), (text.clone(), text.len()));
-        // What is printed in full reads back as the very type; inside dictionaries tensors print unrefined, and strides
+        // What is printed in full reads back as the very type; inside dictionaries tensors and tuples lose what they have, and strides
         // print only if all are known.
         let partial = ty.as_tensor().is_some_and(|t| t.strides.is_some() && t.concrete_strides().is_none());
-        if ty.erase_shapes() == ty || (ty.is_tensor() && !partial) {
+        if (ty.erase_shapes() == ty && !has_fields(ty)) || (ty.is_tensor() && !partial) {
             assert_eq!(read, ty, "{text}");
         }
         let annotation = ty.annotation_str();
-        if !annotation.contains("NamedTuple") {
+        if !has_fields(ty) {
             let read = read_annotation(&annotation, &NoNames).unwrap_or_else(|e| panic!("{annotation}: {e}"));
             assert_eq!(read, ty.erase_shapes(), "{annotation}");
         }
