@@ -4,34 +4,8 @@
 //! colours.
 
 use crate::loc::SourceRange;
+pub use flambeau_tensor::Fault;
 use std::fmt;
-
-/// Whose fault an error is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Fault {
-    /// The program or data given is wrong.
-    Input,
-    /// The program may be right, but uses something that is not there.
-    Unsupported,
-    /// The interface was called in a way its documentation rules out.
-    Misuse,
-    /// A limit set by the caller was reached.
-    Limit,
-    /// A defect of Flambeau.
-    Internal,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Fault::Input => "error",
-            Fault::Unsupported => "unsupported",
-            Fault::Misuse => "misuse",
-            Fault::Limit => "limit reached",
-            Fault::Internal => "internal error",
-        })
-    }
-}
 
 /// A remark at a place.
 #[derive(Clone, Debug)]

@@ -3,6 +3,8 @@
 //! The texts carry PyTorch's meaning (and its wording where a program's user knows it), so that a message can
 //! be looked up; programs match on the variants instead.
 
+use std::fmt;
+
 use crate::dtype::DType;
 
 /// Whose fault an error is: decides exit codes, reports of fuzzers, and whether to look for a bug here.
@@ -18,6 +20,18 @@ pub enum Fault {
     Limit,
     /// A broken invariant of this library.
     Internal,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Fault::Input => "error",
+            Fault::Unsupported => "unsupported",
+            Fault::Misuse => "misuse",
+            Fault::Limit => "limit reached",
+            Fault::Internal => "internal error",
+        })
+    }
 }
 
 /// Short for results of this crate.
@@ -206,8 +220,8 @@ impl From<&[i64]> for Shape {
     }
 }
 
-impl std::fmt::Display for Shape {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[")?;
         for (i, size) in self.0.iter().enumerate() {
             if i > 0 {

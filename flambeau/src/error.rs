@@ -1,0 +1,127 @@
+//! One error type for everything an embedder can ask for.
+
+use flambeau_archive::LoadError;
+use flambeau_exec::{ExecError, TraceEntry};
+use flambeau_ir::verify::VerifyErrors;
+use flambeau_ir::{Diagnostic, Fault, RegistryError};
+use std::fmt;
+
+/// What went wrong, whose fault it is, and where.
+#[derive(Clone, Debug)]
+pub struct Error {
+    /// Whose fault.
+    pub fault: Fault,
+    /// Stable code; `flambeau explain CODE` tells more.
+    pub code: &'static str,
+    /// One or more lines, the first of which says it.
+    pub message: String,
+    /// Python's class for errors of running programs: `RuntimeError`, or the class a script raised.
+    pub class: Option<String>,
+    /// Places in texts, for errors of compiling and reading.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The calls that were active, outermost first, for errors of running programs.
+    pub trace: Vec<TraceEntry>,
+}
+
+impl Error {
+    /// An error without places.
+    pub fn new(fault: Fault, code: &'static str, message: impl Into<String>) -> Self {
+        Error {
+            fault,
+            code,
+            message: message.into(),
+            class: None,
+            diagnostics: Vec::new(),
+            trace: Vec::new(),
+        }
+    }
+
+    /// The interface was called in a way its documentation rules out.
+    pub(crate) fn misuse(message: impl Into<String>) -> Self {
+        Error::new(Fault::Misuse, "X0003", message)
+    }
+
+    /// The full text: diagnostics with their source lines, or the traceback.
+    pub fn render(&self) -> String {
+        if !self.diagnostics.is_empty() {
+            return self.diagnostics.iter().map(Diagnostic::render).collect();
+        }
+        if self.trace.iter().any(|t| t.range.is_some()) {
+            let error = ExecError {
+                fault: self.fault,
+                class: self.class.clone().unwrap_or_default(),
+                message: self.message.clone(),
+                trace: self.trace.clone(),
+            };
+            return format!("{}[{}]: {}", self.fault, self.code, error.render());
+        }
+        format!("{}[{}]: {}\n", self.fault, self.code, self.message)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.render().trim_end())
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<Diagnostic> for Error {
+    fn from(d: Diagnostic) -> Self {
+        Error { diagnostics: vec![d.clone()], ..Error::new(d.fault, d.code, d.message) }
+    }
+}
+
+impl From<Box<Diagnostic>> for Error {
+    fn from(d: Box<Diagnostic>) -> Self {
+        Error::from(*d)
+    }
+}
+
+impl From<Vec<Diagnostic>> for Error {
+    /// Diagnostics of one text; there is at least one.
+    fn from(all: Vec<Diagnostic>) -> Self {
+        // A missing feature is worth less than a plain error beside it: the program may be wrong as a whole.
+        let main = all.iter().find(|d| d.fault != Fault::Unsupported).or(all.first());
+        match main {
+            Some(d) => Error { diagnostics: all.clone(), ..Error::new(d.fault, d.code, d.message.clone()) },
+            None => Error::new(Fault::Internal, "X0001", "an error without a diagnostic"),
+        }
+    }
+}
+
+impl From<ExecError> for Error {
+    fn from(e: ExecError) -> Self {
+        Error { class: Some(e.class), trace: e.trace, ..Error::new(e.fault, "X0002", e.message) }
+    }
+}
+
+impl From<LoadError> for Error {
+    fn from(e: LoadError) -> Self {
+        match e {
+            LoadError::Code(d) => Error::from(*d),
+            LoadError::Archive(_) => Error::new(e.fault(), e.code(), e.to_string()),
+        }
+    }
+}
+
+impl From<crate::json::JsonError> for Error {
+    fn from(e: crate::json::JsonError) -> Self {
+        Error::new(e.fault(), "X0004", e.to_string())
+    }
+}
+
+impl From<VerifyErrors> for Error {
+    fn from(e: VerifyErrors) -> Self {
+        let code = e.errors().first().map_or("V000", |e| e.code);
+        Error::new(Fault::Input, code, e.to_string())
+    }
+}
+
+impl From<Vec<RegistryError>> for Error {
+    fn from(errors: Vec<RegistryError>) -> Self {
+        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        Error::new(Fault::Misuse, "S0001", lines.join("\n"))
+    }
+}
