@@ -331,10 +331,23 @@ impl<'a> Importer<'a> {
         Ok(found)
     }
 
-    fn find_state_type(&mut self, class: Type) -> Result<Option<Type>, LoadError> {
+    /// The declaration of a class, and the file it stands in.
+    fn declaration(&mut self, class: Type) -> Result<Option<(Arc<SourceFile>, ClassDecl)>, LoadError> {
         let Some(nominal) = class.as_class() else { return Ok(None) };
         let Some((file, id)) = self.find(nominal.name.as_str())? else { return Ok(None) };
         let decl = ClassDecl::of(file.ast(), id).map_err(|e| e.in_record(file.record()))?;
+        Ok(Some((file, decl)))
+    }
+
+    /// Names of the methods that run before and after the `forward` of a class.
+    pub(crate) fn hooks(&mut self, class: Type) -> Result<(Vec<Symbol>, Vec<Symbol>), LoadError> {
+        let Some((_, decl)) = self.declaration(class)? else { return Ok((Vec::new(), Vec::new())) };
+        let symbols = |names: &[String]| names.iter().map(|name| Symbol::new(name)).collect();
+        Ok((symbols(&decl.pre_hooks), symbols(&decl.hooks)))
+    }
+
+    fn find_state_type(&mut self, class: Type) -> Result<Option<Type>, LoadError> {
+        let Some((file, decl)) = self.declaration(class)? else { return Ok(None) };
         let Some(&def) = decl.methods.iter().find(|&&def| file.ast().name(def) == "__setstate__") else {
             return Ok(None);
         };

@@ -55,6 +55,11 @@ pub struct LoadedModule {
     pub unit: Arc<CompilationUnit>,
     /// The module.
     pub root: Object,
+    /// Methods of the module to run before `forward` when it is called as PyTorch calls modules, each given the module
+    /// and the tuple of inputs.
+    pub pre_hooks: Vec<Symbol>,
+    /// Methods to run after `forward`, each given the module, the tuple of inputs and the output.
+    pub hooks: Vec<Symbol>,
     /// Objects whose classes restore them by `__setstate__`: to be run on each in order, before anything else.
     pub pending: Vec<PendingState>,
 }
@@ -134,6 +139,7 @@ fn load_from(
         let message = format!("the archive holds a value of type {} instead of a module", root.type_of());
         return Err(ArchiveError::new(Code::Root, message).in_record("data.pkl").into());
     };
+    let (pre_hooks, hooks) = importer.hooks(root.class())?;
     if options.code {
         let (names, definitions) = link(&mut importer)?;
         let _ = (registry, names, definitions);
@@ -143,6 +149,8 @@ fn load_from(
         version: archive.version(),
         unit: Arc::new(importer.unit),
         root,
+        pre_hooks,
+        hooks,
         pending,
     })
 }
