@@ -125,9 +125,9 @@ impl<'a> Importer<'a> {
         self.constants = constants;
     }
 
-    /// The entry `CONSTANTS.cN`.
-    pub(crate) fn constant(&self, n: usize) -> Option<&IValue> {
-        self.constants.get(n)
+    /// The table of constants.
+    pub(crate) fn constants(&self) -> &[IValue] {
+        &self.constants
     }
 
     /// The file and definition of a qualified name, which may be a class or a function.

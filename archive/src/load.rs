@@ -55,6 +55,8 @@ pub struct LoadedModule {
     pub unit: Arc<CompilationUnit>,
     /// The module.
     pub root: Object,
+    /// The table that code refers to as `CONSTANTS.cN`.
+    pub constants: Vec<IValue>,
     /// Methods of the module to run before `forward` when it is called as PyTorch calls modules, each given the module
     /// and the tuple of inputs.
     pub pre_hooks: Vec<Symbol>,
@@ -147,6 +149,7 @@ fn load_from(
     Ok(LoadedModule {
         name: archive.zip().top_folder().to_owned(),
         version: archive.version(),
+        constants: importer.constants().to_vec(),
         unit: Arc::new(importer.unit),
         root,
         pre_hooks,

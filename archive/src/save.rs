@@ -1,0 +1,376 @@
+//! Writing a module: its objects as pickles, its storages as records, its code as given.
+//!
+//! What is written PyTorch loads, and the same module gives the same bytes: records come in PyTorch's order, names of
+//! storages are counted as they are met, and what is remembered in a pickle's memo follows from the values alone.
+//!
+//! Values may nest deeply and share as they like; the walk keeps its own stack, and what occurs twice is written once.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use flambeau_ir::module::CompilationUnit;
+use flambeau_ir::types::TypeKind;
+use flambeau_ir::value::Object;
+use flambeau_ir::{IValue, Symbol, Type};
+use flambeau_tensor::{DType, Layout, Tensor};
+use hashbrown::{HashMap, HashSet};
+use rustc_hash::FxBuildHasher;
+
+use crate::pickle::{MemoId, PickleWriter};
+use crate::zip::ZipWriter;
+use crate::{ArchiveError, Code};
+
+/// A module to be written.
+pub struct SaveModule<'a> {
+    /// The archive's name for itself, the folder of its records.
+    pub name: &'a str,
+    /// The module.
+    pub root: &'a Object,
+    /// Its classes.
+    pub unit: &'a CompilationUnit,
+    /// The table that code refers to as `CONSTANTS.cN`.
+    pub constants: &'a [IValue],
+    /// Source files: record (`code/__torch__/net.py`) and text, in order.
+    pub code: &'a [(String, String)],
+    /// The format version that the code needs: 3 to 10.
+    pub version: u64,
+}
+
+/// Writes an archive to `out`, from its present position.
+///
+/// # Errors
+/// `A0044` for values that an archive cannot hold, `A0091` if `out` fails.
+pub fn save<W: Write>(module: &SaveModule<'_>, out: W) -> Result<W, ArchiveError> {
+    let mut zip = ZipWriter::new(out, module.name);
+    let data = IValue::Object(module.root.clone());
+    write_values(&mut zip, "data", module.unit, &data)?;
+    for (record, text) in module.code {
+        zip.deflate(record, text.as_bytes())?;
+    }
+    let constants = IValue::tuple(module.constants.to_vec());
+    write_values(&mut zip, "constants", module.unit, &constants)?;
+    let version = format!("{}\n", module.version);
+    zip.store(if module.version < 6 { "version" } else { ".data/version" }, version.as_bytes())?;
+    zip.store("byteorder", b"little")?;
+    let id = serialization_id(&zip);
+    zip.store(".data/serialization_id", id.as_bytes())?;
+    zip.finish()
+}
+
+/// Forty digits that tell archives apart: twenty from the names of the records, twenty from their checksums.
+fn serialization_id<W: Write>(zip: &ZipWriter<W>) -> String {
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    let start = (0xcbf2_9ce4_8422_2325_u64, 0xcbf2_9ce4_8422_2325_u64);
+    let (names, sums) = zip.written().fold(start, |(names, sums), (name, crc)| {
+        (name.bytes().fold(names, mix), crc.to_le_bytes().into_iter().fold(sums, mix))
+    });
+    format!("{names:020}{sums:020}")
+}
+
+/// Writes the pickle `name.pkl`, with its storages in front of it as `name/0`, `name/1` and so on.
+fn write_values<W: Write>(
+    zip: &mut ZipWriter<W>,
+    name: &str,
+    unit: &CompilationUnit,
+    value: &IValue,
+) -> Result<(), ArchiveError> {
+    let mut writer = ValueWriter {
+        out: PickleWriter::new(),
+        unit,
+        shared: shared(value),
+        memo: HashMap::default(),
+        storages: HashMap::default(),
+        devices: BTreeMap::new(),
+        tensors: Vec::new(),
+    };
+    writer.write(value)?;
+    let ValueWriter { out, tensors, .. } = writer;
+    for (n, tensor) in tensors.iter().enumerate() {
+        zip.store(&format!("{name}/{n}"), &storage_bytes(tensor)?)?;
+    }
+    zip.store(&format!("{name}.pkl"), &out.finish())
+}
+
+/// Identities of the values that occur more than once.
+fn shared(root: &IValue) -> HashSet<usize, FxBuildHasher> {
+    let mut seen = HashSet::with_hasher(FxBuildHasher);
+    let mut twice = HashSet::with_hasher(FxBuildHasher);
+    let mut stack = vec![root.clone()];
+    while let Some(value) = stack.pop() {
+        let Some(identity) = value.identity() else { continue };
+        if !seen.insert(identity) {
+            twice.insert(identity);
+            continue;
+        }
+        parts(&value, &mut stack);
+    }
+    twice
+}
+
+fn parts(value: &IValue, out: &mut Vec<IValue>) {
+    match value {
+        IValue::Tuple(t) => out.extend(t.items().iter().cloned()),
+        IValue::List(l) if !is_flat(l.elem_type()) => out.extend(l.to_vec()),
+        IValue::Dict(d) => out.extend(d.to_vec().into_iter().flat_map(|(k, v)| [k, v])),
+        IValue::Object(o) => out.extend(o.read().iter().cloned()),
+        _ => {}
+    }
+}
+
+/// Elements without identity.
+fn is_flat(elem: Type) -> bool {
+    matches!(elem.kind(), TypeKind::Int | TypeKind::Float | TypeKind::Bool)
+}
+
+/// What is still to be written.
+enum Step {
+    Value(IValue),
+    Name(Symbol),
+    Tuple,
+    ShortTuple(usize),
+    Appends,
+    SetItems,
+    Build,
+    Reduce,
+    /// The end of a typed list or dict.
+    Tag(Type),
+    Remember(usize),
+}
+
+struct ValueWriter<'a> {
+    out: PickleWriter,
+    unit: &'a CompilationUnit,
+    shared: HashSet<usize, FxBuildHasher>,
+    memo: HashMap<usize, MemoId, FxBuildHasher>,
+    /// Storages written, by identity, as their persistent ids.
+    storages: HashMap<usize, MemoId, FxBuildHasher>,
+    devices: BTreeMap<String, MemoId>,
+    /// A tensor for each storage, in order.
+    tensors: Vec<Tensor>,
+}
+
+impl ValueWriter<'_> {
+    fn write(&mut self, value: &IValue) -> Result<(), ArchiveError> {
+        let mut stack = vec![Step::Value(value.clone())];
+        while let Some(step) = stack.pop() {
+            match step {
+                Step::Value(value) => self.value(value, &mut stack)?,
+                Step::Name(name) => self.out.text(name.as_str()),
+                Step::Tuple => self.out.tuple(),
+                Step::ShortTuple(count) => self.out.short_tuple(count),
+                Step::Appends => self.out.appends(),
+                Step::SetItems => self.out.set_items(),
+                Step::Build => self.out.build(),
+                Step::Reduce => self.out.reduce(),
+                Step::Tag(ty) => {
+                    self.out.text(&ty.annotation_str());
+                    self.out.short_tuple(2);
+                    self.out.reduce();
+                }
+                Step::Remember(identity) => {
+                    let id = self.out.remember();
+                    self.memo.insert(identity, id);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, value: IValue, stack: &mut Vec<Step>) -> Result<(), ArchiveError> {
+        if let Some(&id) = value.identity().and_then(|identity| self.memo.get(&identity)) {
+            self.out.recall(id);
+            return Ok(());
+        }
+        // Tensors and objects are always remembered, as PyTorch does for what others hold too.
+        let always = matches!(value, IValue::Tensor(_) | IValue::Object(_));
+        let by_value = matches!(value, IValue::Str(_) | IValue::Complex(_) | IValue::Enum(_));
+        match value.identity() {
+            Some(identity) if !by_value && (always || self.shared.contains(&identity)) => {
+                stack.push(Step::Remember(identity));
+            }
+            _ => {}
+        }
+        match value {
+            IValue::None => self.out.none(),
+            IValue::Bool(b) => self.out.bool(b),
+            IValue::Int(i) => self.out.int(i),
+            IValue::Float(f) => self.out.float(f),
+            IValue::Str(s) => {
+                let text = s.to_str().ok_or_else(|| unsupported("a string that is not UTF-8"))?;
+                self.out.text(text);
+            }
+            IValue::Complex(z) => {
+                self.out.global("builtins", "complex");
+                self.out.float(z.re);
+                self.out.float(z.im);
+                self.out.short_tuple(2);
+                self.out.reduce();
+            }
+            IValue::Device(device) => {
+                let text = device.to_string();
+                if let Some(&id) = self.devices.get(&text) {
+                    self.out.recall(id);
+                    return Ok(());
+                }
+                self.out.global("torch", "device");
+                self.out.text(&text);
+                self.out.short_tuple(1);
+                self.out.reduce();
+                self.devices.insert(text, self.out.remember());
+            }
+            IValue::Tensor(tensor) => self.tensor(&tensor)?,
+            IValue::Tuple(tuple) => {
+                let items = tuple.items();
+                match items.len() {
+                    0..=3 => stack.push(Step::ShortTuple(items.len())),
+                    _ => {
+                        self.out.mark();
+                        stack.push(Step::Tuple);
+                    }
+                }
+                stack.extend(items.iter().rev().cloned().map(Step::Value));
+            }
+            IValue::List(list) => self.list(list.elem_type(), list.to_vec(), stack),
+            IValue::Dict(dict) => {
+                self.out.global("torch.jit._pickle", "restore_type_tag");
+                self.out.empty_dict();
+                stack.push(Step::Tag(Type::dict(dict.key_type(), dict.value_type())));
+                let items = dict.to_vec();
+                if !items.is_empty() {
+                    self.out.mark();
+                    stack.push(Step::SetItems);
+                    stack.extend(items.into_iter().rev().flat_map(|(k, v)| [Step::Value(v), Step::Value(k)]));
+                }
+            }
+            IValue::Object(object) => self.object(&object, stack)?,
+            IValue::Enum(member) => {
+                self.class(member.ty())?;
+                stack.push(Step::Reduce);
+                stack.push(Step::Value(member.value().clone()));
+            }
+            other => return Err(unsupported(other.tag())),
+        }
+        Ok(())
+    }
+
+    fn list(&mut self, elem: Type, items: Vec<IValue>, stack: &mut Vec<Step>) {
+        let build = match elem.kind() {
+            TypeKind::Int => Some("build_intlist"),
+            TypeKind::Float => Some("build_doublelist"),
+            TypeKind::Bool => Some("build_boollist"),
+            TypeKind::Tensor(_) => Some("build_tensorlist"),
+            _ => None,
+        };
+        self.out.global("torch.jit._pickle", build.unwrap_or("restore_type_tag"));
+        match build {
+            Some(_) => {
+                self.out.mark();
+                stack.push(Step::Reduce);
+                stack.push(Step::Tuple);
+            }
+            None => stack.push(Step::Tag(Type::list(elem))),
+        }
+        self.out.empty_list();
+        self.out.mark();
+        stack.push(Step::Appends);
+        stack.extend(items.into_iter().rev().map(Step::Value));
+    }
+
+    fn object(&mut self, object: &Object, stack: &mut Vec<Step>) -> Result<(), ArchiveError> {
+        let class = self.unit.class(object.class());
+        let class = class.ok_or_else(|| unsupported("an object of a class that the unit does not have"))?;
+        self.class(object.class())?;
+        self.out.new_object();
+        self.out.empty_dict();
+        self.out.mark();
+        stack.push(Step::Build);
+        stack.push(Step::SetItems);
+        let slots = object.read();
+        for (slot, attribute) in class.attributes.iter().enumerate().rev() {
+            let value = slots.get(slot).cloned().unwrap_or(IValue::Uninitialized);
+            if matches!(value, IValue::Uninitialized) {
+                return Err(unsupported("an attribute that was never set"));
+            }
+            stack.push(Step::Value(value));
+            stack.push(Step::Name(attribute.name));
+        }
+        Ok(())
+    }
+
+    fn class(&mut self, ty: Type) -> Result<(), ArchiveError> {
+        match ty.kind() {
+            TypeKind::Class(nominal) | TypeKind::Enum(nominal, _) => {
+                self.out.class(nominal.name.as_str());
+                Ok(())
+            }
+            _ => Err(unsupported("an object of no class")),
+        }
+    }
+
+    fn tensor(&mut self, tensor: &Tensor) -> Result<(), ArchiveError> {
+        let out = &mut self.out;
+        out.global("torch._utils", "_rebuild_tensor_v2");
+        out.mark();
+        let storage = tensor.storage();
+        match self.storages.get(&storage.address()) {
+            Some(&id) => out.recall(id),
+            None => {
+                let key = self.tensors.len().to_string();
+                let numel = storage.nbytes() / tensor.dtype().size();
+                out.mark();
+                out.text("storage");
+                out.global("torch", storage_class(tensor.dtype()));
+                out.text(&key);
+                out.text("cpu");
+                out.int(numel as i64);
+                out.tuple();
+                out.persistent();
+                self.storages.insert(storage.address(), out.remember());
+                self.tensors.push(tensor.clone());
+            }
+        }
+        out.int(tensor.offset());
+        for dims in [tensor.sizes(), tensor.strides()] {
+            out.mark();
+            dims.iter().for_each(|&d| out.int(d));
+            out.tuple();
+        }
+        out.bool(tensor.requires_grad());
+        out.global("collections", "OrderedDict");
+        out.short_tuple(0);
+        out.reduce();
+        out.tuple();
+        out.reduce();
+        Ok(())
+    }
+}
+
+/// All bytes of a tensor's storage that make whole elements.
+fn storage_bytes(tensor: &Tensor) -> Result<Vec<u8>, ArchiveError> {
+    let failed = |e: flambeau_tensor::TensorError| ArchiveError::new(Code::Limit, e.to_string());
+    let numel = (tensor.storage().nbytes() / tensor.dtype().size()) as i64;
+    let layout = Layout::contiguous(&[numel]).map_err(failed)?;
+    let whole = Tensor::from_storage(tensor.storage().clone(), tensor.dtype(), layout).map_err(failed)?;
+    whole.to_bytes().map_err(failed)
+}
+
+fn storage_class(dtype: DType) -> &'static str {
+    match dtype {
+        DType::U8 => "ByteStorage",
+        DType::I8 => "CharStorage",
+        DType::I16 => "ShortStorage",
+        DType::I32 => "IntStorage",
+        DType::I64 => "LongStorage",
+        DType::F16 => "HalfStorage",
+        DType::BF16 => "BFloat16Storage",
+        DType::F32 => "FloatStorage",
+        DType::F64 => "DoubleStorage",
+        DType::Bool => "BoolStorage",
+        DType::C64 => "ComplexFloatStorage",
+        DType::C128 => "ComplexDoubleStorage",
+    }
+}
+
+fn unsupported(what: &str) -> ArchiveError {
+    ArchiveError::new(Code::Value, format!("an archive cannot hold {what}"))
+}
