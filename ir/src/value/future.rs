@@ -141,3 +141,34 @@ impl Future {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn completes_once_and_tells_everyone() {
+        let future = Future::new(Type::INT);
+        let told = Arc::new(AtomicI64::new(0));
+        let tell = |add: i64| {
+            let told = Arc::clone(&told);
+            move |result: &FutureResult| {
+                let value = result.as_ref().ok().and_then(IValue::as_int).unwrap_or(0);
+                told.fetch_add(value * add, Ordering::Relaxed);
+            }
+        };
+        future.on_done(tell(1));
+        let waiting = std::thread::spawn({
+            let future = future.clone();
+            move || future.wait().ok().and_then(|v| v.as_int())
+        });
+        assert!(future.result().is_none() && !future.is_done());
+        assert!(future.complete(Ok(IValue::Int(7))));
+        assert!(!future.complete(Ok(IValue::Int(8))));
+        future.on_done(tell(10));
+        assert_eq!(told.load(Ordering::Relaxed), 77);
+        assert_eq!(waiting.join().unwrap(), Some(7));
+    }
+}

@@ -110,7 +110,13 @@ impl ListItems {
     /// Appends.
     #[inline]
     pub fn push(&mut self, value: IValue) {
-        self.insert(self.len(), value);
+        match (self, value) {
+            (Self::Ints(v), IValue::Int(x)) => v.push(x),
+            (Self::Floats(v), IValue::Float(x)) => v.push(x),
+            (Self::Bools(v), IValue::Bool(x)) => v.push(x),
+            (Self::Tensors(v), IValue::Tensor(x)) => v.push(x),
+            (items, value) => items.generalize().push(value),
+        }
     }
 
     /// Inserts before `at` (at most the length).
@@ -377,6 +383,46 @@ impl List {
             && let ListItems::Values(v) = data.items.get_mut()
         {
             into.append(v);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flat_lists_take_what_does_not_fit() {
+        let list = List::from_ints(vec![1, 2]);
+        list.push(IValue::Int(3));
+        assert!(matches!(&*list.read(), ListItems::Ints(v) if v == &[1, 2, 3]));
+        list.set(1, IValue::None).unwrap();
+        list.write().insert(0, IValue::str("x"));
+        assert_eq!(list.to_string_for_test(), "[x, 1, None, 3]");
+        assert_eq!(list.set(9, IValue::None), Err(ValueError::Index));
+        let other = list.copy();
+        let tail = list.read().slice(2..4);
+        other.write().append(tail);
+        other.write().reverse();
+        assert_eq!(other.to_string_for_test(), "[3, None, 3, None, 1, x]");
+        assert_eq!(other.write().remove(5).to_string(), "x");
+        assert_eq!(list.len(), 4);
+    }
+
+    #[test]
+    fn element_types_can_come_late() {
+        let list = List::new(Type::ANY);
+        list.set_elem_type(Type::FLOAT);
+        list.push(IValue::Float(1.5));
+        assert!(matches!(&*list.read(), ListItems::Floats(_)));
+        assert_eq!(list.elem_type(), Type::FLOAT);
+        assert_eq!(list.to_floats(), Some(vec![1.5]));
+        assert_eq!(list.to_ints(), None);
+    }
+
+    impl List {
+        fn to_string_for_test(&self) -> String {
+            IValue::List(self.clone()).to_string()
         }
     }
 }
