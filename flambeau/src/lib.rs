@@ -16,6 +16,7 @@
 //! Everything below is public too, under its own name: [`tensor`], [`ir`], [`analysis`], [`exec`], [`rewrite`],
 //! [`frontend`], [`archive`].
 
+mod engine;
 mod error;
 pub mod json;
 mod program;

@@ -1,9 +1,10 @@
 //! Programs: what was loaded, and its entries.
 
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::session::Session;
 use flambeau_archive::LoadedModule;
-use flambeau_exec::{Host, reference};
+use flambeau_exec::Host;
 use flambeau_ir::schema::Argument;
 use flambeau_ir::value::Object;
 use flambeau_ir::{CompilationUnit, FunctionSchema, Graph, IValue, Symbol};
@@ -13,6 +14,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Program {
     session: Session,
+    engine: Arc<Engine>,
     unit: Arc<CompilationUnit>,
     /// A graph read by itself.
     graph: Option<Arc<Graph>>,
@@ -24,7 +26,7 @@ pub struct Program {
 #[derive(Clone)]
 pub struct Entry {
     session: Session,
-    unit: Arc<CompilationUnit>,
+    engine: Arc<Engine>,
     name: String,
     schema: Arc<FunctionSchema>,
     graph: Arc<Graph>,
@@ -33,21 +35,25 @@ pub struct Entry {
 
 impl Program {
     pub(crate) fn of_graph(session: &Session, graph: Arc<Graph>) -> Program {
-        let unit = Arc::new(CompilationUnit::new());
-        Program { session: session.clone(), unit, graph: Some(graph), module: None }
+        Program::new(session, Arc::new(CompilationUnit::new()), Some(graph), None)
     }
 
     pub(crate) fn of_unit(session: &Session, unit: CompilationUnit) -> Program {
-        Program { session: session.clone(), unit: Arc::new(unit), graph: None, module: None }
+        Program::new(session, Arc::new(unit), None, None)
+    }
+
+    fn new(
+        session: &Session,
+        unit: Arc<CompilationUnit>,
+        graph: Option<Arc<Graph>>,
+        module: Option<Object>,
+    ) -> Program {
+        let engine = Engine::new(session, &unit);
+        Program { session: session.clone(), engine, unit, graph, module }
     }
 
     pub(crate) fn of_module(session: &Session, module: LoadedModule) -> Result<Program, Error> {
-        let program = Program {
-            session: session.clone(),
-            unit: Arc::clone(&module.unit),
-            graph: None,
-            module: Some(module.root.clone()),
-        };
+        let program = Program::new(session, Arc::clone(&module.unit), None, Some(module.root.clone()));
         for state in &module.pending {
             program.restore(&state.object, state.state.clone())?;
         }
@@ -60,7 +66,7 @@ impl Program {
         let method =
             method.ok_or_else(|| Error::misuse(format!("{} has no __setstate__", object.class())))?;
         let args = vec![IValue::Object(object.clone()), state];
-        reference::run(&method.graph, args, &*self.unit, &mut self.session.host())?;
+        self.engine.run(&method.graph, args, &mut self.session.host())?;
         Ok(())
     }
 
@@ -119,7 +125,7 @@ impl Program {
     ) -> Entry {
         Entry {
             session: self.session.clone(),
-            unit: Arc::clone(&self.unit),
+            engine: Arc::clone(&self.engine),
             name: name.to_owned(),
             schema,
             graph,
@@ -185,8 +191,16 @@ impl Entry {
         host: &mut Host,
     ) -> Result<IValue, Error> {
         let args = self.bind(args, kwargs)?;
-        let mut results = reference::run(&self.graph, args, &*self.unit, host)?;
-        Ok(if results.len() == 1 { results.remove(0) } else { IValue::tuple(results) })
+        let mut results = self.engine.run(&self.graph, args, host)?;
+        Ok(if results.len() == 1 { results.remove(0) } else { IValue::tuple(results.into_vec()) })
+    }
+
+    /// The instructions that a call runs, as text.
+    ///
+    /// # Errors
+    /// `X0002` if the graph cannot be compiled.
+    pub fn bytecode(&self) -> Result<String, Error> {
+        Ok(self.engine.code(&self.graph)?.to_string())
     }
 
     /// The arguments in order of the parameters, receiver and defaults filled in.

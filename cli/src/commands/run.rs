@@ -1,0 +1,79 @@
+//! `flambeau run`: call a function or method and print its result.
+
+use crate::inputs::InputArgs;
+use crate::output::OutputArgs;
+use crate::program::ProgramArgs;
+use anyhow::Result;
+use flambeau::{Execution, Session};
+
+/// Arguments of `run`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    program: ProgramArgs,
+    #[command(flatten)]
+    inputs: InputArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    /// Run by the plain graph walk that defines what a program means.
+    #[arg(long)]
+    reference: bool,
+    /// Run bytecode without optimizing first.
+    #[arg(long, conflicts_with = "reference")]
+    unoptimized: bool,
+    /// Stop after this many loop iterations and calls.
+    #[arg(long, value_name = "UNITS")]
+    fuel: Option<u64>,
+    /// Stop when tensors would hold more than this many megabytes.
+    #[arg(long, value_name = "MB")]
+    memory: Option<usize>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let execution = match (args.reference, args.unoptimized) {
+        (true, _) => Execution::Reference,
+        (_, true) => Execution::Machine,
+        _ => Execution::Optimized,
+    };
+    let mut builder = Session::builder().standard().execution(execution);
+    if let Some(units) = args.fuel {
+        builder = builder.fuel(units);
+    }
+    if let Some(mb) = args.memory {
+        builder = builder.memory(mb.saturating_mul(1 << 20));
+    }
+    let session = builder.build()?;
+    let entry = args.program.entry(&session)?;
+    let inputs = args.inputs.read(&entry)?;
+    // What the program prints is kept back until it has succeeded: an error leaves nothing on standard output.
+    let printed = Printed::default();
+    let mut host = session.host();
+    host.set_stdout(printed.clone());
+    let result = entry.call_on(&inputs.positional, &inputs.kwargs(), &mut host)?;
+    anstream::print!("{}", printed.take());
+    args.output.value(&result)
+}
+
+/// A buffer that the host writes to and the command reads.
+#[derive(Clone, Default)]
+struct Printed(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl Printed {
+    fn take(&self) -> String {
+        let bytes = self.0.lock().map(|mut b| std::mem::take(&mut *b)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+impl std::io::Write for Printed {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let mut buffer = self.0.lock().map_err(|_| std::io::Error::other("the buffer is poisoned"))?;
+        buffer.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,30 @@
+//! `flambeau verify`: check a program and show what is wrong with it.
+
+use crate::program::ProgramArgs;
+use anstream::println;
+use anyhow::Result;
+use flambeau::Session;
+use flambeau::ir::verify::verify_with;
+
+/// Arguments of `verify`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    program: ProgramArgs,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let session = Session::standard()?;
+    let program = args.program.load(&session)?;
+    let unit = program.unit();
+    let mut nodes = 0;
+    let names = program.entries();
+    for name in &names {
+        let entry = program.entry(name)?;
+        verify_with(entry.graph(), &**unit).map_err(flambeau::Error::from)?;
+        nodes += entry.graph().node_count();
+    }
+    println!("{}: {} entries, {nodes} nodes, valid", args.program.file, names.len());
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! Results and errors: JSON in a pipe, readable text on a terminal.
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use anstream::{eprint, eprintln, println};
+use anyhow::Result;
+use flambeau::IValue;
+use flambeau::ir::Diagnostic;
+use std::io::IsTerminal;
+
+/// How results are written.
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+pub(crate) struct OutputArgs {
+    /// Write JSON, even to a terminal.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write readable text, even to a pipe.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) text: bool,
+}
+
+impl OutputArgs {
+    /// Whether JSON is wanted where JSON is what programs read.
+    pub(crate) fn wants_json(self) -> bool {
+        self.json || (!self.text && !std::io::stdout().is_terminal())
+    }
+
+    /// Writes a value.
+    pub(crate) fn value(self, value: &IValue) -> Result<()> {
+        if self.wants_json() {
+            println!("{}", flambeau::json::write(value).map_err(flambeau::Error::from)?);
+        } else {
+            println!("{value}");
+        }
+        Ok(())
+    }
+}
+
+/// Writes an error to standard error: with the source lines it points at, coloured on a terminal.
+pub(crate) fn print_error(error: &anyhow::Error) {
+    match error.downcast_ref::<flambeau::Error>() {
+        Some(e) if !e.diagnostics.is_empty() => {
+            for d in &e.diagnostics {
+                eprint!("{}", rendered(d));
+            }
+        }
+        Some(e) => eprint!("{}", e.render()),
+        None => eprintln!("error: {error:#}"),
+    }
+}
+
+/// A source longer than this is shown by the plain form, which cuts.
+const MAX_SOURCE: usize = 1 << 20;
+
+fn rendered(d: &Diagnostic) -> String {
+    let Some(primary) = &d.primary else { return d.render() };
+    let source = &primary.at.source;
+    let (start, end) = (primary.at.range.start as usize, primary.at.range.end as usize);
+    let whole = source.text.len() <= MAX_SOURCE && source.text.is_char_boundary(start.min(source.text.len()));
+    if !whole || start > source.text.len() || longest_line(&source.text) > 400 {
+        return d.render();
+    }
+    let end = end.clamp(start, source.text.len());
+    if !source.text.is_char_boundary(end) {
+        return d.render();
+    }
+    let snippet = Snippet::source(&source.text)
+        .path(&source.name)
+        .line_start(source.first_line as usize)
+        .annotation(AnnotationKind::Primary.span(start..end).label(&primary.text));
+    let title = format!("[{}] {}", d.code, d.message);
+    let group = Level::ERROR.primary_title(&title).element(snippet);
+    let mut text = format!("{}\n", Renderer::styled().render(&[group]));
+    for note in &d.notes {
+        text.push_str(&format!("  note: {note}\n"));
+    }
+    if let Some(help) = &d.help {
+        text.push_str(&format!("  help: {help}\n"));
+    }
+    text
+}
+
+fn longest_line(text: &str) -> usize {
+    text.lines().map(str::len).max().unwrap_or(0)
+}

@@ -1,0 +1,87 @@
+//! Programs from files: source, IR text or archive, told by content first and by extension where content is silent.
+
+use anyhow::{Context, Result, bail};
+use flambeau::{Entry, Error, Program, Session};
+use std::io::Read;
+use std::path::Path;
+
+/// What a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Source,
+    Ir,
+    Archive,
+}
+
+/// Where a program is, and which of its entries is meant.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct ProgramArgs {
+    /// A `.py`, `.ir` or `.pt` file; `-` for standard input.
+    pub(crate) file: String,
+    /// Function or method; `forward` or the only one if left out.
+    #[arg(long, short)]
+    pub(crate) entry: Option<String>,
+}
+
+/// Told by the first bytes: zip archives begin with `PK`, graphs with `graph(`.
+fn kind_of(bytes: &[u8], name: &str) -> Kind {
+    let text = bytes.iter().position(|b| !b.is_ascii_whitespace()).map_or(&bytes[..0], |i| &bytes[i..]);
+    let extension = Path::new(name).extension().and_then(|e| e.to_str()).unwrap_or("");
+    if bytes.starts_with(b"PK") || extension == "pt" {
+        Kind::Archive
+    } else if text.starts_with(b"graph(") || extension == "ir" {
+        Kind::Ir
+    } else {
+        Kind::Source
+    }
+}
+
+impl ProgramArgs {
+    /// The file's bytes.
+    pub(crate) fn bytes(&self) -> Result<Vec<u8>> {
+        if self.file == "-" {
+            let mut bytes = Vec::new();
+            std::io::stdin().read_to_end(&mut bytes).context("reading standard input")?;
+            return Ok(bytes);
+        }
+        std::fs::read(&self.file).with_context(|| format!("reading {}", self.file))
+    }
+
+    /// Loads the program.
+    pub(crate) fn load(&self, session: &Session) -> Result<Program> {
+        let bytes = self.bytes()?;
+        let text = |bytes: Vec<u8>| {
+            String::from_utf8(bytes).map_err(|e| {
+                let at = e.utf8_error().valid_up_to();
+                Error::new(flambeau::Fault::Input, "T0000", format!("{}: not UTF-8 at byte {at}", self.file))
+            })
+        };
+        Ok(match kind_of(&bytes, &self.file) {
+            Kind::Archive => session.load_archive_bytes(&bytes)?,
+            Kind::Ir => session.parse_ir_named(&text(bytes)?, &self.file)?,
+            Kind::Source => session.compile_source(&text(bytes)?, &self.file)?,
+        })
+    }
+
+    /// The entry meant.
+    pub(crate) fn pick(&self, program: &Program) -> Result<Entry> {
+        let name = match &self.entry {
+            Some(name) => name.clone(),
+            None => {
+                let all = program.entries();
+                match all.as_slice() {
+                    [only] => only.clone(),
+                    _ if all.iter().any(|n| n == "forward") => "forward".to_owned(),
+                    [] => bail!("{} has no functions", self.file),
+                    _ => bail!("{} has several functions; choose one by --entry: {}", self.file, all.join(", ")),
+                }
+            }
+        };
+        Ok(program.entry(&name)?)
+    }
+
+    /// Loads the program and picks the entry.
+    pub(crate) fn entry(&self, session: &Session) -> Result<Entry> {
+        self.pick(&self.load(session)?)
+    }
+}

@@ -1,0 +1,106 @@
+//! How a program's functions become something that runs: plans made once, machines kept warm.
+//!
+//! One [`Engine`] belongs to one loaded program. It compiles a function when it is first called, in the way the
+//! session's [`Execution`] says, and lends its machines to the calls that come: a machine that has run once runs again
+//! without allocating.
+
+use crate::error::Error;
+use crate::session::{Execution, Session};
+use flambeau_exec::vm::{Program as Functions, Vm};
+use flambeau_exec::{Callees, Host, Rets, bytecode::Code, reference};
+use flambeau_ir::types::ClassEnv;
+use flambeau_ir::{CompilationUnit, Graph, IValue, Symbol, Type};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Functions of a unit, prepared as the session says.
+struct Prepared {
+    session: Session,
+    unit: Arc<CompilationUnit>,
+}
+
+impl Callees for Prepared {
+    fn function(&self, name: Symbol) -> Option<Arc<Graph>> {
+        let graph = &self.unit.function(name)?.graph;
+        Some(prepare(&self.session, &self.unit, graph))
+    }
+
+    fn method(&self, class: Type, name: Symbol) -> Option<Symbol> {
+        Callees::method(&*self.unit, class, name)
+    }
+
+    fn slot(&self, class: Type, name: Symbol) -> Option<usize> {
+        Callees::slot(&*self.unit, class, name)
+    }
+
+    fn slots(&self, class: Type) -> Option<usize> {
+        Callees::slots(&*self.unit, class)
+    }
+
+    fn classes(&self) -> &dyn ClassEnv {
+        &*self.unit
+    }
+}
+
+/// The graph that is run for a function: optimized if the session says so, and if that succeeds. A pass that fails
+/// leaves the program as it was.
+fn prepare(session: &Session, unit: &CompilationUnit, graph: &Arc<Graph>) -> Arc<Graph> {
+    if session.execution() != Execution::Optimized {
+        return Arc::clone(graph);
+    }
+    session.optimized(graph, unit).map_or_else(|_| Arc::clone(graph), Arc::new)
+}
+
+/// Runs the functions of one program.
+pub(crate) struct Engine {
+    unit: Arc<CompilationUnit>,
+    execution: Execution,
+    session: Session,
+    functions: Arc<Functions>,
+    /// Code of graphs called from outside, by the address of the graph, which the code keeps alive.
+    codes: Mutex<BTreeMap<usize, Arc<Code>>>,
+    machines: Mutex<Vec<Vm>>,
+}
+
+impl Engine {
+    pub(crate) fn new(session: &Session, unit: &Arc<CompilationUnit>) -> Arc<Engine> {
+        let callees = Arc::new(Prepared { session: session.clone(), unit: Arc::clone(unit) });
+        Arc::new(Engine {
+            unit: Arc::clone(unit),
+            execution: session.execution(),
+            session: session.clone(),
+            functions: Functions::new(callees),
+            codes: Mutex::default(),
+            machines: Mutex::default(),
+        })
+    }
+
+    /// The code that a call of `graph` runs.
+    pub(crate) fn code(&self, graph: &Arc<Graph>) -> Result<Arc<Code>, Error> {
+        let key = Arc::as_ptr(graph) as usize;
+        if let Some(code) = lock(&self.codes).get(&key).cloned() {
+            return Ok(code);
+        }
+        let prepared = prepare(&self.session, &self.unit, graph);
+        let code = Code::compile(&prepared, &**self.functions.callees());
+        let code = Arc::new(code.map_err(|e| Error::from(flambeau_exec::ExecError::of(&e)))?);
+        Ok(Arc::clone(lock(&self.codes).entry(key).or_insert(code)))
+    }
+
+    /// Runs `graph` on complete arguments.
+    pub(crate) fn run(&self, graph: &Arc<Graph>, args: Vec<IValue>, host: &mut Host) -> Result<Rets, Error> {
+        if self.execution == Execution::Reference {
+            return Ok(reference::run(graph, args, &*self.unit, host)?.into());
+        }
+        let code = self.code(graph)?;
+        let mut machine = lock(&self.machines).pop().unwrap_or_else(|| Vm::new(Arc::clone(&self.functions)));
+        let result = machine.run(&code, args, host);
+        lock(&self.machines).push(machine);
+        Ok(result?)
+    }
+}
+
+/// A panic elsewhere leaves these tables whole: each is changed by one insertion at a time.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
