@@ -1,1 +1,31 @@
-//! Everything that changes a graph: pass manager, passes, patches, equality saturation.
+//! Everything that changes a graph: passes and their manager, plans, and rewriting by rules.
+//!
+//! A [`Pass`] sees a graph through its [`PassCx`]: analyses in step with it, an editor, plans, fuel, logs. A [`Pipeline`]
+//! is a list of passes read from text against a [`PassLibrary`]; a [`Manager`] runs it under [`Checks`] and [`Control`]
+//! and reports what each pass did. Rules over operators are text, checked against the registry; [`egraph`] finds the
+//! cheapest equal program with them, or applies them wherever they fit.
+//!
+//! This crate knows no operator by name: passes ask facets and effects.
+
+pub mod control;
+pub mod egraph;
+pub mod facets;
+pub mod log;
+pub mod manager;
+mod memory;
+pub mod pass;
+pub mod passes;
+pub mod patch;
+pub mod pipeline;
+#[cfg(test)]
+mod testing;
+mod traits;
+
+pub use control::{Control, Planted, Verdict};
+pub use egraph::{Exactness, RuleSet, Vocabulary};
+pub use facets::{Cost, Rules};
+pub use log::{Level, Log};
+pub use manager::{Checks, Manager, PipelineError, Report};
+pub use pass::{Pass, PassCx, PassError};
+pub use patch::{Patch, Plan, Planned};
+pub use pipeline::{Configure, Options, PassEntry, PassLibrary, Pipeline};

@@ -1,0 +1,299 @@
+//! Fuel: which rewrites a run may still do, and which one it did last.
+//!
+//! Every rewrite a pass does takes one unit first. A limit by pass name (`cse=12`) stops that pass after its twelfth
+//! rewrite; a limit on the total stops the whole run, which is what bisection turns. A pass that is refused goes on
+//! without rewriting, so every prefix of the rewrites is a valid program and the first bad one can be found by
+//! halving.
+//!
+//! [`Planted`] is off by default. It makes one pass wrong on purpose, so that a fuzzer can prove it would notice.
+
+use flambeau_ir::{Graph, NodeId};
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
+
+/// A miscompilation done on purpose, for testing the tests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Planted {
+    /// None: passes do what they should.
+    #[default]
+    None,
+    /// Common subexpressions are merged although their memory is written.
+    CseIgnoresWriters,
+    /// Dead code elimination drops nodes that write to live memory.
+    DceDropsWrites,
+    /// Constant propagation runs random operators once for good.
+    FoldsRandom,
+    /// A tuple's element is taken one too far.
+    TupleOffByOne,
+    /// Rewrite rules are applied without looking at their conditions.
+    RulesWithoutConditions,
+}
+
+impl Planted {
+    /// All planted bugs.
+    pub const ALL: [Planted; 5] = [
+        Planted::CseIgnoresWriters,
+        Planted::DceDropsWrites,
+        Planted::FoldsRandom,
+        Planted::TupleOffByOne,
+        Planted::RulesWithoutConditions,
+    ];
+
+    /// The bug's name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Planted::None => "none",
+            Planted::CseIgnoresWriters => "cse-ignores-writers",
+            Planted::DceDropsWrites => "dce-drops-writes",
+            Planted::FoldsRandom => "folds-random",
+            Planted::TupleOffByOne => "tuple-off-by-one",
+            Planted::RulesWithoutConditions => "rules-without-conditions",
+        }
+    }
+
+    /// The pass that is made wrong.
+    pub fn pass(self) -> &'static str {
+        match self {
+            Planted::None => "",
+            Planted::CseIgnoresWriters => "cse",
+            Planted::DceDropsWrites => "dce",
+            Planted::FoldsRandom => "constant_propagation",
+            Planted::TupleOffByOne => "lower_simple_tuples",
+            Planted::RulesWithoutConditions => "peephole",
+        }
+    }
+}
+
+/// The text of an opt limit is not `pass=N` entries.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("opt limit `{entry}`: expected `pass=N`, entries separated by `,` or `:`")]
+pub struct LimitError {
+    /// The entry that is wrong.
+    pub entry: String,
+}
+
+/// A rewrite that was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spent {
+    /// The pass.
+    pub pass: &'static str,
+    /// The rule or kind of rewrite.
+    pub what: String,
+    /// The operator and results of the node it was done at, as printed before it.
+    pub at: String,
+    /// Its number within the run, from 1.
+    pub number: u64,
+}
+
+/// Fuel of one run of a pipeline.
+#[derive(Clone, Debug, Default)]
+pub struct Control {
+    limits: Vec<(String, u64)>,
+    used: IndexMap<&'static str, u64, FxBuildHasher>,
+    total: u64,
+    total_limit: Option<u64>,
+    last: Option<Spent>,
+    planted: Planted,
+}
+
+impl Control {
+    /// No limits.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Limits by pass: `cse=12,dce=0`. Colons may separate as well as commas.
+    pub fn parse(text: &str) -> Result<Self, LimitError> {
+        let mut limits = Vec::new();
+        for entry in text.split([',', ':']).map(str::trim).filter(|e| !e.is_empty()) {
+            let wrong = || LimitError { entry: entry.to_owned() };
+            let (name, n) = entry.split_once('=').ok_or_else(wrong)?;
+            limits.push((name.trim().to_owned(), n.trim().parse().map_err(|_| wrong())?));
+        }
+        Ok(Control { limits, ..Self::default() })
+    }
+
+    /// Limits from `FLAMBEAU_OPT_LIMIT`, or `PYTORCH_JIT_OPT_LIMIT` where that is not set.
+    pub fn from_env() -> Result<Self, LimitError> {
+        let text = ["FLAMBEAU_OPT_LIMIT", "PYTORCH_JIT_OPT_LIMIT"].iter().find_map(|n| std::env::var(n).ok());
+        text.map_or_else(|| Ok(Self::new()), |t| Self::parse(&t))
+    }
+
+    /// Stops the whole run after this many rewrites (starting a pass counts as one).
+    pub fn with_total_limit(mut self, limit: u64) -> Self {
+        self.total_limit = Some(limit);
+        self
+    }
+
+    /// Makes one pass wrong on purpose.
+    #[doc(hidden)]
+    pub fn with_planted(mut self, planted: Planted) -> Self {
+        self.planted = planted;
+        self
+    }
+
+    /// The bug planted.
+    pub fn planted(&self) -> Planted {
+        self.planted
+    }
+
+    /// Rewrites done so far.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The last rewrite done before the total limit was reached.
+    pub fn last(&self) -> Option<&Spent> {
+        self.last.as_ref()
+    }
+
+    /// A fresh counter under the same limits.
+    pub fn restarted(&self) -> Self {
+        Control {
+            limits: self.limits.clone(),
+            planted: self.planted,
+            total_limit: self.total_limit,
+            ..Self::default()
+        }
+    }
+
+    fn limit_of(&self, pass: &str, aliases: &[&str]) -> Option<u64> {
+        self.limits.iter().find(|(n, _)| n == pass || aliases.contains(&n.as_str())).map(|(_, n)| *n)
+    }
+
+    /// Takes the unit for starting a pass; only the total limit refuses it.
+    pub(crate) fn start(&mut self, pass: &'static str) -> bool {
+        if self.total_limit.is_some_and(|limit| self.total >= limit) {
+            return false;
+        }
+        self.total += 1;
+        if self.total_limit == Some(self.total) {
+            self.last = Some(Spent { pass, what: "start".to_owned(), at: String::new(), number: self.total });
+        }
+        true
+    }
+
+    pub(crate) fn meter(&mut self, pass: &'static str, aliases: &'static [&'static str]) -> Fuel<'_> {
+        let limit = self.limit_of(pass, aliases).unwrap_or(u64::MAX);
+        let used = self.used.get(pass).copied().unwrap_or(0);
+        let total_limit = self.total_limit.unwrap_or(u64::MAX);
+        Fuel { control: self, pass, used, limit, total_limit }
+    }
+}
+
+/// The fuel of one pass, while it runs.
+pub struct Fuel<'c> {
+    control: &'c mut Control,
+    pass: &'static str,
+    used: u64,
+    limit: u64,
+    total_limit: u64,
+}
+
+impl Fuel<'_> {
+    /// Takes one unit for doing `what` at `node`; without one, the rewrite must be left out.
+    pub fn take(&mut self, what: &str, graph: &Graph, node: NodeId) -> bool {
+        if self.used >= self.limit || self.control.total >= self.total_limit {
+            return false;
+        }
+        self.used += 1;
+        self.control.total += 1;
+        if self.control.total == self.total_limit {
+            let at = describe(graph, node);
+            let number = self.control.total;
+            self.control.last = Some(Spent { pass: self.pass, what: what.to_owned(), at, number });
+        }
+        true
+    }
+}
+
+impl Drop for Fuel<'_> {
+    fn drop(&mut self) {
+        self.control.used.insert(self.pass, self.used);
+    }
+}
+
+/// A node as `%a, %b = ns::op`.
+pub(crate) fn describe(graph: &Graph, node: NodeId) -> String {
+    let results: Vec<String> = graph.results(node).map(|v| format!("%{}", graph.name(v))).collect();
+    let name = graph.op_name(node);
+    if results.is_empty() {
+        name.as_str().to_owned()
+    } else {
+        format!("{} = {}", results.join(", "), name.as_str())
+    }
+}
+
+/// What bisection found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The full run is good.
+    Good,
+    /// The run is bad even when nothing is rewritten.
+    BadBefore,
+    /// Up to here the run is good; with this rewrite it is bad.
+    Guilty(Spent),
+}
+
+/// Finds the first rewrite that makes a run bad. `run` performs the run from its start under the control given and says
+/// whether the outcome is bad; it is called about log2(rewrites) + 3 times.
+pub fn bisect<E>(base: &Control, mut run: impl FnMut(&mut Control) -> Result<bool, E>) -> Result<Verdict, E> {
+    let mut control = base.restarted();
+    if !run(&mut control)? {
+        return Ok(Verdict::Good);
+    }
+    let (mut good, mut bad) = (0, control.total());
+    if run(&mut base.restarted().with_total_limit(0))? {
+        return Ok(Verdict::BadBefore);
+    }
+    while bad - good > 1 {
+        let middle = good + (bad - good) / 2;
+        if run(&mut base.restarted().with_total_limit(middle))? {
+            bad = middle;
+        } else {
+            good = middle;
+        }
+    }
+    let mut control = base.restarted().with_total_limit(bad);
+    run(&mut control)?;
+    let unknown = Spent { pass: "", what: String::new(), at: String::new(), number: bad };
+    Ok(Verdict::Guilty(control.last.unwrap_or(unknown)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flambeau_ir::Prim;
+    use flambeau_ir::Registry;
+
+    #[test]
+    fn limits_are_read() {
+        let c = Control::parse("cse=12, dce=0:fuse=3").unwrap();
+        assert_eq!(c.limit_of("cse", &[]), Some(12));
+        assert_eq!(c.limit_of("x", &["dce"]), Some(0));
+        assert_eq!(c.limit_of("y", &[]), None);
+        assert_eq!(Control::parse("cse").unwrap_err().entry, "cse");
+        assert!(Control::parse("cse=-1").is_err());
+    }
+
+    #[test]
+    fn bisection_names_the_rewrite() {
+        let mut graph = Graph::new(Registry::empty());
+        let node = graph.edit().node(Prim::Print, &[], &[]);
+        let verdict = bisect::<()>(&Control::new(), |control| {
+            let mut done = 0;
+            if control.start("p") {
+                let mut fuel = control.meter("p", &[]);
+                for i in 0..100 {
+                    if !fuel.take(&format!("step {i}"), &graph, node) {
+                        break;
+                    }
+                    done += 1;
+                }
+            }
+            Ok(done >= 38)
+        });
+        let Ok(Verdict::Guilty(spent)) = verdict else { panic!("{verdict:?}") };
+        assert_eq!((spent.pass, spent.what.as_str(), spent.at.as_str()), ("p", "step 37", "prim::Print"));
+    }
+}

@@ -1,0 +1,198 @@
+//! From chosen nodes back to the program, as one atomic patch.
+//!
+//! Only what is needed outside the region is built, in program order. A term is placed directly before the node it
+//! replaces; where a node of the program already computes the chosen node it is used, with better operands if it makes
+//! memory of its own. A value is left as it is where its new term would share memory that it did not share, or no
+//! longer share what it did, and somebody could notice.
+
+use super::extract::Choice;
+use super::language::{ENode, Head};
+use super::region::Region;
+use super::saturate::canonical;
+use super::sharing::{Bases, Sharing};
+use crate::patch::{Patch, Planned};
+use crate::traits::TraitTable;
+use egg::Id;
+use flambeau_ir::{At, Graph, NodeId, Op, Prim, Type, ValueId};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
+
+pub(crate) struct Decoder<'d, 'a> {
+    graph: &'a Graph,
+    traits: &'a TraitTable<'a>,
+    sharing: &'d mut Sharing<'a>,
+    region: &'d Region,
+    choice: &'d Choice,
+    /// The first member that computes each canonical node.
+    given: HashMap<ENode, u32, FxBuildHasher>,
+    /// Terms built: where from they may be used, and the value.
+    built: HashMap<Id, (u32, Planned), FxBuildHasher>,
+    log: Vec<Id>,
+}
+
+enum Task {
+    Visit(Id, u32),
+    Build(Id, u32),
+}
+
+impl<'d, 'a> Decoder<'d, 'a> {
+    pub(crate) fn new(
+        graph: &'a Graph,
+        traits: &'a TraitTable<'a>,
+        sharing: &'d mut Sharing<'a>,
+        region: &'d Region,
+        choice: &'d Choice,
+    ) -> Self {
+        let mut given = HashMap::default();
+        for i in 0..region.members.len() {
+            let node = member_node(region, graph, i);
+            given.entry(node).or_insert(i as u32);
+        }
+        Decoder { graph, traits, sharing, region, choice, given, built: HashMap::default(), log: Vec::new() }
+    }
+
+    /// Plans all changes. Gives the nodes whose values are computed otherwise, each with the length of the patch once it
+    /// is done.
+    pub(crate) fn run(mut self, patch: &mut Patch) -> Vec<(NodeId, usize)> {
+        let mut rewrites = Vec::new();
+        for root in self.region.roots(self.graph) {
+            let member = self.region.members[root as usize];
+            let class = self.region.egraph.find(member.id);
+            let before = patch.len();
+            self.log.clear();
+            let Some(term) = self.term(class, root, patch) else {
+                self.undo(patch, before);
+                continue;
+            };
+            let same = term == Planned::Value(member.value);
+            if !same && !self.sharing.become_if_unnoticed(member.value, term) {
+                self.undo(patch, before);
+                continue;
+            }
+            if !same {
+                patch.replace_all_uses(member.value, term);
+            }
+            if patch.len() > before {
+                rewrites.push((member.node, patch.len()));
+            }
+        }
+        rewrites
+    }
+
+    fn undo(&mut self, patch: &mut Patch, len: usize) {
+        patch.truncate(len);
+        for class in std::mem::take(&mut self.log) {
+            if let Some((_, term @ Planned::New(..))) = self.built.remove(&class) {
+                self.sharing.forget(term);
+            }
+        }
+    }
+
+    /// The chosen term of a class, usable by member `at` (and at its place); `None` if it cannot be had there.
+    fn term(&mut self, class: Id, at: u32, patch: &mut Patch) -> Option<Planned> {
+        if self.choice.since(class) > at {
+            return None;
+        }
+        let mut stack = vec![Task::Visit(class, at)];
+        while let Some(task) = stack.pop() {
+            match task {
+                Task::Visit(class, at) => {
+                    if self.built.get(&class).is_some_and(|b| b.0 <= at) {
+                        continue;
+                    }
+                    let node = self.choice.node(class)?;
+                    // A member that computes it stands for itself; its operands are had at its own place.
+                    let place = self.given.get(node).copied().filter(|&g| g <= at).unwrap_or(at);
+                    stack.push(Task::Build(class, at));
+                    for &kid in node.kids.iter().rev() {
+                        if self.choice.since(kid) <= place {
+                            stack.push(Task::Visit(kid, place));
+                        }
+                    }
+                }
+                Task::Build(class, at) => self.build(class, at, patch)?,
+            }
+        }
+        self.built.get(&class).map(|b| b.1)
+    }
+
+    fn build(&mut self, class: Id, at: u32, patch: &mut Patch) -> Option<()> {
+        if self.built.get(&class).is_some_and(|b| b.0 <= at) {
+            return Some(());
+        }
+        let node = self.choice.node(class)?.clone();
+        let kid = |built: &HashMap<Id, (u32, Planned), FxBuildHasher>, k: Id, place: u32| {
+            built.get(&k).filter(|b| b.0 <= place).map(|b| b.1)
+        };
+        if let Some(given) = self.given.get(&node).copied().filter(|&g| g <= at) {
+            let member = self.region.members[given as usize];
+            let wanted: SmallVec<[Option<Planned>; 4]> =
+                node.kids.iter().map(|&k| kid(&self.built, k, given)).collect();
+            let operands: SmallVec<[ValueId; 4]> = self.graph.operands(member.node).collect();
+            let same = operands.iter().zip(&wanted).all(|(&o, w)| w.is_none_or(|w| w == Planned::Value(o)));
+            let aliases = self.traits.of_node(self.graph, member.node).result_aliases();
+            // Changing the operands of a view would change whose memory it shares for all its users.
+            if same || !aliases {
+                for (i, w) in wanted.iter().enumerate() {
+                    if let Some(w) = w.filter(|&w| w != Planned::Value(operands[i])) {
+                        patch.set_operand(member.node, i, w);
+                    }
+                }
+                self.note(class, given, Planned::Value(member.value));
+                return Some(());
+            }
+        }
+        let anchor = self.region.members[at as usize].node;
+        let (place, loc) = (At::before(anchor), self.graph.loc(anchor));
+        let planned = match node.head {
+            Head::Leaf(n) => {
+                let leaf = self.region.leaves[n as usize];
+                self.note(class, leaf.since, self.sharing.resolve(leaf.value));
+                return Some(());
+            }
+            Head::Constant(n) => {
+                let (value, ty) = self.region.egraph.analysis.constants[n as usize].clone();
+                patch.constant(place, value, ty, loc)
+            }
+            Head::List(_) | Head::Op(_) => {
+                let kids: Option<SmallVec<[Planned; 4]>> =
+                    node.kids.iter().map(|&k| kid(&self.built, k, at)).collect();
+                let kids = kids?;
+                let (op, ty): (Op, Type) = match node.head {
+                    Head::Op(id) => (id.into(), self.result_type(class, id)),
+                    Head::List(ty) => (Prim::ListConstruct.into(), ty.0),
+                    Head::Leaf(_) | Head::Constant(_) => return None,
+                };
+                let planned = patch.insert(place, op, &kids, Vec::new(), ty, loc);
+                if self.traits.of(op).result_aliases() {
+                    let bases: Bases = kids.iter().flat_map(|&k| self.sharing.bases(k)).collect();
+                    self.sharing.plan_view(planned, bases);
+                }
+                planned
+            }
+        };
+        self.note(class, at, planned);
+        Some(())
+    }
+
+    fn note(&mut self, class: Id, since: u32, term: Planned) {
+        self.built.insert(class, (since, term));
+        self.log.push(class);
+    }
+
+    /// The type a new node gets: a member's of the same class if there is one, else the operator's own.
+    fn result_type(&self, class: Id, id: flambeau_ir::OpId) -> Type {
+        let declared = self.graph.registry().schema(id).returns.first().map_or(Type::ANY, |r| r.ty);
+        let member = self.region.members.iter().find(|m| self.region.egraph.find(m.id) == class);
+        member.map_or(declared, |m| self.graph.ty(m.value))
+    }
+}
+
+/// Member `index` as a canonical node of the e-graph.
+pub(crate) fn member_node(region: &Region, graph: &Graph, index: usize) -> ENode {
+    let member = region.members[index];
+    let head = region.heads[index];
+    let kids = graph.operands(member.node).map(|v| region.ids[&v]).collect();
+    canonical(&region.egraph, &ENode { head, kids })
+}

@@ -1,0 +1,182 @@
+//! Why a value is computed as it is: the rules that turn its old term into the new one, in order.
+
+use super::language::ENode;
+use super::region::Region;
+use super::typing::ValueTypes;
+use super::{Inputs, Limits, RuleSet, extract::Choice};
+use crate::traits::TraitTable;
+use egg::{Id, RecExpr, TreeTerm};
+use flambeau_analysis::{AliasDb, Analyses};
+use flambeau_ir::{Graph, Registry, ValueId};
+use hashbrown::{HashMap, HashSet};
+use rustc_hash::FxBuildHasher;
+use std::fmt;
+use std::rc::Rc;
+
+/// One application of a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleStep {
+    /// The rule.
+    pub rule: String,
+    /// Whether it was read from right to left.
+    pub backwards: bool,
+    /// The operator at the place it was applied to.
+    pub at: String,
+}
+
+/// The way from a value's term in the program to the one chosen for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// The value's term before, as an expression.
+    pub before: String,
+    /// The chosen term.
+    pub after: String,
+    /// The rules between, in order of the proof.
+    pub steps: Vec<RuleStep>,
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.before)?;
+        for s in &self.steps {
+            writeln!(f, "  {} {} at {}", if s.backwards { "<-" } else { "->" }, s.rule, s.at)?;
+        }
+        write!(f, "{}", self.after)
+    }
+}
+
+/// Longest expression that is explained, in nodes.
+const MAX_TERM: usize = 400;
+
+/// Explains what saturation makes of a value; `None` if it leaves it as it is (or does not look into it).
+pub fn explain(
+    graph: &Graph,
+    analyses: &mut Analyses,
+    rules: &RuleSet,
+    limits: &Limits,
+    value: ValueId,
+) -> Option<Explanation> {
+    let registry: &Registry = graph.registry();
+    let traits = TraitTable::new(registry);
+    let (graph, (db, shapes)) = analyses.with::<(AliasDb, ValueTypes)>(graph);
+    let inputs = Inputs { graph, db, shapes, traits: &traits, registry, limits };
+    let node = graph.def(value);
+    let (_, nodes) = inputs.windows().into_iter().find(|(_, w)| w.contains(&node))?;
+    let mut counts = vec![0; rules.rules().len()];
+    let (mut region, choice, _) = inputs.search(&nodes, rules, false, &mut counts, true);
+    let before = original(&region, graph, value)?;
+    let after = chosen(&region, &choice, value)?;
+    if before == after {
+        return None;
+    }
+    let proof = region.egraph.explain_equivalence(&before, &after);
+    Some(Explanation {
+        before: print(&before, registry),
+        after: print(&after, registry),
+        steps: steps(&proof.explanation_trees, registry),
+    })
+}
+
+/// Builds a term from its root by asking what each part is, parts shared.
+fn term<K: Copy + Eq + std::hash::Hash>(
+    root: K,
+    mut part: impl FnMut(K) -> Option<(ENode, Vec<K>)>,
+) -> Option<RecExpr<ENode>> {
+    let mut expr = RecExpr::default();
+    let mut done: HashMap<K, Id, FxBuildHasher> = HashMap::default();
+    let mut stack = vec![(root, false)];
+    while let Some((key, ready)) = stack.pop() {
+        if done.contains_key(&key) {
+            continue;
+        }
+        let (mut node, parts) = part(key)?;
+        if !ready {
+            stack.push((key, true));
+            stack.extend(parts.into_iter().rev().map(|p| (p, false)));
+            continue;
+        }
+        if expr.len() >= MAX_TERM {
+            return None;
+        }
+        node.kids = parts.iter().map(|p| done[p]).collect();
+        done.insert(key, expr.add(node));
+    }
+    Some(expr)
+}
+
+fn original(region: &Region, graph: &Graph, value: ValueId) -> Option<RecExpr<ENode>> {
+    let members: HashMap<ValueId, usize, FxBuildHasher> =
+        region.members.iter().enumerate().map(|(i, m)| (m.value, i)).collect();
+    term(value, |v| match members.get(&v) {
+        Some(&i) => {
+            let head = region.heads[i];
+            Some((ENode::leaf(head), graph.operands(region.members[i].node).collect()))
+        }
+        None => Some((region.egraph.id_to_node(*region.ids.get(&v)?).clone(), Vec::new())),
+    })
+}
+
+fn chosen(region: &Region, choice: &Choice, value: ValueId) -> Option<RecExpr<ENode>> {
+    let root = region.egraph.find(*region.ids.get(&value)?);
+    term(root, |class| {
+        let node = choice.node(class)?;
+        Some((node.clone(), node.kids.to_vec()))
+    })
+}
+
+/// The rules of a proof in order. Proofs share parts; each is told once.
+fn steps(trees: &[Rc<TreeTerm<ENode>>], registry: &Registry) -> Vec<RuleStep> {
+    let mut steps = Vec::new();
+    let mut seen: HashSet<*const TreeTerm<ENode>, FxBuildHasher> = HashSet::default();
+    let mut stack: Vec<&Rc<TreeTerm<ENode>>> = trees.iter().rev().collect();
+    while let Some(tree) = stack.pop() {
+        if !seen.insert(Rc::as_ptr(tree)) {
+            continue;
+        }
+        for (rule, backwards) in [(tree.backward_rule, true), (tree.forward_rule, false)] {
+            if let Some(rule) = rule {
+                steps.push(RuleStep { rule: rule.to_string(), backwards, at: tree.node.label(registry) });
+            }
+        }
+        for proof in tree.child_proofs.iter().rev() {
+            stack.extend(proof.iter().rev());
+        }
+    }
+    steps
+}
+
+/// A term as text. What is shared is written out again, up to a length.
+fn print(expr: &RecExpr<ENode>, registry: &Registry) -> String {
+    const LONGEST: usize = 2_000;
+    enum Piece {
+        Node(Id),
+        Text(&'static str),
+    }
+    let mut out = String::new();
+    let mut stack = vec![Piece::Node(expr.root())];
+    while let Some(piece) = stack.pop() {
+        if out.len() > LONGEST {
+            out.push('…');
+            break;
+        }
+        match piece {
+            Piece::Text(text) => out.push_str(text),
+            Piece::Node(id) => {
+                let node = &expr[id];
+                out.push_str(&node.label(registry));
+                if node.kids.is_empty() {
+                    continue;
+                }
+                out.push('(');
+                stack.push(Piece::Text(")"));
+                for (i, &kid) in node.kids.iter().enumerate().rev() {
+                    stack.push(Piece::Node(kid));
+                    if i > 0 {
+                        stack.push(Piece::Text(", "));
+                    }
+                }
+            }
+        }
+    }
+    out
+}

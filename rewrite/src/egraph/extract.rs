@@ -1,0 +1,161 @@
+//! Choosing one node for every class so that the program gets cheap: greedy over sets, so that what two operands
+//! share is paid for once, and deterministic down to the last tie.
+//!
+//! A class's solution is the set of classes its chosen term needs, with each class's own cost. Nodes are tried until
+//! no class finds a cheaper set; a node whose operands need the class itself is never chosen, so terms are finite.
+//! Ties go to what already stands in the program, then to fewer nodes, then to the lesser node.
+
+use super::facts::Knowledge;
+use super::language::{ENode, Head};
+use super::saturate::canonical;
+use crate::facets::Cost;
+use egg::{EGraph, Id, Language};
+use flambeau_ir::{OpId, Registry};
+use hashbrown::{HashMap, HashSet};
+use rustc_hash::FxBuildHasher;
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+
+/// What classes are made of.
+pub(crate) struct Choice {
+    best: HashMap<Id, Solution, FxBuildHasher>,
+}
+
+#[derive(Clone)]
+struct Solution {
+    node: ENode,
+    /// The classes needed, this one included, with their own costs.
+    needs: HashMap<Id, u64, FxBuildHasher>,
+    total: u64,
+    /// Whether the node stands in the program.
+    given: bool,
+    /// The last leaf needed, as a position among members.
+    since: u32,
+}
+
+impl Choice {
+    /// The node chosen for a class, operands canonical.
+    pub(crate) fn node(&self, class: Id) -> Option<&ENode> {
+        self.best.get(&class).map(|s| &s.node)
+    }
+
+    /// How many members stand before the chosen term can be computed.
+    pub(crate) fn since(&self, class: Id) -> u32 {
+        self.best.get(&class).map_or(u32::MAX, |s| s.since)
+    }
+}
+
+/// Costs of nodes by operator.
+pub(crate) struct Costs<'r> {
+    pub(crate) registry: &'r Registry,
+}
+
+impl Costs<'_> {
+    fn of_op(&self, id: OpId) -> u64 {
+        let stated = self.registry.facet::<Cost>(id).copied();
+        let cost = stated.unwrap_or_else(|| {
+            let view = self.registry.schema(id).returns.iter().any(|r| r.alias.is_some());
+            if view { Cost::VIEW } else { Cost::POINTWISE }
+        });
+        // Scaled, so that lists and constants can cost less than any operator.
+        4 * u64::from(cost.0) + 1
+    }
+
+    fn of(&self, node: &ENode) -> u64 {
+        match node.head {
+            Head::Leaf(_) => 0,
+            Head::Constant(_) => 1,
+            Head::List(_) => 2,
+            Head::Op(id) => self.of_op(id),
+        }
+    }
+}
+
+/// Chooses a node for every class. `given` are the nodes that stand in the program, `since` where leaves come to be.
+pub(crate) fn extract(
+    egraph: &EGraph<ENode, Knowledge>,
+    costs: &Costs<'_>,
+    given: &HashSet<ENode, FxBuildHasher>,
+    since: impl Fn(u32) -> u32,
+) -> Choice {
+    let mut classes: Vec<Id> = egraph.classes().map(|c| c.id).collect();
+    classes.sort_unstable();
+    let mut nodes: HashMap<Id, Vec<ENode>, FxBuildHasher> = HashMap::default();
+    let mut users: HashMap<Id, Vec<Id>, FxBuildHasher> = HashMap::default();
+    for &class in &classes {
+        let mut all: Vec<ENode> = egraph[class].iter().map(|n| canonical(egraph, n)).collect();
+        all.sort_unstable();
+        all.dedup();
+        for node in &all {
+            for &kid in node.children() {
+                let list = users.entry(kid).or_default();
+                if list.last() != Some(&class) {
+                    list.push(class);
+                }
+            }
+        }
+        nodes.insert(class, all);
+    }
+    let mut choice = Choice { best: HashMap::default() };
+    let mut queue: VecDeque<Id> = classes.iter().copied().collect();
+    let mut queued: HashSet<Id, FxBuildHasher> = classes.iter().copied().collect();
+    // Each improvement lowers a cost, so this ends; the bound is for the pathological.
+    let mut budget = 64 * classes.len().max(16);
+    while let Some(class) = queue.pop_front() {
+        queued.remove(&class);
+        if budget == 0 {
+            break;
+        }
+        budget -= 1;
+        let mut improved = false;
+        for node in &nodes[&class] {
+            let Some(found) = solution(class, node, costs, given, &choice, &since) else { continue };
+            if choice.best.get(&class).is_none_or(|old| better(&found, old)) {
+                choice.best.insert(class, found);
+                improved = true;
+            }
+        }
+        if improved {
+            for &user in users.get(&class).map_or(&[] as &[Id], Vec::as_slice) {
+                if queued.insert(user) {
+                    queue.push_back(user);
+                }
+            }
+        }
+    }
+    choice
+}
+
+fn better(a: &Solution, b: &Solution) -> bool {
+    let key = |s: &Solution| (s.total, !s.given, s.needs.len());
+    match key(a).cmp(&key(b)) {
+        Ordering::Equal => a.node < b.node,
+        order => order.is_lt(),
+    }
+}
+
+fn solution(
+    class: Id,
+    node: &ENode,
+    costs: &Costs<'_>,
+    given: &HashSet<ENode, FxBuildHasher>,
+    choice: &Choice,
+    since: impl Fn(u32) -> u32,
+) -> Option<Solution> {
+    let mut needs: HashMap<Id, u64, FxBuildHasher> = HashMap::default();
+    let mut last = match node.head {
+        Head::Leaf(n) => since(n),
+        _ => 0,
+    };
+    for &kid in node.children() {
+        let of = choice.best.get(&kid)?;
+        if of.needs.contains_key(&class) {
+            return None;
+        }
+        last = last.max(of.since);
+        needs.extend(of.needs.iter().map(|(k, c)| (*k, *c)));
+    }
+    needs.insert(class, costs.of(node));
+    let total = needs.values().sum();
+    Some(Solution { node: node.clone(), needs, total, given: given.contains(node), since: last })
+}

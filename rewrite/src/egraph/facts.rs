@@ -1,0 +1,193 @@
+//! What is known of every class of the e-graph: its type with shapes, and its constant.
+//!
+//! Facts of a new node come from the operator's `Shape` and `Dtype` rules. When two classes become one, both classes'
+//! facts hold of it; if they contradict each other, a rule is wrong (or a shape rule is), which is recorded with the
+//! names of the rules involved and reported as an error of the pass. It never stops the e-graph in the middle.
+
+use super::language::{ENode, Head};
+use super::rule::same_constant;
+use super::vocabulary::Fact;
+use egg::{DidMerge, EGraph, Id};
+use flambeau_analysis::shape;
+use flambeau_analysis::shape::{Dtype, Operand, Shape, ShapeCx, Symbols, TensorFact, infer};
+use flambeau_ir::types::Dim;
+use flambeau_ir::{IValue, Registry, Type};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Facts of one class.
+#[derive(Clone, Debug)]
+pub struct ClassFacts {
+    /// The type.
+    pub ty: Type,
+    /// The constant, by number.
+    pub constant: Option<u32>,
+    /// The rule that last added to them; `None` for the program itself.
+    rule: Option<usize>,
+}
+
+/// Two rules whose results cannot both be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disagreement {
+    /// What contradicts what.
+    pub what: String,
+    /// The rules the facts come from; `None` for the program itself.
+    pub rules: [Option<usize>; 2],
+}
+
+/// The e-graph's analysis: facts, and the tables e-nodes refer to.
+pub struct Knowledge {
+    registry: Arc<Registry>,
+    symbols: Symbols,
+    /// Constants of the program and of rules.
+    pub(crate) constants: Vec<(IValue, Type)>,
+    /// Types of leaves.
+    pub(crate) leaves: Vec<Type>,
+    /// The rule being applied.
+    pub(crate) rule: Option<usize>,
+    pub(crate) disagreements: Vec<Disagreement>,
+}
+
+impl Knowledge {
+    pub(crate) fn new(registry: Arc<Registry>, symbols: Symbols) -> Self {
+        Knowledge {
+            registry,
+            symbols,
+            constants: Vec::new(),
+            leaves: Vec::new(),
+            rule: None,
+            disagreements: Vec::new(),
+        }
+    }
+
+    /// The number of a constant under a type.
+    pub(crate) fn constant(&mut self, value: &IValue, ty: Type) -> u32 {
+        let found = self.constants.iter().position(|(v, t)| *t == ty && same_constant(v, value));
+        found.unwrap_or_else(|| {
+            self.constants.push((value.clone(), ty));
+            self.constants.len() - 1
+        }) as u32
+    }
+
+    /// What conditions see of a class.
+    pub(crate) fn fact(&self, facts: &ClassFacts) -> Fact<'_> {
+        Fact::Value { ty: facts.ty, constant: facts.constant.map(|c| &self.constants[c as usize].0) }
+    }
+
+    fn operand(&self, facts: &ClassFacts) -> Operand<'static> {
+        let constant = facts.constant.map(|c| self.constants[c as usize].0.clone());
+        let fact = constant.as_ref().map_or_else(|| shape::Fact::of_type(facts.ty), shape::Fact::of);
+        Operand { fact: Cow::Owned(fact), ty: facts.ty, constant }
+    }
+}
+
+/// The constant list made of constants.
+fn constant_list(egraph: &mut EGraph<ENode, Knowledge>, ty: Type, kids: &[Id]) -> Option<u32> {
+    let elem = ty.list_elem()?;
+    // Lists of tensors are things of their own.
+    if elem.is_mutable() {
+        return None;
+    }
+    let items: Option<Vec<IValue>> = kids
+        .iter()
+        .map(|&k| Some(egraph.analysis.constants[egraph[k].data.constant? as usize].0.clone()))
+        .collect();
+    let list = IValue::list(elem, items?);
+    Some(egraph.analysis.constant(&list, ty))
+}
+
+impl egg::Analysis<ENode> for Knowledge {
+    type Data = ClassFacts;
+
+    fn make(egraph: &mut EGraph<ENode, Self>, enode: &ENode, _id: Id) -> ClassFacts {
+        let rule = egraph.analysis.rule;
+        let (ty, constant) = match enode.head {
+            Head::Leaf(n) => (egraph.analysis.leaves[n as usize], None),
+            Head::Constant(n) => (egraph.analysis.constants[n as usize].1, Some(n)),
+            Head::List(ty) => (ty.0, constant_list(egraph, ty.0, &enode.kids)),
+            Head::Op(id) => {
+                let operands: Vec<Operand<'static>> =
+                    enode.kids.iter().map(|&k| egraph.analysis.operand(&egraph[k].data)).collect();
+                let registry = Arc::clone(&egraph.analysis.registry);
+                let schema = registry.schema(id);
+                let declared = schema.returns.first().map_or(Type::ANY, |r| r.ty);
+                let mut cx = ShapeCx::new(Some(schema), operands, &mut egraph.analysis.symbols);
+                let fact = infer(registry.facet::<Shape>(id), registry.facet::<Dtype>(id), 0, &mut cx);
+                (fact.refine(declared), None)
+            }
+        };
+        ClassFacts { ty, constant, rule }
+    }
+
+    fn merge(&mut self, a: &mut ClassFacts, b: ClassFacts) -> DidMerge {
+        if let Some(what) = contradiction(a.ty, b.ty) {
+            self.disagree(what, a, &b);
+        }
+        let ty = meet(a.ty, b.ty);
+        let constant = match (a.constant, b.constant) {
+            (Some(x), Some(y)) => {
+                let (x_value, y_value) = (&self.constants[x as usize].0, &self.constants[y as usize].0);
+                if x != y && !same_constant(x_value, y_value) {
+                    let what = format!("one value is both {x_value:?} and {y_value:?}");
+                    self.disagree(what, a, &b);
+                }
+                Some(x.min(y))
+            }
+            (x, y) => x.or(y),
+        };
+        let changed = DidMerge(ty != a.ty || constant != a.constant, ty != b.ty || constant != b.constant);
+        if changed.0 {
+            a.rule = self.rule.or(b.rule).or(a.rule);
+        }
+        (a.ty, a.constant) = (ty, constant);
+        changed
+    }
+}
+
+impl Knowledge {
+    fn disagree(&mut self, what: String, a: &ClassFacts, b: &ClassFacts) {
+        let rules = [self.rule, a.rule.or(b.rule)];
+        let found = Disagreement { what, rules };
+        if self.disagreements.len() < 16 && !self.disagreements.contains(&found) {
+            self.disagreements.push(found);
+        }
+    }
+}
+
+/// What both types say of one value; the more telling one where they are not tensors.
+pub(crate) fn meet(a: Type, b: Type) -> Type {
+    if a == b {
+        return a;
+    }
+    match (a.as_tensor(), b.as_tensor()) {
+        (Some(x), Some(y)) => {
+            let mut met = TensorFact::of_type(x).meet(&TensorFact::of_type(y)).to_type();
+            met.requires_grad = x.requires_grad.or(y.requires_grad);
+            Type::tensor(met)
+        }
+        (Some(_), None) => a,
+        (None, Some(_)) => b,
+        (None, None) if super::rule::fits(b, a) => b,
+        (None, None) => a,
+    }
+}
+
+/// Why no value can be of both types.
+fn contradiction(a: Type, b: Type) -> Option<String> {
+    let (x, y) = (a.as_tensor()?, b.as_tensor()?);
+    let differ = |what: &str| Some(format!("{what} of `{a}` and `{b}`"));
+    if let (Some(p), Some(q)) = (x.dtype, y.dtype)
+        && p != q
+    {
+        return differ("element types");
+    }
+    if let (Some(p), Some(q)) = (&x.sizes, &y.sizes) {
+        if p.len() != q.len() {
+            return differ("ranks");
+        }
+        if p.iter().zip(q).any(|(m, n)| matches!((m, n), (Dim::Known(m), Dim::Known(n)) if m != n)) {
+            return differ("sizes");
+        }
+    }
+    None
+}

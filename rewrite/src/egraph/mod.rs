@@ -1,0 +1,417 @@
+//! Equality saturation: all ways to write an expression side by side, then the cheapest.
+//!
+//! The pass `egraph` takes the pure, settled part of every block ([`region`]) as an e-graph whose nodes are registry
+//! rows ([`language`]), lets the text rules ([`ruleparse`], [`rule`]) find equal terms with facts about types, shapes
+//! and constants at hand ([`facts`], [`vocabulary`]), within counted bounds ([`saturate`]), chooses one term per value
+//! ([`extract`]), and writes the changes as one patch ([`decode`]). [`worklist`] applies the same rules one way and at
+//! once, for graphs where searching would not pay; that is the pass `peephole`.
+//!
+//! Rules come from the `Rules` facet of the graph's operators and from rule sets given to the pass. A pass applies rules
+//! up to the exactness it accepts, which is [`Exactness::Exact`] unless it is told otherwise.
+
+mod decode;
+pub mod explain;
+mod extract;
+pub mod facts;
+pub mod language;
+mod region;
+pub mod rule;
+pub mod ruleparse;
+pub mod saturate;
+mod sharing;
+pub mod typing;
+pub mod vocabulary;
+pub mod worklist;
+
+pub use rule::{Rule, RuleSet};
+pub use ruleparse::Exactness;
+pub use saturate::{Limits, Stop};
+pub use vocabulary::Vocabulary;
+pub use worklist::Peephole;
+
+use self::typing::ValueTypes;
+use crate::control::Planted;
+use crate::log::Level;
+use crate::pass::{Pass, PassCx, PassError};
+use crate::patch::Patch;
+use crate::pipeline::{Configure, Options};
+use crate::traits::TraitTable;
+use egg::Language;
+use flambeau_analysis::AliasDb;
+use flambeau_ir::{BlockId, Diagnostic, Fault, Graph, NodeId, Registry, Step};
+use hashbrown::HashSet;
+use rustc_hash::FxBuildHasher;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Where a pass's rules come from, and which of them it applies.
+#[derive(Default)]
+pub struct Selection {
+    /// Applies rules up to this class.
+    pub accept: Exactness,
+    /// If not empty: applies only rules with these names, or of these rule sets.
+    pub only: Vec<String>,
+    /// Rules beside those of the registry.
+    pub extra: Option<Arc<RuleSet>>,
+    /// The words rules of the registry may use.
+    pub vocabulary: Vocabulary,
+    cache: Mutex<Option<(Arc<Registry>, Arc<RuleSet>)>>,
+}
+
+impl Selection {
+    fn configure(options: &Options) -> Result<Self, String> {
+        let accept = match options.get("accept") {
+            None => Exactness::Exact,
+            Some(name) => Exactness::parse(name).ok_or_else(|| {
+                let known: Vec<_> = Exactness::ALL.iter().map(|c| c.name()).collect();
+                format!("`accept` is one of {}, not `{name}`", known.join(", "))
+            })?,
+        };
+        Ok(Selection { accept, only: options.list("only").map(str::to_owned).collect(), ..Self::default() })
+    }
+
+    fn wants(&self, rule: &Rule) -> bool {
+        let (set, short) = rule.name.split_once('/').unwrap_or(("", &rule.name));
+        rule.class <= self.accept
+            && (self.only.is_empty() || self.only.iter().any(|o| *o == rule.name || o == short || o == set))
+    }
+
+    /// The rules to apply to graphs over `registry`.
+    ///
+    /// # Errors
+    /// If the registry's rules are wrong, or a name in `only` is none.
+    pub fn rules(&self, registry: &Arc<Registry>) -> Result<Arc<RuleSet>, PassError> {
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, rules)) = &*cache
+            && Arc::ptr_eq(of, registry)
+        {
+            return Ok(Arc::clone(rules));
+        }
+        let wrong = |errors: Vec<Diagnostic>| {
+            let texts: Vec<String> = errors.iter().map(Diagnostic::render).collect();
+            PassError::new(Fault::Input, format!("rules are wrong:\n{}", texts.join("")))
+        };
+        let mut all = RuleSet::from_registry(registry, &self.vocabulary).map_err(wrong)?;
+        if let Some(extra) = &self.extra {
+            all.append(extra);
+        }
+        for name in &self.only {
+            let known = |r: &Rule| r.name == *name || r.name.split('/').any(|part| part == name);
+            if !all.rules().iter().any(known) {
+                return Err(PassError::new(Fault::Misuse, format!("there is no rule or rule set `{name}`")));
+            }
+        }
+        let rules = Arc::new(all.filtered(|r| self.wants(r)));
+        *cache = Some((Arc::clone(registry), Arc::clone(&rules)));
+        Ok(rules)
+    }
+}
+
+/// The pass `egraph`. See the module's head.
+#[derive(Default)]
+pub struct Saturate {
+    /// Its rules.
+    pub select: Selection,
+    /// Its bounds.
+    pub limits: Limits,
+}
+
+impl Configure for Saturate {
+    const OPTIONS: &'static [&'static str] = &["accept", "only", "nodes", "iterations", "matches", "region"];
+
+    fn configure(options: &Options) -> Result<Self, String> {
+        let mut limits = Limits::default();
+        let slots = [
+            ("nodes", &mut limits.nodes),
+            ("iterations", &mut limits.iterations),
+            ("matches", &mut limits.matches_per_rule),
+            ("region", &mut limits.region),
+        ];
+        for (name, slot) in slots {
+            if let Some(n) = options.number(name)? {
+                *slot = usize::try_from(n).unwrap_or(usize::MAX);
+            }
+        }
+        Ok(Saturate { select: Selection::configure(options)?, limits })
+    }
+}
+
+impl Pass for Saturate {
+    const NAME: &'static str = "egraph";
+    const DOC: &'static str = "finds the cheapest equal program by equality saturation";
+
+    fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+        let registry = cx.registry();
+        let rules = self.select.rules(&registry)?;
+        let traits = TraitTable::new(&registry);
+        let ignore_conditions = cx.planted() == Planted::RulesWithoutConditions;
+        let mut counts = vec![0u64; rules.rules().len()];
+        let (graph, (db, shapes)) = cx.with::<(AliasDb, ValueTypes)>();
+        let inputs = Inputs { graph, db, shapes, traits: &traits, registry: &registry, limits: &self.limits };
+        let mut patch = Patch::new(graph);
+        let mut sharing = sharing::Sharing::new(graph, &traits, db);
+        let mut capped = 0;
+        let mut rewrites: Vec<(NodeId, usize)> = Vec::new();
+        for (_, nodes) in inputs.windows() {
+            let (region, choice, stop) = inputs.search(&nodes, &rules, ignore_conditions, &mut counts, false);
+            if let Some(found) = region.egraph.analysis.disagreements.first() {
+                return Err(disagreement(&rules, found));
+            }
+            let decoder = decode::Decoder::new(graph, &traits, &mut sharing, &region, &choice);
+            rewrites.extend(decoder.run(&mut patch));
+            capped += u64::from(stop == Stop::Nodes);
+        }
+        let mut steps = 0;
+        for (node, upto) in rewrites {
+            if !cx.fuel("rewrite", node) {
+                break;
+            }
+            steps = upto;
+        }
+        patch.truncate(steps);
+        for (rule, n) in rules.rules().iter().zip(counts) {
+            if n > 0 {
+                cx.count(&rule.name, n);
+            }
+        }
+        cx.log(Level::Debug, |_| format!("{} edits planned, {capped} regions cut short", patch.len()));
+        if !patch.is_empty() {
+            cx.apply(patch)?;
+        }
+        Ok(())
+    }
+}
+
+fn disagreement(rules: &RuleSet, found: &facts::Disagreement) -> PassError {
+    let name = |r: Option<usize>| r.map_or("the program itself", |r| rules.rules()[r].name.as_str());
+    let text =
+        format!("rules disagree: {}, by {} and {}", found.what, name(found.rules[0]), name(found.rules[1]));
+    PassError::new(Fault::Internal, text)
+}
+
+/// What a search reads.
+pub(crate) struct Inputs<'a> {
+    pub(crate) graph: &'a Graph,
+    pub(crate) db: &'a AliasDb,
+    pub(crate) shapes: &'a ValueTypes,
+    pub(crate) traits: &'a TraitTable<'a>,
+    pub(crate) registry: &'a Registry,
+    pub(crate) limits: &'a Limits,
+}
+
+impl<'a> Inputs<'a> {
+    pub(crate) fn eligible(&self) -> region::Eligible<'a> {
+        let (graph, traits) = (self.graph, self.traits);
+        let writes = graph.nodes_deep().any(|n| traits.of_node(graph, n).may_write());
+        region::Eligible { graph, traits, db: self.db, writes }
+    }
+
+    /// Stretches of all blocks that are worth searching.
+    pub(crate) fn windows(&self) -> Vec<(BlockId, Vec<NodeId>)> {
+        let eligible = self.eligible();
+        let blocks = self.graph.walk(self.graph.root()).filter_map(|s| match s {
+            Step::Enter(b) => Some(b),
+            _ => None,
+        });
+        blocks
+            .flat_map(|b| region::windows(&eligible, b, self.limits.region).into_iter().map(move |w| (b, w)))
+            .collect()
+    }
+
+    pub(crate) fn search(
+        &self,
+        nodes: &[NodeId],
+        rules: &RuleSet,
+        ignore_conditions: bool,
+        counts: &mut [u64],
+        explain: bool,
+    ) -> (region::Region, extract::Choice, Stop) {
+        let mut region = region::build(self.graph, self.shapes, nodes, explain);
+        let stop = saturate::saturate(&mut region.egraph, rules, self.limits, ignore_conditions, counts);
+        let given: HashSet<language::ENode, FxBuildHasher> =
+            (0..region.members.len()).map(|i| decode::member_node(&region, self.graph, i)).collect();
+        debug_assert!(given.iter().all(|n| n.len() == n.kids.len()));
+        let leaves: Vec<u32> = region.leaves.iter().map(|l| l.since).collect();
+        let costs = extract::Costs { registry: self.registry };
+        let choice = extract::extract(&region.egraph, &costs, &given, |leaf| leaves[leaf as usize]);
+        (region, choice, stop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{assert_passes, read, toy};
+    use flambeau_analysis::Analyses;
+
+    const BEFORE: &str = "graph(%x : Float(2, 3), %y : Float(2, 3)):
+  %1 : int = prim::Constant[value=1]()
+  %a : Float(2, 3) = toy::mul(%x, %1)
+  %b : Tensor = toy::t(%a)
+  %c : Float(2, 3) = toy::t(%b)
+  %d : Float(2, 3) = toy::relu(%c)
+  %e : Float(2, 3) = toy::relu(%d)
+  %f : Float(2, 3) = toy::mul(%e, %y)
+  %g : Float(2, 3) = toy::mul(%y, %e)
+  %h : Tensor = toy::add(%f, %g, %1)
+  return (%h)
+";
+
+    #[test]
+    fn saturation_finds_the_cheapest() {
+        assert_passes(
+            &toy(),
+            "egraph,dce",
+            BEFORE,
+            "graph(%x : Float(2, 3), %y : Float(2, 3)):
+  %1 : int = prim::Constant[value=1]()
+  %d : Float(2, 3) = toy::relu(%x)
+  %f : Float(2, 3) = toy::mul(%d, %y)
+  %h : Tensor = toy::add(%f, %f, %1)
+  return (%h)
+",
+        );
+    }
+
+    #[test]
+    fn the_worklist_applies_the_same_rules() {
+        assert_passes(
+            &toy(),
+            "peephole,dce",
+            BEFORE,
+            "graph(%x : Float(2, 3), %y : Float(2, 3)):
+  %1 : int = prim::Constant[value=1]()
+  %d : Float(2, 3) = toy::relu(%x)
+  %f : Float(2, 3) = toy::mul(%d, %y)
+  %g : Float(2, 3) = toy::mul(%y, %d)
+  %h : Tensor = toy::add(%f, %g, %1)
+  return (%h)
+",
+        );
+    }
+
+    #[test]
+    fn classes_are_chosen_by_the_pipeline() {
+        let before = "graph(%a : Float(2), %b : Float(2), %c : Float(2)):
+  %1 : int = prim::Constant[value=1]()
+  %p : Float(2) = toy::mul(%a, %b)
+  %q : Float(2) = toy::mul(%a, %c)
+  %r : Float(2) = toy::add(%p, %q, %1)
+  %s : Float(2) = toy::relu(%r)
+  return (%s)
+";
+        assert_passes(&toy(), "egraph,dce", before, before);
+        assert_passes(&toy(), "egraph{accept=rounding,only=mul-comm},dce", before, before);
+        assert_passes(
+            &toy(),
+            "egraph{accept=rounding},dce",
+            before,
+            "graph(%a : Float(2), %b : Float(2), %c : Float(2)):
+  %1 : int = prim::Constant[value=1]()
+  %p : Tensor = toy::add(%b, %c, %1)
+  %q : Float(2) = toy::mul(%a, %p)
+  %s : Float(2) = toy::relu(%q)
+  return (%s)
+",
+        );
+    }
+
+    #[test]
+    fn what_is_returned_keeps_memory_of_its_own() {
+        let before = "graph(%x : Float(2)):
+  %1 : int = prim::Constant[value=1]()
+  %a : Float(2) = toy::mul(%x, %1)
+  %l : Float(2) = toy::relu(%x)
+  %m : Float(2) = toy::mul(%l, %1)
+  return (%a, %l, %m)
+";
+        assert_passes(&toy(), "egraph,dce", before, before);
+        assert_passes(&toy(), "peephole,dce", before, before);
+        // What may share memory with one value may not make two values share with each other.
+        let two = "graph(%x : Float(2)):
+  %1 : int = prim::Constant[value=1]()
+  %l : Float(2) = toy::relu(%x)
+  %m : Float(2) = toy::mul(%l, %1)
+  %n : Float(2) = toy::mul(%l, %1)
+  return (%m, %n)
+";
+        for pass in ["egraph,dce", "peephole,dce"] {
+            assert_passes(
+                &toy(),
+                pass,
+                two,
+                "graph(%x : Float(2)):
+  %1 : int = prim::Constant[value=1]()
+  %l : Float(2) = toy::relu(%x)
+  %n : Float(2) = toy::mul(%l, %1)
+  return (%l, %n)
+",
+            );
+        }
+    }
+
+    #[test]
+    fn written_memory_is_not_looked_into() {
+        let before = "graph(%x : Float(2)):
+  %1 : int = prim::Constant[value=1]()
+  %a : Float(2) = toy::relu(%x)
+  %b : Float(2) = toy::mul(%a, %1)
+  %c : Float(2) = toy::relu_(%a)
+  %d : Float(2) = toy::relu(%b)
+  return (%d, %c)
+";
+        assert_passes(&toy(), "egraph,dce", before, before);
+        assert_passes(&toy(), "peephole,dce", before, before);
+    }
+
+    #[test]
+    fn changes_are_explained() {
+        let registry = toy();
+        let graph = read(&registry, BEFORE);
+        let rules = Selection::default().rules(&registry).unwrap();
+        let value = graph.value_named(flambeau_ir::Symbol::new("e")).unwrap();
+        let why = explain::explain(&graph, &mut Analyses::new(), &rules, &Limits::default(), value).unwrap();
+        let names: Vec<&str> = why.steps.iter().map(|s| s.rule.as_str()).collect();
+        assert_eq!(why.after, "toy::relu(leaf0)");
+        for rule in ["toy/relu-relu", "toy/t-t", "toy/mul-one"] {
+            assert!(names.contains(&rule), "{why}");
+        }
+    }
+
+    #[test]
+    fn rules_are_checked_against_the_registry() {
+        let registry = toy();
+        let vocabulary = Vocabulary::standard();
+        for (text, part) in [
+            ("use toy\nrule a [exact]: nope(%x) => %x", "no operator `toy::nope`"),
+            ("use toy\nrule a [exact]: relu(%x, %x) => %x", "no overloads"),
+            ("use toy\nrule a [exact]: relu(%x) => lt(%x, %x)", "no overloads"),
+            ("use toy\nrule a [exact]: relu(%x) => %x where nope(%x)", "no condition"),
+            ("use toy\nrule a [exact]: relu(%x) => %x where same_type(%x)", "takes 2"),
+            ("use toy\nrule a [exact]: mul(%x, 1) => @nope(%x)", "no function"),
+        ] {
+            let source = flambeau_ir::Source::new("t.rules", text);
+            let errors = RuleSet::new().add(&source, &registry, &vocabulary).unwrap_err();
+            assert!(errors[0].message.contains(part), "{}", errors[0].message);
+        }
+    }
+
+    #[test]
+    fn wrong_rules_are_found_by_their_facts() {
+        let registry = toy();
+        let text = "use toy\nrule bad [exact]: mul.Tensor(%x, %y) => %y\n";
+        let mut set = RuleSet::new();
+        set.add(&flambeau_ir::Source::new("bad", text), &registry, &Vocabulary::standard()).unwrap();
+        let select = Selection { extra: Some(Arc::new(set)), ..Selection::default() };
+        let mut graph = read(
+            &registry,
+            "graph(%x : Float(2, 3), %y : Float(3)):
+  %m : Float(2, 3) = toy::mul(%x, %y)
+  return (%m)
+",
+        );
+        let (mut analyses, mut control) = (Analyses::new(), crate::control::Control::new());
+        let mut cx = PassCx::bare(&mut graph, &mut analyses, &mut control, None);
+        let error = Pass::run(&Saturate { select, limits: Limits::default() }, &mut cx).unwrap_err();
+        assert!(error.message.contains("rules disagree: ranks") && error.message.contains("bad"), "{error}");
+    }
+}

@@ -1,0 +1,162 @@
+//! Which part of a block goes into an e-graph: nodes that are pure, deterministic and *settled*, that is, nobody writes
+//! the memory of their operands and results anywhere. All else is a leaf: a value whose inside is not looked at.
+//!
+//! Because such nodes neither see nor make effects, where they stand among effects does not matter, and the whole block
+//! is one region (cut into windows of bounded length).
+
+use super::facts::{Knowledge, meet};
+use super::language::{ENode, Head, ListType};
+use super::typing::ValueTypes;
+use crate::memory;
+use crate::traits::TraitTable;
+use egg::{EGraph, Id};
+use flambeau_analysis::AliasDb;
+use flambeau_ir::{AttrsId, BlockId, Graph, NodeId, Prim, ValueId};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+
+/// A node of the program that is in the e-graph.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Member {
+    pub(crate) node: NodeId,
+    pub(crate) value: ValueId,
+    /// Its class when it was added.
+    pub(crate) id: Id,
+}
+
+/// A value of the program that is a leaf, and where it comes to be: after how many members.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LeafValue {
+    pub(crate) value: ValueId,
+    pub(crate) since: u32,
+}
+
+/// A stretch of a block as an e-graph.
+pub(crate) struct Region {
+    pub(crate) members: Vec<Member>,
+    pub(crate) leaves: Vec<LeafValue>,
+    /// What each member is.
+    pub(crate) heads: Vec<Head>,
+    /// The classes of members and of the operands that are none, when they were added.
+    pub(crate) ids: HashMap<ValueId, Id, FxBuildHasher>,
+    pub(crate) egraph: EGraph<ENode, Knowledge>,
+}
+
+/// What is needed to say whether a node may be looked into.
+pub(crate) struct Eligible<'a> {
+    pub(crate) graph: &'a Graph,
+    pub(crate) traits: &'a TraitTable<'a>,
+    pub(crate) db: &'a AliasDb,
+    /// Whether any node of the graph may write.
+    pub(crate) writes: bool,
+}
+
+impl Eligible<'_> {
+    /// Whether the node may be replaced by others that compute the same.
+    pub(crate) fn is_member(&self, node: NodeId) -> bool {
+        let g = self.graph;
+        if g.result_count(node) != 1 {
+            return false;
+        }
+        let known = match g.prim(node) {
+            // A constant that can be changed is an object of its own.
+            Some(Prim::Constant) => !g.ty(g.result(node, 0)).is_mutable(),
+            Some(Prim::ListConstruct) => true,
+            Some(_) => false,
+            None => {
+                g.op(node).row().is_some() && g.attrs_id(node) == AttrsId::EMPTY && self.fits_schema(node)
+            }
+        };
+        if !known {
+            return false;
+        }
+        let t = self.traits.of_node(g, node);
+        let pure = !(t.has_side_effects() || t.is_random() || t.may_write() || t.has_identity());
+        pure && (!self.writes || !memory::has_writers(self.db, g, node))
+    }
+
+    fn fits_schema(&self, node: NodeId) -> bool {
+        let schema = self.graph.registry().schema_of(self.graph.op(node));
+        schema.is_some_and(|s| s.args.len() == self.graph.operand_count(node))
+    }
+}
+
+/// The members of a block in order, in windows of at most `window`.
+pub(crate) fn windows(eligible: &Eligible<'_>, block: BlockId, window: usize) -> Vec<Vec<NodeId>> {
+    let members: Vec<NodeId> = eligible.graph.nodes(block).filter(|&n| eligible.is_member(n)).collect();
+    let is_work = |n: &NodeId| !eligible.graph.is_prim(*n, Prim::Constant);
+    members.chunks(window.max(1)).filter(|w| w.iter().any(is_work)).map(<[NodeId]>::to_vec).collect()
+}
+
+/// Builds the e-graph of a window.
+pub(crate) fn build(graph: &Graph, shapes: &ValueTypes, nodes: &[NodeId], explain: bool) -> Region {
+    let mut egraph = EGraph::new(Knowledge::new(graph.registry().clone(), shapes.symbols().clone()));
+    if explain {
+        egraph = egraph.with_explanations_enabled();
+    }
+    let mut region = Region {
+        members: Vec::new(),
+        leaves: Vec::new(),
+        heads: Vec::new(),
+        ids: HashMap::default(),
+        egraph,
+    };
+    for &node in nodes {
+        let mut kids = smallvec::SmallVec::new();
+        for v in graph.operands(node) {
+            kids.push(region.operand(graph, shapes, v));
+        }
+        let value = graph.result(node, 0);
+        let ty = shapes.type_of(graph, value);
+        let head = match graph.op(node).row() {
+            Some(id) => Head::Op(id),
+            None if graph.is_prim(node, Prim::ListConstruct) => {
+                Head::List(ListType(graph.ty(value).erase_shapes()))
+            }
+            None => Head::Constant(region.constant(graph, value)),
+        };
+        let id = region.egraph.add(ENode { head, kids });
+        let mut facts = region.egraph[id].data.clone();
+        facts.ty = meet(facts.ty, ty);
+        region.egraph.set_analysis_data(id, facts);
+        region.ids.insert(value, id);
+        region.heads.push(head);
+        region.members.push(Member { node, value, id });
+    }
+    region.egraph.rebuild();
+    region
+}
+
+impl Region {
+    fn constant(&mut self, graph: &Graph, value: ValueId) -> u32 {
+        let constant = graph.constant(value).unwrap_or_default();
+        self.egraph.analysis.constant(&constant, graph.ty(value))
+    }
+
+    fn operand(&mut self, graph: &Graph, shapes: &ValueTypes, value: ValueId) -> Id {
+        if let Some(&id) = self.ids.get(&value) {
+            return id;
+        }
+        // A constant of an enclosing block is as good as one here.
+        let outer = graph.is_prim(graph.def(value), Prim::Constant) && !graph.ty(value).is_mutable();
+        let id = if outer {
+            let number = self.constant(graph, value);
+            self.egraph.add(ENode::leaf(Head::Constant(number)))
+        } else {
+            let number = self.leaves.len() as u32;
+            self.leaves.push(LeafValue { value, since: self.members.len() as u32 });
+            self.egraph.analysis.leaves.push(shapes.type_of(graph, value));
+            self.egraph.add(ENode::leaf(Head::Leaf(number)))
+        };
+        self.ids.insert(value, id);
+        id
+    }
+
+    /// Members whose value is used by something that is not a member.
+    pub(crate) fn roots(&self, graph: &Graph) -> Vec<u32> {
+        let inside: hashbrown::HashSet<NodeId, FxBuildHasher> = self.members.iter().map(|m| m.node).collect();
+        (0..self.members.len() as u32)
+            .filter(|&i| graph.uses(self.members[i as usize].value).any(|u| !inside.contains(&u.user)))
+            .collect()
+    }
+}

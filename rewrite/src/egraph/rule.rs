@@ -1,0 +1,599 @@
+//! Rules resolved against a registry: every way a rule's text can be meant, as patterns over operator rows.
+//!
+//! A rule's operator names stand for families of overloads. Resolution tries every choice of overloads on the left side
+//! that agrees with the arguments given, finds the types variables then have, and picks the overloads of the right side
+//! by those types. Each choice that works is an [`Instance`]; a rule without any is an error, so a misspelt rule is
+//! found when the rule set is made and not by never applying.
+
+use super::ruleparse::{Condition, ConditionArg, Exactness, Expr, ExprId, RuleAst, parse_rules};
+use super::vocabulary::{ComputeFn, ConditionFn, Fact, Vocabulary};
+use crate::facets::Rules;
+use flambeau_ir::schema::Argument;
+use flambeau_ir::types::{NoClasses, TypeKind, is_subtype, parse_ir_type};
+use flambeau_ir::{Attr, Diagnostic, Fault, IValue, OpId, Registry, Source, Symbol, Type};
+use flambeau_tensor::Scalar;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// A subexpression of an [`Instance`]; operands stand before their users.
+#[derive(Clone, Debug)]
+pub enum Pat {
+    /// A variable, by number.
+    Var(u16),
+    /// A constant of this value where a parameter of this type stands.
+    Literal(IValue, Type),
+    /// An operator with all its arguments.
+    Op(OpId, SmallVec<[u16; 4]>),
+    /// A list made of elements of this type.
+    List(Type, SmallVec<[u16; 4]>),
+    /// A computed constant where a parameter of this type stands.
+    Compute(usize, SmallVec<[u16; 4]>, Type),
+}
+
+/// One way a rule can be meant: both sides over operator rows, and the types of its variables.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    /// The rule, by number in its set.
+    pub rule: usize,
+    /// Whether left and right of a law are exchanged.
+    pub reversed: bool,
+    /// Subexpressions of both sides.
+    pub pats: Vec<Pat>,
+    /// The left side.
+    pub left: u16,
+    /// The right side.
+    pub right: u16,
+    /// Types of the variables.
+    pub var_types: Vec<Type>,
+    /// The type of the left side by its operator's schema.
+    pub root_type: Type,
+}
+
+/// A rule of a set.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// The rule set's name, `/`, and the rule's.
+    pub name: String,
+    /// What its sides may differ in.
+    pub class: Exactness,
+    /// The rule as written.
+    pub ast: RuleAst,
+    conditions: Vec<(ConditionFn, Condition)>,
+    functions: Vec<ComputeFn>,
+}
+
+impl Rule {
+    /// Whether all conditions hold. `root` is the value being rewritten.
+    pub fn holds<'f>(&self, var: impl Fn(u16) -> Fact<'f>, root: Fact<'f>) -> bool {
+        self.conditions.iter().all(|(f, c)| {
+            let args: SmallVec<[Fact<'_>; 4]> = c
+                .args
+                .iter()
+                .map(|a| match a {
+                    ConditionArg::Var(v) => var(*v),
+                    ConditionArg::Root => root,
+                    ConditionArg::Literal(v) => Fact::Literal(v),
+                })
+                .collect();
+            f(&args).is_some_and(|yes| yes != c.negated)
+        })
+    }
+
+    /// Computes a constant of the right side.
+    pub(crate) fn compute(&self, function: usize, args: &[Fact<'_>]) -> Option<IValue> {
+        (self.functions[function])(args)
+    }
+}
+
+/// Rules resolved against a registry.
+#[derive(Clone, Debug, Default)]
+pub struct RuleSet {
+    rules: Vec<Rule>,
+    instances: Vec<Instance>,
+}
+
+/// Most ways one rule may be meant.
+const MAX_INSTANCES: usize = 512;
+
+impl RuleSet {
+    /// No rules.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The rules that operators state about themselves in their [`Rules`] facet, in order of rows.
+    ///
+    /// # Errors
+    /// Everything that is wrong with them.
+    pub fn from_registry(registry: &Registry, vocabulary: &Vocabulary) -> Result<Self, Vec<Diagnostic>> {
+        let mut set = Self::new();
+        let mut errors = Vec::new();
+        for (_, rules) in registry.column::<Rules>().iter() {
+            for (name, text) in rules.texts() {
+                errors.extend(
+                    set.add(&Source::new(name, text), registry, vocabulary).err().unwrap_or_default(),
+                );
+            }
+        }
+        if errors.is_empty() { Ok(set) } else { Err(errors) }
+    }
+
+    /// Adds the rules of a text.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it; nothing is added then.
+    pub fn add(
+        &mut self,
+        source: &Arc<Source>,
+        registry: &Registry,
+        vocabulary: &Vocabulary,
+    ) -> Result<(), Vec<Diagnostic>> {
+        let mut errors = Vec::new();
+        let mut added = RuleSet::new();
+        for ast in parse_rules(source)? {
+            if self.rules.iter().any(|r| r.name == ast.name) {
+                let text = format!("rule `{}` is defined twice", ast.name);
+                errors.push(Diagnostic::new(Fault::Input, "R0002", text).at(ast.at.clone()));
+                continue;
+            }
+            match resolve(ast, self.rules.len() + added.rules.len(), registry, vocabulary) {
+                Ok((rule, instances)) => {
+                    added.rules.push(rule);
+                    added.instances.extend(instances);
+                }
+                Err(error) => errors.push(*error),
+            }
+        }
+        if errors.is_empty() {
+            self.rules.extend(added.rules);
+            self.instances.extend(added.instances);
+            Ok(())
+        } else {
+            Err(errors)
+        }
+    }
+
+    /// The rules, in order.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// All ways the rules can be meant.
+    pub fn instances(&self) -> &[Instance] {
+        &self.instances
+    }
+
+    /// Adds the rules of another set; ones whose name is taken are left out.
+    pub fn append(&mut self, other: &RuleSet) {
+        let mut number = Vec::with_capacity(other.rules.len());
+        for rule in &other.rules {
+            let fresh = self.rules.iter().all(|r| r.name != rule.name);
+            number.push(fresh.then_some(self.rules.len()));
+            if fresh {
+                self.rules.push(rule.clone());
+            }
+        }
+        let renumbered =
+            other.instances.iter().filter_map(|i| Some(Instance { rule: number[i.rule]?, ..i.clone() }));
+        self.instances.extend(renumbered);
+    }
+
+    /// The set without the rules for which `keep` says no.
+    pub fn filtered(&self, keep: impl Fn(&Rule) -> bool) -> Self {
+        let mut number = vec![None; self.rules.len()];
+        let mut out = RuleSet::new();
+        for (i, rule) in self.rules.iter().enumerate() {
+            if keep(rule) {
+                number[i] = Some(out.rules.len());
+                out.rules.push(rule.clone());
+            }
+        }
+        out.instances = self
+            .instances
+            .iter()
+            .filter_map(|i| Some(Instance { rule: number[i.rule]?, ..i.clone() }))
+            .collect();
+        out
+    }
+}
+
+/// Whether a constant may stand for a literal where a parameter of type `formal` stands, and as which value.
+pub(crate) fn literal_for(value: &IValue, formal: Type) -> Option<IValue> {
+    let inner = formal.unwrap_optional();
+    match (value, inner.kind()) {
+        (IValue::None, _) => formal.may_be_none().then(|| value.clone()),
+        (IValue::Int(i), TypeKind::Float) => Some(IValue::Float(*i as f64)),
+        (IValue::Int(_) | IValue::Float(_) | IValue::Bool(_), TypeKind::Number) => Some(value.clone()),
+        (IValue::Int(_), TypeKind::Int)
+        | (IValue::Float(_), TypeKind::Float)
+        | (IValue::Bool(_), TypeKind::Bool) => Some(value.clone()),
+        (IValue::Str(_), TypeKind::Str) | (IValue::Device(_), TypeKind::Device) => Some(value.clone()),
+        (IValue::List(l), TypeKind::List(elem)) => {
+            let items: Option<Vec<IValue>> = l.to_vec().iter().map(|v| literal_for(v, *elem)).collect();
+            Some(IValue::list(*elem, items?))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a program's constant is what a rule's literal means.
+pub(crate) fn literal_matches(literal: &IValue, constant: &IValue) -> bool {
+    match (literal, constant) {
+        (IValue::Int(_) | IValue::Float(_), IValue::Int(_) | IValue::Float(_)) => {
+            match (literal.as_scalar(), constant.as_scalar()) {
+                (Some(Scalar::Int(a)), Some(Scalar::Int(b))) => a == b,
+                (Some(Scalar::Float(a)), Some(Scalar::Float(b))) => a.to_bits() == b.to_bits(),
+                // `0` means `0.0` and not `-0.0`.
+                (Some(Scalar::Int(a)), Some(Scalar::Float(b))) => (a as f64).to_bits() == b.to_bits(),
+                _ => false,
+            }
+        }
+        (IValue::List(a), IValue::List(b)) => {
+            let (a, b) = (a.to_vec(), b.to_vec());
+            a.len() == b.len() && a.iter().zip(&b).all(|(x, y)| literal_matches(x, y))
+        }
+        _ => same_constant(literal, constant),
+    }
+}
+
+/// Whether two constants are interchangeable: numbers and strings by their bits, shared things by identity.
+pub(crate) fn same_constant(a: &IValue, b: &IValue) -> bool {
+    match (a, b) {
+        (IValue::List(x), IValue::List(y)) if !x.ptr_eq(y) => match (x.to_ints(), y.to_ints()) {
+            (Some(x), Some(y)) => x == y,
+            _ => false,
+        },
+        _ => Attr::Value(a.clone()).same(&Attr::Value(b.clone())),
+    }
+}
+
+/// Whether a value of type `actual` may be bound where `formal` is asked for.
+pub(crate) fn fits(actual: Type, formal: Type) -> bool {
+    let (actual, formal) = (actual.erase_shapes(), formal.erase_shapes());
+    actual == formal || is_subtype(actual, formal, &NoClasses)
+}
+
+fn resolve(
+    ast: RuleAst,
+    number: usize,
+    registry: &Registry,
+    vocabulary: &Vocabulary,
+) -> Result<(Rule, Vec<Instance>), Box<Diagnostic>> {
+    let wrong = |at: &flambeau_ir::SourceRange, text: String| {
+        Box::new(Diagnostic::new(Fault::Input, "R0003", text).at(at.clone()))
+    };
+    let mut conditions = Vec::new();
+    for c in &ast.conditions {
+        let Some((arity, f)) = vocabulary.find_condition(&c.name) else {
+            return Err(wrong(&c.at, format!("there is no condition `{}`", c.name)));
+        };
+        if arity != c.args.len() {
+            return Err(wrong(
+                &c.at,
+                format!("condition `{}` takes {arity} arguments, not {}", c.name, c.args.len()),
+            ));
+        }
+        conditions.push((f, c.clone()));
+    }
+    let mut functions = Vec::new();
+    for e in &ast.exprs {
+        if let Expr::Compute { function, args, at } = e {
+            let Some((arity, f)) = vocabulary.find_function(function) else {
+                return Err(wrong(at, format!("there is no function `@{function}`")));
+            };
+            if arity != args.len() {
+                return Err(wrong(at, format!("`@{function}` takes {arity} arguments, not {}", args.len())));
+            }
+            functions.push(f);
+        }
+        if let Expr::Op { name, overload, at, .. } = e
+            && candidates(registry, name, overload.as_deref()).is_empty()
+        {
+            let full = overload.as_ref().map_or_else(|| name.clone(), |o| format!("{name}.{o}"));
+            return Err(wrong(at, format!("there is no operator `{full}`")));
+        }
+    }
+    let mut instances = Vec::new();
+    let mut why = String::new();
+    for reversed in if ast.both_ways { &[false, true][..] } else { &[false][..] } {
+        let search = Search { ast: &ast, registry, number, reversed: *reversed };
+        search.run(&mut instances, &mut why).map_err(|text| wrong(&ast.at, text))?;
+    }
+    if instances.is_empty() {
+        let text = format!("no overloads make both sides of rule `{}` fit together", ast.name);
+        return Err(Box::new((*wrong(&ast.at, text)).note(why)));
+    }
+    let rule = Rule { name: ast.name.clone(), class: ast.class, conditions, functions, ast };
+    Ok((rule, instances))
+}
+
+fn candidates(registry: &Registry, name: &str, overload: Option<&str>) -> SmallVec<[OpId; 8]> {
+    match overload {
+        Some(o) => registry.find(Symbol::new(name), Symbol::new(o)).into_iter().collect(),
+        None => registry.overloads(Symbol::new(name)).iter().copied().collect(),
+    }
+}
+
+/// An argument in a schema's place: what the rule gives, or the default.
+#[derive(Clone)]
+enum Given {
+    Expr(ExprId),
+    Default(IValue),
+}
+
+/// The arguments of a rule's operator in the order of one overload; `None` if they do not fit it.
+fn arrange(args: &[(Option<String>, ExprId)], formals: &[Argument]) -> Option<Vec<Given>> {
+    let mut given: Vec<Option<Given>> = vec![None; formals.len()];
+    for (i, (name, expr)) in args.iter().enumerate() {
+        let slot = match name {
+            Some(name) => formals.iter().position(|f| f.name.as_str() == name)?,
+            None if formals.get(i)?.kwarg_only => return None,
+            None => i,
+        };
+        if given[slot].replace(Given::Expr(*expr)).is_some() {
+            return None;
+        }
+    }
+    given.into_iter().zip(formals).map(|(g, f)| g.or_else(|| f.default.clone().map(Given::Default))).collect()
+}
+
+struct Search<'a> {
+    ast: &'a RuleAst,
+    registry: &'a Registry,
+    number: usize,
+    reversed: bool,
+}
+
+impl Search<'_> {
+    fn sides(&self) -> (ExprId, ExprId) {
+        if self.reversed { (self.ast.right, self.ast.left) } else { (self.ast.left, self.ast.right) }
+    }
+
+    /// Subexpressions of a side, users before operands.
+    fn reach(&self, root: ExprId) -> Vec<ExprId> {
+        let (mut found, mut stack) = (Vec::new(), vec![root]);
+        while let Some(e) = stack.pop() {
+            found.push(e);
+            match &self.ast.exprs[e as usize] {
+                Expr::Op { args, .. } => stack.extend(args.iter().rev().map(|a| a.1)),
+                Expr::List(items) => stack.extend(items.iter().rev()),
+                Expr::Compute { args, .. } => stack.extend(args.iter().rev()),
+                Expr::Var(_) | Expr::Literal(_) => {}
+            }
+        }
+        found
+    }
+
+    fn run(&self, out: &mut Vec<Instance>, why: &mut String) -> Result<(), String> {
+        let (left, right) = self.sides();
+        let ops: Vec<ExprId> = self
+            .reach(left)
+            .into_iter()
+            .filter(|&e| matches!(self.ast.exprs[e as usize], Expr::Op { .. }))
+            .collect();
+        let mut bound = Vec::new();
+        for v in &self.ast.vars {
+            bound.push(match &v.ty {
+                None => None,
+                Some(text) => Some(named_type(text).ok_or_else(|| format!("`{text}` is no type"))?),
+            });
+        }
+        // Depth first over the choices of overloads; an explicit stack, as choices multiply.
+        let mut stack: Vec<(usize, Vec<Option<Type>>, Vec<(ExprId, OpId)>)> = vec![(0, bound, Vec::new())];
+        while let Some((at, bound, chosen)) = stack.pop() {
+            if out.len() >= MAX_INSTANCES {
+                return Err(format!("more than {MAX_INSTANCES} ways to read the rule; name overloads"));
+            }
+            let Some(&expr) = ops.get(at) else {
+                match self.finish(left, right, &bound, &chosen) {
+                    Ok(instance) => out.push(instance),
+                    Err(text) => *why = text,
+                }
+                continue;
+            };
+            let Expr::Op { name, overload, args, .. } = &self.ast.exprs[expr as usize] else { continue };
+            // Pushed backwards, so that instances come in order of registration.
+            for &id in candidates(self.registry, name, overload.as_deref()).iter().rev() {
+                let mut bound = bound.clone();
+                if self.choose(id, args, &mut bound) {
+                    let mut chosen = chosen.clone();
+                    chosen.push((expr, id));
+                    stack.push((at + 1, bound, chosen));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an overload takes the arguments, narrowing the types of variables.
+    fn choose(&self, id: OpId, args: &[(Option<String>, ExprId)], bound: &mut [Option<Type>]) -> bool {
+        let schema = self.registry.schema(id);
+        if schema.returns.len() != 1 || schema.is_mutable() || schema.vararg {
+            return false;
+        }
+        let Some(given) = arrange(args, &schema.args) else { return false };
+        given.iter().zip(&schema.args).all(|(g, formal)| match g {
+            Given::Default(_) => true,
+            Given::Expr(e) => self.narrow(*e, formal.ty, bound),
+        })
+    }
+
+    fn narrow(&self, expr: ExprId, formal: Type, bound: &mut [Option<Type>]) -> bool {
+        match &self.ast.exprs[expr as usize] {
+            Expr::Var(v) => {
+                let slot = &mut bound[*v as usize];
+                let ty = match *slot {
+                    None => Some(formal),
+                    Some(known) if fits(known, formal) => Some(known),
+                    Some(known) if fits(formal, known) => Some(formal),
+                    Some(_) => None,
+                };
+                if ty.is_some() {
+                    *slot = ty;
+                }
+                ty.is_some()
+            }
+            Expr::Literal(value) => literal_for(value, formal).is_some(),
+            Expr::List(items) => formal
+                .unwrap_optional()
+                .list_elem()
+                .is_some_and(|elem| items.iter().all(|&i| self.narrow(i, elem, bound))),
+            // Checked when all are chosen.
+            Expr::Op { .. } => true,
+            Expr::Compute { .. } => true,
+        }
+    }
+
+    fn finish(
+        &self,
+        left: ExprId,
+        right: ExprId,
+        bound: &[Option<Type>],
+        chosen: &[(ExprId, OpId)],
+    ) -> Result<Instance, String> {
+        let var_types: Vec<Type> = bound.iter().map(|t| t.unwrap_or(Type::ANY)).collect();
+        let mut build =
+            Build { search: self, pats: Vec::new(), var_types: &var_types, computed: self.first_function() };
+        let (l, root_type) = build.expr(left, None, chosen)?;
+        let (r, right_type) = build.expr(right, Some(root_type), &[])?;
+        if !fits(right_type, root_type) {
+            return Err(format!("the right side is a `{right_type}` where the left is a `{root_type}`"));
+        }
+        let pats = build.pats;
+        Ok(Instance {
+            rule: self.number,
+            reversed: self.reversed,
+            pats,
+            left: l,
+            right: r,
+            var_types,
+            root_type,
+        })
+    }
+
+    /// Number of the first computed constant of each expression, by expression.
+    fn first_function(&self) -> Vec<usize> {
+        let mut n = 0;
+        let each = |e: &Expr| {
+            let here = n;
+            n += usize::from(matches!(e, Expr::Compute { .. }));
+            here
+        };
+        self.ast.exprs.iter().map(each).collect()
+    }
+}
+
+/// A type written in a rule.
+fn named_type(text: &str) -> Option<Type> {
+    let (ty, end) = parse_ir_type(text, 0).ok()?;
+    (end == text.len()).then_some(ty)
+}
+
+struct Build<'s, 'a> {
+    search: &'s Search<'a>,
+    pats: Vec<Pat>,
+    var_types: &'s [Type],
+    computed: Vec<usize>,
+}
+
+impl Build<'_, '_> {
+    fn push(&mut self, pat: Pat) -> u16 {
+        self.pats.push(pat);
+        (self.pats.len() - 1) as u16
+    }
+
+    /// Builds a subexpression where `formal` is asked for. `chosen` names the overloads of the left side; operators
+    /// that are not in it are chosen by the types of their arguments. Nesting is bounded by the parser.
+    fn expr(
+        &mut self,
+        expr: ExprId,
+        formal: Option<Type>,
+        chosen: &[(ExprId, OpId)],
+    ) -> Result<(u16, Type), String> {
+        match &self.search.ast.exprs[expr as usize] {
+            Expr::Var(v) => {
+                let ty = self.var_types[*v as usize];
+                Ok((self.push(Pat::Var(*v)), ty))
+            }
+            Expr::Literal(value) => {
+                let ty = formal.unwrap_or_else(|| value.type_of());
+                let value = literal_for(value, ty).ok_or_else(|| format!("the literal is no `{ty}`"))?;
+                let own = value.type_of();
+                Ok((self.push(Pat::Literal(value, ty)), own))
+            }
+            Expr::List(items) => {
+                let elem = formal.and_then(|f| f.unwrap_optional().list_elem());
+                let Some(elem) = elem else { return Err("a list stands where none is expected".to_owned()) };
+                let mut pats = SmallVec::new();
+                for &i in items {
+                    let (pat, ty) = self.expr(i, Some(elem), chosen)?;
+                    if !fits(ty, elem) {
+                        return Err(format!("a list of `{elem}` holds a `{ty}`"));
+                    }
+                    pats.push(pat);
+                }
+                Ok((self.push(Pat::List(elem, pats)), Type::list(elem)))
+            }
+            Expr::Compute { args, .. } => {
+                let mut pats = SmallVec::new();
+                for &a in args {
+                    pats.push(self.expr(a, None, chosen)?.0);
+                }
+                let ty = formal.ok_or("a computed constant must be an argument")?;
+                let function = self.computed[expr as usize];
+                Ok((self.push(Pat::Compute(function, pats, ty)), ty))
+            }
+            Expr::Op { name, overload, args, .. } => {
+                if let Some(&(_, id)) = chosen.iter().find(|c| c.0 == expr) {
+                    return self.op(id, args, chosen);
+                }
+                let mut why = format!("no overload of `{name}` takes the arguments");
+                for id in candidates(self.search.registry, name, overload.as_deref()) {
+                    let mark = self.pats.len();
+                    match self.op(id, args, chosen) {
+                        Ok(built) => return Ok(built),
+                        Err(text) => {
+                            self.pats.truncate(mark);
+                            why = text;
+                        }
+                    }
+                }
+                Err(why)
+            }
+        }
+    }
+
+    fn op(
+        &mut self,
+        id: OpId,
+        args: &[(Option<String>, ExprId)],
+        chosen: &[(ExprId, OpId)],
+    ) -> Result<(u16, Type), String> {
+        let registry = self.search.registry;
+        let schema = registry.schema(id);
+        if schema.returns.len() != 1 || schema.is_mutable() || schema.vararg {
+            return Err(format!("`{}` cannot stand in a rule", schema.full_name()));
+        }
+        let given = arrange(args, &schema.args)
+            .ok_or_else(|| format!("`{}` takes other arguments", schema.full_name()))?;
+        let mut pats = SmallVec::new();
+        for (g, formal) in given.into_iter().zip(&schema.args) {
+            pats.push(match g {
+                Given::Default(value) => self.push(Pat::Literal(value, formal.ty)),
+                Given::Expr(e) => {
+                    let (pat, ty) = self.expr(e, Some(formal.ty), chosen)?;
+                    if !fits(ty, formal.ty) {
+                        return Err(format!(
+                            "`{}`: `{}` is a `{}`, not a `{ty}`",
+                            schema.full_name(),
+                            formal.name,
+                            formal.ty
+                        ));
+                    }
+                    pat
+                }
+            });
+        }
+        Ok((self.push(Pat::Op(id, pats)), schema.returns[0].ty))
+    }
+}

@@ -1,0 +1,227 @@
+//! Applying rules until nothing new is found or a cap is met. Caps are counts, looked at before every single
+//! application, never a clock: the same input gives the same e-graph on any machine.
+
+use super::facts::{ClassFacts, Knowledge};
+use super::language::{ENode, Head, ListType};
+use super::rule::{Instance, Pat, RuleSet, fits, literal_matches};
+use egg::{EGraph, ENodeOrVar, Id, Language, Pattern, RecExpr, Searcher, Subst, Var};
+use flambeau_ir::{IValue, Type};
+use smallvec::SmallVec;
+
+/// Bounds of one saturation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most e-nodes.
+    pub nodes: usize,
+    /// Most rounds over all rules.
+    pub iterations: usize,
+    /// Most matches of one rule in one round.
+    pub matches_per_rule: usize,
+    /// Longest region, in nodes of the program.
+    pub region: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { nodes: 4_000, iterations: 8, matches_per_rule: 1_000, region: 400 }
+    }
+}
+
+/// Why a saturation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stop {
+    /// No rule finds anything new.
+    Saturated,
+    /// Rounds are used up.
+    Iterations,
+    /// The e-graph is full.
+    Nodes,
+}
+
+/// A rule's left side as a pattern, with what egg's patterns cannot say.
+struct Matcher<'r> {
+    instance: &'r Instance,
+    pattern: Pattern<ENode>,
+    /// Pattern variables that stand for literals.
+    literals: Vec<(Var, &'r IValue)>,
+    /// The pattern variable of each variable of the rule that occurs.
+    vars: Vec<(u16, Var)>,
+}
+
+fn matcher(instance: &Instance) -> Matcher<'_> {
+    let mut ast: RecExpr<ENodeOrVar<ENode>> = RecExpr::default();
+    let (mut literals, mut vars) = (Vec::new(), Vec::new());
+    // Subexpressions stand before their users; those of the right side come behind the left side's root.
+    let mut ids: Vec<Id> = Vec::new();
+    let literal_base = instance.var_types.len() as u32;
+    for pat in &instance.pats[..=usize::from(instance.left)] {
+        let id = match pat {
+            Pat::Var(v) => {
+                let var = Var::from_u32(u32::from(*v));
+                if !vars.contains(&(*v, var)) {
+                    vars.push((*v, var));
+                }
+                ast.add(ENodeOrVar::Var(var))
+            }
+            Pat::Literal(value, _) => {
+                let var = Var::from_u32(literal_base + literals.len() as u32);
+                literals.push((var, value));
+                ast.add(ENodeOrVar::Var(var))
+            }
+            Pat::Op(op, args) => {
+                let kids = args.iter().map(|&a| ids[usize::from(a)]).collect();
+                ast.add(ENodeOrVar::ENode(ENode { head: Head::Op(*op), kids }))
+            }
+            Pat::List(elem, items) => {
+                let kids = items.iter().map(|&a| ids[usize::from(a)]).collect();
+                let head = Head::List(ListType(Type::list(*elem)));
+                ast.add(ENodeOrVar::ENode(ENode { head, kids }))
+            }
+            Pat::Compute(..) => unreachable!("invariant: computed constants stand on the right side only"),
+        };
+        ids.push(id);
+    }
+    Matcher { instance, pattern: Pattern::new(ast), literals, vars }
+}
+
+/// Applies rules to an e-graph. Counts of applications by rule are added to `counts`.
+pub(crate) fn saturate(
+    egraph: &mut EGraph<ENode, Knowledge>,
+    rules: &RuleSet,
+    limits: &Limits,
+    ignore_conditions: bool,
+    counts: &mut [u64],
+) -> Stop {
+    let matchers: Vec<Matcher<'_>> = rules.instances().iter().map(matcher).collect();
+    for _ in 0..limits.iterations {
+        let mut found: Vec<(usize, Id, Subst)> = Vec::new();
+        for (i, m) in matchers.iter().enumerate() {
+            for matches in m.pattern.search_with_limit(egraph, limits.matches_per_rule) {
+                found.extend(matches.substs.into_iter().map(|s| (i, matches.eclass, s)));
+            }
+        }
+        let mut changed = false;
+        for (i, class, subst) in found {
+            if egraph.total_number_of_nodes() >= limits.nodes {
+                egraph.analysis.rule = None;
+                egraph.rebuild();
+                return Stop::Nodes;
+            }
+            let m = &matchers[i];
+            let rule = m.instance.rule;
+            egraph.analysis.rule = Some(rule);
+            if apply(egraph, rules, m, class, &subst, ignore_conditions) {
+                counts[rule] += 1;
+                changed = true;
+            }
+        }
+        egraph.analysis.rule = None;
+        egraph.rebuild();
+        if !changed {
+            return Stop::Saturated;
+        }
+    }
+    Stop::Iterations
+}
+
+fn apply(
+    egraph: &mut EGraph<ENode, Knowledge>,
+    rules: &RuleSet,
+    m: &Matcher<'_>,
+    class: Id,
+    subst: &Subst,
+    ignore_conditions: bool,
+) -> bool {
+    let instance = m.instance;
+    let rule = &rules.rules()[instance.rule];
+    let bound = |var: Var| -> &ClassFacts { &egraph[subst[var]].data };
+    for (var, literal) in &m.literals {
+        let constant = bound(*var).constant.map(|c| &egraph.analysis.constants[c as usize].0);
+        if !constant.is_some_and(|c| literal_matches(literal, c)) {
+            return false;
+        }
+    }
+    if m.vars.iter().any(|&(v, var)| !fits(bound(var).ty, instance.var_types[usize::from(v)])) {
+        return false;
+    }
+    let fact = |v: u16| egraph.analysis.fact(bound(Var::from_u32(u32::from(v))));
+    if !ignore_conditions && !rule.holds(fact, egraph.analysis.fact(&egraph[class].data)) {
+        return false;
+    }
+    let Some(right) = instantiate(egraph, rules, instance, subst) else { return false };
+    egraph.union_trusted(class, right, rule.name.as_str())
+}
+
+/// Adds the right side. `None` if a constant cannot be computed.
+fn instantiate(
+    egraph: &mut EGraph<ENode, Knowledge>,
+    rules: &RuleSet,
+    instance: &Instance,
+    subst: &Subst,
+) -> Option<Id> {
+    let rule = &rules.rules()[instance.rule];
+    let mut ids: Vec<Option<Id>> = vec![None; instance.pats.len()];
+    for at in right_side(instance) {
+        let made = |ids: &[Option<Id>], args: &[u16]| -> SmallVec<[Id; 4]> {
+            args.iter()
+                .map(|&a| ids[usize::from(a)].expect("invariant: operands stand before their users"))
+                .collect()
+        };
+        let id = match &instance.pats[usize::from(at)] {
+            Pat::Var(v) => subst[Var::from_u32(u32::from(*v))],
+            Pat::Literal(value, ty) => add_constant(egraph, value, *ty),
+            Pat::Op(op, args) => {
+                let kids = made(&ids, args);
+                egraph.add(ENode { head: Head::Op(*op), kids })
+            }
+            Pat::List(elem, items) => {
+                let kids = made(&ids, items);
+                egraph.add(ENode { head: Head::List(ListType(Type::list(*elem))), kids })
+            }
+            Pat::Compute(function, args, ty) => {
+                let kids = made(&ids, args);
+                let value = {
+                    let facts: SmallVec<[_; 4]> =
+                        kids.iter().map(|&k| egraph.analysis.fact(&egraph[k].data)).collect();
+                    rule.compute(*function, &facts)?
+                };
+                let value = super::rule::literal_for(&value, *ty)?;
+                add_constant(egraph, &value, *ty)
+            }
+        };
+        ids[usize::from(at)] = Some(id);
+    }
+    ids[usize::from(instance.right)]
+}
+
+/// Subexpressions of the right side, operands before users.
+pub(crate) fn right_side(instance: &Instance) -> Vec<u16> {
+    let mut needed = vec![false; instance.pats.len()];
+    let mut stack = vec![instance.right];
+    while let Some(at) = stack.pop() {
+        if !std::mem::replace(&mut needed[usize::from(at)], true) {
+            match &instance.pats[usize::from(at)] {
+                Pat::Op(_, args) | Pat::List(_, args) | Pat::Compute(_, args, _) => {
+                    stack.extend(args.iter().copied())
+                }
+                Pat::Var(_) | Pat::Literal(..) => {}
+            }
+        }
+    }
+    (0..instance.pats.len() as u16).filter(|&i| needed[usize::from(i)]).collect()
+}
+
+/// Adds a constant where a parameter of type `formal` stands. Lists are made where they are needed, not shared.
+pub(crate) fn add_constant(egraph: &mut EGraph<ENode, Knowledge>, value: &IValue, formal: Type) -> Id {
+    if let (IValue::List(list), Some(elem)) = (value, formal.unwrap_optional().list_elem()) {
+        let kids = list.to_vec().iter().map(|v| add_constant(egraph, v, elem)).collect();
+        return egraph.add(ENode { head: Head::List(ListType(Type::list(elem))), kids });
+    }
+    let number = egraph.analysis.constant(value, value.type_of());
+    egraph.add(ENode::leaf(Head::Constant(number)))
+}
+
+/// Whether a class holds a node, canonicalised.
+pub(crate) fn canonical(egraph: &EGraph<ENode, Knowledge>, node: &ENode) -> ENode {
+    node.clone().map_children(|k| egraph.find(k))
+}

@@ -1,0 +1,128 @@
+//! Whether it goes unnoticed that a value comes to share memory with others, or no longer does: the condition the
+//! engine puts on every rewrite.
+//!
+//! The alias analysis answers for pairs of values of the program as it was. Rewrites of one plan build on each other, so
+//! this keeps what earlier ones did: what a value has become, and which values now share memory with which.
+
+use crate::memory;
+use crate::patch::Planned;
+use crate::traits::TraitTable;
+use flambeau_analysis::AliasDb;
+use flambeau_ir::{Graph, ValueId};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
+
+/// The values whose memory something may be part of. Empty for new memory of its own.
+pub(crate) type Bases = SmallVec<[ValueId; 2]>;
+
+pub(crate) struct Sharing<'a> {
+    graph: &'a Graph,
+    traits: &'a TraitTable<'a>,
+    db: &'a AliasDb,
+    becomes: HashMap<ValueId, (Planned, Bases), FxBuildHasher>,
+    planned: HashMap<Planned, Bases, FxBuildHasher>,
+    /// Values that came to share memory with a value. Only those are kept that leave the graph or are written, and of
+    /// such no second one is let in, so the lists are short.
+    joined: HashMap<ValueId, SmallVec<[ValueId; 1]>, FxBuildHasher>,
+}
+
+impl<'a> Sharing<'a> {
+    pub(crate) fn new(graph: &'a Graph, traits: &'a TraitTable<'a>, db: &'a AliasDb) -> Self {
+        Sharing {
+            graph,
+            traits,
+            db,
+            becomes: HashMap::default(),
+            planned: HashMap::default(),
+            joined: HashMap::default(),
+        }
+    }
+
+    /// What a value of the program is called in the plan: itself, or what it has become.
+    pub(crate) fn resolve(&self, value: ValueId) -> Planned {
+        self.becomes.get(&value).map_or(Planned::Value(value), |b| b.0)
+    }
+
+    /// Notes that a planned value is a view of memory of others.
+    pub(crate) fn plan_view(&mut self, planned: Planned, bases: Bases) {
+        self.planned.insert(planned, bases);
+    }
+
+    /// Forgets a planned value that is not planned any more.
+    pub(crate) fn forget(&mut self, planned: Planned) {
+        self.planned.remove(&planned);
+    }
+
+    /// The values whose memory a value may be part of.
+    pub(crate) fn bases(&self, of: Planned) -> Bases {
+        let Planned::Value(value) = of else { return self.planned.get(&of).cloned().unwrap_or_default() };
+        let g = self.graph;
+        let mut found = Bases::new();
+        let mut stack: SmallVec<[ValueId; 4]> = SmallVec::from_slice(&[value]);
+        // Chains of views are short; one that is not counts as memory known elsewhere.
+        let mut budget = 1_000;
+        while let Some(v) = stack.pop() {
+            if let Some((_, bases)) = self.becomes.get(&v) {
+                let new = bases.is_empty().then_some(v);
+                for &b in bases.iter().chain(&new) {
+                    if !found.contains(&b) {
+                        found.push(b);
+                    }
+                }
+                continue;
+            }
+            let def = g.def(v);
+            let view =
+                budget > 0 && g.op(def).row().is_some() && self.traits.of_node(g, def).result_aliases();
+            budget -= 1;
+            if view {
+                stack.extend(g.operands(def).filter(|&o| g.ty(o).is_mutable()));
+            } else if !found.contains(&v) {
+                found.push(v);
+            }
+        }
+        found
+    }
+
+    /// Lets `old` become `new` if that goes unnoticed.
+    pub(crate) fn become_if_unnoticed(&mut self, old: ValueId, new: Planned) -> bool {
+        if !self.graph.ty(old).is_mutable() {
+            self.becomes.insert(old, (new, Bases::new()));
+            return true;
+        }
+        let (was, is) = (self.bases(Planned::Value(old)), self.bases(new));
+        let differs: Bases = was
+            .iter()
+            .filter(|v| !is.contains(v))
+            .chain(is.iter().filter(|v| !was.contains(v)))
+            .copied()
+            .collect();
+        if !differs.iter().filter(|&&v| v != old).all(|&v| self.may_join(old, v)) {
+            return false;
+        }
+        let share = |a: ValueId, b: ValueId| memory::may_share(self.db, self.graph, a, b);
+        let leaving: SmallVec<[ValueId; 4]> = self.group(old).into_iter().filter(|&v| !share(v, v)).collect();
+        for &base in is.iter().filter(|&&b| b != old) {
+            let list = self.joined.entry(base).or_default();
+            for &v in &leaving {
+                if !list.contains(&v) {
+                    list.push(v);
+                }
+            }
+        }
+        self.becomes.insert(old, (new, is));
+        true
+    }
+
+    fn group(&self, value: ValueId) -> SmallVec<[ValueId; 4]> {
+        let joined = self.joined.get(&value).map_or(&[] as &[ValueId], SmallVec::as_slice);
+        std::iter::once(value).chain(joined.iter().copied()).collect()
+    }
+
+    /// Whether two values and all that share memory with them may share memory with each other.
+    fn may_join(&self, a: ValueId, b: ValueId) -> bool {
+        let (left, right) = (self.group(a), self.group(b));
+        left.iter().all(|&x| right.iter().all(|&y| memory::may_share(self.db, self.graph, x, y)))
+    }
+}

@@ -1,0 +1,460 @@
+//! The words rules may use beside operators: conditions behind `where`, and functions that compute constants.
+//!
+//! Both see facts only: the type of a value, with what shape analysis found out, and its constant if it has one. An
+//! answer is `None` when the facts do not decide it; the rule then does not apply, negated or not.
+
+use super::rule::same_constant;
+use flambeau_ir::types::Dim;
+use flambeau_ir::{IValue, Type};
+use flambeau_tensor::{DType, Scalar};
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
+use std::cmp::Ordering;
+
+/// What is known of a value, or a literal of a rule.
+#[derive(Clone, Copy)]
+pub enum Fact<'a> {
+    /// A value of the program.
+    Value {
+        /// Its type.
+        ty: Type,
+        /// Its constant.
+        constant: Option<&'a IValue>,
+    },
+    /// A literal.
+    Literal(&'a IValue),
+}
+
+impl<'a> Fact<'a> {
+    /// The constant, if there is one.
+    pub fn constant(self) -> Option<&'a IValue> {
+        match self {
+            Fact::Value { constant, .. } => constant,
+            Fact::Literal(v) => Some(v),
+        }
+    }
+
+    /// The type.
+    pub fn ty(self) -> Type {
+        match self {
+            Fact::Value { ty, .. } => ty,
+            Fact::Literal(v) => v.type_of(),
+        }
+    }
+
+    /// The integer, if it is a constant one.
+    pub fn int(self) -> Option<i64> {
+        self.constant()?.as_int()
+    }
+
+    /// The number, if it is a constant one.
+    pub fn number(self) -> Option<f64> {
+        match self.constant()?.as_scalar()? {
+            Scalar::Int(i) => Some(i as f64),
+            Scalar::Float(x) => Some(x),
+            Scalar::Bool(_) | Scalar::Complex(_) => None,
+        }
+    }
+
+    /// The integers, if it is a constant list of them.
+    pub fn ints(self) -> Option<Vec<i64>> {
+        self.constant()?.as_list()?.to_ints()
+    }
+
+    /// The element type, if it is a tensor of a known one.
+    pub fn dtype(self) -> Option<DType> {
+        self.ty().as_tensor()?.dtype
+    }
+
+    /// The dimensions, if it is a tensor of known rank.
+    pub fn dims(self) -> Option<&'static [Dim]> {
+        self.ty().as_tensor()?.sizes.as_deref()
+    }
+
+    /// The rank, if it is a tensor of known rank.
+    pub fn rank(self) -> Option<i64> {
+        Some(self.dims()?.len() as i64)
+    }
+}
+
+/// A condition: whether it holds, if the facts decide it.
+pub type ConditionFn = fn(&[Fact<'_>]) -> Option<bool>;
+/// A function that computes a constant.
+pub type ComputeFn = fn(&[Fact<'_>]) -> Option<IValue>;
+
+/// The conditions and functions rules may use.
+#[derive(Clone)]
+pub struct Vocabulary {
+    conditions: IndexMap<&'static str, (usize, ConditionFn, &'static str), FxBuildHasher>,
+    functions: IndexMap<&'static str, (usize, ComputeFn, &'static str), FxBuildHasher>,
+}
+
+impl Default for Vocabulary {
+    fn default() -> Self {
+        Self::standard()
+    }
+}
+
+impl Vocabulary {
+    /// The words every rule may use.
+    pub fn standard() -> Self {
+        let mut v = Vocabulary { conditions: IndexMap::default(), functions: IndexMap::default() };
+        v.standard_conditions();
+        v.standard_functions();
+        v
+    }
+
+    /// Adds a condition of `arity` arguments; `doc` says in one sentence when it holds.
+    pub fn condition(
+        &mut self,
+        name: &'static str,
+        arity: usize,
+        f: ConditionFn,
+        doc: &'static str,
+    ) -> &mut Self {
+        self.conditions.insert(name, (arity, f, doc));
+        self
+    }
+
+    /// Adds a function of `arity` arguments; `doc` says in one sentence what it computes.
+    pub fn function(
+        &mut self,
+        name: &'static str,
+        arity: usize,
+        f: ComputeFn,
+        doc: &'static str,
+    ) -> &mut Self {
+        self.functions.insert(name, (arity, f, doc));
+        self
+    }
+
+    pub(crate) fn find_condition(&self, name: &str) -> Option<(usize, ConditionFn)> {
+        self.conditions.get(name).map(|&(n, f, _)| (n, f))
+    }
+
+    pub(crate) fn find_function(&self, name: &str) -> Option<(usize, ComputeFn)> {
+        self.functions.get(name).map(|&(n, f, _)| (n, f))
+    }
+
+    /// All words with their arities and documentation; functions are written `@name`.
+    pub fn words(&self) -> impl Iterator<Item = (String, usize, &'static str)> + '_ {
+        let conditions = self.conditions.iter().map(|(n, c)| ((*n).to_owned(), c.0, c.2));
+        conditions.chain(self.functions.iter().map(|(n, f)| (format!("@{n}"), f.0, f.2)))
+    }
+
+    fn standard_conditions(&mut self) {
+        self.condition(
+            "same_dtype",
+            2,
+            |a| Some(a[0].dtype()? == a[1].dtype()?),
+            "both are tensors of one element type",
+        );
+        self.condition("same_shape", 2, |a| same_shape(a[0], a[1]), "both are tensors of the same sizes");
+        self.condition(
+            "same_type",
+            2,
+            |a| Some(a[0].dtype()? == a[1].dtype()? && same_shape(a[0], a[1])?),
+            "both are tensors of one element type and the same sizes",
+        );
+        self.condition(
+            "same_rank",
+            2,
+            |a| Some(a[0].rank()? == a[1].rank()?),
+            "both are tensors of one rank",
+        );
+        self.condition(
+            "rank",
+            2,
+            |a| Some(a[0].rank()? == a[1].int()?),
+            "the tensor has this many dimensions",
+        );
+        self.condition(
+            "min_rank",
+            2,
+            |a| Some(a[0].rank()? >= a[1].int()?),
+            "the tensor has at least so many dimensions",
+        );
+        self.condition(
+            "floating",
+            1,
+            |a| Some(a[0].dtype()?.is_floating()),
+            "the tensor's elements are real floats",
+        );
+        self.condition(
+            "integral",
+            1,
+            |a| Some(a[0].dtype()?.is_integral(false)),
+            "the tensor's elements are integers, not bools",
+        );
+        self.condition(
+            "complex",
+            1,
+            |a| Some(a[0].dtype()?.is_complex()),
+            "the tensor's elements are complex",
+        );
+        self.condition(
+            "boolean",
+            1,
+            |a| Some(a[0].dtype()? == DType::Bool),
+            "the tensor's elements are bools",
+        );
+        self.condition(
+            "wide_float",
+            1,
+            |a| Some(matches!(a[0].dtype()?, DType::F32 | DType::F64)),
+            "the tensor's elements are singles or doubles",
+        );
+        self.condition(
+            "real",
+            1,
+            |a| a[0].constant().map(|v| v.as_int().is_some() || v.as_float().is_some()),
+            "the constant is an int or a float",
+        );
+        self.condition("whole", 1, |a| Some(a[0].constant()?.as_int().is_some()), "the constant is an int");
+        self.condition("const", 1, |a| Some(a[0].constant().is_some()), "the value is a known constant");
+        self.condition("nonneg", 1, |a| Some(a[0].number()? >= 0.0), "the number is 0 or more");
+        self.condition("positive", 1, |a| Some(a[0].number()? > 0.0), "the number is more than 0");
+        self.condition(
+            "power_of_two",
+            1,
+            |a| Some(is_power_of_two(a[0].number()?)),
+            "the number and its reciprocal are exact in any float type",
+        );
+        self.condition(
+            "equal",
+            2,
+            |a| Some(same_constant(a[0].constant()?, a[1].constant()?) || numbers_equal(a[0], a[1])),
+            "the constants are equal",
+        );
+        self.condition(
+            "less",
+            2,
+            |a| Some(a[0].number()? < a[1].number()?),
+            "the first number is less than the second",
+        );
+        self.condition(
+            "size_is",
+            3,
+            |a| Some(dim(a[0], a[1])?.known()? == a[2].int()?),
+            "the tensor's dimension has this size",
+        );
+        self.condition(
+            "same_dim",
+            3,
+            |a| Some(wrap(a[0], a[1])? == wrap(a[0], a[2])?),
+            "both numbers mean the same dimension of the tensor",
+        );
+        self.condition(
+            "identity_permutation",
+            1,
+            |a| Some(a[0].ints()?.iter().enumerate().all(|(i, &d)| d == i as i64)),
+            "the dimensions are in order",
+        );
+        self.condition(
+            "sizes_are",
+            2,
+            |a| sizes_are(a[0], a[1]),
+            "the tensor's sizes are those listed, -1 standing for any one that fits",
+        );
+        self.condition(
+            "contiguous",
+            1,
+            |a| is_contiguous(a[0]),
+            "the tensor's strides are known to be contiguous",
+        );
+        self.condition(
+            "dtype_is",
+            2,
+            |a| Some(a[0].dtype()?.scalar_type() == a[1].int()?),
+            "the tensor has the element type of this number",
+        );
+    }
+
+    fn standard_functions(&mut self) {
+        self.function(
+            "compose",
+            2,
+            |a| compose(&a[0].ints()?, &a[1].ints()?),
+            "the permutation that is the first, then the second",
+        );
+        self.function(
+            "add",
+            2,
+            |a| int_op(a, i64::checked_add),
+            "the sum of two ints, if it does not overflow",
+        );
+        self.function(
+            "sub",
+            2,
+            |a| int_op(a, i64::checked_sub),
+            "the difference of two ints, if it does not overflow",
+        );
+        self.function(
+            "mul",
+            2,
+            |a| int_op(a, i64::checked_mul),
+            "the product of two ints, if it does not overflow",
+        );
+        self.function("neg", 1, |a| negate(a[0]), "the negative of a number");
+        self.function(
+            "reciprocal",
+            1,
+            |a| Some(IValue::Float(1.0 / a[0].number()?)),
+            "one over the number, as a float",
+        );
+        self.function("max", 2, |a| pick(a, Ordering::is_ge), "the greater of two numbers of one type");
+        self.function("min", 2, |a| pick(a, Ordering::is_le), "the lesser of two numbers of one type");
+        self.function("rank", 1, |a| Some(IValue::Int(a[0].rank()?)), "the rank of a tensor");
+        self.function(
+            "size",
+            2,
+            |a| Some(IValue::Int(dim(a[0], a[1])?.known()?)),
+            "the size of a dimension of a tensor",
+        );
+        self.function(
+            "sizes",
+            1,
+            |a| Some(IValue::ints(a[0].ty().as_tensor()?.concrete_sizes()?)),
+            "the sizes of a tensor",
+        );
+    }
+}
+
+fn same_shape(a: Fact<'_>, b: Fact<'_>) -> Option<bool> {
+    let (a, b) = (a.dims()?, b.dims()?);
+    if a.len() != b.len() {
+        return Some(false);
+    }
+    let mut all = Some(true);
+    for (x, y) in a.iter().zip(b) {
+        match (x, y) {
+            (Dim::Known(m), Dim::Known(n)) if m != n => return Some(false),
+            (Dim::Known(_), Dim::Known(_)) => {}
+            (Dim::Sym(m), Dim::Sym(n)) if m == n => {}
+            _ => all = None,
+        }
+    }
+    all
+}
+
+fn wrap(tensor: Fact<'_>, dim: Fact<'_>) -> Option<usize> {
+    let (rank, dim) = (tensor.rank()?, dim.int()?);
+    let wrapped = if dim < 0 { dim.checked_add(rank)? } else { dim };
+    usize::try_from(wrapped).ok().filter(|&d| (d as i64) < rank)
+}
+
+fn dim(tensor: Fact<'_>, dim: Fact<'_>) -> Option<Dim> {
+    tensor.dims()?.get(wrap(tensor, dim)?).copied()
+}
+
+fn sizes_are(tensor: Fact<'_>, sizes: Fact<'_>) -> Option<bool> {
+    let (dims, sizes) = (tensor.dims()?, sizes.ints()?);
+    if dims.len() != sizes.len() || sizes.iter().filter(|&&n| n == -1).count() > 1 {
+        return Some(false);
+    }
+    let mut all = Some(true);
+    for (d, &n) in dims.iter().zip(&sizes) {
+        match d {
+            // A size left out is the one that fits: the others being right, it is this tensor's. Where another size is 0,
+            // the one left out cannot be told.
+            Dim::Known(0) if sizes.contains(&-1) => return Some(false),
+            Dim::Known(m) if n != -1 && *m != n => return Some(false),
+            Dim::Known(_) => {}
+            Dim::Sym(_) | Dim::Unknown => all = None,
+        }
+    }
+    all
+}
+
+fn is_contiguous(tensor: Fact<'_>) -> Option<bool> {
+    let facts = tensor.ty().as_tensor()?;
+    let (sizes, strides) = (facts.concrete_sizes()?, facts.concrete_strides()?);
+    let mut step = 1;
+    for (&n, &s) in sizes.iter().zip(&strides).rev() {
+        if n != 1 && s != step {
+            return Some(false);
+        }
+        step *= n.max(1);
+    }
+    Some(true)
+}
+
+fn is_power_of_two(x: f64) -> bool {
+    // Exponents that leave room in half precision too.
+    x != 0.0
+        && x.is_finite()
+        && x.to_bits() & ((1 << 52) - 1) == 0
+        && (-12.0..=12.0).contains(&x.abs().log2())
+}
+
+fn numbers_equal(a: Fact<'_>, b: Fact<'_>) -> bool {
+    matches!((a.number(), b.number()), (Some(x), Some(y)) if x == y)
+}
+
+fn compose(first: &[i64], second: &[i64]) -> Option<IValue> {
+    let rank = first.len() as i64;
+    let at = |d: i64| usize::try_from(if d < 0 { d + rank } else { d }).ok();
+    if second.len() != first.len() {
+        return None;
+    }
+    let all: Option<Vec<i64>> = second.iter().map(|&d| first.get(at(d)?).copied()).collect();
+    Some(IValue::ints(all?))
+}
+
+fn int_op(args: &[Fact<'_>], f: fn(i64, i64) -> Option<i64>) -> Option<IValue> {
+    Some(IValue::Int(f(args[0].int()?, args[1].int()?)?))
+}
+
+fn negate(x: Fact<'_>) -> Option<IValue> {
+    match x.constant()? {
+        IValue::Int(i) => Some(IValue::Int(i.checked_neg()?)),
+        IValue::Float(v) => Some(IValue::Float(-v)),
+        _ => None,
+    }
+}
+
+/// The first of two numbers of one type if `wanted` says so of how they compare, else the second.
+fn pick(args: &[Fact<'_>], wanted: fn(Ordering) -> bool) -> Option<IValue> {
+    let (a, b) = (args[0].constant()?, args[1].constant()?);
+    let order = match (a, b) {
+        (IValue::Int(x), IValue::Int(y)) => x.cmp(y),
+        (IValue::Float(x), IValue::Float(y)) => x.partial_cmp(y)?,
+        _ => return None,
+    };
+    Some(if wanted(order) { a.clone() } else { b.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flambeau_ir::types::TensorType;
+
+    fn tensor(dtype: DType, sizes: &[i64]) -> Fact<'static> {
+        Fact::Value { ty: Type::tensor(TensorType::contiguous(dtype, sizes)), constant: None }
+    }
+
+    #[test]
+    fn words_answer_or_say_they_cannot() {
+        let v = Vocabulary::standard();
+        let ask = |name: &str, args: &[Fact<'_>]| (v.find_condition(name).unwrap().1)(args);
+        let unknown = Fact::Value { ty: Type::TENSOR, constant: None };
+        let a = tensor(DType::F32, &[2, 3]);
+        assert_eq!(ask("same_type", &[a, a]), Some(true));
+        assert_eq!(ask("same_type", &[a, unknown]), None);
+        assert_eq!(ask("same_shape", &[a, tensor(DType::F32, &[3, 2])]), Some(false));
+        let sizes = IValue::ints(vec![-1, 3]);
+        assert_eq!(ask("sizes_are", &[a, Fact::Literal(&sizes)]), Some(true));
+        let minus = IValue::Int(-1);
+        assert_eq!(ask("same_dim", &[a, Fact::Literal(&minus), Fact::Literal(&IValue::Int(1))]), Some(true));
+        let call = |name: &str, args: &[Fact<'_>]| (v.find_function(name).unwrap().1)(args);
+        let (p, q) = (IValue::ints(vec![1, 2, 0]), IValue::ints(vec![2, 0, -2]));
+        assert_eq!(
+            call("compose", &[Fact::Literal(&p), Fact::Literal(&q)]).unwrap().as_list().unwrap().to_ints(),
+            Some(vec![0, 1, 2])
+        );
+        let max =
+            call("max", &[Fact::Literal(&IValue::Int(i64::MAX)), Fact::Literal(&IValue::Int(i64::MAX - 1))]);
+        assert_eq!(max.unwrap().as_int(), Some(i64::MAX));
+        assert!(call("max", &[Fact::Literal(&IValue::Int(1)), Fact::Literal(&IValue::Float(2.0))]).is_none());
+    }
+}

@@ -1,0 +1,317 @@
+//! The same rules applied one way, at once: the pass `peephole`, for large graphs and linear chains.
+//!
+//! A sweep walks the graph in program order and matches every node against the rules rooted at its operator, the first
+//! that fits winning. What a sweep decides is applied as one patch; sweeps follow each other until nothing fits or a
+//! bound is met, so analyses are made once a sweep and not once a rewrite. Within a sweep a value that is already
+//! rewritten counts as what it becomes when sharing of memory is looked at.
+
+use super::Selection;
+use super::region::Eligible;
+use super::rule::{Instance, Pat, RuleSet, fits, literal_matches, same_constant};
+use super::saturate::right_side;
+use super::sharing::{Bases, Sharing};
+use super::typing::ValueTypes;
+use super::vocabulary::Fact;
+use crate::control::Planted;
+use crate::pass::{Pass, PassCx, PassError};
+use crate::patch::{Patch, Planned};
+use crate::pipeline::{Configure, Options};
+use crate::traits::TraitTable;
+use flambeau_analysis::AliasDb;
+use flambeau_ir::{At, Graph, IValue, NodeId, OpId, Prim, Type, ValueId};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
+
+/// The pass `peephole`. See the module's head.
+pub struct Peephole {
+    /// Its rules.
+    pub select: Selection,
+    /// Most sweeps.
+    pub sweeps: usize,
+}
+
+impl Default for Peephole {
+    fn default() -> Self {
+        Peephole { select: Selection::default(), sweeps: 16 }
+    }
+}
+
+impl Configure for Peephole {
+    const OPTIONS: &'static [&'static str] = &["accept", "only", "sweeps"];
+
+    fn configure(options: &Options) -> Result<Self, String> {
+        let sweeps = options.number("sweeps")?.map_or(16, |n| usize::try_from(n).unwrap_or(usize::MAX));
+        Ok(Peephole { select: Selection::configure(options)?, sweeps })
+    }
+}
+
+impl Pass for Peephole {
+    const NAME: &'static str = "peephole";
+    const DOC: &'static str = "applies rewrite rules wherever they fit";
+
+    fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+        let registry = cx.registry();
+        let rules = self.select.rules(&registry)?;
+        let traits = TraitTable::new(&registry);
+        let ignore_conditions = cx.planted() == Planted::RulesWithoutConditions;
+        let by_root = by_root(&rules);
+        let is_rooted = |g: &Graph, n: NodeId| g.op(n).row().is_some_and(|id| by_root.contains_key(&id));
+        for _ in 0..self.sweeps {
+            let work: Vec<NodeId> = cx.graph().nodes_deep().filter(|&n| is_rooted(cx.graph(), n)).collect();
+            if work.is_empty() {
+                return Ok(());
+            }
+            let (graph, (db, shapes)) = cx.with::<(AliasDb, ValueTypes)>();
+            let mut sweep = Sweep::new(graph, db, shapes, &traits, &rules);
+            sweep.ignore_conditions = ignore_conditions;
+            for node in work {
+                let op = graph.op(node).row().expect("invariant: rooted nodes are rows");
+                sweep.try_node(node, &by_root[&op]);
+            }
+            let Sweep { mut patch, done, .. } = sweep;
+            let mut steps = 0;
+            for (node, rule, upto) in done {
+                let name = &rules.rules()[rule].name;
+                if !cx.fuel(name, node) {
+                    patch.truncate(steps);
+                    if !patch.is_empty() {
+                        cx.apply(patch)?;
+                    }
+                    return Ok(());
+                }
+                cx.count(name, 1);
+                steps = upto;
+            }
+            if patch.is_empty() {
+                return Ok(());
+            }
+            cx.apply(patch)?;
+        }
+        Ok(())
+    }
+}
+
+type ByRoot = HashMap<OpId, Vec<usize>, FxBuildHasher>;
+
+/// Instances by the operator at their root. A law is applied from left to right only: it would never end.
+fn by_root(rules: &RuleSet) -> ByRoot {
+    let mut map: ByRoot = HashMap::default();
+    for (i, instance) in rules.instances().iter().enumerate() {
+        let law = rules.rules()[instance.rule].ast.both_ways;
+        if let (Pat::Op(op, _), false) = (&instance.pats[usize::from(instance.left)], law) {
+            map.entry(*op).or_default().push(i);
+        }
+    }
+    map
+}
+
+struct Sweep<'a> {
+    graph: &'a Graph,
+    shapes: &'a ValueTypes,
+    eligible: Eligible<'a>,
+    rules: &'a RuleSet,
+    ignore_conditions: bool,
+    patch: Patch,
+    /// Rewritten nodes with the rule and the length of the patch after it.
+    done: Vec<(NodeId, usize, usize)>,
+    sharing: Sharing<'a>,
+}
+
+/// What variables of a rule are bound to.
+type Binding = SmallVec<[Option<ValueId>; 8]>;
+
+impl<'a> Sweep<'a> {
+    fn new(
+        graph: &'a Graph,
+        db: &'a AliasDb,
+        shapes: &'a ValueTypes,
+        traits: &'a TraitTable<'a>,
+        rules: &'a RuleSet,
+    ) -> Self {
+        let writes = graph.nodes_deep().any(|n| traits.of_node(graph, n).may_write());
+        Sweep {
+            graph,
+            shapes,
+            eligible: Eligible { graph, traits, db, writes },
+            rules,
+            ignore_conditions: false,
+            patch: Patch::new(graph),
+            done: Vec::new(),
+            sharing: Sharing::new(graph, traits, db),
+        }
+    }
+
+    fn try_node(&mut self, node: NodeId, instances: &[usize]) {
+        if self.graph.results(node).all(|v| self.graph.use_count(v) == 0) || !self.eligible.is_member(node) {
+            return;
+        }
+        let rules = self.rules;
+        for &i in instances {
+            let instance = &rules.instances()[i];
+            let Some(binding) = self.matches(instance, node) else { continue };
+            if self.apply(instance, node, &binding) {
+                self.done.push((node, instance.rule, self.patch.len()));
+                return;
+            }
+        }
+    }
+
+    /// Matches the left side at a node. Depth is that of the rule, which the parser bounds.
+    fn matches(&self, instance: &Instance, node: NodeId) -> Option<Binding> {
+        let mut binding: Binding = SmallVec::from_elem(None, instance.var_types.len());
+        let mut stack: SmallVec<[(u16, ValueId); 8]> = SmallVec::new();
+        stack.push((instance.left, self.graph.result(node, 0)));
+        while let Some((pat, value)) = stack.pop() {
+            match &instance.pats[usize::from(pat)] {
+                Pat::Var(v) => {
+                    let slot = &mut binding[usize::from(*v)];
+                    match *slot {
+                        Some(bound) if bound != value && !self.same_constant(bound, value) => return None,
+                        Some(_) => {}
+                        None if fits(self.graph.ty(value), instance.var_types[usize::from(*v)]) => {
+                            *slot = Some(value)
+                        }
+                        None => return None,
+                    }
+                }
+                Pat::Literal(literal, _) => {
+                    if !literal_matches(literal, &self.constant(value)?) {
+                        return None;
+                    }
+                }
+                Pat::Op(op, args) => {
+                    let def = self.graph.def(value);
+                    let fits =
+                        self.graph.op(def).row() == Some(*op) && self.graph.operand_count(def) == args.len();
+                    if !fits || !self.eligible.is_member(def) {
+                        return None;
+                    }
+                    stack.extend(args.iter().copied().zip(self.graph.operands(def)));
+                }
+                Pat::List(_, items) => {
+                    let def = self.graph.def(value);
+                    let fits = self.graph.is_prim(def, Prim::ListConstruct)
+                        && self.graph.operand_count(def) == items.len();
+                    if !fits || !self.eligible.is_member(def) {
+                        return None;
+                    }
+                    stack.extend(items.iter().copied().zip(self.graph.operands(def)));
+                }
+                Pat::Compute(..) => return None,
+            }
+        }
+        Some(binding)
+    }
+
+    fn same_constant(&self, a: ValueId, b: ValueId) -> bool {
+        matches!((self.constant(a), self.constant(b)), (Some(x), Some(y)) if same_constant(&x, &y))
+    }
+
+    /// The constant of a value: a `prim::Constant`, or a list made of them that nobody changes.
+    fn constant(&self, value: ValueId) -> Option<IValue> {
+        if let Some(constant) = self.graph.constant(value) {
+            return Some(constant);
+        }
+        let def = self.graph.def(value);
+        let elem = self.graph.ty(value).list_elem()?;
+        if !self.graph.is_prim(def, Prim::ListConstruct) || elem.is_mutable() || !self.eligible.is_member(def)
+        {
+            return None;
+        }
+        let items: Option<Vec<IValue>> = self.graph.operands(def).map(|v| self.graph.constant(v)).collect();
+        Some(IValue::list(elem, items?))
+    }
+
+    fn apply(&mut self, instance: &Instance, node: NodeId, binding: &Binding) -> bool {
+        let rule = &self.rules.rules()[instance.rule];
+        let root = self.graph.result(node, 0);
+        let constants: SmallVec<[Option<IValue>; 8]> =
+            binding.iter().map(|b| b.and_then(|v| self.constant(v))).collect();
+        let fact = |v: u16| {
+            let i = usize::from(v);
+            let ty = binding[i].map_or(Type::ANY, |b| self.shapes.type_of(self.graph, b));
+            Fact::Value { ty, constant: constants[i].as_ref() }
+        };
+        let root_fact = Fact::Value { ty: self.shapes.type_of(self.graph, root), constant: None };
+        if !self.ignore_conditions && !rule.holds(fact, root_fact) {
+            return false;
+        }
+        let before = self.patch.len();
+        let Some(term) = self.build(instance, node, binding, &fact) else {
+            self.patch.truncate(before);
+            return false;
+        };
+        if !self.sharing.become_if_unnoticed(root, term) {
+            self.patch.truncate(before);
+            return false;
+        }
+        self.patch.replace_all_uses(root, term);
+        true
+    }
+
+    /// Plans the right side and gives its value.
+    fn build<'f>(
+        &mut self,
+        instance: &Instance,
+        node: NodeId,
+        binding: &Binding,
+        fact: &impl Fn(u16) -> Fact<'f>,
+    ) -> Option<Planned> {
+        let rule = &self.rules.rules()[instance.rule];
+        let (at, loc) = (At::before(node), self.graph.loc(node));
+        let mut terms: Vec<Option<Planned>> = vec![None; instance.pats.len()];
+        for pat in right_side(instance) {
+            let of = |terms: &[Option<Planned>], args: &[u16]| -> SmallVec<[Planned; 4]> {
+                args.iter().filter_map(|&a| terms[usize::from(a)]).collect()
+            };
+            let term = match &instance.pats[usize::from(pat)] {
+                Pat::Var(v) => self.sharing.resolve(binding[usize::from(*v)]?),
+                Pat::Literal(value, ty) => self.plan_constant(at, loc, value, *ty),
+                Pat::Compute(function, args, ty) => {
+                    let facts: Option<SmallVec<[Fact<'_>; 4]>> = args
+                        .iter()
+                        .map(|&a| match &instance.pats[usize::from(a)] {
+                            Pat::Var(v) => Some(fact(*v)),
+                            Pat::Literal(value, _) => Some(Fact::Literal(value)),
+                            _ => None,
+                        })
+                        .collect();
+                    let value = rule.compute(*function, &facts?)?;
+                    let value = super::rule::literal_for(&value, *ty)?;
+                    self.plan_constant(at, loc, &value, *ty)
+                }
+                Pat::List(elem, items) => {
+                    let kids = of(&terms, items);
+                    self.patch.insert(at, Prim::ListConstruct, &kids, Vec::new(), Type::list(*elem), loc)
+                }
+                Pat::Op(op, args) => {
+                    let kids = of(&terms, args);
+                    let root = pat == instance.right;
+                    let declared =
+                        self.graph.registry().schema(*op).returns.first().map_or(Type::ANY, |r| r.ty);
+                    let ty = if root { self.graph.ty(self.graph.result(node, 0)) } else { declared };
+                    let planned = self.patch.insert(at, *op, &kids, Vec::new(), ty, loc);
+                    let bases: Bases = if self.eligible.traits.of((*op).into()).result_aliases() {
+                        kids.iter().flat_map(|&k| self.sharing.bases(k)).collect()
+                    } else {
+                        Bases::new()
+                    };
+                    self.sharing.plan_view(planned, bases);
+                    planned
+                }
+            };
+            terms[usize::from(pat)] = Some(term);
+        }
+        terms[usize::from(instance.right)].take()
+    }
+
+    fn plan_constant(&mut self, at: At, loc: flambeau_ir::LocId, value: &IValue, formal: Type) -> Planned {
+        if let (IValue::List(list), Some(elem)) = (value, formal.unwrap_optional().list_elem()) {
+            let kids: Vec<Planned> =
+                list.to_vec().iter().map(|v| self.plan_constant(at, loc, v, elem)).collect();
+            return self.patch.insert(at, Prim::ListConstruct, &kids, Vec::new(), Type::list(elem), loc);
+        }
+        self.patch.constant(at, value.clone(), value.type_of(), loc)
+    }
+}

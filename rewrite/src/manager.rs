@@ -1,0 +1,370 @@
+//! Runs pipelines: fuel, checks, logs, reports, captures, and a reproducer when something fails.
+
+use crate::control::{Control, Verdict, bisect};
+use crate::log::{Level, Log};
+use crate::pass::{DynPass, PassCx, PassError};
+use crate::pipeline::{Options, Pipeline, Step};
+use flambeau_analysis::Analyses;
+use flambeau_ir::verify::verify_with;
+use flambeau_ir::{Change, CompilationUnit, Fault, Graph, Revision};
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// How closely a run is watched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Checks {
+    /// Not at all.
+    #[default]
+    Off,
+    /// The graph is verified before and after the pipeline.
+    Boundaries,
+    /// After every pass.
+    EveryPass,
+    /// Also within passes: whenever a pass looks at the graph after an edit, it is verified and every analysis that
+    /// was brought in step is compared with one made afresh.
+    EveryEdit,
+}
+
+/// Edits of a run by kind, read off the journal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Edits {
+    /// Nodes inserted.
+    pub inserted: u64,
+    /// Nodes erased.
+    pub erased: u64,
+    /// Nodes moved.
+    pub moved: u64,
+    /// Operands and uses replaced.
+    pub operands: u64,
+    /// Types set.
+    pub types: u64,
+    /// Anything else: results, blocks, signatures, operators, attributes.
+    pub other: u64,
+}
+
+impl Edits {
+    fn read(graph: &Graph, since: Revision) -> Option<Self> {
+        let mut e = Edits::default();
+        for change in graph.journal().since(since)? {
+            match change {
+                Change::Inserted(_) => e.inserted += 1,
+                Change::Erased(_) => e.erased += 1,
+                Change::Moved(_) => e.moved += 1,
+                Change::OperandSet { .. } | Change::OperandsChanged(_) | Change::UsesReplaced { .. } => {
+                    e.operands += 1
+                }
+                Change::TypeSet(_) => e.types += 1,
+                Change::ResultsChanged(_)
+                | Change::BlocksChanged(_)
+                | Change::SignatureChanged(_)
+                | Change::OpSet(_) => e.other += 1,
+                Change::Metadata => {}
+            }
+        }
+        Some(e)
+    }
+}
+
+/// What one pass did.
+#[derive(Clone, Debug)]
+pub struct PassReport {
+    /// The pass.
+    pub pass: &'static str,
+    /// Its options, as text.
+    pub options: String,
+    /// Nodes before and after.
+    pub nodes: (usize, usize),
+    /// Revisions before and after.
+    pub revisions: (Revision, Revision),
+    /// Whether anything but names and locations changed.
+    pub changed: bool,
+    /// Edits by kind; `None` if there were more than the journal keeps (their number is that of the revisions).
+    pub edits: Option<Edits>,
+    /// Applications by rule.
+    pub counts: IndexMap<String, u64, FxBuildHasher>,
+    /// Wall time.
+    pub time: Duration,
+    /// Analyses that could be kept, and that had to be made (again).
+    pub analyses: (u64, u64),
+}
+
+/// What a pipeline did.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Passes in the order they ran.
+    pub passes: Vec<PassReport>,
+}
+
+impl Report {
+    /// Whether any pass changed the graph.
+    pub fn changed(&self) -> bool {
+        self.passes.iter().any(|p| p.changed)
+    }
+
+    /// All time spent in passes.
+    pub fn time(&self) -> Duration {
+        self.passes.iter().map(|p| p.time).sum()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for p in &self.passes {
+            let edits = p.revisions.1.0 - p.revisions.0.0;
+            let micros = p.time.as_secs_f64() * 1e6;
+            let name = format!("{}{}", p.pass, p.options);
+            write!(f, "{name:<28} {:>7} -> {:<7} {edits:>7} edits {micros:>10.1} us", p.nodes.0, p.nodes.1)?;
+            let rules: Vec<String> = p.counts.iter().map(|(r, n)| format!("{r} {n}")).collect();
+            writeln!(f, "{}{}", if rules.is_empty() { "" } else { "  " }, rules.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+/// A pipeline that failed, with what is needed to see it fail again.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("pass `{pass}`: {error}")]
+pub struct PipelineError {
+    /// The pass that failed, or whose result was found broken. `<input>` if the graph was broken before.
+    pub pass: String,
+    /// What went wrong.
+    pub error: PassError,
+    /// The graph before the pass, behind the command that runs the pass on it. Only where the run was watched
+    /// ([`Checks::EveryPass`]) or the pass reported the error itself.
+    pub reproducer: Option<String>,
+    /// What was done until then.
+    pub report: Report,
+}
+
+/// What is shown after a pass that changed the graph.
+pub struct Capture<'a> {
+    /// The pass; empty for the graph before the first pass.
+    pub pass: &'static str,
+    /// Its options.
+    pub options: &'a Options,
+    /// The graph after it.
+    pub graph: &'a Graph,
+}
+
+type Hook<'a> = Box<dyn FnMut(&Capture<'_>) + 'a>;
+
+/// Runs pipelines over graphs.
+#[derive(Default)]
+pub struct Manager<'a> {
+    checks: Checks,
+    log: Log,
+    unit: Option<&'a CompilationUnit>,
+    hook: Option<Hook<'a>>,
+}
+
+impl<'a> Manager<'a> {
+    /// No checks, no logs.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How closely runs are watched.
+    pub fn checks(mut self, checks: Checks) -> Self {
+        self.checks = checks;
+        self
+    }
+
+    /// Where messages go.
+    pub fn log(mut self, log: Log) -> Self {
+        self.log = log;
+        self
+    }
+
+    /// The functions and classes calls refer to.
+    pub fn unit(mut self, unit: &'a CompilationUnit) -> Self {
+        self.unit = Some(unit);
+        self
+    }
+
+    /// Calls `hook` with the graph before the first pass and after each pass that changed it.
+    pub fn on_change(mut self, hook: impl FnMut(&Capture<'_>) + 'a) -> Self {
+        self.hook = Some(Box::new(hook));
+        self
+    }
+
+    /// Runs a pipeline without limits.
+    ///
+    /// # Errors
+    /// When a pass fails, or a check finds the graph broken.
+    pub fn run(&mut self, graph: &mut Graph, pipeline: &Pipeline) -> Result<Report, Box<PipelineError>> {
+        self.run_with(graph, pipeline, &mut Analyses::new(), &mut Control::new())
+    }
+
+    /// Runs a pipeline with analyses that may already be there, under limits.
+    ///
+    /// # Errors
+    /// As [`Manager::run`].
+    pub fn run_with(
+        &mut self,
+        graph: &mut Graph,
+        pipeline: &Pipeline,
+        analyses: &mut Analyses,
+        control: &mut Control,
+    ) -> Result<Report, Box<PipelineError>> {
+        let mut report = Report::default();
+        if self.checks >= Checks::Boundaries {
+            self.verify(graph, "<input>", None, &mut report)?;
+        }
+        if let Some(hook) = &mut self.hook {
+            hook(&Capture { pass: "", options: &Options::default(), graph });
+        }
+        let mut at = 0;
+        let mut loops: Vec<(u64, Revision)> = Vec::new();
+        while let Some(step) = pipeline.steps.get(at) {
+            at += 1;
+            match step {
+                Step::Run { pass, options } => {
+                    self.run_pass(&**pass, options, graph, analyses, control, &mut report)?;
+                }
+                Step::Repeat { end, bound } => {
+                    if *bound == 0 {
+                        at = end + 1;
+                    } else {
+                        loops.push((*bound, graph.journal().meaning()));
+                    }
+                }
+                Step::Until { begin } => {
+                    let (left, before) = loops.pop().expect("invariant: brackets of a pipeline match");
+                    let now = graph.journal().meaning();
+                    if left > 1 && now != before {
+                        loops.push((left - 1, now));
+                        at = begin + 1;
+                    }
+                }
+            }
+        }
+        if self.checks == Checks::Boundaries {
+            self.verify(graph, "<end>", None, &mut report)?;
+        }
+        Ok(report)
+    }
+
+    fn run_pass(
+        &mut self,
+        pass: &dyn DynPass,
+        options: &Options,
+        graph: &mut Graph,
+        analyses: &mut Analyses,
+        control: &mut Control,
+        report: &mut Report,
+    ) -> Result<(), Box<PipelineError>> {
+        if !control.start(pass.name()) {
+            return Ok(());
+        }
+        let before = (self.checks >= Checks::EveryPass).then(|| graph.clone());
+        let (revision, meaning, nodes) =
+            (graph.journal().revision(), graph.journal().meaning(), graph.node_count());
+        let made = totals(analyses);
+        let start = Instant::now();
+        let mut cx = PassCx {
+            graph,
+            analyses,
+            control,
+            log: &self.log,
+            unit: self.unit,
+            pass: pass.name(),
+            aliases: pass.aliases(),
+            counts: IndexMap::default(),
+            paranoid: self.checks == Checks::EveryEdit,
+            checked: revision,
+            broken: None,
+        };
+        cx.log(Level::Dump, |g| format!("before:\n{g}"));
+        let result = pass.run(&mut cx);
+        let time = start.elapsed();
+        cx.check_step();
+        let (counts, broken) = (std::mem::take(&mut cx.counts), cx.broken.take());
+        let changed = cx.graph().journal().meaning() != meaning;
+        if changed {
+            cx.log(Level::Dump, |g| format!("after:\n{g}"));
+        }
+        let now = totals(analyses);
+        report.passes.push(PassReport {
+            pass: pass.name(),
+            options: options.to_string(),
+            nodes: (nodes, graph.node_count()),
+            revisions: (revision, graph.journal().revision()),
+            changed,
+            edits: Edits::read(graph, revision),
+            counts,
+            time,
+            analyses: (now.0 - made.0, now.1 - made.1),
+        });
+        let command = format!("{}{options}", pass.name());
+        let broken =
+            broken.map(|text| PassError::new(Fault::Internal, format!("left a broken graph:\n{text}")));
+        if let Some(error) = result.err().or(broken) {
+            let shown = before.as_ref().map(|g| reproducer(&command, &error, g));
+            return Err(failure(&command, error, shown, report));
+        }
+        if self.checks >= Checks::EveryPass {
+            self.verify(graph, &command, before.as_ref(), report)?;
+        }
+        if let Some(hook) = self.hook.as_mut().filter(|_| changed) {
+            hook(&Capture { pass: pass.name(), options, graph });
+        }
+        Ok(())
+    }
+
+    fn verify(
+        &self,
+        graph: &Graph,
+        command: &str,
+        before: Option<&Graph>,
+        report: &mut Report,
+    ) -> Result<(), Box<PipelineError>> {
+        let verdict = match self.unit {
+            Some(unit) => verify_with(graph, unit),
+            None => verify_with(graph, &flambeau_ir::types::NoClasses),
+        };
+        let Err(errors) = verdict else { return Ok(()) };
+        let fault = if command == "<input>" { Fault::Input } else { Fault::Internal };
+        let error = PassError::new(fault, format!("the graph is broken:\n{}", errors.rendered()));
+        let shown = before.map(|g| reproducer(command, &error, g));
+        Err(failure(command, error, shown, report))
+    }
+
+    /// Finds the first rewrite of a pipeline after which `is_bad` says the graph is bad.
+    ///
+    /// # Errors
+    /// As [`Manager::run`].
+    pub fn bisect(
+        &mut self,
+        graph: &Graph,
+        pipeline: &Pipeline,
+        base: &Control,
+        mut is_bad: impl FnMut(&Graph) -> bool,
+    ) -> Result<Verdict, Box<PipelineError>> {
+        bisect(base, |control| {
+            let mut copy = graph.clone();
+            self.run_with(&mut copy, pipeline, &mut Analyses::new(), control)?;
+            Ok(is_bad(&copy))
+        })
+    }
+}
+
+/// How often analyses were kept, and made.
+fn totals(analyses: &Analyses) -> (u64, u64) {
+    analyses.stats().fold((0, 0), |(kept, made), s| (kept + s.kept, made + s.built + s.rebuilt))
+}
+
+fn failure(
+    pass: &str,
+    error: PassError,
+    reproducer: Option<String>,
+    report: &mut Report,
+) -> Box<PipelineError> {
+    Box::new(PipelineError { pass: pass.to_owned(), error, reproducer, report: std::mem::take(report) })
+}
+
+fn reproducer(command: &str, error: &PassError, before: &Graph) -> String {
+    let first = error.message.lines().next().unwrap_or_default();
+    format!("# flambeau opt -p '{command}' --checks every-edit THIS_FILE\n# {first}\n{before}")
+}

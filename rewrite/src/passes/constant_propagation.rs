@@ -1,0 +1,467 @@
+//! What can be computed now is computed now.
+//!
+//! A node whose operands are all constants is run, if it is deterministic and free of effects, nobody writes the memory
+//! involved, and no result that could be changed leaves the graph (a caller would change the constant). A branch whose
+//! condition is known gives way to the block taken, equal results of both blocks are used directly, a loop that never
+//! runs gives way to its initial values, and a value that a loop carries round unchanged is used from outside it.
+//!
+//! One walk in program order decides on the graph as it stands, with constants and equalities found so far at hand; the
+//! edits follow in the same order, so any prefix of them is a valid program. Dead code is removed at the end.
+
+use super::dce::Dce;
+use crate::control::Planted;
+use crate::memory;
+use crate::pass::{Pass, PassCx, PassError};
+use crate::pipeline::{Configure, Options};
+use crate::traits::TraitTable;
+use flambeau_analysis::AliasDb;
+use flambeau_exec::{EvalLimits, Host, eval_node};
+use flambeau_ir::{At, BlockId, Editor, Graph, IValue, NodeId, Prim, Type, ValueId};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
+use std::ops::ControlFlow;
+
+/// See the module's head.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ConstantPropagation {
+    /// Fold only values that cannot be changed.
+    pub immutable: bool,
+    /// Bounds on what folding one node may make.
+    pub limits: EvalLimits,
+}
+
+impl Configure for ConstantPropagation {
+    const OPTIONS: &'static [&'static str] = &["immutable"];
+
+    fn configure(options: &Options) -> Result<Self, String> {
+        Ok(ConstantPropagation { immutable: options.flag("immutable"), ..Self::default() })
+    }
+}
+
+impl Pass for ConstantPropagation {
+    const NAME: &'static str = "constant_propagation";
+    const DOC: &'static str = "computes what is known before the program runs";
+
+    fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+        let registry = cx.registry();
+        let traits = TraitTable::new(&registry);
+        let fold_random = cx.planted() == Planted::FoldsRandom;
+        let (graph, db) = cx.with::<AliasDb>();
+        let writes = graph.nodes_deep().any(|n| traits.of_node(graph, n).may_write());
+        let mut search = Search {
+            graph,
+            db,
+            traits: &traits,
+            writes,
+            fold_random,
+            pass: *self,
+            host: Host::quiet(),
+            known: HashMap::default(),
+            same: HashMap::default(),
+            edits: Vec::new(),
+        };
+        search.run();
+        let edits = search.edits;
+        {
+            let (mut editor, mut fuel) = cx.edit_fuelled();
+            for edit in edits {
+                if !fuel.take(edit.name(), editor.graph(), edit.node()) {
+                    return Ok(());
+                }
+                edit.apply(&mut editor);
+            }
+        }
+        Dce::default().run(cx)
+    }
+}
+
+enum Edit {
+    /// The results are these constants, under these types.
+    Fold(NodeId, Vec<(IValue, Type)>),
+    /// The block taken stands for the branch.
+    Take(NodeId, usize),
+    /// Result `.1` is the one value that both blocks give.
+    Use(NodeId, usize),
+    /// Result `.1` is this constant.
+    Join(NodeId, usize, IValue),
+    /// The loop never runs.
+    Skip(NodeId),
+    /// Carried value `.1` is what it is at first.
+    Invariant(NodeId, usize),
+}
+
+impl Edit {
+    fn node(&self) -> NodeId {
+        match self {
+            Edit::Fold(n, _)
+            | Edit::Take(n, _)
+            | Edit::Use(n, _)
+            | Edit::Join(n, ..)
+            | Edit::Skip(n)
+            | Edit::Invariant(n, _) => *n,
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Edit::Fold(..) => "fold",
+            Edit::Take(..) => "take-branch",
+            Edit::Use(..) | Edit::Join(..) => "join",
+            Edit::Skip(_) => "skip-loop",
+            Edit::Invariant(..) => "invariant",
+        }
+    }
+
+    fn apply(self, editor: &mut Editor<'_>) {
+        match self {
+            Edit::Fold(node, values) => {
+                let loc = editor.graph().loc(node);
+                let constants: SmallVec<[ValueId; 2]> = values
+                    .into_iter()
+                    .map(|(value, ty)| editor.at(At::before(node)).loc(loc).constant_of(value, ty))
+                    .collect();
+                editor.replace_node(node, &constants);
+            }
+            Edit::Take(node, index) => {
+                let block = editor.graph().block(node, index);
+                let outputs: SmallVec<[ValueId; 4]> = editor.graph().block_outputs(block).collect();
+                editor.splice_before(block, node);
+                editor.replace_node(node, &outputs);
+            }
+            Edit::Use(node, index) => {
+                let g = editor.graph();
+                // What both gave when it was decided may have become something else meanwhile, in both alike.
+                let (result, value) = (g.result(node, index), g.operand(g.ret(g.block(node, 0)), index));
+                editor.replace_all_uses(result, value);
+            }
+            Edit::Join(node, index, value) => {
+                let (loc, result) = (editor.graph().loc(node), editor.graph().result(node, index));
+                let ty = editor.graph().ty(result);
+                let constant = editor.at(At::before(node)).loc(loc).constant_of(value, ty);
+                editor.replace_all_uses(result, constant);
+            }
+            Edit::Skip(node) => {
+                let initial: SmallVec<[ValueId; 4]> = editor.graph().operands(node).skip(2).collect();
+                editor.replace_node(node, &initial);
+            }
+            Edit::Invariant(node, index) => {
+                let g = editor.graph();
+                let initial = g.operand(node, index + 2);
+                let (result, carried) =
+                    (g.result(node, index), g.result(g.param(g.block(node, 0)), index + 1));
+                editor.replace_all_uses(carried, initial);
+                editor.replace_all_uses(result, initial);
+            }
+        }
+    }
+}
+
+enum Task {
+    /// The nodes of a block from here on.
+    From(NodeId),
+    /// Both blocks of a branch, or a loop's body, are done.
+    Done(NodeId),
+    /// The block taken is done.
+    Taken(NodeId, usize),
+}
+
+struct Search<'a> {
+    graph: &'a Graph,
+    db: &'a AliasDb,
+    traits: &'a TraitTable<'a>,
+    writes: bool,
+    fold_random: bool,
+    pass: ConstantPropagation,
+    host: Host,
+    /// Constants found, beside those that stand in the graph.
+    known: HashMap<ValueId, IValue, FxBuildHasher>,
+    /// Values that are others.
+    same: HashMap<ValueId, ValueId, FxBuildHasher>,
+    edits: Vec<Edit>,
+}
+
+impl Search<'_> {
+    fn first(&self, block: BlockId) -> Task {
+        let param = self.graph.param(block);
+        Task::From(self.graph.next(param).expect("invariant: a block ends in prim::Return"))
+    }
+
+    fn run(&mut self) {
+        let mut stack = vec![self.first(self.graph.root())];
+        while let Some(task) = stack.pop() {
+            match task {
+                Task::From(node) => {
+                    let Some(next) = self.graph.next(node) else { continue };
+                    stack.push(Task::From(next));
+                    self.visit(node, &mut stack);
+                }
+                Task::Taken(node, index) => {
+                    let block = self.graph.block(node, index);
+                    for (result, output) in self.graph.results(node).zip(self.graph.block_outputs(block)) {
+                        self.same.insert(result, output);
+                    }
+                    self.edits.push(Edit::Take(node, index));
+                }
+                Task::Done(node) if self.graph.is_prim(node, Prim::If) => self.join(node),
+                Task::Done(_) => {}
+            }
+        }
+    }
+
+    fn resolve(&self, mut value: ValueId) -> ValueId {
+        while let Some(&other) = self.same.get(&value) {
+            value = other;
+        }
+        value
+    }
+
+    fn constant(&self, value: ValueId) -> Option<IValue> {
+        let value = self.resolve(value);
+        self.known.get(&value).cloned().or_else(|| self.graph.constant(value))
+    }
+
+    fn visit(&mut self, node: NodeId, stack: &mut Vec<Task>) {
+        let g = self.graph;
+        match g.prim(node) {
+            Some(Prim::Constant) => {}
+            Some(Prim::If) => match self.constant(g.operand(node, 0)).and_then(|c| c.as_bool()) {
+                Some(condition) => {
+                    let index = usize::from(!condition);
+                    stack.push(Task::Taken(node, index));
+                    stack.push(self.first(g.block(node, index)));
+                }
+                None => {
+                    stack.push(Task::Done(node));
+                    stack.extend(g.blocks(node).rev().map(|b| self.first(b)));
+                }
+            },
+            Some(Prim::Loop) => self.visit_loop(node, stack),
+            _ if g.block_count(node) > 0 => stack.extend(g.blocks(node).rev().map(|b| self.first(b))),
+            _ => self.fold(node),
+        }
+    }
+
+    fn visit_loop(&mut self, node: NodeId, stack: &mut Vec<Task>) {
+        let g = self.graph;
+        let none = self.constant(g.operand(node, 0)).and_then(|c| c.as_int()).is_some_and(|n| n <= 0)
+            || self.constant(g.operand(node, 1)).and_then(|c| c.as_bool()) == Some(false);
+        if none {
+            for (result, initial) in g.results(node).zip(g.operands(node).skip(2)) {
+                self.same.insert(result, initial);
+            }
+            self.edits.push(Edit::Skip(node));
+            return;
+        }
+        let body = g.block(node, 0);
+        let carried = g.block_inputs(body).skip(1).zip(g.block_outputs(body).skip(1));
+        for (i, (input, output)) in carried.enumerate() {
+            if input == output {
+                let initial = g.operand(node, i + 2);
+                self.same.insert(input, initial);
+                self.same.insert(g.result(node, i), initial);
+                self.edits.push(Edit::Invariant(node, i));
+            }
+        }
+        stack.push(self.first(body));
+    }
+
+    /// Results of a branch that are the same whichever block is taken.
+    fn join(&mut self, node: NodeId) {
+        let g = self.graph;
+        let (a, b) = (g.block(node, 0), g.block(node, 1));
+        for (i, (x, y)) in g.block_outputs(a).zip(g.block_outputs(b)).enumerate() {
+            let result = g.result(node, i);
+            let (rx, ry) = (self.resolve(x), self.resolve(y));
+            if rx == ry {
+                // Seen in both blocks, so it stands around them.
+                self.same.insert(result, rx);
+                self.edits.push(Edit::Use(node, i));
+                continue;
+            }
+            if g.ty(result).is_mutable() {
+                continue;
+            }
+            let (Some(x), Some(y)) = (self.constant(x), self.constant(y)) else { continue };
+            if crate::egraph::rule::same_constant(&x, &y) {
+                self.known.insert(result, x.clone());
+                self.edits.push(Edit::Join(node, i, x));
+            }
+        }
+    }
+
+    fn may_fold(&self, node: NodeId) -> bool {
+        let g = self.graph;
+        let t = self.traits.of_node(g, node);
+        let known = match g.prim(node) {
+            Some(prim) => is_foldable(prim),
+            None => g.op(node).row().is_some(),
+        };
+        let random = t.is_random() && !self.fold_random;
+        if !known
+            || t.has_side_effects()
+            || random
+            || t.may_write()
+            || t.has_identity()
+            || g.result_count(node) == 0
+        {
+            return false;
+        }
+        if g.results(node).all(|v| g.use_count(v) == 0) {
+            return false;
+        }
+        if self.writes && memory::has_writers(self.db, g, node) {
+            return false;
+        }
+        g.results(node).all(|v| {
+            !g.ty(v).is_mutable()
+                || !self.pass.immutable && !self.db.has_writers(v) && !self.db.escapes_scope(&[v])
+        })
+    }
+
+    fn fold(&mut self, node: NodeId) {
+        let g = self.graph;
+        // The cheapest question first: most nodes have an operand that is not known.
+        let mut args = Vec::with_capacity(g.operand_count(node));
+        for v in g.operands(node) {
+            match self.constant(v) {
+                Some(value) => args.push(value),
+                None => return,
+            }
+        }
+        if !self.may_fold(node) {
+            return;
+        }
+        // What the node raises, it shall raise when the program runs.
+        let Ok(values) = eval_node(g, node, &args, self.pass.limits, &mut self.host) else { return };
+        if !values.iter().all(is_storable) {
+            return;
+        }
+        let typed: Vec<(IValue, Type)> = values
+            .into_iter()
+            .zip(g.results(node))
+            .map(|(value, result)| {
+                let ty = constant_type(&value, g.ty(result));
+                (value, ty)
+            })
+            .collect();
+        for (result, (value, _)) in g.results(node).zip(&typed) {
+            self.known.insert(result, value.clone());
+        }
+        self.edits.push(Edit::Fold(node, typed));
+    }
+}
+
+/// Structural operators that compute something from their operands alone.
+fn is_foldable(prim: Prim) -> bool {
+    matches!(
+        prim,
+        Prim::TupleConstruct
+            | Prim::TupleUnpack
+            | Prim::TupleIndex
+            | Prim::TupleSlice
+            | Prim::ListConstruct
+            | Prim::ListUnpack
+            | Prim::DictConstruct
+            | Prim::Isinstance
+            | Prim::UncheckedCast
+            | Prim::Annotate
+    )
+}
+
+/// Whether a value can stand in a program's text: no objects, futures, generators or things of the host.
+fn is_storable(value: &IValue) -> bool {
+    value
+        .visit(|v| match v {
+            IValue::Object(_)
+            | IValue::Future(_)
+            | IValue::Generator(_)
+            | IValue::Host(_)
+            | IValue::Uninitialized => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        })
+        .is_continue()
+}
+
+/// The type of a folded constant: the value's own where it says more than the result's.
+fn constant_type(value: &IValue, declared: Type) -> Type {
+    if matches!(value, IValue::None | IValue::Tensor(_)) || declared.is_mutable() {
+        return declared;
+    }
+    let own = value.type_of();
+    if crate::egraph::rule::fits(own, declared) && declared.as_tuple().is_none() { own } else { declared }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::control::{Control, Planted};
+    use crate::testing::{assert_passes, run_with, toy};
+
+    #[test]
+    fn folds_branches_and_loops() {
+        assert_passes(
+            &toy(),
+            "constant_propagation",
+            "graph(%x : Tensor, %n : int):
+  %1 : int = prim::Constant[value=2]()
+  %2 : int = prim::Constant[value=3]()
+  %t : bool = prim::Constant[value=1]()
+  %f : bool = prim::Constant[value=0]()
+  %3 : int = toy::mul(%1, %2)
+  %c : bool = toy::lt(%3, %2)
+  %y : Tensor, %k : int = prim::If(%c)
+    block0():
+      %a : Tensor = toy::relu(%x)
+      -> (%a, %3)
+    block1():
+      %4 : int = toy::add(%3, %3)
+      -> (%x, %4)
+  %z : Tensor, %i : int = prim::Loop(%n, %t, %y, %k)
+    block0(%j : int, %w : Tensor, %m : int):
+      %v : Tensor = toy::mul(%w, %m)
+      -> (%t, %v, %m)
+  %u : Tensor = prim::Loop(%n, %f, %z)
+    block0(%j2 : int, %w2 : Tensor):
+      %v2 : Tensor = toy::relu(%w2)
+      -> (%t, %v2)
+  return (%u, %i)
+",
+            "graph(%x : Tensor, %n : int):
+  %t : bool = prim::Constant[value=1]()
+  %k : int = prim::Constant[value=12]()
+  %z : Tensor = prim::Loop(%n, %t, %x)
+    block0(%j : int, %w : Tensor):
+      %v : Tensor = toy::mul(%w, %k)
+      -> (%t, %v)
+  return (%z, %k)
+",
+        );
+    }
+
+    #[test]
+    fn what_can_be_changed_stays() {
+        let text = "graph():
+  %1 : int = prim::Constant[value=2]()
+  %l : int[] = prim::ListConstruct(%1, %1)
+  %r : Tensor = toy::rand(%l)
+  %z : Tensor = toy::zeros(%l)
+  %k : Tensor = toy::zeros(%l)
+  %w : Tensor = toy::relu_(%k)
+  return (%r, %z, %w)
+";
+        let after = run_with(&toy(), "constant_propagation", text, Control::new()).to_string();
+        assert!(after.contains("toy::rand") && after.matches("toy::zeros").count() == 2, "{after}");
+        let planted = Control::new().with_planted(Planted::FoldsRandom);
+        let inner = "graph():
+  %1 : int = prim::Constant[value=2]()
+  %l : int[] = prim::ListConstruct(%1, %1)
+  %r : Tensor = toy::rand(%l)
+  %s : Tensor = toy::relu(%r)
+  return (%s)
+";
+        let after = run_with(&toy(), "constant_propagation", inner, Control::new()).to_string();
+        assert!(after.contains("toy::rand"), "{after}");
+        let after = run_with(&toy(), "constant_propagation", inner, planted).to_string();
+        assert!(!after.contains("toy::rand"), "{after}");
+    }
+}

@@ -1,0 +1,262 @@
+//! Common subexpressions: a node that computes what an earlier one in sight computes takes its results.
+//!
+//! Two nodes compute the same if operator, operands, attributes and result types agree, the operator is deterministic
+//! and free of effects, and nobody writes the memory involved. Merging lets results share memory that did not before;
+//! where that could be noticed (both leave the graph), the nodes stay apart.
+//!
+//! One walk decides everything on the graph as it stands, resolving operands through what is decided already; then the
+//! edits are made. Nodes of enclosing blocks are in sight of inner ones, not the other way round: what a block adds to
+//! the table is taken out again at its end.
+
+use crate::control::Planted;
+use crate::memory;
+use crate::pass::{Pass, PassCx, PassError};
+use crate::traits::TraitTable;
+use flambeau_analysis::AliasDb;
+use flambeau_ir::{Graph, NodeId, Op, Step, ValueId, ValueMap};
+use hashbrown::{HashMap, HashTable};
+use rustc_hash::{FxBuildHasher, FxHasher};
+use smallvec::SmallVec;
+use std::hash::{Hash, Hasher};
+
+/// See the module's head.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cse;
+
+impl Pass for Cse {
+    const NAME: &'static str = "cse";
+    const ALIASES: &'static [&'static str] = &["common_subexpression_elimination"];
+    const DOC: &'static str = "merges nodes that compute the same";
+
+    fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+        let ignore_writers = cx.planted() == Planted::CseIgnoresWriters;
+        let registry = cx.registry();
+        let traits = TraitTable::new(&registry);
+        // Without a writer in the graph, memory matters only once there is something to merge.
+        let writes = cx.graph().nodes_deep().any(|n| traits.of_node(cx.graph(), n).may_write());
+        let plan =
+            if writes && !ignore_writers { None } else { Search::new(cx.graph(), &traits, None).run() };
+        let plan = match plan {
+            Some(plan) => plan,
+            None => {
+                let (graph, db) = cx.with::<AliasDb>();
+                let db = Memory { db, ignore_writers };
+                Search::new(graph, &traits, Some(db)).run().expect("invariant: memory is known")
+            }
+        };
+        let (mut editor, mut fuel) = cx.edit_fuelled();
+        for (node, kept) in plan {
+            if !fuel.take("merge", editor.graph(), node) {
+                break;
+            }
+            let results: SmallVec<[ValueId; 4]> = editor.graph().results(kept).collect();
+            editor.replace_node(node, &results);
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Memory<'a> {
+    db: &'a AliasDb,
+    ignore_writers: bool,
+}
+
+struct Entry {
+    hash: u64,
+    node: NodeId,
+}
+
+struct Search<'a> {
+    graph: &'a Graph,
+    traits: &'a TraitTable<'a>,
+    memory: Option<Memory<'a>>,
+    table: HashTable<Entry>,
+    /// What a merged value has become; `None` for itself.
+    stands_for: ValueMap<Option<ValueId>>,
+    /// Merged nodes whose results leave the graph, by the node kept: it takes over that they do. As a second one is
+    /// not merged, each list is short.
+    leaving: HashMap<NodeId, SmallVec<[NodeId; 1]>, FxBuildHasher>,
+    plan: Vec<(NodeId, NodeId)>,
+}
+
+impl<'a> Search<'a> {
+    fn new(graph: &'a Graph, traits: &'a TraitTable<'a>, memory: Option<Memory<'a>>) -> Self {
+        Search {
+            graph,
+            traits,
+            memory,
+            table: HashTable::with_capacity(graph.node_count()),
+            stands_for: ValueMap::for_values(graph, None),
+            leaving: HashMap::default(),
+            plan: Vec::new(),
+        }
+    }
+
+    /// Pairs of a node and the one it merges into, in program order; `None` if memory would have to be known.
+    fn run(mut self) -> Option<Vec<(NodeId, NodeId)>> {
+        let graph = self.graph;
+        // Entries made since each open block began.
+        let mut made: Vec<(u64, NodeId)> = Vec::new();
+        let mut open: Vec<usize> = Vec::new();
+        for step in graph.walk(graph.root()) {
+            match step {
+                Step::Enter(_) => open.push(made.len()),
+                Step::Leave(_) => {
+                    let mark = open.pop().expect("invariant: blocks are entered before they are left");
+                    if open.is_empty() {
+                        break;
+                    }
+                    for (hash, node) in made.drain(mark..) {
+                        if let Ok(entry) = self.table.find_entry(hash, |e| e.node == node) {
+                            entry.remove();
+                        }
+                    }
+                }
+                Step::Node(node) => {
+                    if !self.is_candidate(node) {
+                        continue;
+                    }
+                    let hash = self.hash(node);
+                    let found =
+                        self.table.find(hash, |e| e.hash == hash && self.same(e.node, node)).map(|e| e.node);
+                    match found {
+                        // One entry stands for all alike, merged or not: a chain of equal entries would be walked again
+                        // and again.
+                        Some(kept) => {
+                            if self.may_merge(node, kept)? {
+                                self.merge(node, kept);
+                            }
+                        }
+                        None => {
+                            self.table.insert_unique(hash, Entry { hash, node }, |e| e.hash);
+                            made.push((hash, node));
+                        }
+                    }
+                }
+                Step::Done(_) => {}
+            }
+        }
+        Some(self.plan)
+    }
+
+    fn is_candidate(&self, node: NodeId) -> bool {
+        let g = self.graph;
+        let t = self.traits.of_node(g, node);
+        if t.has_side_effects() || t.is_random() || t.may_write() || t.has_identity() {
+            return false;
+        }
+        if g.result_count(node) == 0 || g.block_count(node) > 0 {
+            return false;
+        }
+        self.memory.is_none_or(|m| m.ignore_writers || !memory::has_writers(m.db, g, node))
+    }
+
+    fn resolve(&self, value: ValueId) -> ValueId {
+        self.stands_for[value].unwrap_or(value)
+    }
+
+    fn hash(&self, node: NodeId) -> u64 {
+        let g = self.graph;
+        let mut h = FxHasher::default();
+        let op: Op = g.op(node);
+        op.hash(&mut h);
+        g.attrs_id(node).hash(&mut h);
+        for v in g.operands(node) {
+            self.resolve(v).hash(&mut h);
+        }
+        h.finish()
+    }
+
+    fn same(&self, a: NodeId, b: NodeId) -> bool {
+        let g = self.graph;
+        g.op(a) == g.op(b)
+            && g.attrs_id(a) == g.attrs_id(b)
+            && g.operand_count(a) == g.operand_count(b)
+            && g.result_count(a) == g.result_count(b)
+            && g.operands(a).zip(g.operands(b)).all(|(x, y)| x == y || self.resolve(x) == self.resolve(y))
+            && g.results(a).zip(g.results(b)).all(|(x, y)| g.ty(x) == g.ty(y))
+    }
+
+    /// Whether `node`'s results may be `kept`'s; `None` if memory would have to be known.
+    fn may_merge(&self, node: NodeId, kept: NodeId) -> Option<bool> {
+        let g = self.graph;
+        if g.results(node).all(|v| !g.ty(v).is_mutable()) {
+            return Some(true);
+        }
+        let db = self.memory?.db;
+        let others = self.leaving.get(&kept).map_or(&[] as &[NodeId], SmallVec::as_slice);
+        Some(
+            std::iter::once(kept).chain(others.iter().copied()).all(|other| {
+                g.results(node).all(|x| g.results(other).all(|y| memory::may_share(db, g, x, y)))
+            }),
+        )
+    }
+
+    fn merge(&mut self, node: NodeId, kept: NodeId) {
+        let g = self.graph;
+        for (old, new) in g.results(node).zip(g.results(kept)) {
+            self.stands_for[old] = Some(new);
+        }
+        if let Some(m) = self.memory
+            && g.results(node).any(|v| !memory::may_share(m.db, g, v, v))
+        {
+            self.leaving.entry(kept).or_default().push(node);
+        }
+        self.plan.push((node, kept));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{assert_passes, toy};
+
+    #[test]
+    fn merges_what_is_in_sight() {
+        assert_passes(
+            &toy(),
+            "cse",
+            "graph(%x : Tensor, %c : bool):
+  %a : Tensor = toy::relu(%x)
+  %b : Tensor = toy::relu(%x)
+  %y : Tensor = toy::mul(%a, %b)
+  %z : Tensor = prim::If(%c)
+    block0():
+      %d : Tensor = toy::relu(%x)
+      %e : Tensor = toy::mul(%d, %y)
+      -> (%e)
+    block1():
+      %f : Tensor = toy::mul(%b, %y)
+      -> (%f)
+  return (%z)
+",
+            "graph(%x : Tensor, %c : bool):
+  %a : Tensor = toy::relu(%x)
+  %y : Tensor = toy::mul(%a, %a)
+  %z : Tensor = prim::If(%c)
+    block0():
+      %e : Tensor = toy::mul(%a, %y)
+      -> (%e)
+    block1():
+      %f : Tensor = toy::mul(%a, %y)
+      -> (%f)
+  return (%z)
+",
+        );
+    }
+
+    #[test]
+    fn leaves_random_written_and_returned_values_apart() {
+        let text = "graph(%x : Tensor, %n : int[]):
+  %a : Tensor = toy::rand(%n)
+  %b : Tensor = toy::rand(%n)
+  %c : Tensor = toy::relu(%x)
+  %d : Tensor = toy::relu_(%c)
+  %e : Tensor = toy::relu(%x)
+  %f : Tensor = toy::t(%b)
+  %g : Tensor = toy::t(%b)
+  return (%a, %b, %d, %e, %f, %g)
+";
+        assert_passes(&toy(), "cse", text, text);
+    }
+}

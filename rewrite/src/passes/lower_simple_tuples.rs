@@ -1,0 +1,229 @@
+//! Tuples that are taken apart where they were put together: the elements are used directly.
+//!
+//! Looks through `prim::If` and `prim::Loop`: where all ways into a result are tuples made on the spot, the result is
+//! split into one result per element. Tuples that enter or leave the graph, or go into other nodes, stay.
+
+use crate::control::Planted;
+use crate::pass::{Pass, PassCx, PassError};
+use flambeau_ir::{At, Editor, Graph, NodeId, Prim, Type, ValueId};
+
+/// See the module's head.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LowerSimpleTuples;
+
+impl Pass for LowerSimpleTuples {
+    const NAME: &'static str = "lower_simple_tuples";
+    const ALIASES: &'static [&'static str] = &["lower_tuples"];
+    const DOC: &'static str = "removes tuples that are taken apart where they were put together";
+
+    fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+        let shift = usize::from(cx.planted() == Planted::TupleOffByOne);
+        let graph = cx.graph();
+        // Inner nodes first: a branch whose tuples are lowered shows its elements to the nodes around it.
+        let work: Vec<NodeId> = graph.nodes_deep().filter(|&n| is_candidate(graph, n)).collect();
+        let (mut editor, mut fuel) = cx.edit_fuelled();
+        let mut stack: Vec<NodeId> = work.into_iter().rev().collect();
+        while let Some(node) = stack.pop() {
+            if !editor.graph().has_node(node) {
+                continue;
+            }
+            let g = editor.graph();
+            match g.prim(node) {
+                Some(Prim::TupleUnpack | Prim::TupleIndex | Prim::TupleSlice) => {
+                    let Some(plan) = plan_access(g, node, shift) else { continue };
+                    if !fuel.take("access", g, node) {
+                        return Ok(());
+                    }
+                    apply_access(&mut editor, node, plan);
+                }
+                Some(Prim::If | Prim::Loop) => {
+                    let Some((index, arity)) = splittable(g, node) else { continue };
+                    if !fuel.take("split", g, node) {
+                        return Ok(());
+                    }
+                    let tuple = split_result(&mut editor, node, index, arity);
+                    // More results may be tuples, and those who take this one apart can be lowered now.
+                    stack.push(node);
+                    stack.extend(
+                        editor
+                            .graph()
+                            .uses(tuple)
+                            .map(|u| u.user)
+                            .filter(|&u| is_candidate(editor.graph(), u)),
+                    );
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_candidate(g: &Graph, node: NodeId) -> bool {
+    match g.prim(node) {
+        Some(Prim::TupleUnpack | Prim::TupleIndex | Prim::TupleSlice) => true,
+        Some(Prim::If | Prim::Loop) => g.results(node).any(|v| g.ty(v).as_tuple().is_some()),
+        _ => false,
+    }
+}
+
+/// The elements of a tuple that is put together in the graph.
+fn elements(g: &Graph, tuple: ValueId) -> Option<Vec<ValueId>> {
+    let def = g.def(tuple);
+    g.is_prim(def, Prim::TupleConstruct).then(|| g.operands(def).collect())
+}
+
+enum Access {
+    /// The results are these values.
+    Values(Vec<ValueId>),
+    /// The result is a tuple of these values.
+    Tuple(Vec<ValueId>),
+}
+
+fn plan_access(g: &Graph, node: NodeId, shift: usize) -> Option<Access> {
+    let elems = elements(g, g.operand(node, 0))?;
+    match g.prim(node)? {
+        Prim::TupleUnpack => (elems.len() == g.result_count(node)).then_some(Access::Values(elems)),
+        Prim::TupleIndex => {
+            let index = wrap(g.constant(g.operand(node, 1))?.as_int()?, elems.len())?;
+            let index = if shift > 0 { (index + shift) % elems.len() } else { index };
+            Some(Access::Values(vec![elems[index]]))
+        }
+        Prim::TupleSlice => {
+            let bound = |name| Some(g.attr(node, name)?.as_int()?.clamp(0, elems.len() as i64) as usize);
+            let (from, to) =
+                (bound(flambeau_ir::attr::names::beg())?, bound(flambeau_ir::attr::names::end())?);
+            Some(Access::Tuple(elems.get(from..to)?.to_vec()))
+        }
+        _ => None,
+    }
+}
+
+/// An index from the front or, if negative, from the back.
+fn wrap(index: i64, len: usize) -> Option<usize> {
+    let len_signed = i64::try_from(len).ok()?;
+    let index = if index < 0 { index + len_signed } else { index };
+    usize::try_from(index).ok().filter(|&i| i < len)
+}
+
+fn apply_access(editor: &mut Editor<'_>, node: NodeId, plan: Access) {
+    match plan {
+        Access::Values(values) => editor.replace_node(node, &values),
+        Access::Tuple(values) => {
+            let ty = editor.graph().ty(editor.graph().result(node, 0));
+            let loc = editor.graph().loc(node);
+            let tuple = editor.at(At::before(node)).loc(loc).value(Prim::TupleConstruct, &values, ty);
+            editor.replace_node(node, &[tuple]);
+        }
+    }
+}
+
+/// The first result all of whose sources are tuples made on the spot, with their arity.
+fn splittable(g: &Graph, node: NodeId) -> Option<(usize, usize)> {
+    let is_loop = g.is_prim(node, Prim::Loop);
+    g.results(node).enumerate().find_map(|(i, v)| {
+        let arity = g.ty(v).as_tuple()?.elems.len();
+        let made = |v| elements(g, v).is_some_and(|e| e.len() == arity);
+        let outputs = usize::from(is_loop) + i;
+        let all = g.blocks(node).all(|b| g.block_outputs(b).nth(outputs).is_some_and(made))
+            && (!is_loop || made(g.operand(node, i + 2)));
+        // Splitting pays where somebody takes the tuple apart.
+        let taken = |v: ValueId| {
+            g.uses(v).any(|u| {
+                matches!(
+                    g.prim(u.user),
+                    Some(Prim::TupleUnpack | Prim::TupleIndex | Prim::TupleSlice | Prim::Return)
+                ) && g.owner(g.parent(u.user)).is_some_and(|_| true)
+                    || matches!(g.prim(u.user), Some(Prim::TupleUnpack | Prim::TupleIndex | Prim::TupleSlice))
+            })
+        };
+        let inside = || is_loop && g.block_inputs(g.block(node, 0)).nth(i + 1).is_some_and(taken);
+        (all && (taken(v) || inside())).then_some((i, arity))
+    })
+}
+
+/// Splits tuple result `index` into `arity` results and puts the tuple together behind the node. Gives that tuple.
+fn split_result(editor: &mut Editor<'_>, node: NodeId, index: usize, arity: usize) -> ValueId {
+    let is_loop = editor.graph().is_prim(node, Prim::Loop);
+    let old = editor.graph().result(node, index);
+    let ty = editor.graph().ty(old);
+    let types: Vec<Type> = ty.as_tuple().map_or_else(Vec::new, |t| t.elems.to_vec());
+    let loc = editor.graph().loc(node);
+    let blocks: Vec<_> = editor.graph().blocks(node).collect();
+    for &block in &blocks {
+        let ret = editor.graph().ret(block);
+        spread_operand(editor, ret, usize::from(is_loop) + index);
+    }
+    if is_loop {
+        spread_operand(editor, node, index + 2);
+        let body = blocks[0];
+        let whole = editor
+            .graph()
+            .block_inputs(body)
+            .nth(index + 1)
+            .expect("invariant: a loop's body takes what it carries");
+        let parts: Vec<ValueId> = types
+            .iter()
+            .enumerate()
+            .map(|(j, &t)| editor.insert_block_input(body, index + 2 + j, t))
+            .collect();
+        let rebuilt = editor.at(At::start(body)).loc(loc).value(Prim::TupleConstruct, &parts, ty);
+        editor.replace_all_uses(whole, rebuilt);
+        editor.remove_block_input(body, index + 1);
+    }
+    let parts: Vec<ValueId> =
+        types.iter().enumerate().map(|(j, &t)| editor.insert_result(node, index + 1 + j, t)).collect();
+    debug_assert_eq!(parts.len(), arity);
+    let tuple = editor.at(At::after(node)).loc(loc).value(Prim::TupleConstruct, &parts, ty);
+    editor.replace_all_uses(old, tuple);
+    editor.remove_result(node, index);
+    tuple
+}
+
+/// Replaces an operand that is a tuple made on the spot by its elements.
+fn spread_operand(editor: &mut Editor<'_>, node: NodeId, index: usize) {
+    let tuple = editor.graph().operand(node, index);
+    let elems = elements(editor.graph(), tuple).expect("invariant: looked at before");
+    for (j, v) in elems.into_iter().enumerate() {
+        editor.insert_operand(node, index + 1 + j, v);
+    }
+    editor.remove_operand(node, index);
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{assert_passes, toy};
+
+    #[test]
+    fn accesses_and_branches() {
+        assert_passes(
+            &toy(),
+            "lower_simple_tuples,dce",
+            "graph(%c : bool, %x : Tensor, %y : Tensor):
+  %1 : int = prim::Constant[value=-1]()
+  %t : (Tensor, Tensor) = prim::If(%c)
+    block0():
+      %a : (Tensor, Tensor) = prim::TupleConstruct(%x, %y)
+      -> (%a)
+    block1():
+      %b : (Tensor, Tensor) = prim::TupleConstruct(%y, %x)
+      -> (%b)
+  %p : Tensor, %q : Tensor = prim::TupleUnpack(%t)
+  %r : Tensor = prim::TupleIndex(%t, %1)
+  %s : Tensor = toy::mul(%q, %r)
+  return (%s)
+",
+            "graph(%c : bool,
+      %x : Tensor,
+      %y : Tensor):
+  %11 : Tensor = prim::If(%c)
+    block0():
+      -> (%y)
+    block1():
+      -> (%x)
+  %s : Tensor = toy::mul(%11, %11)
+  return (%s)
+",
+        );
+    }
+}

@@ -1,0 +1,42 @@
+//! Passes, one file each. All ask facets and effects, none knows an operator by name.
+
+macro_rules! builtin {
+    ($name:ident = [$($pass:path,)*] with options [$($configured:path,)*]) => {
+        /// The passes of this crate, in order.
+        #[expect(non_snake_case, reason = "stands for a list")]
+        fn $name() -> Vec<PassEntry> {
+            vec![$(PassEntry::of::<$pass>(),)* $(PassEntry::configured::<$configured>(),)*]
+        }
+    };
+}
+
+pub mod canonicalize;
+pub mod constant_pooling;
+pub mod constant_propagation;
+pub mod cse;
+pub mod dce;
+pub mod inline;
+pub mod lower_simple_tuples;
+
+use crate::egraph::{Peephole, Saturate};
+use crate::pipeline::PassEntry;
+
+builtin! {
+    PASSES = [
+        constant_pooling::ConstantPooling,
+        cse::Cse,
+        lower_simple_tuples::LowerSimpleTuples,
+    ] with options [
+        constant_propagation::ConstantPropagation,
+        canonicalize::Canonicalize,
+        dce::Dce,
+        inline::Inline,
+        Peephole,
+        Saturate,
+    ]
+}
+
+/// Entries of all passes of this crate.
+pub(crate) fn standard() -> Vec<PassEntry> {
+    PASSES()
+}

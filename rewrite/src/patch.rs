@@ -1,0 +1,212 @@
+//! Plans: edits decided on a shared borrow of the graph, applied later in one go, refused if the graph has moved on.
+//!
+//! A [`Patch`] names values that exist and values its own new nodes will have alike ([`Planned`]), so whole
+//! replacement expressions can be planned. Applying it cannot fail half way: everything it refers to existed at its
+//! revision, and the revision is compared first.
+
+use flambeau_analysis::MovePlan;
+use flambeau_ir::{
+    At, Attr, Editor, Graph, IValue, LocId, NodeId, Op, Prim, Revision, Symbol, Type, ValueId,
+};
+use smallvec::SmallVec;
+
+/// Edits planned at one revision of a graph.
+pub trait Plan {
+    /// What applying it yields.
+    type Done;
+
+    /// The revision it was planned at.
+    fn revision(&self) -> Revision;
+
+    /// Does the edits. The caller has compared the revision.
+    fn apply(self, editor: &mut Editor<'_>) -> Self::Done;
+}
+
+/// A plan was made at another revision of the graph than it was applied at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the plan was made at revision {planned:?}, the graph is at {current:?}")]
+pub struct Stale {
+    /// The plan's revision.
+    pub planned: Revision,
+    /// The graph's.
+    pub current: Revision,
+}
+
+/// A value in a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Planned {
+    /// A value of the graph.
+    Value(ValueId),
+    /// Result `.1` of the patch's node `.0`.
+    New(u32, u32),
+}
+
+impl From<ValueId> for Planned {
+    fn from(v: ValueId) -> Self {
+        Planned::Value(v)
+    }
+}
+
+#[derive(Debug)]
+enum Step {
+    Insert {
+        at: At,
+        op: Op,
+        operands: SmallVec<[Planned; 4]>,
+        attrs: Vec<(Symbol, Attr)>,
+        types: SmallVec<[Type; 1]>,
+        loc: LocId,
+    },
+    ReplaceAll {
+        old: ValueId,
+        new: Planned,
+    },
+    SetOperand {
+        node: NodeId,
+        index: u32,
+        value: Planned,
+    },
+    Erase(NodeId),
+}
+
+/// A list of edits, planned on a shared borrow. See the module's head.
+#[derive(Debug)]
+pub struct Patch {
+    revision: Revision,
+    steps: Vec<Step>,
+    nodes: u32,
+}
+
+impl Patch {
+    /// An empty patch for the graph as it stands.
+    pub fn new(graph: &Graph) -> Self {
+        Patch { revision: graph.journal().revision(), steps: Vec::new(), nodes: 0 }
+    }
+
+    /// Whether it does nothing.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Number of edits planned.
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Forgets all but the first `len` edits. What the rest would have made must not be referred to any more.
+    pub fn truncate(&mut self, len: usize) {
+        let dropped = self.steps.drain(len.min(self.steps.len())..);
+        let made = dropped.filter(|s| matches!(s, Step::Insert { .. })).count();
+        self.nodes -= made as u32;
+    }
+
+    /// Plans a node with one result, and gives that result.
+    pub fn insert(
+        &mut self,
+        at: At,
+        op: impl Into<Op>,
+        operands: &[Planned],
+        attrs: Vec<(Symbol, Attr)>,
+        ty: Type,
+        loc: LocId,
+    ) -> Planned {
+        self.insert_many(at, op, operands, attrs, &[ty], loc);
+        Planned::New(self.nodes - 1, 0)
+    }
+
+    /// Plans a node with several results; `Planned::New(number, i)` are its results.
+    pub fn insert_many(
+        &mut self,
+        at: At,
+        op: impl Into<Op>,
+        operands: &[Planned],
+        attrs: Vec<(Symbol, Attr)>,
+        types: &[Type],
+        loc: LocId,
+    ) -> u32 {
+        self.steps.push(Step::Insert {
+            at,
+            op: op.into(),
+            operands: operands.into(),
+            attrs,
+            types: types.into(),
+            loc,
+        });
+        self.nodes += 1;
+        self.nodes - 1
+    }
+
+    /// Plans a constant.
+    pub fn constant(&mut self, at: At, value: IValue, ty: Type, loc: LocId) -> Planned {
+        let attrs = match value {
+            IValue::None => Vec::new(),
+            value => vec![(flambeau_ir::attr::names::value(), Attr::Value(value))],
+        };
+        self.insert(at, Prim::Constant, &[], attrs, ty, loc)
+    }
+
+    /// Plans that every use of `old` becomes one of `new`.
+    pub fn replace_all_uses(&mut self, old: ValueId, new: impl Into<Planned>) {
+        self.steps.push(Step::ReplaceAll { old, new: new.into() });
+    }
+
+    /// Plans a new operand.
+    pub fn set_operand(&mut self, node: NodeId, index: usize, value: impl Into<Planned>) {
+        self.steps.push(Step::SetOperand { node, index: index as u32, value: value.into() });
+    }
+
+    /// Plans the removal of a node that no longer has uses then.
+    pub fn erase(&mut self, node: NodeId) {
+        self.steps.push(Step::Erase(node));
+    }
+}
+
+impl Plan for Patch {
+    /// The nodes inserted, in order of planning.
+    type Done = Vec<NodeId>;
+
+    fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    fn apply(self, editor: &mut Editor<'_>) -> Vec<NodeId> {
+        let mut made: Vec<NodeId> = Vec::with_capacity(self.nodes as usize);
+        let resolve = |graph: &Graph, made: &[NodeId], value: Planned| match value {
+            Planned::Value(v) => v,
+            Planned::New(node, result) => graph.result(made[node as usize], result as usize),
+        };
+        for step in self.steps {
+            match step {
+                Step::Insert { at, op, operands, attrs, types, loc } => {
+                    let operands: SmallVec<[ValueId; 8]> =
+                        operands.iter().map(|&v| resolve(editor.graph(), &made, v)).collect();
+                    let attrs = editor.attrs(attrs);
+                    editor.at(at).loc(loc);
+                    made.push(editor.insert(op, &operands, attrs, &types));
+                }
+                Step::ReplaceAll { old, new } => {
+                    let new = resolve(editor.graph(), &made, new);
+                    editor.replace_all_uses(old, new);
+                }
+                Step::SetOperand { node, index, value } => {
+                    let value = resolve(editor.graph(), &made, value);
+                    editor.set_operand(node, index as usize, value);
+                }
+                Step::Erase(node) => editor.erase(node),
+            }
+        }
+        made
+    }
+}
+
+impl Plan for MovePlan {
+    type Done = ();
+
+    fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    fn apply(self, editor: &mut Editor<'_>) {
+        MovePlan::apply(&self, editor).expect("invariant: the revision was compared");
+    }
+}

@@ -1,0 +1,516 @@
+//! Pipelines as text: `inline,dce,cse,peephole{accept=rounding},fix{8}(constant_propagation,dce)`.
+//!
+//! An item is a pass by name with options in braces, a named pipeline, or `fix{n}(…)`, which repeats its body until the
+//! graph no longer changes, at most `n` times (8 if not said). Parsing checks every name and option against a
+//! [`PassLibrary`] and points at what it does not know.
+
+use crate::pass::{DynPass, Pass};
+use flambeau_ir::diag::{Diagnostic, Fault};
+use flambeau_ir::loc::{Source, SourceRange};
+use hashbrown::HashMap;
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
+use std::fmt;
+use std::sync::Arc;
+
+/// Options in braces behind a pass's name, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options(Vec<(String, String)>);
+
+impl Options {
+    /// The value of an option; empty for one given without a value.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
+    }
+
+    /// Whether an option is given with no value or one that means yes.
+    pub fn flag(&self, name: &str) -> bool {
+        matches!(self.get(name), Some("" | "true" | "yes" | "1"))
+    }
+
+    /// An option as a number.
+    pub fn number(&self, name: &str) -> Result<Option<u64>, String> {
+        self.get(name)
+            .map(|v| v.parse().map_err(|_| format!("option `{name}` wants a number, not `{v}`")))
+            .transpose()
+    }
+
+    /// The parts of an option separated by `|`.
+    pub fn list(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.get(name).into_iter().flat_map(|v| v.split('|')).map(str::trim).filter(|s| !s.is_empty())
+    }
+
+    /// All options.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(n, v)| (n.as_str(), v.as_str()))
+    }
+}
+
+impl fmt::Display for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let parts: Vec<String> =
+            self.0.iter().map(|(n, v)| if v.is_empty() { n.clone() } else { format!("{n}={v}") }).collect();
+        write!(f, "{{{}}}", parts.join(","))
+    }
+}
+
+/// A pass that takes options.
+pub trait Configure: Pass + Sized {
+    /// The options it knows.
+    const OPTIONS: &'static [&'static str];
+
+    /// The pass under these options, or what is wrong with them.
+    fn configure(options: &Options) -> Result<Self, String>;
+}
+
+type Make = Arc<dyn Fn(&Options) -> Result<Arc<dyn DynPass>, String> + Send + Sync>;
+
+/// What a library knows of a pass.
+#[derive(Clone)]
+pub struct PassEntry {
+    /// The pass's name.
+    pub name: &'static str,
+    /// Other names it is called by.
+    pub aliases: &'static [&'static str],
+    /// What it does, in one sentence.
+    pub doc: &'static str,
+    /// The options it takes.
+    pub options: &'static [&'static str],
+    make: Make,
+}
+
+impl PassEntry {
+    /// A pass without options.
+    pub fn of<P: Pass + Default>() -> Self {
+        let make: Make = Arc::new(|_| Ok(Arc::new(P::default())));
+        PassEntry { name: P::NAME, aliases: P::ALIASES, doc: P::DOC, options: &[], make }
+    }
+
+    /// A pass with options.
+    pub fn configured<P: Configure>() -> Self {
+        let make: Make = Arc::new(|options| Ok(Arc::new(P::configure(options)?)));
+        PassEntry { name: P::NAME, aliases: P::ALIASES, doc: P::DOC, options: P::OPTIONS, make }
+    }
+
+    /// A pass that stands for every mention of its name, with options it reads itself.
+    pub fn made<P: Pass>(
+        options: &'static [&'static str],
+        make: impl Fn(&Options) -> Result<P, String> + Send + Sync + 'static,
+    ) -> Self {
+        let make: Make = Arc::new(move |o| Ok(Arc::new(make(o)?)));
+        PassEntry { name: P::NAME, aliases: P::ALIASES, doc: P::DOC, options, make }
+    }
+}
+
+/// The passes and named pipelines a session knows.
+#[derive(Clone, Default)]
+pub struct PassLibrary {
+    entries: IndexMap<&'static str, PassEntry, FxBuildHasher>,
+    aliases: HashMap<&'static str, &'static str, FxBuildHasher>,
+    pipelines: IndexMap<String, String, FxBuildHasher>,
+}
+
+impl PassLibrary {
+    /// Knows nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Knows the passes of this crate.
+    pub fn standard() -> Self {
+        let mut library = Self::new();
+        for entry in crate::passes::standard() {
+            library.add(entry);
+        }
+        library
+    }
+
+    /// Adds a pass; one of the same name is replaced.
+    pub fn add(&mut self, entry: PassEntry) -> &mut Self {
+        for &alias in entry.aliases {
+            self.aliases.insert(alias, entry.name);
+        }
+        self.entries.insert(entry.name, entry);
+        self
+    }
+
+    /// Names a pipeline, so that pipelines can mention it. Its text is read where it is mentioned.
+    pub fn name_pipeline(&mut self, name: &str, text: &str) -> &mut Self {
+        self.pipelines.insert(name.to_owned(), text.to_owned());
+        self
+    }
+
+    /// The passes, in order of addition.
+    pub fn passes(&self) -> impl Iterator<Item = &PassEntry> {
+        self.entries.values()
+    }
+
+    /// The named pipelines and their texts.
+    pub fn pipelines(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.pipelines.iter().map(|(n, t)| (n.as_str(), t.as_str()))
+    }
+
+    /// A pass by name or alias.
+    pub fn find(&self, name: &str) -> Option<&PassEntry> {
+        self.entries.get(self.aliases.get(name).copied().unwrap_or(name))
+    }
+
+    /// The known name most like `name`.
+    fn nearest(&self, name: &str) -> Option<&str> {
+        let known =
+            self.entries.keys().copied().chain(self.pipelines.keys().map(String::as_str)).chain(["fix"]);
+        known
+            .map(|k| (distance(name, k), k))
+            .filter(|(d, k)| *d <= 1 + k.len().min(name.len()) / 3)
+            .min()
+            .map(|(_, k)| k)
+    }
+}
+
+/// Edit distance of two short names.
+pub(crate) fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().take(64).collect());
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let cost = (diagonal + usize::from(x != y)).min(row[j] + 1).min(row[j + 1] + 1);
+            diagonal = row[j + 1];
+            row[j + 1] = cost;
+        }
+    }
+    row[b.len()]
+}
+
+/// One step of a pipeline. Repetition is a pair of brackets in a flat list.
+#[derive(Clone)]
+pub(crate) enum Step {
+    /// Run a pass.
+    Run { pass: Arc<dyn DynPass>, options: Options },
+    /// Repeat until the matching `Until`, whose position is known.
+    Repeat { end: usize, bound: u64 },
+    /// End of the repetition that starts at `begin`.
+    Until { begin: usize },
+}
+
+/// A sequence of passes.
+#[derive(Clone, Default)]
+pub struct Pipeline {
+    pub(crate) steps: Vec<Step>,
+}
+
+impl fmt::Debug for Pipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The text of the pipeline, named pipelines spelled out.
+impl fmt::Display for Pipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut first = true;
+        for step in &self.steps {
+            if !first && !matches!(step, Step::Until { .. }) {
+                f.write_str(",")?;
+            }
+            first = false;
+            match step {
+                Step::Run { pass, options } => write!(f, "{}{options}", pass.name())?,
+                Step::Repeat { bound, .. } => {
+                    write!(f, "fix{{{bound}}}(")?;
+                    first = true;
+                }
+                Step::Until { .. } => f.write_str(")")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Repetitions of `fix` when the text does not say.
+const DEFAULT_BOUND: u64 = 8;
+/// Deepest nesting of `fix` and of named pipelines.
+const MAX_DEPTH: usize = 64;
+/// Longest pipeline after expansion of named ones.
+const MAX_STEPS: usize = 10_000;
+
+impl Pipeline {
+    /// No passes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads a pipeline.
+    ///
+    /// # Errors
+    /// A diagnostic with the place in `text`, if a pass, option or bracket is not right.
+    pub fn parse(text: &str, library: &PassLibrary) -> Result<Self, Box<Diagnostic>> {
+        let mut pipeline = Pipeline::new();
+        let mut readers = vec![Reader::new("<pipeline>", text)];
+        let mut open: Vec<(usize, usize)> = Vec::new();
+        while !readers.is_empty() {
+            let depth = readers.len();
+            let reader = readers.last_mut().expect("invariant: just looked");
+            let Some(item) = reader.item()? else {
+                if open.last().is_some_and(|&(_, of)| of == depth) {
+                    return Err(reader.error("`fix(` is not closed", 1));
+                }
+                readers.pop();
+                continue;
+            };
+            if pipeline.steps.len() >= MAX_STEPS || open.len() + depth > MAX_DEPTH {
+                return Err(reader
+                    .error("the pipeline is too long or nested too deep", item.len)
+                    .with_fault(Fault::Limit));
+            }
+            match item.kind {
+                ItemKind::Close => {
+                    let Some((begin, _)) = open.pop().filter(|&(_, of)| of == depth) else {
+                        return Err(reader.error("`)` without `fix(`", 1));
+                    };
+                    let end = pipeline.steps.len();
+                    if let Step::Repeat { end: slot, .. } = &mut pipeline.steps[begin] {
+                        *slot = end;
+                    }
+                    pipeline.steps.push(Step::Until { begin });
+                }
+                ItemKind::Fix { bound } => {
+                    open.push((pipeline.steps.len(), depth));
+                    pipeline.steps.push(Step::Repeat { end: 0, bound });
+                }
+                ItemKind::Name(name, options) => {
+                    if let Some(named) = library.pipelines.get(&name) {
+                        readers.push(Reader::new(&name, named));
+                        continue;
+                    }
+                    let step = make_step(library, reader, &name, options, item.start, item.len)?;
+                    pipeline.steps.push(step);
+                }
+            }
+        }
+        Ok(pipeline)
+    }
+
+    /// Appends a pass that is already made.
+    pub fn then<P: Pass>(mut self, pass: P) -> Self {
+        self.steps.push(Step::Run { pass: Arc::new(pass), options: Options::default() });
+        self
+    }
+
+    /// Names of the passes in order of mention.
+    pub fn pass_names(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.steps.iter().filter_map(|s| match s {
+            Step::Run { pass, .. } => Some(pass.name()),
+            _ => None,
+        })
+    }
+}
+
+fn make_step(
+    library: &PassLibrary,
+    reader: &Reader,
+    name: &str,
+    options: Options,
+    start: usize,
+    len: usize,
+) -> Result<Step, Box<Diagnostic>> {
+    let Some(entry) = library.find(name) else {
+        let error = reader.error_at(format!("there is no pass or pipeline `{name}`"), start, len);
+        return Err(match library.nearest(name) {
+            Some(near) => Box::new(error.help(format!("did you mean `{near}`?"))),
+            None => error,
+        });
+    };
+    for (option, _) in options.entries() {
+        if !entry.options.contains(&option) {
+            let known = if entry.options.is_empty() {
+                "it takes none".to_owned()
+            } else {
+                format!("it knows {}", entry.options.join(", "))
+            };
+            let text = format!("pass `{name}` has no option `{option}`");
+            return Err(Box::new(reader.error_at(text, start, len).help(known)));
+        }
+    }
+    let pass =
+        (entry.make)(&options).map_err(|e| reader.error_at(format!("pass `{name}`: {e}"), start, len))?;
+    Ok(Step::Run { pass, options })
+}
+
+trait WithFault {
+    fn with_fault(self, fault: Fault) -> Self;
+}
+
+impl WithFault for Box<Diagnostic> {
+    fn with_fault(mut self, fault: Fault) -> Self {
+        self.fault = fault;
+        self
+    }
+}
+
+struct Item {
+    kind: ItemKind,
+    start: usize,
+    len: usize,
+}
+
+enum ItemKind {
+    Name(String, Options),
+    Fix { bound: u64 },
+    Close,
+}
+
+struct Reader {
+    source: Arc<Source>,
+    at: usize,
+    /// A comma, or the start, lies behind: an item may follow.
+    fresh: bool,
+}
+
+impl Reader {
+    fn new(name: &str, text: &str) -> Self {
+        Reader { source: Source::new(name, text), at: 0, fresh: true }
+    }
+
+    fn rest(&self) -> &str {
+        &self.source.text[self.at..]
+    }
+
+    fn skip_blanks(&mut self) {
+        let rest = self.rest();
+        self.at += rest.len() - rest.trim_start().len();
+    }
+
+    fn error(&self, message: impl Into<String>, len: usize) -> Box<Diagnostic> {
+        self.error_at(message, self.at, len)
+    }
+
+    fn error_at(&self, message: impl Into<String>, start: usize, len: usize) -> Box<Diagnostic> {
+        let end = (start + len).min(self.source.text.len());
+        let range = start.min(end) as u32..end as u32;
+        let at = SourceRange { source: Arc::clone(&self.source), range };
+        Box::new(Diagnostic::new(Fault::Input, "R0101", message).at(at))
+    }
+
+    fn item(&mut self) -> Result<Option<Item>, Box<Diagnostic>> {
+        self.skip_blanks();
+        while self.rest().starts_with(',') {
+            self.at += 1;
+            self.fresh = true;
+            self.skip_blanks();
+        }
+        let start = self.at;
+        if self.rest().is_empty() {
+            return Ok(None);
+        }
+        if self.rest().starts_with(')') {
+            self.at += 1;
+            self.fresh = false;
+            return Ok(Some(Item { kind: ItemKind::Close, start, len: 1 }));
+        }
+        if !self.fresh {
+            return Err(self.error("expected `,`", 1));
+        }
+        let word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.' | ':');
+        let len = self.rest().find(|c| !word(c)).unwrap_or(self.rest().len());
+        if len == 0 {
+            return Err(self.error("expected the name of a pass", 1));
+        }
+        let name = self.rest()[..len].to_owned();
+        self.at += len;
+        self.fresh = false;
+        self.skip_blanks();
+        let options = if self.rest().starts_with('{') { Some(self.options()?) } else { None };
+        self.skip_blanks();
+        if !(self.rest().starts_with('(') && name == "fix") {
+            return Ok(Some(Item { kind: ItemKind::Name(name, options.unwrap_or_default()), start, len }));
+        }
+        self.at += 1;
+        self.fresh = true;
+        let bound = match options.as_ref().and_then(|o| o.0.first()) {
+            None => DEFAULT_BOUND,
+            Some((n, v)) => {
+                let text = if v.is_empty() { n } else { v };
+                text.parse().map_err(|_| self.error_at("`fix` wants a number of repetitions", start, len))?
+            }
+        };
+        Ok(Some(Item { kind: ItemKind::Fix { bound }, start, len }))
+    }
+
+    fn options(&mut self) -> Result<Options, Box<Diagnostic>> {
+        let Some(len) = self.rest().find('}') else { return Err(self.error("`{` is not closed", 1)) };
+        let inner = self.rest()[1..len].to_owned();
+        self.at += len + 1;
+        let entries =
+            inner.split(',').map(str::trim).filter(|e| !e.is_empty()).map(|e| match e.split_once('=') {
+                Some((n, v)) => (n.trim().to_owned(), v.trim().to_owned()),
+                None => (e.to_owned(), String::new()),
+            });
+        Ok(Options(entries.collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pass::{PassCx, PassError};
+
+    #[derive(Default)]
+    struct Alpha;
+    impl Pass for Alpha {
+        const NAME: &'static str = "alpha";
+        const ALIASES: &'static [&'static str] = &["first_letter"];
+        fn run(&self, _: &mut PassCx<'_>) -> Result<(), PassError> {
+            Ok(())
+        }
+    }
+
+    struct Beta(u64);
+    impl Pass for Beta {
+        const NAME: &'static str = "beta";
+        fn run(&self, _: &mut PassCx<'_>) -> Result<(), PassError> {
+            assert!(self.0 < 100);
+            Ok(())
+        }
+    }
+    impl Configure for Beta {
+        const OPTIONS: &'static [&'static str] = &["n", "deep"];
+        fn configure(options: &Options) -> Result<Self, String> {
+            Ok(Beta(options.number("n")?.unwrap_or(1)))
+        }
+    }
+
+    fn library() -> PassLibrary {
+        let mut l = PassLibrary::new();
+        l.add(PassEntry::of::<Alpha>()).add(PassEntry::configured::<Beta>());
+        l.name_pipeline("both", "alpha, beta{n=3}").name_pipeline("loop", "loop");
+        l
+    }
+
+    #[test]
+    fn reads_what_it_prints() {
+        let p = Pipeline::parse(" alpha , fix ( beta{n=2, deep}, fix{3}(first_letter) ), both", &library())
+            .unwrap();
+        assert_eq!(p.to_string(), "alpha,fix{8}(beta{n=2,deep},fix{3}(alpha)),alpha,beta{n=3}");
+        let again = Pipeline::parse(&p.to_string(), &library()).unwrap();
+        assert_eq!(again.to_string(), p.to_string());
+    }
+
+    #[test]
+    fn points_at_mistakes() {
+        let error = |t: &str| Pipeline::parse(t, &library()).unwrap_err();
+        assert_eq!(error("alpha,alhpa").help.as_deref(), Some("did you mean `alpha`?"));
+        assert_eq!(error("alpha,alhpa").primary.unwrap().at.range, 6..11);
+        assert!(error("beta{m=2}").help.unwrap().contains("n, deep"));
+        assert!(error("beta{n=x}").message.contains("wants a number"));
+        assert!(error("fix(alpha").message.contains("not closed"));
+        assert!(error("alpha)").message.contains("without"));
+        assert!(error("alpha beta").message.contains("expected `,`"));
+        assert!(error("loop").message.contains("too deep"));
+        assert!(error(&"fix(".repeat(100_000)).message.contains("too deep"));
+    }
+}

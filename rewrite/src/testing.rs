@@ -1,0 +1,97 @@
+//! A registry of a few operators and helpers for tests of this crate.
+
+use crate::control::Control;
+use crate::facets::Rules;
+use crate::manager::{Checks, Manager};
+use crate::pipeline::{PassLibrary, Pipeline};
+use flambeau_analysis::Analyses;
+use flambeau_exec::Kernel;
+use flambeau_ir::text::parse_graph;
+use flambeau_ir::{Effects, Graph, IValue, OpDef, Registry, RegistryBuilder, Source};
+use flambeau_tensor::{DType, Scalar, Tensor};
+use std::sync::Arc;
+
+const RULES: &str = "ruleset toy
+use toy
+rule mul-one [exact]: mul(%x, 1) => %x where same_type(%x, root)
+rule relu-relu [exact]: relu(relu(%x)) => relu(%x)
+rule t-t [exact]: t(t(%x)) => %x
+law mul-comm [exact]: mul.Tensor(%x, %y) <=> mul.Tensor(%y, %x) where same_type(%x, %y)
+rule factor [rounding]: add(mul.Tensor(%a, %b), mul.Tensor(%a, %c)) => mul.Tensor(%a, add(%b, %c))
+";
+
+fn ints(f: fn(i64, i64) -> IValue) -> Kernel {
+    Kernel::new(move |cx| {
+        let value = f(cx.int(0)?, cx.int(1)?);
+        cx.ret(value);
+        Ok(())
+    })
+}
+
+fn zeros() -> Kernel {
+    Kernel::new(|cx| {
+        let sizes = cx.ints(0)?;
+        let n = sizes.iter().product::<i64>() as usize;
+        cx.ret(Tensor::from_scalars(&vec![Scalar::Float(0.0); n], &sizes, DType::F32)?);
+        Ok(())
+    })
+}
+
+/// Operators with aliasing and effects of every kind.
+pub(crate) fn toy() -> Arc<Registry> {
+    let mut b = RegistryBuilder::new();
+    b.add([
+        OpDef::new("toy::relu(Tensor self) -> Tensor").with(Rules::text(RULES)),
+        OpDef::new("toy::relu_(Tensor(a!) self) -> Tensor(a!)"),
+        OpDef::new("toy::mul.Tensor(Tensor self, Tensor other) -> Tensor"),
+        OpDef::new("toy::mul.Scalar(Tensor self, Scalar other) -> Tensor"),
+        OpDef::new("toy::mul.int(int a, int b) -> int").with(ints(|a, b| IValue::Int(a * b))),
+        OpDef::new("toy::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"),
+        OpDef::new("toy::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"),
+        OpDef::new("toy::add.int(int a, int b) -> int").with(ints(|a, b| IValue::Int(a + b))),
+        OpDef::new("toy::add_(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)"),
+        OpDef::new("toy::t(Tensor(a) self) -> Tensor(a)"),
+        OpDef::new("toy::rand(int[] size) -> Tensor").with(Effects::RANDOM).with(zeros()),
+        OpDef::new("toy::zeros(int[] size) -> Tensor").with(zeros()),
+        OpDef::new("toy::lt.int(int a, int b) -> bool").with(ints(|a, b| IValue::Bool(a < b))),
+        OpDef::new("toy::append(Tensor[](a!) self, Tensor(b -> *) el) -> Tensor[](a!)"),
+        OpDef::new("toy::warn(str message) -> ()").with(Effects::IO),
+    ]);
+    b.build().expect("the toy registry is right")
+}
+
+/// Reads a graph.
+pub(crate) fn read(registry: &Arc<Registry>, text: &str) -> Graph {
+    parse_graph(&Source::new("test.ir", text), registry).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Runs a pipeline under the closest checks.
+pub(crate) fn run(registry: &Arc<Registry>, pipeline: &str, before: &str) -> Graph {
+    run_with(registry, pipeline, before, Control::new())
+}
+
+/// The same under a control.
+pub(crate) fn run_with(
+    registry: &Arc<Registry>,
+    pipeline: &str,
+    before: &str,
+    mut control: Control,
+) -> Graph {
+    let mut graph = read(registry, before);
+    let pipeline = Pipeline::parse(pipeline, &PassLibrary::standard()).unwrap_or_else(|e| panic!("{e}"));
+    Manager::new()
+        .checks(Checks::EveryEdit)
+        .run_with(&mut graph, &pipeline, &mut Analyses::new(), &mut control)
+        .unwrap_or_else(|e| panic!("{e}\n{}", e.reproducer.as_deref().unwrap_or_default()));
+    graph
+}
+
+/// Asserts what a pipeline makes of a graph; `after` is compared up to names of values.
+#[track_caller]
+pub(crate) fn assert_passes(registry: &Arc<Registry>, pipeline: &str, before: &str, after: &str) {
+    let mut got = run(registry, pipeline, before);
+    let mut want = read(registry, after);
+    got.edit().renumber(true);
+    want.edit().renumber(true);
+    assert_eq!(got.to_string(), want.to_string());
+}
