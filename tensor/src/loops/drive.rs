@@ -4,6 +4,8 @@
 //! else is packed into blocks first and unpacked after.
 #![allow(unsafe_code, reason = "walks locked memory by pointers")]
 
+use std::mem::MaybeUninit;
+
 use smallvec::SmallVec;
 
 use super::pack::PackFn;
@@ -32,6 +34,55 @@ pub(super) struct Operand {
 
 /// What is called with a pointer per operand (the output first) and a number of elements.
 pub(super) type BlockKernel<'a> = &'a mut dyn FnMut(&[*mut u8], usize);
+
+/// Operands of a walk over one row at most.
+pub(super) const FLAT: usize = 5;
+
+/// Runs the kernel over operands that are each one row (step 1) or one element (step 0); the output is a row.
+///
+/// # Safety
+/// As [`drive`], for `n` elements.
+pub(super) unsafe fn drive_flat(
+    n: usize,
+    operands: &[Operand],
+    steps: &[isize; FLAT],
+    longest: usize,
+    kernel: BlockKernel<'_>,
+) {
+    let mut direct = [true; FLAT];
+    let mut all = true;
+    for (k, operand) in operands.iter().enumerate() {
+        direct[k] = operand.direct && (steps[k] == 1 || n == 1);
+        all &= direct[k];
+    }
+    let mut blocks = [const { MaybeUninit::<[u128; BLOCK]>::uninit() }; FLAT];
+    let mut ptrs = [std::ptr::null_mut::<u8>(); FLAT];
+    for (ptr, block) in ptrs.iter_mut().zip(&mut blocks) {
+        *ptr = block.as_mut_ptr().cast();
+    }
+    let own = ptrs;
+    let step = if all { longest } else { BLOCK };
+    let mut done = 0;
+    while done < n {
+        let count = step.min(n - done);
+        for (k, operand) in operands.iter().enumerate() {
+            let at = operand.start.wrapping_add(done * operand.size * steps[k] as usize);
+            if direct[k] {
+                ptrs[k] = at;
+            } else if k > 0 && (steps[k] == 1 || done == 0) {
+                // SAFETY: part of the row of the operand; a block holds `BLOCK` of the largest elements.
+                unsafe { (operand.pack)(at, steps[k], own[k], 1, count) };
+            }
+        }
+        kernel(&ptrs[..operands.len()], count);
+        if !direct[0] {
+            let at = operands[0].start.wrapping_add(done * operands[0].size);
+            // SAFETY: as above, from the block to the output.
+            unsafe { (operands[0].pack)(own[0], 1, at, 1, count) };
+        }
+        done += count;
+    }
+}
 
 struct Walk<'a> {
     plan: &'a Plan,
@@ -188,11 +239,18 @@ impl Walk<'_> {
     }
 }
 
-/// Moves row by row from operand 1 to operand 0, converting; matrices turned on their side go by square tiles.
+/// Moves row by row from operand 1 to operand 0, converting; matrices turned on their side go by square tiles, which
+/// `turn`, a mover of the output's dtype, turns.
 ///
 /// # Safety
 /// As [`drive`], with the memory of the two operands apart.
-pub(super) unsafe fn walk_copy(plan: &Plan, starts: [*mut u8; 2], bytes: [usize; 2], pack: PackFn) {
+pub(super) unsafe fn walk_copy(
+    plan: &Plan,
+    starts: [*mut u8; 2],
+    bytes: [usize; 2],
+    pack: PackFn,
+    turn: PackFn,
+) {
     let operands =
         [0, 1].map(|k| Operand { start: starts[k], size: bytes[k], block_size: 0, pack, direct: true });
     let walk = Walk { plan, operands: &operands, blocks: SmallVec::new() };
@@ -202,7 +260,7 @@ pub(super) unsafe fn walk_copy(plan: &Plan, starts: [*mut u8; 2], bytes: [usize;
     // SAFETY: the caller's word: each row lies in its operand's memory.
     unsafe {
         if plan.sizes.len() >= 2 && steps[0] == 1 && steps[1] != 1 && plan.strides[1][1] == 1 {
-            return walk.tiles(pack);
+            return walk.tiles(pack, turn);
         }
         loop {
             pack(position.at[1], steps[1], position.at[0], steps[0], row);
@@ -214,33 +272,46 @@ pub(super) unsafe fn walk_copy(plan: &Plan, starts: [*mut u8; 2], bytes: [usize;
 }
 
 impl Walk<'_> {
-    /// The output's rows are the input's columns: tiles keep both in the first-level cache.
+    /// The output's rows are the input's columns: square tiles pass through a buffer, so that each line of memory
+    /// is read and written whole, however the sides of the matrix relate to the cache's sets.
     ///
     /// # Safety
     /// As [`walk_copy`].
-    unsafe fn tiles(&self, pack: PackFn) {
-        const TILE: i64 = 32;
+    unsafe fn tiles(&self, pack: PackFn, turn: PackFn) {
+        const TILE: usize = 32;
+        /// One more than a tile, so that columns of the buffer do not fall into one set either.
+        const LINE: usize = TILE + 1;
+        let mut buffer = [const { MaybeUninit::<u128>::uninit() }; TILE * LINE];
+        let buffer = buffer.as_mut_ptr().cast::<u8>();
         let (sizes, strides) = (&self.plan.sizes, &self.plan.strides);
-        let steps = [0, 1].map(|k| strides[k][0] as isize);
+        let bytes = [0, 1].map(|k| self.operands[k].size);
         let mut position = self.start();
-        // Stand on the last row of dimension 1, so that stepping moves the dimensions outside it.
+        let element = |at: *mut u8, k: usize, i: usize, j: usize| {
+            let elements = i as i64 * strides[k][0] + j as i64 * strides[k][1];
+            at.wrapping_offset(elements as isize * bytes[k] as isize)
+        };
         loop {
-            for from in (0..sizes[0]).step_by(TILE as usize) {
-                let n = TILE.min(sizes[0] - from) as usize;
-                for line in 0..sizes[1] {
-                    let at = [0, 1].map(|k| {
-                        let elements = from * strides[k][0] + line * strides[k][1];
-                        position.at[k].wrapping_offset(elements as isize * self.operands[k].size as isize)
-                    });
-                    // SAFETY: part of a row of both operands.
-                    unsafe { pack(at[1], steps[1], at[0], steps[0], n) };
+            for j in (0..sizes[1] as usize).step_by(TILE) {
+                let lines = TILE.min(sizes[1] as usize - j);
+                for i in (0..sizes[0] as usize).step_by(TILE) {
+                    let n = TILE.min(sizes[0] as usize - i);
+                    // SAFETY: parts of rows of the input, of the buffer, and of rows of the output.
+                    unsafe {
+                        for r in 0..n {
+                            let to = buffer.add(r * LINE * bytes[0]);
+                            pack(element(position.at[1], 1, i + r, j), 1, to, 1, lines);
+                        }
+                        for c in 0..lines {
+                            let from = buffer.add(c * bytes[0]);
+                            turn(from, LINE as isize, element(position.at[0], 0, i, j + c), 1, n);
+                        }
+                    }
                 }
             }
+            // Stand on the last row of dimension 1, so that stepping moves the dimensions outside it.
             position.index[1] = sizes[1] - 1;
             for (k, at) in position.at.iter_mut().enumerate() {
-                *at = at.wrapping_offset(
-                    ((sizes[1] - 1) * strides[k][1]) as isize * self.operands[k].size as isize,
-                );
+                *at = at.wrapping_offset(((sizes[1] - 1) * strides[k][1]) as isize * bytes[k] as isize);
             }
             if !position.step(self) {
                 return;

@@ -8,7 +8,7 @@
 use smallvec::SmallVec;
 
 use super::block;
-use super::drive::{BLOCK, BlockKernel, Operand, drive, walk_copy};
+use super::drive::{BLOCK, BlockKernel, FLAT, Operand, drive, drive_flat, walk_copy};
 use super::pack::pack_fn;
 use super::plan::Plan;
 use crate::access::LockSet;
@@ -171,6 +171,22 @@ fn input_operand(meta: &Meta, dtype: DType, block: DType, direct: bool, start: *
     })
 }
 
+/// The common layout if all inputs are row-major of one shape or single elements: then the walk is one row.
+#[inline]
+fn flat<'a>(metas: &[&'a Meta]) -> Option<&'a Layout> {
+    let mut lead: &Layout = &metas.first()?.layout;
+    for meta in &metas[1..] {
+        if lead.numel() == 1 && (meta.layout.numel() != 1 || meta.layout.rank() > lead.rank()) {
+            lead = &meta.layout;
+        }
+    }
+    let fits = |layout: &Layout| {
+        (layout.is_contiguous() && layout.sizes() == lead.sizes())
+            || (layout.numel() == 1 && layout.rank() <= lead.rank())
+    };
+    (metas.len() < FLAT && metas.iter().all(|meta| fits(&meta.layout))).then_some(lead)
+}
+
 /// Everything but the fast case: fresh output.
 fn fresh(
     inputs: &[&Tensor],
@@ -180,16 +196,59 @@ fn fresh(
     kernel: BlockKernel<'_>,
 ) -> Result<Tensor> {
     let metas: SmallVec<[&Meta; 4]> = inputs.iter().map(|input| input.meta()).collect();
+    if let Some(lead) = flat(&metas) {
+        let layout = lead.to_contiguous();
+        // SAFETY: as below.
+        return unsafe { fresh_walked(inputs, &metas, blocks, dtype, layout, None, longest, kernel) };
+    }
     let layouts: SmallVec<[&Layout; 4]> = metas.iter().map(|meta| &meta.layout).collect();
     let mut plan = Plan::new(Plan::shape(&layouts)?, &layouts);
     let layout = if layouts.is_empty() { Layout::scalar() } else { plan.output_layout(&layouts)? };
     plan.insert_first(&layout);
     plan.coalesce();
-    // SAFETY: the output is fresh, fully written (its layout is dense), and overlaps nothing; inputs are locked.
+    if let Some(turned) = crosswise(&plan, &metas) {
+        let copy = inputs[turned].clone_contiguous()?;
+        let mut inputs: SmallVec<[&Tensor; 4]> = SmallVec::from_slice(inputs);
+        inputs[turned] = &copy;
+        return fresh(&inputs, blocks, dtype, longest, kernel);
+    }
+    // SAFETY: the plan is that of the inputs' layouts and the output's.
+    unsafe { fresh_walked(inputs, &metas, blocks, dtype, layout, Some(&plan), longest, kernel) }
+}
+
+/// An input that the walk would cross line by line instead of along its lines: worth a copy turned the right way,
+/// if it is large.
+fn crosswise(plan: &Plan, metas: &[&Meta]) -> Option<usize> {
+    if plan.sizes.len() < 2 || plan.sizes[0] < 16 {
+        return None;
+    }
+    (0..metas.len()).find(|k| {
+        let strides = &plan.strides[k + 1];
+        let large = metas[*k].layout.numel() >= 4096 && !metas[*k].layout.is_contiguous();
+        large && strides[0] > 1 && strides[1..].contains(&1)
+    })
+}
+
+/// Walks inputs and a fresh output: by a plan, or as one row.
+///
+/// # Safety
+/// The plan is that of the inputs' layouts and the output's, whose layout is dense.
+#[allow(clippy::too_many_arguments, reason = "the two callers share all of it")]
+unsafe fn fresh_walked(
+    inputs: &[&Tensor],
+    metas: &[&Meta],
+    blocks: &[DType],
+    dtype: DType,
+    layout: Layout,
+    plan: Option<&Plan>,
+    longest: usize,
+    kernel: BlockKernel<'_>,
+) -> Result<Tensor> {
+    // SAFETY: the output is fresh, fully written, and overlaps nothing; inputs are locked.
     unsafe {
         let storage = Storage::uninit(bytes_of(&layout, dtype)?)?;
         let mut set = LockSet::new();
-        for meta in &metas {
+        for meta in metas {
             set.read(&meta.storage);
         }
         let guards = set.lock()?;
@@ -201,14 +260,26 @@ fn fresh(
             pack: pack_fn(dtype, dtype)?,
             direct: true,
         });
-        for ((input, meta), block) in inputs.iter().zip(&metas).zip(blocks) {
+        for ((input, meta), block) in inputs.iter().zip(metas).zip(blocks) {
             let start = guards.start(meta, input.dtype());
             operands.push(input_operand(meta, input.dtype(), *block, true, start)?);
         }
-        drive(&plan, &operands, longest, kernel)?;
+        match plan {
+            Some(plan) => drive(plan, &operands, longest, kernel)?,
+            None => drive_flat(layout.numel(), &operands, &flat_steps(metas, &layout), longest, kernel),
+        }
         drop(guards);
         Ok(Tensor::from_parts(storage, dtype, layout))
     }
+}
+
+/// Steps of the output and of inputs that are rows or single elements.
+fn flat_steps(metas: &[&Meta], layout: &Layout) -> [isize; FLAT] {
+    let mut steps = [1; FLAT];
+    for (step, meta) in steps[1..].iter_mut().zip(metas) {
+        *step = isize::from(meta.layout.numel() == layout.numel());
+    }
+    steps
 }
 
 /// What an input that shares the output's storage means for the walk.
@@ -251,14 +322,18 @@ fn into(
 ) -> Result<()> {
     let target = out.meta();
     target.layout.check_writable()?;
-    let mut inputs: SmallVec<[Tensor; 4]> = inputs.iter().map(|input| (*input).clone()).collect();
     let mut same: SmallVec<[bool; 4]> = SmallVec::new();
-    for input in &mut inputs {
+    let mut copies: SmallVec<[(usize, Tensor); 1]> = SmallVec::new();
+    for (k, input) in inputs.iter().enumerate() {
         let kind = sharing(out, input, target, input.meta())?;
         same.push(matches!(kind, Sharing::Same));
         if matches!(kind, Sharing::Unclear) {
-            *input = input.copy_contiguous()?;
+            copies.push((k, input.copy_contiguous()?));
         }
+    }
+    let mut inputs: SmallVec<[&Tensor; 4]> = SmallVec::from_slice(inputs);
+    for (k, copy) in &copies {
+        inputs[*k] = copy;
     }
     let metas: SmallVec<[&Meta; 4]> = inputs.iter().map(|input| input.meta()).collect();
     let layouts: SmallVec<[&Layout; 4]> = metas.iter().map(|meta| &meta.layout).collect();
@@ -270,9 +345,15 @@ fn into(
             Shape::from(&shape[..])
         )));
     }
-    let mut plan = Plan::new(target.layout.sizes().into(), &layouts);
-    plan.insert_first(&target.layout);
-    plan.coalesce();
+    let mut all: SmallVec<[&Meta; 4]> = SmallVec::from_slice(&[target]);
+    all.extend_from_slice(&metas);
+    let flat = flat(&all).is_some();
+    let plan = (!flat).then(|| {
+        let mut plan = Plan::new(target.layout.sizes().into(), &layouts);
+        plan.insert_first(&target.layout);
+        plan.coalesce();
+        plan
+    });
     let mut set = LockSet::new();
     set.write(&target.storage);
     for meta in &metas {
@@ -293,7 +374,15 @@ fn into(
     }
     // SAFETY: all storages are locked, the output's for writing; inputs that are the output's elements are
     // packed first, others do not overlap it (checked above).
-    unsafe { drive(&plan, &operands, longest, kernel)? };
+    unsafe {
+        match &plan {
+            Some(plan) => drive(plan, &operands, longest, kernel)?,
+            None => {
+                let steps = flat_steps(&metas, &target.layout);
+                drive_flat(target.layout.numel(), &operands, &steps, longest, kernel);
+            }
+        }
+    }
     target.storage.bump_version();
     Ok(())
 }
@@ -320,9 +409,6 @@ pub(crate) fn copy_fresh(out: &Tensor, source: &Tensor) -> Result<()> {
     if target.layout.numel() == 0 {
         return Ok(());
     }
-    let mut plan = Plan::new(target.layout.sizes().into(), &[&meta.layout]);
-    plan.insert_first(&target.layout);
-    plan.coalesce();
     let pack = pack_fn(source.dtype(), out.dtype())?;
     if target.storage.ptr_eq(&meta.storage) {
         // The same elements in the same places (others were copied before): nothing to do.
@@ -332,8 +418,19 @@ pub(crate) fn copy_fresh(out: &Tensor, source: &Tensor) -> Result<()> {
     set.write(&target.storage).read(&meta.storage);
     let guards = set.lock()?;
     let starts = [guards.start(target, out.dtype()), guards.start(meta, source.dtype())];
+    if flat(&[target, meta]).is_some() {
+        let step = isize::from(meta.layout.numel() == target.layout.numel());
+        // SAFETY: both storages are locked and different; both are one row, or the source one element.
+        unsafe { pack(starts[1], step, starts[0], 1, target.layout.numel()) };
+        return Ok(());
+    }
+    let mut plan = Plan::new(target.layout.sizes().into(), &[&meta.layout]);
+    plan.insert_first(&target.layout);
+    plan.coalesce();
     // SAFETY: both storages are locked and different; the plan's strides are the layouts'.
-    unsafe { walk_copy(&plan, starts, [out.dtype().size(), source.dtype().size()], pack) };
+    let turn = pack_fn(out.dtype(), out.dtype())?;
+    // SAFETY: as said.
+    unsafe { walk_copy(&plan, starts, [out.dtype().size(), source.dtype().size()], pack, turn) };
     Ok(())
 }
 
