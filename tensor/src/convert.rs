@@ -19,12 +19,7 @@ impl Tensor {
 
     /// A row-major copy with its own storage.
     pub fn clone_contiguous(&self) -> Result<Tensor> {
-        if self.is_contiguous() {
-            return self.cast_copy(self.dtype());
-        }
-        let out = Tensor::zeros(self.sizes(), self.dtype())?;
-        out.copy_no_bump(self)?;
-        Ok(out)
+        loops::copied(self, self.layout().to_contiguous(), self.dtype())
     }
 
     /// A copy in a memory format.
@@ -68,15 +63,14 @@ impl Tensor {
     /// A converted copy with its own storage, strides kept if dense.
     pub fn cast_copy(&self, dtype: DType) -> Result<Tensor> {
         let layout = self.layout();
-        let out = if layout.is_contiguous() || !layout.is_non_overlapping_and_dense() {
-            // As the loops choose: the order of the strides is kept.
-            let order = loops::like(self)?;
-            Tensor::empty_strided(order.sizes(), order.strides(), dtype)?
+        let dense = layout.is_non_overlapping_and_dense();
+        // Otherwise as the loops choose: the order of the strides is kept.
+        let to = if dense && !layout.is_contiguous() {
+            Layout::new(layout.sizes(), layout.strides(), 0)?
         } else {
-            Tensor::empty_strided(layout.sizes(), layout.strides(), dtype)?
+            loops::like(self)?
         };
-        out.copy_no_bump(self)?;
-        Ok(out)
+        loops::copied(self, to, dtype)
     }
 
     /// Overwrites the elements with another tensor's, broadcast and converted. Sources that overlap are read as

@@ -152,7 +152,7 @@ impl Tensor {
 
     /// A row-major copy.
     pub(crate) fn copy_contiguous(&self) -> Result<Tensor> {
-        Tensor::from_bytes(&self.to_bytes()?, self.dtype(), Layout::contiguous(self.sizes())?)
+        crate::loops::copied(self, self.layout().to_contiguous(), self.dtype())
     }
 
     /// The only element.

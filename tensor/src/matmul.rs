@@ -127,41 +127,72 @@ impl<T: Multiply> Kernel for Direct<T> {
     }
 }
 
-/// `b` and `c` have contiguous rows: rows of `b` are added to rows of `c`, in strips that stay in registers.
+/// `b` and `c` have contiguous rows: rows of `b` are added to rows of `c`, in tiles that stay in registers.
 ///
 /// # Safety
 /// As [`Direct`].
 #[inline(always)]
 unsafe fn direct_rows<T: Multiply>(p: Product<T>) {
-    const STRIP: usize = 32;
-    for i in 0..p.m {
+    // SAFETY: the caller's word; the tiles are within the sizes.
+    unsafe {
+        let mut i = 0;
+        while i + 4 <= p.m {
+            row_of_tiles::<T, 4>(p, i);
+            i += 4;
+        }
+        while i < p.m {
+            row_of_tiles::<T, 1>(p, i);
+            i += 1;
+        }
+    }
+}
+
+/// Rows `i..i + ROWS` of the result.
+///
+/// # Safety
+/// As [`Direct`], and the rows are within the result.
+#[inline(always)]
+unsafe fn row_of_tiles<T: Multiply, const ROWS: usize>(p: Product<T>, i: usize) {
+    // SAFETY: the caller's word; the columns are within the result.
+    unsafe {
         let mut j = 0;
+        while j + 32 <= p.n {
+            tile::<T, ROWS, 32>(p, i, j);
+            j += 32;
+        }
+        while j + 8 <= p.n {
+            tile::<T, ROWS, 8>(p, i, j);
+            j += 8;
+        }
         while j < p.n {
-            let width = STRIP.min(p.n - j);
-            let mut sums = [T::ZERO; STRIP];
-            for k in 0..p.k {
-                // SAFETY: the caller's word.
-                unsafe {
-                    let a = *p.a.element(i, k);
-                    let row = p.b.element(k, j);
-                    if width == STRIP {
-                        let row = &*row.cast::<[T; STRIP]>();
-                        for (sum, b) in sums.iter_mut().zip(row) {
-                            *sum = sum.add_product(a, *b);
-                        }
-                    } else {
-                        let row = std::slice::from_raw_parts(row, width);
-                        for (sum, b) in sums.iter_mut().zip(row) {
-                            *sum = sum.add_product(a, *b);
-                        }
-                    }
-                }
+            tile::<T, ROWS, 1>(p, i, j);
+            j += 1;
+        }
+    }
+}
+
+/// A tile of the result.
+///
+/// # Safety
+/// As [`Direct`], and the tile is within the result.
+#[inline(always)]
+unsafe fn tile<T: Multiply, const ROWS: usize, const COLUMNS: usize>(p: Product<T>, i: usize, j: usize) {
+    let mut sums = [[T::ZERO; COLUMNS]; ROWS];
+    for k in 0..p.k {
+        // SAFETY: the caller's word.
+        let row = unsafe { &*p.b.element(k, j).cast::<[T; COLUMNS]>() };
+        for (r, sums) in sums.iter_mut().enumerate() {
+            // SAFETY: the caller's word.
+            let a = unsafe { *p.a.element(i + r, k) };
+            for (sum, b) in sums.iter_mut().zip(row) {
+                *sum = sum.add_product(a, *b);
             }
-            for (offset, sum) in sums[..width].iter().enumerate() {
-                // SAFETY: the caller's word.
-                unsafe { put(p, i, j + offset, *sum) };
-            }
-            j += width;
+        }
+    }
+    for (r, sums) in sums.iter().enumerate() {
+        for (c, sum) in sums.iter().enumerate() {
+            // SAFETY: the caller's word.
+            unsafe { put(p, i + r, j + c, *sum) };
         }
     }
 }
@@ -372,9 +403,7 @@ fn batched(a: &Tensor, b: &Tensor, c: Option<(Tensor, Scalar)>, factor: Scalar) 
             (Storage::zeroed(bytes_of(&layout, a.dtype())?)?, layout, Scalar::Int(0))
         }
     };
-    let mut set = LockSet::new();
-    set.read(&am.storage).read(&bm.storage);
-    let guards = set.lock()?;
+    let guards = LockSet::two_read(&am.storage, &bm.storage);
     let (start_a, start_b) = (guards.start(am, a.dtype()), guards.start(bm, b.dtype()));
     // SAFETY: the result's storage is fresh: nobody else reads it.
     let start_c = unsafe { storage.data() };

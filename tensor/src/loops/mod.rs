@@ -15,4 +15,4 @@ mod pointwise;
 
 pub(crate) use pack::{PackFn, pack_fn};
 pub use pointwise::{binary, binary_into, nary, nary_into, ternary, ternary_into, unary, unary_into};
-pub(crate) use pointwise::{copy, copy_fresh, like};
+pub(crate) use pointwise::{copied, copy, copy_fresh, like};

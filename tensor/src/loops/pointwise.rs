@@ -176,15 +176,21 @@ fn input_operand(meta: &Meta, dtype: DType, block: DType, direct: bool, start: *
 fn flat<'a>(metas: &[&'a Meta]) -> Option<&'a Layout> {
     let mut lead: &Layout = &metas.first()?.layout;
     for meta in &metas[1..] {
-        if lead.numel() == 1 && (meta.layout.numel() != 1 || meta.layout.rank() > lead.rank()) {
-            lead = &meta.layout;
+        let layout = &meta.layout;
+        if layout.numel() > lead.numel() || (layout.numel() == lead.numel() && layout.rank() > lead.rank()) {
+            lead = layout;
         }
     }
     let fits = |layout: &Layout| {
-        (layout.is_contiguous() && layout.sizes() == lead.sizes())
-            || (layout.numel() == 1 && layout.rank() <= lead.rank())
+        let sizes = lead.sizes();
+        if layout.numel() == lead.numel() && layout.is_contiguous() && layout.rank() <= sizes.len() {
+            // As many elements: what is left of the smaller shape are ones.
+            return layout.sizes() == &sizes[sizes.len() - layout.rank()..];
+        }
+        layout.numel() == 1 && layout.rank() <= lead.rank()
     };
-    (metas.len() < FLAT && metas.iter().all(|meta| fits(&meta.layout))).then_some(lead)
+    let fit = metas.len() < FLAT && lead.numel() > 0 && metas.iter().all(|meta| fits(&meta.layout));
+    fit.then_some(lead)
 }
 
 /// Everything but the fast case: fresh output.
@@ -432,6 +438,16 @@ pub(crate) fn copy_fresh(out: &Tensor, source: &Tensor) -> Result<()> {
     // SAFETY: as said.
     unsafe { walk_copy(&plan, starts, [out.dtype().size(), source.dtype().size()], pack, turn) };
     Ok(())
+}
+
+/// A fresh copy, converted, with its own storage and this layout, which is dense and of the source's sizes.
+pub(crate) fn copied(source: &Tensor, layout: Layout, dtype: DType) -> Result<Tensor> {
+    debug_assert!(layout.offset() == 0 && layout.is_non_overlapping_and_dense());
+    // SAFETY: a dense layout is wholly overwritten before anyone reads.
+    let storage = unsafe { Storage::uninit(bytes_of(&layout, dtype)?)? };
+    let out = Tensor::from_parts(storage, dtype, layout);
+    copy_fresh(&out, source)?;
+    Ok(out)
 }
 
 /// Layout of a fresh output of a pointwise operation on one tensor.

@@ -117,6 +117,15 @@ pub fn fold<T: Element, F: Reducer<T>, R: Element>(
 ) -> Result<Tensor> {
     let meta = x.meta();
     let layout = Layout::contiguous(&reduced_sizes(meta.layout.sizes(), mask, keepdim))?;
+    if layout.numel() == 1 && x.dtype() == T::DTYPE && meta.layout.is_contiguous() {
+        let guards = LockSet::one_read(&meta.storage);
+        // SAFETY: the tensor is contiguous, and its storage is locked.
+        let row = unsafe { std::slice::from_raw_parts(guards.ptr::<T>(meta).cast_const(), meta.layout.numel()) };
+        let acc = run::<T, F>(row, reducer);
+        drop(guards);
+        let storage = Storage::from_bytes(bytemuck::bytes_of(&finish(acc).to_raw()))?;
+        return Ok(Tensor::from_parts(storage, R::DTYPE, layout));
+    }
     let (inside, outside) = partition(&meta.layout, mask);
     let kept_sizes: SmallVec<[i64; 5]> = outside.iter().map(|dim| dim.0).collect();
     let out_steps = contiguous_strides(&kept_sizes);
