@@ -235,18 +235,12 @@ impl<T: Element> StridedMut<'_, T> {
     }
 }
 
-/// Memory of a locked layout from its first element to its furthest.
-///
-/// # Safety
-/// The storage is locked for `'a` (for writing, if a `&mut` is to be made of the result), and stays so.
-unsafe fn span<'a, T: Element>(guards: &'a Guards<'_>, meta: &Meta) -> &'a mut [T::Raw] {
+/// Memory of a locked layout from its first element to its furthest: valid while the guards live, for writes if
+/// the storage was named for writing.
+fn span<T: Element>(guards: &Guards<'_>, meta: &Meta) -> *mut [T::Raw] {
     let layout = &meta.layout;
-    if layout.numel() == 0 {
-        return &mut [];
-    }
-    let len = layout.storage_end() - layout.offset() as usize;
-    // SAFETY: the layout lies within the storage; any bytes are valid `Raw`; the caller's word on the lock.
-    unsafe { std::slice::from_raw_parts_mut(guards.ptr::<T>(meta), len) }
+    let len = if layout.numel() == 0 { 0 } else { layout.storage_end() - layout.offset() as usize };
+    std::ptr::slice_from_raw_parts_mut(guards.ptr::<T>(meta), len)
 }
 
 fn check_dtype<T: Element>(op: &'static str, tensor: &Tensor) -> Result<()> {
@@ -264,7 +258,7 @@ pub fn read<T: Element, R>(tensor: &Tensor, f: impl FnOnce(Strided<'_, T>) -> R)
     set.read(&meta.storage);
     let guards = set.lock()?;
     // SAFETY: locked for reading; only a shared reference is made.
-    let data: &[T::Raw] = unsafe { span::<T>(&guards, meta) };
+    let data: &[T::Raw] = unsafe { &*span::<T>(&guards, meta) };
     Ok(f(Strided { data, layout: &meta.layout }))
 }
 
@@ -281,7 +275,7 @@ pub fn read2<A: Element, B: Element, R>(
     set.read(&a.storage).read(&b.storage);
     let guards = set.lock()?;
     // SAFETY: locked for reading; only shared references are made.
-    let (x, y): (&[A::Raw], &[B::Raw]) = unsafe { (span::<A>(&guards, a), span::<B>(&guards, b)) };
+    let (x, y): (&[A::Raw], &[B::Raw]) = unsafe { (&*span::<A>(&guards, a), &*span::<B>(&guards, b)) };
     Ok(f(Strided { data: x, layout: &a.layout }, Strided { data: y, layout: &b.layout }))
 }
 
@@ -300,7 +294,7 @@ pub fn read_all<T: Element, R>(tensors: &[&Tensor], f: impl FnOnce(&[Strided<'_,
         .into_iter()
         .map(|meta| {
             // SAFETY: locked for reading; only shared references are made.
-            let data: &[T::Raw] = unsafe { span::<T>(&guards, meta) };
+            let data: &[T::Raw] = unsafe { &*span::<T>(&guards, meta) };
             Strided { data, layout: &meta.layout }
         })
         .collect();
@@ -316,7 +310,7 @@ pub fn edit<T: Element, R>(tensor: &Tensor, f: impl FnOnce(StridedMut<'_, T>) ->
     set.write(&meta.storage);
     let guards = set.lock()?;
     // SAFETY: locked for writing, and this is the only reference made.
-    let data = unsafe { span::<T>(&guards, meta) };
+    let data = unsafe { &mut *span::<T>(&guards, meta) };
     let result = f(StridedMut { data, layout: &meta.layout });
     meta.storage.bump_version();
     Ok(result)
@@ -352,12 +346,12 @@ pub fn edit_with<T: Element, S: Element, R>(
         .into_iter()
         .map(|meta| {
             // SAFETY: locked for reading; the storage written to is none of these.
-            let data: &[S::Raw] = unsafe { span::<S>(&guards, meta) };
+            let data: &[S::Raw] = unsafe { &*span::<S>(&guards, meta) };
             Strided { data, layout: &meta.layout }
         })
         .collect();
     // SAFETY: locked for writing, and no other reference to this storage is made.
-    let data = unsafe { span::<T>(&guards, meta) };
+    let data = unsafe { &mut *span::<T>(&guards, meta) };
     let result = f(StridedMut { data, layout: &meta.layout }, &views);
     meta.storage.bump_version();
     Ok(result)

@@ -85,7 +85,11 @@ pub fn cast<S: Element, D: Element>(value: S) -> D {
 /// Truncation of a double as `cvttsd2si` does it: out of range and NaN give the smallest value.
 #[inline(always)]
 fn truncate_f64(value: f64) -> i64 {
-    if value >= -9.223372036854775808e18 && value < 9.223372036854775808e18 { value as i64 } else { i64::MIN }
+    if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&value) {
+        value as i64
+    } else {
+        i64::MIN
+    }
 }
 
 /// The same to 32 bits, for narrower integers by way of wrapping.
@@ -96,12 +100,16 @@ fn truncate_f64_i32(value: f64) -> i32 {
 
 #[inline(always)]
 fn truncate_f32(value: f32) -> i64 {
-    if value >= -9.223372036854775808e18 && value < 9.223372036854775808e18 { value as i64 } else { i64::MIN }
+    if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&value) {
+        value as i64
+    } else {
+        i64::MIN
+    }
 }
 
 #[inline(always)]
 fn truncate_f32_i32(value: f32) -> i32 {
-    if value >= -2147483648.0 && value < 2147483648.0 { value as i32 } else { i32::MIN }
+    if (-2147483648.0..2147483648.0).contains(&value) { value as i32 } else { i32::MIN }
 }
 
 macro_rules! integer {

@@ -116,32 +116,32 @@ impl<T: Multiply> Kernel for Direct<T> {
         let p = self.0;
         // SAFETY: the caller of `product` gave matrices valid for their sizes; the result overlaps no operand.
         unsafe {
-            if p.b.columns == 1 && p.c.columns == 1 {
-                direct_rows(p);
-            } else if p.b.rows == 1 && p.a.columns == 1 {
+            if p.b.columns == 1 {
+                direct_rows::<T, true>(p);
+            } else if p.b.rows == 1 && p.a.columns == 1 && p.k >= 64 && p.m < 4 {
                 direct_dots(p);
             } else {
-                direct_any(p);
+                direct_rows::<T, false>(p);
             }
         }
     }
 }
 
-/// `b` and `c` have contiguous rows: rows of `b` are added to rows of `c`, in tiles that stay in registers.
+/// Rows of `b` (contiguous if `ROW`) are added to rows of `c`, in tiles that stay in registers.
 ///
 /// # Safety
 /// As [`Direct`].
 #[inline(always)]
-unsafe fn direct_rows<T: Multiply>(p: Product<T>) {
+unsafe fn direct_rows<T: Multiply, const ROW: bool>(p: Product<T>) {
     // SAFETY: the caller's word; the tiles are within the sizes.
     unsafe {
         let mut i = 0;
         while i + 4 <= p.m {
-            row_of_tiles::<T, 4>(p, i);
+            row_of_tiles::<T, 4, ROW>(p, i);
             i += 4;
         }
         while i < p.m {
-            row_of_tiles::<T, 1>(p, i);
+            row_of_tiles::<T, 1, ROW>(p, i);
             i += 1;
         }
     }
@@ -152,20 +152,20 @@ unsafe fn direct_rows<T: Multiply>(p: Product<T>) {
 /// # Safety
 /// As [`Direct`], and the rows are within the result.
 #[inline(always)]
-unsafe fn row_of_tiles<T: Multiply, const ROWS: usize>(p: Product<T>, i: usize) {
+unsafe fn row_of_tiles<T: Multiply, const ROWS: usize, const ROW: bool>(p: Product<T>, i: usize) {
     // SAFETY: the caller's word; the columns are within the result.
     unsafe {
         let mut j = 0;
-        while j + 32 <= p.n {
-            tile::<T, ROWS, 32>(p, i, j);
+        while ROW && j + 32 <= p.n {
+            tile::<T, ROWS, 32, ROW>(p, i, j);
             j += 32;
         }
         while j + 8 <= p.n {
-            tile::<T, ROWS, 8>(p, i, j);
+            tile::<T, ROWS, 8, ROW>(p, i, j);
             j += 8;
         }
         while j < p.n {
-            tile::<T, ROWS, 1>(p, i, j);
+            tile::<T, ROWS, 1, ROW>(p, i, j);
             j += 1;
         }
     }
@@ -176,15 +176,21 @@ unsafe fn row_of_tiles<T: Multiply, const ROWS: usize>(p: Product<T>, i: usize) 
 /// # Safety
 /// As [`Direct`], and the tile is within the result.
 #[inline(always)]
-unsafe fn tile<T: Multiply, const ROWS: usize, const COLUMNS: usize>(p: Product<T>, i: usize, j: usize) {
+unsafe fn tile<T: Multiply, const ROWS: usize, const COLUMNS: usize, const ROW: bool>(
+    p: Product<T>,
+    i: usize,
+    j: usize,
+) {
     let mut sums = [[T::ZERO; COLUMNS]; ROWS];
     for k in 0..p.k {
         // SAFETY: the caller's word.
-        let row = unsafe { &*p.b.element(k, j).cast::<[T; COLUMNS]>() };
+        let row: [T; COLUMNS] = unsafe {
+            if ROW { *p.b.element(k, j).cast() } else { std::array::from_fn(|c| *p.b.element(k, j + c)) }
+        };
         for (r, sums) in sums.iter_mut().enumerate() {
             // SAFETY: the caller's word.
             let a = unsafe { *p.a.element(i + r, k) };
-            for (sum, b) in sums.iter_mut().zip(row) {
+            for (sum, b) in sums.iter_mut().zip(&row) {
                 *sum = sum.add_product(a, *b);
             }
         }
@@ -233,25 +239,6 @@ unsafe fn direct_dots<T: Multiply>(p: Product<T>) {
                     width /= 2;
                 }
                 sum = sum.add_product(lanes[0], T::ONE);
-            }
-            // SAFETY: the caller's word.
-            unsafe { put(p, i, j, sum) };
-        }
-    }
-}
-
-/// Any strides.
-///
-/// # Safety
-/// As [`Direct`].
-#[inline(always)]
-unsafe fn direct_any<T: Multiply>(p: Product<T>) {
-    for i in 0..p.m {
-        for j in 0..p.n {
-            let mut sum = T::ZERO;
-            for k in 0..p.k {
-                // SAFETY: the caller's word.
-                unsafe { sum = sum.add_product(*p.a.element(i, k), *p.b.element(k, j)) };
             }
             // SAFETY: the caller's word.
             unsafe { put(p, i, j, sum) };

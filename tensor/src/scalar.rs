@@ -111,7 +111,7 @@ impl PartialEq for Scalar {
             (Some(a), Some(b)) => a == b,
             (Some(i), None) | (None, Some(i)) => {
                 let z = if integer(self).is_some() { other.to_complex() } else { self.to_complex() };
-                z.im == 0.0 && z.re == i as f64 && z.re < 9.223372036854775808e18 && (z.re as i64) == i
+                z.im == 0.0 && z.re == i as f64 && z.re < 9_223_372_036_854_775_808.0 && (z.re as i64) == i
             }
             (None, None) => self.to_complex() == other.to_complex(),
         }

@@ -1,4 +1,5 @@
 //! Loops, views, copies, reductions and products against naive indexed references, over generated layouts.
+#![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau_tensor::{
     Complex, DType, Dims, Element, Layout, Scalar, Tensor, compare, loops, matmul, reduce, rows,
@@ -341,7 +342,7 @@ proptest! {
             let diagonal = x.diagonal(offset, d, e).unwrap();
             let (row, column) = (0.max(-offset), 0.max(offset));
             let rest: Vec<usize> = (0..rank as usize).filter(|k| *k != d as usize && *k != e as usize).collect();
-            check(&diagonal, &diagonal.sizes().to_vec(), |i| {
+            check(&diagonal, diagonal.sizes(), |i| {
                 let mut full = vec![0; rank as usize];
                 rest.iter().zip(i).for_each(|(k, i)| full[*k] = *i);
                 let k = i[i.len() - 1];
@@ -352,7 +353,7 @@ proptest! {
         }
         if size >= 2 {
             let windows = x.unfold(d, 2, step).unwrap();
-            check(&windows, &windows.sizes().to_vec(), |i| {
+            check(&windows, windows.sizes(), |i| {
                 at(&x, &with(&i[..rank as usize], i[d as usize] * step + i[rank as usize]))
             })?;
         }

@@ -134,7 +134,7 @@ pub(super) fn log10(x: f32) -> f32 {
     let low = (f - head) - square + tail;
     const HI: f32 = 0.434_326_17;
     const LO: f32 = -3.168_997e-5;
-    const LOG2_HI: f32 = 0.301_025_39;
+    const LOG2_HI: f32 = 0.301_025_4;
     const LOG2_LO: f32 = 4.605_039e-6;
     ln_edges(x, k * LOG2_LO + (low + head) * LO + low * HI + head * HI + k * LOG2_HI)
 }

@@ -4,7 +4,7 @@ use std::f64::consts::PI;
 
 /// The inverse of the error function: a rough inverse, then Halley's steps, which treble the exact digits each.
 pub(super) fn erfinv(y: f64) -> f64 {
-    if !(y.abs() < 1.0) {
+    if y.is_nan() || y.abs() >= 1.0 {
         return match y {
             1.0 => f64::INFINITY,
             -1.0 => f64::NEG_INFINITY,

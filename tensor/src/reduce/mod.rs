@@ -115,14 +115,14 @@ fn acc_dtype(dtype: DType) -> DType {
 pub fn sum(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
     let dtype = dtype.unwrap_or_else(|| sum_dtype(x.dtype()));
     let mask = dim_mask(dims, x.rank())?;
-    Ok(match acc_dtype(dtype) {
+    match acc_dtype(dtype) {
         DType::F32 => fold(x, mask, keepdim, add::<f32>(|a, b| a + b), |v| v),
         DType::F64 => fold(x, mask, keepdim, add::<f64>(|a, b| a + b), |v| v),
         DType::C64 => fold(x, mask, keepdim, add::<crate::Complex<f32>>(|a, b| a + b), |v| v),
         DType::C128 => fold(x, mask, keepdim, add::<crate::Complex<f64>>(|a, b| a + b), |v| v),
         _ => fold(x, mask, keepdim, add::<i64>(i64::wrapping_add), |v| v),
     }?
-    .to_dtype(dtype)?)
+    .to_dtype(dtype)
 }
 
 fn add<T: Element>(f: impl Fn(T, T) -> T + Copy) -> Binary<T, impl Fn(T, T) -> T + Copy> {
@@ -271,8 +271,11 @@ fn cumulative(x: &Tensor, dim: i64, dtype: Option<DType>, start: Scalar, times: 
     .to_dtype(dtype)
 }
 
-/// Sizes of dimensions named by a mask, as (size, stride), and of the others.
-fn partition(x: &crate::layout::Layout, mask: u64) -> (SmallVec<[(i64, i64); 5]>, SmallVec<[(i64, i64); 5]>) {
+/// Dimensions as (size, stride).
+type SizesAndStrides = SmallVec<[(i64, i64); 5]>;
+
+/// The dimensions named by a mask, and the others.
+fn partition(x: &crate::layout::Layout, mask: u64) -> (SizesAndStrides, SizesAndStrides) {
     let all = x.sizes().iter().copied().zip(x.strides().iter().copied()).enumerate();
     let (inside, outside): (SmallVec<[_; 5]>, SmallVec<[_; 5]>) = all.partition(|(d, _)| mask >> d & 1 == 1);
     (inside.into_iter().map(|(_, d)| d).collect(), outside.into_iter().map(|(_, d)| d).collect())

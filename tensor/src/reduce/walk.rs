@@ -120,7 +120,8 @@ pub fn fold<T: Element, F: Reducer<T>, R: Element>(
     if layout.numel() == 1 && x.dtype() == T::DTYPE && meta.layout.is_contiguous() {
         let guards = LockSet::one_read(&meta.storage);
         // SAFETY: the tensor is contiguous, and its storage is locked.
-        let row = unsafe { std::slice::from_raw_parts(guards.ptr::<T>(meta).cast_const(), meta.layout.numel()) };
+        let row =
+            unsafe { std::slice::from_raw_parts(guards.ptr::<T>(meta).cast_const(), meta.layout.numel()) };
         let acc = run::<T, F>(row, reducer);
         drop(guards);
         let storage = Storage::from_bytes(bytemuck::bytes_of(&finish(acc).to_raw()))?;
