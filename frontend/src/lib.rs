@@ -1,13 +1,17 @@
 //! TorchScript source to graph and back: lexer, parser, emitter, conversion to SSA, printer.
 
+mod deep;
+pub mod emit;
 pub mod lex;
 mod limits;
 mod literal;
 pub mod parse;
 pub mod span;
+pub mod ssa;
 pub mod tree;
 pub mod view;
 
+pub use emit::{NativeResolver, Resolver, Session, SourceFile, Sugar, SugaredValue};
 pub use limits::Limits;
 pub use parse::{Parsed, parse, parse_expression};
 pub use span::{Problem, ProblemKind, Span};

@@ -128,6 +128,13 @@ impl Parser<'_> {
                     let annotation = if self.eat(Tok::Colon) { self.expression()? } else { self.nothing() };
                     let default = if self.eat(Tok::Assign) { self.expression()? } else { self.nothing() };
                     let span = self.span_from(token.start);
+                    let nothing = self.nothing();
+                    let after_default =
+                        params.last().is_some_and(|p| p.default != nothing && !p.keyword_only);
+                    if default == nothing && after_default && !keyword_only {
+                        let message = "a parameter without a default cannot follow one with a default";
+                        return Err(self.problem(ProblemKind::Syntax, span, message));
+                    }
                     params.push(Pending { span, name, annotation, default, keyword_only });
                 }
                 _ => return Err(self.unexpected("a parameter or `)`")),

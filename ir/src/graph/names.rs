@@ -130,7 +130,8 @@ impl Graph {
         let base_symbol = Symbol::new(base);
         let mut n = suffix.unwrap_or(1);
         if let Some(&next) = self.names.next_suffix.get(&base_symbol) {
-            n = n.max(next);
+            // TorchScript remembers the suffix after the last one and goes on behind that: 1, 3, 5, ...
+            n = n.max(next.wrapping_add(1));
         }
         loop {
             let candidate = Symbol::new(&format!("{base}.{n}"));

@@ -144,12 +144,20 @@ pub fn match_call(
         for (i, schema) in schemas.iter().enumerate() {
             match match_one(schema, call, convert, env) {
                 Ok(matched) => return Ok(MatchedSchema { schema: i, ..matched }),
-                Err((matched_params, mismatch)) => {
-                    failures.push(Failure { schema: i, text: schema.to_string(), matched_params, mismatch });
-                }
+                Err((matched_params, mismatch)) => failures.push((i, matched_params, mismatch)),
             }
         }
     }
+    // Schemas are only written out when nobody took the call: most calls fail a few candidates first.
+    let failures = failures
+        .into_iter()
+        .map(|(i, matched_params, mismatch)| Failure {
+            schema: i,
+            text: schemas[i].to_string(),
+            matched_params,
+            mismatch,
+        })
+        .collect();
     Err(CallError { failures })
 }
 

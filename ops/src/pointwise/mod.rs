@@ -9,8 +9,6 @@ mod number;
 mod ternary;
 mod unary;
 
-pub(crate) use number::Number;
-
 use flambeau_ir::OpDef;
 
 /// All operators of the family.

@@ -1,0 +1,83 @@
+//! Recursion whose depth lives on the heap.
+//!
+//! Compiling a tree is recursive by nature: an expression compiles its operands, a statement its
+//! blocks, a call its callee's definition. Sources may nest 100,000 deep, so these calls must not be
+//! calls of Rust. Each is a future; [`Deep::call`] hands the callee to the driver and suspends the
+//! caller until the callee is done. The driver ([`run`]) keeps all suspended futures in a vector and
+//! polls only the last. Nothing ever waits for anything else, so there is no executor beyond this
+//! file, and the code that recurses reads as if it did so plainly.
+//!
+//! Invariant: a future that returns `Pending` has left exactly one callee in `spawned`.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::mem::ManuallyDrop;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+pub(crate) type Task<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// The slot through which a suspended caller passes its callee to the driver.
+pub(crate) struct Deep<'a> {
+    // No drop glue, so that tasks may borrow the `Deep` they are passed through; the driver empties
+    // the slot after every poll, so nothing is ever left in it.
+    spawned: Cell<ManuallyDrop<Option<Task<'a, ()>>>>,
+}
+
+impl<'a> Deep<'a> {
+    pub(crate) fn new() -> Self {
+        Deep { spawned: Cell::new(ManuallyDrop::new(None)) }
+    }
+
+    fn take(&self) -> Option<Task<'a, ()>> {
+        ManuallyDrop::into_inner(self.spawned.replace(ManuallyDrop::new(None)))
+    }
+
+    /// Runs `task` to its end, one level deeper on the driver's vector.
+    pub(crate) fn call<T: 'a>(&self, task: Task<'a, T>) -> impl Future<Output = T> + use<'a, T> {
+        let slot = Rc::new(Cell::new(None));
+        let result = Rc::clone(&slot);
+        let callee: Task<'a, ()> = Box::pin(async move { result.set(Some(task.await)) });
+        self.spawned.set(ManuallyDrop::new(Some(callee)));
+        std::future::poll_fn(move |_| match slot.take() {
+            Some(value) => Poll::Ready(value),
+            None => Poll::Pending,
+        })
+    }
+}
+
+/// Drives `main` and everything it calls to the end.
+pub(crate) fn run<'a, T: 'a>(deep: &Deep<'a>, main: impl Future<Output = T> + 'a) -> T {
+    let slot = Rc::new(Cell::new(None));
+    let result = Rc::clone(&slot);
+    let mut stack: Vec<Task<'a, ()>> = vec![Box::pin(async move { result.set(Some(main.await)) })];
+    let mut context = Context::from_waker(Waker::noop());
+    while let Some(top) = stack.last_mut() {
+        match top.as_mut().poll(&mut context) {
+            Poll::Ready(()) => {
+                stack.pop();
+            }
+            Poll::Pending => {
+                let callee = deep.take().expect("invariant: a suspended task has named its callee");
+                stack.push(callee);
+            }
+        }
+    }
+    slot.take().expect("invariant: the first task ran to its end")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn boxed<'a>(deep: &'a Deep<'a>, n: u32) -> Task<'a, u64> {
+        Box::pin(async move { if n == 0 { 0 } else { 1 + deep.call(boxed(deep, n - 1)).await } })
+    }
+
+    #[test]
+    fn a_million_levels() {
+        let deep = Deep::new();
+        assert_eq!(run(&deep, boxed(&deep, 1_000_000)), 1_000_000);
+    }
+}

@@ -1,0 +1,252 @@
+//! Assignments, augmented assignments, deletion.
+
+use flambeau_ir::{Symbol, Type, ValueId};
+
+use super::env::Entry;
+use super::expr::binary;
+use super::fun::{Cx, Res};
+use super::sugar::Sugar;
+use crate::deep::Task;
+use crate::span::Span;
+use crate::tree::{Kind, Op, TreeId};
+
+/// The in-place operator of an augmented assignment to a tensor or list, if it has one.
+fn in_place(op: Op) -> Option<&'static str> {
+    Some(match op {
+        Op::Add => "aten::add_",
+        Op::Sub => "aten::sub_",
+        Op::Mul => "aten::mul_",
+        Op::Div => "aten::div_",
+        Op::Mod => "aten::fmod_",
+        Op::LShift => "aten::__ilshift__",
+        Op::RShift => "aten::__irshift__",
+        _ => return None,
+    })
+}
+
+impl<'a> Cx<'a> {
+    pub(crate) async fn assign(&self, tree: TreeId) -> Res<()> {
+        let span = self.span(tree);
+        let targets = self.list(self.ast().child(tree, 0));
+        let Some(value) = self.ast().maybe(tree, 1) else {
+            return self.fail(span, "For an assignment, an rhs must be present");
+        };
+        let ty = match self.ast().maybe(tree, 2) {
+            Some(annotation) => Some(self.type_reader().read(annotation)?),
+            None => None,
+        };
+        if let [target] = *targets.as_slice() {
+            let count = self.unpack_count(target);
+            let sugar = match count {
+                Some(_) => self.sugar(value, ty).await?,
+                None => self.sugar(value, ty).await?,
+            };
+            return self.assign_to(target, sugar, self.span(value), ty).await;
+        }
+        let sugar = self.sugar(value, None).await?;
+        let name = self.temporary("$tmp_assign_");
+        self.set_variable(self.span(value), name, sugar, None)?;
+        for target in targets {
+            let Some(Ok(sugar)) = self.lookup(name) else {
+                return self.fail(span, "this value cannot be assigned");
+            };
+            self.assign_to(target, sugar, self.span(value), None).await?;
+        }
+        Ok(())
+    }
+
+    /// How many values a target unpacks, if it unpacks at all and the number is fixed.
+    fn unpack_count(&self, target: TreeId) -> Option<usize> {
+        let kind = self.kind(target);
+        if !matches!(kind, Kind::TupleLiteral | Kind::ListLiteral) {
+            return None;
+        }
+        let parts = self.ast().children(target);
+        parts.iter().all(|&p| self.kind(p) != Kind::Starred).then_some(parts.len())
+    }
+
+    /// Assigns to any target.
+    pub(crate) async fn assign_to(
+        &self,
+        target: TreeId,
+        sugar: Sugar,
+        value_span: Span,
+        ty: Option<Type>,
+    ) -> Res<()> {
+        match self.kind(target) {
+            Kind::Var => self.set_variable(self.span(target), self.symbol(target), sugar, ty),
+            Kind::TupleLiteral | Kind::ListLiteral => {
+                self.deeper(self.clone().assign_parts(target, sugar, value_span)).await
+            }
+            Kind::Subscript => {
+                let value = self.as_value(value_span, sugar)?;
+                self.set_item(target, value).await
+            }
+            Kind::Select => {
+                let mut value = self.as_value(value_span, sugar)?;
+                if let Some(ty) = ty {
+                    value = self.try_convert(value, ty);
+                }
+                let object = self.ast().child(target, 0);
+                let name = self.ast().name(target).to_string();
+                self.set_member(self.span(target), object, &name, value).await
+            }
+            Kind::Starred => self.fail(self.span(target), "a starred target must be in a tuple"),
+            _ => self.fail(self.span(target), "this cannot be assigned to"),
+        }
+    }
+
+    fn assign_parts(self, target: TreeId, sugar: Sugar, value_span: Span) -> Task<'a, Res<()>> {
+        Box::pin(async move {
+            let span = self.span(target);
+            let parts = self.list(target);
+            let stars = parts.iter().filter(|&&p| self.kind(p) == Kind::Starred).count();
+            if stars > 1 {
+                return self.fail(span, "Only one starred expression is allowed on the lhs");
+            }
+            let fixed = parts.len() - stars;
+            let values = self.as_tuple(value_span, sugar, (stars == 0).then_some(fixed))?;
+            if values.len() < fixed {
+                let least = if stars > 0 { "at least " } else { "" };
+                return self.fail(
+                    span,
+                    format!("need {least}{fixed} values to unpack but found only {}", values.len()),
+                );
+            }
+            if values.len() > fixed && stars == 0 {
+                return self.fail(
+                    span,
+                    format!("too many values to unpack: need {fixed} but found {}", values.len()),
+                );
+            }
+            let packed = values.len() - fixed;
+            let mut values = values.into_iter();
+            for part in parts {
+                if self.kind(part) != Kind::Starred {
+                    let Some(value) = values.next() else { break };
+                    self.assign_to(part, value, value_span, None).await?;
+                    continue;
+                }
+                let inner = self.ast().child(part, 0);
+                let rest = values
+                    .by_ref()
+                    .take(packed)
+                    .map(|v| self.as_value(value_span, v))
+                    .collect::<Res<Vec<_>>>()?;
+                self.at(self.span(part));
+                let tuple = self.tuple(&rest);
+                self.assign_to(inner, Sugar::Value(tuple), value_span, None).await?;
+            }
+            Ok(())
+        })
+    }
+
+    // --- augmented -------------------------------------------------------------------------------------------------
+
+    pub(crate) async fn aug_assign(&self, tree: TreeId) -> Res<()> {
+        let (target, value) = (self.ast().child(tree, 0), self.ast().child(tree, 1));
+        let Some(op) = self.ast().op(tree) else { return self.fail(self.span(tree), "no operator") };
+        match self.kind(target) {
+            Kind::Var => {
+                let current = self.eval(target, None).await?;
+                let result = self.augment(tree, op, current, value).await?;
+                self.set_variable(self.span(target), self.symbol(target), Sugar::Value(result), None)
+            }
+            Kind::Select => {
+                let object = self.ast().child(target, 0);
+                let name = self.ast().name(target).to_string();
+                let current = self.eval(target, None).await?;
+                let result = self.augment(tree, op, current, value).await?;
+                if self.ty(current).is_tensor() && result != current && self.is_in_place(op) {
+                    return Ok(());
+                }
+                self.set_member(self.span(target), object, &name, result).await
+            }
+            Kind::Subscript => self.augment_item(tree, op, target, value).await,
+            _ => self.fail(
+                self.span(target),
+                "left-hand side of augmented assignment must be a name, member or item",
+            ),
+        }
+    }
+
+    fn is_in_place(&self, op: Op) -> bool {
+        in_place(op).is_some()
+    }
+
+    /// `current op= value`: the value to store.
+    pub(crate) async fn augment(
+        &self,
+        tree: TreeId,
+        op: Op,
+        current: ValueId,
+        value: TreeId,
+    ) -> Res<ValueId> {
+        let rhs = self.eval(value, None).await?;
+        self.augment_value(self.span(tree), op, current, rhs).await
+    }
+
+    pub(crate) async fn augment_value(
+        &self,
+        span: Span,
+        op: Op,
+        current: ValueId,
+        rhs: ValueId,
+    ) -> Res<ValueId> {
+        let ty = self.ty(current);
+        let Some((name, method)) = binary(op) else { return self.fail(span, "no such operator") };
+        if ty.as_class().is_some() {
+            // `__iadd__` if the class has it, else `__add__`.
+            let own = method.replacen("__", "__i", 1);
+            let has = self
+                .session
+                .with_unit(|u| u.class(ty).is_some_and(|c| c.methods.contains_key(&Symbol::new(&own))));
+            return self.operate(span, name, if has { &own } else { method }, &[current, rhs]).await;
+        }
+        let list = ty.list_elem().is_some() && matches!(op, Op::Add | Op::Mul);
+        if ty.is_tensor() || list {
+            if let Some(in_place) = in_place(op) {
+                return self.builtin(span, in_place, &[current, rhs]);
+            }
+        }
+        if op == Op::Mod && !ty.is_tensor() && ty != Type::STR {
+            return self.builtin(span, "aten::fmod", &[current, rhs]);
+        }
+        self.builtin(span, name, &[current, rhs])
+    }
+
+    // --- delete ----------------------------------------------------------------------------------------------------
+
+    pub(crate) async fn delete(&self, tree: TreeId) -> Res<()> {
+        for target in self.list(tree) {
+            let span = self.span(target);
+            match self.kind(target) {
+                Kind::Var => {
+                    let name = self.symbol(target);
+                    if self.lookup(name).is_none() {
+                        return self.fail(span, format!("undefined value {name}"));
+                    }
+                    self.fun.env.borrow_mut().set(name, Entry::Deleted);
+                }
+                Kind::Subscript => {
+                    let subscripts = self.list(self.ast().child(target, 1));
+                    let [index] = *subscripts.as_slice() else {
+                        return self.fail(span, "deletion takes one index");
+                    };
+                    if self.kind(index) == Kind::SliceExpr {
+                        return self.unsupported(span, "deletion of a slice is");
+                    }
+                    let container = self.eval(self.ast().child(target, 0), None).await?;
+                    let index = self.eval(index, None).await?;
+                    if self.ty(container).as_class().is_some() {
+                        self.operate(span, "aten::Delete", "__delitem__", &[container, index]).await?;
+                    } else {
+                        self.builtin(span, "aten::Delete", &[container, index])?;
+                    }
+                }
+                _ => return self.unsupported(span, "deletion of this is"),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,377 @@
+//! Members: `value.name`.
+
+use flambeau_ir::attr::{Attr, names as attr_names};
+use flambeau_ir::types::{ClassEnv, TypeKind};
+use flambeau_ir::{IValue, Prim, Symbol, Type, ValueId};
+
+use super::fun::{Cx, Res};
+use super::matching::Args;
+use super::names;
+use super::sugar::{Special, Sugar};
+use super::types::TypeReader;
+use crate::span::Span;
+use crate::tree::{Kind, TreeId};
+
+impl<'a> Cx<'a> {
+    pub(crate) fn type_reader(&self) -> TypeReader<'_> {
+        TypeReader { session: self.session, file: &self.fun.file }
+    }
+
+    pub(crate) async fn select(&self, tree: TreeId) -> Res<Sugar> {
+        // A dotted name may be a class as a whole.
+        let base = self.ast().child(tree, 0);
+        let name = self.ast().name(tree).to_string();
+        if let Some(found) = self.dotted_name(tree) {
+            return Ok(found);
+        }
+        let sugar = self.sugar(base, None).await?;
+        self.member(self.span(tree), sugar, &name).await
+    }
+
+    /// `a.b.C` that names a type or a function, unless `a` is a variable.
+    fn dotted_name(&self, tree: TreeId) -> Option<Sugar> {
+        let ast = self.ast();
+        let mut root = tree;
+        while ast.kind(root) == Kind::Select {
+            root = ast.child(root, 0);
+        }
+        if ast.kind(root) != Kind::Var || self.fun.env.borrow().find(self.symbol(root)).is_some() {
+            return None;
+        }
+        let dotted = self.type_reader().dotted(tree)?;
+        let name = Symbol::new(&dotted);
+        if let Some(ty) = self.session.named_type(name) {
+            return Some(self.type_as_value(ty));
+        }
+        if let Some(sugar) = self.session.resolver().value(&dotted) {
+            return Some(sugar);
+        }
+        if dotted.starts_with("torch.") || dotted.starts_with("math.") {
+            return None;
+        }
+        if self.session.has_function(name) {
+            return Some(Sugar::Function(name));
+        }
+        self.session.resolver().ty(&dotted).map(|ty| self.type_as_value(ty))
+    }
+
+    /// `sugar.name`.
+    pub(crate) async fn member(&self, span: Span, sugar: Sugar, name: &str) -> Res<Sugar> {
+        match sugar {
+            Sugar::Namespace(space) => {
+                let script = |full: &str| self.session.library_function(full);
+                match names::member(self.session.registry(), space.as_str(), name, &script) {
+                    Some(found) => Ok(found),
+                    None => self.unsupported(span, &format!("`{space}.{name}` is")),
+                }
+            }
+            Sugar::Value(value) => self.value_member(span, value, name).await,
+            Sugar::Constant(_) | Sugar::Tuple(_) => {
+                let value = self.as_value(span, sugar)?;
+                self.value_member(span, value, name).await
+            }
+            Sugar::Class(ty) => self.class_member(span, ty, name),
+            Sugar::Enum(ty) => self.enum_member(span, ty, name),
+            Sugar::Raised(..) => self.fail(span, "an exception has no members"),
+            Sugar::Custom(custom) => custom.attr(&super::scope::Scope::new(self), span, name),
+            other => self.fail(span, format!("attribute lookup is not defined on {}", other.describe())),
+        }
+    }
+
+    fn class_member(&self, span: Span, ty: Type, name: &str) -> Res<Sugar> {
+        self.complete(ty)?;
+        let symbol = Symbol::new(name);
+        // `C.__new__(C)` makes an object without initializing it.
+        if name == "__new__" {
+            return Ok(Sugar::Custom(std::rc::Rc::new(NewObject(ty))));
+        }
+        let (function, constant) = self.session.with_unit(|u| {
+            let class = u.class(ty);
+            (
+                class.and_then(|c| c.static_methods.get(&symbol).or_else(|| c.methods.get(&symbol)).copied()),
+                class.and_then(|c| c.constant(symbol).cloned()),
+            )
+        });
+        if let Some(function) = function {
+            return Ok(Sugar::Function(function));
+        }
+        if let Some(constant) = constant {
+            return Ok(Sugar::Constant(constant));
+        }
+        self.fail(span, format!("Tried to lookup unknown attribute on class '{}': {name}", ty.annotation()))
+    }
+
+    fn enum_member(&self, span: Span, ty: Type, name: &str) -> Res<Sugar> {
+        self.complete(ty)?;
+        let symbol = Symbol::new(name);
+        let value = self.session.with_unit(|u| {
+            u.enumeration(ty)
+                .and_then(|e| e.members.iter().find(|(n, _)| *n == symbol).map(|(_, v)| v.clone()))
+        });
+        match value {
+            Some(value) => {
+                self.at(span);
+                let member = IValue::Enum(flambeau_ir::value::EnumValue::new(ty, symbol, value));
+                Ok(Sugar::Value(self.edit(|e| e.constant_of(member, ty))))
+            }
+            None => self.fail(span, format!("Enum {} has no member '{name}'", ty.annotation())),
+        }
+    }
+
+    /// A member of a first-class value.
+    async fn value_member(&self, span: Span, value: ValueId, name: &str) -> Res<Sugar> {
+        self.at(span);
+        let ty = self.ty(value);
+        if ty.is_tensor() {
+            if name == "tolist" {
+                return Ok(Sugar::Special(Special::ToList));
+            }
+            if names::TENSOR_CASTS.iter().any(|(n, _)| *n == name) {
+                return Ok(Sugar::Custom(std::rc::Rc::new(TensorCast { value, name: name.to_string() })));
+            }
+        }
+        let owner = match ty.kind() {
+            TypeKind::Tensor(_) => "Tensor",
+            TypeKind::Device => "Device",
+            TypeKind::Complex => "complex",
+            _ => "",
+        };
+        if let Some((_, _, op)) = names::PROPERTIES.iter().find(|(o, n, _)| *o == owner && *n == name) {
+            return self.builtin(span, op, &[value]).map(Sugar::Value);
+        }
+        match ty.kind() {
+            TypeKind::Tuple(tuple) => {
+                let field = tuple.named.as_ref().and_then(|n| n.fields.iter().position(|f| f.name == name));
+                if let Some(i) = field {
+                    let index = self.constant(i as i64);
+                    return Ok(Sugar::Value(self.value(Prim::TupleIndex, &[value, index], tuple.elems[i])));
+                }
+            }
+            TypeKind::Class(_) => {
+                if let Some(found) = self.object_member(span, value, ty, name).await? {
+                    return Ok(found);
+                }
+            }
+            TypeKind::Interface(_) => {
+                self.complete(ty)?;
+                if self.session.method(ty, Symbol::new(name)).is_some() {
+                    return Ok(Sugar::Method(value, Symbol::new(name)));
+                }
+            }
+            TypeKind::Enum(_, inner) => match name {
+                "name" => return self.builtin_or_plain(span, "prim::EnumName", value, Type::STR),
+                "value" => return self.builtin_or_plain(span, "prim::EnumValue", value, *inner),
+                _ => {}
+            },
+            TypeKind::Future(_) if name == "wait" => {
+                return Ok(Sugar::Builtin(Symbol::new("aten::wait"), Some(value)));
+            }
+            _ => {}
+        }
+        let op = Symbol::new(&format!("aten::{name}"));
+        let is_method = !self.session.registry().overloads(op).is_empty();
+        if is_method || (ty.is_tensor() && name.starts_with('_')) {
+            return Ok(Sugar::Builtin(op, Some(value)));
+        }
+        let mut error =
+            self.error(span, format!("'{}' object has no attribute or method '{name}'.", ty.annotation()));
+        if ty.optional_elem().is_some() {
+            *error = error.help("the value may be None; compare it with None first");
+        }
+        Err(error)
+    }
+
+    fn builtin_or_plain(&self, span: Span, op: &str, value: ValueId, ty: Type) -> Res<Sugar> {
+        self.at(span);
+        Ok(Sugar::Value(self.value(crate::ssa::operator(self.session.registry(), op), &[value], ty)))
+    }
+
+    /// A member of an object: an attribute, a method, a constant, a property.
+    async fn object_member(&self, span: Span, value: ValueId, ty: Type, name: &str) -> Res<Option<Sugar>> {
+        self.complete(ty)?;
+        let symbol = Symbol::new(name);
+        enum Found {
+            Attribute(Type),
+            Method,
+            Constant(IValue),
+            Getter(Symbol),
+            Static(Symbol),
+        }
+        let found = self.session.with_unit(|u| {
+            let class = u.class(ty)?;
+            if let Some(attribute) = class.attribute(symbol) {
+                return Some(Found::Attribute(attribute.ty));
+            }
+            if class.methods.contains_key(&symbol) {
+                return Some(Found::Method);
+            }
+            if let Some(constant) = class.constant(symbol) {
+                return Some(Found::Constant(constant.clone()));
+            }
+            if let Some(property) = class.properties.iter().find(|p| p.name == symbol) {
+                return Some(Found::Getter(property.getter));
+            }
+            class.static_methods.get(&symbol).map(|f| Found::Static(*f))
+        });
+        self.at(span);
+        Ok(match found {
+            Some(Found::Attribute(ty)) => {
+                let attrs = vec![(attr_names::name(), Attr::str(name))];
+                Some(Sugar::Value(self.value_with(Prim::GetAttr, &[value], attrs, ty)))
+            }
+            Some(Found::Method) => Some(Sugar::Method(value, symbol)),
+            Some(Found::Constant(constant)) => Some(Sugar::Constant(constant)),
+            Some(Found::Getter(getter)) => {
+                Some(self.call_method(span, value, getter, Args::default()).await?)
+            }
+            Some(Found::Static(function)) => Some(Sugar::Function(function)),
+            None => None,
+        })
+    }
+
+    /// Does the value have this member?
+    pub(crate) fn has_member(&self, span: Span, sugar: Sugar, name: &str) -> Res<bool> {
+        let Sugar::Value(value) = sugar else {
+            return self.fail(span, "hasattr's first argument must be an object");
+        };
+        let ty = self.ty(value);
+        let symbol = Symbol::new(name);
+        match ty.kind() {
+            TypeKind::Class(_) => {
+                self.complete(ty)?;
+                Ok(self.session.with_unit(|u| {
+                    u.class(ty).is_some_and(|c| {
+                        c.slot(symbol).is_some()
+                            || c.methods.contains_key(&symbol)
+                            || c.constant(symbol).is_some()
+                            || c.properties.iter().any(|p| p.name == symbol)
+                    })
+                }))
+            }
+            TypeKind::Tuple(tuple) => {
+                Ok(tuple.named.as_ref().is_some_and(|n| n.fields.iter().any(|f| f.name == symbol)))
+            }
+            _ => self.fail(
+                span,
+                format!(
+                    "hasattr's first argument must be a object or NamedTuple, but got a normal {} instead",
+                    ty.annotation()
+                ),
+            ),
+        }
+    }
+
+    /// Assigns to `object.name`.
+    pub(crate) async fn set_member(&self, span: Span, object: TreeId, name: &str, value: ValueId) -> Res<()> {
+        let target = self.eval(object, None).await?;
+        let ty = self.ty(target);
+        if ty.as_class().is_none() {
+            return self
+                .fail(span, format!("Assignment to attribute of '{}' is not supported", ty.annotation()));
+        }
+        self.complete(ty)?;
+        let symbol = Symbol::new(name);
+        let (declared, setter) = self.session.with_unit(|u| {
+            let class = u.class(ty);
+            (
+                class.and_then(|c| c.attribute(symbol).map(|a| a.ty)),
+                class.and_then(|c| c.properties.iter().find(|p| p.name == symbol).map(|p| p.setter)),
+            )
+        });
+        if let (None, Some(setter)) = (declared, setter) {
+            let Some(setter) = setter else {
+                return self.fail(span, format!("Tried to set read-only attribute: {name}"));
+            };
+            let args = Args { positional: vec![self.given(value)], ..Args::default() };
+            self.call_method(span, target, setter, args).await?;
+            return Ok(());
+        }
+        let (value, declared) = match declared {
+            Some(declared) => (self.try_convert(value, declared), declared),
+            None if self.defines_attributes(target) => {
+                let found = self.ty(value);
+                let attribute =
+                    flambeau_ir::module::Attribute { name: symbol, ty: found, kind: flambeau_ir::module::AttributeKind::Plain };
+                self.session.with_unit(|u| {
+                    if let Some(class) = u.class_mut(ty) {
+                        class.attributes.push(attribute);
+                    }
+                });
+                (value, found)
+            }
+            None => return self.fail(span, format!("Tried to set nonexistent attribute: {name}. Did you forget to initialize it in __init__()?")),
+        };
+        let found = self.ty(value);
+        if !self.is_subtype(found, declared) {
+            return self.fail(
+                span,
+                format!(
+                    "Wrong type for attribute assignment. Expected {} but got {}",
+                    declared.annotation(),
+                    found.annotation()
+                ),
+            );
+        }
+        self.at(span);
+        let attrs = vec![(attr_names::name(), Attr::str(name))];
+        self.node_with(Prim::SetAttr, &[target, value], attrs, &[]);
+        Ok(())
+    }
+
+    /// In `__init__`, at its top level, assigning to `self` makes attributes.
+    fn defines_attributes(&self, target: ValueId) -> bool {
+        let in_init = self.fun.name.as_str().ends_with(".__init__") && self.fun.env.borrow().depth() == 1;
+        let module = self.session.is_module(self.ty(target));
+        in_init && !module
+    }
+}
+
+/// `x.float()` and its like.
+#[derive(Debug)]
+struct TensorCast {
+    value: ValueId,
+    name: String,
+}
+
+impl super::sugar::SugaredValue for TensorCast {
+    fn kind(&self) -> &str {
+        "type cast"
+    }
+
+    fn call(
+        &self,
+        scope: &super::scope::Scope<'_>,
+        span: Span,
+        positional: &[ValueId],
+        keywords: &[(Symbol, ValueId)],
+    ) -> Res<Sugar> {
+        let dtype = names::TENSOR_CASTS.iter().find(|(n, _)| *n == self.name).map_or(0, |(_, d)| *d);
+        let dtype = scope.constant(IValue::Int(dtype));
+        let mut named = vec![(Symbol::new("self"), self.value), (Symbol::new("dtype"), dtype)];
+        named.extend_from_slice(keywords);
+        scope.call(span, Symbol::new("aten::to"), positional, &named).map(Sugar::Value)
+    }
+}
+
+/// `C.__new__`.
+#[derive(Debug)]
+struct NewObject(Type);
+
+impl super::sugar::SugaredValue for NewObject {
+    fn kind(&self) -> &str {
+        "constructor"
+    }
+
+    fn call(
+        &self,
+        scope: &super::scope::Scope<'_>,
+        span: Span,
+        positional: &[ValueId],
+        _: &[(Symbol, ValueId)],
+    ) -> Res<Sugar> {
+        if positional.len() > 1 {
+            return Err(scope.error(span, "Only one argument to __new__ allowed"));
+        }
+        Ok(Sugar::Value(scope.value(Prim::CreateObject.into(), &[], self.0)))
+    }
+}

@@ -1,0 +1,58 @@
+//! Overloads of operators, and functions of `torch.nn.functional`, that are written in TorchScript.
+//!
+//! Some overloads exist only as a line of source over other operators: a number on the left of a
+//! tensor, properties of tensors. They are kept as source, compiled when a call first asks for the
+//! name, and put in place of the call.
+
+use std::sync::Arc;
+
+use flambeau_ir::module::Function;
+use flambeau_ir::{Source, Symbol};
+
+use super::fun::SourceFile;
+use super::session::Session;
+use crate::tree::TreeId;
+
+/// Sources by the namespace their functions are overloads in.
+const SOURCES: [(&str, &str); 2] =
+    [("aten", include_str!("../library/aten.py")), ("prim", include_str!("../library/prim.py"))];
+
+/// Functions of `torch.nn.functional` that are no operators themselves.
+const FUNCTIONAL: &str = include_str!("../library/functional.py");
+
+/// The kinds of number that `Scalar` stands for in the sources.
+const SCALARS: [&str; 3] = ["float", "int", "complex"];
+
+/// All overloads of `name` that are written in TorchScript.
+pub(crate) fn compile(session: &Session<'_>, name: Symbol) -> Vec<Arc<Function>> {
+    let Some((_, text)) = SOURCES.iter().find(|(ns, _)| *ns == name.ns()) else { return Vec::new() };
+    let header = format!("def {}(", name.base());
+    let mut found = Vec::new();
+    // Definitions are separated by blank lines.
+    for definition in text.split("\n\n").filter(|d| d.trim_start().starts_with(&header)) {
+        let kinds = if definition.contains("Scalar") { &SCALARS[..] } else { &SCALARS[..1] };
+        for kind in kinds {
+            let text = definition.replace("Scalar", kind);
+            let source = Source::new("<builtin>", text);
+            let file = SourceFile::new(source, &session.limits);
+            let ast = &file.parsed.ast;
+            let Some(&def) = ast.children(file.parsed.root).first() else { continue };
+            let qualified = Symbol::new(&format!("{name}.script{}", found.len()));
+            session.declare_as(qualified, &file, def, None, true);
+            if let Ok(function) = session.compile(qualified) {
+                found.push(function);
+            }
+        }
+    }
+    found
+}
+
+/// The function `torch.nn.functional.x` of the library: its source and definition.
+pub(crate) fn library(session: &Session<'_>, full: &str) -> Option<(Arc<SourceFile>, TreeId)> {
+    let name = full.strip_prefix("torch.nn.functional.")?;
+    let header = format!("def {name}(");
+    let definition = FUNCTIONAL.split("\n\n").find(|d| d.trim_start().starts_with(&header))?;
+    let file = SourceFile::new(Source::new("torch/nn/functional.py", definition), &session.limits);
+    let def = file.parsed.ast.children(file.parsed.root).first().copied()?;
+    Some((file, def))
+}

@@ -1,0 +1,434 @@
+//! Calls: functions, methods, classes, builtins, and the constructs that look like calls.
+
+use flambeau_ir::attr::{Attr, names as attr_names};
+use flambeau_ir::schema::FunctionSchema;
+use flambeau_ir::types::TypeKind;
+use flambeau_ir::{IValue, Prim, Symbol, Type, ValueId};
+use std::rc::Rc;
+
+use super::deep_compile;
+use super::fun::{Cx, Res};
+use super::matching::Args;
+use super::sugar::{Special, Sugar};
+use crate::span::Span;
+use crate::tree::{Kind, TreeId};
+
+impl<'a> Cx<'a> {
+    pub(crate) async fn apply_expr(&self, tree: TreeId, hint: Option<Type>) -> Res<Sugar> {
+        let callee_tree = self.ast().child(tree, 0);
+        let callee = self.sugar(callee_tree, None).await?;
+        if let Sugar::Special(special) = callee {
+            return self.special(special, tree, hint).await;
+        }
+        let args = self.arguments(tree).await?;
+        self.call(self.span(tree), callee, args).await
+    }
+
+    /// The arguments of a call.
+    async fn arguments(&self, tree: TreeId) -> Res<Args> {
+        let inputs = self.list(self.ast().child(tree, 1));
+        let attributes = self.list(self.ast().child(tree, 2));
+        let values = self.values(&inputs).await?;
+        let mut args =
+            Args { positional: values.iter().map(|&v| self.given(v)).collect(), ..Args::default() };
+        for attribute in attributes {
+            let value = self.eval(self.ast().child(attribute, 0), None).await?;
+            args.keywords.push((self.symbol(attribute), self.given(value)));
+        }
+        Ok(args)
+    }
+
+    /// Calls what an expression means.
+    pub(crate) async fn call(&self, span: Span, callee: Sugar, mut args: Args) -> Res<Sugar> {
+        match callee {
+            Sugar::Builtin(name, receiver) => {
+                args.receiver = receiver.map(|v| self.given(v));
+                self.builtin_call(span, name, &args).map(Sugar::Value)
+            }
+            Sugar::Magic(method, base) => {
+                if let Some(first) = args.positional.first()
+                    && first.ty.as_class().is_some()
+                {
+                    let object = args.positional.remove(0).value;
+                    return self.call_method(span, object, method, args).await;
+                }
+                match &*base {
+                    Sugar::Cast(op, ty) => self.cast(span, *op, *ty, &args).map(Sugar::Value),
+                    Sugar::Builtin(op, _) => self.builtin_call(span, *op, &args).map(Sugar::Value),
+                    _ => self.fail(span, "cannot call this"),
+                }
+            }
+            Sugar::Cast(op, ty) => self.cast(span, op, ty, &args).map(Sugar::Value),
+            Sugar::Print => {
+                self.at(span);
+                let operands: Vec<ValueId> = args.positional.iter().map(|g| g.value).collect();
+                if !args.keywords.is_empty() {
+                    return self.fail(span, "print doesn't accept any keyword arguments");
+                }
+                self.node(Prim::Print, &operands, &[]);
+                Ok(Sugar::Value(self.none()))
+            }
+            Sugar::Function(name) => self.call_function(span, name, &args).await.map(Sugar::Value),
+            Sugar::Method(object, name) => self.call_method(span, object, name, args).await,
+            Sugar::Class(ty) => self.construct(span, ty, args).await.map(Sugar::Value),
+            Sugar::NamedTuple(ty) => self.named_tuple(span, ty, &args).map(Sugar::Value),
+            Sugar::Exception(class) => self.exception(span, class, &args),
+            Sugar::Value(value) if self.ty(value).as_class().is_some() || self.is_interface(value) => {
+                // A module is called through `forward`, any other object through `__call__`.
+                let ty = self.ty(value);
+                let module = flambeau_ir::types::ClassEnv::is_module(self.session, ty);
+                let name = if module { "forward" } else { "__call__" };
+                self.call_method(span, value, Symbol::new(name), args).await
+            }
+            Sugar::Custom(custom) => {
+                let positional: Vec<ValueId> = args.positional.iter().map(|g| g.value).collect();
+                let keywords: Vec<(Symbol, ValueId)> =
+                    args.keywords.iter().map(|(n, g)| (*n, g.value)).collect();
+                custom.call(&super::scope::Scope::new(self), span, &positional, &keywords)
+            }
+            other => self.fail(span, format!("cannot call a {}", other.describe())),
+        }
+    }
+
+    fn is_interface(&self, value: ValueId) -> bool {
+        matches!(self.ty(value).kind(), TypeKind::Interface(_))
+    }
+
+    /// A builtin operator; a few take part in the language.
+    fn builtin_call(&self, span: Span, name: Symbol, args: &Args) -> Res<ValueId> {
+        if name == "aten::is_scripting" {
+            self.at(span);
+            return Ok(self.constant(true));
+        }
+        if name == "aten::wait"
+            && let [given] = args.positional.as_slice()
+            && let Some(elem) = given.ty.future_elem()
+        {
+            self.at(span);
+            let op = crate::ssa::operator(self.session.registry(), "aten::wait");
+            return Ok(self.value(op, &[given.value], elem));
+        }
+        self.call_builtin(span, name, args)
+    }
+
+    fn cast(&self, span: Span, op: Symbol, ty: Type, args: &Args) -> Res<ValueId> {
+        if args.positional.is_empty() && args.keywords.is_empty() {
+            let zero = match ty {
+                Type::INT => IValue::Int(0),
+                Type::FLOAT => IValue::Float(0.0),
+                Type::BOOL => IValue::Bool(false),
+                Type::STR => IValue::str(""),
+                _ => return self.fail(span, "expected an argument"),
+            };
+            self.at(span);
+            return Ok(self.constant(zero));
+        }
+        if let [given] = args.positional.as_slice()
+            && args.keywords.is_empty()
+            && given.ty == ty
+        {
+            return Ok(given.value);
+        }
+        if let [given] = args.positional.as_slice()
+            && ty == Type::BOOL
+            && matches!(given.ty.kind(), TypeKind::Str | TypeKind::List(_) | TypeKind::Dict(..))
+        {
+            let length = self.builtin(span, "aten::len", &[given.value])?;
+            return self.builtin(span, "aten::Bool", &[length]);
+        }
+        self.call_builtin(span, op, args)
+    }
+
+    // --- functions and methods -------------------------------------------------------------------------------------
+
+    pub(crate) async fn call_function(&self, span: Span, name: Symbol, args: &Args) -> Res<ValueId> {
+        let schema = self.function_schema(span, name).await?;
+        let (mut operands, result) = self.match_function(span, &schema, args)?;
+        let function = self.value_with(
+            Prim::Constant,
+            &[],
+            vec![(attr_names::name(), Attr::str(name.as_str()))],
+            Type::function(name),
+        );
+        operands.insert(0, function);
+        Ok(self.value(Prim::CallFunction, &operands, result))
+    }
+
+    /// The signature of a function, which is compiled for it if need be.
+    pub(crate) async fn function_schema(&self, span: Span, name: Symbol) -> Res<Rc<FunctionSchema>> {
+        if let Some(done) = self.session.compiled(name) {
+            return Ok(Rc::new((*done.schema).clone()));
+        }
+        let compiled = self.deep.call(deep_compile::function(self.session, self.deep, name)).await;
+        match compiled {
+            Ok(function) => Ok(Rc::new((*function.schema).clone())),
+            Err(mut problem) => {
+                let range = self.fun.file.range(span);
+                let (line, _) = range.source.line_column(span.start as usize);
+                problem.notes.push(format!(
+                    "'{name}' is being compiled since it was called from '{}' ({}:{line})",
+                    self.fun.name, range.source.name
+                ));
+                Err(problem)
+            }
+        }
+    }
+
+    pub(crate) async fn call_method(
+        &self,
+        span: Span,
+        object: ValueId,
+        name: Symbol,
+        mut args: Args,
+    ) -> Res<Sugar> {
+        let ty = self.ty(object);
+        self.complete(ty)?;
+        let schema = if let TypeKind::Interface(_) = ty.kind() {
+            match flambeau_ir::types::ClassEnv::method(self.session, ty, name) {
+                Some(schema) => Rc::new((*schema).clone()),
+                None => return self.fail(span, format!("interface {ty} has no method '{name}'")),
+            }
+        } else {
+            let function =
+                self.session.with_unit(|u| u.class(ty).and_then(|c| c.methods.get(&name).copied()));
+            match function {
+                Some(function) => self.function_schema(span, function).await?,
+                None => {
+                    return self.fail(
+                        span,
+                        format!(
+                            "Tried to access nonexistent attribute or method '{name}' of type '{}'",
+                            ty.annotation()
+                        ),
+                    );
+                }
+            }
+        };
+        args.positional.insert(0, self.given(object));
+        let (operands, result) = self.match_function(span, &schema, &args)?;
+        let attrs = vec![(attr_names::name(), Attr::str(name.as_str()))];
+        Ok(Sugar::Value(self.value_with(Prim::CallMethod, &operands, attrs, result)))
+    }
+
+    /// Lets the resolver define a class before it is looked into.
+    pub(crate) fn complete(&self, ty: Type) -> Res<()> {
+        self.session.resolver().complete(self.session, ty)
+    }
+
+    /// `C(...)`: a new object, initialized.
+    async fn construct(&self, span: Span, ty: Type, args: Args) -> Res<ValueId> {
+        self.complete(ty)?;
+        self.at(span);
+        let object = self.value(Prim::CreateObject, &[], ty);
+        let has_init = self
+            .session
+            .with_unit(|u| u.class(ty).is_some_and(|c| c.methods.contains_key(&Symbol::new("__init__"))));
+        if !has_init {
+            return self
+                .fail(span, format!("Class {} does not have an __init__ function defined", ty.annotation()));
+        }
+        self.call_method(span, object, Symbol::new("__init__"), args).await?;
+        Ok(object)
+    }
+
+    fn named_tuple(&self, span: Span, ty: Type, args: &Args) -> Res<ValueId> {
+        let Some(tuple) = ty.as_tuple() else { return self.fail(span, "this is not a tuple") };
+        let Some(named) = &tuple.named else { return self.fail(span, "this tuple has no names") };
+        let schema = FunctionSchema {
+            name: named.name,
+            overload: Symbol::EMPTY,
+            args: named
+                .fields
+                .iter()
+                .zip(&tuple.elems)
+                .map(|(f, &t)| {
+                    let arg = flambeau_ir::schema::Argument::new(f.name, t);
+                    match f.default.and_then(|d| self.default_of(d.as_str(), t)) {
+                        Some(default) => arg.with_default(default),
+                        None => arg,
+                    }
+                })
+                .collect(),
+            returns: vec![flambeau_ir::schema::Argument::new(Symbol::EMPTY, ty)],
+            vararg: false,
+            varret: false,
+        };
+        let (operands, _) = self.match_function(span, &schema, args)?;
+        Ok(self.value(Prim::TupleConstruct, &operands, ty))
+    }
+
+    /// A default kept as text.
+    fn default_of(&self, text: &str, ty: Type) -> Option<IValue> {
+        let schema = FunctionSchema::parse(&format!("f::f({} x={text}) -> ()", ty)).ok()?;
+        schema.args.into_iter().next()?.default
+    }
+
+    /// `E("message")`.
+    fn exception(&self, span: Span, class: Symbol, args: &Args) -> Res<Sugar> {
+        self.at(span);
+        let values: Vec<ValueId> = args.positional.iter().map(|g| g.value).collect();
+        if class == "builtins.AssertionError" {
+            // The message of an assertion names its class, as its class is not recorded.
+            let mut message = self.string("AssertionError: ");
+            for value in values {
+                let text = self.as_text(span, value)?;
+                message = self.builtin(span, "aten::add", &[message, text])?;
+            }
+            return Ok(Sugar::Raised(message, None));
+        }
+        let message = match values.as_slice() {
+            [] => self.string(""),
+            [one] => *one,
+            many => self.tuple(many),
+        };
+        let class = self.string(class.as_str());
+        Ok(Sugar::Raised(message, Some(class)))
+    }
+
+    /// The value as a string.
+    pub(crate) fn as_text(&self, span: Span, value: ValueId) -> Res<ValueId> {
+        if self.ty(value) == Type::STR { Ok(value) } else { self.builtin(span, "aten::str", &[value]) }
+    }
+
+    // --- constructs that look like calls ---------------------------------------------------------------------------
+
+    async fn special(&self, special: Special, tree: TreeId, hint: Option<Type>) -> Res<Sugar> {
+        let span = self.span(tree);
+        let inputs = self.list(self.ast().child(tree, 1));
+        let count = |want: usize| {
+            if inputs.len() == want {
+                Ok(())
+            } else {
+                Err(self.error(span, format!("expected exactly {want} arguments, found {}", inputs.len())))
+            }
+        };
+        match special {
+            Special::Annotate => {
+                count(2)?;
+                let ty = self.type_reader().read(inputs[0])?;
+                self.annotate(span, inputs[1], ty).await.map(Sugar::Value)
+            }
+            Special::Uninitialized => {
+                count(1)?;
+                let ty = self.type_reader().read(inputs[0])?;
+                self.at(span);
+                Ok(Sugar::Value(self.uninitialized(ty)))
+            }
+            Special::UncheckedCast => {
+                count(2)?;
+                let ty = self.type_reader().read(inputs[0])?;
+                let value = self.eval(inputs[1], None).await?;
+                self.at(span);
+                // A value of this very type needs no cast, but the cast is where it was refined.
+                Ok(Sugar::Value(self.value(Prim::UncheckedCast, &[value], ty)))
+            }
+            Special::GetAttr => self.getattr(span, &inputs).await,
+            Special::HasAttr => {
+                count(2)?;
+                self.hasattr(span, inputs[0], inputs[1]).await.map(|c| Sugar::Value(c.value))
+            }
+            Special::IsInstance => {
+                count(2)?;
+                self.isinstance(span, inputs[0], inputs[1]).await.map(|c| Sugar::Value(c.value))
+            }
+            Special::Tuple => self.tuple_call(span, &inputs).await,
+            Special::List => self.list_call(span, &inputs, hint).await.map(Sugar::Value),
+            Special::Dict => self.dict_call(tree, hint).await.map(Sugar::Value),
+            Special::Range => {
+                let values = self.values(&inputs).await?;
+                self.range_of(span, &values)
+            }
+            Special::Zip => {
+                let mut parts = Vec::with_capacity(inputs.len());
+                for &input in &inputs {
+                    parts.push(self.iterable(input).await?);
+                }
+                Ok(Sugar::Zip(parts.into()))
+            }
+            Special::Enumerate => self.enumerate(tree, &inputs).await,
+            Special::Slice => {
+                let values = self.values(&inputs).await?;
+                Ok(match *values.as_slice() {
+                    [stop] => Sugar::Slice([None, Some(stop), None]),
+                    [start, stop] => Sugar::Slice([Some(start), Some(stop), None]),
+                    [start, stop, step] => Sugar::Slice([Some(start), Some(stop), Some(step)]),
+                    _ => return self.fail(span, "slice expected 1 to 3 arguments"),
+                })
+            }
+            Special::ToList => {
+                let Some(ty) = hint else {
+                    return self.fail(span, "Expected type hint for result of tolist()");
+                };
+                let value = self.eval(self.ast().child(self.ast().child(tree, 0), 0), None).await?;
+                self.to_list(span, value, ty).map(Sugar::Value)
+            }
+            _ => self.unsupported(span, &format!("{special:?} is")),
+        }
+    }
+
+    /// `annotate(T, e)`: the value of `e`, which must be a `T`.
+    async fn annotate(&self, span: Span, tree: TreeId, ty: Type) -> Res<ValueId> {
+        let value = self.eval(tree, Some(ty)).await?;
+        let value = self.try_convert(value, ty);
+        let found = self.ty(value);
+        if !self.is_subtype(found, ty) {
+            return self.fail(
+                span,
+                format!(
+                    "expected an expression of type {} but found {}",
+                    ty.annotation(),
+                    found.annotation()
+                ),
+            );
+        }
+        // None is of every optional type; the value has to remember which.
+        if found == Type::NONE && ty != Type::NONE {
+            self.at(span);
+            return Ok(self.edit(|e| e.constant_of(IValue::None, ty)));
+        }
+        Ok(value)
+    }
+
+    async fn getattr(&self, span: Span, inputs: &[TreeId]) -> Res<Sugar> {
+        let (object, name, default) = match inputs {
+            [object, name] => (*object, *name, None),
+            [object, name, default] => (*object, *name, Some(*default)),
+            _ => return self.fail(span, "getattr takes 2 or 3 arguments"),
+        };
+        if self.kind(name) != Kind::StringLiteral {
+            return self.fail(span, "getattr's second argument must be a string literal");
+        }
+        let sugar = self.sugar(object, None).await?;
+        let name = self.ast().name(name).to_string();
+        match default {
+            Some(default) if !self.has_member(span, sugar.clone(), &name)? => self.sugar(default, None).await,
+            _ => self.member(span, sugar, &name).await,
+        }
+    }
+
+    fn to_list(&self, span: Span, value: ValueId, ty: Type) -> Res<ValueId> {
+        let mut dims = 0;
+        let mut elem = ty;
+        while let Some(inner) = elem.list_elem() {
+            (dims, elem) = (dims + 1, inner);
+        }
+        let code =
+            match elem {
+                Type::INT => 0,
+                Type::FLOAT => 1,
+                Type::BOOL => 2,
+                Type::COMPLEX => 3,
+                _ => return self.fail(
+                    span,
+                    format!(
+                        "{} is not one of the supported element types for tolist: int, float, complex, bool",
+                        elem.annotation()
+                    ),
+                ),
+            };
+        self.at(span);
+        let dims = self.constant(dims as i64);
+        let code = self.constant(code as i64);
+        Ok(self.value(Prim::ToList, &[value, dims, code], ty))
+    }
+}

@@ -1,0 +1,494 @@
+//! Expressions.
+//!
+//! [`Cx::sugar`] compiles any expression to what it means; [`Cx::eval`] to a first-class value.
+//! Leaves are compiled at once, everything else one level deeper on the heap.
+
+use std::rc::Rc;
+
+use flambeau_ir::{IValue, Prim, Symbol, Type, ValueId};
+
+use super::env::Entry;
+use super::fun::{Cx, Res};
+use super::matching::Args;
+use super::names;
+use super::sugar::{Range, Sugar};
+use crate::deep::Task;
+use crate::span::Span;
+use crate::tree::{Kind, Op, TreeId};
+
+/// The operator and the method of a class for a binary operator.
+pub(crate) fn binary(op: Op) -> Option<(&'static str, &'static str)> {
+    Some(match op {
+        Op::Add => ("aten::add", "__add__"),
+        Op::Sub => ("aten::sub", "__sub__"),
+        Op::Mul => ("aten::mul", "__mul__"),
+        Op::Div => ("aten::div", "__truediv__"),
+        Op::FloorDiv => ("aten::floordiv", "__floordiv__"),
+        Op::Mod => ("aten::remainder", "__mod__"),
+        Op::MatMul => ("aten::matmul", "__matmul__"),
+        Op::Pow => ("aten::pow", "__pow__"),
+        Op::LShift => ("aten::__lshift__", "__lshift__"),
+        Op::RShift => ("aten::__rshift__", "__rshift__"),
+        Op::BitAnd => ("aten::__and__", "__and__"),
+        Op::BitOr => ("aten::__or__", "__or__"),
+        Op::BitXor => ("aten::__xor__", "__xor__"),
+        Op::Eq => ("aten::eq", "__eq__"),
+        Op::NotEq => ("aten::ne", "__ne__"),
+        Op::Lt => ("aten::lt", "__lt__"),
+        Op::Le => ("aten::le", "__le__"),
+        Op::Gt => ("aten::gt", "__gt__"),
+        Op::Ge => ("aten::ge", "__ge__"),
+        Op::In => ("aten::__contains__", "__contains__"),
+        _ => return None,
+    })
+}
+
+impl<'a> Cx<'a> {
+    /// Compiles an expression to a first-class value.
+    pub(crate) async fn eval(&self, tree: TreeId, hint: Option<Type>) -> Res<ValueId> {
+        let sugar = self.sugar(tree, hint).await?;
+        self.as_value(self.span(tree), sugar)
+    }
+
+    /// Compiles an expression to what it means.
+    pub(crate) async fn sugar(&self, tree: TreeId, hint: Option<Type>) -> Res<Sugar> {
+        match self.leaf(tree) {
+            Some(result) => result,
+            None => self.deeper(self.clone().compound(tree, hint)).await,
+        }
+    }
+
+    /// Expressions without parts.
+    fn leaf(&self, tree: TreeId) -> Option<Res<Sugar>> {
+        let value = match self.kind(tree) {
+            Kind::Var => return Some(self.variable(tree)),
+            Kind::Const => super::types::number(self.ast().tree(tree).leaf),
+            Kind::True => IValue::Bool(true),
+            Kind::False => IValue::Bool(false),
+            Kind::StringLiteral => IValue::str(self.ast().name(tree)),
+            Kind::None => {
+                self.at(self.span(tree));
+                return Some(Ok(Sugar::Value(self.none())));
+            }
+            _ => return None,
+        };
+        self.at(self.span(tree));
+        Some(Ok(Sugar::Value(self.constant(value))))
+    }
+
+    fn compound(self, tree: TreeId, hint: Option<Type>) -> Task<'a, Res<Sugar>> {
+        match self.kind(tree) {
+            Kind::Select => Box::pin(async move { self.select(tree).await }),
+            Kind::Apply => Box::pin(async move { self.apply_expr(tree, hint).await }),
+            Kind::Subscript => Box::pin(async move { self.subscript(tree).await }),
+            Kind::BinOp => Box::pin(async move { self.binary_expr(tree).await.map(Sugar::Value) }),
+            Kind::UnaryOp => Box::pin(async move { self.unary_expr(tree).await.map(Sugar::Value) }),
+            Kind::TernaryIf => Box::pin(async move { self.ternary(tree, hint).await.map(Sugar::Value) }),
+            Kind::TupleLiteral => {
+                Box::pin(async move { self.tuple_literal(tree, hint).await.map(Sugar::Value) })
+            }
+            Kind::ListLiteral => {
+                Box::pin(async move { self.list_literal(tree, hint).await.map(Sugar::Value) })
+            }
+            Kind::DictLiteral => {
+                Box::pin(async move { self.dict_literal(tree, hint).await.map(Sugar::Value) })
+            }
+            Kind::ListComp => Box::pin(async move { self.list_comp(tree, hint).await.map(Sugar::Value) }),
+            Kind::DictComp => Box::pin(async move { self.dict_comp(tree, hint).await.map(Sugar::Value) }),
+            Kind::FormatString => Box::pin(async move { self.format_string(tree).await.map(Sugar::Value) }),
+            Kind::Dots => {
+                Box::pin(async move { self.unsupported(self.span(tree), "`...` outside of a subscript is") })
+            }
+            Kind::Starred => {
+                Box::pin(async move { self.fail(self.span(tree), "Unexpected starred expansion") })
+            }
+            _ => Box::pin(async move { self.unsupported(self.span(tree), "this expression is") }),
+        }
+    }
+
+    /// What is first-class of a value of compile time.
+    pub(crate) fn as_value(&self, span: Span, sugar: Sugar) -> Res<ValueId> {
+        match sugar {
+            Sugar::Value(value) => Ok(value),
+            Sugar::Constant(value) => {
+                self.at(span);
+                Ok(self.constant(value))
+            }
+            Sugar::Tuple(items) => {
+                let values = items.iter().map(|s| self.as_value(span, s.clone())).collect::<Res<Vec<_>>>()?;
+                self.at(span);
+                Ok(self.tuple(&values))
+            }
+            Sugar::Custom(custom) => custom.as_value(&super::scope::Scope::new(self), span),
+            other => self.fail(span, format!("{} cannot be used as a value", other.describe())),
+        }
+    }
+
+    // --- names -----------------------------------------------------------------------------------------------------
+
+    fn variable(&self, tree: TreeId) -> Res<Sugar> {
+        let (span, name) = (self.span(tree), self.symbol(tree));
+        self.at(span);
+        match self.lookup(name) {
+            Some(found) => found.map_err(|why| self.error(span, why)),
+            None => self.outside_name(span, name),
+        }
+    }
+
+    /// A variable of the function; an error says why it cannot be used.
+    pub(crate) fn lookup(&self, name: Symbol) -> Option<Result<Sugar, String>> {
+        let entry = self.fun.env.borrow().find(name).cloned()?;
+        Some(match entry {
+            Entry::Typed(ty) => Ok(Sugar::Value(self.load(name, ty))),
+            Entry::Sugared(sugar) => Ok(sugar),
+            Entry::Unusable(why) => Err(why),
+            Entry::Deleted => Err(format!("undefined value {name}")),
+        })
+    }
+
+    /// A name that is no variable.
+    fn outside_name(&self, span: Span, name: Symbol) -> Res<Sugar> {
+        let text = name.as_str();
+        if let Some(sugar) = self.session.resolver().value(text) {
+            return Ok(sugar);
+        }
+        if let Some(function) = self.session.function_named(text) {
+            return Ok(Sugar::Function(function));
+        }
+        if let Some(ty) = self.session.named_type(name) {
+            return Ok(self.type_as_value(ty));
+        }
+        if let Some(sugar) = names::global(text) {
+            return Ok(sugar);
+        }
+        let mut error = self.error(span, format!("undefined value {name}"));
+        if let Some(near) = self.nearest(text) {
+            *error = error.help(format!("did you mean `{near}`?"));
+        }
+        Err(error)
+    }
+
+    pub(crate) fn type_as_value(&self, ty: Type) -> Sugar {
+        use flambeau_ir::types::TypeKind;
+        match ty.kind() {
+            TypeKind::Tuple(_) => Sugar::NamedTuple(ty),
+            TypeKind::Enum(..) => Sugar::Enum(ty),
+            _ => Sugar::Class(ty),
+        }
+    }
+
+    /// The variable whose name is nearest to a misspelt one.
+    fn nearest(&self, text: &str) -> Option<Symbol> {
+        let limit = text.len().div_ceil(3).min(3);
+        let names = self.fun.env.borrow().names();
+        let by_distance = names.into_iter().map(|n| (distance(n.as_str(), text), n));
+        by_distance.min().filter(|(d, _)| *d <= limit).map(|(_, n)| n)
+    }
+
+    /// Assigns a variable.
+    pub(crate) fn set_variable(
+        &self,
+        span: Span,
+        name: Symbol,
+        sugar: Sugar,
+        annotated: Option<Type>,
+    ) -> Res<()> {
+        let mut value = match &sugar {
+            Sugar::Value(value) => Some(*value),
+            Sugar::Constant(_) => Some(self.as_value(span, sugar.clone())?),
+            Sugar::Tuple(_) => Some(self.as_value(span, sugar.clone())?),
+            _ => None,
+        };
+        self.at(span);
+        if let Some(v) = value
+            && super::fun::is_meaningful(name.as_str())
+            && self
+                .read(|g| !g.has_debug_name(v) && Some(g.parent(g.def(v))) == self.fun.env.borrow().block())
+        {
+            self.set_name(v, name);
+        }
+        let outside = self.fun.env.borrow().find_outside(name).cloned();
+        match (outside, value) {
+            (Some(Entry::Typed(before)), Some(v)) => {
+                if annotated.is_some() {
+                    return self.fail(
+                        span,
+                        format!(
+                            "Attempting to declare and annotate the type of variable '{name}' that is already defined in \
+                             an outer block"
+                        ),
+                    );
+                }
+                // The variable around is read; names count such reads.
+                self.load(name, before);
+                let before = before.erase_shapes();
+                let v = self.try_convert(v, before);
+                let ty = self.ty(v);
+                if !self.is_subtype(ty, before) {
+                    return self.fail(
+                        span,
+                        format!(
+                            "Variable '{name}' previously had type {} but is now being assigned to a value of type {}",
+                            before.annotation(),
+                            ty.annotation()
+                        ),
+                    );
+                }
+                value = Some(v);
+            }
+            (Some(Entry::Sugared(_)), _) | (Some(Entry::Typed(_)), None) => {
+                return self.fail(
+                    span,
+                    format!(
+                        "Cannot re-assign '{name}' to a value of type {} because {name} is not a first-class value. \
+                         Only reassignments to first-class values are allowed",
+                        sugar.describe()
+                    ),
+                );
+            }
+            _ => {}
+        }
+        let Some(value) = value else {
+            self.fun.env.borrow_mut().set(name, Entry::Sugared(sugar));
+            return Ok(());
+        };
+        let mut value = value;
+        if let Some(ty) = annotated {
+            value = self.try_convert_literal(value, ty);
+            let found = self.ty(value);
+            if !self.is_subtype(found, ty) {
+                return self.fail(
+                    span,
+                    format!(
+                        "Variable '{name}' is annotated with type {} but is being assigned to a value of type {}",
+                        ty.annotation(),
+                        found.annotation()
+                    ),
+                );
+            }
+        }
+        let ty = annotated.unwrap_or_else(|| self.ty(value));
+        self.fun.env.borrow_mut().set(name, Entry::Typed(ty));
+        self.store(name, value);
+        Ok(())
+    }
+
+    /// `[]` and tuples under an annotation take its type; nothing else is converted.
+    fn try_convert_literal(&self, value: ValueId, ty: Type) -> ValueId {
+        let given = self.given(value);
+        if given.empty_list || given.ty.as_tuple().is_some() { self.try_convert(value, ty) } else { value }
+    }
+
+    // --- operators -------------------------------------------------------------------------------------------------
+
+    async fn binary_expr(&self, tree: TreeId) -> Res<ValueId> {
+        let span = self.span(tree);
+        let (a, b) = (self.ast().child(tree, 0), self.ast().child(tree, 1));
+        let Some((name, method)) = self.ast().op(tree).and_then(binary) else {
+            return Ok(self.condition(tree).await?.value);
+        };
+        let mut lhs = self.eval(a, None).await?;
+        let mut rhs = self.eval(b, None).await?;
+        if self.ast().op(tree) == Some(Op::In) {
+            std::mem::swap(&mut lhs, &mut rhs);
+        }
+        if name == "aten::remainder" && self.ty(lhs) == Type::STR {
+            return self.builtin(span, "aten::percentFormat", &[lhs, rhs]);
+        }
+        if name == "aten::add"
+            && let (Some(_), Some(_)) = (self.ty(lhs).as_tuple(), self.ty(rhs).as_tuple())
+        {
+            self.at(span);
+            let mut items = self.unpack_tuple(lhs);
+            items.extend(self.unpack_tuple(rhs));
+            return Ok(self.tuple(&items));
+        }
+        self.operate(span, name, method, &[lhs, rhs]).await
+    }
+
+    /// Calls an operator, or the method of a class that stands for it.
+    pub(crate) async fn operate(
+        &self,
+        span: Span,
+        name: &str,
+        method: &str,
+        args: &[ValueId],
+    ) -> Res<ValueId> {
+        if let Some(&object) = args.first()
+            && self.ty(object).as_class().is_some()
+        {
+            let given = args[1..].iter().map(|&v| self.given(v)).collect();
+            let args = Args { positional: given, ..Args::default() };
+            let called = self.call_method(span, object, Symbol::new(method), args).await?;
+            return self.as_value(span, called);
+        }
+        self.builtin(span, name, args)
+    }
+
+    async fn unary_expr(&self, tree: TreeId) -> Res<ValueId> {
+        let span = self.span(tree);
+        let operand = self.ast().child(tree, 0);
+        let (name, method) = match self.ast().op(tree) {
+            Some(Op::Neg) => ("aten::neg", "__neg__"),
+            Some(Op::Invert) => ("aten::bitwise_not", "__invert__"),
+            Some(Op::Pos) => {
+                // A number is itself under plus; so is a tensor.
+                let value = self.eval(operand, None).await?;
+                let ty = self.ty(value);
+                if ty.is_tensor() || matches!(ty, Type::INT | Type::FLOAT | Type::COMPLEX | Type::NUMBER) {
+                    return Ok(value);
+                }
+                return self.fail(span, format!("bad operand type for unary +: '{}'", ty.annotation()));
+            }
+            _ => return Ok(self.condition(tree).await?.value),
+        };
+        let value = self.eval(operand, None).await?;
+        if name == "aten::neg" {
+            let folded = match self.known(value) {
+                Some(IValue::Int(v)) => Some(IValue::Int(v.wrapping_neg())),
+                Some(IValue::Float(v)) => Some(IValue::Float(-v)),
+                _ => None,
+            };
+            if let Some(folded) = folded {
+                self.at(span);
+                return Ok(self.constant(folded));
+            }
+        }
+        self.operate(span, name, method, &[value]).await
+    }
+
+    /// The values of several expressions; `*x` contributes the elements of `x`.
+    pub(crate) async fn values(&self, trees: &[TreeId]) -> Res<Vec<ValueId>> {
+        let mut values = Vec::with_capacity(trees.len());
+        for &tree in trees {
+            if self.kind(tree) != Kind::Starred {
+                values.push(self.eval(tree, None).await?);
+                continue;
+            }
+            let inner = self.ast().child(tree, 0);
+            let sugar = self.sugar(inner, None).await?;
+            for item in self.as_tuple(self.span(inner), sugar, None)? {
+                values.push(self.as_value(self.span(inner), item)?);
+            }
+        }
+        Ok(values)
+    }
+
+    async fn tuple_literal(&self, tree: TreeId, hint: Option<Type>) -> Res<ValueId> {
+        let elements = self.list(tree);
+        let hints = hint.map(Type::unwrap_optional).and_then(Type::as_tuple);
+        let hints = hints.filter(|t| t.elems.len() == elements.len());
+        let values = match hints {
+            Some(hints) if elements.iter().all(|&e| self.kind(e) != Kind::Starred) => {
+                let mut values = Vec::with_capacity(elements.len());
+                for (&e, &h) in elements.iter().zip(&hints.elems) {
+                    values.push(self.eval(e, Some(h)).await?);
+                }
+                values
+            }
+            _ => self.values(&elements).await?,
+        };
+        self.at(self.span(tree));
+        Ok(self.tuple(&values))
+    }
+
+    async fn format_string(&self, tree: TreeId) -> Res<ValueId> {
+        let span = self.span(tree);
+        let mut template = String::new();
+        let mut values = Vec::new();
+        for part in self.list(tree) {
+            if self.kind(part) == Kind::StringLiteral {
+                template.push_str(self.ast().name(part));
+            } else {
+                template.push_str("{}");
+                values.push(self.eval(part, None).await?);
+            }
+        }
+        self.at(span);
+        let template = self.string(&template);
+        values.insert(0, template);
+        self.builtin(span, "aten::format", &values)
+    }
+
+    /// The parts of a value that is unpacked into `count` targets, if the number is known.
+    pub(crate) fn as_tuple(&self, span: Span, sugar: Sugar, count: Option<usize>) -> Res<Vec<Sugar>> {
+        if let Sugar::Tuple(items) = &sugar {
+            return Ok(items.to_vec());
+        }
+        if let Some(n) = self.static_length(&sugar)
+            && matches!(sugar, Sugar::Range(_) | Sugar::Zip(_))
+        {
+            return (0..n).map(|i| self.element_at(span, &sugar, i)).collect();
+        }
+        let value = self.as_value(span, sugar)?;
+        self.at(span);
+        let ty = self.ty(value);
+        if ty.as_tuple().is_some() {
+            return Ok(self.unpack_tuple(value).into_iter().map(Sugar::Value).collect());
+        }
+        if let (Some(elem), Some(n)) = (ty.list_elem(), count) {
+            let node = self.node(Prim::ListUnpack, &[value], &vec![elem; n]);
+            return Ok(self.read(|g| g.results(node).map(Sugar::Value).collect()));
+        }
+        if ty.list_elem().is_some() {
+            return self.fail(
+                span,
+                "Provided list cannot be used as a tuple: cannot statically infer the expected size of a list in this context",
+            );
+        }
+        self.fail(span, format!("{} cannot be used as a tuple", ty.annotation()))
+    }
+
+    /// `range(...)` from its arguments.
+    pub(crate) fn range_of(&self, span: Span, args: &[ValueId]) -> Res<Sugar> {
+        let mut ints = Vec::with_capacity(args.len());
+        for &arg in args {
+            let value = self.try_convert(arg, Type::INT);
+            if self.ty(value) != Type::INT {
+                return self.fail(span, "all inputs of range must be ints");
+            }
+            ints.push(value);
+        }
+        self.at(span);
+        let (start, stop, step, plain) = match *ints.as_slice() {
+            [stop] => (self.constant(0_i64), stop, self.constant(1_i64), true),
+            [start, stop] => (start, stop, self.constant(1_i64), false),
+            [start, stop, step] => (start, stop, step, false),
+            _ => return self.fail(span, "range expected 1 to 3 arguments"),
+        };
+        let length = match (self.known_int(start), self.known_int(stop), self.known_int(step)) {
+            (Some(a), Some(b), Some(s)) if s != 0 => Some(range_length(a, b, s)),
+            _ => None,
+        };
+        Ok(Sugar::Range(Rc::new(Range { start, stop, step, plain, length })))
+    }
+}
+
+fn range_length(start: i64, stop: i64, step: i64) -> i64 {
+    let (start, stop, step) = (i128::from(start), i128::from(stop), i128::from(step));
+    let n = if step > 0 {
+        (stop - start + step - 1).div_euclid(step)
+    } else {
+        (start - stop - step - 1).div_euclid(-step)
+    };
+    i64::try_from(n.max(0)).unwrap_or(i64::MAX)
+}
+
+/// Edits that turn one name into another.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len().abs_diff(b.len()) > 3 || a.len() > 100 {
+        return usize::MAX;
+    }
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let above = row[j + 1];
+            row[j + 1] = (diagonal + usize::from(x != y)).min(above + 1).min(row[j] + 1);
+            diagonal = above;
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,309 @@
+//! One function being compiled: its graph, the place where nodes go, its variables.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use hashbrown::HashSet;
+use rustc_hash::FxBuildHasher;
+
+use flambeau_ir::attr::{Attr, names};
+use flambeau_ir::diag::{Diagnostic, Fault};
+use flambeau_ir::loc::{LocId, Source, SourceId, SourceRange};
+use flambeau_ir::value::IValue;
+use flambeau_ir::{At, BlockId, Editor, Graph, NodeId, Op, Prim, Symbol, Type, ValueId};
+
+use super::env::Env;
+use super::session::Session;
+use crate::deep::{Deep, Task};
+use crate::parse::Parsed;
+use crate::span::Span;
+use crate::tree::{Ast, Kind, TreeId};
+
+/// Results of compiling. The error is boxed: it is rare and large.
+pub(crate) type Res<T> = Result<T, Box<Diagnostic>>;
+
+/// A source with its trees.
+#[derive(Debug)]
+pub struct SourceFile {
+    /// The text.
+    pub source: Arc<Source>,
+    /// Its trees and problems.
+    pub parsed: Parsed,
+}
+
+impl SourceFile {
+    /// Reads a source.
+    pub fn new(source: Arc<Source>, limits: &crate::Limits) -> Arc<Self> {
+        let parsed = crate::parse(&source.text, limits);
+        Arc::new(SourceFile { source, parsed })
+    }
+
+    /// The problems of reading it.
+    pub fn diagnostics(&self) -> Vec<Diagnostic> {
+        let problem = |p: &crate::Problem| {
+            let (fault, code) = match p.kind {
+                crate::ProblemKind::Syntax => (Fault::Input, "F0001"),
+                crate::ProblemKind::Unsupported => (Fault::Unsupported, "F0002"),
+                crate::ProblemKind::Limit => (Fault::Limit, "F0003"),
+            };
+            Diagnostic::new(fault, code, p.message.clone()).at(self.range(p.span))
+        };
+        self.parsed.problems.iter().map(problem).collect()
+    }
+
+    /// The range of a tree, for diagnostics.
+    pub fn range(&self, span: Span) -> SourceRange {
+        SourceRange { source: Arc::clone(&self.source), range: span.start..span.end }
+    }
+}
+
+/// Whether `break` and `continue` have a loop to act on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LoopStatus {
+    Outside,
+    InLoop,
+    Unrolled,
+}
+
+/// What `return` is checked against.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Returns {
+    pub(crate) declared: Option<Type>,
+    pub(crate) merged: Option<Type>,
+}
+
+/// One function being compiled.
+pub(crate) struct Fun {
+    pub(crate) file: Arc<SourceFile>,
+    pub(crate) name: Symbol,
+    pub(crate) graph: RefCell<Graph>,
+    source: SourceId,
+    block: Cell<BlockId>,
+    loc: Cell<LocId>,
+    pub(crate) env: RefCell<Env>,
+    pub(crate) returns: Cell<Returns>,
+    pub(crate) loop_status: Cell<LoopStatus>,
+    /// Blocks whose end is never reached.
+    pub(crate) exits: RefCell<HashSet<BlockId, FxBuildHasher>>,
+    temporaries: Cell<u32>,
+}
+
+/// What every step of compiling one function is given.
+#[derive(Clone)]
+pub(crate) struct Cx<'a> {
+    pub(crate) session: &'a Session<'a>,
+    pub(crate) deep: &'a Deep<'a>,
+    pub(crate) fun: Rc<Fun>,
+}
+
+impl Fun {
+    pub(crate) fn new(session: &Session<'_>, file: Arc<SourceFile>, name: Symbol) -> Self {
+        let mut graph = Graph::new(Arc::clone(session.registry()));
+        let source = graph.locs_mut().add_source(&file.source);
+        let root = graph.root();
+        Fun {
+            file,
+            name,
+            graph: RefCell::new(graph),
+            source,
+            block: Cell::new(root),
+            loc: Cell::new(LocId::UNKNOWN),
+            env: RefCell::default(),
+            returns: Cell::default(),
+            loop_status: Cell::new(LoopStatus::Outside),
+            exits: RefCell::default(),
+            temporaries: Cell::new(0),
+        }
+    }
+}
+
+impl<'a> Cx<'a> {
+    /// Runs a step one level deeper, without depth on Rust's stack.
+    pub(crate) async fn deeper<T: 'a>(&self, task: Task<'a, T>) -> T {
+        self.deep.call(task).await
+    }
+
+    pub(crate) fn ast(&self) -> &Ast {
+        &self.fun.file.parsed.ast
+    }
+
+    pub(crate) fn kind(&self, tree: TreeId) -> Kind {
+        self.ast().kind(tree)
+    }
+
+    pub(crate) fn span(&self, tree: TreeId) -> Span {
+        self.ast().span(tree)
+    }
+
+    /// The children of a list tree, owned, so that they outlive a suspension.
+    pub(crate) fn list(&self, tree: TreeId) -> Vec<TreeId> {
+        self.ast().children(tree).to_vec()
+    }
+
+    /// The name in a tree's leaf.
+    pub(crate) fn symbol(&self, tree: TreeId) -> Symbol {
+        Symbol::new(self.ast().name(tree))
+    }
+
+    // --- problems --------------------------------------------------------------------------------------------------
+
+    pub(crate) fn fail<T>(&self, span: Span, message: impl Into<String>) -> Res<T> {
+        Err(self.error(span, message))
+    }
+
+    pub(crate) fn error(&self, span: Span, message: impl Into<String>) -> Box<Diagnostic> {
+        let range = self.fun.file.range(span);
+        Box::new(Diagnostic::new(Fault::Input, "F0100", message).at(range))
+    }
+
+    pub(crate) fn unsupported<T>(&self, span: Span, what: &str) -> Res<T> {
+        let range = self.fun.file.range(span);
+        Err(Box::new(Diagnostic::new(Fault::Unsupported, "F0101", format!("{what} not supported")).at(range)))
+    }
+
+    // --- building --------------------------------------------------------------------------------------------------
+
+    /// Nodes made from here on come from this range.
+    pub(crate) fn at(&self, span: Span) {
+        let loc = self.fun.graph.borrow_mut().locs_mut().at(self.fun.source, span.start..span.end);
+        self.fun.loc.set(loc);
+    }
+
+    /// The block nodes are appended to.
+    pub(crate) fn block(&self) -> BlockId {
+        self.fun.block.get()
+    }
+
+    /// Appends to another block from here on; answers the block before.
+    pub(crate) fn enter(&self, block: BlockId) -> BlockId {
+        self.fun.block.replace(block)
+    }
+
+    pub(crate) fn edit<T>(&self, change: impl FnOnce(&mut Editor<'_>) -> T) -> T {
+        let mut graph = self.fun.graph.borrow_mut();
+        let mut editor = graph.edit();
+        editor.at(At::end(self.fun.block.get())).loc(self.fun.loc.get());
+        change(&mut editor)
+    }
+
+    pub(crate) fn read<T>(&self, look: impl FnOnce(&Graph) -> T) -> T {
+        look(&self.fun.graph.borrow())
+    }
+
+    pub(crate) fn node(&self, op: impl Into<Op>, operands: &[ValueId], results: &[Type]) -> NodeId {
+        self.edit(|e| e.node(op, operands, results))
+    }
+
+    pub(crate) fn value(&self, op: impl Into<Op>, operands: &[ValueId], result: Type) -> ValueId {
+        self.edit(|e| e.value(op, operands, result))
+    }
+
+    /// A node with attributes and one result.
+    pub(crate) fn value_with(
+        &self,
+        op: impl Into<Op>,
+        operands: &[ValueId],
+        attrs: Vec<(Symbol, Attr)>,
+        result: Type,
+    ) -> ValueId {
+        self.edit(|e| {
+            let attrs = e.attrs(attrs);
+            let node = e.insert(op, operands, attrs, &[result]);
+            e.graph().result(node, 0)
+        })
+    }
+
+    pub(crate) fn node_with(
+        &self,
+        op: impl Into<Op>,
+        operands: &[ValueId],
+        attrs: Vec<(Symbol, Attr)>,
+        results: &[Type],
+    ) -> NodeId {
+        self.edit(|e| {
+            let attrs = e.attrs(attrs);
+            e.insert(op, operands, attrs, results)
+        })
+    }
+
+    pub(crate) fn constant(&self, value: impl Into<IValue>) -> ValueId {
+        let value = value.into();
+        self.edit(|e| e.constant(value))
+    }
+
+    pub(crate) fn none(&self) -> ValueId {
+        self.edit(|e| e.constant_of(IValue::None, Type::NONE))
+    }
+
+    pub(crate) fn string(&self, text: &str) -> ValueId {
+        self.edit(|e| e.constant(IValue::str(text)))
+    }
+
+    pub(crate) fn ty(&self, value: ValueId) -> Type {
+        self.read(|g| g.ty(value))
+    }
+
+    pub(crate) fn set_type(&self, value: ValueId, ty: Type) {
+        self.edit(|e| e.set_type(value, ty));
+    }
+
+    pub(crate) fn set_name(&self, value: ValueId, name: Symbol) {
+        self.edit(|e| e.set_name(value, name.as_str()));
+    }
+
+    /// The value of a constant.
+    pub(crate) fn known(&self, value: ValueId) -> Option<IValue> {
+        self.read(|g| g.constant(value))
+    }
+
+    pub(crate) fn known_int(&self, value: ValueId) -> Option<i64> {
+        self.known(value).and_then(|v| v.as_int())
+    }
+
+    pub(crate) fn store(&self, name: Symbol, value: ValueId) {
+        let attrs = vec![(names::name(), Attr::str(name.as_str()))];
+        self.node_with(Prim::Store, &[value], attrs, &[]);
+    }
+
+    pub(crate) fn load(&self, name: Symbol, ty: Type) -> ValueId {
+        let attrs = vec![(names::name(), Attr::str(name.as_str()))];
+        let value = self.value_with(Prim::Load, &[], attrs, ty);
+        if is_meaningful(name.as_str()) {
+            self.set_name(value, name);
+        }
+        value
+    }
+
+    pub(crate) fn uninitialized(&self, ty: Type) -> ValueId {
+        self.value(Prim::Uninitialized, &[], ty)
+    }
+
+    pub(crate) fn tuple(&self, values: &[ValueId]) -> ValueId {
+        let types: Vec<Type> = values.iter().map(|&v| self.ty(v)).collect();
+        self.value(Prim::TupleConstruct, values, Type::tuple(&types))
+    }
+
+    /// The elements of a tuple.
+    pub(crate) fn unpack_tuple(&self, value: ValueId) -> Vec<ValueId> {
+        let ty = self.ty(value);
+        let elems: Vec<Type> = ty.as_tuple().map(|t| t.elems.to_vec()).unwrap_or_default();
+        let node = self.node(Prim::TupleUnpack, &[value], &elems);
+        self.read(|g| g.results(node).collect())
+    }
+
+    /// A variable name that no program can have.
+    pub(crate) fn temporary(&self, prefix: &str) -> Symbol {
+        let n = self.fun.temporaries.get();
+        self.fun.temporaries.set(n + 1);
+        Symbol::new(&format!("{prefix}{n}"))
+    }
+}
+
+/// Is the name one a person gave? `_12` is not.
+pub(crate) fn is_meaningful(name: &str) -> bool {
+    match name.strip_prefix('_') {
+        None => !name.is_empty() && !name.starts_with('$'),
+        Some(rest) => rest.bytes().any(|b| !b.is_ascii_digit()),
+    }
+}

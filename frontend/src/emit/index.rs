@@ -1,0 +1,371 @@
+//! Subscripts: items, slices, tensors indexed by several things at once, and assignment to all that.
+
+use flambeau_ir::types::TypeKind;
+use flambeau_ir::{Prim, Type, ValueId};
+
+use super::fun::{Cx, Res};
+use super::matching::Args;
+use super::sugar::Sugar;
+use crate::span::Span;
+use crate::tree::{Kind, Op, TreeId};
+
+/// One element of a subscript.
+enum Part {
+    Value(ValueId),
+    Slice([Option<ValueId>; 3]),
+    Dots,
+}
+
+impl<'a> Cx<'a> {
+    pub(crate) async fn subscript(&self, tree: TreeId) -> Res<Sugar> {
+        let span = self.span(tree);
+        let base = self.ast().child(tree, 0);
+        let subscripts = self.list(self.ast().child(tree, 1));
+        let sugar = self.sugar(base, None).await?;
+        let value = match sugar {
+            Sugar::Range(_) | Sugar::Zip(_) => return self.fail(span, "this cannot be indexed"),
+            other => self.as_value(self.span(base), other)?,
+        };
+        let parts = self.parts(&subscripts).await?;
+        self.item(span, value, parts).await.map(Sugar::Value)
+    }
+
+    async fn parts(&self, subscripts: &[TreeId]) -> Res<Vec<Part>> {
+        let mut parts = Vec::with_capacity(subscripts.len());
+        for &tree in subscripts {
+            parts.push(match self.kind(tree) {
+                Kind::SliceExpr => {
+                    let mut bounds = [None; 3];
+                    for (i, bound) in bounds.iter_mut().enumerate() {
+                        if let Some(tree) = self.ast().maybe(tree, i) {
+                            *bound = Some(self.eval(tree, Some(Type::INT)).await?);
+                        }
+                    }
+                    Part::Slice(bounds)
+                }
+                Kind::Dots => Part::Dots,
+                _ => match self.sugar(tree, None).await? {
+                    Sugar::Slice(bounds) => Part::Slice(bounds),
+                    other => Part::Value(self.as_value(self.span(tree), other)?),
+                },
+            });
+        }
+        Ok(parts)
+    }
+
+    async fn item(&self, span: Span, value: ValueId, parts: Vec<Part>) -> Res<ValueId> {
+        let ty = self.ty(value);
+        if ty.is_tensor() {
+            return self.tensor_item(span, value, parts);
+        }
+        let [part] = parts.as_slice() else {
+            return self.fail(
+                span,
+                format!("Only tensors can be indexed by several things at once, not {}", ty.annotation()),
+            );
+        };
+        match (part, ty.kind()) {
+            (Part::Value(index), TypeKind::Tuple(_)) => self.tuple_item(span, value, *index),
+            (Part::Slice(bounds), TypeKind::Tuple(_)) => self.tuple_slice(span, value, *bounds),
+            (Part::Value(index), TypeKind::Class(_)) => {
+                self.operate(span, "aten::__getitem__", "__getitem__", &[value, *index]).await
+            }
+            (Part::Value(index), _) => {
+                self.builtin(span, "aten::__getitem__", &[value, *index]).map_err(|mut e| {
+                    if ty.optional_elem().is_some() {
+                        *e = e.clone().help("the value may be None; compare it with None first");
+                    }
+                    e
+                })
+            }
+            (Part::Slice(bounds), _) => self.slice(span, value, None, *bounds),
+            (Part::Dots, _) => self.fail(span, "Only tensors can be indexed by `...`"),
+        }
+    }
+
+    /// `aten::slice` of a list, string or (with a dimension) tensor.
+    fn slice(
+        &self,
+        span: Span,
+        value: ValueId,
+        dim: Option<i64>,
+        bounds: [Option<ValueId>; 3],
+    ) -> Res<ValueId> {
+        self.at(span);
+        let mut args = Args::default();
+        args.positional.push(self.given(value));
+        if let Some(dim) = dim {
+            let dim = self.constant(dim);
+            args.positional.push(self.given(dim));
+        }
+        let [start, stop, step] = bounds;
+        for bound in [start, stop] {
+            let bound = bound.unwrap_or_else(|| self.none());
+            args.positional.push(self.given(bound));
+        }
+        let step = step.unwrap_or_else(|| self.constant(1_i64));
+        args.positional.push(self.given(step));
+        self.call_builtin(span, flambeau_ir::Symbol::new("aten::slice"), &args)
+    }
+
+    // --- tuples ----------------------------------------------------------------------------------------------------
+
+    fn tuple_item(&self, span: Span, value: ValueId, index: ValueId) -> Res<ValueId> {
+        let ty = self.ty(value);
+        let elems = ty.as_tuple().map(|t| t.elems.to_vec()).unwrap_or_default();
+        self.at(span);
+        let Some(i) = self.known_int(index) else {
+            if self.ty(index) != Type::INT {
+                return self.fail(span, "tuple index must be an integer");
+            }
+            // All elements have to share a type for an index that is not known.
+            let Ok(elem) = flambeau_ir::types::unify_all(&elems, false, None, self.session) else {
+                return self.fail(
+                    span,
+                    "Cannot index into a tuple with a non-integer literal because we cannot resolve the output type",
+                );
+            };
+            return Ok(self.value(Prim::TupleIndex, &[value, index], elem));
+        };
+        let n = elems.len() as i64;
+        let at = if i < 0 { i + n } else { i };
+        if at < 0 || at >= n {
+            return self
+                .fail(span, format!("Tuple index out of range. Tuple is length {n} and index is {i}"));
+        }
+        let index = self.constant(at);
+        Ok(self.value(Prim::TupleIndex, &[value, index], elems[at as usize]))
+    }
+
+    fn tuple_slice(&self, span: Span, value: ValueId, bounds: [Option<ValueId>; 3]) -> Res<ValueId> {
+        let ty = self.ty(value);
+        let n = ty.as_tuple().map_or(0, |t| t.elems.len()) as i64;
+        let mut known = [None; 3];
+        for (known, bound) in known.iter_mut().zip(bounds) {
+            if let Some(bound) = bound
+                && self.ty(bound) != Type::NONE
+            {
+                match self.known_int(bound) {
+                    Some(v) => *known = Some(v),
+                    None => return self.fail(span, "tuple slices must be integer constants"),
+                }
+            }
+        }
+        let [start, stop, step] = known;
+        let step = step.unwrap_or(1);
+        if step == 0 {
+            return self.fail(span, "slice step cannot be zero");
+        }
+        let clamp = |v: Option<i64>, default: i64, low: i64, high: i64| match v {
+            None => default,
+            Some(v) => (if v < 0 { v + n } else { v }).clamp(low, high),
+        };
+        let (mut at, end) = if step > 0 {
+            (clamp(start, 0, 0, n), clamp(stop, n, 0, n))
+        } else {
+            (clamp(start, n - 1, -1, n - 1), clamp(stop, -1, -1, n - 1))
+        };
+        let mut picked = Vec::new();
+        while (step > 0 && at < end) || (step < 0 && at > end) {
+            picked.push(at as usize);
+            at = at.saturating_add(step);
+        }
+        self.at(span);
+        let items = self.unpack_tuple(value);
+        let items: Vec<ValueId> = picked.into_iter().map(|i| items[i]).collect();
+        Ok(self.tuple(&items))
+    }
+
+    // --- tensors ---------------------------------------------------------------------------------------------------
+
+    /// The tensor after all integers, slices, `None` and `...`, and the tensors that index the rest.
+    fn tensor_view(
+        &self,
+        span: Span,
+        value: ValueId,
+        parts: Vec<Part>,
+    ) -> Res<(ValueId, Vec<Option<ValueId>>)> {
+        let mut tensor = value;
+        let mut dim = 0_i64;
+        let mut indices: Vec<Option<ValueId>> = Vec::new();
+        let takes_dim = |cx: &Self, p: &Part| match p {
+            Part::Value(v) => cx.ty(*v) != Type::NONE,
+            Part::Slice(_) => true,
+            Part::Dots => false,
+        };
+        let total = parts.iter().filter(|p| takes_dim(self, p)).count() as i64;
+        let mut seen = 0_i64;
+        let mut after_dots = false;
+        for part in parts {
+            if takes_dim(self, &part) {
+                seen += 1;
+            }
+            match part {
+                Part::Dots => {
+                    if after_dots {
+                        return self.fail(span, "An index can only have a single ellipsis ('...')");
+                    }
+                    after_dots = true;
+                    dim = -(total - seen);
+                }
+                Part::Slice(bounds) => {
+                    tensor = self.slice(span, tensor, Some(dim), bounds)?;
+                    dim += 1;
+                }
+                Part::Value(index) => {
+                    let ty = self.ty(index);
+                    self.at(span);
+                    if ty == Type::NONE {
+                        let at = self.constant(dim);
+                        tensor = self.builtin(span, "aten::unsqueeze", &[tensor, at])?;
+                        dim += 1;
+                    } else if ty == Type::INT {
+                        let at = self.constant(dim);
+                        tensor = self.builtin(span, "aten::select", &[tensor, at, index])?;
+                        // Counted from the end, what follows stays where it is.
+                        dim += i64::from(dim < 0);
+                    } else {
+                        let index = self.as_index(span, index)?;
+                        if dim < 0 {
+                            return self.fail(
+                                span,
+                                "Ellipses followed by tensor indexing is currently not supported",
+                            );
+                        }
+                        indices.resize(dim as usize, None);
+                        indices.push(Some(index));
+                        dim += 1;
+                    }
+                }
+            }
+        }
+        Ok((tensor, indices))
+    }
+
+    /// An index that is a tensor, or becomes one.
+    fn as_index(&self, span: Span, index: ValueId) -> Res<ValueId> {
+        let ty = self.ty(index);
+        if ty.is_tensor() || ty == Type::OPTIONAL_TENSOR {
+            return Ok(index);
+        }
+        let elem = ty.list_elem();
+        if elem.is_some_and(|e| matches!(e, Type::INT | Type::BOOL) || e.list_elem().is_some()) {
+            return self.builtin(span, "aten::tensor", &[index]);
+        }
+        self.fail(
+            span,
+            format!("Unsupported operation: indexing tensor with unsupported index type '{}'. Only ints, slices, lists and tensors are supported", ty.annotation()),
+        )
+    }
+
+    fn index_list(&self, indices: &[Option<ValueId>]) -> ValueId {
+        let values: Vec<ValueId> = indices.iter().map(|i| i.unwrap_or_else(|| self.none())).collect();
+        let elem = if indices.iter().all(|i| i.is_some_and(|v| self.ty(v).is_tensor())) {
+            Type::TENSOR
+        } else {
+            Type::OPTIONAL_TENSOR
+        };
+        // The operator takes optional tensors either way.
+        let _ = elem;
+        self.value(Prim::ListConstruct, &values, Type::list(Type::OPTIONAL_TENSOR))
+    }
+
+    fn tensor_item(&self, span: Span, value: ValueId, parts: Vec<Part>) -> Res<ValueId> {
+        let (tensor, indices) = self.tensor_view(span, value, parts)?;
+        if indices.is_empty() {
+            return Ok(tensor);
+        }
+        self.at(span);
+        let list = self.index_list(&indices);
+        self.builtin(span, "aten::index", &[tensor, list])
+    }
+
+    // --- assignment ------------------------------------------------------------------------------------------------
+
+    /// `container[subscripts] = value`.
+    pub(crate) async fn set_item(&self, target: TreeId, value: ValueId) -> Res<()> {
+        let span = self.span(target);
+        let container = self.eval(self.ast().child(target, 0), None).await?;
+        let subscripts = self.list(self.ast().child(target, 1));
+        let parts = self.parts(&subscripts).await?;
+        if self.ty(container).is_tensor() {
+            let (view, indices) = self.tensor_view(span, container, parts)?;
+            return self.put(span, view, &indices, value);
+        }
+        let [Part::Value(index)] = *parts.as_slice() else {
+            return self.unsupported(span, "assignment to a slice is");
+        };
+        self.operate(span, "aten::_set_item", "__setitem__", &[container, index, value]).await?;
+        Ok(())
+    }
+
+    /// Writes into a view of a tensor.
+    fn put(&self, span: Span, view: ValueId, indices: &[Option<ValueId>], value: ValueId) -> Res<()> {
+        self.at(span);
+        let value = self.as_tensor_like(span, view, value)?;
+        if indices.is_empty() {
+            self.builtin(span, "aten::copy_", &[view, value])?;
+        } else {
+            let list = self.index_list(indices);
+            self.builtin(span, "aten::index_put_", &[view, list, value])?;
+        }
+        Ok(())
+    }
+
+    /// A number as a tensor of another tensor's type.
+    fn as_tensor_like(&self, span: Span, like: ValueId, value: ValueId) -> Res<ValueId> {
+        if self.ty(value).is_tensor() {
+            return Ok(value);
+        }
+        let dtype = self.builtin(span, "prim::dtype", &[like])?;
+        let device = self.builtin(span, "prim::device", &[like])?;
+        self.at(span);
+        let value = match self.ty(value) {
+            // A number of unknown kind is taken as what the tensor can hold.
+            Type::NUMBER => self.builtin(span, "aten::Float", &[value])?,
+            _ => value,
+        };
+        let args = Args {
+            receiver: None,
+            positional: vec![self.given(value)],
+            keywords: vec![
+                (flambeau_ir::Symbol::new("dtype"), self.given(dtype)),
+                (flambeau_ir::Symbol::new("device"), self.given(device)),
+            ],
+        };
+        self.call_builtin(span, flambeau_ir::Symbol::new("aten::tensor"), &args)
+    }
+
+    /// `container[subscripts] op= value`.
+    pub(crate) async fn augment_item(&self, tree: TreeId, op: Op, target: TreeId, value: TreeId) -> Res<()> {
+        let span = self.span(tree);
+        let container = self.eval(self.ast().child(target, 0), None).await?;
+        let subscripts = self.list(self.ast().child(target, 1));
+        let parts = self.parts(&subscripts).await?;
+        if self.ty(container).is_tensor() {
+            let (view, indices) = self.tensor_view(self.span(target), container, parts)?;
+            let rhs = self.eval(value, None).await?;
+            if indices.is_empty() {
+                let result = self.augment_value(span, op, view, rhs).await?;
+                if !matches!(op, Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Mod) {
+                    self.put(span, view, &[], result)?;
+                }
+                return Ok(());
+            }
+            self.at(span);
+            let list = self.index_list(&indices);
+            let current = self.builtin(span, "aten::index", &[view, list])?;
+            let result = self.augment_value(span, op, current, rhs).await?;
+            self.builtin(span, "aten::index_put_", &[view, list, result])?;
+            return Ok(());
+        }
+        let [Part::Value(index)] = *parts.as_slice() else {
+            return self.unsupported(span, "augmented assignment to a slice is");
+        };
+        let current = self.operate(span, "aten::__getitem__", "__getitem__", &[container, index]).await?;
+        let rhs = self.eval(value, None).await?;
+        let result = self.augment_value(span, op, current, rhs).await?;
+        self.operate(span, "aten::_set_item", "__setitem__", &[container, index, result]).await?;
+        Ok(())
+    }
+}

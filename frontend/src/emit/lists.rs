@@ -1,0 +1,577 @@
+//! Lists, dictionaries, comprehensions, and what can be walked.
+
+use flambeau_ir::types::{TypeKind, unify_all};
+use flambeau_ir::{IValue, Prim, Symbol, Type, ValueId};
+use std::rc::Rc;
+
+use super::fun::{Cx, LoopStatus, Res};
+use super::matching::Args;
+use super::sugar::{Range, Sugar};
+use crate::span::Span;
+use crate::tree::{Kind, TreeId};
+
+/// The element type a hint asks a list to have.
+fn list_hint(hint: Option<Type>) -> Option<Type> {
+    let hint = hint?.unwrap_optional();
+    match hint.kind() {
+        TypeKind::List(elem) => Some(*elem),
+        TypeKind::Union(members) => {
+            let lists: Vec<Type> = members.iter().filter_map(|m| m.list_elem()).collect();
+            if let [only] = lists.as_slice() { Some(*only) } else { None }
+        }
+        _ => None,
+    }
+}
+
+fn dict_hint(hint: Option<Type>) -> Option<(Type, Type)> {
+    let hint = hint?.unwrap_optional();
+    match hint.kind() {
+        TypeKind::Dict(k, v) => Some((*k, *v)),
+        TypeKind::Union(members) => {
+            let dicts: Vec<(Type, Type)> = members.iter().filter_map(|m| m.dict_types()).collect();
+            if let [only] = dicts.as_slice() { Some(*only) } else { None }
+        }
+        _ => None,
+    }
+}
+
+impl<'a> Cx<'a> {
+    // --- literals --------------------------------------------------------------------------------------------------
+
+    pub(crate) async fn list_literal(&self, tree: TreeId, hint: Option<Type>) -> Res<ValueId> {
+        let span = self.span(tree);
+        let elements = self.list(tree);
+        let elem_hint = list_hint(hint);
+        let mut values = Vec::with_capacity(elements.len());
+        for &element in &elements {
+            if self.kind(element) == Kind::Starred {
+                values.extend(self.values(&[element]).await?);
+            } else {
+                values.push(self.eval(element, elem_hint).await?);
+            }
+        }
+        self.at(span);
+        if values.is_empty() {
+            return Ok(match elem_hint {
+                Some(elem) => self.value(Prim::ListConstruct, &[], Type::list(elem)),
+                // It may become a list of anything until it is used as a list of tensors.
+                None => self.value(Prim::EmptyListLiteral, &[], Type::LIST_TENSOR),
+            });
+        }
+        let elem = self.common_type(span, &mut values, elem_hint, "List")?;
+        Ok(self.value(Prim::ListConstruct, &values, Type::list(elem)))
+    }
+
+    /// The type that values of one container share.
+    fn common_type(&self, span: Span, values: &mut [ValueId], hint: Option<Type>, what: &str) -> Res<Type> {
+        if let Some(hint) = hint {
+            for value in values.iter_mut() {
+                *value = self.try_convert(*value, hint);
+            }
+            if values.iter().all(|&v| self.is_subtype(self.ty(v), hint)) {
+                return Ok(hint);
+            }
+            let bad = values.iter().map(|&v| self.ty(v)).find(|&t| !self.is_subtype(t, hint)).unwrap_or(hint);
+            return self.fail(
+                span,
+                format!(
+                    "{what} type annotation `{}` did not match the type of an element: {}",
+                    hint.annotation(),
+                    bad.annotation()
+                ),
+            );
+        }
+        let types: Vec<Type> = values.iter().map(|&v| self.ty(v).erase_shapes()).collect();
+        match unify_all(&types, true, None, self.session) {
+            Ok(ty) => Ok(ty),
+            Err(_) => self.fail(span, format!("{what} elements do not share a type")),
+        }
+    }
+
+    pub(crate) async fn dict_literal(&self, tree: TreeId, hint: Option<Type>) -> Res<ValueId> {
+        let span = self.span(tree);
+        let (keys, values) = (self.list(self.ast().child(tree, 0)), self.list(self.ast().child(tree, 1)));
+        let hint = dict_hint(hint);
+        let (mut key_values, mut value_values) = (Vec::new(), Vec::new());
+        for (&key, &value) in keys.iter().zip(&values) {
+            key_values.push(self.eval(key, hint.map(|h| h.0)).await?);
+            value_values.push(self.eval(value, hint.map(|h| h.1)).await?);
+        }
+        self.dict_of(span, key_values, value_values, hint)
+    }
+
+    fn dict_of(
+        &self,
+        span: Span,
+        mut keys: Vec<ValueId>,
+        mut values: Vec<ValueId>,
+        hint: Option<(Type, Type)>,
+    ) -> Res<ValueId> {
+        self.at(span);
+        let (key, value) = if keys.is_empty() {
+            hint.unwrap_or((Type::STR, Type::TENSOR))
+        } else {
+            (
+                self.common_type(span, &mut keys, hint.map(|h| h.0), "Dict key")?,
+                self.common_type(span, &mut values, hint.map(|h| h.1), "Dict value")?,
+            )
+        };
+        self.check_key(span, key)?;
+        let operands: Vec<ValueId> = keys.iter().zip(&values).flat_map(|(&k, &v)| [k, v]).collect();
+        self.at(span);
+        Ok(self.value(Prim::DictConstruct, &operands, Type::dict(key, value)))
+    }
+
+    fn check_key(&self, span: Span, key: Type) -> Res<()> {
+        let fits = key.is_tensor()
+            || matches!(key, Type::INT | Type::STR | Type::FLOAT | Type::BOOL | Type::COMPLEX | Type::DEVICE);
+        if fits {
+            return Ok(());
+        }
+        self.fail(
+            span,
+            format!(
+                "Cannot create dict for key type '{}', only int, float, complex, Tensor, device and string keys are supported",
+                key.annotation()
+            ),
+        )
+    }
+
+    // --- comprehensions --------------------------------------------------------------------------------------------
+
+    pub(crate) async fn list_comp(&self, tree: TreeId, hint: Option<Type>) -> Res<ValueId> {
+        let parts = self.list(tree);
+        let (element, target, iterable) = (parts[0], parts[1], parts[2]);
+        let span = self.span(tree);
+        let sugar = self.iterable(iterable).await?;
+        if self.is_unrolled(&sugar) && parts.len() == 3 {
+            return self.unrolled_list(span, element, target, &sugar, hint).await;
+        }
+        self.at(span);
+        let hint = list_hint(hint);
+        let list = self.value(Prim::ListConstruct, &[], Type::list(hint.unwrap_or(Type::TENSOR)));
+        self.comprehension(span, target, &sugar, &parts[3..], &[element], hint, |cx, values| {
+            let elem = match hint {
+                Some(elem) => elem,
+                None => {
+                    let ty = cx.ty(values[0]).erase_shapes();
+                    cx.set_type(list, Type::list(ty));
+                    ty
+                }
+            };
+            let value = cx.try_convert(values[0], elem);
+            let op = crate::ssa::operator(cx.session.registry(), "aten::append.t");
+            cx.node(op, &[list, value], &[Type::list(elem)]);
+            Ok(())
+        })
+        .await?;
+        Ok(list)
+    }
+
+    async fn unrolled_list(
+        &self,
+        span: Span,
+        element: TreeId,
+        target: TreeId,
+        sugar: &Sugar,
+        hint: Option<Type>,
+    ) -> Res<ValueId> {
+        let Some(n) = self.static_length(sugar) else {
+            return self.fail(span, "cannot iterate over a mix of values of known and unknown length");
+        };
+        let elem_hint = list_hint(hint);
+        let mut values = Vec::new();
+        let outer = self.comprehension_scope(span);
+        for i in 0..n {
+            let item = self.element_at(span, sugar, i)?;
+            self.assign_to(target, item, span, None).await?;
+            values.push(self.eval(element, elem_hint).await?);
+        }
+        self.leave_scope(outer);
+        self.at(span);
+        if values.is_empty() {
+            return Ok(self.value(Prim::ListConstruct, &[], Type::list(elem_hint.unwrap_or(Type::TENSOR))));
+        }
+        let elem = self.common_type(span, &mut values, elem_hint, "List")?;
+        Ok(self.value(Prim::ListConstruct, &values, Type::list(elem)))
+    }
+
+    pub(crate) async fn dict_comp(&self, tree: TreeId, hint: Option<Type>) -> Res<ValueId> {
+        let parts = self.list(tree);
+        let (key, value, target, iterable) = (parts[0], parts[1], parts[2], parts[3]);
+        let span = self.span(tree);
+        let sugar = self.iterable(iterable).await?;
+        self.at(span);
+        let hint = dict_hint(hint);
+        let (k, v) = hint.unwrap_or((Type::STR, Type::TENSOR));
+        let dict = self.value(Prim::DictConstruct, &[], Type::dict(k, v));
+        self.comprehension(span, target, &sugar, &parts[4..], &[key, value], None, |cx, values| {
+            if hint.is_none() {
+                let (k, v) = (cx.ty(values[0]), cx.ty(values[1]));
+                cx.check_key(span, k)?;
+                cx.set_type(dict, Type::dict(k.erase_shapes(), v.erase_shapes()));
+            }
+            cx.builtin(span, "aten::_set_item", &[dict, values[0], values[1]]).map(|_| ())
+        })
+        .await?;
+        Ok(dict)
+    }
+
+    fn comprehension_scope(&self, span: Span) -> flambeau_ir::BlockId {
+        self.at(span);
+        let node = self.node(Prim::ComprehensionScope, &[], &[]);
+        let block = self.edit(|e| e.add_block(node));
+        let outer = self.enter(block);
+        self.fun.env.borrow_mut().push(block);
+        outer
+    }
+
+    fn leave_scope(&self, outer: flambeau_ir::BlockId) {
+        self.fun.env.borrow_mut().pop();
+        self.enter(outer);
+    }
+
+    /// The loop of a comprehension: `collect` gets the values of `elements` in each turn.
+    #[expect(clippy::too_many_arguments, reason = "the parts of a comprehension")]
+    async fn comprehension(
+        &self,
+        span: Span,
+        target: TreeId,
+        sugar: &Sugar,
+        filters: &[TreeId],
+        elements: &[TreeId],
+        hint: Option<Type>,
+        collect: impl FnOnce(&Self, &[ValueId]) -> Res<()>,
+    ) -> Res<()> {
+        let outer = self.comprehension_scope(span);
+        let trips = self.length(span, sugar)?;
+        self.at(span);
+        let node = self.node(Prim::Loop, &[trips], &[]);
+        let (body, header) = self.edit(|e| (e.add_block(node), e.add_block(node)));
+        let always = self.constant_before(IValue::Bool(true));
+        self.edit(|e| e.add_block_output(header, always));
+        let around = self.enter(body);
+        let trip = self.edit(|e| e.add_block_input(body, Type::INT));
+        self.fun.env.borrow_mut().push(body);
+        let status = self.fun.loop_status.replace(LoopStatus::InLoop);
+        let item = self.element(span, sugar, trip)?;
+        self.assign_to(target, item, span, None).await?;
+        // Each filter opens an `if` that the rest stands in.
+        let mut opened = 0;
+        for &filter in filters {
+            let cond = self.condition(filter).await?;
+            self.at(self.span(filter));
+            let choice = self.node(Prim::If, &[cond.value], &[]);
+            let (then_block, _) = self.edit(|e| (e.add_block(choice), e.add_block(choice)));
+            self.enter(then_block);
+            self.fun.env.borrow_mut().push(then_block);
+            self.refine(span, &cond.refinements.when_true)?;
+            opened += 1;
+        }
+        let mut values = Vec::with_capacity(elements.len());
+        for &element in elements {
+            values.push(self.eval(element, hint).await?);
+        }
+        self.at(span);
+        collect(self, &values)?;
+        for _ in 0..opened {
+            self.fun.env.borrow_mut().pop();
+        }
+        self.fun.loop_status.set(status);
+        self.fun.env.borrow_mut().pop();
+        self.enter(around);
+        self.leave_scope(outer);
+        Ok(())
+    }
+
+    // --- what can be walked ----------------------------------------------------------------------------------------
+
+    /// Compiles an expression to something to walk.
+    pub(crate) async fn iterable(&self, tree: TreeId) -> Res<Sugar> {
+        let sugar = self.sugar(tree, None).await?;
+        self.walkable(self.span(tree), sugar)
+    }
+
+    fn walkable(&self, span: Span, sugar: Sugar) -> Res<Sugar> {
+        match sugar {
+            Sugar::Range(_) | Sugar::Zip(_) => Ok(sugar),
+            Sugar::Enum(ty) => {
+                self.complete(ty)?;
+                let members = self
+                    .session
+                    .with_unit(|u| u.enumeration(ty).map(|e| e.members.clone()))
+                    .unwrap_or_default();
+                let members = members.into_iter().map(|(name, value)| {
+                    Sugar::Constant(IValue::Enum(flambeau_ir::value::EnumValue::new(ty, name, value)))
+                });
+                Ok(Sugar::Tuple(members.collect()))
+            }
+            other => {
+                if let Sugar::Tuple(_) = other {
+                    return Ok(other);
+                }
+                let value = self.as_value(span, other)?;
+                let ty = self.ty(value);
+                match ty.kind() {
+                    TypeKind::List(_) | TypeKind::Str | TypeKind::Tensor(_) => Ok(Sugar::Value(value)),
+                    TypeKind::Dict(..) => self.builtin(span, "aten::keys", &[value]).map(Sugar::Value),
+                    TypeKind::Tuple(_) => {
+                        self.at(span);
+                        Ok(Sugar::Tuple(self.unpack_tuple(value).into_iter().map(Sugar::Value).collect()))
+                    }
+                    _ => self.fail(span, format!("'{}' object is not iterable", ty.annotation())),
+                }
+            }
+        }
+    }
+
+    pub(crate) async fn enumerate(&self, tree: TreeId, inputs: &[TreeId]) -> Res<Sugar> {
+        let span = self.span(tree);
+        let attributes = self.list(self.ast().child(tree, 2));
+        let start = match (inputs.get(1), attributes.first()) {
+            (Some(&start), None) => Some(start),
+            (None, Some(&attribute)) if self.ast().name(attribute) == "start" => {
+                Some(self.ast().child(attribute, 0))
+            }
+            (None, None) => None,
+            _ => return self.fail(span, "enumerate expected 1 or 2 arguments"),
+        };
+        let Some(&iterable) = inputs.first() else {
+            return self.fail(span, "enumerate expected at least 1 arguments, got 0");
+        };
+        let inner = self.iterable(iterable).await?;
+        let start = match start {
+            Some(start) => self.eval(start, Some(Type::INT)).await?,
+            None => {
+                self.at(span);
+                self.constant(0_i64)
+            }
+        };
+        self.at(span);
+        let step = self.constant(1_i64);
+        let stop = self.constant(i64::MAX);
+        let plain = self.known_int(start) == Some(0);
+        let count = Sugar::Range(Rc::new(Range { start, stop, step, plain, length: None }));
+        Ok(Sugar::Zip([count, inner].into()))
+    }
+
+    /// Is the walk unrolled, because its elements are of different kinds?
+    pub(crate) fn is_unrolled(&self, sugar: &Sugar) -> bool {
+        match sugar {
+            Sugar::Tuple(_) => true,
+            Sugar::Zip(parts) => parts.iter().any(|p| self.is_unrolled(p)),
+            _ => false,
+        }
+    }
+
+    /// The number of elements, if it is known while compiling.
+    pub(crate) fn static_length(&self, sugar: &Sugar) -> Option<usize> {
+        match sugar {
+            Sugar::Tuple(items) => Some(items.len()),
+            Sugar::Range(range) => range.length.and_then(|n| usize::try_from(n).ok()),
+            Sugar::Zip(parts) => {
+                // Counting without end does not limit what it is zipped with.
+                let endless =
+                    |p: &Sugar| matches!(p, Sugar::Range(r) if self.known_int(r.stop) == Some(i64::MAX));
+                let lengths: Option<Vec<usize>> =
+                    parts.iter().filter(|p| !endless(p)).map(|p| self.static_length(p)).collect();
+                lengths?.into_iter().min()
+            }
+            _ => None,
+        }
+    }
+
+    /// The number of elements.
+    pub(crate) fn length(&self, span: Span, sugar: &Sugar) -> Res<ValueId> {
+        match sugar {
+            Sugar::Range(range) if range.plain => Ok(range.stop),
+            Sugar::Range(range) => {
+                self.builtin(span, "aten::__range_length", &[range.start, range.stop, range.step])
+            }
+            Sugar::Zip(parts) => {
+                let mut lengths = Vec::new();
+                for part in parts.iter() {
+                    let endless = matches!(part, Sugar::Range(r) if self.known_int(r.stop) == Some(i64::MAX));
+                    if !endless {
+                        lengths.push(self.length(span, part)?);
+                    }
+                }
+                self.at(span);
+                match lengths.as_slice() {
+                    [] => Ok(self.constant(0_i64)),
+                    [one] => Ok(*one),
+                    many => {
+                        let list = self.value(Prim::ListConstruct, many, Type::LIST_INT);
+                        self.builtin(span, "prim::min", &[list])
+                    }
+                }
+            }
+            Sugar::Tuple(items) => {
+                self.at(span);
+                Ok(self.constant(items.len() as i64))
+            }
+            other => {
+                let value = self.as_value(span, other.clone())?;
+                self.builtin(span, "aten::len", &[value])
+            }
+        }
+    }
+
+    /// The element of turn `trip`.
+    pub(crate) fn element(&self, span: Span, sugar: &Sugar, trip: ValueId) -> Res<Sugar> {
+        match sugar {
+            Sugar::Range(range) if range.plain => Ok(Sugar::Value(trip)),
+            Sugar::Range(range) => {
+                self.builtin(span, "aten::__derive_index", &[trip, range.start, range.step]).map(Sugar::Value)
+            }
+            Sugar::Zip(parts) => {
+                // Zips nest as deep as calls of zip do in one expression, through values only.
+                let items = parts.iter().map(|p| self.element(span, p, trip)).collect::<Res<Vec<_>>>()?;
+                let values = items.into_iter().map(|s| self.as_value(span, s)).collect::<Res<Vec<_>>>()?;
+                self.at(span);
+                Ok(Sugar::Value(self.tuple(&values)))
+            }
+            other => {
+                let value = self.as_value(span, other.clone())?;
+                if self.ty(value).is_tensor() {
+                    self.at(span);
+                    let dim = self.constant(0_i64);
+                    return self.builtin(span, "aten::select", &[value, dim, trip]).map(Sugar::Value);
+                }
+                self.builtin(span, "aten::__getitem__", &[value, trip]).map(Sugar::Value)
+            }
+        }
+    }
+
+    /// Element `i` of a walk that is unrolled.
+    pub(crate) fn element_at(&self, span: Span, sugar: &Sugar, i: usize) -> Res<Sugar> {
+        match sugar {
+            Sugar::Tuple(items) => match items.get(i) {
+                Some(item) => Ok(item.clone()),
+                None => self.fail(span, "tuple index out of range"),
+            },
+            Sugar::Zip(parts) => Ok(Sugar::Tuple(
+                parts.iter().map(|p| self.element_at(span, p, i)).collect::<Res<Vec<_>>>()?.into(),
+            )),
+            other => {
+                self.at(span);
+                let trip = self.constant(i as i64);
+                self.element(span, other, trip)
+            }
+        }
+    }
+
+    // --- tuple(), list(), dict() -----------------------------------------------------------------------------------
+
+    pub(crate) async fn tuple_call(&self, span: Span, inputs: &[TreeId]) -> Res<Sugar> {
+        let Some(&input) = inputs.first() else {
+            self.at(span);
+            return Ok(Sugar::Value(self.tuple(&[])));
+        };
+        let sugar = self.sugar(input, None).await?;
+        let items = self.as_tuple(span, sugar, None)?;
+        let values = items.into_iter().map(|s| self.as_value(span, s)).collect::<Res<Vec<_>>>()?;
+        self.at(span);
+        Ok(Sugar::Value(self.tuple(&values)))
+    }
+
+    pub(crate) async fn list_call(&self, span: Span, inputs: &[TreeId], hint: Option<Type>) -> Res<ValueId> {
+        let Some(&input) = inputs.first() else {
+            self.at(span);
+            return Ok(match list_hint(hint) {
+                Some(elem) => self.value(Prim::ListConstruct, &[], Type::list(elem)),
+                None => self.value(Prim::EmptyListLiteral, &[], Type::LIST_TENSOR),
+            });
+        };
+        let sugar = self.iterable(input).await?;
+        if let Sugar::Value(value) = &sugar
+            && self.ty(*value).list_elem().is_some()
+        {
+            return self.builtin(span, "aten::list", &[*value]);
+        }
+        if let Sugar::Value(value) = &sugar
+            && self.ty(*value) == Type::STR
+        {
+            return self.builtin(span, "aten::list", &[*value]);
+        }
+        if let Sugar::Tuple(items) = &sugar {
+            let mut values = items.iter().map(|s| self.as_value(span, s.clone())).collect::<Res<Vec<_>>>()?;
+            self.at(span);
+            if values.is_empty() {
+                return Ok(self.value(
+                    Prim::ListConstruct,
+                    &[],
+                    Type::list(list_hint(hint).unwrap_or(Type::TENSOR)),
+                ));
+            }
+            let elem = self.common_type(span, &mut values, list_hint(hint), "List")?;
+            return Ok(self.value(Prim::ListConstruct, &values, Type::list(elem)));
+        }
+        // Walk what is left as a comprehension would.
+        self.at(span);
+        let list = self.value(Prim::ListConstruct, &[], Type::LIST_TENSOR);
+        let outer = self.comprehension_scope(span);
+        let trips = self.length(span, &sugar)?;
+        self.at(span);
+        let node = self.node(Prim::Loop, &[trips], &[]);
+        let (body, header) = self.edit(|e| (e.add_block(node), e.add_block(node)));
+        let always = self.constant_before(IValue::Bool(true));
+        self.edit(|e| e.add_block_output(header, always));
+        let around = self.enter(body);
+        let trip = self.edit(|e| e.add_block_input(body, Type::INT));
+        let item = self.element(span, &sugar, trip)?;
+        let item = self.as_value(span, item)?;
+        let elem = self.ty(item).erase_shapes();
+        self.set_type(list, Type::list(elem));
+        let op = crate::ssa::operator(self.session.registry(), "aten::append.t");
+        self.node(op, &[list, item], &[Type::list(elem)]);
+        self.enter(around);
+        self.leave_scope(outer);
+        Ok(list)
+    }
+
+    pub(crate) async fn dict_call(&self, tree: TreeId, hint: Option<Type>) -> Res<ValueId> {
+        let span = self.span(tree);
+        let inputs = self.list(self.ast().child(tree, 1));
+        let attributes = self.list(self.ast().child(tree, 2));
+        let mut base = None;
+        if let Some(&input) = inputs.first() {
+            let value = match self.kind(input) {
+                // `dict([(k, v), ...])` of a literal is a literal.
+                Kind::ListLiteral | Kind::TupleLiteral => {
+                    let (mut keys, mut values) = (Vec::new(), Vec::new());
+                    for pair in self.list(input) {
+                        let sugar = self.sugar(pair, None).await?;
+                        let parts = self.as_tuple(self.span(pair), sugar, Some(2))?;
+                        let [k, v] = parts.as_slice() else { return self.fail(span, "dict takes pairs") };
+                        keys.push(self.as_value(span, k.clone())?);
+                        values.push(self.as_value(span, v.clone())?);
+                    }
+                    self.dict_of(span, keys, values, dict_hint(hint))?
+                }
+                _ => {
+                    let value = self.eval(input, hint).await?;
+                    let name = Symbol::new("aten::dict");
+                    let args = Args { positional: vec![self.given(value)], ..Args::default() };
+                    self.call_builtin(span, name, &args)?
+                }
+            };
+            base = Some(value);
+        }
+        let (mut keys, mut values) = (Vec::new(), Vec::new());
+        for attribute in attributes {
+            self.at(span);
+            keys.push(self.string(self.ast().name(attribute)));
+            values.push(self.eval(self.ast().child(attribute, 0), dict_hint(hint).map(|h| h.1)).await?);
+        }
+        match base {
+            None => self.dict_of(span, keys, values, dict_hint(hint)),
+            Some(dict) => {
+                for (k, v) in keys.into_iter().zip(values) {
+                    self.builtin(span, "aten::_set_item", &[dict, k, v])?;
+                }
+                Ok(dict)
+            }
+        }
+    }
+}

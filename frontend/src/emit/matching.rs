@@ -1,0 +1,227 @@
+//! Calls: which overload is meant, and the nodes that make its arguments.
+//!
+//! Matching itself is [`flambeau_ir::schema::match_call`], which decides on types alone; here its plan
+//! becomes nodes.
+
+use flambeau_ir::schema::{
+    Arg, Binding, Call, Conversion, FunctionSchema, MatchedSchema, match_call, match_one,
+};
+use flambeau_ir::types::is_subtype;
+use flambeau_ir::{IValue, Prim, Symbol, Type, ValueId};
+
+use super::fun::{Cx, Res};
+use crate::span::Span;
+use crate::ssa::operator;
+
+/// An argument of a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Given {
+    pub(crate) value: ValueId,
+    pub(crate) ty: Type,
+    /// `[]` without an element type yet.
+    pub(crate) empty_list: bool,
+}
+
+impl Given {
+    fn arg(self) -> Arg {
+        Arg { ty: self.ty, empty_list: self.empty_list, inferred: false }
+    }
+}
+
+/// The arguments of a call.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Args {
+    /// Bound to the parameter `self`, wherever that stands.
+    pub(crate) receiver: Option<Given>,
+    pub(crate) positional: Vec<Given>,
+    pub(crate) keywords: Vec<(Symbol, Given)>,
+}
+
+impl Args {
+    /// Calls `f` with the arguments as matching wants them.
+    fn as_call<T>(&self, f: impl FnOnce(Call<'_>) -> T) -> T {
+        let args: Vec<Arg> = self.positional.iter().map(|g| g.arg()).collect();
+        let kwargs: Vec<(Symbol, Arg)> = self.keywords.iter().map(|(n, g)| (*n, g.arg())).collect();
+        f(Call { receiver: self.receiver.map(Given::arg), args: &args, kwargs: &kwargs })
+    }
+}
+
+/// Overloads that PyTorch never picks in programs.
+fn is_blocked(schema: &FunctionSchema) -> bool {
+    let name = (schema.name.as_str(), schema.overload.as_str());
+    matches!(name, ("aten::view", "dtype") | ("aten::max" | "aten::min", "unary_out"))
+}
+
+/// The type a default is a constant of: its own, but a list takes the parameter's element type.
+fn constant_type(default: &IValue, formal: Type) -> Type {
+    match default {
+        IValue::List(_) if !formal.has_vars() => formal.unwrap_optional(),
+        _ => default.type_of(),
+    }
+}
+
+impl Cx<'_> {
+    /// A value as an argument.
+    pub(crate) fn given(&self, value: ValueId) -> Given {
+        self.read(|g| Given {
+            value,
+            ty: g.ty(value),
+            empty_list: g.is_prim(g.def(value), Prim::EmptyListLiteral),
+        })
+    }
+
+    /// Puts the nodes of a call's conversions and defaults into the graph; the operands result.
+    fn apply(&self, schema: &FunctionSchema, matched: &MatchedSchema, args: &Args) -> Vec<ValueId> {
+        let mut operands = Vec::with_capacity(matched.params.len());
+        let receiver = args.receiver.map(|g| g.value);
+        for (param, formal) in matched.params.iter().zip(&schema.args) {
+            let source = match &param.binding {
+                Binding::Receiver => receiver,
+                Binding::Positional(i) => args.positional.get(*i).map(|g| g.value),
+                Binding::Keyword(i) => args.keywords.get(*i).map(|(_, g)| g.value),
+                Binding::Default => {
+                    let default = formal.default.clone().unwrap_or_default();
+                    let ty = constant_type(&default, formal.ty);
+                    Some(self.edit(|e| e.constant_of(default, ty)))
+                }
+                Binding::Varargs { range, elem, conversions } => {
+                    let items = args.positional[range.clone()].iter().zip(conversions);
+                    let items: Vec<ValueId> = items.map(|(g, steps)| self.convert(g.value, steps)).collect();
+                    Some(self.value(Prim::ListConstruct, &items, Type::list(*elem)))
+                }
+            };
+            let source = source.expect("invariant: matching binds parameters to arguments that are there");
+            operands.push(self.convert(source, &param.conversions));
+        }
+        operands.extend(args.positional[matched.extra.clone()].iter().map(|g| g.value));
+        operands
+    }
+
+    fn convert(&self, value: ValueId, steps: &[Conversion]) -> ValueId {
+        let mut value = value;
+        for step in steps {
+            let call = |op: &str, ty| self.value(operator(self.session.registry(), op), &[value], ty);
+            let from = self.ty(value);
+            let kind = if from == Type::BOOL { "bool" } else { "Scalar" };
+            value = match step {
+                Conversion::Repeat { elem, n } => {
+                    self.value(Prim::ListConstruct, &vec![value; *n as usize], Type::list(*elem))
+                }
+                Conversion::EmptyList(elem) => self.value(Prim::ListConstruct, &[], Type::list(*elem)),
+                Conversion::TupleToList(elem) => {
+                    let items = self.unpack_tuple(value);
+                    self.value(Prim::ListConstruct, &items, Type::list(*elem))
+                }
+                Conversion::TupleElements(parts) => {
+                    let items = self.unpack_tuple(value);
+                    // Types nest no deeper than `Type::MAX_DEPTH`.
+                    let items: Vec<ValueId> =
+                        items.iter().zip(parts).map(|(&v, steps)| self.convert(v, steps)).collect();
+                    self.tuple(&items)
+                }
+                Conversion::FloatImplicit => call("aten::FloatImplicit", Type::FLOAT),
+                Conversion::ComplexImplicit => call("aten::ComplexImplicit", Type::COMPLEX),
+                Conversion::IntImplicit => call("aten::IntImplicit", Type::INT),
+                Conversion::ScalarImplicit => call("aten::ScalarImplicit", Type::NUMBER),
+                Conversion::ToFloat => call(&format!("aten::Float.{kind}"), Type::FLOAT),
+                Conversion::ToComplex => call("aten::Complex.Scalar", Type::COMPLEX),
+                Conversion::ToInt => call(&format!("aten::Int.{kind}"), Type::INT),
+                Conversion::StrToDevice => call("aten::device", Type::DEVICE),
+            };
+        }
+        value
+    }
+
+    /// Makes a value fit a type if an implicit conversion can; else answers it as it is.
+    pub(crate) fn try_convert(&self, value: ValueId, to: Type) -> ValueId {
+        let given = self.given(value);
+        if given.ty == to && !given.empty_list {
+            return value;
+        }
+        let schema = FunctionSchema {
+            name: Symbol::EMPTY,
+            overload: Symbol::EMPTY,
+            args: vec![flambeau_ir::schema::Argument::new(Symbol::EMPTY, to)],
+            returns: Vec::new(),
+            vararg: false,
+            varret: false,
+        };
+        let call = Call { args: &[given.arg()], ..Call::default() };
+        match match_one(&schema, call, true, self.session) {
+            Ok(matched) => self.convert(value, &matched.params[0].conversions),
+            Err(_) => value,
+        }
+    }
+
+    pub(crate) fn is_subtype(&self, a: Type, b: Type) -> bool {
+        is_subtype(a, b, self.session)
+    }
+
+    /// Calls the operator of this name that fits the arguments.
+    pub(crate) fn builtin(&self, span: Span, name: &str, args: &[ValueId]) -> Res<ValueId> {
+        let args = Args { positional: args.iter().map(|&v| self.given(v)).collect(), ..Args::default() };
+        self.call_builtin(span, Symbol::new(name), &args)
+    }
+
+    /// The operands and result type of a call of a function of the program.
+    pub(crate) fn match_function(
+        &self,
+        span: Span,
+        schema: &FunctionSchema,
+        args: &Args,
+    ) -> Res<(Vec<ValueId>, Type)> {
+        match args.as_call(|call| match_call(&[schema], call, self.session)) {
+            Ok(matched) => {
+                self.at(span);
+                let operands = self.apply(schema, &matched, args);
+                Ok((operands, schema.pack(&matched.returns)))
+            }
+            Err(why) => self.fail(span, why.to_string()),
+        }
+    }
+
+    /// Calls the overload of operator `name` that fits; several results come as a tuple.
+    pub(crate) fn call_builtin(&self, span: Span, name: Symbol, args: &Args) -> Res<ValueId> {
+        let registry = self.session.registry();
+        let rows: Vec<_> =
+            registry.overloads(name).iter().copied().filter(|&id| !is_blocked(registry.schema(id))).collect();
+        let extra = self.session.script_builtins(name);
+        let structural = super::names::structural(name);
+        if rows.is_empty() && extra.is_empty() && structural.is_none() {
+            return self.unsupported(span, &format!("operator `{name}` is"));
+        }
+        let mut schemas: Vec<&FunctionSchema> = rows.iter().map(|&id| registry.schema(id)).collect();
+        schemas.extend(extra.iter().map(|f| &*f.schema));
+        schemas.extend(structural.as_ref().map(|(_, schema)| schema));
+        let matched = match args.as_call(|call| match_call(&schemas, call, self.session)) {
+            Ok(matched) => matched,
+            Err(why) => return self.fail(span, why.to_string()),
+        };
+        self.at(span);
+        let schema = schemas[matched.schema];
+        let operands = self.apply(schema, &matched, args);
+        if let Some(&id) = rows.get(matched.schema) {
+            let node = self.node(id, &operands, &matched.returns);
+            return Ok(self.pack(node, schema, &matched.returns));
+        }
+        let Some(function) = extra.get(matched.schema - rows.len()) else {
+            let Some((prim, _)) = structural else { return self.fail(span, "no such operator") };
+            let node = self.node(prim, &operands, &matched.returns);
+            return Ok(self.pack(node, schema, &matched.returns));
+        };
+        let results = self.edit(|e| e.inline_graph(&function.graph, &operands, None));
+        match results.map(|r| r.first().copied()) {
+            Ok(Some(value)) => Ok(value),
+            _ => self.fail(span, format!("`{name}` cannot be put in place")),
+        }
+    }
+
+    /// The results of a node as one value.
+    fn pack(&self, node: flambeau_ir::NodeId, schema: &FunctionSchema, types: &[Type]) -> ValueId {
+        let results: Vec<ValueId> = self.read(|g| g.results(node).collect());
+        match results.as_slice() {
+            [one] => *one,
+            many => self.value(Prim::TupleConstruct, many, schema.pack(types)),
+        }
+    }
+}

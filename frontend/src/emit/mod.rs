@@ -1,0 +1,33 @@
+//! Trees to graphs.
+//!
+//! A [`Session`] compiles functions and methods into a compilation unit. Names mean what the function's
+//! variables, its source, the [`Resolver`] and the language say, in that order; what they mean while
+//! compiling is [`Sugar`]. The result is SSA ([`crate::ssa`]).
+
+mod assign;
+mod attr;
+mod builtins;
+mod call;
+mod cond;
+mod control;
+mod deep_compile;
+mod env;
+mod expr;
+mod fun;
+mod index;
+mod lists;
+mod matching;
+mod names;
+mod scope;
+mod session;
+mod sugar;
+mod types;
+
+pub use fun::SourceFile;
+pub(crate) use fun::is_meaningful;
+pub use scope::Scope;
+pub use session::{NativeResolver, Resolver, Session, StageText};
+pub use sugar::{Range, Special, Sugar, SugaredValue};
+
+#[cfg(test)]
+mod tests;

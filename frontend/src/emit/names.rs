@@ -1,0 +1,328 @@
+//! What the language's own names mean, and the members of `torch`, `math` and their kin.
+//!
+//! Everything here is a table: a namespace is a prefix of operator names, a global is a row. An
+//! operator exists if the registry has it; nothing here enumerates operators.
+
+use std::rc::Rc;
+
+use flambeau_ir::{FunctionSchema, IValue, Prim, Registry, Symbol, Type};
+
+use super::sugar::{Special, Sugar};
+
+/// Names whose value is an operator that a class may define by a method: name, method, operator.
+const MAGIC: [(&str, &str, &str); 6] = [
+    ("len", "__len__", "aten::len"),
+    ("hex", "__hex__", "aten::hex"),
+    ("oct", "__oct__", "aten::oct"),
+    ("round", "__round__", "aten::round"),
+    ("hash", "__hash__", "aten::hash"),
+    ("abs", "__abs__", "prim::abs"),
+];
+
+/// Casts: name, method, operator, result.
+const CASTS: [(&str, &str, &str, Type); 5] = [
+    ("int", "__int__", "aten::Int", Type::INT),
+    ("float", "__float__", "aten::Float", Type::FLOAT),
+    ("complex", "__complex__", "aten::Complex", Type::COMPLEX),
+    ("bool", "__bool__", "aten::Bool", Type::BOOL),
+    ("str", "__str__", "aten::str", Type::STR),
+];
+
+/// Plain operators under a global name.
+const OPERATORS: [(&str, &str); 14] = [
+    ("id", "prim::id"),
+    ("min", "prim::min"),
+    ("max", "prim::max"),
+    ("all", "aten::all"),
+    ("any", "aten::any"),
+    ("divmod", "aten::divmod"),
+    ("sum", "aten::sum"),
+    ("ord", "aten::ord"),
+    ("chr", "aten::chr"),
+    ("bin", "aten::bin"),
+    ("pow", "aten::pow"),
+    ("sorted", "aten::sorted"),
+    ("rangelist", "prim::rangelist"),
+    ("device", "aten::device"),
+];
+
+const SPECIAL: [(&str, Special); 17] = [
+    ("tuple", Special::Tuple),
+    ("list", Special::List),
+    ("dict", Special::Dict),
+    ("getattr", Special::GetAttr),
+    ("hasattr", Special::HasAttr),
+    ("isinstance", Special::IsInstance),
+    ("range", Special::Range),
+    ("zip", Special::Zip),
+    ("enumerate", Special::Enumerate),
+    ("slice", Special::Slice),
+    ("annotate", Special::Annotate),
+    ("uninitialized", Special::Uninitialized),
+    ("unchecked_cast", Special::UncheckedCast),
+    ("fork", Special::Fork),
+    ("torch.jit.annotate", Special::Annotate),
+    ("torch.jit.isinstance", Special::IsInstance),
+    ("torch.jit.fork", Special::Fork),
+];
+
+/// Namespaces and what their members' operators begin with; empty: members are only what is listed.
+const NAMESPACES: [(&str, &str); 20] = [
+    ("torch", "aten::"),
+    ("math", "aten::"),
+    ("torch.linalg", "aten::linalg_"),
+    ("torch.fft", "aten::fft_"),
+    ("torch.special", "aten::special_"),
+    ("torch.sparse", "aten::_sparse_"),
+    ("torch.nn", ""),
+    ("torch.nn.functional", "aten::"),
+    ("torch.nn.init", ""),
+    ("torch._C", "aten::"),
+    ("torch._C._nn", "aten::"),
+    ("torch._VF", "aten::"),
+    ("torch.jit", "aten::"),
+    ("torch.Tensor", "aten::"),
+    ("torch.utils", ""),
+    ("torch.autograd", ""),
+    ("torch.cuda", "cuda::"),
+    ("torch.nested", "aten::_nested_"),
+    ("cmath", "aten::"),
+    ("warnings", "aten::"),
+];
+
+/// Second names of operators: what the Python functions of these names compute.
+const RENAMED: [(&str, &str); 9] = [
+    ("torch.jit.wait", "aten::wait"),
+    ("torch.jit._wait", "aten::wait"),
+    ("torch.jit._unwrap_optional", "aten::_unwrap_optional"),
+    ("torch._jit_internal._unwrap_optional", "aten::_unwrap_optional"),
+    ("math.fabs", "aten::fabs"),
+    ("torch.conv_tbc", "aten::conv_tbc"),
+    ("torch.rsub", "aten::rsub"),
+    ("torch.nn.functional.hardtanh_", "aten::hardtanh_"),
+    ("torch.concat", "aten::concat"),
+];
+
+const DTYPES: [(&str, i64); 31] = [
+    ("uint8", 0),
+    ("int8", 1),
+    ("int16", 2),
+    ("short", 2),
+    ("int32", 3),
+    ("int", 3),
+    ("int64", 4),
+    ("long", 4),
+    ("float16", 5),
+    ("half", 5),
+    ("float32", 6),
+    ("float", 6),
+    ("float64", 7),
+    ("double", 7),
+    ("complex32", 8),
+    ("complex64", 9),
+    ("cfloat", 9),
+    ("complex128", 10),
+    ("cdouble", 10),
+    ("bool", 11),
+    ("qint8", 12),
+    ("quint8", 13),
+    ("qint32", 14),
+    ("bfloat16", 15),
+    ("quint4x2", 16),
+    ("strided", 0),
+    ("sparse_coo", 1),
+    ("contiguous_format", 0),
+    ("preserve_format", 1),
+    ("channels_last", 2),
+    ("channels_last_3d", 3),
+];
+
+/// Methods of tensors that convert to a dtype.
+pub(crate) const TENSOR_CASTS: [(&str, i64); 10] = [
+    ("byte", 0),
+    ("char", 1),
+    ("short", 2),
+    ("int", 3),
+    ("long", 4),
+    ("half", 5),
+    ("float", 6),
+    ("double", 7),
+    ("cfloat", 9),
+    ("cdouble", 10),
+];
+
+/// Members of values that are operators without arguments: type's name, member, operator.
+pub(crate) const PROPERTIES: [(&str, &str, &str); 37] = [
+    ("Tensor", "dtype", "prim::dtype"),
+    ("Tensor", "device", "prim::device"),
+    ("Tensor", "grad", "prim::grad"),
+    ("Tensor", "data", "prim::data"),
+    ("Tensor", "shape", "prim::shape"),
+    ("Tensor", "is_cuda", "prim::is_cuda"),
+    ("Tensor", "is_cpu", "prim::is_cpu"),
+    ("Tensor", "is_xla", "prim::is_xla"),
+    ("Tensor", "is_xpu", "prim::is_xpu"),
+    ("Tensor", "is_sparse", "prim::is_sparse"),
+    ("Tensor", "is_sparse_csr", "prim::is_sparse_csr"),
+    ("Tensor", "is_mkldnn", "prim::is_mkldnn"),
+    ("Tensor", "is_mps", "prim::is_mps"),
+    ("Tensor", "is_mtia", "prim::is_mtia"),
+    ("Tensor", "is_quantized", "prim::is_quantized"),
+    ("Tensor", "is_vulkan", "prim::is_vulkan"),
+    ("Tensor", "is_ipu", "prim::is_ipu"),
+    ("Tensor", "is_meta", "prim::is_meta"),
+    ("Tensor", "is_maia", "prim::is_maia"),
+    ("Tensor", "is_leaf", "aten::is_leaf"),
+    ("Tensor", "is_nested", "prim::is_nested"),
+    ("Tensor", "requires_grad", "prim::requires_grad"),
+    ("Tensor", "layout", "prim::layout"),
+    ("Tensor", "T", "prim::T"),
+    ("Tensor", "H", "prim::H"),
+    ("Tensor", "mT", "aten::mT"),
+    ("Tensor", "mH", "aten::mH"),
+    ("Tensor", "itemsize", "prim::itemsize"),
+    ("Tensor", "nbytes", "prim::nbytes"),
+    ("Tensor", "ndim", "prim::ndim"),
+    ("Tensor", "name", "prim::name"),
+    ("Tensor", "real", "aten::real"),
+    ("Tensor", "imag", "aten::imag"),
+    ("Device", "type", "prim::type"),
+    ("Device", "index", "prim::index"),
+    ("complex", "real", "aten::real"),
+    ("complex", "imag", "aten::imag"),
+];
+
+const EXCEPTIONS: [&str; 26] = [
+    "BaseException",
+    "Exception",
+    "ArithmeticError",
+    "AssertionError",
+    "AttributeError",
+    "BufferError",
+    "EOFError",
+    "FloatingPointError",
+    "ImportError",
+    "IndexError",
+    "KeyError",
+    "KeyboardInterrupt",
+    "LookupError",
+    "MemoryError",
+    "NameError",
+    "NotImplementedError",
+    "OSError",
+    "OverflowError",
+    "RecursionError",
+    "RuntimeError",
+    "StopIteration",
+    "SystemError",
+    "TypeError",
+    "UnicodeError",
+    "ValueError",
+    "ZeroDivisionError",
+];
+
+fn row<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
+    table.iter().find(|(n, _)| *n == name).map(|(_, v)| *v)
+}
+
+/// A constant by its dotted name: `torch.float32`, `math.pi`.
+pub(crate) fn constant(name: &str) -> Option<IValue> {
+    if let Some(member) = name.strip_prefix("torch.")
+        && let Some(number) = row(&DTYPES, member)
+    {
+        return Some(IValue::Int(number));
+    }
+    let short = name.strip_prefix("math.").or_else(|| name.strip_prefix("torch.")).unwrap_or(name);
+    Some(match short {
+        "pi" if short != name => IValue::Float(std::f64::consts::PI),
+        "e" if short != name => IValue::Float(std::f64::consts::E),
+        "tau" if short != name => IValue::Float(std::f64::consts::TAU),
+        "inf" => IValue::Float(f64::INFINITY),
+        "nan" => IValue::Float(f64::NAN),
+        "infj" => IValue::complex(flambeau_tensor::Complex::new(0.0, f64::INFINITY)),
+        "nanj" => IValue::complex(flambeau_tensor::Complex::new(0.0, f64::NAN)),
+        _ => return None,
+    })
+}
+
+/// A name that every program knows.
+pub(crate) fn global(name: &str) -> Option<Sugar> {
+    if name == "print" {
+        return Some(Sugar::Print);
+    }
+    let builtin = |op: &str| Sugar::Builtin(Symbol::new(op), None);
+    if let Some((_, method, op, ty)) = CASTS.iter().find(|c| c.0 == name) {
+        let cast = Sugar::Cast(Symbol::new(op), *ty);
+        return Some(Sugar::Magic(Symbol::new(method), Rc::new(cast)));
+    }
+    if let Some((_, method, op)) = MAGIC.iter().find(|m| m.0 == name) {
+        return Some(Sugar::Magic(Symbol::new(method), Rc::new(builtin(op))));
+    }
+    if let Some(op) = row(&OPERATORS, name) {
+        return Some(builtin(op));
+    }
+    if let Some(special) = row(&SPECIAL, name) {
+        return Some(Sugar::Special(special));
+    }
+    if EXCEPTIONS.contains(&name) {
+        return Some(Sugar::Exception(Symbol::new(&format!("builtins.{name}"))));
+    }
+    match name {
+        "torch" | "math" | "cmath" | "warnings" => Some(Sugar::Namespace(Symbol::new(name))),
+        "F" => Some(Sugar::Namespace(Symbol::new("torch.nn.functional"))),
+        "ops" => Some(Sugar::Namespace(Symbol::new("torch.ops"))),
+        _ => constant(name).map(Sugar::Constant),
+    }
+}
+
+/// A member of a namespace. `script` says whether the library written in TorchScript has a function.
+pub(crate) fn member(
+    registry: &Registry,
+    space: &str,
+    name: &str,
+    script: &dyn Fn(&str) -> Option<Symbol>,
+) -> Option<Sugar> {
+    let full = format!("{space}.{name}");
+    if let Some(value) = constant(&full) {
+        return Some(Sugar::Constant(value));
+    }
+    if full == "torch.jit.is_scripting" {
+        return Some(Sugar::Builtin(Symbol::new("aten::is_scripting"), None));
+    }
+    if let Some(special) = row(&SPECIAL, &full).or_else(|| row(&SPECIAL, &full.replace("jit._", "jit."))) {
+        return Some(Sugar::Special(special));
+    }
+    if let Some(rest) = full.strip_prefix("torch.ops.") {
+        return Some(match rest.split_once('.') {
+            Some((ns, op)) => Sugar::Builtin(Symbol::new(&format!("{ns}::{op}")), None),
+            None => Sugar::Namespace(Symbol::new(&full)),
+        });
+    }
+    if full == "torch.ops" || row(&NAMESPACES, &full).is_some() {
+        return Some(Sugar::Namespace(Symbol::new(&full)));
+    }
+    if let Some(op) = row(&RENAMED, &full) {
+        return Some(Sugar::Builtin(Symbol::new(op), None));
+    }
+    if let Some(function) = script(&full) {
+        return Some(Sugar::Function(function));
+    }
+    let prefix = row(&NAMESPACES, space).filter(|p| !p.is_empty())?;
+    let op = Symbol::new(&format!("{prefix}{name}"));
+    // An operator nobody knows is still an operator: calling it says what is missing.
+    let known = !registry.overloads(op).is_empty();
+    (known || space != "torch.nn.functional" || prefix == "aten::").then_some(Sugar::Builtin(op, None))
+}
+
+/// Structural operators that programs may call by name, as archived code does, with their schemas.
+const STRUCTURAL: [(Prim, &str); 2] = [
+    (Prim::RaiseException, "prim::RaiseException(str msg, str? cls=None) -> ()"),
+    (Prim::UncheckedUnwrapOptional, "prim::unchecked_unwrap_optional(t(a)? optional) -> t(a)"),
+];
+
+/// A structural operator as a call finds it.
+pub(crate) fn structural(name: Symbol) -> Option<(Prim, FunctionSchema)> {
+    let prim = Prim::from_symbol(name)?;
+    let (_, text) = STRUCTURAL.iter().find(|(p, _)| *p == prim)?;
+    Some((prim, FunctionSchema::parse(text).ok()?))
+}

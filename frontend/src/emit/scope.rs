@@ -1,0 +1,62 @@
+//! The emitter as resolvers and sugared values see it: put nodes, look at types, report problems.
+
+use flambeau_ir::{Diagnostic, IValue, Op, Symbol, Type, ValueId};
+
+use super::fun::Cx;
+use super::matching::Args;
+use crate::span::Span;
+
+/// The place in a function that is being compiled.
+pub struct Scope<'c> {
+    cx: Cx<'c>,
+}
+
+impl<'c> Scope<'c> {
+    pub(crate) fn new(cx: &Cx<'c>) -> Self {
+        Scope { cx: cx.clone() }
+    }
+
+    /// An error at `span`.
+    pub fn error(&self, span: Span, message: impl Into<String>) -> Box<Diagnostic> {
+        self.cx.error(span, message)
+    }
+
+    /// Appends a constant.
+    pub fn constant(&self, value: IValue) -> ValueId {
+        self.cx.constant(value)
+    }
+
+    /// Appends a node with one result.
+    pub fn value(&self, op: Op, operands: &[ValueId], result: Type) -> ValueId {
+        self.cx.value(op, operands, result)
+    }
+
+    /// Calls the overload of operator `name` that fits.
+    ///
+    /// # Errors
+    /// If none does.
+    pub fn call(
+        &self,
+        span: Span,
+        name: Symbol,
+        positional: &[ValueId],
+        keywords: &[(Symbol, ValueId)],
+    ) -> Result<ValueId, Box<Diagnostic>> {
+        let args = Args {
+            receiver: None,
+            positional: positional.iter().map(|&v| self.cx.given(v)).collect(),
+            keywords: keywords.iter().map(|&(n, v)| (n, self.cx.given(v))).collect(),
+        };
+        self.cx.call_builtin(span, name, &args)
+    }
+
+    /// The type of a value.
+    pub fn ty(&self, value: ValueId) -> Type {
+        self.cx.ty(value)
+    }
+
+    /// What is known of a value while compiling.
+    pub fn known(&self, value: ValueId) -> Option<IValue> {
+        self.cx.known(value)
+    }
+}

@@ -1,0 +1,331 @@
+//! A compilation: sources in, a compilation unit out.
+//!
+//! Functions and methods are declared first and compiled when something needs their signature, so
+//! order in a source does not matter and what is never called costs nothing until the end. A
+//! function that is needed while it is being compiled is recursive, which TorchScript refuses.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
+
+use flambeau_ir::diag::{Diagnostic, Fault};
+use flambeau_ir::module::Function;
+use flambeau_ir::types::ClassEnv;
+use flambeau_ir::{CompilationUnit, FunctionSchema, Registry, Symbol, Type};
+
+use super::builtins;
+use super::deep_compile;
+use super::fun::{Cx, Res, SourceFile};
+use super::sugar::Sugar;
+use crate::Limits;
+use crate::deep::{Deep, run};
+use crate::ssa::Stage;
+use crate::tree::{Kind, TreeId};
+
+/// Finds what a program's own source does not define.
+pub trait Resolver {
+    /// The value of a name that no variable, builtin or function of the unit has.
+    fn value(&self, name: &str) -> Option<Sugar> {
+        let _ = name;
+        None
+    }
+
+    /// The type of a (dotted) name in an annotation.
+    fn ty(&self, name: &str) -> Option<Type> {
+        let _ = name;
+        None
+    }
+
+    /// Called when a class of the unit is about to be looked into, so that the resolver can define it.
+    ///
+    /// # Errors
+    /// If the class's definition is wrong.
+    fn complete(&self, session: &Session<'_>, ty: Type) -> Result<(), Box<Diagnostic>> {
+        let _ = (session, ty);
+        Ok(())
+    }
+}
+
+/// Knows only the names of the language itself and of `torch`, `math` and the like.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NativeResolver;
+
+impl Resolver for NativeResolver {}
+
+/// A function that is declared and not compiled yet.
+#[derive(Clone, Debug)]
+struct Declared {
+    file: Arc<SourceFile>,
+    def: TreeId,
+    self_type: Option<Type>,
+    state: State,
+    detached: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Waiting,
+    Running,
+    Done,
+}
+
+/// The text of a function's graph after one stage of its compilation.
+#[derive(Clone, Debug)]
+pub struct StageText {
+    /// The function.
+    pub function: Symbol,
+    /// The stage.
+    pub stage: Stage,
+    /// The graph.
+    pub text: String,
+}
+
+/// One compilation.
+pub struct Session<'s> {
+    registry: Arc<Registry>,
+    resolver: &'s dyn Resolver,
+    pub(crate) limits: Limits,
+    pub(crate) unit: RefCell<CompilationUnit>,
+    declared: RefCell<IndexMap<Symbol, Declared, FxBuildHasher>>,
+    script_builtins: RefCell<HashMap<Symbol, Rc<Vec<Arc<Function>>>, FxBuildHasher>>,
+    stages: Option<RefCell<Vec<StageText>>>,
+    types: RefCell<HashMap<Symbol, Type, FxBuildHasher>>,
+}
+
+impl<'s> Session<'s> {
+    /// A compilation into an empty unit.
+    pub fn new(registry: Arc<Registry>, resolver: &'s dyn Resolver, limits: Limits) -> Self {
+        Session {
+            registry,
+            resolver,
+            limits,
+            unit: RefCell::default(),
+            declared: RefCell::default(),
+            script_builtins: RefCell::default(),
+            stages: None,
+            types: RefCell::default(),
+        }
+    }
+
+    /// Keeps the text of every function after every stage, for [`Session::stages`].
+    pub fn keep_stages(&mut self) {
+        self.stages = Some(RefCell::default());
+    }
+
+    /// What [`Session::keep_stages`] kept so far.
+    pub fn stages(&self) -> Vec<StageText> {
+        self.stages.as_ref().map(|s| s.borrow().clone()).unwrap_or_default()
+    }
+
+    /// The operators known.
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    pub(crate) fn resolver(&self) -> &'s dyn Resolver {
+        self.resolver
+    }
+
+    /// Looks at or changes the unit so far. Must not be called from within itself.
+    pub fn with_unit<T>(&self, f: impl FnOnce(&mut CompilationUnit) -> T) -> T {
+        f(&mut self.unit.borrow_mut())
+    }
+
+    /// Gives a type a name for annotations.
+    pub fn name_type(&self, name: Symbol, ty: Type) {
+        self.types.borrow_mut().insert(name, ty);
+    }
+
+    pub(crate) fn named_type(&self, name: Symbol) -> Option<Type> {
+        self.types.borrow().get(&name).copied()
+    }
+
+    /// Declares a function or method under a qualified name.
+    pub fn declare(&self, name: Symbol, file: &Arc<SourceFile>, def: TreeId, self_type: Option<Type>) {
+        self.declare_as(name, file, def, self_type, false);
+    }
+
+    /// As [`Session::declare`]; a detached function does not become part of the unit.
+    pub(crate) fn declare_as(
+        &self,
+        name: Symbol,
+        file: &Arc<SourceFile>,
+        def: TreeId,
+        self_type: Option<Type>,
+        detached: bool,
+    ) {
+        let declared = Declared { file: Arc::clone(file), def, self_type, state: State::Waiting, detached };
+        self.declared.borrow_mut().insert(name, declared);
+    }
+
+    /// Declares all functions at the top level of a source under their plain names.
+    ///
+    /// # Errors
+    /// The problems of the source, and what stands in it that is no function.
+    pub fn declare_source(&self, file: &Arc<SourceFile>) -> Result<Vec<Symbol>, Vec<Diagnostic>> {
+        let problems = file.diagnostics();
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let ast = &file.parsed.ast;
+        let (mut names, mut problems) = (Vec::new(), Vec::new());
+        for &tree in ast.children(file.parsed.root) {
+            if ast.kind(tree) == Kind::Def {
+                let name = Symbol::new(ast.name(tree));
+                self.declare(name, file, tree, None);
+                names.push(name);
+            } else {
+                let message = "only functions may stand at the top level of this source";
+                let range = file.range(ast.span(tree));
+                problems.push(Diagnostic::new(Fault::Unsupported, "F0105", message).at(range));
+            }
+        }
+        if problems.is_empty() { Ok(names) } else { Err(problems) }
+    }
+
+    /// Is there a function of this name, compiled or not?
+    pub fn has_function(&self, name: Symbol) -> bool {
+        self.declared.borrow().contains_key(&name) || self.unit.borrow().function(name).is_some()
+    }
+
+    /// Compiles everything declared and not compiled yet; all problems.
+    ///
+    /// # Errors
+    /// One diagnostic per function that does not compile.
+    pub fn finish(&self) -> Result<(), Vec<Diagnostic>> {
+        let mut problems = Vec::new();
+        // Compiling may declare more, behind the last.
+        for i in 0.. {
+            let next = self.declared.borrow().get_index(i).map(|(name, d)| (*name, d.state));
+            let Some((name, state)) = next else { break };
+            if state == State::Waiting
+                && let Err(problem) = self.compile(name)
+            {
+                problems.push(*problem);
+            }
+        }
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+
+    /// Compiles one function and what it calls.
+    ///
+    /// # Errors
+    /// The first problem.
+    pub fn compile(&self, name: Symbol) -> Result<Arc<Function>, Box<Diagnostic>> {
+        let deep = Deep::new();
+        run(&deep, deep_compile::function(self, &deep, name))
+    }
+
+    /// The unit that was compiled.
+    pub fn into_unit(self) -> CompilationUnit {
+        self.unit.into_inner()
+    }
+
+    /// Takes a declared function for compiling.
+    pub(crate) fn begin(&self, name: Symbol) -> Res<(Arc<SourceFile>, TreeId, Option<Type>)> {
+        let mut declared = self.declared.borrow_mut();
+        let Some(d) = declared.get_mut(&name) else {
+            return Err(Box::new(Diagnostic::new(
+                Fault::Input,
+                "F0102",
+                format!("there is no function `{name}`"),
+            )));
+        };
+        if d.state == State::Running {
+            let range = d.file.range(d.file.parsed.ast.span(d.def));
+            let message =
+                format!("function '{name}' is called recursively. Recursive calls are not supported");
+            return Err(Box::new(Diagnostic::new(Fault::Input, "F0103", message).at(range)));
+        }
+        d.state = State::Running;
+        Ok((Arc::clone(&d.file), d.def, d.self_type))
+    }
+
+    /// Ends the compiling of a function, with what came of it.
+    pub(crate) fn end(&self, name: Symbol, function: Option<&Function>) {
+        let mut detached = false;
+        if let Some(d) = self.declared.borrow_mut().get_mut(&name) {
+            d.state = State::Done;
+            detached = d.detached;
+        }
+        if let Some(function) = function.filter(|_| !detached) {
+            self.unit.borrow_mut().define_function(function.clone());
+        }
+    }
+
+    /// The function that a plain name in a program means.
+    pub(crate) fn function_named(&self, text: &str) -> Option<Symbol> {
+        let name = Symbol::new(text);
+        self.has_function(name).then_some(name)
+    }
+
+    /// A function of the library that is written in TorchScript, declared at first use.
+    pub(crate) fn library_function(&self, full: &str) -> Option<Symbol> {
+        let name = Symbol::new(&format!("__torch__.{full}"));
+        if self.has_function(name) {
+            return Some(name);
+        }
+        let (file, def) = builtins::library(self, full)?;
+        self.declare(name, &file, def, None);
+        Some(name)
+    }
+
+    pub(crate) fn compiled(&self, name: Symbol) -> Option<Arc<Function>> {
+        self.unit.borrow().function(name).cloned()
+    }
+
+    pub(crate) fn look(&self, name: Symbol, stage: Stage, graph: &flambeau_ir::Graph) {
+        // Overloads of operators are not the program's functions.
+        if let Some(stages) = self.stages.as_ref().filter(|_| name.ns().is_empty()) {
+            stages.borrow_mut().push(StageText { function: name, stage, text: graph.to_string() });
+        }
+    }
+
+    /// Overloads of a builtin that are written in TorchScript, compiled at first use.
+    pub(crate) fn script_builtins(&self, name: Symbol) -> Rc<Vec<Arc<Function>>> {
+        if let Some(found) = self.script_builtins.borrow().get(&name) {
+            return Rc::clone(found);
+        }
+        // Found again while it is being compiled, it has no such overloads: that ends the recursion.
+        self.script_builtins.borrow_mut().insert(name, Rc::default());
+        let compiled = Rc::new(builtins::compile(self, name));
+        self.script_builtins.borrow_mut().insert(name, Rc::clone(&compiled));
+        compiled
+    }
+
+    /// The context of a function to compile.
+    pub(crate) fn signature(&self, class: Type, method: Symbol) -> Option<Arc<FunctionSchema>> {
+        ClassEnv::method(&*self.unit.borrow(), class, method)
+    }
+}
+
+impl ClassEnv for Session<'_> {
+    fn interface_methods(&self, interface: Type) -> Option<Vec<Symbol>> {
+        self.unit.borrow().interface_methods(interface)
+    }
+
+    fn method(&self, class: Type, name: Symbol) -> Option<Arc<FunctionSchema>> {
+        if let Some(schema) = self.signature(class, name) {
+            return Some(schema);
+        }
+        // A method that is declared only: its signature is what its annotations say.
+        let function = *self.unit.borrow().class(class)?.methods.get(&name)?;
+        let declared = self.declared.borrow().get(&function).cloned()?;
+        deep_compile::declared_schema(self, function, &declared.file, declared.def, declared.self_type)
+            .ok()
+            .map(Arc::new)
+    }
+
+    fn is_module(&self, class: Type) -> bool {
+        self.unit.borrow().is_module(class)
+    }
+}
+
+/// What every step of compiling `f` needs, for use by the sibling modules.
+pub(crate) fn context<'a>(session: &'a Session<'a>, deep: &'a Deep<'a>, fun: super::fun::Fun) -> Cx<'a> {
+    Cx { session, deep, fun: Rc::new(fun) }
+}

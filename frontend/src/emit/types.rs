@@ -1,0 +1,292 @@
+//! Annotations to types, and signatures to schemas.
+
+use std::sync::Arc;
+
+use flambeau_ir::schema::Argument;
+use flambeau_ir::{Diagnostic, Fault, FunctionSchema, IValue, Symbol, Type};
+
+use super::fun::{Res, SourceFile};
+use super::session::Session;
+use crate::tree::{Ast, Kind, Leaf, Op, TreeId};
+use crate::view;
+
+/// Annotations nest no deeper than types may.
+const DEPTH: u32 = Type::MAX_DEPTH;
+
+/// Reads annotations of one source.
+pub(crate) struct TypeReader<'s> {
+    pub(crate) session: &'s Session<'s>,
+    pub(crate) file: &'s Arc<SourceFile>,
+}
+
+fn simple(name: &str) -> Option<Type> {
+    Some(match name {
+        "Tensor" => Type::TENSOR,
+        "int" | "dtype" | "layout" | "memory_format" => Type::INT,
+        "float" => Type::FLOAT,
+        "complex" => Type::COMPLEX,
+        "bool" => Type::BOOL,
+        "str" => Type::STR,
+        "number" | "Scalar" => Type::NUMBER,
+        "Device" | "device" => Type::DEVICE,
+        "Stream" => Type::STREAM,
+        "Generator" => Type::GENERATOR,
+        "QScheme" | "qscheme" => Type::QSCHEME,
+        "Storage" => Type::STORAGE,
+        "Quantizer" => Type::QUANTIZER,
+        "Any" => Type::ANY,
+        "None" | "NoneType" => Type::NONE,
+        "Capsule" => Type::CAPSULE,
+        "PyObject" => Type::PY_OBJECT,
+        "list" => Type::ANY_LIST,
+        "tuple" => Type::ANY_TUPLE,
+        _ => return None,
+    })
+}
+
+/// Modules whose members are known without being looked up.
+const PREFIXES: [&str; 6] = ["torch.jit.", "torch.futures.", "torch.nn.", "torch.", "typing.", "builtins."];
+
+impl TypeReader<'_> {
+    fn ast(&self) -> &Ast {
+        &self.file.parsed.ast
+    }
+
+    fn error<T>(&self, tree: TreeId, message: impl Into<String>) -> Res<T> {
+        let range = self.file.range(self.ast().span(tree));
+        Err(Box::new(Diagnostic::new(Fault::Input, "F0110", message).at(range)))
+    }
+
+    /// The type an annotation means.
+    pub(crate) fn read(&self, tree: TreeId) -> Res<Type> {
+        let ty = self.read_at(tree, 0)?;
+        if ty == Type::OVERFLOW {
+            return self.error(tree, "this type is nested too deeply");
+        }
+        Ok(ty)
+    }
+
+    /// `a.b.c`, if the tree is a dotted name.
+    pub(crate) fn dotted(&self, tree: TreeId) -> Option<String> {
+        let ast = self.ast();
+        let mut parts = Vec::new();
+        let mut at = tree;
+        loop {
+            match ast.kind(at) {
+                Kind::Select => {
+                    parts.push(ast.name(at));
+                    at = ast.child(at, 0);
+                }
+                Kind::Var => {
+                    parts.push(ast.name(at));
+                    parts.reverse();
+                    return Some(parts.join("."));
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    fn read_at(&self, tree: TreeId, depth: u32) -> Res<Type> {
+        if depth > DEPTH {
+            return self.error(tree, "this type is nested too deeply");
+        }
+        let ast = self.ast();
+        match ast.kind(tree) {
+            Kind::None => Ok(Type::NONE),
+            Kind::Var | Kind::Select => {
+                let Some(name) = self.dotted(tree) else { return self.error(tree, "this is not a type") };
+                self.named(tree, &name)
+            }
+            Kind::StringLiteral => self.quoted(tree),
+            Kind::Subscript => self.generic(tree, depth),
+            Kind::BinOp if ast.op(tree) == Some(Op::BitOr) => {
+                let (a, b) = (
+                    self.read_at(ast.child(tree, 0), depth + 1)?,
+                    self.read_at(ast.child(tree, 1), depth + 1)?,
+                );
+                Ok(Type::union(&[a, b]))
+            }
+            Kind::TupleLiteral => {
+                let elems: Vec<Type> =
+                    ast.children(tree).iter().map(|&t| self.read_at(t, depth + 1)).collect::<Res<_>>()?;
+                Ok(Type::tuple(&elems))
+            }
+            _ => self.error(tree, "this is not a type"),
+        }
+    }
+
+    /// A type given as a string, for a class that is defined later.
+    fn quoted(&self, tree: TreeId) -> Res<Type> {
+        let source = flambeau_ir::Source::new(self.file.source.name.clone(), self.ast().name(tree));
+        let parsed = crate::parse_expression(&source.text, &self.session.limits);
+        if !parsed.problems.is_empty() {
+            return self.error(tree, "this text is not a type");
+        }
+        let root = parsed.root;
+        let file = Arc::new(SourceFile { source, parsed });
+        if file.parsed.ast.kind(root) == Kind::StringLiteral {
+            return self.error(tree, "this text is not a type");
+        }
+        TypeReader { session: self.session, file: &file }.read(root)
+    }
+
+    fn named(&self, tree: TreeId, name: &str) -> Res<Type> {
+        if let Some(ty) = self.session.named_type(Symbol::new(name)) {
+            return Ok(ty);
+        }
+        let short = PREFIXES.iter().find_map(|p| name.strip_prefix(p)).unwrap_or(name);
+        if let Some(ty) = simple(short) {
+            return Ok(ty);
+        }
+        if short == "Parameter" {
+            return Ok(Type::TENSOR);
+        }
+        match self.session.resolver().ty(name) {
+            Some(ty) => Ok(ty),
+            None => self.error(tree, format!("Unknown type name '{name}'")),
+        }
+    }
+
+    fn generic(&self, tree: TreeId, depth: u32) -> Res<Type> {
+        let ast = self.ast();
+        let base = ast.child(tree, 0);
+        let Some(name) = self.dotted(base) else { return self.error(base, "this is not a type") };
+        let short = PREFIXES.iter().find_map(|p| name.strip_prefix(p)).unwrap_or(&name);
+        let parts = ast.children(ast.child(tree, 1));
+        if matches!(short, "Tuple" | "tuple") {
+            if let [only] = parts
+                && ast.kind(*only) == Kind::TupleLiteral
+                && ast.children(*only).is_empty()
+            {
+                return Ok(Type::tuple(&[]));
+            }
+        }
+        let types: Vec<Type> = parts.iter().map(|&t| self.read_at(t, depth + 1)).collect::<Res<_>>()?;
+        let one = |make: fn(Type) -> Type| match types.as_slice() {
+            [t] => Ok(make(*t)),
+            _ => self.error(tree, format!("{short} takes one type, {} are given", types.len())),
+        };
+        match short {
+            "List" | "list" => one(Type::list),
+            "Optional" => one(Type::optional),
+            "Future" => one(Type::future),
+            "Await" | "_Await" => one(Type::awaitable),
+            "RRef" => one(Type::rref),
+            "Final" => one(|t| t),
+            "Tuple" | "tuple" => Ok(Type::tuple(&types)),
+            "Union" => Ok(Type::union(&types)),
+            "Dict" | "dict" => match types.as_slice() {
+                [k, v] => Ok(Type::dict(*k, *v)),
+                _ => self.error(tree, "Dict takes a key and a value type"),
+            },
+            _ if short.starts_with("BroadcastingList") => one(Type::list),
+            _ => self.error(tree, format!("Unknown type constructor {name}")),
+        }
+    }
+
+    /// The `N` of `BroadcastingListN[T]`.
+    fn broadcast(&self, tree: TreeId) -> Option<u32> {
+        let ast = self.ast();
+        if ast.kind(tree) != Kind::Subscript {
+            return None;
+        }
+        let name = self.dotted(ast.child(tree, 0))?;
+        name.rsplit('.').next()?.strip_prefix("BroadcastingList")?.parse().ok()
+    }
+
+    /// The schema a function declares. A result that is not declared is left out.
+    pub(crate) fn schema(&self, name: Symbol, def: TreeId, self_type: Option<Type>) -> Res<FunctionSchema> {
+        let ast = self.ast();
+        let Some(def) = view::Def::of(ast, def) else { return self.error(def, "this is not a function") };
+        let Some(decl) = view::Decl::of(ast, def.decl()) else {
+            return self.error(def.id(), "this has no signature");
+        };
+        let mut args = Vec::with_capacity(decl.params().len());
+        for (i, &param) in decl.params().iter().enumerate() {
+            let Some(param) = view::Param::of(ast, param) else { continue };
+            let ty = match (param.annotation(), self_type) {
+                (_, Some(ty)) if i == 0 => ty,
+                (Some(annotation), _) => self.read(annotation)?,
+                (None, _) => Type::TENSOR,
+            };
+            let mut arg = Argument::new(Symbol::new(param.name()), ty);
+            arg.n = param.annotation().and_then(|a| self.broadcast(a));
+            arg.kwarg_only = param.keyword_only();
+            arg.default = match param.default() {
+                Some(default) => Some(self.default(default, ty)?),
+                None => None,
+            };
+            args.push(arg);
+        }
+        if self_type.is_some() && args.is_empty() {
+            return self.error(def.id(), "methods must have a self argument");
+        }
+        let returns = match decl.result() {
+            Some(result) => vec![Argument::new(Symbol::EMPTY, self.read(result)?)],
+            None => Vec::new(),
+        };
+        Ok(FunctionSchema { name, overload: Symbol::EMPTY, args, returns, vararg: false, varret: false })
+    }
+
+    /// A parameter's default, which must be a constant.
+    fn default(&self, tree: TreeId, ty: Type) -> Res<IValue> {
+        let value = self.literal(tree, 0)?;
+        Ok(match value {
+            IValue::Int(v) if ty.unwrap_optional() == Type::FLOAT => IValue::Float(v as f64),
+            IValue::List(list) if list.is_empty() => match ty.unwrap_optional().list_elem() {
+                Some(elem) => list_of(elem, Vec::new()),
+                None => IValue::List(list),
+            },
+            value => value,
+        })
+    }
+
+    fn literal(&self, tree: TreeId, depth: u32) -> Res<IValue> {
+        let ast = self.ast();
+        if depth > DEPTH {
+            return self.error(tree, "this default is nested too deeply");
+        }
+        let children =
+            || ast.children(tree).iter().map(|&t| self.literal(t, depth + 1)).collect::<Res<Vec<IValue>>>();
+        Ok(match ast.kind(tree) {
+            Kind::None => IValue::None,
+            Kind::True => IValue::Bool(true),
+            Kind::False => IValue::Bool(false),
+            Kind::StringLiteral => IValue::str(ast.name(tree)),
+            Kind::Const => number(ast.tree(tree).leaf),
+            Kind::TupleLiteral => IValue::Tuple(flambeau_ir::value::Tuple::new(children()?)),
+            Kind::ListLiteral => {
+                let items = children()?;
+                let elem = items.first().map_or(Type::TENSOR, IValue::type_of);
+                list_of(elem, items)
+            }
+            Kind::UnaryOp if ast.op(tree) == Some(Op::Neg) => {
+                match self.literal(ast.child(tree, 0), depth + 1)? {
+                    IValue::Int(v) => IValue::Int(v.wrapping_neg()),
+                    IValue::Float(v) => IValue::Float(-v),
+                    _ => return self.error(tree, "only a constant can be a default"),
+                }
+            }
+            _ => match self.dotted(tree).and_then(|name| super::names::constant(&name)) {
+                Some(value) => value,
+                None => return self.error(tree, "only a constant can be a default"),
+            },
+        })
+    }
+}
+
+/// The value of a number in a tree's leaf.
+pub(crate) fn number(leaf: Leaf) -> IValue {
+    match leaf {
+        Leaf::Int(v) => IValue::Int(v),
+        Leaf::Float(v) => IValue::Float(v),
+        Leaf::Imag(v) => IValue::complex(flambeau_tensor::Complex::new(0.0, v)),
+        _ => IValue::None,
+    }
+}
+
+/// A list value.
+pub(crate) fn list_of(elem: Type, items: Vec<IValue>) -> IValue {
+    IValue::List(flambeau_ir::value::List::from_values(elem, items))
+}

@@ -1,0 +1,60 @@
+//! Loops that have both a trip count and a condition become loops with a condition only.
+//!
+//! A `for` that can be left early would otherwise be a loop of neither Python kind; counting in the
+//! body makes it a `while`, which printers and unrolling understand.
+
+use flambeau_ir::{At, Graph, IValue, NodeId, Prim, Type};
+
+use super::operator;
+
+/// Is the loop limited by its trip count and by a condition that is not always true?
+fn is_mixed(g: &Graph, node: NodeId) -> bool {
+    let truth = |v| g.constant(v).and_then(|c| c.as_bool());
+    let body = g.block(node, 0);
+    let always =
+        truth(g.operand(node, 1)) == Some(true) && g.block_outputs(body).next().and_then(truth) == Some(true);
+    let trips = g.constant(g.operand(node, 0)).and_then(|c| c.as_int());
+    !always && trips != Some(i64::MAX)
+}
+
+pub(super) fn count_in_body(g: &mut Graph) {
+    let mut loops: Vec<NodeId> =
+        g.nodes_deep().filter(|&n| g.is_prim(n, Prim::Loop) && is_mixed(g, n)).collect();
+    loops.reverse();
+    for node in loops {
+        rewrite(g, node);
+    }
+}
+
+fn rewrite(g: &mut Graph, node: NodeId) {
+    let registry = std::sync::Arc::clone(g.registry());
+    let op = |name| operator(&registry, name);
+    let body = g.block(node, 0);
+    let (trips, start) = (g.operand(node, 0), g.operand(node, 1));
+    let trip = g.block_inputs(body).next().expect("invariant: a loop's body takes the trip number");
+    let known_start = g.constant(start).and_then(|c| c.as_bool());
+    let mut e = g.edit();
+    let loc = e.graph().loc(node);
+    e.loc(loc).at(At::before(node));
+    let zero = e.constant(IValue::Int(0));
+    let one = e.constant(IValue::Int(1));
+    let mut cond = e.value(op("aten::gt.int"), &[trips, zero], Type::BOOL);
+    let limit = e.constant(IValue::Int(i64::MAX));
+    if known_start != Some(true) {
+        cond = e.value(op("aten::__and__.bool"), &[cond, start], Type::BOOL);
+    }
+    e.set_operand(node, 0, limit);
+    e.set_operand(node, 1, cond);
+    e.add_result(node, Type::INT);
+    e.push_operand(node, zero);
+    let count = e.add_block_input(body, Type::INT);
+    e.replace_all_uses(trip, count);
+    e.at(At::end(body));
+    let next = e.value(op("aten::add.int"), &[count, one], Type::INT);
+    e.add_block_output(body, next);
+    let more = e.value(op("aten::lt.int"), &[next, trips], Type::BOOL);
+    let end = e.graph().ret(body);
+    let old = e.graph().operand(end, 0);
+    let both = e.value(op("aten::__and__.bool"), &[more, old], Type::BOOL);
+    e.set_operand(end, 0, both);
+}

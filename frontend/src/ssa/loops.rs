@@ -1,0 +1,104 @@
+//! Loop conditions and `break`/`continue`.
+//!
+//! As emitted, a loop has its condition in a second block. [`carry_continuations`] turns `continue`
+//! into a `prim::LoopContinuation` that evaluates a copy of the condition and carries the loop's
+//! variables, and `break` into one whose condition is false. [`inline_conditions`] then puts the
+//! condition before the loop and at the end of its body.
+
+use flambeau_ir::{At, BlockId, Graph, IValue, NodeId, Prim, ValueId, ValueSubstitution};
+
+/// All nodes that `wanted` picks, with the innermost loop around each, in program order.
+fn nodes_in_loops(g: &Graph, wanted: impl Fn(&Graph, NodeId) -> bool) -> Vec<(NodeId, Option<NodeId>)> {
+    let mut found = Vec::new();
+    let mut loops: Vec<NodeId> = Vec::new();
+    let root = g.root();
+    for step in g.walk(root) {
+        match step {
+            flambeau_ir::Step::Enter(block) => {
+                if let Some(owner) = g.owner(block)
+                    && g.is_prim(owner, Prim::Loop)
+                {
+                    loops.push(owner);
+                }
+            }
+            flambeau_ir::Step::Leave(block) => {
+                if g.owner(block).is_some_and(|o| g.is_prim(o, Prim::Loop)) {
+                    loops.pop();
+                }
+            }
+            flambeau_ir::Step::Done(_) => {}
+            flambeau_ir::Step::Node(node) => {
+                if wanted(g, node) {
+                    found.push((node, loops.last().copied()));
+                }
+            }
+        }
+    }
+    found
+}
+
+pub(super) fn carry_continuations(g: &mut Graph) {
+    let exits = nodes_in_loops(g, |g, n| matches!(g.prim(n), Some(Prim::BreakStmt | Prim::ContinueStmt)));
+    if exits.is_empty() {
+        return;
+    }
+    let root = g.root();
+    let mut e = g.edit();
+    e.at(At::start(root));
+    let no = e.constant(IValue::Bool(false));
+    for (node, around) in exits {
+        let Some(around) = around else { continue };
+        let cond = if g.is_prim(node, Prim::ContinueStmt) {
+            copy_condition(g, g.block(around, 1), node)
+        } else {
+            no
+        };
+        let body = g.block(around, 0);
+        let outputs: Vec<ValueId> = g.block_outputs(body).collect();
+        let mut e = g.edit();
+        e.at(At::before(node));
+        let mut operands = vec![cond];
+        for out in outputs {
+            // Each output of the body is a load of a variable; here it is loaded as it is now.
+            let load = e.graph().def(out);
+            let mut map = ValueSubstitution::new();
+            e.duplicate([load], &mut map);
+            operands.push(map.get(out).unwrap_or(out));
+        }
+        let loc = e.graph().loc(node);
+        e.loc(loc).node(Prim::LoopContinuation, &operands, &[]);
+        e.erase(node);
+    }
+}
+
+/// Copies the nodes of a condition block before `place`; answers the condition's value there.
+fn copy_condition(g: &mut Graph, block: BlockId, place: NodeId) -> ValueId {
+    let out = g.block_outputs(block).next().expect("invariant: a condition block has one output");
+    let nodes: Vec<NodeId> = g.nodes(block).collect();
+    let mut map = ValueSubstitution::new();
+    let mut e = g.edit();
+    e.at(At::before(place));
+    e.duplicate(nodes, &mut map);
+    map.get(out).unwrap_or(out)
+}
+
+pub(super) fn inline_conditions(g: &mut Graph) {
+    // Inner loops first: an outer condition that is copied must have no condition blocks left.
+    let mut loops: Vec<NodeId> = nodes_in_loops(g, |g, n| g.is_prim(n, Prim::Loop) && g.block_count(n) == 2)
+        .into_iter()
+        .map(|(n, _)| n)
+        .collect();
+    loops.reverse();
+    for node in loops {
+        let (body, header) = (g.block(node, 0), g.block(node, 1));
+        let start = copy_condition(g, header, node);
+        let end = g.ret(body);
+        let out = g.block_outputs(header).next().expect("invariant: a condition block has one output");
+        let mut e = g.edit();
+        e.insert_operand(node, 1, start);
+        e.remove_block_output(header, 0);
+        e.splice_before(header, end);
+        e.insert_operand(end, 0, out);
+        e.erase_block(node, 1);
+    }
+}

@@ -1,0 +1,91 @@
+//! From variables to values.
+//!
+//! The emitter writes programs with variables as `prim::Store` and `prim::Load`, with `break`,
+//! `continue` and `return` as statements, and with loop conditions in blocks of their own. What
+//! leaves this module is plain SSA: only `prim::If` and `prim::Loop` carry control. The stages are
+//! [`Stage`]; each can be looked at, and none recurses on the nesting of blocks.
+
+mod canonical;
+mod exits;
+mod loops;
+mod scopes;
+mod variables;
+mod withs;
+
+use flambeau_ir::{Graph, Registry};
+
+pub(crate) use scopes::{Defined, Scopes};
+
+/// The stages between the emitted program and SSA, in order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+pub enum Stage {
+    /// As emitted: variables, exit statements, loop conditions in second blocks.
+    Emitted,
+    /// Variables that cross `if` and loop boundaries are stored and loaded there.
+    ControlFlow,
+    /// `break` and `continue` carry the loop's condition and variables.
+    Continuations,
+    /// Loop conditions stand before the loop and at the end of its body.
+    Conditions,
+    /// No variables are left.
+    Values,
+    /// No exit statements are left.
+    Exits,
+    /// Loops with both a trip count and a condition count in their body.
+    Canonical,
+}
+
+impl Stage {
+    /// All stages in order.
+    pub const ALL: [Stage; 7] = [
+        Stage::Emitted,
+        Stage::ControlFlow,
+        Stage::Continuations,
+        Stage::Conditions,
+        Stage::Values,
+        Stage::Exits,
+        Stage::Canonical,
+    ];
+
+    /// The name a stage is asked for by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Emitted => "emitted",
+            Stage::ControlFlow => "control-flow",
+            Stage::Continuations => "continuations",
+            Stage::Conditions => "conditions",
+            Stage::Values => "values",
+            Stage::Exits => "exits",
+            Stage::Canonical => "canonical",
+        }
+    }
+}
+
+/// Brings an emitted graph to SSA. `look` sees the graph after every stage.
+pub(crate) fn convert(graph: &mut Graph, look: &mut dyn FnMut(Stage, &Graph)) {
+    look(Stage::Emitted, graph);
+    variables::cross_control_flow(graph);
+    look(Stage::ControlFlow, graph);
+    loops::carry_continuations(graph);
+    look(Stage::Continuations, graph);
+    loops::inline_conditions(graph);
+    look(Stage::Conditions, graph);
+    variables::erase(graph);
+    look(Stage::Values, graph);
+    exits::transform(graph);
+    look(Stage::Exits, graph);
+    canonical::count_in_body(graph);
+    look(Stage::Canonical, graph);
+}
+
+/// An operator the frontend itself needs: the row if the registry has it, else an opaque name, so
+/// that a graph can always be made and whoever runs it says what is missing.
+pub(crate) fn operator(registry: &Registry, full_name: &str) -> flambeau_ir::Op {
+    match registry.lookup(full_name) {
+        Some(id) => id.into(),
+        None => {
+            let name = full_name.split('.').next().unwrap_or(full_name);
+            flambeau_ir::Op::unknown(flambeau_ir::Symbol::new(name))
+        }
+    }
+}
