@@ -166,9 +166,8 @@ impl Session {
     /// `F…` with the places in the source; all errors found, not only the first.
     pub fn compile_source(&self, text: &str, name: &str) -> Result<Program, Error> {
         let source = Source::new(name, text);
-        let _ =
-            (flambeau_frontend::parse(&source.text, &flambeau_frontend::Limits::default()), Program::of_unit);
-        Err(Error::new(flambeau_ir::Fault::Unsupported, "F0000", "compiling source"))
+        let unit = flambeau_frontend::compile(&source, &self.registry, &self.load.source_limits)?;
+        Ok(Program::of_unit(self, unit))
     }
 
     /// Loads a `.pt` archive.

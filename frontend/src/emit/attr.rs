@@ -12,6 +12,9 @@ use super::types::TypeReader;
 use crate::span::Span;
 use crate::tree::{Kind, TreeId};
 
+/// Parts that a dotted name may have.
+const MAX_PARTS: usize = 64;
+
 impl<'a> Cx<'a> {
     pub(crate) fn type_reader(&self) -> TypeReader<'_> {
         TypeReader { session: self.session, file: &self.fun.file }
@@ -31,8 +34,12 @@ impl<'a> Cx<'a> {
     /// `a.b.C` that names a type or a function, unless `a` is a variable.
     fn dotted_name(&self, tree: TreeId) -> Option<Sugar> {
         let ast = self.ast();
+        // No module lies deeper than this; a longer chain is one of members, looked at link by link.
         let mut root = tree;
-        while ast.kind(root) == Kind::Select {
+        for _ in 0..MAX_PARTS {
+            if ast.kind(root) != Kind::Select {
+                break;
+            }
             root = ast.child(root, 0);
         }
         if ast.kind(root) != Kind::Var || self.fun.env.borrow().find(self.symbol(root)).is_some() {

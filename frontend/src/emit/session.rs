@@ -329,3 +329,19 @@ impl ClassEnv for Session<'_> {
 pub(crate) fn context<'a>(session: &'a Session<'a>, deep: &'a Deep<'a>, fun: super::fun::Fun) -> Cx<'a> {
     Cx { session, deep, fun: Rc::new(fun) }
 }
+
+/// Compiles a source of functions into a unit.
+///
+/// # Errors
+/// All problems of the source's syntax; else one per function that does not compile.
+pub fn compile(
+    source: &Arc<flambeau_ir::Source>,
+    registry: &Arc<Registry>,
+    limits: &Limits,
+) -> Result<CompilationUnit, Vec<Diagnostic>> {
+    let file = SourceFile::new(Arc::clone(source), limits);
+    let session = Session::new(Arc::clone(registry), &NativeResolver, *limits);
+    session.declare_source(&file)?;
+    session.finish()?;
+    Ok(session.into_unit())
+}
