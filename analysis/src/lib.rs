@@ -3,10 +3,15 @@
 //! Every fact is an [`Analysis`], obtained by type from [`Analyses`], which first brings it in step with the graph's
 //! journal.
 
+pub mod alias;
 mod analysis;
 mod cache;
+pub mod effects;
 pub mod shape;
+#[cfg(test)]
+mod testing;
 
+pub use alias::{AliasDb, AliasRule, MemorySet, MovePlan};
 pub use analysis::{Analysis, AnalysisCx, Update};
 pub use cache::{Analyses, AnalysisSet, Stats};
 pub use shape::{Dtype, Shape};

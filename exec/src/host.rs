@@ -177,6 +177,20 @@ impl Host {
         }
     }
 
+    /// Takes as much fuel as there is, up to `units`, and looks whether the run should end. An error if there is none.
+    pub fn grant(&mut self, units: u64) -> Result<u64, KernelError> {
+        let granted = units.min(self.fuel).max(1);
+        self.tick(granted)?;
+        Ok(granted)
+    }
+
+    /// Gives back fuel that was granted and not used.
+    pub fn give_back(&mut self, units: u64) {
+        if self.fuel != u64::MAX {
+            self.fuel = self.fuel.saturating_add(units);
+        }
+    }
+
     /// Looks whether the run should end.
     #[inline]
     pub fn poll(&self) -> Result<(), KernelError> {

@@ -173,7 +173,6 @@ macro_rules! for_each_scalar {
         }
     };
 }
-#[allow(unused_imports, reason = "the machine takes it from here")]
 pub(crate) use for_each_scalar;
 
 macro_rules! define {

@@ -3,9 +3,12 @@
 //! Operators bring their computation as facets: a [`Kernel`], perhaps the claim to be an [`Intrinsic`], and a
 //! [`Sample`] of what they should be tried on. This crate knows no operator by name.
 
+pub mod bytecode;
 pub mod callees;
+mod emit;
 pub mod error;
 pub mod eval;
+mod fused;
 pub mod host;
 pub mod intrinsic;
 pub mod kernel;
@@ -15,7 +18,9 @@ pub mod reference;
 mod resolve;
 pub mod sample;
 mod structural;
+pub mod vm;
 
+pub use bytecode::Code;
 pub use callees::Callees;
 pub use error::{ExecError, Fault, KernelError, TraceEntry};
 pub use eval::{EvalLimits, eval_node};
@@ -26,3 +31,4 @@ pub use lanes::Lane;
 pub use pointwise::{Pointwise, TileArg, TileBuilder, TileOp, TileStep, TileVal};
 pub use sample::{Gen, Sample, Tolerance};
 pub use structural::fits_tensor;
+pub use vm::{Program, Vm};

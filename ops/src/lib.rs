@@ -7,9 +7,15 @@
 //!
 //! To add an operator: one entry in its family's file. To add a family: one file and one line in [`FAMILIES`].
 
+mod create;
+mod facts;
+mod join;
+mod matmul;
 mod pointwise;
+mod reduce;
 mod scalar;
 mod support;
+mod view;
 
 use flambeau_ir::{OpDef, Registry, RegistryBuilder};
 use std::sync::{Arc, OnceLock};
@@ -18,7 +24,16 @@ use std::sync::{Arc, OnceLock};
 const SCHEMAS: &str = include_str!("schemas.txt");
 
 /// The families of operators with facts.
-const FAMILIES: &[fn() -> Vec<OpDef>] = &[scalar::family, pointwise::family];
+const FAMILIES: &[fn() -> Vec<OpDef>] = &[
+    scalar::family,
+    pointwise::family,
+    create::family,
+    facts::family,
+    view::family,
+    join::family,
+    reduce::family,
+    matmul::family,
+];
 
 /// Adds the standard operators.
 pub fn standard(builder: &mut RegistryBuilder) {

@@ -8,7 +8,7 @@ mod objects;
 mod types;
 
 pub(crate) use autograd::any_defined;
-pub(crate) use objects::{list_of, tuple_of};
+
 pub(crate) use types::fits_refined;
 pub use types::fits_tensor;
 

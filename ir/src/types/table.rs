@@ -54,98 +54,128 @@ static INDEX: LazyLock<RwLock<Index>> = LazyLock::new(|| {
     RwLock::new(index)
 });
 
-macro_rules! well_known_types {
-    ($($(#[$doc:meta])* $name:ident = $number:literal, $kind:expr;)*) => {
-        impl Type {
-            $($(#[$doc])* pub const $name: Self = Self(NonZeroU32::new($number).expect("invariant: not zero"));)*
-        }
+impl Type {
+    const fn well_known(number: u32) -> Self {
+        Self(NonZeroU32::new(number).expect("invariant: not zero"))
+    }
 
-        fn well_known() -> Vec<TypeKind> {
-            vec![$($kind),*]
-        }
-
-        #[cfg(test)]
-        fn well_known_handles() -> Vec<(Type, u32, TypeKind)> {
-            vec![$((Type::$name, $number, $kind)),*]
-        }
-    };
+    /// `Any`.
+    pub const ANY: Self = Self::well_known(1);
+    /// `Tensor`, nothing known.
+    pub const TENSOR: Self = Self::well_known(2);
+    /// `NoneType`.
+    pub const NONE: Self = Self::well_known(3);
+    /// `bool`.
+    pub const BOOL: Self = Self::well_known(4);
+    /// `int`.
+    pub const INT: Self = Self::well_known(5);
+    /// `float`.
+    pub const FLOAT: Self = Self::well_known(6);
+    /// `complex`.
+    pub const COMPLEX: Self = Self::well_known(7);
+    /// `Scalar`.
+    pub const NUMBER: Self = Self::well_known(8);
+    /// `str`.
+    pub const STR: Self = Self::well_known(9);
+    /// `Device`.
+    pub const DEVICE: Self = Self::well_known(10);
+    /// `Generator`.
+    pub const GENERATOR: Self = Self::well_known(11);
+    /// `Stream`.
+    pub const STREAM: Self = Self::well_known(12);
+    /// `Storage`.
+    pub const STORAGE: Self = Self::well_known(13);
+    /// `Quantizer`.
+    pub const QUANTIZER: Self = Self::well_known(14);
+    /// `QScheme`.
+    pub const QSCHEME: Self = Self::well_known(15);
+    /// `Layout`.
+    pub const LAYOUT: Self = Self::well_known(16);
+    /// `MemoryFormat`.
+    pub const MEMORY_FORMAT: Self = Self::well_known(17);
+    /// `ScalarType`.
+    pub const SCALAR_TYPE: Self = Self::well_known(18);
+    /// `SymInt`.
+    pub const SYM_INT: Self = Self::well_known(19);
+    /// `SymFloat`.
+    pub const SYM_FLOAT: Self = Self::well_known(20);
+    /// `SymBool`.
+    pub const SYM_BOOL: Self = Self::well_known(21);
+    /// `Capsule`.
+    pub const CAPSULE: Self = Self::well_known(22);
+    /// `PyObject`.
+    pub const PY_OBJECT: Self = Self::well_known(23);
+    /// `list`.
+    pub const ANY_LIST: Self = Self::well_known(24);
+    /// `tuple`.
+    pub const ANY_TUPLE: Self = Self::well_known(25);
+    /// `AnyClassType`.
+    pub const ANY_CLASS: Self = Self::well_known(26);
+    /// `AnyEnumType`.
+    pub const ANY_ENUM: Self = Self::well_known(27);
+    /// `Function`, of no known name.
+    pub const FUNCTION: Self = Self::well_known(28);
+    /// What the constructors answer past their limits.
+    pub const OVERFLOW: Self = Self::well_known(29);
+    /// `int[]`.
+    pub const LIST_INT: Self = Self::well_known(30);
+    /// `float[]`.
+    pub const LIST_FLOAT: Self = Self::well_known(31);
+    /// `bool[]`.
+    pub const LIST_BOOL: Self = Self::well_known(32);
+    /// `Tensor[]`.
+    pub const LIST_TENSOR: Self = Self::well_known(33);
+    /// `str[]`.
+    pub const LIST_STR: Self = Self::well_known(34);
+    /// `Tensor?`.
+    pub const OPTIONAL_TENSOR: Self = Self::well_known(35);
+    /// `int?`.
+    pub const OPTIONAL_INT: Self = Self::well_known(36);
+    /// `()`.
+    pub const UNIT: Self = Self::well_known(37);
 }
 
-well_known_types! {
-    /// `Any`.
-    ANY = 1, TypeKind::Any;
-    /// `Tensor`, nothing known.
-    TENSOR = 2, TypeKind::Tensor(TensorType::default());
-    /// `NoneType`.
-    NONE = 3, TypeKind::None;
-    /// `bool`.
-    BOOL = 4, TypeKind::Bool;
-    /// `int`.
-    INT = 5, TypeKind::Int;
-    /// `float`.
-    FLOAT = 6, TypeKind::Float;
-    /// `complex`.
-    COMPLEX = 7, TypeKind::Complex;
-    /// `Scalar`.
-    NUMBER = 8, TypeKind::Number;
-    /// `str`.
-    STR = 9, TypeKind::Str;
-    /// `Device`.
-    DEVICE = 10, TypeKind::Device;
-    /// `Generator`.
-    GENERATOR = 11, TypeKind::Generator;
-    /// `Stream`.
-    STREAM = 12, TypeKind::Stream;
-    /// `Storage`.
-    STORAGE = 13, TypeKind::Storage;
-    /// `Quantizer`.
-    QUANTIZER = 14, TypeKind::Quantizer;
-    /// `QScheme`.
-    QSCHEME = 15, TypeKind::QScheme;
-    /// `Layout`.
-    LAYOUT = 16, TypeKind::Layout;
-    /// `MemoryFormat`.
-    MEMORY_FORMAT = 17, TypeKind::MemoryFormat;
-    /// `ScalarType`.
-    SCALAR_TYPE = 18, TypeKind::ScalarType;
-    /// `SymInt`.
-    SYM_INT = 19, TypeKind::SymInt;
-    /// `SymFloat`.
-    SYM_FLOAT = 20, TypeKind::SymFloat;
-    /// `SymBool`.
-    SYM_BOOL = 21, TypeKind::SymBool;
-    /// `Capsule`.
-    CAPSULE = 22, TypeKind::Capsule;
-    /// `PyObject`.
-    PY_OBJECT = 23, TypeKind::PyObject;
-    /// `list`.
-    ANY_LIST = 24, TypeKind::AnyList;
-    /// `tuple`.
-    ANY_TUPLE = 25, TypeKind::AnyTuple;
-    /// `AnyClassType`.
-    ANY_CLASS = 26, TypeKind::AnyClass;
-    /// `AnyEnumType`.
-    ANY_ENUM = 27, TypeKind::AnyEnum;
-    /// `Function`, of no known name.
-    FUNCTION = 28, TypeKind::Function(Symbol::EMPTY);
-    /// What the constructors answer past their limits.
-    OVERFLOW = 29, TypeKind::Overflow;
-    /// `int[]`.
-    LIST_INT = 30, TypeKind::List(Type::INT);
-    /// `float[]`.
-    LIST_FLOAT = 31, TypeKind::List(Type::FLOAT);
-    /// `bool[]`.
-    LIST_BOOL = 32, TypeKind::List(Type::BOOL);
-    /// `Tensor[]`.
-    LIST_TENSOR = 33, TypeKind::List(Type::TENSOR);
-    /// `str[]`.
-    LIST_STR = 34, TypeKind::List(Type::STR);
-    /// `Tensor?`.
-    OPTIONAL_TENSOR = 35, TypeKind::Optional(Type::TENSOR);
-    /// `int?`.
-    OPTIONAL_INT = 36, TypeKind::Optional(Type::INT);
-    /// `()`.
-    UNIT = 37, TypeKind::Tuple(super::TupleType { elems: Box::new([]), named: None });
+/// The types that have constants, in the order of their numbers.
+fn well_known() -> Vec<TypeKind> {
+    vec![
+        TypeKind::Any,
+        TypeKind::Tensor(TensorType::default()),
+        TypeKind::None,
+        TypeKind::Bool,
+        TypeKind::Int,
+        TypeKind::Float,
+        TypeKind::Complex,
+        TypeKind::Number,
+        TypeKind::Str,
+        TypeKind::Device,
+        TypeKind::Generator,
+        TypeKind::Stream,
+        TypeKind::Storage,
+        TypeKind::Quantizer,
+        TypeKind::QScheme,
+        TypeKind::Layout,
+        TypeKind::MemoryFormat,
+        TypeKind::ScalarType,
+        TypeKind::SymInt,
+        TypeKind::SymFloat,
+        TypeKind::SymBool,
+        TypeKind::Capsule,
+        TypeKind::PyObject,
+        TypeKind::AnyList,
+        TypeKind::AnyTuple,
+        TypeKind::AnyClass,
+        TypeKind::AnyEnum,
+        TypeKind::Function(Symbol::EMPTY),
+        TypeKind::Overflow,
+        TypeKind::List(Type::INT),
+        TypeKind::List(Type::FLOAT),
+        TypeKind::List(Type::BOOL),
+        TypeKind::List(Type::TENSOR),
+        TypeKind::List(Type::STR),
+        TypeKind::Optional(Type::TENSOR),
+        TypeKind::Optional(Type::INT),
+        TypeKind::Tuple(super::TupleType { elems: Box::new([]), named: None }),
+    ]
 }
 
 fn hash(kind: &TypeKind) -> u64 {
@@ -359,10 +389,89 @@ mod tests {
 
     #[test]
     fn constants_are_where_they_say() {
-        for (i, (handle, number, kind)) in well_known_handles().into_iter().enumerate() {
-            assert_eq!(number as usize, i + 1);
-            assert_eq!(handle.kind(), &kind);
-            assert_eq!(Type::intern(kind), handle);
+        let constants = [
+            Type::ANY,
+            Type::TENSOR,
+            Type::NONE,
+            Type::BOOL,
+            Type::INT,
+            Type::FLOAT,
+            Type::COMPLEX,
+            Type::NUMBER,
+            Type::STR,
+            Type::DEVICE,
+            Type::GENERATOR,
+            Type::STREAM,
+            Type::STORAGE,
+            Type::QUANTIZER,
+            Type::QSCHEME,
+            Type::LAYOUT,
+            Type::MEMORY_FORMAT,
+            Type::SCALAR_TYPE,
+            Type::SYM_INT,
+            Type::SYM_FLOAT,
+            Type::SYM_BOOL,
+            Type::CAPSULE,
+            Type::PY_OBJECT,
+            Type::ANY_LIST,
+            Type::ANY_TUPLE,
+            Type::ANY_CLASS,
+            Type::ANY_ENUM,
+            Type::FUNCTION,
+            Type::OVERFLOW,
+            Type::LIST_INT,
+            Type::LIST_FLOAT,
+            Type::LIST_BOOL,
+            Type::LIST_TENSOR,
+            Type::LIST_STR,
+            Type::OPTIONAL_TENSOR,
+            Type::OPTIONAL_INT,
+            Type::UNIT,
+        ];
+        let texts = [
+            "Any",
+            "Tensor",
+            "NoneType",
+            "bool",
+            "int",
+            "float",
+            "complex",
+            "Scalar",
+            "str",
+            "Device",
+            "Generator",
+            "Stream",
+            "Storage",
+            "Quantizer",
+            "QScheme",
+            "Layout",
+            "MemoryFormat",
+            "ScalarType",
+            "SymInt",
+            "SymFloat",
+            "SymBool",
+            "Capsule",
+            "PyObject",
+            "list",
+            "tuple",
+            "AnyClassType",
+            "AnyEnumType",
+            "Function",
+            "<type too large>",
+            "int[]",
+            "float[]",
+            "bool[]",
+            "Tensor[]",
+            "str[]",
+            "Tensor?",
+            "int?",
+            "()",
+        ];
+        assert_eq!(well_known().len(), constants.len());
+        for (i, (constant, text)) in constants.into_iter().zip(texts).enumerate() {
+            assert_eq!(constant.index() as usize, i + 1);
+            assert_eq!(constant.to_string(), text);
+            assert_eq!(Type::intern(constant.kind().clone()), constant);
         }
         assert_eq!(size_of::<Option<Type>>(), 4);
     }

@@ -34,18 +34,6 @@ pub enum ListItems {
     Values(Vec<IValue>),
 }
 
-macro_rules! each {
-    ($self:expr, $v:ident => $body:expr) => {
-        match $self {
-            ListItems::Ints($v) => $body,
-            ListItems::Floats($v) => $body,
-            ListItems::Bools($v) => $body,
-            ListItems::Tensors($v) => $body,
-            ListItems::Values($v) => $body,
-        }
-    };
-}
-
 impl ListItems {
     /// Empty, stored as lists of `elem` are.
     #[must_use]
@@ -69,7 +57,13 @@ impl ListItems {
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
-        each!(self, v => v.len())
+        match self {
+            Self::Ints(v) => v.len(),
+            Self::Floats(v) => v.len(),
+            Self::Bools(v) => v.len(),
+            Self::Tensors(v) => v.len(),
+            Self::Values(v) => v.len(),
+        }
     }
 
     /// Whether there are none.
@@ -154,12 +148,24 @@ impl ListItems {
 
     /// Keeps the first `n`.
     pub fn truncate(&mut self, n: usize) {
-        each!(self, v => v.truncate(n));
+        match self {
+            Self::Ints(v) => v.truncate(n),
+            Self::Floats(v) => v.truncate(n),
+            Self::Bools(v) => v.truncate(n),
+            Self::Tensors(v) => v.truncate(n),
+            Self::Values(v) => v.truncate(n),
+        }
     }
 
     /// Reverses the order.
     pub fn reverse(&mut self) {
-        each!(self, v => v.reverse());
+        match self {
+            Self::Ints(v) => v.reverse(),
+            Self::Floats(v) => v.reverse(),
+            Self::Bools(v) => v.reverse(),
+            Self::Tensors(v) => v.reverse(),
+            Self::Values(v) => v.reverse(),
+        }
     }
 
     /// The elements of the range, stored alike.

@@ -7,6 +7,7 @@
 //! Values nest as deep as input makes them, and lists can hold themselves. So nothing here recurses on values: walks,
 //! comparison, copying, printing and even dropping use explicit stacks.
 
+mod access;
 mod aggregate;
 mod compare;
 mod dict;
@@ -121,64 +122,6 @@ impl ValueError {
             _ => flambeau_tensor::Fault::Input,
         }
     }
-}
-
-macro_rules! access {
-    ($($(#[$doc:meta])* $is:ident $as:ident $variant:ident -> $ty:ty $(, $deref:tt)?;)*) => {
-        impl IValue {
-            $(
-                $(#[$doc])*
-                #[inline]
-                #[must_use]
-                pub fn $as(&self) -> Option<$ty> {
-                    match self {
-                        Self::$variant(v) => Some($($deref)? v),
-                        _ => None,
-                    }
-                }
-
-                /// Whether it is one.
-                #[inline]
-                #[must_use]
-                pub fn $is(&self) -> bool {
-                    matches!(self, Self::$variant(_))
-                }
-            )*
-        }
-    };
-}
-
-access! {
-    /// The truth value.
-    is_bool as_bool Bool -> bool, *;
-    /// The integer.
-    is_int as_int Int -> i64, *;
-    /// The double.
-    is_float as_float Float -> f64, *;
-    /// The string.
-    is_str as_str Str -> &Str;
-    /// The tensor.
-    is_tensor as_tensor Tensor -> &Tensor;
-    /// The tuple.
-    is_tuple as_tuple Tuple -> &Tuple;
-    /// The list.
-    is_list as_list List -> &List;
-    /// The dictionary.
-    is_dict as_dict Dict -> &Dict;
-    /// The instance.
-    is_object as_object Object -> &Object;
-    /// The enum member.
-    is_enum as_enum Enum -> &EnumValue;
-    /// The device.
-    is_device as_device Device -> Device, *;
-    /// The future.
-    is_future as_future Future -> &Future;
-    /// The generator.
-    is_generator as_generator Generator -> &Generator;
-    /// The function's name.
-    is_function as_function Function -> Symbol, *;
-    /// The host's object.
-    is_host as_host Host -> &HostValue;
 }
 
 impl IValue {
@@ -338,36 +281,6 @@ impl IValue {
             | Self::Device(_)
             | Self::Function(_)
             | Self::Uninitialized => None,
-        }
-    }
-}
-
-macro_rules! from {
-    ($($ty:ty => $variant:ident),*) => {
-        $(impl From<$ty> for IValue {
-            fn from(value: $ty) -> Self {
-                Self::$variant(value)
-            }
-        })*
-    };
-}
-
-from!(bool => Bool, i64 => Int, f64 => Float, Str => Str, Tensor => Tensor, Tuple => Tuple, List => List, Dict => Dict,
-      Object => Object, EnumValue => Enum, Device => Device, Future => Future, Generator => Generator, HostValue => Host);
-
-impl From<&str> for IValue {
-    fn from(text: &str) -> Self {
-        Self::str(text)
-    }
-}
-
-impl From<Scalar> for IValue {
-    fn from(value: Scalar) -> Self {
-        match value {
-            Scalar::Bool(b) => Self::Bool(b),
-            Scalar::Int(i) => Self::Int(i),
-            Scalar::Float(x) => Self::Float(x),
-            Scalar::Complex(z) => Self::complex(z),
         }
     }
 }

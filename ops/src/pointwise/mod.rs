@@ -9,6 +9,8 @@ mod number;
 mod ternary;
 mod unary;
 
+pub(crate) use number::Number;
+
 use flambeau_ir::OpDef;
 
 /// All operators of the family.

@@ -15,10 +15,14 @@ use super::case::{Case, Outcome, Verdict};
 use super::corpus::Suite;
 use super::options::Options;
 use super::tally::Tally;
+use super::worker::READY;
 
 /// A worker is replaced after this many cases, so that what a process keeps for good (interned types and names)
 /// stays small.
 const CASES_PER_WORKER: usize = 2000;
+
+/// How long a worker may take to be ready.
+const START_LIMIT: Duration = Duration::from_secs(60);
 
 struct Job {
     index: usize,
@@ -161,7 +165,13 @@ impl Worker {
                 }
             }
         });
-        Ok(Worker { child, input, output, served: 0 })
+        let ready = output.recv_timeout(START_LIMIT).is_ok_and(|line| line == READY);
+        let mut worker = Worker { child, input, output, served: 0 };
+        if !ready {
+            let death = worker.death();
+            anyhow::bail!("a worker does not start ({death}); `conform --worker .` says why");
+        }
+        Ok(worker)
     }
 
     /// Replays a case; an error (how the worker died) leaves the worker unusable.
@@ -187,6 +197,13 @@ impl Worker {
     }
 
     fn death(&mut self) -> String {
+        // It may be alive and mute; give it time to end by itself, which says more.
+        for _ in 0..50 {
+            if matches!(self.child.try_wait(), Ok(None)) {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        let _ = self.child.kill();
         match self.child.wait() {
             Ok(status) => format!("the process died: {status}"),
             Err(error) => format!("the process died: {error}"),

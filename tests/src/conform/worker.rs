@@ -10,6 +10,9 @@ use std::sync::{Arc, Mutex};
 use super::case::{Case, Verdict};
 use super::replay::Replay;
 
+/// The line a worker writes when it can take cases.
+pub(super) const READY: &str = "ready";
+
 /// Replays cases from standard input until it ends.
 ///
 /// # Errors
@@ -23,6 +26,8 @@ pub fn serve(args: &[String]) -> anyhow::Result<()> {
 }
 
 fn work(folder: PathBuf, compare_text: bool) -> anyhow::Result<()> {
+    let replay = Replay::new(folder, compare_text)?;
+    println!("{READY}");
     let message = Arc::new(Mutex::new(String::new()));
     let kept = message.clone();
     std::panic::set_hook(Box::new(move |info| {
@@ -30,7 +35,6 @@ fn work(folder: PathBuf, compare_text: bool) -> anyhow::Result<()> {
             *kept = info.to_string();
         }
     }));
-    let replay = Replay::new(folder, compare_text)?;
     for line in std::io::stdin().lock().lines() {
         let line = line?;
         let verdict = match Case::parse(&line) {

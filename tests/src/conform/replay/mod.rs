@@ -1,21 +1,32 @@
 //! Replays one case on a session.
+//!
+//! By kind: programs are loaded and called ([`program`]), IR text is read and printed ([`text`]), pairs of graphs are
+//! compared in strength ([`pass`]), printed programs are compared ([`printed`]), and what must not crash is tried
+//! ([`bad`]).
 
+mod bad;
 mod declared;
-mod reference;
+mod pass;
+mod printed;
+mod program;
 mod text;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use flambeau_ir::Registry;
+use flambeau::{Error, Fault, Session};
 
 use super::case::{Case, Verdict};
+
+/// What a case may hold of memory at a time, in bytes: bad ones and others.
+const MEMORY: (usize, usize) = (768 << 20, 4 << 30);
 
 /// What cases are replayed with.
 pub struct Replay {
     folder: PathBuf,
     compare_text: bool,
-    registry: Arc<Registry>,
+    session: Session,
+    /// For programs that want too much.
+    strict: Session,
 }
 
 impl Replay {
@@ -24,29 +35,40 @@ impl Replay {
     /// # Errors
     /// If the session cannot be made.
     pub fn new(folder: PathBuf, compare_text: bool) -> anyhow::Result<Replay> {
-        let registry = flambeau_ops::registry();
-        Ok(Replay { folder, compare_text, registry })
+        let session = Session::builder().standard().memory(MEMORY.1).build()?;
+        let strict = Session::builder().standard().memory(MEMORY.0).build()?;
+        Ok(Replay { folder, compare_text, session, strict })
     }
 
     /// Replays a case.
     pub fn case(&self, case: &Case) -> Verdict {
-        let field = match case.text("kind") {
-            "ir_text" => "text",
-            "ir" => "ir",
-            other => return Verdict::unsupported(format!("cases of kind {other}")),
+        if case.get("expect").is_some() {
+            return self.bad(case);
+        }
+        if case.get("methods").is_some() {
+            return self.printed(case).err().unwrap_or_else(Verdict::passed);
+        }
+        let result = match case.text("kind") {
+            "ir_text" => self.ir_text(case, "text"),
+            "pass" => self.pass(case),
+            "ir" => self.ir_text(case, "ir").and_then(|()| self.program(case)),
+            "archive" | "source" | "pt2" => self.program(case),
+            other => Err(Verdict::failed(format!("there is no way to replay cases of kind `{other}`"))),
         };
-        let graph = text::read(case.text(field), &self.registry);
-        match case.text("expect") {
-            "" => {}
-            "accept" => return graph.err().unwrap_or_else(Verdict::passed),
-            "error" if graph.is_ok() => return Verdict::failed("accepted, where an error is due"),
-            _ => return Verdict::passed(),
-        }
-        let result = graph.and_then(|graph| text::check(case, &graph, self.compare_text));
-        match result {
-            Err(verdict) => verdict,
-            Ok(()) if case.get("expected").is_some() => reference::run(case, &self.registry),
-            Ok(()) => Verdict::passed(),
-        }
+        result.err().unwrap_or_else(Verdict::passed)
+    }
+
+    fn ir_text(&self, case: &Case, field: &str) -> Result<(), Verdict> {
+        let graph = text::read(case.text(field), self.session.registry())?;
+        text::check(case, &graph, self.compare_text)
+    }
+}
+
+/// What an error says about a case that should have gone well.
+fn verdict_of(error: &Error, doing: &str) -> Verdict {
+    let message = error.message.lines().next().unwrap_or("").to_string();
+    match error.fault {
+        Fault::Unsupported => Verdict::unsupported(message),
+        _ => Verdict::failed(format!("{doing}: {message}")),
     }
 }

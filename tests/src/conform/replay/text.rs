@@ -90,11 +90,6 @@ fn counts_without_subgraphs(graph: &Graph) -> BTreeMap<&'static str, usize> {
     counts
 }
 
-/// All nodes, as [`counts_of`] counts them.
-pub(super) fn size_of(graph: &Graph) -> usize {
-    counts_of(graph).values().sum()
-}
-
 fn recorded_counts(counts: &Value) -> BTreeMap<&str, usize> {
     let entries = counts.as_object().into_iter().flatten();
     entries.map(|(kind, n)| (kind.as_str(), n.as_u64().unwrap_or(0) as usize)).collect()
@@ -139,7 +134,7 @@ fn numbered(text: &str) -> String {
 }
 
 /// The first line that differs, both ways.
-fn first_difference(got: &str, want: &str) -> String {
+pub(super) fn first_difference(got: &str, want: &str) -> String {
     let mut lines = got.lines().zip(want.lines());
     match lines.find(|(a, b)| a != b) {
         Some((g, w)) => format!("`{}` where `{}` is wanted", g.trim(), w.trim()),
@@ -162,7 +157,6 @@ mod tests {
         let text = "graph(%c : bool, %a : Tensor):\n  %b : Tensor = prim::If(%c)\n    block0():\n      %d : Tensor = x::y(%a)\n      -> (%d)\n    block1():\n      -> (%a)\n  return (%b)\n";
         let graph = read(text, &Registry::empty()).unwrap();
         assert_eq!(counts_of(&graph), BTreeMap::from([("prim::If", 1), ("x::y", 1)]));
-        assert_eq!(size_of(&graph), 2);
         let wrong = serde_json::json!({"prim::If": 1, "x::y": 2});
         assert!(
             same_counts(&counts_of(&graph), &recorded_counts(&wrong))

@@ -1,0 +1,516 @@
+//! Stating constraints: one walk over the graph in program order.
+//!
+//! A value without an entry in `of_value` is new memory that nothing but itself refers to (or immutable): most nodes
+//! are pure with plain results and cost one look-up here. An element is made for a value when something first points
+//! to it, writes it or stores it.
+
+use super::dag::{ElementId, MemoryDag, NONE, Of, contents_type, is_plain, owns_location};
+use super::locations::Flags;
+use super::rule::{AliasRule, Class, Classes, returns_wildcard};
+use super::summary::Summaries;
+use flambeau_ir::schema::{AliasInfo, AliasSet};
+use flambeau_ir::{
+    BlockId, FunctionSchema, Graph, NodeId, NodeMap, OpId, OpKind, Prim, Step, Type, ValueId, ValueMap,
+};
+use smallvec::SmallVec;
+
+/// What the graph's inputs are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Inputs {
+    /// Anything from outside; any two may be one.
+    Outside,
+    /// Each a thing of its own: for learning what a subgraph does to each.
+    Distinct,
+}
+
+/// A write of one node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Write {
+    pub(crate) element: ElementId,
+    /// Whether everything that can be reached from it is written as well.
+    pub(crate) deep: bool,
+    pub(crate) next: u32,
+}
+
+/// The writes of all nodes: a chain per node that has any.
+#[derive(Clone)]
+pub(crate) struct Writes {
+    pub(crate) rows: Vec<Write>,
+    pub(crate) first: Option<NodeMap<u32>>,
+}
+
+impl Writes {
+    pub(crate) fn add(&mut self, g: &Graph, node: NodeId, element: ElementId, deep: bool) {
+        let first = self.first.get_or_insert_with(|| NodeMap::for_nodes(g, NONE));
+        let row = self.rows.len() as u32;
+        self.rows.push(Write { element, deep, next: first[node] });
+        first[node] = row;
+    }
+
+    /// What a node (not those nested in it) writes.
+    pub(crate) fn of(&self, node: NodeId) -> impl Iterator<Item = Write> + '_ {
+        let mut at = self.first.as_ref().map_or(NONE, |first| first[node]);
+        std::iter::from_fn(move || {
+            let write = *self.rows.get(at as usize)?;
+            at = write.next;
+            Some(write)
+        })
+    }
+}
+
+pub(crate) struct Builder<'g> {
+    pub(crate) g: &'g Graph,
+    pub(crate) dag: MemoryDag,
+    /// The element of a value, plus one; 0 for none.
+    pub(crate) of_value: ValueMap<u32>,
+    pub(crate) writes: Writes,
+    pub(crate) classes: Classes,
+    pub(crate) outputs: Vec<ElementId>,
+    pub(crate) summaries: Summaries,
+    inputs: Inputs,
+}
+
+impl<'g> Builder<'g> {
+    pub(crate) fn new(g: &'g Graph, inputs: Inputs, summaries: Summaries) -> Self {
+        Builder {
+            g,
+            dag: MemoryDag::new(),
+            of_value: ValueMap::for_values(g, 0),
+            writes: Writes { rows: Vec::new(), first: None },
+            classes: Classes::default(),
+            outputs: Vec::new(),
+            summaries,
+            inputs,
+        }
+    }
+
+    pub(crate) fn run(&mut self) {
+        let g = self.g;
+        for step in g.walk(g.root()) {
+            match step {
+                Step::Enter(block) => self.enter(block),
+                Step::Node(node) => match g.op(node).kind() {
+                    OpKind::Row(id) => match self.classes.of(g.registry(), id) {
+                        Class::Fast => {}
+                        class => self.row(node, id, class),
+                    },
+                    OpKind::Prim(prim) => self.prim(node, prim),
+                    OpKind::Unknown(_) => self.anything(node, true),
+                },
+                Step::Leave(_) => {}
+                Step::Done(node) => self.done(node),
+            }
+        }
+        for v in g.outputs() {
+            if self.is_mutable(v) {
+                let e = self.element(v);
+                self.outputs.push(e);
+            }
+        }
+        self.dag.settle();
+    }
+
+    // --- values ----------------------------------------------------------------------------------------------------
+
+    pub(crate) fn is_mutable(&self, v: ValueId) -> bool {
+        self.g.ty(v).is_mutable()
+    }
+
+    /// The element of a mutable value, made if there is none: then the value is new memory.
+    pub(crate) fn element(&mut self, v: ValueId) -> ElementId {
+        match self.of_value[v] {
+            0 => {
+                let ty = self.g.ty(v);
+                let e = self.dag.add(Of::Value(v), ty, owns_location(ty));
+                self.set(v, e);
+                e
+            }
+            e => ElementId(e - 1),
+        }
+    }
+
+    pub(crate) fn set(&mut self, v: ValueId, e: ElementId) {
+        self.of_value[v] = e.0 + 1;
+    }
+
+    /// The value is one of these elements.
+    pub(crate) fn any_of(&mut self, v: ValueId, targets: &[ElementId]) {
+        match targets {
+            [] => {}
+            [one, rest @ ..] if rest.iter().all(|e| e == one) => self.set(v, *one),
+            _ => {
+                let e = self.dag.add(Of::Value(v), self.g.ty(v), false);
+                self.set(v, e);
+                for &target in targets {
+                    self.dag.point(e, target);
+                }
+            }
+        }
+    }
+
+    /// The value comes from the outside.
+    pub(crate) fn outside(&mut self, v: ValueId) {
+        if self.is_mutable(v) {
+            let e = self.dag.wildcard(self.g.ty(v));
+            self.set(v, e);
+        }
+    }
+
+    /// The value is new, and so is all in it.
+    pub(crate) fn fresh(&mut self, v: ValueId) {
+        let ty = self.g.ty(v);
+        if !ty.is_mutable() || is_plain(ty) {
+            return;
+        }
+        let e = self.dag.add_exact(Of::Value(v), ty, owns_location(ty));
+        self.set(v, e);
+        self.container_made(v, e);
+    }
+
+    pub(crate) fn mutable_operands(&self, node: NodeId) -> SmallVec<[ValueId; 8]> {
+        self.g.operands(node).filter(|&v| self.is_mutable(v)).collect()
+    }
+
+    pub(crate) fn escape(&mut self, v: ValueId) {
+        if self.is_mutable(v) {
+            let e = self.element(v);
+            self.dag.escape(e);
+        }
+    }
+
+    pub(crate) fn write(&mut self, node: NodeId, element: ElementId, deep: bool) {
+        self.writes.add(self.g, node, element, deep);
+        self.dag.open(element);
+    }
+
+    /// A new container: unless all uses are followed, what is in it may be had from elsewhere and more may be put in.
+    pub(crate) fn container_made(&mut self, v: ValueId, e: ElementId) {
+        if contents_type(self.dag.ty(e)).is_some() && !self.is_closed(v) {
+            let inside = self.dag.contents(e);
+            self.dag.escape(inside);
+            self.dag.open(e);
+        }
+    }
+
+    /// Whether every use of a container only reads it, in a way that is followed.
+    fn is_closed(&mut self, v: ValueId) -> bool {
+        const MOST: usize = 8;
+        let g = self.g;
+        if g.use_count(v) > MOST {
+            return false;
+        }
+        g.uses(v).all(|u| match g.op(u.user).kind() {
+            OpKind::Row(id) => match self.classes.of(g.registry(), id) {
+                Class::Fast | Class::Derive => true,
+                Class::Annotated => {
+                    let schema = g.registry().schema(id);
+                    let plain = schema.args.get(u.index as usize).is_none_or(|a| a.alias.is_none());
+                    plain && !returns_wildcard(schema)
+                }
+                Class::Ruled(_) | Class::Conservative => false,
+            },
+            OpKind::Prim(Prim::Return) => g.enclosing(u.user).is_none(),
+            OpKind::Prim(prim) => super::prim::only_reads(prim),
+            OpKind::Unknown(_) => false,
+        })
+    }
+
+    // --- blocks ----------------------------------------------------------------------------------------------------
+
+    fn enter(&mut self, block: BlockId) {
+        let g = self.g;
+        let Some(owner) = g.owner(block) else {
+            for v in g.inputs() {
+                match self.inputs {
+                    Inputs::Outside => self.outside(v),
+                    Inputs::Distinct if self.is_mutable(v) => drop(self.element(v)),
+                    Inputs::Distinct => {}
+                }
+            }
+            return;
+        };
+        match g.prim(owner) {
+            Some(Prim::If) => {}
+            Some(Prim::Loop) => {
+                for (i, v) in g.block_inputs(block).enumerate().skip(1) {
+                    if !self.is_mutable(v) {
+                        continue;
+                    }
+                    let e = self.dag.add(Of::Value(v), g.ty(v), false);
+                    self.set(v, e);
+                    if i + 1 < g.operand_count(owner) {
+                        self.flow(g.operand(owner, i + 1), e);
+                    }
+                }
+            }
+            _ => g.block_inputs(block).for_each(|v| self.outside(v)),
+        }
+    }
+
+    /// What `v` is, `e` may be.
+    fn flow(&mut self, v: ValueId, e: ElementId) {
+        if self.is_mutable(v) {
+            let from = self.element(v);
+            self.dag.point(e, from);
+        }
+    }
+
+    fn done(&mut self, node: NodeId) {
+        let g = self.g;
+        match g.prim(node) {
+            Some(Prim::Loop) => self.loop_done(node),
+            Some(Prim::If | Prim::GradOf) => {
+                for (i, v) in g.results(node).enumerate() {
+                    if !self.is_mutable(v) {
+                        continue;
+                    }
+                    let mut targets: SmallVec<[ElementId; 2]> = SmallVec::new();
+                    for block in g.blocks(node) {
+                        if let Some(out) = g.block_outputs(block).nth(i)
+                            && self.is_mutable(out)
+                        {
+                            targets.push(self.element(out));
+                        }
+                    }
+                    self.any_of(v, &targets);
+                }
+            }
+            _ => {
+                let blocks: SmallVec<[BlockId; 2]> = g.blocks(node).collect();
+                for block in blocks {
+                    g.block_outputs(block).for_each(|v| self.escape(v));
+                }
+                g.results(node).for_each(|v| self.outside(v));
+            }
+        }
+    }
+
+    /// Carried values are what they were at first, and what the body leaves: the edge back makes the cycle.
+    fn loop_done(&mut self, node: NodeId) {
+        let g = self.g;
+        let Some(body) = g.blocks(node).next() else {
+            return g.results(node).for_each(|v| self.outside(v));
+        };
+        let outputs: SmallVec<[ValueId; 8]> = g.block_outputs(body).skip(1).collect();
+        let carried: SmallVec<[ValueId; 8]> = g.block_inputs(body).skip(1).collect();
+        for (i, v) in g.results(node).enumerate() {
+            let mut targets: SmallVec<[ElementId; 2]> = SmallVec::new();
+            let initial = (i + 2 < g.operand_count(node)).then(|| g.operand(node, i + 2));
+            for source in initial.into_iter().chain(outputs.get(i).copied()) {
+                if self.is_mutable(source) {
+                    targets.push(self.element(source));
+                }
+            }
+            if let Some(&param) = carried.get(i)
+                && self.is_mutable(param)
+                && let Some(&out) = outputs.get(i)
+            {
+                let e = self.element(param);
+                self.flow(out, e);
+            }
+            if self.is_mutable(v) {
+                self.any_of(v, &targets);
+            }
+        }
+    }
+
+    // --- operators of the registry ---------------------------------------------------------------------------------
+
+    fn row(&mut self, node: NodeId, id: OpId, class: Class) {
+        let g = self.g;
+        let schema = g.registry().schema(id);
+        match class {
+            Class::Fast => {}
+            Class::Derive => g.results(node).for_each(|v| self.derived(node, v)),
+            Class::Annotated => self.annotated(node, schema),
+            Class::Ruled(AliasRule::Fresh) => g.results(node).for_each(|v| self.fresh(v)),
+            Class::Ruled(AliasRule::Waits) => {
+                let all = self.dag.everything();
+                self.write(node, all, true);
+                g.results(node).for_each(|v| self.outside(v));
+            }
+            Class::Ruled(AliasRule::WritesWhen { flag, args }) => {
+                self.annotated(node, schema);
+                let off = schema.arg_index(flag).filter(|&i| i < g.operand_count(node)).is_some_and(|i| {
+                    g.constant(g.operand(node, i)).is_some_and(|c| c.as_bool() == Some(false))
+                });
+                for name in args.iter().filter(|_| !off) {
+                    let Some(i) = schema.arg_index(name).filter(|&i| i < g.operand_count(node)) else {
+                        continue;
+                    };
+                    let v = g.operand(node, i);
+                    if self.is_mutable(v) {
+                        let e = self.element(v);
+                        self.write(node, e, false);
+                    }
+                }
+            }
+            Class::Conservative => self.anything(node, true),
+        }
+    }
+
+    fn annotated(&mut self, node: NodeId, schema: &FunctionSchema) {
+        let g = self.g;
+        let mut bound: SmallVec<[(AliasSet, ElementId); 4]> = SmallVec::new();
+        for (i, v) in g.operands(node).enumerate() {
+            let Some(info) = schema.args.get(i).and_then(|a| a.alias.as_ref()) else { continue };
+            if !self.is_mutable(v) {
+                continue;
+            }
+            let e = self.element(v);
+            self.bind(node, e, info, &mut bound);
+            if info.is_wildcard_after() && !info.is_wildcard_before() && !is_held_by_result(schema, info) {
+                self.dag.escape(e);
+            }
+            if let Some(inner) = info.contained.first()
+                && contents_type(self.dag.ty(e)).is_some()
+            {
+                let inside = self.dag.contents(e);
+                self.bind(node, inside, inner, &mut bound);
+            }
+        }
+        for (i, v) in g.results(node).enumerate() {
+            if !self.is_mutable(v) {
+                continue;
+            }
+            match schema.returns.get(i).and_then(|r| r.alias.as_ref()) {
+                Some(info) => self.annotated_result(v, info, &bound),
+                None => self.derived(node, v),
+            }
+        }
+    }
+
+    fn bind(
+        &mut self,
+        node: NodeId,
+        e: ElementId,
+        info: &AliasInfo,
+        bound: &mut SmallVec<[(AliasSet, ElementId); 4]>,
+    ) {
+        if info.write {
+            self.write(node, e, false);
+        }
+        bound.extend(info.before.iter().filter(|s| **s != AliasSet::Wildcard).map(|&s| (s, e)));
+    }
+
+    fn annotated_result(&mut self, v: ValueId, info: &AliasInfo, bound: &[(AliasSet, ElementId)]) {
+        if info.is_wildcard_before() || info.is_wildcard_after() {
+            return self.outside(v);
+        }
+        let of_sets = |info: &AliasInfo| -> SmallVec<[ElementId; 2]> {
+            bound.iter().filter(|(set, _)| info.before.contains(set)).map(|(_, e)| *e).collect()
+        };
+        let targets = of_sets(info);
+        if !targets.is_empty() {
+            return self.any_of(v, &targets);
+        }
+        let ty = self.g.ty(v);
+        let Some(inner) = info.contained.first().filter(|_| contents_type(ty).is_some()) else {
+            return self.fresh(v);
+        };
+        if inner.is_wildcard_before() || inner.is_wildcard_after() {
+            return self.outside(v);
+        }
+        let e = self.dag.add_exact(Of::Value(v), ty, owns_location(ty));
+        self.set(v, e);
+        let items = of_sets(inner);
+        if items.is_empty() {
+            // New contents: a location of their own.
+            let inside = self.dag.contents(e);
+            let what = self.dag.ty(inside);
+            let new = self.dag.add(Of::Helper, what, owns_location(what));
+            self.dag.point(inside, new);
+        }
+        for item in items {
+            self.dag.put(e, item);
+        }
+        self.container_made(v, e);
+    }
+
+    /// A result the schema says nothing about: new, but a container may hold what operands hold, and a value of open
+    /// type may be it.
+    fn derived(&mut self, node: NodeId, v: ValueId) {
+        let ty = self.g.ty(v);
+        if !ty.is_mutable() || is_plain(ty) && !self.returns_open_type(node, v) {
+            return;
+        }
+        let is_container = contents_type(ty).is_some() && !self.returns_open_type(node, v);
+        let e = self.dag.add(Of::Value(v), ty, owns_location(ty));
+        self.set(v, e);
+        let into = if is_container { self.dag.contents(e) } else { e };
+        if !owns_location(ty) {
+            let outside = self.dag.wildcard(self.dag.ty(into));
+            self.dag.point(into, outside);
+        }
+        for operand in self.mutable_operands(node) {
+            let mut at = Some(self.element(operand));
+            let mut steps = 0;
+            while let Some(from) = at {
+                if self.dag.ty(from).mutability().meets(self.dag.ty(into).mutability()) {
+                    self.dag.point(into, from);
+                }
+                steps += 1;
+                at = contents_type(self.dag.ty(from))
+                    .filter(|_| steps <= Type::MAX_DEPTH)
+                    .map(|_| self.dag.contents(from))
+                    .filter(|inside| *inside != from);
+            }
+        }
+        self.container_made(v, e);
+    }
+
+    /// Whether the schema gives the result's type by a variable (or not at all), so that it may be an operand itself.
+    fn returns_open_type(&self, node: NodeId, v: ValueId) -> bool {
+        let Some(schema) = self.g.registry().schema_of(self.g.op(node)) else { return true };
+        match schema.returns.get(self.g.result_index(v)) {
+            Some(r) => matches!(
+                r.ty.kind(),
+                flambeau_ir::types::TypeKind::Var(_)
+                    | flambeau_ir::types::TypeKind::Any
+                    | flambeau_ir::types::TypeKind::Union(_)
+            ),
+            None => true,
+        }
+    }
+
+    /// A node that may do anything to what it is given; with `world`, also to whatever else the outside has.
+    pub(crate) fn anything(&mut self, node: NodeId, world: bool) {
+        for v in self.mutable_operands(node) {
+            let e = self.element(v);
+            self.write(node, e, true);
+            self.dag.escape(e);
+        }
+        if world {
+            let all = self.dag.everything();
+            self.write(node, all, true);
+        }
+        self.g.results(node).for_each(|v| self.outside(v));
+    }
+
+    /// A constant: memory that stays from run to run.
+    pub(crate) fn constant(&mut self, v: ValueId) {
+        if !self.is_mutable(v) {
+            return;
+        }
+        let e = self.element(v);
+        match self.dag.elements[e].location {
+            NONE => self.outside(v),
+            location => self.dag.locations.mark(location, Flags::CONSTANT),
+        }
+        if contents_type(self.dag.ty(e)).is_some() {
+            // What a constant holds is not looked into.
+            self.dag.escape(e);
+        }
+    }
+}
+
+/// Whether a result is a list of exactly what `info` annotates: then it does not join the wildcards for being put into a
+/// list, since that list is followed.
+fn is_held_by_result(schema: &FunctionSchema, info: &AliasInfo) -> bool {
+    schema
+        .returns
+        .iter()
+        .filter_map(|r| r.alias.as_ref())
+        .flat_map(|r| &r.contained)
+        .any(|inner| info.before.iter().all(|set| inner.before.contains(set)) && !inner.is_wildcard_after())
+}

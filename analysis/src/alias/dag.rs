@@ -1,0 +1,436 @@
+//! The memory graph: elements, what they may point to, and what they contain.
+//!
+//! An [`Element`] stands for the value of some variable, for the contents of a container, or for the outside (the
+//! *wildcards*). `a` points to `b`: the value `a` may be the value `b`. An element with a location of its own is memory
+//! that came into being with it. Contents are one element per container, made when first asked for, and follow what
+//! the container points to: if `a` points to `b`, the contents of `a` point to the contents of `b`, at whatever time
+//! either is added. So constraints may come in any order, and loops may make cycles.
+//!
+//! There is one wildcard per tensor type, list type, dictionary type and class, and one for each kind of mutable thing
+//! above them; the wildcard of a type that may be several kinds points to all of these.
+
+use super::locations::{Flags, Locations};
+use flambeau_ir::types::{Mutability, TypeKind};
+use flambeau_ir::{Type, ValueId};
+use hashbrown::HashMap;
+use id_arena::{Arena, ArenaBehavior};
+use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
+
+/// An element of the memory graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ElementId(pub(crate) u32);
+
+/// Ids of four bytes, since there may be one per value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SmallIds;
+
+impl ArenaBehavior for SmallIds {
+    type Id = ElementId;
+
+    fn new_id(_: u32, index: usize) -> ElementId {
+        ElementId(u32::try_from(index).expect("invariant: fewer elements than values of a graph"))
+    }
+
+    fn index(id: ElementId) -> usize {
+        id.0 as usize
+    }
+
+    fn arena_id(_: ElementId) -> u32 {
+        0
+    }
+
+    fn new_arena_id() -> u32 {
+        0
+    }
+}
+
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// What an element is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Of {
+    /// A value of the graph.
+    Value(ValueId),
+    /// The contents of another element.
+    Contents(ElementId),
+    /// The outside, by type.
+    Wildcard,
+    /// Something met while building.
+    Helper,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Element {
+    pub(crate) of: Of,
+    pub(crate) ty: Type,
+    /// The location it owns, or `NONE`.
+    pub(crate) location: u32,
+    /// The element of its contents, or `NONE` while nobody asked.
+    pub(crate) contents: u32,
+    first_edge: u32,
+    /// Contents are those that were added, nothing came with it.
+    exact: bool,
+    escaped: bool,
+    opened: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    to: ElementId,
+    next: u32,
+}
+
+/// The memory graph. See the [module](self).
+#[derive(Clone)]
+pub(crate) struct MemoryDag {
+    pub(crate) elements: Arena<Element, SmallIds>,
+    edges: Vec<Edge>,
+    pub(crate) locations: Locations,
+    wildcards: HashMap<Type, ElementId, FxBuildHasher>,
+    /// In order of creation.
+    pub(crate) wildcard_list: Vec<ElementId>,
+    all: ElementId,
+    kinds: [ElementId; 5],
+    /// Whether some element points to a younger one, so that order of age is no order of dependence.
+    pub(crate) late: bool,
+    pub(crate) has_contents: bool,
+    escaping: Vec<ElementId>,
+    opening: Vec<ElementId>,
+}
+
+const KINDS: [Mutability; 5] =
+    [Mutability::TENSOR, Mutability::LIST, Mutability::DICT, Mutability::OBJECT, Mutability::HOST];
+
+/// The types of what a value of this type directly holds.
+fn contained(ty: Type) -> SmallVec<[Type; 4]> {
+    match ty.kind() {
+        TypeKind::List(_) | TypeKind::Dict(..) | TypeKind::Tuple(_) => ty.kind().contained(),
+        TypeKind::Optional(_)
+        | TypeKind::Union(_)
+        | TypeKind::Future(_)
+        | TypeKind::Await(_)
+        | TypeKind::RRef(_) => ty.kind().contained().into_iter().flat_map(contained).collect(),
+        _ if ty.mutability() == Mutability::TENSOR || !ty.is_mutable() => SmallVec::new(),
+        _ => SmallVec::from_slice(&[Type::ANY]),
+    }
+}
+
+/// The type of the contents of a value: `None` if nothing in it can change, `Any` if several types can be.
+pub(crate) fn contents_type(ty: Type) -> Option<Type> {
+    if ty.is_tensor() {
+        return None;
+    }
+    let mut found = None;
+    for inner in contained(ty) {
+        let inner = inner.erase_shapes();
+        if !inner.is_mutable() {
+            continue;
+        }
+        match found {
+            None => found = Some(inner),
+            Some(other) if other == inner => {}
+            Some(_) => return Some(Type::ANY),
+        }
+    }
+    found
+}
+
+/// Whether a value of this type is one thing of one mutable kind, so that a new one owns one location.
+pub(crate) fn owns_location(ty: Type) -> bool {
+    let ty = ty.unwrap_optional();
+    ty.is_tensor() || matches!(ty.kind(), TypeKind::List(_) | TypeKind::Dict(..) | TypeKind::Class(_))
+}
+
+/// Whether a new value of this type is just a location: nothing inside can be aliased.
+pub(crate) fn is_plain(ty: Type) -> bool {
+    ty.is_tensor() || (owns_location(ty) && contents_type(ty).is_none())
+}
+
+impl MemoryDag {
+    pub(crate) fn new() -> Self {
+        let mut dag = MemoryDag {
+            elements: Arena::new(),
+            edges: Vec::new(),
+            locations: Locations::default(),
+            wildcards: HashMap::default(),
+            wildcard_list: Vec::new(),
+            all: ElementId(0),
+            kinds: [ElementId(0); 5],
+            late: false,
+            has_contents: false,
+            escaping: Vec::new(),
+            opening: Vec::new(),
+        };
+        dag.all = dag.add(Of::Wildcard, Type::ANY, false);
+        let types = [Type::TENSOR, Type::ANY_LIST, Type::ANY, Type::ANY_CLASS, Type::PY_OBJECT];
+        for (i, ty) in types.into_iter().enumerate() {
+            // Objects and host objects of unknown type, and tensors, are things themselves; lists and dictionaries
+            // have wildcards by type below their kind.
+            let kind = dag.add(Of::Wildcard, ty, matches!(i, 0 | 3 | 4));
+            dag.kinds[i] = kind;
+            dag.edge(dag.all, kind);
+            if i != 0 {
+                dag.elements[kind].contents = dag.all.0;
+            }
+        }
+        dag.elements[dag.all].contents = dag.all.0;
+        dag
+    }
+
+    /// A new element.
+    pub(crate) fn add(&mut self, of: Of, ty: Type, owns: bool) -> ElementId {
+        let location = if owns { self.locations.add(Flags::NONE) } else { NONE };
+        let e = self.elements.alloc(Element {
+            of,
+            ty,
+            location,
+            contents: NONE,
+            first_edge: NONE,
+            exact: false,
+            escaped: false,
+            opened: false,
+        });
+        if of == Of::Wildcard {
+            self.wildcard_list.push(e);
+            if location != NONE {
+                self.locations.mark(location, Flags::WILDCARD);
+            }
+        }
+        e
+    }
+
+    /// A new container whose contents are what will be added, nothing else.
+    pub(crate) fn add_exact(&mut self, of: Of, ty: Type, owns: bool) -> ElementId {
+        let e = self.add(of, ty, owns);
+        self.elements[e].exact = true;
+        e
+    }
+
+    pub(crate) fn ty(&self, e: ElementId) -> Type {
+        self.elements[e].ty
+    }
+
+    /// What an element points to, latest first.
+    pub(crate) fn points_to(&self, e: ElementId) -> impl Iterator<Item = ElementId> + '_ {
+        let mut at = self.elements[e].first_edge;
+        std::iter::from_fn(move || {
+            let edge = self.edges.get(at as usize)?;
+            at = edge.next;
+            Some(edge.to)
+        })
+    }
+
+    /// The latest edge of an element, for [`MemoryDag::edge_at`].
+    pub(crate) fn first_edge(&self, e: ElementId) -> u32 {
+        self.elements[e].first_edge
+    }
+
+    /// Where an edge goes, and the edge before it; `None` at the end.
+    pub(crate) fn edge_at(&self, edge: u32) -> Option<(ElementId, u32)> {
+        self.edges.get(edge as usize).map(|e| (e.to, e.next))
+    }
+
+    fn edge(&mut self, from: ElementId, to: ElementId) {
+        let next = self.elements[from].first_edge;
+        self.elements[from].first_edge = self.edges.len() as u32;
+        self.edges.push(Edge { to, next });
+    }
+
+    /// States that `from` may be `to`.
+    pub(crate) fn point(&mut self, from: ElementId, to: ElementId) {
+        let mut todo: SmallVec<[(ElementId, ElementId); 4]> = SmallVec::new();
+        let mut done: SmallVec<[(ElementId, ElementId); 4]> = SmallVec::new();
+        todo.push((from, to));
+        while let Some((from, to)) = todo.pop() {
+            if from == to || done.contains(&(from, to)) {
+                continue;
+            }
+            done.push((from, to));
+            self.edge(from, to);
+            self.late |= to > from && self.elements[to].of != Of::Wildcard;
+            let inside = self.elements[from].contents;
+            if inside != NONE && contents_type(self.ty(to)).is_some() {
+                let contents = self.contents(to);
+                todo.push((ElementId(inside), contents));
+            }
+        }
+    }
+
+    /// The element of what a container holds. Must be asked only of types that hold something mutable.
+    pub(crate) fn contents(&mut self, e: ElementId) -> ElementId {
+        if self.elements[e].contents != NONE {
+            return ElementId(self.elements[e].contents);
+        }
+        self.has_contents = true;
+        let mut todo: SmallVec<[ElementId; 8]> = SmallVec::new();
+        let first = self.make_contents(e, &mut todo);
+        while let Some(container) = todo.pop() {
+            let inside = ElementId(self.elements[container].contents);
+            let targets: SmallVec<[ElementId; 8]> = self.points_to(container).collect();
+            for target in targets {
+                if contents_type(self.ty(target)).is_none() {
+                    continue;
+                }
+                let known = self.elements[target].contents;
+                let below =
+                    if known == NONE { self.make_contents(target, &mut todo) } else { ElementId(known) };
+                if below != inside {
+                    self.edge(inside, below);
+                    self.late |= below > inside && self.elements[below].of != Of::Wildcard;
+                }
+            }
+        }
+        first
+    }
+
+    fn make_contents(&mut self, e: ElementId, todo: &mut SmallVec<[ElementId; 8]>) -> ElementId {
+        let Element { ty, location, exact, escaped, opened, .. } = self.elements[e];
+        let inner = contents_type(ty).unwrap_or(Type::ANY);
+        // What a new container came with is new as well, and can be had from it more than once.
+        let fresh = location != NONE && !exact;
+        let owns = fresh && owns_location(inner);
+        let inside = self.add(Of::Contents(e), inner, owns);
+        self.elements[e].contents = inside.0;
+        if (fresh && !owns) || escaped || opened {
+            let outside = self.wildcard(inner);
+            self.edge(inside, outside);
+        }
+        todo.push(e);
+        inside
+    }
+
+    /// Puts an element into a container.
+    pub(crate) fn put(&mut self, container: ElementId, item: ElementId) {
+        let inside = self.contents(container);
+        self.point(inside, item);
+    }
+
+    /// Everything that could be had from outside under a type.
+    pub(crate) fn wildcard(&mut self, ty: Type) -> ElementId {
+        if ty == Type::TENSOR {
+            return self.kinds[0];
+        }
+        let ty = ty.erase_shapes().unwrap_optional();
+        if ty.is_tensor() {
+            return self.kinds[0];
+        }
+        if let Some(&known) = self.wildcards.get(&ty) {
+            return known;
+        }
+        let own_kind = match ty.kind() {
+            TypeKind::List(_) => Some(1),
+            TypeKind::Dict(..) => Some(2),
+            TypeKind::Class(_) => Some(3),
+            _ => None,
+        };
+        let e = match (own_kind, ty.kind()) {
+            (Some(kind), _) => {
+                let e = self.add(Of::Wildcard, ty, true);
+                self.edge(self.kinds[kind], e);
+                e
+            }
+            (None, TypeKind::Interface(_) | TypeKind::AnyClass) => self.kinds[3],
+            (None, TypeKind::AnyList) => self.kinds[1],
+            (None, TypeKind::Any | TypeKind::AnyTuple | TypeKind::PyObject | TypeKind::Capsule) => self.all,
+            _ => self.wildcard_of_parts(ty),
+        };
+        self.wildcards.insert(ty, e);
+        if self.elements[e].contents == NONE
+            && let Some(inner) = contents_type(ty)
+        {
+            // Recorded before its own contents are asked for, which may be of the same type.
+            self.elements[e].contents = self.wildcard(inner).0;
+        }
+        e
+    }
+
+    /// The wildcard of a type that may be several kinds of thing (or, like a tuple, is none itself).
+    fn wildcard_of_parts(&mut self, ty: Type) -> ElementId {
+        let e = self.add(Of::Wildcard, ty, false);
+        if matches!(ty.kind(), TypeKind::Tuple(_)) {
+            return e;
+        }
+        let parts = ty.kind().contained();
+        if parts.is_empty() {
+            for (kind, bit) in self.kinds.into_iter().zip(KINDS) {
+                if ty.mutability().meets(bit) {
+                    self.edge(e, kind);
+                }
+            }
+        }
+        for part in parts {
+            if part.is_mutable() {
+                let to = self.wildcard(part);
+                self.edge(e, to);
+            }
+        }
+        e
+    }
+
+    /// The wildcard of everything.
+    pub(crate) fn everything(&self) -> ElementId {
+        self.all
+    }
+
+    /// Lets the outside have an element, and all that can be reached from it.
+    pub(crate) fn escape(&mut self, e: ElementId) {
+        if self.elements[e].of != Of::Wildcard && !self.elements[e].escaped {
+            self.escaping.push(e);
+        }
+    }
+
+    /// Notes that a container is changed in ways that are not followed: it may hold anything from outside.
+    pub(crate) fn open(&mut self, e: ElementId) {
+        if contents_type(self.ty(e)).is_some() && self.elements[e].of != Of::Wildcard {
+            self.opening.push(e);
+        }
+    }
+
+    /// Carries out what [`MemoryDag::escape`] and [`MemoryDag::open`] noted. To be called when all is stated.
+    pub(crate) fn settle(&mut self) {
+        let mut todo = std::mem::take(&mut self.opening);
+        while let Some(e) = todo.pop() {
+            let element = &mut self.elements[e];
+            if element.opened || element.of == Of::Wildcard {
+                continue;
+            }
+            element.opened = true;
+            self.let_outside_in(e);
+            todo.extend(self.points_to(e));
+        }
+        let mut todo = std::mem::take(&mut self.escaping);
+        while let Some(e) = todo.pop() {
+            let element = &mut self.elements[e];
+            if element.escaped || element.of == Of::Wildcard {
+                continue;
+            }
+            element.escaped = true;
+            let (ty, location) = (element.ty, element.location);
+            if location != NONE {
+                let outside = self.wildcard(ty);
+                let theirs = self.elements[outside].location;
+                debug_assert_ne!(theirs, NONE, "what owns a location is of one kind");
+                self.locations.merge(theirs, location);
+                self.let_outside_in(e);
+            }
+            if self.elements[e].contents != NONE {
+                todo.push(ElementId(self.elements[e].contents));
+            }
+            todo.extend(self.points_to(e));
+        }
+    }
+
+    fn let_outside_in(&mut self, e: ElementId) {
+        if let Some(inner) = contents_type(self.ty(e)) {
+            let inside = self.contents(e);
+            let outside = self.wildcard(inner);
+            self.point(inside, outside);
+        }
+    }
+}
+
+/// Whether an element is of the outside.
+pub(crate) fn is_wildcard(dag: &MemoryDag, e: ElementId) -> bool {
+    dag.elements[e].of == Of::Wildcard
+}

@@ -1,0 +1,196 @@
+//! The memory graph as text and as a Graphviz picture. Both depend on the program alone, never on addresses.
+
+use super::dag::{ElementId, MemoryDag, NONE, Of, is_wildcard};
+use super::{AliasDb, Flags};
+use flambeau_ir::{Graph, NodeId, Step, ValueId};
+use std::fmt::Write;
+
+impl AliasDb {
+    /// One line per mutable value in program order, saying what it may be and hold, then one per node that writes.
+    ///
+    /// ```text
+    /// %a : Tensor -> *Tensor
+    /// %r : Tensor -> %x, %y; written
+    /// %l : Tensor[] -> new, holds %x
+    /// writes:
+    ///   aten::add_(%r, %one): %r
+    /// ```
+    /// `*T` is the outside under type `T`, `new` memory of the value's own; then flags of what it may be: `written` (by
+    /// any node, or from outside between runs), `outside` (also had from elsewhere), `returned`.
+    #[must_use]
+    pub fn dump(&self, graph: &Graph) -> String {
+        let mut text = String::new();
+        let mut writers = Vec::new();
+        for step in graph.walk(graph.root()) {
+            let node = match step {
+                Step::Enter(block) => graph.param(block),
+                Step::Node(node) => node,
+                Step::Leave(_) | Step::Done(_) => continue,
+            };
+            for v in graph.results(node) {
+                if graph.ty(v).is_mutable() {
+                    self.dump_value(graph, v, &mut text);
+                }
+            }
+            if self.writes_itself(node) {
+                writers.push(node);
+            }
+        }
+        if !writers.is_empty() {
+            text.push_str("writes:\n");
+        }
+        for node in writers {
+            self.dump_writer(graph, node, &mut text);
+        }
+        text
+    }
+
+    fn dump_value(&self, g: &Graph, v: ValueId, text: &mut String) {
+        let _ = write!(text, "%{} : {} -> ", g.name(v), g.ty(v));
+        let Some(e) = self.element(v) else {
+            text.push_str("new\n");
+            return;
+        };
+        if self.dag.elements[e].of == Of::Value(v) {
+            self.dump_element(g, e, text);
+        } else {
+            text.push_str(&self.element_name(g, e));
+        }
+        let flags = self.set_flags(self.set_of(e, false));
+        let outside = flags.has(Flags::WILDCARD) && !is_wildcard(&self.dag, e);
+        for (set, word) in [
+            (flags.has(Flags::WRITTEN), "written"),
+            (outside, "outside"),
+            (flags.has(Flags::OUTPUT) && !flags.has(Flags::WILDCARD), "returned"),
+        ] {
+            if set {
+                let _ = write!(text, "; {word}");
+            }
+        }
+        text.push('\n');
+    }
+
+    /// What an element may be, and what it holds.
+    fn dump_element(&self, g: &Graph, e: ElementId, text: &mut String) {
+        let element = &self.dag.elements[e];
+        let mut parts: Vec<String> = Vec::new();
+        if element.location != NONE {
+            parts.push("new".to_owned());
+        }
+        parts.extend(self.target_names(g, e));
+        if parts.is_empty() {
+            parts.push("new".to_owned());
+        }
+        text.push_str(&parts.join(", "));
+        if element.contents != NONE {
+            let inside = ElementId(element.contents);
+            let mut held: Vec<String> = Vec::new();
+            if self.dag.elements[inside].location != NONE {
+                held.push("new".to_owned());
+            }
+            held.extend(self.target_names(g, inside));
+            if !held.is_empty() {
+                let _ = write!(text, ", holds {}", held.join(", "));
+            }
+        }
+    }
+
+    /// What an element points to, oldest statement first, each once.
+    fn target_names(&self, g: &Graph, e: ElementId) -> Vec<String> {
+        let mut targets: Vec<ElementId> = self.dag.points_to(e).collect();
+        targets.reverse();
+        let mut names: Vec<String> = Vec::new();
+        for target in targets {
+            let name = self.element_name(g, target);
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    fn element_name(&self, g: &Graph, mut e: ElementId) -> String {
+        let mut prefix = String::new();
+        // Contents of contents: as deep as types nest.
+        loop {
+            match self.dag.elements[e].of {
+                Of::Value(v) if g.has_value(v) => return format!("{prefix}%{}", g.name(v)),
+                Of::Value(_) => return format!("{prefix}a value that is gone"),
+                Of::Wildcard => return format!("{prefix}*{}", self.dag.ty(e)),
+                Of::Helper => return format!("{prefix}new {}", self.dag.ty(e)),
+                Of::Contents(of) => {
+                    prefix.push_str("contents of ");
+                    e = of;
+                }
+            }
+        }
+    }
+
+    fn dump_writer(&self, g: &Graph, node: NodeId, text: &mut String) {
+        let operands: Vec<String> = g.operands(node).map(|v| format!("%{}", g.name(v))).collect();
+        let mut written: Vec<String> = self
+            .writes
+            .of(node)
+            .map(|w| {
+                let name = self.element_name(g, w.element);
+                if w.deep { format!("all in {name}") } else { name }
+            })
+            .collect();
+        written.reverse();
+        let _ = writeln!(text, "  {}({}): {}", g.op_name(node), operands.join(", "), written.join(", "));
+    }
+
+    /// The memory graph for Graphviz: solid arrows point to, dashed ones go to contents; grey is the outside, boxes own
+    /// memory, written memory is red.
+    #[must_use]
+    pub fn to_dot(&self, graph: &Graph) -> String {
+        let mut text = String::from("digraph memory {\n  rankdir=LR;\n  node [fontname=\"monospace\"];\n");
+        let used = used(&self.dag);
+        for (e, element) in self.dag.elements.iter() {
+            if !used[e.0 as usize] {
+                continue;
+            }
+            let name = self.element_name(graph, e);
+            let label = format!("{name} : {}", element.ty).replace('\\', "\\\\").replace('"', "\\\"");
+            let shape = if element.location == NONE { "ellipse" } else { "box" };
+            let fill = if is_wildcard(&self.dag, e) { ", style=filled, fillcolor=lightgrey" } else { "" };
+            let written =
+                element.location != NONE && self.dag.locations.flags(element.location).has(Flags::WRITTEN);
+            let color = if written { ", color=red" } else { "" };
+            let _ = writeln!(text, "  e{} [label=\"{label}\", shape={shape}{fill}{color}];", e.0);
+        }
+        for (e, element) in self.dag.elements.iter() {
+            if !used[e.0 as usize] {
+                continue;
+            }
+            let mut targets: Vec<ElementId> = self.dag.points_to(e).collect();
+            targets.sort_unstable();
+            targets.dedup();
+            for target in targets {
+                let _ = writeln!(text, "  e{} -> e{};", e.0, target.0);
+            }
+            if element.contents != NONE {
+                let _ = writeln!(text, "  e{} -> e{} [style=dashed];", e.0, element.contents);
+            }
+        }
+        text.push_str("}\n");
+        text
+    }
+}
+
+/// Elements worth drawing: not the kinds of wildcard that nothing points to.
+fn used(dag: &MemoryDag) -> Vec<bool> {
+    let mut used = vec![false; dag.elements.len()];
+    let mut todo: Vec<ElementId> =
+        dag.elements.iter().filter(|(_, element)| element.of != Of::Wildcard).map(|(e, _)| e).collect();
+    while let Some(e) = todo.pop() {
+        if std::mem::replace(&mut used[e.0 as usize], true) {
+            continue;
+        }
+        todo.extend(dag.points_to(e));
+        if dag.elements[e].contents != NONE {
+            todo.push(ElementId(dag.elements[e].contents));
+        }
+    }
+    used
+}

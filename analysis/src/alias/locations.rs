@@ -1,0 +1,385 @@
+//! Memory locations and interned sets of them.
+//!
+//! A location is a number standing for memory that some value owns: a fresh tensor, a list, "any tensor from outside".
+//! Locations can be merged (a value that escapes becomes one with the outside), so they live in a union-find; what is
+//! known of a location are flags of its class.
+//!
+//! A [`LocSet`] is four bytes: nothing, one location, or a row of a table of sparse bit sets. Most values have one
+//! location or none, and then there is no row. A set that would grow past a bound has its members merged instead: less
+//! precise, still true, and all sets together stay linear in the program.
+
+use hashbrown::{HashMap, HashTable};
+use rustc_hash::{FxBuildHasher, FxHasher};
+use std::hash::Hasher;
+
+/// What is known of a location.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Flags(pub(crate) u8);
+
+impl Flags {
+    pub(crate) const NONE: Flags = Flags(0);
+    /// Some node, or somebody outside between runs, writes it.
+    pub(crate) const WRITTEN: Flags = Flags(1);
+    /// It belongs to the outside.
+    pub(crate) const WILDCARD: Flags = Flags(2);
+    /// The graph returns it, or something that holds it.
+    pub(crate) const OUTPUT: Flags = Flags(4);
+    /// It is a constant of the program, which stays from run to run.
+    pub(crate) const CONSTANT: Flags = Flags(8);
+
+    pub(crate) fn has(self, other: Flags) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// The union-find of locations.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Locations {
+    parent: Vec<u32>,
+    flags: Vec<Flags>,
+    /// How deep the class below a name can be.
+    rank: Vec<u8>,
+    /// Whether any merge happened since sets were normal.
+    pub(crate) merged: bool,
+}
+
+impl Locations {
+    pub(crate) fn add(&mut self, flags: Flags) -> u32 {
+        let loc = self.parent.len() as u32;
+        self.parent.push(loc);
+        self.flags.push(flags);
+        self.rank.push(0);
+        loc
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.parent.len()
+    }
+
+    /// The location that stands for the class.
+    pub(crate) fn find(&self, mut loc: u32) -> u32 {
+        while self.parent[loc as usize] != loc {
+            loc = self.parent[loc as usize];
+        }
+        loc
+    }
+
+    pub(crate) fn flags(&self, loc: u32) -> Flags {
+        self.flags[self.find(loc) as usize]
+    }
+
+    pub(crate) fn mark(&mut self, loc: u32, flags: Flags) {
+        let rep = self.find(loc) as usize;
+        self.flags[rep].0 |= flags.0;
+        self.settle(rep);
+    }
+
+    /// Makes two locations one; gives the name of both.
+    pub(crate) fn merge(&mut self, a: u32, b: u32) -> u32 {
+        let (a, b) = (self.halve(a), self.halve(b));
+        if a == b {
+            return a;
+        }
+        let (keep, gone) = if self.rank[a as usize] >= self.rank[b as usize] { (a, b) } else { (b, a) };
+        if self.rank[keep as usize] == self.rank[gone as usize] {
+            self.rank[keep as usize] += 1;
+        }
+        self.parent[gone as usize] = keep;
+        let flags = self.flags[gone as usize];
+        self.flags[keep as usize].0 |= flags.0;
+        self.settle(keep as usize);
+        self.merged = true;
+        keep
+    }
+
+    fn halve(&mut self, mut loc: u32) -> u32 {
+        while self.parent[loc as usize] != loc {
+            let up = self.parent[self.parent[loc as usize] as usize];
+            self.parent[loc as usize] = up;
+            loc = up;
+        }
+        loc
+    }
+
+    /// Makes every location point at its name directly.
+    pub(crate) fn flatten(&mut self) {
+        for loc in 0..self.parent.len() as u32 {
+            self.parent[loc as usize] = self.find(loc);
+        }
+    }
+
+    /// A constant that the outside can reach may be changed there from run to run.
+    fn settle(&mut self, rep: usize) {
+        let flags = self.flags[rep];
+        if flags.has(Flags::CONSTANT) && flags.has(Flags(Flags::OUTPUT.0 | Flags::WILDCARD.0)) {
+            self.flags[rep].0 |= Flags::WRITTEN.0;
+        }
+    }
+}
+
+/// A set of locations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct LocSet(u32);
+
+const SINGLE: u32 = 1 << 31;
+
+impl LocSet {
+    pub(crate) const EMPTY: LocSet = LocSet(0);
+
+    pub(crate) fn single(loc: u32) -> LocSet {
+        LocSet(loc | SINGLE)
+    }
+
+    pub(crate) fn as_single(self) -> Option<u32> {
+        (self.0 & SINGLE != 0).then_some(self.0 & !SINGLE)
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The row, for sets that have one.
+    pub(crate) fn row(self) -> Option<usize> {
+        (self.0 != 0 && self.0 & SINGLE == 0).then_some(self.0 as usize)
+    }
+}
+
+type Word = (u32, u64);
+
+/// The table of sets with more than one member.
+#[derive(Clone, Debug)]
+pub(crate) struct Sets {
+    words: Vec<Word>,
+    /// Start and length of each row; row 0 is the empty set.
+    rows: Vec<(u32, u32)>,
+    index: HashTable<u32>,
+    unions: HashMap<(u32, u32), LocSet, FxBuildHasher>,
+}
+
+/// Sets longer than this many words of 64 locations have their members merged.
+const MAX_WORDS: usize = 48;
+
+impl Sets {
+    pub(crate) fn new() -> Self {
+        Sets { words: Vec::new(), rows: vec![(0, 0)], index: HashTable::new(), unions: HashMap::default() }
+    }
+
+    pub(crate) fn row_count(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn row_words(&self, row: usize) -> &[Word] {
+        let (start, len) = self.rows[row];
+        &self.words[start as usize..(start + len) as usize]
+    }
+
+    /// The members, in order.
+    pub(crate) fn iter(&self, set: LocSet) -> impl Iterator<Item = u32> + '_ {
+        let one = set.as_single();
+        let words = if one.is_some() { &[] } else { self.row_words(set.0 as usize) };
+        one.into_iter().chain(words.iter().flat_map(|&(at, bits)| Bits(bits).map(move |bit| at * 64 + bit)))
+    }
+
+    fn words_of<'a>(&'a self, set: LocSet, buffer: &'a mut [Word; 1]) -> &'a [Word] {
+        match set.as_single() {
+            Some(loc) => {
+                buffer[0] = (loc / 64, 1 << (loc % 64));
+                buffer
+            }
+            None => self.row_words(set.0 as usize),
+        }
+    }
+
+    /// The union; past the bound, one location with which all members are merged.
+    pub(crate) fn union(&mut self, a: LocSet, b: LocSet, locations: &mut Locations) -> LocSet {
+        if a == b || b.is_empty() {
+            return a;
+        }
+        if a.is_empty() {
+            return b;
+        }
+        let key = if a.0 < b.0 { (a.0, b.0) } else { (b.0, a.0) };
+        if let Some(&known) = self.unions.get(&key) {
+            return known;
+        }
+        let (mut one, mut other) = ([(0, 0)], [(0, 0)]);
+        let merged = merge_words(self.words_of(a, &mut one), self.words_of(b, &mut other));
+        let set = if merged.len() > MAX_WORDS {
+            let mut all = merged.iter().flat_map(|&(at, bits)| Bits(bits).map(move |bit| at * 64 + bit));
+            let first = all.next().expect("invariant: a long set has members");
+            LocSet::single(all.fold(first, |rep, loc| locations.merge(rep, loc)))
+        } else {
+            self.intern(&merged)
+        };
+        self.unions.insert(key, set);
+        set
+    }
+
+    fn intern(&mut self, words: &[Word]) -> LocSet {
+        if let [(at, bits)] = *words
+            && bits.is_power_of_two()
+        {
+            return LocSet::single(at * 64 + bits.trailing_zeros());
+        }
+        let hash = hash_words(words);
+        let (rows, all) = (&self.rows, &self.words);
+        let slice = |row: u32| {
+            let (start, len) = rows[row as usize];
+            &all[start as usize..(start + len) as usize]
+        };
+        if let Some(&row) = self.index.find(hash, |&row| slice(row) == words) {
+            return LocSet(row);
+        }
+        let row = self.rows.len() as u32;
+        self.rows.push((self.words.len() as u32, words.len() as u32));
+        self.words.extend_from_slice(words);
+        let (rows, all) = (&self.rows, &self.words);
+        self.index.insert_unique(hash, row, |&row| {
+            let (start, len) = rows[row as usize];
+            hash_words(&all[start as usize..(start + len) as usize])
+        });
+        LocSet(row)
+    }
+
+    /// All sets over the names of merged locations. Gives, for each old row, the set it has become.
+    pub(crate) fn normalise(&mut self, locations: &Locations) -> Vec<LocSet> {
+        let old = std::mem::replace(self, Sets::new());
+        (0..old.rows.len())
+            .map(|row| {
+                let mut members: Vec<u32> =
+                    old.iter(LocSet(row as u32)).map(|loc| locations.find(loc)).collect();
+                members.sort_unstable();
+                let mut words: Vec<Word> = Vec::new();
+                for loc in members {
+                    match words.last_mut() {
+                        Some((at, bits)) if *at == loc / 64 => *bits |= 1 << (loc % 64),
+                        _ => words.push((loc / 64, 1 << (loc % 64))),
+                    }
+                }
+                if words.is_empty() { LocSet::EMPTY } else { self.intern(&words) }
+            })
+            .collect()
+    }
+
+    /// Whether two sets share a location.
+    pub(crate) fn meet(&self, a: LocSet, b: LocSet, locations: &Locations) -> bool {
+        if a.is_empty() || b.is_empty() {
+            return false;
+        }
+        if a == b {
+            return true;
+        }
+        if let (Some(x), Some(y)) = (a.as_single(), b.as_single()) {
+            return locations.find(x) == locations.find(y);
+        }
+        if locations.merged {
+            let mut names: Vec<u32> = self.iter(a).map(|loc| locations.find(loc)).collect();
+            names.sort_unstable();
+            return self.iter(b).any(|loc| names.binary_search(&locations.find(loc)).is_ok());
+        }
+        let (mut one, mut other) = ([(0, 0)], [(0, 0)]);
+        let (x, y) = (self.words_of(a, &mut one), self.words_of(b, &mut other));
+        let (mut i, mut j) = (0, 0);
+        while let (Some(&(p, v)), Some(&(q, w))) = (x.get(i), y.get(j)) {
+            if p == q && v & w != 0 {
+                return true;
+            }
+            i += usize::from(p <= q);
+            j += usize::from(q <= p);
+        }
+        false
+    }
+}
+
+struct Bits(u64);
+
+impl Iterator for Bits {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        if self.0 == 0 {
+            return None;
+        }
+        let bit = self.0.trailing_zeros();
+        self.0 &= self.0 - 1;
+        Some(bit)
+    }
+}
+
+fn merge_words(x: &[Word], y: &[Word]) -> Vec<Word> {
+    let mut result = Vec::with_capacity(x.len() + y.len());
+    let (mut i, mut j) = (0, 0);
+    loop {
+        match (x.get(i), y.get(j)) {
+            (Some(&a), Some(&b)) => {
+                let at = a.0.min(b.0);
+                let mut bits = 0;
+                if a.0 == at {
+                    bits |= a.1;
+                    i += 1;
+                }
+                if b.0 == at {
+                    bits |= b.1;
+                    j += 1;
+                }
+                result.push((at, bits));
+            }
+            (Some(_), None) => {
+                result.extend_from_slice(&x[i..]);
+                return result;
+            }
+            _ => {
+                result.extend_from_slice(&y[j..]);
+                return result;
+            }
+        }
+    }
+}
+
+fn hash_words(words: &[Word]) -> u64 {
+    let mut hasher = FxHasher::default();
+    for &(at, bits) in words {
+        hasher.write_u32(at);
+        hasher.write_u64(bits);
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_are_shared_and_bounded() {
+        let (mut sets, mut locations) = (Sets::new(), Locations::default());
+        let all: Vec<u32> = (0..100_000).map(|_| locations.add(Flags::NONE)).collect();
+        let ab = sets.union(LocSet::single(all[1]), LocSet::single(all[70]), &mut locations);
+        let ba = sets.union(LocSet::single(all[70]), LocSet::single(all[1]), &mut locations);
+        assert_eq!(ab, ba);
+        assert_eq!(sets.iter(ab).collect::<Vec<_>>(), [1, 70]);
+        assert!(sets.meet(ab, LocSet::single(70), &locations));
+        assert!(!sets.meet(ab, LocSet::single(71), &locations));
+        let mut grown = LocSet::EMPTY;
+        for &loc in all.iter().step_by(64) {
+            grown = sets.union(grown, LocSet::single(loc), &mut locations);
+        }
+        assert!(sets.words.len() < 100_000, "merging keeps sets small");
+        assert!(sets.meet(grown, LocSet::single(0), &locations));
+        assert!(sets.meet(grown, LocSet::single(64 * 1000), &locations));
+        assert!(!sets.meet(grown, LocSet::single(65), &locations));
+        locations.flatten();
+        let map = sets.normalise(&locations);
+        locations.merged = false;
+        let grown = grown.row().map_or(grown, |row| map[row]);
+        assert!(sets.meet(grown, LocSet::single(locations.find(64)), &locations));
+    }
+
+    #[test]
+    fn flags_follow_classes() {
+        let mut locations = Locations::default();
+        let (a, b) = (locations.add(Flags::CONSTANT), locations.add(Flags::WILDCARD));
+        assert!(!locations.flags(a).has(Flags::WRITTEN));
+        locations.merge(a, b);
+        assert!(locations.flags(b).has(Flags::WRITTEN), "the outside may change the constant");
+    }
+}

@@ -1,0 +1,101 @@
+//! A set of memory that grows and is asked: what a walk has met so far.
+
+use super::locations::LocSet;
+use super::{AliasDb, Flags};
+use fixedbitset::FixedBitSet;
+use flambeau_ir::{Graph, NodeId, ValueId, ValueSet};
+
+/// Memory as a set of locations of one [`AliasDb`]: what walks collect ("memory that is still needed") and ask about, in
+/// time independent of how much was collected.
+#[derive(Clone)]
+pub struct MemorySet {
+    locations: FixedBitSet,
+    /// Values that are memory of their own without a location: nothing else refers to it.
+    plain: ValueSet,
+}
+
+impl MemorySet {
+    /// No memory.
+    #[must_use]
+    pub fn new(db: &AliasDb) -> Self {
+        MemorySet { locations: FixedBitSet::with_capacity(db.dag.locations.len()), plain: ValueSet::new() }
+    }
+
+    fn add_set(&mut self, db: &AliasDb, set: LocSet) -> bool {
+        let mut grew = false;
+        for loc in db.solution.sets.iter(set) {
+            let name = db.dag.locations.find(loc) as usize;
+            self.locations.grow(name + 1);
+            grew |= !self.locations.put(name);
+        }
+        grew
+    }
+
+    fn meets_set(&self, db: &AliasDb, set: LocSet) -> bool {
+        db.solution.sets.iter(set).any(|loc| self.locations.contains(db.dag.locations.find(loc) as usize))
+    }
+
+    /// Adds what a value may be or hold; says whether that was new.
+    pub fn add(&mut self, db: &AliasDb, v: ValueId) -> bool {
+        match db.element(v) {
+            Some(e) => self.add_set(db, db.set_of(e, true)),
+            None => self.plain.insert(v),
+        }
+    }
+
+    /// Adds what a value may be, not what it holds.
+    pub fn add_shallow(&mut self, db: &AliasDb, v: ValueId) -> bool {
+        match db.element(v) {
+            Some(e) => self.add_set(db, db.set_of(e, false)),
+            None => self.plain.insert(v),
+        }
+    }
+
+    /// Adds what the node itself (nested blocks left out) writes.
+    pub fn add_writes_of(&mut self, db: &AliasDb, node: NodeId) {
+        for set in db.own_writes(node) {
+            self.add_set(db, set);
+        }
+    }
+
+    /// Adds all that the outside has, and all that the graph returns.
+    pub fn add_visible(&mut self, db: &AliasDb) {
+        for loc in 0..db.dag.locations.len() as u32 {
+            if db.dag.locations.flags(loc).has(Flags(Flags::WILDCARD.0 | Flags::OUTPUT.0)) {
+                let name = db.dag.locations.find(loc) as usize;
+                self.locations.grow(name + 1);
+                self.locations.insert(name);
+            }
+        }
+    }
+
+    /// Whether a value may be or hold memory of the set.
+    #[must_use]
+    pub fn meets(&self, db: &AliasDb, v: ValueId) -> bool {
+        match db.element(v) {
+            Some(e) => self.meets_set(db, db.set_of(e, true)),
+            None => self.plain.contains(v),
+        }
+    }
+
+    /// Whether a value itself may be memory of the set.
+    #[must_use]
+    pub fn meets_shallow(&self, db: &AliasDb, v: ValueId) -> bool {
+        match db.element(v) {
+            Some(e) => self.meets_set(db, db.set_of(e, false)),
+            None => self.plain.contains(v),
+        }
+    }
+
+    /// Whether the node itself (nested blocks left out) may write memory of the set.
+    #[must_use]
+    pub fn written_by(&self, db: &AliasDb, node: NodeId) -> bool {
+        db.own_writes(node).any(|set| self.meets_set(db, set))
+    }
+
+    /// As [`MemorySet::written_by`], nested blocks included.
+    #[must_use]
+    pub fn written_in(&self, graph: &Graph, db: &AliasDb, node: NodeId) -> bool {
+        db.any_write(graph, node, |set| self.meets_set(db, set))
+    }
+}

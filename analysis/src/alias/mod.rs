@@ -1,0 +1,308 @@
+//! Alias analysis: which values may share memory, and who writes it.
+//!
+//! [`AliasDb`] answers by location sets over a memory graph (`dag.rs`): an element per value that something refers to,
+//! points-to and contents edges, wildcards for the outside, leaves that are memory locations. It is flow-insensitive: "has writers"
+//! means that some node anywhere in the graph, or the outside between runs, may write what the value refers to.
+//!
+//! Every answer errs on the side of aliasing:
+//! - graph inputs are wildcards of their type, so any two of them may be one;
+//! - what is stored in a container whose uses are not all followed may be had from anywhere;
+//! - values carried around loops are what they are in any iteration;
+//! - objects behind interfaces and objects of the host are mutable, host callbacks and unknown operators may write
+//!   anything reachable;
+//! - a constant that can be reached from outside after a run (returned, stored) counts as written.
+//!
+//! A value always may alias itself. Values of immutable type alias nothing else.
+
+mod build;
+mod dag;
+mod dump;
+mod locations;
+mod memory_set;
+mod moves;
+mod prim;
+mod rule;
+mod solve;
+mod summary;
+#[cfg(test)]
+mod tests;
+mod update;
+
+pub use dag::ElementId;
+pub use memory_set::MemorySet;
+pub use moves::{MovePlan, MoveStep, Stale};
+pub use rule::AliasRule;
+
+use crate::analysis::{Analysis, AnalysisCx, Update};
+use build::{Builder, Inputs, Writes};
+use dag::MemoryDag;
+use flambeau_ir::{Change, Graph, NodeId, Revision, Step, ValueId, ValueMap};
+use locations::{Flags, LocSet};
+use rule::Classes;
+use smallvec::SmallVec;
+use solve::{Solution, solve};
+use summary::Summaries;
+
+/// The alias analysis of one graph. See the [module](self).
+#[derive(Clone)]
+pub struct AliasDb {
+    dag: MemoryDag,
+    solution: Solution,
+    /// The element of a value, plus one; 0 for none.
+    of_value: ValueMap<u32>,
+    writes: Writes,
+    classes: Classes,
+    revision: Revision,
+}
+
+impl AliasDb {
+    /// Analyses a graph. O(nodes) for everything but sets of possible locations, which are bounded.
+    #[must_use]
+    pub fn new(graph: &Graph) -> Self {
+        let mut builder = Builder::new(graph, Inputs::Outside, Summaries::default());
+        builder.run();
+        Self::from_builder(builder)
+    }
+
+    fn from_builder(builder: Builder<'_>) -> Self {
+        let Builder { g, mut dag, of_value, writes, classes, outputs, .. } = builder;
+        let solution = solve(&mut dag);
+        let revision = g.journal().revision();
+        let mut db = AliasDb { dag, solution, of_value, writes, classes, revision };
+        let written: Vec<LocSet> = db.writes.rows.iter().map(|w| db.set_of(w.element, w.deep)).collect();
+        db.mark(written, Flags::WRITTEN);
+        let returned: Vec<LocSet> = outputs.iter().map(|&e| db.set_of(e, true)).collect();
+        db.mark(returned, Flags::OUTPUT);
+        db
+    }
+
+    fn mark(&mut self, sets: Vec<LocSet>, flags: Flags) {
+        let mut seen = vec![false; self.solution.sets.row_count()];
+        for set in sets {
+            if let Some(row) = set.row()
+                && std::mem::replace(&mut seen[row], true)
+            {
+                continue;
+            }
+            let locations = &mut self.dag.locations;
+            self.solution.sets.iter(set).for_each(|loc| locations.mark(loc, flags));
+        }
+    }
+
+    /// The revision of the graph this is true of.
+    #[must_use]
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    // --- sets ------------------------------------------------------------------------------------------------------
+
+    fn element(&self, v: ValueId) -> Option<ElementId> {
+        self.of_value[v].checked_sub(1).map(ElementId)
+    }
+
+    fn set_of(&self, e: ElementId, deep: bool) -> LocSet {
+        if deep { self.solution.deep[e.0 as usize] } else { self.solution.locs[e.0 as usize] }
+    }
+
+    fn locs(&self, v: ValueId) -> LocSet {
+        self.element(v).map_or(LocSet::EMPTY, |e| self.set_of(e, false))
+    }
+
+    fn deep(&self, v: ValueId) -> LocSet {
+        self.element(v).map_or(LocSet::EMPTY, |e| self.set_of(e, true))
+    }
+
+    fn meet(&self, a: LocSet, b: LocSet) -> bool {
+        self.solution.sets.meet(a, b, &self.dag.locations)
+    }
+
+    fn set_flags(&self, set: LocSet) -> Flags {
+        let mut flags = 0;
+        for loc in self.solution.sets.iter(set) {
+            flags |= self.dag.locations.flags(loc).0;
+        }
+        Flags(flags)
+    }
+
+    fn deep_flags(&self, v: ValueId) -> Flags {
+        self.set_flags(self.deep(v))
+    }
+
+    fn locations_of(&self, v: ValueId) -> Vec<u32> {
+        self.solution.sets.iter(self.locs(v)).map(|loc| self.dag.locations.find(loc)).collect()
+    }
+
+    // --- values ----------------------------------------------------------------------------------------------------
+
+    /// Whether two values may be one piece of memory. Near-constant time.
+    #[must_use]
+    pub fn may_alias(&self, a: ValueId, b: ValueId) -> bool {
+        a == b || self.meet(self.locs(a), self.locs(b))
+    }
+
+    /// Whether any value of `a` may alias any of `b`.
+    #[must_use]
+    pub fn may_alias_any(&self, a: &[ValueId], b: &[ValueId]) -> bool {
+        a.iter().any(|&x| b.iter().any(|&y| self.may_alias(x, y)))
+    }
+
+    /// Whether two values may be, or hold at any depth, one piece of memory.
+    #[must_use]
+    pub fn may_contain_alias(&self, a: ValueId, b: ValueId) -> bool {
+        a == b || self.meet(self.deep(a), self.deep(b))
+    }
+
+    /// [`AliasDb::may_contain_alias`] for any value of `a` and any of `b`.
+    #[must_use]
+    pub fn may_contain_alias_any(&self, a: &[ValueId], b: &[ValueId]) -> bool {
+        a.iter().any(|&x| b.iter().any(|&y| self.may_contain_alias(x, y)))
+    }
+
+    /// Whether anything writes memory that the value may be or hold: nodes of this graph at any place, or the outside
+    /// between runs.
+    #[must_use]
+    pub fn has_writers(&self, v: ValueId) -> bool {
+        self.deep_flags(v).has(Flags::WRITTEN)
+    }
+
+    /// As [`AliasDb::has_writers`], for the value itself and not what it holds.
+    #[must_use]
+    pub fn is_written(&self, v: ValueId) -> bool {
+        self.set_flags(self.locs(v)).has(Flags::WRITTEN)
+    }
+
+    /// Whether the value may be, or hold, memory that the outside has.
+    #[must_use]
+    pub fn may_be_outside(&self, v: ValueId) -> bool {
+        self.deep_flags(v).has(Flags::WILDCARD)
+    }
+
+    /// Whether any of the values may be seen from outside: is an input or an output of the graph, is held by one, or
+    /// is stored where others can find it.
+    #[must_use]
+    pub fn escapes_scope(&self, values: &[ValueId]) -> bool {
+        values.iter().any(|&v| self.deep_flags(v).has(Flags(Flags::WILDCARD.0 | Flags::OUTPUT.0)))
+    }
+
+    /// Whether `a` may stand for `b` (or `b` for `a`) when they were different memory before, or become different
+    /// memory when they were one: nobody writes either, and not both are seen from outside.
+    #[must_use]
+    pub fn safe_to_change_aliasing(&self, a: &[ValueId], b: &[ValueId]) -> bool {
+        let written = |values: &[ValueId]| values.iter().any(|&v| self.has_writers(v));
+        !written(a) && !written(b) && !(self.escapes_scope(a) && self.escapes_scope(b))
+    }
+
+    // --- nodes -----------------------------------------------------------------------------------------------------
+
+    /// Whether the node writes memory, in itself or in nested blocks.
+    #[must_use]
+    pub fn is_mutable(&self, graph: &Graph, node: NodeId) -> bool {
+        self.any_write(graph, node, |_| true)
+    }
+
+    /// Whether the node itself, nested blocks left out, writes memory. Constant time.
+    #[must_use]
+    pub fn writes_itself(&self, node: NodeId) -> bool {
+        self.writes.of(node).next().is_some()
+    }
+
+    /// Whether the node, or one nested in it, may write memory that one of `values` may be or hold.
+    #[must_use]
+    pub fn writes_to(&self, graph: &Graph, node: NodeId, values: &[ValueId]) -> bool {
+        self.any_write(graph, node, |set| values.iter().any(|&v| self.meet(set, self.deep(v))))
+    }
+
+    /// Whether the node, or one nested in it, may write memory that the outside has.
+    #[must_use]
+    pub fn writes_to_wildcard(&self, graph: &Graph, node: NodeId) -> bool {
+        self.any_write(graph, node, |set| self.set_flags(set).has(Flags::WILDCARD))
+    }
+
+    /// Whether something writes what an operand of the node (nested nodes left out) may be or hold.
+    #[must_use]
+    pub fn has_input_writers(&self, graph: &Graph, node: NodeId) -> bool {
+        graph.operands(node).any(|v| self.has_writers(v))
+    }
+
+    /// Whether something writes what a result of the node may be or hold.
+    #[must_use]
+    pub fn has_output_writers(&self, graph: &Graph, node: NodeId) -> bool {
+        graph.results(node).any(|v| self.has_writers(v))
+    }
+
+    /// Whether something writes what the node reads or makes.
+    #[must_use]
+    pub fn node_has_writers(&self, graph: &Graph, node: NodeId) -> bool {
+        self.has_input_writers(graph, node) || self.has_output_writers(graph, node)
+    }
+
+    /// What a node itself writes.
+    fn own_writes(&self, node: NodeId) -> impl Iterator<Item = LocSet> + '_ {
+        self.writes.of(node).map(|w| self.set_of(w.element, w.deep))
+    }
+
+    fn any_write(&self, graph: &Graph, node: NodeId, mut test: impl FnMut(LocSet) -> bool) -> bool {
+        if self.writes.rows.is_empty() {
+            return false;
+        }
+        if self.own_writes(node).any(&mut test) {
+            return true;
+        }
+        graph
+            .blocks(node)
+            .any(|block| graph.nodes_deep_in(block).any(|inner| self.own_writes(inner).any(&mut test)))
+    }
+
+    /// Whether any node writes memory of the outside.
+    fn writes_wildcards(&self) -> bool {
+        self.writes.rows.iter().any(|w| self.set_flags(self.set_of(w.element, w.deep)).has(Flags::WILDCARD))
+    }
+}
+
+impl Analysis for AliasDb {
+    const NAME: &'static str = "alias";
+
+    fn build(cx: &AnalysisCx<'_>) -> Self {
+        AliasDb::new(cx.graph())
+    }
+
+    fn update(&mut self, cx: &AnalysisCx<'_>, changes: &[Change]) -> Update {
+        update::update(self, cx.graph(), changes)
+    }
+
+    fn agrees(&self, cx: &AnalysisCx<'_>, fresh: &Self) -> Result<(), String> {
+        let g = cx.graph();
+        let name = |v: ValueId| format!("%{}", g.name(v));
+        let mut recent: SmallVec<[ValueId; 8]> = SmallVec::new();
+        for step in g.walk(g.root()) {
+            let node = match step {
+                Step::Enter(block) => g.param(block),
+                Step::Node(node) => node,
+                Step::Leave(block) => g.ret(block),
+                Step::Done(_) => continue,
+            };
+            if fresh.writes_itself(node) && !self.writes_itself(node) {
+                return Err(format!("a write by {} is missing", g.op_name(node)));
+            }
+            for v in g.results(node) {
+                if fresh.has_writers(v) && !self.has_writers(v) {
+                    return Err(format!("{} has writers", name(v)));
+                }
+                if fresh.may_be_outside(v) && !self.may_be_outside(v) {
+                    return Err(format!("{} may be had from outside", name(v)));
+                }
+                for other in g.operands(node).chain(recent.iter().copied()) {
+                    if fresh.may_contain_alias(v, other) && !self.may_contain_alias(v, other) {
+                        return Err(format!("{} may alias {}", name(v), name(other)));
+                    }
+                }
+                if recent.len() == 8 {
+                    recent.remove(0);
+                }
+                recent.push(v);
+            }
+        }
+        Ok(())
+    }
+}

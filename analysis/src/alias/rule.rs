@@ -1,0 +1,96 @@
+//! How an operator of the registry treats memory: read off its schema's annotations once per row, corrected by the
+//! [`AliasRule`] and [`Effects`] facets where the annotations do not tell.
+
+use super::dag::is_plain;
+use flambeau_ir::schema::AliasSet;
+use flambeau_ir::{Effects, Facet, FunctionSchema, Op, OpId, Registry};
+
+/// What an operator does to memory that its schema's annotations do not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AliasRule {
+    /// Results are new, even those in containers, and nothing is written.
+    Fresh,
+    /// Arguments `args` are written although the schema does not say so, unless argument `flag` is the constant `false`:
+    /// running statistics of normalisation in training.
+    WritesWhen {
+        /// The argument that switches writing on.
+        flag: &'static str,
+        /// What is written.
+        args: &'static [&'static str],
+    },
+    /// Waits for another task: results come from the outside, and whatever is shared may have been written meanwhile.
+    Waits,
+}
+
+impl Facet for AliasRule {
+    const NAME: &'static str = "alias";
+}
+
+/// How a row is treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// Writes nothing, stores nothing, and results are plain new memory: nothing to record.
+    Fast,
+    /// As `Fast`, but a result may be a container of what operands hold, depending on types.
+    Derive,
+    /// As its annotations say.
+    Annotated,
+    /// As its annotations and its rule say.
+    Ruled(AliasRule),
+    /// Anything is possible.
+    Conservative,
+}
+
+/// The class of every row met so far.
+#[derive(Clone, Default)]
+pub(crate) struct Classes(Vec<Option<Class>>);
+
+impl Classes {
+    pub(crate) fn of(&mut self, registry: &Registry, id: OpId) -> Class {
+        if let Some(Some(class)) = self.0.get(id.index()) {
+            return *class;
+        }
+        if self.0.is_empty() {
+            self.0.resize(registry.len(), None);
+        }
+        let class = classify(registry, id);
+        self.0[id.index()] = Some(class);
+        class
+    }
+
+    /// Whether a node of this operator leaves no trace in the memory graph.
+    pub(crate) fn is_fast(&mut self, registry: &Registry, op: Op) -> bool {
+        op.row().is_some_and(|id| self.of(registry, id) == Class::Fast)
+    }
+}
+
+fn classify(registry: &Registry, id: OpId) -> Class {
+    if registry.facet::<Effects>(id).is_some_and(|e| e.contains(Effects::CONSERVATIVE)) {
+        return Class::Conservative;
+    }
+    match registry.facet::<AliasRule>(id) {
+        Some(AliasRule::Fresh) => return Class::Fast,
+        Some(&rule) => return Class::Ruled(rule),
+        None => {}
+    }
+    let schema = registry.schema(id);
+    if schema.has_aliases() {
+        Class::Annotated
+    } else if !schema.varret
+        && schema.returns.iter().all(|r| !r.ty.has_vars() && (!r.ty.is_mutable() || is_plain(r.ty)))
+    {
+        Class::Fast
+    } else {
+        Class::Derive
+    }
+}
+
+/// Whether results can come from the outside by the schema's annotations.
+pub(crate) fn returns_wildcard(schema: &FunctionSchema) -> bool {
+    let wild = |sets: &[AliasSet]| sets.contains(&AliasSet::Wildcard);
+    schema.returns.iter().filter_map(|r| r.alias.as_ref()).any(|info| {
+        wild(&info.before)
+            || wild(&info.after)
+            || info.contained.iter().any(|c| wild(&c.before) || wild(&c.after))
+    })
+}

@@ -1,0 +1,117 @@
+//! What a subgraph does to the operands of the node that carries it: made once per subgraph.
+
+use super::AliasDb;
+use super::build::{Builder, Inputs};
+use super::locations::Flags;
+use flambeau_ir::{Effects, Graph, OpKind, Prim};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use std::sync::Arc;
+
+/// What happens to one input.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct InputEffect {
+    /// It, or something in it, is written.
+    pub(crate) written: bool,
+    /// It is stored where others can find it.
+    pub(crate) escapes: bool,
+}
+
+/// What one output is.
+#[derive(Clone, Debug)]
+pub(crate) struct OutputOrigin {
+    /// Inputs it may be.
+    pub(crate) inputs: Vec<u32>,
+    /// It may be new.
+    pub(crate) fresh: bool,
+    /// It may come from elsewhere.
+    pub(crate) outside: bool,
+}
+
+/// What a subgraph does.
+#[derive(Debug)]
+pub(crate) struct Summary {
+    pub(crate) inputs: Vec<InputEffect>,
+    pub(crate) outputs: Vec<OutputOrigin>,
+    pub(crate) writes_outside: bool,
+}
+
+/// The summaries of the subgraphs met while building, by the graph's address (they live as long as the graph that
+/// holds them, which is borrowed meanwhile).
+#[derive(Default)]
+pub(crate) struct Summaries {
+    known: HashMap<usize, Option<Arc<Summary>>, FxBuildHasher>,
+    writers: HashMap<usize, bool, FxBuildHasher>,
+    depth: u32,
+}
+
+/// Subgraphs nested deeper count as doing anything.
+const MAX_DEPTH: u32 = 16;
+
+impl Summaries {
+    pub(crate) fn of(&mut self, body: &Arc<Graph>) -> Option<Arc<Summary>> {
+        let key = Arc::as_ptr(body) as usize;
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
+        }
+        if self.depth >= MAX_DEPTH {
+            return None;
+        }
+        self.depth += 1;
+        let mut builder = Builder::new(body, Inputs::Distinct, std::mem::take(self));
+        builder.run();
+        *self = std::mem::take(&mut builder.summaries);
+        self.depth -= 1;
+        let summary = Some(Arc::new(summarise(body, &AliasDb::from_builder(builder))));
+        self.known.insert(key, summary.clone());
+        summary
+    }
+
+    /// Whether some node of a graph may write memory it was given.
+    pub(crate) fn writes_anything(&mut self, body: &Arc<Graph>) -> bool {
+        *self.writers.entry(Arc::as_ptr(body) as usize).or_insert_with(|| {
+            let registry = body.registry();
+            body.nodes_deep().any(|node| match body.op(node).kind() {
+                OpKind::Unknown(_) => true,
+                OpKind::Row(id) => {
+                    registry.schema(id).is_mutable()
+                        || registry.facet::<super::AliasRule>(id).is_some()
+                        || registry.facet::<Effects>(id).is_some_and(|e| e.contains(Effects::CONSERVATIVE))
+                }
+                OpKind::Prim(prim) => {
+                    prim.has_side_effects() && prim != Prim::Print && prim != Prim::RaiseException
+                        || prim.has_subgraph()
+                }
+            })
+        })
+    }
+}
+
+fn summarise(body: &Graph, db: &AliasDb) -> Summary {
+    let inputs = body
+        .inputs()
+        .map(|v| InputEffect { written: db.has_writers(v), escapes: db.deep_flags(v).has(Flags::WILDCARD) })
+        .collect();
+    let outputs = body
+        .outputs()
+        .map(|out| {
+            let from: Vec<u32> = body
+                .inputs()
+                .enumerate()
+                .filter(|(_, v)| db.may_contain_alias(out, *v))
+                .map(|(i, _)| i as u32)
+                .collect();
+            let locs = db.locations_of(out);
+            let of_inputs = |loc: u32| {
+                from.iter().any(|&i| {
+                    let v = body.inputs().nth(i as usize).expect("invariant: an input's index");
+                    db.locations_of(v).contains(&loc)
+                })
+            };
+            // A value without an element is new memory.
+            let fresh = from.is_empty() || locs.iter().any(|&loc| !of_inputs(loc));
+            OutputOrigin { inputs: from, fresh, outside: db.deep_flags(out).has(Flags::WILDCARD) }
+        })
+        .collect();
+    Summary { inputs, outputs, writes_outside: db.writes_wildcards() }
+}

@@ -1,0 +1,408 @@
+//! Code: a graph as flat instructions over two banks of registers.
+//!
+//! - The **scalar bank** holds 64-bit words without tags: integers, the bits of doubles, truth values. A value is there
+//!   when its static type says int, float or bool. The first words of a frame are the code's number constants.
+//! - The **value bank** holds [`IValue`]s: everything else. Values move out of their register at their last use, so
+//!   that memory is freed, and may be reused, as early as the program allows.
+//!
+//! An instruction is 16 bytes: an opcode and three fields. Where a field may name a value of either bank or a constant
+//! it is an [`Operand`]. Calls of kernels and functions have as many operands as they like, in a side table.
+
+use crate::intrinsic::{Kind, for_each_scalar};
+use crate::kernel::Kernel;
+use flambeau_ir::value::IValue;
+use flambeau_ir::{Graph, NodeId, Prim, Symbol, Type};
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+macro_rules! opcodes {
+    ([] $($name:ident($($p:ident: $t:ty),*) -> $r:ty = $body:expr;)*) => {
+        /// What an instruction does. `a`, `b`, `c` are its fields; `s[..]` is the scalar bank, `v[..]` the value bank.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        #[allow(missing_docs, reason = "scalar operations are documented in the table of intrinsics")]
+        pub enum Opcode {
+            $($name,)*
+            /// `s[a] = s[b]`.
+            MovS,
+            /// `v[a] = take(v[b])`.
+            MovV,
+            /// `v[a] = operand b`.
+            Load,
+            /// `s[a] = operand b`, an integer.
+            UnboxI,
+            /// `s[a] = operand b`, a double.
+            UnboxF,
+            /// `s[a] = operand b`, a truth value.
+            UnboxB,
+            /// Clears `v[a]`.
+            Drop,
+            /// Jumps to `c`.
+            Jmp,
+            /// Jumps to `c` if `s[a]`.
+            JTrue,
+            /// Jumps to `c` if not `s[a]`.
+            JFalse,
+            /// Jumps to `c` if the integers `s[a] == s[b]`.
+            JIEq,
+            /// … `!=`.
+            JINe,
+            /// … `<`.
+            JILt,
+            /// … `<=`.
+            JILe,
+            /// Jumps to `c` if the doubles `s[a] == s[b]`.
+            JFEq,
+            /// … not `==`.
+            JFNe,
+            /// … `<`.
+            JFLt,
+            /// … `<=`.
+            JFLe,
+            /// … not `<` (unordered jumps).
+            JFNlt,
+            /// … not `<=` (unordered jumps).
+            JFNle,
+            /// `s[a] += 1`; jumps to `c` if `s[a] < s[b]`.
+            Next,
+            /// `s[a]` = length of the list `operand b`.
+            ListLen,
+            /// `s[a]` = element `s[c]` of the list `v[b]` of integers.
+            ListGetI,
+            /// … of doubles.
+            ListGetF,
+            /// … of truth values.
+            ListGetB,
+            /// `v[a]` = element `s[c]` of the list `v[b]`.
+            ListGetV,
+            /// Element `s[b]` of the list `v[a]` of integers = `s[c]`.
+            ListSetI,
+            /// … of doubles.
+            ListSetF,
+            /// Element `s[b]` of the list `v[a]` = `operand c`.
+            ListSetV,
+            /// Appends `s[b]` to the list `v[a]` of integers.
+            AppendI,
+            /// … of doubles.
+            AppendF,
+            /// Appends `operand b` to the list `v[a]`.
+            AppendV,
+            /// `s[a]` = whether operands `b` and `c` are the same.
+            Is,
+            /// `s[a]` = whether they are not.
+            IsNot,
+            /// `v[a]` = slot `c` of the object `v[b]`.
+            GetSlot,
+            /// Slot `b` of the object `v[a]` = `operand c`.
+            SetSlot,
+            /// Runs the kernel or structural operator of site `a`.
+            Op,
+            /// Runs the fusion group of site `a`.
+            Fused,
+            /// `s[a]` = whether any of the operands of site `b` is a defined gradient.
+            AnyDefined,
+            /// Calls as site `a` says.
+            Call,
+            /// Ends the frame with the operands of site `a` as results.
+            Ret,
+        }
+
+        impl Opcode {
+            /// The opcode of a scalar operation.
+            pub fn of_scalar(op: crate::ScalarOp) -> Opcode {
+                match op { $(crate::ScalarOp::$name => Opcode::$name),* }
+            }
+
+            /// The scalar operation behind an opcode.
+            pub fn scalar(self) -> Option<crate::ScalarOp> {
+                match self {
+                    $(Opcode::$name => Some(crate::ScalarOp::$name),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+for_each_scalar!(opcodes);
+
+impl Opcode {
+    /// Whether field `c` is a position in the code.
+    pub fn is_jump(self) -> bool {
+        let (op, first, last) = (self as u8, Opcode::Jmp as u8, Opcode::Next as u8);
+        (first..=last).contains(&op)
+    }
+}
+
+/// One instruction.
+#[derive(Clone, Copy, Debug)]
+pub struct Instr {
+    /// What it does.
+    pub op: Opcode,
+    /// Its first field: usually where the result goes.
+    pub a: u32,
+    /// Its second field.
+    pub b: u32,
+    /// Its third field.
+    pub c: u32,
+}
+
+const _: () = assert!(size_of::<Instr>() == 16);
+
+const TAG: u32 = 29;
+const INDEX: u32 = (1 << TAG) - 1;
+
+/// A place that a value comes from or goes to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Operand(pub(crate) u32);
+
+/// An [`Operand`], taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A copy of a register of the value bank; as a destination, that register.
+    Copy(u32),
+    /// What is in a register of the value bank, leaving `None`.
+    Move(u32),
+    /// A constant of the value bank.
+    Const(u32),
+    /// A word of the scalar bank.
+    Scalar(Kind, u32),
+    /// Nowhere: the result is dropped.
+    Nowhere,
+}
+
+impl Operand {
+    pub(crate) const NOWHERE: Operand = Operand(u32::MAX);
+
+    fn tagged(tag: u32, index: u32) -> Operand {
+        assert!(index < INDEX, "invariant: fewer than 2^29 registers");
+        Operand(tag << TAG | index)
+    }
+
+    /// A copy of a register, or the register as a destination.
+    pub fn copy(register: u32) -> Operand {
+        Self::tagged(0, register)
+    }
+
+    /// The contents of a register.
+    pub fn take(register: u32) -> Operand {
+        Self::tagged(1, register)
+    }
+
+    /// A constant.
+    pub fn constant(index: u32) -> Operand {
+        Self::tagged(2, index)
+    }
+
+    /// A word.
+    pub fn scalar(kind: Kind, register: u32) -> Operand {
+        Self::tagged(3 + kind as u32, register)
+    }
+
+    /// Taken apart.
+    #[inline]
+    pub fn place(self) -> Place {
+        let index = self.0 & INDEX;
+        match self.0 >> TAG {
+            0 => Place::Copy(index),
+            1 => Place::Move(index),
+            2 => Place::Const(index),
+            3 => Place::Scalar(Kind::Int, index),
+            4 => Place::Scalar(Kind::Float, index),
+            5 => Place::Scalar(Kind::Bool, index),
+            _ => Place::Nowhere,
+        }
+    }
+}
+
+/// What a site runs.
+pub(crate) enum Work {
+    /// A kernel.
+    Kernel(Kernel),
+    /// A structural operator that is not control flow.
+    Prim(Prim),
+    /// A function of the program.
+    Function(Symbol),
+    /// Method of the class of the first operand.
+    Method(Symbol),
+    /// `__enter__` of the first operand.
+    Enter,
+    /// `__exit__` of the object entered last.
+    Exit,
+    /// The subgraph, compiled when it is first run.
+    Subgraph(Arc<Graph>, OnceLock<Arc<Code>>),
+    /// The subgraph as a task.
+    Fork(Arc<Graph>, OnceLock<Arc<Code>>, Type),
+    /// The subgraph instead of the rest of this frame, unless the first operand fits the type.
+    BailOut(Arc<Graph>, OnceLock<Arc<Code>>, Type),
+    /// A pointwise subgraph.
+    Fused(Box<crate::fused::Group>),
+    /// Nothing but operands.
+    Nothing,
+}
+
+/// A call with any number of operands and results.
+pub(crate) struct Site {
+    pub(crate) work: Work,
+    pub(crate) node: NodeId,
+    pub(crate) operands: Range<u32>,
+    pub(crate) dests: Range<u32>,
+}
+
+/// A compiled graph.
+pub struct Code {
+    pub(crate) graph: Arc<Graph>,
+    pub(crate) function: Symbol,
+    pub(crate) instrs: Vec<Instr>,
+    /// The node each instruction belongs to.
+    pub(crate) nodes: Vec<NodeId>,
+    pub(crate) sites: Vec<Site>,
+    pub(crate) operands: Vec<Operand>,
+    /// The first words of a frame.
+    pub(crate) scalars: Vec<u64>,
+    pub(crate) constants: Vec<IValue>,
+    /// Where arguments go.
+    pub(crate) params: Vec<Operand>,
+    pub(crate) n_scalars: u32,
+    pub(crate) n_values: u32,
+}
+
+impl Code {
+    /// The graph it was made from.
+    pub fn graph(&self) -> &Arc<Graph> {
+        &self.graph
+    }
+
+    /// The function it is the body of; empty for a graph by itself.
+    pub fn function(&self) -> Symbol {
+        self.function
+    }
+
+    /// The instructions.
+    pub fn instrs(&self) -> &[Instr] {
+        &self.instrs
+    }
+
+    /// Registers of a frame: words, values.
+    pub fn registers(&self) -> (usize, usize) {
+        (self.n_scalars as usize, self.n_values as usize)
+    }
+
+    /// Bytes of the code's own tables.
+    pub fn heap_bytes(&self) -> usize {
+        self.instrs.capacity() * (size_of::<Instr>() + size_of::<NodeId>())
+            + self.sites.capacity() * size_of::<Site>()
+            + self.operands.capacity() * size_of::<Operand>()
+            + self.scalars.capacity() * size_of::<u64>()
+            + self.constants.capacity() * size_of::<IValue>()
+    }
+
+    fn list(&self, range: &Range<u32>) -> String {
+        let places = &self.operands[range.start as usize..range.end as usize];
+        places.iter().map(|p| self.show(*p)).collect::<Vec<_>>().join(", ")
+    }
+
+    fn show(&self, operand: Operand) -> String {
+        match operand.place() {
+            Place::Copy(r) => format!("v{r}"),
+            Place::Move(r) => format!("move v{r}"),
+            Place::Const(c) => self.constants.get(c as usize).map_or("?".to_owned(), shown),
+            Place::Scalar(kind, r) => self.word(kind, r),
+            Place::Nowhere => "_".to_owned(),
+        }
+    }
+
+    fn word(&self, kind: Kind, r: u32) -> String {
+        match self.scalars.get(r as usize) {
+            Some(&word) => shown(&kind.boxed(word)),
+            None => format!("s{r}"),
+        }
+    }
+
+    fn site(&self, at: u32) -> String {
+        let site = &self.sites[at as usize];
+        let name = match &site.work {
+            Work::Kernel(_) => {
+                let registry = self.graph.registry();
+                registry.schema_of(self.graph.op(site.node)).map_or_else(String::new, |s| s.full_name())
+            }
+            Work::Prim(p) => p.name().to_owned(),
+            Work::Function(name) => name.to_string(),
+            Work::Method(name) => format!("method {name}"),
+            Work::Nothing => String::new(),
+            _ => self.graph.op_name(site.node).to_string(),
+        };
+        let (dests, args) = (self.list(&site.dests), self.list(&site.operands));
+        if dests.is_empty() { format!("{name}({args})") } else { format!("{dests} = {name}({args})") }
+    }
+
+    fn describe(&self, i: &Instr) -> String {
+        use Opcode::*;
+        let s = |r: u32, kind| self.word(kind, r);
+        let o = |x: u32| self.show(Operand(x));
+        if let Some(op) = i.op.scalar() {
+            let (kinds, _) = op.signature();
+            let args: Vec<String> = kinds.iter().zip([i.b, i.c]).map(|(&k, r)| s(r, k)).collect();
+            return format!("s{} = {:?} {}", i.a, i.op, args.join(", "));
+        }
+        let name = format!("{:?}", i.op);
+        match i.op {
+            MovS => format!("s{} = {}", i.a, s(i.b, Kind::Int)),
+            MovV => format!("v{} = move v{}", i.a, i.b),
+            Load => format!("v{} = {}", i.a, o(i.b)),
+            UnboxI | UnboxF | UnboxB | ListLen => format!("s{} = {name} {}", i.a, o(i.b)),
+            Drop => format!("Drop v{}", i.a),
+            Jmp => format!("Jmp {}", i.c),
+            JTrue | JFalse => format!("{name} {} -> {}", s(i.a, Kind::Bool), i.c),
+            JIEq | JINe | JILt | JILe => {
+                format!("{name} {}, {} -> {}", s(i.a, Kind::Int), s(i.b, Kind::Int), i.c)
+            }
+            JFEq | JFNe | JFLt | JFLe | JFNlt | JFNle => {
+                format!("{name} {}, {} -> {}", s(i.a, Kind::Float), s(i.b, Kind::Float), i.c)
+            }
+            Next => format!("Next s{} < {} -> {}", i.a, s(i.b, Kind::Int), i.c),
+            ListGetI | ListGetF | ListGetB => format!("s{} = {name} {}, {}", i.a, o(i.b), s(i.c, Kind::Int)),
+            ListGetV => format!("v{} = ListGetV {}, {}", i.a, o(i.b), s(i.c, Kind::Int)),
+            ListSetI => format!("ListSetI {}, {}, {}", o(i.a), s(i.b, Kind::Int), s(i.c, Kind::Int)),
+            ListSetF => format!("ListSetF {}, {}, {}", o(i.a), s(i.b, Kind::Int), s(i.c, Kind::Float)),
+            ListSetV => format!("ListSetV {}, {}, {}", o(i.a), s(i.b, Kind::Int), o(i.c)),
+            AppendI => format!("AppendI {}, {}", o(i.a), s(i.b, Kind::Int)),
+            AppendF => format!("AppendF {}, {}", o(i.a), s(i.b, Kind::Float)),
+            AppendV => format!("AppendV {}, {}", o(i.a), o(i.b)),
+            Is | IsNot => format!("s{} = {name} {}, {}", i.a, o(i.b), o(i.c)),
+            GetSlot => format!("v{} = GetSlot {}, {}", i.a, o(i.b), i.c),
+            SetSlot => format!("SetSlot {}, {}, {}", o(i.a), i.b, o(i.c)),
+            AnyDefined => format!("s{} = AnyDefined{}", i.a, self.site(i.b)),
+            Op => self.site(i.a),
+            _ => format!("{name} {}", self.site(i.a)),
+        }
+    }
+}
+
+/// A constant in a listing: short.
+fn shown(value: &IValue) -> String {
+    let text = match value {
+        IValue::Tensor(_) => "<Tensor>".to_owned(),
+        IValue::Uninitialized => "<uninitialized>".to_owned(),
+        other => format!("{other:?}"),
+    };
+    if text.len() <= 40 { text } else { format!("{}…", text.chars().take(39).collect::<String>()) }
+}
+
+impl fmt::Debug for Operand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.place().fmt(f)
+    }
+}
+
+/// The listing: registers, parameters, then one instruction a line.
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let params: Vec<String> = self.params.iter().map(|p| self.show(*p)).collect();
+        writeln!(f, "code({}): {} words, {} values", params.join(", "), self.n_scalars, self.n_values)?;
+        for (at, instr) in self.instrs.iter().enumerate() {
+            writeln!(f, "{at:4}  {}", self.describe(instr))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,458 @@
+//! Constructs with blocks: `If`, `Loop`, `GradOf`, and the function itself.
+
+use super::moves::Move;
+use super::{Emit, Loc, kind_of, operand};
+use crate::bytecode::{Opcode, Operand, Site, Work};
+use crate::intrinsic::{Kind, ScalarOp};
+use flambeau_ir::value::IValue;
+use flambeau_ir::{BlockId, NodeId, Prim, ValueId};
+
+/// A construct whose blocks are being emitted.
+pub(super) struct Open {
+    pub(super) node: NodeId,
+    kind: Kinds,
+    /// Where the results will be, and whether that register was set aside already for a construct around this one.
+    dests: Vec<(Loc, bool)>,
+    /// Values from before that die with it.
+    pub(super) dying: Vec<ValueId>,
+}
+
+enum Kinds {
+    If { to_else: Option<u32>, to_end: Option<u32>, blocks: u32 },
+    Grad { to_else: Option<u32>, to_end: Option<u32> },
+    Loop(Loop),
+}
+
+#[derive(Clone)]
+struct Loop {
+    /// The register that counts.
+    trip: u32,
+    /// The register of the limit; `None` if there is none.
+    max: Option<u32>,
+    top: u32,
+    exits: Vec<u32>,
+    held: Vec<Loc>,
+}
+
+/// What a jump depends on.
+#[derive(Clone, Copy)]
+pub(super) enum Cond {
+    Known(bool),
+    Word(u32),
+    Cmp(ScalarOp, u32, u32),
+}
+
+/// The kind of operand of a comparison that branches can compute.
+pub(super) fn comparison(op: ScalarOp) -> Option<Kind> {
+    use ScalarOp::*;
+    match op {
+        IEq | INe | ILt | ILe | IGt | IGe => Some(Kind::Int),
+        FEq | FNe | FLt | FLe | FGt | FGe => Some(Kind::Float),
+        _ => None,
+    }
+}
+
+/// The jump taken if a comparison is `sense`, and whether its operands change places.
+fn jump_of(op: ScalarOp, sense: bool) -> (Opcode, bool) {
+    use Opcode::*;
+    match (op, sense) {
+        (ScalarOp::IEq, true) | (ScalarOp::INe, false) => (JIEq, false),
+        (ScalarOp::INe, true) | (ScalarOp::IEq, false) => (JINe, false),
+        (ScalarOp::ILt, true) => (JILt, false),
+        (ScalarOp::IGe, false) => (JILt, false),
+        (ScalarOp::IGt, true) | (ScalarOp::ILe, false) => (JILt, true),
+        (ScalarOp::ILe, true) | (ScalarOp::IGt, false) => (JILe, false),
+        (ScalarOp::IGe, true) | (ScalarOp::ILt, false) => (JILe, true),
+        (ScalarOp::FEq, true) | (ScalarOp::FNe, false) => (JFEq, false),
+        (ScalarOp::FNe, true) | (ScalarOp::FEq, false) => (JFNe, false),
+        (ScalarOp::FLt, true) => (JFLt, false),
+        (ScalarOp::FGt, true) => (JFLt, true),
+        (ScalarOp::FLe, true) => (JFLe, false),
+        (ScalarOp::FGe, true) => (JFLe, true),
+        (ScalarOp::FLt, false) => (JFNlt, false),
+        (ScalarOp::FGt, false) => (JFNlt, true),
+        (ScalarOp::FLe, false) => (JFNle, false),
+        (_, _) => (JFNle, true),
+    }
+}
+
+impl Emit<'_> {
+    /// The condition a value is.
+    fn condition(&mut self, value: ValueId, node: NodeId) -> Cond {
+        let def = self.graph.def(value);
+        if self.uses.fused.contains(def) {
+            let op = super::uses::scalar_op(self.graph, def).expect("invariant: fused nodes are comparisons");
+            let (a, b) = (self.graph.operand(def, 0), self.graph.operand(def, 1));
+            let kind = comparison(op).expect("invariant: fused nodes are comparisons");
+            self.note_nested_use(a);
+            self.note_nested_use(b);
+            return Cond::Cmp(op, self.as_word(a, kind, node), self.as_word(b, kind, node));
+        }
+        self.note_nested_use(value);
+        match self.as_word(value, Kind::Bool, node) {
+            r if (r as usize) < self.scalars.len() => Cond::Known(self.scalars[r as usize] != 0),
+            r => Cond::Word(r),
+        }
+    }
+
+    /// Emits a jump taken if the condition is `sense`; gives its place if there is one.
+    fn jump_if(&mut self, node: NodeId, cond: Cond, sense: bool, target: u32) -> Option<u32> {
+        let at = self.here();
+        match cond {
+            Cond::Known(known) if known == sense => self.push(node, Opcode::Jmp, 0, 0, target),
+            Cond::Known(_) => return None,
+            Cond::Word(r) => {
+                let op = if sense { Opcode::JTrue } else { Opcode::JFalse };
+                self.push(node, op, r, 0, target);
+            }
+            Cond::Cmp(op, a, b) => {
+                let (op, swapped) = jump_of(op, sense);
+                let (a, b) = if swapped { (b, a) } else { (a, b) };
+                self.push(node, op, a, b, target);
+            }
+        }
+        Some(at)
+    }
+
+    fn patch(&mut self, jump: Option<u32>) {
+        let here = self.here();
+        if let Some(at) = jump {
+            self.instrs[at as usize].c = here;
+        }
+    }
+
+    /// The values that a condition reads.
+    fn condition_values(&self, value: ValueId) -> Vec<ValueId> {
+        let def = self.graph.def(value);
+        if self.uses.fused.contains(def) { self.graph.operands(def).collect() } else { vec![value] }
+    }
+
+    // --- If --------------------------------------------------------------------------------------------------------
+
+    pub(super) fn begin_if(&mut self, node: NodeId) {
+        let value = self.graph.operand(node, 0);
+        let cond = self.condition(value, node);
+        let to_else = self.jump_if(node, cond, false, 0);
+        self.give_temps();
+        let read = self.condition_values(value);
+        self.release_operands(node, read.into_iter(), false);
+        let dests = self.choose_dests(node);
+        let kind = Kinds::If { to_else, to_end: None, blocks: 0 };
+        self.opens.push(Open { node, kind, dests, dying: Vec::new() });
+    }
+
+    pub(super) fn begin_grad(&mut self, node: NodeId) {
+        let graph = self.graph;
+        let values: Vec<ValueId> = graph.operands(node).collect();
+        let operands = self.site_operands(node, &values);
+        let site = self.add_site(Site { work: Work::Nothing, node, operands, dests: 0..0 });
+        let any = self.words.take(None);
+        self.push(node, Opcode::AnyDefined, any, site, 0);
+        let to_else = self.jump_if(node, Cond::Word(any), false, 0);
+        self.words.give(any);
+        let dests = self.choose_dests(node);
+        self.opens.push(Open { node, kind: Kinds::Grad { to_else, to_end: None }, dests, dying: Vec::new() });
+    }
+
+    /// Registers for the results of a construct that has not begun: where they are wanted, if that register is empty
+    /// or what is in it is not needed after the construct.
+    fn choose_dests(&mut self, node: NodeId) -> Vec<(Loc, bool)> {
+        let dies_here = 2 * self.uses.number[node] + 1;
+        let graph = self.graph;
+        let mut dests = Vec::with_capacity(graph.result_count(node));
+        for result in graph.results(node) {
+            let is_word = kind_of(graph.ty(result)).is_some();
+            let hint = self.hints[result];
+            let last = &self.uses.last;
+            let bank = if is_word { &mut self.words } else { &mut self.values };
+            let wanted =
+                hint.filter(|&r| bank.is_reserved(r) && bank.owner(r).is_none_or(|p| last[p] == dies_here));
+            let register = wanted.unwrap_or_else(|| bank.take(None));
+            let was = bank.reserve(register, true);
+            dests.push((if is_word { Loc::Word(register) } else { Loc::Value(register) }, was));
+        }
+        dests
+    }
+
+    // --- Loop ------------------------------------------------------------------------------------------------------
+
+    pub(super) fn begin_loop(&mut self, node: NodeId) {
+        let graph = self.graph;
+        let (max_value, cond) = (graph.operand(node, 0), graph.operand(node, 1));
+        self.note_nested_use(max_value);
+        let limit = self.as_word(max_value, Kind::Int, node);
+        let mut held = std::mem::take(&mut self.temps);
+        let known = self.scalars.get(limit as usize).map(|&w| w as i64);
+        let cond_word = self.condition(cond, node);
+        let initial: Vec<ValueId> = graph.operands(node).skip(2).collect();
+        let dests = self.loop_dests(node, &initial);
+        let mut moves = Vec::with_capacity(initial.len());
+        for (i, (&value, &(to, _))) in initial.iter().zip(&dests).enumerate() {
+            self.note_nested_use(value);
+            let dies = self.dies_at(value, node);
+            moves.push(self.move_of(value, dies, to, graph.ty(graph.result(node, i))));
+        }
+        self.parallel(node, moves);
+        let trip = self.words.take(None);
+        self.words.reserve(trip, true);
+        let zero = self.word(0);
+        self.push(node, Opcode::MovS, trip, zero, 0);
+        let mut exits = Vec::new();
+        match known {
+            Some(n) if n > 0 => {}
+            Some(_) => exits.extend(self.jump_if(node, Cond::Known(true), true, 0)),
+            None => exits.extend(self.jump_if(node, Cond::Cmp(ScalarOp::ILe, limit, zero), true, 0)),
+        }
+        exits.extend(self.jump_if(node, cond_word, false, 0));
+        self.give_temps();
+        self.release_operands(node, initial.into_iter().chain([cond]), true);
+        let max = (known != Some(i64::MAX)).then_some(limit);
+        held.push(Loc::Word(trip));
+        let body = Loop { trip, max, top: self.here(), exits, held };
+        self.opens.push(Open { node, kind: Kinds::Loop(body), dests, dying: Vec::new() });
+        // The limit is read until the loop is done.
+        self.note_nested_use(max_value);
+    }
+
+    /// Registers for carried values. A value that dies here gives its register, if nobody else has a claim to it.
+    fn loop_dests(&mut self, node: NodeId, initial: &[ValueId]) -> Vec<(Loc, bool)> {
+        let graph = self.graph;
+        let mut dests = Vec::with_capacity(initial.len());
+        for (i, &value) in initial.iter().enumerate() {
+            let result = graph.result(node, i);
+            let is_word = kind_of(graph.ty(result)).is_some();
+            let (hint, dies, loc) = (self.hints[result], self.dies_at(value, node), self.loc[value]);
+            let bank = if is_word { &mut self.words } else { &mut self.values };
+            let own = match loc {
+                Loc::Word(r) if is_word => Some(r),
+                Loc::Value(r) if !is_word => Some(r),
+                _ => None,
+            };
+            let adopted = own.filter(|&r| {
+                dies && bank.owner(r) == Some(value) && (!bank.is_reserved(r) || hint == Some(r))
+            });
+            let wanted = || hint.filter(|&r| bank.is_reserved(r) && bank.owner(r).is_none());
+            let register = match adopted.or_else(wanted) {
+                Some(r) => r,
+                None => bank.take(None),
+            };
+            bank.set_owner(register, None);
+            let was = bank.reserve(register, true);
+            dests.push((if is_word { Loc::Word(register) } else { Loc::Value(register) }, was));
+        }
+        dests
+    }
+
+    fn end_loop_body(&mut self, block: BlockId, body: &Loop, dests: &[(Loc, bool)]) {
+        let graph = self.graph;
+        let (node, ret) = (self.opens.last().expect("invariant: inside the loop").node, graph.ret(block));
+        let moves = self.output_moves(block, dests, 1);
+        let cond_value = graph.operand(ret, 0);
+        let mut cond = self.condition(cond_value, ret);
+        let written = |r: u32| moves.iter().any(|m| m.to == Loc::Word(r) && m.from != m.to);
+        let clobbered = match cond {
+            Cond::Known(_) => false,
+            Cond::Word(r) => written(r),
+            Cond::Cmp(_, a, b) => written(a) || written(b),
+        };
+        if clobbered {
+            // What the condition reads is about to be overwritten: it is computed first.
+            let temp = self.words.take(None);
+            match cond {
+                Cond::Cmp(op, a, b) => self.push(ret, Opcode::of_scalar(op), temp, a, b),
+                Cond::Word(r) => self.push(ret, Opcode::MovS, temp, r, 0),
+                Cond::Known(_) => {}
+            }
+            self.temps.push(Loc::Word(temp));
+            cond = Cond::Word(temp);
+        }
+        self.parallel(ret, moves);
+        let counts = self.uses.last[graph.result(graph.param(block), 0)] != 0;
+        let exit = match body.max {
+            None if !counts => {
+                self.jump_if(ret, cond, true, body.top);
+                None
+            }
+            max => {
+                let exit = self.jump_if(ret, cond, false, 0);
+                let limit = max.unwrap_or_else(|| self.known_word(i64::MAX as u64));
+                self.push(ret, Opcode::Next, body.trip, limit, body.top);
+                exit
+            }
+        };
+        self.give_temps();
+        let read: Vec<ValueId> =
+            graph.block_outputs(block).chain(self.condition_values(cond_value)).collect();
+        self.release_operands(ret, read.into_iter(), true);
+        for jump in body.exits.iter().copied().chain(exit) {
+            self.patch(Some(jump));
+        }
+        debug_assert!(graph.is_prim(node, Prim::Loop));
+    }
+
+    /// A word that is among the constants.
+    fn known_word(&self, word: u64) -> u32 {
+        *self.word_of.get(&word).expect("invariant: a limit known to be this constant is one")
+    }
+
+    // --- blocks ----------------------------------------------------------------------------------------------------
+
+    pub(super) fn enter(&mut self, block: BlockId) {
+        let graph = self.graph;
+        let Some(owner) = graph.owner(block) else {
+            let inputs: Vec<ValueId> = graph.block_inputs(block).collect();
+            let range = self.site_dests(inputs.into_iter());
+            self.params = self.operands.drain(range.start as usize..).collect();
+            return;
+        };
+        let open = self.opens.last_mut().expect("invariant: a block's construct is open");
+        debug_assert!(open.node == owner);
+        let dests: Vec<Loc> = open.dests.iter().map(|d| d.0).collect();
+        match &mut open.kind {
+            Kinds::If { to_else, blocks, .. } => {
+                *blocks += 1;
+                if *blocks == 2 {
+                    let jump = *to_else;
+                    self.patch(jump);
+                }
+                self.block_hints(block, &dests, 0);
+            }
+            Kinds::Grad { .. } => self.block_hints(block, &dests, 0),
+            Kinds::Loop(body) => {
+                let trip = body.trip;
+                self.begin_body(block, trip, &dests);
+                self.block_hints(block, &dests, 1);
+            }
+        }
+    }
+
+    fn begin_body(&mut self, block: BlockId, trip: u32, dests: &[Loc]) {
+        let graph = self.graph;
+        let param = graph.param(block);
+        for (input, loc) in graph.block_inputs(block).zip([Loc::Word(trip)].iter().chain(dests)) {
+            self.loc[input] = *loc;
+            match *loc {
+                Loc::Word(r) => self.words.set_owner(r, Some(input)),
+                Loc::Value(r) => self.values.set_owner(r, Some(input)),
+                _ => {}
+            }
+            if self.uses.last[input] == 0
+                && *loc != Loc::Word(trip)
+                && let Some(r) = self.release(input)
+            {
+                self.push(param, Opcode::Drop, r, 0, 0);
+            }
+        }
+    }
+
+    /// The moves of a block's outputs (from the `skip`th) to the registers of results.
+    fn output_moves(&mut self, block: BlockId, dests: &[(Loc, bool)], skip: usize) -> Vec<Move> {
+        let graph = self.graph;
+        let (ret, owner) = (graph.ret(block), graph.owner(block).expect("invariant: not the root"));
+        let mut moves = Vec::with_capacity(dests.len());
+        for (i, (value, &(to, _))) in graph.block_outputs(block).skip(skip).zip(dests).enumerate() {
+            self.note_nested_use(value);
+            let dies = self.dies_at(value, ret);
+            moves.push(self.move_of(value, dies, to, graph.ty(graph.result(owner, i))));
+        }
+        moves
+    }
+
+    pub(super) fn leave(&mut self, block: BlockId) {
+        let graph = self.graph;
+        let ret = graph.ret(block);
+        if graph.owner(block).is_none() {
+            let values: Vec<ValueId> = graph.block_outputs(block).collect();
+            let operands = self.site_operands(ret, &values);
+            let site = self.add_site(Site { work: Work::Nothing, node: ret, operands, dests: 0..0 });
+            self.push(ret, Opcode::Ret, site, 0, 0);
+            return;
+        }
+        let open = self.opens.last().expect("invariant: a block's construct is open");
+        let dests = open.dests.clone();
+        if let Kinds::Loop(body) = &open.kind {
+            let body = body.clone();
+            self.end_loop_body(block, &body, &dests);
+            return;
+        }
+        let moves = self.output_moves(block, &dests, 0);
+        self.parallel(ret, moves);
+        self.give_temps();
+        self.release_operands(ret, graph.block_outputs(block), true);
+        let here = self.here();
+        let node = self.opens.last().expect("invariant: a block's construct is open").node;
+        let open = self.opens.last_mut().expect("invariant: a block's construct is open");
+        match &mut open.kind {
+            Kinds::If { to_end, blocks: 1, .. } => *to_end = Some(here),
+            Kinds::Grad { to_end, .. } => *to_end = Some(here),
+            _ => return,
+        }
+        self.push(node, Opcode::Jmp, 0, 0, 0);
+    }
+
+    pub(super) fn done(&mut self, node: NodeId) {
+        let open = self.opens.pop().expect("invariant: the construct is open");
+        match open.kind {
+            Kinds::If { to_else, to_end, .. } => self.end_if(to_else, to_end),
+            Kinds::Grad { to_else, to_end } => {
+                self.patch(to_else);
+                self.constants.push(IValue::None);
+                let none = Operand::constant(self.constants.len() as u32 - 1);
+                for &(dest, _) in &open.dests {
+                    match dest {
+                        Loc::Value(r) => self.push(node, Opcode::Load, r, none.0, 0),
+                        Loc::Word(r) => self.push(node, Opcode::MovS, r, 0, 0),
+                        _ => {}
+                    }
+                }
+                self.patch(to_end);
+            }
+            Kinds::Loop(body) => {
+                for held in body.held {
+                    if let Loc::Word(r) = held {
+                        self.words.reserve(r, false);
+                        self.words.set_owner(r, None);
+                        self.words.give(r);
+                    }
+                }
+            }
+        }
+        for (result, &(dest, was)) in self.graph.results(node).zip(&open.dests) {
+            self.loc[result] = dest;
+            let (bank, r) = match dest {
+                Loc::Word(r) => (&mut self.words, r),
+                Loc::Value(r) => (&mut self.values, r),
+                _ => continue,
+            };
+            bank.set_owner(r, Some(result));
+            bank.reserve(r, was);
+            if self.uses.last[result] == 0
+                && let Some(r) = self.release(result)
+            {
+                self.push(node, Opcode::Drop, r, 0, 0);
+            }
+        }
+        for value in open.dying {
+            if let Some(r) = self.release(value) {
+                self.push(node, Opcode::Drop, r, 0, 0);
+            }
+        }
+    }
+
+    /// Ends an `If`; a jump over an empty second block is taken back.
+    fn end_if(&mut self, to_else: Option<u32>, to_end: Option<u32>) {
+        if to_end.is_some_and(|jump| jump + 1 == self.here()) {
+            self.instrs.pop();
+            self.nodes.pop();
+            self.patch(to_else);
+            return;
+        }
+        self.patch(to_end);
+    }
+
+    /// A site's operand for a value that is only looked at.
+    pub(super) fn peek(&mut self, value: ValueId) -> Operand {
+        self.note_nested_use(value);
+        operand(self.loc[value], kind_of(self.graph.ty(value)), false)
+    }
+}

@@ -1,0 +1,361 @@
+//! From a verified graph to [`Code`].
+//!
+//! One walk finds last uses ([`uses`]), a second emits. Registers are assigned on the way: a value's register is free
+//! again after its last use, results of `If` and `Loop` have registers set aside before their blocks are emitted, and
+//! what a block computes for such a result is computed there directly where nothing stands in the way (`hints`), so a
+//! loop's carried numbers need no moves. Nothing recurses: nesting is a stack of open constructs.
+
+pub(crate) mod control;
+mod moves;
+mod nodes;
+mod regs;
+mod uses;
+
+use crate::bytecode::{Code, Instr, Opcode, Operand, Site, Work};
+use crate::callees::Callees;
+use crate::error::KernelError;
+use crate::intrinsic::{Intrinsic, Kind};
+use control::Open;
+use flambeau_ir::value::IValue;
+use flambeau_ir::{
+    AttrsId, BlockId, Graph, NodeId, Prim, Step, Symbol, Type, ValueId, ValueMap, ValueSet, verify,
+};
+use hashbrown::HashMap;
+use regs::Bank;
+use rustc_hash::FxBuildHasher;
+use std::sync::Arc;
+use uses::{Uses, kind_of};
+
+/// Where a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Loc {
+    /// Not anywhere (yet, or any more).
+    Nowhere,
+    /// A register of the scalar bank, constants included.
+    Word(u32),
+    /// A register of the value bank.
+    Value(u32),
+    /// A constant of the value bank.
+    Constant(u32),
+}
+
+impl Loc {
+    fn is_register(self) -> bool {
+        matches!(self, Loc::Word(_) | Loc::Value(_))
+    }
+}
+
+/// A place as an operand.
+fn operand(loc: Loc, kind: Option<Kind>, dies: bool) -> Operand {
+    match loc {
+        Loc::Word(r) => Operand::scalar(kind.unwrap_or(Kind::Int), r),
+        Loc::Value(r) if dies => Operand::take(r),
+        Loc::Value(r) => Operand::copy(r),
+        Loc::Constant(c) => Operand::constant(c),
+        Loc::Nowhere => Operand::NOWHERE,
+    }
+}
+
+fn unbox(kind: Kind) -> Opcode {
+    match kind {
+        Kind::Int => Opcode::UnboxI,
+        Kind::Float => Opcode::UnboxF,
+        Kind::Bool => Opcode::UnboxB,
+    }
+}
+
+pub(crate) struct Emit<'g> {
+    graph: &'g Graph,
+    callees: &'g dyn Callees,
+    uses: Uses,
+    loc: ValueMap<Loc>,
+    /// The register in which a value is best computed.
+    hints: ValueMap<Option<u32>>,
+    words: Bank,
+    values: Bank,
+    temps: Vec<Loc>,
+    instrs: Vec<Instr>,
+    nodes: Vec<NodeId>,
+    sites: Vec<Site>,
+    operands: Vec<Operand>,
+    scalars: Vec<u64>,
+    word_of: HashMap<u64, u32, FxBuildHasher>,
+    constants: Vec<IValue>,
+    params: Vec<Operand>,
+    opens: Vec<Open>,
+    /// Values already listed to die with the construct that uses them last.
+    doomed: ValueSet,
+}
+
+impl Code {
+    /// Compiles a graph by itself.
+    ///
+    /// # Errors
+    /// `Misuse` if the graph does not verify. Operators without a kernel are no errors here, but when they are run.
+    pub fn compile(graph: &Arc<Graph>, callees: &dyn Callees) -> Result<Code, KernelError> {
+        Code::compile_function(graph, Symbol::EMPTY, callees)
+    }
+
+    /// Compiles the body of a function.
+    ///
+    /// # Errors
+    /// As [`Code::compile`].
+    pub fn compile_function(
+        graph: &Arc<Graph>,
+        function: Symbol,
+        callees: &dyn Callees,
+    ) -> Result<Code, KernelError> {
+        let verified = verify::verify_with(graph, callees.classes())
+            .map_err(|e| KernelError::misuse(format!("the graph does not verify: {e}")))?;
+        Ok(Code::emit(verified, graph, function, callees))
+    }
+
+    /// Compiles a graph known to be verified.
+    pub fn emit(
+        verified: verify::Verified<'_>,
+        graph: &Arc<Graph>,
+        function: Symbol,
+        callees: &dyn Callees,
+    ) -> Code {
+        debug_assert!(std::ptr::eq(verified.graph(), &**graph), "invariant: the graph that was verified");
+        let mut emit = Emit::new(graph, callees);
+        emit.run();
+        Code {
+            graph: Arc::clone(graph),
+            function,
+            n_scalars: emit.words.len(),
+            n_values: emit.values.len(),
+            instrs: emit.instrs,
+            nodes: emit.nodes,
+            sites: emit.sites,
+            operands: emit.operands,
+            scalars: emit.scalars,
+            constants: emit.constants,
+            params: emit.params,
+        }
+    }
+}
+
+impl<'g> Emit<'g> {
+    fn new(graph: &'g Graph, callees: &'g dyn Callees) -> Self {
+        let mut emit = Emit {
+            graph,
+            callees,
+            uses: Uses::of(graph),
+            loc: ValueMap::for_values(graph, Loc::Nowhere),
+            hints: ValueMap::for_values(graph, None),
+            words: Bank::new(0),
+            values: Bank::new(0),
+            temps: Vec::new(),
+            instrs: Vec::new(),
+            nodes: Vec::new(),
+            sites: Vec::new(),
+            operands: Vec::new(),
+            scalars: Vec::new(),
+            word_of: HashMap::default(),
+            constants: Vec::new(),
+            params: Vec::new(),
+            opens: Vec::new(),
+            doomed: ValueSet::new(),
+        };
+        emit.find_constants();
+        emit.words = Bank::new(emit.scalars.len());
+        emit
+    }
+
+    /// Gives every constant its place. Number constants are words in front of every frame.
+    fn find_constants(&mut self) {
+        self.word(0);
+        let graph = self.graph;
+        let intrinsics = graph.registry().column::<Intrinsic>();
+        let mut known: HashMap<(AttrsId, Type), u32, FxBuildHasher> = HashMap::default();
+        for node in graph.nodes_deep() {
+            if let Some(Intrinsic::Scalar(op)) = intrinsics.of(graph.op(node)) {
+                // Integer constants where a float is wanted are converted here.
+                for (value, &kind) in graph.operands(node).zip(op.signature().0) {
+                    if let (Kind::Float, Some(IValue::Int(i))) = (kind, graph.constant(value)) {
+                        self.word((i as f64).to_bits());
+                    }
+                }
+            }
+            if !graph.is_prim(node, Prim::Constant) {
+                continue;
+            }
+            let value = graph.result(node, 0);
+            let ty = graph.ty(value);
+            let held = graph.constant(value).unwrap_or_default();
+            if let Some(word) = kind_of(ty).and_then(|k| k.unboxed(&held)) {
+                self.loc[value] = Loc::Word(self.word(word));
+                continue;
+            }
+            let index = *known.entry((graph.attrs_id(node), ty)).or_insert_with(|| {
+                self.constants.push(held);
+                self.constants.len() as u32 - 1
+            });
+            self.loc[value] = Loc::Constant(index);
+        }
+    }
+
+    fn word(&mut self, word: u64) -> u32 {
+        let scalars = &mut self.scalars;
+        *self.word_of.entry(word).or_insert_with(|| {
+            scalars.push(word);
+            scalars.len() as u32 - 1
+        })
+    }
+
+    fn run(&mut self) {
+        for step in self.graph.walk(self.graph.root()) {
+            match step {
+                Step::Enter(block) => self.enter(block),
+                Step::Node(node) => self.node(node),
+                Step::Leave(block) => self.leave(block),
+                Step::Done(node) => self.done(node),
+            }
+        }
+    }
+
+    fn here(&self) -> u32 {
+        self.instrs.len() as u32
+    }
+
+    fn push(&mut self, node: NodeId, op: Opcode, a: u32, b: u32, c: u32) {
+        self.instrs.push(Instr { op, a, b, c });
+        self.nodes.push(node);
+    }
+
+    /// Whether a node is the last to use one of its operands.
+    fn dies_at(&self, value: ValueId, node: NodeId) -> bool {
+        self.uses.last[value] == 2 * self.uses.number[node]
+    }
+
+    /// Gives a value a register.
+    fn define(&mut self, value: ValueId) -> Loc {
+        let hint = self.hints[value];
+        let loc = match kind_of(self.graph.ty(value)) {
+            Some(_) => Loc::Word(match hint {
+                Some(r) if self.words.take_reserved(r, value) => r,
+                _ => self.words.take(Some(value)),
+            }),
+            None => Loc::Value(match hint {
+                Some(r) if self.values.take_reserved(r, value) => r,
+                _ => self.values.take(Some(value)),
+            }),
+        };
+        self.loc[value] = loc;
+        loc
+    }
+
+    /// Ends a value's life. Says whether a register of the value bank was its own until now.
+    fn release(&mut self, value: ValueId) -> Option<u32> {
+        match self.loc[value] {
+            Loc::Word(r) if r as usize >= self.scalars.len() => {
+                self.words.release(r, value);
+                None
+            }
+            Loc::Value(r) => self.values.release(r, value).then_some(r),
+            _ => None,
+        }
+    }
+
+    /// Ends the life of the operands that die at a node, and of words taken for a moment. Registers of the value bank
+    /// that still hold something are cleared.
+    fn release_operands(&mut self, node: NodeId, values: impl Iterator<Item = ValueId>, moved: bool) {
+        for value in values {
+            if self.dies_at(value, node)
+                && let Some(r) = self.release(value)
+                && !moved
+            {
+                self.push(node, Opcode::Drop, r, 0, 0);
+            }
+        }
+    }
+
+    fn give_temps(&mut self) {
+        while let Some(temp) = self.temps.pop() {
+            match temp {
+                Loc::Word(r) => self.words.give(r),
+                Loc::Value(r) => self.values.give(r),
+                _ => {}
+            }
+        }
+    }
+
+    /// A value lives until the construct (at its own depth) that uses it last is done: notes that there.
+    fn note_nested_use(&mut self, value: ValueId) {
+        let depth = self.uses.depth[value] as usize;
+        let Some(open) = self.opens.get_mut(depth) else { return };
+        if self.uses.last[value] == 2 * self.uses.number[open.node] + 1 && self.doomed.insert(value) {
+            open.dying.push(value);
+        }
+    }
+
+    /// The operands of a site: the last occurrence of a dying value moves, earlier ones copy.
+    fn site_operands(&mut self, node: NodeId, values: &[ValueId]) -> std::ops::Range<u32> {
+        let start = self.operands.len();
+        for &value in values {
+            let kind = kind_of(self.graph.ty(value));
+            self.operands.push(operand(self.loc[value], kind, false));
+            self.note_nested_use(value);
+        }
+        for (i, &value) in values.iter().enumerate().rev() {
+            if self.dies_at(value, node)
+                && let Some(r) = self.release(value)
+            {
+                self.operands[start + i] = Operand::take(r);
+            } else if self.dies_at(value, node) {
+                self.release(value);
+            }
+        }
+        start as u32..self.operands.len() as u32
+    }
+
+    /// Where the results of a site go.
+    fn site_dests(&mut self, results: impl Iterator<Item = ValueId>) -> std::ops::Range<u32> {
+        let start = self.operands.len() as u32;
+        for result in results {
+            let place = if self.uses.last[result] == 0 {
+                Operand::NOWHERE
+            } else {
+                let loc = self.define(result);
+                operand(loc, kind_of(self.graph.ty(result)), false)
+            };
+            self.operands.push(place);
+        }
+        start..self.operands.len() as u32
+    }
+
+    fn add_site(&mut self, site: Site) -> u32 {
+        self.sites.push(site);
+        self.sites.len() as u32 - 1
+    }
+
+    /// A node as a call: operands in, results out.
+    fn call_site(&mut self, node: NodeId, op: Opcode, work: Work, values: &[ValueId], more: Vec<IValue>) {
+        let mut operands = self.site_operands(node, values);
+        for value in more {
+            self.constants.push(value);
+            self.operands.push(Operand::constant(self.constants.len() as u32 - 1));
+            operands.end += 1;
+        }
+        let graph = self.graph;
+        let dests = self.site_dests(graph.results(node));
+        let site = self.add_site(Site { work, node, operands, dests });
+        self.push(node, op, site, 0, 0);
+    }
+
+    /// The block a construct is at.
+    fn block_hints(&mut self, block: BlockId, dests: &[Loc], skip: usize) {
+        let graph = self.graph;
+        for (value, dest) in graph.block_outputs(block).skip(skip).zip(dests) {
+            let def = graph.def(value);
+            let local = graph.parent(def) == block && !graph.is_prim(def, Prim::Param);
+            let same_bank = kind_of(graph.ty(value)).is_some() == matches!(dest, Loc::Word(_));
+            if let (true, true, None, Loc::Word(r) | Loc::Value(r)) =
+                (local, same_bank, self.hints[value], *dest)
+            {
+                self.hints[value] = Some(r);
+            }
+        }
+    }
+}

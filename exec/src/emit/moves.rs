@@ -1,0 +1,127 @@
+//! Parallel moves: the outputs of a block into the registers of results, all read before any is overwritten.
+
+use super::{Emit, Loc};
+use crate::bytecode::{Opcode, Operand};
+use crate::intrinsic::Kind;
+use flambeau_ir::{NodeId, Type, ValueId};
+use hashbrown::{HashMap, HashSet};
+use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
+
+/// One move. Sources that are constants have no register.
+#[derive(Clone, Copy)]
+pub(super) struct Move {
+    pub(super) from: Loc,
+    /// The kind of the source's word, if it is one.
+    pub(super) kind: Option<Kind>,
+    /// Whether the source register may be emptied by its last read.
+    pub(super) dies: bool,
+    pub(super) to: Loc,
+    /// The kind of the destination's word, if it is one.
+    pub(super) to_kind: Option<Kind>,
+}
+
+/// Moves that are not done yet.
+#[derive(Default)]
+struct Pending {
+    by_dest: HashMap<Loc, Move, FxBuildHasher>,
+    /// How often a register is still to be read.
+    reads: HashMap<Loc, u32, FxBuildHasher>,
+    /// The destinations that a register is moved to.
+    readers: HashMap<Loc, SmallVec<[Loc; 2]>, FxBuildHasher>,
+    /// Registers that keep what they have.
+    pinned: HashSet<Loc, FxBuildHasher>,
+}
+
+impl Emit<'_> {
+    /// The move of a value into a register of a bank.
+    pub(super) fn move_of(&self, value: ValueId, dies: bool, to: Loc, to_type: Type) -> Move {
+        let kind = super::kind_of(self.graph.ty(value));
+        Move { from: self.loc[value], kind, dies, to, to_kind: super::kind_of(to_type) }
+    }
+
+    /// Emits moves as if all happened at once. Linear in their number.
+    pub(super) fn parallel(&mut self, node: NodeId, moves: Vec<Move>) {
+        let mut pending = Pending::default();
+        let mut order = Vec::new();
+        for m in moves {
+            if m.from == m.to {
+                pending.pinned.insert(m.to);
+                continue;
+            }
+            if m.from.is_register() {
+                *pending.reads.entry(m.from).or_default() += 1;
+                pending.readers.entry(m.from).or_default().push(m.to);
+            }
+            order.push(m.to);
+            pending.by_dest.insert(m.to, m);
+        }
+        // Destinations nobody reads any more can be written at once; each write may free another.
+        let mut ready: Vec<Loc> =
+            order.iter().copied().filter(|to| !pending.reads.contains_key(to)).collect();
+        ready.reverse();
+        let mut rest = order.into_iter();
+        loop {
+            while let Some(to) = ready.pop() {
+                let Some(m) = pending.by_dest.remove(&to) else { continue };
+                if let Some(source) = self.one(node, m, &mut pending)
+                    && pending.by_dest.contains_key(&source)
+                {
+                    ready.push(source);
+                }
+            }
+            // What remains are cycles: one register of each goes aside.
+            let Some(to) = rest.by_ref().find(|to| pending.by_dest.contains_key(to)) else { return };
+            self.aside(node, to, &mut pending);
+            ready.push(to);
+        }
+    }
+
+    /// Emits one move; gives its source if that was the last read.
+    fn one(&mut self, node: NodeId, m: Move, pending: &mut Pending) -> Option<Loc> {
+        let last = pending.reads.get_mut(&m.from).is_some_and(|n| {
+            *n -= 1;
+            *n == 0
+        });
+        let pinned = pending.pinned.contains(&m.from);
+        self.emit_move(node, Move { dies: m.dies && last && !pinned, ..m });
+        last.then_some(m.from)
+    }
+
+    /// Saves what stands in a destination into a temporary register and lets its readers read that.
+    fn aside(&mut self, node: NodeId, to: Loc, pending: &mut Pending) {
+        let (temp, kind) = match to {
+            Loc::Value(_) => (Loc::Value(self.values.take(None)), None),
+            _ => (Loc::Word(self.words.take(None)), Some(Kind::Int)),
+        };
+        self.emit_move(node, Move { from: to, kind, dies: true, to: temp, to_kind: kind });
+        let readers = pending.readers.remove(&to).unwrap_or_default();
+        let mut left = 0;
+        for reader in &readers {
+            if let Some(m) = pending.by_dest.get_mut(reader) {
+                m.from = temp;
+                m.dies = true;
+                left += 1;
+            }
+        }
+        pending.reads.insert(temp, left);
+        self.temps.push(temp);
+    }
+
+    /// One instruction from a place to a register.
+    pub(super) fn emit_move(&mut self, node: NodeId, m: Move) {
+        match (m.from, m.to) {
+            (Loc::Word(from), Loc::Word(to)) => self.push(node, Opcode::MovS, to, from, 0),
+            (Loc::Value(from), Loc::Value(to)) if m.dies => self.push(node, Opcode::MovV, to, from, 0),
+            (_, Loc::Value(to)) => {
+                let from = super::operand(m.from, m.kind, m.dies);
+                self.push(node, Opcode::Load, to, from.0, 0);
+            }
+            (_, Loc::Word(to)) => {
+                let from: Operand = super::operand(m.from, m.kind, m.dies);
+                self.push(node, super::unbox(m.to_kind.unwrap_or(Kind::Int)), to, from.0, 0);
+            }
+            (_, Loc::Nowhere | Loc::Constant(_)) => {}
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! Nodes without blocks: intrinsics as instructions, everything else as sites.
+
+use super::moves::Move;
+use super::{Emit, Loc, kind_of};
+use crate::bytecode::{Opcode, Work};
+use crate::intrinsic::{Intrinsic, Kind, ScalarOp};
+use crate::kernel::Kernel;
+use crate::{resolve, structural};
+use flambeau_ir::types::TypeKind;
+use flambeau_ir::{NodeId, OpKind, Prim, Symbol, Type, ValueId};
+use std::sync::OnceLock;
+
+impl Emit<'_> {
+    pub(super) fn node(&mut self, node: NodeId) {
+        if self.uses.fused.contains(node) {
+            return;
+        }
+        match self.graph.op(node).kind() {
+            OpKind::Prim(prim) => self.prim(node, prim),
+            OpKind::Row(row) => {
+                let intrinsic = self.graph.registry().facet::<Intrinsic>(row).copied();
+                if !intrinsic.is_some_and(|i| self.intrinsic(node, i)) {
+                    self.kernel(node);
+                }
+            }
+            OpKind::Unknown(_) => self.kernel(node),
+        }
+        self.give_temps();
+    }
+
+    fn operand_values(&self, node: NodeId) -> Vec<ValueId> {
+        self.graph.operands(node).collect()
+    }
+
+    /// An operator with a kernel; one without fails when it is run, not before.
+    fn kernel(&mut self, node: NodeId) {
+        let graph = self.graph;
+        let found = resolve::kernel(graph, graph.op(node)).cloned();
+        let found = found.and_then(|kernel| Ok((kernel, resolve::defaults(graph, node)?)));
+        let (kernel, defaults) =
+            found.unwrap_or_else(|error| (Kernel::new(move |_| Err(error.clone())), Vec::new()));
+        let values = self.operand_values(node);
+        self.call_site(node, Opcode::Op, Work::Kernel(kernel), &values, defaults);
+    }
+
+    fn prim(&mut self, node: NodeId, prim: Prim) {
+        match prim {
+            Prim::Constant | Prim::Param | Prim::Return => {}
+            Prim::If => self.begin_if(node),
+            Prim::Loop => self.begin_loop(node),
+            Prim::GradOf => self.begin_grad(node),
+            Prim::UncheckedCast | Prim::UncheckedUnwrapOptional | Prim::Annotate => self.transfer(node),
+            Prim::GetAttr if self.get_slot(node) => {}
+            Prim::SetAttr if self.set_slot(node) => {}
+            Prim::CallFunction => match resolve::callee(self.graph, node) {
+                Ok(name) => self.call(node, Work::Function(name), 1),
+                Err(error) => self.failing(node, error),
+            },
+            Prim::CallMethod => match resolve::name_attr(self.graph, node) {
+                Ok(name) => self.call(node, self.static_method(node, name), 0),
+                Err(error) => self.failing(node, error),
+            },
+            Prim::Enter => self.call(node, Work::Enter, 0),
+            Prim::Exit => self.call(node, Work::Exit, 0),
+            prim if structural::is_control(prim) => self.with_subgraph(node, prim),
+            prim => {
+                let values = self.operand_values(node);
+                self.call_site(node, Opcode::Op, Work::Prim(prim), &values, Vec::new());
+            }
+        }
+    }
+
+    fn call(&mut self, node: NodeId, work: Work, skip: usize) {
+        let values: Vec<ValueId> = self.graph.operands(node).skip(skip).collect();
+        self.call_site(node, Opcode::Call, work, &values, Vec::new());
+    }
+
+    /// A node that cannot be run: says so when it is reached.
+    fn failing(&mut self, node: NodeId, error: crate::KernelError) {
+        let work = Work::Kernel(Kernel::new(move |_| Err(error.clone())));
+        let values = self.operand_values(node);
+        self.call_site(node, Opcode::Op, work, &values, Vec::new());
+    }
+
+    /// The function behind a method whose class is known; interfaces are looked up when called.
+    fn static_method(&self, node: NodeId, name: Symbol) -> Work {
+        let class = self.graph.operands(node).next().map(|v| self.graph.ty(v));
+        let function = class
+            .filter(|c| matches!(c.kind(), TypeKind::Class(_)))
+            .and_then(|class| self.callees.method(class, name));
+        function.map_or(Work::Method(name), Work::Function)
+    }
+
+    fn with_subgraph(&mut self, node: NodeId, prim: Prim) {
+        let graph = self.graph;
+        let body = match resolve::subgraph(graph, node) {
+            Ok(body) => body,
+            Err(error) => return self.failing(node, error),
+        };
+        let result = graph.results(node).next().map_or(Type::ANY, |v| graph.ty(v));
+        let work = match prim {
+            Prim::Fork => Work::Fork(body, OnceLock::new(), result.future_elem().unwrap_or(Type::ANY)),
+            Prim::BailOut => Work::BailOut(body, OnceLock::new(), result),
+            Prim::FusionGroup => match crate::fused::Group::compile(&body) {
+                Some(group) => {
+                    let values = self.operand_values(node);
+                    let work = Work::Fused(Box::new(group));
+                    return self.call_site(node, Opcode::Fused, work, &values, Vec::new());
+                }
+                None => Work::Subgraph(body, OnceLock::new()),
+            },
+            _ => Work::Subgraph(body, OnceLock::new()),
+        };
+        self.call(node, work, 0);
+    }
+
+    /// A value under another type: nothing to do if it may keep its register.
+    fn transfer(&mut self, node: NodeId) {
+        let graph = self.graph;
+        let (from, to) = (graph.operand(node, 0), graph.result(node, 0));
+        self.note_nested_use(from);
+        let (kind, to_kind) = (kind_of(graph.ty(from)), kind_of(graph.ty(to)));
+        let dies = self.dies_at(from, node);
+        let loc = self.loc[from];
+        match loc {
+            // Constants are nobody's: both values are the constant.
+            Loc::Constant(_) if to_kind.is_none() => {
+                self.loc[to] = loc;
+                return;
+            }
+            Loc::Word(r) if (r as usize) < self.scalars.len() && kind == to_kind => {
+                self.loc[to] = loc;
+                return;
+            }
+            _ => {}
+        }
+        if self.uses.last[to] == 0 {
+            self.release_operands(node, [from].into_iter(), false);
+            return;
+        }
+        let source = Move { from: loc, kind, dies, to: Loc::Nowhere, to_kind };
+        if dies {
+            self.release(from);
+        }
+        let dest = self.define(to);
+        if dest != loc {
+            self.emit_move(node, Move { to: dest, ..source });
+        }
+    }
+
+    // --- intrinsics ------------------------------------------------------------------------------------------------
+
+    /// The register with a value as a word of a kind; converted into a temporary one if it is not.
+    pub(super) fn as_word(&mut self, value: ValueId, kind: Kind, node: NodeId) -> u32 {
+        let own = kind_of(self.graph.ty(value));
+        let from = self.loc[value];
+        if let Loc::Word(r) = from {
+            if let (Some(Kind::Int), Kind::Float, Some(&word)) = (own, kind, self.scalars.get(r as usize))
+                && let Some(&converted) = self.word_of.get(&(word as i64 as f64).to_bits())
+            {
+                return converted;
+            }
+            let op = match (own, kind) {
+                (Some(Kind::Int), Kind::Float) => ScalarOp::IToF,
+                (Some(Kind::Bool), Kind::Float) => ScalarOp::BToF,
+                (Some(Kind::Int), Kind::Bool) => ScalarOp::IToB,
+                _ => return r,
+            };
+            let temp = self.words.take(None);
+            self.temps.push(Loc::Word(temp));
+            self.push(node, Opcode::of_scalar(op), temp, r, 0);
+            return temp;
+        }
+        let temp = self.words.take(None);
+        self.temps.push(Loc::Word(temp));
+        self.emit_move(node, Move { from, kind: own, dies: false, to: Loc::Word(temp), to_kind: Some(kind) });
+        temp
+    }
+
+    /// Emits a node as an instruction; says whether it could.
+    fn intrinsic(&mut self, node: NodeId, intrinsic: Intrinsic) -> bool {
+        let graph = self.graph;
+        let args = self.operand_values(node);
+        match intrinsic {
+            Intrinsic::Scalar(op) => self.scalar(node, op, &args),
+            Intrinsic::ListLen if args.len() == 1 => self.list_len(node, args[0]),
+            Intrinsic::ListGet if args.len() == 2 => self.list_get(node, args[0], args[1]),
+            Intrinsic::ListSet if args.len() == 3 => self.list_set(node, &args),
+            Intrinsic::ListAppend if args.len() == 2 => self.list_append(node, args[0], args[1]),
+            Intrinsic::Is | Intrinsic::IsNot if args.len() == 2 => {
+                if graph.ty(graph.result(node, 0)) != Type::BOOL {
+                    return false;
+                }
+                let (a, b) = (self.peek(args[0]), self.peek(args[1]));
+                let dest = self.result_word(node);
+                let op = if intrinsic == Intrinsic::Is { Opcode::Is } else { Opcode::IsNot };
+                self.push(node, op, dest, a.0, b.0);
+                self.release_operands(node, args.into_iter(), false);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The register of a node's one result, a word; if nobody uses it, a temporary one.
+    fn result_word(&mut self, node: NodeId) -> u32 {
+        let result = self.graph.result(node, 0);
+        if self.uses.last[result] != 0
+            && let Loc::Word(r) = self.define(result)
+        {
+            return r;
+        }
+        let temp = self.words.take(None);
+        self.temps.push(Loc::Word(temp));
+        temp
+    }
+
+    fn scalar(&mut self, node: NodeId, op: ScalarOp, args: &[ValueId]) -> bool {
+        let (kinds, kind) = op.signature();
+        let graph = self.graph;
+        let unfit =
+            |(&v, &k): (&ValueId, &Kind)| k != Kind::Float && kind_of(graph.ty(v)) == Some(Kind::Float);
+        if args.len() != kinds.len()
+            || kind_of(graph.ty(graph.result(node, 0))) != Some(kind)
+            || args.iter().zip(kinds).any(unfit)
+        {
+            return false;
+        }
+        let mut words = [0; 2];
+        for (i, (&value, &kind)) in args.iter().zip(kinds).enumerate() {
+            self.note_nested_use(value);
+            words[i] = self.as_word(value, kind, node);
+        }
+        // Words are read before the result is written: a dying operand's register may take it.
+        let dying: Vec<ValueId> =
+            args.iter().copied().filter(|&v| matches!(self.loc[v], Loc::Word(_))).collect();
+        self.release_operands(node, dying.into_iter(), true);
+        let dest = self.result_word(node);
+        self.push(node, Opcode::of_scalar(op), dest, words[0], words[1]);
+        self.release_operands(node, args.iter().copied(), false);
+        true
+    }
+
+    /// Whether a value is a list whose elements' bank is known.
+    fn list_kind(&self, list: ValueId) -> Option<(Option<Kind>, Type)> {
+        let elem = self.graph.ty(list).list_elem()?;
+        Some((kind_of(elem), elem))
+    }
+
+    fn list_len(&mut self, node: NodeId, list: ValueId) -> bool {
+        if self.list_kind(list).is_none() || self.graph.ty(self.graph.result(node, 0)) != Type::INT {
+            return false;
+        }
+        let from = self.peek(list);
+        let dest = self.result_word(node);
+        self.push(node, Opcode::ListLen, dest, from.0, 0);
+        self.release_operands(node, [list].into_iter(), false);
+        true
+    }
+
+    fn list_get(&mut self, node: NodeId, list: ValueId, index: ValueId) -> bool {
+        let Some((kind, _)) = self.list_kind(list) else { return false };
+        let result = self.graph.result(node, 0);
+        if kind_of(self.graph.ty(result)) != kind || self.uses.last[result] == 0 {
+            return false;
+        }
+        let from = self.peek(list);
+        self.note_nested_use(index);
+        let at = self.as_word(index, Kind::Int, node);
+        let op = match kind {
+            Some(Kind::Int) => Opcode::ListGetI,
+            Some(Kind::Float) => Opcode::ListGetF,
+            Some(Kind::Bool) => Opcode::ListGetB,
+            None => Opcode::ListGetV,
+        };
+        let (Loc::Word(dest) | Loc::Value(dest)) = self.define(result) else { return false };
+        self.push(node, op, dest, from.0, at);
+        self.release_operands(node, [list, index].into_iter(), false);
+        true
+    }
+
+    fn list_set(&mut self, node: NodeId, args: &[ValueId]) -> bool {
+        let Some((kind, _)) = self.list_kind(args[0]) else { return false };
+        let results = self.graph.results(node).any(|r| self.uses.last[r] != 0);
+        if results || kind_of(self.graph.ty(args[2])) != kind {
+            return false;
+        }
+        let list = self.peek(args[0]);
+        self.note_nested_use(args[1]);
+        let at = self.as_word(args[1], Kind::Int, node);
+        match kind {
+            Some(kind @ (Kind::Int | Kind::Float)) => {
+                self.note_nested_use(args[2]);
+                let word = self.as_word(args[2], kind, node);
+                let op = if kind == Kind::Int { Opcode::ListSetI } else { Opcode::ListSetF };
+                self.push(node, op, list.0, at, word);
+            }
+            _ => {
+                let value = self.peek(args[2]);
+                self.push(node, Opcode::ListSetV, list.0, at, value.0);
+            }
+        }
+        self.release_operands(node, args.iter().copied(), false);
+        true
+    }
+
+    fn list_append(&mut self, node: NodeId, list: ValueId, value: ValueId) -> bool {
+        let Some((kind, _)) = self.list_kind(list) else { return false };
+        let results = self.graph.results(node).any(|r| self.uses.last[r] != 0);
+        if results || kind_of(self.graph.ty(value)) != kind {
+            return false;
+        }
+        let to = self.peek(list);
+        match kind {
+            Some(kind @ (Kind::Int | Kind::Float)) => {
+                self.note_nested_use(value);
+                let word = self.as_word(value, kind, node);
+                let op = if kind == Kind::Int { Opcode::AppendI } else { Opcode::AppendF };
+                self.push(node, op, to.0, word, 0);
+            }
+            _ => {
+                let operand = self.peek(value);
+                self.push(node, Opcode::AppendV, to.0, operand.0, 0);
+            }
+        }
+        self.release_operands(node, [list, value].into_iter(), false);
+        true
+    }
+
+    // --- attributes ------------------------------------------------------------------------------------------------
+
+    fn slot_of(&self, node: NodeId) -> Option<u32> {
+        let class = self.graph.ty(self.graph.operand(node, 0));
+        let name = resolve::name_attr(self.graph, node).ok()?;
+        matches!(class.kind(), TypeKind::Class(_)).then(|| self.callees.slot(class, name))?.map(|s| s as u32)
+    }
+
+    fn get_slot(&mut self, node: NodeId) -> bool {
+        let (object, result) = (self.graph.operand(node, 0), self.graph.result(node, 0));
+        let Some(slot) = self.slot_of(node) else { return false };
+        if kind_of(self.graph.ty(result)).is_some() || self.uses.last[result] == 0 {
+            return false;
+        }
+        let from = self.peek(object);
+        let Loc::Value(dest) = self.define(result) else { return false };
+        self.push(node, Opcode::GetSlot, dest, from.0, slot);
+        self.release_operands(node, [object].into_iter(), false);
+        true
+    }
+
+    fn set_slot(&mut self, node: NodeId) -> bool {
+        let (object, value) = (self.graph.operand(node, 0), self.graph.operand(node, 1));
+        let Some(slot) = self.slot_of(node) else { return false };
+        let to = self.peek(object);
+        let from = self.peek(value);
+        self.push(node, Opcode::SetSlot, to.0, slot, from.0);
+        self.release_operands(node, [object, value].into_iter(), false);
+        true
+    }
+}

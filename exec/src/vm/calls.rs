@@ -1,0 +1,325 @@
+//! Between frames: calls, returns, tasks, bailouts, errors.
+
+use super::dispatch::{Exit, execute};
+use super::{After, Env, Frame, MAX_UNWINDING, Vm, steps};
+use crate::bytecode::{Code, Work};
+use crate::error::{ExecError, Fault, KernelError};
+use crate::host::Host;
+use crate::kernel::Rets;
+use crate::structural::fits_refined;
+use flambeau_ir::value::{Future, IValue};
+use flambeau_ir::{Graph, Symbol};
+use std::sync::{Arc, OnceLock};
+
+/// What to do after a step between frames.
+enum Next {
+    /// Run this frame on.
+    Run(Frame),
+    /// The run is over.
+    Done(Rets),
+}
+
+impl Vm {
+    /// Runs a frame and all it calls.
+    pub(super) fn drive(
+        &mut self,
+        frame: Frame,
+        args: &mut Vec<IValue>,
+        host: &mut Host,
+    ) -> Result<Rets, ExecError> {
+        let bottom = self.frames.len();
+        let mut rets = std::mem::take(&mut self.rets);
+        let mut frame = frame;
+        let mut fuel = 0;
+        let result = loop {
+            let (words, values) = (frame.words, frame.values);
+            let s = &mut self.words[words..words + frame.code.n_scalars as usize];
+            let v = &mut self.values[values..values + frame.code.n_values as usize];
+            let callees = &*self.program.callees;
+            let mut env = Env { host, callees, args, rets: &mut rets, fuel };
+            let exit = execute(&frame.code, &mut frame.pc, s, v, &mut env);
+            let burnt = if matches!(exit, Exit::Call(_)) { env.burn() } else { Ok(()) };
+            fuel = env.fuel;
+            let next = match (exit, burnt) {
+                (Exit::Fail(error), _) | (_, Err(error)) => Err((frame, error)),
+                (Exit::Call(site), _) => self.call_site(frame, site, args, host.max_depth()),
+                (Exit::Unfused(site), _) => self.unfused(frame, site, args, host.max_depth()),
+                (Exit::Return(site), _) => self.leave(frame, site, &mut rets),
+            };
+            match next {
+                Ok(Next::Run(on)) => frame = on,
+                Ok(Next::Done(results)) => break Ok(results),
+                Err((failed, error)) => match self.unwind(failed, &error, bottom, args, host) {
+                    Ok(on) => frame = on,
+                    Err(raised) => break Err(raised),
+                },
+            }
+        };
+        host.give_back(fuel);
+        rets.clear();
+        self.rets = rets;
+        result
+    }
+
+    /// Makes the frame a call asks for.
+    fn call_site(
+        &mut self,
+        mut frame: Frame,
+        at: u32,
+        args: &mut Vec<IValue>,
+        max_depth: usize,
+    ) -> Result<Next, (Frame, KernelError)> {
+        let code = Arc::clone(&frame.code);
+        let site = &code.sites[at as usize];
+        {
+            let s = &self.words[frame.words..frame.words + code.n_scalars as usize];
+            let v = &mut self.values[frame.values..frame.values + code.n_values as usize];
+            steps::gather(&code, site, s, v, args);
+        }
+        let target = match &site.work {
+            Work::Function(name) => self.code(*name),
+            Work::Method(name) => self.method(args, *name),
+            Work::Enter => {
+                frame.entered.extend(args.first().cloned());
+                self.method(args, Symbol::new("__enter__"))
+            }
+            Work::Exit => {
+                if let Some(object) = frame.entered.pop() {
+                    args.clear();
+                    args.push(object);
+                }
+                args.resize(4, IValue::None);
+                self.method(args, Symbol::new("__exit__"))
+            }
+            Work::Subgraph(body, cell) | Work::Fork(body, cell, _) => {
+                self.subgraph(body, cell, code.function)
+            }
+            Work::BailOut(body, cell, ty) => {
+                if args.first().is_some_and(|v| fits_refined(v, *ty)) {
+                    return self.pass_guard(frame, at, args);
+                }
+                let body = self.subgraph(body, cell, code.function);
+                return match body {
+                    Ok(body) => self.bail_out(frame, body, args),
+                    Err(e) => Err((frame, e)),
+                };
+            }
+            _ => Err(KernelError::internal("a call site without a callee")),
+        };
+        let target = match target {
+            Ok(target) => target,
+            Err(e) => return Err((frame, e)),
+        };
+        let after = match &site.work {
+            Work::Fork(_, _, elem) => After::Future(at, Future::new(*elem)),
+            _ => After::Results(at),
+        };
+        self.enter(frame, target, args, after, max_depth)
+    }
+
+    /// Suspends a frame and begins another above it.
+    fn enter(
+        &mut self,
+        frame: Frame,
+        target: Arc<Code>,
+        args: &mut Vec<IValue>,
+        after: After,
+        max_depth: usize,
+    ) -> Result<Next, (Frame, KernelError)> {
+        self.frames.push(frame);
+        self.frame(target, args, after, max_depth)
+            .map(Next::Run)
+            .map_err(|error| (self.frames.pop().expect("invariant: pushed above"), error))
+    }
+
+    /// Runs the subgraph of a fusion group whose engine did not take the arguments.
+    fn unfused(
+        &mut self,
+        frame: Frame,
+        at: u32,
+        args: &mut Vec<IValue>,
+        max_depth: usize,
+    ) -> Result<Next, (Frame, KernelError)> {
+        let code = Arc::clone(&frame.code);
+        let target = match &code.sites[at as usize].work {
+            Work::Fused(group) => self.subgraph(group.graph(), group.code(), code.function),
+            _ => Err(KernelError::internal("a site without a group")),
+        };
+        match target {
+            Ok(target) => self.enter(frame, target, args, After::Results(at), max_depth),
+            Err(e) => Err((frame, e)),
+        }
+    }
+
+    /// The value of a guard that holds goes on; the others were only for the bailout.
+    fn pass_guard(
+        &mut self,
+        mut frame: Frame,
+        at: u32,
+        args: &mut Vec<IValue>,
+    ) -> Result<Next, (Frame, KernelError)> {
+        let value = args.drain(..).next().unwrap_or_default();
+        let mut rets = Rets::new();
+        rets.push(value);
+        match self.deliver(&frame, at, &mut rets) {
+            Ok(()) => {
+                frame.pc += 1;
+                Ok(Next::Run(frame))
+            }
+            Err(e) => Err((frame, e)),
+        }
+    }
+
+    /// Replaces a frame by the continuation of the unoptimized program.
+    fn bail_out(
+        &mut self,
+        mut frame: Frame,
+        body: Arc<Code>,
+        args: &mut Vec<IValue>,
+    ) -> Result<Next, (Frame, KernelError)> {
+        args.drain(..1);
+        self.clear(&frame);
+        match self.bind(&body, args, frame.words, frame.values) {
+            Ok(()) => {
+                frame.code = body;
+                frame.pc = 0;
+                Ok(Next::Run(frame))
+            }
+            Err(e) => Err((frame, e)),
+        }
+    }
+
+    /// The code behind a method of the object in front of the arguments.
+    fn method(&mut self, args: &[IValue], name: Symbol) -> Result<Arc<Code>, KernelError> {
+        let class = match args.first() {
+            Some(IValue::Object(o)) => o.class(),
+            other => {
+                let tag = other.map_or("nothing", IValue::tag);
+                return Err(KernelError::input(format!("method '{name}' of {tag}, which is not an object")));
+            }
+        };
+        let missing =
+            || KernelError::new(Fault::Input, "AttributeError", format!("'{class}' has no method '{name}'"));
+        let function = self.program.callees.method(class, name).ok_or_else(missing)?;
+        self.code(function)
+    }
+
+    /// The code of a subgraph, compiled at first use.
+    fn subgraph(
+        &self,
+        body: &Arc<Graph>,
+        cell: &OnceLock<Arc<Code>>,
+        function: Symbol,
+    ) -> Result<Arc<Code>, KernelError> {
+        if let Some(code) = cell.get() {
+            return Ok(Arc::clone(code));
+        }
+        let code = Arc::new(Code::compile_function(body, function, &*self.program.callees)?);
+        Ok(Arc::clone(cell.get_or_init(|| code)))
+    }
+
+    /// Results into the registers that a frame's site names.
+    fn deliver(&mut self, frame: &Frame, at: u32, rets: &mut Rets) -> Result<(), KernelError> {
+        let code = &frame.code;
+        let s = &mut self.words[frame.words..frame.words + code.n_scalars as usize];
+        let v = &mut self.values[frame.values..frame.values + code.n_values as usize];
+        steps::scatter(code, &code.sites[at as usize], rets, s, v)
+    }
+
+    /// Ends a frame: its results go where the frame's maker wanted them.
+    fn leave(&mut self, frame: Frame, at: u32, rets: &mut Rets) -> Result<Next, (Frame, KernelError)> {
+        let code = &frame.code;
+        let site = &code.sites[at as usize];
+        rets.clear();
+        {
+            let s = &self.words[frame.words..frame.words + code.n_scalars as usize];
+            let v = &mut self.values[frame.values..frame.values + code.n_values as usize];
+            let operands = &code.operands[site.operands.start as usize..site.operands.end as usize];
+            rets.extend(operands.iter().map(|&operand| steps::fetch(operand, code, s, v)));
+        }
+        self.clear(&frame);
+        let to = match frame.after {
+            After::Done => return Ok(Next::Done(std::mem::take(rets))),
+            After::Results(to) => to,
+            After::Future(to, future) => {
+                let value =
+                    if rets.len() == 1 { rets.remove(0) } else { IValue::tuple(rets.drain(..).collect()) };
+                future.complete(Ok(value));
+                rets.push(IValue::Future(future));
+                to
+            }
+        };
+        self.resume(to, rets)
+    }
+
+    /// Takes up the frame below after the call at its site.
+    fn resume(&mut self, at: u32, rets: &mut Rets) -> Result<Next, (Frame, KernelError)> {
+        let mut caller = self.frames.pop().expect("invariant: a called frame has a caller");
+        match self.deliver(&caller, at, rets) {
+            Ok(()) => {
+                caller.pc += 1;
+                Ok(Next::Run(caller))
+            }
+            Err(e) => Err((caller, e)),
+        }
+    }
+
+    /// Ends frames until one takes the error as a failed future; gives the frame that goes on, or the error.
+    fn unwind(
+        &mut self,
+        failed: Frame,
+        error: &KernelError,
+        bottom: usize,
+        args: &mut Vec<IValue>,
+        host: &mut Host,
+    ) -> Result<Frame, ExecError> {
+        let mut raised = ExecError::of(error);
+        args.clear();
+        let mut frame = failed;
+        loop {
+            let graph = &frame.code.graph;
+            if let Some(&node) = frame.code.nodes.get(frame.pc) {
+                raised.push_outer(frame.code.function, graph.op_name(node), graph.locs(), graph.loc(node));
+            }
+            self.clear(&frame);
+            for object in std::mem::take(&mut frame.entered).into_iter().rev() {
+                self.exit(object, host);
+            }
+            if let After::Future(to, future) = &frame.after
+                && raised.fault != Fault::Limit
+            {
+                future.complete(Err(Arc::new(raised)));
+                let mut rets = Rets::new();
+                rets.push(IValue::Future(future.clone()));
+                match self.resume(*to, &mut rets) {
+                    Ok(Next::Run(on)) => return Ok(on),
+                    Ok(Next::Done(_)) => unreachable!("invariant: resuming never ends a run"),
+                    Err((caller, error)) => {
+                        raised = ExecError::of(&error);
+                        frame = caller;
+                        continue;
+                    }
+                }
+            }
+            if self.frames.len() == bottom {
+                return Err(raised);
+            }
+            frame = self.frames.pop().expect("invariant: above the bottom");
+        }
+    }
+
+    /// Runs `__exit__` of an entered object; what it gives or raises does not matter.
+    fn exit(&mut self, object: IValue, host: &mut Host) {
+        let mut args = vec![object, IValue::None, IValue::None, IValue::None];
+        let Ok(code) = self.method(&args, Symbol::new("__exit__")) else { return };
+        if self.unwinding >= MAX_UNWINDING {
+            return;
+        }
+        self.unwinding += 1;
+        if let Ok(frame) = self.frame(code, &mut args, After::Done, host.max_depth()) {
+            // Neither its result nor its error is anybody's.
+            let _ = self.drive(frame, &mut args, host);
+        }
+        self.unwinding -= 1;
+    }
+}

@@ -1,0 +1,284 @@
+//! The machine: runs [`Code`] on pooled registers.
+//!
+//! Frames are windows of two register vectors and stand on an explicit stack; calls of a program never use the
+//! thread's. [`dispatch`] runs instructions inside one frame until it calls, returns or fails; this file moves between
+//! frames. A machine that has run once runs again without allocating: its registers, its buffers and the memory of
+//! tensors that died are kept.
+
+mod calls;
+mod dispatch;
+mod steps;
+
+use crate::bytecode::Code;
+use crate::callees::Callees;
+use crate::error::{ExecError, Fault, KernelError};
+use crate::host::Host;
+use crate::kernel::Rets;
+use flambeau_ir::Symbol;
+use flambeau_ir::value::{Future, IValue};
+use flambeau_tensor::Recycler;
+use hashbrown::HashMap;
+use parking_lot::RwLock;
+use rustc_hash::FxBuildHasher;
+use std::sync::Arc;
+
+type Codes = HashMap<Symbol, Arc<Code>, FxBuildHasher>;
+
+/// The functions of a program, compiled when first called. Shared by the machines that run it.
+pub struct Program {
+    callees: Arc<dyn Callees>,
+    codes: RwLock<Codes>,
+}
+
+impl Program {
+    /// A program over functions and classes.
+    pub fn new(callees: Arc<dyn Callees>) -> Arc<Program> {
+        Arc::new(Program { callees, codes: RwLock::new(HashMap::default()) })
+    }
+
+    /// The functions and classes.
+    pub fn callees(&self) -> &Arc<dyn Callees> {
+        &self.callees
+    }
+
+    /// The code of a function.
+    ///
+    /// # Errors
+    /// If there is no such function, or its graph does not verify.
+    pub fn code(&self, name: Symbol) -> Result<Arc<Code>, KernelError> {
+        if let Some(code) = self.codes.read().get(&name) {
+            return Ok(Arc::clone(code));
+        }
+        let graph = self.callees.function(name);
+        let graph = graph.ok_or_else(|| KernelError::input(format!("unknown function '{name}'")))?;
+        let code = Arc::new(Code::compile_function(&graph, name, &*self.callees)?);
+        Ok(Arc::clone(self.codes.write().entry(name).or_insert(code)))
+    }
+}
+
+/// What becomes of a frame's results.
+enum After {
+    /// They go where the caller's site says.
+    Results(u32),
+    /// They complete a future, which goes where the caller's site says.
+    Future(u32, Future),
+    /// They are the results of the run.
+    Done,
+}
+
+struct Frame {
+    code: Arc<Code>,
+    pc: usize,
+    words: usize,
+    values: usize,
+    entered: Vec<IValue>,
+    after: After,
+}
+
+/// Buffers that steps use, and the fuel at hand.
+struct Env<'e> {
+    host: &'e mut Host,
+    callees: &'e dyn Callees,
+    args: &'e mut Vec<IValue>,
+    rets: &'e mut Rets,
+    /// Backward jumps and calls until the host is asked again.
+    fuel: u64,
+}
+
+/// Fuel taken from the host at a time: how many backward jumps pass until cancellation is noticed.
+const SLICE: u64 = 1024;
+
+impl Env<'_> {
+    #[inline]
+    fn burn(&mut self) -> Result<(), KernelError> {
+        match self.fuel.checked_sub(1) {
+            Some(left) => {
+                self.fuel = left;
+                Ok(())
+            }
+            None => self.refill(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refill(&mut self) -> Result<(), KernelError> {
+        self.fuel = self.host.grant(SLICE)? - 1;
+        Ok(())
+    }
+}
+
+/// A machine for one run at a time.
+pub struct Vm {
+    program: Arc<Program>,
+    cache: Codes,
+    words: Vec<u64>,
+    values: Vec<IValue>,
+    frames: Vec<Frame>,
+    args: Vec<IValue>,
+    rets: Rets,
+    recycler: Option<Recycler>,
+    unwinding: u32,
+}
+
+/// Bytes of freed tensors kept for the next ones.
+const RECYCLED: usize = 256 << 20;
+
+/// Errors in context managers' exits inside unwinding inside exits … end here.
+const MAX_UNWINDING: u32 = 8;
+
+impl Vm {
+    /// A machine for a program.
+    pub fn new(program: Arc<Program>) -> Vm {
+        Vm {
+            program,
+            cache: HashMap::default(),
+            words: Vec::new(),
+            values: Vec::new(),
+            frames: Vec::new(),
+            args: Vec::new(),
+            rets: Rets::new(),
+            recycler: Some(Recycler::new(RECYCLED)),
+            unwinding: 0,
+        }
+    }
+
+    /// A machine that keeps at most `bytes` of freed tensors.
+    pub fn with_recycled(program: Arc<Program>, bytes: usize) -> Vm {
+        Vm { recycler: Some(Recycler::new(bytes)), ..Vm::new(program) }
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Arc<Program> {
+        &self.program
+    }
+
+    /// Gives back the memory kept for further runs.
+    pub fn trim(&mut self) {
+        self.words = Vec::new();
+        self.values = Vec::new();
+        if let Some(recycler) = &mut self.recycler {
+            recycler.clear();
+        }
+    }
+
+    /// Runs a function by name.
+    ///
+    /// # Errors
+    /// As [`Vm::run`], and if there is no such function.
+    pub fn call(
+        &mut self,
+        function: Symbol,
+        args: impl IntoIterator<Item = IValue>,
+        host: &mut Host,
+    ) -> Result<Rets, ExecError> {
+        let code = self.code(function).map_err(|e| ExecError::of(&e))?;
+        self.run(&code, args, host)
+    }
+
+    /// Runs code on arguments.
+    ///
+    /// # Errors
+    /// What the program raises, with the calls that were active; `Limit` for fuel, memory, cancellation, depth;
+    /// `Unsupported` for operators without a kernel.
+    pub fn run(
+        &mut self,
+        code: &Arc<Code>,
+        args: impl IntoIterator<Item = IValue>,
+        host: &mut Host,
+    ) -> Result<Rets, ExecError> {
+        let mut given = std::mem::take(&mut self.args);
+        given.extend(args);
+        // While this machine runs, its recycler is the thread's; a run inside it would find none and do without.
+        let mut recycler = self.recycler.take();
+        let budget = host.budget().cloned();
+        let run = || match &budget {
+            Some(budget) => budget.run(|| self.start(code, given, host)),
+            None => self.start(code, given, host),
+        };
+        let result = match &mut recycler {
+            Some(recycler) => recycler.run(run),
+            None => run(),
+        };
+        self.recycler = recycler;
+        result
+    }
+
+    fn start(&mut self, code: &Arc<Code>, mut args: Vec<IValue>, host: &mut Host) -> Result<Rets, ExecError> {
+        let frame = self.frame(Arc::clone(code), &mut args, After::Done, host.max_depth());
+        let result = match frame {
+            Ok(frame) => self.drive(frame, &mut args, host),
+            Err(e) => Err(ExecError::of(&e)),
+        };
+        args.clear();
+        self.args = args;
+        result
+    }
+
+    /// The code of a function, from this machine's own table if it was called before.
+    fn code(&mut self, name: Symbol) -> Result<Arc<Code>, KernelError> {
+        if let Some(code) = self.cache.get(&name) {
+            return Ok(Arc::clone(code));
+        }
+        let code = self.program.code(name)?;
+        self.cache.insert(name, Arc::clone(&code));
+        Ok(code)
+    }
+
+    /// A frame above all others, its parameters bound. Takes the arguments out of the buffer.
+    fn frame(
+        &mut self,
+        code: Arc<Code>,
+        args: &mut Vec<IValue>,
+        after: After,
+        max_depth: usize,
+    ) -> Result<Frame, KernelError> {
+        let top = self.frames.last();
+        let words = top.map_or(0, |f| f.words + f.code.n_scalars as usize);
+        let values = top.map_or(0, |f| f.values + f.code.n_values as usize);
+        if self.frames.len() >= max_depth {
+            return Err(KernelError::new(Fault::Limit, "RecursionError", "too many nested calls"));
+        }
+        self.bind(&code, args, words, values)?;
+        Ok(Frame { code, pc: 0, words, values, entered: Vec::new(), after })
+    }
+
+    /// Makes a window of registers for code and puts constants and arguments into it.
+    fn bind(
+        &mut self,
+        code: &Code,
+        args: &mut Vec<IValue>,
+        words: usize,
+        values: usize,
+    ) -> Result<(), KernelError> {
+        if code.params.len() != args.len() {
+            let (wanted, found) = (code.params.len(), args.len());
+            return Err(KernelError::input(format!("expected {wanted} arguments but {found} were given")));
+        }
+        let (words_end, values_end) = (words + code.n_scalars as usize, values + code.n_values as usize);
+        if self.words.len() < words_end {
+            flambeau_tensor::check_budget((words_end - words) * size_of::<u64>())?;
+            self.words.resize(words_end, 0);
+        }
+        if self.values.len() < values_end {
+            flambeau_tensor::check_budget((values_end - values) * size_of::<IValue>())?;
+            self.values.resize(values_end, IValue::None);
+        }
+        let (s, v) = (&mut self.words[words..words_end], &mut self.values[values..values_end]);
+        s[..code.scalars.len()].copy_from_slice(&code.scalars);
+        for (i, (arg, &param)) in args.drain(..).zip(&code.params).enumerate() {
+            steps::store(param, arg, s, v)
+                .map_err(|e| KernelError::input(format!("argument {i}: {}", e.message())))?;
+        }
+        Ok(())
+    }
+
+    /// Drops what a window of value registers still holds.
+    fn clear(&mut self, frame: &Frame) {
+        for value in &mut self.values[frame.values..frame.values + frame.code.n_values as usize] {
+            if !value.is_none() {
+                *value = IValue::None;
+            }
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Steps of instructions on values: operands, kernels, lists, slots.
+
+use super::Env;
+use crate::bytecode::{Code, Operand, Place, Site, Work};
+use crate::error::KernelError;
+use crate::intrinsic::{self, Kind};
+use crate::kernel::KernelCx;
+use crate::structural;
+use flambeau_ir::value::{IValue, List, ListItems};
+
+/// The value of an operand.
+#[inline]
+pub(super) fn fetch(operand: Operand, code: &Code, s: &[u64], v: &mut [IValue]) -> IValue {
+    match operand.place() {
+        Place::Copy(r) => v[r as usize].clone(),
+        Place::Move(r) => std::mem::take(&mut v[r as usize]),
+        Place::Const(c) => code.constants[c as usize].clone(),
+        Place::Scalar(kind, r) => kind.boxed(s[r as usize]),
+        Place::Nowhere => IValue::None,
+    }
+}
+
+/// Puts a value where a result goes.
+#[inline]
+pub(super) fn store(
+    operand: Operand,
+    value: IValue,
+    s: &mut [u64],
+    v: &mut [IValue],
+) -> Result<(), KernelError> {
+    match operand.place() {
+        Place::Copy(r) | Place::Move(r) => v[r as usize] = value,
+        Place::Scalar(kind, r) => {
+            s[r as usize] = kind.unboxed(&value).ok_or_else(|| wrong_kind(kind, &value))?
+        }
+        Place::Const(_) | Place::Nowhere => {}
+    }
+    Ok(())
+}
+
+#[cold]
+fn wrong_kind(kind: Kind, value: &IValue) -> KernelError {
+    let wanted = match kind {
+        Kind::Int => "an integer",
+        Kind::Float => "a float",
+        Kind::Bool => "a bool",
+    };
+    KernelError::input(format!("expected {wanted} but found {}", value.tag()))
+}
+
+/// The value of an operand, as a word of a kind.
+#[inline]
+pub(super) fn unbox(
+    operand: u32,
+    kind: Kind,
+    code: &Code,
+    s: &[u64],
+    v: &[IValue],
+) -> Result<u64, KernelError> {
+    let value = match Operand(operand).place() {
+        Place::Copy(r) | Place::Move(r) => &v[r as usize],
+        Place::Const(c) => &code.constants[c as usize],
+        Place::Scalar(own, r) => {
+            return kind.unboxed(&own.boxed(s[r as usize])).ok_or_else(|| wrong_kind(kind, &IValue::None));
+        }
+        Place::Nowhere => &IValue::None,
+    };
+    kind.unboxed(value).ok_or_else(|| wrong_kind(kind, value))
+}
+
+/// Puts the operands of a site into the buffer of arguments.
+#[inline]
+pub(super) fn gather(code: &Code, site: &Site, s: &[u64], v: &mut [IValue], args: &mut Vec<IValue>) {
+    args.clear();
+    let operands = &code.operands[site.operands.start as usize..site.operands.end as usize];
+    args.extend(operands.iter().map(|&operand| fetch(operand, code, s, v)));
+}
+
+/// Puts results where a site wants them.
+#[inline]
+pub(super) fn scatter(
+    code: &Code,
+    site: &Site,
+    results: &mut crate::kernel::Rets,
+    s: &mut [u64],
+    v: &mut [IValue],
+) -> Result<(), KernelError> {
+    let dests = &code.operands[site.dests.start as usize..site.dests.end as usize];
+    if dests.len() != results.len() {
+        return Err(wrong_count(code, site, results.len()));
+    }
+    for (&dest, value) in dests.iter().zip(results.drain(..)) {
+        store(dest, value, s, v)?;
+    }
+    Ok(())
+}
+
+#[cold]
+fn wrong_count(code: &Code, site: &Site, found: usize) -> KernelError {
+    let (name, wanted) = (code.graph.op_name(site.node), site.dests.len());
+    KernelError::internal(format!("`{name}` gave {found} results instead of {wanted}"))
+}
+
+/// Runs the kernel or structural operator of a site.
+#[inline(never)]
+pub(super) fn op(
+    code: &Code,
+    at: u32,
+    s: &mut [u64],
+    v: &mut [IValue],
+    env: &mut Env<'_>,
+) -> Result<(), KernelError> {
+    let site = &code.sites[at as usize];
+    gather(code, site, s, v, env.args);
+    env.rets.clear();
+    let place = crate::kernel::Site::Node(&code.graph, site.node);
+    match &site.work {
+        Work::Kernel(kernel) => {
+            env.host.poll()?;
+            kernel.call(&mut KernelCx::new(env.args, env.rets, place, env.host))?;
+        }
+        Work::Prim(prim) => {
+            structural::run(*prim, &mut KernelCx::new(env.args, env.rets, place, env.host), env.callees)?;
+        }
+        _ => return Err(KernelError::internal("a site without work")),
+    }
+    // Arguments that died here are freed before anything else runs.
+    env.args.clear();
+    scatter(code, site, env.rets, s, v)
+}
+
+/// Runs a fusion group if its engine takes these arguments; says whether it did. If not, they are in the buffer.
+#[inline(never)]
+pub(super) fn fused(
+    code: &Code,
+    at: u32,
+    s: &mut [u64],
+    v: &mut [IValue],
+    env: &mut Env<'_>,
+) -> Result<bool, KernelError> {
+    let site = &code.sites[at as usize];
+    gather(code, site, s, v, env.args);
+    env.rets.clear();
+    env.host.poll()?;
+    let Work::Fused(group) = &site.work else { return Err(KernelError::internal("a site without a group")) };
+    if !group.run(env.args, env.rets)? {
+        return Ok(false);
+    }
+    env.args.clear();
+    scatter(code, site, env.rets, s, v)?;
+    Ok(true)
+}
+
+/// The list an operand names.
+#[inline]
+pub(super) fn list<'a>(operand: u32, code: &'a Code, v: &'a [IValue]) -> Result<&'a List, KernelError> {
+    let value = match Operand(operand).place() {
+        Place::Copy(r) | Place::Move(r) => &v[r as usize],
+        Place::Const(c) => &code.constants[c as usize],
+        _ => &IValue::None,
+    };
+    match value {
+        IValue::List(list) => Ok(list),
+        other => Err(not_a_list(other)),
+    }
+}
+
+#[cold]
+fn not_a_list(value: &IValue) -> KernelError {
+    KernelError::input(format!("expected a list but found {}", value.tag()))
+}
+
+/// Element `i` as a word.
+#[inline]
+pub(super) fn get_word(list: &List, i: i64, kind: Kind) -> Result<u64, KernelError> {
+    let items = list.read();
+    match (&*items, kind) {
+        (ListItems::Ints(v), Kind::Int) => Ok(v[intrinsic::wrap_index(i, v.len())?] as u64),
+        (ListItems::Floats(v), Kind::Float) => Ok(v[intrinsic::wrap_index(i, v.len())?].to_bits()),
+        (ListItems::Bools(v), Kind::Bool) => Ok(u64::from(v[intrinsic::wrap_index(i, v.len())?])),
+        _ => get_other(&items, i, kind),
+    }
+}
+
+#[cold]
+fn get_other(items: &ListItems, i: i64, kind: Kind) -> Result<u64, KernelError> {
+    let at = intrinsic::wrap_index(i, items.len())?;
+    let value = items.get(at).unwrap_or_default();
+    kind.unboxed(&value).ok_or_else(|| wrong_kind(kind, &value))
+}
+
+/// Element `i` = a word.
+#[inline]
+pub(super) fn set_word(list: &List, i: i64, kind: Kind, word: u64) -> Result<(), KernelError> {
+    let mut items = list.write();
+    let at = intrinsic::wrap_index(i, items.len())?;
+    match (&mut *items, kind) {
+        (ListItems::Ints(v), Kind::Int) => v[at] = word as i64,
+        (ListItems::Floats(v), Kind::Float) => v[at] = f64::from_bits(word),
+        (other, _) => other.set(at, kind.boxed(word)),
+    }
+    Ok(())
+}
+
+/// Appends a word.
+#[inline]
+pub(super) fn append_word(list: &List, kind: Kind, word: u64) -> Result<(), KernelError> {
+    let mut items = list.write();
+    match (&mut *items, kind) {
+        (ListItems::Ints(v), Kind::Int) => {
+            grow(v)?;
+            v.push(word as i64);
+        }
+        (ListItems::Floats(v), Kind::Float) => {
+            grow(v)?;
+            v.push(f64::from_bits(word));
+        }
+        (other, _) => other.push(kind.boxed(word)),
+    }
+    Ok(())
+}
+
+/// An error if a list is about to grow beyond the memory limit.
+#[inline]
+fn grow<T>(v: &Vec<T>) -> Result<(), KernelError> {
+    if v.len() == v.capacity() && v.len() >= intrinsic::GROWTH_CHECKED {
+        intrinsic::check_growth(v.len())
+    } else {
+        Ok(())
+    }
+}
+
+/// Slot `slot` of the object an operand names.
+#[inline(never)]
+pub(super) fn get_slot(operand: u32, slot: u32, code: &Code, v: &[IValue]) -> Result<IValue, KernelError> {
+    let value = match Operand(operand).place() {
+        Place::Copy(r) | Place::Move(r) => &v[r as usize],
+        Place::Const(c) => &code.constants[c as usize],
+        _ => &IValue::None,
+    };
+    let IValue::Object(object) = value else { return Err(not_an_object(value)) };
+    match object.get(slot as usize) {
+        IValue::Uninitialized => Err(KernelError::new(
+            crate::Fault::Input,
+            "AttributeError",
+            "an attribute is read that was not set",
+        )),
+        found => Ok(found),
+    }
+}
+
+#[cold]
+fn not_an_object(value: &IValue) -> KernelError {
+    KernelError::input(format!("expected an object but found {}", value.tag()))
+}
+
+/// Slot `slot` of the object an operand names = a value.
+#[inline(never)]
+pub(super) fn set_slot(
+    operand: u32,
+    slot: u32,
+    value: IValue,
+    code: &Code,
+    v: &[IValue],
+) -> Result<(), KernelError> {
+    let object = match Operand(operand).place() {
+        Place::Copy(r) | Place::Move(r) => &v[r as usize],
+        Place::Const(c) => &code.constants[c as usize],
+        _ => &IValue::None,
+    };
+    let IValue::Object(object) = object else { return Err(not_an_object(object)) };
+    object.set(slot as usize, value);
+    Ok(())
+}

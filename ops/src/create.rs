@@ -1,0 +1,583 @@
+//! Creation: tensors from sizes, numbers and lists, and copies in another dtype or layout.
+
+use crate::support::{Computed, fresh};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
+use flambeau_ir::value::ListItems;
+use flambeau_ir::{Doc, Effects, IValue, OpDef, Type};
+use flambeau_tensor::promote::{DEFAULT_COMPLEX, DEFAULT_FLOAT};
+use flambeau_tensor::{Category, DType, DeviceKind, MemoryFormat, Scalar, Tensor};
+
+/// Only the processor executes; `meta` and others are refused by name.
+fn check_device(cx: &KernelCx<'_>, i: usize) -> Result<(), KernelError> {
+    match cx.opt_device(i)? {
+        None => Ok(()),
+        Some(d) if d.kind == DeviceKind::Cpu => Ok(()),
+        Some(d) => Err(KernelError::unsupported(format!("tensors on device {d}"))),
+    }
+}
+
+fn default_dtype(fill: Scalar) -> DType {
+    match fill {
+        Scalar::Bool(_) => DType::Bool,
+        Scalar::Int(_) => DType::I64,
+        Scalar::Float(_) => DEFAULT_FLOAT,
+        Scalar::Complex(_) => DEFAULT_COMPLEX,
+    }
+}
+
+/// `(size, fill, dtype, layout, device, pin_memory)` with the positions of size and dtype.
+fn filled(cx: &KernelCx<'_>, fill: Scalar, dtype_at: usize, default: DType) -> Computed {
+    check_device(cx, dtype_at + 2)?;
+    let dtype = cx.opt_dtype(dtype_at)?.unwrap_or(default);
+    Ok(Tensor::full(&cx.ints(0)?, fill, dtype)?)
+}
+
+fn zeros(cx: &KernelCx<'_>) -> Computed {
+    filled(cx, Scalar::Int(0), 1, DEFAULT_FLOAT)
+}
+
+fn ones(cx: &KernelCx<'_>) -> Computed {
+    filled(cx, Scalar::Int(1), 1, DEFAULT_FLOAT)
+}
+
+fn full(cx: &KernelCx<'_>) -> Computed {
+    let fill = cx.scalar(1)?;
+    filled(cx, fill, 2, default_dtype(fill))
+}
+
+/// `(self, dtype, layout, device, pin_memory, memory_format)`.
+fn like(cx: &KernelCx<'_>, fill: Scalar, dtype_at: usize) -> Computed {
+    check_device(cx, dtype_at + 2)?;
+    let x = cx.tensor(0)?;
+    let dtype = cx.opt_dtype(dtype_at)?.unwrap_or(x.dtype());
+    let made = match cx.opt_int(dtype_at + 4)?.and_then(MemoryFormat::from_number) {
+        Some(MemoryFormat::Contiguous) => x.zeros_contiguous_like(dtype)?,
+        Some(format @ (MemoryFormat::ChannelsLast | MemoryFormat::ChannelsLast3d)) => {
+            x.zeros_contiguous_like(dtype)?.contiguous_format(format)?
+        }
+        Some(MemoryFormat::Preserve) | None => x.empty_like(dtype)?,
+    };
+    made.fill_(fill)?;
+    Ok(made)
+}
+
+fn zeros_like(cx: &KernelCx<'_>) -> Computed {
+    like(cx, Scalar::Int(0), 1)
+}
+
+fn ones_like(cx: &KernelCx<'_>) -> Computed {
+    like(cx, Scalar::Int(1), 1)
+}
+
+fn full_like(cx: &KernelCx<'_>) -> Computed {
+    like(cx, cx.scalar(1)?, 2)
+}
+
+/// `(self, size, dtype, layout, device, pin_memory)`.
+fn new_filled(cx: &KernelCx<'_>, fill: Scalar, dtype_at: usize) -> Computed {
+    check_device(cx, dtype_at + 2)?;
+    let dtype = cx.opt_dtype(dtype_at)?.unwrap_or(cx.tensor(0)?.dtype());
+    Ok(Tensor::full(&cx.ints(1)?, fill, dtype)?)
+}
+
+fn new_zeros(cx: &KernelCx<'_>) -> Computed {
+    new_filled(cx, Scalar::Int(0), 2)
+}
+
+fn new_ones(cx: &KernelCx<'_>) -> Computed {
+    new_filled(cx, Scalar::Int(1), 2)
+}
+
+fn new_full(cx: &KernelCx<'_>) -> Computed {
+    new_filled(cx, cx.scalar(2)?, 3)
+}
+
+/// `arange` with its numbers at the front and dtype behind them.
+fn arange(cx: &KernelCx<'_>, start: Scalar, end: Scalar, step: Scalar, dtype_at: usize) -> Computed {
+    check_device(cx, dtype_at + 2)?;
+    let whole = [start, end, step].iter().all(|s| s.is_integral(true));
+    let dtype = cx.opt_dtype(dtype_at)?.unwrap_or(if whole { DType::I64 } else { DEFAULT_FLOAT });
+    Ok(Tensor::arange(start, end, step, dtype)?)
+}
+
+fn arange_end(cx: &KernelCx<'_>) -> Computed {
+    arange(cx, Scalar::Int(0), cx.scalar(0)?, Scalar::Int(1), 1)
+}
+
+fn arange_start(cx: &KernelCx<'_>) -> Computed {
+    arange(cx, cx.scalar(0)?, cx.scalar(1)?, Scalar::Int(1), 2)
+}
+
+fn arange_step(cx: &KernelCx<'_>) -> Computed {
+    arange(cx, cx.scalar(0)?, cx.scalar(1)?, cx.scalar(2)?, 3)
+}
+
+fn linspace(cx: &KernelCx<'_>) -> Computed {
+    check_device(cx, 5)?;
+    let (start, end, steps) = (cx.scalar(0)?.to_f64(), cx.scalar(1)?.to_f64(), cx.int(2)?);
+    if steps < 0 {
+        return Err(KernelError::input("number of steps must be non-negative"));
+    }
+    let dtype = cx.opt_dtype(3)?.unwrap_or(DEFAULT_FLOAT);
+    let single = dtype != DType::F64;
+    let step = (end - start) / ((steps - 1).max(1) as f64);
+    let step = if single { f64::from(step as f32) } else { step };
+    // From both ends towards the middle, so that the last element is exactly `end`.
+    let value = |i: i64| match i < steps / 2 {
+        true => start + step * i as f64,
+        false => end - step * (steps - 1 - i) as f64,
+    };
+    flambeau_tensor::check_budget(usize::try_from(steps).unwrap_or(usize::MAX).saturating_mul(8))?;
+    let values: Vec<Scalar> =
+        (0..steps).map(|i| Scalar::Float(if steps == 1 { start } else { value(i) })).collect();
+    Ok(Tensor::from_scalars(&values, &[steps], dtype)?)
+}
+
+fn eye(cx: &KernelCx<'_>, n: i64, m: i64, dtype_at: usize) -> Computed {
+    check_device(cx, dtype_at + 2)?;
+    let made = Tensor::zeros(&[n, m], cx.opt_dtype(dtype_at)?.unwrap_or(DEFAULT_FLOAT))?;
+    made.diagonal(0, 0, 1)?.fill_(Scalar::Int(1))?;
+    Ok(made)
+}
+
+/// `torch.tensor(number)`.
+fn of_number(cx: &KernelCx<'_>) -> Computed {
+    check_device(cx, 2)?;
+    let value = cx.scalar(0)?;
+    Ok(Tensor::scalar(value, cx.opt_dtype(1)?.unwrap_or(default_dtype(value)))?)
+}
+
+/// A number of the program as a tensor without dimensions, in the precision programs compute in.
+fn num_to_tensor(cx: &KernelCx<'_>) -> Computed {
+    let value = cx.scalar(0)?;
+    let dtype = match value {
+        Scalar::Float(_) => DType::F64,
+        Scalar::Complex(_) => DType::C128,
+        other => default_dtype(other),
+    };
+    Ok(Tensor::scalar(value, dtype)?)
+}
+
+/// `torch.tensor(list)`: nested lists of numbers, or of tensors with one element.
+fn of_list(cx: &KernelCx<'_>) -> Computed {
+    check_device(cx, 2)?;
+    let mut sizes = Vec::new();
+    let mut values = Vec::new();
+    // Depth first by an explicit stack; the first list of each level fixes that level's length.
+    let mut stack = vec![(cx.arg(0)?.clone(), 0usize)];
+    let mut tensor_dtype = None;
+    while let Some((value, depth)) = stack.pop() {
+        match &value {
+            IValue::List(list) => {
+                let items = list.read();
+                match sizes.get(depth) {
+                    None => sizes.push(items.len() as i64),
+                    Some(&n) if n != items.len() as i64 => {
+                        return Err(KernelError::input(format!(
+                            "Expected sequence of length {n} at dim {depth} (got {})",
+                            items.len()
+                        )));
+                    }
+                    Some(_) => {}
+                }
+                if let ListItems::Ints(v) = &*items {
+                    values.extend(v.iter().map(|&i| Scalar::Int(i)));
+                    continue;
+                }
+                stack.extend(items.iter().rev_list().map(|v| (v, depth + 1)));
+            }
+            IValue::Tensor(t) => {
+                tensor_dtype =
+                    Some(tensor_dtype.map_or(t.dtype(), |d| flambeau_tensor::promote::promote(d, t.dtype())));
+                values.push(t.item()?);
+            }
+            other => {
+                let scalar = other.as_scalar();
+                values.push(scalar.ok_or_else(|| {
+                    KernelError::input(format!("a tensor cannot be made of {}", other.tag()))
+                })?);
+            }
+        }
+    }
+    let guess = tensor_dtype.or_else(|| values.first().map(|&v| default_dtype(v)));
+    let dtype = cx.opt_dtype(1)?.or(guess).unwrap_or_else(|| empty_dtype(cx.arg(0)));
+    Ok(Tensor::from_scalars(&values, &sizes, dtype)?)
+}
+
+/// The dtype of an empty list's tensor: of its element type.
+fn empty_dtype(list: Result<&IValue, KernelError>) -> DType {
+    let mut ty = list.map_or(Type::ANY, IValue::type_of);
+    while let flambeau_ir::types::TypeKind::List(elem) = ty.kind() {
+        ty = *elem;
+    }
+    match ty {
+        Type::INT => DType::I64,
+        Type::BOOL => DType::Bool,
+        Type::COMPLEX => DEFAULT_COMPLEX,
+        _ => DEFAULT_FLOAT,
+    }
+}
+
+/// Reversing an iterator that is not double-ended.
+trait RevList: Iterator + Sized {
+    fn rev_list(self) -> std::iter::Rev<std::vec::IntoIter<Self::Item>> {
+        self.collect::<Vec<_>>().into_iter().rev()
+    }
+}
+
+impl<I: Iterator> RevList for I {}
+
+/// `to` with its options picked out by position.
+fn converted(
+    cx: &KernelCx<'_>,
+    dtype: Option<DType>,
+    device: Option<usize>,
+    copy: usize,
+    format: Option<usize>,
+) -> Computed {
+    if let Some(i) = device {
+        check_device(cx, i)?;
+    }
+    let x = cx.tensor(0)?;
+    let dtype = dtype.unwrap_or(x.dtype());
+    let format = match format {
+        Some(i) => cx.opt_int(i)?.and_then(MemoryFormat::from_number),
+        None => None,
+    };
+    let reshaped = match format {
+        None | Some(MemoryFormat::Preserve) => x.clone(),
+        Some(format) => x.contiguous_format(format)?,
+    };
+    if cx.boolean(copy)? && reshaped.ptr_eq(x) {
+        Ok(x.cast_copy(dtype)?)
+    } else {
+        Ok(reshaped.to_dtype(dtype)?)
+    }
+}
+
+fn to_device(cx: &KernelCx<'_>) -> Computed {
+    converted(cx, Some(cx.dtype(2)?), Some(1), 4, Some(5))
+}
+
+fn to_dtype(cx: &KernelCx<'_>) -> Computed {
+    converted(cx, Some(cx.dtype(1)?), None, 3, Some(4))
+}
+
+fn to_other(cx: &KernelCx<'_>) -> Computed {
+    converted(cx, Some(cx.tensor(1)?.dtype()), None, 3, Some(4))
+}
+
+fn to_layout(cx: &KernelCx<'_>) -> Computed {
+    converted(cx, cx.opt_dtype(1)?, Some(3), 6, Some(7))
+}
+
+fn to_prim_device(cx: &KernelCx<'_>) -> Computed {
+    converted(cx, cx.opt_dtype(2)?, Some(1), 4, None)
+}
+
+fn to_prim_dtype(cx: &KernelCx<'_>) -> Computed {
+    converted(cx, cx.opt_dtype(1)?, None, 3, None)
+}
+
+fn to_prim_other(cx: &KernelCx<'_>) -> Computed {
+    converted(cx, None, None, 2, None)
+}
+
+fn type_as(cx: &KernelCx<'_>) -> Computed {
+    Ok(cx.tensor(0)?.to_dtype(cx.tensor(1)?.dtype())?)
+}
+
+fn clone_of(cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    match cx.opt_int(1)?.and_then(MemoryFormat::from_number) {
+        None | Some(MemoryFormat::Preserve) => Ok(x.clone_data()?),
+        Some(format) => Ok(x.clone_format(format)?),
+    }
+}
+
+/// Writes into argument 0 and returns it.
+fn writing(f: fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError>) -> Kernel {
+    Kernel::new(move |cx| {
+        let target = cx.tensor(0)?;
+        target.layout().check_writable()?;
+        f(cx, target)?;
+        let target = cx.take(0);
+        cx.ret(target);
+        Ok(())
+    })
+}
+
+fn write_number(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
+    Ok(target.fill_(cx.scalar(1)?)?)
+}
+
+fn write_tensor(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
+    Ok(target.copy_(cx.tensor(1)?)?)
+}
+
+fn write_item(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
+    let value = cx.tensor(1)?;
+    if value.rank() != 0 {
+        return Err(KernelError::input(format!(
+            "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
+            value.rank()
+        )));
+    }
+    Ok(target.fill_(value.item()?)?)
+}
+
+type Run = fn(&KernelCx<'_>) -> Computed;
+
+fn size(n: &[i64]) -> IValue {
+    IValue::ints(n.to_vec())
+}
+
+fn fixed_args(args: fn() -> Vec<IValue>) -> Sample {
+    Sample::args(move |_| args()).exact().not_differentiable()
+}
+
+fn by_size() -> Vec<OpDef> {
+    let rows: [(&str, &'static str, Run, Effects); 4] = [
+        ("aten::zeros", "All elements 0.", zeros, Effects::PURE),
+        ("aten::ones", "All elements 1.", ones, Effects::PURE),
+        ("aten::empty.memory_format", "Elements that are not said; here 0.", zeros, Effects::RANDOM),
+        ("aten::full", "All elements one number.", full, Effects::PURE),
+    ];
+    rows.into_iter()
+        .map(|(name, doc, f, effects)| {
+            let full = name == "aten::full";
+            let sample: fn() -> Vec<IValue> =
+                if full { || vec![size(&[2, 3]), IValue::Float(1.5)] } else { || vec![size(&[2, 3])] };
+            let dtype = if full {
+                Dtype::named_or(2, Dtype::of_number(1))
+            } else {
+                Dtype::named_or(1, Dtype::fixed(DEFAULT_FLOAT))
+            };
+            OpDef::named(name)
+                .with(Doc(doc))
+                .with(effects)
+                .with(Shape::of_size(0))
+                .with(dtype)
+                .with(fixed_args(sample))
+                .with(fresh(f))
+        })
+        .collect()
+}
+
+fn by_example() -> Vec<OpDef> {
+    let rows: [(&str, &'static str, Run, usize, bool); 8] = [
+        ("aten::zeros_like", "The size and dtype of a tensor, all elements 0.", zeros_like, 1, true),
+        ("aten::ones_like", "The size and dtype of a tensor, all elements 1.", ones_like, 1, true),
+        (
+            "aten::empty_like",
+            "The size and dtype of a tensor, elements not said; here 0.",
+            zeros_like,
+            1,
+            true,
+        ),
+        ("aten::full_like", "The size and dtype of a tensor, all elements one number.", full_like, 2, true),
+        ("aten::new_zeros", "The dtype of a tensor, all elements 0.", new_zeros, 2, false),
+        ("aten::new_ones", "The dtype of a tensor, all elements 1.", new_ones, 2, false),
+        ("aten::new_empty", "The dtype of a tensor, elements not said; here 0.", new_zeros, 2, false),
+        ("aten::new_full", "The dtype of a tensor, all elements one number.", new_full, 3, false),
+    ];
+    rows.into_iter()
+        .map(|(name, doc, f, dtype_at, like)| {
+            let full = name.contains("full");
+            let mut args = if like { Vec::new() } else { vec![size(&[2, 3])] };
+            args.extend(full.then_some(IValue::Float(1.5)));
+            OpDef::named(name)
+                .with(Doc(doc))
+                .with(if name.contains("empty") { Effects::RANDOM } else { Effects::PURE })
+                .with(if like { Shape::same_as(0) } else { Shape::of_size(1) })
+                .with(Dtype::named_or(dtype_at, Dtype::same_as(0)))
+                .with(Sample::tensors(1).floats().then(args).exact().not_differentiable())
+                .with(fresh(f))
+        })
+        .collect()
+}
+
+fn ranges() -> Vec<OpDef> {
+    let unknown = || Shape::from(|cx| Some(flambeau_analysis::shape::TensorFact::of_dims([cx.fresh_size()])));
+    let one = |name: &str, f: Run, args: fn() -> Vec<IValue>| {
+        OpDef::named(name)
+            .with(Doc("Numbers from `start` to `end` (left out), `step` apart."))
+            .with(unknown())
+            .with(fixed_args(args))
+            .with(fresh(f))
+    };
+    vec![
+        one("aten::arange", arange_end, || vec![IValue::Int(5)]),
+        one("aten::arange.start", arange_start, || vec![IValue::Int(1), IValue::Int(5)]),
+        one("aten::arange.start_step", arange_step, || vec![IValue::Int(1), IValue::Int(9), IValue::Int(2)]),
+        OpDef::named("aten::linspace")
+            .with(Doc("`steps` numbers from `start` to `end`, both included."))
+            .with(Shape::of_size(2))
+            .with(Dtype::named_or(3, Dtype::fixed(DEFAULT_FLOAT)))
+            .with(fixed_args(|| vec![IValue::Float(0.0), IValue::Float(1.0), IValue::Int(5)]))
+            .with(fresh(linspace)),
+        OpDef::named("aten::eye")
+            .with(Doc("The identity matrix."))
+            .with(Dtype::named_or(1, Dtype::fixed(DEFAULT_FLOAT)))
+            .with(fixed_args(|| vec![IValue::Int(3)]))
+            .with(fresh(|cx| eye(cx, cx.int(0)?, cx.int(0)?, 1))),
+        OpDef::named("aten::eye.m")
+            .with(Doc("Ones on the diagonal of a matrix of `n` rows and `m` columns."))
+            .with(Dtype::named_or(2, Dtype::fixed(DEFAULT_FLOAT)))
+            .with(fixed_args(|| vec![IValue::Int(3), IValue::Int(2)]))
+            .with(fresh(|cx| eye(cx, cx.int(0)?, cx.int(1)?, 2))),
+    ]
+}
+
+fn from_values() -> Vec<OpDef> {
+    let mut defs: Vec<OpDef> = ["bool", "float", "int", "complex"]
+        .into_iter()
+        .flat_map(|o| [("aten::tensor", o), ("aten::as_tensor", o)])
+        .map(|(name, o)| {
+            let sample: fn() -> Vec<IValue> = match o {
+                "bool" => || vec![IValue::Bool(true)],
+                "float" => || vec![IValue::Float(1.5)],
+                "int" => || vec![IValue::Int(3)],
+                _ => || vec![IValue::complex(flambeau_tensor::Complex::new(1.0, 2.0))],
+            };
+            OpDef::overload(name, o)
+                .with(Doc("A tensor without dimensions."))
+                .with(Shape::scalar())
+                .with(Dtype::named_or(1, Dtype::of_number(0)))
+                .with(fixed_args(sample))
+                .with(fresh(of_number))
+        })
+        .collect();
+    defs.extend(["aten::tensor", "aten::as_tensor.list"].into_iter().map(|name| {
+        OpDef::named(name)
+            .with(Doc("A tensor from nested lists of numbers."))
+            .with(Effects::RAISES)
+            .with(fixed_args(|| vec![size(&[1, 2, 3])]))
+            .with(fresh(of_list))
+    }));
+    defs.push(
+        OpDef::named("aten::as_tensor")
+            .with(Doc("The tensor itself, or a copy in another dtype."))
+            .with(Shape::same_as(0))
+            .with(Dtype::named_or(1, Dtype::same_as(0)))
+            .with(Sample::tensors(1).floats().exact())
+            .with(fresh(|cx| {
+                Ok(cx.tensor(0)?.to_dtype(cx.opt_dtype(1)?.unwrap_or(cx.tensor(0)?.dtype()))?)
+            })),
+    );
+    defs.extend(["Scalar", "bool"].into_iter().map(|o| {
+        OpDef::overload("prim::NumToTensor", o)
+            .with(Doc("A number as a tensor without dimensions."))
+            .with(Shape::scalar())
+            .with(Sample::by_schema().exact().not_differentiable())
+            .with(fresh(num_to_tensor))
+    }));
+    defs
+}
+
+fn conversions() -> Vec<OpDef> {
+    let number = |d: DType| IValue::Int(d.scalar_type());
+    let rows: Vec<(&str, Run, Option<usize>, Vec<IValue>)> = vec![
+        (
+            "aten::to.device",
+            to_device,
+            Some(2),
+            vec![IValue::Device(flambeau_tensor::Device::CPU), number(DType::F64)],
+        ),
+        ("aten::to.dtype", to_dtype, Some(1), vec![number(DType::F64)]),
+        ("aten::to.dtype_layout", to_layout, Some(1), vec![number(DType::F64)]),
+        ("aten::to.prim_Device", to_prim_device, Some(2), vec![IValue::None, number(DType::F64)]),
+        ("aten::to.prim_dtype", to_prim_dtype, Some(1), vec![number(DType::F64)]),
+        ("aten::to.prim_other", to_prim_other, None, vec![]),
+    ];
+    let mut defs: Vec<OpDef> = rows
+        .into_iter()
+        .map(|(name, f, dtype_at, args)| {
+            let dtype = match dtype_at {
+                Some(i) => Dtype::named_or(i, Dtype::same_as(0)),
+                None => Dtype::same_as(0),
+            };
+            OpDef::named(name)
+                .with(Doc("The tensor itself, or a copy in another dtype or layout."))
+                .with(Shape::same_as(0))
+                .with(dtype)
+                .with(Sample::tensors(1).floats().then(args).exact())
+                .with(fresh(f))
+        })
+        .collect();
+    for (name, f) in [("aten::to.other", to_other as Run), ("aten::type_as", type_as)] {
+        defs.push(
+            OpDef::named(name)
+                .with(Doc("The tensor in the dtype of another."))
+                .with(Shape::same_as(0))
+                .with(Dtype::same_as(1))
+                .with(Sample::tensors(2).floats().mixed_dtypes())
+                .with(fresh(f)),
+        );
+    }
+    defs.push(
+        OpDef::named("aten::clone")
+            .with(Doc("A copy."))
+            .with(Shape::same_as(0))
+            .with(Dtype::same_as(0))
+            .with(Sample::tensors(1).floats().exact())
+            .with(fresh(clone_of)),
+    );
+    defs.extend(casts());
+    defs
+}
+
+/// `aten::_cast_Float` and its like.
+fn casts() -> Vec<OpDef> {
+    let rows = [
+        ("Byte", DType::U8),
+        ("Char", DType::I8),
+        ("Short", DType::I16),
+        ("Int", DType::I32),
+        ("Long", DType::I64),
+        ("Half", DType::F16),
+        ("Float", DType::F32),
+        ("Double", DType::F64),
+    ];
+    rows.into_iter()
+        .map(|(name, dtype)| {
+            debug_assert!(dtype.category() != Category::Complex);
+            OpDef::overload(&format!("aten::_cast_{name}"), "")
+                .with(Doc("The tensor in a fixed dtype."))
+                .with(Shape::same_as(0))
+                .with(Dtype::fixed(dtype))
+                .with(Sample::tensors(1).floats().range(0.0, 5.0).exact())
+                .with(fresh(move |cx| Ok(cx.tensor(0)?.to_dtype(dtype)?)))
+        })
+        .collect()
+}
+
+fn writes() -> Vec<OpDef> {
+    let rows: [(&str, &'static str, fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError>); 7] = [
+        ("aten::copy_", "In place: the elements of another tensor, broadcast and converted.", write_tensor),
+        (
+            "aten::copy_.Tensor",
+            "In place: the elements of another tensor, broadcast and converted.",
+            write_tensor,
+        ),
+        ("aten::copy_.int", "In place: all elements one number.", write_number),
+        ("aten::copy_.float", "In place: all elements one number.", write_number),
+        ("aten::fill_.Scalar", "In place: all elements one number.", write_number),
+        ("aten::fill_.Tensor", "In place: all elements one number.", write_item),
+        ("aten::zero_", "In place: all elements 0.", |_, t| Ok(t.fill_(Scalar::Int(0))?)),
+    ];
+    rows.into_iter()
+        .map(|(name, doc, f)| OpDef::named(name).with(Doc(doc)).with(Shape::same_as(0)).with(writing(f)))
+        .collect()
+}
+
+pub(crate) fn family() -> Vec<OpDef> {
+    let mut defs = by_size();
+    defs.extend(by_example());
+    defs.extend(ranges());
+    defs.extend(from_values());
+    defs.extend(conversions());
+    defs.extend(writes());
+    defs
+}

@@ -1,0 +1,230 @@
+//! What a tensor is asked about itself (sizes, dtype, device), and its way into numbers and truth values.
+
+use flambeau_analysis::Shape;
+use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
+use flambeau_ir::value::List;
+use flambeau_ir::{Doc, Effects, IValue, OpDef};
+use flambeau_tensor::{DType, Device, Scalar, Tensor, wrap_dim};
+
+type Ask = fn(&Tensor) -> IValue;
+
+fn answer(f: Ask) -> Kernel {
+    Kernel::new(move |cx| {
+        let value = f(cx.tensor(0)?);
+        cx.ret(value);
+        Ok(())
+    })
+}
+
+const QUESTIONS: &[(&str, &str, Ask)] = &[
+    ("aten::dim", "Number of dimensions.", |t| IValue::Int(t.rank() as i64)),
+    ("aten::numel", "Number of elements.", |t| IValue::Int(t.numel() as i64)),
+    ("aten::storage_offset", "First element's place in the storage.", |t| IValue::Int(t.offset())),
+    ("aten::is_floating_point", "Whether elements are floats.", |t| IValue::Bool(t.dtype().is_floating())),
+    ("aten::is_complex", "Whether elements are complex numbers.", |t| IValue::Bool(t.dtype().is_complex())),
+    ("aten::is_signed", "Whether elements can be negative.", |t| IValue::Bool(t.dtype().is_signed())),
+    ("aten::element_size", "Bytes of an element.", |t| IValue::Int(t.dtype().size() as i64)),
+    ("aten::get_device", "Number of the device; -1 for the processor.", |_| IValue::Int(-1)),
+    ("aten::is_leaf", "Whether nothing was differentiated to make it.", |_| IValue::Bool(true)),
+    ("aten::is_conj", "Whether conjugation is delayed: never.", |_| IValue::Bool(false)),
+    ("aten::is_neg", "Whether negation is delayed: never.", |_| IValue::Bool(false)),
+    ("aten::is_inference", "Whether made in inference mode: never.", |_| IValue::Bool(false)),
+    ("prim::dtype", "The dtype, as a number.", |t| IValue::Int(t.dtype().scalar_type())),
+    ("prim::device", "The device.", |_| IValue::Device(Device::CPU)),
+    ("prim::layout", "The layout, as a number: strided.", |_| IValue::Int(0)),
+    ("prim::itemsize", "Bytes of an element.", |t| IValue::Int(t.dtype().size() as i64)),
+    ("prim::nbytes", "Bytes of all elements.", |t| IValue::Int((t.dtype().size() * t.numel()) as i64)),
+    ("prim::requires_grad", "Whether it takes part in differentiation.", |t| IValue::Bool(t.requires_grad())),
+    ("prim::is_cpu", "Whether it is on the processor.", |_| IValue::Bool(true)),
+    ("prim::is_cuda", "Whether it is on a CUDA device: never.", |_| IValue::Bool(false)),
+    ("prim::is_meta", "Whether it has no elements: never.", |_| IValue::Bool(false)),
+    ("prim::is_mkldnn", "Whether its layout is oneDNN's: never.", |_| IValue::Bool(false)),
+    ("prim::is_quantized", "Whether it is quantized: never.", |_| IValue::Bool(false)),
+    ("prim::is_sparse", "Whether it is sparse: never.", |_| IValue::Bool(false)),
+    ("prim::is_sparse_csr", "Whether it is sparse: never.", |_| IValue::Bool(false)),
+    ("prim::is_nested", "Whether it is nested: never.", |_| IValue::Bool(false)),
+    ("prim::is_vulkan", "Whether it is on a Vulkan device: never.", |_| IValue::Bool(false)),
+    ("prim::is_xla", "Whether it is on an XLA device: never.", |_| IValue::Bool(false)),
+    ("prim::is_xpu", "Whether it is on an XPU device: never.", |_| IValue::Bool(false)),
+    ("prim::is_mps", "Whether it is on an MPS device: never.", |_| IValue::Bool(false)),
+    ("prim::is_ipu", "Whether it is on an IPU: never.", |_| IValue::Bool(false)),
+];
+
+fn sizes() -> Vec<OpDef> {
+    let list = |name: &str, doc: &'static str, f: fn(&Tensor) -> Vec<i64>| {
+        OpDef::named(name).with(Doc(doc)).with(sample()).with(Kernel::new(move |cx| {
+            let values = f(cx.tensor(0)?);
+            cx.ret(IValue::ints(values));
+            Ok(())
+        }))
+    };
+    let at = |name: &str, doc: &'static str, f: fn(&Tensor, usize) -> i64| {
+        let sample =
+            Sample::tensors(1).floats().rank(1, 3).then([IValue::Int(0)]).exact().not_differentiable();
+        OpDef::named(name).with(Doc(doc)).with(Effects::RAISES).with(sample).with(Kernel::new(move |cx| {
+            let t = cx.tensor(0)?;
+            let value = f(t, wrap_dim(cx.int(1)?, t.rank())?);
+            cx.ret(value);
+            Ok(())
+        }))
+    };
+    vec![
+        list("aten::size", "All sizes.", |t| t.sizes().to_vec()).with(Shape::sizes_of(0)),
+        list("aten::stride", "All strides.", |t| t.strides().to_vec()),
+        at("aten::size.int", "The size of a dimension.", |t, d| t.sizes()[d]).with(Shape::size_of(0, 1)),
+        at("aten::stride.int", "The stride of a dimension.", |t, d| t.strides()[d]),
+        OpDef::named("aten::len.Tensor")
+            .with(Doc("The size of the first dimension."))
+            .with(Effects::RAISES)
+            .with(Sample::tensors(1).floats().rank(1, 3).exact().not_differentiable())
+            .with(Kernel::new(|cx| {
+                let Some(&n) = cx.tensor(0)?.sizes().first() else {
+                    return Err(KernelError::input("len() of a 0-d tensor"));
+                };
+                cx.ret(n);
+                Ok(())
+            })),
+        OpDef::named("aten::is_contiguous")
+            .with(Doc("Whether elements lie in row-major order without gaps."))
+            .with(sample())
+            .with(answer(|t| IValue::Bool(t.is_contiguous()))),
+        OpDef::named("aten::is_same_size")
+            .with(Doc("Whether two tensors have the same sizes."))
+            .with(Sample::tensors(2).floats().exact().not_differentiable())
+            .with(Kernel::new(|cx| {
+                let same = cx.tensor(0)?.sizes() == cx.tensor(1)?.sizes();
+                cx.ret(same);
+                Ok(())
+            })),
+        OpDef::named("aten::equal")
+            .with(Doc("Whether two tensors have the same sizes and elements."))
+            .with(Sample::tensors(2).floats().exact().not_differentiable())
+            .with(Kernel::new(|cx| {
+                let same = flambeau_tensor::compare::equal(cx.tensor(0)?, cx.tensor(1)?)?;
+                cx.ret(same);
+                Ok(())
+            })),
+    ]
+}
+
+fn sample() -> Sample {
+    Sample::tensors(1).floats().exact().not_differentiable()
+}
+
+fn one_element() -> Sample {
+    Sample::tensors(1).floats().rank(0, 0).exact().not_differentiable()
+}
+
+fn single(cx: &KernelCx<'_>) -> Result<Scalar, KernelError> {
+    let t = cx.tensor(0)?;
+    if t.numel() != 1 {
+        return Err(KernelError::input(format!(
+            "a Tensor with {} elements cannot be converted to Scalar",
+            t.numel()
+        )));
+    }
+    Ok(t.item()?)
+}
+
+/// Implicit conversion of an argument: only of tensors without dimensions that nobody differentiates.
+fn implicit(cx: &KernelCx<'_>) -> Result<Scalar, KernelError> {
+    let t = cx.tensor(0)?;
+    if t.requires_grad() {
+        return Err(KernelError::input("Cannot input a tensor that requires grad as a scalar argument"));
+    }
+    if t.rank() != 0 {
+        return Err(KernelError::input(format!(
+            "Cannot input a tensor of dimension other than 0 as a scalar argument: {} dimensions",
+            t.rank()
+        )));
+    }
+    Ok(t.item()?)
+}
+
+fn numbers() -> Vec<OpDef> {
+    type Take = fn(&KernelCx<'_>) -> Result<Scalar, KernelError>;
+    type Give = fn(Scalar) -> Result<IValue, KernelError>;
+    let whole: Give = |s| match s {
+        Scalar::Complex(z) if z.im != 0.0 => {
+            Err(KernelError::input("value cannot be converted to type int64_t without overflow"))
+        }
+        s => Ok(IValue::Int(s.to_i64())),
+    };
+    let float: Give = |s| match s {
+        Scalar::Complex(z) if z.im != 0.0 => {
+            Err(KernelError::input("value cannot be converted to type double without overflow"))
+        }
+        s => Ok(IValue::Float(s.to_f64())),
+    };
+    let complex: Give = |s| Ok(IValue::complex(s.to_complex()));
+    let any: Give = |s| Ok(IValue::from(s));
+    let strict_int: Give = |s| match s {
+        Scalar::Int(_) | Scalar::Bool(_) => Ok(IValue::Int(s.to_i64())),
+        _ => Err(KernelError::input(
+            "Cannot input a tensor of type other than integral as an integral argument",
+        )),
+    };
+    let truth: Give = |s| Ok(IValue::Bool(s.to_bool()));
+    let rows: [(&str, &'static str, Take, Give); 9] = [
+        ("aten::item", "The only element.", single, any),
+        ("aten::Int.Tensor", "The only element, truncated.", single, whole),
+        ("aten::Float.Tensor", "The only element as a double.", single, float),
+        ("aten::Bool.Tensor", "Whether the only element is nonzero.", truth_value, truth),
+        ("aten::IntImplicit", "The element of an integral argument.", implicit, strict_int),
+        ("aten::FloatImplicit", "The element of a float argument.", implicit, float),
+        ("aten::ComplexImplicit", "The element of a complex argument.", implicit, complex),
+        ("aten::ScalarImplicit", "The element of a number argument.", implicit, any),
+        ("aten::_local_scalar_dense", "The only element.", single, any),
+    ];
+    rows.into_iter()
+        .map(|(name, doc, take, give)| {
+            let sample = match name {
+                "aten::IntImplicit" => one_element().dtypes(&[DType::I64]),
+                _ => one_element(),
+            };
+            OpDef::named(name).with(Doc(doc)).with(Effects::RAISES).with(sample).with(Kernel::new(
+                move |cx| {
+                    let value = give(take(cx)?)?;
+                    cx.ret(value);
+                    Ok(())
+                },
+            ))
+        })
+        .collect()
+}
+
+fn truth_value(cx: &KernelCx<'_>) -> Result<Scalar, KernelError> {
+    let t = cx.tensor(0)?;
+    match t.numel() {
+        1 => Ok(t.item()?),
+        0 => Err(KernelError::input("Boolean value of Tensor with no values is ambiguous")),
+        _ => Err(KernelError::input("Boolean value of Tensor with more than one value is ambiguous")),
+    }
+}
+
+fn infer_size() -> OpDef {
+    OpDef::named("aten::_infer_size")
+        .with(Doc("The size two sizes broadcast to."))
+        .with(Effects::RAISES)
+        .with(
+            Sample::args(|_| vec![IValue::ints(vec![2, 1]), IValue::ints(vec![3])])
+                .exact()
+                .not_differentiable(),
+        )
+        .with(Kernel::new(|cx| {
+            let sizes = flambeau_tensor::broadcast_shapes(&cx.ints(0)?, &cx.ints(1)?)?;
+            cx.ret(IValue::List(List::from_ints(sizes.to_vec())));
+            Ok(())
+        }))
+}
+
+pub(crate) fn family() -> Vec<OpDef> {
+    let mut defs: Vec<OpDef> = QUESTIONS
+        .iter()
+        .map(|&(name, doc, f)| OpDef::named(name).if_declared().with(Doc(doc)).with(sample()).with(answer(f)))
+        .collect();
+    defs.extend(sizes());
+    defs.extend(numbers());
+    defs.push(infer_size());
+    defs
+}

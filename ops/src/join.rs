@@ -1,0 +1,196 @@
+//! Joining and repeating: `cat`, `stack`, `repeat`.
+
+use crate::support::{Computed, with_variants};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
+use flambeau_ir::value::List;
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::promote::result_type;
+use flambeau_tensor::{DType, Tensor, wrap_dim, wrap_dim_insert};
+
+/// The tensors one after the other along an existing dimension. Empty vectors are skipped, as PyTorch does.
+pub(crate) fn cat(tensors: &[Tensor], dim: i64) -> Computed {
+    let all: Vec<&Tensor> = tensors.iter().collect();
+    let Some(dtype) = result_type(&all) else {
+        return Err(KernelError::input("torch.cat(): expected a non-empty list of Tensors"));
+    };
+    let kept: Vec<&Tensor> = tensors.iter().filter(|t| t.sizes() != [0]).collect();
+    let Some(first) = kept.first() else {
+        return Ok(Tensor::empty(&[0], dtype)?);
+    };
+    if first.rank() == 0 {
+        return Err(KernelError::input("zero-dimensional tensor (at position 0) cannot be concatenated"));
+    }
+    let dim = wrap_dim(dim, first.rank())?;
+    let mut sizes = first.sizes().to_vec();
+    sizes[dim] = 0;
+    for (i, t) in kept.iter().enumerate() {
+        if t.rank() != first.rank() {
+            return Err(KernelError::input(format!(
+                "Tensors must have same number of dimensions: got {} and {}",
+                first.rank(),
+                t.rank()
+            )));
+        }
+        for (d, (&a, &b)) in first.sizes().iter().zip(t.sizes()).enumerate() {
+            if d != dim && a != b {
+                return Err(KernelError::input(format!(
+                    "Sizes of tensors must match except in dimension {dim}. Expected size {a} but got size {b} for \
+                     tensor number {i} in the list."
+                )));
+            }
+        }
+        sizes[dim] += t.sizes()[dim];
+    }
+    let out = Tensor::empty(&sizes, dtype)?;
+    let mut at = 0;
+    for t in kept {
+        let n = t.sizes()[dim];
+        out.narrow(dim as i64, at, n)?.copy_(t)?;
+        at += n;
+    }
+    Ok(out)
+}
+
+/// The tensors side by side along a new dimension.
+fn stack(cx: &KernelCx<'_>) -> Computed {
+    let tensors = cx.tensors(0)?;
+    let Some(first) = tensors.first() else {
+        return Err(KernelError::input("stack expects a non-empty TensorList"));
+    };
+    let dim = wrap_dim_insert(cx.int(1)?, first.rank())? as i64;
+    let mut wide = Vec::with_capacity(tensors.len());
+    for (i, t) in tensors.iter().enumerate() {
+        if t.sizes() != first.sizes() {
+            return Err(KernelError::input(format!(
+                "stack expects each tensor to be equal size, but got {:?} at entry 0 and {:?} at entry {i}",
+                first.sizes(),
+                t.sizes()
+            )));
+        }
+        wide.push(t.unsqueeze(dim)?);
+    }
+    cat(&wide, dim)
+}
+
+fn cat_of(cx: &KernelCx<'_>) -> Computed {
+    cat(&cx.tensors(0)?, cx.int(1)?)
+}
+
+/// Along the first dimension (vectors: along their only one).
+fn hstack(cx: &KernelCx<'_>) -> Computed {
+    let all: Result<Vec<Tensor>, KernelError> = cx.tensors(0)?.iter().map(|t| at_least(t, 1)).collect();
+    let all = all?;
+    let dim = i64::from(all.first().is_some_and(|t| t.rank() > 1));
+    cat(&all, dim)
+}
+
+fn vstack(cx: &KernelCx<'_>) -> Computed {
+    let all: Result<Vec<Tensor>, KernelError> = cx.tensors(0)?.iter().map(|t| at_least(t, 2)).collect();
+    cat(&all?, 0)
+}
+
+fn at_least(t: &Tensor, rank: usize) -> Computed {
+    let mut t = t.clone();
+    while t.rank() < rank {
+        t = t.unsqueeze(0)?;
+    }
+    Ok(t)
+}
+
+/// The tensor over and over along each dimension.
+fn repeat(cx: &KernelCx<'_>) -> Computed {
+    repeated(cx.tensor(0)?, &cx.ints(1)?)
+}
+
+fn tile(cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    let times = cx.ints(1)?;
+    let mut full = vec![1; x.rank().saturating_sub(times.len())];
+    full.extend_from_slice(&times);
+    repeated(x, &full)
+}
+
+fn repeated(x: &Tensor, times: &[i64]) -> Computed {
+    if times.len() < x.rank() {
+        return Err(KernelError::input(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor",
+        ));
+    }
+    if times.iter().any(|&n| n < 0) {
+        return Err(KernelError::input(format!(
+            "Trying to create tensor with negative dimension: {times:?}"
+        )));
+    }
+    let x = at_least(x, times.len())?;
+    // A new dimension of the number of repetitions before each dimension, broadcast, then merged.
+    let (mut spread, mut expanded, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
+    for (&n, &size) in times.iter().zip(x.sizes()) {
+        spread.extend([1, size]);
+        expanded.extend([n, size]);
+        sizes
+            .push(n.checked_mul(size).ok_or_else(|| KernelError::input("the repeated tensor is too large"))?);
+    }
+    let out = Tensor::empty(&sizes, x.dtype())?;
+    if out.numel() > 0 {
+        out.view(&expanded)?.copy_(&x.reshape(&spread)?)?;
+    }
+    Ok(out)
+}
+
+fn lists(extra: &'static [i64]) -> Sample {
+    Sample::args(move |g: &mut Gen<'_>| {
+        let elements = flambeau_exec::sample::Elements::default();
+        let tensors =
+            (0..3).map(|_| flambeau_exec::sample::tensor(g, &[2, 3], DType::F32, &elements)).collect();
+        let mut args = vec![IValue::List(List::from_tensors(tensors))];
+        args.extend(extra.iter().map(|&i| IValue::Int(i)));
+        args
+    })
+    .exact()
+}
+
+pub(crate) fn family() -> Vec<OpDef> {
+    let elements = || Dtype::from(|cx| joined_dtype(cx.elements(0)?));
+    let mut defs = with_variants("aten::cat", "", "Tensors one after the other along `dim`.", cat_of, |d| {
+        d.with(Shape::cat(0, 1)).with(elements()).with(lists(&[1]))
+    });
+    for name in ["aten::concat", "aten::concatenate"] {
+        defs.extend(with_variants(name, "", "Tensors one after the other along `dim`.", cat_of, |d| {
+            d.with(Shape::cat(0, 1)).with(elements()).with(lists(&[1]))
+        }));
+    }
+    defs.extend(with_variants(
+        "aten::stack",
+        "",
+        "Tensors side by side along a new dimension.",
+        stack,
+        |d| d.with(Shape::stack(0, 1)).with(elements()).with(lists(&[1])),
+    ));
+    for (name, doc, f) in [
+        ("aten::hstack", "Tensors side by side.", hstack as fn(&KernelCx<'_>) -> Computed),
+        ("aten::vstack", "Tensors one above the other.", vstack),
+        ("aten::row_stack", "Tensors one above the other.", vstack),
+    ] {
+        defs.extend(with_variants(name, "", doc, f, |d| d.with(elements()).with(lists(&[]))));
+    }
+    for (name, f) in [("aten::repeat", repeat as fn(&KernelCx<'_>) -> Computed), ("aten::tile", tile)] {
+        defs.extend(with_variants(name, "", "The tensor over and over along each dimension.", f, |d| {
+            let sample = Sample::tensors(1).floats().rank(2, 2).then([IValue::ints(vec![2, 1, 3])]).exact();
+            d.with(Dtype::same_as(0)).with(sample)
+        }));
+    }
+    defs
+}
+
+/// The dtype a list of tensors joins to, if all are known.
+fn joined_dtype(facts: &[flambeau_analysis::shape::Fact]) -> Option<DType> {
+    use flambeau_analysis::shape::Fact;
+    let mut joined: Option<DType> = None;
+    for fact in facts {
+        let Fact::Tensor(t) = fact else { return None };
+        let dtype = t.dtype?;
+        joined = Some(joined.map_or(dtype, |j| flambeau_tensor::promote::promote(j, dtype)));
+    }
+    joined
+}

@@ -1,0 +1,216 @@
+//! Matrix products and what is built on them.
+
+use crate::support::{Computed, with_variants};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::{DType, Element, Scalar, Tensor, dispatch, matmul};
+
+fn mm(cx: &KernelCx<'_>) -> Computed {
+    Ok(matmul::mm(cx.tensor(0)?, cx.tensor(1)?)?)
+}
+
+fn bmm(cx: &KernelCx<'_>) -> Computed {
+    Ok(matmul::bmm(cx.tensor(0)?, cx.tensor(1)?)?)
+}
+
+fn mv(cx: &KernelCx<'_>) -> Computed {
+    Ok(matmul::mv(cx.tensor(0)?, cx.tensor(1)?)?)
+}
+
+fn dot(cx: &KernelCx<'_>) -> Computed {
+    Ok(matmul::dot(cx.tensor(0)?, cx.tensor(1)?)?)
+}
+
+fn any_rank(cx: &KernelCx<'_>) -> Computed {
+    Ok(matmul::matmul(cx.tensor(0)?, cx.tensor(1)?)?)
+}
+
+fn addmm(cx: &KernelCx<'_>) -> Computed {
+    Ok(matmul::addmm(cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, cx.scalar(3)?, cx.scalar(4)?)?)
+}
+
+fn baddbmm(cx: &KernelCx<'_>) -> Computed {
+    Ok(matmul::baddbmm(cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, cx.scalar(3)?, cx.scalar(4)?)?)
+}
+
+fn addmv(cx: &KernelCx<'_>) -> Computed {
+    let (bias, a, v) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
+    let product = matmul::mv(a, v)?;
+    scaled_sum(bias, &product, cx.scalar(3)?, cx.scalar(4)?)
+}
+
+/// `beta * a + alpha * b`; `beta` 0 ignores `a` altogether.
+fn scaled_sum(a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Computed {
+    use crate::pointwise::Number;
+    let ignore = beta == Scalar::Int(0) || beta == Scalar::Float(0.0);
+    dispatch!(numeric, b.dtype(), "addmv", T => {
+        let (beta, alpha) = (T::from_scalar(beta), T::from_scalar(alpha));
+        let zero = T::ZERO;
+        Ok(flambeau_tensor::loops::binary::<T, T, T>(a, b, move |x: T, y: T| {
+            let kept = if ignore { zero } else { beta.mul(x) };
+            kept.add(alpha.mul(y))
+        })?)
+    })
+}
+
+fn outer(cx: &KernelCx<'_>) -> Computed {
+    let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
+    if a.rank() != 1 || b.rank() != 1 {
+        return Err(KernelError::input(format!(
+            "outer: Expected 1-D argument, but got {}-D and {}-D",
+            a.rank(),
+            b.rank()
+        )));
+    }
+    let (a, b) = (a.unsqueeze(1)?, b.unsqueeze(0)?);
+    Ok(matmul::matmul(&a, &b)?)
+}
+
+fn linear(cx: &KernelCx<'_>) -> Computed {
+    let (x, weight, bias) = (cx.tensor(0)?, cx.tensor(1)?, cx.opt_tensor(2)?);
+    let transposed = weight.t()?;
+    match bias {
+        Some(bias) if x.rank() == 2 => {
+            Ok(matmul::addmm(bias, x, &transposed, Scalar::Int(1), Scalar::Int(1))?)
+        }
+        Some(bias) => {
+            let product = matmul::matmul(x, &transposed)?;
+            scaled_sum(bias, &product, Scalar::Int(1), Scalar::Int(1))
+        }
+        None => Ok(matmul::matmul(x, &transposed)?),
+    }
+}
+
+/// Tensors of the given sizes.
+fn sized(sizes: &'static [&'static [i64]]) -> Sample {
+    Sample::args(move |g: &mut Gen<'_>| {
+        let elements = flambeau_exec::sample::Elements::default();
+        sizes
+            .iter()
+            .map(|s| IValue::Tensor(flambeau_exec::sample::tensor(g, s, DType::F32, &elements)))
+            .collect()
+    })
+}
+
+type Run = fn(&KernelCx<'_>) -> Computed;
+
+struct Row {
+    name: &'static str,
+    doc: &'static str,
+    run: Run,
+    shape: fn() -> Shape,
+    dtype: &'static [usize],
+    sizes: &'static [&'static [i64]],
+}
+
+const ROWS: &[Row] = &[
+    Row {
+        name: "aten::mm",
+        doc: "Product of two matrices.",
+        run: mm,
+        shape: || Shape::matmul(0, 1),
+        dtype: &[0],
+        sizes: &[&[2, 3], &[3, 4]],
+    },
+    Row {
+        name: "aten::bmm",
+        doc: "Products of two batches of matrices.",
+        run: bmm,
+        shape: || Shape::matmul(0, 1),
+        dtype: &[0],
+        sizes: &[&[2, 2, 3], &[2, 3, 4]],
+    },
+    Row {
+        name: "aten::mv",
+        doc: "Product of a matrix and a vector.",
+        run: mv,
+        shape: || Shape::matmul(0, 1),
+        dtype: &[0],
+        sizes: &[&[2, 3], &[3]],
+    },
+    Row {
+        name: "aten::dot",
+        doc: "Product of two vectors.",
+        run: dot,
+        shape: Shape::scalar,
+        dtype: &[0],
+        sizes: &[&[3], &[3]],
+    },
+    Row {
+        name: "aten::matmul",
+        doc: "Product of vectors, matrices, or batches of matrices, broadcast together.",
+        run: any_rank,
+        shape: || Shape::matmul(0, 1),
+        dtype: &[0],
+        sizes: &[&[2, 2, 3], &[3, 4]],
+    },
+    Row {
+        name: "aten::linalg_matmul",
+        doc: "Product of vectors, matrices, or batches of matrices, broadcast together.",
+        run: any_rank,
+        shape: || Shape::matmul(0, 1),
+        dtype: &[0],
+        sizes: &[&[2, 2, 3], &[3, 4]],
+    },
+    Row {
+        name: "aten::addmm",
+        doc: "`beta * self + alpha * (mat1 @ mat2)`.",
+        run: addmm,
+        shape: || Shape::matmul(1, 2),
+        dtype: &[1],
+        sizes: &[&[4], &[2, 3], &[3, 4]],
+    },
+    Row {
+        name: "aten::baddbmm",
+        doc: "`beta * self + alpha * (batch1 @ batch2)`.",
+        run: baddbmm,
+        shape: || Shape::matmul(1, 2),
+        dtype: &[1],
+        sizes: &[&[2, 2, 4], &[2, 2, 3], &[2, 3, 4]],
+    },
+    Row {
+        name: "aten::addmv",
+        doc: "`beta * self + alpha * (mat @ vec)`.",
+        run: addmv,
+        shape: || Shape::matmul(1, 2),
+        dtype: &[1],
+        sizes: &[&[2], &[2, 3], &[3]],
+    },
+    Row {
+        name: "aten::outer",
+        doc: "All products of an element of one vector and one of another.",
+        run: outer,
+        shape: || Shape::from(|_| None::<flambeau_analysis::shape::Fact>),
+        dtype: &[0],
+        sizes: &[&[2], &[3]],
+    },
+    Row {
+        name: "aten::ger",
+        doc: "All products of an element of one vector and one of another.",
+        run: outer,
+        shape: || Shape::from(|_| None::<flambeau_analysis::shape::Fact>),
+        dtype: &[0],
+        sizes: &[&[2], &[3]],
+    },
+    Row {
+        name: "aten::linear",
+        doc: "`input @ weight.T + bias`.",
+        run: linear,
+        shape: || Shape::linear(0, 1),
+        dtype: &[0],
+        sizes: &[&[2, 3], &[4, 3], &[4]],
+    },
+];
+
+pub(crate) fn family() -> Vec<OpDef> {
+    ROWS.iter()
+        .flat_map(|r| {
+            with_variants(r.name, "", r.doc, r.run, |d| {
+                d.with((r.shape)())
+                    .with(Dtype::promote(r.dtype.iter().copied()))
+                    .with(sized(r.sizes).tolerance(1e-4, 1e-5))
+            })
+        })
+        .collect()
+}
