@@ -3,9 +3,9 @@
 //! The facet is a function that adds an operator's formula to an expression being built, so that a chain of operators
 //! becomes one expression. Constant arguments are numbers by then, all others are lanes.
 
-use crate::lanes::Lane;
 use flambeau_ir::Facet;
 use flambeau_tensor::Scalar;
+use flambeau_tensor::math::Real;
 use std::sync::Arc;
 
 /// One operation on lanes. Comparisons give 1 or 0; what asks for truth takes anything but 0.
@@ -68,35 +68,35 @@ impl TileOp {
 
     /// The meaning, for one lane. Operands beyond the arity are ignored.
     #[inline(always)]
-    pub fn eval<T: Lane>(self, a: T, b: T, c: T) -> T {
+    pub fn eval<T: Real>(self, a: T, b: T, c: T) -> T {
         let truth = |t: bool| if t { T::ONE } else { T::ZERO };
         match self {
-            TileOp::Neg => a.neg(),
+            TileOp::Neg => -a,
             TileOp::Abs => a.abs(),
-            TileOp::Sign => a.sign(),
+            TileOp::Sign => truth(a > T::ZERO) - truth(a < T::ZERO),
             TileOp::Sqrt => a.sqrt(),
-            TileOp::Rsqrt => T::ONE.div(a.sqrt()),
-            TileOp::Recip => T::ONE.div(a),
+            TileOp::Rsqrt => a.rsqrt(),
+            TileOp::Recip => T::ONE / a,
             TileOp::Exp => a.exp(),
-            TileOp::Log => a.log(),
+            TileOp::Log => a.ln(),
             TileOp::Tanh => a.tanh(),
             TileOp::Sigmoid => a.sigmoid(),
-            TileOp::Relu => a.relu(),
+            TileOp::Relu => a.max_nan(T::ZERO),
             TileOp::Sin => a.sin(),
             TileOp::Cos => a.cos(),
             TileOp::Erf => a.erf(),
             TileOp::Floor => a.floor(),
             TileOp::Ceil => a.ceil(),
             TileOp::Trunc => a.trunc(),
-            TileOp::Round => a.round(),
+            TileOp::Round => a.round_even(),
             TileOp::Not => truth(a == T::ZERO),
-            TileOp::Add => a.add(b),
-            TileOp::Sub => a.sub(b),
-            TileOp::Mul => a.mul(b),
-            TileOp::Div => a.div(b),
+            TileOp::Add => a + b,
+            TileOp::Sub => a - b,
+            TileOp::Mul => a * b,
+            TileOp::Div => a / b,
             TileOp::Pow => a.pow(b),
-            TileOp::Min => a.minimum(b),
-            TileOp::Max => a.maximum(b),
+            TileOp::Min => a.min_nan(b),
+            TileOp::Max => a.max_nan(b),
             TileOp::Eq => truth(a == b),
             TileOp::Ne => truth(a != b),
             TileOp::Lt => truth(a < b),

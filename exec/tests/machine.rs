@@ -573,3 +573,79 @@ fn values_die_at_their_last_use() {
     assert_eq!(code.registers().1, 1, "{code}");
     assert_eq!(code.to_string().matches("move").count(), 4, "{code}");
 }
+
+const FUSED: &str = "graph(%x : Tensor, %y : Tensor, %k : float):
+  %a : Tensor, %b : Tensor = prim::FusionGroup_0(%x, %y, %k)
+  return (%a, %b)
+with prim::FusionGroup_0 = graph(%x : Tensor, %y : Tensor, %k : float):
+  %one : int = prim::Constant[value=1]()
+  %three : float = prim::Constant[value=3.0]()
+  %a : Tensor = aten::mul(%x, %y)
+  %b : Tensor = aten::add(%a, %x, %three)
+  %c : Tensor = aten::sigmoid(%b)
+  %d : Tensor = aten::mul(%c, %k)
+  %e : Tensor = aten::tanh(%d)
+  %f : Tensor = aten::add(%e, %a, %one)
+  return (%e, %f)
+";
+
+#[test]
+fn fused_groups_give_the_same_bits() {
+    let registry = toy::registry();
+    let graph = toy::graph(&registry, FUSED);
+    let numbers = |n: i64| (0..n).map(|i| (i as f32 * 0.37).sin() * 4.0).collect::<Vec<_>>();
+    let t = |sizes: &[i64]| Tensor::from_vec(numbers(sizes.iter().product()), sizes).unwrap();
+    let double = |t: &Tensor| t.to_dtype(flambeau_tensor::DType::F64).unwrap();
+    let turned = t(&[7, 5]).transpose(0, 1).unwrap();
+    let pairs = [
+        (t(&[8]), t(&[8])),
+        (t(&[16]), t(&[16])),
+        (t(&[1000]), t(&[1000])),
+        (t(&[5, 7]), t(&[7])),
+        (t(&[5, 1]), t(&[1, 7])),
+        (t(&[33, 40]), t(&[40])),
+        (t(&[]), t(&[3])),
+        (t(&[0, 3]), t(&[3])),
+        (turned.clone(), turned.clone()),
+        (turned.clone(), t(&[5, 7])),
+        (double(&t(&[100])), double(&t(&[100]))),
+        (double(&t(&[5, 7])), double(&t(&[7]))),
+        (t(&[4]), double(&t(&[4]))),
+    ];
+    for (x, y) in pairs {
+        let args = [IValue::Tensor(x.clone()), IValue::Tensor(y.clone()), IValue::Float(0.7)];
+        let results = both(&graph, &args).unwrap();
+        let code = Arc::new(Code::compile(&graph, &CompilationUnit::new()).unwrap());
+        assert!(code.to_string().contains("Fused"), "{code}");
+        let mut vm = Vm::new(Program::new(Arc::new(CompilationUnit::new())));
+        let found = vm.run(&code, args, &mut Host::quiet()).unwrap();
+        for (w, f) in results.iter().zip(&found) {
+            let (w, f) = (w.as_tensor().unwrap(), f.as_tensor().unwrap());
+            assert_eq!((w.sizes(), w.strides(), w.dtype()), (f.sizes(), f.strides(), f.dtype()));
+            assert_eq!(w.to_bytes().unwrap(), f.to_bytes().unwrap(), "{:?} {:?}", x.sizes(), y.sizes());
+        }
+    }
+}
+
+#[test]
+fn fused_chunks_and_outputs_of_different_shapes() {
+    let text = "graph(%x : Tensor, %y : Tensor):
+  %a : Tensor, %b : Tensor = prim::FusionGroup_0(%x, %y)
+  return (%a, %b)
+with prim::FusionGroup_0 = graph(%x : Tensor, %y : Tensor):
+  %p : Tensor, %q : Tensor = prim::ConstantChunk[chunks=2, dim=1](%x)
+  %r : Tensor = aten::mul(%p, %q)
+  %a : Tensor = aten::relu(%r)
+  %b : Tensor = aten::neg(%y)
+  return (%a, %b)
+";
+    let t = |sizes: &[i64]| {
+        let n: i64 = sizes.iter().product();
+        IValue::Tensor(Tensor::from_vec((0..n).map(|i| i as f32 - 5.0).collect(), sizes).unwrap())
+    };
+    let r = run(text, &[t(&[3, 4]), t(&[3, 2])]).unwrap();
+    assert_eq!(r[0].as_tensor().unwrap().sizes(), [3, 2]);
+    let r = run(text, &[t(&[3, 4]), t(&[2])]).unwrap();
+    assert_eq!(r[1].as_tensor().unwrap().sizes(), [2]);
+    assert!(run(text, &[t(&[3, 1]), t(&[3, 7])]).is_err());
+}

@@ -1,26 +1,167 @@
-//! Fused groups.
+//! Fused groups: a pointwise subgraph computed tile by tile, in one sweep over its inputs.
+//!
+//! A group is compiled when the code around it is ([`build`]): operators add their formulas to one expression, chunks
+//! become views of inputs. When it runs, the arguments decide: all tensors singles, or all doubles, of shapes under
+//! which every output has the common shape, go through the tiles ([`tile`]); anything else runs the subgraph as it
+//! stands. Both give the same bits.
+
+mod build;
+mod program;
+mod tile;
+
 use crate::bytecode::Code;
 use crate::error::KernelError;
 use crate::kernel::Rets;
 use flambeau_ir::{Graph, IValue};
+use flambeau_tensor::math::Real;
+use flambeau_tensor::{DType, Dims, Tensor, broadcast_into, loops};
+use parking_lot::Mutex;
+use program::{Input, Program};
+use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
+use tile::Tiles;
 
+/// A compiled group.
 pub(crate) struct Group {
     graph: Arc<Graph>,
     code: OnceLock<Arc<Code>>,
+    program: Program,
+    /// Tiles of the last sweep, if no other is at work.
+    singles: Mutex<Option<Tiles<f32>>>,
+    doubles: Mutex<Option<Tiles<f64>>>,
+}
+
+/// The lanes of a group's inputs: tensors by number, and numbers that hold for all elements.
+struct Lanes<'a> {
+    tensors: SmallVec<[&'a Tensor; 8]>,
+    /// Per input of the program.
+    sources: SmallVec<[Lane; 8]>,
+}
+
+#[derive(Clone, Copy)]
+enum Lane {
+    Tensor(usize),
+    Number(f64),
 }
 
 impl Group {
-    pub(crate) fn compile(_graph: &Arc<Graph>) -> Option<Group> {
-        None
+    /// The group of a subgraph; `None` if it holds anything without a formula.
+    pub(crate) fn compile(graph: &Arc<Graph>) -> Option<Group> {
+        let program = build::build(graph)?;
+        Some(Group {
+            graph: Arc::clone(graph),
+            code: OnceLock::new(),
+            program,
+            singles: Mutex::new(None),
+            doubles: Mutex::new(None),
+        })
     }
+
+    /// The subgraph.
     pub(crate) fn graph(&self) -> &Arc<Graph> {
         &self.graph
     }
+
+    /// Where the subgraph's own code is kept.
     pub(crate) fn code(&self) -> &OnceLock<Arc<Code>> {
         &self.code
     }
-    pub(crate) fn run(&self, _args: &mut [IValue], _rets: &mut Rets) -> Result<bool, KernelError> {
-        Ok(false)
+
+    /// Computes the group; says whether it could. If not, nothing has happened.
+    pub(crate) fn run(&self, args: &[IValue], rets: &mut Rets) -> Result<bool, KernelError> {
+        let Some(dtype) = common_dtype(args) else { return Ok(false) };
+        let mut pieces: SmallVec<[Tensor; 16]> = SmallVec::new();
+        for chunk in &self.program.chunks {
+            let Some(IValue::Tensor(whole)) = args.get(chunk.arg as usize) else { return Ok(false) };
+            let Ok(parts) = whole.chunk(chunk.chunks, chunk.dim) else { return Ok(false) };
+            if parts.len() as i64 != chunk.chunks {
+                return Ok(false);
+            }
+            pieces.extend(parts);
+        }
+        let Some(lanes) = self.lanes(args, &pieces) else { return Ok(false) };
+        if !self.outputs_have_common_shape(&lanes) {
+            return Ok(false);
+        }
+        let made = match dtype {
+            DType::F32 => self.sweep(&self.singles, &lanes)?,
+            _ => self.sweep(&self.doubles, &lanes)?,
+        };
+        let Some(made) = made else { return Ok(false) };
+        rets.extend(made.into_iter().map(IValue::Tensor));
+        Ok(true)
     }
+
+    fn lanes<'a>(&self, args: &'a [IValue], pieces: &'a [Tensor]) -> Option<Lanes<'a>> {
+        let mut lanes = Lanes { tensors: SmallVec::new(), sources: SmallVec::new() };
+        for input in &self.program.inputs {
+            let tensor = match *input {
+                Input::Piece(i) => &pieces[i as usize],
+                Input::Arg(i) => match args.get(i as usize)? {
+                    IValue::Tensor(t) => t,
+                    IValue::Float(x) => {
+                        lanes.sources.push(Lane::Number(*x));
+                        continue;
+                    }
+                    IValue::Int(x) => {
+                        lanes.sources.push(Lane::Number(*x as f64));
+                        continue;
+                    }
+                    _ => return None,
+                },
+            };
+            lanes.sources.push(Lane::Tensor(lanes.tensors.len()));
+            lanes.tensors.push(tensor);
+        }
+        (!lanes.tensors.is_empty()).then_some(lanes)
+    }
+
+    /// Whether every output, computed by itself, would have the shape that all inputs broadcast to.
+    fn outputs_have_common_shape(&self, lanes: &Lanes<'_>) -> bool {
+        let sizes = lanes.tensors[0].sizes();
+        if lanes.tensors.iter().all(|t| t.sizes() == sizes) {
+            return true;
+        }
+        let shape_of = |inputs: &mut dyn Iterator<Item = usize>| {
+            let mut shape = Dims::new();
+            for input in inputs {
+                if let Lane::Tensor(t) = lanes.sources[input] {
+                    broadcast_into(&mut shape, lanes.tensors[t].sizes()).ok()?;
+                }
+            }
+            Some(shape)
+        };
+        let Some(all) = shape_of(&mut (0..lanes.sources.len())) else { return false };
+        let reads = |output: &Vec<u32>| shape_of(&mut output.iter().map(|&i| i as usize));
+        self.program.reads.iter().all(|output| reads(output).as_ref() == Some(&all))
+    }
+
+    fn sweep<T: Real>(
+        &self,
+        kept: &Mutex<Option<Tiles<T>>>,
+        lanes: &Lanes<'_>,
+    ) -> Result<Option<SmallVec<[Tensor; 2]>>, KernelError> {
+        let program = &self.program;
+        let mut tiles = kept.lock().take().unwrap_or_else(|| Tiles::new(program));
+        tiles.begin(program, &lanes.sources);
+        let made = loops::fan::<T>(&lanes.tensors, program.outputs.len(), |ins, outs| {
+            tiles.run(program, &lanes.sources, ins, outs);
+        });
+        *kept.lock() = Some(tiles);
+        Ok(made?)
+    }
+}
+
+/// The dtype of all tensors, if it is one that tiles compute in.
+fn common_dtype(args: &[IValue]) -> Option<DType> {
+    let mut found = None;
+    for arg in args {
+        if let IValue::Tensor(t) = arg {
+            if found.is_some_and(|d| d != t.dtype()) {
+                return None;
+            }
+            found = Some(t.dtype());
+        }
+    }
+    found.filter(|d| matches!(d, DType::F32 | DType::F64))
 }

@@ -2,8 +2,7 @@
 #![allow(dead_code, reason = "each user takes a part")]
 
 use flambeau_exec::{
-    Fault, Intrinsic, Kernel, KernelCx, KernelError, KernelResult, Lane, OpDefExt, Pointwise, ScalarOp,
-    TileOp,
+    Fault, Intrinsic, Kernel, KernelCx, KernelError, KernelResult, OpDefExt, Pointwise, ScalarOp, TileOp,
 };
 use flambeau_ir::{Graph, IValue, OpDef, Registry, RegistryBuilder, Source, text};
 use flambeau_tensor::{DType, Tensor, loops};
@@ -65,49 +64,31 @@ fn wait(cx: &mut KernelCx<'_>) -> KernelResult {
     Ok(())
 }
 
-/// A pointwise kernel of one tensor from a function of lanes.
-fn unary(name: &str, op: TileOp) -> OpDef {
-    let kernel = Kernel::new(move |cx| {
-        let x = cx.tensor(0)?;
-        let y = match x.dtype() {
-            DType::F64 => loops::unary::<f64, f64>(x, move |a| op.eval(a, a, a))?,
-            _ => loops::unary::<f32, f32>(x, move |a| op.eval(a, a, a))?,
-        };
-        cx.ret(y);
-        Ok(())
-    });
-    OpDef::new(&format!("aten::{name}(Tensor self) -> Tensor")).with(kernel).with(Pointwise::unary(op))
-}
-
-macro_rules! unary {
-    ($name:literal, $op:ident, $f:ident) => {{
+/// A pointwise kernel whose function is a tile operation.
+macro_rules! pointwise {
+    ($schema:literal, $op:ident, 1) => {{
         let kernel = Kernel::new(|cx| {
             let x = cx.tensor(0)?;
             let y = match x.dtype() {
-                DType::F64 => loops::unary::<f64, f64>(x, |a| Lane::$f(a))?,
-                _ => loops::unary::<f32, f32>(x, |a| Lane::$f(a))?,
+                DType::F64 => loops::unary::<f64, f64>(x, |a| TileOp::$op.eval(a, a, a))?,
+                _ => loops::unary::<f32, f32>(x, |a| TileOp::$op.eval(a, a, a))?,
             };
             cx.ret(y);
             Ok(())
         });
-        OpDef::new(concat!("aten::", $name, "(Tensor self) -> Tensor"))
-            .with(kernel)
-            .with(Pointwise::unary(TileOp::$op))
+        OpDef::new($schema).with(kernel).with(Pointwise::unary(TileOp::$op))
     }};
-}
-
-macro_rules! binary {
-    ($schema:literal, $facet:expr, $f:ident) => {{
+    ($schema:literal, $op:ident, 2) => {{
         let kernel = Kernel::new(|cx| {
             let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
             let y = match a.dtype() {
-                DType::F64 => loops::binary::<f64, f64, f64>(a, b, |a, b| Lane::$f(a, b))?,
-                _ => loops::binary::<f32, f32, f32>(a, b, |a, b| Lane::$f(a, b))?,
+                DType::F64 => loops::binary::<f64, f64, f64>(a, b, |a, b| TileOp::$op.eval(a, b, a))?,
+                _ => loops::binary::<f32, f32, f32>(a, b, |a, b| TileOp::$op.eval(a, b, a))?,
             };
             cx.ret(y);
             Ok(())
         });
-        OpDef::new($schema).with(kernel).with($facet)
+        OpDef::new($schema).with(kernel).with(Pointwise::binary(TileOp::$op))
     }};
 }
 
@@ -149,17 +130,17 @@ fn tensors() -> Vec<OpDef> {
         OpDef::new("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
             .with(Kernel::new(add_scaled))
             .with(Pointwise::scaled(TileOp::Add)),
-        binary!("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", Pointwise::binary(TileOp::Mul), mul),
-        binary!("aten::div.Tensor(Tensor self, Tensor other) -> Tensor", Pointwise::binary(TileOp::Div), div),
+        pointwise!("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", Mul, 2),
+        pointwise!("aten::div.Tensor(Tensor self, Tensor other) -> Tensor", Div, 2),
         OpDef::new("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor")
             .with(Kernel::new(mul_scalar))
             .with(Pointwise::binary(TileOp::Mul)),
-        unary!("sigmoid", Sigmoid, sigmoid),
-        unary!("tanh", Tanh, tanh),
-        unary!("relu", Relu, relu),
-        unary!("exp", Exp, exp),
-        unary!("neg", Neg, neg),
-        unary("floor", TileOp::Floor),
+        pointwise!("aten::sigmoid(Tensor self) -> Tensor", Sigmoid, 1),
+        pointwise!("aten::tanh(Tensor self) -> Tensor", Tanh, 1),
+        pointwise!("aten::relu(Tensor self) -> Tensor", Relu, 1),
+        pointwise!("aten::exp(Tensor self) -> Tensor", Exp, 1),
+        pointwise!("aten::neg(Tensor self) -> Tensor", Neg, 1),
+        pointwise!("aten::floor(Tensor self) -> Tensor", Floor, 1),
         OpDef::new("aten::zeros(int[] size) -> Tensor").with(Kernel::new(|cx| {
             let t = Tensor::zeros(&cx.ints(0)?, DType::F32)?;
             cx.ret(t);

@@ -9,10 +9,12 @@
 
 mod block;
 mod drive;
+mod fan;
 mod pack;
 mod plan;
 mod pointwise;
 
+pub use fan::{FAN_BLOCK, fan};
 pub(crate) use pack::{PackFn, pack_fn};
 pub use pointwise::{binary, binary_into, nary, nary_into, ternary, ternary_into, unary, unary_into};
 pub(crate) use pointwise::{copied, copy, copy_fresh, like};

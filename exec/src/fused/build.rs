@@ -1,0 +1,121 @@
+//! From a subgraph to a tile program, by the operators' own formulas.
+
+use super::program::{Chunk, Expression, Input, Program};
+use crate::pointwise::{Pointwise, TileArg, TileBuilder, TileVal};
+use flambeau_ir::attr::names;
+use flambeau_ir::{Graph, IValue, NodeId, OpKind, Prim, Type, ValueId};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+
+/// Steps beyond this are better left to the machine: the tiles would not stay in the cache.
+const MAX_STEPS: usize = 256;
+
+struct Build<'g> {
+    graph: &'g Graph,
+    builder: TileBuilder,
+    values: HashMap<ValueId, TileArg, FxBuildHasher>,
+    inputs: Vec<Input>,
+    chunks: Vec<Chunk>,
+    pieces: u32,
+}
+
+pub(super) fn build(graph: &Graph) -> Option<Program> {
+    let mut build = Build {
+        graph,
+        builder: TileBuilder::new(),
+        values: HashMap::default(),
+        inputs: Vec::new(),
+        chunks: Vec::new(),
+        pieces: 0,
+    };
+    for (i, input) in graph.inputs().enumerate() {
+        let ty = graph.ty(input);
+        if !(ty.is_tensor() || ty == Type::FLOAT || ty == Type::INT || ty == Type::NUMBER) {
+            return None;
+        }
+        build.input(input, Input::Arg(i as u32));
+    }
+    for node in graph.nodes(graph.root()) {
+        build.node(node)?;
+        if build.builder.steps().len() > MAX_STEPS {
+            return None;
+        }
+    }
+    let mut outputs = Vec::new();
+    for output in graph.outputs() {
+        let value = build.values.get(&output)?.value()?;
+        // Truth values are tensors of another dtype.
+        if build.builder.is_mask(value) {
+            return None;
+        }
+        outputs.push(value);
+    }
+    build.masks_stay_inside()?;
+    Program::of(&Expression { steps: build.builder.steps(), outputs: &outputs }, build.inputs, build.chunks)
+}
+
+impl Build<'_> {
+    fn input(&mut self, value: ValueId, input: Input) {
+        self.values.insert(value, TileArg::Lanes(TileVal::Input(self.inputs.len() as u32)));
+        self.inputs.push(input);
+    }
+
+    fn node(&mut self, node: NodeId) -> Option<()> {
+        let graph = self.graph;
+        match graph.op(node).kind() {
+            OpKind::Prim(Prim::Constant) => {
+                let result = graph.result(node, 0);
+                let arg = match graph.constant(result).unwrap_or_default() {
+                    IValue::None => TileArg::Absent,
+                    value => value.as_scalar().map_or(TileArg::Other, TileArg::Number),
+                };
+                self.values.insert(result, arg);
+                Some(())
+            }
+            OpKind::Prim(Prim::ConstantChunk) => self.chunk(node),
+            OpKind::Row(row) => {
+                let formula = graph.registry().facet::<Pointwise>(row)?;
+                let args: Option<Vec<TileArg>> =
+                    graph.operands(node).map(|v| self.values.get(&v).copied()).collect();
+                let value = formula.build(&mut self.builder, &args?)?;
+                if graph.result_count(node) != 1 {
+                    return None;
+                }
+                self.values.insert(graph.result(node, 0), TileArg::Lanes(value));
+                Some(())
+            }
+            _ => None,
+        }
+    }
+
+    /// A chunk of a group's own input: its pieces are inputs.
+    fn chunk(&mut self, node: NodeId) -> Option<()> {
+        let graph = self.graph;
+        let arg = graph.inputs().position(|v| v == graph.operand(node, 0))? as u32;
+        let int = |name| graph.attr(node, name).and_then(|a| a.as_int());
+        let (chunks, dim) = (int(names::chunks())?, int(names::dim())?);
+        if graph.result_count(node) as i64 != chunks {
+            return None;
+        }
+        self.chunks.push(Chunk { arg, chunks, dim });
+        for result in graph.results(node) {
+            self.input(result, Input::Piece(self.pieces));
+            self.pieces += 1;
+        }
+        Some(())
+    }
+
+    /// A truth value may only be asked for its truth: as a number its dtype would matter.
+    fn masks_stay_inside(&self) -> Option<()> {
+        use crate::pointwise::TileOp::{And, Not, Or, Where};
+        for step in self.builder.steps() {
+            for (i, arg) in step.args[..step.op.arity()].iter().enumerate() {
+                let truth = matches!(step.op, And | Or | Not) || (step.op == Where && i == 0);
+                if self.builder.is_mask(*arg) != truth {
+                    return None;
+                }
+            }
+        }
+        Some(())
+    }
+}

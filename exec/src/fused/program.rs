@@ -1,0 +1,157 @@
+//! Tile programs: an expression with its steps assigned to tiles.
+
+use crate::pointwise::{TileOp, TileStep, TileVal};
+
+/// Where the lanes of an input come from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Input {
+    /// An argument of the group.
+    Arg(u32),
+    /// A piece made by a chunk, counted over all chunks.
+    Piece(u32),
+}
+
+/// A tensor taken apart before the sweep.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chunk {
+    pub(super) arg: u32,
+    pub(super) chunks: i64,
+    pub(super) dim: i64,
+}
+
+/// Where a step reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Slot {
+    /// Input number so and so.
+    Input(u32),
+    /// A constant.
+    Const(u32),
+    /// A tile.
+    Tile(u32),
+    /// An output.
+    Output(u32),
+}
+
+/// One step.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub(super) op: TileOp,
+    pub(super) args: [Slot; 3],
+    pub(super) to: Slot,
+}
+
+/// A program.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) chunks: Vec<Chunk>,
+    pub(super) inputs: Vec<Input>,
+    pub(super) constants: Vec<f64>,
+    pub(super) steps: Vec<Step>,
+    /// Where each output is computed: itself, or an earlier output that is the same value.
+    pub(super) outputs: Vec<u32>,
+    pub(super) tiles: u32,
+    /// The inputs each output depends on.
+    pub(super) reads: Vec<Vec<u32>>,
+}
+
+/// Steps of an expression and the values wanted.
+pub(super) struct Expression<'a> {
+    pub(super) steps: &'a [TileStep],
+    pub(super) outputs: &'a [TileVal],
+}
+
+impl Program {
+    /// Assigns tiles; `None` if an output is not the result of a step.
+    pub(super) fn of(expression: &Expression<'_>, inputs: Vec<Input>, chunks: Vec<Chunk>) -> Option<Program> {
+        let steps = expression.steps;
+        let mut last = vec![0usize; steps.len()];
+        for (i, step) in steps.iter().enumerate() {
+            for arg in &step.args[..step.op.arity()] {
+                if let TileVal::Step(s) = arg {
+                    last[*s as usize] = i + 1;
+                }
+            }
+        }
+        let mut place: Vec<Option<Slot>> = vec![None; steps.len()];
+        let mut outputs = Vec::new();
+        for (k, output) in expression.outputs.iter().enumerate() {
+            let TileVal::Step(s) = output else { return None };
+            let slot = place[*s as usize].get_or_insert(Slot::Output(k as u32));
+            let Slot::Output(at) = *slot else { return None };
+            outputs.push(at);
+        }
+        let mut program = Program {
+            chunks,
+            inputs,
+            constants: Vec::new(),
+            steps: Vec::new(),
+            outputs,
+            tiles: 0,
+            reads: Vec::new(),
+        };
+        let mut free: Vec<u32> = Vec::new();
+        for (i, step) in steps.iter().enumerate() {
+            let arity = step.op.arity();
+            let mut args = [Slot::Tile(0); 3];
+            for (slot, arg) in args.iter_mut().zip(step.args) {
+                *slot = match arg {
+                    TileVal::Input(i) => Slot::Input(i),
+                    TileVal::Const(x) => Slot::Const(program.constant(x)),
+                    TileVal::Step(s) => place[s as usize]?,
+                };
+            }
+            // The destination differs from the operands: operands are given back after.
+            let to = *place[i].get_or_insert_with(|| {
+                Slot::Tile(free.pop().unwrap_or_else(|| {
+                    program.tiles += 1;
+                    program.tiles - 1
+                }))
+            });
+            let mut given: Vec<u32> = Vec::new();
+            for arg in &step.args[..arity] {
+                if let TileVal::Step(s) = arg
+                    && last[*s as usize] == i + 1
+                    && let Some(Slot::Tile(t)) = place[*s as usize]
+                    && !given.contains(&t)
+                {
+                    given.push(t);
+                }
+            }
+            free.append(&mut given);
+            program.steps.push(Step { op: step.op, args, to });
+        }
+        program.find_reads(expression);
+        Some(program)
+    }
+
+    fn constant(&mut self, x: f64) -> u32 {
+        let known = self.constants.iter().position(|c| c.to_bits() == x.to_bits());
+        known.unwrap_or_else(|| {
+            self.constants.push(x);
+            self.constants.len() - 1
+        }) as u32
+    }
+
+    /// The inputs behind each output, found by walking steps backwards.
+    fn find_reads(&mut self, expression: &Expression<'_>) {
+        for output in expression.outputs {
+            let TileVal::Step(root) = output else { continue };
+            let mut wanted = vec![false; expression.steps.len()];
+            wanted[*root as usize] = true;
+            let mut reads = vec![false; self.inputs.len()];
+            for i in (0..=*root as usize).rev() {
+                if !wanted[i] {
+                    continue;
+                }
+                for arg in &expression.steps[i].args[..expression.steps[i].op.arity()] {
+                    match arg {
+                        TileVal::Step(s) => wanted[*s as usize] = true,
+                        TileVal::Input(k) => reads[*k as usize] = true,
+                        TileVal::Const(_) => {}
+                    }
+                }
+            }
+            self.reads.push(reads.iter().enumerate().filter(|r| *r.1).map(|r| r.0 as u32).collect());
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Running a tile program over blocks that stay in the first-level cache.
+//!
+//! A block goes through all steps before the next begins. Steps work on whole groups of lanes: a block whose length is
+//! no multiple of a group is first copied into tiles, so that no loop has a remainder. The loops are compiled for
+//! several instruction sets, through [`simd`].
+
+use super::Lane;
+use super::program::{Program, Slot, Step};
+use crate::pointwise::TileOp;
+use flambeau_tensor::loops::FAN_BLOCK;
+use flambeau_tensor::math::Real;
+use flambeau_tensor::simd;
+
+/// Lanes of a group.
+const GROUP: usize = 16;
+
+/// Tiles of one program: computed ones, constants, copies of inputs, copies of outputs. Kept between sweeps.
+pub(super) struct Tiles<T> {
+    rooms: Vec<Vec<T>>,
+}
+
+impl<T: Real> Tiles<T> {
+    pub(super) fn new(program: &Program) -> Self {
+        let n =
+            program.tiles as usize + program.constants.len() + program.inputs.len() + program.outputs.len();
+        let mut tiles = Tiles { rooms: vec![vec![T::ZERO; FAN_BLOCK]; n] };
+        for (i, &x) in program.constants.iter().enumerate() {
+            tiles.rooms[program.tiles as usize + i].fill(T::from_f64(x));
+        }
+        tiles
+    }
+
+    /// Puts numbers that hold for all elements into their tiles.
+    pub(super) fn begin(&mut self, program: &Program, sources: &[Lane]) {
+        for (i, source) in sources.iter().enumerate() {
+            if let Lane::Number(x) = source {
+                self.rooms[room(program, Slot::Input(i as u32))].fill(T::from_f64(*x));
+            }
+        }
+    }
+
+    /// One block: a slice per tensor input, a slice per output.
+    pub(super) fn run(&mut self, program: &Program, sources: &[Lane], ins: &[&[T]], outs: &mut [&mut [T]]) {
+        let n = outs.first().map_or(0, |o| o.len());
+        let direct = n.is_multiple_of(GROUP);
+        let padded = n.next_multiple_of(GROUP);
+        if !direct {
+            for (i, source) in sources.iter().enumerate() {
+                if let Lane::Tensor(t) = *source {
+                    // Lanes beyond the end repeat an element: none computes on anything made up.
+                    let tile = &mut self.rooms[room(program, Slot::Input(i as u32))][..padded];
+                    tile[..n].copy_from_slice(ins[t]);
+                    tile[n..].fill(ins[t][0]);
+                }
+            }
+        }
+        simd::run(Block { program, sources, rooms: &mut self.rooms, ins, outs, n: padded, direct });
+        for (k, &from) in program.outputs.iter().enumerate() {
+            if !direct {
+                outs[k].copy_from_slice(&self.rooms[room(program, Slot::Output(from))][..n]);
+            } else if from as usize != k {
+                let (low, high) = outs.split_at_mut(k);
+                high[0].copy_from_slice(low[from as usize]);
+            }
+        }
+    }
+}
+
+/// The tile of a slot.
+#[inline(always)]
+fn room(program: &Program, slot: Slot) -> usize {
+    let (tiles, constants, inputs) = (program.tiles as usize, program.constants.len(), program.inputs.len());
+    match slot {
+        Slot::Tile(i) => i as usize,
+        Slot::Const(i) => tiles + i as usize,
+        Slot::Input(i) => tiles + constants + i as usize,
+        Slot::Output(i) => tiles + constants + inputs + i as usize,
+    }
+}
+
+/// A block on its way through the steps.
+struct Block<'b, 'i, 'o, T: Real> {
+    program: &'b Program,
+    sources: &'b [Lane],
+    rooms: &'b mut [Vec<T>],
+    ins: &'b [&'i [T]],
+    outs: &'b mut [&'o mut [T]],
+    n: usize,
+    /// Whether inputs and outputs are read and written where they lie.
+    direct: bool,
+}
+
+impl<T: Real> simd::Kernel for Block<'_, '_, '_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(mut self) {
+        let program = self.program;
+        for step in &program.steps {
+            self.step(step);
+        }
+    }
+}
+
+impl<T: Real> Block<'_, '_, '_, T> {
+    #[inline(always)]
+    fn read(&self, slot: Slot) -> &[T] {
+        match slot {
+            Slot::Input(i) if self.direct => match self.sources[i as usize] {
+                Lane::Tensor(t) => self.ins[t],
+                Lane::Number(_) => &self.rooms[room(self.program, slot)][..self.n],
+            },
+            Slot::Output(k) if self.direct => self.outs[k as usize],
+            other => &self.rooms[room(self.program, other)][..self.n],
+        }
+    }
+
+    #[inline(always)]
+    fn step(&mut self, step: &Step) {
+        // The destination is taken out while the step reads the others.
+        let at = room(self.program, step.to);
+        let own = match step.to {
+            Slot::Output(k) if self.direct => Some(k as usize),
+            _ => None,
+        };
+        let mut out = own.map(|k| std::mem::take(&mut self.outs[k]));
+        let mut tile = if own.is_none() { std::mem::take(&mut self.rooms[at]) } else { Vec::new() };
+        let target = match &mut out {
+            Some(out) => &mut **out,
+            None => &mut tile[..self.n],
+        };
+        let [a, b, c] = step.args;
+        compute(step.op, target, self.read(a), self.read(b), self.read(c));
+        match (own, out) {
+            (Some(k), Some(out)) => self.outs[k] = out,
+            _ => self.rooms[at] = tile,
+        }
+    }
+}
+
+/// One operation over whole groups.
+#[inline(always)]
+fn compute<T: Real>(op: TileOp, to: &mut [T], a: &[T], b: &[T], c: &[T]) {
+    macro_rules! loops {
+        ($($op:ident)*) => {
+            match op {
+                $(TileOp::$op => each(to, a, b, c, |a, b, c| TileOp::$op.eval(a, b, c)),)*
+            }
+        };
+    }
+    loops! {
+        Neg Abs Sign Sqrt Rsqrt Recip Exp Log Tanh Sigmoid Relu Sin Cos Erf Floor Ceil Trunc Round Not
+        Add Sub Mul Div Pow Min Max Eq Ne Lt Le Gt Ge And Or Where
+    }
+}
+
+#[inline(always)]
+fn each<T: Real>(to: &mut [T], a: &[T], b: &[T], c: &[T], f: impl Fn(T, T, T) -> T) {
+    let (to, _) = to.as_chunks_mut::<GROUP>();
+    let (a, b, c) = (a.as_chunks::<GROUP>().0, b.as_chunks::<GROUP>().0, c.as_chunks::<GROUP>().0);
+    for (((to, a), b), c) in to.iter_mut().zip(a).zip(b).zip(c) {
+        for i in 0..GROUP {
+            to[i] = f(a[i], b[i], c[i]);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Several fresh outputs from several inputs in one sweep: what fused programs run on.
+//!
+//! All outputs have the inputs' common shape. Inputs that lie as the outputs do are handed over where they are,
+//! others (broadcast, strided) are gathered block by block.
+#![allow(unsafe_code, reason = "slices over memory that is locked or fresh")]
+
+use smallvec::SmallVec;
+
+use super::plan::Plan;
+use crate::access::LockSet;
+use crate::create::bytes_of;
+use crate::element::Element;
+use crate::error::{Result, TensorError};
+use crate::layout::{Dims, Layout};
+use crate::storage::Storage;
+use crate::tensor::{Meta, Tensor};
+
+/// Elements of a block: what `f` gets at most.
+pub const FAN_BLOCK: usize = 512;
+
+/// One input of the sweep.
+enum Source<T> {
+    /// Lies as the outputs do.
+    Direct(*const T),
+    /// One element for all.
+    One,
+    /// Gathered: strides in the plan, position.
+    Gathered { start: *const T, strides: Dims, index: Dims, at: i64 },
+}
+
+/// Calls `f` with a slice per input and a slice per output to fill, all of one length of at most [`FAN_BLOCK`], until
+/// all elements of the inputs' broadcast are done; gives the outputs. `None` if the outputs would not be laid out
+/// row-major nor as the inputs are.
+pub fn fan<T: Element>(
+    inputs: &[&Tensor],
+    outputs: usize,
+    mut f: impl FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]]),
+) -> Result<Option<SmallVec<[Tensor; 2]>>> {
+    let metas: SmallVec<[&Meta; 8]> = inputs.iter().map(|input| input.meta()).collect();
+    let layouts: SmallVec<[&Layout; 8]> = metas.iter().map(|meta| &meta.layout).collect();
+    for input in inputs {
+        if input.dtype() != T::DTYPE {
+            return Err(TensorError::DTypeMismatch { op: "fan", expected: T::DTYPE, found: input.dtype() });
+        }
+    }
+    let mut plan = Plan::new(Plan::shape(&layouts)?, &layouts);
+    let layout = if layouts.is_empty() { Layout::scalar() } else { plan.output_layout(&layouts)? };
+    let alike = layouts.iter().all(|l| l.sizes() == layout.sizes() && l.strides() == layout.strides());
+    if !alike && !layout.is_contiguous() {
+        return Ok(None);
+    }
+    let n = layout.numel();
+    let mut storages: SmallVec<[Storage; 2]> = SmallVec::new();
+    for _ in 0..outputs {
+        // SAFETY: every element is written below, block by block, before anyone else sees the storage.
+        storages.push(unsafe { Storage::uninit(bytes_of(&layout, T::DTYPE)?)? });
+    }
+    let mut set = LockSet::new();
+    for meta in &metas {
+        set.read(&meta.storage);
+    }
+    let guards = set.lock()?;
+    if !alike {
+        plan.insert_first(&layout);
+        plan.coalesce();
+    }
+    let mut sources: SmallVec<[Source<T::Raw>; 8]> = SmallVec::new();
+    for (k, meta) in metas.iter().enumerate() {
+        let start = guards.ptr::<T>(meta).cast_const();
+        let strides = plan.strides.get(k + 1).filter(|_| !alike);
+        sources.push(match strides {
+            None => Source::Direct(start),
+            Some(strides) if *strides == plan.strides[0] => Source::Direct(start),
+            Some(strides) if strides.iter().all(|s| *s == 0) && meta.layout.numel() == 1 => Source::One,
+            Some(strides) => {
+                let index = Dims::from_elem(0, strides.len());
+                Source::Gathered { start, strides: strides.clone(), index, at: 0 }
+            }
+        });
+    }
+    let mut buffers =
+        Buffers::<T>::new(&sources, |k| guards.ptr::<T>(metas[k]).cast_const(), n.min(FAN_BLOCK));
+    let mut done = 0;
+    while done < n {
+        let len = FAN_BLOCK.min(n - done);
+        // SAFETY: storages are locked for reading, or fresh and unshared; `done + len <= n`; outputs are zeroed first,
+        // so that no slice is over uninitialised memory, and overlap nothing.
+        unsafe {
+            let mut ins: SmallVec<[&[T::Raw]; 8]> = SmallVec::new();
+            for (k, source) in sources.iter_mut().enumerate() {
+                let from = match source {
+                    Source::Direct(start) => start.add(done),
+                    Source::One => buffers.of(k).cast_const(),
+                    Source::Gathered { start, strides, index, at } => {
+                        gather(*start, &plan.sizes, strides, index, at, buffers.of(k), len);
+                        buffers.of(k).cast_const()
+                    }
+                };
+                ins.push(std::slice::from_raw_parts(from, len));
+            }
+            let mut outs: SmallVec<[&mut [T::Raw]; 4]> = SmallVec::new();
+            for storage in &storages {
+                let to = storage.data().cast::<T::Raw>().add(done);
+                to.write_bytes(0, len);
+                outs.push(std::slice::from_raw_parts_mut(to, len));
+            }
+            f(&ins, &mut outs);
+        }
+        done += len;
+    }
+    drop(guards);
+    let made = storages.into_iter().map(|storage| Tensor::from_parts(storage, T::DTYPE, layout.clone()));
+    Ok(Some(made.collect()))
+}
+
+/// Room for a block of every input that is not direct.
+struct Buffers<T: Element> {
+    room: Vec<T::Raw>,
+    offsets: SmallVec<[usize; 8]>,
+}
+
+impl<T: Element> Buffers<T> {
+    fn new(sources: &[Source<T::Raw>], first: impl Fn(usize) -> *const T::Raw, block: usize) -> Self {
+        let mut buffers = Buffers { room: Vec::new(), offsets: SmallVec::new() };
+        for (k, source) in sources.iter().enumerate() {
+            buffers.offsets.push(buffers.room.len());
+            let fill = match source {
+                Source::Direct(_) => continue,
+                // SAFETY: the input has one element and is locked.
+                Source::One => unsafe { *first(k) },
+                Source::Gathered { .. } => T::ZERO.to_raw(),
+            };
+            buffers.room.resize(buffers.room.len() + block, fill);
+        }
+        buffers
+    }
+
+    fn of(&mut self, k: usize) -> *mut T::Raw {
+        self.room[self.offsets[k]..].as_mut_ptr()
+    }
+}
+
+/// Copies the next `len` elements of a strided walk.
+///
+/// # Safety
+/// `start` is valid for the strides within the sizes; `to` has room for `len`.
+unsafe fn gather<R: Copy>(
+    start: *const R,
+    sizes: &[i64],
+    strides: &[i64],
+    index: &mut [i64],
+    at: &mut i64,
+    to: *mut R,
+    len: usize,
+) {
+    let mut done = 0;
+    while done < len {
+        let run = ((sizes[0] - index[0]) as usize).min(len - done);
+        let step = strides[0] as isize;
+        // SAFETY: the caller's word.
+        unsafe {
+            let from = start.offset(*at as isize);
+            for i in 0..run {
+                *to.add(done + i) = *from.offset(i as isize * step);
+            }
+        }
+        done += run;
+        index[0] += run as i64;
+        *at += run as i64 * strides[0];
+        let mut dim = 0;
+        while index[dim] == sizes[dim] {
+            *at -= sizes[dim] * strides[dim];
+            index[dim] = 0;
+            dim += 1;
+            if dim == sizes.len() {
+                return;
+            }
+            index[dim] += 1;
+            *at += strides[dim];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sum(inputs: &[&Tensor]) -> Tensor {
+        let outs = fan::<f32>(inputs, 2, |ins, outs| {
+            for i in 0..outs[0].len() {
+                outs[0][i] = ins.iter().map(|x| x[i]).sum();
+                outs[1][i] = -outs[0][i];
+            }
+        });
+        let outs = outs.unwrap().unwrap();
+        assert_eq!(
+            outs[1].to_vec::<f32>().unwrap(),
+            outs[0].to_vec::<f32>().unwrap().iter().map(|x| -x).collect::<Vec<_>>()
+        );
+        outs[0].clone()
+    }
+
+    #[test]
+    fn broadcast_strided_and_long_inputs() {
+        let t = |sizes: &[i64]| {
+            let n: i64 = sizes.iter().product();
+            Tensor::from_vec((0..n).map(|i| i as f32).collect(), sizes).unwrap()
+        };
+        let (a, b, c) = (t(&[40, 30]), t(&[30]), t(&[40, 1]));
+        let turned = t(&[30, 40]).transpose(0, 1).unwrap();
+        let one = t(&[1]);
+        let got = sum(&[&a, &b, &c, &one, &turned]);
+        let got = got.to_vec::<f32>().unwrap();
+        for i in 0..40 {
+            for j in 0..30 {
+                let w = (i * 30 + j) + j + i + (j * 40 + i);
+                assert_eq!(got[i * 30 + j], w as f32);
+            }
+        }
+        assert_eq!(sum(&[&t(&[0, 3]), &b.narrow(0, 0, 3).unwrap()]).numel(), 0);
+        assert_eq!(sum(&[&turned, &turned]).strides(), turned.strides());
+        assert!(fan::<f32>(&[&turned, &b], 1, |_, _| {}).unwrap().is_none());
+    }
+}
