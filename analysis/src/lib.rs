@@ -6,7 +6,9 @@
 pub mod alias;
 mod analysis;
 mod cache;
+mod dominance;
 pub mod effects;
+mod liveness;
 pub mod shape;
 #[cfg(test)]
 mod testing;
@@ -14,4 +16,6 @@ mod testing;
 pub use alias::{AliasDb, AliasRule, MemorySet, MovePlan};
 pub use analysis::{Analysis, AnalysisCx, Update};
 pub use cache::{Analyses, AnalysisSet, Stats};
+pub use dominance::Dominance;
+pub use liveness::Liveness;
 pub use shape::{Dtype, Shape};

@@ -92,6 +92,7 @@ impl<'g> Builder<'g> {
                 Step::Node(node) => match g.op(node).kind() {
                     OpKind::Row(id) => match self.classes.of(g.registry(), id) {
                         Class::Fast => {}
+                        Class::View { arg, write } => self.view(node, usize::from(arg), write),
                         class => self.row(node, id, class),
                     },
                     OpKind::Prim(prim) => self.prim(node, prim),
@@ -207,7 +208,7 @@ impl<'g> Builder<'g> {
                     let plain = schema.args.get(u.index as usize).is_none_or(|a| a.alias.is_none());
                     plain && !returns_wildcard(schema)
                 }
-                Class::Ruled(_) | Class::Conservative => false,
+                Class::View { .. } | Class::Ruled(_) | Class::Conservative => false,
             },
             OpKind::Prim(Prim::Return) => g.enclosing(u.user).is_none(),
             OpKind::Prim(prim) => super::prim::only_reads(prim),
@@ -321,6 +322,7 @@ impl<'g> Builder<'g> {
         let schema = g.registry().schema(id);
         match class {
             Class::Fast => {}
+            Class::View { arg, write } => self.view(node, usize::from(arg), write),
             Class::Derive => g.results(node).for_each(|v| self.derived(node, v)),
             Class::Annotated => self.annotated(node, schema),
             Class::Ruled(AliasRule::Fresh) => g.results(node).for_each(|v| self.fresh(v)),
@@ -346,6 +348,22 @@ impl<'g> Builder<'g> {
                 }
             }
             Class::Conservative => self.anything(node, true),
+        }
+    }
+
+    /// The result is an operand, a tensor.
+    fn view(&mut self, node: NodeId, arg: usize, write: bool) {
+        let Some(operand) = self.g.operands(node).nth(arg) else { return };
+        let e = match self.of_value[operand] {
+            0 if !self.is_mutable(operand) => return,
+            0 => self.element(operand),
+            e => ElementId(e - 1),
+        };
+        if write {
+            self.write(node, e, false);
+        }
+        if let Some(v) = self.g.results(node).next() {
+            self.set(v, e);
         }
     }
 

@@ -157,7 +157,7 @@ pub(crate) struct Sets {
 }
 
 /// Sets longer than this many words of 64 locations have their members merged.
-const MAX_WORDS: usize = 48;
+const MAX_WORDS: usize = 24;
 
 impl Sets {
     pub(crate) fn new() -> Self {

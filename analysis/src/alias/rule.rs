@@ -33,6 +33,13 @@ pub(crate) enum Class {
     Fast,
     /// As `Fast`, but a result may be a container of what operands hold, depending on types.
     Derive,
+    /// The commonest annotations: the one result is argument `arg`, which is written or only viewed.
+    View {
+        /// The argument.
+        arg: u8,
+        /// Whether it is written.
+        write: bool,
+    },
     /// As its annotations say.
     Annotated,
     /// As its annotations and its rule say.
@@ -74,7 +81,9 @@ fn classify(registry: &Registry, id: OpId) -> Class {
         None => {}
     }
     let schema = registry.schema(id);
-    if schema.has_aliases() {
+    if let Some(view) = as_view(schema) {
+        view
+    } else if schema.has_aliases() {
         Class::Annotated
     } else if !schema.varret
         && schema.returns.iter().all(|r| !r.ty.has_vars() && (!r.ty.is_mutable() || is_plain(r.ty)))
@@ -83,6 +92,26 @@ fn classify(registry: &Registry, id: OpId) -> Class {
     } else {
         Class::Derive
     }
+}
+
+/// The class of `(Tensor(a) self, …) -> Tensor(a)` and its like.
+fn as_view(schema: &FunctionSchema) -> Option<Class> {
+    let mut annotated = schema.args.iter().enumerate().filter(|(_, a)| a.alias.is_some());
+    let (arg, argument) = annotated.next()?;
+    let [result] = schema.returns.as_slice() else { return None };
+    let (from, to) = (argument.alias.as_ref()?, result.alias.as_ref()?);
+    let plain = argument.ty.is_tensor()
+        && result.ty.is_tensor()
+        && matches!(from.before.as_slice(), [AliasSet::Named(_)])
+        && from.before == from.after
+        && from.before == to.before
+        && from.contained.is_empty()
+        && to.contained.is_empty()
+        && annotated.next().is_none()
+        && !schema.vararg
+        && !schema.varret;
+    let arg = u8::try_from(arg).ok()?;
+    plain.then_some(Class::View { arg, write: from.write })
 }
 
 /// Whether results can come from the outside by the schema's annotations.

@@ -63,7 +63,7 @@ fn inserted(db: &mut AliasDb, g: &Graph, node: NodeId) -> bool {
     match g.op(node).kind() {
         OpKind::Row(id) => match db.classes.of(g.registry(), id) {
             Class::Fast => true,
-            Class::Annotated => annotated(db, g, node, id),
+            Class::Annotated | Class::View { .. } => annotated(db, g, node, id),
             Class::Derive => g.results(node).all(|v| !g.ty(v).is_mutable()),
             Class::Ruled(_) | Class::Conservative => false,
         },

@@ -119,5 +119,6 @@ impl<K: Key, T: Copy> Arena<K, T> {
 /// Grows by a quarter: the doubling of `Vec` would cost a third of the byte budget of a node in slack.
 pub(crate) fn grow<T>(v: &mut Vec<T>) {
     let more = (v.capacity() / 4).max(16);
-    v.reserve_exact(more);
+    // Counted from the length, which may lie below the capacity: a wide run must get there.
+    v.reserve_exact(v.capacity() - v.len() + more);
 }

@@ -152,6 +152,13 @@ mod tests {
     }
 
     #[test]
+    fn a_wide_run_fits_into_a_small_pool() {
+        let mut p = Pool::new();
+        let wide = p.take(1 << 16, 7u32);
+        assert_eq!(p.slice(wide).len(), 1 << 16);
+    }
+
+    #[test]
     fn freed_slabs_are_reused() {
         let mut p = Pool::new();
         let a = p.take(3, 7u32);

@@ -1,0 +1,598 @@
+//! Last uses: where each value is needed for the last time, so that code can move it instead of copying and its memory
+//! is freed as early as the program allows.
+//!
+//! A value dies in one of these places, and in exactly one on every way through the block that defines it:
+//! - at an operand ([`Liveness::dies`]): the node takes the value away with it;
+//! - on entry of a block ([`Liveness::on_entry`]): another branch needs it, this one does not (or it is an input of the
+//!   block that nobody uses);
+//! - after a node ([`Liveness::after`]): the node's blocks use it and may do so more than once (a loop), or it is used so
+//!   deep in nested branches that following it would not be linear;
+//! - nowhere: results without uses are not listed, code drops them at once ([`Graph::use_count`] is 0).
+//!
+//! Nodes are walked backwards once. A value's first sighting in a block is its last use there; for branches, the frame
+//! of the `prim::If` on the walk's stack remembers which branches have seen which dying values.
+
+use crate::analysis::{Analysis, AnalysisCx};
+use flambeau_ir::{BlockId, Graph, NodeId, NodeMap, Prim, ValueId, ValueMap};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
+
+/// Where values of one graph are used for the last time. See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Liveness {
+    /// Operand positions that take their value away, as bits; with the top bit, they are in `wide`.
+    dying: NodeMap<u64>,
+    wide: HashMap<NodeId, Vec<u32>, FxBuildHasher>,
+    after: HashMap<NodeId, Vec<ValueId>, FxBuildHasher>,
+    on_entry: HashMap<BlockId, Vec<ValueId>, FxBuildHasher>,
+}
+
+const WIDE: u64 = 1 << 63;
+/// Values used in branches nested deeper than this below their definition die after the outermost branch.
+const MAX_BRANCHES: usize = 8;
+
+impl Liveness {
+    /// Finds the last uses. O(nodes + uses).
+    #[must_use]
+    pub fn new(graph: &Graph) -> Self {
+        let mut walk = Walk {
+            g: graph,
+            out: Liveness {
+                dying: NodeMap::for_nodes(graph, 0),
+                wide: HashMap::default(),
+                after: HashMap::default(),
+                on_entry: HashMap::default(),
+            },
+            state: ValueMap::for_values(graph, State { depth: 0, last: None }),
+            frames: Vec::new(),
+            depths: HashMap::default(),
+        };
+        walk.run();
+        walk.out
+    }
+
+    /// Whether operand `index` of a node is the last use of its value on this way through the program. Of several
+    /// equal operands, the last one.
+    #[must_use]
+    pub fn dies(&self, node: NodeId, index: usize) -> bool {
+        let bits = self.dying[node];
+        if bits & WIDE == 0 {
+            return index < 63 && bits & (1 << index) != 0;
+        }
+        self.wide.get(&node).is_some_and(|list| list.binary_search(&(index as u32)).is_ok())
+    }
+
+    /// Whether no operand of a node dies there.
+    #[must_use]
+    pub fn keeps_all(&self, node: NodeId) -> bool {
+        self.dying[node] == 0
+    }
+
+    /// Values of outer blocks that are needed no more once a node with blocks has finished.
+    #[must_use]
+    pub fn after(&self, node: NodeId) -> &[ValueId] {
+        self.after.get(&node).map_or(&[], Vec::as_slice)
+    }
+
+    /// Values that are needed no more when a block is entered: its unused inputs, and what only other branches use.
+    #[must_use]
+    pub fn on_entry(&self, block: BlockId) -> &[ValueId] {
+        self.on_entry.get(&block).map_or(&[], Vec::as_slice)
+    }
+
+    fn mark(&mut self, node: NodeId, index: usize) {
+        if index < 63 && self.dying[node] & WIDE == 0 {
+            self.dying[node] |= 1 << index;
+            return;
+        }
+        let list = self.wide.entry(node).or_default();
+        if self.dying[node] & WIDE == 0 {
+            let bits = self.dying[node];
+            list.extend((0..63).filter(|i| bits & (1 << i) != 0).rev());
+            self.dying[node] = WIDE;
+        }
+        // Operands are seen from the last to the first; sorted when the node is done.
+        list.push(index as u32);
+    }
+
+    fn finish(&mut self, node: NodeId) {
+        if self.dying[node] & WIDE != 0
+            && let Some(list) = self.wide.get_mut(&node)
+        {
+            list.sort_unstable();
+        }
+    }
+}
+
+/// What the backward walk knows of a value.
+#[derive(Clone, Copy)]
+struct State {
+    /// The depth of the block that defines it, plus one; 0 while not looked up.
+    depth: u32,
+    /// The node of that block at which (or in which, or after which) it dies.
+    last: Option<NodeId>,
+}
+
+/// A node with blocks that is being walked.
+struct Frame {
+    node: NodeId,
+    blocks: SmallVec<[BlockId; 2]>,
+    /// Index of the block being walked.
+    current: usize,
+    is_if: bool,
+    /// How many frames up to and including this one until the innermost that is no `prim::If`; 0 if there is none.
+    barrier: usize,
+    /// Values that die inside, with the blocks that have seen them.
+    dying: Vec<(ValueId, u64)>,
+    index: HashMap<ValueId, usize, FxBuildHasher>,
+}
+
+struct Walk<'g> {
+    g: &'g Graph,
+    out: Liveness,
+    state: ValueMap<State>,
+    frames: Vec<Frame>,
+    /// How many frames are around each block entered so far.
+    depths: HashMap<BlockId, u32, FxBuildHasher>,
+}
+
+impl Walk<'_> {
+    fn run(&mut self) {
+        let g = self.g;
+        self.depths.insert(g.root(), 0);
+        let mut at = g.ret(g.root());
+        loop {
+            // `at` is done with its blocks, or has none.
+            self.node(at);
+            let Some(prev) = g.prev(at) else {
+                // The start of a block: its inputs come into being.
+                let block = g.parent(at);
+                for v in g.results(at) {
+                    if g.use_count(v) == 0 {
+                        self.out.on_entry.entry(block).or_default().push(v);
+                    }
+                }
+                match self.leave_block() {
+                    Some(next) => at = next,
+                    None => return,
+                }
+                continue;
+            };
+            at = self.enter(prev);
+        }
+    }
+
+    /// Goes to a node: to the end of its last block if it has any.
+    fn enter(&mut self, node: NodeId) -> NodeId {
+        let g = self.g;
+        if g.block_count(node) == 0 {
+            return node;
+        }
+        let blocks: SmallVec<[BlockId; 2]> = g.blocks(node).collect();
+        let current = blocks.len() - 1;
+        let is_if = g.is_prim(node, Prim::If) && blocks.len() <= 64;
+        let barrier = if is_if { self.frames.last().map_or(0, |f| f.barrier) } else { self.frames.len() + 1 };
+        let last = g.ret(blocks[current]);
+        let depth = self.frames.len() as u32 + 1;
+        self.depths.extend(blocks.iter().map(|&block| (block, depth)));
+        self.frames.push(Frame {
+            node,
+            blocks,
+            current,
+            is_if,
+            barrier,
+            dying: Vec::new(),
+            index: HashMap::default(),
+        });
+        last
+    }
+
+    /// From the start of a block to the end of the one before it, or to the node that holds them; `None` at the root.
+    fn leave_block(&mut self) -> Option<NodeId> {
+        let frame = self.frames.last_mut()?;
+        if frame.current > 0 {
+            frame.current -= 1;
+            return Some(self.g.ret(frame.blocks[frame.current]));
+        }
+        let frame = self.frames.pop().expect("invariant: looked at just now");
+        for (v, seen) in frame.dying {
+            for (i, &block) in frame.blocks.iter().enumerate() {
+                if seen & (1 << i) == 0 {
+                    self.out.on_entry.entry(block).or_default().push(v);
+                }
+            }
+        }
+        Some(frame.node)
+    }
+
+    fn node(&mut self, node: NodeId) {
+        let count = self.g.operand_count(node);
+        for index in (0..count).rev() {
+            let v = self.g.operand(node, index);
+            if self.is_last_use(v, node) {
+                self.out.mark(node, index);
+            }
+        }
+        self.out.finish(node);
+    }
+
+    /// Depth of the block that defines a value: how many frames are around it.
+    fn depth_of(&mut self, v: ValueId) -> usize {
+        let known = self.state[v].depth;
+        if known != 0 {
+            return known as usize - 1;
+        }
+        let block = self.g.parent(self.g.def(v));
+        let depth = *self.depths.get(&block).expect("invariant: a definition is in a block around its use");
+        self.state[v].depth = depth + 1;
+        depth as usize
+    }
+
+    /// Takes note of a use; says whether it takes the value away.
+    fn is_last_use(&mut self, v: ValueId, user: NodeId) -> bool {
+        let depth = self.depth_of(v);
+        let here = self.frames.len();
+        let last = self.state[v].last;
+        if depth == here {
+            if last.is_none() {
+                self.state[v].last = Some(user);
+            }
+            return last.is_none();
+        }
+        let outermost = self.frames[depth].node;
+        if last.is_some_and(|last| last != outermost) {
+            return false;
+        }
+        let branches_only = self.frames[here - 1].barrier <= depth && here - depth <= MAX_BRANCHES;
+        if last.is_none() {
+            self.state[v].last = Some(outermost);
+            if !branches_only {
+                self.out.after.entry(outermost).or_default().push(v);
+                return false;
+            }
+        }
+        // From the outside in: at each level the value dies in this branch, has died further down in it, or dies
+        // further in.
+        let mut first_here = last.is_none();
+        for level in depth..here {
+            let frame = &mut self.frames[level];
+            let bit = 1_u64 << frame.current;
+            match frame.index.get(&v).copied() {
+                None if first_here => {
+                    frame.index.insert(v, frame.dying.len());
+                    frame.dying.push((v, bit));
+                }
+                None => return false,
+                Some(at) => {
+                    let seen = &mut frame.dying[at].1;
+                    first_here = *seen & bit == 0;
+                    if first_here && !branches_only {
+                        // The branch's own last use is not a single operand.
+                        *seen |= bit;
+                        let inner = self.frames[level + 1].node;
+                        self.out.after.entry(inner).or_default().push(v);
+                        return false;
+                    }
+                    *seen |= bit;
+                }
+            }
+        }
+        debug_assert!(self.frames[depth..].iter().all(|f| f.is_if), "only branches are followed");
+        first_here
+    }
+}
+
+impl Analysis for Liveness {
+    const NAME: &'static str = "liveness";
+
+    fn build(cx: &AnalysisCx<'_>) -> Self {
+        Liveness::new(cx.graph())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Random, graph, registry};
+    use flambeau_ir::{At, Type};
+
+    fn listing(g: &Graph) -> Vec<String> {
+        let live = Liveness::new(g);
+        let name = |v: &ValueId| format!("%{}", g.name(*v));
+        let mut lines = Vec::new();
+        for step in g.walk(g.root()) {
+            match step {
+                flambeau_ir::Step::Enter(b) if !live.on_entry(b).is_empty() => {
+                    let names: Vec<_> = live.on_entry(b).iter().map(name).collect();
+                    lines.push(format!("enter: {}", names.join(" ")));
+                }
+                flambeau_ir::Step::Node(n) => lines.extend(dying(g, &live, n)),
+                flambeau_ir::Step::Leave(b) => lines.extend(dying(g, &live, g.ret(b))),
+                flambeau_ir::Step::Done(n) if !live.after(n).is_empty() => {
+                    let names: Vec<_> = live.after(n).iter().map(name).collect();
+                    lines.push(format!("after {}: {}", g.op_name(n), names.join(" ")));
+                }
+                _ => {}
+            }
+        }
+        lines
+    }
+
+    fn dying(g: &Graph, live: &Liveness, n: NodeId) -> Option<String> {
+        let names: Vec<_> = (0..g.operand_count(n))
+            .filter(|&i| live.dies(n, i))
+            .map(|i| format!("{i}:%{}", g.name(g.operand(n, i))))
+            .collect();
+        (!names.is_empty()).then(|| format!("{}: {}", g.op_name(n), names.join(" ")))
+    }
+
+    #[test]
+    fn straight_code_and_branches() {
+        let g = graph(
+            "graph(%x : Tensor, %p : bool, %unused : int):
+  %one : int = prim::Constant[value=1]()
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::add(%a, %a, %one)
+  %r : Tensor = prim::If(%p)
+    block0():
+      %c : Tensor = aten::relu(%b)
+      -> (%c)
+    block1():
+      %d : Tensor = aten::add(%x, %x, %one)
+      -> (%d)
+  return (%r)",
+        );
+        assert_eq!(
+            listing(&g),
+            [
+                "enter: %unused",
+                "aten::add: 1:%a",
+                "prim::If: 0:%p",
+                "enter: %one %x",
+                "aten::relu: 0:%b",
+                "prim::Return: 0:%c",
+                "enter: %b",
+                "aten::add: 1:%x 2:%one",
+                "prim::Return: 0:%d",
+                "prim::Return: 0:%r",
+            ]
+        );
+    }
+
+    #[test]
+    fn loops_keep_what_they_may_need_again() {
+        let g = graph(
+            "graph(%x : Tensor, %n : int, %p : bool):
+  %one : int = prim::Constant[value=1]()
+  %t : bool = prim::Constant[value=1]()
+  %a : Tensor = aten::relu(%x)
+  %y : Tensor = prim::Loop(%n, %t, %x)
+    block0(%i : int, %c : Tensor):
+      %r : Tensor = prim::If(%p)
+        block0():
+          -> (%c)
+        block1():
+          %s : Tensor = aten::add(%c, %a, %one)
+          -> (%s)
+      -> (%t, %r)
+  return (%y)",
+        );
+        assert_eq!(
+            listing(&g),
+            [
+                "prim::Loop: 0:%n 2:%x",
+                "enter: %i",
+                "prim::Return: 0:%c",
+                "aten::add: 0:%c",
+                "prim::Return: 0:%s",
+                "prim::Return: 1:%r",
+                "after prim::Loop: %t %one %a %p",
+                "prim::Return: 0:%y",
+            ]
+        );
+    }
+
+    #[test]
+    fn branches_in_branches() {
+        let g = graph(
+            "graph(%x : Tensor, %p : bool):
+  %r : Tensor = prim::If(%p)
+    block0():
+      %s : Tensor = prim::If(%p)
+        block0():
+          %u : Tensor = aten::relu(%x)
+          -> (%u)
+        block1():
+          %k : Tensor = aten::relu(%x)
+          %v : Tensor = aten::mul(%x, %k)
+          -> (%v)
+      -> (%s)
+    block1():
+      %w : Tensor = prim::If(%p)
+        block0():
+          -> (%x)
+        block1():
+          %z : Tensor = prim::Uninitialized()
+          -> (%z)
+      -> (%w)
+  return (%r)",
+        );
+        let lines = listing(&g);
+        assert_eq!(
+            lines,
+            [
+                "prim::If: 0:%p",
+                "aten::relu: 0:%x",
+                "prim::Return: 0:%u",
+                "aten::mul: 0:%x 1:%k",
+                "prim::Return: 0:%v",
+                "prim::Return: 0:%s",
+                "prim::If: 0:%p",
+                "prim::Return: 0:%x",
+                "enter: %x",
+                "prim::Return: 0:%z",
+                "prim::Return: 0:%w",
+                "prim::Return: 0:%r",
+            ]
+        );
+    }
+
+    /// Runs a program of random branches and loops on a machine that loses what dies: no lost value is ever read, and
+    /// at the end of each block nothing of it is left.
+    #[test]
+    fn on_every_way_values_die_exactly_once() {
+        for seed in 1..100 {
+            let g = random(&mut Random(seed * 104_729), 40);
+            let live = Liveness::new(&g);
+            for way in 0..6 {
+                let mut machine = Machine {
+                    g: &g,
+                    live: &live,
+                    alive: Vec::new(),
+                    random: Random(seed * 31 + way * 7 + 1),
+                };
+                machine.block(g.root());
+                assert!(machine.alive.is_empty(), "seed {seed}: {:?} left\n{g}", machine.alive.len());
+            }
+        }
+    }
+
+    struct Machine<'g> {
+        g: &'g Graph,
+        live: &'g Liveness,
+        alive: Vec<ValueId>,
+        random: Random,
+    }
+
+    impl Machine<'_> {
+        fn drop_value(&mut self, v: ValueId) {
+            let at = self.alive.iter().position(|&a| a == v).unwrap_or_else(|| {
+                panic!("%{} dies twice\n{}", self.g.name(v), self.g);
+            });
+            self.alive.swap_remove(at);
+        }
+
+        fn take(&mut self, node: NodeId) {
+            for (i, v) in self.g.operands(node).enumerate() {
+                assert!(self.alive.contains(&v), "%{} is dead\n{}", self.g.name(v), self.g);
+                if self.live.dies(node, i) {
+                    self.drop_value(v);
+                }
+            }
+        }
+
+        fn block(&mut self, block: BlockId) {
+            let g = self.g;
+            self.alive.extend(g.block_inputs(block));
+            self.live.on_entry(block).iter().for_each(|&v| self.drop_value(v));
+            for node in g.nodes(block) {
+                self.take(node);
+                match g.prim(node) {
+                    Some(Prim::If) => {
+                        let taken = self.random.below(2);
+                        self.block(g.block(node, taken));
+                    }
+                    Some(Prim::Loop) => (0..self.random.below(3)).for_each(|_| self.block(g.block(node, 0))),
+                    _ => {}
+                }
+                self.live.after(node).iter().for_each(|&v| self.drop_value(v));
+                self.alive.extend(g.results(node).filter(|&v| g.use_count(v) > 0));
+            }
+            self.take(g.ret(block));
+        }
+    }
+
+    fn random(random: &mut Random, size: usize) -> Graph {
+        let relu = registry().lookup("aten::add.Tensor").expect("registered");
+        let mut g = Graph::new(registry());
+        let mut e = g.edit();
+        let mut live = vec![e.add_input(Type::TENSOR), e.add_input(Type::TENSOR)];
+        let (p, n) = (e.add_input(Type::BOOL), e.add_input(Type::INT));
+        // (node, block, values visible outside)
+        let mut open: Vec<(NodeId, usize, usize)> = Vec::new();
+        for left in (0..size + 40).rev() {
+            let pick = |random: &mut Random| live[random.below(live.len())];
+            let (a, b) = (pick(random), pick(random));
+            match random.below(7) {
+                0..3 if left > 40 => live.push(e.value(relu, &[a, b, n], Type::TENSOR)),
+                3 if left > 40 && open.len() < 6 => {
+                    let node = e.node(Prim::If, &[p], &[Type::TENSOR]);
+                    for _ in 0..2 {
+                        e.add_block(node);
+                    }
+                    open.push((node, 0, live.len()));
+                    let first = e.graph().block(node, 0);
+                    e.at(At::end(first));
+                }
+                4 if left > 40 && open.len() < 6 => {
+                    let node = e.node(Prim::Loop, &[n, p, a], &[Type::TENSOR]);
+                    let body = e.add_block(node);
+                    e.add_block_input(body, Type::INT);
+                    open.push((node, 0, live.len()));
+                    live.push(e.add_block_input(body, Type::TENSOR));
+                    e.at(At::end(body));
+                }
+                _ => {
+                    let Some((node, block, outer)) = open.pop() else { continue };
+                    let is_if = e.graph().is_prim(node, Prim::If);
+                    let body = e.graph().block(node, block);
+                    if !is_if {
+                        e.add_block_output(body, p);
+                    }
+                    e.add_block_output(body, a);
+                    live.truncate(outer);
+                    if is_if && block == 0 {
+                        open.push((node, 1, outer));
+                        let second = e.graph().block(node, 1);
+                        e.at(At::end(second));
+                    } else {
+                        live.push(e.graph().result(node, 0));
+                        e.at(At::after(node));
+                    }
+                }
+            }
+        }
+        while let Some((node, block, outer)) = open.pop() {
+            let last = *live.last().expect("inputs stay");
+            let is_if = e.graph().is_prim(node, Prim::If);
+            for i in block..e.graph().block_count(node) {
+                let body = e.graph().block(node, i);
+                if !is_if {
+                    e.add_block_output(body, p);
+                }
+                e.add_block_output(body, if i == block { last } else { live[0] });
+            }
+            live.truncate(outer);
+            live.push(e.graph().result(node, 0));
+            e.at(At::after(node));
+        }
+        let last = *live.last().expect("inputs stay");
+        e.add_output(last);
+        flambeau_ir::verify::verify(&g).unwrap_or_else(|why| panic!("{why:?}"));
+        g
+    }
+
+    #[test]
+    fn wide_nodes_and_deep_nests() {
+        let mut g = Graph::new(registry());
+        let mut e = g.edit();
+        let p = e.add_input(Type::BOOL);
+        let values: Vec<ValueId> = (0..200).map(|_| e.add_input(Type::INT)).collect();
+        let list = e.value(Prim::ListConstruct, &values, Type::LIST_INT);
+        e.add_output(list);
+        let x = values[7];
+        // Every level uses an outer value in one branch.
+        for _ in 0..100_000 {
+            let node = e.node(Prim::If, &[p], &[]);
+            let block = e.add_block(node);
+            e.add_block(node);
+            e.at(At::start(block));
+            e.node(Prim::Print, &[x], &[]);
+        }
+        let live = Liveness::new(&g);
+        let node = g.def(list);
+        assert!(!live.dies(node, 7) || g.use_count(x) == 1);
+        assert_eq!((0..200).filter(|&i| live.dies(node, i)).count(), 199);
+    }
+}
