@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use flambeau_frontend::{Ast, Kind, Parsed, TreeId, parse, view};
+use flambeau_frontend::{Ast, Kind, Parsed, TreeId, view};
 use flambeau_ir::Source;
 
 use crate::error::quoted;
@@ -18,22 +18,20 @@ use crate::{ArchiveError, Code, Limits};
 /// A parsed source file of an archive.
 #[derive(Debug)]
 pub struct SourceFile {
-    /// Its text, under the record's name (`code/__torch__/net.py`).
-    pub source: Arc<Source>,
-    /// Its trees, and what was wrong with them.
-    pub parsed: Parsed,
+    /// Its text, under the record's name (`code/__torch__/net.py`), its trees, and what was wrong with them.
+    pub file: Arc<flambeau_frontend::SourceFile>,
     definitions: BTreeMap<String, TreeId>,
 }
 
 impl SourceFile {
     /// The syntax trees.
     pub fn ast(&self) -> &Ast {
-        &self.parsed.ast
+        &self.file.parsed.ast
     }
 
     /// The record's name.
     pub fn record(&self) -> &str {
-        &self.source.name
+        &self.file.source.name
     }
 
     /// Names defined at the top of the file, with their [`Kind::ClassDef`] or [`Kind::Def`], in order of names.
@@ -66,7 +64,7 @@ impl<'a> Sources<'a> {
     ///
     /// # Errors
     /// `A0013` if the file is no UTF-8, `A0041` if it defines a name twice, `A0090`, and those of reading the record.
-    /// Syntax errors are no error here: they are in [`SourceFile::parsed`].
+    /// Syntax errors are no error here: they are in [`SourceFile::file`].
     pub fn find(&mut self, qualified: &str) -> Result<Option<(Arc<SourceFile>, TreeId)>, ArchiveError> {
         let Some((module, name)) = qualified.rsplit_once('.') else { return Ok(None) };
         let Some(file) = self.file(module)? else { return Ok(None) };
@@ -100,9 +98,9 @@ impl<'a> Sources<'a> {
             let at = e.utf8_error().valid_up_to() as u64;
             ArchiveError::new(Code::Text, "source code is not UTF-8").in_record(name).at(at)
         })?;
-        let parsed = parse(&text, &self.front);
-        let definitions = definitions(&parsed).map_err(|e| e.in_record(name))?;
-        Ok(Some(Arc::new(SourceFile { source: Source::new(name, text), parsed, definitions })))
+        let file = flambeau_frontend::SourceFile::new(Source::new(name, text), &self.front);
+        let definitions = definitions(&file.parsed).map_err(|e| e.in_record(name))?;
+        Ok(Some(Arc::new(SourceFile { file, definitions })))
     }
 }
 
@@ -297,6 +295,7 @@ fn bad(ast: &Ast, id: TreeId, message: &str) -> ArchiveError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flambeau_frontend::parse;
 
     fn decl(text: &str) -> (Parsed, Result<ClassDecl, ArchiveError>) {
         let parsed = parse(text, &flambeau_frontend::Limits::default());

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use flambeau_frontend::{ProblemKind, TreeId, parse_expression, view};
 use flambeau_ir::module::{Attribute, AttributeKind, Class, CompilationUnit, Enumeration};
 use flambeau_ir::types::NamedField;
-use flambeau_ir::{Diagnostic, Fault, IValue, SourceRange, Symbol, Type};
+use flambeau_ir::{Diagnostic, Fault, IValue, Symbol, Type};
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -400,13 +400,13 @@ impl crate::values::Classes for Importer<'_> {
 
 /// The first problem of a file's syntax, as a diagnostic at its place.
 fn check_syntax(file: &SourceFile) -> Result<(), LoadError> {
-    let Some(problem) = file.parsed.problems.first() else { return Ok(()) };
+    let Some(problem) = file.file.parsed.problems.first() else { return Ok(()) };
     let (fault, code) = match problem.kind {
         ProblemKind::Syntax => (Fault::Input, "F0001"),
         ProblemKind::Unsupported => (Fault::Unsupported, "F0002"),
         ProblemKind::Limit => (Fault::Limit, "F0003"),
     };
-    let at = SourceRange { source: Arc::clone(&file.source), range: problem.span.start..problem.span.end };
+    let at = file.file.range(problem.span);
     Err(LoadError::Code(Box::new(Diagnostic::new(fault, code, problem.message.clone()).at(at))))
 }
 

@@ -24,6 +24,7 @@ mod load;
 mod map;
 mod open;
 pub mod pickle;
+mod resolve;
 mod save;
 mod tensors;
 mod values;

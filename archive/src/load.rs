@@ -7,14 +7,16 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
+use flambeau_frontend::Session;
 use flambeau_ir::module::{CompilationUnit, Function};
 use flambeau_ir::value::Object;
 use flambeau_ir::{IValue, Registry, Symbol, Type};
 
 use crate::import::{Importer, LoadError};
-use crate::link::link;
+use crate::link::{Definition, check_obligations, link};
 use crate::map::Mapping;
 use crate::open::Archive;
+use crate::resolve::ArchiveResolver;
 use crate::values::{Converter, PendingState};
 use crate::{ArchiveError, Code, Limits, Tensors};
 
@@ -143,8 +145,7 @@ fn load_from(
     };
     let (pre_hooks, hooks) = importer.hooks(root.class())?;
     if options.code {
-        let (names, definitions) = link(&mut importer)?;
-        let _ = (registry, names, definitions);
+        compile(&mut importer, registry, options)?;
     }
     Ok(LoadedModule {
         name: archive.zip().top_folder().to_owned(),
@@ -156,6 +157,27 @@ fn load_from(
         hooks,
         pending,
     })
+}
+
+/// Compiles the methods of all declared classes, and what they use.
+fn compile(
+    importer: &mut Importer<'_>,
+    registry: &Arc<Registry>,
+    options: &LoadOptions,
+) -> Result<(), LoadError> {
+    let (names, definitions) = link(importer)?;
+    let resolver = ArchiveResolver::new(names, importer.constants().to_vec());
+    let session = Session::new(Arc::clone(registry), &resolver, options.source_limits);
+    session.with_unit(|unit| std::mem::swap(unit, &mut importer.unit));
+    for Definition { name, file, def, owner } in definitions {
+        session.declare(name, &file.file, def, owner);
+    }
+    if let Err(problems) = session.finish() {
+        let first = problems.into_iter().next().expect("invariant: failing needs a problem");
+        return Err(LoadError::Code(Box::new(first)));
+    }
+    importer.unit = session.into_unit();
+    check_obligations(&importer.obligations, &importer.unit)
 }
 
 /// The value of the pickle `name.pkl`, whose storages are the records in `name/`.

@@ -1,0 +1,35 @@
+//! Names that archived code uses beyond those of the language: `__torch__.net.Block` and `CONSTANTS.c3`.
+//!
+//! Functions need nothing here: they are declared in the session under the names that code has for them.
+
+use flambeau_frontend::{Resolver, Sugar};
+use flambeau_ir::{IValue, Type};
+
+use crate::link::{Named, Names};
+
+/// Looks names up in what was linked.
+pub(crate) struct ArchiveResolver {
+    names: Names,
+    constants: Vec<IValue>,
+}
+
+impl ArchiveResolver {
+    pub(crate) fn new(names: Names, constants: Vec<IValue>) -> Self {
+        ArchiveResolver { names, constants }
+    }
+}
+
+impl Resolver for ArchiveResolver {
+    fn value(&self, name: &str) -> Option<Sugar> {
+        let number = name.strip_prefix("CONSTANTS.c")?;
+        let value = self.constants.get(number.parse::<usize>().ok()?)?;
+        Some(Sugar::Constant(value.clone()))
+    }
+
+    fn ty(&self, name: &str) -> Option<Type> {
+        match self.names.get(name) {
+            Some(Named::Type(ty)) => Some(*ty),
+            _ => None,
+        }
+    }
+}
