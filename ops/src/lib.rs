@@ -8,12 +8,17 @@
 //! To add an operator: one entry in its family's file. To add a family: one file and one line in [`FAMILIES`].
 
 mod create;
+mod dict;
 mod facts;
 mod join;
+mod list;
 mod matmul;
+mod plain;
 mod pointwise;
 mod reduce;
 mod scalar;
+mod sort;
+mod string;
 mod support;
 mod view;
 
@@ -33,6 +38,9 @@ const FAMILIES: &[fn() -> Vec<OpDef>] = &[
     join::family,
     reduce::family,
     matmul::family,
+    list::family,
+    dict::family,
+    string::family,
 ];
 
 /// Adds the standard operators.

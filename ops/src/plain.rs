@@ -1,0 +1,227 @@
+//! Rows for operators on plain values: lists, dictionaries, strings and the rest that has no tensors in it.
+//!
+//! Many of these operators exist once per type of element or key. A row is written once, with `{}` in its overload
+//! where the type's name stands, and expands to one definition per type.
+
+use flambeau_exec::{Gen, Intrinsic, Kernel, KernelCx, KernelError, KernelResult, OpDefExt, Sample};
+use flambeau_ir::value::{Dict, IValue, List};
+use flambeau_ir::{Doc, Effects, OpDef, Type};
+use flambeau_tensor::{Complex, Fault, Tensor, check_budget};
+
+/// A type of element or key that has overloads of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Elem {
+    Int,
+    Float,
+    Bool,
+    Str,
+    Complex,
+    Tensor,
+}
+
+impl Elem {
+    /// Those that lists have overloads for.
+    pub(crate) const LISTED: &[Elem] = &[Elem::Int, Elem::Float, Elem::Bool, Elem::Str, Elem::Tensor];
+    /// Those that may be keys.
+    pub(crate) const KEYS: &[Elem] =
+        &[Elem::Str, Elem::Int, Elem::Bool, Elem::Float, Elem::Complex, Elem::Tensor];
+
+    /// As overload names have it.
+    fn tag(self) -> &'static str {
+        match self {
+            Elem::Int => "int",
+            Elem::Float => "float",
+            Elem::Bool => "bool",
+            Elem::Str => "str",
+            Elem::Complex => "complex",
+            Elem::Tensor => "Tensor",
+        }
+    }
+
+    /// The type.
+    pub(crate) fn ty(self) -> Type {
+        match self {
+            Elem::Int => Type::INT,
+            Elem::Float => Type::FLOAT,
+            Elem::Bool => Type::BOOL,
+            Elem::Str => Type::STR,
+            Elem::Complex => Type::COMPLEX,
+            Elem::Tensor => Type::TENSOR,
+        }
+    }
+
+    /// A value. There are few different ones, so that searches find something.
+    pub(crate) fn draw(self, g: &mut Gen<'_>) -> IValue {
+        match self {
+            Elem::Int => IValue::Int(g.int(-2, 3)),
+            Elem::Float => IValue::Float(g.int(-4, 4) as f64 / 2.0),
+            Elem::Bool => IValue::Bool(g.flag()),
+            Elem::Str => IValue::str(["", "a", "b", "ab", "é"][g.below(5)]),
+            Elem::Complex => IValue::complex(Complex::new(g.int(0, 1) as f64, g.int(-1, 1) as f64)),
+            Elem::Tensor => IValue::Tensor(
+                Tensor::from_slice(&[g.int(-1, 2) as f32], &[])
+                    .expect("invariant: one element of no dimensions"),
+            ),
+        }
+    }
+
+    /// A list of at least `min` elements.
+    pub(crate) fn list(self, g: &mut Gen<'_>, min: usize) -> IValue {
+        let n = min + g.below(4);
+        IValue::list(self.ty(), (0..n).map(|_| self.draw(g)).collect())
+    }
+
+    /// A dictionary from this type to integers with at least one entry.
+    pub(crate) fn dict(self, g: &mut Gen<'_>) -> Dict {
+        let dict = Dict::new(self.ty(), Type::INT);
+        for i in 0..1 + g.below(3) as i64 {
+            let key = self.draw(g);
+            dict.insert(key, IValue::Int(i)).expect("invariant: keys of these types can be hashed");
+        }
+        dict
+    }
+}
+
+/// What computes an operator.
+type Run = fn(&mut KernelCx<'_>) -> KernelResult;
+/// What makes arguments for it.
+type Make = fn(&mut Gen<'_>, Elem) -> Vec<IValue>;
+
+/// An operator, or one per type.
+pub(crate) struct Row {
+    name: &'static str,
+    overload: &'static str,
+    doc: &'static str,
+    over: &'static [Elem],
+    effects: Effects,
+    make: Option<Make>,
+    how: How,
+}
+
+enum How {
+    Run(Run),
+    Intrinsic(Intrinsic),
+}
+
+/// An operator computed by `run`.
+pub(crate) fn row(name: &'static str, overload: &'static str, doc: &'static str, run: Run) -> Row {
+    let over = &[Elem::Int];
+    Row { name, overload, doc, over, effects: Effects::PURE, make: None, how: How::Run(run) }
+}
+
+/// An operator that is one of the machine's own operations.
+pub(crate) fn machine(name: &'static str, overload: &'static str, doc: &'static str, is: Intrinsic) -> Row {
+    let over = &[Elem::Int];
+    Row { name, overload, doc, over, effects: Effects::PURE, make: None, how: How::Intrinsic(is) }
+}
+
+impl Row {
+    /// One overload per type, whose name stands in place of `{}`.
+    pub(crate) fn over(mut self, over: &'static [Elem]) -> Row {
+        self.over = over;
+        self
+    }
+
+    /// It may fail.
+    pub(crate) fn raises(self) -> Row {
+        self.effects(Effects::RAISES)
+    }
+
+    /// What it does beside computing.
+    pub(crate) fn effects(mut self, effects: Effects) -> Row {
+        self.effects = self.effects | effects;
+        self
+    }
+
+    /// How arguments to try it on are made; remaining ones get their defaults.
+    pub(crate) fn sample(mut self, make: Make) -> Row {
+        self.make = Some(make);
+        self
+    }
+
+    /// The definitions.
+    pub(crate) fn defs(&self) -> Vec<OpDef> {
+        self.over.iter().map(|&elem| self.def(elem)).collect()
+    }
+
+    fn def(&self, elem: Elem) -> OpDef {
+        let sample = match self.make {
+            Some(make) => Sample::args(move |g| make(g, elem)),
+            None => Sample::by_schema(),
+        };
+        let def = OpDef::overload(self.name, &self.overload.replace("{}", elem.tag()))
+            .with(Doc(self.doc))
+            .with(self.effects)
+            .with(sample.exact().not_differentiable());
+        match self.how {
+            How::Run(run) => def.with(Kernel::new(run)),
+            How::Intrinsic(intrinsic) => def.intrinsic(intrinsic),
+        }
+    }
+}
+
+/// All definitions of many rows.
+pub(crate) fn all(rows: impl IntoIterator<Item = Row>) -> Vec<OpDef> {
+    rows.into_iter().flat_map(|row| row.defs()).collect()
+}
+
+/// Holds `n` values about to be made against the memory limit; few are made unasked.
+pub(crate) fn room(n: usize) -> KernelResult {
+    room_for(n, size_of::<IValue>())
+}
+
+/// Holds `n` bytes about to be made against the memory limit; few are made unasked.
+pub(crate) fn room_for_bytes(n: usize) -> KernelResult {
+    room_for(n, 1)
+}
+
+fn room_for(n: usize, size: usize) -> KernelResult {
+    let bytes = n.saturating_mul(size);
+    if bytes < 1 << 14 {
+        return Ok(());
+    }
+    if bytes > isize::MAX as usize {
+        return Err(KernelError::limit(format!("a value of {n} elements is larger than memory")));
+    }
+    Ok(check_budget(bytes)?)
+}
+
+/// An index outside its list.
+#[cold]
+pub(crate) fn index_error(message: &str) -> KernelError {
+    KernelError::new(Fault::Input, "IndexError", message)
+}
+
+/// The positions `start:end:step` selects from `len` elements, as Python has it.
+pub(crate) fn slice_positions(
+    len: usize,
+    start: Option<i64>,
+    end: Option<i64>,
+    step: i64,
+) -> Result<impl ExactSizeIterator<Item = usize>, KernelError> {
+    if step == 0 {
+        return Err(KernelError::input("List slice should have non-zero step"));
+    }
+    let n = len as i64;
+    // Where a bound outside the list lies: for negative steps one before the first and the last element.
+    let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
+    let clamp = |i: i64| if i < 0 { i.saturating_add(n).max(low) } else { i.min(high) };
+    let (first, past) = if step > 0 { (0, n) } else { (n - 1, -1) };
+    let (from, to) = (start.map_or(first, clamp), end.map_or(past, clamp));
+    let stride = step.saturating_abs();
+    let span = if step > 0 { to - from } else { from - to };
+    let count = if span > 0 { (span - 1) / stride + 1 } else { 0 };
+    // Only positions inside are computed, so nothing overflows.
+    Ok((0..count as usize).map(move |i| (from + i as i64 * step) as usize))
+}
+
+/// A new list of the elements of another chosen by position.
+pub(crate) fn picked(list: &List, at: impl ExactSizeIterator<Item = usize>) -> Result<List, KernelError> {
+    room(at.len())?;
+    let items = list.read();
+    let mut out = flambeau_ir::value::ListItems::with_capacity(list.elem_type(), at.len());
+    for i in at {
+        out.push(items.get(i).ok_or_else(|| index_error("list index out of range"))?);
+    }
+    Ok(List::from_items(list.elem_type(), out))
+}
