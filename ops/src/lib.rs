@@ -62,3 +62,15 @@ pub fn registry() -> Arc<Registry> {
             .unwrap_or_else(|errors| panic!("invariant: the standard operators fit together: {errors:?}"))
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_families_fit_together() {
+        let mut builder = flambeau_ir::RegistryBuilder::new();
+        super::standard(&mut builder);
+        let errors: Vec<String> =
+            builder.build().err().into_iter().flatten().map(|e| e.to_string()).collect();
+        assert_eq!(errors, Vec::<String>::new());
+    }
+}

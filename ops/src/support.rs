@@ -83,13 +83,26 @@ pub(crate) fn with_variants(
         "" | "Tensor" => "out".to_owned(),
         other => format!("{other}_out"),
     };
+    with_variants_named(name, overload, &out, doc, f, facts)
+}
+
+/// As [`with_variants`], for operators whose `out=` variant is called otherwise: where both the default overload and
+/// `Tensor` have one, that of `Tensor` is `Tensor_out`.
+pub(crate) fn with_variants_named(
+    name: &'static str,
+    overload: &'static str,
+    out: &str,
+    doc: &'static str,
+    f: impl Fn(&KernelCx<'_>) -> Computed + Copy + Send + Sync + 'static,
+    facts: impl Fn(OpDef) -> OpDef,
+) -> Vec<OpDef> {
     let functional = OpDef::overload(name, overload).with(Doc(doc)).with(fresh(f));
     let in_place = OpDef::overload(&format!("{name}_"), overload)
         .if_declared()
         .with(Doc("In place: the result replaces the first argument's elements."))
         .with(Shape::same_as(0))
         .with(inplace(f));
-    let into = OpDef::overload(name, &out)
+    let into = OpDef::overload(name, out)
         .if_declared()
         .with(Doc("The result is written into `out`, which takes its shape."))
         .with(into_out(f));

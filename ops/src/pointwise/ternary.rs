@@ -1,7 +1,7 @@
 //! Functions of three operands, and activations with parameters.
 
 use super::number::Number;
-use crate::support::{Computed, with_variants};
+use crate::support::{Computed, with_variants, with_variants_named};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
@@ -314,7 +314,9 @@ fn bounds() -> Vec<OpDef> {
     let mut all = Vec::new();
     for &(name, overloads, f) in BOUNDS {
         for &overload in overloads {
-            all.extend(with_variants(name, overload, "Elements limited from below and above.", f, |def| {
+            let out = if overload.is_empty() { "out" } else { "Tensor_out" };
+            let doc = "Elements limited from below and above.";
+            all.extend(with_variants_named(name, overload, out, doc, f, |def| {
                 let sample = match overload {
                     "" => Sample::tensors(1).floats().then([IValue::Float(-0.5)]),
                     _ => Sample::tensors(2).broadcast().floats(),

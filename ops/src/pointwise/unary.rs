@@ -68,7 +68,6 @@ on_floats! {
     silu(x) = x * x.sigmoid();
     mish(x) = x * x.exp().ln_1p().tanh();
     log_sigmoid(x) = x.min_nan(Element::ZERO) - (-x.abs()).exp().ln_1p();
-    softsign(x) = x / (n::<A>(1.0) + x.abs());
     hardsigmoid(x) = (x / n(6.0) + n(0.5)).max_nan(n(0.0)).min_nan(n(1.0));
     hardswish(x) = x * ((x + n(3.0)).max_nan(n(0.0)).min_nan(n(6.0)) / n(6.0));
     frac(x) = x - x.trunc();
@@ -223,7 +222,6 @@ const ROWS: &[Row] = &[
     ("aten::silu", "`x * sigmoid(x)`.", silu, To::Float, None),
     ("aten::mish", "`x * tanh(log(1 + e^x))`.", mish, To::Float, None),
     ("aten::log_sigmoid", "Logarithm of the sigmoid.", log_sigmoid, To::Float, None),
-    ("aten::softsign", "`x / (1 + |x|)`.", softsign, To::Float, None),
     ("aten::hardsigmoid", "`clamp(x / 6 + 1 / 2, 0, 1)`.", hardsigmoid, To::Float, None),
     ("aten::hardswish", "`x * clamp(x + 3, 0, 6) / 6`.", hardswish, To::Float, None),
     ("aten::deg2rad", "Degrees as radians.", deg2rad, To::Float, None),
