@@ -51,3 +51,12 @@ impl Cost {
 impl Facet for Cost {
     const NAME: &'static str = "cost";
 }
+
+/// States that an operator's operands are a tensor, a number of chunks and a dimension, and that its result is the list
+/// of that tensor's chunks along the dimension, as views.
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk;
+
+impl Facet for Chunk {
+    const NAME: &'static str = "chunk";
+}

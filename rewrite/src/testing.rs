@@ -1,11 +1,11 @@
 //! A registry of a few operators and helpers for tests of this crate.
 
 use crate::control::Control;
-use crate::facets::Rules;
+use crate::facets::{Chunk, Rules};
 use crate::manager::{Checks, Manager};
 use crate::pipeline::{PassLibrary, Pipeline};
 use flambeau_analysis::Analyses;
-use flambeau_exec::Kernel;
+use flambeau_exec::{Kernel, Pointwise, TileOp};
 use flambeau_ir::text::parse_graph;
 use flambeau_ir::{Effects, Graph, IValue, OpDef, Registry, RegistryBuilder, Source};
 use flambeau_tensor::{DType, Scalar, Tensor};
@@ -41,12 +41,17 @@ fn zeros() -> Kernel {
 pub(crate) fn toy() -> Arc<Registry> {
     let mut b = RegistryBuilder::new();
     b.add([
-        OpDef::new("toy::relu(Tensor self) -> Tensor").with(Rules::text(RULES)),
+        OpDef::new("toy::relu(Tensor self) -> Tensor")
+            .with(Rules::text(RULES))
+            .with(Pointwise::unary(TileOp::Relu)),
         OpDef::new("toy::relu_(Tensor(a!) self) -> Tensor(a!)"),
-        OpDef::new("toy::mul.Tensor(Tensor self, Tensor other) -> Tensor"),
+        OpDef::new("toy::mul.Tensor(Tensor self, Tensor other) -> Tensor")
+            .with(Pointwise::binary(TileOp::Mul)),
         OpDef::new("toy::mul.Scalar(Tensor self, Scalar other) -> Tensor"),
         OpDef::new("toy::mul.int(int a, int b) -> int").with(ints(|a, b| IValue::Int(a * b))),
-        OpDef::new("toy::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"),
+        OpDef::new("toy::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+            .with(Pointwise::scaled(TileOp::Add)),
+        OpDef::new("toy::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]").with(Chunk),
         OpDef::new("toy::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"),
         OpDef::new("toy::add.int(int a, int b) -> int").with(ints(|a, b| IValue::Int(a + b))),
         OpDef::new("toy::add_(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)"),

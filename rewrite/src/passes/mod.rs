@@ -11,10 +11,12 @@ macro_rules! builtin {
 }
 
 pub mod canonicalize;
+pub mod canonicalize_ops;
 pub mod constant_pooling;
 pub mod constant_propagation;
 pub mod cse;
 pub mod dce;
+pub mod fuse;
 pub mod inline;
 pub mod lower_simple_tuples;
 
@@ -23,8 +25,10 @@ use crate::pipeline::PassEntry;
 
 builtin! {
     PASSES = [
+        canonicalize_ops::CanonicalizeOps,
         constant_pooling::ConstantPooling,
         cse::Cse,
+        fuse::Fuse,
         lower_simple_tuples::LowerSimpleTuples,
     ] with options [
         constant_propagation::ConstantPropagation,

@@ -1,0 +1,72 @@
+//! Chunks of known number as one node with that many results: a list of chunks that is taken apart at once becomes
+//! `prim::ConstantChunk`, which fusion can look through. Operators that make such lists say so with the [`Chunk`] facet.
+
+use crate::facets::Chunk;
+use crate::memory;
+use crate::pass::{Pass, PassCx, PassError};
+use flambeau_analysis::AliasDb;
+use flambeau_ir::attr::names;
+use flambeau_ir::{At, Attr, Graph, NodeId, Prim, Type, ValueId};
+use smallvec::SmallVec;
+
+/// See the module's head.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CanonicalizeOps;
+
+impl Pass for CanonicalizeOps {
+    const NAME: &'static str = "canonicalize_ops";
+    const ALIASES: &'static [&'static str] = &["canonicalize_graph_fuser_ops"];
+    const DOC: &'static str = "turns lists of chunks that are taken apart into single nodes";
+
+    fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+        let registry = cx.registry();
+        let chunks = registry.column::<Chunk>();
+        let (graph, db) = cx.with::<AliasDb>();
+        let found: Vec<Found> = graph
+            .nodes_deep()
+            .filter(|&n| chunks.of(graph.op(n)).is_some() && !memory::has_writers(db, graph, n))
+            .filter_map(|n| plan(graph, n))
+            .collect();
+        let (mut editor, mut fuel) = cx.edit_fuelled();
+        for f in found {
+            if !fuel.take("constant-chunk", editor.graph(), f.node) {
+                break;
+            }
+            let g = editor.graph();
+            let types: SmallVec<[Type; 8]> = g.results(f.unpack).map(|v| g.ty(v)).collect();
+            let loc = g.loc(f.node);
+            let entries = vec![(names::chunks(), Attr::int(f.chunks)), (names::dim(), Attr::int(f.dim))];
+            let attrs = editor.attrs(entries);
+            let made = editor.at(At::before(f.node)).loc(loc).insert(
+                Prim::ConstantChunk,
+                &[f.tensor],
+                attrs,
+                &types,
+            );
+            let results: SmallVec<[ValueId; 8]> = editor.graph().results(made).collect();
+            editor.replace_node(f.unpack, &results);
+            editor.erase(f.node);
+        }
+        Ok(())
+    }
+}
+
+struct Found {
+    node: NodeId,
+    unpack: NodeId,
+    tensor: ValueId,
+    chunks: i64,
+    dim: i64,
+}
+
+/// A list of chunks whose only use is to be taken apart into as many values.
+fn plan(g: &Graph, node: NodeId) -> Option<Found> {
+    let mut operands = g.operands(node);
+    let (tensor, chunks, dim) = (operands.next()?, operands.next()?, operands.next()?);
+    let (chunks, dim) = (g.constant(chunks)?.as_int()?, g.constant(dim)?.as_int()?);
+    let list = g.results(node).next()?;
+    let mut uses = g.uses(list);
+    let unpack = uses.next()?.user;
+    let whole = uses.next().is_none() && g.is_prim(unpack, Prim::ListUnpack);
+    (whole && g.result_count(unpack) as i64 == chunks).then_some(Found { node, unpack, tensor, chunks, dim })
+}

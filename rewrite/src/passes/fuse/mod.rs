@@ -1,0 +1,181 @@
+//! Pointwise operators as one sweep: connected ones become a `prim::FusionGroup` around a graph of their own.
+//!
+//! A node can be fused if its operator has a `Pointwise` formula that takes its constant operands, its tensors are of
+//! floating types or of types not known (the machine looks at run time and else runs the group node by node), and nobody
+//! writes the memory involved. Chunks between such nodes are first moved up ([`chunks`]), so that what is computed from
+//! the chunks of a sum is one group with the chunks of the summands as inputs.
+//!
+//! Groups grow from users to producers, latest first. A group stands at one place, so all it takes must be there before
+//! the first that uses what it gives; a producer that would break this stays outside.
+
+mod chunks;
+mod groups;
+
+use crate::memory;
+use crate::pass::{Pass, PassCx, PassError};
+use crate::traits::TraitTable;
+use flambeau_analysis::AliasDb;
+use flambeau_exec::{Pointwise, TileArg, TileBuilder, TileVal};
+use flambeau_ir::{Graph, IValue, NodeId, Op, Prim, Registry, ValueId};
+use flambeau_tensor::DType;
+use smallvec::SmallVec;
+
+/// See the module's head.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fuse;
+
+impl Pass for Fuse {
+    const NAME: &'static str = "fuse";
+    const ALIASES: &'static [&'static str] = &["graph_fuser"];
+    const DOC: &'static str = "puts connected pointwise operators into groups that are computed in one sweep";
+
+    fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+        let registry = cx.registry();
+        let traits = TraitTable::new(&registry);
+        // A chain of sums above a chunk is moved one link a round.
+        for _ in 0..MAX_ROUNDS {
+            let (graph, db) = cx.with::<AliasDb>();
+            let plans = chunks::plan(&Fusible { graph, db, traits: &traits, registry: &registry });
+            if plans.is_empty() {
+                break;
+            }
+            let (mut editor, mut fuel) = cx.edit_fuelled();
+            for plan in plans {
+                if !fuel.take("move-chunk", editor.graph(), plan.chunk) {
+                    break;
+                }
+                chunks::apply(&mut editor, &plan);
+            }
+        }
+        let (graph, db) = cx.with::<AliasDb>();
+        let plans = groups::plan(&Fusible { graph, db, traits: &traits, registry: &registry });
+        let (mut editor, mut fuel) = cx.edit_fuelled();
+        for plan in plans {
+            if !fuel.take("group", editor.graph(), plan.at) {
+                break;
+            }
+            groups::apply(&mut editor, &plan)?;
+        }
+        Ok(())
+    }
+}
+
+/// Longest chain of nodes a chunk is moved up.
+const MAX_ROUNDS: usize = 32;
+
+/// What is needed to say whether a node can be fused.
+struct Fusible<'a> {
+    graph: &'a Graph,
+    db: &'a AliasDb,
+    traits: &'a TraitTable<'a>,
+    registry: &'a Registry,
+}
+
+impl Fusible<'_> {
+    /// Whether a node can be in a group.
+    fn accepts(&self, node: NodeId) -> bool {
+        let mut builder = TileBuilder::new();
+        self.is_plain(node) && self.formula(node, &mut builder, true).is_some()
+    }
+
+    /// Whether a node is a pointwise row on tensors that nobody writes.
+    fn is_plain(&self, node: NodeId) -> bool {
+        let g = self.graph;
+        let Some(row) = g.op(node).row() else { return false };
+        if self.registry.facet::<Pointwise>(row).is_none() || g.result_count(node) != 1 {
+            return false;
+        }
+        let t = self.traits.of(Op::from(row));
+        let pure = !(t.has_side_effects() || t.is_random() || t.may_write() || t.result_aliases());
+        pure && is_lanes(g, g.result(node, 0)) && !memory::has_writers(self.db, g, node)
+    }
+
+    /// The node's formula, if there is one for its constants. A producer that gives truth values is looked into, since
+    /// only they can be chosen by.
+    fn formula(&self, node: NodeId, builder: &mut TileBuilder, look: bool) -> Option<TileVal> {
+        let g = self.graph;
+        let mut inputs = 0;
+        let mut args: SmallVec<[TileArg; 4]> = SmallVec::new();
+        for v in g.operands(node) {
+            let def = g.def(v);
+            args.push(if g.ty(v).is_tensor() {
+                if !is_lanes(g, v) {
+                    return None;
+                }
+                let mask = if look && self.is_plain(def) { self.formula(def, builder, false) } else { None };
+                inputs += 1;
+                TileArg::Lanes(mask.filter(|&m| builder.is_mask(m)).unwrap_or(TileVal::Input(inputs - 1)))
+            } else if g.is_prim(def, Prim::Constant) {
+                match g.constant(v)? {
+                    IValue::None => TileArg::Absent,
+                    value => value.as_scalar().map_or(TileArg::Other, TileArg::Number),
+                }
+            } else {
+                return None;
+            });
+        }
+        let row = g.op(node).row()?;
+        self.registry.facet::<Pointwise>(row)?.build(builder, &args)
+    }
+}
+
+/// Whether a value is a tensor of a floating type, of truth values, or of a type not known.
+fn is_lanes(graph: &Graph, value: ValueId) -> bool {
+    let Some(facts) = graph.ty(value).as_tensor() else { return false };
+    facts.dtype.is_none_or(|d| d.is_floating() || d == DType::Bool)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{assert_passes, toy};
+
+    #[test]
+    fn a_cell_is_one_group() {
+        assert_passes(
+            &toy(),
+            "canonicalize_ops,fuse,dce",
+            "graph(%a : Tensor, %b : Tensor, %c : Tensor, %x : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %2 : int = prim::Constant[value=2]()
+  %s : Tensor = toy::add(%a, %b, %1)
+  %g : Tensor = toy::add(%s, %c, %1)
+  %l : Tensor[] = toy::chunk(%g, %2, %1)
+  %p : Tensor, %q : Tensor = prim::ListUnpack(%l)
+  %i : Tensor = toy::relu(%p)
+  %o : Tensor = toy::relu(%q)
+  %m : Tensor = toy::mul(%i, %x)
+  %n : Tensor = toy::mul(%m, %o)
+  return (%m, %n)
+",
+            "graph(%a : Tensor, %b : Tensor, %c : Tensor, %x : Tensor):
+  %4 : Tensor, %5 : Tensor, %6 : Tensor, %7 : Tensor, %8 : Tensor, %9 : Tensor = prim::BroadcastingChunk[chunks=2, dim=1](%a, %b, %c)
+  %m : Tensor, %n : Tensor = prim::FusionGroup_0(%4, %6, %5, %7, %8, %9, %x)
+  return (%m, %n)
+with prim::FusionGroup_0 = graph(%0 : Tensor, %1 : Tensor, %2 : Tensor, %3 : Tensor, %4 : Tensor, %5 : Tensor, %6 : Tensor):
+  %7 : int = prim::Constant[value=1]()
+  %8 : Tensor = toy::add(%0, %1, %7)
+  %9 : Tensor = toy::add(%2, %3, %7)
+  %10 : Tensor = toy::add(%8, %4, %7)
+  %11 : Tensor = toy::add(%9, %5, %7)
+  %i : Tensor = toy::relu(%10)
+  %o : Tensor = toy::relu(%11)
+  %m : Tensor = toy::mul(%i, %6)
+  %n : Tensor = toy::mul(%m, %o)
+  return (%m, %n)
+",
+        );
+    }
+
+    #[test]
+    fn groups_stop_at_writes_and_other_nodes() {
+        let text = "graph(%x : Tensor, %y : Tensor, %s : str):
+  %a : Tensor = toy::relu(%x)
+  %b : Tensor = toy::relu_(%a)
+  %c : Tensor = toy::mul(%a, %y)
+  %t : Tensor = toy::t(%c)
+  %d : Tensor = toy::mul(%t, %y)
+  return (%d)
+";
+        assert_passes(&toy(), "fuse,dce", text, text);
+    }
+}
