@@ -19,6 +19,7 @@ pub mod rule;
 pub mod ruleparse;
 pub mod saturate;
 mod sharing;
+pub mod trial;
 pub mod typing;
 pub mod vocabulary;
 pub mod worklist;

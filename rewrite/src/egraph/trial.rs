@@ -1,0 +1,364 @@
+//! Trying rules: both sides run on drawn inputs by the reference evaluator, and compared as the rule's class asks.
+//!
+//! Inputs are drawn so that conditions have a chance to hold: tensors share a shape or broadcast, small sizes recur so
+//! that matrix products fit, lists are permutations or shapes. An attempt counts if the conditions hold and the left
+//! side runs; the right side must then run as well and agree. `exact` is tried with NaN, infinities and signed zeros,
+//! the other classes without.
+
+use super::rule::{Instance, Pat, RuleSet};
+use super::ruleparse::Exactness;
+use super::saturate::right_side;
+use super::vocabulary::Fact;
+use flambeau_analysis::shape;
+use flambeau_exec::sample::{Elements, broadcastable, shape as draw_shape, tensor};
+use flambeau_exec::{Gen, Host, reference};
+use flambeau_ir::types::TypeKind;
+use flambeau_ir::{CompilationUnit, Editor, Graph, IValue, Prim, Registry, Type, ValueId};
+use flambeau_tensor::{DType, Tensor, compare};
+use std::sync::Arc;
+
+/// How much is tried.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Attempts at one instance.
+    pub attempts: u64,
+    /// Attempts that count after which an instance is believed.
+    pub enough: u64,
+    /// Where the choices start.
+    pub seed: u64,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Effort { attempts: 600, enough: 24, seed: 1 }
+    }
+}
+
+/// What trying one way to read a rule gave.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// The rule.
+    pub rule: String,
+    /// The operators of both sides, as text.
+    pub instance: String,
+    /// Attempts that counted.
+    pub tried: u64,
+    /// Why the last attempt that did not count did not.
+    pub refused: Option<String>,
+    /// The first attempt that went wrong.
+    pub failure: Option<CounterExample>,
+}
+
+/// Inputs on which the two sides differ.
+#[derive(Clone, Debug)]
+pub struct CounterExample {
+    /// The variables, as text.
+    pub inputs: Vec<(String, String)>,
+    /// What the left side gives.
+    pub left: String,
+    /// What the right side gives, or the error it raises.
+    pub right: String,
+}
+
+impl std::fmt::Display for CounterExample {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (name, value) in &self.inputs {
+            writeln!(f, "%{name} = {value}")?;
+        }
+        writeln!(f, "left:  {}", self.left)?;
+        write!(f, "right: {}", self.right)
+    }
+}
+
+/// Tries every way the rules of a set can be read.
+pub fn try_rules(registry: &Arc<Registry>, rules: &RuleSet, effort: Effort) -> Vec<Trial> {
+    rules.instances().iter().map(|i| try_instance(registry, rules, i, effort)).collect()
+}
+
+/// Tries one way a rule can be read.
+pub fn try_instance(registry: &Arc<Registry>, rules: &RuleSet, instance: &Instance, effort: Effort) -> Trial {
+    let rule = &rules.rules()[instance.rule];
+    let mut trial = Trial {
+        rule: rule.name.clone(),
+        instance: describe(registry, instance),
+        tried: 0,
+        refused: None,
+        failure: None,
+    };
+    let mut host = Host::quiet();
+    let unit = CompilationUnit::new();
+    let mut run = |graph: Graph, vars: &[IValue]| {
+        reference::run(&Arc::new(graph), vars.to_vec(), &unit, &mut host).map_err(|e| e.to_string())
+    };
+    for attempt in 0..effort.attempts {
+        if trial.tried >= effort.enough || trial.failure.is_some() {
+            break;
+        }
+        let mut g = Gen::from_seed(effort.seed.wrapping_mul(0x9E37_79B9).wrapping_add(attempt));
+        let vars = draw(instance, rule.class, &mut g);
+        let left = match run(side(registry, instance, instance.left, &vars, &[]), &vars) {
+            Ok(values) => values,
+            Err(error) => {
+                trial.refused = Some(error);
+                continue;
+            }
+        };
+        let Some(left) = left.into_iter().next() else { continue };
+        let types: Vec<Type> = vars.iter().map(type_of).collect();
+        let fact = |v: u16| {
+            let i = usize::from(v);
+            // A tensor's elements are not known when rules are applied.
+            let constant = (!vars[i].is_tensor()).then_some(&vars[i]);
+            Fact::Value { ty: types[i], constant }
+        };
+        let root = Fact::Value { ty: type_of(&left), constant: None };
+        if !rule.holds(fact, root) {
+            trial.refused = Some("a condition does not hold".to_owned());
+            continue;
+        }
+        let Some(computed) = compute(instance, rule, &fact) else {
+            trial.refused = Some("a constant cannot be computed".to_owned());
+            continue;
+        };
+        trial.tried += 1;
+        let right = run(side(registry, instance, instance.right, &vars, &computed), &vars);
+        let right = right.map(|values| values.into_iter().next().unwrap_or_default());
+        let agree = right.as_ref().is_ok_and(|r| agrees(rule.class, &left, r));
+        if !agree {
+            let names = rule.ast.vars.iter().map(|v| v.name.clone());
+            trial.failure = Some(CounterExample {
+                inputs: names.zip(vars.iter().map(show)).collect(),
+                left: show(&left),
+                right: right.map_or_else(|e| format!("error: {e}"), |r| show(&r)),
+            });
+        }
+    }
+    trial
+}
+
+/// Computed constants of the right side, by subexpression.
+fn compute<'f>(
+    instance: &Instance,
+    rule: &super::Rule,
+    fact: &impl Fn(u16) -> Fact<'f>,
+) -> Option<Vec<(u16, IValue)>> {
+    let mut found = Vec::new();
+    for at in right_side(instance) {
+        if let Pat::Compute(function, args, ty) = &instance.pats[usize::from(at)] {
+            let facts: Option<Vec<Fact<'_>>> = args
+                .iter()
+                .map(|&a| match &instance.pats[usize::from(a)] {
+                    Pat::Var(v) => Some(fact(*v)),
+                    Pat::Literal(value, _) => Some(Fact::Literal(value)),
+                    _ => None,
+                })
+                .collect();
+            let value = rule.compute(*function, &facts?)?;
+            found.push((at, super::rule::literal_for(&value, *ty)?));
+        }
+    }
+    Some(found)
+}
+
+/// A graph that computes one side from the variables.
+fn side(registry: &Arc<Registry>, instance: &Instance, root: u16, vars: &[IValue], computed: &[(u16, IValue)]) -> Graph {
+    let mut graph = Graph::new(Arc::clone(registry));
+    let mut editor = graph.edit();
+    let inputs: Vec<ValueId> = vars.iter().map(|v| editor.add_input(v.type_of())).collect();
+    let mut values: Vec<Option<ValueId>> = vec![None; instance.pats.len()];
+    let mut stack = vec![(root, false)];
+    while let Some((at, ready)) = stack.pop() {
+        let slot = usize::from(at);
+        if values[slot].is_some() {
+            continue;
+        }
+        let args: &[u16] = match &instance.pats[slot] {
+            Pat::Op(_, args) | Pat::List(_, args) => args,
+            Pat::Var(_) | Pat::Literal(..) | Pat::Compute(..) => &[],
+        };
+        if !ready && !args.is_empty() {
+            stack.push((at, true));
+            stack.extend(args.iter().map(|&a| (a, false)));
+            continue;
+        }
+        let operands: Vec<ValueId> = args.iter().filter_map(|&a| values[usize::from(a)]).collect();
+        values[slot] = Some(match &instance.pats[slot] {
+            Pat::Var(v) => inputs[usize::from(*v)],
+            Pat::Literal(value, ty) => constant(&mut editor, value, *ty),
+            Pat::Compute(_, _, ty) => {
+                let value = computed.iter().find(|c| c.0 == at).map(|c| c.1.clone()).unwrap_or_default();
+                constant(&mut editor, &value, *ty)
+            }
+            Pat::Op(op, _) => editor.value(*op, &operands, registry.schema(*op).returns[0].ty),
+            Pat::List(elem, _) => editor.value(Prim::ListConstruct, &operands, Type::list(*elem)),
+        });
+    }
+    let value = values[usize::from(root)].expect("invariant: the root was built last");
+    editor.add_output(value);
+    graph
+}
+
+fn constant(editor: &mut Editor<'_>, value: &IValue, formal: Type) -> ValueId {
+    if let (IValue::List(list), Some(elem)) = (value, formal.unwrap_optional().list_elem()) {
+        let items: Vec<ValueId> = list.to_vec().iter().map(|v| constant(editor, v, elem)).collect();
+        return editor.value(Prim::ListConstruct, &items, Type::list(elem));
+    }
+    editor.constant(value.clone())
+}
+
+/// The type of an actual value, with everything known of a tensor.
+fn type_of(value: &IValue) -> Type {
+    match value {
+        IValue::Tensor(_) => shape::Fact::of(value).refine(Type::TENSOR),
+        _ => value.type_of(),
+    }
+}
+
+/// Draws values for the variables.
+fn draw(instance: &Instance, class: Exactness, g: &mut Gen<'_>) -> Vec<IValue> {
+    const DTYPES: [DType; 7] =
+        [DType::F32, DType::F32, DType::F64, DType::I64, DType::I32, DType::U8, DType::Bool];
+    let dtype = *g.pick(&DTYPES);
+    let mixed = g.one_in(6);
+    let full = match g.below(4) {
+        0 => vec![2, 2],
+        1 => vec![3, 3],
+        _ => draw_shape(g, 0, 3),
+    };
+    let rank = full.len();
+    let alike = g.below(3) > 0;
+    let elements = Elements { special: class == Exactness::Exact, ..Elements::default() };
+    let one = |ty: Type, g: &mut Gen<'_>| -> IValue { draw_one(ty, &full, rank, g) };
+    instance
+        .var_types
+        .iter()
+        .map(|&ty| {
+            if ty.unwrap_optional().is_tensor() {
+                let sizes = if alike { full.clone() } else { broadcastable(g, &full) };
+                let dtype = if mixed { *g.pick(&DTYPES) } else { dtype };
+                return IValue::Tensor(tensor(g, &sizes, dtype, &elements));
+            }
+            one(ty, g)
+        })
+        .collect()
+}
+
+fn draw_one(ty: Type, full: &[i64], rank: usize, g: &mut Gen<'_>) -> IValue {
+    let dim = rank.max(1) as i64;
+    match ty.kind() {
+        TypeKind::Int => IValue::Int(g.int(-dim, dim)),
+        TypeKind::Float => IValue::Float(*g.pick(&[-1.5, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0])),
+        TypeKind::Bool => IValue::Bool(g.flag()),
+        TypeKind::Number | TypeKind::Any => {
+            if g.flag() {
+                IValue::Int(g.int(-3, 4))
+            } else {
+                IValue::Float(*g.pick(&[-2.0, -1.0, 0.25, 0.5, 1.5, 2.0, 3.0]))
+            }
+        }
+        TypeKind::List(elem) if *elem == Type::INT => IValue::ints(draw_ints(full, rank, g)),
+        TypeKind::List(elem) => {
+            let n = g.below(3) + 1;
+            IValue::list(*elem, (0..n).map(|_| draw_leaf(*elem, g)).collect())
+        }
+        TypeKind::Optional(inner) if g.one_in(3) => draw_leaf(*inner, g),
+        TypeKind::Str => IValue::str("a"),
+        _ => IValue::None,
+    }
+}
+
+fn draw_leaf(ty: Type, g: &mut Gen<'_>) -> IValue {
+    match ty.kind() {
+        TypeKind::Int => IValue::Int(g.int(-2, 3)),
+        TypeKind::Float | TypeKind::Number => IValue::Float(*g.pick(&[-1.0, 0.5, 2.0])),
+        TypeKind::Bool => IValue::Bool(g.flag()),
+        _ => IValue::None,
+    }
+}
+
+/// Integers that mean something to views: an order of the dimensions, or the same elements under other sizes.
+fn draw_ints(full: &[i64], rank: usize, g: &mut Gen<'_>) -> Vec<i64> {
+    match g.below(4) {
+        0 | 1 => {
+            let mut order: Vec<i64> = (0..rank as i64).collect();
+            for i in (1..order.len()).rev() {
+                order.swap(i, g.below(i + 1));
+            }
+            if g.one_in(3) {
+                order.iter_mut().for_each(|d| *d -= rank as i64);
+            }
+            order
+        }
+        2 => full.to_vec(),
+        _ => {
+            let count: i64 = full.iter().product();
+            if g.flag() || count == 0 {
+                return vec![count];
+            }
+            let divisors: Vec<i64> = (1..=count).filter(|d| count % d == 0).collect();
+            let d = *g.pick(&divisors);
+            vec![d, if g.flag() { -1 } else { count / d }]
+        }
+    }
+}
+
+fn agrees(class: Exactness, left: &IValue, right: &IValue) -> bool {
+    match (left, right) {
+        (IValue::Tensor(a), IValue::Tensor(b)) => a.dtype() == b.dtype() && a.sizes() == b.sizes() && same(class, a, b),
+        (IValue::Float(a), IValue::Float(b)) if class != Exactness::Exact => {
+            (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1.0)
+        }
+        (IValue::Float(a), IValue::Float(b)) => a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(),
+        _ if class == Exactness::ShapeOnly => left.type_of() == right.type_of(),
+        _ => left.equals(right).unwrap_or(false),
+    }
+}
+
+fn same(class: Exactness, a: &Tensor, b: &Tensor) -> bool {
+    let tolerance = match a.dtype() {
+        DType::F64 | DType::C128 => 1e-10,
+        DType::F32 | DType::C64 => 1e-4,
+        _ => 2e-2,
+    };
+    let verdict = match class {
+        Exactness::Exact => compare::equal_nan(a, b).and_then(|equal| Ok(equal && signs_agree(a, b)?)),
+        Exactness::Rounding | Exactness::Finite => compare::close(a, b, tolerance, tolerance),
+        Exactness::ShapeOnly => Ok(true),
+    };
+    verdict.unwrap_or(false)
+}
+
+/// Whether zeros have the same signs.
+fn signs_agree(a: &Tensor, b: &Tensor) -> flambeau_tensor::Result<bool> {
+    if !a.dtype().is_floating() {
+        return Ok(true);
+    }
+    let (x, y) = (a.to_scalars()?, b.to_scalars()?);
+    Ok(x.iter().zip(&y).all(|(p, q)| {
+        let (p, q) = (p.to_f64(), q.to_f64());
+        p.is_nan() || p.is_sign_negative() == q.is_sign_negative()
+    }))
+}
+
+fn show(value: &IValue) -> String {
+    match value {
+        IValue::Tensor(t) => {
+            let elements: Vec<String> =
+                t.to_scalars().map_or_else(|_| Vec::new(), |v| v.iter().take(64).map(|s| format!("{}", s.to_f64())).collect());
+            format!("{:?}{:?} strides {:?} [{}]", t.dtype(), t.sizes(), t.strides(), elements.join(", "))
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+fn describe(registry: &Registry, instance: &Instance) -> String {
+    let names: Vec<String> = instance
+        .pats
+        .iter()
+        .filter_map(|p| match p {
+            Pat::Op(op, _) => Some(registry.schema(*op).full_name()),
+            _ => None,
+        })
+        .collect();
+    names.join(" ")
+}
