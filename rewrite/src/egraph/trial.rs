@@ -161,7 +161,13 @@ fn compute<'f>(
 }
 
 /// A graph that computes one side from the variables.
-fn side(registry: &Arc<Registry>, instance: &Instance, root: u16, vars: &[IValue], computed: &[(u16, IValue)]) -> Graph {
+fn side(
+    registry: &Arc<Registry>,
+    instance: &Instance,
+    root: u16,
+    vars: &[IValue],
+    computed: &[(u16, IValue)],
+) -> Graph {
     let mut graph = Graph::new(Arc::clone(registry));
     let mut editor = graph.edit();
     let inputs: Vec<ValueId> = vars.iter().map(|v| editor.add_input(v.type_of())).collect();
@@ -304,7 +310,9 @@ fn draw_ints(full: &[i64], rank: usize, g: &mut Gen<'_>) -> Vec<i64> {
 
 fn agrees(class: Exactness, left: &IValue, right: &IValue) -> bool {
     match (left, right) {
-        (IValue::Tensor(a), IValue::Tensor(b)) => a.dtype() == b.dtype() && a.sizes() == b.sizes() && same(class, a, b),
+        (IValue::Tensor(a), IValue::Tensor(b)) => {
+            a.dtype() == b.dtype() && a.sizes() == b.sizes() && same(class, a, b)
+        }
         (IValue::Float(a), IValue::Float(b)) if class != Exactness::Exact => {
             (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1.0)
         }
@@ -343,8 +351,10 @@ fn signs_agree(a: &Tensor, b: &Tensor) -> flambeau_tensor::Result<bool> {
 fn show(value: &IValue) -> String {
     match value {
         IValue::Tensor(t) => {
-            let elements: Vec<String> =
-                t.to_scalars().map_or_else(|_| Vec::new(), |v| v.iter().take(64).map(|s| format!("{}", s.to_f64())).collect());
+            let elements: Vec<String> = t.to_scalars().map_or_else(
+                |_| Vec::new(),
+                |v| v.iter().take(64).map(|s| format!("{}", s.to_f64())).collect(),
+            );
             format!("{:?}{:?} strides {:?} [{}]", t.dtype(), t.sizes(), t.strides(), elements.join(", "))
         }
         other => format!("{other:?}"),
