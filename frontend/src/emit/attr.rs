@@ -66,7 +66,10 @@ impl<'a> Cx<'a> {
     pub(crate) async fn member(&self, span: Span, sugar: Sugar, name: &str) -> Res<Sugar> {
         match sugar {
             Sugar::Namespace(space) => {
-                let script = |full: &str| self.session.library_function(full);
+                let script = |full: &str| match self.session.library_function(full) {
+                    Some(function) => Some(Sugar::Function(function)),
+                    None => self.session.library_class(full).map(Sugar::Class),
+                };
                 match names::member(self.session.registry(), space.as_str(), name, &script) {
                     Some(found) => Ok(found),
                     None => self.unsupported(span, &format!("`{space}.{name}` is")),
@@ -167,7 +170,11 @@ impl<'a> Cx<'a> {
             }
             TypeKind::Enum(_, inner) => match name {
                 "name" => return self.builtin_or_plain(span, "prim::EnumName", value, Type::STR),
-                "value" => return self.builtin_or_plain(span, "prim::EnumValue", value, *inner),
+                "value" => {
+                    // The operator has an overload for each type of value.
+                    let op = format!("prim::EnumValue.{}", inner.annotation());
+                    return self.builtin_or_plain(span, &op, value, *inner);
+                }
                 _ => {}
             },
             TypeKind::Future(_) if name == "wait" => {
@@ -197,6 +204,7 @@ impl<'a> Cx<'a> {
     async fn object_member(&self, span: Span, value: ValueId, ty: Type, name: &str) -> Res<Option<Sugar>> {
         self.complete(ty)?;
         let symbol = Symbol::new(name);
+        self.ensure_attributes(span, ty, symbol).await?;
         enum Found {
             Attribute(Type),
             Method,
@@ -234,6 +242,19 @@ impl<'a> Cx<'a> {
             Some(Found::Static(function)) => Some(Sugar::Function(function)),
             None => None,
         })
+    }
+
+    /// Attributes that `__init__` makes are there once it is compiled.
+    async fn ensure_attributes(&self, span: Span, ty: Type, name: Symbol) -> Res<()> {
+        let init = self.session.with_unit(|u| {
+            let class = u.class(ty)?;
+            let known = class.slot(name).is_some() || class.methods.contains_key(&name);
+            if known { None } else { class.methods.get(&Symbol::new("__init__")).copied() }
+        });
+        if let Some(init) = init.filter(|&f| self.session.is_waiting(f)) {
+            self.function_schema(span, init).await?;
+        }
+        Ok(())
     }
 
     /// Does the value have this member?

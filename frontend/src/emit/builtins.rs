@@ -20,6 +20,9 @@ const SOURCES: [(&str, &str); 2] =
 /// Functions of `torch.nn.functional` that are no operators themselves.
 const FUNCTIONAL: &str = include_str!("../library/functional.py");
 
+/// Context managers of `torch`.
+const CLASSES: &str = include_str!("../library/classes.py");
+
 /// The kinds of number that `Scalar` stands for in the sources.
 const SCALARS: [&str; 3] = ["float", "int", "complex"];
 
@@ -55,4 +58,14 @@ pub(crate) fn library(session: &Session<'_>, full: &str) -> Option<(Arc<SourceFi
     let file = SourceFile::new(Source::new("torch/nn/functional.py", definition), &session.limits);
     let def = file.parsed.ast.children(file.parsed.root).first().copied()?;
     Some((file, def))
+}
+
+/// The class `torch.x` of the library: its qualified name, source and definition.
+pub(crate) fn library_class(session: &Session<'_>, full: &str) -> Option<(Symbol, Arc<SourceFile>, TreeId)> {
+    let name = full.strip_prefix("torch.")?;
+    let header = format!("class {name}:");
+    let definition = CLASSES.split("\n\n").find(|d| d.trim_start().starts_with(&header))?;
+    let file = SourceFile::new(Source::new("torch/autograd/grad_mode.py", definition), &session.limits);
+    let class = file.parsed.ast.children(file.parsed.root).first().copied()?;
+    Some((Symbol::new(&format!("__torch__.torch.autograd.grad_mode.{name}")), file, class))
 }

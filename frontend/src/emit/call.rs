@@ -26,7 +26,12 @@ impl<'a> Cx<'a> {
 
     /// The arguments of a call.
     async fn arguments(&self, tree: TreeId) -> Res<Args> {
-        let inputs = self.list(self.ast().child(tree, 1));
+        self.arguments_after(tree, 0).await
+    }
+
+    /// The arguments of a call, some positional ones left out at the front.
+    async fn arguments_after(&self, tree: TreeId, skip: usize) -> Res<Args> {
+        let inputs = self.list(self.ast().child(tree, 1)).split_off(skip);
         let attributes = self.list(self.ast().child(tree, 2));
         let values = self.values(&inputs).await?;
         let mut args =
@@ -355,6 +360,7 @@ impl<'a> Cx<'a> {
                     _ => return self.fail(span, "slice expected 1 to 3 arguments"),
                 })
             }
+            Special::Fork => self.fork(tree, &inputs).await.map(Sugar::Value),
             Special::ToList => {
                 let Some(ty) = hint else {
                     return self.fail(span, "Expected type hint for result of tolist()");
@@ -387,6 +393,60 @@ impl<'a> Cx<'a> {
             return Ok(self.edit(|e| e.constant_of(IValue::None, ty)));
         }
         Ok(value)
+    }
+
+    /// `fork(f, ...)`: the call as a task of its own, in a subgraph.
+    async fn fork(&self, tree: TreeId, inputs: &[TreeId]) -> Res<ValueId> {
+        let span = self.span(tree);
+        let Some((&callee, _)) = inputs.split_first() else {
+            return self.fail(span, "fork needs a function to call");
+        };
+        let sugar = self.sugar(callee, None).await?;
+        let mut args = self.arguments_after(tree, 1).await?;
+        let (function, method) = match sugar {
+            Sugar::Function(name) => (name, None),
+            Sugar::Method(object, name) => {
+                args.positional.insert(0, self.given(object));
+                (self.method_function(span, object, name)?, Some(name))
+            }
+            Sugar::Value(object) if self.ty(object).as_class().is_some() => {
+                let name = Symbol::new("forward");
+                args.positional.insert(0, self.given(object));
+                (self.method_function(span, object, name)?, Some(name))
+            }
+            other => return self.unsupported(span, &format!("forking a {} is", other.describe())),
+        };
+        let schema = self.function_schema(span, function).await?;
+        let (operands, result) = self.match_function(span, &schema, &args)?;
+        let mut task = flambeau_ir::Graph::new(std::sync::Arc::clone(self.session.registry()));
+        let mut e = task.edit();
+        let mut inner: Vec<ValueId> = operands.iter().map(|&v| e.add_input(self.ty(v))).collect();
+        let (prim, attrs) = match method {
+            Some(name) => (Prim::CallMethod, vec![(attr_names::name(), Attr::str(name.as_str()))]),
+            None => {
+                let attrs = e.attrs(vec![(attr_names::name(), Attr::str(function.as_str()))]);
+                let constant = e.insert(Prim::Constant, &[], attrs, &[Type::function(function)]);
+                let constant = e.graph().result(constant, 0);
+                inner.insert(0, constant);
+                (Prim::CallFunction, Vec::new())
+            }
+        };
+        let attrs = e.attrs(attrs);
+        let call = e.insert(prim, &inner, attrs, &[result]);
+        let output = e.graph().result(call, 0);
+        e.add_output(output);
+        let attrs = vec![(attr_names::subgraph(), Attr::Graph(std::sync::Arc::new(task)))];
+        Ok(self.value_with(Prim::Fork, &operands, attrs, Type::future(result)))
+    }
+
+    /// The function behind a method of an object.
+    fn method_function(&self, span: Span, object: ValueId, name: Symbol) -> Res<Symbol> {
+        let ty = self.ty(object);
+        self.complete(ty)?;
+        match self.session.with_unit(|u| u.class(ty).and_then(|c| c.methods.get(&name).copied())) {
+            Some(function) => Ok(function),
+            None => self.fail(span, format!("'{}' has no method '{name}'", ty.annotation())),
+        }
     }
 
     async fn getattr(&self, span: Span, inputs: &[TreeId]) -> Res<Sugar> {

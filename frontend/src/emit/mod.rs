@@ -8,6 +8,7 @@ mod assign;
 mod attr;
 mod builtins;
 mod call;
+mod classes;
 mod cond;
 mod control;
 mod deep_compile;

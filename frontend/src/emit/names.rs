@@ -275,12 +275,12 @@ pub(crate) fn global(name: &str) -> Option<Sugar> {
     }
 }
 
-/// A member of a namespace. `script` says whether the library written in TorchScript has a function.
+/// A member of a namespace. `script` finds what the library written in TorchScript has.
 pub(crate) fn member(
     registry: &Registry,
     space: &str,
     name: &str,
-    script: &dyn Fn(&str) -> Option<Symbol>,
+    script: &dyn Fn(&str) -> Option<Sugar>,
 ) -> Option<Sugar> {
     let full = format!("{space}.{name}");
     if let Some(value) = constant(&full) {
@@ -304,8 +304,8 @@ pub(crate) fn member(
     if let Some(op) = row(&RENAMED, &full) {
         return Some(Sugar::Builtin(Symbol::new(op), None));
     }
-    if let Some(function) = script(&full) {
-        return Some(Sugar::Function(function));
+    if let Some(found) = script(&full) {
+        return Some(found);
     }
     let prefix = row(&NAMESPACES, space).filter(|p| !p.is_empty())?;
     let op = Symbol::new(&format!("{prefix}{name}"));

@@ -162,7 +162,20 @@ impl<'s> Session<'s> {
         self.declared.borrow_mut().insert(name, declared);
     }
 
-    /// Declares all functions at the top level of a source under their plain names.
+    /// Declares a class, a named tuple or an enum with its methods, and gives its qualified name its type.
+    ///
+    /// # Errors
+    /// If a type in it is unknown or it is of a kind that cannot be declared.
+    pub fn declare_class(
+        &self,
+        name: Symbol,
+        file: &Arc<SourceFile>,
+        class: TreeId,
+    ) -> Result<Type, Box<Diagnostic>> {
+        super::classes::declare(self, name, file, class)
+    }
+
+    /// Declares all functions and classes at the top level of a source under their plain names.
     ///
     /// # Errors
     /// The problems of the source, and what stands in it that is no function.
@@ -174,14 +187,25 @@ impl<'s> Session<'s> {
         let ast = &file.parsed.ast;
         let (mut names, mut problems) = (Vec::new(), Vec::new());
         for &tree in ast.children(file.parsed.root) {
-            if ast.kind(tree) == Kind::Def {
-                let name = Symbol::new(ast.name(tree));
-                self.declare(name, file, tree, None);
-                names.push(name);
-            } else {
-                let message = "only functions may stand at the top level of this source";
-                let range = file.range(ast.span(tree));
-                problems.push(Diagnostic::new(Fault::Unsupported, "F0105", message).at(range));
+            match ast.kind(tree) {
+                Kind::Def => {
+                    let name = Symbol::new(ast.name(tree));
+                    self.declare(name, file, tree, None);
+                    names.push(name);
+                }
+                Kind::ClassDef => {
+                    let qualified = Symbol::new(&format!("__torch__.{}", ast.name(tree)));
+                    match self.declare_class(qualified, file, tree) {
+                        Ok(ty) => self.name_type(Symbol::new(ast.name(tree)), ty),
+                        Err(problem) => problems.push(*problem),
+                    }
+                }
+                Kind::Import => {}
+                _ => {
+                    let message = "only functions and classes may stand at the top level of a source";
+                    let range = file.range(ast.span(tree));
+                    problems.push(Diagnostic::new(Fault::Unsupported, "F0105", message).at(range));
+                }
             }
         }
         if problems.is_empty() { Ok(names) } else { Err(problems) }
@@ -261,6 +285,20 @@ impl<'s> Session<'s> {
     pub(crate) fn function_named(&self, text: &str) -> Option<Symbol> {
         let name = Symbol::new(text);
         self.has_function(name).then_some(name)
+    }
+
+    /// A class of the library that is written in TorchScript, declared at first use.
+    pub(crate) fn library_class(&self, full: &str) -> Option<Type> {
+        let (name, file, tree) = builtins::library_class(self, full)?;
+        if let Some(ty) = self.named_type(name) {
+            return Some(ty);
+        }
+        self.declare_class(name, &file, tree).ok()
+    }
+
+    /// Is the function declared and not begun?
+    pub(crate) fn is_waiting(&self, name: Symbol) -> bool {
+        self.declared.borrow().get(&name).is_some_and(|d| d.state == State::Waiting)
     }
 
     /// A function of the library that is written in TorchScript, declared at first use.

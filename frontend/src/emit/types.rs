@@ -188,6 +188,10 @@ impl TypeReader<'_> {
     /// The `N` of `BroadcastingListN[T]`.
     fn broadcast(&self, tree: TreeId) -> Option<u32> {
         let ast = self.ast();
+        let mut tree = tree;
+        if ast.kind(tree) == Kind::Subscript && self.dotted(ast.child(tree, 0))?.ends_with("Optional") {
+            tree = *ast.children(ast.child(tree, 1)).first()?;
+        }
         if ast.kind(tree) != Kind::Subscript {
             return None;
         }
@@ -230,7 +234,7 @@ impl TypeReader<'_> {
     }
 
     /// A parameter's default, which must be a constant.
-    fn default(&self, tree: TreeId, ty: Type) -> Res<IValue> {
+    pub(crate) fn default(&self, tree: TreeId, ty: Type) -> Res<IValue> {
         let value = self.literal(tree, 0)?;
         Ok(match value {
             IValue::Int(v) if ty.unwrap_optional() == Type::FLOAT => IValue::Float(v as f64),

@@ -6,6 +6,7 @@
 //! [`Stage`]; each can be looked at, and none recurses on the nesting of blocks.
 
 mod canonical;
+mod clean;
 mod exits;
 mod loops;
 mod scopes;
@@ -33,11 +34,13 @@ pub enum Stage {
     Exits,
     /// Loops with both a trip count and a condition count in their body.
     Canonical,
+    /// Nothing is left over: tuples, constants and unread values are tidied up.
+    Tidy,
 }
 
 impl Stage {
     /// All stages in order.
-    pub const ALL: [Stage; 7] = [
+    pub const ALL: [Stage; 8] = [
         Stage::Emitted,
         Stage::ControlFlow,
         Stage::Continuations,
@@ -45,6 +48,7 @@ impl Stage {
         Stage::Values,
         Stage::Exits,
         Stage::Canonical,
+        Stage::Tidy,
     ];
 
     /// The name a stage is asked for by.
@@ -57,6 +61,7 @@ impl Stage {
             Stage::Values => "values",
             Stage::Exits => "exits",
             Stage::Canonical => "canonical",
+            Stage::Tidy => "tidy",
         }
     }
 }
@@ -76,6 +81,8 @@ pub(crate) fn convert(graph: &mut Graph, look: &mut dyn FnMut(Stage, &Graph)) {
     look(Stage::Exits, graph);
     canonical::count_in_body(graph);
     look(Stage::Canonical, graph);
+    clean::tidy(graph);
+    look(Stage::Tidy, graph);
 }
 
 /// An operator the frontend itself needs: the row if the registry has it, else an opaque name, so

@@ -1,0 +1,160 @@
+//! Classes of a source: plain classes, named tuples, enums.
+//!
+//! Attributes are those annotated in the body and those that `__init__` assigns at its top level;
+//! the latter come to be when `__init__` is compiled.
+
+use std::sync::Arc;
+
+use flambeau_ir::module::{Attribute, AttributeKind, Class, Enumeration, Property};
+use flambeau_ir::types::NamedField;
+use flambeau_ir::{Diagnostic, Fault, Symbol, Type};
+
+use super::fun::{Res, SourceFile};
+use super::session::Session;
+use super::types::TypeReader;
+use crate::tree::TreeId;
+use crate::view;
+
+struct Declaring<'s> {
+    session: &'s Session<'s>,
+    file: &'s Arc<SourceFile>,
+    name: Symbol,
+}
+
+pub(crate) fn declare(
+    session: &Session<'_>,
+    name: Symbol,
+    file: &Arc<SourceFile>,
+    tree: TreeId,
+) -> Res<Type> {
+    let this = Declaring { session, file, name };
+    let ast = &file.parsed.ast;
+    let Some(class) = view::ClassDef::of(ast, tree) else { return this.fail(tree, "this is not a class") };
+    let bases: Vec<String> = class.bases().iter().filter_map(|&b| this.reader().dotted(b)).collect();
+    let base = bases.first().map_or("object", |b| b.rsplit('.').next().unwrap_or(b));
+    match base {
+        "NamedTuple" => this.named_tuple(class),
+        "Enum" | "IntEnum" => this.enumeration(class),
+        "object" => this.class(class, false),
+        "Module" => this.class(class, true),
+        _ => {
+            let range = file.range(class.span());
+            let message = format!("a class that derives from `{base}` is not supported");
+            Err(Box::new(Diagnostic::new(Fault::Unsupported, "F0106", message).at(range)))
+        }
+    }
+}
+
+impl Declaring<'_> {
+    fn reader(&self) -> TypeReader<'_> {
+        TypeReader { session: self.session, file: self.file }
+    }
+
+    fn fail<T>(&self, tree: TreeId, message: &str) -> Res<T> {
+        let range = self.file.range(self.file.parsed.ast.span(tree));
+        Err(Box::new(Diagnostic::new(Fault::Input, "F0107", message).at(range)))
+    }
+
+    /// `name: T = value` of a class body, with the tree of its value.
+    fn field(&self, tree: TreeId) -> Option<(Symbol, Option<TreeId>, Option<TreeId>)> {
+        let ast = &self.file.parsed.ast;
+        let assign = view::Assign::of(ast, tree)?;
+        let target = view::Var::of(ast, *assign.targets().first()?)?;
+        Some((Symbol::new(target.name()), assign.annotation(), assign.value()))
+    }
+
+    fn named_tuple(&self, class: view::ClassDef<'_>) -> Res<Type> {
+        let mut fields = Vec::new();
+        for &tree in class.body() {
+            let Some((name, Some(annotation), value)) = self.field(tree) else { continue };
+            let ty = self.reader().read(annotation)?;
+            let default = match value {
+                Some(value) => {
+                    let value = self.reader().default(value, ty)?;
+                    Some(Symbol::new(&default_text(&value)))
+                }
+                None => None,
+            };
+            fields.push((NamedField { name, default }, ty));
+        }
+        let ty = Type::named_tuple(self.name, &fields);
+        self.session.name_type(self.name, ty);
+        Ok(ty)
+    }
+
+    fn enumeration(&self, class: view::ClassDef<'_>) -> Res<Type> {
+        let mut members = Vec::new();
+        for &tree in class.body() {
+            let Some((name, _, Some(value))) = self.field(tree) else { continue };
+            members.push((name, self.reader().default(value, Type::ANY)?));
+        }
+        let Some(value_type) = members.first().map(|(_, v)| v.type_of()) else {
+            return self.fail(class.id(), "an enum needs members");
+        };
+        if members.iter().any(|(_, v)| v.type_of() != value_type) {
+            return self.fail(class.id(), "the members of an enum must have values of one type");
+        }
+        let ty = Type::enumeration(self.name, 0, value_type);
+        self.session.with_unit(|u| u.define_enum(Enumeration { ty, members }));
+        self.session.name_type(self.name, ty);
+        Ok(ty)
+    }
+
+    fn class(&self, class: view::ClassDef<'_>, is_module: bool) -> Res<Type> {
+        let ast = &self.file.parsed.ast;
+        let ty = Type::class(self.name, 0);
+        self.session.name_type(self.name, ty);
+        // A class's methods name it by its plain name too.
+        self.session.name_type(Symbol::new(class.name()), ty);
+        let mut made = Class::new(ty, is_module);
+        for &tree in class.body() {
+            if let Some((name, Some(annotation), _)) = self.field(tree) {
+                let ty = self.reader().read(annotation)?;
+                made.attributes.push(Attribute { name, ty, kind: AttributeKind::Plain });
+            }
+        }
+        for &tree in class.body() {
+            let Some(def) = view::Def::of(ast, tree) else { continue };
+            let decorators: Vec<String> =
+                def.decorators().iter().filter_map(|&d| self.reader().dotted(d)).collect();
+            let has = |name: &str| decorators.iter().any(|d| d == name);
+            let name = Symbol::new(def.name());
+            let setter = decorators.iter().any(|d| d.ends_with(".setter"));
+            // A property's methods have names that no program can call.
+            let method = match (has("property"), setter) {
+                (true, _) => Symbol::new(&format!("{name}.__get__")),
+                (_, true) => Symbol::new(&format!("{name}.__set__")),
+                _ => name,
+            };
+            let function = Symbol::new(&format!("{}.{method}", self.name));
+            let own = !has("staticmethod");
+            self.session.declare(function, self.file, tree, own.then_some(ty));
+            if !own {
+                made.static_methods.insert(method, function);
+                continue;
+            }
+            if has("property") {
+                made.properties.push(Property { name, getter: method, setter: None });
+            }
+            if setter && let Some(property) = made.properties.iter_mut().find(|p| p.name == name) {
+                property.setter = Some(method);
+            }
+            made.methods.insert(method, function);
+        }
+        self.session.with_unit(|u| u.define_class(made));
+        Ok(ty)
+    }
+}
+
+/// The text of a default, as schemas spell it.
+fn default_text(value: &flambeau_ir::IValue) -> String {
+    use flambeau_ir::IValue;
+    match value {
+        IValue::Bool(true) => "True".to_string(),
+        IValue::Bool(false) => "False".to_string(),
+        IValue::Int(v) => v.to_string(),
+        IValue::Float(v) => format!("{v:?}"),
+        IValue::Str(s) => format!("{:?}", s.to_str().unwrap_or_default()),
+        _ => "None".to_string(),
+    }
+}

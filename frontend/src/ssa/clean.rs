@@ -1,0 +1,118 @@
+//! What is left to tidy: list literals of open type, tuples that are only taken apart, constants that
+//! repeat, and values nobody reads.
+
+use flambeau_ir::{At, Graph, IValue, NodeId, Prim, Type, ValueId};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+
+pub(super) fn tidy(g: &mut Graph) {
+    let nodes: Vec<NodeId> = g.nodes_deep().collect();
+    for &node in &nodes {
+        match g.prim(node) {
+            Some(Prim::EmptyListLiteral) => g.edit().set_op(node, Prim::ListConstruct),
+            Some(Prim::TupleUnpack) => shortcut_unpack(g, node),
+            Some(Prim::TupleIndex) => shortcut_index(g, node),
+            _ => {}
+        }
+    }
+    // Backwards, so that what only dead nodes read is dead when it is looked at.
+    for &node in nodes.iter().rev() {
+        if is_idle(g, node) {
+            g.edit().erase(node);
+        }
+    }
+    pool(g);
+}
+
+/// Can the node go? It has no effect and nobody reads it.
+fn is_idle(g: &Graph, node: NodeId) -> bool {
+    let harmless = matches!(
+        g.prim(node),
+        Some(
+            Prim::Constant
+                | Prim::Uninitialized
+                | Prim::TupleConstruct
+                | Prim::TupleUnpack
+                | Prim::TupleIndex
+                | Prim::ListConstruct
+        )
+    );
+    harmless && g.results(node).all(|v| g.use_count(v) == 0)
+}
+
+fn constructed(g: &Graph, tuple: ValueId) -> Option<NodeId> {
+    let def = g.def(tuple);
+    g.is_prim(def, Prim::TupleConstruct).then_some(def)
+}
+
+fn shortcut_unpack(g: &mut Graph, node: NodeId) {
+    let Some(made) = constructed(g, g.operand(node, 0)) else { return };
+    let parts: Vec<ValueId> = g.operands(made).collect();
+    if parts.len() != g.result_count(node) {
+        return;
+    }
+    for (i, part) in parts.into_iter().enumerate() {
+        forward(g, g.result(node, i), part);
+    }
+}
+
+fn shortcut_index(g: &mut Graph, node: NodeId) {
+    let Some(made) = constructed(g, g.operand(node, 0)) else { return };
+    let index = g.constant(g.operand(node, 1)).and_then(|c| c.as_int());
+    let part = index.and_then(|i| usize::try_from(i).ok()).filter(|&i| i < g.operand_count(made));
+    if let Some(i) = part {
+        forward(g, g.result(node, 0), g.operand(made, i));
+    }
+}
+
+/// Readers of `from` read `to`, if it is of the same type.
+fn forward(g: &mut Graph, from: ValueId, to: ValueId) {
+    if g.ty(from) == g.ty(to) {
+        g.edit().replace_all_uses(from, to);
+    }
+}
+
+/// What makes two constants the same.
+fn key(value: &IValue) -> Option<String> {
+    Some(match value {
+        IValue::None => "n".to_string(),
+        IValue::Bool(v) => format!("b{v}"),
+        IValue::Int(v) => format!("i{v}"),
+        IValue::Float(v) => format!("f{}", v.to_bits()),
+        IValue::Str(s) => format!("s{s:?}"),
+        _ => return None,
+    })
+}
+
+/// Moves plain constants to the front, each once, in the order in which they are met.
+fn pool(g: &mut Graph) {
+    let constants: Vec<NodeId> = g.nodes_deep().filter(|&n| g.is_prim(n, Prim::Constant)).collect();
+    let mut seen: HashMap<(Type, String), ValueId, FxBuildHasher> = HashMap::default();
+    let root = g.root();
+    let mut e = g.edit();
+    e.at(At::start(root));
+    for node in constants {
+        let value = e.graph().result(node, 0);
+        let ty = e.graph().ty(value);
+        let is_function = matches!(ty.kind(), flambeau_ir::types::TypeKind::Function(_));
+        let Some(text) = e.graph().constant(value).filter(|_| !is_function).and_then(|c| key(&c)) else {
+            continue;
+        };
+        match seen.get(&(ty, text.clone())) {
+            Some(&first) => {
+                let name = e.graph().name(value).symbol();
+                e.replace_all_uses(value, first);
+                e.erase(node);
+                // A name that a person gave outlives the constant that had it.
+                if let Some(name) = name.filter(|_| !e.graph().has_debug_name(first)) {
+                    e.set_name(first, name.as_str());
+                }
+            }
+            None => {
+                seen.insert((ty, text), value);
+                let next = e.cursor();
+                e.move_before(node, next);
+            }
+        }
+    }
+}
