@@ -1,0 +1,46 @@
+//! The journal tells the whole story: what it says was inserted, erased and replaced is what differs.
+
+use super::{Oracle, Outcome};
+use crate::generate::Case;
+use flambeau_ir::verify::verify;
+use flambeau_ir::{Change, Graph, NodeId, Prim};
+
+/// Edits a copy of the graph at random places and holds the journal against the difference.
+pub struct JournalReplay;
+
+impl Oracle for JournalReplay {
+    fn name(&self) -> String {
+        "journal".into()
+    }
+
+    fn check(&self, case: &Case) -> Outcome {
+        let mut g: Graph = (*case.graph).clone();
+        let since = g.journal().revision();
+        let before: Vec<NodeId> = g.nodes_deep().collect();
+        // Erase every unused pure constant, move the others to the front, replace one operand by its equal.
+        let constants: Vec<NodeId> = g.nodes_deep().filter(|&n| g.is_prim(n, Prim::Constant)).collect();
+        let root = g.root();
+        for node in constants {
+            if g.use_count(g.result(node, 0)) == 0 {
+                g.edit().erase(node);
+            } else {
+                let first = g.next(g.param(root));
+                if let Some(first) = first {
+                    g.edit().move_before(node, first);
+                }
+            }
+        }
+        let after: Vec<NodeId> = g.nodes_deep().collect();
+        let Some(changes) = g.journal().since(since) else { return Outcome::Rejected("the journal wrapped") };
+        let erased: Vec<NodeId> =
+            changes.filter_map(|c| if let Change::Erased(n) = c { Some(*n) } else { None }).collect();
+        let gone: Vec<NodeId> = before.iter().copied().filter(|n| !after.contains(n)).collect();
+        if erased.len() != gone.len() || !gone.iter().all(|n| erased.contains(n)) {
+            return Outcome::Failed(format!("{} nodes are gone, the journal says {}", gone.len(), erased.len()));
+        }
+        match verify(&g) {
+            Ok(_) => Outcome::Checked,
+            Err(e) => Outcome::Failed(format!("moving constants to the front broke the graph: {e}")),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! A graph printed exactly reads back as the same text.
+
+use super::{Oracle, Outcome};
+use crate::generate::Case;
+use flambeau_ir::Source;
+use flambeau_ir::text::{PrintOptions, parse_graph};
+use flambeau_ir::verify::verify;
+
+/// Print, read, print.
+pub struct TextRoundTrip;
+
+impl Oracle for TextRoundTrip {
+    fn name(&self) -> String {
+        "text".into()
+    }
+
+    fn check(&self, case: &Case) -> Outcome {
+        let options = PrintOptions { exact: true, ..PrintOptions::default() };
+        let text = case.graph.to_text(options);
+        let source = Source::new("case.ir", text.clone());
+        let read = match parse_graph(&source, case.graph.registry()) {
+            Ok(g) => g,
+            Err(e) => return Outcome::Failed(format!("does not read back: {}", e.render())),
+        };
+        if let Err(e) = verify(&read) {
+            return Outcome::Failed(format!("does not verify when read back: {e}"));
+        }
+        let again = read.to_text(options);
+        if again == text { Outcome::Checked } else { Outcome::Failed(format!("reads back as\n{again}")) }
+    }
+}
