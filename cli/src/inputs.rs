@@ -47,7 +47,9 @@ impl InputArgs {
         for text in &self.args {
             let (name, value) = text.split_once('=').ok_or_else(|| anyhow!("`{text}` is not NAME=VALUE"))?;
             let ty = type_of(params, name);
-            inputs.named.push((name.to_owned(), inline(value, ty).with_context(|| format!("argument `{name}`"))?));
+            inputs
+                .named
+                .push((name.to_owned(), inline(value, ty).with_context(|| format!("argument `{name}`"))?));
         }
         Ok(inputs)
     }
@@ -128,7 +130,11 @@ fn random(spec: &str) -> Result<Tensor> {
         .map(|_| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let unit = (state >> 40) as f64 / f64::from(1u32 << 24);
-            if dtype.is_integral(true) { Scalar::Int((unit * 10.0) as i64) } else { Scalar::Float(2.0 * unit - 1.0) }
+            if dtype.is_integral(true) {
+                Scalar::Int((unit * 10.0) as i64)
+            } else {
+                Scalar::Float(2.0 * unit - 1.0)
+            }
         })
         .collect();
     Tensor::from_scalars(&values, &sizes, dtype).map_err(|e| anyhow!("{e}"))

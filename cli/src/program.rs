@@ -73,7 +73,11 @@ impl ProgramArgs {
                     [only] => only.clone(),
                     _ if all.iter().any(|n| n == "forward") => "forward".to_owned(),
                     [] => bail!("{} has no functions", self.file),
-                    _ => bail!("{} has several functions; choose one by --entry: {}", self.file, all.join(", ")),
+                    _ => bail!(
+                        "{} has several functions; choose one by --entry: {}",
+                        self.file,
+                        all.join(", ")
+                    ),
                 }
             }
         };

@@ -2,10 +2,12 @@
 
 use crate::error::Error;
 use crate::program::Program;
+use flambeau_analysis::Analyses;
 use flambeau_archive::LoadOptions;
 use flambeau_exec::Host;
 use flambeau_ir::text::parse_graph;
 use flambeau_ir::{CompilationUnit, Graph, OpDef, Registry, RegistryBuilder, Source};
+use flambeau_rewrite::{Control, Manager, PassEntry, PassLibrary, Pipeline};
 use flambeau_tensor::Budget;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,6 +24,12 @@ pub enum Execution {
     Optimized,
 }
 
+/// The pipelines that come with every session: name and text.
+const PIPELINES: &[(&str, &str)] = &[
+    ("simplify", "inline,lower_simple_tuples,constant_propagation,constant_pooling,cse,dce"),
+    ("default", "simplify"),
+];
+
 /// Limits of runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunLimits {
@@ -35,6 +43,7 @@ pub struct SessionBuilder {
     execution: Execution,
     limits: RunLimits,
     load: LoadOptions,
+    library: PassLibrary,
 }
 
 impl SessionBuilder {
@@ -47,6 +56,18 @@ impl SessionBuilder {
     /// Adds operators.
     pub fn ops(mut self, defs: impl IntoIterator<Item = OpDef>) -> Self {
         self.registry.add(defs);
+        self
+    }
+
+    /// Adds a pass, or puts it in the place of one of the same name.
+    pub fn pass(mut self, entry: PassEntry) -> Self {
+        self.library.add(entry);
+        self
+    }
+
+    /// Names a pipeline. The one named `default` optimizes what is run.
+    pub fn pipeline(mut self, name: &str, text: &str) -> Self {
+        self.library.name_pipeline(name, text);
         self
     }
 
@@ -80,7 +101,7 @@ impl SessionBuilder {
     /// `S0001` for operators whose definitions are wrong or contradict each other.
     pub fn build(self) -> Result<Session, Error> {
         let registry = self.registry.build()?;
-        Ok(Session { registry, execution: self.execution, limits: self.limits, load: self.load })
+        Session::new(registry, self.execution, self.limits, self.load, self.library)
     }
 }
 
@@ -91,9 +112,31 @@ pub struct Session {
     pub(crate) execution: Execution,
     pub(crate) limits: RunLimits,
     load: LoadOptions,
+    library: Arc<PassLibrary>,
+    default: Arc<Pipeline>,
+}
+
+/// The passes and pipelines every session starts with.
+fn standard_library() -> PassLibrary {
+    let mut library = PassLibrary::standard();
+    for (name, text) in PIPELINES {
+        library.name_pipeline(name, text);
+    }
+    library
 }
 
 impl Session {
+    fn new(
+        registry: Arc<Registry>,
+        execution: Execution,
+        limits: RunLimits,
+        load: LoadOptions,
+        library: PassLibrary,
+    ) -> Result<Session, Error> {
+        let default = Arc::new(Pipeline::parse("default", &library)?);
+        Ok(Session { registry, execution, limits, load, library: Arc::new(library), default })
+    }
+
     /// A session to be configured.
     pub fn builder() -> SessionBuilder {
         SessionBuilder {
@@ -101,6 +144,7 @@ impl Session {
             execution: Execution::default(),
             limits: RunLimits { fuel: u64::MAX, memory: None },
             load: LoadOptions::default(),
+            library: standard_library(),
         }
     }
 
@@ -109,12 +153,44 @@ impl Session {
     /// # Errors
     /// Never in a build whose tests pass; see [`SessionBuilder::build`].
     pub fn standard() -> Result<Session, Error> {
-        Ok(Session {
-            registry: flambeau_ops::registry(),
-            execution: Execution::default(),
-            limits: RunLimits { fuel: u64::MAX, memory: None },
-            load: LoadOptions::default(),
-        })
+        let limits = RunLimits { fuel: u64::MAX, memory: None };
+        let load = LoadOptions::default();
+        Session::new(flambeau_ops::registry(), Execution::default(), limits, load, standard_library())
+    }
+
+    /// The passes and named pipelines.
+    pub fn passes(&self) -> &PassLibrary {
+        &self.library
+    }
+
+    /// Reads a pipeline: passes and named pipelines by name, options in braces.
+    ///
+    /// # Errors
+    /// The place in the text that is wrong, with what may be meant.
+    pub fn pipeline(&self, text: &str) -> Result<Pipeline, Error> {
+        Ok(Pipeline::parse(text, &self.library)?)
+    }
+
+    /// Whether a pass or pipeline has this name.
+    pub fn has_pass(&self, name: &str) -> bool {
+        self.library.find(name).is_some() || self.library.pipelines().any(|(n, _)| n == name)
+    }
+
+    /// A copy of `graph` after a pipeline.
+    ///
+    /// # Errors
+    /// If the pipeline does not read, or a pass fails.
+    pub fn optimize(&self, graph: &Graph, pipeline: &str) -> Result<Arc<Graph>, Error> {
+        let pipeline = self.pipeline(pipeline)?;
+        self.apply(graph, &CompilationUnit::new(), &pipeline).map(Arc::new)
+    }
+
+    fn apply(&self, graph: &Graph, unit: &CompilationUnit, pipeline: &Pipeline) -> Result<Graph, Error> {
+        let mut copy = graph.clone();
+        let mut manager = Manager::new().unit(unit);
+        let run = manager.run_with(&mut copy, pipeline, &mut Analyses::new(), &mut Control::new());
+        run.map_err(|e| Error::new(e.error.fault, "P0001", e.to_string()))?;
+        Ok(copy)
     }
 
     /// The operators.
@@ -188,9 +264,9 @@ impl Session {
         Program::of_module(self, module)
     }
 
-    /// A copy of `graph` after the session's optimizations.
-    pub(crate) fn optimized(&self, graph: &Graph, _unit: &CompilationUnit) -> Result<Graph, Error> {
-        Ok(graph.clone())
+    /// A copy of `graph` after the session's default pipeline.
+    pub(crate) fn optimized(&self, graph: &Graph, unit: &CompilationUnit) -> Result<Graph, Error> {
+        self.apply(graph, unit, &self.default)
     }
 
     /// A host with this session's limits, printing to standard output.

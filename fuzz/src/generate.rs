@@ -8,7 +8,9 @@
 use flambeau_exec::{Callees, Gen, Host, Kernel, Sample, reference};
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::value::IValue;
-use flambeau_ir::{At, BlockId, CompilationUnit, Effects, Graph, NodeId, OpId, Prim, Registry, Type, ValueId};
+use flambeau_ir::{
+    At, BlockId, CompilationUnit, Effects, Graph, NodeId, OpId, Prim, Registry, Type, ValueId,
+};
 use flambeau_tensor::DType;
 use std::sync::Arc;
 
@@ -69,7 +71,9 @@ impl Menu {
             .filter(|&id| !effects.get(id).is_some_and(|e| e.is_nondeterministic()))
             .filter(|&id| {
                 let schema = registry.schema(id);
-                !schema.vararg && !schema.varret && schema.args.iter().all(|a| fillable(a.ty, a.default.is_some()))
+                !schema.vararg
+                    && !schema.varret
+                    && schema.args.iter().all(|a| fillable(a.ty, a.default.is_some()))
                     && !schema.args.iter().any(flambeau_ir::schema::Argument::is_out)
                     && schema.returns.iter().all(|r| keepable(r.ty))
             })
@@ -89,8 +93,13 @@ impl Menu {
 
     /// Makes a case from bytes.
     pub fn case(&self, bytes: &[u8]) -> Case {
-        Maker { menu: self, g: Gen::from_bytes(bytes), graph: Graph::new(Arc::clone(&self.registry)), inputs: Vec::new() }
-            .make()
+        Maker {
+            menu: self,
+            g: Gen::from_bytes(bytes),
+            graph: Graph::new(Arc::clone(&self.registry)),
+            inputs: Vec::new(),
+        }
+        .make()
     }
 }
 
@@ -128,7 +137,8 @@ impl Maker<'_, '_> {
         let n_inputs = 1 + self.g.below(3);
         for _ in 0..n_inputs {
             pool.0.push(self.graph.edit().add_input(Type::TENSOR));
-            let tensor = flambeau_exec::sample::tensor(&mut self.g, &[SIDE, SIDE], DType::F32, &Default::default());
+            let tensor =
+                flambeau_exec::sample::tensor(&mut self.g, &[SIDE, SIDE], DType::F32, &Default::default());
             self.inputs.push(IValue::Tensor(tensor));
         }
         pool.0.push(self.graph.edit().add_input(Type::INT));
@@ -248,7 +258,11 @@ impl Maker<'_, '_> {
     fn tensor_list(&mut self, block: BlockId, pool: &Pool) -> Option<ValueId> {
         let n = 1 + self.g.below(3);
         let items: Option<Vec<ValueId>> = (0..n).map(|_| self.operand(block, pool, Type::TENSOR)).collect();
-        Some(self.graph.edit().at(At::end(block)).value(Prim::ListConstruct, &items?, Type::list(Type::TENSOR)))
+        Some(self.graph.edit().at(At::end(block)).value(
+            Prim::ListConstruct,
+            &items?,
+            Type::list(Type::TENSOR),
+        ))
     }
 
     /// A list of tensors that lives on: it may be appended to, read, joined.

@@ -5,11 +5,11 @@
 //! does. [`reduce`](reduce::reduce) shrinks a failing case. The same functions run for seconds under `cargo xtask test`,
 //! for minutes under `flambeau fuzz`, and for hours under coverage guidance (`fuzz/targets`).
 
+pub mod campaign;
 pub mod generate;
 pub mod oracle;
 pub mod raw;
 pub mod reduce;
-pub mod campaign;
 
 pub use campaign::{Campaign, Tally};
 pub use generate::{Case, Menu};

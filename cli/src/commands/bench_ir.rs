@@ -16,7 +16,12 @@ pub(crate) struct Args {
     /// A file of IR text; `-` for standard input.
     file: String,
     /// Passes to time, each on a fresh copy of the graph.
-    #[arg(long, short, value_delimiter = ',', default_value = "dce,cse,constant_pooling,constant_propagation,canonicalize,inline,lower_simple_tuples")]
+    #[arg(
+        long,
+        short,
+        value_delimiter = ',',
+        default_value = "dce,cse,constant_pooling,constant_propagation,canonicalize,inline,lower_simple_tuples"
+    )]
     passes: Vec<String>,
     /// Repeat each step and take the fastest.
     #[arg(long, default_value_t = 3)]
@@ -27,7 +32,11 @@ pub(crate) struct Args {
 }
 
 /// The fastest of several runs, in nanoseconds, and the last result. Preparation is not timed.
-fn fastest<P, R>(repeat: usize, mut prepare: impl FnMut() -> P, mut run: impl FnMut(P) -> Result<R>) -> Result<(u64, R)> {
+fn fastest<P, R>(
+    repeat: usize,
+    mut prepare: impl FnMut() -> P,
+    mut run: impl FnMut(P) -> Result<R>,
+) -> Result<(u64, R)> {
     let mut best: Option<(u64, R)> = None;
     for _ in 0..repeat.max(1) {
         let input = prepare();
@@ -48,7 +57,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let parse = || -> Result<Graph> { Ok(parse_graph(&source, session.registry()).map_err(Error::from)?) };
     let (parse_ns, graph) = fastest(args.repeat, || (), |()| parse())?;
     let (print_ns, _) = fastest(args.repeat, || (), |()| Ok(graph.to_text(PrintOptions::default())))?;
-    let (verify_ns, ()) = fastest(args.repeat, || (), |()| Ok(verify(&graph).map(|_| ()).map_err(Error::from)?))?;
+    let (verify_ns, ()) =
+        fastest(args.repeat, || (), |()| Ok(verify(&graph).map(|_| ()).map_err(Error::from)?))?;
     let (alias_ns, _) = fastest(args.repeat, || (), |()| Ok(AliasDb::new(&graph)))?;
     let mut passes = serde_json::Map::new();
     for name in &args.passes {

@@ -10,5 +10,4 @@ pub(crate) mod ops;
 pub(crate) mod opt;
 pub(crate) mod print;
 pub(crate) mod run;
-pub(crate) mod shapes;
 pub(crate) mod verify;

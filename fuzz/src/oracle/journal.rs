@@ -36,7 +36,11 @@ impl Oracle for JournalReplay {
             changes.filter_map(|c| if let Change::Erased(n) = c { Some(*n) } else { None }).collect();
         let gone: Vec<NodeId> = before.iter().copied().filter(|n| !after.contains(n)).collect();
         if erased.len() != gone.len() || !gone.iter().all(|n| erased.contains(n)) {
-            return Outcome::Failed(format!("{} nodes are gone, the journal says {}", gone.len(), erased.len()));
+            return Outcome::Failed(format!(
+                "{} nodes are gone, the journal says {}",
+                gone.len(),
+                erased.len()
+            ));
         }
         match verify(&g) {
             Ok(_) => Outcome::Checked,

@@ -22,7 +22,13 @@ pub struct PassKeeps {
 impl PassKeeps {
     /// An oracle for a pipeline whose rewrites are exact.
     pub fn new(name: &str, pipeline: Pipeline) -> Self {
-        PassKeeps { name: name.to_owned(), pipeline, checks: Checks::EveryPass, planted: None, tolerance: 1e-5 }
+        PassKeeps {
+            name: name.to_owned(),
+            pipeline,
+            checks: Checks::EveryPass,
+            planted: None,
+            tolerance: 1e-5,
+        }
     }
 
     /// Watches runs this closely.
@@ -44,7 +50,9 @@ impl Oracle for PassKeeps {
     }
 
     fn check(&self, case: &Case) -> Outcome {
-        let Ok(want) = run_reference(&case.graph, case) else { return Outcome::Rejected("the program fails") };
+        let Ok(want) = run_reference(&case.graph, case) else {
+            return Outcome::Rejected("the program fails");
+        };
         let mut graph: Graph = (*case.graph).clone();
         let mut control = Control::new();
         if let Some(bug) = self.planted {

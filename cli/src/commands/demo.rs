@@ -1,0 +1,83 @@
+//! What the command shows without arguments: the LSTM cell, from source to result.
+
+use crate::commands::bench::time;
+use anstream::println;
+use anstyle::{AnsiColor, Style};
+use anyhow::{Context, Result, bail};
+use flambeau::analysis::{AliasDb, Analyses};
+use flambeau::rewrite::Manager;
+use flambeau::tensor::compare::max_abs_diff;
+use flambeau::{IValue, Session};
+
+/// The program, and inputs with PyTorch's outputs.
+const SOURCE: &str = include_str!("../../data/lstm_cell.py");
+const RECORD: &str = include_str!("../../data/lstm_cell.json");
+
+fn title(text: &str) {
+    let style: Style = AnsiColor::Cyan.on_default().bold();
+    println!("\n{style}== {text} =={style:#}");
+}
+
+/// Runs the command.
+pub(crate) fn run() -> Result<()> {
+    let session = Session::standard()?;
+    title("source");
+    println!("{SOURCE}");
+
+    let program = session.compile_source(SOURCE, "lstm_cell.py")?;
+    let entry = program.entry("lstm_cell")?;
+    title("graph");
+    println!("{}", entry.graph());
+
+    title("aliasing: what may share memory with what");
+    let mut analyses = Analyses::new();
+    println!("{}", analyses.get::<AliasDb>(entry.graph()).dump(entry.graph()));
+
+    let record: serde_json::Value = serde_json::from_str(RECORD).context("the embedded record")?;
+    let read = |v: &serde_json::Value| flambeau::json::read(v).map_err(flambeau::Error::from);
+    let list = record["inputs"].as_array().context("the embedded record has no inputs")?;
+    let inputs: Vec<IValue> = list.iter().map(read).collect::<Result<_, _>>()?;
+
+    title("passes: the graph after each that changed it");
+    let pipeline = session.pipeline("default")?;
+    let mut graph = (**entry.graph()).clone();
+    let mut manager = Manager::new().unit(program.unit()).on_change(|capture| {
+        if !capture.pass.is_empty() {
+            println!("-- after {}\n{}", capture.pass, capture.graph);
+        }
+    });
+    let report = manager.run(&mut graph, &pipeline).map_err(|e| anyhow::anyhow!("{e}"))?;
+    println!("{report}");
+
+    title("bytecode");
+    println!("{}", entry.bytecode()?);
+
+    title("run");
+    let result = entry.call(&inputs, &[])?;
+    println!("{result}");
+    let timing = time(0.2, || {
+        entry.call(&inputs, &[])?;
+        Ok(())
+    })?;
+    println!("{:.2} us per call ({} calls)", timing.median / 1e3, timing.calls);
+
+    let expected = read(&record["expected"])?;
+    let worst = difference(&result, &expected)?;
+    println!("greatest difference from PyTorch's recorded outputs: {worst:.3e}");
+    if worst > 1e-5 {
+        bail!("the outputs differ from PyTorch's by {worst}");
+    }
+    Ok(())
+}
+
+/// The greatest absolute difference between tensors of two results of one structure.
+fn difference(a: &IValue, b: &IValue) -> Result<f64> {
+    match (a, b) {
+        (IValue::Tensor(x), IValue::Tensor(y)) => Ok(max_abs_diff(x, y).map_err(|e| anyhow::anyhow!("{e}"))?),
+        (IValue::Tuple(x), IValue::Tuple(y)) if x.items().len() == y.items().len() => {
+            let pairs = x.items().iter().zip(y.items());
+            pairs.map(|(x, y)| difference(x, y)).try_fold(0.0, |worst: f64, d| Ok(worst.max(d?)))
+        }
+        _ => bail!("the result has another structure than recorded"),
+    }
+}
