@@ -82,8 +82,6 @@ impl Elem {
     }
 }
 
-/// What computes an operator.
-type Run = fn(&mut KernelCx<'_>) -> KernelResult;
 /// What makes arguments for it.
 type Make = fn(&mut Gen<'_>, Elem) -> Vec<IValue>;
 
@@ -99,14 +97,19 @@ pub(crate) struct Row {
 }
 
 enum How {
-    Run(Run),
+    Run(Kernel),
     Intrinsic(Intrinsic),
 }
 
 /// An operator computed by `run`.
-pub(crate) fn row(name: &'static str, overload: &'static str, doc: &'static str, run: Run) -> Row {
-    let over = &[Elem::Int];
-    Row { name, overload, doc, over, effects: Effects::PURE, make: None, how: How::Run(run) }
+pub(crate) fn row(
+    name: &'static str,
+    overload: &'static str,
+    doc: &'static str,
+    run: impl Fn(&mut KernelCx<'_>) -> KernelResult + Send + Sync + 'static,
+) -> Row {
+    let (over, how) = (&[Elem::Int], How::Run(Kernel::new(run)));
+    Row { name, overload, doc, over, effects: Effects::PURE, make: None, how }
 }
 
 /// An operator that is one of the machine's own operations.
@@ -153,9 +156,9 @@ impl Row {
             .with(Doc(self.doc))
             .with(self.effects)
             .with(sample.exact().not_differentiable());
-        match self.how {
-            How::Run(run) => def.with(Kernel::new(run)),
-            How::Intrinsic(intrinsic) => def.intrinsic(intrinsic),
+        match &self.how {
+            How::Run(kernel) => def.with(kernel.clone()),
+            How::Intrinsic(intrinsic) => def.intrinsic(*intrinsic),
         }
     }
 }

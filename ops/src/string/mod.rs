@@ -1,9 +1,74 @@
-//! Strings: byte strings, as in TorchScript. Only ASCII letters have case, and positions count bytes.
+//! Strings: byte strings, as in TorchScript. Only ASCII letters have case, and positions count bytes, so a piece of a
+//! string may be half a character.
 
+mod case;
+mod edit;
+mod format;
 pub(crate) mod number;
+mod search;
+mod split;
 
+use crate::plain::{Row, all, row};
+use flambeau_exec::{Gen, KernelCx, KernelResult};
 use flambeau_ir::OpDef;
+use flambeau_ir::value::{IValue, Str};
+
+/// A string to try operators on.
+fn draw(g: &mut Gen<'_>) -> IValue {
+    IValue::str(["", "a", "ab", "b a b", "Hello World", "x\ty\nz", " é1 ", "A_b2"][g.below(8)])
+}
+
+/// A short string to look for.
+fn draw_short(g: &mut Gen<'_>) -> IValue {
+    IValue::str(["a", "b", " ", "l", "lo", "\t"][g.below(6)])
+}
+
+fn give(cx: &mut KernelCx<'_>, bytes: impl Into<Vec<u8>>) -> KernelResult {
+    cx.ret(Str::from(bytes.into()));
+    Ok(())
+}
+
+/// `str -> str`.
+fn mapped(name: &'static str, doc: &'static str, f: fn(&[u8]) -> Vec<u8>) -> Row {
+    row(name, "", doc, move |cx| {
+        let bytes = f(cx.str_bytes(0)?);
+        give(cx, bytes)
+    })
+    .sample(|g, _| vec![draw(g)])
+}
+
+/// `str -> bool`.
+fn asked(name: &'static str, doc: &'static str, f: fn(&[u8]) -> bool) -> Row {
+    row(name, "", doc, move |cx| {
+        let answer = f(cx.str_bytes(0)?);
+        cx.ret(answer);
+        Ok(())
+    })
+    .sample(|g, _| vec![draw(g)])
+}
+
+/// `(str, str) -> bool`.
+fn compared(name: &'static str, doc: &'static str, f: fn(&Str, &Str) -> bool) -> Row {
+    row(name, "str", doc, move |cx| {
+        let answer = f(cx.string(0)?, cx.string(1)?);
+        cx.ret(answer);
+        Ok(())
+    })
+    .sample(|g, _| vec![draw(g), draw(g)])
+}
+
+fn comparisons() -> Vec<Row> {
+    vec![
+        compared("aten::eq", "`a == b`.", |a, b| a == b),
+        compared("aten::ne", "`a != b`.", |a, b| a != b),
+        compared("aten::lt", "`a < b`, byte by byte.", |a, b| a < b),
+        compared("aten::le", "`a <= b`, byte by byte.", |a, b| a <= b),
+        compared("aten::gt", "`a > b`, byte by byte.", |a, b| a > b),
+        compared("aten::ge", "`a >= b`, byte by byte.", |a, b| a >= b),
+    ]
+}
 
 pub(super) fn family() -> Vec<OpDef> {
-    Vec::new()
+    let families = [comparisons(), case::rows(), edit::rows(), search::rows(), split::rows(), format::rows()];
+    all(families.into_iter().flatten())
 }

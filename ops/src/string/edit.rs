@@ -1,0 +1,207 @@
+//! Joining, cutting, padding, replacing.
+
+use super::search::{find, find_all};
+use super::{draw, draw_short, give};
+use crate::plain::{Row, room_for_bytes, row, slice_positions};
+use flambeau_exec::{Gen, KernelCx, KernelError, KernelResult};
+use flambeau_ir::Type;
+use flambeau_ir::value::{IValue, List, Str};
+
+/// Pads to `width` with `fill`, of which `before(missing)` go before the string.
+fn pad(cx: &mut KernelCx<'_>, fill: u8, before: fn(usize) -> usize) -> KernelResult {
+    let (s, width) = (cx.str_bytes(0)?, usize::try_from(cx.int(1)?).unwrap_or(0));
+    let missing = width.saturating_sub(s.len());
+    room_for_bytes(s.len().saturating_add(missing))?;
+    let left = before(missing);
+    let mut out = vec![fill; left];
+    out.extend_from_slice(s);
+    out.resize(s.len() + missing, fill);
+    give(cx, out)
+}
+
+fn padded(name: &'static str, doc: &'static str, before: fn(usize) -> usize) -> Row {
+    let run = move |cx: &mut KernelCx<'_>| match *cx.str_bytes(2)? {
+        [fill] => pad(cx, fill, before),
+        _ => Err(KernelError::input("TypeError: The fill character must be exactly one character long")),
+    };
+    row(name, "", doc, run)
+        .raises()
+        .sample(|g, _| vec![draw(g), IValue::Int(g.int(0, 9)), IValue::str(["*", " "][g.below(2)])])
+}
+
+/// Which ends [`stripped`] cuts at.
+fn stripped(name: &'static str, doc: &'static str, front: bool, back: bool) -> Row {
+    row(name, "", doc, move |cx| {
+        let (s, chars) = (cx.str_bytes(0)?, cx.str_bytes(1)?);
+        let kept = |b: &u8| !chars.contains(b);
+        let from = if front { s.iter().position(kept).unwrap_or(s.len()) } else { 0 };
+        let to = if back { s.iter().rposition(kept).map_or(0, |i| i + 1) } else { s.len() };
+        let out = s.get(from..to).unwrap_or_default().to_vec();
+        give(cx, out)
+    })
+    .sample(|g, _| vec![draw(g), draw_short(g)])
+}
+
+/// The byte at an index, as a string.
+fn byte_at(cx: &mut KernelCx<'_>) -> KernelResult {
+    let (s, i) = (cx.str_bytes(0)?, cx.int(1)?);
+    let at = if i < 0 { i.wrapping_add(s.len() as i64) } else { i };
+    let byte = usize::try_from(at).ok().and_then(|at| s.get(at).copied());
+    let byte = byte.ok_or_else(|| {
+        let (at, len) = (at as u64, s.len());
+        KernelError::input(format!("basic_string::at: __n (which is {at}) >= this->size() (which is {len})"))
+    })?;
+    give(cx, [byte])
+}
+
+fn indexed(name: &'static str, overload: &'static str) -> Row {
+    row(name, overload, "`s[index]`: one byte, as a string.", byte_at)
+        .raises()
+        .sample(|_, _| vec![IValue::str("abc"), IValue::Int(-2)])
+}
+
+fn expand_tabs(cx: &mut KernelCx<'_>) -> KernelResult {
+    let (s, size) = (cx.str_bytes(0)?, usize::try_from(cx.int(1)?).unwrap_or(0));
+    let tabs = s.iter().filter(|&&b| b == b'\t').count();
+    room_for_bytes(s.len().saturating_add(tabs.saturating_mul(size)))?;
+    let mut out = Vec::with_capacity(s.len());
+    for &b in s {
+        match b {
+            b'\t' if size == 0 => {}
+            b'\t' => out.resize((out.len() / size + 1) * size, b' '),
+            _ => out.push(b),
+        }
+    }
+    give(cx, out)
+}
+
+/// Replaces at most `max` occurrences, all if it is negative. An empty string occurs before every byte and at the end.
+fn replace(cx: &mut KernelCx<'_>) -> KernelResult {
+    let (s, old, new) = (cx.str_bytes(0)?, cx.str_bytes(1)?, cx.str_bytes(2)?);
+    let max = usize::try_from(cx.int(3)?).unwrap_or(usize::MAX);
+    let at: Vec<usize> = find_all(s, old).take(max).collect();
+    room_for_bytes(s.len().saturating_add(at.len().saturating_mul(new.len())))?;
+    let mut out = Vec::with_capacity(s.len());
+    let mut from = 0;
+    for i in at {
+        out.extend_from_slice(&s[from..i]);
+        out.extend_from_slice(new);
+        from = i + old.len();
+    }
+    out.extend_from_slice(&s[from..]);
+    give(cx, out)
+}
+
+fn join(cx: &mut KernelCx<'_>) -> KernelResult {
+    let (s, parts) = (cx.str_bytes(0)?, cx.list(1)?.to_vec());
+    let bytes = |v: &IValue| v.as_str().map_or(0, Str::len);
+    let total: usize = parts.iter().map(|v| bytes(v).saturating_add(s.len())).fold(0, usize::saturating_add);
+    room_for_bytes(total)?;
+    let mut out = Vec::with_capacity(total);
+    for (i, part) in parts.iter().enumerate() {
+        if i > 0 {
+            out.extend_from_slice(s);
+        }
+        let part = part.as_str().ok_or_else(|| KernelError::input("join: a part is not a string"))?;
+        out.extend_from_slice(part.as_bytes());
+    }
+    give(cx, out)
+}
+
+fn add(cx: &mut KernelCx<'_>) -> KernelResult {
+    let (a, b) = (cx.str_bytes(0)?, cx.str_bytes(1)?);
+    room_for_bytes(a.len().saturating_add(b.len()))?;
+    let joined = [a, b].concat();
+    give(cx, joined)
+}
+
+fn slice(cx: &mut KernelCx<'_>) -> KernelResult {
+    let s = cx.str_bytes(0)?;
+    let out: Vec<u8> =
+        slice_positions(s.len(), cx.opt_int(1)?, cx.opt_int(2)?, cx.int(3)?)?.map(|i| s[i]).collect();
+    give(cx, out)
+}
+
+/// The string before, the separator, the string behind; the whole string first or last if there is no separator.
+fn partition(cx: &mut KernelCx<'_>, last: bool) -> KernelResult {
+    let (s, separator) = (cx.str_bytes(0)?, cx.str_bytes(1)?);
+    let parts = match find(s, separator, last) {
+        Some(i) => [&s[..i], separator, &s[i + separator.len()..]],
+        None if last => [b"", b"", s],
+        None => [s, b"", b""],
+    };
+    for part in parts.map(Str::from) {
+        cx.ret(part);
+    }
+    Ok(())
+}
+
+fn two(g: &mut Gen<'_>) -> Vec<IValue> {
+    vec![draw(g), draw_short(g)]
+}
+
+fn text_or_bounds(g: &mut Gen<'_>) -> Vec<IValue> {
+    let step = IValue::Int([1, 2, -1, -3][g.below(4)]);
+    vec![draw(g), IValue::Int(g.int(-4, 4)), IValue::Int(g.int(-4, 4)), step]
+}
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        row("aten::len", "str", "The number of bytes.", |cx| {
+            let n = cx.str_bytes(0)?.len();
+            cx.ret(n as i64);
+            Ok(())
+        })
+        .sample(|g, _| vec![draw(g)]),
+        row("aten::add", "str", "`a + b`.", add).sample(|g, _| vec![draw(g), draw(g)]),
+        indexed("aten::__getitem__", "str"),
+        indexed("prim::StringIndex", ""),
+        row("aten::slice", "str", "`s[start:end:step]`, in bytes.", slice)
+            .raises()
+            .sample(|g, _| text_or_bounds(g)),
+        row("aten::list", "", "A list of the bytes, as strings.", |cx| {
+            let each = cx.str_bytes(0)?.iter().map(|&b| IValue::Str(Str::from(vec![b]))).collect();
+            cx.ret(List::from_values(Type::STR, each));
+            Ok(())
+        })
+        .sample(|g, _| vec![draw(g)]),
+        padded("aten::center", "Padded on both sides to a width; the right side gets the odd one.", |n| {
+            n / 2
+        }),
+        padded("aten::ljust", "Padded at the end to a width.", |_| 0),
+        padded("aten::rjust", "Padded at the front to a width.", |n| n),
+        row("aten::zfill", "", "Padded at the front with zeros to a width, also before a sign.", |cx| {
+            pad(cx, b'0', |n| n)
+        })
+        .sample(|g, _| vec![draw(g), IValue::Int(g.int(0, 9))]),
+        stripped("aten::strip", "Without bytes of a set at both ends.", true, true),
+        stripped("aten::lstrip", "Without bytes of a set at the front.", true, false),
+        stripped("aten::rstrip", "Without bytes of a set at the end.", false, true),
+        row(
+            "aten::expandtabs",
+            "",
+            "Tabs replaced by spaces, up to columns counted from the start.",
+            expand_tabs,
+        )
+        .sample(|g, _| vec![draw(g), IValue::Int(g.int(0, 9))]),
+        row(
+            "aten::replace",
+            "",
+            "The first `max` occurrences of a string (all, if negative) replaced.",
+            replace,
+        )
+        .sample(|g, _| vec![draw(g), draw_short(g), draw(g), IValue::Int(g.int(-1, 2))]),
+        row("aten::join", "", "The strings of a list with this one between them.", join).sample(|g, _| {
+            let parts = (0..g.below(4)).map(|_| draw(g)).collect();
+            vec![draw(g), IValue::list(Type::STR, parts)]
+        }),
+        row("aten::partition", "", "What is before the first separator, the separator, the rest.", |cx| {
+            partition(cx, false)
+        })
+        .sample(|g, _| two(g)),
+        row("aten::rpartition", "", "What is before the last separator, the separator, the rest.", |cx| {
+            partition(cx, true)
+        })
+        .sample(|g, _| two(g)),
+    ]
+}

@@ -1,0 +1,180 @@
+//! Looking for strings in strings.
+//!
+//! `start` and `end` count bytes; negative ones count from behind the end, so that `-1` is the whole string. What
+//! happens when they are out of order or outside the string differs between operators, as it does in TorchScript.
+
+use super::{draw, draw_short};
+use crate::plain::{Row, row};
+use flambeau_exec::{Gen, KernelCx, KernelError, KernelResult};
+use flambeau_ir::value::IValue;
+
+/// Positions of non-overlapping occurrences from the front. An empty string occurs at every position.
+///
+/// Linear, whatever is looked for (two-way search by the standard library is for text only, so: Knuth, Morris, Pratt).
+pub(super) fn find_all<'a>(s: &'a [u8], wanted: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+    let borders = borders(wanted);
+    let (mut matched, mut i, mut next_empty) = (0, 0, 0);
+    std::iter::from_fn(move || {
+        if wanted.is_empty() {
+            next_empty += 1;
+            return (next_empty <= s.len() + 1).then(|| next_empty - 1);
+        }
+        while i < s.len() {
+            while matched > 0 && s[i] != wanted[matched] {
+                matched = borders[matched - 1];
+            }
+            matched += usize::from(s[i] == wanted[matched]);
+            i += 1;
+            if matched == wanted.len() {
+                matched = 0;
+                return Some(i - wanted.len());
+            }
+        }
+        None
+    })
+}
+
+/// Of each prefix, the length of its longest proper prefix that is also its end.
+fn borders(s: &[u8]) -> Vec<usize> {
+    let mut out = vec![0; s.len()];
+    let mut k = 0;
+    for i in 1..s.len() {
+        while k > 0 && s[i] != s[k] {
+            k = out[k - 1];
+        }
+        k += usize::from(s[i] == s[k]);
+        out[i] = k;
+    }
+    out
+}
+
+/// The first or last occurrence.
+pub(super) fn find(s: &[u8], wanted: &[u8], last: bool) -> Option<usize> {
+    if !last {
+        return find_all(s, wanted).next();
+    }
+    let turned = |s: &[u8]| s.iter().rev().copied().collect::<Vec<u8>>();
+    let (s_turned, wanted_turned) = (turned(s), turned(wanted));
+    find_all(&s_turned, &wanted_turned).next().map(|i| s.len() - i - wanted.len())
+}
+
+/// `start` and `end` counted from the front; they may lie outside.
+fn bounds(cx: &KernelCx<'_>, len: usize) -> Result<(i64, i64), KernelError> {
+    let n = len as i64;
+    let (start, end) = (cx.int(2)?, cx.int(3)?);
+    let start = if start < 0 { start.saturating_add(n).max(0) } else { start };
+    let end = if end < 0 { end.saturating_add(n + 1).max(0) } else { end };
+    Ok((start, end))
+}
+
+/// The part from `start` to `end`, to the end of the string if `end` comes first.
+fn part(s: &[u8], start: i64, end: i64) -> Result<&[u8], KernelError> {
+    let (from, n) = (start as usize, s.len());
+    if from > n {
+        return Err(KernelError::input(format!(
+            "basic_string::substr: __pos (which is {from}) > this->size() (which is {n})"
+        )));
+    }
+    let to = if end < start { n } else { (end as usize).min(n) };
+    Ok(&s[from..to])
+}
+
+/// Where argument 1 is found in argument 0.
+fn located(cx: &KernelCx<'_>, last: bool) -> Result<Option<i64>, KernelError> {
+    let (s, wanted) = (cx.str_bytes(0)?, cx.str_bytes(1)?);
+    let (start, end) = bounds(cx, s.len())?;
+    if end < start {
+        return Ok(None);
+    }
+    Ok(find(part(s, start, end)?, wanted, last).map(|i| i as i64 + start))
+}
+
+fn found(name: &'static str, doc: &'static str, last: bool) -> Row {
+    row(name, "", doc, move |cx| {
+        let at = located(cx, last)?;
+        cx.ret(at.unwrap_or(-1));
+        Ok(())
+    })
+    .raises()
+    .sample(|g, _| args(g))
+}
+
+fn demanded(name: &'static str, overload: &'static str, doc: &'static str, last: bool) -> Row {
+    row(name, overload, doc, move |cx| {
+        let at = located(cx, last)?;
+        cx.ret(at.ok_or_else(|| KernelError::input("ValueError: substring not found"))?);
+        Ok(())
+    })
+    .raises()
+    .sample(|g, _| args(g))
+}
+
+fn edge(name: &'static str, doc: &'static str, is: fn(&[u8], &[u8]) -> bool) -> Row {
+    row(name, "", doc, move |cx| {
+        let (s, wanted) = (cx.str_bytes(0)?, cx.str_bytes(1)?);
+        let (start, end) = bounds(cx, s.len())?;
+        let answer = is(part(s, start, end)?, wanted);
+        cx.ret(answer);
+        Ok(())
+    })
+    .raises()
+    .sample(|g, _| args(g))
+}
+
+/// Occurrences that begin between the bounds, none of which overlap.
+fn count(cx: &mut KernelCx<'_>) -> KernelResult {
+    let (s, wanted) = (cx.str_bytes(0)?, cx.str_bytes(1)?);
+    let (start, end) = bounds(cx, s.len())?;
+    let n = match usize::try_from(start) {
+        Ok(from) if from <= s.len() => {
+            // An empty string is counted at the end as well, as Python counts it.
+            let limit = if wanted.is_empty() { end.saturating_add(1) } else { end };
+            find_all(&s[from..], wanted).take_while(|&i| (i as i64 + start) < limit).count()
+        }
+        _ => 0,
+    };
+    cx.ret(n as i64);
+    Ok(())
+}
+
+fn args(g: &mut Gen<'_>) -> Vec<IValue> {
+    let mut args = vec![draw(g), draw_short(g)];
+    if g.flag() {
+        args.extend([IValue::Int(g.int(-4, 1)), IValue::Int(g.int(-2, 9))]);
+    }
+    args
+}
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        found("aten::find", "The position of the first occurrence, or -1.", false),
+        found("aten::rfind", "The position of the last occurrence, or -1.", true),
+        demanded("aten::index", "str", "The position of the first occurrence.", false),
+        demanded("aten::rindex", "", "The position of the last occurrence.", true),
+        edge("aten::startswith", "Whether the part between the bounds begins with a string.", |s, w| {
+            s.starts_with(w)
+        }),
+        edge("aten::endswith", "Whether the part between the bounds ends with a string.", |s, w| {
+            s.ends_with(w)
+        }),
+        row("aten::count", "", "How many occurrences that do not overlap begin between the bounds.", count)
+            .sample(|g, _| args(g)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn occurrences() {
+        let all = |s: &str, w: &str| find_all(s.as_bytes(), w.as_bytes()).collect::<Vec<_>>();
+        assert_eq!(all("aaaa", "aa"), [0, 2]);
+        assert_eq!(all("abababac", "abac"), [4]);
+        assert_eq!(all("ab", ""), [0, 1, 2]);
+        assert_eq!(all("", "a"), []);
+        assert_eq!(find(b"aaaa", b"aa", true), Some(2));
+        assert_eq!(find(b"abc", b"", true), Some(3));
+        assert_eq!(find(b"abc", b"bc", false), Some(1));
+    }
+}
