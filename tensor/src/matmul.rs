@@ -55,7 +55,7 @@ impl<T> Matrix<T> {
     }
 }
 
-/// `c = c * keep + a b * factor` with `a` m by k and `b` k by n. With `keep` 0, `c` is not read.
+/// `c = c * keep + a b * factor` (`c` with contiguous rows) with `a` m by k and `b` k by n. With `keep` 0, `c` is not read.
 #[derive(Clone, Copy)]
 struct Product<T> {
     m: usize,
@@ -113,60 +113,90 @@ impl<T: Multiply> Kernel for Direct<T> {
 
     #[inline(always)]
     fn run(self) {
-        let p = self.0;
+        // Said as a constant, so that rows are stored as vectors: the result is row-major.
+        let p = Product { c: Matrix { columns: 1, ..self.0.c }, ..self.0 };
         // SAFETY: the caller of `product` gave matrices valid for their sizes; the result overlaps no operand.
         unsafe {
             if p.b.columns == 1 {
-                direct_rows::<T, true>(p);
-            } else if p.b.rows == 1 && p.a.columns == 1 && p.k >= 64 && p.m < 4 {
+                direct_rows(p);
+            } else if p.b.rows == 1 && p.a.columns == 1 && p.m < 4 {
                 direct_dots(p);
             } else {
-                direct_rows::<T, false>(p);
+                direct_panels(p);
             }
         }
     }
 }
 
-/// Rows of `b` (contiguous if `ROW`) are added to rows of `c`, in tiles that stay in registers.
+/// Rows of `b` are contiguous: they are added to rows of `c`, in tiles that stay in registers.
 ///
 /// # Safety
 /// As [`Direct`].
 #[inline(always)]
-unsafe fn direct_rows<T: Multiply, const ROW: bool>(p: Product<T>) {
+unsafe fn direct_rows<T: Multiply>(p: Product<T>) {
     // SAFETY: the caller's word; the tiles are within the sizes.
     unsafe {
-        let mut i = 0;
-        while i + 4 <= p.m {
-            row_of_tiles::<T, 4, ROW>(p, i);
-            i += 4;
+        let mut j = 0;
+        while j + 32 <= p.n {
+            column_of_tiles::<T, 32>(p, j);
+            j += 32;
         }
-        while i < p.m {
-            row_of_tiles::<T, 1, ROW>(p, i);
-            i += 1;
+        while j + 8 <= p.n {
+            column_of_tiles::<T, 8>(p, j);
+            j += 8;
+        }
+        while j < p.n {
+            column_of_tiles::<T, 1>(p, j);
+            j += 1;
         }
     }
 }
 
-/// Rows `i..i + ROWS` of the result.
+/// Any strides: eight columns of `b` at a time are turned into rows first.
 ///
 /// # Safety
-/// As [`Direct`], and the rows are within the result.
+/// As [`Direct`].
 #[inline(always)]
-unsafe fn row_of_tiles<T: Multiply, const ROWS: usize, const ROW: bool>(p: Product<T>, i: usize) {
-    // SAFETY: the caller's word; the columns are within the result.
+unsafe fn direct_panels<T: Multiply>(p: Product<T>) {
+    const DEPTH: usize = 256;
+    let mut panel = [T::ZERO; DEPTH * 8];
+    let mut j = 0;
+    // SAFETY: the caller's word; a panel holds `k` rows of eight.
     unsafe {
-        let mut j = 0;
-        while ROW && j + 32 <= p.n {
-            tile::<T, ROWS, 32, ROW>(p, i, j);
-            j += 32;
-        }
-        while j + 8 <= p.n {
-            tile::<T, ROWS, 8, ROW>(p, i, j);
+        while p.k <= DEPTH && j + 8 <= p.n {
+            for k in 0..p.k {
+                for c in 0..8 {
+                    panel[k * 8 + c] = *p.b.element(k, j + c);
+                }
+            }
+            let b = Matrix { at: panel.as_mut_ptr(), rows: 8, columns: 1 };
+            let c = Matrix { at: p.c.element(0, j), ..p.c };
+            column_of_tiles::<T, 8>(Product { b, c, ..p }, 0);
             j += 8;
         }
         while j < p.n {
-            tile::<T, ROWS, 1, ROW>(p, i, j);
+            column_of_tiles::<T, 1>(p, j);
             j += 1;
+        }
+    }
+}
+
+/// Columns `j..j + COLUMNS` of the result.
+///
+/// # Safety
+/// As [`Direct`], the columns are within the result, and side by side in `b`'s rows.
+#[inline(always)]
+unsafe fn column_of_tiles<T: Multiply, const COLUMNS: usize>(p: Product<T>, j: usize) {
+    // SAFETY: the caller's word; the rows are within the result.
+    unsafe {
+        let mut i = 0;
+        while i + 4 <= p.m {
+            tile::<T, 4, COLUMNS>(p, i, j);
+            i += 4;
+        }
+        while i < p.m {
+            tile::<T, 1, COLUMNS>(p, i, j);
+            i += 1;
         }
     }
 }
@@ -174,28 +204,27 @@ unsafe fn row_of_tiles<T: Multiply, const ROWS: usize, const ROW: bool>(p: Produ
 /// A tile of the result.
 ///
 /// # Safety
-/// As [`Direct`], and the tile is within the result.
+/// As [`column_of_tiles`], and the rows are within the result.
 #[inline(always)]
-unsafe fn tile<T: Multiply, const ROWS: usize, const COLUMNS: usize, const ROW: bool>(
-    p: Product<T>,
-    i: usize,
-    j: usize,
-) {
+unsafe fn tile<T: Multiply, const ROWS: usize, const COLUMNS: usize>(p: Product<T>, i: usize, j: usize) {
     let mut sums = [[T::ZERO; COLUMNS]; ROWS];
     for k in 0..p.k {
         // SAFETY: the caller's word.
-        let row: [T; COLUMNS] = unsafe {
-            if ROW { *p.b.element(k, j).cast() } else { std::array::from_fn(|c| *p.b.element(k, j + c)) }
-        };
+        let row = unsafe { &*p.b.element(k, j).cast::<[T; COLUMNS]>() };
         for (r, sums) in sums.iter_mut().enumerate() {
             // SAFETY: the caller's word.
             let a = unsafe { *p.a.element(i + r, k) };
-            for (sum, b) in sums.iter_mut().zip(&row) {
+            for (sum, b) in sums.iter_mut().zip(row) {
                 *sum = sum.add_product(a, *b);
             }
         }
     }
     for (r, sums) in sums.iter().enumerate() {
+        if p.keep == T::ZERO && p.factor == T::ONE {
+            // SAFETY: the caller's word; rows of the result are contiguous.
+            unsafe { *p.c.element(i + r, j).cast::<[T; COLUMNS]>() = *sums };
+            continue;
+        }
         for (c, sum) in sums.iter().enumerate() {
             // SAFETY: the caller's word.
             unsafe { put(p, i + r, j + c, *sum) };
