@@ -12,10 +12,11 @@ mod liveness;
 pub mod shape;
 #[cfg(test)]
 mod testing;
+pub mod views;
 
 pub use alias::{AliasDb, AliasRule, MemorySet, MovePlan};
 pub use analysis::{Analysis, AnalysisCx, Update};
 pub use cache::{Analyses, AnalysisSet, Stats};
 pub use dominance::Dominance;
 pub use liveness::Liveness;
-pub use shape::{Dtype, Shape};
+pub use shape::{Dtype, Shape, Shapes};

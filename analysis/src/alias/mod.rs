@@ -254,6 +254,34 @@ impl AliasDb {
             .any(|block| graph.nodes_deep_in(block).any(|inner| self.own_writes(inner).any(&mut test)))
     }
 
+    /// Locations that somebody writes, among those that a value may be or hold.
+    pub(crate) fn written_locations(&self, v: ValueId) -> impl Iterator<Item = u32> + '_ {
+        let locations = &self.dag.locations;
+        let all = self.solution.sets.iter(self.deep(v)).map(|loc| locations.find(loc));
+        all.filter(|&loc| locations.flags(loc).has(Flags::WRITTEN))
+    }
+
+    /// Locations that a node itself writes.
+    pub(crate) fn locations_written_by(&self, node: NodeId) -> impl Iterator<Item = u32> + '_ {
+        self.own_writes(node)
+            .flat_map(|set| self.solution.sets.iter(set))
+            .map(|loc| self.dag.locations.find(loc))
+    }
+
+    /// Elements and edges of the memory graph: what each may be and holds.
+    pub(crate) fn memory_edges(&self) -> (Vec<ElementId>, Vec<(u32, u32)>) {
+        let mut edges = Vec::new();
+        let mut items = Vec::with_capacity(self.dag.elements.len());
+        for (e, element) in self.dag.elements.iter() {
+            items.push(e);
+            edges.extend(self.dag.points_to(e).map(|to| (e.0, to.0)));
+            if element.contents != dag::NONE {
+                edges.push((e.0, element.contents));
+            }
+        }
+        (items, edges)
+    }
+
     /// Whether any node writes memory of the outside.
     fn writes_wildcards(&self) -> bool {
         self.writes.rows.iter().any(|w| self.set_flags(self.set_of(w.element, w.deep)).has(Flags::WILDCARD))

@@ -103,9 +103,10 @@ impl TensorFact {
     #[must_use]
     pub fn of_type(ty: &TensorType) -> Self {
         let dims: Option<Dims> = ty.sizes.as_ref().map(|sizes| sizes.iter().copied().collect());
-        let contiguous = ty.concrete_sizes().is_some_and(|sizes| {
-            ty.concrete_strides().is_some_and(|strides| is_contiguous(&sizes, &strides))
-        });
+        let contiguous = match (&dims, &ty.strides) {
+            (Some(dims), Some(strides)) => is_contiguous(dims, strides),
+            _ => false,
+        };
         TensorFact {
             dtype: ty.dtype,
             device: ty.device,
@@ -116,7 +117,7 @@ impl TensorFact {
         }
     }
 
-    /// The type that says as much. Strides are stated only where every size is known.
+    /// The type that says as much. Strides are stated only where every size but the outermost is known.
     #[must_use]
     pub fn to_type(&self) -> TensorType {
         let sizes: Option<Box<[Dim]>> = self.dims.as_ref().map(|dims| dims.iter().copied().collect());
@@ -230,22 +231,23 @@ fn meet_dims(a: Dim, b: Dim) -> Dim {
     }
 }
 
-fn is_contiguous(sizes: &[i64], strides: &[i64]) -> bool {
-    let mut step: i64 = 1;
-    let empty = sizes.contains(&0);
-    sizes.iter().zip(strides).rev().all(|(&size, &stride)| {
-        let fits = empty || size == 1 || stride == step;
-        step = step.saturating_mul(size);
-        fits
-    })
+/// Whether strides are those of a contiguous tensor. The outermost size need not be known.
+fn is_contiguous(dims: &[Dim], strides: &[Option<i64>]) -> bool {
+    let mut step = Some(1_i64);
+    dims.len() == strides.len()
+        && dims.iter().zip(strides).rev().all(|(&size, &stride)| {
+            let fits = size == Dim::Known(1) || (step.is_some() && stride == step);
+            step = step.zip(size.known()).and_then(|(step, n)| step.checked_mul(n.max(1)));
+            fits
+        })
 }
 
 fn contiguous_strides(dims: &[Dim]) -> Option<Box<[Option<i64>]>> {
-    let mut step: i64 = 1;
+    let mut step = Some(1_i64);
     let mut strides: Vec<Option<i64>> = Vec::with_capacity(dims.len());
     for dim in dims.iter().rev() {
-        strides.push(Some(step));
-        step = step.checked_mul(dim.known()?.max(1))?;
+        strides.push(Some(step?));
+        step = step.zip(dim.known()).and_then(|(step, n)| step.checked_mul(n.max(1)));
     }
     strides.reverse();
     Some(strides.into())
@@ -355,6 +357,21 @@ impl Fact {
     #[must_use]
     pub fn join(&self, other: &Self, symbols: &mut Symbols) -> Fact {
         self.join_by(other, &mut |a, b, kind| symbol_for(symbols, a, b, kind))
+    }
+
+    /// As [`Fact::join`], where the numbers in `own` stand for whatever they have to: what a loop carries after one more
+    /// iteration. New numbers are added to `own`.
+    pub(crate) fn widen(&self, next: &Self, own: &mut Vec<i64>, symbols: &mut Symbols) -> Fact {
+        self.join_by(next, &mut |a, _, kind| match a {
+            Dim::Sym(s) if own.contains(&s) => a,
+            _ => {
+                let fresh = symbols.fresh(if kind == Kind::Size { Range::SIZE } else { Range::ALL });
+                if let Dim::Sym(s) = fresh {
+                    own.push(s);
+                }
+                fresh
+            }
+        })
     }
 
     /// What holds of both at once: numbers that differ are unknown, since one symbol would say they are equal.

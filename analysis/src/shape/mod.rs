@@ -7,6 +7,8 @@
 mod cx;
 mod dtypes;
 mod fact;
+mod propagate;
+mod report;
 mod rule;
 mod sizes;
 mod symbols;
@@ -17,6 +19,7 @@ mod views;
 pub use cx::{Arg, Operand, ShapeCx, wrap};
 pub use fact::{Dims, Fact, Strides, TensorFact};
 pub use flambeau_ir::types::Dim;
+pub use propagate::Shapes;
 pub use rule::{Dtype, Shape, infer};
 pub use sizes::broadcast_dims;
-pub use symbols::{Range, Symbols};
+pub use symbols::{Expr, Range, Symbols};

@@ -45,12 +45,18 @@ impl Range {
 
 /// How a symbol was computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Expr {
+pub enum Expr {
+    /// The sum.
     Add(Dim, Dim),
+    /// The product.
     Mul(Dim, Dim),
+    /// The quotient rounded down.
     FloorDiv(Dim, Dim),
+    /// The greater.
     Max(Dim, Dim),
+    /// The lesser.
     Min(Dim, Dim),
+    /// The size two sizes broadcast to.
     Broadcast(Dim, Dim),
 }
 
@@ -59,6 +65,7 @@ enum Expr {
 pub struct Symbols {
     ranges: HashMap<i64, Range, FxBuildHasher>,
     exprs: HashMap<Expr, i64, FxBuildHasher>,
+    origins: HashMap<i64, Expr, FxBuildHasher>,
     next: i64,
 }
 
@@ -72,7 +79,12 @@ impl Symbols {
     /// No symbol yet.
     #[must_use]
     pub fn new() -> Self {
-        Symbols { ranges: HashMap::default(), exprs: HashMap::default(), next: -1 }
+        Symbols {
+            ranges: HashMap::default(),
+            exprs: HashMap::default(),
+            origins: HashMap::default(),
+            next: -1,
+        }
     }
 
     /// Takes note of a symbol that a type mentions, so that no new one gets its number.
@@ -91,6 +103,12 @@ impl Symbols {
         self.next = next;
         self.ranges.insert(symbol, range);
         Dim::Sym(symbol)
+    }
+
+    /// What a symbol was computed from, if it was.
+    #[must_use]
+    pub fn origin(&self, symbol: i64) -> Option<Expr> {
+        self.origins.get(&symbol).copied()
     }
 
     /// What a number can be.
@@ -126,6 +144,7 @@ impl Symbols {
         let dim = self.fresh(range);
         if let Dim::Sym(symbol) = dim {
             self.exprs.insert(expr, symbol);
+            self.origins.insert(symbol, expr);
         }
         dim
     }

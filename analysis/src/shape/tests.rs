@@ -154,3 +154,156 @@ fn lattice() {
     assert_eq!(Fact::of_type(refined), a);
     assert_eq!(a.refine(Type::OPTIONAL_TENSOR), refined);
 }
+
+mod programs {
+    use super::*;
+    use crate::alias::AliasDb;
+    use crate::cache::Analyses;
+    use crate::testing::{graph, registry, value};
+    use flambeau_ir::{Editor, Graph, Prim};
+
+    fn report(text: &str) -> String {
+        let g = graph(text);
+        Shapes::new(&g, &AliasDb::new(&g)).report(&g)
+    }
+
+    #[test]
+    fn sizes_flow_through_branches_lists_and_views() {
+        let text = report(
+            "graph(%x : Float(SS(-7), 4, strides=[4, 1], requires_grad=0, device=cpu), %w : Float(4, 6, device=cpu), %p : bool):
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %m : Tensor = aten::mm(%x, %w)
+  %r : Tensor = aten::relu(%m)
+  %n : int = aten::size(%r, %zero)
+  %k : int = aten::mul(%n, %one)
+  %l : Tensor[] = prim::ListConstruct(%r, %m)
+  %c : Tensor = aten::cat(%l, %one)
+  %minus : int = prim::Constant[value=-1]()
+  %s : int[] = prim::ListConstruct(%k, %minus, %one)
+  %v : Tensor = aten::view(%c, %s)
+  %b : Tensor = prim::If(%p)
+    block0():
+      -> (%m)
+    block1():
+      %t : Tensor = aten::t(%w)
+      -> (%t)
+  return (%v, %b)",
+        );
+        let want = "\
+%x : Float(s0, 4) contiguous cpu no_grad
+%w : Float(4, 6) cpu
+%p : bool
+%zero : int = 0
+%one : int = 1
+%m : Float(s0, 6) contiguous cpu
+%r : Float(s0, 6) contiguous cpu
+%n : int = s0
+%k : int = s0
+%l : [Float(s0, 6) contiguous cpu, Float(s0, 6) contiguous cpu]
+%c : Float(s0, 12) cpu
+%minus : int = -1
+%s : [s0, -1, 1]
+%v : Float(s0, 12, 1) cpu
+%b : Float(s1, s2) cpu
+  %t : Float(6, 4) cpu
+where s0 >= 0
+where s1 >= 0
+where 4 <= s2 <= 6
+";
+        assert_eq!(text, want, "{text}");
+    }
+
+    #[test]
+    fn loops_widen_what_changes_and_keep_what_does_not() {
+        let text = "graph(%x : Float(2, 3, device=cpu), %n : int):
+  %t : bool = prim::Constant[value=1]()
+  %zero : int = prim::Constant[value=0]()
+  %a : Tensor, %b : Tensor, %c : int = prim::Loop(%n, %t, %x, %x, %zero)
+    block0(%i : int, %p : Tensor, %q : Tensor, %k : int):
+      %l : Tensor[] = prim::ListConstruct(%p, %x)
+      %p2 : Tensor = aten::cat(%l, %zero)
+      %q2 : Tensor = aten::relu(%q)
+      %k2 : int = aten::size(%p2, %zero)
+      -> (%t, %p2, %q2, %k2)
+  return (%a, %b, %c)";
+        let g = graph(text);
+        let shapes = Shapes::new(&g, &AliasDb::new(&g));
+        let dims = |name: &str| shapes.tensor(value(&g, name)).unwrap().dims.clone().unwrap();
+        assert_eq!(dims("b").to_vec(), known(&[2, 3]));
+        assert_eq!(dims("q").to_vec(), known(&[2, 3]));
+        for name in ["a", "p", "p2"] {
+            assert!(matches!(dims(name)[..], [Dim::Sym(_), Dim::Known(3)]), "{}", shapes.report(&g));
+        }
+        assert_ne!(dims("a")[0], dims("p")[0]);
+        assert_ne!(dims("p2")[0], dims("p")[0]);
+        assert!(matches!(shapes.fact(value(&g, "c")), Fact::Int(Dim::Sym(_))));
+        let refined = shapes.refined_type(&g, value(&g, "b"));
+        assert_eq!(refined.as_tensor().unwrap().concrete_sizes(), Some(vec![2, 3]));
+    }
+
+    #[test]
+    fn what_may_be_resized_has_no_sizes() {
+        let text = report(
+            "graph(%x : Float(2, 3), %s : int[]):
+  %one : int = prim::Constant[value=1]()
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::add_(%a, %x, %one)
+  %c : Tensor = aten::relu(%x)
+  %d : Tensor = aten::t(%c)
+  %e : Tensor = aten::resize_(%d, %s)
+  %l : Tensor[] = prim::ListConstruct(%a)
+  %m : Tensor[] = aten::append(%l, %b)
+  return (%e, %m)",
+        );
+        assert!(text.contains("%b : Float(2, 3)"), "{text}");
+        assert!(text.contains("%c : Float(*)") && text.contains("%d : Float(*)"), "{text}");
+        assert!(text.contains("%l : Tensor(*)[]"), "{text}");
+    }
+
+    #[test]
+    fn deep_loops_end_and_stay_linear() {
+        let mut g = Graph::new(registry());
+        let relu = registry().lookup("aten::relu").unwrap();
+        let mut e = g.edit();
+        let (x, n, t) = (e.add_input(Type::TENSOR), e.add_input(Type::INT), e.add_input(Type::BOOL));
+        let mut carried = x;
+        for _ in 0..2_000 {
+            let node = e.node(Prim::Loop, &[n, t, carried], &[Type::TENSOR]);
+            let body = e.add_block(node);
+            e.add_block_input(body, Type::INT);
+            carried = e.add_block_input(body, Type::TENSOR);
+            e.at(flambeau_ir::At::end(body));
+            let r = e.value(relu, &[carried], Type::TENSOR);
+            e.add_block_output(body, t);
+            e.add_block_output(body, r);
+            e.at(flambeau_ir::At::start(body));
+        }
+        let db = AliasDb::new(&g);
+        let fact = Fact::Tensor(TensorFact::of_dims(known(&[2])));
+        let shapes = Shapes::with_inputs(&g, &db, vec![fact.clone()]);
+        assert_eq!(shapes.fact(x), &fact);
+    }
+
+    #[test]
+    fn follows_edits_by_forgetting() {
+        let mut g = graph(
+            "graph(%x : Float(2, 3)):
+  %a : Tensor = aten::relu(%x)
+  return (%a)",
+        );
+        let mut all = Analyses::new();
+        all.get::<Shapes>(&g);
+        let relu = registry().lookup("aten::relu").unwrap();
+        let new = |e: &mut Editor<'_>, x| e.value(relu, &[x], Type::TENSOR);
+        let x = g.inputs().next().unwrap();
+        let v = new(&mut g.edit(), x);
+        all.check(&g).unwrap();
+        assert_eq!(all.get::<Shapes>(&g).fact(v), &Fact::Unknown);
+        let old = value(&g, "a");
+        g.edit().replace_all_uses(old, v);
+        let shapes = all.get::<Shapes>(&g);
+        assert!(shapes.tensor(v).unwrap().dims.is_some());
+        assert!(shapes.same_sizes(v, x));
+    }
+}

@@ -1,0 +1,624 @@
+//! Facts of all values of a graph, by one forward walk.
+//!
+//! Branches are walked one after the other and joined. A loop's body is walked with what its carried values are at
+//! first; where an iteration leaves something else, the carried value is widened (a size becomes a symbol of the loop's
+//! own) and the body is walked again. After a few rounds, and in deep nests at once, carried values are taken to be just
+//! what their types say, so the number of walks is bounded.
+//!
+//! Values are facts about tensors *as objects*, and those can be changed in place: what a node may resize (it writes a
+//! tensor and its shape rule does not say that sizes stay) has no sizes at any time, a list that is written has no known
+//! elements. The alias analysis says which values that concerns.
+
+use super::{Fact, Operand, Range, ShapeCx, Strides, Symbols, TensorFact, infer};
+use crate::alias::{AliasDb, MemorySet};
+use crate::analysis::{Analysis, AnalysisCx, Update};
+use crate::shape::{Dim, Dtype, Shape};
+use flambeau_ir::attr::names;
+use flambeau_ir::types::TypeKind;
+use flambeau_ir::{Change, Column, Graph, NodeId, OpId, OpKind, Prim, Step, Type, ValueId, ValueMap};
+use flambeau_tensor::Device;
+use smallvec::SmallVec;
+use std::borrow::Cow;
+
+/// What is known of every value of one graph. See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Shapes {
+    /// Row of `facts`; 0 for what the type says.
+    of_value: ValueMap<u32>,
+    facts: Vec<Fact>,
+    symbols: Symbols,
+}
+
+impl Shapes {
+    /// Propagates what the types of the inputs say.
+    #[must_use]
+    pub fn new(graph: &Graph, db: &AliasDb) -> Self {
+        let facts = graph.inputs().map(|v| Fact::of_type(graph.ty(v))).collect();
+        Self::with_inputs(graph, db, facts)
+    }
+
+    /// Propagates from given facts about the inputs (one per input; what is missing is not known).
+    #[must_use]
+    pub fn with_inputs(graph: &Graph, db: &AliasDb, inputs: Vec<Fact>) -> Self {
+        let mut symbols = Symbols::new();
+        for v in graph.values_in_order() {
+            note_symbols(graph.ty(v), &mut symbols);
+        }
+        inputs.iter().for_each(|fact| note_fact(fact, &mut symbols));
+        run(graph, db, inputs, symbols, 0)
+    }
+
+    /// What is known of a value.
+    #[must_use]
+    pub fn fact(&self, v: ValueId) -> &Fact {
+        &self.facts[self.of_value[v] as usize]
+    }
+
+    /// What is known of a tensor.
+    #[must_use]
+    pub fn tensor(&self, v: ValueId) -> Option<&TensorFact> {
+        self.fact(v).as_tensor()
+    }
+
+    /// The type of a value, refined by what is known of it.
+    #[must_use]
+    pub fn refined_type(&self, graph: &Graph, v: ValueId) -> Type {
+        self.fact(v).refine(graph.ty(v))
+    }
+
+    /// The symbols that facts mention.
+    #[must_use]
+    pub fn symbols(&self) -> &Symbols {
+        &self.symbols
+    }
+
+    /// Whether two values certainly have the same sizes.
+    #[must_use]
+    pub fn same_sizes(&self, a: ValueId, b: ValueId) -> bool {
+        let dims = |v| self.tensor(v).and_then(|t| t.dims.as_ref());
+        match (dims(a), dims(b)) {
+            (Some(x), Some(y)) => {
+                x.len() == y.len() && x.iter().zip(y).all(|(&m, &n)| self.symbols.same(m, n))
+            }
+            _ => false,
+        }
+    }
+
+    fn set(&mut self, v: ValueId, fact: Fact) {
+        let row = self.of_value[v];
+        if row != 0 {
+            self.facts[row as usize] = fact;
+        } else if fact != Fact::Unknown {
+            self.of_value[v] = self.facts.len() as u32;
+            self.facts.push(fact);
+        }
+    }
+}
+
+fn note_symbols(ty: Type, symbols: &mut Symbols) {
+    if let Some(sizes) = ty.as_tensor().and_then(|t| t.sizes.as_ref()) {
+        for dim in sizes {
+            if let Dim::Sym(s) = dim {
+                symbols.note(*s);
+            }
+        }
+    }
+}
+
+fn note_fact(fact: &Fact, symbols: &mut Symbols) {
+    match fact {
+        Fact::Int(Dim::Sym(s)) => symbols.note(*s),
+        Fact::Tensor(t) => t.dims.iter().flatten().for_each(|d| {
+            if let Dim::Sym(s) = d {
+                symbols.note(*s);
+            }
+        }),
+        Fact::List(elems) | Fact::Tuple(elems) => elems.iter().for_each(|e| note_fact(e, symbols)),
+        Fact::ListOf(elem) => note_fact(elem, symbols),
+        Fact::Unknown | Fact::None | Fact::Bool(_) | Fact::Int(_) => {}
+    }
+}
+
+/// Walks of a loop's body before carried values are given up.
+const MAX_ROUNDS: u32 = 2;
+/// Loops in loops deeper than this carry only what types say.
+const MAX_LOOPS: usize = 3;
+/// Subgraphs in subgraphs deeper than this are not looked into.
+const MAX_SUBGRAPHS: u32 = 8;
+
+fn run(g: &Graph, db: &AliasDb, inputs: Vec<Fact>, symbols: Symbols, depth: u32) -> Shapes {
+    let shapes = Shapes { of_value: ValueMap::for_values(g, 0), facts: vec![Fact::Unknown], symbols };
+    let mut walk = Propagation {
+        g,
+        db,
+        shapes,
+        frames: Vec::new(),
+        loops: 0,
+        depth,
+        clobbered: None,
+        shape_rules: g.registry().column::<Shape>(),
+        dtype_rules: g.registry().column::<Dtype>(),
+    };
+    walk.clobbered = walk.find_clobbered();
+    for (v, fact) in g.inputs().zip(inputs) {
+        walk.define(v, fact);
+    }
+    walk.run();
+    walk.shapes
+}
+
+enum Kind {
+    If,
+    Loop { rounds: u32, own: Vec<i64> },
+    Other,
+}
+
+struct Frame {
+    node: NodeId,
+    block: usize,
+    kind: Kind,
+}
+
+struct Propagation<'g> {
+    g: &'g Graph,
+    db: &'g AliasDb,
+    shapes: Shapes,
+    frames: Vec<Frame>,
+    /// Frames that are loops.
+    loops: usize,
+    depth: u32,
+    /// Memory whose sizes or elements may change.
+    clobbered: Option<MemorySet>,
+    shape_rules: Column<'g, Shape>,
+    dtype_rules: Column<'g, Dtype>,
+}
+
+impl Propagation<'_> {
+    fn find_clobbered(&self) -> Option<MemorySet> {
+        let mut set: Option<MemorySet> = None;
+        for node in self.g.nodes_deep() {
+            if self.db.writes_itself(node) && !self.keeps_sizes(node) {
+                set.get_or_insert_with(|| MemorySet::new(self.db)).add_writes_of(self.db, node);
+            }
+        }
+        set
+    }
+
+    /// Whether a node that writes changes elements of tensors only.
+    fn keeps_sizes(&self, node: NodeId) -> bool {
+        let OpKind::Row(id) = self.g.op(node).kind() else { return false };
+        let schema = self.g.registry().schema(id);
+        let kept = self.shape_rules.get(id).and_then(|shape| shape.keeps(Some(schema)));
+        let mut written = schema.args.iter().enumerate().filter(|(_, a)| a.is_write()).map(|(i, _)| i);
+        match (written.next(), written.next()) {
+            (Some(one), None) => kept == Some(one) && schema.args[one].ty.unwrap_optional().is_tensor(),
+            _ => false,
+        }
+    }
+
+    fn run(&mut self) {
+        let g = self.g;
+        let mut at = self.first(g.root());
+        loop {
+            if g.next(at).is_none() {
+                match self.end_of_block() {
+                    Some(next) => at = next,
+                    None => return,
+                }
+                continue;
+            }
+            at = if g.block_count(at) > 0 {
+                self.enter(at)
+            } else {
+                self.infer(at);
+                self.after(at)
+            };
+        }
+    }
+
+    fn first(&self, block: flambeau_ir::BlockId) -> NodeId {
+        self.after(self.g.param(block))
+    }
+
+    fn after(&self, node: NodeId) -> NodeId {
+        self.g.next(node).expect("invariant: a block ends in prim::Return")
+    }
+
+    fn enter(&mut self, node: NodeId) -> NodeId {
+        let g = self.g;
+        let body = g.block(node, 0);
+        let kind = match g.prim(node) {
+            Some(Prim::If) => Kind::If,
+            Some(Prim::Loop) => {
+                self.loops += 1;
+                let trip = self.trip_range(node);
+                for (i, v) in g.block_inputs(body).enumerate() {
+                    let fact = if i == 0 {
+                        Fact::Int(self.shapes.symbols.fresh(trip))
+                    } else if self.loops > MAX_LOOPS || i + 1 >= g.operand_count(node) {
+                        Fact::Unknown
+                    } else {
+                        self.shapes.fact(g.operand(node, i + 1)).clone()
+                    };
+                    self.define(v, fact);
+                }
+                let rounds = if self.loops > MAX_LOOPS { MAX_ROUNDS } else { 0 };
+                Kind::Loop { rounds, own: Vec::new() }
+            }
+            _ => {
+                g.block_inputs(body).for_each(|v| self.define(v, Fact::Unknown));
+                Kind::Other
+            }
+        };
+        self.frames.push(Frame { node, block: 0, kind });
+        self.first(body)
+    }
+
+    fn trip_range(&self, node: NodeId) -> Range {
+        let most = self
+            .g
+            .operands(node)
+            .next()
+            .map_or(Range::ALL, |v| self.shapes.fact(v).int_range(&self.shapes.symbols));
+        Range { min: 0, max: most.max.saturating_sub(1).max(0) }
+    }
+
+    /// The end of the innermost block: on to the next, round again, or out.
+    fn end_of_block(&mut self) -> Option<NodeId> {
+        let g = self.g;
+        let mut frame = self.frames.pop()?;
+        let node = frame.node;
+        if let Kind::Loop { rounds, own } = &mut frame.kind {
+            let body = g.block(node, 0);
+            if self.widen(node, rounds, own) {
+                self.frames.push(frame);
+                return Some(self.first(body));
+            }
+            self.loops -= 1;
+            for (i, v) in g.results(node).enumerate() {
+                let out =
+                    g.block_outputs(body).nth(i + 1).map_or(Fact::Unknown, |o| self.shapes.fact(o).clone());
+                let initial =
+                    g.operands(node).nth(i + 2).map_or(Fact::Unknown, |o| self.shapes.fact(o).clone());
+                let fact = initial.join(&out, &mut self.shapes.symbols);
+                self.define(v, fact);
+            }
+            return Some(self.after(node));
+        }
+        frame.block += 1;
+        if frame.block < g.block_count(node) {
+            let block = g.block(node, frame.block);
+            if matches!(frame.kind, Kind::Other) {
+                g.block_inputs(block).for_each(|v| self.define(v, Fact::Unknown));
+            }
+            self.frames.push(frame);
+            return Some(self.first(block));
+        }
+        for (i, v) in g.results(node).enumerate() {
+            let fact =
+                if matches!(frame.kind, Kind::If) { self.join_branches(node, i) } else { Fact::Unknown };
+            self.define(v, fact);
+        }
+        Some(self.after(node))
+    }
+
+    fn join_branches(&mut self, node: NodeId, index: usize) -> Fact {
+        let g = self.g;
+        let mut all: Option<Fact> = None;
+        for block in g.blocks(node) {
+            let Some(out) = g.block_outputs(block).nth(index) else { return Fact::Unknown };
+            if g.is_prim(g.def(out), Prim::Uninitialized) {
+                // Never looked at.
+                continue;
+            }
+            let fact = self.shapes.fact(out).clone();
+            all = Some(match all {
+                Some(all) => all.join(&fact, &mut self.shapes.symbols),
+                None => fact,
+            });
+        }
+        all.unwrap_or_default()
+    }
+
+    /// Whether carried values turned out to be more than was assumed, and are now assumed to be that.
+    fn widen(&mut self, node: NodeId, rounds: &mut u32, own: &mut Vec<i64>) -> bool {
+        let g = self.g;
+        let body = g.block(node, 0);
+        let mut changed = false;
+        let pairs: Vec<(ValueId, ValueId)> =
+            g.block_inputs(body).skip(1).zip(g.block_outputs(body).skip(1)).collect();
+        for &(param, out) in &pairs {
+            let was = self.shapes.fact(param).clone();
+            let next = self.shapes.fact(out).clone();
+            let widened = was.widen(&next, own, &mut self.shapes.symbols);
+            // Definition weakens by type and memory, which the fact had been through already.
+            if widened != was {
+                self.define(param, widened);
+                changed |= *self.shapes.fact(param) != was;
+            }
+        }
+        if !changed {
+            return false;
+        }
+        *rounds += 1;
+        if *rounds >= MAX_ROUNDS {
+            if *rounds > MAX_ROUNDS {
+                // Only types were assumed: nothing can be more than that, but meeting types may still differ in form.
+                return false;
+            }
+            for &(param, _) in &pairs {
+                self.define(param, Fact::Unknown);
+            }
+        }
+        true
+    }
+
+    /// Records what a value is: what is known, what its type says, less what may change under it.
+    fn define(&mut self, v: ValueId, fact: Fact) {
+        let ty = self.g.ty(v);
+        let mut fact = match fact {
+            Fact::Unknown => Fact::of_type(ty),
+            fact if ty.is_tensor() && ty != Type::TENSOR => fact.meet(&Fact::of_type(ty)),
+            fact => fact,
+        };
+        if ty.is_mutable()
+            && let Some(clobbered) = &self.clobbered
+            && clobbered.meets_shallow(self.db, v)
+        {
+            fact = match fact {
+                Fact::Tensor(mut t) => {
+                    t.dims = None;
+                    t.strides = Strides::Unknown;
+                    Fact::Tensor(t)
+                }
+                Fact::List(_) | Fact::ListOf(_) => Fact::of_type(ty),
+                other => other,
+            };
+        }
+        if let Fact::Tensor(t) = &mut fact
+            && t.requires_grad.is_some()
+            && self.db.is_written(v)
+        {
+            t.requires_grad = None;
+        }
+        self.shapes.set(v, fact);
+    }
+
+    fn infer(&mut self, node: NodeId) {
+        match self.g.op(node).kind() {
+            OpKind::Row(id) => self.row(node, id),
+            OpKind::Prim(prim) => self.prim(node, prim),
+            OpKind::Unknown(_) => self.g.results(node).for_each(|v| self.define(v, Fact::Unknown)),
+        }
+    }
+
+    fn row(&mut self, node: NodeId, id: OpId) {
+        let g = self.g;
+        let (shape, dtype) = (self.shape_rules.get(id), self.dtype_rules.get(id));
+        if shape.is_none() && dtype.is_none() {
+            return g.results(node).for_each(|v| self.define(v, Fact::Unknown));
+        }
+        let results: SmallVec<[ValueId; 4]> = g.results(node).collect();
+        let Shapes { of_value, facts, symbols } = &mut self.shapes;
+        let operands = g.operands(node).map(|v| Operand {
+            fact: Cow::Borrowed(&facts[of_value[v] as usize]),
+            ty: g.ty(v),
+            constant: g.constant(v),
+        });
+        let mut cx = ShapeCx::new(Some(g.registry().schema(id)), operands, symbols);
+        let mut inferred: SmallVec<[Fact; 2]> = SmallVec::new();
+        for index in 0..results.len() {
+            let mut fact = infer(shape, dtype, index, &mut cx);
+            if let Fact::Tensor(t) = &mut fact {
+                complete(t, &cx);
+            }
+            inferred.push(fact);
+        }
+        drop(cx);
+        for (v, fact) in results.into_iter().zip(inferred) {
+            let fact = if fits(&fact, g.ty(v)) { fact } else { Fact::Unknown };
+            self.define(v, fact);
+        }
+    }
+
+    fn prim(&mut self, node: NodeId, prim: Prim) {
+        let g = self.g;
+        let operand = |i: usize| g.operands(node).nth(i);
+        let fact_of =
+            |shapes: &Shapes, i: usize| operand(i).map_or(Fact::Unknown, |v| shapes.fact(v).clone());
+        let facts: SmallVec<[Fact; 4]> = match prim {
+            Prim::Constant => g
+                .results(node)
+                .map(|v| g.constant(v).map_or(Fact::Unknown, |value| Fact::of(&value)))
+                .collect(),
+            Prim::TupleConstruct => {
+                let elems = g.operands(node).map(|v| self.shapes.fact(v).clone()).collect();
+                SmallVec::from_iter([Fact::tuple(elems)])
+            }
+            Prim::ListConstruct => {
+                let elems = g.operands(node).map(|v| self.shapes.fact(v).clone()).collect();
+                SmallVec::from_iter([Fact::list(elems)])
+            }
+            Prim::TupleUnpack | Prim::ListUnpack => match fact_of(&self.shapes, 0) {
+                Fact::Tuple(elems) | Fact::List(elems) if elems.len() == g.result_count(node) => elems.into(),
+                Fact::ListOf(elem) => g.results(node).map(|_| (*elem).clone()).collect(),
+                _ => SmallVec::new(),
+            },
+            Prim::TupleIndex => {
+                let at = match fact_of(&self.shapes, 1) {
+                    Fact::Int(d) => d.known(),
+                    _ => None,
+                };
+                let fact = match (fact_of(&self.shapes, 0), at) {
+                    (Fact::Tuple(elems), Some(at)) => {
+                        let at = if at < 0 { at + elems.len() as i64 } else { at };
+                        usize::try_from(at).ok().and_then(|at| elems.get(at).cloned()).unwrap_or_default()
+                    }
+                    _ => Fact::Unknown,
+                };
+                SmallVec::from_iter([fact])
+            }
+            Prim::UncheckedCast
+            | Prim::UncheckedUnwrapOptional
+            | Prim::Annotate
+            | Prim::Profile
+            | Prim::ProfileIvalue
+            | Prim::Guard
+            | Prim::BailOut => SmallVec::from_iter([fact_of(&self.shapes, 0)]),
+            Prim::IfThenElse => {
+                let (a, b) = (fact_of(&self.shapes, 1), fact_of(&self.shapes, 2));
+                SmallVec::from_iter([a.join(&b, &mut self.shapes.symbols)])
+            }
+            prim if prim.has_subgraph() => self.subgraph(node),
+            _ => SmallVec::new(),
+        };
+        let mut facts = facts.into_iter();
+        for v in g.results(node) {
+            let fact = facts.next().filter(|fact| fits(fact, g.ty(v))).unwrap_or_default();
+            self.define(v, fact);
+        }
+    }
+
+    /// The outputs of a subgraph that runs on the operands.
+    fn subgraph(&mut self, node: NodeId) -> SmallVec<[Fact; 4]> {
+        let g = self.g;
+        let runs_now = matches!(
+            g.prim(node),
+            Some(
+                Prim::FusionGroup
+                    | Prim::DifferentiableGraph
+                    | Prim::FunctionalGraph
+                    | Prim::FallbackGraph
+                    | Prim::TensorExprGroup
+                    | Prim::StaticSubgraph
+            )
+        );
+        let body = g.attr(node, names::subgraph()).and_then(|a| a.as_graph());
+        let Some(body) = body.filter(|_| runs_now && self.depth < MAX_SUBGRAPHS) else {
+            return SmallVec::new();
+        };
+        let inputs = g.operands(node).map(|v| self.shapes.fact(v).clone()).collect();
+        let symbols = std::mem::take(&mut self.shapes.symbols);
+        let inner = run(body, &AliasDb::new(body), inputs, symbols, self.depth + 1);
+        let facts = body.outputs().map(|v| inner.fact(v).clone()).collect();
+        self.shapes.symbols = inner.symbols;
+        facts
+    }
+}
+
+/// Whether a fact can be true of a value of this type: a rule may have been stated for another overload's result.
+fn fits(fact: &Fact, ty: Type) -> bool {
+    let ty = ty.unwrap_optional();
+    match (fact, ty.kind()) {
+        (Fact::Tensor(_), kind) => matches!(kind, TypeKind::Tensor(_) | TypeKind::Any | TypeKind::Union(_)),
+        (Fact::Int(_), kind) => {
+            matches!(kind, TypeKind::Int | TypeKind::Number | TypeKind::Any | TypeKind::Union(_))
+        }
+        (Fact::Bool(_), kind) => matches!(kind, TypeKind::Bool | TypeKind::Any | TypeKind::Union(_)),
+        (Fact::List(_) | Fact::ListOf(_), kind) => {
+            matches!(kind, TypeKind::List(_) | TypeKind::AnyList | TypeKind::Any | TypeKind::Union(_))
+        }
+        (Fact::Tuple(elems), kind) => match kind {
+            TypeKind::Tuple(t) => t.elems.len() == elems.len(),
+            kind => matches!(kind, TypeKind::AnyTuple | TypeKind::Any | TypeKind::Union(_)),
+        },
+        (Fact::Unknown | Fact::None, _) => true,
+    }
+}
+
+/// Device and gradient of a result, from the operands.
+fn complete(result: &mut TensorFact, cx: &ShapeCx<'_>) {
+    let mut tensors: SmallVec<[&TensorFact; 8]> = SmallVec::new();
+    let mut all_known = true;
+    for i in 0..cx.len() {
+        match cx.fact(i) {
+            Fact::Tensor(t) => tensors.push(t),
+            Fact::List(elems) => {
+                for elem in elems {
+                    match elem {
+                        Fact::Tensor(t) => tensors.push(t),
+                        Fact::Unknown => all_known &= cx.ty(i).is_none_or(|t| !t.contains_tensor()),
+                        _ => {}
+                    }
+                }
+            }
+            Fact::ListOf(elem) => match &**elem {
+                Fact::Tensor(t) => tensors.push(t),
+                _ => all_known &= cx.ty(i).is_none_or(|t| !t.contains_tensor()),
+            },
+            Fact::Unknown | Fact::Tuple(_) => all_known &= cx.ty(i).is_none_or(|t| !t.contains_tensor()),
+            Fact::None | Fact::Bool(_) | Fact::Int(_) => {}
+        }
+    }
+    if result.device.is_none() {
+        let of_operands =
+            all_known && !tensors.is_empty() && tensors.iter().all(|t| t.device.is_some_and(Device::is_cpu));
+        result.device = match cx.position("device") {
+            Some(_) => match cx.device_arg("device") {
+                Some(Some(device)) => Some(device),
+                Some(None) if tensors.is_empty() || of_operands => Some(Device::CPU),
+                _ => None,
+            },
+            None => of_operands.then_some(Device::CPU),
+        };
+    }
+    if result.requires_grad.is_none() {
+        let never = result.dtype.is_some_and(|d| d.is_integral(true));
+        let none_does =
+            all_known && !tensors.is_empty() && tensors.iter().all(|t| t.requires_grad == Some(false));
+        result.requires_grad = (never || none_does).then_some(false);
+    }
+}
+
+impl Analysis for Shapes {
+    const NAME: &'static str = "shapes";
+
+    fn build(cx: &AnalysisCx<'_>) -> Self {
+        Shapes::new(cx.graph(), &cx.get::<AliasDb>())
+    }
+
+    /// Values keep their facts when nodes move or go; of new ones nothing is known yet.
+    fn update(&mut self, cx: &AnalysisCx<'_>, changes: &[Change]) -> Update {
+        let g = cx.graph();
+        for change in changes {
+            match *change {
+                Change::Metadata | Change::Moved(_) | Change::Erased(_) => {}
+                Change::Inserted(node) if g.has_node(node) => {
+                    let pure = matches!(g.op(node).kind(), OpKind::Prim(Prim::Constant))
+                        || g.op(node).row().is_some_and(|id| !g.registry().schema(id).is_mutable());
+                    if !pure || g.block_count(node) > 0 {
+                        return Update::Rebuild;
+                    }
+                    for v in g.results(node) {
+                        self.of_value[v] = 0;
+                        if let Some(value) = g.constant(v).filter(|_| !g.ty(v).is_mutable()) {
+                            self.set(v, Fact::of(&value));
+                        }
+                    }
+                }
+                Change::Inserted(_) => {}
+                _ => return Update::Rebuild,
+            }
+        }
+        Update::Kept
+    }
+
+    fn agrees(&self, cx: &AnalysisCx<'_>, fresh: &Self) -> Result<(), String> {
+        let g = cx.graph();
+        for step in g.walk(g.root()) {
+            let node = match step {
+                Step::Enter(block) => g.param(block),
+                Step::Node(node) => node,
+                Step::Leave(_) | Step::Done(_) => continue,
+            };
+            for v in g.results(node) {
+                let (mine, theirs) = (self.fact(v), fresh.fact(v));
+                let (Some(a), Some(b)) = (mine.as_tensor(), theirs.as_tensor()) else { continue };
+                if !b.to_type().implies(&a.to_type()) {
+                    return Err(format!("%{} is {:?}, not {:?}", g.name(v), b, a));
+                }
+            }
+        }
+        Ok(())
+    }
+}
