@@ -16,6 +16,7 @@ mod matmul;
 mod plain;
 mod pointwise;
 mod reduce;
+mod rules;
 mod scalar;
 mod sort;
 mod string;
@@ -49,6 +50,7 @@ pub fn standard(builder: &mut RegistryBuilder) {
     for family in FAMILIES {
         builder.add(family());
     }
+    rules::add(builder);
 }
 
 /// The standard operators alone, made once per process.

@@ -100,3 +100,37 @@ pub(crate) fn assert_passes(registry: &Arc<Registry>, pipeline: &str, before: &s
     want.edit().renumber(true);
     assert_eq!(got.to_string(), want.to_string());
 }
+
+/// Time of a pass per node on long graphs, printed: `cargo test --release -p flambeau-rewrite times -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn times() {
+    let registry = toy();
+    let op = |name: &str| registry.lookup(name).expect("a toy");
+    for n in [100_000usize, 1_000_000] {
+        for pass in ["dce", "cse", "constant_pooling", "constant_propagation", "peephole"] {
+            let mut graph = Graph::new(Arc::clone(&registry));
+            let mut e = graph.edit();
+            let (x, y) = (e.add_input(flambeau_ir::Type::TENSOR), e.add_input(flambeau_ir::Type::TENSOR));
+            let one = e.constant(IValue::Int(1));
+            let mut last = [x, y];
+            for i in 0..n {
+                let v = match i % 4 {
+                    0 => e.value(op("toy::add.Tensor"), &[last[0], last[1], one], flambeau_ir::Type::TENSOR),
+                    1 => e.value(op("toy::mul.Tensor"), &[last[0], x], flambeau_ir::Type::TENSOR),
+                    2 => e.value(op("toy::relu"), &[last[0]], flambeau_ir::Type::TENSOR),
+                    // Dead, and the same as the one before.
+                    _ => e.value(op("toy::relu"), &[last[1]], flambeau_ir::Type::TENSOR),
+                };
+                if i % 4 != 3 {
+                    last = [v, last[0]];
+                }
+            }
+            e.add_output(last[0]);
+            let pipeline = Pipeline::parse(pass, &PassLibrary::standard()).expect("a pass");
+            let report = Manager::new().run(&mut graph, &pipeline).expect("runs");
+            let ns = report.time().as_nanos() as f64 / n as f64;
+            println!("{pass:<24} {n:>8} nodes {ns:>8.1} ns a node, {} left", graph.node_count());
+        }
+    }
+}

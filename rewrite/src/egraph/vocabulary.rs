@@ -263,6 +263,12 @@ impl Vocabulary {
             "the tensor's strides are known to be contiguous",
         );
         self.condition(
+            "matrix_shape",
+            3,
+            |a| is_matrix_shape(a[0], a[1], a[2]),
+            "the first is a matrix of the sizes that the product of the others has",
+        );
+        self.condition(
             "dtype_is",
             2,
             |a| Some(a[0].dtype()?.scalar_type() == a[1].int()?),
@@ -295,6 +301,8 @@ impl Vocabulary {
             |a| int_op(a, i64::checked_mul),
             "the product of two ints, if it does not overflow",
         );
+        self.function("times", 2, |a| number_op(a, |x, y| x * y), "the product of two numbers, a float");
+        self.function("plus", 2, |a| number_op(a, |x, y| x + y), "the sum of two numbers, a float");
         self.function("neg", 1, |a| negate(a[0]), "the negative of a number");
         self.function(
             "reciprocal",
@@ -403,6 +411,22 @@ fn compose(first: &[i64], second: &[i64]) -> Option<IValue> {
 
 fn int_op(args: &[Fact<'_>], f: fn(i64, i64) -> Option<i64>) -> Option<IValue> {
     Some(IValue::Int(f(args[0].int()?, args[1].int()?)?))
+}
+
+fn number_op(args: &[Fact<'_>], f: fn(f64, f64) -> f64) -> Option<IValue> {
+    Some(IValue::Float(f(args[0].number()?, args[1].number()?)))
+}
+
+/// Whether a tensor has the sizes of a product of two matrices.
+fn is_matrix_shape(of: Fact<'_>, a: Fact<'_>, b: Fact<'_>) -> Option<bool> {
+    let (of, a, b) = (of.dims()?, a.dims()?, b.dims()?);
+    let ([rows, columns], [m, _], [_, n]) = (of, a, b) else { return Some(false) };
+    let same = |x: &Dim, y: &Dim| match (x, y) {
+        (Dim::Known(p), Dim::Known(q)) => Some(p == q),
+        (Dim::Sym(p), Dim::Sym(q)) if p == q => Some(true),
+        _ => None,
+    };
+    Some(same(rows, m)? && same(columns, n)?)
 }
 
 fn negate(x: Fact<'_>) -> Option<IValue> {

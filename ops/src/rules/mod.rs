@@ -1,0 +1,73 @@
+//! Rules that belong to families of operators rather than to one, and what rewriting needs to know of some operators.
+//!
+//! The language of the `.rules` files is described in `flambeau_rewrite::egraph::ruleparse`. Every rule is tried on drawn
+//! inputs against the reference evaluator by this module's test.
+
+use flambeau_ir::RegistryBuilder;
+use flambeau_rewrite::facets::Chunk;
+use flambeau_rewrite::{Cost, Rules};
+
+/// States rules and costs.
+pub(crate) fn add(builder: &mut RegistryBuilder) {
+    builder
+        .facet("aten::mul.Scalar", Rules::file("pointwise.rules", include_str!("pointwise.rules")))
+        .facet("aten::t", Rules::file("views.rules", include_str!("views.rules")))
+        .facet("aten::mm", Rules::file("products.rules", include_str!("products.rules")))
+        .facet("aten::mul.int", Rules::file("scalars.rules", include_str!("scalars.rules")))
+        .facet("aten::chunk", Chunk);
+    for (op, cost) in COSTS {
+        builder.facet(op, Cost(*cost));
+    }
+}
+
+/// Operators that cost more or less than one sweep, in tenths of one.
+const COSTS: &[(&str, u32)] = &[
+    ("aten::add.int", 1),
+    ("aten::sub.int", 1),
+    ("aten::mul.int", 1),
+    ("aten::neg.int", 1),
+    ("aten::floordiv.int", 2),
+    ("aten::zeros_like", 6),
+    ("aten::neg", 9),
+    ("aten::div.Scalar", 14),
+    ("aten::div.Tensor", 14),
+    ("aten::sqrt", 14),
+    ("aten::rsqrt", 16),
+    ("aten::reciprocal", 14),
+    ("aten::exp", 30),
+    ("aten::log", 30),
+    ("aten::sigmoid", 40),
+    ("aten::tanh", 40),
+    ("aten::pow.Tensor_Scalar", 60),
+    ("aten::mm", 200),
+    ("aten::bmm", 220),
+    ("aten::dot", 20),
+    ("aten::addmm", 202),
+    ("aten::matmul", 203),
+    ("aten::linear", 206),
+];
+
+#[cfg(test)]
+mod tests {
+    use flambeau_rewrite::egraph::trial::{Effort, try_rules};
+    use flambeau_rewrite::{RuleSet, Vocabulary};
+
+    #[test]
+    fn every_rule_holds_on_what_it_is_tried_on() {
+        let registry = crate::registry();
+        let rules = RuleSet::from_registry(&registry, &Vocabulary::standard()).unwrap_or_else(|errors| {
+            panic!("{}", errors.iter().map(flambeau_ir::Diagnostic::render).collect::<String>())
+        });
+        assert!(rules.rules().len() >= 40);
+        let mut wrong = String::new();
+        for trial in try_rules(&registry, &rules, Effort::default()) {
+            if let Some(failure) = &trial.failure {
+                wrong += &format!("{} ({}) fails on\n{failure}\n\n", trial.rule, trial.instance);
+            } else if trial.tried == 0 {
+                let why = trial.refused.as_deref().unwrap_or("nothing was drawn");
+                wrong += &format!("{} ({}) was never tried: {why}\n\n", trial.rule, trial.instance);
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong}");
+    }
+}
