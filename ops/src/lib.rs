@@ -10,9 +10,11 @@
 mod create;
 mod dict;
 mod facts;
+mod hash;
 mod join;
 mod list;
 mod matmul;
+mod misc;
 mod plain;
 mod pointwise;
 mod reduce;
@@ -42,6 +44,7 @@ const FAMILIES: &[fn() -> Vec<OpDef>] = &[
     list::family,
     dict::family,
     string::family,
+    misc::family,
 ];
 
 /// Adds the standard operators.

@@ -1,0 +1,359 @@
+//! What is left without tensors: identity, ranges, optionals, devices, enums, generators, futures, and questions about
+//! the session.
+
+use crate::hash::hash;
+use crate::plain::{Elem, Row, all, machine, room, row};
+use flambeau_exec::{ExecError, Gen, Host, Intrinsic, KernelCx, KernelError, KernelResult};
+use flambeau_ir::value::{EnumValue, Future, Generator, IValue, Str};
+use flambeau_ir::{Effects, OpDef, Symbol, Type};
+use flambeau_tensor::promote::{Promotion, can_cast, promote};
+use flambeau_tensor::{DType, Device};
+
+fn give(cx: &mut KernelCx<'_>, value: impl Into<IValue>) -> KernelResult {
+    cx.ret(value);
+    Ok(())
+}
+
+fn two(g: &mut Gen<'_>) -> Vec<IValue> {
+    let elem = [Elem::Int, Elem::Str, Elem::Tensor][g.below(3)];
+    let a = elem.draw(g);
+    let b = if g.flag() { a.clone() } else { elem.draw(g) };
+    vec![a, b]
+}
+
+fn values() -> Vec<Row> {
+    let is = "`self is obj`: numbers and the like by value, everything shared by identity.";
+    vec![
+        machine("aten::__is__", "", is, Intrinsic::Is).sample(|g, _| two(g)),
+        machine("aten::__isnot__", "", "`self is not obj`.", Intrinsic::IsNot).sample(|g, _| two(g)),
+        row("aten::_unwrap_optional", "", "The value, which must not be `None`.", |cx| {
+            if cx.arg(0)?.is_none() {
+                return Err(KernelError::input("Unwrapping null optional"));
+            }
+            let value = cx.take(0);
+            give(cx, value)
+        })
+        .raises()
+        .sample(|g, _| vec![Elem::Int.draw(g)]),
+        row("aten::hash", "generic", "A number that is equal for equal values.", |cx| {
+            let hash = hash(cx.arg(0)?)?;
+            give(cx, hash)
+        })
+        .raises()
+        .sample(|g, _| vec![Elem::Str.draw(g)]),
+        row("prim::id", "", "A number that no other living object has.", |cx| {
+            let id = cx.arg(0)?.identity().unwrap_or(0);
+            give(cx, id as i64)
+        })
+        .effects(Effects::RANDOM)
+        .sample(|_, _| vec![IValue::None]),
+        row(
+            "aten::has_torch_function",
+            "",
+            "Whether arguments override operators; here they never do.",
+            |cx| give(cx, false),
+        ),
+    ]
+}
+
+fn ranges() -> Vec<Row> {
+    let range_args = |g: &mut Gen<'_>, _: Elem| {
+        vec![IValue::Int(g.int(-5, 5)), IValue::Int(g.int(-5, 5)), IValue::Int([1, 2, -1, -3][g.below(4)])]
+    };
+    vec![
+        row("aten::__range_length", "", "The number of elements of `range(lo, hi, step)`.", range_length)
+            .raises()
+            .sample(range_args),
+        row("aten::__derive_index", "", "Element `index` of a range: `start + index * step`.", |cx| {
+            let (index, start, step) = (cx.int(0)?, cx.int(1)?, cx.int(2)?);
+            give(cx, start.wrapping_add(index.wrapping_mul(step)))
+        })
+        .sample(range_args),
+        row("aten::__round_to_zero_floordiv", "int", "`a / b`, rounded towards zero.", |cx| {
+            let (a, b) = (cx.int(0)?, cx.int(1)?);
+            if b == 0 {
+                return Err(KernelError::input("division by 0"));
+            }
+            give(cx, a.wrapping_div(b))
+        })
+        .raises()
+        .sample(|g, _| vec![IValue::Int(g.int(-9, 9)), IValue::Int([1, 2, -3][g.below(3)])]),
+        row("aten::Size", "", "Sizes, as a list of integers.", |cx| {
+            room(cx.list(0)?.len())?;
+            let list = cx.list(0)?.copy();
+            give(cx, list)
+        })
+        .sample(|g, _| vec![Elem::Int.list(g, 0)]),
+        row("aten::_size_if_not_equal", "", "The first sizes if the second differ, else `None`.", |cx| {
+            let (a, b) = (cx.list(0)?, cx.list(1)?);
+            let differs = a.to_ints() != b.to_ints();
+            let list = differs.then(|| a.copy());
+            cx.ret_opt(list);
+            Ok(())
+        })
+        .sample(|g, _| vec![Elem::Int.list(g, 0), Elem::Int.list(g, 0)]),
+    ]
+}
+
+fn range_length(cx: &mut KernelCx<'_>) -> KernelResult {
+    let (lo, hi, step) = (cx.int(0)?, cx.int(1)?, cx.int(2)?);
+    let span = match step {
+        0 => return Err(KernelError::input("range() arg 3 must not be zero")),
+        1.. if lo < hi => hi.wrapping_sub(lo),
+        ..0 if lo > hi => lo.wrapping_sub(hi),
+        _ => return give(cx, 0i64),
+    };
+    // As unsigned numbers neither the distance nor the step overflows.
+    let length = (span as u64 - 1) / step.unsigned_abs() + 1;
+    let length = i64::try_from(length)
+        .map_err(|_| KernelError::limit("a range of more elements than an integer counts"))?;
+    give(cx, length)
+}
+
+fn device_arg(_: &mut Gen<'_>, _: Elem) -> Vec<IValue> {
+    vec![IValue::Device(Device::CPU)]
+}
+
+fn devices() -> Vec<Row> {
+    let both = |_: &mut Gen<'_>, _: Elem| vec![IValue::Device(Device::CPU), IValue::Device(Device::CPU)];
+    vec![
+        row("aten::device", "", "A device by name: `cpu`, `cuda:1`.", |cx| {
+            let device = parsed(cx.string(0)?)?;
+            give(cx, device)
+        })
+        .raises()
+        .sample(|g, _| vec![IValue::str(["cpu", "cuda:1"][g.below(2)])]),
+        row("aten::device", "with_index", "A device by type and number.", |cx| {
+            let mut device = parsed(cx.string(0)?)?;
+            let index = cx.int(1)?;
+            device.index = Some(
+                index
+                    .try_into()
+                    .map_err(|_| KernelError::input(format!("no device has the number {index}")))?,
+            );
+            give(cx, device)
+        })
+        .raises()
+        .sample(|g, _| vec![IValue::str("cuda"), IValue::Int(g.int(0, 3))]),
+        row("aten::eq", "device", "`a == b`.", |cx| {
+            let same = cx.device(0)? == cx.device(1)?;
+            give(cx, same)
+        })
+        .sample(both),
+        row("aten::ne", "device", "`a != b`.", |cx| {
+            let differ = cx.device(0)? != cx.device(1)?;
+            give(cx, differ)
+        })
+        .sample(both),
+        row("prim::type", "", "The name of a device's type.", |cx| {
+            let name = cx.device(0)?.type_name();
+            give(cx, name)
+        })
+        .sample(device_arg),
+        row("prim::index", "", "A device's number, if it has one.", |cx| {
+            let index = cx.device(0)?.index;
+            cx.ret_opt(index.map(|i| i64::from(i)));
+            Ok(())
+        })
+        .sample(device_arg),
+    ]
+}
+
+fn parsed(name: &Str) -> Result<Device, KernelError> {
+    Ok(Device::parse(&name.to_text())?)
+}
+
+fn member(cx: &KernelCx<'_>, i: usize) -> Result<EnumValue, KernelError> {
+    match cx.arg(i)? {
+        IValue::Enum(e) => Ok(e.clone()),
+        other => {
+            Err(KernelError::input(format!("argument {i} must be an enum member but is {}", other.tag())))
+        }
+    }
+}
+
+fn member_of(value: IValue) -> IValue {
+    let ty = Type::enumeration(Symbol::new("__torch__.Color"), 0, value.type_of());
+    IValue::Enum(EnumValue::new(ty, Symbol::new("RED"), value))
+}
+
+fn enums() -> Vec<Row> {
+    let with_value: &[Elem] = &[Elem::Int, Elem::Float, Elem::Str];
+    let pair = |g: &mut Gen<'_>, _: Elem| vec![member_of(Elem::Int.draw(g)), member_of(Elem::Int.draw(g))];
+    vec![
+        row("prim::EnumName", "", "The name of an enum's member.", |cx| {
+            let name = member(cx, 0)?.name();
+            give(cx, name.as_str())
+        })
+        .sample(|g, _| vec![member_of(Elem::Int.draw(g))]),
+        row("prim::EnumValue", "{}", "The value of an enum's member.", |cx| {
+            let value = member(cx, 0)?.value().clone();
+            give(cx, value)
+        })
+        .over(with_value)
+        .sample(|g, elem| vec![member_of(elem.draw(g))]),
+        row("aten::eq", "enum", "Whether both are one member of one enum.", |cx| {
+            let same = member(cx, 0)?.same_member(&member(cx, 1)?);
+            give(cx, same)
+        })
+        .sample(pair),
+        row("aten::ne", "enum", "Whether they are different members.", |cx| {
+            let same = member(cx, 0)?.same_member(&member(cx, 1)?);
+            give(cx, !same)
+        })
+        .sample(pair),
+    ]
+}
+
+fn session() -> Vec<Row> {
+    let never = |name, doc| row(name, "", doc, |cx: &mut KernelCx<'_>| give(cx, false));
+    vec![
+        row("aten::is_scripting", "", "True: the program is compiled.", |cx| give(cx, true)),
+        never("aten::is_autocast_enabled", "False: there is no automatic mixed precision."),
+        never("aten::is_autocast_cpu_enabled", "False: there is no automatic mixed precision."),
+        never("aten::_get_tracing_state", "False: a compiled program is not being traced."),
+        never("aten::_nnpack_available", "False."),
+        never("aten::is_vulkan_available", "False."),
+        never("aten::_use_cudnn_rnn_flatten_weight", "False."),
+        row("aten::is_grad_enabled", "", "Whether results take part in differentiation.", |cx| {
+            let enabled = cx.host().grad_enabled();
+            give(cx, enabled)
+        })
+        .effects(Effects::IO),
+        row("aten::set_grad_enabled", "", "Sets whether results take part in differentiation.", |cx| {
+            let enabled = cx.boolean(0)?;
+            cx.host().set_grad_enabled(enabled);
+            Ok(())
+        })
+        .effects(Effects::IO),
+        row("aten::warn", "", "Passes a warning to the session.", |cx| {
+            let message = cx.string(0)?.clone();
+            cx.host().warn(&message.to_text());
+            Ok(())
+        })
+        .effects(Effects::IO),
+        row("aten::_print", "", "Prints a string as it is.", |cx| {
+            let text = cx.string(0)?.clone();
+            cx.host().print(text.as_bytes())
+        })
+        .effects(Effects::IO),
+        row("aten::_assert_scalar", "", "Fails with a message if a number is zero.", |cx| {
+            let zero = match cx.scalar(0)? {
+                flambeau_tensor::Scalar::Bool(b) => !b,
+                flambeau_tensor::Scalar::Int(i) => i == 0,
+                flambeau_tensor::Scalar::Float(x) => x == 0.0,
+                flambeau_tensor::Scalar::Complex(z) => z.re == 0.0 && z.im == 0.0,
+            };
+            if zero { Err(KernelError::input(cx.string(1)?.to_text())) } else { Ok(()) }
+        })
+        .effects(Effects::IO | Effects::RAISES)
+        .sample(|_, _| vec![IValue::Int(1), IValue::str("not zero")]),
+    ]
+}
+
+fn generator_arg(g: &mut Gen<'_>, _: Elem) -> Vec<IValue> {
+    vec![IValue::Generator(Generator::new(Device::CPU, g.bits()))]
+}
+
+fn generators() -> Vec<Row> {
+    vec![
+        row("aten::Generator", "", "A new generator of random numbers.", |cx| {
+            let device = cx.opt_device(0)?.unwrap_or(Device::CPU);
+            let seed = cx.opt_int(1)?.map_or(Host::SEED, |seed| seed as u64);
+            give(cx, Generator::new(device, seed))
+        })
+        .effects(Effects::RANDOM),
+        row("aten::manual_seed", "", "Starts the session's generator again from a seed.", |cx| {
+            let seed = cx.int(0)?;
+            cx.host().rng().reseed(seed as u64);
+            Ok(())
+        })
+        .effects(Effects::IO),
+        row("aten::manual_seed", "generator", "Starts a generator again from a seed; gives it.", |cx| {
+            let (generator, seed) = (cx.generator(0)?, cx.int(1)?);
+            generator.reseed(seed as u64);
+            give(cx, generator)
+        })
+        .effects(Effects::IO)
+        .sample(generator_arg),
+        row("aten::initial_seed", "", "The seed a generator started from.", |cx| {
+            let seed = cx.generator(0)?.seed();
+            give(cx, seed as i64)
+        })
+        .effects(Effects::IO)
+        .sample(generator_arg),
+        row(
+            "aten::seed",
+            "",
+            "Starts a generator from another seed, derived from its last; gives the seed.",
+            |cx| {
+                let generator = cx.generator(0)?;
+                let seed = generator
+                    .seed()
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                generator.reseed(seed);
+                give(cx, seed as i64)
+            },
+        )
+        .effects(Effects::IO)
+        .sample(generator_arg),
+    ]
+}
+
+/// Bodies of forks run before `wait` is reached, so only a future of the host can be unfinished here.
+fn wait(cx: &mut KernelCx<'_>) -> KernelResult {
+    let future = match cx.arg(0)? {
+        IValue::Future(f) => f.clone(),
+        other => {
+            return Err(KernelError::input(format!("argument 0 must be a future but is {}", other.tag())));
+        }
+    };
+    match future.wait() {
+        Ok(value) => give(cx, value),
+        Err(error) => Err(match (error.downcast_ref::<ExecError>(), error.downcast_ref::<KernelError>()) {
+            (Some(e), _) => KernelError::new(e.fault, e.class.clone(), e.message.clone()),
+            (_, Some(e)) => e.clone(),
+            _ => KernelError::input(error.to_string()),
+        }),
+    }
+}
+
+fn dtype_args(g: &mut Gen<'_>, _: Elem) -> Vec<IValue> {
+    let mut one = || IValue::Int(g.pick(&[DType::F32, DType::I64, DType::Bool, DType::C64]).scalar_type());
+    vec![one(), one()]
+}
+
+fn dtypes() -> Vec<Row> {
+    vec![
+        row("aten::promote_types", "", "The type in which two types meet.", |cx| {
+            let dtype = promote(cx.dtype(0)?, cx.dtype(1)?);
+            give(cx, dtype.scalar_type())
+        })
+        .sample(dtype_args),
+        row("aten::can_cast", "", "Whether one type may be stored as another.", |cx| {
+            let can = can_cast(cx.dtype(0)?, cx.dtype(1)?);
+            give(cx, can)
+        })
+        .sample(dtype_args),
+        row("aten::result_type", "Scalar_Scalar", "The type in which two numbers meet.", |cx| {
+            let both = Promotion::new().scalar(cx.scalar(0)?).scalar(cx.scalar(1)?);
+            let dtype = both.result().ok_or_else(|| KernelError::input("at least one number is expected"))?;
+            give(cx, dtype.scalar_type())
+        }),
+        row("aten::get_autocast_dtype", "", "The type automatic mixed precision would use.", |cx| {
+            let dtype = if parsed(cx.string(0)?)?.is_cpu() { DType::BF16 } else { DType::F16 };
+            give(cx, dtype.scalar_type())
+        })
+        .raises()
+        .sample(|_, _| vec![IValue::str("cpu")]),
+    ]
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let waiting = row("aten::wait", "", "The value of a future, or its error.", wait)
+        .raises()
+        .sample(|g, _| vec![IValue::Future(Future::ready(Type::INT, Elem::Int.draw(g)))]);
+    let families = [values(), ranges(), devices(), enums(), session(), generators(), dtypes(), vec![waiting]];
+    all(families.into_iter().flatten())
+}
