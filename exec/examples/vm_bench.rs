@@ -1,6 +1,6 @@
 //! Figures of the machine: nanoseconds for an iteration, an element, a call.
 //!
-//! `cargo run --release -p flambeau-exec --example vm_bench` (`-- --code` also lists the code).
+//! `cargo run --release -p flambeau-exec --example vm_bench` (`-- sum` for one of them; `-- --code` lists the code).
 
 #[path = "../tests/toy/mod.rs"]
 mod toy;
@@ -155,7 +155,10 @@ struct Bench {
 
 impl Bench {
     /// Nanoseconds of one run: the best of many short rounds, so that a busy machine does not count.
-    fn time(&mut self, text: &str, args: &[IValue], times: usize) -> f64 {
+    fn time(&mut self, name: &str, text: &str, args: &[IValue], times: usize) -> f64 {
+        if std::env::args().nth(1).is_some_and(|only| !only.starts_with('-') && only != name) {
+            return f64::NAN;
+        }
         let graph = toy::graph(&self.registry, text);
         let code = Arc::new(Code::compile(&graph, &CompilationUnit::new()).expect("the benchmark compiles"));
         let mut host = Host::new();
@@ -189,11 +192,16 @@ fn main() {
     let per = |label: &str, ns: f64, unit: &str, limit: f64| {
         println!("{label:<44}{ns:>10.2} {unit:<12} (limit {limit})")
     };
-    per("s = s + (i*3) % 7", bench.time(SUM, &[IValue::Int(n)], 1) / n as f64, "ns/iteration", 8.0);
-    per("collatz(3000)", bench.time(COLLATZ, &[IValue::Int(3000)], 1) / 1e6, "ms", 5.0);
-    per("list append, then sum", bench.time(LISTS, &[IValue::Int(n)], 1) / n as f64, "ns/element", 20.0);
-    per("empty call", bench.time(NOTHING, &[tensor(&[16])], 1_000), "ns", 150.0);
-    per("relu of 16 floats", bench.time(RELU, &[tensor(&[16])], 1_000), "ns", 150.0);
+    per("s = s + (i*3) % 7", bench.time("sum", SUM, &[IValue::Int(n)], 1) / n as f64, "ns/iteration", 8.0);
+    per("collatz(3000)", bench.time("collatz", COLLATZ, &[IValue::Int(3000)], 1) / 1e6, "ms", 5.0);
+    per(
+        "list append, then sum",
+        bench.time("list", LISTS, &[IValue::Int(n)], 1) / n as f64,
+        "ns/element",
+        20.0,
+    );
+    per("empty call", bench.time("call", NOTHING, &[tensor(&[16])], 1_000), "ns", 150.0);
+    per("relu of 16 floats", bench.time("relu", RELU, &[tensor(&[16])], 1_000), "ns", 150.0);
     let (b, h) = (1, 8);
     let cell = [
         tensor(&[b, h]),
@@ -203,10 +211,10 @@ fn main() {
         tensor(&[h, 4 * h]),
         tensor(&[4 * h]),
     ];
-    per("LSTM cell B=1 H=8, unfused", bench.time(LSTM, &cell, 200) / 1e3, "us", 3.0);
-    per("LSTM cell B=1 H=8, fused", bench.time(LSTM_FUSED, &cell, 200) / 1e3, "us", 3.0);
+    per("LSTM cell B=1 H=8, unfused", bench.time("lstm", LSTM, &cell, 200) / 1e3, "us", 3.0);
+    per("LSTM cell B=1 H=8, fused", bench.time("lstm-fused", LSTM_FUSED, &cell, 200) / 1e3, "us", 3.0);
     for (n, limit, times) in [(16, 1e9, 1000), (1_000_000, 0.9, 1), (16_000_000, 1.8, 1)] {
-        let ns = bench.time(CHAIN, &[tensor(&[n]), tensor(&[n])], times) / n as f64;
+        let ns = bench.time("chain", CHAIN, &[tensor(&[n]), tensor(&[n])], times) / n as f64;
         per(&format!("6-operation chain fused, {n} elements"), ns, "ns/element", limit);
     }
 }

@@ -97,7 +97,10 @@ impl Host {
             states: Vec::new(),
             calls: None,
             observer: None,
-            tensor_text: |out, tensor| write!(out, "{tensor:?}"),
+            tensor_text: |out, tensor| {
+                let text = flambeau_tensor::print::to_text(tensor).map_err(|_| std::fmt::Error)?;
+                out.write_str(&text)
+            },
             max_depth: 10_000,
         }
     }

@@ -649,3 +649,171 @@ with prim::FusionGroup_0 = graph(%x : Tensor, %y : Tensor):
     assert_eq!(r[1].as_tensor().unwrap().sizes(), [2]);
     assert!(run(text, &[t(&[3, 1]), t(&[3, 7])]).is_err());
 }
+
+/// Writes random programs: numbers, tensors and lists through nested branches and loops, values carried, swapped,
+/// repeated, dropped.
+struct Writer<'r> {
+    registry: &'r Registry,
+    g: flambeau_exec::Gen<'static>,
+    left: usize,
+}
+
+/// Values in scope, by type.
+#[derive(Clone, Default)]
+struct Scope {
+    all: Vec<(Type, flambeau_ir::ValueId)>,
+}
+
+const TYPES: [Type; 5] = [Type::INT, Type::BOOL, Type::FLOAT, Type::TENSOR, Type::LIST_INT];
+
+impl Writer<'_> {
+    fn pick(&mut self, scope: &Scope, ty: Type) -> flambeau_ir::ValueId {
+        let of: Vec<_> = scope.all.iter().filter(|v| v.0 == ty).map(|v| v.1).collect();
+        // Recent values more often, so that operands die at once as well as late.
+        let recent = of.len().min(3);
+        if self.g.flag() { of[of.len() - 1 - self.g.below(recent)] } else { *self.g.pick(&of) }
+    }
+
+    fn op(&self, name: &str) -> flambeau_ir::OpId {
+        self.registry.lookup(name).unwrap()
+    }
+
+    fn block(&mut self, e: &mut flambeau_ir::Editor<'_>, scope: &mut Scope, depth: usize) {
+        let steps = 1 + self.g.below(6);
+        for _ in 0..steps {
+            if self.left == 0 {
+                return;
+            }
+            self.left -= 1;
+            match self.g.below(if depth < 4 { 14 } else { 10 }) {
+                0..=2 => {
+                    let name = *self.g.pick(&["aten::add.int", "aten::mul.int", "aten::sub.int"]);
+                    let (a, b) = (self.pick(scope, Type::INT), self.pick(scope, Type::INT));
+                    scope.all.push((Type::INT, e.value(self.op(name), &[a, b], Type::INT)));
+                }
+                3 | 4 => {
+                    let name = *self.g.pick(&["aten::lt.int", "aten::eq.int", "aten::ge.int"]);
+                    let (a, b) = (self.pick(scope, Type::INT), self.pick(scope, Type::INT));
+                    scope.all.push((Type::BOOL, e.value(self.op(name), &[a, b], Type::BOOL)));
+                }
+                5 => {
+                    let (a, b) = (self.pick(scope, Type::FLOAT), self.pick(scope, Type::INT));
+                    scope
+                        .all
+                        .push((Type::FLOAT, e.value(self.op("aten::add.float_int"), &[a, b], Type::FLOAT)));
+                }
+                6 | 7 => {
+                    let name = *self.g.pick(&["aten::relu", "aten::neg"]);
+                    let a = self.pick(scope, Type::TENSOR);
+                    scope.all.push((Type::TENSOR, e.value(self.op(name), &[a], Type::TENSOR)));
+                }
+                8 => {
+                    let (l, i) = (self.pick(scope, Type::LIST_INT), self.pick(scope, Type::INT));
+                    e.value(self.op("aten::append.t"), &[l, i], Type::LIST_INT);
+                }
+                9 => {
+                    let l = self.pick(scope, Type::LIST_INT);
+                    scope.all.push((Type::INT, e.value(self.op("aten::len.t"), &[l], Type::INT)));
+                }
+                10 | 11 => self.branch(e, scope, depth),
+                _ => self.looped(e, scope, depth),
+            }
+        }
+    }
+
+    fn some_types(&mut self) -> Vec<Type> {
+        (0..self.g.below(5)).map(|_| *self.g.pick(&TYPES)).collect()
+    }
+
+    fn branch(&mut self, e: &mut flambeau_ir::Editor<'_>, scope: &mut Scope, depth: usize) {
+        use flambeau_ir::{At, Prim};
+        let cond = self.pick(scope, Type::BOOL);
+        let types = self.some_types();
+        let node = e.node(Prim::If, &[cond], &types);
+        for _ in 0..2 {
+            let block = e.add_block(node);
+            e.at(At::end(block));
+            let mut inner = scope.clone();
+            if self.g.flag() {
+                self.block(e, &mut inner, depth + 1);
+            }
+            for &ty in &types {
+                let v = self.pick(&inner, ty);
+                e.add_block_output(block, v);
+            }
+        }
+        e.at(At::after(node));
+        for (i, &ty) in types.iter().enumerate() {
+            scope.all.push((ty, e.graph().result(node, i)));
+        }
+    }
+
+    fn looped(&mut self, e: &mut flambeau_ir::Editor<'_>, scope: &mut Scope, depth: usize) {
+        use flambeau_ir::{At, Prim};
+        let types = self.some_types();
+        // At most three times, whatever the program computes.
+        let max = e.constant(IValue::Int(self.g.int(0, 3)));
+        let mut operands = vec![max, self.pick(scope, Type::BOOL)];
+        operands.extend(types.iter().map(|&ty| self.pick(scope, ty)));
+        let node = e.node(Prim::Loop, &operands, &types);
+        let block = e.add_block(node);
+        let mut inner = scope.clone();
+        inner.all.push((Type::INT, e.add_block_input(block, Type::INT)));
+        for &ty in &types {
+            inner.all.push((ty, e.add_block_input(block, ty)));
+        }
+        e.at(At::end(block));
+        self.block(e, &mut inner, depth + 1);
+        let cond = self.pick(&inner, Type::BOOL);
+        e.add_block_output(block, cond);
+        for &ty in &types {
+            let v = self.pick(&inner, ty);
+            e.add_block_output(block, v);
+        }
+        e.at(At::after(node));
+        for (i, &ty) in types.iter().enumerate() {
+            scope.all.push((ty, e.graph().result(node, i)));
+        }
+    }
+}
+
+#[test]
+fn random_programs_agree() {
+    let registry = toy::registry();
+    for seed in 0..1500 {
+        let mut graph = Graph::new(Arc::clone(&registry));
+        let mut e = graph.edit();
+        let mut writer = Writer { registry: &registry, g: flambeau_exec::Gen::from_seed(seed), left: 60 };
+        let mut scope = Scope::default();
+        for ty in TYPES {
+            scope.all.push((ty, e.add_input(ty)));
+            scope.all.push((ty, e.add_input(ty)));
+        }
+        scope.all.push((Type::INT, e.constant(IValue::Int(2))));
+        scope.all.push((Type::BOOL, e.constant(IValue::Bool(true))));
+        writer.block(&mut e, &mut scope, 0);
+        writer.block(&mut e, &mut scope, 0);
+        for _ in 0..4 {
+            for ty in TYPES {
+                let v = writer.pick(&scope, ty);
+                e.add_output(v);
+            }
+        }
+        let t = |x: f32| IValue::Tensor(Tensor::from_vec(vec![x, -x], &[2]).unwrap());
+        let args = [
+            IValue::Int(3),
+            IValue::Int(-1),
+            IValue::Bool(seed % 2 == 0),
+            IValue::Bool(false),
+            IValue::Float(0.5),
+            IValue::Float(2.0),
+            t(1.5),
+            t(-2.0),
+            IValue::ints(vec![1]),
+            IValue::ints(vec![]),
+        ];
+        let graph = Arc::new(graph);
+        let outcome = std::panic::catch_unwind(|| both(&graph, &args).unwrap());
+        assert!(outcome.is_ok(), "seed {seed}");
+    }
+}

@@ -138,29 +138,27 @@ impl<T: Real> Block<'_, '_, '_, T> {
     }
 }
 
-/// One operation over whole groups.
+/// One operation over whole groups. The loops are spelled out in every arm: a closure used for several instruction sets
+/// might not be inlined into them.
 #[inline(always)]
 fn compute<T: Real>(op: TileOp, to: &mut [T], a: &[T], b: &[T], c: &[T]) {
+    let (to, _) = to.as_chunks_mut::<GROUP>();
+    let (a, b, c) = (a.as_chunks::<GROUP>().0, b.as_chunks::<GROUP>().0, c.as_chunks::<GROUP>().0);
     macro_rules! loops {
         ($($op:ident)*) => {
             match op {
-                $(TileOp::$op => each(to, a, b, c, |a, b, c| TileOp::$op.eval(a, b, c)),)*
+                $(TileOp::$op => {
+                    for (((to, a), b), c) in to.iter_mut().zip(a).zip(b).zip(c) {
+                        for i in 0..GROUP {
+                            to[i] = TileOp::$op.eval(a[i], b[i], c[i]);
+                        }
+                    }
+                })*
             }
         };
     }
     loops! {
         Neg Abs Sign Sqrt Rsqrt Recip Exp Log Tanh Sigmoid Relu Sin Cos Erf Floor Ceil Trunc Round Not
         Add Sub Mul Div Pow Min Max Eq Ne Lt Le Gt Ge And Or Where
-    }
-}
-
-#[inline(always)]
-fn each<T: Real>(to: &mut [T], a: &[T], b: &[T], c: &[T], f: impl Fn(T, T, T) -> T) {
-    let (to, _) = to.as_chunks_mut::<GROUP>();
-    let (a, b, c) = (a.as_chunks::<GROUP>().0, b.as_chunks::<GROUP>().0, c.as_chunks::<GROUP>().0);
-    for (((to, a), b), c) in to.iter_mut().zip(a).zip(b).zip(c) {
-        for i in 0..GROUP {
-            to[i] = f(a[i], b[i], c[i]);
-        }
     }
 }
