@@ -10,6 +10,7 @@ pub mod generate;
 pub mod oracle;
 pub mod raw;
 pub mod reduce;
+pub mod selftest;
 
 pub use campaign::{Campaign, Tally};
 pub use generate::{Case, Menu};

@@ -1,0 +1,10 @@
+//! Raw bytes at the reader of the name.
+
+#![no_main]
+
+use std::sync::{Arc, OnceLock};
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    static REGISTRY: OnceLock<Arc<flambeau::ir::Registry>> = OnceLock::new();
+    flambeau_fuzz::raw::ir(data, REGISTRY.get_or_init(flambeau::ops::registry));
+});
