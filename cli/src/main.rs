@@ -33,6 +33,8 @@ enum Command {
     Opt(commands::opt::Args),
     /// Show what may alias what.
     Alias(commands::alias::Args),
+    /// Show what is known about types and shapes.
+    Shapes(commands::shapes::Args),
     /// List operators and what is known about them.
     Ops(commands::ops::Args),
     /// Time calls of a function.
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Some(Command::Verify(args)) => commands::verify::run(&args),
         Some(Command::Opt(args)) => commands::opt::run(&args),
         Some(Command::Alias(args)) => commands::alias::run(&args),
+        Some(Command::Shapes(args)) => commands::shapes::run(&args),
         Some(Command::Ops(args)) => commands::ops::run(&args),
         Some(Command::Bench(args)) => commands::bench::run(&args),
         Some(Command::BenchIr(args)) => commands::bench_ir::run(&args),

@@ -27,7 +27,7 @@ pub enum Execution {
 /// The pipelines that come with every session: name and text.
 const PIPELINES: &[(&str, &str)] = &[
     ("simplify", "inline,lower_simple_tuples,constant_propagation,constant_pooling,cse,dce"),
-    ("default", "simplify"),
+    ("default", "simplify,peephole,cse,dce,fuse,dce"),
 ];
 
 /// Limits of runs.

@@ -32,7 +32,11 @@ pub struct Line {
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let t = &self.tally;
-        write!(f, "{:<40} {:>7} checked {:>6} rejected {:>3} failed", self.name, t.checked, t.rejected, t.failed)?;
+        write!(
+            f,
+            "{:<40} {:>7} checked {:>6} rejected {:>3} failed",
+            self.name, t.checked, t.rejected, t.failed
+        )?;
         match &self.finding {
             Some(found) => write!(f, "\n{}\n{}", found.case.to_text(), found.why),
             None => Ok(()),
@@ -44,8 +48,15 @@ impl fmt::Display for Line {
 const PIPELINES: &[&str] = &["default"];
 
 /// Passes that are looked at one by one.
-const PASSES: &[&str] =
-    &["dce", "cse", "constant_propagation", "constant_pooling", "lower_simple_tuples", "canonicalize", "peephole"];
+const PASSES: &[&str] = &[
+    "dce",
+    "cse",
+    "constant_propagation",
+    "constant_pooling",
+    "lower_simple_tuples",
+    "canonicalize",
+    "peephole",
+];
 
 fn session() -> Session {
     Session::standard().expect("invariant: the standard operators fit together (tested)")

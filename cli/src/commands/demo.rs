@@ -4,7 +4,7 @@ use crate::commands::bench::time;
 use anstream::println;
 use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result, bail};
-use flambeau::analysis::{AliasDb, Analyses};
+use flambeau::analysis::{AliasDb, Analyses, shape::Shapes};
 use flambeau::rewrite::Manager;
 use flambeau::tensor::compare::max_abs_diff;
 use flambeau::{IValue, Session};
@@ -37,6 +37,18 @@ pub(crate) fn run() -> Result<()> {
     let read = |v: &serde_json::Value| flambeau::json::read(v).map_err(flambeau::Error::from);
     let list = record["inputs"].as_array().context("the embedded record has no inputs")?;
     let inputs: Vec<IValue> = list.iter().map(read).collect::<Result<_, _>>()?;
+
+    title("shapes: what is known of every value, given the inputs' types");
+    let mut typed = (**entry.graph()).clone();
+    let params: Vec<_> = typed.inputs().collect();
+    for (&param, input) in params.iter().zip(&inputs) {
+        let ty = match input {
+            IValue::Tensor(t) => flambeau::Type::tensor(flambeau::ir::types::TensorType::of(t)),
+            other => other.type_of(),
+        };
+        typed.edit().set_type(param, ty);
+    }
+    println!("{}", analyses.get::<Shapes>(&typed).report(&typed));
 
     title("passes: the graph after each that changed it");
     let pipeline = session.pipeline("default")?;

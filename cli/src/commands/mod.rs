@@ -10,4 +10,5 @@ pub(crate) mod ops;
 pub(crate) mod opt;
 pub(crate) mod print;
 pub(crate) mod run;
+pub(crate) mod shapes;
 pub(crate) mod verify;

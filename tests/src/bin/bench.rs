@@ -31,7 +31,11 @@ fn row(name: &str, measured: f64, unit: &str, limit: f64, torch: &str) {
 }
 
 /// The fastest of several runs, in nanoseconds.
-fn fastest<P, R>(repeat: usize, mut prepare: impl FnMut() -> P, mut run: impl FnMut(P) -> Result<R>) -> Result<f64> {
+fn fastest<P, R>(
+    repeat: usize,
+    mut prepare: impl FnMut() -> P,
+    mut run: impl FnMut(P) -> Result<R>,
+) -> Result<f64> {
     let mut best = f64::INFINITY;
     for _ in 0..repeat {
         let input = prepare();
@@ -134,7 +138,13 @@ fn ir(session: &Session) -> Result<()> {
         g.edit().replace_all_uses(old, new);
         let node = g.def(old);
         g.edit().erase(node);
-        row(&format!("replace a constant with {n} uses"), start.elapsed().as_nanos() as f64 / n as f64, "ns", 50.0, "");
+        row(
+            &format!("replace a constant with {n} uses"),
+            start.elapsed().as_nanos() as f64 / n as f64,
+            "ns",
+            50.0,
+            "",
+        );
     }
     Ok(())
 }
@@ -184,7 +194,12 @@ def lists(n: int) -> int:
 }
 
 fn filled(n: i64) -> Result<IValue> {
-    let t = Tensor::arange(Scalar::Float(0.0), Scalar::Float(1.0), Scalar::Float(1.0 / n as f64), flambeau::tensor::DType::F32)?;
+    let t = Tensor::arange(
+        Scalar::Float(0.0),
+        Scalar::Float(1.0),
+        Scalar::Float(1.0 / n as f64),
+        flambeau::tensor::DType::F32,
+    )?;
     Ok(IValue::Tensor(t.narrow(0, 0, n)?.clone_data()?))
 }
 
