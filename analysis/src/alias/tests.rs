@@ -576,3 +576,39 @@ fn time_is_linear() {
         }
     }
 }
+
+#[test]
+fn a_hundred_thousand_blocks_deep() {
+    let r = registry();
+    let (relu, write) = (r.lookup("aten::relu").unwrap(), r.lookup("aten::add_.Tensor").unwrap());
+    let mut g = Graph::new(r);
+    let mut e = g.edit();
+    let (x, cond, one) = (e.add_input(Type::TENSOR), e.add_input(Type::BOOL), e.add_input(Type::INT));
+    let mut v = e.value(relu, &[x], Type::TENSOR);
+    for i in 0..100_000 {
+        let node = e.node(Prim::If, &[cond], &[Type::TENSOR]);
+        let (taken, other) = (e.add_block(node), e.add_block(node));
+        e.add_block_output(other, v);
+        e.at(flambeau_ir::At::start(taken));
+        v = e.value(
+            if i % 2 == 0 { relu } else { write },
+            &[v, x, one][..if i % 2 == 0 { 1 } else { 3 }],
+            Type::TENSOR,
+        );
+        e.add_block_output(taken, v);
+        e.at(flambeau_ir::At::after(g_def(&e, v)));
+    }
+    let db = AliasDb::new(&g);
+    assert!(db.has_writers(v) && !db.has_writers(x));
+    let shapes = crate::Shapes::new(&g, &db);
+    assert!(shapes.tensor(v).is_some());
+    assert!(!crate::Dominance::new(&g).is_empty());
+    assert!(crate::Liveness::new(&g).dies(g.ret(g.parent(g.def(v))), 0));
+    let view = crate::views::Effects::new(&g, &db);
+    assert!(petgraph::algo::toposort(&*view, None).is_ok());
+    assert_eq!(crate::views::BlockTree::new(&g).items().len(), 200_001);
+}
+
+fn g_def(e: &Editor<'_>, v: ValueId) -> NodeId {
+    e.graph().def(v)
+}
