@@ -93,7 +93,7 @@ impl<'a> Cx<'a> {
         let symbol = Symbol::new(name);
         // `C.__new__(C)` makes an object without initializing it.
         if name == "__new__" {
-            return Ok(Sugar::Custom(std::rc::Rc::new(NewObject(ty))));
+            return Ok(Sugar::NewObject(ty));
         }
         let (function, constant) = self.session.with_unit(|u| {
             let class = u.class(ty);
@@ -378,28 +378,5 @@ impl super::sugar::SugaredValue for TensorCast {
         let mut named = vec![(Symbol::new("self"), self.value), (Symbol::new("dtype"), dtype)];
         named.extend_from_slice(keywords);
         scope.call(span, Symbol::new("aten::to"), positional, &named).map(Sugar::Value)
-    }
-}
-
-/// `C.__new__`.
-#[derive(Debug)]
-struct NewObject(Type);
-
-impl super::sugar::SugaredValue for NewObject {
-    fn kind(&self) -> &str {
-        "constructor"
-    }
-
-    fn call(
-        &self,
-        scope: &super::scope::Scope<'_>,
-        span: Span,
-        positional: &[ValueId],
-        _: &[(Symbol, ValueId)],
-    ) -> Res<Sugar> {
-        if positional.len() > 1 {
-            return Err(scope.error(span, "Only one argument to __new__ allowed"));
-        }
-        Ok(Sugar::Value(scope.value(Prim::CreateObject.into(), &[], self.0)))
     }
 }

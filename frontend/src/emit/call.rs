@@ -20,6 +20,11 @@ impl<'a> Cx<'a> {
         if let Sugar::Special(special) = callee {
             return self.special(special, tree, hint).await;
         }
+        if let Sugar::NewObject(ty) = callee {
+            // The argument is the class once more, which is no value.
+            self.at(self.span(tree));
+            return Ok(Sugar::Value(self.value(Prim::CreateObject, &[], ty)));
+        }
         let args = self.arguments(tree).await?;
         self.call(self.span(tree), callee, args).await
     }

@@ -80,7 +80,7 @@ impl<'a> Cx<'a> {
         match self.kind(tree) {
             Kind::Select => Box::pin(async move { self.select(tree).await }),
             Kind::Apply => Box::pin(async move { self.apply_expr(tree, hint).await }),
-            Kind::Subscript => Box::pin(async move { self.subscript(tree).await }),
+            Kind::Subscript => Box::pin(async move { self.subscript(tree, hint).await }),
             Kind::BinOp => Box::pin(async move { self.binary_expr(tree).await.map(Sugar::Value) }),
             Kind::UnaryOp => Box::pin(async move { self.unary_expr(tree).await.map(Sugar::Value) }),
             Kind::TernaryIf => Box::pin(async move { self.ternary(tree, hint).await.map(Sugar::Value) }),

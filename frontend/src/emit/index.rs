@@ -17,7 +17,7 @@ enum Part {
 }
 
 impl<'a> Cx<'a> {
-    pub(crate) async fn subscript(&self, tree: TreeId) -> Res<Sugar> {
+    pub(crate) async fn subscript(&self, tree: TreeId, hint: Option<Type>) -> Res<Sugar> {
         let span = self.span(tree);
         let base = self.ast().child(tree, 0);
         let subscripts = self.list(self.ast().child(tree, 1));
@@ -27,7 +27,27 @@ impl<'a> Cx<'a> {
             other => self.as_value(self.span(base), other)?,
         };
         let parts = self.parts(&subscripts).await?;
+        if let ([Part::Value(index)], Some(hint)) = (parts.as_slice(), hint)
+            && self.is_container(value)?
+        {
+            // Which module of a container is meant is known when the program runs; all fit the hint.
+            self.at(span);
+            return Ok(Sugar::Value(self.value(Prim::ModuleContainerIndex, &[value, *index], hint)));
+        }
         self.item(span, value, parts).await.map(Sugar::Value)
+    }
+
+    /// Is it a module without an indexing method of its own?
+    fn is_container(&self, value: ValueId) -> Res<bool> {
+        let ty = self.ty(value);
+        if ty.as_class().is_none() {
+            return Ok(false);
+        }
+        self.complete(ty)?;
+        let method = flambeau_ir::Symbol::new("__getitem__");
+        Ok(self
+            .session
+            .with_unit(|u| u.class(ty).is_some_and(|c| c.is_module && !c.methods.contains_key(&method))))
     }
 
     async fn parts(&self, subscripts: &[TreeId]) -> Res<Vec<Part>> {

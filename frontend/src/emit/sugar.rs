@@ -29,6 +29,8 @@ pub enum Sugar {
     Tuple(Rc<[Sugar]>),
     /// A class; calling it makes an object.
     Class(Type),
+    /// `C.__new__`; calling it makes an object that is not initialized.
+    NewObject(Type),
     /// A named tuple's type; calling it makes a tuple.
     NamedTuple(Type),
     /// An enum class.
@@ -147,6 +149,7 @@ impl Sugar {
             Sugar::Builtin(..) | Sugar::Magic(..) => "builtin",
             Sugar::Tuple(_) => "tuple",
             Sugar::Class(_) => "class",
+            Sugar::NewObject(_) => "constructor",
             Sugar::NamedTuple(_) => "named tuple constructor",
             Sugar::Enum(_) => "enum class",
             Sugar::Function(_) => "function",
