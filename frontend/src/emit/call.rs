@@ -96,6 +96,7 @@ impl<'a> Cx<'a> {
                     args.keywords.iter().map(|(n, g)| (*n, g.value)).collect();
                 custom.call(&super::scope::Scope::new(self), span, &positional, &keywords)
             }
+            Sugar::Closure(_) => self.unsupported(span, "calling a function inside of a function is"),
             other => self.fail(span, format!("cannot call a {}", other.describe())),
         }
     }
@@ -365,7 +366,8 @@ impl<'a> Cx<'a> {
                     _ => return self.fail(span, "slice expected 1 to 3 arguments"),
                 })
             }
-            Special::Fork => self.fork(tree, &inputs).await.map(Sugar::Value),
+            Special::Fork => self.fork(tree, &inputs, Prim::Fork).await.map(Sugar::Value),
+            Special::Awaitable => self.fork(tree, &inputs, Prim::Awaitable).await.map(Sugar::Value),
             Special::ToList => {
                 let Some(ty) = hint else {
                     return self.fail(span, "Expected type hint for result of tolist()");
@@ -373,7 +375,6 @@ impl<'a> Cx<'a> {
                 let value = self.eval(self.ast().child(self.ast().child(tree, 0), 0), None).await?;
                 self.to_list(span, value, ty).map(Sugar::Value)
             }
-            _ => self.unsupported(span, &format!("{special:?} is")),
         }
     }
 
@@ -400,8 +401,8 @@ impl<'a> Cx<'a> {
         Ok(value)
     }
 
-    /// `fork(f, ...)`: the call as a task of its own, in a subgraph.
-    async fn fork(&self, tree: TreeId, inputs: &[TreeId]) -> Res<ValueId> {
+    /// `fork(f, ...)`: the call as a task of its own, in a subgraph; `awaitable(f, ...)` likewise.
+    async fn fork(&self, tree: TreeId, inputs: &[TreeId], kind: Prim) -> Res<ValueId> {
         let span = self.span(tree);
         let Some((&callee, _)) = inputs.split_first() else {
             return self.fail(span, "fork needs a function to call");
@@ -409,6 +410,10 @@ impl<'a> Cx<'a> {
         let sugar = self.sugar(callee, None).await?;
         let mut args = self.arguments_after(tree, 1).await?;
         let (function, method) = match sugar {
+            Sugar::Closure(def) => {
+                let (captured, task, result) = self.deeper(deep_compile::closure(self.clone(), def)).await?;
+                return Ok(self.task(span, kind, &captured, task, result));
+            }
             Sugar::Function(name) => (name, None),
             Sugar::Method(object, name) => {
                 args.positional.insert(0, self.given(object));
@@ -440,8 +445,22 @@ impl<'a> Cx<'a> {
         let call = e.insert(prim, &inner, attrs, &[result]);
         let output = e.graph().result(call, 0);
         e.add_output(output);
+        Ok(self.task(span, kind, &operands, task, result))
+    }
+
+    /// The node that runs a subgraph as a task.
+    fn task(
+        &self,
+        span: Span,
+        kind: Prim,
+        operands: &[ValueId],
+        task: flambeau_ir::Graph,
+        result: Type,
+    ) -> ValueId {
+        self.at(span);
         let attrs = vec![(attr_names::subgraph(), Attr::Graph(std::sync::Arc::new(task)))];
-        Ok(self.value_with(Prim::Fork, &operands, attrs, Type::future(result)))
+        let ty = if kind == Prim::Fork { Type::future(result) } else { Type::awaitable(result) };
+        self.value_with(kind, operands, attrs, ty)
     }
 
     /// The function behind a method of an object.

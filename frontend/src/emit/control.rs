@@ -71,7 +71,10 @@ impl<'a> Cx<'a> {
             }
             Kind::Global => self.unsupported(span, "`global` is"),
             Kind::Import => self.unsupported(span, "`import` inside of a function is"),
-            Kind::Def => self.unsupported(span, "a function inside of a function is"),
+            Kind::Def => {
+                self.fun.env.borrow_mut().set(self.symbol(tree), Entry::Sugared(Sugar::Closure(tree)));
+                Ok(())
+            }
             Kind::ClassDef => self.unsupported(span, "a class inside of a function is"),
             _ => self.unsupported(span, "this statement is"),
         }

@@ -4,15 +4,18 @@ use std::sync::Arc;
 
 use flambeau_ir::module::Function;
 use flambeau_ir::schema::Argument;
-use flambeau_ir::{FunctionSchema, Prim, Symbol, Type};
+use flambeau_ir::{FunctionSchema, Graph, Prim, Symbol, Type, ValueId};
+use indexmap::IndexSet;
+use rustc_hash::FxBuildHasher;
 
 use super::env::Entry;
 use super::fun::{Cx, Fun, Res, Returns, SourceFile};
 use super::session::{Session, context};
+use super::sugar::Sugar;
 use super::types::TypeReader;
 use crate::deep::{Deep, Task};
 use crate::ssa;
-use crate::tree::TreeId;
+use crate::tree::{Kind, TreeId};
 use crate::view;
 
 /// What a function declares of itself; the result is `Tensor` if it says nothing.
@@ -72,7 +75,13 @@ async fn body<'a>(
     } else if let Some(declared) = schema.returns.first_mut() {
         *declared = Argument::new(Symbol::EMPTY, result);
     }
-    let Cx { fun, .. } = cx;
+    let graph = to_ssa(cx)?;
+    Ok(Function { name, schema: Arc::new(schema), graph: Arc::new(graph) })
+}
+
+/// Takes the graph out of an emitted function and brings it to SSA.
+fn to_ssa(cx: Cx<'_>) -> Res<Graph> {
+    let Cx { fun, session, .. } = cx;
     // Every step has ended, so nothing else holds the function.
     let Some(fun) = std::rc::Rc::into_inner(fun) else {
         return Err(Box::new(flambeau_ir::Diagnostic::new(
@@ -81,9 +90,69 @@ async fn body<'a>(
             "the function is still being compiled",
         )));
     };
+    let name = fun.name;
     let mut graph = fun.graph.into_inner();
     ssa::convert(&mut graph, &mut |stage, graph| session.look(name, stage, graph));
-    Ok(Function { name, schema: Arc::new(schema), graph: Arc::new(graph) })
+    Ok(graph)
+}
+
+/// The names that a tree mentions, in order of first mention.
+fn mentioned(cx: &Cx<'_>, root: TreeId) -> IndexSet<Symbol, FxBuildHasher> {
+    let ast = cx.ast();
+    let mut names = IndexSet::default();
+    let mut stack = vec![root];
+    while let Some(tree) = stack.pop() {
+        if ast.kind(tree) == Kind::Var {
+            names.insert(Symbol::new(ast.name(tree)));
+        }
+        stack.extend(ast.children(tree).iter().rev());
+    }
+    names
+}
+
+/// A closure: the values it captures around it, its body as a graph of these, and its result.
+pub(crate) type Closure = (Vec<ValueId>, Graph, Type);
+
+/// Compiles a function inside of a function for where it is used, with the variables it mentions as
+/// inputs.
+pub(crate) fn closure<'a>(outer: Cx<'a>, def: TreeId) -> Task<'a, Res<Closure>> {
+    Box::pin(async move {
+        let span = outer.span(def);
+        let name = Symbol::new(&format!("{}.{}", outer.fun.name, outer.ast().name(def)));
+        let fun = Fun::new(outer.session, Arc::clone(&outer.fun.file), name);
+        let cx = context(outer.session, outer.deep, fun);
+        let (params, declared, statements) = {
+            let ast = cx.ast();
+            let Some(def) = view::Def::of(ast, def) else { return cx.fail(span, "this is not a function") };
+            let decl = view::Decl::of(ast, def.decl());
+            (decl.map_or(0, |d| d.params().len()), decl.and_then(view::Decl::result), def.body().to_vec())
+        };
+        if params > 0 {
+            return outer.unsupported(span, "a function with parameters inside of a function is");
+        }
+        cx.fun.env.borrow_mut().push(cx.block());
+        let declared = declared.map(|tree| cx.type_reader().read(tree)).transpose()?;
+        cx.fun.returns.set(Returns { declared, merged: None });
+        let mut captured = Vec::new();
+        outer.at(span);
+        for name in mentioned(&outer, def) {
+            match outer.lookup(name) {
+                Some(Ok(Sugar::Value(value))) => {
+                    let ty = outer.ty(value);
+                    let input = cx.edit(|e| e.add_input(ty));
+                    cx.set_name(input, name);
+                    cx.fun.env.borrow_mut().set(name, Entry::Typed(ty));
+                    cx.store(name, input);
+                    captured.push(value);
+                }
+                Some(Ok(sugar)) => cx.fun.env.borrow_mut().set(name, Entry::Sugared(sugar)),
+                Some(Err(_)) | None => {}
+            }
+        }
+        cx.statements(&statements).await?;
+        let result = finish_returns(&cx, def)?;
+        Ok((captured, to_ssa(cx)?, result))
+    })
 }
 
 fn parameters(cx: &Cx<'_>, def: TreeId, schema: &FunctionSchema) -> Res<()> {

@@ -46,7 +46,8 @@ const OPERATORS: [(&str, &str); 14] = [
     ("device", "aten::device"),
 ];
 
-const SPECIAL: [(&str, Special); 17] = [
+const SPECIAL: [(&str, Special); 18] = [
+    ("awaitable", Special::Awaitable),
     ("tuple", Special::Tuple),
     ("list", Special::List),
     ("dict", Special::Dict),
@@ -91,7 +92,9 @@ const NAMESPACES: [(&str, &str); 20] = [
 ];
 
 /// Second names of operators: what the Python functions of these names compute.
-const RENAMED: [(&str, &str); 9] = [
+const RENAMED: [(&str, &str); 11] = [
+    ("torch.autograd.backward", "aten::backward"),
+    ("torch.autograd.grad", "aten::grad"),
     ("torch.jit.wait", "aten::wait"),
     ("torch.jit._wait", "aten::wait"),
     ("torch.jit._unwrap_optional", "aten::_unwrap_optional"),
@@ -315,7 +318,9 @@ pub(crate) fn member(
 }
 
 /// Structural operators that programs may call by name, as archived code does, with their schemas.
-const STRUCTURAL: [(Prim, &str); 2] = [
+const STRUCTURAL: [(Prim, &str); 4] = [
+    (Prim::AwaitableNowait, "prim::awaitable_nowait(t self) -> Await(t)"),
+    (Prim::AwaitableWait, "prim::awaitable_wait(Await(t) self) -> t"),
     (Prim::RaiseException, "prim::RaiseException(str msg, str? cls=None) -> ()"),
     (Prim::UncheckedUnwrapOptional, "prim::unchecked_unwrap_optional(t(a)? optional) -> t(a)"),
 ];

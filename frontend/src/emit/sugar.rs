@@ -37,6 +37,8 @@ pub enum Sugar {
     Enum(Type),
     /// A function by qualified name.
     Function(Symbol),
+    /// A function inside of the function being compiled, by its tree.
+    Closure(crate::TreeId),
     /// A method of an object.
     Method(ValueId, Symbol),
     /// `print`.
@@ -79,11 +81,8 @@ pub enum Special {
     Enumerate,
     Slice,
     Fork,
+    Awaitable,
     ToList,
-    Min,
-    Max,
-    RaiseOp,
-    CreateObject,
 }
 
 /// `range(start, stop, step)`.
@@ -152,7 +151,7 @@ impl Sugar {
             Sugar::NewObject(_) => "constructor",
             Sugar::NamedTuple(_) => "named tuple constructor",
             Sugar::Enum(_) => "enum class",
-            Sugar::Function(_) => "function",
+            Sugar::Function(_) | Sugar::Closure(_) => "function",
             Sugar::Method(..) => "method",
             Sugar::Print => "print",
             Sugar::Cast(..) => "type cast",

@@ -164,8 +164,8 @@ fn problems_say_what_and_whose() {
         assert!(message.contains(fragment), "{src}: {message}");
     }
     assert_eq!(problem("def f(x):\n  return torch.nonsense(x)\n").0, Fault::Unsupported);
-    assert_eq!(problem("def f(x):\n  def g(): pass\n  return x\n").0, Fault::Unsupported);
-    assert_eq!(problem("class C: pass\n").0, Fault::Unsupported);
+    assert_eq!(problem("def f(x):\n  class C: pass\n  return x\n").0, Fault::Unsupported);
+    assert_eq!(problem("class C(D): pass\n").0, Fault::Unsupported);
 }
 
 #[test]
