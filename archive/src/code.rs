@@ -24,6 +24,13 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
+    /// A file with nothing looked up in it yet.
+    #[cfg(test)]
+    pub(crate) fn whole(file: Arc<flambeau_frontend::SourceFile>) -> Self {
+        let definitions = definitions(&file.parsed).expect("a test defines names once");
+        SourceFile { file, definitions }
+    }
+
     /// The syntax trees.
     pub fn ast(&self) -> &Ast {
         &self.file.parsed.ast

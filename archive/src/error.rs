@@ -76,6 +76,8 @@ pub enum Code {
     Value,
     /// A value does not have the type that is declared for it.
     Type,
+    /// An operator meant something else when the archive was written.
+    Upgrade,
     /// A bound of `Limits` would be exceeded.
     Limit,
     /// The file could not be opened, mapped or read.
@@ -117,6 +119,7 @@ impl Code {
         Code::Cycle,
         Code::Value,
         Code::Type,
+        Code::Upgrade,
         Code::Limit,
         Code::Io,
     ];
@@ -193,6 +196,9 @@ impl Code {
             Code::Cycle => ("A0043", Fault::Input, "A value contains itself"),
             Code::Value => ("A0044", Fault::Unsupported, "A kind of value or class that is not supported"),
             Code::Type => ("A0045", Fault::Input, "A value does not have the type that is declared for it"),
+            Code::Upgrade => {
+                ("A0046", Fault::Unsupported, "An operator meant something else when the archive was written")
+            }
             Code::Limit => ("A0090", Fault::Limit, "A bound of Limits would be exceeded"),
             Code::Io => ("A0091", Fault::Input, "The file could not be opened, mapped or read"),
         }

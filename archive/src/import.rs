@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use flambeau_frontend::{ProblemKind, TreeId, parse_expression, view};
+use flambeau_frontend::{TreeId, parse_expression, view};
 use flambeau_ir::module::{Attribute, AttributeKind, Class, CompilationUnit, Enumeration};
 use flambeau_ir::types::NamedField;
 use flambeau_ir::{Diagnostic, Fault, IValue, Symbol, Type};
@@ -400,14 +400,13 @@ impl crate::values::Classes for Importer<'_> {
 
 /// The first problem of a file's syntax, as a diagnostic at its place.
 fn check_syntax(file: &SourceFile) -> Result<(), LoadError> {
-    let Some(problem) = file.file.parsed.problems.first() else { return Ok(()) };
-    let (fault, code) = match problem.kind {
-        ProblemKind::Syntax => (Fault::Input, "F0001"),
-        ProblemKind::Unsupported => (Fault::Unsupported, "F0002"),
-        ProblemKind::Limit => (Fault::Limit, "F0003"),
-    };
-    let at = file.file.range(problem.span);
-    Err(LoadError::Code(Box::new(Diagnostic::new(fault, code, problem.message.clone()).at(at))))
+    if file.file.parsed.problems.is_empty() {
+        return Ok(());
+    }
+    match file.file.diagnostics().into_iter().next() {
+        Some(first) => Err(LoadError::Code(Box::new(first))),
+        None => Ok(()),
+    }
 }
 
 fn class_error(file: &SourceFile, id: TreeId, message: &str) -> ArchiveError {

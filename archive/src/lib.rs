@@ -27,6 +27,7 @@ pub mod pickle;
 mod resolve;
 mod save;
 mod tensors;
+mod upgrade;
 mod values;
 pub mod zip;
 

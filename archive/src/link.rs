@@ -18,6 +18,7 @@ use rustc_hash::FxBuildHasher;
 
 use crate::code::SourceFile;
 use crate::import::{Body, Importer, LoadError};
+use crate::upgrade::check_meaning;
 use crate::{ArchiveError, Code};
 
 /// What a qualified name stands for.
@@ -58,6 +59,7 @@ pub(crate) fn link(importer: &mut Importer<'_>) -> Result<(Names, Vec<Definition
         for chain in used {
             find(importer, &chain, &mut names).map_err(|e| e.in_record(file.record()))?;
         }
+        check_meaning(&file, def, importer.archive().version())?;
         let method = Symbol::new(file.ast().name(def));
         match owner.map(|ty| (ty, ty.kind())) {
             Some((ty, TypeKind::Interface(_))) => {
