@@ -17,6 +17,7 @@ use crate::link::{Definition, check_obligations, link};
 use crate::map::Mapping;
 use crate::open::Archive;
 use crate::resolve::ArchiveResolver;
+use crate::upgrade::upgrade;
 use crate::values::{Converter, PendingState};
 use crate::{ArchiveError, Code, Limits, Tensors};
 
@@ -177,6 +178,8 @@ fn compile(
         return Err(LoadError::Code(Box::new(first)));
     }
     importer.unit = session.into_unit();
+    let version = importer.archive().version();
+    upgrade(&mut importer.unit, registry, version)?;
     check_obligations(&importer.obligations, &importer.unit)
 }
 

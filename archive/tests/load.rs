@@ -326,3 +326,83 @@ fn what_is_saved_is_loaded() {
         assert_eq!(bytes, rewritten(&file).1, "{name}: the same bytes twice");
     }
 }
+
+/// The operators that the code of the test archives calls, as PyTorch declares them.
+const OPERATORS: &str = "\
+aten::mm(Tensor self, Tensor mat2) -> Tensor
+aten::t(Tensor(a) self) -> Tensor(a)
+aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor
+aten::add.int(int a, int b) -> int
+aten::mul.Tensor(Tensor self, Tensor other) -> Tensor
+aten::mul.Scalar(Tensor self, Scalar other) -> Tensor
+aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]
+aten::sigmoid(Tensor self) -> Tensor
+aten::tanh(Tensor self) -> Tensor
+aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor
+aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor
+aten::gt.Scalar(Tensor self, Scalar other) -> Tensor
+aten::Bool.Tensor(Tensor a) -> bool
+aten::eq.enum(AnyEnumType a, AnyEnumType b) -> bool
+aten::len.t(t[] a) -> int
+aten::__getitem__.Dict_str(Dict(str, t) self, str key) -> t(*)
+";
+
+/// With the methods compiled.
+fn compiled(name: &str) -> LoadedModule {
+    let mut builder = RegistryBuilder::new();
+    builder.declare(OPERATORS);
+    let registry = builder.build().unwrap_or_else(|e| panic!("{e:?}"));
+    load_file(&data(name), &registry, &LoadOptions::default()).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+fn graph(module: &LoadedModule, method: &str) -> String {
+    let function = module.method(method).unwrap_or_else(|| panic!("no {method}"));
+    flambeau_ir::verify::verify(&function.graph).unwrap_or_else(|e| panic!("{method}: {e:?}"));
+    function.graph.to_text(Default::default())
+}
+
+#[test]
+fn code_is_compiled() {
+    for name in
+        ["lstm", "nested", "shared", "containers", "dtypes", "classes", "function", "traced", "constants"]
+    {
+        let module = compiled(&format!("{name}.pt"));
+        for function in module.unit.functions() {
+            flambeau_ir::verify::verify(&function.graph)
+                .unwrap_or_else(|e| panic!("{}: {e:?}", function.name));
+        }
+        assert!(module.method("forward").is_some(), "{name}");
+    }
+    let lstm = graph(&compiled("lstm.pt"), "forward");
+    assert!(lstm.contains("prim::GetAttr[name=\"w_ih\"]") && lstm.contains("aten::chunk"), "{lstm}");
+    let nested = compiled("nested.pt");
+    assert!(graph(&nested, "forward").contains("prim::CallMethod[name=\"helper\"]"));
+    assert!(nested.method("helper").is_some());
+    let classes = graph(&compiled("classes.pt"), "forward");
+    assert!(classes.contains("prim::CallMethod[name=\"bump\"]"), "{classes}");
+    let constants = graph(&compiled("constants.pt"), "forward");
+    assert!(constants.contains("prim::Constant"), "{constants}");
+}
+
+#[test]
+fn code_that_is_wrong_is_shown_where_it_stands() {
+    let record = "code/__torch__.py";
+    for (old, new) in [
+        (&b"torch.sigmoid(f)"[..], &b"torch.sigmoid(undefined)"[..]),
+        (b"self.w_ih", b"self.w_oh"),
+        (b"x: Tensor", b"x: Banana"),
+    ] {
+        let bytes = patched("lstm.pt", record, old, new);
+        let mut builder = RegistryBuilder::new();
+        builder.declare(OPERATORS);
+        let registry = builder.build().unwrap_or_else(|e| panic!("{e:?}"));
+        match load(&bytes, &registry, &LoadOptions::default()).expect_err("refused") {
+            LoadError::Code(diagnostic) => {
+                let place = diagnostic.primary.as_ref().map(|l| l.at.source.name.clone());
+                assert_eq!(place.as_deref(), Some(record), "{diagnostic}");
+            }
+            LoadError::Archive(e) => panic!("{e}"),
+        }
+    }
+}
