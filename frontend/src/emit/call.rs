@@ -111,6 +111,13 @@ impl<'a> Cx<'a> {
             self.at(span);
             return Ok(self.constant(true));
         }
+        if name == "aten::device"
+            && let ([given], true) = (args.positional.as_slice(), args.keywords.is_empty())
+            && let Some(device) = self.known_device(given.value)
+        {
+            self.at(span);
+            return Ok(self.constant(device));
+        }
         if name == "aten::wait"
             && let [given] = args.positional.as_slice()
             && let Some(elem) = given.ty.future_elem()
@@ -158,7 +165,7 @@ impl<'a> Cx<'a> {
         let function = self.value_with(
             Prim::Constant,
             &[],
-            vec![(attr_names::name(), Attr::str(name.as_str()))],
+            vec![(attr_names::name(), Attr::str(last_part(name)))],
             Type::function(name),
         );
         operands.insert(0, function);
@@ -434,7 +441,7 @@ impl<'a> Cx<'a> {
         let (prim, attrs) = match method {
             Some(name) => (Prim::CallMethod, vec![(attr_names::name(), Attr::str(name.as_str()))]),
             None => {
-                let attrs = e.attrs(vec![(attr_names::name(), Attr::str(function.as_str()))]);
+                let attrs = e.attrs(vec![(attr_names::name(), Attr::str(last_part(function)))]);
                 let constant = e.insert(Prim::Constant, &[], attrs, &[Type::function(function)]);
                 let constant = e.graph().result(constant, 0);
                 inner.insert(0, constant);
@@ -515,4 +522,10 @@ impl<'a> Cx<'a> {
         let code = self.constant(code as i64);
         Ok(self.value(Prim::ToList, &[value, dims, code], ty))
     }
+}
+
+/// The name of a function without what it is qualified by; its type has the whole.
+fn last_part(name: Symbol) -> &'static str {
+    let text = name.as_str();
+    text.rsplit_once('.').map_or(text, |(_, last)| last)
 }

@@ -460,24 +460,25 @@ impl<'a> Cx<'a> {
                 self.session
                     .with_unit(|u| u.class(ty).and_then(|c| c.methods.get(&Symbol::new(name)).copied()))
             };
-            let (Some(enter), Some(_)) = (method("__enter__"), method("__exit__")) else {
+            let (Some(enter), Some(exit)) = (method("__enter__"), method("__exit__")) else {
                 return self.fail(
                     span,
                     "Object returned by with item expression does not define __enter__ and __exit__ methods",
                 );
             };
             let schema = self.function_schema(span, enter).await?;
+            let left = self.function_schema(span, exit).await?.return_type();
             self.at(span);
             let result = self.value(Prim::Enter, &[object], schema.return_type());
-            entered.push((object, span));
+            entered.push((object, span, left));
             if let Some(target) = self.ast().maybe(item, 1) {
                 self.assign_to(target, Sugar::Value(result), span, None).await?;
             }
         }
         self.statements(&body).await?;
-        for (object, span) in entered.into_iter().rev() {
+        for (object, span, left) in entered.into_iter().rev() {
             self.at(span);
-            self.node(Prim::Exit, &[object], &[Type::NONE]);
+            self.node(Prim::Exit, &[object], &[left]);
         }
         Ok(())
     }

@@ -126,10 +126,20 @@ impl Cx<'_> {
                 Conversion::ToFloat => call(&format!("aten::Float.{kind}"), Type::FLOAT),
                 Conversion::ToComplex => call("aten::Complex.Scalar", Type::COMPLEX),
                 Conversion::ToInt => call(&format!("aten::Int.{kind}"), Type::INT),
-                Conversion::StrToDevice => call("aten::device", Type::DEVICE),
+                Conversion::StrToDevice => match self.known_device(value) {
+                    Some(device) => self.constant(device),
+                    None => call("aten::device", Type::DEVICE),
+                },
             };
         }
         value
+    }
+
+    /// The device that a constant string names.
+    pub(crate) fn known_device(&self, value: ValueId) -> Option<IValue> {
+        let text = self.known(value)?;
+        let device = flambeau_tensor::Device::parse(text.as_str()?.to_str()?).ok()?;
+        Some(IValue::Device(device))
     }
 
     /// Makes a value fit a type if an implicit conversion can; else answers it as it is.
