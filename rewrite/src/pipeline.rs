@@ -126,6 +126,10 @@ impl PassLibrary {
             library.add(entry);
         }
         library
+            .name_pipeline("dce_with_side_effects", "dce{side_effects}")
+            .name_pipeline("constant_propagation_immutable_types", "constant_propagation{immutable}")
+            .name_pipeline("canonicalize_keep_names", "canonicalize");
+        library
     }
 
     /// Adds a pass; one of the same name is replaced.

@@ -49,7 +49,10 @@ const COSTS: &[(&str, u32)] = &[
 
 #[cfg(test)]
 mod tests {
+    use flambeau_ir::Source;
+    use flambeau_ir::text::parse_graph;
     use flambeau_rewrite::egraph::trial::{Effort, try_rules};
+    use flambeau_rewrite::{Checks, Manager, PassLibrary, Pipeline};
     use flambeau_rewrite::{RuleSet, Vocabulary};
 
     #[test]
@@ -69,5 +72,44 @@ mod tests {
             }
         }
         assert!(wrong.is_empty(), "{wrong}");
+    }
+
+    const CELL: &str = "graph(%x : Tensor, %hx : Tensor, %cx : Tensor, %wi : Tensor, %wh : Tensor, %bi : Tensor, %bh : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %4 : int = prim::Constant[value=4]()
+  %tw : Tensor = aten::t(%wi)
+  %a : Tensor = aten::mm(%x, %tw)
+  %th : Tensor = aten::t(%wh)
+  %b : Tensor = aten::mm(%hx, %th)
+  %s : Tensor = aten::add(%a, %b, %1)
+  %u : Tensor = aten::add(%s, %bi, %1)
+  %g : Tensor = aten::add(%u, %bh, %1)
+  %l : Tensor[] = aten::chunk(%g, %4, %1)
+  %i0 : Tensor, %f0 : Tensor, %c0 : Tensor, %o0 : Tensor = prim::ListUnpack(%l)
+  %i : Tensor = aten::sigmoid(%i0)
+  %f : Tensor = aten::sigmoid(%f0)
+  %c : Tensor = aten::tanh(%c0)
+  %o : Tensor = aten::sigmoid(%o0)
+  %p : Tensor = aten::mul(%f, %cx)
+  %q : Tensor = aten::mul(%i, %c)
+  %cy : Tensor = aten::add(%p, %q, %1)
+  %r : Tensor = aten::tanh(%cy)
+  %hy : Tensor = aten::mul(%o, %r)
+  return (%hy, %cy)
+";
+
+    #[test]
+    fn an_lstm_cell_is_two_products_and_one_group() {
+        let registry = crate::registry();
+        let mut graph = parse_graph(&Source::new("cell.ir", CELL), &registry).expect("the cell reads");
+        let text = "constant_propagation,cse,peephole,egraph,canonicalize_ops,fuse,dce";
+        let pipeline = Pipeline::parse(text, &PassLibrary::standard()).expect("the pipeline reads");
+        Manager::new().checks(Checks::EveryEdit).run(&mut graph, &pipeline).unwrap_or_else(|e| panic!("{e}"));
+        let text = graph.to_string();
+        assert_eq!(text.matches("= prim::FusionGroup_").count(), 1, "{text}");
+        let body = text.split("with prim::").next().unwrap_or_default();
+        let left: Vec<&str> = body.lines().filter_map(|l| l.split(" = ").nth(1)?.split('(').next()).collect();
+        let products = left.iter().filter(|op| **op == "aten::mm").count();
+        assert_eq!((products, left.len()), (2, 6), "{text}");
     }
 }

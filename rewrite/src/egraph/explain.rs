@@ -2,11 +2,10 @@
 
 use super::language::ENode;
 use super::region::Region;
-use super::typing::ValueTypes;
 use super::{Inputs, Limits, RuleSet, extract::Choice};
 use crate::traits::TraitTable;
 use egg::{Id, RecExpr, TreeTerm};
-use flambeau_analysis::{AliasDb, Analyses};
+use flambeau_analysis::{AliasDb, Analyses, Shapes};
 use flambeau_ir::{Graph, Registry, ValueId};
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
@@ -58,7 +57,7 @@ pub fn explain(
 ) -> Option<Explanation> {
     let registry: &Registry = graph.registry();
     let traits = TraitTable::new(registry);
-    let (graph, (db, shapes)) = analyses.with::<(AliasDb, ValueTypes)>(graph);
+    let (graph, (db, shapes)) = analyses.with::<(AliasDb, Shapes)>(graph);
     let inputs = Inputs { graph, db, shapes, traits: &traits, registry, limits };
     let node = graph.def(value);
     let (_, nodes) = inputs.windows().into_iter().find(|(_, w)| w.contains(&node))?;

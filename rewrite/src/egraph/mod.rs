@@ -20,7 +20,6 @@ pub mod ruleparse;
 pub mod saturate;
 mod sharing;
 pub mod trial;
-pub mod typing;
 pub mod vocabulary;
 pub mod worklist;
 
@@ -30,7 +29,6 @@ pub use saturate::{Limits, Stop};
 pub use vocabulary::Vocabulary;
 pub use worklist::Peephole;
 
-use self::typing::ValueTypes;
 use crate::control::Planted;
 use crate::log::Level;
 use crate::pass::{Pass, PassCx, PassError};
@@ -38,7 +36,7 @@ use crate::patch::Patch;
 use crate::pipeline::{Configure, Options};
 use crate::traits::TraitTable;
 use egg::Language;
-use flambeau_analysis::AliasDb;
+use flambeau_analysis::{AliasDb, Shapes};
 use flambeau_ir::{BlockId, Diagnostic, Fault, Graph, NodeId, Registry, Step};
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
@@ -146,7 +144,7 @@ impl Pass for Saturate {
         let traits = TraitTable::new(&registry);
         let ignore_conditions = cx.planted() == Planted::RulesWithoutConditions;
         let mut counts = vec![0u64; rules.rules().len()];
-        let (graph, (db, shapes)) = cx.with::<(AliasDb, ValueTypes)>();
+        let (graph, (db, shapes)) = cx.with::<(AliasDb, Shapes)>();
         let inputs = Inputs { graph, db, shapes, traits: &traits, registry: &registry, limits: &self.limits };
         let mut patch = Patch::new(graph);
         let mut sharing = sharing::Sharing::new(graph, &traits, db);
@@ -193,7 +191,7 @@ fn disagreement(rules: &RuleSet, found: &facts::Disagreement) -> PassError {
 pub(crate) struct Inputs<'a> {
     pub(crate) graph: &'a Graph,
     pub(crate) db: &'a AliasDb,
-    pub(crate) shapes: &'a ValueTypes,
+    pub(crate) shapes: &'a Shapes,
     pub(crate) traits: &'a TraitTable<'a>,
     pub(crate) registry: &'a Registry,
     pub(crate) limits: &'a Limits,

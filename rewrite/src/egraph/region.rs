@@ -6,11 +6,10 @@
 
 use super::facts::{Knowledge, meet};
 use super::language::{ENode, Head, ListType};
-use super::typing::ValueTypes;
 use crate::memory;
 use crate::traits::TraitTable;
 use egg::{EGraph, Id};
-use flambeau_analysis::AliasDb;
+use flambeau_analysis::{AliasDb, Shapes};
 use flambeau_ir::{AttrsId, BlockId, Graph, NodeId, Prim, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -89,7 +88,7 @@ pub(crate) fn windows(eligible: &Eligible<'_>, block: BlockId, window: usize) ->
 }
 
 /// Builds the e-graph of a window.
-pub(crate) fn build(graph: &Graph, shapes: &ValueTypes, nodes: &[NodeId], explain: bool) -> Region {
+pub(crate) fn build(graph: &Graph, shapes: &Shapes, nodes: &[NodeId], explain: bool) -> Region {
     let mut egraph = EGraph::new(Knowledge::new(graph.registry().clone(), shapes.symbols().clone()));
     if explain {
         egraph = egraph.with_explanations_enabled();
@@ -107,7 +106,7 @@ pub(crate) fn build(graph: &Graph, shapes: &ValueTypes, nodes: &[NodeId], explai
             kids.push(region.operand(graph, shapes, v));
         }
         let value = graph.result(node, 0);
-        let ty = shapes.type_of(graph, value);
+        let ty = shapes.refined_type(graph, value);
         let head = match graph.op(node).row() {
             Some(id) => Head::Op(id),
             None if graph.is_prim(node, Prim::ListConstruct) => {
@@ -133,7 +132,7 @@ impl Region {
         self.egraph.analysis.constant(&constant, graph.ty(value))
     }
 
-    fn operand(&mut self, graph: &Graph, shapes: &ValueTypes, value: ValueId) -> Id {
+    fn operand(&mut self, graph: &Graph, shapes: &Shapes, value: ValueId) -> Id {
         if let Some(&id) = self.ids.get(&value) {
             return id;
         }
@@ -145,7 +144,7 @@ impl Region {
         } else {
             let number = self.leaves.len() as u32;
             self.leaves.push(LeafValue { value, since: self.members.len() as u32 });
-            self.egraph.analysis.leaves.push(shapes.type_of(graph, value));
+            self.egraph.analysis.leaves.push(shapes.refined_type(graph, value));
             self.egraph.add(ENode::leaf(Head::Leaf(number)))
         };
         self.ids.insert(value, id);

@@ -10,14 +10,13 @@ use super::region::Eligible;
 use super::rule::{Instance, Pat, RuleSet, fits, literal_matches, same_constant};
 use super::saturate::right_side;
 use super::sharing::{Bases, Sharing};
-use super::typing::ValueTypes;
 use super::vocabulary::Fact;
 use crate::control::Planted;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::patch::{Patch, Planned};
 use crate::pipeline::{Configure, Options};
 use crate::traits::TraitTable;
-use flambeau_analysis::AliasDb;
+use flambeau_analysis::{AliasDb, Shapes};
 use flambeau_ir::{At, Graph, IValue, NodeId, OpId, Prim, Type, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -62,7 +61,7 @@ impl Pass for Peephole {
             if work.is_empty() {
                 return Ok(());
             }
-            let (graph, (db, shapes)) = cx.with::<(AliasDb, ValueTypes)>();
+            let (graph, (db, shapes)) = cx.with::<(AliasDb, Shapes)>();
             let mut sweep = Sweep::new(graph, db, shapes, &traits, &rules);
             sweep.ignore_conditions = ignore_conditions;
             for node in work {
@@ -108,7 +107,7 @@ fn by_root(rules: &RuleSet) -> ByRoot {
 
 struct Sweep<'a> {
     graph: &'a Graph,
-    shapes: &'a ValueTypes,
+    shapes: &'a Shapes,
     eligible: Eligible<'a>,
     rules: &'a RuleSet,
     ignore_conditions: bool,
@@ -125,7 +124,7 @@ impl<'a> Sweep<'a> {
     fn new(
         graph: &'a Graph,
         db: &'a AliasDb,
-        shapes: &'a ValueTypes,
+        shapes: &'a Shapes,
         traits: &'a TraitTable<'a>,
         rules: &'a RuleSet,
     ) -> Self {
@@ -230,10 +229,10 @@ impl<'a> Sweep<'a> {
             binding.iter().map(|b| b.and_then(|v| self.constant(v))).collect();
         let fact = |v: u16| {
             let i = usize::from(v);
-            let ty = binding[i].map_or(Type::ANY, |b| self.shapes.type_of(self.graph, b));
+            let ty = binding[i].map_or(Type::ANY, |b| self.shapes.refined_type(self.graph, b));
             Fact::Value { ty, constant: constants[i].as_ref() }
         };
-        let root_fact = Fact::Value { ty: self.shapes.type_of(self.graph, root), constant: None };
+        let root_fact = Fact::Value { ty: self.shapes.refined_type(self.graph, root), constant: None };
         if !self.ignore_conditions && !rule.holds(fact, root_fact) {
             return false;
         }

@@ -16,6 +16,7 @@ pub mod constant_pooling;
 pub mod constant_propagation;
 pub mod cse;
 pub mod dce;
+pub mod erase;
 pub mod fuse;
 pub mod inline;
 pub mod lower_simple_tuples;
@@ -28,6 +29,7 @@ builtin! {
         canonicalize_ops::CanonicalizeOps,
         constant_pooling::ConstantPooling,
         cse::Cse,
+        erase::EraseShapes,
         fuse::Fuse,
         lower_simple_tuples::LowerSimpleTuples,
     ] with options [

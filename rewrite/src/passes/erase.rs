@@ -1,0 +1,31 @@
+//! Forgetting what was found out about types.
+
+use crate::pass::{Pass, PassCx, PassError};
+use flambeau_ir::{Type, ValueId};
+
+/// Types of tensors as programs declare them: no element types, sizes, strides, devices.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EraseShapes;
+
+impl Pass for EraseShapes {
+    const NAME: &'static str = "erase_shape_information";
+    const DOC: &'static str = "forgets what is known of tensors beside that they are tensors";
+
+    fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+        let graph = cx.graph();
+        let changed: Vec<(ValueId, Type)> = graph
+            .values_in_order()
+            .map(|v| (v, graph.ty(v).erase_shapes()))
+            .filter(|&(v, ty)| ty != graph.ty(v))
+            .collect();
+        let (mut editor, mut fuel) = cx.edit_fuelled();
+        for (value, ty) in changed {
+            let node = editor.graph().def(value);
+            if !fuel.take("erase", editor.graph(), node) {
+                break;
+            }
+            editor.set_type(value, ty);
+        }
+        Ok(())
+    }
+}
