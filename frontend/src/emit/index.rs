@@ -236,9 +236,10 @@ impl<'a> Cx<'a> {
                     let ty = self.ty(index);
                     self.at(span);
                     if ty == Type::NONE {
-                        let at = self.constant(dim);
+                        // Behind `...` dimensions count from the end, where the new one is one more.
+                        let at = self.constant(if after_dots { dim - 1 } else { dim });
                         tensor = self.builtin(span, "aten::unsqueeze", &[tensor, at])?;
-                        dim += 1;
+                        dim += i64::from(!after_dots);
                     } else if ty == Type::INT {
                         let at = self.constant(dim);
                         tensor = self.builtin(span, "aten::select", &[tensor, at, index])?;

@@ -7,7 +7,7 @@ use flambeau_ir::schema::{
     Arg, Binding, Call, Conversion, FunctionSchema, MatchedSchema, match_call, match_one,
 };
 use flambeau_ir::types::is_subtype;
-use flambeau_ir::{IValue, Prim, Symbol, Type, ValueId};
+use flambeau_ir::{IValue, OpId, Prim, Registry, Symbol, Type, ValueId};
 
 use super::fun::{Cx, Res};
 use crate::span::Span;
@@ -58,6 +58,14 @@ fn constant_type(default: &IValue, formal: Type) -> Type {
         IValue::List(_) if !formal.has_vars() => formal.unwrap_optional(),
         _ => default.type_of(),
     }
+}
+
+/// The overload of `target` that takes and gives what this schema does.
+fn same_overload(registry: &Registry, target: Symbol, schema: &FunctionSchema) -> Option<OpId> {
+    let id = registry.find(target, schema.overload)?;
+    let other = registry.schema(id);
+    let types = |s: &FunctionSchema| s.args.iter().map(|a| a.ty).collect::<Vec<_>>();
+    (types(other) == types(schema) && other.returns.len() == schema.returns.len()).then_some(id)
 }
 
 impl Cx<'_> {
@@ -193,6 +201,9 @@ impl Cx<'_> {
     /// Calls the overload of operator `name` that fits; several results come as a tuple.
     pub(crate) fn call_builtin(&self, span: Span, name: Symbol, args: &Args) -> Res<ValueId> {
         let registry = self.session.registry();
+        let alias = super::names::alias_of(name);
+        // A second name that the registry does not have is as good as the first.
+        let name = alias.filter(|_| registry.overloads(name).is_empty()).unwrap_or(name);
         let rows: Vec<_> =
             registry.overloads(name).iter().copied().filter(|&id| !is_blocked(registry.schema(id))).collect();
         let extra = self.session.script_builtins(name);
@@ -211,6 +222,7 @@ impl Cx<'_> {
         let schema = schemas[matched.schema];
         let operands = self.apply(schema, &matched, args);
         if let Some(&id) = rows.get(matched.schema) {
+            let id = alias.and_then(|target| same_overload(registry, target, schema)).unwrap_or(id);
             let node = self.node(id, &operands, &matched.returns);
             return Ok(self.pack(node, schema, &matched.returns));
         }

@@ -92,7 +92,8 @@ const NAMESPACES: [(&str, &str); 20] = [
 ];
 
 /// Second names of operators: what the Python functions of these names compute.
-const RENAMED: [(&str, &str); 11] = [
+const RENAMED: [(&str, &str); 12] = [
+    ("math.remainder", "aten::mathremainder"),
     ("torch.autograd.backward", "aten::backward"),
     ("torch.autograd.grad", "aten::grad"),
     ("torch.jit.wait", "aten::wait"),
@@ -330,4 +331,56 @@ pub(crate) fn structural(name: Symbol) -> Option<(Prim, FunctionSchema)> {
     let prim = Prim::from_symbol(name)?;
     let (_, text) = STRUCTURAL.iter().find(|(p, _)| *p == prim)?;
     Some((prim, FunctionSchema::parse(text).ok()?))
+}
+
+/// Operators that are another operator under a second name: calls of the first become the second.
+const ALIASES: [(&str, &str); 42] = [
+    ("absolute", "abs"),
+    ("absolute_", "abs_"),
+    ("arccos", "acos"),
+    ("arccosh", "acosh"),
+    ("arcsin", "asin"),
+    ("arcsinh", "asinh"),
+    ("arctan", "atan"),
+    ("arctan2", "atan2"),
+    ("arctanh", "atanh"),
+    ("clip", "clamp"),
+    ("clip_", "clamp_"),
+    ("concat", "cat"),
+    ("concatenate", "cat"),
+    ("det", "linalg_det"),
+    ("divide", "div"),
+    ("divide_", "div_"),
+    ("fix", "trunc"),
+    ("fix_", "trunc_"),
+    ("ger", "outer"),
+    ("greater", "gt"),
+    ("greater_", "gt_"),
+    ("greater_equal", "ge"),
+    ("greater_equal_", "ge_"),
+    ("inverse", "linalg_inv"),
+    ("less", "lt"),
+    ("less_", "lt_"),
+    ("less_equal", "le"),
+    ("less_equal_", "le_"),
+    ("moveaxis", "movedim"),
+    ("multiply", "mul"),
+    ("multiply_", "mul_"),
+    ("negative", "neg"),
+    ("negative_", "neg_"),
+    ("not_equal", "ne"),
+    ("not_equal_", "ne_"),
+    ("row_stack", "vstack"),
+    ("subtract", "sub"),
+    ("subtract_", "sub_"),
+    ("swapaxes", "transpose"),
+    ("swapdims", "transpose"),
+    ("true_divide", "div"),
+    ("true_divide_", "div_"),
+];
+
+/// The operator that `name` is a second name of.
+pub(crate) fn alias_of(name: Symbol) -> Option<Symbol> {
+    let base = name.as_str().strip_prefix("aten::")?;
+    row(&ALIASES, base).map(|target| Symbol::new(&format!("aten::{target}")))
 }

@@ -181,12 +181,26 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, o
         denom = input.norm(p, [dim], True).clamp_min_(eps).expand_as(input)
         return torch.div(input, denom, out=out)
 
-def l1_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
+def l1_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean", weight: Optional[Tensor] = None) -> Tensor:
     expanded = torch.broadcast_tensors([input, target])
+    if weight is not None:
+        return torch.nn.functional._weighted(torch.l1_loss(expanded[0], expanded[1], 0), weight, reduction)
     return torch.l1_loss(expanded[0], expanded[1], torch.nn.functional._reduction(reduction))
 
-def mse_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
+def _weighted(losses: Tensor, weight: Tensor, reduction: str) -> Tensor:
+    if weight.size() != losses.size():
+        raise ValueError("Weights and input must have the same size.")
+    weighted = losses * weight
+    if reduction == "none":
+        return weighted
+    elif reduction == "sum":
+        return torch.sum(weighted)
+    return torch.sum(weighted) / torch.sum(weight)
+
+def mse_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean", weight: Optional[Tensor] = None) -> Tensor:
     expanded = torch.broadcast_tensors([input, target])
+    if weight is not None:
+        return torch.nn.functional._weighted(torch.mse_loss(expanded[0], expanded[1], 0), weight, reduction)
     return torch.mse_loss(expanded[0], expanded[1], torch.nn.functional._reduction(reduction))
 
 def smooth_l1_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean", beta: float = 1.0) -> Tensor:
