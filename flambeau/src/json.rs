@@ -112,9 +112,13 @@ fn read_at(json: &Value, ty: Type, depth: usize) -> Result<IValue, JsonError> {
         }
         "str" => IValue::str(v.as_str().ok_or_else(wrong)?),
         "list" => read_list(v.as_array().ok_or_else(wrong)?, ty, depth)?,
+        // Callers of a program may give a tuple for a list.
+        "tuple" if matches!(ty.kind(), TypeKind::List(_)) => {
+            read_list(v.as_array().ok_or_else(wrong)?, ty, depth)?
+        }
         "tuple" => read_tuple(v.as_array().ok_or_else(wrong)?, ty, depth)?,
         "dict" => read_dict(v.as_array().ok_or_else(wrong)?, ty, depth)?,
-        "tensor" => IValue::Tensor(read_tensor(json)?),
+        "tensor" => number_or_tensor(read_tensor(json)?, ty)?,
         "device" => IValue::Device(Device::parse(v.as_str().ok_or_else(wrong)?)?),
         "dtype" | "layout" | "memory_format" => {
             let name = v.as_str().ok_or_else(wrong)?;
@@ -123,6 +127,19 @@ fn read_at(json: &Value, ty: Type, depth: usize) -> Result<IValue, JsonError> {
             )
         }
         other => return Err(JsonError::input(format!("no way to read a value with the tag `{other}`"))),
+    })
+}
+
+/// A tensor of one element stands for a number where a number is expected, as it does for callers of a program.
+fn number_or_tensor(tensor: Tensor, ty: Type) -> Result<IValue, JsonError> {
+    if tensor.numel() != 1 {
+        return Ok(IValue::Tensor(tensor));
+    }
+    Ok(match ty.kind() {
+        TypeKind::Int => IValue::Int(tensor.item()?.to_i64()),
+        TypeKind::Float => IValue::Float(tensor.item()?.to_f64()),
+        TypeKind::Bool => IValue::Bool(tensor.item()?.to_f64() != 0.0),
+        _ => IValue::Tensor(tensor),
     })
 }
 

@@ -389,6 +389,10 @@ fn strip_top_folder(raw: Vec<(String, Record)>) -> Result<(String, Vec<Record>),
     let Some((first, _)) = raw.first() else {
         return Err(ArchiveError::new(Code::Directory, "the archive has no records"));
     };
+    if raw.iter().any(|(name, _)| name.rsplit('/').next() == Some("serialized_exported_program.json")) {
+        let what = "this is an exported program (`torch.export.save`), which is not supported";
+        return Err(ArchiveError::new(Code::Value, what));
+    }
     let (top, _) = first.split_once('/').ok_or_else(|| outside(first))?;
     let top = top.to_owned();
     let mut records = Vec::with_capacity(raw.len());

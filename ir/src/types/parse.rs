@@ -241,7 +241,15 @@ impl<'a> Reader<'a> {
             let message = format!("tensors of {name} are not supported");
             return Err(TypeParseError { fault: Fault::Unsupported, ..start.error(message) });
         }
-        Ok(self.named(name))
+        // Classes print qualified, so a bare capitalized name is none.
+        let bare = self.syntax == TypeSyntax::Graph
+            && !name.contains('.')
+            && name.starts_with(|c: char| c.is_ascii_uppercase());
+        let ty = self.named(name);
+        if bare && matches!(ty.kind(), super::TypeKind::Class(_)) && self.names.resolve(name).is_none() {
+            return Err(start.error(format!("unknown type `{name}`")));
+        }
+        Ok(ty)
     }
 
     /// A name that is nothing else.

@@ -15,4 +15,4 @@ def missing(d: Dict[str, int], k: str):
 # run: f(["b", "a", "b"]) == ({"b": 2, "a": 1}, 2, ["b", "a"])
 # run: f([]) == ({}, 0, [])
 # run: missing({"a": 1}, "a") == 1
-# run: missing({"a": 1}, "b") raises ""
+# run: missing({"a": 1}, "b") raises "KeyError: b"

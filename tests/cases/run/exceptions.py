@@ -9,6 +9,6 @@ def g(x: int) -> int:
     return f(x) + f(-x)
 
 # run: f(1) == 1
-# run: f(-1) raises ""
+# run: f(-1) raises "x is negative"
 # run: g(0) == 0
-# run: g(2) raises ""
+# run: g(2) raises "x is negative"

@@ -20,7 +20,7 @@ def collatz(n: int) -> int:
 # run: div(-7, 2) == (-4, 1)
 # run: div(7, -2) == (-4, -1)
 # run: div(-7, -2) == (3, -1)
-# run: div(7, 0) raises ""
+# run: div(7, 0) raises "division by 0"
 # run: bits(12, 10) == (8, 14, 6, 96, 6)
 # run: bits(-12, 10) == (0, -2, -2, -96, -6)
 # run: collatz(27) == 111

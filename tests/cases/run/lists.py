@@ -22,4 +22,4 @@ def outside(l: List[int], i: int):
 # run: f(4) == ([0, 1, 4, 9, -1], [1, 4], -1, 5, [0, 4, -1])
 # run: nested([[1, 2], [3]]) == (6, [1, 2])
 # run: outside([1, 2, 3], -1) == 3
-# run: outside([1, 2, 3], 3) raises ""
+# run: outside([1, 2, 3], 3) raises "list index out of range"

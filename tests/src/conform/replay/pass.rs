@@ -1,13 +1,63 @@
 //! Pairs of graphs before and after one of PyTorch's passes: ours has to leave no more nodes than PyTorch's.
 
+use flambeau_ir::{CompilationUnit, Graph};
+use flambeau_rewrite::{Checks, Manager, PassLibrary, Pipeline};
+
 use super::super::case::{Case, Verdict};
-use super::{Replay, text};
+use super::{Replay, text, verdict_of};
+
+/// What ours are called, where it is not what PyTorch calls them.
+const NAMES: &[(&str, &str)] =
+    &[("dce_with_side_effects", "dce{side_effects}"), ("canonicalize_keep_names", "canonicalize")];
 
 impl Replay {
     pub(super) fn pass(&self, case: &Case) -> Result<(), Verdict> {
+        let name = case.text("pass");
+        let name = NAMES.iter().find(|(theirs, _)| *theirs == name).map_or(name, |(_, ours)| ours);
+        let library = PassLibrary::standard();
+        let program;
+        let (mut graph, unit);
         if case.get("source").is_none() {
-            text::read(case.text("before"), self.session.registry())?;
+            graph = text::read(case.text("before"), self.session.registry())?;
+            unit = None;
+        } else {
+            program = self
+                .session
+                .compile_source(case.text("source"), "case.py")
+                .map_err(|e| verdict_of(&e, "refused"))?;
+            let entry = program.entry(case.text("entry")).map_err(|e| verdict_of(&e, "refused"))?;
+            graph = Graph::clone(entry.graph());
+            unit = Some(&**program.unit());
         }
-        Err(Verdict::unsupported(format!("the pass {}", case.text("pass"))))
+        if library.find(name.split('{').next().unwrap_or(name)).is_none() {
+            return Err(Verdict::unsupported(format!("the pass {}", case.text("pass"))));
+        }
+        if case.is("inlined_first") {
+            run("inline", &library, &mut graph, unit)?;
+        }
+        let size = |graph: &Graph| text::counts_of(graph).values().sum::<usize>();
+        let told = |field| case.get(field).and_then(serde_json::Value::as_u64).unwrap_or(0) as usize;
+        // What a source compiles to may be larger here than there; that much more may be left.
+        let more = size(&graph).saturating_sub(told("before_nodes"));
+        run(name, &library, &mut graph, unit)?;
+        let (got, wanted) = (size(&graph), told("after_nodes") + more);
+        if got > wanted {
+            return Err(Verdict::failed(format!("{} nodes more than PyTorch leaves", got - wanted)));
+        }
+        Ok(())
     }
+}
+
+fn run(
+    pass: &str,
+    library: &PassLibrary,
+    graph: &mut Graph,
+    unit: Option<&CompilationUnit>,
+) -> Result<(), Verdict> {
+    let pipeline = Pipeline::parse(pass, library).map_err(|e| Verdict::failed(e.message))?;
+    let mut manager = Manager::new().checks(Checks::EveryPass);
+    if let Some(unit) = unit {
+        manager = manager.unit(unit);
+    }
+    manager.run(graph, &pipeline).map(|_| ()).map_err(|e| Verdict::failed(format!("the pass failed: {e}")))
 }

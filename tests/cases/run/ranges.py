@@ -1,0 +1,26 @@
+# test run
+# range, enumerate, zip, and a loop over a tensor's rows.
+def f(n: int):
+    out: List[int] = []
+    for i in range(1, n, 2):
+        out.append(i)
+    for i in range(n, 0, -3):
+        out.append(i)
+    return out
+
+def pairs(a: List[int], b: List[str]):
+    out: List[str] = []
+    for i, (x, y) in enumerate(zip(a, b)):
+        out.append(str(i) + str(x) + y)
+    return out
+
+def rows(x):
+    total = 0.0
+    for r in x:
+        total += float(r.sum())
+    return total
+
+# run: f(7) == [1, 3, 5, 7, 4, 1]
+# run: f(0) == []
+# run: pairs([1, 2, 3], ["a", "b"]) == ["01a", "12b"]
+# run: rows(iota([3, 2], f32)) == 15.0

@@ -1,0 +1,27 @@
+//! `test bytecode`: the code that the machine runs.
+
+use flambeau_exec::Code;
+
+use super::super::command::{Blame, Command};
+use super::super::file::TestFile;
+use super::super::subject;
+
+/// `test bytecode`.
+pub(super) struct Bytecode;
+
+impl Command for Bytecode {
+    fn name(&self) -> &'static str {
+        "bytecode"
+    }
+
+    fn run(&self, file: &TestFile, program: &str, _args: &str) -> Result<String, Vec<Blame>> {
+        let mut text = String::new();
+        for (_, graph) in subject::graphs(file, program)? {
+            subject::verify(&graph)?;
+            let unit = flambeau_ir::CompilationUnit::new();
+            let code = Code::compile(&graph, &unit).map_err(|e| Blame::nowhere(e.message()))?;
+            text.push_str(&code.to_string());
+        }
+        Ok(text)
+    }
+}

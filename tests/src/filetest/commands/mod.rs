@@ -1,0 +1,29 @@
+//! The commands of test files, one per file; a line here makes one known.
+
+mod alias;
+mod bytecode;
+mod frontend;
+mod opt;
+mod print;
+mod roundtrip;
+mod run;
+mod verify;
+
+use super::command::Command;
+
+/// Every command.
+pub const ALL: &[&dyn Command] = &[
+    &alias::Alias,
+    &bytecode::Bytecode,
+    &frontend::Frontend,
+    &opt::Opt,
+    &print::Print,
+    &roundtrip::RoundTrip,
+    &run::Run,
+    &verify::Verify,
+];
+
+/// The command whose first word this is.
+pub fn find(name: &str) -> Option<&'static dyn Command> {
+    ALL.iter().copied().find(|c| c.name() == name)
+}

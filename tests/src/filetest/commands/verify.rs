@@ -1,0 +1,21 @@
+//! `test verify`: the program is one, or is blamed for what it is not. Prints nothing.
+
+use super::super::command::{Blame, Command};
+use super::super::file::TestFile;
+use super::super::subject;
+
+/// `test verify`.
+pub(super) struct Verify;
+
+impl Command for Verify {
+    fn name(&self) -> &'static str {
+        "verify"
+    }
+
+    fn run(&self, file: &TestFile, program: &str, _args: &str) -> Result<String, Vec<Blame>> {
+        for (_, graph) in subject::graphs(file, program)? {
+            subject::verify(&graph)?;
+        }
+        Ok(String::new())
+    }
+}

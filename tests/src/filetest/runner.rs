@@ -1,0 +1,220 @@
+//! Runs test files: every command of every file, plainly and under the treatments, and compares or blesses.
+
+use std::path::{Path, PathBuf};
+
+use super::command::{Blame, Command};
+use super::commands;
+use super::file::{Language, TestFile};
+
+/// What to do with the files.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Write what came out as what is expected.
+    pub bless: bool,
+    /// Only files whose path holds this.
+    pub filter: Option<String>,
+}
+
+impl Options {
+    /// As `FLAMBEAU_BLESS` and `FLAMBEAU_FILTER` say.
+    pub fn from_env() -> Options {
+        let bless = std::env::var_os("FLAMBEAU_BLESS").is_some_and(|v| v == "1");
+        Options { bless, filter: std::env::var("FLAMBEAU_FILTER").ok() }
+    }
+}
+
+/// What came of a run.
+#[derive(Debug, Default)]
+pub struct Summary {
+    /// Files run.
+    pub files: usize,
+    /// Commands run, treatments included.
+    pub checks: usize,
+    /// Everything that is not as expected.
+    pub failures: Vec<String>,
+}
+
+/// Runs every file under `folder`.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn run(folder: &Path, options: &Options) -> Result<Summary, String> {
+    let mut summary = Summary::default();
+    for path in files(folder)? {
+        if options.filter.as_ref().is_some_and(|f| !path.to_string_lossy().contains(f.as_str())) {
+            continue;
+        }
+        summary.files += 1;
+        match TestFile::read(&path) {
+            Ok(file) => run_file(&file, options, &mut summary),
+            Err(why) => summary.failures.push(why),
+        }
+    }
+    Ok(summary)
+}
+
+/// Every test file under a folder, in order.
+fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        for entry in entries {
+            let path = entry.map_err(|e| e.to_string())?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "ir" || e == "py") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn run_file(file: &TestFile, options: &Options, summary: &mut Summary) {
+    let before = summary.failures.len();
+    let mut blocks = Vec::new();
+    let mut blames = Vec::new();
+    for line in &file.commands {
+        let (name, args) = line.split_once(' ').unwrap_or((line, ""));
+        let Some(command) = commands::find(name) else {
+            summary.failures.push(format!("{}: there is no command `{name}`", file.name()));
+            continue;
+        };
+        summary.checks += 1;
+        match command.run(file, &file.program, args.trim()) {
+            Ok(text) => {
+                round_trip(file, command, line, &text, summary);
+                if !text.is_empty() {
+                    blocks.push((line.clone(), with_end(text)));
+                }
+            }
+            Err(errors) => blames.extend(errors),
+        }
+    }
+    summary.failures.extend(unmatched(file, &blames));
+    let mut runs = file.runs.clone();
+    if !file.runs.is_empty() {
+        summary.checks += file.runs.len();
+        match super::calls::results(file) {
+            Ok(results) => runs = results,
+            Err(why) => summary.failures.push(format!("{}: {why}", file.name())),
+        }
+    }
+    if options.bless {
+        if summary.failures.len() == before {
+            bless(file, &runs, &blocks, summary);
+        }
+        return;
+    }
+    summary.failures.extend(super::calls::differences(file, &runs));
+    for (name, text) in &blocks {
+        match file.block(name) {
+            Some(expected) if same(expected, text) => {}
+            Some(expected) => {
+                let shown = difference(expected, text);
+                summary.failures.push(format!("{}: `{name}` prints something else:\n{shown}", file.name()));
+            }
+            None => summary.failures.push(format!("{}: no block `== {name}` (bless it)", file.name())),
+        }
+    }
+    for (name, _) in file.blocks.iter().filter(|(name, _)| !blocks.iter().any(|(n, _)| n == name)) {
+        summary
+            .failures
+            .push(format!("{}: the block `== {name}` belongs to nothing that prints", file.name()));
+    }
+}
+
+fn bless(file: &TestFile, runs: &[super::file::RunLine], blocks: &[(String, String)], summary: &mut Summary) {
+    let text = file.with(runs, blocks);
+    if std::fs::read_to_string(&file.path).is_ok_and(|old| old == text) {
+        return;
+    }
+    match std::fs::write(&file.path, text) {
+        Ok(()) => println!("blessed {}", file.name()),
+        Err(error) => summary.failures.push(format!("{}: {error}", file.name())),
+    }
+}
+
+/// The treatment *text round trip*: the program printed and read back answers the same.
+fn round_trip(file: &TestFile, command: &dyn Command, line: &str, text: &str, summary: &mut Summary) {
+    if file.language != Language::Ir || !file.errors.is_empty() || !command.survives_round_trip() {
+        return;
+    }
+    summary.checks += 1;
+    let (_, args) = line.split_once(' ').unwrap_or((line, ""));
+    let again = match super::treatment::printed(&file.program) {
+        Ok(program) => command.run(file, &program, args.trim()),
+        Err(why) => Err(Blame::nowhere(why)),
+    };
+    let what = format!("{}: `{line}` under the text round trip", file.name());
+    match again {
+        Ok(again) if same(&again, text) => {}
+        Ok(again) => summary.failures.push(format!("{what}:\n{}", difference(text, &again))),
+        Err(errors) => summary.failures.extend(errors.iter().map(|e| format!("{what}: {e}"))),
+    }
+}
+
+/// Errors that no mark expects, and marks that no error meets.
+fn unmatched(file: &TestFile, blames: &[Blame]) -> Vec<String> {
+    let meets = |mark: &super::file::ErrorMark, blame: &Blame| {
+        (mark.line.is_none() || mark.line == blame.line) && blame.message.contains(&mark.text)
+    };
+    let missing = file.errors.iter().filter(|m| !blames.iter().any(|b| meets(m, b))).map(|m| {
+        let place = m.line.map_or_else(|| file.name(), |line| format!("{}:{line}", file.name()));
+        format!("{place}: no error with `{}`", m.text)
+    });
+    let surprising = blames
+        .iter()
+        .filter(|b| !file.errors.iter().any(|m| meets(m, b)))
+        .map(|b| format!("{}: error: {b}", file.name()));
+    missing.chain(surprising).collect()
+}
+
+fn with_end(mut text: String) -> String {
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}
+
+/// The same lines, blanks at their ends and empty lines at the end aside.
+fn same(a: &str, b: &str) -> bool {
+    let lines = |t: &str| t.trim_end().lines().map(|l| l.trim_end().to_string()).collect::<Vec<_>>();
+    lines(a) == lines(b)
+}
+
+/// Both texts from the first line that differs, a few lines of each.
+fn difference(expected: &str, got: &str) -> String {
+    let at = expected.lines().zip(got.lines()).take_while(|(a, b)| a.trim_end() == b.trim_end()).count();
+    let part = |mark: char, text: &str| {
+        text.lines().skip(at).take(12).map(|l| format!("    {mark} {l}\n")).collect::<String>()
+    };
+    format!("    from line {}:\n{}{}", at + 1, part('-', expected), part('+', got))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::ErrorMark;
+    use super::*;
+
+    #[test]
+    fn errors_meet_their_marks() {
+        let mut file = TestFile::parse(Path::new("a.ir"), "; test verify\ngraph():\n").unwrap();
+        file.errors = vec![
+            ErrorMark { line: Some(2), text: "one".to_string() },
+            ErrorMark { line: None, text: "two".to_string() },
+        ];
+        let blame = |line, message: &str| Blame { line, message: message.to_string() };
+        assert!(unmatched(&file, &[blame(Some(2), "is one"), blame(Some(9), "is two")]).is_empty());
+        let wrong = unmatched(&file, &[blame(Some(3), "is one"), blame(None, "two")]);
+        assert_eq!(wrong.len(), 2);
+    }
+
+    #[test]
+    fn differences_start_where_they_start() {
+        assert!(same("a \nb\n\n", "a\nb"));
+        assert_eq!(difference("a\nb\n", "a\nc\n"), "    from line 2:\n    - b\n    + c\n");
+    }
+}

@@ -1,0 +1,98 @@
+//! The program of a test file as graphs.
+
+use std::sync::{Arc, OnceLock};
+
+use flambeau::{Error, Graph, Program, Session};
+use flambeau_ir::text::parse_graph;
+use flambeau_ir::{Diagnostic, Source};
+use flambeau_rewrite::{Checks, Manager, PassLibrary, Pipeline};
+
+use super::command::Blame;
+use super::file::{Language, TestFile};
+
+/// The session that test programs are loaded with.
+pub(super) fn session() -> &'static Session {
+    static SESSION: OnceLock<Session> = OnceLock::new();
+    SESSION.get_or_init(|| Session::standard().expect("invariant: the standard operators fit together"))
+}
+
+/// The program of a file.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn program(file: &TestFile, session: &Session) -> Result<Program, Error> {
+    match file.language {
+        Language::Ir => session.parse_ir_named(&file.program, &file.name()),
+        Language::Source => session.compile_source(&file.program, &file.name()),
+    }
+}
+
+/// The graphs of the program's functions, in order, by name. Those of IR text are not verified.
+///
+/// # Errors
+/// What the program is blamed for, if it cannot be read.
+pub(super) fn graphs(file: &TestFile, program: &str) -> Result<Vec<(String, Arc<Graph>)>, Vec<Blame>> {
+    match file.language {
+        Language::Ir => Ok(vec![("main".to_string(), Arc::new(read(program)?))]),
+        Language::Source => {
+            let compiled = session().compile_source(program, &file.name()).map_err(|e| blames(&e))?;
+            let mut graphs = Vec::new();
+            for name in compiled.entries() {
+                let entry = compiled.entry(&name).map_err(|e| blames(&e))?;
+                graphs.push((name, entry.graph().clone()));
+            }
+            Ok(graphs)
+        }
+    }
+}
+
+/// Reads IR text.
+///
+/// # Errors
+/// What it is blamed for.
+pub(super) fn read(program: &str) -> Result<Graph, Vec<Blame>> {
+    parse_graph(&Source::new("test", program), session().registry()).map_err(|error| vec![blame(&error)])
+}
+
+/// The graph after a pipeline.
+///
+/// # Errors
+/// If the pipeline makes no sense, a pass fails, or a check finds the graph broken.
+pub(super) fn optimized(graph: &Graph, pipeline: &str, checks: Checks) -> Result<Graph, Vec<Blame>> {
+    let pipeline =
+        Pipeline::parse(pipeline, &PassLibrary::standard()).map_err(|e| Blame::nowhere(e.message))?;
+    let mut graph = graph.clone();
+    Manager::new().checks(checks).run(&mut graph, &pipeline).map_err(Blame::nowhere)?;
+    Ok(graph)
+}
+
+/// Verifies a graph.
+///
+/// # Errors
+/// Every violation, with the line of the node that is blamed.
+pub(super) fn verify(graph: &Graph) -> Result<(), Vec<Blame>> {
+    let Err(errors) = flambeau_ir::verify::verify(graph) else { return Ok(()) };
+    let one = |e: &flambeau_ir::verify::VerifyError| {
+        let range = graph.has_node(e.node).then(|| graph.locs().range(graph.loc(e.node))).flatten();
+        let line = range.map(|r| r.source.line_column(r.range.start as usize).0 as usize);
+        Blame { line, message: format!("{}: {}", e.code, e.message) }
+    };
+    Err(errors.errors().iter().map(one).collect())
+}
+
+/// An error as blame: every diagnostic it has.
+pub(super) fn blames(error: &Error) -> Vec<Blame> {
+    if error.diagnostics.is_empty() {
+        return vec![Blame { line: None, message: format!("{}: {}", error.code, error.message) }];
+    }
+    error.diagnostics.iter().map(blame).collect()
+}
+
+/// A diagnostic as blame.
+pub(super) fn blame(error: &Diagnostic) -> Blame {
+    let line = error.primary.as_ref().map(|label| {
+        let start = label.at.range.start as usize;
+        label.at.source.line_column(start).0 as usize
+    });
+    Blame { line, message: format!("{}: {}", error.code, error.message) }
+}
