@@ -36,11 +36,7 @@ impl<'a> Cx<'a> {
             None => None,
         };
         if let [target] = *targets.as_slice() {
-            let count = self.unpack_count(target);
-            let sugar = match count {
-                Some(_) => self.sugar(value, ty).await?,
-                None => self.sugar(value, ty).await?,
-            };
+            let sugar = self.sugar(value, ty).await?;
             return self.assign_to(target, sugar, self.span(value), ty).await;
         }
         let sugar = self.sugar(value, None).await?;
@@ -53,16 +49,6 @@ impl<'a> Cx<'a> {
             self.assign_to(target, sugar, self.span(value), None).await?;
         }
         Ok(())
-    }
-
-    /// How many values a target unpacks, if it unpacks at all and the number is fixed.
-    fn unpack_count(&self, target: TreeId) -> Option<usize> {
-        let kind = self.kind(target);
-        if !matches!(kind, Kind::TupleLiteral | Kind::ListLiteral) {
-            return None;
-        }
-        let parts = self.ast().children(target);
-        parts.iter().all(|&p| self.kind(p) != Kind::Starred).then_some(parts.len())
     }
 
     /// Assigns to any target.
@@ -204,10 +190,8 @@ impl<'a> Cx<'a> {
             return self.operate(span, name, if has { &own } else { method }, &[current, rhs]).await;
         }
         let list = ty.list_elem().is_some() && matches!(op, Op::Add | Op::Mul);
-        if ty.is_tensor() || list {
-            if let Some(in_place) = in_place(op) {
-                return self.builtin(span, in_place, &[current, rhs]);
-            }
+        if let Some(in_place) = in_place(op).filter(|_| ty.is_tensor() || list) {
+            return self.builtin(span, in_place, &[current, rhs]);
         }
         if op == Op::Mod && !ty.is_tensor() && ty != Type::STR {
             return self.builtin(span, "aten::fmod", &[current, rhs]);

@@ -334,10 +334,10 @@ impl<'a> Cx<'a> {
 
 /// `List[int]` is a `list`, a named tuple is a `tuple`.
 fn kindred(ty: Type, class: Type) -> bool {
-    match (ty.kind(), class.kind()) {
-        (TypeKind::List(_), TypeKind::AnyList) | (TypeKind::Tuple(_), TypeKind::AnyTuple) => true,
-        _ => false,
-    }
+    matches!(
+        (ty.kind(), class.kind()),
+        (TypeKind::List(_), TypeKind::AnyList) | (TypeKind::Tuple(_), TypeKind::AnyTuple)
+    )
 }
 
 /// The type without some of its alternatives; `None` if nothing is left.

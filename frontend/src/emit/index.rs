@@ -281,13 +281,6 @@ impl<'a> Cx<'a> {
 
     fn index_list(&self, indices: &[Option<ValueId>]) -> ValueId {
         let values: Vec<ValueId> = indices.iter().map(|i| i.unwrap_or_else(|| self.none())).collect();
-        let elem = if indices.iter().all(|i| i.is_some_and(|v| self.ty(v).is_tensor())) {
-            Type::TENSOR
-        } else {
-            Type::OPTIONAL_TENSOR
-        };
-        // The operator takes optional tensors either way.
-        let _ = elem;
         self.value(Prim::ListConstruct, &values, Type::list(Type::OPTIONAL_TENSOR))
     }
 

@@ -235,7 +235,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Optional[Tensor]
     if target.size() != input.size():
         raise ValueError("Using a target size that is different to the input size is deprecated. Please ensure they have the same size.")
     if weight is not None:
-        weight = weight.expand(torch.infer_size(target.size(), weight.size()))
+        weight = torch.broadcast_tensors([target, weight])[1]
     return torch.binary_cross_entropy(input, target, weight, torch.nn.functional._reduction(reduction))
 
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean", pos_weight: Optional[Tensor] = None) -> Tensor:
