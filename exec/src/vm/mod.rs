@@ -266,10 +266,11 @@ impl Vm {
         }
         let (s, v) = (&mut self.words[words..words_end], &mut self.values[values..values_end]);
         s[..code.scalars.len()].copy_from_slice(&code.scalars);
-        for (i, (arg, &param)) in args.drain(..).zip(&code.params).enumerate() {
-            steps::store(param, arg, s, v)
+        for (i, (arg, &param)) in args.iter_mut().zip(&code.params).enumerate() {
+            steps::store(param, std::mem::take(arg), s, v)
                 .map_err(|e| KernelError::input(format!("argument {i}: {}", e.message())))?;
         }
+        args.clear();
         Ok(())
     }
 

@@ -89,9 +89,10 @@ pub(super) fn scatter(
     if dests.len() != results.len() {
         return Err(wrong_count(code, site, results.len()));
     }
-    for (&dest, value) in dests.iter().zip(results.drain(..)) {
-        store(dest, value, s, v)?;
+    for (&dest, value) in dests.iter().zip(results.iter_mut()) {
+        store(dest, std::mem::take(value), s, v)?;
     }
+    results.clear();
     Ok(())
 }
 
