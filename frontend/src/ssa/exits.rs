@@ -276,7 +276,8 @@ impl State<'_> {
                 .take_while(|&n| !g.is_prim(n, Prim::Return))
                 .collect()
         };
-        if following.is_empty() {
+        // A bare `return x` leaves no node behind, but it is an exit all the same.
+        if following.is_empty() && matches!(rest, Exit::Wont) {
             return Exit::Might(flag, values);
         }
         let outputs: Vec<ValueId> = self.graph.block_outputs(block).collect();

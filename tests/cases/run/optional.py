@@ -15,4 +15,4 @@ def unwrap(x: Optional[int]) -> int:
 # run: f(1, 2) == 3
 # run: f(1, None) == 1
 # run: unwrap(1) == 2
-# run: unwrap(None) raises ""
+# run: unwrap(None) raises "AssertionError: x is missing"
