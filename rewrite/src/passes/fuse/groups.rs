@@ -164,7 +164,20 @@ impl Group<'_> {
     }
 }
 
-pub(super) fn apply(editor: &mut Editor<'_>, plan: &GroupPlan) -> Result<(), PassError> {
+/// Results of nodes that are in groups by now, and the groups' results in their place.
+pub(super) type Replaced = hashbrown::HashMap<ValueId, ValueId, rustc_hash::FxBuildHasher>;
+
+/// Makes the group. Plans are made together, so what a plan takes may have become a result of a group in another block
+/// since: `replaced` says which.
+pub(super) fn apply(
+    editor: &mut Editor<'_>,
+    mut plan: GroupPlan,
+    replaced: &mut Replaced,
+) -> Result<(), PassError> {
+    for input in &mut plan.inputs {
+        *input = replaced.get(input).copied().unwrap_or(*input);
+    }
+    let plan = &plan;
     let g = editor.graph();
     let body = body_of(g, plan).map_err(|e| PassError::at(g, plan.at, Fault::Internal, e.to_string()))?;
     let types: SmallVec<[Type; 4]> = plan.outputs.iter().map(|&v| g.ty(v)).collect();
@@ -175,6 +188,7 @@ pub(super) fn apply(editor: &mut Editor<'_>, plan: &GroupPlan) -> Result<(), Pas
     for (i, &old) in plan.outputs.iter().enumerate() {
         let new = editor.graph().result(group, i);
         editor.replace_all_uses(old, new);
+        replaced.insert(old, new);
     }
     for &node in plan.nodes.iter().rev() {
         editor.erase(node);

@@ -50,11 +50,12 @@ impl Pass for Fuse {
         let (graph, db) = cx.with::<AliasDb>();
         let plans = groups::plan(&Fusible { graph, db, traits: &traits, registry: &registry });
         let (mut editor, mut fuel) = cx.edit_fuelled();
+        let mut replaced = groups::Replaced::default();
         for plan in plans {
             if !fuel.take("group", editor.graph(), plan.at) {
                 break;
             }
-            groups::apply(&mut editor, &plan)?;
+            groups::apply(&mut editor, plan, &mut replaced)?;
         }
         Ok(())
     }
