@@ -63,6 +63,13 @@ fn sizes() -> Vec<OpDef> {
             Sample::tensors(1).floats().rank(1, 3).then([IValue::Int(0)]).exact().not_differentiable();
         OpDef::named(name).with(Doc(doc)).with(Effects::RAISES).with(sample).with(Kernel::new(move |cx| {
             let t = cx.tensor(0)?;
+            if t.rank() == 0 {
+                return Err(KernelError::new(
+                    flambeau_exec::Fault::Input,
+                    "IndexError",
+                    "Dimension specified as 0 but tensor has no dimensions",
+                ));
+            }
             let value = f(t, wrap_dim(cx.int(1)?, t.rank())?);
             cx.ret(value);
             Ok(())
