@@ -57,7 +57,8 @@ pub(crate) fn string(token: &str, out: &mut Vec<u8>) -> Result<(), String> {
     }
     let n =
         if quoted.len() >= 6 && (quoted.starts_with("\"\"\"") || quoted.starts_with("'''")) { 3 } else { 1 };
-    let body = if quoted.len() >= 2 * n { &quoted[n..quoted.len() - n] } else { "" };
+    // A string that is not closed has no end to cut off, and its last byte may be within a character.
+    let body = quoted.get(n..quoted.len().saturating_sub(n)).unwrap_or("");
     if prefix.contains(['r', 'R']) {
         out.extend_from_slice(body.as_bytes());
         return Ok(());

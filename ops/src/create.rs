@@ -506,10 +506,14 @@ fn conversions() -> Vec<OpDef> {
                 .with(fresh(f))
         })
         .collect();
-    for (name, f) in [("aten::to.other", to_other as Run), ("aten::type_as", type_as)] {
+    // PyTorch's schema of `type_as` does not say that its result may be its operand; here it does.
+    let type_as_schema = "aten::type_as(Tensor(a) self, Tensor other) -> Tensor(a)";
+    for (def, f) in [
+        (OpDef::named("aten::to.other"), to_other as Run),
+        (OpDef::new(type_as_schema), type_as),
+    ] {
         defs.push(
-            OpDef::named(name)
-                .with(Doc("The tensor in the dtype of another."))
+            def.with(Doc("The tensor in the dtype of another."))
                 .with(Shape::same_as(0))
                 .with(Dtype::same_as(1))
                 .with(Sample::tensors(2).floats().mixed_dtypes())
