@@ -36,8 +36,10 @@ pub(crate) struct Function {
     pub(crate) name: String,
     /// First line, counted from 1.
     pub(crate) line: usize,
-    /// Lines from the `fn` keyword to the closing brace.
+    /// Lines from the `fn` keyword to the closing brace that hold code or literals: comments are free.
     pub(crate) lines: usize,
+    /// Whether the attributes in front say, with a reason, that it may be long.
+    pub(crate) may_be_long: bool,
 }
 
 impl Source {
@@ -114,9 +116,31 @@ impl Source {
             let Some(open) = body_start(bytes, at) else { continue };
             let close = matching(bytes, open).unwrap_or(bytes.len());
             let line = self.line_of(at);
-            found.push(Function { name: name.to_string(), line, lines: self.line_of(close) - line + 1 });
+            // Attributes end at the item before: a brace or a semicolon.
+            let start = self.code[..at].rfind(['{', '}', ';']).unwrap_or(0);
+            let may_be_long = self.code[start..at].contains("too_many_lines");
+            found.push(Function {
+                may_be_long,
+                name: name.to_string(),
+                line,
+                lines: self.code_lines(at, close),
+            });
         }
         found
+    }
+
+    /// Lines between two offsets on which something else than blanks and comments stands.
+    fn code_lines(&self, from: usize, to: usize) -> usize {
+        let end = (to + 1).min(self.text.len());
+        let mut last = 0;
+        let holds = |(i, b): (usize, u8)| {
+            let told = !b.is_ascii_whitespace() && self.kind(i) != Kind::Comment;
+            let line = if told { self.line_of(i) } else { last };
+            let new = line != last;
+            last = line;
+            new
+        };
+        self.text.bytes().enumerate().take(end).skip(from).map(holds).filter(|new| *new).count()
     }
 
     fn find_tests(&mut self) {

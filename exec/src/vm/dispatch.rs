@@ -40,6 +40,7 @@ macro_rules! dispatch {
 }
 
 /// Runs from `pc` until the frame is left; `pc` is then at the instruction that left it.
+#[allow(clippy::too_many_lines, reason = "one arm per instruction of the machine")]
 pub(super) fn execute(
     code: &Code,
     at: &mut usize,

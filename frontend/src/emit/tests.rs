@@ -1,3 +1,5 @@
+//! Tests of the emitter: sources against the graphs they become.
+
 use std::sync::Arc;
 
 use flambeau_ir::verify::verify;

@@ -1,3 +1,5 @@
+//! Tests of the parser: sources against the trees they become.
+
 use super::*;
 
 fn sexpr(src: &str) -> String {

@@ -142,6 +142,7 @@ impl Vocabulary {
         conditions.chain(self.functions.iter().map(|(n, f)| (format!("@{n}"), f.0, f.2)))
     }
 
+    #[allow(clippy::too_many_lines, reason = "a table: one entry per word")]
     fn standard_conditions(&mut self) {
         self.condition(
             "same_dtype",
