@@ -3,6 +3,7 @@
 
 use crate::hash::hash;
 use crate::plain::{Elem, Row, all, machine, room, row};
+use flambeau_analysis::AliasRule;
 use flambeau_exec::{ExecError, Gen, Host, Intrinsic, KernelCx, KernelError, KernelResult};
 use flambeau_ir::value::{EnumValue, Future, Generator, IValue, Str};
 use flambeau_ir::{Effects, OpDef, Symbol, Type};
@@ -354,6 +355,8 @@ pub(super) fn family() -> Vec<OpDef> {
     let waiting = row("aten::wait", "", "The value of a future, or its error.", wait)
         .raises()
         .sample(|g, _| vec![IValue::Future(Future::ready(Type::INT, Elem::Int.draw(g)))]);
-    let families = [values(), ranges(), devices(), enums(), session(), generators(), dtypes(), vec![waiting]];
-    all(families.into_iter().flatten())
+    let families = [values(), ranges(), devices(), enums(), session(), generators(), dtypes()];
+    let mut defs = all(families.into_iter().flatten());
+    defs.extend(waiting.defs().into_iter().map(|def| def.with(AliasRule::Waits)));
+    defs
 }

@@ -463,7 +463,12 @@ pub(super) fn family() -> Vec<OpDef> {
         all.extend(with_variants(name, overload, doc, div_mode, |def| {
             let numeric = overload.starts_with("Scalar");
             let shape = if numeric { Shape::same_as(0) } else { Shape::broadcast([0, 1]) };
-            def.with(shape).with(Sample::tensors(2).broadcast().floats().range(0.5, 3.0))
+            let sample = if numeric {
+                Sample::tensors(1).then([flambeau_ir::IValue::Float(1.5)])
+            } else {
+                Sample::tensors(2).broadcast()
+            };
+            def.with(shape).with(sample.floats().range(0.5, 3.0))
         }));
     }
     let doc = "A number to the power of each element.";

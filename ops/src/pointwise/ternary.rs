@@ -321,7 +321,9 @@ fn bounds() -> Vec<OpDef> {
                     "" => Sample::tensors(1).floats().then([IValue::Float(-0.5)]),
                     _ => Sample::tensors(2).broadcast().floats(),
                 };
-                def.with(Shape::same_as(0)).with(sample)
+                // Bounds that are tensors broadcast with the elements, and either may be missing.
+                let def = if overload.is_empty() { def.with(Shape::same_as(0)) } else { def };
+                def.with(sample)
             }));
         }
     }

@@ -279,7 +279,9 @@ fn defs(&(name, doc, f, to, tile): &Row) -> Vec<OpDef> {
             To::Bool => def.with(Dtype::bool()),
             To::Real => def.with(Dtype::real_of(0)),
         };
-        let def = def.with(Shape::same_as(0)).with(Sample::tensors(1).floats().range(0.05, 0.95));
+        let sample = Sample::tensors(1).range(0.05, 0.95);
+        let sample = if name == "aten::bitwise_not" { sample.ints() } else { sample.floats() };
+        let def = def.with(Shape::same_as(0)).with(sample);
         match tile {
             Some(op) => def.with(Pointwise::unary(op)),
             None => def,

@@ -56,7 +56,7 @@ fn swap_case(s: &[u8]) -> Vec<u8> {
 }
 
 fn is_identifier(s: &[u8]) -> bool {
-    !s.first().is_some_and(u8::is_ascii_digit) && all(s, |b| b.is_ascii_alphanumeric() || b == b'_')
+    !s.first().is_some_and(u8::is_ascii_digit) && all(s, |b| b.is_ascii_alphanumeric())
 }
 
 pub(super) fn rows() -> Vec<Row> {
@@ -77,7 +77,7 @@ pub(super) fn rows() -> Vec<Row> {
         asked("aten::isnumeric", "Whether all bytes are digits, and there are some.", digits),
         asked(
             "aten::isidentifier",
-            "Whether it is a name: letters, digits and `_`, no digit first.",
+            "Whether it is letters and digits, no digit first. `_` is not allowed.",
             is_identifier,
         ),
         asked("aten::islower", "Whether there are small letters and no capital ones.", |s| {

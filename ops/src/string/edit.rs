@@ -7,19 +7,19 @@ use flambeau_exec::{Gen, KernelCx, KernelError, KernelResult};
 use flambeau_ir::Type;
 use flambeau_ir::value::{IValue, List, Str};
 
-/// Pads to `width` with `fill`, of which `before(missing)` go before the string.
-fn pad(cx: &mut KernelCx<'_>, fill: u8, before: fn(usize) -> usize) -> KernelResult {
+/// Pads to `width` with `fill`, of which `before(missing, width)` go before the string.
+fn pad(cx: &mut KernelCx<'_>, fill: u8, before: fn(usize, usize) -> usize) -> KernelResult {
     let (s, width) = (cx.str_bytes(0)?, usize::try_from(cx.int(1)?).unwrap_or(0));
     let missing = width.saturating_sub(s.len());
     room_for_bytes(s.len().saturating_add(missing))?;
-    let left = before(missing);
+    let left = before(missing, width);
     let mut out = vec![fill; left];
     out.extend_from_slice(s);
     out.resize(s.len() + missing, fill);
     give(cx, out)
 }
 
-fn padded(name: &'static str, doc: &'static str, before: fn(usize) -> usize) -> Row {
+fn padded(name: &'static str, doc: &'static str, before: fn(usize, usize) -> usize) -> Row {
     let run = move |cx: &mut KernelCx<'_>| match *cx.str_bytes(2)? {
         [fill] => pad(cx, fill, before),
         _ => Err(KernelError::input("TypeError: The fill character must be exactly one character long")),
@@ -165,13 +165,15 @@ pub(super) fn rows() -> Vec<Row> {
             Ok(())
         })
         .sample(|g, _| vec![draw(g)]),
-        padded("aten::center", "Padded on both sides to a width; the right side gets the odd one.", |n| {
-            n / 2
-        }),
-        padded("aten::ljust", "Padded at the end to a width.", |_| 0),
-        padded("aten::rjust", "Padded at the front to a width.", |n| n),
+        padded(
+            "aten::center",
+            "Padded on both sides to a width; of an odd number the left side gets more in an odd width.",
+            |n, width| n / 2 + (n & width & 1),
+        ),
+        padded("aten::ljust", "Padded at the end to a width.", |_, _| 0),
+        padded("aten::rjust", "Padded at the front to a width.", |n, _| n),
         row("aten::zfill", "", "Padded at the front with zeros to a width, also before a sign.", |cx| {
-            pad(cx, b'0', |n| n)
+            pad(cx, b'0', |n, _| n)
         })
         .sample(|g, _| vec![draw(g), IValue::Int(g.int(0, 9))]),
         stripped("aten::strip", "Without bytes of a set at both ends.", true, true),

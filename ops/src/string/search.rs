@@ -84,7 +84,7 @@ fn located(cx: &KernelCx<'_>, last: bool) -> Result<Option<i64>, KernelError> {
     let (s, wanted) = (cx.str_bytes(0)?, cx.str_bytes(1)?);
     let (start, end) = bounds(cx, s.len())?;
     if end < start {
-        return Ok(None);
+        return Ok(wanted.is_empty().then_some(start));
     }
     Ok(find(part(s, start, end)?, wanted, last).map(|i| i as i64 + start))
 }

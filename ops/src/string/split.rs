@@ -33,12 +33,12 @@ fn separator(separator: &[u8]) -> Result<&[u8], KernelError> {
     Ok(separator)
 }
 
-/// Without a separator: the words between white space, however many.
+/// Without a separator: the words between white space and line ends, however many.
 fn split(cx: &mut KernelCx<'_>) -> KernelResult {
     let s = cx.string(0)?.clone();
     let s = s.as_bytes();
     let Some(by) = cx.opt_string(1)?.cloned() else {
-        let words = s.split(|&b| matches!(b, b' ' | b'\t'..=b'\r')).filter(|word| !word.is_empty());
+        let words = s.split(|&b| matches!(b, b' ' | b'\t') || ends_line(b)).filter(|word| !word.is_empty());
         return give(cx, words.collect());
     };
     let by = separator(by.as_bytes())?;
