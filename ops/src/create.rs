@@ -513,10 +513,8 @@ fn conversions() -> Vec<OpDef> {
         .collect();
     // PyTorch's schema of `type_as` does not say that its result may be its operand; here it does.
     let type_as_schema = "aten::type_as(Tensor(a) self, Tensor other) -> Tensor(a)";
-    for (def, f) in [
-        (OpDef::named("aten::to.other"), to_other as Run),
-        (OpDef::new(type_as_schema), type_as),
-    ] {
+    for (def, f) in [(OpDef::named("aten::to.other"), to_other as Run), (OpDef::new(type_as_schema), type_as)]
+    {
         defs.push(
             def.with(Doc("The tensor in the dtype of another."))
                 .with(Shape::same_as(0))
