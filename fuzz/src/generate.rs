@@ -184,6 +184,8 @@ impl Maker<'_, '_> {
             0 if depth < 2 => self.branch(block, pool, depth),
             1 if depth < 2 => self.repeat(block, pool, depth),
             2 => self.list(block, pool),
+            3 => self.tuple(block, pool),
+            4 => self.again(block, pool),
             _ => self.operator(block, pool),
         }
     }
@@ -270,6 +272,36 @@ impl Maker<'_, '_> {
         if let Some(list) = self.tensor_list(block, pool) {
             pool.0.push(list);
         }
+    }
+
+    /// A tuple, taken apart at once.
+    fn tuple(&mut self, block: BlockId, pool: &mut Pool) {
+        let Some(items) = self.some_tensors(block, pool, 3) else { return };
+        let types = [Type::TENSOR; 3];
+        let mut e = self.graph.edit();
+        e.at(At::end(block));
+        let tuple = e.value(Prim::TupleConstruct, &items, Type::tuple(&types));
+        let index = e.constant(IValue::Int(0));
+        let first = e.value(Prim::TupleIndex, &[tuple, index], Type::TENSOR);
+        let node = e.node(Prim::TupleUnpack, &[tuple], &types);
+        pool.0.push(first);
+        pool.0.extend(self.graph.results(node));
+    }
+
+    /// An earlier operator once more, on the same operands: what common subexpressions are made of.
+    fn again(&mut self, block: BlockId, pool: &mut Pool) {
+        let made: Vec<NodeId> = self
+            .graph
+            .nodes(block)
+            .filter(|&n| self.graph.op(n).row().is_some() && self.graph.result_count(n) == 1)
+            .collect();
+        if made.is_empty() {
+            return;
+        }
+        let node = *self.g.pick(&made);
+        let operands: Vec<ValueId> = self.graph.operands(node).collect();
+        let (op, ty) = (self.graph.op(node), self.graph.ty(self.graph.result(node, 0)));
+        pool.0.push(self.graph.edit().at(At::end(block)).value(op, &operands, ty));
     }
 
     fn branch(&mut self, block: BlockId, pool: &mut Pool, depth: usize) {

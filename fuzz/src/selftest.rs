@@ -90,6 +90,8 @@ pub fn planted(budget: &Budget) -> Vec<Line> {
     let campaign = Campaign::new(session.registry(), budget.seed);
     Planted::ALL
         .into_iter()
+        // No operator with a kernel draws random numbers yet: `rewrite` has a test of its own for this one.
+        .filter(|&bug| bug != Planted::FoldsRandom)
         .map(|bug| {
             let oracle = pass(&session, bug.pass()).planted(bug);
             let (tally, finding) = campaign.run(&oracle, budget.cases, budget.time, |_| {});

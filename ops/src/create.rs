@@ -290,7 +290,7 @@ fn cast_copy(x: &Tensor, dtype: DType) -> Computed {
 }
 
 fn type_as(cx: &KernelCx<'_>) -> Computed {
-    cast_copy(cx.tensor(0)?, cx.tensor(1)?.dtype())
+    Ok(cx.tensor(0)?.to_dtype(cx.tensor(1)?.dtype())?)
 }
 
 fn clone_of(cx: &KernelCx<'_>) -> Computed {
@@ -511,12 +511,10 @@ fn conversions() -> Vec<OpDef> {
                 .with(fresh(f))
         })
         .collect();
-    // PyTorch's schema of `type_as` does not say that its result may be its operand; here it does.
-    let type_as_schema = "aten::type_as(Tensor(a) self, Tensor other) -> Tensor(a)";
-    for (def, f) in [(OpDef::named("aten::to.other"), to_other as Run), (OpDef::new(type_as_schema), type_as)]
-    {
+    for (name, f) in [("aten::to.other", to_other as Run), ("aten::type_as", type_as)] {
         defs.push(
-            def.with(Doc("The tensor in the dtype of another."))
+            OpDef::named(name)
+                .with(Doc("The tensor in the dtype of another."))
                 .with(Shape::same_as(0))
                 .with(Dtype::same_as(1))
                 .with(Sample::tensors(2).floats().mixed_dtypes())

@@ -31,6 +31,11 @@ use std::sync::{Arc, OnceLock};
 /// The schemas of all operators TorchScript registers, one a line.
 const SCHEMAS: &str = include_str!("schemas.txt");
 
+/// Schemas that say what PyTorch's leave out: that a result may be, or share the storage of, an operand.
+const SOUND: &str = "aten::type_as(Tensor(a) self, Tensor other) -> Tensor(a)
+aten::_unsafe_view(Tensor(a) self, SymInt[] size) -> Tensor(a)
+";
+
 /// The families of operators with facts.
 const FAMILIES: &[fn() -> Vec<OpDef>] = &[
     scalar::family,
@@ -49,7 +54,7 @@ const FAMILIES: &[fn() -> Vec<OpDef>] = &[
 
 /// Adds the standard operators.
 pub fn standard(builder: &mut RegistryBuilder) {
-    builder.declare(SCHEMAS);
+    builder.declare(SCHEMAS).declare(SOUND);
     for family in FAMILIES {
         builder.add(family());
     }

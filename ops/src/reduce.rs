@@ -247,7 +247,7 @@ fn spread(
 fn root(x: &Tensor) -> Computed {
     use flambeau_tensor::dispatch;
     use flambeau_tensor::loops::unary;
-    use flambeau_tensor::math::{Float, Real};
+    use flambeau_tensor::math::Float;
     dispatch!(floats, x.dtype(), "std", T => Ok(unary::<T, T>(x, |v: T| T::from_acc(v.acc().sqrt()))?))
 }
 

@@ -94,11 +94,18 @@ fn same_value(a: &IValue, b: &IValue, tolerance: f64) -> Result<(), String> {
             }
             x.iter().zip(&y).try_for_each(|(x, y)| same_value(x, y, tolerance))
         }
-        (IValue::Float(x), IValue::Float(y)) => {
-            let close = x == y || (x.is_nan() && y.is_nan()) || (x - y).abs() <= tolerance * (1.0 + y.abs());
-            if close { Ok(()) } else { Err(format!("{x} and {y}")) }
+        (IValue::Float(x), IValue::Float(y)) if close(*x, *y, tolerance) => Ok(()),
+        (IValue::Complex(x), IValue::Complex(y))
+            if close(x.re, y.re, tolerance) && close(x.im, y.im, tolerance) =>
+        {
+            Ok(())
         }
         _ if a.equals(b).unwrap_or(false) => Ok(()),
         _ => Err(format!("{a} and {b}")),
     }
+}
+
+/// Equal, both not a number, or within rounding of each other.
+fn close(x: f64, y: f64, tolerance: f64) -> bool {
+    x == y || (x.is_nan() && y.is_nan()) || (x - y).abs() <= tolerance * (1.0 + y.abs())
 }

@@ -173,7 +173,8 @@ impl RegistryBuilder {
     }
 
     /// Declares operators by their schemas, one a line. A declared operator without facts can be named in programs,
-    /// matched, analysed and printed, but not run. Declarations fix the order in which calls try overloads.
+    /// matched, analysed and printed, but not run. Declarations fix the order in which calls try overloads; a later one
+    /// of the same name and overload takes the place of the earlier.
     pub fn declare(&mut self, schemas: &'static str) -> &mut Self {
         self.declared.push(schemas);
         self
@@ -227,9 +228,16 @@ impl Making {
     fn declare(&mut self, text: &'static str) {
         let full = text.split('(').next().unwrap_or(text);
         let (name, overload) = split_overload(full);
-        let name = Symbol::new(name);
-        if !full.is_empty() && Prim::from_symbol(name).is_none() {
-            self.push(name, Symbol::new(overload), OpRow { text, schema: OnceLock::new() });
+        let (name, overload) = (Symbol::new(name), Symbol::new(overload));
+        if full.is_empty() || Prim::from_symbol(name).is_some() {
+            return;
+        }
+        let row = OpRow { text, schema: OnceLock::new() };
+        match self.registry.find(name, overload) {
+            Some(id) => self.registry.rows[id.index()] = row,
+            None => {
+                self.push(name, overload, row);
+            }
         }
     }
 

@@ -15,7 +15,6 @@ const TRIALS: u64 = 12;
 
 /// What is not asked of some operators: the operator, the check, why.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
-    ("aten::_unsafe_view", "alias", "its callers promise never to use the argument again"),
     ("aten::split.sizes", "success", "fixed sizes rarely add up to the drawn tensor's"),
     ("aten::split_with_sizes", "success", "fixed sizes rarely add up to the drawn tensor's"),
     ("aten::view_as_real", "success", "its family draws real tensors"),
