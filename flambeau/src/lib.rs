@@ -3,7 +3,7 @@
 //! A [`Session`] holds the operators, the limits and the way programs are executed. It compiles TorchScript source,
 //! reads IR text, and loads `.pt` archives into a [`Program`], whose entries can be called, printed and optimized.
 //!
-//! ```no_run
+//! ```
 //! use flambeau::{IValue, Session};
 //!
 //! let session = Session::standard()?;
