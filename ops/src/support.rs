@@ -1,14 +1,19 @@
-//! What families share: kernels from a function that computes one tensor, and the in-place and `out=` variants that
-//! follow from it.
+//! What families share: kernels from a function that computes one or several tensors, and the in-place and `out=`
+//! variants that follow from it.
 
 use flambeau_analysis::Shape;
+use flambeau_exec::kernel::Rets;
 use flambeau_exec::{Kernel, KernelCx, KernelError};
-use flambeau_ir::{Doc, OpDef};
+use flambeau_ir::value::List;
+use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::promote::can_cast;
 use flambeau_tensor::{DType, Tensor};
 
 /// What an operator's computation gives.
 pub(crate) type Computed = Result<Tensor, KernelError>;
+
+/// What an operator's computation gives that has several results.
+pub(crate) type Several = Result<Vec<Tensor>, KernelError>;
 
 /// The kernel of an operator that returns one fresh tensor.
 pub(crate) fn fresh(f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'static) -> Kernel {
@@ -41,14 +46,40 @@ pub(crate) fn inplace(f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'sta
 pub(crate) fn into_out(f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'static) -> Kernel {
     Kernel::new(move |cx| {
         let result = f(cx)?;
-        let last = cx.n_args() - 1;
-        let target = cx.take_tensor(last)?;
+        give_out(cx, &[result])
+    })
+}
+
+/// Writes results into the last arguments, which take their shapes, and returns them.
+fn give_out(cx: &mut KernelCx<'_>, results: &[Tensor]) -> Result<(), KernelError> {
+    let first = cx.n_args().saturating_sub(results.len());
+    for (i, result) in results.iter().enumerate() {
+        let target = cx.take_tensor(first + i)?;
         if result.sizes() != target.sizes() {
             target.resize_(result.sizes())?;
         }
-        store(&target, &result)?;
+        store(&target, result)?;
         cx.ret(target);
-        Ok(())
+    }
+    Ok(())
+}
+
+/// The kernel of an `out=` variant without the options (dtype, layout, device, pinning) that stand from `at` on in the
+/// functional one: the dtype is that of `out`.
+fn into_out_without_options(
+    f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'static,
+    at: usize,
+) -> Kernel {
+    Kernel::new(move |cx| {
+        let last = cx.n_args().saturating_sub(1);
+        let dtype = IValue::Int(cx.tensor(last)?.dtype().scalar_type());
+        let site = cx.site();
+        let (args, _, host) = cx.parts();
+        let mut full: Vec<IValue> = args[..last].to_vec();
+        let at = at.min(full.len());
+        full.splice(at..at, [dtype, IValue::None, IValue::None, IValue::None]);
+        let result = f(&KernelCx::new(&mut full, &mut Rets::new(), site, host))?;
+        give_out(cx, &[result])
     })
 }
 
@@ -68,10 +99,152 @@ fn cast_error(from: DType, to: DType) -> KernelError {
     ))
 }
 
-/// An operator with its in-place and `out=` variants, as far as they are declared.
+/// An operator to be stated once under all its names, from which its in-place and `out=` variants follow.
 ///
-/// The in-place variant of `aten::f.Tensor` is `aten::f_.Tensor`; the `out=` variant of the overloads `""` and
-/// `"Tensor"` is `out`, of any other overload `X` it is `X_out`.
+/// ```text
+/// op("swapaxes swapdims", "", "Two dimensions exchanged.").facts(|d| d.with(…)).one(|cx| …)
+/// ```
+pub(crate) struct OpRow<'a> {
+    names: &'a str,
+    overload: &'a str,
+    out: Option<&'a str>,
+    options_at: Option<usize>,
+    doc: &'static str,
+    facts: Box<dyn Fn(OpDef) -> OpDef + 'a>,
+}
+
+/// An operator under one or several names, divided by spaces; those without a namespace are of `aten`.
+pub(crate) fn op<'a>(names: &'a str, overload: &'a str, doc: &'static str) -> OpRow<'a> {
+    OpRow { names, overload, out: None, options_at: None, doc, facts: Box::new(|def| def) }
+}
+
+impl<'a> OpRow<'a> {
+    /// The name of the `out=` overload where it is not the usual one: `out` for the overloads without a name and
+    /// `Tensor`, `X_out` for any other overload `X`.
+    pub(crate) fn out(mut self, overload: &'a str) -> Self {
+        self.out = Some(overload);
+        self
+    }
+
+    /// Position of the options (dtype, layout, device, pinning), which the `out=` variant of a factory lacks.
+    pub(crate) fn options_at(mut self, i: usize) -> Self {
+        self.options_at = Some(i);
+        self
+    }
+
+    /// Facts of the functional variant.
+    pub(crate) fn facts(mut self, facts: impl Fn(OpDef) -> OpDef + 'a) -> Self {
+        self.facts = Box::new(facts);
+        self
+    }
+
+    /// Computes one tensor.
+    pub(crate) fn one(
+        self,
+        f: impl Fn(&KernelCx<'_>) -> Computed + Copy + Send + Sync + 'static,
+    ) -> Vec<OpDef> {
+        let options_at = self.options_at;
+        let into = || match options_at {
+            Some(at) => into_out_without_options(f, at),
+            None => into_out(f),
+        };
+        self.defs(|| fresh(f), || Some(inplace(f)), into)
+    }
+
+    /// Computes several tensors, each a result of its own.
+    pub(crate) fn several(
+        self,
+        f: impl Fn(&KernelCx<'_>) -> Several + Copy + Send + Sync + 'static,
+    ) -> Vec<OpDef> {
+        let functional = || {
+            Kernel::new(move |cx| {
+                let results = f(cx)?;
+                results.into_iter().for_each(|result| cx.ret(result));
+                Ok(())
+            })
+        };
+        let into = || {
+            Kernel::new(move |cx| {
+                let results = f(cx)?;
+                give_out(cx, &results)
+            })
+        };
+        self.defs(functional, || None, into)
+    }
+
+    /// Computes one list of tensors.
+    pub(crate) fn list(
+        self,
+        f: impl Fn(&KernelCx<'_>) -> Several + Copy + Send + Sync + 'static,
+    ) -> Vec<OpDef> {
+        let functional = || {
+            Kernel::new(move |cx| {
+                let results = f(cx)?;
+                cx.ret(IValue::List(List::from_tensors(results)));
+                Ok(())
+            })
+        };
+        // Lists of outputs are written one by one; nothing is returned.
+        let into = || {
+            Kernel::new(move |cx| {
+                let results = f(cx)?;
+                let targets = cx.tensors(cx.n_args().saturating_sub(1))?;
+                if targets.len() != results.len() {
+                    return Err(KernelError::input(format!(
+                        "expected {} output tensors but got {}",
+                        results.len(),
+                        targets.len()
+                    )));
+                }
+                for (target, result) in targets.iter().zip(&results) {
+                    if target.sizes() != result.sizes() {
+                        target.resize_(result.sizes())?;
+                    }
+                    store(target, result)?;
+                }
+                Ok(())
+            })
+        };
+        self.defs(functional, || None, into)
+    }
+
+    fn defs(
+        self,
+        functional: impl Fn() -> Kernel,
+        in_place: impl Fn() -> Option<Kernel>,
+        into: impl Fn() -> Kernel,
+    ) -> Vec<OpDef> {
+        let out = self.out.map_or_else(
+            || match self.overload {
+                "" | "Tensor" => "out".to_owned(),
+                other => format!("{other}_out"),
+            },
+            str::to_owned,
+        );
+        let mut defs = Vec::new();
+        for name in self.names.split_whitespace() {
+            let name = if name.contains("::") { name.to_owned() } else { format!("aten::{name}") };
+            let base = OpDef::overload(&name, self.overload).with(Doc(self.doc)).with(functional());
+            defs.push((self.facts)(base));
+            defs.extend(in_place().map(|kernel| {
+                OpDef::overload(&format!("{name}_"), self.overload)
+                    .if_declared()
+                    .with(Doc("In place: the result replaces the first argument's elements."))
+                    .with(Shape::same_as(0))
+                    .with(kernel)
+            }));
+            defs.push(
+                OpDef::overload(&name, &out)
+                    .if_declared()
+                    .with(Doc("The result is written into `out`, which takes its shape."))
+                    .with(into()),
+            );
+        }
+        defs
+    }
+}
+
+/// An operator with its in-place and `out=` variants, as far as they are declared.
 pub(crate) fn with_variants(
     name: &'static str,
     overload: &'static str,
@@ -79,11 +252,7 @@ pub(crate) fn with_variants(
     f: impl Fn(&KernelCx<'_>) -> Computed + Copy + Send + Sync + 'static,
     facts: impl Fn(OpDef) -> OpDef,
 ) -> Vec<OpDef> {
-    let out = match overload {
-        "" | "Tensor" => "out".to_owned(),
-        other => format!("{other}_out"),
-    };
-    with_variants_named(name, overload, &out, doc, f, facts)
+    op(name, overload, doc).facts(facts).one(f)
 }
 
 /// As [`with_variants`], for operators whose `out=` variant is called otherwise: where both the default overload and
@@ -96,15 +265,5 @@ pub(crate) fn with_variants_named(
     f: impl Fn(&KernelCx<'_>) -> Computed + Copy + Send + Sync + 'static,
     facts: impl Fn(OpDef) -> OpDef,
 ) -> Vec<OpDef> {
-    let functional = OpDef::overload(name, overload).with(Doc(doc)).with(fresh(f));
-    let in_place = OpDef::overload(&format!("{name}_"), overload)
-        .if_declared()
-        .with(Doc("In place: the result replaces the first argument's elements."))
-        .with(Shape::same_as(0))
-        .with(inplace(f));
-    let into = OpDef::overload(name, out)
-        .if_declared()
-        .with(Doc("The result is written into `out`, which takes its shape."))
-        .with(into_out(f));
-    vec![facts(functional), in_place, into]
+    op(name, overload, doc).out(out).facts(facts).one(f)
 }

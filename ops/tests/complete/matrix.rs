@@ -6,7 +6,7 @@ use flambeau_exec::{Gen, Host, Kernel, KernelError, Rets, Sample};
 use flambeau_ir::schema::{AliasInfo, AliasSet, Argument, FunctionSchema};
 use flambeau_ir::types::{Dim, TypeKind};
 use flambeau_ir::value::IValue;
-use flambeau_ir::{Doc, Effects, OpId, Registry, Type};
+use flambeau_ir::{Doc, Effects, OpId, Registry, Symbol, Type};
 use flambeau_tensor::{Fault, Tensor, compare};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -30,21 +30,18 @@ fn is_variant(schema: &FunctionSchema) -> bool {
         || (schema.name.as_str().ends_with('_') && schema.args.first().is_some_and(Argument::is_write))
 }
 
-/// The operator a variant follows from.
+/// The operator a variant follows from: of the same name (without the `_` of in-place variants) and with the same
+/// arguments, those of the output left out.
 fn functional(registry: &Registry, schema: &FunctionSchema) -> Option<OpId> {
-    let overload = schema.overload.as_str();
+    let name = schema.name.as_str();
     let out = schema.args.iter().any(Argument::is_out);
-    let (name, overloads) = if out {
-        let base = overload.strip_suffix("out")?.trim_end_matches('_');
-        (schema.name.as_str(), vec![base, "Tensor", ""])
-    } else {
-        (schema.name.as_str().strip_suffix('_')?, vec![overload])
+    let base = if out { name } else { name.strip_suffix('_')? };
+    let kept: Vec<Symbol> = schema.args.iter().filter(|a| !a.is_out()).map(|a| a.name).collect();
+    let fits = |id: &OpId| {
+        registry.facet::<Sample>(*id).is_some()
+            && registry.schema(*id).args.iter().map(|a| a.name).eq(kept.iter().copied())
     };
-    let full = |o: &&str| if o.is_empty() { name.to_owned() } else { format!("{name}.{o}") };
-    overloads
-        .iter()
-        .map(full)
-        .find_map(|full| registry.lookup(&full).filter(|&id| registry.facet::<Sample>(id).is_some()))
+    registry.overloads(Symbol::new(base)).iter().copied().find(fits)
 }
 
 /// Arguments to try an operator on; `None` if a variant has nothing to follow from or its base cannot be run.
