@@ -5,6 +5,7 @@
 
 use crate::error::KernelError;
 use crate::kernel::{KernelResult, Rets};
+use crate::tape::Tape;
 use flambeau_ir::value::{Generator, IValue};
 use flambeau_ir::{Graph, NodeId, Type};
 use flambeau_tensor::{Budget, Device, Tensor};
@@ -67,6 +68,7 @@ pub struct Host {
     budget: Option<Budget>,
     generator: Generator,
     grad_enabled: bool,
+    tape: Option<Tape>,
     states: Vec<(TypeId, Box<dyn Any + Send>)>,
     calls: Option<Box<dyn HostCalls>>,
     observer: Option<Observer>,
@@ -94,6 +96,7 @@ impl Host {
             budget: None,
             generator: Generator::new(Device::CPU, Self::SEED),
             grad_enabled: true,
+            tape: None,
             states: Vec::new(),
             calls: None,
             observer: None,
@@ -296,6 +299,16 @@ impl Host {
     /// Sets whether results take part in differentiation; gives back what was set.
     pub fn set_grad_enabled(&mut self, enabled: bool) -> bool {
         std::mem::replace(&mut self.grad_enabled, enabled)
+    }
+
+    /// Where operators are recorded for differentiation.
+    pub fn tape(&self) -> Option<&Tape> {
+        self.tape.as_ref()
+    }
+
+    /// Sets where operators are recorded for differentiation; gives back what was set.
+    pub fn set_tape(&mut self, tape: Option<Tape>) -> Option<Tape> {
+        std::mem::replace(&mut self.tape, tape)
     }
 
     /// The state that an extension keeps with the session, one per type, made at first use.

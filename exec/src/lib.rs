@@ -17,6 +17,7 @@ pub mod reference;
 mod resolve;
 pub mod sample;
 mod structural;
+pub mod tape;
 pub mod vm;
 
 pub use bytecode::Code;

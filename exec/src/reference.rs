@@ -10,6 +10,7 @@ use crate::host::Host;
 use crate::kernel::{KernelCx, Rets, Site};
 use crate::resolve;
 use crate::structural::{self, any_defined, fits_refined};
+use crate::tape;
 use flambeau_ir::value::{Future, IValue};
 use flambeau_ir::{Graph, NodeId, OpKind, Prim, Symbol, Type, ValueMap};
 use std::sync::Arc;
@@ -156,7 +157,11 @@ impl Walk<'_> {
                 let mut args = self.operands(&graph, node);
                 args.extend(resolve::defaults(&graph, node)?);
                 let mut rets = Rets::new();
-                kernel.call(&mut KernelCx::new(&mut args, &mut rets, Site::Node(&graph, node), self.host))?;
+                let mut cx = KernelCx::new(&mut args, &mut rets, Site::Node(&graph, node), self.host);
+                match graph.op(node).row() {
+                    Some(row) => tape::call(kernel, row, graph.registry().schema(row), &mut cx)?,
+                    None => kernel.call(&mut cx)?,
+                }
                 self.set_results(&graph, node, rets.into_vec())?;
             }
         }

@@ -89,7 +89,8 @@ impl Engine {
 
     /// Runs `graph` on complete arguments.
     pub(crate) fn run(&self, graph: &Arc<Graph>, args: Vec<IValue>, host: &mut Host) -> Result<Rets, Error> {
-        if self.execution == Execution::Reference {
+        // The reference records what it does; the machine does not.
+        if self.execution == Execution::Reference || host.tape().is_some() {
             return Ok(reference::run(graph, args, &*self.unit, host)?.into());
         }
         let code = self.code(graph)?;

@@ -18,6 +18,7 @@
 
 mod engine;
 mod error;
+mod gradients;
 pub mod json;
 mod program;
 mod session;

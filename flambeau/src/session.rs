@@ -1,6 +1,7 @@
 //! Sessions: the operators, limits and ways of execution that programs are loaded with.
 
 use crate::error::Error;
+use crate::gradients::Library;
 use crate::program::Program;
 use flambeau_analysis::Analyses;
 use flambeau_archive::LoadOptions;
@@ -10,7 +11,7 @@ use flambeau_ir::{CompilationUnit, Graph, OpDef, Registry, RegistryBuilder, Sour
 use flambeau_rewrite::{Control, Manager, PassEntry, PassLibrary, Pipeline};
 use flambeau_tensor::Budget;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// How programs are run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -114,6 +115,8 @@ pub struct Session {
     load: LoadOptions,
     library: Arc<PassLibrary>,
     default: Arc<Pipeline>,
+    /// Made when a gradient is first asked for. It holds a session itself, one without it.
+    gradients: Arc<OnceLock<Arc<Library>>>,
 }
 
 /// The passes and pipelines every session starts with.
@@ -134,7 +137,15 @@ impl Session {
         library: PassLibrary,
     ) -> Result<Session, Error> {
         let default = Arc::new(Pipeline::parse("default", &library)?);
-        Ok(Session { registry, execution, limits, load, library: Arc::new(library), default })
+        Ok(Session {
+            registry,
+            execution,
+            limits,
+            load,
+            library: Arc::new(library),
+            default,
+            gradients: Arc::default(),
+        })
     }
 
     /// A session to be configured.
@@ -205,7 +216,7 @@ impl Session {
 
     /// The same session with another way of execution.
     pub fn with_execution(&self, execution: Execution) -> Session {
-        Session { execution, ..self.clone() }
+        Session { execution, gradients: Arc::default(), ..self.clone() }
     }
 
     /// Reads IR text; its graph becomes the entry `forward`.
@@ -267,6 +278,20 @@ impl Session {
     /// A copy of `graph` after the session's default pipeline.
     pub(crate) fn optimized(&self, graph: &Graph, unit: &CompilationUnit) -> Result<Graph, Error> {
         self.apply(graph, unit, &self.default)
+    }
+
+    /// Limits of source texts.
+    pub(crate) fn source_limits(&self) -> flambeau_frontend::Limits {
+        self.load.source_limits
+    }
+
+    /// The derivatives of the operators.
+    pub(crate) fn gradient_library(&self) -> Result<Arc<Library>, Error> {
+        if let Some(library) = self.gradients.get() {
+            return Ok(Arc::clone(library));
+        }
+        let library = Arc::new(Library::new(self)?);
+        Ok(Arc::clone(self.gradients.get_or_init(|| library)))
     }
 
     /// A host with this session's limits, printing to standard output.

@@ -10,6 +10,7 @@
 mod create;
 mod dict;
 mod facts;
+mod grad;
 mod hash;
 mod join;
 mod list;
@@ -59,6 +60,7 @@ pub fn standard(builder: &mut RegistryBuilder) {
         builder.add(family());
     }
     rules::add(builder);
+    grad::add(builder);
 }
 
 /// The standard operators alone, made once per process.

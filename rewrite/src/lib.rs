@@ -7,6 +7,7 @@
 //!
 //! This crate knows no operator by name: passes ask facets and effects.
 
+pub mod autodiff;
 pub mod control;
 pub mod egraph;
 pub mod facets;

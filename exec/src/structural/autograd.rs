@@ -13,7 +13,7 @@ pub(super) fn run(prim: Prim, cx: &mut KernelCx<'_>) -> KernelResult {
             let sum = match (cx.opt_tensor(0)?, cx.opt_tensor(1)?) {
                 (None, None) => IValue::None,
                 (Some(x), None) | (None, Some(x)) => IValue::Tensor(x.clone()),
-                (Some(a), Some(b)) => IValue::Tensor(add(a, b)?),
+                (Some(a), Some(b)) => IValue::Tensor(sum_gradients(a, b)?),
             };
             cx.ret(sum);
         }
@@ -45,7 +45,8 @@ pub(crate) fn any_defined(value: &IValue) -> bool {
     }
 }
 
-fn add(a: &Tensor, b: &Tensor) -> Result<Tensor, KernelError> {
+/// The sum of two gradients of one tensor.
+pub(crate) fn sum_gradients(a: &Tensor, b: &Tensor) -> Result<Tensor, KernelError> {
     let dtype = promote(a.dtype(), b.dtype());
     Ok(match dtype {
         DType::F32 => loops::binary::<f32, f32, f32>(a, b, |x, y| x + y)?,

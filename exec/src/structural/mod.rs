@@ -7,7 +7,7 @@ mod fusion;
 mod objects;
 mod types;
 
-pub(crate) use autograd::any_defined;
+pub(crate) use autograd::{any_defined, sum_gradients};
 
 pub(crate) use types::fits_refined;
 pub use types::fits_tensor;

@@ -6,6 +6,7 @@
 
 mod bad;
 mod declared;
+mod gradients;
 mod pass;
 mod printed;
 mod program;

@@ -1,0 +1,90 @@
+//! Reverse-mode differentiation of what a program did: the gradient tape.
+//!
+//! While a [`Tape`] is set on the [`Host`](crate::Host), every operator that meets a tensor which requires a gradient leaves
+//! a node behind: what it was, the operands and results its derivative needs, and the nodes its operands came from. The
+//! nodes hang on the tensors they made (there is no list), so what nobody can reach any more is freed.
+//! [`gradients`] walks them backwards.
+//!
+//! - `history.rs`: nodes and edges, and what a tensor remembers; views and their bases.
+//! - `record.rs`: what one call of an operator adds.
+//! - `backward.rs`: the walk.
+//! - `region.rs`: gradients of views and of writes through views, which follow from layouts alone.
+//!
+//! This crate knows no operator: formulas come from [`Derivatives`]. Views need none.
+//!
+//! Invariants: a node's id is greater than those of all nodes it came from, so descending ids are a topological order; a
+//! node never holds a tensor that remembers a node, so that dropping a result frees its history (without recursion).
+
+mod backward;
+mod history;
+mod record;
+mod region;
+
+use crate::error::ExecError;
+use crate::host::Host;
+use flambeau_ir::OpId;
+use flambeau_ir::value::IValue;
+use std::sync::Arc;
+
+pub use backward::gradients;
+pub(crate) use record::call;
+
+/// Something a formula is computed from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// The gradient of a result; zeros if nothing came back to it.
+    Grad(usize),
+    /// An argument as it was before the call.
+    Arg(usize),
+    /// A result.
+    Result(usize),
+}
+
+/// The gradient of one argument of an operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Formula {
+    /// The argument: a tensor or a list of tensors.
+    pub arg: usize,
+    /// What it is computed from, in the order [`Derivatives::apply`] expects.
+    pub inputs: Vec<Input>,
+}
+
+/// How gradients go backwards through an operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Derivative {
+    /// Not at all: its results are constants, whatever it read.
+    Constant,
+    /// By formulas; arguments without one get no gradient.
+    Formulas(Vec<Formula>),
+}
+
+/// Where a tape finds derivatives.
+pub trait Derivatives: Send + Sync {
+    /// The derivative of an operator, if one is known.
+    fn of(&self, op: OpId) -> Option<Arc<Derivative>>;
+
+    /// Computes formula `index` of an operator.
+    ///
+    /// # Errors
+    /// What the formula raises.
+    fn apply(
+        &self,
+        op: OpId,
+        index: usize,
+        inputs: Vec<IValue>,
+        host: &mut Host,
+    ) -> Result<IValue, ExecError>;
+}
+
+/// Says that results are to be differentiable.
+#[derive(Clone)]
+pub struct Tape {
+    derivatives: Arc<dyn Derivatives>,
+}
+
+impl Tape {
+    /// A tape with these derivatives.
+    pub fn new(derivatives: Arc<dyn Derivatives>) -> Tape {
+        Tape { derivatives }
+    }
+}

@@ -1,0 +1,241 @@
+//! What one call of an operator adds to the histories of its results.
+
+use super::history::{self, Edge, Kind, Node, OpCall, Place};
+use super::region::Geometry;
+use super::{Derivative, Input, Tape};
+use crate::error::KernelError;
+use crate::kernel::{Kernel, KernelCx, KernelResult};
+use flambeau_ir::value::{IValue, List, ListItems};
+use flambeau_ir::{FunctionSchema, OpId};
+use flambeau_tensor::Tensor;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// The tensors of an argument or result: itself, or those of a list.
+fn tensors_of(value: &IValue) -> SmallVec<[Tensor; 1]> {
+    match value {
+        IValue::Tensor(t) => SmallVec::from_elem(t.clone(), 1),
+        IValue::List(list) => match &*list.read() {
+            ListItems::Tensors(v) => v.iter().cloned().collect(),
+            items => items.iter().filter_map(|v| v.as_tensor().cloned()).collect(),
+        },
+        _ => SmallVec::new(),
+    }
+}
+
+/// The edges of an argument: one for each element of a list, tensor or not.
+fn edges_of(value: &IValue, edges: &mut Vec<Option<Edge>>) -> Place {
+    let start = edges.len();
+    match value {
+        IValue::List(list) => {
+            let items: Vec<IValue> = list.read().iter().collect();
+            edges.extend(items.iter().map(|v| v.as_tensor().and_then(history::edge)));
+            Place { start, list: Some(items.len()) }
+        }
+        _ => {
+            edges.push(value.as_tensor().and_then(history::edge));
+            Place { start, list: None }
+        }
+    }
+}
+
+/// The same values in tensors that remember nothing; tensors and their versions are noted.
+fn kept(value: &IValue, notes: &mut Vec<(Tensor, u64)>) -> IValue {
+    match value {
+        IValue::Tensor(t) => {
+            let alias = t.alias();
+            notes.push((alias.clone(), alias.version()));
+            IValue::Tensor(alias)
+        }
+        IValue::List(list) => {
+            let items: Vec<IValue> = list.read().iter().collect();
+            if !items.iter().any(IValue::is_tensor) {
+                return IValue::List(list.copy());
+            }
+            let items: Vec<IValue> = items.iter().map(|item| kept(item, notes)).collect();
+            IValue::List(List::from_values(list.elem_type(), items))
+        }
+        other => other.clone(),
+    }
+}
+
+/// A call, before it is made.
+struct Before {
+    args: Vec<IValue>,
+    edges: Vec<Option<Edge>>,
+    places: Vec<Place>,
+    derivative: Option<Arc<Derivative>>,
+    /// Arguments as formulas need them.
+    saved: Vec<IValue>,
+    notes: Vec<(Tensor, u64)>,
+}
+
+impl Before {
+    fn new(tape: &Tape, schema: &FunctionSchema, op: OpId, args: &[IValue]) -> Result<Before, KernelError> {
+        let mut edges = Vec::new();
+        let places = args.iter().map(|arg| edges_of(arg, &mut edges)).collect();
+        let derivative = tape.derivatives.of(op);
+        let mut before = Before {
+            args: args.to_vec(),
+            edges,
+            places,
+            derivative,
+            saved: vec![IValue::None; args.len()],
+            notes: Vec::new(),
+        };
+        if before.tracked() {
+            before.save(schema)?;
+        }
+        Ok(before)
+    }
+
+    /// Whether a gradient is wanted for anything it reads.
+    fn tracked(&self) -> bool {
+        self.edges.iter().any(Option::is_some)
+    }
+
+    /// The inputs of formulas whose argument needs a gradient.
+    fn wanted(&self) -> Vec<Input> {
+        let Some(Derivative::Formulas(formulas)) = self.derivative.as_deref() else { return Vec::new() };
+        let needed = formulas.iter().filter(|formula| {
+            self.places.get(formula.arg).is_some_and(|place| {
+                let end = place.start + place.list.unwrap_or(1);
+                self.edges[place.start..end].iter().any(Option::is_some)
+            })
+        });
+        needed.flat_map(|formula| formula.inputs.iter().copied()).collect()
+    }
+
+    fn save(&mut self, schema: &FunctionSchema) -> Result<(), KernelError> {
+        for input in self.wanted() {
+            let Input::Arg(i) = input else { continue };
+            self.saved[i] = match &self.args[i] {
+                // What the call is about to overwrite.
+                IValue::Tensor(t) if schema.is_write(i) => IValue::Tensor(t.clone_data()?),
+                other => kept(other, &mut self.notes),
+            };
+        }
+        Ok(())
+    }
+
+    fn call(
+        &mut self,
+        op: OpId,
+        schema: &FunctionSchema,
+        results: &[IValue],
+        outputs: Vec<Geometry>,
+    ) -> OpCall {
+        let mut notes = std::mem::take(&mut self.notes);
+        let mut saved = vec![IValue::None; results.len()];
+        for input in self.wanted() {
+            if let Input::Result(i) = input {
+                saved[i] = kept(&results[i], &mut notes);
+            }
+        }
+        OpCall {
+            op,
+            name: schema.full_name(),
+            derivative: self.derivative.clone(),
+            args: std::mem::take(&mut self.saved),
+            results: saved,
+            outputs,
+            places: std::mem::take(&mut self.places),
+            kept: notes,
+        }
+    }
+}
+
+/// Calls a kernel and records it.
+pub(crate) fn call(
+    kernel: &Kernel,
+    op: OpId,
+    schema: &FunctionSchema,
+    cx: &mut KernelCx<'_>,
+) -> KernelResult {
+    let Some(tape) = cx.host().tape().cloned().filter(|_| cx.host().grad_enabled()) else {
+        return kernel.call(cx);
+    };
+    let before = Before::new(&tape, schema, op, cx.args())?;
+    if before.derivative.as_deref() == Some(&Derivative::Constant) {
+        return kernel.call(cx);
+    }
+    kernel.call(cx)?;
+    let (_, rets, _) = cx.parts();
+    after(before, op, schema, rets)
+}
+
+fn after(mut before: Before, op: OpId, schema: &FunctionSchema, rets: &[IValue]) -> KernelResult {
+    if let Some(target) = (0..before.args.len()).find(|i| schema.is_write(*i)) {
+        return if before.tracked() { written(before, op, schema, target, rets) } else { Ok(()) };
+    }
+    let read: Vec<Tensor> = before.args.iter().flat_map(tensors_of).collect();
+    let known = before.derivative.is_some();
+    let mut fresh = Vec::new();
+    let mut outputs = Vec::new();
+    for result in rets.iter().flat_map(tensors_of) {
+        let output = outputs.len();
+        outputs.push(Geometry::of(&result));
+        if read.iter().any(|t| t.ptr_eq(&result)) {
+            continue;
+        }
+        let source = read.iter().find(|t| t.shares_storage(&result));
+        match source.filter(|t| !known || t.dtype() == result.dtype()) {
+            Some(source) if result.numel() > 0 => history::set_view(&result, source),
+            _ => fresh.push((result, output)),
+        }
+    }
+    let differentiable = |t: &Tensor| t.dtype().is_floating() || t.dtype().is_complex();
+    fresh.retain(|(t, _)| differentiable(t));
+    if fresh.is_empty() || !before.tracked() {
+        return Ok(());
+    }
+    let call = before.call(op, schema, rets, outputs);
+    let node = Node::new(Kind::Op(call), before.edges);
+    for (tensor, output) in fresh {
+        history::set_result(&tensor, &node, output);
+    }
+    Ok(())
+}
+
+/// A call that wrote to one of its arguments.
+fn written(
+    mut before: Before,
+    op: OpId,
+    schema: &FunctionSchema,
+    target: usize,
+    rets: &[IValue],
+) -> KernelResult {
+    if schema.args[target].is_out() {
+        return Err(KernelError::input(format!(
+            "{}(): functions with out=... arguments don't support automatic differentiation, but one of the \
+             arguments requires grad.",
+            schema.name.base()
+        )));
+    }
+    let IValue::Tensor(tensor) = before.args[target].clone() else {
+        return Err(KernelError::unsupported(format!("gradients through `{}`", schema.full_name())));
+    };
+    let own = before.places[target].start;
+    if before.edges[own].as_ref().is_some_and(history::is_leaf) {
+        return Err(KernelError::input(
+            "a leaf Variable that requires grad is being used in an in-place operation.",
+        ));
+    }
+    let base = history::base(&tensor);
+    let call = before.call(op, schema, rets, vec![Geometry::of(&tensor)]);
+    if base.ptr_eq(&tensor) {
+        let node = Node::new(Kind::Op(call), before.edges);
+        history::set_result(&tensor, &node, 0);
+        return Ok(());
+    }
+    if history::edge(&base).as_ref().is_some_and(history::is_leaf) {
+        return Err(KernelError::input(
+            "a view of a leaf Variable that requires grad is being used in an in-place operation.",
+        ));
+    }
+    let mut edges = vec![history::edge(&base)];
+    edges.append(&mut before.edges);
+    let kind = Kind::Write { base: Geometry::of(&base), view: Geometry::of(&tensor), call, target };
+    history::rewrite_base(&tensor, &Node::new(kind, edges));
+    Ok(())
+}

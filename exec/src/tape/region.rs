@@ -1,0 +1,169 @@
+//! Gradients that follow from layouts alone: a view reads a region of its base, a write through a view replaces it.
+
+use crate::error::KernelError;
+use flambeau_tensor::Layout;
+use flambeau_tensor::{DType, Tensor, reduce};
+
+use crate::structural::sum_gradients;
+
+/// Where a tensor's elements are in its storage, and of what type.
+#[derive(Clone, Debug)]
+pub(super) struct Geometry {
+    layout: Layout,
+    dtype: DType,
+}
+
+impl Geometry {
+    pub(super) fn of(tensor: &Tensor) -> Geometry {
+        Geometry { layout: tensor.layout().clone(), dtype: tensor.dtype() }
+    }
+
+    /// Zeros of these sizes.
+    pub(super) fn zeros(&self) -> Result<Tensor, KernelError> {
+        Ok(Tensor::zeros(self.layout.sizes(), self.dtype)?)
+    }
+
+    fn on(&self, memory: &Tensor) -> Result<Tensor, KernelError> {
+        Ok(memory.as_strided(self.layout.sizes(), self.layout.strides(), Some(self.layout.offset()))?)
+    }
+
+    /// A gradient brought to this type, and summed over what was broadcast to these sizes.
+    pub(super) fn fit(&self, grad: Tensor) -> Result<Tensor, KernelError> {
+        let mut grad = grad;
+        if grad.dtype().is_complex() && !self.dtype.is_complex() {
+            grad = grad.view_as_real()?.select(-1, 0)?;
+        }
+        let sizes = self.layout.sizes();
+        if grad.sizes() != sizes {
+            let lead = grad.rank().checked_sub(sizes.len()).ok_or_else(|| self.misfit(&grad))?;
+            let spread = |d: &usize| *d < lead || (sizes[*d - lead] == 1 && grad.sizes()[*d] != 1);
+            let dims: Vec<i64> = (0..grad.rank()).filter(spread).map(|d| d as i64).collect();
+            if !dims.is_empty() {
+                grad = reduce::sum(&grad, Some(&dims), true, None)?;
+            }
+            grad = grad.reshape(sizes).map_err(|_| self.misfit(&grad))?;
+        }
+        Ok(grad.to_dtype(self.dtype)?)
+    }
+
+    fn misfit(&self, grad: &Tensor) -> KernelError {
+        KernelError::internal(format!(
+            "a gradient has sizes {:?} where {:?} are expected",
+            grad.sizes(),
+            self.layout.sizes()
+        ))
+    }
+}
+
+/// Memory of zeros in which both tensors have their places.
+fn memory(base: &Geometry, view: &Geometry) -> Result<Tensor, KernelError> {
+    let length = base.layout.storage_end().max(view.layout.storage_end());
+    Ok(Tensor::zeros(&[length as i64], base.dtype)?)
+}
+
+fn check_types(base: &Geometry, view: &Geometry) -> Result<(), KernelError> {
+    if base.dtype == view.dtype {
+        return Ok(());
+    }
+    let (base, view) = (base.dtype, view.dtype);
+    Err(KernelError::unsupported(format!("gradients through a view of {base} elements as {view}")))
+}
+
+/// The gradient of a base from that of a view of it.
+pub(super) fn of_view(grad: &Tensor, base: &Geometry, view: &Geometry) -> Result<Tensor, KernelError> {
+    check_types(base, view)?;
+    let memory = memory(base, view)?;
+    add_to(&view.on(&memory)?, grad)?;
+    spread(&base.on(&memory)?)
+}
+
+/// Splits the gradient of a base that was written to through a view: the part that came back through the view, and what is
+/// left for the base before the write.
+pub(super) struct Written {
+    part: Tensor,
+    whole: Tensor,
+}
+
+impl Written {
+    pub(super) fn split(grad: &Tensor, base: &Geometry, view: &Geometry) -> Result<Written, KernelError> {
+        check_types(base, view)?;
+        let memory = memory(base, view)?;
+        let whole = base.on(&memory)?;
+        whole.copy_(grad)?;
+        Ok(Written { part: view.on(&memory)?, whole })
+    }
+
+    /// The gradient of what was written.
+    pub(super) fn part(&self) -> Result<Tensor, KernelError> {
+        Ok(self.part.clone_contiguous()?)
+    }
+
+    /// The gradient of the base before, where `part` came back to the view before.
+    pub(super) fn whole(self, part: &Tensor) -> Result<Tensor, KernelError> {
+        self.part.copy_(part)?;
+        Ok(self.whole.clone_contiguous()?)
+    }
+}
+
+/// Adds to the elements of `target`, some of which may be the same element several times.
+fn add_to(target: &Tensor, grad: &Tensor) -> Result<(), KernelError> {
+    let mut open = vec![(target.clone(), grad.clone())];
+    while let Some((target, grad)) = open.pop() {
+        let repeats = |d: &usize| target.strides()[*d] == 0 && target.sizes()[*d] > 1;
+        if let Some(dim) = (0..target.rank()).find(repeats) {
+            let dim = dim as i64;
+            open.push((target.select(dim, 0)?, reduce::sum(&grad, Some(&[dim]), false, None)?));
+        } else if distinct(target.layout()) {
+            target.copy_(&sum_gradients(&target.clone_contiguous()?, &grad)?)?;
+        } else {
+            // Elements overlap along some dimension: one slice after another.
+            for i in 0..target.sizes()[0] {
+                open.push((target.select(0, i)?, grad.select(0, i)?));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether all elements are at different places: each stride reaches past all that smaller strides cover.
+fn distinct(layout: &Layout) -> bool {
+    let mut dims: Vec<(i64, i64)> = layout
+        .strides()
+        .iter()
+        .copied()
+        .zip(layout.sizes().iter().copied())
+        .filter(|(_, n)| *n > 1)
+        .collect();
+    dims.sort_unstable();
+    let mut covered = 0;
+    dims.iter().all(|(stride, size)| {
+        let apart = *stride > covered;
+        covered += stride * (size - 1);
+        apart
+    })
+}
+
+/// A copy of the gradient as the base sees it. Where several of its elements are one place, each gets an equal share.
+fn spread(base: &Tensor) -> Result<Tensor, KernelError> {
+    let copies: i64 = base
+        .strides()
+        .iter()
+        .zip(base.sizes())
+        .filter(|(stride, _)| **stride == 0)
+        .map(|(_, size)| *size)
+        .product();
+    let copy = base.clone_contiguous()?;
+    if copies > 1 { shared(&copy, copies) } else { Ok(copy) }
+}
+
+fn shared(grad: &Tensor, copies: i64) -> Result<Tensor, KernelError> {
+    use flambeau_tensor::{Complex, loops};
+    let n = copies as f64;
+    Ok(match grad.dtype() {
+        DType::F64 => loops::unary::<f64, f64>(grad, move |x| x / n)?,
+        DType::F32 => loops::unary::<f32, f32>(grad, move |x| x / n as f32)?,
+        DType::C128 => loops::unary::<Complex<f64>, Complex<f64>>(grad, move |x| x / n)?,
+        DType::C64 => loops::unary::<Complex<f32>, Complex<f32>>(grad, move |x| x / n as f32)?,
+        other => return Err(KernelError::unsupported(format!("gradients of repeated {other} elements"))),
+    })
+}

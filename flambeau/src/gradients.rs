@@ -1,0 +1,191 @@
+//! Gradients: the operators' formulas, compiled when a gradient first goes through them.
+//!
+//! An operator states its derivative as expressions (`flambeau_rewrite::autodiff`); here each becomes a TorchScript function,
+//! compiled like any other, and the tape of `flambeau_exec` calls it.
+
+use crate::error::Error;
+use crate::program::{Entry, Program};
+use crate::session::{Execution, Session};
+use flambeau_exec::tape::{Derivative, Derivatives, Formula, Input, Tape};
+use flambeau_exec::{ExecError, Host, KernelError};
+use flambeau_frontend::{NativeResolver, Session as Compilation, SourceFile};
+use flambeau_ir::{Fault, IValue, OpId, Registry, Source, Symbol};
+use flambeau_rewrite::autodiff::{self, ArgGradient, FormulaSource, GradientTable, Named, concrete_value};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// An operator's derivative, and its formulas as text.
+struct Known {
+    derivative: Arc<Derivative>,
+    gradients: Vec<ArgGradient>,
+}
+
+/// A formula is compiled once for real numbers and once for complex ones.
+type Key = (OpId, usize, bool);
+
+/// The derivatives of a session's operators.
+pub(crate) struct Library {
+    session: Session,
+    table: GradientTable,
+    helpers: Arc<SourceFile>,
+    known: Mutex<BTreeMap<OpId, Option<Arc<Known>>>>,
+    compiled: Mutex<BTreeMap<Key, Entry>>,
+}
+
+impl Library {
+    /// The library of a session.
+    ///
+    /// # Errors
+    /// `S0002` if the operators state their derivatives wrongly.
+    pub(crate) fn new(session: &Session) -> Result<Library, Error> {
+        let table = GradientTable::from_registry(session.registry())
+            .map_err(|e| Error::new(Fault::Misuse, "S0002", e.to_string()))?;
+        let source = Source::new("<gradients>", table.helpers());
+        let helpers = SourceFile::new(source, &session.source_limits());
+        let session = session.with_execution(Execution::Machine);
+        Ok(Library { session, table, helpers, known: Mutex::default(), compiled: Mutex::default() })
+    }
+
+    fn registry(&self) -> &Arc<Registry> {
+        self.session.registry()
+    }
+
+    fn known(&self, op: OpId) -> Option<Arc<Known>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.entry(op).or_insert_with(|| self.look_up(op).map(Arc::new)).clone()
+    }
+
+    fn look_up(&self, op: OpId) -> Option<Known> {
+        let schema = self.registry().schema(op);
+        let gradients = match self.table.of(schema)? {
+            autodiff::Entry::Constant => {
+                return Some(Known { derivative: Arc::new(Derivative::Constant), gradients: Vec::new() });
+            }
+            autodiff::Entry::Formulas(gradients) => gradients,
+        };
+        let formula = |gradient: &ArgGradient| {
+            let inputs = FormulaSource::new(schema, *gradient, false).params;
+            let inputs = inputs.into_iter().map(|named| match named {
+                Named::Grad(i) => Input::Grad(i),
+                Named::Arg(i) => Input::Arg(i),
+                Named::Result(i) => Input::Result(i),
+            });
+            Some(Formula { arg: schema.arg_index(gradient.arg)?, inputs: inputs.collect() })
+        };
+        let formulas: Option<Vec<Formula>> = gradients.iter().map(formula).collect();
+        Some(Known { derivative: Arc::new(Derivative::Formulas(formulas?)), gradients })
+    }
+
+    /// The function of a formula.
+    fn compiled(&self, key: Key, gradient: ArgGradient) -> Result<Entry, Error> {
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = compiled.get(&key) {
+            return Ok(entry.clone());
+        }
+        let (op, _, complex) = key;
+        let schema = self.registry().schema(op);
+        let text = FormulaSource::new(schema, gradient, complex).text;
+        let source = Source::new(format!("<gradient of {}>", schema.full_name()).as_str(), text);
+        let file = SourceFile::new(source, &self.session.source_limits());
+        let compilation =
+            Compilation::new(Arc::clone(self.registry()), &NativeResolver, self.session.source_limits());
+        compilation.declare_source(&self.helpers)?;
+        compilation.declare_source(&file)?;
+        let name = Symbol::new("gradient");
+        compilation.compile(name).map_err(|problem| vec![*problem])?;
+        let entry = Program::of_unit(&self.session, compilation.into_unit()).entry(name.as_str())?;
+        compiled.insert(key, entry.clone());
+        Ok(entry)
+    }
+
+    /// The formulas of operators with a kernel that do not compile, and why.
+    #[cfg(test)]
+    fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        for op in self.registry().ids() {
+            let runs = self.registry().facet::<flambeau_exec::Kernel>(op).is_some();
+            let Some(known) = self.known(op).filter(|_| runs) else { continue };
+            for (index, gradient) in known.gradients.iter().enumerate() {
+                if let Err(error) = self.compiled((op, index, false), *gradient) {
+                    problems.push(format!(
+                        "{}, {}: {error}",
+                        self.registry().schema(op).full_name(),
+                        gradient.arg
+                    ));
+                }
+            }
+        }
+        problems
+    }
+}
+
+impl Derivatives for Library {
+    fn of(&self, op: OpId) -> Option<Arc<Derivative>> {
+        self.known(op).map(|known| Arc::clone(&known.derivative))
+    }
+
+    fn apply(
+        &self,
+        op: OpId,
+        index: usize,
+        inputs: Vec<IValue>,
+        host: &mut Host,
+    ) -> Result<IValue, ExecError> {
+        let fail = |message: String| ExecError::of(&KernelError::internal(message));
+        let schema = self.registry().schema(op);
+        let known =
+            self.known(op).ok_or_else(|| fail(format!("no derivative of `{}`", schema.full_name())))?;
+        let gradient = known.gradients[index];
+        let complex = inputs.iter().any(|v| matches!(v, IValue::Complex(_)));
+        let entry = self.compiled((op, index, complex), gradient).map_err(|e| fail(e.to_string()))?;
+        let Derivative::Formulas(formulas) = &*known.derivative else {
+            return Err(fail("a constant has no formula".to_owned()));
+        };
+        let of = formulas[index].inputs.iter().zip(inputs).map(|(input, value)| match input {
+            Input::Arg(i) => concrete_value(value, schema.args[*i].ty, complex),
+            _ => value,
+        });
+        let args: Vec<IValue> = of.collect();
+        entry.call_on(&args, &[], host).map_err(|error| {
+            let message = format!("the gradient of `{}`: {}", schema.full_name(), error.message);
+            ExecError::of(&KernelError::new(error.fault, "RuntimeError", message))
+        })
+    }
+}
+
+impl Session {
+    /// A tape: set on a [`Host`], it lets gradients be asked for afterwards, by [`Session::gradients`].
+    ///
+    /// # Errors
+    /// `S0002` if the operators state their derivatives wrongly.
+    pub fn tape(&self) -> Result<Tape, Error> {
+        Ok(Tape::new(self.gradient_library()?))
+    }
+
+    /// The gradients of `inputs`, given those of `outputs`, which were computed on a host with a tape. `None` for an input
+    /// that no output depends on.
+    ///
+    /// # Errors
+    /// `X0002` if an operator on the way has no derivative, an output requires no gradient, or a tensor that is needed was
+    /// written to since.
+    pub fn gradients(
+        &self,
+        outputs: &[(flambeau_tensor::Tensor, flambeau_tensor::Tensor)],
+        inputs: &[flambeau_tensor::Tensor],
+        host: &mut Host,
+    ) -> Result<Vec<Option<flambeau_tensor::Tensor>>, Error> {
+        Ok(flambeau_exec::tape::gradients(&self.tape()?, outputs, inputs, host)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_formula_compiles() {
+        let session = Session::standard().expect("the standard session");
+        let problems = session.gradient_library().expect("the derivatives read").problems();
+        assert!(problems.is_empty(), "{}", problems.join("\n"));
+    }
+}

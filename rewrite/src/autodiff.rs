@@ -1,0 +1,310 @@
+//! Derivatives of operators, stated as TorchScript expressions.
+//!
+//! A `.grads` file has one entry per operator, a line that names it (or several) and indented lines with the gradient of
+//! each argument:
+//!
+//! ```text
+//! # A comment.
+//! aten::addcmul
+//!   self    = grad
+//!   tensor1 = grad * (tensor2 * value)
+//!   tensor2 = grad * (tensor1 * value)
+//! constant aten::argmax aten::floor_divide
+//! ```
+//!
+//! An expression may use the operator's arguments by name, `grad` (the gradient of the first result; of others `grad1`,
+//! `grad2` …), `result` (`result1` …), and the functions of the texts given as [`Gradients::helpers`]. What was broadcast
+//! need not be summed, and types need not be converted back: whoever applies a formula does both.
+//! Each gradient is one line.
+//!
+//! `aten::add` speaks of all overloads; `aten::sum.dim_IntList` of one, and goes before. An in-place operator without an
+//! entry takes that of its functional twin. `constant` names operators whose results depend on nothing, as far as
+//! differentiation is concerned.
+
+use flambeau_ir::schema::Argument;
+use flambeau_ir::value::IValue;
+use flambeau_ir::{Facet, FunctionSchema, Registry, Symbol, Type};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+
+/// Derivatives stated by an operator (for itself and others).
+#[derive(Clone, Copy, Debug)]
+pub struct Gradients {
+    name: &'static str,
+    entries: &'static str,
+    helpers: &'static str,
+}
+
+impl Gradients {
+    /// Entries from a file: `Gradients::file("pointwise.grads", include_str!("pointwise.grads"))`.
+    pub const fn file(name: &'static str, entries: &'static str) -> Self {
+        Gradients { name, entries, helpers: "" }
+    }
+
+    /// Functions in TorchScript that formulas may call.
+    #[must_use]
+    pub const fn helpers(self, source: &'static str) -> Self {
+        Gradients { helpers: source, ..self }
+    }
+}
+
+impl Facet for Gradients {
+    const NAME: &'static str = "gradients";
+}
+
+/// The gradient of one argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArgGradient {
+    /// The argument.
+    pub arg: &'static str,
+    /// The expression.
+    pub text: &'static str,
+}
+
+/// What is stated about an operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// No gradient goes through it.
+    Constant,
+    /// The gradients of some arguments; the others get none.
+    Formulas(Vec<ArgGradient>),
+}
+
+/// An entry that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: {what}")]
+pub struct GradientsError {
+    /// The file.
+    pub file: &'static str,
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub what: &'static str,
+}
+
+/// All that the operators of a registry state.
+#[derive(Debug, Default)]
+pub struct GradientTable {
+    entries: HashMap<Symbol, Entry, FxBuildHasher>,
+    helpers: String,
+}
+
+impl GradientTable {
+    /// Reads the entries of all operators.
+    ///
+    /// # Errors
+    /// The first line that cannot be read.
+    pub fn from_registry(registry: &Registry) -> Result<Self, GradientsError> {
+        let mut table = GradientTable::default();
+        for (_, gradients) in registry.column::<Gradients>().iter() {
+            table.read(gradients)?;
+        }
+        Ok(table)
+    }
+
+    fn read(&mut self, gradients: &Gradients) -> Result<(), GradientsError> {
+        self.helpers.push_str(gradients.helpers);
+        let fail = |line: usize, what| GradientsError { file: gradients.name, line: line + 1, what };
+        let mut open: Vec<(Symbol, usize)> = Vec::new();
+        let mut formulas = Vec::new();
+        for (at, line) in gradients.entries.lines().enumerate() {
+            let text = line.trim();
+            if text.is_empty() || text.starts_with('#') {
+                continue;
+            }
+            if line.starts_with(' ') {
+                let (arg, formula) =
+                    text.split_once('=').ok_or_else(|| fail(at, "expected `argument = expression`"))?;
+                if open.is_empty() {
+                    return Err(fail(at, "a gradient without an operator"));
+                }
+                formulas.push(ArgGradient { arg: arg.trim_end(), text: formula.trim_start() });
+                continue;
+            }
+            self.close(&mut open, &mut formulas).map_err(|line| fail(line, "stated twice"))?;
+            if let Some(names) = text.strip_prefix("constant ") {
+                for name in names.split_whitespace() {
+                    self.entries.insert(Symbol::new(name), Entry::Constant);
+                }
+            } else {
+                open.extend(text.split_whitespace().map(|name| (Symbol::new(name), at)));
+            }
+        }
+        self.close(&mut open, &mut formulas).map_err(|line| fail(line, "stated twice"))
+    }
+
+    /// Ends the entry being read; the line of one that was stated before is an error.
+    fn close(
+        &mut self,
+        open: &mut Vec<(Symbol, usize)>,
+        formulas: &mut Vec<ArgGradient>,
+    ) -> Result<(), usize> {
+        let formulas = std::mem::take(formulas);
+        for (name, line) in open.drain(..) {
+            if self.entries.insert(name, Entry::Formulas(formulas.clone())).is_some() {
+                return Err(line);
+            }
+        }
+        Ok(())
+    }
+
+    /// TorchScript functions that formulas may call.
+    pub fn helpers(&self) -> &str {
+        &self.helpers
+    }
+
+    /// Names of operators with an entry, in no order.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether nothing is stated.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// What is stated about an operator: the gradients of arguments it has. Variants that write into `out` have none.
+    pub fn of(&self, schema: &FunctionSchema) -> Option<Entry> {
+        if schema.args.iter().any(Argument::is_out) {
+            return None;
+        }
+        let twin = schema.name.as_str().strip_suffix('_').filter(|_| schema.is_mutable()).map(Symbol::new);
+        [Some(schema.name), twin].into_iter().flatten().find_map(|name| {
+            let full = Symbol::new(&format!("{name}.{}", schema.overload));
+            let entry = self.entries.get(&full).or_else(|| self.entries.get(&name))?;
+            let Entry::Formulas(formulas) = entry else { return Some(Entry::Constant) };
+            let own: Vec<ArgGradient> =
+                formulas.iter().filter(|f| takes_gradient(schema, f.arg)).copied().collect();
+            Some(Entry::Formulas(own))
+        })
+    }
+}
+
+/// Whether an operator has an argument of this name that is a tensor, or tensors.
+fn takes_gradient(schema: &FunctionSchema, arg: &str) -> bool {
+    let ty = schema.arg_index(arg).map(|i| schema.args[i].ty.unwrap_optional());
+    ty.is_some_and(|ty| ty.list_elem().unwrap_or(ty).unwrap_optional() == Type::TENSOR)
+}
+
+/// The identifiers in an expression, each once, in order.
+fn identifiers(text: &str) -> Vec<&str> {
+    let mut found: Vec<&str> = Vec::new();
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut rest = text;
+    while let Some(start) = rest.find(word) {
+        let after_dot = rest[..start].ends_with('.');
+        let tail = &rest[start..];
+        let end = tail.find(|c| !word(c)).unwrap_or(tail.len());
+        let name = &tail[..end];
+        let is_name = !name.starts_with(|c: char| c.is_ascii_digit());
+        if is_name && !after_dot && !found.contains(&name) {
+            found.push(name);
+        }
+        rest = &tail[end..];
+    }
+    found
+}
+
+/// Something an expression names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// The gradient of a result.
+    Grad(usize),
+    /// An argument.
+    Arg(usize),
+    /// A result.
+    Result(usize),
+}
+
+/// A formula as a TorchScript function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FormulaSource {
+    /// Its parameters.
+    pub params: Vec<Named>,
+    /// `def gradient(grad: Tensor, other: Tensor) -> Tensor: …`
+    pub text: String,
+}
+
+/// A number as a type of its own: formulas see numbers as floats unless one is complex.
+fn concrete(ty: Type, complex: bool) -> Type {
+    let number = if complex { Type::COMPLEX } else { Type::FLOAT };
+    if ty == Type::NUMBER { number } else { ty.map_contained(|t| concrete(t, complex)) }
+}
+
+/// A value as the parameter of a formula takes it: numbers as floats (or complex numbers).
+pub fn concrete_value(value: IValue, ty: Type, complex: bool) -> IValue {
+    let number = if ty == Type::NUMBER { true } else { ty.unwrap_optional() == Type::NUMBER };
+    match value.as_scalar().filter(|_| number) {
+        Some(x) if complex => IValue::Complex(x.to_complex().into()),
+        Some(x) => IValue::Float(x.to_f64()),
+        None => value,
+    }
+}
+
+impl FormulaSource {
+    /// The function for one gradient of an operator. `complex`: some number among its arguments is complex.
+    pub fn new(schema: &FunctionSchema, gradient: ArgGradient, complex: bool) -> FormulaSource {
+        let indexed = |name: &str, prefix: &str| -> Option<usize> {
+            let rest = name.strip_prefix(prefix)?;
+            if rest.is_empty() { Some(0) } else { rest.parse().ok() }
+        };
+        let mut params = Vec::new();
+        let mut text = "def gradient(".to_owned();
+        for name in identifiers(gradient.text) {
+            let (param, ty) = if let Some(i) = schema.arg_index(name) {
+                (Named::Arg(i), concrete(schema.args[i].ty, complex))
+            } else if let Some(i) = indexed(name, "grad").filter(|i| *i < schema.returns.len()) {
+                (Named::Grad(i), Type::TENSOR)
+            } else if let Some(i) = indexed(name, "result").filter(|i| *i < schema.returns.len()) {
+                (Named::Result(i), schema.returns[i].ty)
+            } else {
+                continue;
+            };
+            params.push(param);
+            text.push_str(&format!("{name}: {}, ", ty.annotation()));
+        }
+        let of = schema.arg_index(gradient.arg).map_or(Type::TENSOR, |i| schema.args[i].ty);
+        let list = of.unwrap_optional().list_elem().is_some();
+        let result = if list { "List[Tensor]" } else { "Tensor" };
+        text = format!("{}) -> {result}:\n    return {}\n", text.trim_end_matches(", "), gradient.text);
+        FormulaSource { params, text }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_formula_becomes_a_function_of_what_it_names() {
+        let schema: FunctionSchema =
+            "aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor"
+                .parse()
+                .unwrap();
+        let gradient = ArgGradient { arg: "tensor1", text: "grad * (tensor2.conj() * value)" };
+        let source = FormulaSource::new(&schema, gradient, false);
+        assert_eq!(source.params, [Named::Grad(0), Named::Arg(2), Named::Arg(3)]);
+        assert_eq!(
+            source.text,
+            "def gradient(grad: Tensor, tensor2: Tensor, value: float) -> Tensor:\n    return grad * (tensor2.conj() * value)\n"
+        );
+    }
+
+    #[test]
+    fn entries_are_read_and_found() {
+        let mut table = GradientTable::default();
+        let text = "# sums\naten::add aten::sub\n  self = grad\naten::add.Scalar\n  other = grad\nconstant aten::argmax\n";
+        table.read(&Gradients::file("x.grads", text)).unwrap();
+        let schema = |text: &str| text.parse::<FunctionSchema>().unwrap();
+        let add = table.of(&schema("aten::add.Tensor(Tensor self, Tensor other) -> Tensor"));
+        assert_eq!(add, Some(Entry::Formulas(vec![ArgGradient { arg: "self", text: "grad" }])));
+        let in_place = schema("aten::sub_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)");
+        assert_eq!(table.of(&in_place), add);
+        let scalar = table.of(&schema("aten::add.Scalar(Tensor self, Scalar other) -> Tensor"));
+        assert_eq!(scalar, Some(Entry::Formulas(vec![ArgGradient { arg: "other", text: "grad" }])));
+        assert_eq!(table.of(&schema("aten::argmax(Tensor self) -> Tensor")), Some(Entry::Constant));
+        assert_eq!(table.of(&schema("aten::exp(Tensor self) -> Tensor")), None);
+        let twice = Gradients::file("x.grads", "aten::add\n  self = grad\n");
+        assert_eq!(table.read(&twice).map_err(|e| e.to_string()), Err("x.grads:1: stated twice".to_owned()));
+    }
+}

@@ -1,0 +1,80 @@
+//! Gradients of small programs, checked against what calculus says.
+
+use flambeau::{IValue, Session, Tensor};
+
+/// The gradient of the sum of what `f` returns for the inputs.
+fn gradients(source: &str, inputs: &[Tensor], more: &[IValue]) -> Vec<Option<Vec<f64>>> {
+    let session = Session::standard().unwrap();
+    let entry = session.compile_source(source, "f.py").unwrap().entry("f").unwrap();
+    let mut host = session.host();
+    host.set_tape(Some(session.tape().unwrap()));
+    let args: Vec<IValue> = inputs.iter().cloned().map(IValue::Tensor).chain(more.iter().cloned()).collect();
+    let result = entry.call_on(&args, &[], &mut host).unwrap();
+    let result = result.as_tensor().unwrap().clone();
+    let ones = Tensor::full(result.sizes(), 1.0.into(), result.dtype()).unwrap();
+    let found = session.gradients(&[(result, ones)], inputs, &mut host).unwrap();
+    found.into_iter().map(|grad| grad.map(|t| t.to_vec::<f64>().unwrap())).collect()
+}
+
+fn input(values: &[f64]) -> Tensor {
+    let tensor = Tensor::from_slice(values, &[values.len() as i64]).unwrap();
+    tensor.set_requires_grad(true);
+    tensor
+}
+
+#[test]
+fn broadcast_operands_get_sums() {
+    let source = "def f(x, y):\n    return x + y + y\n";
+    let found = gradients(source, &[input(&[1.0, 2.0, 3.0]), input(&[5.0])], &[]);
+    assert_eq!(found, [Some(vec![1.0; 3]), Some(vec![6.0])]);
+}
+
+#[test]
+fn an_input_nothing_depends_on_gets_none() {
+    let found = gradients("def f(x, y):\n    return x + x\n", &[input(&[1.0]), input(&[5.0])], &[]);
+    assert_eq!(found, [Some(vec![2.0]), None]);
+}
+
+#[test]
+fn writes_through_views_change_the_base() {
+    // y = (x0, 3 x2, x2): the write through the view is part of y's history.
+    let source = "def f(x):\n    y = x + 0\n    y[1] = y[2] + y[2] + y[2]\n    return y\n";
+    let found = gradients(source, &[input(&[1.0, 2.0, 3.0])], &[]);
+    assert_eq!(found, [Some(vec![1.0, 0.0, 4.0])]);
+}
+
+#[test]
+fn a_view_made_before_a_write_sees_it() {
+    let source = "def f(x):\n    y = x + 0\n    v = y[0]\n    y.add_(x)\n    return v + v\n";
+    let found = gradients(source, &[input(&[1.0, 2.0])], &[]);
+    assert_eq!(found, [Some(vec![4.0, 0.0])]);
+}
+
+#[test]
+fn elements_a_view_repeats_are_summed() {
+    let found = gradients("def f(x):\n    return x.expand([3, 2]) + 1\n", &[input(&[1.0, 2.0])], &[]);
+    assert_eq!(found, [Some(vec![3.0, 3.0])]);
+    let found = gradients("def f(x):\n    return x.unfold(0, 2, 1) + 1\n", &[input(&[1.0, 2.0, 3.0])], &[]);
+    assert_eq!(found, [Some(vec![1.0, 2.0, 1.0])]);
+}
+
+#[test]
+fn a_long_history_is_walked_and_freed_without_recursion() {
+    let source = "def f(x, n: int):\n    y = x\n    for i in range(n):\n        y = y + x\n    return y\n";
+    let found = gradients(source, &[input(&[1.0])], &[IValue::Int(20_000)]);
+    assert_eq!(found, [Some(vec![20_001.0])]);
+}
+
+#[test]
+fn what_a_formula_needs_may_not_be_written_to() {
+    let session = Session::standard().unwrap();
+    let source = "def f(x):\n    y = x.sqrt()\n    y.add_(1)\n    return y\n";
+    let entry = session.compile_source(source, "f.py").unwrap().entry("f").unwrap();
+    let mut host = session.host();
+    host.set_tape(Some(session.tape().unwrap()));
+    let x = input(&[1.0]);
+    let result = entry.call_on(&[IValue::Tensor(x.clone())], &[], &mut host).unwrap();
+    let pair = (result.as_tensor().unwrap().clone(), input(&[1.0]));
+    let error = session.gradients(&[pair], &[x], &mut host).unwrap_err();
+    assert!(error.message.contains("modified by an inplace operation"), "{}", error.message);
+}
