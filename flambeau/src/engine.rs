@@ -75,6 +75,11 @@ impl Engine {
         })
     }
 
+    /// What the program defines.
+    pub(crate) fn unit(&self) -> &CompilationUnit {
+        &self.unit
+    }
+
     /// The code that a call of `graph` runs.
     pub(crate) fn code(&self, graph: &Arc<Graph>) -> Result<Arc<Code>, Error> {
         let key = Arc::as_ptr(graph) as usize;

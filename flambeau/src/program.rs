@@ -5,6 +5,8 @@ use crate::error::Error;
 use crate::session::Session;
 use flambeau_archive::LoadedModule;
 use flambeau_exec::Host;
+use flambeau_frontend::print::{self, Receiver};
+use flambeau_ir::module::Function;
 use flambeau_ir::schema::Argument;
 use flambeau_ir::value::Object;
 use flambeau_ir::{CompilationUnit, FunctionSchema, Graph, IValue, Symbol};
@@ -193,6 +195,20 @@ impl Entry {
         let args = self.bind(args, kwargs)?;
         let mut results = self.engine.run(&self.graph, args, host)?;
         Ok(if results.len() == 1 { results.remove(0) } else { IValue::tuple(results.into_vec()) })
+    }
+
+    /// The body as TorchScript source, as PyTorch's `.code` shows it.
+    ///
+    /// # Errors
+    /// `F0120` if the graph holds nodes that source cannot say.
+    pub fn code(&self) -> Result<String, Error> {
+        let function = Function {
+            name: Symbol::new(&self.name),
+            schema: self.schema.clone(),
+            graph: self.graph.clone(),
+        };
+        let receiver = if self.receiver.is_some() { Receiver::Bare } else { Receiver::Typed };
+        Ok(print::code(self.engine.unit(), &function, receiver)?.text)
     }
 
     /// The instructions that a call runs, as text.

@@ -6,6 +6,7 @@ pub mod lex;
 mod limits;
 mod literal;
 pub mod parse;
+pub mod print;
 pub mod span;
 pub mod ssa;
 pub mod tree;

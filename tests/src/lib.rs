@@ -4,6 +4,7 @@
 //! with the library, so that a mistake there cannot hide itself here. [`conform`] replays recorded behaviour of
 //! PyTorch; [`filetest`] runs the files of `tests/cases`.
 
+pub mod canonical;
 pub mod conform;
 pub mod filetest;
 pub mod value;

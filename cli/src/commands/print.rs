@@ -26,6 +26,8 @@ pub(crate) struct Args {
 enum Form {
     /// The graph, as TorchScript prints it.
     Graph,
+    /// TorchScript source.
+    Code,
     /// Instructions of the machine.
     Bytecode,
     /// Graphviz.
@@ -44,6 +46,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             let options = PrintOptions { locations: args.locations, exact: args.exact };
             print!("{}", graph.to_text(options));
         }
+        Form::Code => print!("{}", entry.code()?),
         Form::Bytecode => print!("{}", entry.bytecode()?),
         Form::Dot => print!("{}", graph.to_dot()),
         Form::Stats => {

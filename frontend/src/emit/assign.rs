@@ -218,7 +218,7 @@ impl<'a> Cx<'a> {
                         return self.fail(span, "deletion takes one index");
                     };
                     if self.kind(index) == Kind::SliceExpr {
-                        return self.unsupported(span, "deletion of a slice is");
+                        return self.foreign(span, "deletion of a slice is");
                     }
                     let container = self.eval(self.ast().child(target, 0), None).await?;
                     let index = self.eval(index, None).await?;
@@ -228,7 +228,7 @@ impl<'a> Cx<'a> {
                         self.builtin(span, "aten::Delete", &[container, index])?;
                     }
                 }
-                _ => return self.unsupported(span, "deletion of this is"),
+                _ => return self.foreign(span, "deletion of this is"),
             }
         }
         Ok(())

@@ -96,7 +96,7 @@ impl<'a> Cx<'a> {
                     args.keywords.iter().map(|(n, g)| (*n, g.value)).collect();
                 custom.call(&super::scope::Scope::new(self), span, &positional, &keywords)
             }
-            Sugar::Closure(_) => self.unsupported(span, "calling a function inside of a function is"),
+            Sugar::Closure(_) => self.foreign(span, "calling a function inside of a function is"),
             other => self.fail(span, format!("cannot call a {}", other.describe())),
         }
     }
@@ -431,7 +431,7 @@ impl<'a> Cx<'a> {
                 args.positional.insert(0, self.given(object));
                 (self.method_function(span, object, name)?, Some(name))
             }
-            other => return self.unsupported(span, &format!("forking a {} is", other.describe())),
+            other => return self.foreign(span, &format!("forking a {} is", other.describe())),
         };
         let schema = self.function_schema(span, function).await?;
         let (operands, result) = self.match_function(span, &schema, &args)?;

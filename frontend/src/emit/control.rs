@@ -69,14 +69,14 @@ impl<'a> Cx<'a> {
             Kind::If | Kind::While | Kind::For | Kind::With | Kind::Assert => {
                 self.deeper(self.clone().compound_statement(tree)).await
             }
-            Kind::Global => self.unsupported(span, "`global` is"),
-            Kind::Import => self.unsupported(span, "`import` inside of a function is"),
+            Kind::Global => self.foreign(span, "`global` is"),
+            Kind::Import => self.foreign(span, "`import` inside of a function is"),
             Kind::Def => {
                 self.fun.env.borrow_mut().set(self.symbol(tree), Entry::Sugared(Sugar::Closure(tree)));
                 Ok(())
             }
-            Kind::ClassDef => self.unsupported(span, "a class inside of a function is"),
-            _ => self.unsupported(span, "this statement is"),
+            Kind::ClassDef => self.foreign(span, "a class inside of a function is"),
+            _ => self.foreign(span, "this statement is"),
         }
     }
 
@@ -334,7 +334,7 @@ impl<'a> Cx<'a> {
     async fn raise(&self, tree: TreeId) -> Res<()> {
         let span = self.span(tree);
         let Some(value) = self.ast().maybe(tree, 0) else {
-            return self.unsupported(span, "`raise` without an exception is");
+            return self.foreign(span, "`raise` without an exception is");
         };
         let sugar = self.sugar(value, None).await?;
         self.at(span);

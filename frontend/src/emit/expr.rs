@@ -97,12 +97,12 @@ impl<'a> Cx<'a> {
             Kind::DictComp => Box::pin(async move { self.dict_comp(tree, hint).await.map(Sugar::Value) }),
             Kind::FormatString => Box::pin(async move { self.format_string(tree).await.map(Sugar::Value) }),
             Kind::Dots => {
-                Box::pin(async move { self.unsupported(self.span(tree), "`...` outside of a subscript is") })
+                Box::pin(async move { self.foreign(self.span(tree), "`...` outside of a subscript is") })
             }
             Kind::Starred => {
                 Box::pin(async move { self.fail(self.span(tree), "Unexpected starred expansion") })
             }
-            _ => Box::pin(async move { self.unsupported(self.span(tree), "this expression is") }),
+            _ => Box::pin(async move { self.foreign(self.span(tree), "this expression is") }),
         }
     }
 
@@ -179,10 +179,8 @@ impl<'a> Cx<'a> {
 
     /// The variable whose name is nearest to a misspelt one.
     fn nearest(&self, text: &str) -> Option<Symbol> {
-        let limit = text.len().div_ceil(3).min(3);
-        let names = self.fun.env.borrow().names();
-        let by_distance = names.into_iter().map(|n| (distance(n.as_str(), text), n));
-        by_distance.min().filter(|(d, _)| *d <= limit).map(|(_, n)| n)
+        let variables = self.fun.env.borrow().names();
+        names::nearest(text, variables.iter().map(|n| n.as_str())).map(Symbol::new)
     }
 
     /// Assigns a variable.
@@ -472,23 +470,4 @@ fn range_length(start: i64, stop: i64, step: i64) -> i64 {
         (start - stop - step - 1).div_euclid(-step)
     };
     i64::try_from(n.max(0)).unwrap_or(i64::MAX)
-}
-
-/// Edits that turn one name into another.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    if a.len().abs_diff(b.len()) > 3 || a.len() > 100 {
-        return usize::MAX;
-    }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let above = row[j + 1];
-            row[j + 1] = (diagonal + usize::from(x != y)).min(above + 1).min(row[j] + 1);
-            diagonal = above;
-        }
-    }
-    row[b.len()]
 }

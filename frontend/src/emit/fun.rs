@@ -44,7 +44,8 @@ impl SourceFile {
         let problem = |p: &crate::Problem| {
             let (fault, code) = match p.kind {
                 crate::ProblemKind::Syntax => (Fault::Input, "F0001"),
-                crate::ProblemKind::Unsupported => (Fault::Unsupported, "F0002"),
+                // What TorchScript does not have is refused like any other mistake.
+                crate::ProblemKind::Unsupported => (Fault::Input, "F0002"),
                 crate::ProblemKind::Limit => (Fault::Limit, "F0003"),
             };
             Diagnostic::new(fault, code, p.message.clone()).at(self.range(p.span))
@@ -155,6 +156,12 @@ impl<'a> Cx<'a> {
     pub(crate) fn error(&self, span: Span, message: impl Into<String>) -> Box<Diagnostic> {
         let range = self.fun.file.range(span);
         Box::new(Diagnostic::new(Fault::Input, "F0100", message).at(range))
+    }
+
+    /// A construct of Python that TorchScript does not have.
+    pub(crate) fn foreign<T>(&self, span: Span, what: &str) -> Res<T> {
+        let range = self.fun.file.range(span);
+        Err(Box::new(Diagnostic::new(Fault::Input, "F0101", format!("{what} not supported")).at(range)))
     }
 
     pub(crate) fn unsupported<T>(&self, span: Span, what: &str) -> Res<T> {

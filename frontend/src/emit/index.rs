@@ -307,7 +307,7 @@ impl<'a> Cx<'a> {
             return self.put(span, view, &indices, value);
         }
         let [Part::Value(index)] = *parts.as_slice() else {
-            return self.unsupported(span, "assignment to a slice is");
+            return self.foreign(span, "assignment to a slice is");
         };
         self.operate(span, "aten::_set_item", "__setitem__", &[container, index, value]).await?;
         Ok(())
@@ -374,7 +374,7 @@ impl<'a> Cx<'a> {
             return Ok(());
         }
         let [Part::Value(index)] = *parts.as_slice() else {
-            return self.unsupported(span, "augmented assignment to a slice is");
+            return self.foreign(span, "augmented assignment to a slice is");
         };
         let current = self.operate(span, "aten::__getitem__", "__getitem__", &[container, index]).await?;
         let rhs = self.eval(value, None).await?;

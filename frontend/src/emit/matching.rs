@@ -209,7 +209,7 @@ impl Cx<'_> {
         let extra = self.session.script_builtins(name);
         let structural = super::names::structural(name);
         if rows.is_empty() && extra.is_empty() && structural.is_none() {
-            return self.unsupported(span, &format!("operator `{name}` is"));
+            return Err(self.unknown_operator(span, name));
         }
         let mut schemas: Vec<&FunctionSchema> = rows.iter().map(|&id| registry.schema(id)).collect();
         schemas.extend(extra.iter().map(|f| &*f.schema));
@@ -236,6 +236,24 @@ impl Cx<'_> {
             Ok(Some(value)) => Ok(value),
             _ => self.fail(span, format!("`{name}` cannot be put in place")),
         }
+    }
+
+    /// Of PyTorch's own operators all are known, so a name among them that is not is a mistake.
+    fn unknown_operator(&self, span: Span, name: Symbol) -> Box<flambeau_ir::Diagnostic> {
+        let Some(base) = name.as_str().strip_prefix("aten::") else {
+            let range = self.fun.file.range(span);
+            let message = format!("operator `{name}` is not supported");
+            let problem = flambeau_ir::Diagnostic::new(flambeau_ir::Fault::Unsupported, "F0101", message);
+            return Box::new(problem.at(range));
+        };
+        let mut problem = self.error(span, format!("Unknown builtin op: {name}"));
+        let registry = self.session.registry();
+        let known = registry.ids().map(|id| registry.schema(id).name.as_str());
+        let near = super::names::nearest(base, known.filter_map(|n| n.strip_prefix("aten::")));
+        if let Some(near) = near {
+            problem.help = Some(format!("did you mean `{near}`?"));
+        }
+        problem
     }
 
     /// The results of a node as one value.

@@ -26,6 +26,7 @@ mod types;
 
 pub use fun::SourceFile;
 pub(crate) use fun::is_meaningful;
+pub(crate) use names::structural;
 pub use scope::Scope;
 pub use session::{NativeResolver, Resolver, Session, StageText, compile};
 pub use sugar::{Range, Special, Sugar, SugaredValue};

@@ -29,7 +29,7 @@ pub(super) enum Frame {
     Base { mode: Mode, items: usize, comma: bool },
     Prefix { op: Op, start: u32, bp: u8 },
     Star { start: u32 },
-    Infix { op: Op, negated: bool, lhs: TreeId, bp: u8, chain: Option<TreeId> },
+    Infix { op: Op, negated: bool, lhs: TreeId, bp: u8 },
     TernaryCond { then: TreeId },
     TernaryElse { then: TreeId, cond: TreeId },
     Paren { start: u32, items: usize, comma: bool },
@@ -356,16 +356,9 @@ impl Parser<'_> {
     }
 
     fn infix(&mut self, value: TreeId, op: Op, bp: u8, negated: bool) -> Res<Next> {
-        // All but `**` group to the left.
-        let lhs = self.reduce_above(value, if matches!(bp, POWER | COMPARE) { bp } else { bp - 1 });
-        let mut chain = None;
-        if bp == COMPARE
-            && let Some(Frame::Infix { bp: COMPARE, .. }) = self.frames.last()
-        {
-            // Comparisons that meet in a row are a chain: `a < b < c` is `a < b and b < c`.
-            chain = Some(self.reduce(lhs));
-        }
-        self.push_frame(Frame::Infix { op, negated, lhs, bp, chain })
+        // All but `**` group to the left: comparisons too, as in TorchScript and not as in Python.
+        let lhs = self.reduce_above(value, if bp == POWER { bp } else { bp - 1 });
+        self.push_frame(Frame::Infix { op, negated, lhs, bp })
     }
 
     /// Reduces all frames on top that bind tighter than `power`.
@@ -391,15 +384,11 @@ impl Parser<'_> {
                 let span = self.ast.span(then).to(end);
                 self.ast.add(Kind::TernaryIf, span, Leaf::None, &[cond, then, value])
             }
-            Some(Frame::Infix { op, negated, lhs, chain, .. }) => {
+            Some(Frame::Infix { op, negated, lhs, .. }) => {
                 let span = self.ast.span(lhs).to(end);
                 let mut tree = self.ast.add(Kind::BinOp, span, Leaf::Op(op), &[lhs, value]);
                 if negated {
                     tree = self.ast.add(Kind::UnaryOp, span, Leaf::Op(Op::Not), &[tree]);
-                }
-                if let Some(chain) = chain {
-                    let span = self.ast.span(chain).to(end);
-                    tree = self.ast.add(Kind::BinOp, span, Leaf::Op(Op::And), &[chain, tree]);
                 }
                 tree
             }

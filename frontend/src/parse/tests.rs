@@ -43,14 +43,11 @@ fn precedence_is_pythons() {
 }
 
 #[test]
-fn comparisons_chain() {
-    assert_eq!(expr("a < b < c"), "(BinOp and (BinOp < a b) (BinOp < b c))");
-    assert_eq!(expr("(a < b) < c"), "(BinOp < (BinOp < a b) c)");
-    assert_eq!(expr("a < b + c <= a"), "(BinOp and (BinOp < a (BinOp + b c)) (BinOp <= (BinOp + b c) a))");
-    assert_eq!(
-        expr("a < b == c in a"),
-        "(BinOp and (BinOp and (BinOp < a b) (BinOp == b c)) (BinOp in c a))"
-    );
+fn comparisons_group_to_the_left() {
+    assert_eq!(expr("a < b < c"), "(BinOp < (BinOp < a b) c)");
+    assert_eq!(expr("a < b + c <= a"), "(BinOp <= (BinOp < a (BinOp + b c)) a)");
+    assert_eq!(expr("a == b not in c"), "(UnaryOp not (BinOp in (BinOp == a b) c))");
+    assert_eq!(expr("a < (b < c)"), "(BinOp < a (BinOp < b c))");
 }
 
 #[test]

@@ -17,7 +17,12 @@ fn is_mixed(g: &Graph, node: NodeId) -> bool {
     !always && trips != Some(i64::MAX)
 }
 
-pub(super) fn count_in_body(g: &mut Graph) {
+/// Is there a loop that [`count_in_body`] would change?
+pub(crate) fn has_mixed_loops(g: &Graph) -> bool {
+    g.nodes_deep().any(|n| g.is_prim(n, Prim::Loop) && is_mixed(g, n))
+}
+
+pub(crate) fn count_in_body(g: &mut Graph) {
     let mut loops: Vec<NodeId> =
         g.nodes_deep().filter(|&n| g.is_prim(n, Prim::Loop) && is_mixed(g, n)).collect();
     loops.reverse();

@@ -15,6 +15,7 @@ mod withs;
 
 use flambeau_ir::{Graph, Registry};
 
+pub(crate) use canonical::{count_in_body, has_mixed_loops};
 pub(crate) use scopes::{Defined, Scopes};
 
 /// The stages between the emitted program and SSA, in order.
@@ -79,7 +80,7 @@ pub(crate) fn convert(graph: &mut Graph, look: &mut dyn FnMut(Stage, &Graph)) {
     look(Stage::Values, graph);
     exits::transform(graph);
     look(Stage::Exits, graph);
-    canonical::count_in_body(graph);
+    count_in_body(graph);
     look(Stage::Canonical, graph);
     clean::tidy(graph);
     look(Stage::Tidy, graph);

@@ -27,7 +27,7 @@ pub use dict::{Dict, DictMap};
 pub use future::{Future, FutureError, FutureResult};
 pub use host::{Generator, HostObject, HostValue};
 pub use list::{List, ListItems};
-pub use print::{PrintStyle, TensorPrinter, print_value};
+pub use print::{PartPrinter, PrintStyle, TensorPrinter, print_value, print_value_with};
 pub use text::{Str, quote, write_complex, write_float, write_float_exact};
 pub use walk::CopyMemo;
 

@@ -24,6 +24,9 @@ pub enum PrintStyle {
 /// How a tensor inside is written.
 pub type TensorPrinter<'a> = &'a mut dyn FnMut(&mut dyn Write, &Tensor) -> fmt::Result;
 
+/// What is tried on every part of a value first; true if it wrote the part.
+pub type PartPrinter<'a> = &'a mut dyn FnMut(&mut dyn Write, &IValue) -> Result<bool, fmt::Error>;
+
 enum Piece {
     Value(IValue),
     Text(&'static str),
@@ -41,6 +44,23 @@ pub fn print_value(
     style: PrintStyle,
     tensor: TensorPrinter<'_>,
 ) -> fmt::Result {
+    print_value_with(out, value, style, &mut |out, part| match part {
+        IValue::Tensor(t) => tensor(out, t).map(|()| true),
+        _ => Ok(false),
+    })
+}
+
+/// Writes a value. Every part of it is shown to `own` first, which may write all of it and say so, or write something
+/// in front of it.
+///
+/// # Errors
+/// Those of `out`.
+pub fn print_value_with(
+    out: &mut dyn Write,
+    value: &IValue,
+    style: PrintStyle,
+    own: PartPrinter<'_>,
+) -> fmt::Result {
     let mut open: HashSet<usize, FxBuildHasher> = HashSet::default();
     let mut pieces = vec![Piece::Value(value.clone())];
     while let Some(piece) = pieces.pop() {
@@ -50,8 +70,10 @@ pub fn print_value(
             Piece::Close(id) => {
                 open.remove(&id);
             }
-            Piece::Value(IValue::Tensor(t)) => tensor(out, &t)?,
             Piece::Value(value) => {
+                if own(out, &value)? {
+                    continue;
+                }
                 if let Some(parts) = parts(&value, style) {
                     let id = value.identity().expect("invariant: containers have identity");
                     if open.insert(id) {
@@ -161,8 +183,9 @@ fn write_plain(out: &mut dyn Write, value: &IValue, style: PrintStyle) -> fmt::R
         IValue::Function(name) => write!(out, "{name}"),
         IValue::Host(h) => write!(out, "{:?}", h.get()),
         IValue::Uninitialized => out.write_str("Uninitialized"),
-        IValue::Tensor(_) | IValue::Tuple(_) | IValue::List(_) | IValue::Dict(_) => {
-            unreachable!("invariant: containers and tensors are printed by the caller")
+        IValue::Tensor(t) => write!(out, "{t:?}"),
+        IValue::Tuple(_) | IValue::List(_) | IValue::Dict(_) => {
+            unreachable!("invariant: containers are printed by the caller")
         }
     }
 }

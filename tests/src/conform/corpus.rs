@@ -14,7 +14,12 @@ pub struct Suite {
     /// The folder; paths in cases are relative to it.
     pub folder: PathBuf,
     files: Vec<PathBuf>,
+    /// Which printed form is compared, in a suite of printed forms.
+    form: Option<&'static str>,
 }
+
+/// The printed forms of programs that are compared: graphs, source, and source compiled again.
+const FORMS: [&str; 3] = ["graph", "code", "again"];
 
 /// The suites in the folders given: a folder that is one, and all that lie directly in one that is none. With `texts`
 /// the printed forms of programs, where there are some, are suites too.
@@ -33,7 +38,7 @@ pub fn suites(folders: &[PathBuf], texts: bool) -> anyhow::Result<Vec<Suite>> {
         }
         anyhow::ensure!(found.len() > before, "{} holds no cases", folder.display());
         if texts {
-            let printed: Vec<Suite> = found[before..].iter().filter_map(Suite::printed).collect();
+            let printed: Vec<Suite> = found[before..].iter().flat_map(Suite::printed).collect();
             found.extend(printed);
         }
     }
@@ -58,7 +63,7 @@ fn suite(folder: &Path) -> anyhow::Result<Option<Suite>> {
     }
     let folder = folder.canonicalize()?;
     let name = folder.file_name().map_or(String::new(), |n| n.to_string_lossy().into_owned());
-    Ok(Some(Suite { name, folder, files }))
+    Ok(Some(Suite { name, folder, files, form: None }))
 }
 
 fn sorted(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
@@ -69,11 +74,17 @@ fn sorted(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 impl Suite {
-    /// The printed forms of the suite's programs, as a suite of their own; `None` where there are none.
-    fn printed(&self) -> Option<Suite> {
+    /// The printed forms of the suite's programs, each form a suite of its own; none where none are recorded.
+    fn printed(&self) -> Vec<Suite> {
         let file = self.folder.join("programs.jsonl.gz");
-        let name = format!("{}-text", self.name);
-        file.exists().then(|| Suite { name, folder: self.folder.clone(), files: vec![file] })
+        let forms = if file.exists() { &FORMS[..] } else { &[] };
+        let suite = |&form: &&'static str| Suite {
+            name: format!("{}-{form}", self.name),
+            folder: self.folder.clone(),
+            files: vec![file.clone()],
+            form: Some(form),
+        };
+        forms.iter().map(suite).collect()
     }
 
     /// Hands every case (a line of JSON) to `see`, in order, until it says stop by `false`.
@@ -88,7 +99,10 @@ impl Suite {
             let reader: Box<dyn Read> =
                 if packed { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
             for line in BufReader::new(reader).lines() {
-                let line = line.with_context(|| format!("cannot read {}", path.display()))?;
+                let mut line = line.with_context(|| format!("cannot read {}", path.display()))?;
+                if let (Some(form), Some(rest)) = (self.form, line.strip_prefix('{')) {
+                    line = format!("{{\"form\":\"{form}\",{rest}");
+                }
                 if !line.trim().is_empty() && !see(line) {
                     return Ok(());
                 }

@@ -30,7 +30,7 @@ pub const USAGE: &str = "cargo xtask conform FOLDER... [OPTIONS]
   FOLDER                 a suite (a folder with cases), or a folder of suites
   --json FILE            write the counts as JSON
   --list-failures FILE   write one line per case that did not pass: outcome, id, why
-  --compare-text         printed programs must be PyTorch's, character for character
+  --compare-text         printed programs must be PyTorch's: graphs and source, names without meaning aside
   --filter TEXT          only cases whose id holds TEXT
   --jobs N               worker processes (default: one per processor)
   --limit SECONDS        time a case may take (default: 10)

@@ -64,6 +64,12 @@ pub struct ErrorMark {
 }
 
 impl TestFile {
+    /// The same file with another program.
+    #[must_use]
+    pub fn with_program(&self, program: &str) -> TestFile {
+        TestFile { program: program.to_owned(), ..self.clone() }
+    }
+
     /// Reads a file.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ mod opt;
 mod print;
 mod roundtrip;
 mod run;
+mod source;
 mod verify;
 
 use super::command::Command;
@@ -20,6 +21,7 @@ pub const ALL: &[&dyn Command] = &[
     &print::Print,
     &roundtrip::RoundTrip,
     &run::Run,
+    &source::PrintedSource,
     &verify::Verify,
 ];
 

@@ -1,0 +1,492 @@
+//! The statements of a function.
+//!
+//! What is to be written is an agenda of [`Step`]s, last first, so that blocks in blocks cost no stack. A value is a
+//! text: a variable's name, or the expression of a node that stands in its user's. An expression that got too long is
+//! given to a variable before it is used, and with it all that is evaluated before it.
+
+use std::rc::Rc;
+
+use flambeau_ir::attr::names as attrs;
+use flambeau_ir::module::Function;
+use flambeau_ir::{BlockId, Diagnostic, Graph, NodeId, Prim, Step as Walked, ValueId};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+
+use super::inline::{self, Inline};
+use super::names::is_identifier;
+use super::{File, Printer, Receiver, Res, unprintable};
+
+/// Expressions longer than this get a variable of their own.
+const LONG: usize = 40;
+
+/// What is still to be written.
+enum Step {
+    /// A node and those behind it in its block.
+    Nodes(NodeId),
+    /// The head of an indented part, which goes to the next [`Step::Close`].
+    Open(String),
+    /// The left variables get the values of the right ones, all at once.
+    Assign(Vec<ValueId>, Vec<ValueId>),
+    /// The end of an indented part.
+    Close,
+    /// The end of a function within the function, and the node that makes a task of it.
+    Task(NodeId, String),
+}
+
+/// A graph being written: the function's own, or that of a task in it.
+struct Layer<'g> {
+    graph: &'g Graph,
+    inline: Inline,
+    texts: HashMap<ValueId, Rc<str>, FxBuildHasher>,
+}
+
+/// The statements of one function, being written.
+pub(super) struct Body<'p, 'u, 'g> {
+    pub(super) printer: &'p mut Printer<'u>,
+    file: &'p mut File,
+    layers: Vec<Layer<'g>>,
+    agenda: Vec<Step>,
+    level: usize,
+    /// Lines written, to see which blocks are empty.
+    lines: usize,
+    /// For each indented part that is open, how many lines there were when it began.
+    open: Vec<usize>,
+}
+
+impl Printer<'_> {
+    /// Appends a function at a level of indentation.
+    pub(super) fn function(
+        &mut self,
+        file: &mut File,
+        function: &Function,
+        receiver: Receiver,
+        level: usize,
+    ) -> Res<()> {
+        let graph = prepared(&function.graph);
+        file.names.begin_function();
+        let name = function.name.as_str();
+        // The methods of a property go by the property's name.
+        let name = property_of(name).unwrap_or(name);
+        let name = name.rsplit_once('.').map_or(name, |(_, last)| last);
+        let mut head = format!("{}def {name}(", "  ".repeat(level));
+        let mut parameters = Vec::with_capacity(function.schema.args.len());
+        for (i, arg) in function.schema.args.iter().enumerate() {
+            let name = file.names.for_value(Some(arg.name.as_str()));
+            head.push_str(if i == 0 { "" } else { ",\n    " });
+            head.push_str(&name);
+            if i > 0 || receiver == Receiver::Typed {
+                head.push_str(": ");
+                head.push_str(&self.spell(arg.ty));
+            }
+            if let Some(default) = &arg.default {
+                head.push('=');
+                head.push_str(&self.constant(default)?);
+            }
+            parameters.push(name);
+        }
+        let result = self.spell(function.schema.return_type());
+        file.text.push_str(&format!("{head}) -> {result}:\n"));
+        let mut body = Body {
+            printer: self,
+            file,
+            layers: Vec::new(),
+            agenda: Vec::new(),
+            level,
+            lines: 0,
+            open: Vec::new(),
+        };
+        let texts = graph.inputs().zip(parameters).map(|(v, name)| (v, Rc::from(name))).collect();
+        body.begin(&graph, texts)?;
+        body.run()
+    }
+}
+
+/// The graph in a form that source can say: no loop has both a trip count and a condition.
+fn prepared(graph: &std::sync::Arc<Graph>) -> std::sync::Arc<Graph> {
+    if !crate::ssa::has_mixed_loops(graph) {
+        return std::sync::Arc::clone(graph);
+    }
+    let mut graph = (**graph).clone();
+    crate::ssa::count_in_body(&mut graph);
+    std::sync::Arc::new(graph)
+}
+
+/// The property that the method of this name reads or writes.
+pub(super) fn property_of(method: &str) -> Option<&str> {
+    method.strip_suffix(".__get__").or_else(|| method.strip_suffix(".__set__"))
+}
+
+/// The kinds of loop that source has.
+enum LoopKind {
+    For,
+    While,
+}
+
+fn loop_kind(g: &Graph, node: NodeId) -> LoopKind {
+    let truth = |v| g.constant(v).and_then(|c| c.as_bool()) == Some(true);
+    let body = g.block(node, 0);
+    let always = truth(g.operand(node, 1)) && g.block_outputs(body).next().is_some_and(truth);
+    let unlimited = g.constant(g.operand(node, 0)).and_then(|c| c.as_int()) == Some(i64::MAX);
+    let counted = g.block_inputs(body).next().is_some_and(|trip| g.use_count(trip) > 0);
+    if always && (!unlimited || counted) { LoopKind::For } else { LoopKind::While }
+}
+
+impl<'g> Body<'_, '_, 'g> {
+    // --- texts -----------------------------------------------------------------------------------------------------
+
+    fn layer(&self) -> &Layer<'g> {
+        self.layers.last().expect("invariant: a body has a layer while it is written")
+    }
+
+    pub(super) fn graph(&self) -> &'g Graph {
+        self.layer().graph
+    }
+
+    /// The text that stands for a value.
+    pub(super) fn text_of(&self, value: ValueId) -> Res<Rc<str>> {
+        match self.layer().texts.get(&value) {
+            Some(text) => Ok(Rc::clone(text)),
+            None => {
+                Err(unprintable(&format!("a use of %{} before its definition", self.graph().name(value))))
+            }
+        }
+    }
+
+    fn set_text(&mut self, value: ValueId, text: Rc<str>) {
+        if let Some(layer) = self.layers.last_mut() {
+            layer.texts.insert(value, text);
+        }
+    }
+
+    /// Gives values variables.
+    fn name_values(&mut self, values: &[ValueId]) -> Vec<Rc<str>> {
+        let g = self.graph();
+        let mut names = Vec::with_capacity(values.len());
+        for &value in values {
+            let symbol = g.name(value).symbol();
+            let name: Rc<str> = self.file.names.for_value(symbol.map(|s| s.as_str())).into();
+            self.set_text(value, Rc::clone(&name));
+            names.push(name);
+        }
+        names
+    }
+
+    /// An error that says which node it is about.
+    pub(super) fn blame(&self, node: NodeId, mut problem: Box<Diagnostic>) -> Box<Diagnostic> {
+        let name = self.graph().op_name(node);
+        problem.notes.push(format!("in the node `{name}`"));
+        problem
+    }
+
+    fn line(&mut self, text: &str) {
+        self.lines += 1;
+        let out = &mut self.file.text;
+        for _ in 0..self.level {
+            out.push_str("  ");
+        }
+        out.push_str(text);
+        out.push('\n');
+    }
+
+    fn texts(&self, values: &[ValueId]) -> Res<String> {
+        let texts = values.iter().map(|&v| self.text_of(v)).collect::<Res<Vec<_>>>()?;
+        Ok(texts.join(", "))
+    }
+
+    // --- graphs and blocks -----------------------------------------------------------------------------------------
+
+    /// Begins a function body: the constants that need a line of their own, then its statements.
+    fn begin(&mut self, graph: &'g Graph, texts: HashMap<ValueId, Rc<str>, FxBuildHasher>) -> Res<()> {
+        self.layers.push(Layer { graph, inline: inline::find(graph), texts });
+        self.indent();
+        for step in graph.walk(graph.root()) {
+            match step {
+                Walked::Node(node) => self.constants(node)?,
+                Walked::Leave(block) => self.constants(graph.ret(block))?,
+                Walked::Enter(_) | Walked::Done(_) => {}
+            }
+        }
+        self.agenda.extend([Step::Close, Step::Nodes(first(graph, graph.root()))]);
+        Ok(())
+    }
+
+    /// Constants that a node uses, those that are not met before.
+    fn constants(&mut self, node: NodeId) -> Res<()> {
+        let g = self.graph();
+        for value in g.operands(node) {
+            let def = g.def(value);
+            if !g.is_prim(def, Prim::Constant) || self.layer().texts.contains_key(&value) {
+                continue;
+            }
+            let text = self.expression(def)?;
+            if text.len() > LONG {
+                let name = self.name_values(&[value]);
+                self.line(&format!("{} = {text}", name[0]));
+            } else {
+                self.set_text(value, text.into());
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&mut self) -> Res<()> {
+        while let Some(step) = self.agenda.pop() {
+            match step {
+                Step::Nodes(node) => {
+                    if let Some(next) = self.graph().next(node) {
+                        self.agenda.push(Step::Nodes(next));
+                    }
+                    self.node(node)?;
+                }
+                Step::Assign(to, from) => self.assign(&to, &from)?,
+                Step::Open(head) => {
+                    self.line(&head);
+                    self.indent();
+                }
+                Step::Close => self.dedent(),
+                Step::Task(node, name) => {
+                    self.layers.pop();
+                    let kind = if self.graph().is_prim(node, Prim::Fork) { "fork" } else { "awaitable" };
+                    self.define(node, &format!("{kind}({name})"));
+                }
+            }
+        }
+        self.layers.pop();
+        Ok(())
+    }
+
+    fn indent(&mut self) {
+        self.open.push(self.lines);
+        self.level += 1;
+    }
+
+    /// Ends an indented part; one without statements says so.
+    fn dedent(&mut self) {
+        if self.open.pop() == Some(self.lines) {
+            self.line("pass");
+        }
+        self.level = self.level.saturating_sub(1);
+    }
+
+    // --- statements ------------------------------------------------------------------------------------------------
+
+    fn node(&mut self, node: NodeId) -> Res<()> {
+        let g = self.graph();
+        let prim = g.prim(node);
+        if prim == Some(Prim::Constant) {
+            return Ok(());
+        }
+        if prim == Some(Prim::Return) && g.owner(g.parent(node)).is_some() {
+            return Ok(());
+        }
+        self.split_long(node)?;
+        match prim {
+            Some(Prim::Return) => self.return_statement(node),
+            Some(Prim::If) => self.if_statement(node),
+            Some(Prim::Loop) => self.loop_statement(node),
+            Some(Prim::TupleUnpack | Prim::ListUnpack) => self.unpack(node),
+            Some(Prim::SetAttr) => self.set_attribute(node),
+            Some(Prim::CallMethod) if self.sets_property(node) => self.set_attribute(node),
+            Some(Prim::Fork | Prim::Awaitable) => self.task(node),
+            Some(Prim::Enter) => self.enter(node),
+            Some(Prim::Exit) => {
+                self.dedent();
+                Ok(())
+            }
+            _ => {
+                let text = self.expression(node)?;
+                if self.layer().inline.contains(&node) {
+                    self.set_text(g.result(node, 0), text.into());
+                } else {
+                    self.define(node, &text);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// `x, y = text`, or `text` alone if nothing comes of the node.
+    fn define(&mut self, node: NodeId, text: &str) {
+        let results: Vec<ValueId> = self.graph().results(node).collect();
+        let names = self.name_values(&results);
+        if names.is_empty() {
+            self.line(text);
+        } else {
+            self.line(&format!("{} = {text}", names.join(", ")));
+        }
+    }
+
+    /// Gives variables to operands that are long expressions, and to the expressions in front of them.
+    fn split_long(&mut self, node: NodeId) -> Res<()> {
+        let g = self.graph();
+        let nested = |body: &Self, v| {
+            let def = g.def(v);
+            !g.is_prim(def, Prim::Constant) && body.layer().inline.contains(&def)
+        };
+        let operands: Vec<ValueId> = g.operands(node).collect();
+        let mut split = 0;
+        for (i, &value) in operands.iter().enumerate() {
+            if nested(self, value) && self.text_of(value)?.len() > LONG {
+                split = i + 1;
+            }
+        }
+        for &value in &operands[..split] {
+            if nested(self, value) {
+                let text = self.text_of(value)?;
+                self.define(g.def(value), &text);
+            }
+        }
+        Ok(())
+    }
+
+    fn assign(&mut self, to: &[ValueId], from: &[ValueId]) -> Res<()> {
+        let text = format!("{} = {}", self.texts(to)?, self.texts(from)?);
+        self.line(&text);
+        Ok(())
+    }
+
+    /// `x: T = value`; the type is left out where it is the value's.
+    fn assign_typed(&mut self, to: ValueId, from: ValueId) -> Res<()> {
+        let g = self.graph();
+        let (name, text) = (self.text_of(to)?, self.text_of(from)?);
+        let ty = g.ty(to);
+        let line = if ty == g.ty(from) {
+            format!("{name} = {text}")
+        } else {
+            format!("{name}: {} = {text}", self.printer.spell(ty))
+        };
+        self.line(&line);
+        Ok(())
+    }
+
+    fn return_statement(&mut self, node: NodeId) -> Res<()> {
+        let values: Vec<ValueId> = self.graph().operands(node).collect();
+        let text = match self.texts(&values)? {
+            none if none.is_empty() => "None".to_owned(),
+            some => some,
+        };
+        self.line(&format!("return {text}"));
+        Ok(())
+    }
+
+    fn if_statement(&mut self, node: NodeId) -> Res<()> {
+        let g = self.graph();
+        let results: Vec<ValueId> = g.results(node).collect();
+        self.name_values(&results);
+        let cond = self.text_of(g.operand(node, 0))?;
+        let heads = ["else:".to_owned(), format!("if {cond}:")];
+        // The agenda runs backwards.
+        for (block, head) in [g.block(node, 1), g.block(node, 0)].into_iter().zip(heads) {
+            self.agenda.push(Step::Close);
+            if !results.is_empty() {
+                self.agenda.push(Step::Assign(results.clone(), g.block_outputs(block).collect()));
+            }
+            self.agenda.push(Step::Nodes(first(g, block)));
+            self.agenda.push(Step::Open(head));
+        }
+        Ok(())
+    }
+
+    fn loop_statement(&mut self, node: NodeId) -> Res<()> {
+        let g = self.graph();
+        let body = g.block(node, 0);
+        let results: Vec<ValueId> = g.results(node).collect();
+        let inputs: Vec<ValueId> = g.block_inputs(body).collect();
+        // What is carried is one variable before, in and behind the loop.
+        let names = self.name_values(&results);
+        for ((&result, &input), (name, start)) in
+            results.iter().zip(&inputs[1..]).zip(names.iter().zip(g.operands(node).skip(2)))
+        {
+            self.set_text(input, Rc::clone(name));
+            self.assign_typed(result, start)?;
+        }
+        let trip = self.name_values(&inputs[..1])[0].clone();
+        let mut outputs: Vec<ValueId> = g.block_outputs(body).collect();
+        let mut targets = inputs;
+        let head = match loop_kind(g, node) {
+            LoopKind::For => {
+                outputs.remove(0);
+                targets.remove(0);
+                format!("for {trip} in range({}):", self.text_of(g.operand(node, 0))?)
+            }
+            // The trip number is not read: its variable is the condition's.
+            LoopKind::While => {
+                let start = self.text_of(g.operand(node, 1))?;
+                self.line(&format!("{trip} = {start}"));
+                format!("while {trip}:")
+            }
+        };
+        self.agenda.push(Step::Close);
+        if !targets.is_empty() {
+            self.agenda.push(Step::Assign(targets, outputs));
+        }
+        self.agenda.push(Step::Nodes(first(g, body)));
+        self.agenda.push(Step::Open(head));
+        Ok(())
+    }
+
+    /// `a, b, = tuple`: the last comma makes one target an unpacking too.
+    fn unpack(&mut self, node: NodeId) -> Res<()> {
+        let g = self.graph();
+        let results: Vec<ValueId> = g.results(node).collect();
+        let tuple = self.text_of(g.operand(node, 0))?;
+        let names = self.name_values(&results);
+        if names.is_empty() {
+            self.line(&tuple);
+        } else {
+            self.line(&format!("{}, = {tuple}", names.join(", ")));
+        }
+        Ok(())
+    }
+
+    /// Is the call what the assignment to a property became?
+    fn sets_property(&self, node: NodeId) -> bool {
+        let g = self.graph();
+        let name = g.attr(node, attrs::name()).and_then(|a| a.as_str()).unwrap_or_default();
+        name.ends_with(".__set__") && g.operand_count(node) == 2 && g.use_count(g.result(node, 0)) == 0
+    }
+
+    fn set_attribute(&mut self, node: NodeId) -> Res<()> {
+        let g = self.graph();
+        let (object, value) = (self.text_of(g.operand(node, 0))?, self.text_of(g.operand(node, 1))?);
+        let name = g.attr(node, attrs::name()).and_then(|a| a.as_str()).unwrap_or_default();
+        let name = property_of(name).unwrap_or(name);
+        if !is_identifier(name) {
+            return Err(unprintable(&format!("setting the attribute `{name}`")));
+        }
+        self.line(&format!("{object}.{name} = {value}"));
+        Ok(())
+    }
+
+    fn enter(&mut self, node: NodeId) -> Res<()> {
+        let g = self.graph();
+        let mut head = format!("with {}", self.text_of(g.operand(node, 0))?);
+        let result = g.result(node, 0);
+        if g.use_count(result) > 0 {
+            let name = self.name_values(&[result]);
+            head.push_str(&format!(" as {}", name[0]));
+        }
+        head.push(':');
+        self.line(&head);
+        self.indent();
+        Ok(())
+    }
+
+    /// The function of a task, which sees the variables around it, and then the task.
+    fn task(&mut self, node: NodeId) -> Res<()> {
+        let g = self.graph();
+        let is_fork = g.is_prim(node, Prim::Fork);
+        let name = self.file.names.unique(if is_fork { "__forked_function" } else { "__awaitable_function" });
+        let Some(inner) = g.attr(node, attrs::subgraph()).and_then(|a| a.as_graph()) else {
+            return Err(unprintable("a task without a function"));
+        };
+        let texts = g.operands(node).map(|v| self.text_of(v)).collect::<Res<Vec<_>>>()?;
+        self.line(&format!("def {name}():"));
+        self.agenda.push(Step::Task(node, name));
+        self.begin(inner, inner.inputs().zip(texts).collect())
+    }
+}
+
+fn first(g: &Graph, block: BlockId) -> NodeId {
+    g.nodes(block).next().unwrap_or_else(|| g.ret(block))
+}

@@ -1,0 +1,256 @@
+//! One node as an expression.
+//!
+//! Operands are texts already: names, or expressions that [`super::inline`] allows to stand here. Most nodes are calls
+//! of `torch.…` or `ops.ns.…`; what the language spells otherwise has a row or an arm below.
+
+use std::rc::Rc;
+
+use flambeau_ir::attr::names as attrs;
+use flambeau_ir::schema::FunctionSchema;
+use flambeau_ir::types::TypeKind;
+use flambeau_ir::{Graph, NodeId, Prim, Symbol, Type, ValueId};
+
+use super::body::{Body, property_of};
+use super::names::is_identifier;
+use super::{Definition, Res, unprintable};
+use crate::emit::structural;
+
+/// Operators that are calls of a plain name.
+const PLAIN_CALLS: [(&str, &str); 5] = [
+    ("aten::Int", "int"),
+    ("aten::Float", "float"),
+    ("aten::Bool", "bool"),
+    ("aten::str", "str"),
+    ("aten::sorted", "sorted"),
+];
+
+/// Operators that are conversions the compiler inserts where a type is annotated.
+const IMPLICIT: [&str; 4] =
+    ["aten::ScalarImplicit", "aten::FloatImplicit", "aten::IntImplicit", "aten::ComplexImplicit"];
+
+/// Operators that are members of a value.
+const MEMBERS: [(&str, &str); 2] = [("prim::EnumName", "name"), ("prim::EnumValue", "value")];
+
+/// Operators under another name than their own.
+const RENAMED: [(&str, &str); 2] =
+    [("aten::backward", "torch.autograd.backward"), ("aten::grad", "torch.autograd.grad")];
+
+fn row(table: &[(&str, &'static str)], name: &str) -> Option<&'static str> {
+    table.iter().find(|(n, _)| *n == name).map(|(_, v)| *v)
+}
+
+/// Do the members of a container say what the type of its elements is?
+fn is_inferable(elem: Type) -> bool {
+    !matches!(
+        elem.kind(),
+        TypeKind::Union(_)
+            | TypeKind::Optional(_)
+            | TypeKind::Number
+            | TypeKind::Interface(_)
+            | TypeKind::Any
+    )
+}
+
+/// How many of a call's operands have to be written, and how many `out` operands stand at the end: what equals its
+/// default is left out from the end on.
+fn necessary(g: &Graph, node: NodeId, schema: &FunctionSchema) -> (usize, usize) {
+    let (args, given) = (&schema.args, g.operand_count(node));
+    let outs = args.iter().rev().take_while(|a| a.is_out()).count();
+    if args.len() < given {
+        return (given, outs);
+    }
+    let is_default = |i: usize| {
+        let Some(value) = g.operands(node).nth(i).and_then(|v| g.constant(v)) else { return false };
+        let found = flambeau_ir::Attr::Value(value);
+        args[i].default.clone().is_some_and(|d| flambeau_ir::Attr::Value(d).same(&found))
+    };
+    let mut n = (args.len() - outs).min(given);
+    while n > 0 && is_default(n - 1) {
+        n -= 1;
+    }
+    (n, outs)
+}
+
+fn comma_separated(texts: &[Rc<str>]) -> String {
+    texts.join(", ")
+}
+
+impl Body<'_, '_, '_> {
+    /// The expression of a node.
+    pub(super) fn expression(&mut self, node: NodeId) -> Res<String> {
+        let g = self.graph();
+        let operands = g.operands(node).map(|v| self.text_of(v)).collect::<Res<Vec<_>>>()?;
+        match g.prim(node) {
+            Some(prim) => self.structural(node, prim, &operands),
+            None => self.operator(node, &operands),
+        }
+    }
+
+    fn result_type(&self, node: NodeId) -> Type {
+        let g = self.graph();
+        g.results(node).next().map_or(Type::NONE, |v| g.ty(v))
+    }
+
+    fn structural(&mut self, node: NodeId, prim: Prim, operands: &[Rc<str>]) -> Res<String> {
+        let ty = self.result_type(node);
+        let g = self.graph();
+        let attr_name = || g.attr(node, attrs::name()).and_then(|a| a.as_str()).unwrap_or_default();
+        Ok(match (prim, operands) {
+            (Prim::Constant, _) => return self.constant_text(g.result(node, 0)),
+            (Prim::Print, _) => format!("print({})", comma_separated(operands)),
+            (Prim::TupleConstruct, _) => {
+                let is_named =
+                    ty.as_tuple().is_some_and(|t| t.named.as_ref().is_some_and(|n| !n.name.is_empty()));
+                let class = if is_named { self.printer.spell(ty) } else { String::new() };
+                let close = if operands.len() == 1 { ",)" } else { ")" };
+                format!("{class}({}{close}", comma_separated(operands))
+            }
+            (Prim::TupleIndex, [tuple, index]) => format!("({tuple})[{index}]"),
+            (Prim::TupleSlice, [tuple]) => {
+                let bound = |name| g.attr(node, name).and_then(|a| a.as_int()).unwrap_or_default();
+                format!("({tuple})[{}:{}]", bound(attrs::beg()), bound(attrs::end()))
+            }
+            (Prim::ListConstruct | Prim::EmptyListLiteral, _) => {
+                let known = !operands.is_empty() && ty.list_elem().is_some_and(is_inferable);
+                self.annotated(ty, known, format!("[{}]", comma_separated(operands)))
+            }
+            (Prim::DictConstruct, _) => {
+                let inferable = ty.dict_types().is_some_and(|(k, v)| is_inferable(k) && is_inferable(v));
+                let entries: Vec<String> =
+                    operands.chunks_exact(2).map(|e| format!("{}: {}", e[0], e[1])).collect();
+                let known = !operands.is_empty() && inferable;
+                self.annotated(ty, known, format!("{{{}}}", entries.join(", ")))
+            }
+            (Prim::CreateObject, _) => {
+                let class = self.printer.spell(ty);
+                format!("{class}.__new__({class})")
+            }
+            (Prim::GetAttr, [object]) => match attr_name() {
+                name if is_identifier(name) => format!("{object}.{name}"),
+                name => format!("getattr({object}, {})", flambeau_ir::value::quote(name.as_bytes())),
+            },
+            (Prim::HasAttr, [object]) => {
+                format!("hasattr({object}, {})", flambeau_ir::value::quote(attr_name().as_bytes()))
+            }
+            (Prim::CallFunction, [function, args @ ..]) => call(function, args),
+            (Prim::CallMethod, [object]) if property_of(attr_name()).is_some() => {
+                format!("{object}.{}", property_of(attr_name()).unwrap_or_default())
+            }
+            (Prim::CallMethod, [object, args @ ..]) => call(&format!("({object}).{}", attr_name()), args),
+            (Prim::Uninitialized, _) => format!("uninitialized({})", self.printer.spell(ty)),
+            (Prim::UncheckedCast | Prim::UncheckedUnwrapOptional, [value]) => {
+                format!("unchecked_cast({}, {value})", self.printer.spell(ty))
+            }
+            (Prim::Annotate, [value]) => self.annotated(ty, false, value.to_string()),
+            (Prim::ToList, [tensor, ..]) => self.annotated(ty, false, format!("{tensor}.tolist()")),
+            (Prim::Isinstance, [value]) => {
+                let types = match g.attr(node, attrs::types()) {
+                    Some(flambeau_ir::Attr::Types(types)) => types.to_vec(),
+                    _ => Vec::new(),
+                };
+                let types: Vec<String> = types.into_iter().map(|t| self.printer.spell(t)).collect();
+                match types.as_slice() {
+                    [one] => format!("isinstance({value}, {one})"),
+                    many => format!("isinstance({value}, ({}))", many.join(", ")),
+                }
+            }
+            _ => match structural(prim.symbol()) {
+                Some((_, schema)) => self.call_of(node, prim.symbol(), Some(&schema), operands),
+                None => return Err(self.blame(node, unprintable(&format!("`{prim}`", prim = prim.name())))),
+            },
+        })
+    }
+
+    /// A container's text, under its type unless that is clear from its members.
+    fn annotated(&mut self, ty: Type, known: bool, text: String) -> String {
+        if known { text } else { format!("annotate({}, {text})", self.printer.spell(ty)) }
+    }
+
+    fn operator(&mut self, node: NodeId, operands: &[Rc<str>]) -> Res<String> {
+        let g = self.graph();
+        let symbol = g.op_name(node);
+        let name = symbol.as_str();
+        if let ([value], true) = (operands, IMPLICIT.contains(&name)) {
+            return Ok(self.annotated(self.result_type(node), false, value.to_string()));
+        }
+        if let (Some(function), [_]) = (row(&PLAIN_CALLS, name), operands) {
+            return Ok(format!("{function}({})", operands[0]));
+        }
+        if let (Some(member), [value]) = (row(&MEMBERS, name), operands) {
+            return Ok(format!("({value}).{member}"));
+        }
+        if let ("aten::__getitem__", [container, index]) = (name, operands) {
+            return Ok(format!("{container}[{index}]"));
+        }
+        if let ("aten::_unwrap_optional", [value]) = (name, operands) {
+            // `None` does not say what it would be if it were something.
+            if g.ty(g.operand(node, 0)) == Type::NONE {
+                let ty = Type::optional(self.result_type(node));
+                let none = self.annotated(ty, false, value.to_string());
+                return Ok(format!("torch._unwrap_optional({none})"));
+            }
+        }
+        let schema = g.registry().schema_of(g.op(node)).cloned();
+        Ok(self.call_of(node, symbol, schema.as_ref(), operands))
+    }
+
+    /// A call of an operator by its name.
+    fn call_of(
+        &self,
+        node: NodeId,
+        name: Symbol,
+        schema: Option<&FunctionSchema>,
+        operands: &[Rc<str>],
+    ) -> String {
+        let mut text = callee(name);
+        text.push('(');
+        let args = schema.map_or(&[][..], |s| &s.args);
+        let (written, outs) = match schema {
+            Some(schema) => necessary(self.graph(), node, schema),
+            None => (operands.len(), 0),
+        };
+        let first_out = operands.len().min(args.len().max(written)).saturating_sub(outs).max(written);
+        let picked = (0..written).chain(first_out..operands.len());
+        for (n, i) in picked.enumerate() {
+            if n > 0 {
+                text.push_str(", ");
+            }
+            if let Some(arg) = args.get(i).filter(|a| a.kwarg_only || a.is_out()) {
+                text.push_str(arg.name.as_str());
+                text.push('=');
+            }
+            text.push_str(&operands[i]);
+        }
+        text.push(')');
+        text
+    }
+
+    /// The text of a constant.
+    fn constant_text(&mut self, value: ValueId) -> Res<String> {
+        let g = self.graph();
+        if let TypeKind::Function(name) = g.ty(value).kind() {
+            self.printer.need(Definition::Function(*name));
+            return Ok(name.to_string());
+        }
+        let constant = g.constant(value).unwrap_or_default();
+        self.printer.constant(&constant).map_err(|e| self.blame(g.def(value), e))
+    }
+}
+
+/// `f(a, b, )`, as PyTorch writes calls of a program's own functions.
+fn call(callee: &str, args: &[Rc<str>]) -> String {
+    let args: String = args.iter().map(|a| format!("{a}, ")).collect();
+    format!("{callee}({args})")
+}
+
+/// The expression that names an operator.
+fn callee(name: Symbol) -> String {
+    if let Some(renamed) = row(&RENAMED, name.as_str()) {
+        return renamed.to_owned();
+    }
+    match name.as_str().split_once("::") {
+        Some(("aten", base)) => format!("torch.{base}"),
+        Some((space, base)) => format!("ops.{space}.{base}"),
+        None => name.to_string(),
+    }
+}

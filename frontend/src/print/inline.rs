@@ -1,0 +1,83 @@
+//! Which nodes are written within the expression that uses them.
+//!
+//! A node may stand in its user's expression if it is used once, has no name that a person gave it, and if evaluating
+//! the expression's operands from left to right runs the nodes in the order in which they stand. So each block is
+//! walked from its end: `point` is the node that would have to come next, backwards, and an operand is nested exactly
+//! if it is that node. Constants never matter for the order and are always nested.
+
+use flambeau_ir::{Graph, NodeId, Prim, ValueId};
+use hashbrown::HashSet;
+use rustc_hash::FxBuildHasher;
+
+/// The nodes that are written in place.
+pub(super) type Inline = HashSet<NodeId, FxBuildHasher>;
+
+/// Finds the nodes of a graph that are written in place.
+pub(super) fn find(g: &Graph) -> Inline {
+    let mut inline = Inline::default();
+    let mut blocks = vec![g.root()];
+    while let Some(block) = blocks.pop() {
+        let mut cursor = Some(g.ret(block));
+        while let Some(node) = cursor {
+            blocks.extend(g.blocks(node));
+            if !inline.contains(&node) {
+                scan(g, node, &mut inline);
+            }
+            cursor = g.prev(node);
+        }
+    }
+    inline
+}
+
+fn previous(g: &Graph, node: NodeId) -> Option<NodeId> {
+    let mut at = g.prev(node);
+    while let Some(n) = at.filter(|&n| g.is_prim(n, Prim::Constant)) {
+        at = g.prev(n);
+    }
+    at
+}
+
+/// Nests the operands of `node`, theirs and so on, as far as the order allows.
+fn scan(g: &Graph, node: NodeId, inline: &mut Inline) {
+    let mut point = previous(g, node);
+    let mut open = vec![(node, g.operand_count(node))];
+    while let Some((node, rest)) = open.last_mut() {
+        if *rest == 0 {
+            open.pop();
+            continue;
+        }
+        *rest -= 1;
+        let value = g.operand(*node, *rest);
+        let def = g.def(value);
+        if Some(def) == point && can_stand_in_user(g, value) {
+            inline.insert(def);
+            point = previous(g, def);
+            open.push((def, g.operand_count(def)));
+        } else if g.is_prim(def, Prim::Constant) {
+            inline.insert(def);
+        }
+    }
+}
+
+fn can_stand_in_user(g: &Graph, value: ValueId) -> bool {
+    let def = g.def(value);
+    let mut uses = g.uses(value);
+    let (Some(use_), None) = (uses.next(), uses.next()) else { return false };
+    let user = g.prim(use_.user);
+    // Somebody's variable, unless it is a variable for nothing but being returned.
+    if g.has_debug_name(value) && user != Some(Prim::Return) {
+        return false;
+    }
+    if g.result_count(def) != 1 || g.block_count(def) > 0 {
+        return false;
+    }
+    match user {
+        // What a loop begins with is assigned after its trip count and condition are evaluated.
+        Some(Prim::Loop) if use_.index >= 2 => return false,
+        // The body of a task may use an operand more than once.
+        Some(Prim::Fork | Prim::Awaitable) => return false,
+        _ => {}
+    }
+    // As a condition it would refine types that are refined already.
+    !g.is_prim(def, Prim::Isinstance)
+}

@@ -1,0 +1,44 @@
+# test source
+# Objects, enums, named tuples, properties and context managers as source.
+class Colour(Enum):
+    RED = 1
+    BLUE = 2
+
+class Pair(NamedTuple):
+    left: int
+    right: Tensor
+
+class Counter:
+    count: int
+    def __init__(self, start: int):
+        self.count = start
+    def add(self, n: int) -> int:
+        self.count += n
+        return self.count
+    @property
+    def half(self) -> int:
+        return self.count // 2
+    @half.setter
+    def half(self, value: int):
+        self.count = value * 2
+    def __enter__(self) -> int:
+        return self.count
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        self.count = 0
+
+def f(x: Tensor) -> Tensor:
+    c = Counter(3)
+    c.half = c.half + c.add(4)
+    p = Pair(c.count, x)
+    with c as n:
+        y = p.right * n
+    with c:
+        pass
+    return y + p.left
+
+def name(c: Colour) -> str:
+    if c == Colour.RED:
+        return c.name
+    return "not " + str(c.value)
+
+# run: f(tensor([1.0, 2.0])) == None

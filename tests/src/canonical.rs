@@ -1,0 +1,96 @@
+//! Graphs as texts that are the same for graphs that mean the same in the same way.
+//!
+//! Constants stand where they are used, values are numbered in the order in which they come into being, names and
+//! locations are left out; operators, nesting, types, attributes and the order of nodes remain.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use flambeau_ir::types::TypeKind;
+use flambeau_ir::{Attr, Graph, NodeId, Prim, Step, ValueId};
+
+/// The canonical text of a graph and of the graphs in it.
+pub fn canonical(graph: &Graph) -> String {
+    let mut out = String::new();
+    let mut open: Vec<Arc<Graph>> = Vec::new();
+    Writer { graph, out: &mut out, subgraphs: &mut open, numbers: BTreeMap::new() }.write();
+    while let Some(inner) = open.pop() {
+        out.push_str("subgraph\n");
+        Writer { graph: &inner, out: &mut out, subgraphs: &mut open, numbers: BTreeMap::new() }.write();
+    }
+    out
+}
+
+struct Writer<'g, 'o> {
+    graph: &'g Graph,
+    out: &'o mut String,
+    subgraphs: &'o mut Vec<Arc<Graph>>,
+    numbers: BTreeMap<ValueId, usize>,
+}
+
+impl Writer<'_, '_> {
+    fn write(mut self) {
+        let g = self.graph;
+        let mut depth = 0;
+        for step in g.walk(g.root()) {
+            match step {
+                Step::Enter(block) => {
+                    depth += 1;
+                    let inputs = self.defined(g.block_inputs(block));
+                    self.line(depth, &format!("block({inputs})"));
+                }
+                Step::Node(node) if g.is_prim(node, Prim::Constant) => {}
+                Step::Node(node) => {
+                    let operands = self.used(g.operands(node));
+                    let results = self.defined(g.results(node));
+                    let attrs = self.attributes(node);
+                    self.line(depth, &format!("{results} = {}[{attrs}]({operands})", g.op_name(node)));
+                }
+                Step::Leave(block) => {
+                    let outputs = self.used(g.block_outputs(block));
+                    self.line(depth, &format!("-> ({outputs})"));
+                    depth -= 1;
+                }
+                Step::Done(_) => {}
+            }
+        }
+    }
+
+    fn line(&mut self, depth: usize, text: &str) {
+        let _ = writeln!(self.out, "{:depth$}{text}", "");
+    }
+
+    fn defined(&mut self, values: impl Iterator<Item = ValueId>) -> String {
+        let mut texts = Vec::new();
+        for value in values {
+            let number = self.numbers.len();
+            self.numbers.insert(value, number);
+            texts.push(format!("%{number} : {}", self.graph.ty(value)));
+        }
+        texts.join(", ")
+    }
+
+    fn used(&self, values: impl Iterator<Item = ValueId>) -> String {
+        let g = self.graph;
+        let text = |value| match (g.ty(value).kind(), g.constant(value), self.numbers.get(&value)) {
+            (TypeKind::Function(_), Some(_), _) => g.ty(value).annotation_str(),
+            (_, Some(constant), _) => format!("{constant:?}"),
+            (_, None, Some(number)) => format!("%{number}"),
+            (_, None, None) => "?".to_owned(),
+        };
+        values.map(text).collect::<Vec<_>>().join(", ")
+    }
+
+    fn attributes(&mut self, node: NodeId) -> String {
+        let mut texts = Vec::new();
+        for (name, attr) in self.graph.attrs(node).entries() {
+            match attr {
+                Attr::Graph(inner) => self.subgraphs.push(inner.clone()),
+                Attr::Value(value) => texts.push(format!("{name}={value:?}")),
+                other => texts.push(format!("{name}={other:?}")),
+            }
+        }
+        texts.join(", ")
+    }
+}
