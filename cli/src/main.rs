@@ -66,7 +66,12 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            output::print_error(&error);
+            // Whoever reads results as JSON reads errors so too.
+            if std::env::args_os().any(|arg| arg == "--json") {
+                output::print_error_json(&error);
+            } else {
+                output::print_error(&error);
+            }
             let fault = error.downcast_ref::<flambeau::Error>().map_or(Fault::Input, |e| e.fault);
             ExitCode::from(if fault == Fault::Internal { 3 } else { 1 })
         }

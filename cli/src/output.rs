@@ -5,6 +5,7 @@ use anstream::{eprint, eprintln, println};
 use anyhow::Result;
 use flambeau::IValue;
 use flambeau::ir::Diagnostic;
+use serde_json::{Value, json};
 use std::io::IsTerminal;
 
 /// How results are written.
@@ -46,6 +47,37 @@ pub(crate) fn print_error(error: &anyhow::Error) {
         Some(e) => eprint!("{}", e.render()),
         None => eprintln!("error: {error:#}"),
     }
+}
+
+/// Writes an error to standard error as one line of JSON: `{"errors": […]}`, each with its code, message and place.
+pub(crate) fn print_error_json(error: &anyhow::Error) {
+    let errors = match error.downcast_ref::<flambeau::Error>() {
+        Some(e) if !e.diagnostics.is_empty() => e.diagnostics.iter().map(as_json).collect(),
+        Some(e) => vec![json!({"code": e.code, "fault": e.fault.to_string(), "message": e.message})],
+        None => vec![json!({"message": format!("{error:#}")})],
+    };
+    eprintln!("{}", json!({ "errors": errors }));
+}
+
+fn as_json(d: &Diagnostic) -> Value {
+    let place = |label: &flambeau::ir::diag::Label| {
+        let (source, range) = (&label.at.source, &label.at.range);
+        let (line, column) = source.line_column(range.start as usize);
+        let (end_line, end_column) = source.line_column(range.end as usize);
+        json!({
+            "file": source.name.to_string(), "line": line, "column": column, "end_line": end_line,
+            "end_column": end_column, "label": label.text,
+        })
+    };
+    json!({
+        "code": d.code,
+        "fault": d.fault.to_string(),
+        "message": d.message,
+        "place": d.primary.as_ref().map(place),
+        "related": d.secondary.iter().map(place).collect::<Vec<_>>(),
+        "notes": d.notes,
+        "help": d.help,
+    })
 }
 
 /// A source longer than this is shown by the plain form, which cuts.

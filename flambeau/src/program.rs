@@ -103,8 +103,8 @@ impl Program {
     /// `X0003` if there is none.
     pub fn entry(&self, name: &str) -> Result<Entry, Error> {
         if let Some(graph) = &self.graph {
-            let schema = Arc::new(schema_of(graph, name));
-            return Ok(self.make_entry(name, schema, Arc::clone(graph), None));
+            let function = Function::of_graph(Symbol::new(name), Arc::clone(graph));
+            return Ok(self.make_entry(name, function.schema, function.graph, None));
         }
         let function = match &self.module {
             Some(object) => self.unit.method(object.class(), Symbol::new(name)),
@@ -133,23 +133,6 @@ impl Program {
             graph,
             receiver,
         }
-    }
-}
-
-/// A schema for a graph that came without one.
-fn schema_of(graph: &Graph, name: &str) -> FunctionSchema {
-    let args = graph.inputs().enumerate().map(|(i, v)| {
-        let name = graph.name(v).symbol().unwrap_or_else(|| Symbol::new(&format!("arg{i}")));
-        Argument::new(name, graph.ty(v))
-    });
-    let returns = graph.outputs().map(|v| Argument::new(Symbol::EMPTY, graph.ty(v)));
-    FunctionSchema {
-        name: Symbol::new(name),
-        overload: Symbol::EMPTY,
-        args: args.collect(),
-        returns: returns.collect(),
-        vararg: false,
-        varret: false,
     }
 }
 

@@ -6,6 +6,7 @@ use crate::program::Program;
 use flambeau_analysis::Analyses;
 use flambeau_archive::LoadOptions;
 use flambeau_exec::Host;
+use flambeau_frontend::emit::StageText;
 use flambeau_ir::text::parse_graph;
 use flambeau_ir::{CompilationUnit, Graph, OpDef, Registry, RegistryBuilder, Source};
 use flambeau_rewrite::{Control, Manager, PassEntry, PassLibrary, Pipeline};
@@ -255,6 +256,15 @@ impl Session {
         let source = Source::new(name, text);
         let unit = flambeau_frontend::compile(&source, &self.registry, &self.load.source_limits)?;
         Ok(Program::of_unit(self, unit))
+    }
+
+    /// The graphs of a source's functions after every stage of their compilation.
+    ///
+    /// # Errors
+    /// As [`Session::compile_source`].
+    pub fn compile_stages(&self, text: &str, name: &str) -> Result<Vec<StageText>, Error> {
+        let source = Source::new(name, text);
+        Ok(flambeau_frontend::compile_stages(&source, &self.registry, &self.load.source_limits)?)
     }
 
     /// Loads a `.pt` archive.

@@ -2,7 +2,9 @@
 //! oracle has to find.
 
 use crate::campaign::{Campaign, Finding, Tally};
-use crate::oracle::{AliasTruth, JournalReplay, MachineAgrees, Oracle, PassKeeps, TextRoundTrip};
+use crate::oracle::{
+    AliasTruth, JournalReplay, MachineAgrees, Oracle, PassKeeps, SourceRoundTrip, TextRoundTrip,
+};
 use flambeau::Session;
 use flambeau_rewrite::Planted;
 use std::fmt;
@@ -72,6 +74,7 @@ pub fn oracles(budget: &Budget) -> Vec<Line> {
     let session = session();
     let mut all: Vec<Box<dyn Oracle>> =
         vec![Box::new(TextRoundTrip), Box::new(JournalReplay), Box::new(MachineAgrees), Box::new(AliasTruth)];
+    all.push(Box::new(SourceRoundTrip));
     for text in PASSES.iter().chain(PIPELINES) {
         all.push(Box::new(pass(&session, text)));
     }

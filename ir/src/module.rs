@@ -4,7 +4,7 @@
 //! frontend or an archive, and then shared; graphs refer to functions and classes by qualified name and type.
 
 use crate::graph::Graph;
-use crate::schema::FunctionSchema;
+use crate::schema::{Argument, FunctionSchema};
 use crate::symbol::Symbol;
 use crate::types::{ClassEnv, Type};
 use crate::value::IValue;
@@ -21,6 +21,26 @@ pub struct Function {
     pub schema: Arc<FunctionSchema>,
     /// The body.
     pub graph: Arc<Graph>,
+}
+
+impl Function {
+    /// A function of a graph that came without a schema: parameters are called as the inputs are, or `arg0`, `arg1`.
+    pub fn of_graph(name: Symbol, graph: Arc<Graph>) -> Function {
+        let args = graph.inputs().enumerate().map(|(i, v)| {
+            let name = graph.name(v).symbol().unwrap_or_else(|| Symbol::new(&format!("arg{i}")));
+            Argument::new(name, graph.ty(v))
+        });
+        let returns = graph.outputs().map(|v| Argument::new(Symbol::EMPTY, graph.ty(v)));
+        let schema = FunctionSchema {
+            name,
+            overload: Symbol::EMPTY,
+            args: args.collect(),
+            returns: returns.collect(),
+            vararg: false,
+            varret: false,
+        };
+        Function { name, schema: Arc::new(schema), graph }
+    }
 }
 
 /// What an attribute of a module is.

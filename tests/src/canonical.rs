@@ -40,7 +40,7 @@ impl Writer<'_, '_> {
                     let inputs = self.defined(g.block_inputs(block));
                     self.line(depth, &format!("block({inputs})"));
                 }
-                Step::Node(node) if g.is_prim(node, Prim::Constant) => {}
+                Step::Node(node) if matches!(g.prim(node), Some(Prim::Constant | Prim::Uninitialized)) => {}
                 Step::Node(node) => {
                     let operands = self.used(g.operands(node));
                     let results = self.defined(g.results(node));
@@ -74,7 +74,13 @@ impl Writer<'_, '_> {
     fn used(&self, values: impl Iterator<Item = ValueId>) -> String {
         let g = self.graph;
         let text = |value| match (g.ty(value).kind(), g.constant(value), self.numbers.get(&value)) {
-            (TypeKind::Function(_), Some(_), _) => g.ty(value).annotation_str(),
+            _ if g.is_prim(g.def(value), Prim::Uninitialized) => format!("uninitialized({})", g.ty(value)),
+            // What is recorded as text has functions without their modules, and tensors cut short.
+            (TypeKind::Function(_), Some(_), _) => {
+                let name = g.attr(g.def(value), flambeau_ir::attr::names::name());
+                format!("function {}", name.and_then(|a| a.as_str()).unwrap_or_default())
+            }
+            (_, Some(flambeau_ir::IValue::Tensor(_)), _) => "<Tensor>".to_owned(),
             (_, Some(constant), _) => format!("{constant:?}"),
             (_, None, Some(number)) => format!("%{number}"),
             (_, None, None) => "?".to_owned(),
@@ -86,6 +92,8 @@ impl Writer<'_, '_> {
         let mut texts = Vec::new();
         for (name, attr) in self.graph.attrs(node).entries() {
             match attr {
+                // A counter of PyTorch's process.
+                _ if *name == "warn_id" => {}
                 Attr::Graph(inner) => self.subgraphs.push(inner.clone()),
                 Attr::Value(value) => texts.push(format!("{name}={value:?}")),
                 other => texts.push(format!("{name}={other:?}")),

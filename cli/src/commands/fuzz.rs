@@ -3,7 +3,9 @@
 use anstream::println;
 use anyhow::{Result, bail};
 use flambeau::Session;
-use flambeau_fuzz::oracle::{AliasTruth, JournalReplay, MachineAgrees, PassKeeps, TextRoundTrip};
+use flambeau_fuzz::oracle::{
+    AliasTruth, JournalReplay, MachineAgrees, PassKeeps, SourceRoundTrip, TextRoundTrip,
+};
 use flambeau_fuzz::{Campaign, Oracle};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;
@@ -25,7 +27,7 @@ pub(crate) struct Args {
     seed: u64,
 }
 
-const ORACLES: [&str; 5] = ["text", "journal", "machine", "alias", "pass"];
+const ORACLES: [&str; 6] = ["text", "source", "journal", "machine", "alias", "pass"];
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -39,6 +41,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     for name in names {
         let oracle: Box<dyn Oracle> = match name {
             "text" => Box::new(TextRoundTrip),
+            "source" => Box::new(SourceRoundTrip),
             "journal" => Box::new(JournalReplay),
             "machine" => Box::new(MachineAgrees),
             "alias" => Box::new(AliasTruth),

@@ -2,8 +2,9 @@
 
 use crate::program::ProgramArgs;
 use anstream::print;
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use flambeau::Session;
+use flambeau::frontend::ssa::Stage;
 use flambeau::ir::text::PrintOptions;
 
 /// Arguments of `print`.
@@ -14,6 +15,9 @@ pub(crate) struct Args {
     /// The form.
     #[arg(long = "as", value_enum, default_value_t = Form::Graph)]
     form: Form,
+    /// For source: the graphs after a stage of their compilation.
+    #[arg(long, value_name = "NAME")]
+    stage: Option<String>,
     /// Append source locations to nodes.
     #[arg(long)]
     locations: bool,
@@ -39,6 +43,9 @@ enum Form {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let session = Session::standard()?;
+    if let Some(stage) = &args.stage {
+        return stages(args, &session, stage);
+    }
     let entry = args.program.entry(&session)?;
     let graph = entry.graph();
     match args.form {
@@ -61,6 +68,23 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             for (name, count) in &stats.operators {
                 anstream::println!("{count:>8} {name}");
             }
+        }
+    }
+    Ok(())
+}
+
+/// Prints the graphs of a source after one stage of their compilation.
+fn stages(args: &Args, session: &Session, name: &str) -> Result<()> {
+    let Some(stage) = Stage::ALL.into_iter().find(|s| s.name() == name) else {
+        let names: Vec<&str> = Stage::ALL.iter().map(|s| s.name()).collect();
+        bail!("there is no stage `{name}`; there are {}", names.join(", "));
+    };
+    let text =
+        String::from_utf8(args.program.bytes()?).context("only source has stages, and this is no text")?;
+    for done in session.compile_stages(&text, &args.program.file)? {
+        let is_wanted = args.program.entry.as_deref().is_none_or(|entry| done.function == *entry);
+        if done.stage == stage && is_wanted {
+            print!("def {}\n{}", done.function, done.text);
         }
     }
     Ok(())

@@ -11,6 +11,9 @@ use flambeau::ir::verify::verify_with;
 pub(crate) struct Args {
     #[command(flatten)]
     program: ProgramArgs,
+    /// Write the result, and errors, as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs the command.
@@ -24,6 +27,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         let entry = program.entry(name)?;
         verify_with(entry.graph(), &**unit).map_err(flambeau::Error::from)?;
         nodes += entry.graph().node_count();
+    }
+    if args.json {
+        println!("{}", serde_json::json!({"entries": names, "nodes": nodes, "errors": []}));
+        return Ok(());
     }
     println!("{}: {} entries, {nodes} nodes, valid", args.program.file, names.len());
     Ok(())

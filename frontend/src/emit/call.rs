@@ -437,7 +437,17 @@ impl<'a> Cx<'a> {
         let (operands, result) = self.match_function(span, &schema, &args)?;
         let mut task = flambeau_ir::Graph::new(std::sync::Arc::clone(self.session.registry()));
         let mut e = task.edit();
-        let mut inner: Vec<ValueId> = operands.iter().map(|&v| e.add_input(self.ty(v))).collect();
+        // Constants need not be handed over: the task has its own.
+        let (mut inner, mut captured) = (Vec::with_capacity(operands.len()), Vec::new());
+        for &operand in &operands {
+            inner.push(match self.known(operand) {
+                Some(constant) => e.constant_of(constant, self.ty(operand)),
+                None => {
+                    captured.push(operand);
+                    e.add_input(self.ty(operand))
+                }
+            });
+        }
         let (prim, attrs) = match method {
             Some(name) => (Prim::CallMethod, vec![(attr_names::name(), Attr::str(name.as_str()))]),
             None => {
@@ -452,7 +462,7 @@ impl<'a> Cx<'a> {
         let call = e.insert(prim, &inner, attrs, &[result]);
         let output = e.graph().result(call, 0);
         e.add_output(output);
-        Ok(self.task(span, kind, &operands, task, result))
+        Ok(self.task(span, kind, &captured, task, result))
     }
 
     /// The node that runs a subgraph as a task.

@@ -285,6 +285,10 @@ impl<'a> Cx<'a> {
         let Some((name, method)) = self.ast().op(tree).and_then(binary) else {
             return Ok(self.condition(tree).await?.value);
         };
+        if let Some(complex) = self.complex_literal(tree) {
+            self.at(span);
+            return Ok(self.constant(complex));
+        }
         let mut lhs = self.eval(a, None).await?;
         let mut rhs = self.eval(b, None).await?;
         if self.ast().op(tree) == Some(Op::In) {
@@ -302,6 +306,38 @@ impl<'a> Cx<'a> {
             return Ok(self.tuple(&items));
         }
         self.operate(span, name, method, &[lhs, rhs]).await
+    }
+
+    /// `1.+2.j` and `0.-infj` are one number.
+    fn complex_literal(&self, tree: TreeId) -> Option<IValue> {
+        let ast = self.ast();
+        let number = |tree| match ast.kind(tree) {
+            Kind::Const => Some(super::types::number(ast.tree(tree).leaf)),
+            Kind::Var if self.lookup_only(tree).is_none() => names::constant(ast.name(tree)),
+            Kind::UnaryOp if ast.op(tree) == Some(Op::Neg) => {
+                let inner = ast.child(tree, 0);
+                let infinite = ast.kind(inner) == Kind::Var && self.lookup_only(inner).is_none();
+                let value = infinite.then(|| names::constant(ast.name(inner))).flatten()?;
+                Some(IValue::Float(-value.as_float()?))
+            }
+            _ => None,
+        };
+        let sign = match ast.op(tree)? {
+            Op::Add => 1.0,
+            Op::Sub => -1.0,
+            _ => return None,
+        };
+        match (number(ast.child(tree, 0))?, number(ast.child(tree, 1))?) {
+            (IValue::Float(re), IValue::Complex(z)) if z.re == 0.0 => {
+                Some(IValue::complex(flambeau_tensor::Complex::new(re, sign * z.im)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The variable that a tree names, without a look that counts.
+    fn lookup_only(&self, tree: TreeId) -> Option<Entry> {
+        self.fun.env.borrow().find(self.symbol(tree)).cloned()
     }
 
     /// Calls an operator, or the method of a class that stands for it.

@@ -28,7 +28,7 @@ pub use fun::SourceFile;
 pub(crate) use fun::is_meaningful;
 pub(crate) use names::structural;
 pub use scope::Scope;
-pub use session::{NativeResolver, Resolver, Session, StageText, compile};
+pub use session::{NativeResolver, Resolver, Session, StageText, compile, compile_stages};
 pub use sugar::{Range, Special, Sugar, SugaredValue};
 
 #[cfg(test)]

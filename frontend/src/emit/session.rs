@@ -383,3 +383,20 @@ pub fn compile(
     session.finish()?;
     Ok(session.into_unit())
 }
+
+/// Compiles a source of functions and keeps the text of every function after every stage.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_stages(
+    source: &Arc<flambeau_ir::Source>,
+    registry: &Arc<Registry>,
+    limits: &Limits,
+) -> Result<Vec<StageText>, Vec<Diagnostic>> {
+    let file = SourceFile::new(Arc::clone(source), limits);
+    let mut session = Session::new(Arc::clone(registry), &NativeResolver, *limits);
+    session.keep_stages();
+    session.declare_source(&file)?;
+    session.finish()?;
+    Ok(session.stages())
+}

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use flambeau_ir::attr::names as attrs;
 use flambeau_ir::module::Function;
+use flambeau_ir::types::unify;
 use flambeau_ir::{BlockId, Diagnostic, Graph, NodeId, Prim, Step as Walked, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -17,7 +18,7 @@ use super::names::is_identifier;
 use super::{File, Printer, Receiver, Res, unprintable};
 
 /// Expressions longer than this get a variable of their own.
-const LONG: usize = 40;
+const LONG: usize = 37;
 
 /// What is still to be written.
 enum Step {
@@ -27,6 +28,8 @@ enum Step {
     Open(String),
     /// The left variables get the values of the right ones, all at once.
     Assign(Vec<ValueId>, Vec<ValueId>),
+    /// The same for one variable, whose type its value does not say.
+    AssignTyped(ValueId, ValueId),
     /// The end of an indented part.
     Close,
     /// The end of a function within the function, and the node that makes a task of it.
@@ -38,6 +41,8 @@ struct Layer<'g> {
     graph: &'g Graph,
     inline: Inline,
     texts: HashMap<ValueId, Rc<str>, FxBuildHasher>,
+    /// Expressions that are written nowhere yet, in the order in which they run.
+    pending: Vec<ValueId>,
 }
 
 /// The statements of one function, being written.
@@ -84,7 +89,8 @@ impl Printer<'_> {
             }
             parameters.push(name);
         }
-        let result = self.spell(function.schema.return_type());
+        let is_empty = graph.outputs().len() == 0;
+        let result = if is_empty { "NoneType".to_owned() } else { self.spell(function.schema.return_type()) };
         file.text.push_str(&format!("{head}) -> {result}:\n"));
         let mut body = Body {
             printer: self,
@@ -197,7 +203,7 @@ impl<'g> Body<'_, '_, 'g> {
 
     /// Begins a function body: the constants that need a line of their own, then its statements.
     fn begin(&mut self, graph: &'g Graph, texts: HashMap<ValueId, Rc<str>, FxBuildHasher>) -> Res<()> {
-        self.layers.push(Layer { graph, inline: inline::find(graph), texts });
+        self.layers.push(Layer { graph, inline: inline::find(graph), texts, pending: Vec::new() });
         self.indent();
         for step in graph.walk(graph.root()) {
             match step {
@@ -239,6 +245,7 @@ impl<'g> Body<'_, '_, 'g> {
                     self.node(node)?;
                 }
                 Step::Assign(to, from) => self.assign(&to, &from)?,
+                Step::AssignTyped(to, from) => self.assign_typed(to, from)?,
                 Step::Open(head) => {
                     self.line(&head);
                     self.indent();
@@ -285,6 +292,7 @@ impl<'g> Body<'_, '_, 'g> {
             Some(Prim::If) => self.if_statement(node),
             Some(Prim::Loop) => self.loop_statement(node),
             Some(Prim::TupleUnpack | Prim::ListUnpack) => self.unpack(node),
+            Some(Prim::ModuleContainerIndex) => self.container_item(node),
             Some(Prim::SetAttr) => self.set_attribute(node),
             Some(Prim::CallMethod) if self.sets_property(node) => self.set_attribute(node),
             Some(Prim::Fork | Prim::Awaitable) => self.task(node),
@@ -296,7 +304,11 @@ impl<'g> Body<'_, '_, 'g> {
             _ => {
                 let text = self.expression(node)?;
                 if self.layer().inline.contains(&node) {
-                    self.set_text(g.result(node, 0), text.into());
+                    let result = g.result(node, 0);
+                    self.set_text(result, text.into());
+                    if let Some(layer) = self.layers.last_mut() {
+                        layer.pending.push(result);
+                    }
                 } else {
                     self.define(node, &text);
                 }
@@ -316,25 +328,30 @@ impl<'g> Body<'_, '_, 'g> {
         }
     }
 
-    /// Gives variables to operands that are long expressions, and to the expressions in front of them.
+    /// Gives variables to operands that are long expressions, and to all that runs before them and is not written yet.
     fn split_long(&mut self, node: NodeId) -> Res<()> {
         let g = self.graph();
-        let nested = |body: &Self, v| {
-            let def = g.def(v);
-            !g.is_prim(def, Prim::Constant) && body.layer().inline.contains(&def)
-        };
-        let operands: Vec<ValueId> = g.operands(node).collect();
+        let layer = self.layer();
+        let nested: Vec<ValueId> = g
+            .operands(node)
+            .filter(|&v| !g.is_prim(g.def(v), Prim::Constant) && layer.inline.contains(&g.def(v)))
+            .collect();
         let mut split = 0;
-        for (i, &value) in operands.iter().enumerate() {
-            if nested(self, value) && self.text_of(value)?.len() > LONG {
+        for (i, &value) in nested.iter().enumerate() {
+            if self.text_of(value)?.len() > LONG {
                 split = i + 1;
             }
         }
-        for &value in &operands[..split] {
-            if nested(self, value) {
-                let text = self.text_of(value)?;
-                self.define(g.def(value), &text);
-            }
+        let Some(layer) = self.layers.last_mut() else { return Ok(()) };
+        layer.pending.truncate(layer.pending.len().saturating_sub(nested.len()));
+        if split == 0 {
+            return Ok(());
+        }
+        let mut first = std::mem::take(&mut layer.pending);
+        first.extend_from_slice(&nested[..split]);
+        for value in first {
+            let text = self.text_of(value)?;
+            self.define(g.def(value), &text);
         }
         Ok(())
     }
@@ -375,13 +392,22 @@ impl<'g> Body<'_, '_, 'g> {
         self.name_values(&results);
         let cond = self.text_of(g.operand(node, 0))?;
         let heads = ["else:".to_owned(), format!("if {cond}:")];
+        let sides = [g.block(node, 0), g.block(node, 1)].map(|b| g.block_outputs(b).collect::<Vec<_>>());
+        // What the compiler would not find out from the values of both sides.
+        let is_typed = |i: usize| {
+            let [a, b] = [g.ty(sides[0][i]), g.ty(sides[1][i])];
+            unify(a, b, false, None, self.printer.unit) != Some(g.ty(results[i]))
+        };
+        let (typed, plain): (Vec<usize>, Vec<usize>) = (0..results.len()).partition(|&i| is_typed(i));
         // The agenda runs backwards.
-        for (block, head) in [g.block(node, 1), g.block(node, 0)].into_iter().zip(heads) {
+        for (side, head) in [1, 0].into_iter().zip(heads) {
             self.agenda.push(Step::Close);
-            if !results.is_empty() {
-                self.agenda.push(Step::Assign(results.clone(), g.block_outputs(block).collect()));
+            self.agenda.extend(typed.iter().rev().map(|&i| Step::AssignTyped(results[i], sides[side][i])));
+            if !plain.is_empty() {
+                let pick = |values: &[ValueId]| plain.iter().map(|&i| values[i]).collect();
+                self.agenda.push(Step::Assign(pick(&results), pick(&sides[side])));
             }
-            self.agenda.push(Step::Nodes(first(g, block)));
+            self.agenda.push(Step::Nodes(first(g, g.block(node, side))));
             self.agenda.push(Step::Open(head));
         }
         Ok(())
@@ -422,6 +448,17 @@ impl<'g> Body<'_, '_, 'g> {
         }
         self.agenda.push(Step::Nodes(first(g, body)));
         self.agenda.push(Step::Open(head));
+        Ok(())
+    }
+
+    /// `x : T = container[key]`: the type says what the module is used as.
+    fn container_item(&mut self, node: NodeId) -> Res<()> {
+        let g = self.graph();
+        let (container, key) = (self.text_of(g.operand(node, 0))?, self.text_of(g.operand(node, 1))?);
+        let result = g.result(node, 0);
+        let name = self.name_values(&[result])[0].clone();
+        let ty = self.printer.spell(g.ty(result));
+        self.line(&format!("{name} : {ty} = {container}[{key}]"));
         Ok(())
     }
 

@@ -132,11 +132,21 @@ impl Body<'_, '_, '_> {
             (Prim::HasAttr, [object]) => {
                 format!("hasattr({object}, {})", flambeau_ir::value::quote(attr_name().as_bytes()))
             }
-            (Prim::CallFunction, [function, args @ ..]) => call(function, args),
+            (Prim::CallFunction, [function, args @ ..]) => {
+                let schema = match g.ty(g.operand(node, 0)).kind() {
+                    TypeKind::Function(name) => self.printer.unit.function(*name).map(|f| &*f.schema),
+                    _ => None,
+                };
+                call(function, args, schema)
+            }
             (Prim::CallMethod, [object]) if property_of(attr_name()).is_some() => {
                 format!("{object}.{}", property_of(attr_name()).unwrap_or_default())
             }
-            (Prim::CallMethod, [object, args @ ..]) => call(&format!("({object}).{}", attr_name()), args),
+            (Prim::CallMethod, [object, args @ ..]) => {
+                let class = g.ty(g.operand(node, 0));
+                let method = self.printer.unit.method(class, Symbol::new(attr_name()));
+                call(&format!("({object}).{}", attr_name()), args, method.map(|f| &*f.schema))
+            }
             (Prim::Uninitialized, _) => format!("uninitialized({})", self.printer.spell(ty)),
             (Prim::UncheckedCast | Prim::UncheckedUnwrapOptional, [value]) => {
                 format!("unchecked_cast({}, {value})", self.printer.spell(ty))
@@ -180,7 +190,11 @@ impl Body<'_, '_, '_> {
             return Ok(format!("({value}).{member}"));
         }
         if let ("aten::__getitem__", [container, index]) = (name, operands) {
-            return Ok(format!("{container}[{index}]"));
+            return Ok(if is_identifier(container) {
+                format!("{container}[{index}]")
+            } else {
+                format!("({container})[{index}]")
+            });
         }
         if let ("aten::_unwrap_optional", [value]) = (name, operands) {
             // `None` does not say what it would be if it were something.
@@ -237,10 +251,18 @@ impl Body<'_, '_, '_> {
     }
 }
 
-/// `f(a, b, )`, as PyTorch writes calls of a program's own functions.
-fn call(callee: &str, args: &[Rc<str>]) -> String {
-    let args: String = args.iter().map(|a| format!("{a}, ")).collect();
-    format!("{callee}({args})")
+/// `f(a, b, )`, as PyTorch writes calls of a program's own functions. What can only be given by name is.
+fn call(callee: &str, args: &[Rc<str>], schema: Option<&FunctionSchema>) -> String {
+    let mut text = format!("{callee}(");
+    let params = schema.map_or(&[][..], |s| &s.args[s.args.len().saturating_sub(args.len())..]);
+    for (i, arg) in args.iter().enumerate() {
+        if let Some(param) = params.get(i).filter(|p| p.kwarg_only) {
+            text.push_str(&format!("{}=", param.name));
+        }
+        text.push_str(&format!("{arg}, "));
+    }
+    text.push(')');
+    text
 }
 
 /// The expression that names an operator.

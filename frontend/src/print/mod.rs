@@ -23,11 +23,13 @@ mod names;
 mod types;
 
 use flambeau_ir::module::Function;
-use flambeau_ir::{CompilationUnit, Diagnostic, Fault, IValue, Symbol, Type};
+use flambeau_ir::{CompilationUnit, Diagnostic, Fault, IValue, Registry, Source, Symbol, Type};
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
+use std::sync::Arc;
 
-use crate::emit::{Resolver, Sugar};
+use crate::Limits;
+use crate::emit::{Resolver, Session, SourceFile, Sugar};
 use constants::Constants;
 use names::LocalNames;
 pub use names::is_identifier;
@@ -169,6 +171,32 @@ pub struct Code {
     pub constants: Vec<IValue>,
     /// The types that the text names.
     pub types: IndexMap<Symbol, Type, FxBuildHasher>,
+}
+
+impl Code {
+    /// Compiles the source again, in the unit that the function came from.
+    ///
+    /// # Errors
+    /// The problems of the source: none, unless the printer is wrong.
+    pub fn compile(
+        &self,
+        unit: &CompilationUnit,
+        registry: &Arc<Registry>,
+        limits: &Limits,
+    ) -> Result<Arc<Function>, Vec<Diagnostic>> {
+        let file = SourceFile::new(Source::new("printed.py", self.text.clone()), limits);
+        let problems = file.diagnostics();
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let session = Session::new(Arc::clone(registry), self, *limits);
+        session.with_unit(|all| *all = unit.clone());
+        // The unit has a function of the text's name already, so this one goes by another.
+        let name = Symbol::new("printed again");
+        let def = file.parsed.ast.children(file.parsed.root).first().copied();
+        session.declare(name, &file, def.unwrap_or(file.parsed.root), None);
+        session.compile(name).map_err(|problem| vec![*problem])
+    }
 }
 
 impl Resolver for Code {

@@ -1,5 +1,5 @@
 //! What is left to tidy: list literals of open type, tuples that are only taken apart, constants that
-//! repeat, and values nobody reads.
+//! repeat, and (in modules of their own) values nobody reads and the order of what blocks give.
 
 use flambeau_ir::{At, Graph, IValue, NodeId, Prim, Type, ValueId};
 use hashbrown::HashMap;
@@ -15,29 +15,9 @@ pub(super) fn tidy(g: &mut Graph) {
             _ => {}
         }
     }
-    // Backwards, so that what only dead nodes read is dead when it is looked at.
-    for &node in nodes.iter().rev() {
-        if is_idle(g, node) {
-            g.edit().erase(node);
-        }
-    }
+    super::dead::erase(g);
     pool(g);
-}
-
-/// Can the node go? It has no effect and nobody reads it.
-fn is_idle(g: &Graph, node: NodeId) -> bool {
-    let harmless = matches!(
-        g.prim(node),
-        Some(
-            Prim::Constant
-                | Prim::Uninitialized
-                | Prim::TupleConstruct
-                | Prim::TupleUnpack
-                | Prim::TupleIndex
-                | Prim::ListConstruct
-        )
-    );
-    harmless && g.results(node).all(|v| g.use_count(v) == 0)
+    super::outputs::order(g);
 }
 
 fn constructed(g: &Graph, tuple: ValueId) -> Option<NodeId> {

@@ -7,8 +7,10 @@
 
 mod canonical;
 mod clean;
+mod dead;
 mod exits;
 mod loops;
+mod outputs;
 mod scopes;
 mod variables;
 mod withs;

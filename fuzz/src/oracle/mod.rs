@@ -4,12 +4,14 @@ mod alias;
 mod journal;
 mod machine;
 mod pass;
+mod source;
 mod text;
 
 pub use alias::AliasTruth;
 pub use journal::JournalReplay;
 pub use machine::MachineAgrees;
 pub use pass::PassKeeps;
+pub use source::SourceRoundTrip;
 pub use text::TextRoundTrip;
 
 use crate::generate::{Case, deep_copy};

@@ -41,4 +41,23 @@ def name(c: Colour) -> str:
         return c.name
     return "not " + str(c.value)
 
-# run: f(tensor([1.0, 2.0])) == None
+# run: f(tensor([1.0, 2.0])) == tensor([32.0, 48.0], f32)
+
+# == source
+# def f(x: Tensor) -> Tensor:
+#   c = __torch__.Counter.__new__(__torch__.Counter)
+#   _0 = (c).__init__(3, )
+#   c.half = torch.add(c.half, (c).add(4, ))
+#   _1 = c.count
+#   with c as n:
+#     y = torch.mul(x, n)
+#   with c:
+#     pass
+#   return torch.add(y, _1)
+#
+# def name(c: __torch__.Colour) -> str:
+#   if torch.eq(c, __torch__.Colour.RED):
+#     _0 = (c).name
+#   else:
+#     _0 = torch.add("not ", str((c).value))
+#   return _0

@@ -8,9 +8,8 @@ use std::fmt::Write;
 
 use flambeau::Program;
 use flambeau_frontend::print::{Receiver, code};
-use flambeau_frontend::{Limits, Session as Compilation, SourceFile};
-use flambeau_ir::module::Function;
-use flambeau_ir::{Source, Symbol};
+use flambeau_frontend::Limits;
+use flambeau_ir::Symbol;
 use serde_json::Value;
 
 use super::super::case::{Case, Verdict};
@@ -48,15 +47,9 @@ impl Replay {
         let refused = |what: &str, e: &flambeau_ir::Diagnostic| {
             Verdict::failed(format!("{what}: {}", e.message.lines().next().unwrap_or("")))
         };
-        // Under a name of its own, so that it is compiled and not found.
-        let renamed = Function { name: Symbol::new("printed_again"), ..(**function).clone() };
-        let printed = code(program.unit(), &renamed, Receiver::Typed).map_err(|e| refused("printing", &e))?;
-        let file = SourceFile::new(Source::new("again.py", printed.text.clone()), &Limits::default());
-        let session = Compilation::new(self.session.registry().clone(), &printed, Limits::default());
-        session.with_unit(|unit| *unit = (**program.unit()).clone());
-        let names = session.declare_source(&file).map_err(|all| refused("reading again", &all[0]))?;
-        let Some(&name) = names.first() else { return Ok(()) };
-        let again = session.compile(name).map_err(|e| refused("compiling again", &e))?;
+        let printed = code(program.unit(), function, Receiver::Typed).map_err(|e| refused("printing", &e))?;
+        let again = printed.compile(program.unit(), self.session.registry(), &Limits::default());
+        let again = again.map_err(|all| refused("compiling again", &all[0]))?;
         same(
             function.name.as_str(),
             "graph compiled again",

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use flambeau_frontend::print;
-use flambeau_frontend::{Limits, Session as Compilation, SourceFile};
+use flambeau_frontend::{Limits, print};
 use flambeau_ir::module::Function;
-use flambeau_ir::{Source, Symbol};
+use flambeau_ir::Symbol;
 
 use super::super::command::{Blame, Command};
 use super::super::file::TestFile;
@@ -26,15 +25,13 @@ impl Command for PrintedSource {
         let mut texts = Vec::new();
         for name in loaded.entries() {
             let entry = loaded.entry(&name).map_err(|e| subject::blames(&e))?;
-            let function = Function {
-                // Under a name of its own, so that it is compiled and not found.
-                name: Symbol::new(&format!("{name}_again")),
-                schema: Arc::new(entry.schema().clone()),
-                graph: entry.graph().clone(),
-            };
-            let printed = print::code(loaded.unit(), &function, print::Receiver::Typed);
+            let (unit, graph) = (loaded.unit(), entry.graph().clone());
+            let schema = Arc::new(entry.schema().clone());
+            let function = Function { name: Symbol::new(&name), schema, graph };
+            let printed = print::code(unit, &function, print::Receiver::Typed);
             let printed = printed.map_err(|e| vec![subject::blame(&e)])?;
-            let again = compile_again(&printed, loaded.unit())?;
+            let again = printed.compile(unit, function.graph.registry(), &Limits::default());
+            let again = again.map_err(|all| all.iter().map(subject::blame).collect::<Vec<_>>())?;
             let (want, got) = (canonical(&function.graph), canonical(&again.graph));
             if want != got {
                 let text = &printed.text;
@@ -46,20 +43,4 @@ impl Command for PrintedSource {
         }
         Ok(texts.join("\n"))
     }
-}
-
-/// Compiles a printed function in the unit it came from.
-fn compile_again(
-    printed: &print::Code,
-    unit: &flambeau_ir::CompilationUnit,
-) -> Result<Arc<Function>, Vec<Blame>> {
-    let source = Source::new("again.py", printed.text.clone());
-    let file = SourceFile::new(source, &Limits::default());
-    let registry = subject::session().registry().clone();
-    let session = Compilation::new(registry, printed, Limits::default());
-    session.with_unit(|u| *u = unit.clone());
-    let names =
-        session.declare_source(&file).map_err(|all| all.iter().map(subject::blame).collect::<Vec<_>>())?;
-    let name = names.first().copied().ok_or_else(|| Blame::nowhere("nothing was printed"))?;
-    session.compile(name).map_err(|e| vec![subject::blame(&e)])
 }

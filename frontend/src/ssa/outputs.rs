@@ -1,0 +1,85 @@
+//! Puts what blocks give in the order in which it is read.
+//!
+//! The outputs of an `if` and the carried values of a loop come from a set of variables, which has no order of its own.
+//! Ordered by their first use they do not depend on what the variables are called, so that source printed from a graph
+//! compiles to the graph again; PyTorch orders them so too. What is not read behind the node keeps its order, last.
+//!
+//! The order of a node's outputs depends on the nodes behind it, so nodes are visited from the last to the first, each
+//! before what is in it.
+
+use flambeau_ir::{Graph, NodeId, NodeMap, Prim, Step, ValueId};
+
+/// The place of every node in the program's text.
+fn positions(g: &Graph) -> NodeMap<u32> {
+    let mut places = NodeMap::for_nodes(g, 0);
+    let mut next = 0;
+    for step in g.walk(g.root()) {
+        let node = match step {
+            Step::Node(node) => node,
+            Step::Leave(block) => g.ret(block),
+            Step::Enter(_) | Step::Done(_) => continue,
+        };
+        places[node] = next;
+        next += 1;
+    }
+    places
+}
+
+pub(super) fn order(g: &mut Graph) {
+    let places = positions(g);
+    let mut agenda = vec![g.prev(g.ret(g.root()))];
+    while let Some(cursor) = agenda.pop() {
+        let Some(node) = cursor else { continue };
+        agenda.push(g.prev(node));
+        let carries = match g.prim(node) {
+            Some(Prim::If) => false,
+            Some(Prim::Loop) => true,
+            _ => continue,
+        };
+        if let Some(order) = by_first_use(g, node, &places) {
+            permute(g, node, &order, carries);
+        }
+        let blocks: Vec<_> = g.blocks(node).collect();
+        agenda.extend(blocks.into_iter().rev().map(|b| g.prev(g.ret(b))));
+    }
+}
+
+/// The order of a node's results by first use, unless it is the order they have.
+fn by_first_use(g: &Graph, node: NodeId, places: &NodeMap<u32>) -> Option<Vec<u32>> {
+    let first_use = |value| {
+        let uses = g.uses(value).map(|u| (places[u.user], u.index));
+        uses.min().unwrap_or((u32::MAX, u32::MAX))
+    };
+    let keys: Vec<(u32, u32)> = g.results(node).map(first_use).collect();
+    if keys.is_sorted() {
+        return None;
+    }
+    let mut order: Vec<u32> = (0..keys.len() as u32).collect();
+    order.sort_by_key(|&i| keys[i as usize]);
+    Some(order)
+}
+
+fn permute(g: &mut Graph, node: NodeId, order: &[u32], carries: bool) {
+    let skip = usize::from(carries);
+    let blocks: Vec<_> = g.blocks(node).collect();
+    let starts: Vec<ValueId> = g.operands(node).skip(2).collect();
+    let mut e = g.edit();
+    e.permute_results(node, order);
+    for block in blocks {
+        let end = e.graph().ret(block);
+        let outputs: Vec<ValueId> = e.graph().block_outputs(block).skip(skip).collect();
+        for (to, &from) in order.iter().enumerate() {
+            e.set_operand(end, to + skip, outputs[from as usize]);
+        }
+        if carries {
+            let param = e.graph().param(block);
+            let inputs: Vec<u32> = std::iter::once(0).chain(order.iter().map(|i| i + 1)).collect();
+            e.permute_results(param, &inputs);
+        }
+    }
+    if carries {
+        for (to, &from) in order.iter().enumerate() {
+            e.set_operand(node, to + 2, starts[from as usize]);
+        }
+    }
+}

@@ -1,0 +1,11 @@
+# test source
+# The smallest integer has a literal.
+def f() -> Tuple[int, int]:
+    return -9223372036854775808, 9223372036854775807
+
+# run: f() == (-9223372036854775808, 9223372036854775807)
+
+# == source
+# def f() -> Tuple[int, int]:
+#   _0 = (-9223372036854775808, 9223372036854775807)
+#   return _0

@@ -1,0 +1,28 @@
+# test source
+# Division and remainder by zero of integers are errors, of true division infinities.
+def mod(a: int, b: int) -> int:
+    return a % b
+
+def div(a: int, b: int) -> int:
+    return a // b
+
+def true_div(a: int, b: int) -> float:
+    return a / b
+
+# run: mod(1, 0) raises "modulo by 0"
+# run: div(1, 0) raises "division by 0"
+# run: true_div(1, 0) == inf
+# run: true_div(-1, 0) == -inf
+
+# == source
+# def mod(a: int,
+#     b: int) -> int:
+#   return torch.remainder(a, b)
+#
+# def div(a: int,
+#     b: int) -> int:
+#   return torch.floordiv(a, b)
+#
+# def true_div(a: int,
+#     b: int) -> float:
+#   return torch.div(a, b)

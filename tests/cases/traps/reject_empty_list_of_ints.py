@@ -1,0 +1,6 @@
+# test frontend
+# An empty list without a type is one of tensors.
+def f() -> List[Tensor]:
+    a = []
+    a.append(1)  # error: append
+    return a

@@ -1,0 +1,4 @@
+# test frontend
+# An operator that does not exist.
+def f(x: Tensor) -> Tensor:
+    return torch.sigmiod(x)  # error: Unknown builtin op

@@ -1,0 +1,12 @@
+# test source
+# A starred target of a tuple is a tuple.
+def f() -> Tuple[int, Tuple[float, str]]:
+    a, *b = (1, 2.5, "x")
+    return a, b
+
+# run: f() == (1, (2.5, "x"))
+
+# == source
+# def f() -> Tuple[int, Tuple[float, str]]:
+#   b = (2.5, "x")
+#   return (1, b)
