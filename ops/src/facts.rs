@@ -103,14 +103,6 @@ fn sizes() -> Vec<OpDef> {
                 cx.ret(same);
                 Ok(())
             })),
-        OpDef::named("aten::equal")
-            .with(Doc("Whether two tensors have the same sizes and elements."))
-            .with(Sample::tensors(2).floats().exact().not_differentiable())
-            .with(Kernel::new(|cx| {
-                let same = flambeau_tensor::compare::equal(cx.tensor(0)?, cx.tensor(1)?)?;
-                cx.ret(same);
-                Ok(())
-            })),
     ]
 }
 

@@ -90,7 +90,8 @@ fn vstack(cx: &KernelCx<'_>) -> Computed {
     cat(&all?, 0)
 }
 
-fn at_least(t: &Tensor, rank: usize) -> Computed {
+/// With dimensions of size 1 in front, up to a rank.
+pub(crate) fn at_least(t: &Tensor, rank: usize) -> Computed {
     let mut t = t.clone();
     while t.rank() < rank {
         t = t.unsqueeze(0)?;
@@ -184,7 +185,7 @@ pub(crate) fn family() -> Vec<OpDef> {
 }
 
 /// The dtype a list of tensors joins to, if all are known.
-fn joined_dtype(facts: &[flambeau_analysis::shape::Fact]) -> Option<DType> {
+pub(crate) fn joined_dtype(facts: &[flambeau_analysis::shape::Fact]) -> Option<DType> {
     use flambeau_analysis::shape::Fact;
     let mut joined: Option<DType> = None;
     for fact in facts {

@@ -12,15 +12,18 @@ mod dict;
 mod facts;
 mod grad;
 mod hash;
+mod index;
 mod join;
 mod list;
 mod matmul;
 mod misc;
+mod order;
 mod plain;
 mod pointwise;
 mod reduce;
 mod rules;
 mod scalar;
+mod shape;
 mod sort;
 mod string;
 mod support;
@@ -35,6 +38,16 @@ const SCHEMAS: &str = include_str!("schemas.txt");
 /// Schemas that say what PyTorch's leave out: that a result may be, or share the storage of, an operand.
 const SOUND: &str = "aten::type_as(Tensor(a) self, Tensor other) -> Tensor(a)
 aten::_unsafe_view(Tensor(a) self, SymInt[] size) -> Tensor(a)
+aten::atleast_1d(Tensor(a) self) -> Tensor(a)
+aten::atleast_2d(Tensor(a) self) -> Tensor(a)
+aten::atleast_3d(Tensor(a) self) -> Tensor(a)
+aten::atleast_1d.Sequence(Tensor(a)[] tensors) -> Tensor(a)[]
+aten::atleast_2d.Sequence(Tensor(a)[] tensors) -> Tensor(a)[]
+aten::atleast_3d.Sequence(Tensor(a)[] tensors) -> Tensor(a)[]
+aten::broadcast_tensors(Tensor(a)[] tensors) -> Tensor(a)[]
+aten::meshgrid(Tensor(a)[] tensors) -> Tensor(a)[]
+aten::meshgrid.indexing(Tensor(a)[] tensors, *, str indexing) -> Tensor(a)[]
+aten::sum_to_size(Tensor(a) self, SymInt[] size) -> Tensor(a)
 ";
 
 /// The families of operators with facts.
@@ -45,6 +58,9 @@ const FAMILIES: &[fn() -> Vec<OpDef>] = &[
     facts::family,
     view::family,
     join::family,
+    index::family,
+    order::family,
+    shape::family,
     reduce::family,
     matmul::family,
     list::family,

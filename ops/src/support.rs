@@ -109,13 +109,14 @@ pub(crate) struct OpRow<'a> {
     overload: &'a str,
     out: Option<&'a str>,
     options_at: Option<usize>,
+    has_out: bool,
     doc: &'static str,
     facts: Box<dyn Fn(OpDef) -> OpDef + 'a>,
 }
 
 /// An operator under one or several names, divided by spaces; those without a namespace are of `aten`.
 pub(crate) fn op<'a>(names: &'a str, overload: &'a str, doc: &'static str) -> OpRow<'a> {
-    OpRow { names, overload, out: None, options_at: None, doc, facts: Box::new(|def| def) }
+    OpRow { names, overload, out: None, options_at: None, has_out: true, doc, facts: Box::new(|def| def) }
 }
 
 impl<'a> OpRow<'a> {
@@ -123,6 +124,12 @@ impl<'a> OpRow<'a> {
     /// `Tensor`, `X_out` for any other overload `X`.
     pub(crate) fn out(mut self, overload: &'a str) -> Self {
         self.out = Some(overload);
+        self
+    }
+
+    /// The overload that would be the `out=` variant's name is another operator's.
+    pub(crate) fn without_out(mut self) -> Self {
+        self.has_out = false;
         self
     }
 
@@ -208,6 +215,31 @@ impl<'a> OpRow<'a> {
         self.defs(functional, || None, into)
     }
 
+    /// Changes a tensor: a copy of argument 0, or argument 0 itself in the in-place variant.
+    pub(crate) fn editing(
+        self,
+        f: impl Fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError> + Copy + Send + Sync + 'static,
+    ) -> Vec<OpDef> {
+        let changed = move |cx: &KernelCx<'_>| -> Computed {
+            let copy = cx.tensor(0)?.clone_data()?;
+            f(cx, &copy)?;
+            Ok(copy)
+        };
+        self.defs(|| fresh(changed), || Some(edited(f)), || into_out(changed))
+    }
+
+    /// Changes argument 0 itself; there is no other variant, or it is stated apart.
+    pub(crate) fn editing_only(
+        self,
+        f: impl Fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError> + Copy + Send + Sync + 'static,
+    ) -> Vec<OpDef> {
+        let in_place = |name: String| {
+            let def = OpDef::overload(&format!("{name}_"), self.overload).with(Doc(self.doc));
+            (self.facts)(def.with(edited(f)))
+        };
+        full_names(self.names).map(in_place).collect()
+    }
+
     fn defs(
         self,
         functional: impl Fn() -> Kernel,
@@ -222,8 +254,7 @@ impl<'a> OpRow<'a> {
             str::to_owned,
         );
         let mut defs = Vec::new();
-        for name in self.names.split_whitespace() {
-            let name = if name.contains("::") { name.to_owned() } else { format!("aten::{name}") };
+        for name in full_names(self.names) {
             let base = OpDef::overload(&name, self.overload).with(Doc(self.doc)).with(functional());
             defs.push((self.facts)(base));
             defs.extend(in_place().map(|kernel| {
@@ -233,15 +264,33 @@ impl<'a> OpRow<'a> {
                     .with(Shape::same_as(0))
                     .with(kernel)
             }));
-            defs.push(
+            defs.extend(self.has_out.then(|| {
                 OpDef::overload(&name, &out)
                     .if_declared()
                     .with(Doc("The result is written into `out`, which takes its shape."))
-                    .with(into()),
-            );
+                    .with(into())
+            }));
         }
         defs
     }
+}
+
+/// Names divided by spaces; those without a namespace are of `aten`.
+fn full_names(names: &str) -> impl Iterator<Item = String> + '_ {
+    let full = |name: &str| if name.contains("::") { name.to_owned() } else { format!("aten::{name}") };
+    names.split_whitespace().map(full)
+}
+
+/// The kernel that changes argument 0 and returns it.
+fn edited(f: impl Fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError> + Send + Sync + 'static) -> Kernel {
+    Kernel::new(move |cx| {
+        let target = cx.tensor(0)?;
+        target.layout().check_writable()?;
+        f(cx, target)?;
+        let target = cx.take(0);
+        cx.ret(target);
+        Ok(())
+    })
 }
 
 /// An operator with its in-place and `out=` variants, as far as they are declared.

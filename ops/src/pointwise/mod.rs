@@ -6,10 +6,12 @@
 mod binary;
 mod compare;
 mod number;
+mod tensors;
 mod ternary;
 mod unary;
 
 pub(crate) use number::Number;
+pub(crate) use tensors::{difference_of, product_of, sum_of};
 
 use flambeau_ir::OpDef;
 

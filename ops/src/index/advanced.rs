@@ -1,0 +1,238 @@
+//! `index` and `index_put`: indices for several dimensions at once, masks among them, broadcast together.
+
+use super::combine::{Combine, combine};
+use super::{below, data, index_error, like_self, made, wrapped};
+use crate::pointwise::product_of;
+use crate::support::{Computed, op};
+use flambeau_analysis::Dtype;
+use flambeau_exec::{KernelCx, KernelError};
+use flambeau_ir::value::List;
+use flambeau_ir::{IValue, OpDef, Type};
+use flambeau_tensor::places::{Places, positions, read_at};
+use flambeau_tensor::{DType, Tensor, broadcast_shapes};
+use smallvec::SmallVec;
+
+type Indices = SmallVec<[Option<Tensor>; 4]>;
+
+/// What indices for several dimensions come to: the places, and the sizes of the result.
+struct Region {
+    places: Places,
+    sizes: Vec<i64>,
+}
+
+/// Masks become an index per dimension they cover; other indices are read as `int64`.
+fn expanded(x: &Tensor, indices: &Indices) -> Result<Vec<Option<Tensor>>, KernelError> {
+    let mut all = Vec::new();
+    for index in indices {
+        let Some(index) = index else {
+            all.push(None);
+            continue;
+        };
+        match index.dtype() {
+            DType::Bool | DType::U8 => {
+                for (d, &size) in index.sizes().iter().enumerate() {
+                    let of = x.sizes().get(all.len() + d).copied();
+                    if of != Some(size) {
+                        return Err(index_error(format!(
+                            "The shape of the mask {:?} at index {d} does not match the shape of the indexed tensor \
+                             {:?} at index {}",
+                            index.sizes(),
+                            x.sizes(),
+                            all.len() + d
+                        )));
+                    }
+                }
+                let found = super::flat::nonzero(index)?;
+                all.extend(found.unbind(1)?.into_iter().map(Some));
+            }
+            DType::I64 | DType::I32 => all.push(Some(index.to_dtype(DType::I64)?)),
+            _ => {
+                return Err(index_error(
+                    "tensors used as indices must be long, int, byte or bool tensors".to_owned(),
+                ));
+            }
+        }
+    }
+    if all.len() > x.rank() {
+        return Err(index_error(format!(
+            "too many indices for tensor of dimension {} (got {})",
+            x.rank(),
+            all.len()
+        )));
+    }
+    all.resize(x.rank(), None);
+    Ok(all)
+}
+
+/// The shape all indices broadcast to.
+fn common(indices: &[Option<Tensor>]) -> Result<Vec<i64>, KernelError> {
+    let mut shape: Vec<i64> = Vec::new();
+    for index in indices.iter().flatten() {
+        shape = broadcast_shapes(&shape, index.sizes())
+            .map_err(|_| {
+                let shapes: Vec<String> =
+                    indices.iter().flatten().map(|i| format!("{:?}", i.sizes())).collect();
+                index_error(format!(
+                    "shape mismatch: indexing tensors could not be broadcast together with shapes {}",
+                    shapes.join(", ")
+                ))
+            })?
+            .to_vec();
+    }
+    Ok(shape)
+}
+
+/// The indexed dimensions stand where the first of them was if they are neighbours, else in front.
+fn region(x: &Tensor, indices: &Indices) -> Result<Region, KernelError> {
+    let indices = expanded(x, indices)?;
+    let shape = common(&indices)?;
+    let (sizes, strides) = (x.sizes(), x.strides());
+    let indexed: Vec<usize> = (0..x.rank()).filter(|&d| indices[d].is_some()).collect();
+    let neighbours = indexed.windows(2).all(|w| w[0] + 1 == w[1]);
+    let first = indexed.first().copied().unwrap_or(0);
+    let free = |range: &mut dyn Iterator<Item = usize>| -> (Vec<i64>, Vec<i64>) {
+        range.filter(|&d| indices[d].is_none()).map(|d| (sizes[d], strides[d])).unzip()
+    };
+    let split = if neighbours { first } else { 0 };
+    let (before_sizes, before_strides) = free(&mut (0..split));
+    let (after_sizes, after_strides) = free(&mut (split..x.rank()));
+    let count = shape.iter().product::<i64>() as usize;
+    let mut middle = vec![0usize; count];
+    for &d in &indexed {
+        let Some(index) = &indices[d] else { continue };
+        let values = index.expand(&shape)?.to_vec::<i64>()?;
+        for (at, i) in middle.iter_mut().zip(wrapped("", &values, d, sizes[d])?) {
+            *at += i * strides[d] as usize;
+        }
+    }
+    let places = Places::new(
+        positions(&before_sizes, &before_strides)?,
+        middle,
+        positions(&after_sizes, &after_strides)?,
+    );
+    Ok(Region { places, sizes: [before_sizes, shape, after_sizes].concat() })
+}
+
+fn index(cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    let region = region(x, &cx.opt_tensors(1)?)?;
+    Ok(read_at(x, &region.places, &region.sizes)?)
+}
+
+/// `(self, indices, values, accumulate)`.
+fn put(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
+    let (values, accumulate) = (cx.tensor(2)?, cx.boolean(3)?);
+    put_at(target, &cx.opt_tensors(1)?, values, accumulate)
+}
+
+fn put_at(target: &Tensor, indices: &Indices, values: &Tensor, accumulate: bool) -> Result<(), KernelError> {
+    if values.dtype() != target.dtype() {
+        return Err(KernelError::input(format!(
+            "Index put requires the source and destination dtypes match, got {} for the destination and {} for the \
+             source.",
+            target.dtype().ir_name(),
+            values.dtype().ir_name()
+        )));
+    }
+    let region = region(target, indices)?;
+    let mode = if accumulate { Combine::Sum } else { Combine::Replace };
+    let values = if values.numel() == 1 { values.clone() } else { fitted(values, &region.sizes)? };
+    combine(target, &region.places, &values, mode)
+}
+
+/// Values in the sizes of what they are written to; leading sizes of 1 may be too many.
+fn fitted(values: &Tensor, sizes: &[i64]) -> Computed {
+    let extra = values.rank().saturating_sub(sizes.len());
+    let values = match values.sizes()[..extra].iter().all(|&n| n == 1) {
+        true => values.reshape(&values.sizes()[extra..])?,
+        false => values.clone(),
+    };
+    values.expand(sizes).map_err(|_| {
+        KernelError::input(format!(
+            "shape mismatch: value tensor of shape {:?} cannot be broadcast to indexing result of shape {sizes:?}",
+            values.sizes()
+        ))
+    })
+}
+
+/// `(self, mask, indices, fill)`: indices where the mask holds; elsewhere the number, whatever the index is.
+fn masked_index(cx: &KernelCx<'_>) -> Computed {
+    let (x, mask, fill) = (cx.tensor(0)?, cx.tensor(1)?, cx.scalar(3)?);
+    let indices = clamped(x, &cx.opt_tensors(2)?)?;
+    let region = region(x, &indices)?;
+    let out = read_at(x, &region.places, &region.sizes)?;
+    let outside = mask.expand(&region.sizes)?.to_vec::<bool>()?;
+    let holes = (0..out.numel()).filter(|&i| !outside[i]).collect();
+    combine(&out, &Places::each(holes), &Tensor::scalar(fill, x.dtype())?, Combine::Replace)?;
+    Ok(out)
+}
+
+/// `(self, mask, indices, values)`: adds values by index where the mask holds.
+fn masked_put(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
+    let (mask, values) = (cx.tensor(1)?, cx.tensor(3)?);
+    let indices = clamped(target, &cx.opt_tensors(2)?)?;
+    let region = region(target, &indices)?;
+    let kept = mask.expand(&region.sizes)?.to_dtype(values.dtype())?;
+    let values = fitted(values, &region.sizes)?;
+    let values = product_of(&values, &kept)?;
+    combine(target, &region.places, &values, Combine::Sum)
+}
+
+/// Indices brought into range.
+fn clamped(x: &Tensor, indices: &Indices) -> Result<Indices, KernelError> {
+    let clamp = |(d, index): (usize, &Option<Tensor>)| {
+        let Some(index) = index else { return Ok(None) };
+        let bound = x.sizes().get(d).copied().unwrap_or(1);
+        let values: Vec<i64> =
+            index.to_vec::<i64>()?.into_iter().map(|i| i.clamp(-bound, (bound - 1).max(0))).collect();
+        Ok(Some(Tensor::from_vec(values, index.sizes())?))
+    };
+    indices.iter().enumerate().map(clamp).collect()
+}
+
+fn list(items: Vec<IValue>) -> IValue {
+    IValue::List(List::from_values(Type::optional(Type::TENSOR), items))
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut defs = Vec::new();
+    let read = "Elements by indices for several dimensions; masks stand for the places where they hold.";
+    for (name, overload) in [
+        ("index", "Tensor"),
+        ("index", "Tensor_hacked_twin"),
+        ("_unsafe_index", "Tensor"),
+        ("_unsafe_index", "Tensor_hacked_twin"),
+    ] {
+        let row = op(name, overload, read).out("Tensor_out").facts(|d| {
+            let sample = made(|g| vec![data(g, &[3, 4]), list(vec![below(g, &[2], 3), below(g, &[2], 4)])]);
+            d.with(Dtype::same_as(0)).with(sample)
+        });
+        defs.extend(row.one(index));
+    }
+    let write = "The tensor with values written by indices for several dimensions, or added.";
+    let put_sample = || made(|g| vec![data(g, &[3, 4]), list(vec![below(g, &[2], 3)]), data(g, &[4])]);
+    for (name, overload) in [
+        ("index_put", ""),
+        ("index_put", "hacked_twin"),
+        ("_index_put_impl", ""),
+        ("_index_put_impl", "hacked_twin"),
+        ("_unsafe_index_put", ""),
+        ("_unsafe_index_put", "hacked_twin"),
+    ] {
+        let row = op(name, overload, write).facts(|d| like_self(d).with(put_sample()));
+        defs.extend(if name == "_index_put_impl" { row.editing_only(put) } else { row.editing(put) });
+    }
+    let doc = "Elements by index where a mask holds, elsewhere a number.";
+    let args = |g: &mut flambeau_exec::Gen<'_>| {
+        let indices = list(vec![below(g, &[2], 3), below(g, &[2], 4)]);
+        vec![data(g, &[3, 4]), super::mask(g, &[2]), indices]
+    };
+    let sample = made(move |g| [args(g), vec![IValue::Float(1.5)]].concat());
+    let row = op("_unsafe_masked_index", "", doc).facts(|d| d.with(Dtype::same_as(0)).with(sample.clone()));
+    defs.extend(row.one(masked_index));
+    let doc = "The tensor with values added by index where a mask holds.";
+    let sample = made(move |g| [args(g), vec![data(g, &[2])]].concat());
+    let row = op("_unsafe_masked_index_put_accumulate", "", doc).facts(|d| like_self(d).with(sample.clone()));
+    defs.extend(row.editing(masked_put));
+    defs
+}

@@ -1,0 +1,175 @@
+//! Indices of one dimension: `index_select` and what writes whole rows.
+
+use super::combine::{Combine, combine, reduce_into};
+use super::{below, data, index_error, like_self, made, whole, within, wrapped};
+use crate::pointwise::product_of;
+use crate::support::{Computed, op};
+use flambeau_analysis::Dtype;
+use flambeau_exec::{Gen, KernelCx, KernelError};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::places::{Places, read_at};
+use flambeau_tensor::{DType, Scalar, Tensor, wrap_dim};
+
+/// The size of a dimension; a tensor without dimensions counts as one place.
+fn bound(x: &Tensor, dim: usize) -> i64 {
+    x.sizes().get(dim).copied().unwrap_or(1)
+}
+
+fn vector(op: &str, index: &Tensor) -> Result<Vec<i64>, KernelError> {
+    if index.rank() > 1 {
+        return Err(index_error(format!("{op}(): Index is supposed to be a vector")));
+    }
+    whole(op, index)
+}
+
+fn select(cx: &KernelCx<'_>) -> Computed {
+    let (x, index) = (cx.tensor(0)?, cx.tensor(2)?);
+    let dim = wrap_dim(cx.int(1)?, x.rank())?;
+    rows_of(x, dim, index)
+}
+
+/// Rows of a dimension by index.
+pub(crate) fn rows_of(x: &Tensor, dim: usize, index: &Tensor) -> Computed {
+    let rows = vector("index_select", index)?;
+    if x.rank() == 0 && rows.len() != 1 {
+        return Err(index_error("index_select(): Index to scalar can have only 1 value"));
+    }
+    let rows = within("index_select()", &rows, dim, bound(x, dim))?;
+    let mut sizes = x.sizes().to_vec();
+    if let Some(size) = sizes.get_mut(dim) {
+        *size = rows.len() as i64;
+    }
+    Ok(read_at(x, &Places::along(x, dim, &rows)?, &sizes)?)
+}
+
+/// A source whose sizes must be those of the target, with the number of indices in the dimension.
+fn check_source(op: &str, target: &Tensor, dim: usize, n: usize, source: &Tensor) -> Result<(), KernelError> {
+    if source.dtype() != target.dtype() {
+        return Err(KernelError::input(format!(
+            "{op}(): self and source expected to have the same dtype, but got (self) {} and (source) {}",
+            target.dtype().ir_name(),
+            source.dtype().ir_name()
+        )));
+    }
+    let wanted = |d: usize, size: i64| if d == dim { n as i64 } else { size };
+    let fits = source.numel() == n && target.rank() <= 1
+        || source.rank() == target.rank()
+            && target.sizes().iter().enumerate().all(|(d, &size)| source.sizes()[d] == wanted(d, size));
+    match fits {
+        true => Ok(()),
+        false => Err(KernelError::input(format!(
+            "{op}(): source of sizes {:?} does not fit {n} rows along dimension {dim} of sizes {:?}",
+            source.sizes(),
+            target.sizes()
+        ))),
+    }
+}
+
+/// `(self, dim, index, source, alpha)`.
+fn add(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
+    let (index, source, alpha) = (cx.tensor(2)?, cx.tensor(3)?, cx.scalar(4)?);
+    let dim = wrap_dim(cx.int(1)?, target.rank())?;
+    let rows = vector("index_add", index)?;
+    check_source("index_add", target, dim, rows.len(), source)?;
+    if alpha.is_float() && target.dtype().is_integral(true) {
+        return Err(KernelError::input(
+            "For integral input tensors, argument alpha must not be a floating point number.",
+        ));
+    }
+    let rows = within("index_add", &rows, dim, bound(target, dim))?;
+    let source = scaled(source, alpha)?;
+    combine(target, &Places::along(target, dim, &rows)?, &source, Combine::Sum)
+}
+
+fn scaled(x: &Tensor, by: Scalar) -> Computed {
+    if by.to_complex() == flambeau_tensor::Complex::new(1.0, 0.0) {
+        return Ok(x.clone());
+    }
+    product_of(x, &Tensor::scalar(by, x.dtype())?)
+}
+
+/// `(self, dim, index, source)`.
+fn copy(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
+    let (index, source) = (cx.tensor(2)?, cx.tensor(3)?);
+    let dim = wrap_dim(cx.int(1)?, target.rank())?;
+    if index.dtype() != DType::I64 {
+        return Err(KernelError::input("index_copy_(): Expected a long tensor for index"));
+    }
+    let rows = vector("index_copy_", index)?;
+    check_source("index_copy_", target, dim, rows.len(), source)?;
+    let rows = within("index_copy_()", &rows, dim, bound(target, dim))?;
+    combine(target, &Places::along(target, dim, &rows)?, source, Combine::Replace)
+}
+
+/// `(self, dim, index, value)`.
+fn fill(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
+    let index = cx.tensor(2)?;
+    let value = match cx.arg(3)?.as_tensor() {
+        Some(value) if value.rank() > 0 => {
+            return Err(KernelError::input(format!(
+                "index_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
+                value.rank()
+            )));
+        }
+        Some(value) => value.item()?,
+        None => cx.scalar(3)?,
+    };
+    if value.is_complex() && !target.dtype().is_complex() {
+        return Err(KernelError::input(
+            "index_fill_(): Converting complex Scalar to non-complex type is not supported",
+        ));
+    }
+    let dim = wrap_dim(cx.int(1)?, target.rank())?;
+    if index.dtype() != DType::I64 {
+        return Err(index_error("index_fill_(): Expected dtype int64 for index."));
+    }
+    let rows = wrapped("", &vector("index_fill_", index)?, dim, bound(target, dim))?;
+    let value = Tensor::scalar(value, target.dtype())?;
+    combine(target, &Places::along(target, dim, &rows)?, &value, Combine::Replace)
+}
+
+/// `(self, dim, index, source, reduce, include_self)`.
+fn reduce(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
+    let (index, source) = (cx.tensor(2)?, cx.tensor(3)?);
+    let (mode, include_self) = (Combine::of_index(cx.str_bytes(4)?)?, cx.boolean(5)?);
+    let dim = wrap_dim(cx.int(1)?, target.rank())?;
+    let rows = vector("index_reduce", index)?;
+    check_source("index_reduce", target, dim, rows.len(), source)?;
+    let rows = within("index_reduce", &rows, dim, bound(target, dim))?;
+    reduce_into(target, &Places::along(target, dim, &rows)?, source, mode, include_self)
+}
+
+/// `[3, 4]`, dimension 0, two different rows, and a source for them.
+fn rows(g: &mut Gen<'_>) -> Vec<IValue> {
+    vec![data(g, &[3, 4]), IValue::Int(0), below(g, &[2], 3), data(g, &[2, 4])]
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut defs = op("index_select", "", "Rows of a dimension by index.")
+        .facts(|d| d.with(Dtype::same_as(0)).with(made(|g| rows(g)[..3].to_vec())))
+        .one(select);
+    let row = |name, doc| op(name, "", doc).facts(|d| like_self(d).with(made(rows)));
+    defs.extend(row("index_add", "The tensor with rows added by index, times `alpha`.").editing(add));
+    defs.extend(row("index_copy", "The tensor with rows replaced by index.").editing(copy));
+    for overload in ["int_Scalar", "int_Tensor"] {
+        let row = op("index_fill", overload, "The tensor with rows filled by index.").facts(move |d| {
+            let value = move |g: &mut Gen<'_>| match overload {
+                "int_Scalar" => IValue::Float(1.5),
+                _ => data(g, &[]),
+            };
+            like_self(d).with(made(move |g| {
+                let mut args = rows(g);
+                args[3] = value(g);
+                args
+            }))
+        });
+        defs.extend(row.editing(fill));
+    }
+    let doc = "The tensor with rows multiplied, averaged or compared with rows by index.";
+    defs.extend(
+        op("index_reduce", "", doc)
+            .facts(|d| like_self(d).with(made(|g| [rows(g), vec![IValue::str("amax")]].concat())))
+            .editing(reduce),
+    );
+    defs
+}

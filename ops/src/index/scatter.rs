@@ -1,0 +1,200 @@
+//! An index per element: `gather`, and the family of `scatter` which is its reverse.
+
+use super::combine::{Combine, combine, reduce_into};
+use super::{below, data, index_error, like_self, longs, made, within, wrapped};
+use crate::support::{Computed, op};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{Gen, KernelCx, KernelError};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::places::{Places, positions, read_at};
+use flambeau_tensor::{Tensor, broadcast_shapes, wrap_dim};
+
+/// Places in `x` of an index along a dimension: the index's own place in the others.
+fn places(op: &str, x: &Tensor, dim: usize, index: &Tensor, negative: bool) -> Result<Places, KernelError> {
+    let indices = longs(op, index)?;
+    if indices.is_empty() {
+        return Ok(Places::each(Vec::new()));
+    }
+    if x.rank().max(1) != index.rank().max(1) {
+        return Err(KernelError::input(format!(
+            "{op}(): Index tensor must have the same number of dimensions as self tensor"
+        )));
+    }
+    let bound = x.sizes().get(dim).copied().unwrap_or(1);
+    let indices = match negative {
+        true => wrapped("", &indices, dim, bound)?,
+        false => within(op, &indices, dim, bound)?,
+    };
+    for d in (0..x.rank().min(index.rank())).filter(|&d| d != dim) {
+        if index.sizes()[d] > x.sizes()[d] {
+            return Err(KernelError::input(format!(
+                "Size does not match at dimension {d} expected index {:?} to be no larger than self {:?} apart from \
+                 dimension {dim}",
+                index.sizes(),
+                x.sizes()
+            )));
+        }
+    }
+    let step = x.strides().get(dim).copied().unwrap_or(1) as usize;
+    let mut strides = x.strides().to_vec();
+    strides.resize(index.rank(), 0);
+    if let Some(stride) = strides.get_mut(dim) {
+        *stride = 0;
+    }
+    let mut all = positions(index.sizes(), &strides)?;
+    all.iter_mut().zip(&indices).for_each(|(at, i)| *at += i * step);
+    Ok(Places::each(all))
+}
+
+/// `(self, dim, index, sparse_grad)`.
+fn gather(cx: &KernelCx<'_>) -> Computed {
+    let (x, index) = (cx.tensor(0)?, cx.tensor(2)?);
+    let dim = wrap_dim(cx.int(1)?, x.rank())?;
+    Ok(read_at(x, &places("gather", x, dim, index, false)?, index.sizes())?)
+}
+
+/// `(self, indices, dim)`: sizes of the other dimensions broadcast; without `dim`, both are flat.
+fn take_along(cx: &KernelCx<'_>) -> Computed {
+    let (x, index) = (cx.tensor(0)?, cx.tensor(1)?);
+    let Some(dim) = cx.opt_int(2)? else {
+        let (x, index) = (x.reshape(&[-1])?, index.reshape(&[-1])?);
+        return Ok(read_at(&x, &places("take_along_dim", &x, 0, &index, true)?, index.sizes())?);
+    };
+    if x.rank() != index.rank() {
+        return Err(KernelError::input(format!(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got {} \
+             dimensions for input, and {} dimensions for indices",
+            x.rank(),
+            index.rank()
+        )));
+    }
+    let dim = wrap_dim(dim, x.rank())?;
+    let without = |sizes: &[i64]| {
+        let mut sizes = sizes.to_vec();
+        if let Some(size) = sizes.get_mut(dim) {
+            *size = 1;
+        }
+        sizes
+    };
+    let shape = broadcast_shapes(&without(x.sizes()), &without(index.sizes()))?;
+    let with = |t: &Tensor| {
+        let mut sizes = shape.to_vec();
+        if let Some(size) = sizes.get_mut(dim) {
+            *size = t.sizes()[dim];
+        }
+        t.expand(&sizes)
+    };
+    let (x, index) = (with(x)?, with(index)?);
+    Ok(read_at(&x, &places("take_along_dim", &x, dim, &index, true)?, index.sizes())?)
+}
+
+/// The elements of a source that stand where the index has elements.
+fn covered(op: &str, target: &Tensor, source: &Tensor, index: &Tensor) -> Computed {
+    if source.dtype() != target.dtype() {
+        return Err(KernelError::input(format!("{op}(): Expected self.dtype to be equal to src.dtype")));
+    }
+    if index.numel() == 0 {
+        return Ok(Tensor::empty(&[0], source.dtype())?);
+    }
+    if source.rank().max(1) != index.rank().max(1) {
+        return Err(KernelError::input(format!(
+            "{op}(): Index tensor must have the same number of dimensions as src tensor"
+        )));
+    }
+    let source = if index.rank() > 0 && source.rank() == 0 { source.unsqueeze(0)? } else { source.clone() };
+    let mut part = if source.rank() > index.rank() { source.narrow(0, 0, 1)? } else { source };
+    for (d, &size) in index.sizes().iter().enumerate() {
+        if size > part.sizes()[d] {
+            return Err(KernelError::input(format!(
+                "Expected index {:?} to be no larger than src {:?}",
+                index.sizes(),
+                part.sizes()
+            )));
+        }
+        part = part.narrow(d as i64, 0, size)?;
+    }
+    Ok(part)
+}
+
+/// `(self, dim, index, src or value)`.
+fn scattered(cx: &KernelCx<'_>, target: &Tensor, op: &str, mode: Combine) -> Result<(), KernelError> {
+    let index = cx.tensor(2)?;
+    let dim = wrap_dim(cx.int(1)?, target.rank())?;
+    let source = match cx.arg(3)?.as_tensor() {
+        Some(source) => covered(op, target, source, index)?,
+        None => Tensor::scalar(cx.scalar(3)?, target.dtype())?,
+    };
+    combine(target, &places(op, target, dim, index, false)?, &source, mode)
+}
+
+fn scatter(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
+    scattered(cx, target, "scatter", Combine::Replace)
+}
+
+fn scatter_with(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
+    scattered(cx, target, "scatter", Combine::of_scatter(cx.str_bytes(4)?)?)
+}
+
+fn scatter_add(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
+    scattered(cx, target, "scatter_add", Combine::Sum)
+}
+
+/// `(self, dim, index, src, reduce, include_self)`.
+fn scatter_reduce(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
+    let (index, source) = (cx.tensor(2)?, cx.tensor(3)?);
+    let (mode, include_self) = (Combine::named(cx.str_bytes(4)?)?, cx.boolean(5)?);
+    let dim = wrap_dim(cx.int(1)?, target.rank())?;
+    let source = covered("scatter_reduce", target, source, index)?;
+    let places = places("scatter_reduce", target, dim, index, false)?;
+    if mode == Combine::Mean && target.dtype() == flambeau_tensor::DType::Bool {
+        return Err(index_error("scatter_reduce(): mean of truth values"));
+    }
+    reduce_into(target, &places, &source, mode, include_self)
+}
+
+/// `[3, 4]`, dimension 1, an index of `[3, 2]`.
+fn indexed(g: &mut Gen<'_>) -> Vec<IValue> {
+    vec![data(g, &[3, 4]), IValue::Int(1), below(g, &[3, 2], 4)]
+}
+
+fn with_source(g: &mut Gen<'_>) -> Vec<IValue> {
+    [indexed(g), vec![data(g, &[3, 3])]].concat()
+}
+
+fn with_value(g: &mut Gen<'_>) -> Vec<IValue> {
+    [indexed(g), vec![IValue::Float(1.5)]].concat()
+}
+
+fn and_mode(args: Vec<IValue>, mode: &str) -> Vec<IValue> {
+    [args, vec![IValue::str(mode)]].concat()
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut defs = op("gather", "", "An element along a dimension for every element of an index.")
+        .facts(|d| d.with(Shape::like(2)).with(Dtype::same_as(0)).with(made(indexed)))
+        .one(gather);
+    let doc = "An element along a dimension for every element of an index; the other sizes broadcast.";
+    let args = |g: &mut Gen<'_>| vec![data(g, &[3, 4]), below(g, &[3, 2], 4), IValue::Int(1)];
+    defs.extend(
+        op("take_along_dim", "", doc).facts(|d| d.with(Dtype::same_as(0)).with(made(args))).one(take_along),
+    );
+    let set = "The tensor with elements set by an index along a dimension.";
+    let met = "The tensor with elements added to or multiplied by others, by an index along a dimension.";
+    defs.extend(op("scatter", "src", set).facts(|d| like_self(d).with(made(with_source))).editing(scatter));
+    defs.extend(op("scatter", "value", set).facts(|d| like_self(d).with(made(with_value))).editing(scatter));
+    let sample = || made(|g| and_mode(with_source(g), "multiply"));
+    defs.extend(op("scatter", "reduce", met).facts(|d| like_self(d).with(sample())).editing(scatter_with));
+    let sample = || made(|g| and_mode(with_value(g), "add"));
+    let row = op("scatter", "value_reduce", met).facts(|d| like_self(d).with(sample()));
+    defs.extend(row.editing(scatter_with));
+    let doc = "The tensor with elements added by an index along a dimension.";
+    defs.extend(
+        op("scatter_add", "", doc).facts(|d| like_self(d).with(made(with_source))).editing(scatter_add),
+    );
+    let doc = "The tensor reduced with elements by an index along a dimension.";
+    let sample = || made(|g| and_mode(with_source(g), "mean"));
+    defs.extend(
+        op("scatter_reduce", "two", doc).facts(|d| like_self(d).with(sample())).editing(scatter_reduce),
+    );
+    defs
+}

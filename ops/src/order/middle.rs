@@ -1,0 +1,118 @@
+//! `kthvalue`, `median`, `nanmedian`, `mode`: one element of each row, by its place in the order or its frequency.
+
+use super::{check_some, greater, is_nan, less, numbered, picked, sample, values_and_indices};
+use crate::support::{Computed, Several, op};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{KernelCx, KernelError};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::rows::map_rows;
+use flambeau_tensor::{Category, Element, Scalar, Tensor, dispatch, select, wrap_dim};
+
+/// `(self, k, dim, keepdim)`.
+fn kthvalue(cx: &KernelCx<'_>) -> Several {
+    let (x, k, dim, keep) = (cx.tensor(0)?, cx.int(1)?, cx.int(2)?, cx.boolean(3)?);
+    check_some("kthvalue", x, dim)?;
+    let n = x.sizes().get(wrap_dim(dim, x.rank())?).copied().unwrap_or(1);
+    if k < 1 || k > n {
+        return Err(KernelError::input("kthvalue(): selected number k out of range for dimension"));
+    }
+    let at = k as usize - 1;
+    let indices = dispatch!(real, x.dtype(), "kthvalue_cpu", T => {
+        Ok::<_, KernelError>(map_rows::<T, i64>(x, dim, Some(1), |row, out| {
+            let mut pairs = numbered::<T>(row);
+            select::quick_select(&mut pairs, at, &|a: (T, i64), b: (T, i64)| greater(a.0, b.0));
+            out[0] = pairs[at].1;
+        })?)
+    })?;
+    Ok(picked(x, dim, indices, keep)?)
+}
+
+/// The number of the lower middle element; of the first NaN if there is one and it counts.
+fn middle<T: Element + PartialOrd>(row: &[T::Raw], ignore_nan: bool) -> i64 {
+    let value = |i: i64| T::from_raw(row[i as usize]);
+    let nans = row.iter().filter(|&&x| is_nan(T::from_raw(x))).count();
+    if nans > 0 && !ignore_nan {
+        let first = row.iter().position(|&x| is_nan(T::from_raw(x)));
+        return first.map_or(0, |i| i as i64);
+    }
+    let mut numbers: Vec<i64> = (0..row.len() as i64).collect();
+    let at = (row.len() - nans).saturating_sub(1) / 2;
+    select::nth_element(&mut numbers, at, &|a: i64, b: i64| less(value(a), value(b)));
+    numbers[at]
+}
+
+/// `(self, dim, keepdim)`.
+fn median_dim(cx: &KernelCx<'_>, ignore_nan: bool) -> Several {
+    let (x, dim, keep) = (cx.tensor(0)?, cx.int(1)?, cx.boolean(2)?);
+    check_some("median", x, dim)?;
+    let indices = dispatch!(real, x.dtype(), "median_cpu", T => {
+        Ok::<_, KernelError>(map_rows::<T, i64>(x, dim, Some(1), |row, out| out[0] = middle::<T>(row, ignore_nan))?)
+    })?;
+    Ok(picked(x, dim, indices, keep)?)
+}
+
+/// Of all elements; of none, NaN (the smallest integer).
+fn median_all(cx: &KernelCx<'_>, ignore_nan: bool) -> Computed {
+    let x = cx.tensor(0)?;
+    if x.numel() == 0 {
+        let nothing = match x.dtype().category() {
+            Category::Floating => Scalar::Float(f64::NAN),
+            _ => Scalar::Float(f64::NAN),
+        };
+        return Ok(Tensor::scalar(nothing, x.dtype())?);
+    }
+    let flat = x.reshape(&[-1])?;
+    dispatch!(real, x.dtype(), "median_cpu", T => {
+        let value = map_rows::<T, T>(&flat, 0, Some(1), |row, out| {
+            out[0] = row[middle::<T>(row, ignore_nan) as usize];
+        })?;
+        Ok(value.reshape(&[])?)
+    })
+}
+
+/// The most frequent element (the smallest of several), and the last place it has.
+fn most_frequent<T: Element + PartialOrd>(row: &[T::Raw]) -> i64 {
+    let mut pairs = numbered::<T>(row);
+    select::sort(&mut pairs, &|a: (T, i64), b: (T, i64)| less(a.0, b.0));
+    let (mut best, mut most, mut count) = (0, 0, 0);
+    for (i, &(value, at)) in pairs.iter().enumerate() {
+        count += 1;
+        if pairs.get(i + 1).is_none_or(|next| next.0 != value) {
+            if count > most {
+                (best, most) = (at, count);
+            }
+            count = 0;
+        }
+    }
+    best
+}
+
+/// `(self, dim, keepdim)`.
+fn mode(cx: &KernelCx<'_>) -> Several {
+    let (x, dim, keep) = (cx.tensor(0)?, cx.int(1)?, cx.boolean(2)?);
+    check_some("mode", x, dim)?;
+    let indices = dispatch!(real_bool, x.dtype(), "mode_cpu", T => {
+        Ok::<_, KernelError>(map_rows::<T, i64>(x, dim, Some(1), |row, out| out[0] = most_frequent::<T>(row))?)
+    })?;
+    Ok(picked(x, dim, indices, keep)?)
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut defs = op("kthvalue", "", "The `k`th smallest element along a dimension, and where it stands.")
+        .out("values")
+        .facts(|d| values_and_indices(d, || Shape::reduce(2, 3)).with(sample(vec![IValue::Int(1)])))
+        .several(kthvalue);
+    let along = |d: OpDef| values_and_indices(d, || Shape::reduce(1, 2)).with(sample(vec![IValue::Int(0)]));
+    let all = |d: OpDef| d.with(Shape::scalar()).with(Dtype::same_as(0)).with(sample(vec![]));
+    let doc = "The middle element in order, the lower of two; NaN if there is one.";
+    defs.extend(op("median", "", doc).facts(all).one(|cx| median_all(cx, false)));
+    defs.extend(op("median", "dim", doc).out("dim_values").facts(along).several(|cx| median_dim(cx, false)));
+    let doc = "The middle element in order, the lower of two; NaN does not count.";
+    defs.extend(op("nanmedian", "", doc).facts(all).one(|cx| median_all(cx, true)));
+    defs.extend(
+        op("nanmedian", "dim", doc).out("dim_values").facts(along).several(|cx| median_dim(cx, true)),
+    );
+    let doc = "The most frequent element along a dimension, and its last place.";
+    defs.extend(op("mode", "", doc).out("values").facts(along).several(mode));
+    defs
+}

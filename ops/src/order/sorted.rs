@@ -1,0 +1,109 @@
+//! `sort`, `argsort`, `msort`, `topk`.
+
+use super::{greater, less, numbered, ordering, picked, sample, values_and_indices};
+use crate::support::{Computed, Several, op};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{KernelCx, KernelError};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::rows::map_rows;
+use flambeau_tensor::{DType, Element, Tensor, dispatch, select, wrap_dim};
+
+/// Numbers of the elements in order, equal ones as they stood.
+fn order(x: &Tensor, dim: i64, descending: bool) -> Computed {
+    dispatch!(real_bool, x.dtype(), "sorting_kernel_method_name", T => {
+        Ok(map_rows::<T, i64>(x, dim, None, |row, out| sort_row::<T>(row, out, descending))?)
+    })
+}
+
+fn sort_row<T: Element + PartialOrd>(row: &[T::Raw], out: &mut [i64], descending: bool) {
+    let mut pairs = numbered::<T>(row);
+    if descending {
+        pairs.sort_by(|a, b| ordering(b.0, a.0));
+    } else {
+        pairs.sort_by(|a, b| ordering(a.0, b.0));
+    }
+    out.iter_mut().zip(pairs).for_each(|(out, (_, i))| *out = i);
+}
+
+fn sorted(x: &Tensor, dim: i64, descending: bool) -> Several {
+    Ok(picked(x, dim, order(x, dim, descending)?, true)?)
+}
+
+/// `(self, k, dim, largest, sorted)`.
+fn topk(cx: &KernelCx<'_>) -> Several {
+    let (x, k, dim, largest, sorted) =
+        (cx.tensor(0)?, cx.int(1)?, cx.int(2)?, cx.boolean(3)?, cx.boolean(4)?);
+    let d = wrap_dim(dim, x.rank())?;
+    let n = x.sizes().get(d).copied().unwrap_or(1);
+    if k < 0 || k > n {
+        return Err(KernelError::input("selected index k out of range"));
+    }
+    let indices = dispatch!(real, x.dtype(), "topk_cpu", T => {
+        Ok::<_, KernelError>(map_rows::<T, i64>(x, dim, Some(k as usize), |row, out| {
+            let mut pairs = numbered::<T>(row);
+            if largest {
+                first(&mut pairs, out.len(), sorted, &|a: (T, i64), b: (T, i64)| greater(a.0, b.0));
+            } else {
+                first(&mut pairs, out.len(), sorted, &|a: (T, i64), b: (T, i64)| less(a.0, b.0));
+            }
+            out.iter_mut().zip(pairs).for_each(|(out, (_, i))| *out = i);
+        })?)
+    })?;
+    Ok(picked(x, dim, if x.rank() == 0 { indices.reshape(&[])? } else { indices }, true)?)
+}
+
+/// Brings the first `k` of an order to the front.
+fn first<P: Copy>(pairs: &mut [P], k: usize, sorted: bool, before: &impl Fn(P, P) -> bool) {
+    if k == 0 {
+        return;
+    }
+    if k * 64 <= pairs.len() {
+        return select::partial_sort(pairs, k, before);
+    }
+    select::nth_element(pairs, k - 1, before);
+    if sorted {
+        select::sort(&mut pairs[..k - 1], before);
+    }
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let int = IValue::Int;
+    let yes = IValue::Bool;
+    let doc = "The elements in order along a dimension, and where they stood; equal ones stay in order.";
+    let both = |d: OpDef| values_and_indices(d, || Shape::same_as(0));
+    let mut defs = op("sort", "", doc)
+        .out("values")
+        .facts(|d| both(d).with(sample(vec![int(0), yes(true)])))
+        .several(|cx| sorted(cx.tensor(0)?, cx.int(1)?, cx.boolean(2)?));
+    defs.extend(
+        op("sort", "stable", doc)
+            .out("values_stable")
+            .facts(|d| both(d).with(sample(vec![yes(true), int(0), yes(false)])))
+            .several(|cx| sorted(cx.tensor(0)?, cx.int(2)?, cx.boolean(3)?)),
+    );
+    let doc = "Where the elements in order along a dimension stand.";
+    let places = |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::fixed(DType::I64));
+    defs.extend(
+        op("argsort", "", doc)
+            .facts(|d| places(d).with(sample(vec![int(0)])))
+            .one(|cx| order(cx.tensor(0)?, cx.int(1)?, cx.boolean(2)?)),
+    );
+    defs.extend(
+        op("argsort", "stable", doc)
+            .facts(|d| places(d).with(sample(vec![yes(true), int(0)])))
+            .one(|cx| order(cx.tensor(0)?, cx.int(2)?, cx.boolean(3)?)),
+    );
+    defs.extend(
+        op("msort", "", "The elements in order along the first dimension.")
+            .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample(vec![])))
+            .one(|cx| Ok(sorted(cx.tensor(0)?, 0, false)?.swap_remove(0))),
+    );
+    let unknown = || Shape::from(|_| None::<flambeau_analysis::shape::Fact>);
+    defs.extend(
+        op("topk", "", "The `k` largest or smallest elements along a dimension, and where they stand.")
+            .out("values")
+            .facts(|d| values_and_indices(d, unknown).with(sample(vec![int(1)])))
+            .several(topk),
+    );
+    defs
+}

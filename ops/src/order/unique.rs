@@ -1,0 +1,174 @@
+//! The different elements (or slices) of a tensor: `unique` in all its forms.
+
+use super::{ordering, sample};
+use crate::support::{Several, op};
+use flambeau_analysis::Dtype;
+use flambeau_exec::{KernelCx, KernelError};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::{DType, Element, Tensor, check_budget, dispatch, wrap_dim};
+use std::cmp::Ordering;
+
+/// What elements fall into: the number of a representative per class, each element's class, each class's size.
+#[derive(Default)]
+struct Classes {
+    first: Vec<usize>,
+    class_of: Vec<i64>,
+    counts: Vec<i64>,
+}
+
+/// Classes of neighbours in an order of elements (given by their numbers).
+fn classes(order: &[usize], same: impl Fn(usize, usize) -> bool) -> Classes {
+    let mut found = Classes { class_of: vec![0; order.len()], ..Classes::default() };
+    let mut last = None;
+    for &i in order {
+        match last {
+            Some(last) if same(last, i) => {}
+            _ => {
+                found.first.push(i);
+                found.counts.push(0);
+            }
+        }
+        last = Some(i);
+        let class = found.first.len() - 1;
+        found.class_of[i] = class as i64;
+        found.counts[class] += 1;
+    }
+    found
+}
+
+/// The classes of all elements in row-major order; sorted first, or as they stand.
+fn of_elements(x: &Tensor, sort: bool) -> Result<(Tensor, Classes), KernelError> {
+    check_budget(x.numel().saturating_mul(32))?;
+    dispatch!(real_bool, x.dtype(), "unique", T => {
+        let values = x.to_vec::<T>()?;
+        let mut order: Vec<usize> = (0..values.len()).collect();
+        if sort {
+            order.sort_by(|&a, &b| ordering(values[a], values[b]));
+        }
+        let found = classes(&order, |a, b| values[a] == values[b]);
+        let kept: Vec<T> = found.first.iter().map(|&i| values[i]).collect();
+        Ok((Tensor::from_vec(kept, &[found.first.len() as i64])?, found))
+    })
+}
+
+/// The classes of the slices along a dimension.
+fn of_slices(x: &Tensor, dim: i64, sort: bool) -> Result<(Tensor, Classes), KernelError> {
+    let d = wrap_dim(dim, x.rank())?;
+    let n = x.sizes().get(d).copied().unwrap_or(1) as usize;
+    if n == 0 && x.sizes().iter().enumerate().any(|(i, &size)| i != d && size == 0) {
+        return Err(KernelError::input(
+            "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied",
+        ));
+    }
+    let slices = if x.rank() == 0 { x.reshape(&[1, 1])? } else { x.transpose(0, d as i64)?.contiguous()? };
+    let width = slices.numel() / n.max(1);
+    let found = dispatch!(real_bool, x.dtype(), "unique_dim", T => {
+        let values = slices.to_vec::<T>()?;
+        let slice = |i: usize| &values[i * width..(i + 1) * width];
+        let mut order: Vec<usize> = (0..n).collect();
+        if sort {
+            order.sort_by(|&a, &b| lexicographic(slice(a), slice(b)));
+        }
+        Ok::<_, KernelError>(classes(&order, |a, b| slice(a) == slice(b)))
+    })?;
+    let kept: Vec<i64> = found.first.iter().map(|&i| i as i64).collect();
+    let kept = Tensor::from_vec(kept, &[found.first.len() as i64])?;
+    let out = if x.rank() == 0 { x.reshape(&[1])? } else { crate::index::rows_of(x, d, &kept)? };
+    Ok((out, found))
+}
+
+fn lexicographic<T: Element + PartialOrd>(a: &[T], b: &[T]) -> Ordering {
+    a.iter().zip(b).map(|(x, y)| ordering(*x, *y)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+/// The results asked for; what is not is empty.
+fn results(values: Tensor, found: &Classes, shape: &[i64], inverse: bool, counts: bool) -> Several {
+    let none = || Tensor::empty(&[0], DType::I64);
+    let inverse = if inverse { Tensor::from_slice(&found.class_of, shape)? } else { none()? };
+    let counts = match counts {
+        true => Tensor::from_slice(&found.counts, &[found.counts.len() as i64])?,
+        false => none()?,
+    };
+    Ok(vec![values, inverse, counts])
+}
+
+/// `(self, dim, inverse, counts)`.
+fn by_dim(cx: &KernelCx<'_>, sort: bool, inverse: bool, counts: bool, dim: i64) -> Several {
+    let x = cx.tensor(0)?;
+    let (values, found) = of_slices(x, dim, sort)?;
+    let n = found.class_of.len() as i64;
+    results(values, &found, &[n], inverse, counts)
+}
+
+fn flat(cx: &KernelCx<'_>, sort: bool, inverse: bool, counts: bool) -> Several {
+    let x = cx.tensor(0)?;
+    let (values, found) = of_elements(x, sort)?;
+    results(values, &found, x.sizes(), inverse, counts)
+}
+
+/// `(self, return_inverse, return_counts, dim)`.
+fn consecutive(cx: &KernelCx<'_>) -> Several {
+    let (inverse, counts) = (cx.boolean(1)?, cx.boolean(2)?);
+    match cx.opt_int(3)? {
+        Some(dim) => by_dim(cx, false, inverse, counts, dim),
+        None => flat(cx, false, inverse, counts),
+    }
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let dtypes = |n: usize| {
+        let mut all = vec![Dtype::same_as(0)];
+        all.resize_with(n, || Dtype::fixed(DType::I64));
+        Dtype::results(all)
+    };
+    let yes = IValue::Bool;
+    let dim = || IValue::Int(0);
+    let doc = "The different elements in order, the class of each element, and the size of each class.";
+    let mut defs = op("_unique2", "", doc)
+        .facts(|d| d.with(dtypes(3)).with(sample(vec![yes(true), yes(true), yes(true)])))
+        .several(|cx| flat(cx, true, cx.boolean(2)?, cx.boolean(3)?));
+    defs.extend(
+        op("_unique", "", "The different elements in order, and the class of each element.")
+            .facts(|d| d.with(dtypes(2)).with(sample(vec![yes(true), yes(true)])))
+            .several(|cx| {
+                let mut all = flat(cx, true, cx.boolean(2)?, false)?;
+                all.truncate(2);
+                Ok(all)
+            }),
+    );
+    let doc =
+        "The different slices along a dimension in order, the class of each, and the size of each class.";
+    defs.extend(
+        op("unique_dim", "", doc)
+            .facts(|d| d.with(dtypes(3)).with(sample(vec![dim(), yes(true), yes(true), yes(true)])))
+            .several(|cx| by_dim(cx, true, cx.boolean(3)?, cx.boolean(4)?, cx.int(1)?)),
+    );
+    let doc = "As `unique_dim`, but only neighbours fall together.";
+    defs.extend(
+        op("unique_dim_consecutive", "", doc)
+            .facts(|d| d.with(dtypes(3)).with(sample(vec![dim(), yes(true), yes(true)])))
+            .several(|cx| by_dim(cx, false, cx.boolean(2)?, cx.boolean(3)?, cx.int(1)?)),
+    );
+    let doc = "The elements or slices that differ from the one before, each one's class, and the size of each class.";
+    defs.extend(
+        op("unique_consecutive", "", doc)
+            .facts(|d| d.with(dtypes(3)).with(sample(vec![yes(true), yes(true)])))
+            .several(consecutive),
+    );
+    defs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_fall_together() {
+        let values = [3, 3, 1, 3];
+        let found = classes(&[0, 1, 2, 3], |a, b| values[a] == values[b]);
+        assert_eq!(
+            (found.first, found.class_of, found.counts),
+            (vec![0, 2, 3], vec![0, 0, 1, 2], vec![2, 1, 1])
+        );
+    }
+}

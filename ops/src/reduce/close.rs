@@ -1,0 +1,85 @@
+//! Whether tensors are equal or close.
+
+use crate::support::{Computed, op};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
+use flambeau_ir::{Doc, OpDef};
+use flambeau_tensor::loops::binary;
+use flambeau_tensor::math::Float;
+use flambeau_tensor::promote::promote;
+use flambeau_tensor::{Complex, Element, compare, dispatch, reduce};
+
+/// `|a - b| <= atol + rtol * |b|`; equal elements are close, NaN is close to NaN if asked for.
+fn isclose(cx: &KernelCx<'_>) -> Computed {
+    let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
+    let (rtol, atol, nan) = (cx.float(2)?, cx.float(3)?, cx.boolean(4)?);
+    if a.dtype() != b.dtype() {
+        return Err(KernelError::input(format!(
+            "{} did not match {}",
+            a.dtype().ir_name(),
+            b.dtype().ir_name()
+        )));
+    }
+    if rtol < 0.0 || atol < 0.0 {
+        return Err(KernelError::input("rtol and atol must be greater than or equal to zero"));
+    }
+    if a.dtype().is_complex() {
+        return Ok(binary::<Complex<f64>, Complex<f64>, bool>(a, b, move |a, b| {
+            let is_nan = |z: Complex<f64>| z.re.is_nan() || z.im.is_nan();
+            let apart = (a - b).norm();
+            a == b
+                || (nan && is_nan(a) && is_nan(b))
+                || (apart.is_finite() && apart <= atol + rtol * b.norm())
+        })?);
+    }
+    if a.dtype().is_integral(true) {
+        return Ok(binary::<i64, i64, bool>(a, b, move |a, b| {
+            // Allowed differences are doubles, as the numbers are.
+            a == b || a.wrapping_sub(b).wrapping_abs() as f64 <= atol + (rtol * b as f64).abs()
+        })?);
+    }
+    dispatch!(floats, a.dtype(), "isclose", T => {
+        let (rtol, atol) = (<T as Float>::Acc::from_f64(rtol), <T as Float>::Acc::from_f64(atol));
+        Ok(binary::<T, T, bool>(a, b, move |a: T, b: T| {
+            let (a, b) = (a.acc(), b.acc());
+            let apart = (a - b).abs();
+            let finite = apart - apart == <T as Float>::Acc::ZERO;
+            a == b || (nan && a.is_nan() && b.is_nan()) || (finite && apart <= atol + (rtol * b).abs())
+        })?)
+    })
+}
+
+fn allclose(cx: &mut KernelCx<'_>) -> Result<(), KernelError> {
+    let all = reduce::all(&isclose(cx)?, None, false)?.item()?.to_bool();
+    cx.ret(all);
+    Ok(())
+}
+
+/// Same sizes and elements; types may differ.
+fn equal(cx: &mut KernelCx<'_>) -> Result<(), KernelError> {
+    let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
+    let dtype = promote(a.dtype(), b.dtype());
+    let same = a.sizes() == b.sizes() && compare::equal(&a.to_dtype(dtype)?, &b.to_dtype(dtype)?)?;
+    cx.ret(same);
+    Ok(())
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let two = || Sample::tensors(2).floats().exact().not_differentiable();
+    let mut defs = op("isclose", "", "Whether elements are within `atol + rtol * |other|` of each other.")
+        .facts(|d| d.with(Shape::broadcast([0, 1])).with(Dtype::bool()).with(two()))
+        .one(isclose);
+    defs.push(
+        OpDef::named("aten::allclose")
+            .with(Doc("Whether all elements are within `atol + rtol * |other|` of each other."))
+            .with(two())
+            .with(Kernel::new(allclose)),
+    );
+    defs.push(
+        OpDef::named("aten::equal")
+            .with(Doc("Whether two tensors have the same sizes and elements."))
+            .with(two())
+            .with(Kernel::new(equal)),
+    );
+    defs
+}

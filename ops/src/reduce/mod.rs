@@ -1,0 +1,40 @@
+//! Reductions over all elements or over dimensions, running ones along a dimension, and comparisons of whole tensors.
+
+mod close;
+mod differences;
+mod extremes;
+mod norms;
+mod running;
+mod spread;
+mod sums;
+mod truths;
+
+use flambeau_exec::Sample;
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::{DType, Tensor, TensorError};
+
+/// All operators of the family.
+pub(crate) fn family() -> Vec<OpDef> {
+    let mut defs = sums::family();
+    defs.extend(extremes::family());
+    defs.extend(truths::family());
+    defs.extend(running::family());
+    defs.extend(spread::family());
+    defs.extend(norms::family());
+    defs.extend(close::family());
+    defs.extend(differences::family());
+    defs
+}
+
+/// A reduction over dimensions (`None`: all), kept with size 1 or not, in a dtype.
+type Reduction = fn(&Tensor, Option<&[i64]>, bool, Option<DType>) -> Result<Tensor, TensorError>;
+
+/// Samples for operators over dimension 0.
+fn one_dim() -> Sample {
+    Sample::tensors(1).floats().rank(1, 3).then([IValue::Int(0)])
+}
+
+/// Samples for operators over the first and last dimension.
+fn dims_sample() -> Sample {
+    Sample::tensors(1).floats().rank(2, 3).then([IValue::ints(vec![0, -1])])
+}

@@ -1,0 +1,234 @@
+//! Norms of vectors and what is computed by a largest element first: `norm`, `dist`, `renorm`, `logsumexp`.
+
+use super::dims_sample;
+use crate::pointwise::{difference_of, product_of};
+use crate::support::{Computed, op};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::loops::{binary, unary};
+use flambeau_tensor::math::{Float, Real};
+use flambeau_tensor::promote::{promote, to_float};
+use flambeau_tensor::reduce::{self, Binary, dim_mask, fold};
+use flambeau_tensor::{Complex, DType, Element, Tensor, dispatch, wrap_dim};
+
+/// Magnitudes, in the type norms run in: doubles for doubles, else singles.
+fn magnitudes(x: &Tensor) -> Computed {
+    Ok(match x.dtype() {
+        DType::C64 => unary::<Complex<f32>, f32>(x, |z| z.re.hypot(z.im))?,
+        DType::C128 => unary::<Complex<f64>, f64>(x, |z| z.re.hypot(z.im))?,
+        DType::F64 => unary::<f64, f64>(x, f64::abs)?,
+        _ => unary::<f32, f32>(&x.to_dtype(DType::F32)?, f32::abs)?,
+    })
+}
+
+fn folded<T: Real>(x: &Tensor, p: f64, mask: u64, keep: bool) -> Computed {
+    let power = T::from_f64(p);
+    let add = Binary { identity: T::ZERO, f: |a: T, b: T| a + b };
+    Ok(match p {
+        f64::INFINITY => {
+            fold(x, mask, keep, Binary { identity: T::ZERO, f: |a: T, b: T| a.max_nan(b) }, |v| v)?
+        }
+        f64::NEG_INFINITY => {
+            fold(x, mask, keep, Binary { identity: T::INFINITY, f: |a: T, b: T| a.min_nan(b) }, |v| v)?
+        }
+        0.0 => {
+            let counted = unary::<T, T>(x, |v: T| if v == T::ZERO { T::ZERO } else { T::ONE })?;
+            fold(&counted, mask, keep, add, |v| v)?
+        }
+        1.0 => fold(x, mask, keep, add, |v| v)?,
+        2.0 => fold(&unary::<T, T>(x, |v: T| v * v)?, mask, keep, add, |v: T| v.sqrt())?,
+        _ => {
+            let powers = unary::<T, T>(x, move |v: T| v.pow(power))?;
+            fold(&powers, mask, keep, add, move |v: T| v.pow(T::ONE / power))?
+        }
+    })
+}
+
+/// The `p`-norm over dimensions (none named: all), in the real dtype of the input or of the one asked for.
+pub(crate) fn vector_norm(
+    x: &Tensor,
+    p: f64,
+    dims: Option<&[i64]>,
+    keep: bool,
+    dtype: Option<DType>,
+) -> Computed {
+    if x.dtype().is_integral(true) {
+        return Err(KernelError::input(format!(
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
+            x.dtype().ir_name()
+        )));
+    }
+    if let Some(dtype) = dtype {
+        let narrower = promote(x.dtype(), dtype) != dtype;
+        if dtype.is_integral(true) || narrower || dtype.is_complex() != x.dtype().is_complex() {
+            return Err(KernelError::input(format!(
+                "linalg.vector_norm: the dtype of the input ({}) should be convertible without narrowing to the \
+                 specified dtype ({})",
+                x.dtype().ir_name(),
+                dtype.ir_name()
+            )));
+        }
+    }
+    let x = x.to_dtype(dtype.unwrap_or(x.dtype()))?;
+    let mask = dim_mask(dims.filter(|d| !d.is_empty()), x.rank())?;
+    let count: i64 = (0..x.rank()).filter(|d| mask >> d & 1 == 1).map(|d| x.sizes()[d]).product();
+    let rest: i64 = (0..x.rank()).filter(|d| mask >> d & 1 == 0).map(|d| x.sizes()[d]).product();
+    if count == 0 && rest > 0 && (p < 0.0 || p == f64::INFINITY) {
+        let p = if p.is_infinite() { "inf".to_owned() } else { p.to_string() };
+        return Err(KernelError::input(format!(
+            "linalg.vector_norm cannot compute the {p} norm on an empty tensor because the operation does not have \
+             an identity"
+        )));
+    }
+    let size = magnitudes(&x)?;
+    let norm = match size.dtype() {
+        DType::F64 => folded::<f64>(&size, p, mask, keep)?,
+        _ => folded::<f32>(&size, p, mask, keep)?,
+    };
+    Ok(norm.to_dtype(x.dtype().to_real())?)
+}
+
+/// The order in argument `i`: 2 if there is none.
+fn order(cx: &KernelCx<'_>, i: usize) -> Result<f64, KernelError> {
+    Ok(cx.opt_scalar(i)?.map_or(2.0, |p| p.to_f64()))
+}
+
+/// `(self, other, p)`.
+fn dist(cx: &KernelCx<'_>) -> Computed {
+    let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
+    let apart = difference_of(a, b)?;
+    vector_norm(&apart, order(cx, 2)?, None, false, None)
+}
+
+/// `(self, p, dim, maxnorm)`: slices whose norm is larger are scaled down to it.
+fn renorm(cx: &KernelCx<'_>) -> Computed {
+    let (x, p, limit) = (cx.tensor(0)?, cx.scalar(1)?.to_f64(), cx.scalar(3)?.to_f64());
+    if p <= 0.0 {
+        return Err(KernelError::input("renorm: non-positive-norm not supported"));
+    }
+    if limit < 0.0 {
+        return Err(KernelError::input(format!("renorm: expected maxnorm to be >= 0 but got {limit}")));
+    }
+    if x.rank() < 2 {
+        return Err(KernelError::input(format!(
+            "renorm: input needs at least 2 dimensions, got {} dimensions",
+            x.rank()
+        )));
+    }
+    let d = wrap_dim(cx.int(2)?, x.rank())?;
+    let others: Vec<i64> = (0..x.rank() as i64).filter(|&i| i != d as i64).collect();
+    let wide = match x.dtype() {
+        DType::F16 | DType::BF16 => x.to_dtype(DType::F32)?,
+        _ => x.clone(),
+    };
+    let norms = vector_norm(&wide, p, Some(&others), true, None)?;
+    let factors = match norms.dtype() {
+        DType::F64 => unary::<f64, f64>(&norms, move |n| if n > limit { limit / (n + 1e-7) } else { 1.0 })?,
+        _ => unary::<f32, f32>(&norms, move |n| {
+            let limit = limit as f32;
+            if n > limit { limit / (n + 1e-7) } else { 1.0 }
+        })?,
+    };
+    product_of(x, &factors.to_dtype(x.dtype())?)
+}
+
+fn logsumexp_real<T: Float>(x: &Tensor, dims: &[i64], keep: bool) -> Computed {
+    // In the type sums run in; an infinite largest element is not subtracted.
+    let wide = x.to_dtype(<T::Acc as Element>::DTYPE)?;
+    if x.numel() == 0 {
+        let sums = reduce::sum(&wide, Some(dims), keep, None)?;
+        return Ok(unary::<T::Acc, T>(&sums, |s: T::Acc| T::from_acc(s.ln()))?);
+    }
+    let largest = reduce::amax(&wide, Some(dims), true)?;
+    let largest = unary::<T::Acc, T::Acc>(&largest, |m: T::Acc| {
+        let infinite = m == T::Acc::INFINITY || m == -T::Acc::INFINITY;
+        if infinite { T::Acc::ZERO } else { m }
+    })?;
+    let parts = binary::<T::Acc, T::Acc, T::Acc>(&wide, &largest, |v: T::Acc, m: T::Acc| (v - m).exp())?;
+    let sums = reduce::sum(&parts, Some(dims), keep, None)?;
+    let largest = largest.reshape(sums.sizes())?;
+    Ok(binary::<T::Acc, T::Acc, T>(&sums, &largest, |s: T::Acc, m: T::Acc| T::from_acc(s.ln() + m))?)
+}
+
+fn logsumexp_complex(x: &Tensor, dims: &[i64], keep: bool) -> Computed {
+    let parts = x.to_dtype(DType::C128)?;
+    let real = parts.view_as_real()?.select(-1, 0)?;
+    let largest = reduce::amax(&real, Some(dims), true)?;
+    let largest = unary::<f64, f64>(&largest, |m| if m.is_infinite() { 0.0 } else { m })?;
+    let parts = binary::<Complex<f64>, Complex<f64>, Complex<f64>>(&parts, &largest, |v, m| (v - m).exp())?;
+    let sums = reduce::sum(&parts, Some(dims), keep, None)?;
+    let largest = largest.reshape(sums.sizes())?;
+    let logs = binary::<Complex<f64>, Complex<f64>, Complex<f64>>(&sums, &largest, |s, m| s.ln() + m)?;
+    Ok(logs.to_dtype(x.dtype())?)
+}
+
+/// `(self, dims, keepdim)`.
+fn logsumexp(cx: &KernelCx<'_>) -> Computed {
+    let (x, dims, keep) = (cx.tensor(0)?, cx.ints(1)?, cx.boolean(2)?);
+    let x = x.to_dtype(to_float(x.dtype()))?;
+    let all: Vec<i64> = (0..x.rank() as i64).collect();
+    let dims = if dims.is_empty() { &all[..] } else { &dims[..] };
+    if x.dtype().is_complex() {
+        return logsumexp_complex(&x, dims, keep);
+    }
+    dispatch!(floats, x.dtype(), "logsumexp", T => logsumexp_real::<T>(&x, dims, keep))
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let doc = "The `p`-norm of the elements: the root of the sum of their `p`th powers.";
+    let all = |d: OpDef| d.with(Shape::scalar());
+    let one = || Sample::tensors(1).floats().rank(1, 3).not_differentiable();
+    let single = || IValue::Int(DType::F64.scalar_type());
+    let dims = || IValue::ints(vec![0]);
+    let mut defs = op("norm", "Scalar", doc)
+        .facts(|d| all(d).with(Dtype::real_of(0)).with(one().then([IValue::Float(3.0)])))
+        .one(|cx| vector_norm(cx.tensor(0)?, order(cx, 1)?, None, false, None));
+    defs.extend(
+        op("norm", "ScalarOpt_dtype", doc)
+            .facts(|d| all(d).with(one().then([IValue::Float(1.0), single()])))
+            .one(|cx| vector_norm(cx.tensor(0)?, order(cx, 1)?, None, false, Some(cx.dtype(2)?))),
+    );
+    defs.extend(
+        op("norm", "ScalarOpt_dim", doc)
+            .out("out")
+            .facts(|d| {
+                let sample = one().then([IValue::Float(2.0), dims()]);
+                d.with(Shape::reduce(2, 3)).with(Dtype::real_of(0)).with(sample)
+            })
+            .one(|cx| vector_norm(cx.tensor(0)?, order(cx, 1)?, Some(&cx.ints(2)?), cx.boolean(3)?, None)),
+    );
+    defs.extend(
+        op("norm", "ScalarOpt_dim_dtype", doc)
+            .out("dtype_out")
+            .facts(|d| {
+                let args = [IValue::Float(2.0), dims(), IValue::Bool(true), single()];
+                d.with(Shape::reduce(2, 3)).with(one().then(args))
+            })
+            .one(|cx| {
+                let dtype = Some(cx.dtype(4)?);
+                vector_norm(cx.tensor(0)?, order(cx, 1)?, Some(&cx.ints(2)?), cx.boolean(3)?, dtype)
+            }),
+    );
+    let row =
+        op("frobenius_norm", "dim", "The root of the sum of squared magnitudes over dimensions.").out("out");
+    let facts = |d: OpDef| d.with(Shape::reduce(1, 2)).with(Dtype::real_of(0)).with(one().then([dims()]));
+    defs.extend(
+        row.facts(facts).one(|cx| vector_norm(cx.tensor(0)?, 2.0, Some(&cx.ints(1)?), cx.boolean(2)?, None)),
+    );
+    let two = || Sample::tensors(2).floats().not_differentiable();
+    defs.extend(op("dist", "", "The `p`-norm of the difference.").facts(|d| all(d).with(two())).one(dist));
+    let args = || [IValue::Float(2.0), IValue::Int(0), IValue::Float(1.0)];
+    let matrix = || Sample::tensors(1).floats().rank(2, 3).not_differentiable();
+    defs.extend(
+        op("renorm", "", "The tensor with slices along a dimension scaled down to a largest norm.")
+            .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(matrix().then(args())))
+            .one(renorm),
+    );
+    defs.extend(
+        op("logsumexp special_logsumexp", "", "The logarithm of the sum of exponentials.")
+            .facts(|d| d.with(Shape::reduce(1, 2)).with(Dtype::float_promote([0])).with(dims_sample()))
+            .one(logsumexp),
+    );
+    defs
+}

@@ -1,0 +1,101 @@
+//! Running reductions: each element and those before it along a dimension.
+
+use super::one_dim;
+use crate::support::{Computed, Several, op};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{KernelCx, KernelError};
+use flambeau_ir::OpDef;
+use flambeau_tensor::math::{Float, Real};
+use flambeau_tensor::rows::map_rows;
+use flambeau_tensor::{Complex, DType, Element, Tensor, TensorError, dispatch, reduce, wrap_dim};
+
+type Sum = fn(&Tensor, i64, Option<DType>) -> Result<Tensor, TensorError>;
+
+/// Only a NaN differs from itself.
+#[allow(clippy::eq_op, reason = "tells NaN for any type")]
+fn is_nan<T: Element>(x: T) -> bool {
+    x != x
+}
+
+/// Places of the extreme element so far, the last of equals.
+fn places<T: Element + PartialOrd>(row: &[T::Raw], out: &mut [i64], largest: bool) {
+    let mut best: Option<(T, i64)> = None;
+    for ((&x, i), out) in row.iter().zip(0i64..).zip(out) {
+        let x = T::from_raw(x);
+        let wins =
+            best.is_none_or(|(b, _)| is_nan(x) || (!is_nan(b) && if largest { x >= b } else { x <= b }));
+        if wins {
+            best = Some((x, i));
+        }
+        *out = best.map_or(0, |(_, i)| i);
+    }
+}
+
+fn extremes(cx: &KernelCx<'_>, largest: bool, op: &'static str) -> Several {
+    let (x, dim) = (cx.tensor(0)?, cx.int(1)?);
+    let indices = dispatch!(real_bool, x.dtype(), op, T => {
+        Ok::<_, KernelError>(map_rows::<T, i64>(x, dim, None, |row, out| places::<T>(row, out, largest))?)
+    })?;
+    let values = flambeau_tensor::rows::gather(x, wrap_dim(dim, x.rank())?, &indices)?;
+    Ok(vec![values, indices])
+}
+
+/// `ln(e^a + e^b)` without overflow; infinities keep their sign.
+fn log_add<T: Real>(a: T, b: T) -> T {
+    let (lo, hi) = (a.min_nan(b), a.max_nan(b));
+    if lo == hi && (hi == T::INFINITY || hi == -T::INFINITY) {
+        return hi;
+    }
+    hi + (lo - hi).exp().ln_1p()
+}
+
+fn complex_log_add(a: Complex<f64>, b: Complex<f64>) -> Complex<f64> {
+    if a.re.is_nan() || a.im.is_nan() || b.re.is_nan() || b.im.is_nan() {
+        return Complex::new(f64::NAN, f64::NAN);
+    }
+    let (lo, hi) = if a.re < b.re { (a, b) } else { (b, a) };
+    if lo.re == f64::NEG_INFINITY {
+        return hi;
+    }
+    hi + (Complex::new(1.0, 0.0) + (lo - hi).exp()).ln()
+}
+
+/// `(self, dim)`.
+fn logcumsumexp(cx: &KernelCx<'_>) -> Computed {
+    let (x, dim) = (cx.tensor(0)?, cx.int(1)?);
+    if x.dtype().is_complex() {
+        let start = Complex::new(f64::NEG_INFINITY, 0.0);
+        return Ok(reduce::scan::<Complex<f64>>(x, dim, start, complex_log_add)?.to_dtype(x.dtype())?);
+    }
+    dispatch!(floats, x.dtype(), "logcumsumexp_out_cpu", T => {
+        let start = -<<T as Float>::Acc as Real>::INFINITY;
+        Ok(reduce::scan::<<T as Float>::Acc>(x, dim, start, log_add)?.to_dtype(x.dtype())?)
+    })
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut defs = Vec::new();
+    let rows: [(&str, &'static str, Sum); 2] = [
+        ("cumsum", "Sum of each element and those before it.", reduce::cumsum),
+        ("cumprod", "Product of each element and those before it.", reduce::cumprod),
+    ];
+    for (name, doc, f) in rows {
+        let facts =
+            |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::named_or(2, Dtype::sum_of(0))).with(one_dim());
+        let row = op(name, "", doc).facts(facts);
+        defs.extend(row.one(move |cx| Ok(f(cx.tensor(0)?, cx.int(1)?, cx.opt_dtype(2)?)?)));
+    }
+    let both = |d: OpDef| {
+        d.with(Shape::results([Shape::same_as(0), Shape::same_as(0)]))
+            .with(Dtype::results([Dtype::same_as(0), Dtype::fixed(DType::I64)]))
+            .with(one_dim())
+    };
+    let doc = "The largest element so far, and where it stands.";
+    defs.extend(op("cummax", "", doc).facts(both).several(|cx| extremes(cx, true, "cummax_cpu")));
+    let doc = "The smallest element so far, and where it stands.";
+    defs.extend(op("cummin", "", doc).facts(both).several(|cx| extremes(cx, false, "cummin_cpu")));
+    let facts = |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(one_dim());
+    let doc = "The logarithm of the sum of the exponentials of each element and those before it.";
+    defs.extend(op("logcumsumexp", "", doc).facts(facts).one(logcumsumexp));
+    defs
+}

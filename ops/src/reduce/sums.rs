@@ -1,0 +1,200 @@
+//! Sums, means and products; counts; what NaN takes no part in.
+
+use super::{Reduction, dims_sample, one_dim};
+use crate::support::{Computed, op};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::loops::{binary, unary};
+use flambeau_tensor::math::Float;
+use flambeau_tensor::reduce::{self, Reducer, dim_mask, fold, sum_dtype};
+use flambeau_tensor::{DType, Element, Tensor, TensorError, broadcast_shapes, dispatch};
+
+/// Over all elements: `(self, dtype)`.
+fn over_all(f: Reduction) -> impl Fn(&KernelCx<'_>) -> Computed + Copy {
+    move |cx| Ok(f(cx.tensor(0)?, None, false, cx.opt_dtype(1)?)?)
+}
+
+/// Over dimensions: `(self, dims, keepdim, dtype)`; no dimensions named means all.
+fn over_dims(f: Reduction) -> impl Fn(&KernelCx<'_>) -> Computed + Copy {
+    move |cx| {
+        let dims = cx.opt_ints(1)?.filter(|d| !d.is_empty());
+        Ok(f(cx.tensor(0)?, dims.as_deref(), cx.boolean(2)?, cx.opt_dtype(3)?)?)
+    }
+}
+
+fn complex_refused(op: &str) -> TensorError {
+    TensorError::value(format!("{op} does not support complex inputs"))
+}
+
+/// Zeros in place of NaN.
+fn without_nan(x: &Tensor) -> Result<Tensor, TensorError> {
+    dispatch!(floats, x.dtype(), "nansum", T => {
+        unary::<T, T>(x, |v: T| if v.acc() == v.acc() { v } else { T::ZERO })
+    })
+}
+
+fn nansum(
+    x: &Tensor,
+    dims: Option<&[i64]>,
+    keepdim: bool,
+    dtype: Option<DType>,
+) -> Result<Tensor, TensorError> {
+    if x.dtype().is_complex() {
+        return Err(complex_refused("nansum"));
+    }
+    let dtype = dtype.or(Some(sum_dtype(x.dtype())));
+    if !x.dtype().is_floating() {
+        return reduce::sum(x, dims, keepdim, dtype);
+    }
+    reduce::sum(&without_nan(x)?, dims, keepdim, dtype)
+}
+
+fn nanmean(
+    x: &Tensor,
+    dims: Option<&[i64]>,
+    keepdim: bool,
+    dtype: Option<DType>,
+) -> Result<Tensor, TensorError> {
+    if x.dtype().is_integral(true) {
+        return Err(TensorError::value(format!(
+            "nanmean(): expected input to have floating point or complex dtype but got {}",
+            x.dtype().ir_name()
+        )));
+    }
+    let sum = nansum(x, dims, keepdim, dtype)?;
+    let numbers = dispatch!(floats, x.dtype(), "nanmean", T => {
+        unary::<T, bool>(x, |v: T| v.acc() == v.acc())
+    })?;
+    let count = reduce::sum(&numbers, dims, keepdim, None)?;
+    dispatch!(floats, sum.dtype(), "nanmean", T => {
+        binary::<T, i64, T>(&sum, &count, |s: T, n: i64| {
+            T::from_acc(s.acc() / <T as Float>::Acc::from_i64(n))
+        })
+    })
+}
+
+/// Counts elements that are not zero.
+#[derive(Clone, Copy)]
+struct NonZero;
+
+impl<T: Element> Reducer<T> for NonZero {
+    type Acc = i64;
+    #[inline(always)]
+    fn identity(self) -> i64 {
+        0
+    }
+    #[inline(always)]
+    fn step(self, acc: i64, x: T) -> i64 {
+        acc + i64::from(x.is_nonzero())
+    }
+    #[inline(always)]
+    fn merge(self, a: i64, b: i64) -> i64 {
+        a + b
+    }
+}
+
+fn count_nonzero(x: &Tensor, dims: Option<&[i64]>) -> Computed {
+    let mask = dim_mask(dims, x.rank())?;
+    dispatch!(all, x.dtype(), "count_nonzero", T => {
+        Ok(fold::<T, _, i64>(x, mask, false, NonZero, |n| n)?)
+    })
+}
+
+/// The sum over what the size broadcasts from.
+fn sum_to_size(cx: &KernelCx<'_>) -> Computed {
+    let (x, size) = (cx.tensor(0)?, cx.ints(1)?);
+    if broadcast_shapes(&size, x.sizes()).ok().as_deref() != Some(x.sizes()) {
+        return Err(KernelError::input(format!(
+            "size {{{:?}}} is not expandable to size {{{:?}}}.",
+            &size[..],
+            x.sizes()
+        )));
+    }
+    let lead = x.rank() - size.len();
+    let dims: Vec<i64> = (0..x.rank())
+        .filter(|&d| d < lead || (size[d - lead] == 1 && x.sizes()[d] != 1))
+        .map(|d| d as i64)
+        .collect();
+    if dims.is_empty() {
+        return Ok(x.alias());
+    }
+    Ok(reduce::sum(x, Some(&dims), true, Some(x.dtype()))?.reshape(&size)?)
+}
+
+fn trace(cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    if x.rank() != 2 {
+        return Err(KernelError::input("trace: expected a matrix"));
+    }
+    if matches!(x.dtype(), DType::Bool | DType::F16 | DType::BF16) {
+        return Err(TensorError::DType { op: "trace", dtype: x.dtype() }.into());
+    }
+    Ok(reduce::sum(&x.diagonal(0, 0, 1)?, None, false, None)?)
+}
+
+struct Row {
+    name: &'static str,
+    doc: &'static str,
+    f: Reduction,
+    /// The overload over dimensions, and the `out=` variants of both.
+    dims: &'static str,
+    out: [&'static str; 2],
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let rows = [
+        Row { name: "sum", doc: "Sum.", f: reduce::sum, dims: "dim_IntList", out: ["out", "IntList_out"] },
+        Row {
+            name: "mean",
+            doc: "Arithmetic mean.",
+            f: reduce::mean,
+            dims: "dim",
+            out: ["dtype_out", "out"],
+        },
+        Row { name: "prod", doc: "Product.", f: reduce::prod, dims: "dim_int", out: ["out", "int_out"] },
+    ];
+    let dtype = |name: &str, i: usize| match name {
+        "mean" | "nanmean" => Dtype::named_or(i, Dtype::same_as(0)),
+        _ => Dtype::named_or(i, Dtype::sum_of(0)),
+    };
+    let mut defs = Vec::new();
+    for row in &rows {
+        let all = op(row.name, "", row.doc)
+            .out(row.out[0])
+            .facts(|d| d.with(Shape::scalar()).with(dtype(row.name, 1)).with(Sample::tensors(1).floats()));
+        defs.extend(all.one(over_all(row.f)));
+        let sample = || if row.dims == "dim_int" { one_dim() } else { dims_sample() };
+        let dims = op(row.name, row.dims, row.doc)
+            .out(row.out[1])
+            .facts(|d| d.with(Shape::reduce(1, 2)).with(dtype(row.name, 3)).with(sample()));
+        defs.extend(dims.one(over_dims(row.f)));
+    }
+    let nan: [(&str, &'static str, Reduction); 2] =
+        [("nansum", "Sum; NaN counts as 0.", nansum), ("nanmean", "Mean of what is not NaN.", nanmean)];
+    for (name, doc, f) in nan {
+        let facts = |d: OpDef| d.with(Shape::reduce(1, 2)).with(dtype(name, 3)).with(dims_sample());
+        defs.extend(op(name, "", doc).facts(facts).one(over_dims(f)));
+    }
+    let doc = "The number of elements that are not zero.";
+    let counted = |d: OpDef| d.with(Dtype::fixed(DType::I64));
+    defs.extend(op("count_nonzero", "", doc).facts(|d| counted(d).with(one_dim().exact())).one(|cx| {
+        let dim = cx.opt_int(1)?;
+        count_nonzero(cx.tensor(0)?, dim.as_ref().map(std::slice::from_ref))
+    }));
+    let row = op("count_nonzero", "dim_IntList", doc).facts(|d| counted(d).with(dims_sample().exact()));
+    defs.extend(row.one(|cx| count_nonzero(cx.tensor(0)?, Some(&cx.ints(1)?))));
+    let sample = || Sample::tensors(1).floats().rank(2, 2).then([IValue::ints(vec![1])]);
+    defs.extend(
+        op("sum_to_size", "", "The sum over the dimensions in which a size would be broadcast.")
+            .facts(|d| d.with(Dtype::same_as(0)).with(sample()))
+            .one(sum_to_size),
+    );
+    let matrix = || Sample::tensors(1).floats().rank(2, 2);
+    defs.extend(
+        op("trace", "", "The sum of a matrix's diagonal.")
+            .facts(|d| d.with(Shape::scalar()).with(Dtype::sum_of(0)).with(matrix()))
+            .one(trace),
+    );
+    defs
+}

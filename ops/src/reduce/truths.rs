@@ -1,0 +1,52 @@
+//! Whether any or all elements are nonzero.
+
+use super::dims_sample;
+use crate::support::{Computed, op};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::Sample;
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::{DType, Tensor, TensorError, reduce};
+
+type Truth = fn(&Tensor, Option<&[i64]>, bool) -> Result<Tensor, TensorError>;
+
+/// Over several dimensions; an empty list means none, so every element stands for itself.
+fn over(x: &Tensor, dims: Option<&[i64]>, keep: bool, f: Truth) -> Computed {
+    match dims {
+        Some([]) => Ok(x.cast_copy(if x.dtype() == DType::U8 { DType::U8 } else { DType::Bool })?),
+        dims => Ok(f(x, dims, keep)?),
+    }
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut defs = Vec::new();
+    let rows: [(&str, &'static str, Truth); 2] = [
+        ("any", "Whether any element is nonzero.", reduce::any),
+        ("all", "Whether all elements are nonzero.", reduce::all),
+    ];
+    for (name, doc, f) in rows {
+        // Bytes stay bytes, everything else becomes truth values.
+        let dtype =
+            || Dtype::from(|cx| Some(if cx.dtype(0)? == DType::U8 { DType::U8 } else { DType::Bool }));
+        let sample = || Sample::tensors(1).numbers().exact();
+        defs.extend(
+            op(name, "", doc)
+                .out("all_out")
+                .facts(|d| d.with(Shape::scalar()).with(dtype()).with(sample()))
+                .one(move |cx| Ok(f(cx.tensor(0)?, None, false)?)),
+        );
+        let along = || sample().rank(1, 3).then([IValue::Int(0)]);
+        defs.extend(
+            op(name, "dim", doc)
+                .out("out")
+                .facts(|d| d.with(Shape::reduce(1, 2)).with(dtype()).with(along()))
+                .one(move |cx| Ok(f(cx.tensor(0)?, Some(&[cx.int(1)?]), cx.boolean(2)?)?)),
+        );
+        let facts = |d: OpDef| d.with(dtype()).with(dims_sample());
+        defs.extend(
+            op(name, "dims", doc)
+                .facts(facts)
+                .one(move |cx| over(cx.tensor(0)?, cx.opt_ints(1)?.as_deref(), cx.boolean(2)?, f)),
+        );
+    }
+    defs
+}

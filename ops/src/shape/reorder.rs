@@ -1,0 +1,219 @@
+//! Places in another order, or several times: `flip`, `roll`, `rot90`, `repeat_interleave`.
+
+use super::sample;
+use crate::index::rows_of;
+use crate::support::{Computed, op};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{Kernel, KernelCx, KernelError};
+use flambeau_ir::{Doc, IValue, OpDef};
+use flambeau_tensor::places::{Places, read_at};
+use flambeau_tensor::reduce::dim_mask;
+use flambeau_tensor::{DType, Tensor, check_budget, wrap_dim};
+
+/// The tensor with the places of its dimensions in a new order: `order(dimension, place)` says which comes there.
+fn reordered(x: &Tensor, changed: u64, order: impl Fn(usize, i64) -> i64) -> Computed {
+    let (sizes, strides) = (x.sizes(), x.strides());
+    // What is behind the last changed dimension moves as it is.
+    let last = 63 - (changed | 1).leading_zeros() as usize;
+    let offsets = |dims: std::ops::Range<usize>| {
+        let mut all = vec![0usize];
+        for d in dims {
+            let n = sizes[d];
+            let mut next = Vec::with_capacity(all.len() * n as usize);
+            for &at in &all {
+                let there = |i: i64| if changed >> d & 1 == 1 { order(d, i) } else { i };
+                next.extend((0..n).map(|i| at + (there(i) * strides[d]) as usize));
+            }
+            all = next;
+        }
+        all
+    };
+    check_budget(x.numel().saturating_mul(8))?;
+    if x.rank() == 0 || changed == 0 {
+        return Ok(x.clone_data()?);
+    }
+    let places = Places::new(offsets(0..last), offsets(last..last + 1), offsets(last + 1..x.rank()));
+    Ok(read_at(x, &places, sizes)?)
+}
+
+fn flipped(x: &Tensor, dims: &[i64]) -> Computed {
+    if dims.is_empty() {
+        return Ok(x.clone_data()?);
+    }
+    let mask = dim_mask(Some(dims), x.rank())?;
+    reordered(x, mask, |d, i| x.sizes()[d] - 1 - i)
+}
+
+/// `(self, shifts, dims)`; without dimensions, of all elements as one row.
+fn roll(cx: &KernelCx<'_>) -> Computed {
+    let (x, shifts, dims) = (cx.tensor(0)?, cx.ints(1)?, cx.ints(2)?);
+    if shifts.is_empty() {
+        return Err(KernelError::input("`shifts` required"));
+    }
+    if dims.is_empty() && shifts.len() == 1 {
+        let flat = x.reshape(&[-1])?;
+        return Ok(rolled(&flat, &[0], &shifts)?.reshape(x.sizes())?);
+    }
+    if dims.len() != shifts.len() {
+        return Err(KernelError::input(format!(
+            "shifts and dimensions must align. shifts: {}, dims:{}",
+            shifts.len(),
+            dims.len()
+        )));
+    }
+    rolled(x, &dims, &shifts)
+}
+
+fn rolled(x: &Tensor, dims: &[i64], shifts: &[i64]) -> Computed {
+    let mut by = vec![0i64; x.rank().max(1)];
+    let mut changed = 0u64;
+    for (&dim, &shift) in dims.iter().zip(shifts) {
+        let d = wrap_dim(dim, x.rank())?;
+        let n = x.sizes().get(d).copied().unwrap_or(1).max(1);
+        by[d] = (by[d] + shift % n).rem_euclid(n);
+        changed |= 1 << d;
+    }
+    reordered(x, changed, |d, i| (i - by[d]).rem_euclid(x.sizes()[d]))
+}
+
+/// `(self, k, dims)`: quarter turns from the first dimension towards the second.
+fn rot90(cx: &KernelCx<'_>) -> Computed {
+    let (x, k, dims) = (cx.tensor(0)?, cx.int(1)?, cx.ints(2)?);
+    let &[a, b] = &dims[..] else {
+        return Err(KernelError::input(format!(
+            "expected total rotation dims == 2, but got dims = {}",
+            dims.len()
+        )));
+    };
+    if x.rank() < 2 {
+        return Err(KernelError::input(format!(
+            "expected total dims >= 2, but got total dims = {}",
+            x.rank()
+        )));
+    }
+    if wrap_dim(a, x.rank())? == wrap_dim(b, x.rank())? {
+        return Err(KernelError::input(format!(
+            "expected rotation dims to be different, but got dim0 = {a} and dim1 = {b}"
+        )));
+    }
+    match k.rem_euclid(4) {
+        1 => Ok(flipped(x, &[b])?.transpose(a, b)?),
+        2 => flipped(x, &[a, b]),
+        3 => Ok(flipped(x, &[a])?.transpose(a, b)?),
+        _ => Ok(x.clone_data()?),
+    }
+}
+
+/// `0` as often as the first number says, `1` as often as the second, and so on.
+fn interleaving(repeats: &Tensor, output_size: Option<i64>) -> Computed {
+    if repeats.rank() != 1 {
+        return Err(KernelError::input("repeat_interleave only accept 1D vector as repeat"));
+    }
+    if !matches!(repeats.dtype(), DType::I64 | DType::I32) {
+        return Err(KernelError::input("repeats has to be Long or Int tensor"));
+    }
+    let counts = repeats.to_vec::<i64>()?;
+    if counts.iter().any(|&n| n < 0) {
+        return Err(KernelError::input("repeats can not be negative"));
+    }
+    let total = counts.iter().fold(0i64, |a, &b| a.saturating_add(b));
+    if output_size.is_some_and(|n| n != total) {
+        return Err(KernelError::input("allocated size does not match required size"));
+    }
+    check_budget((total as usize).saturating_mul(16))?;
+    let mut all = Vec::with_capacity(total as usize);
+    for (i, &n) in counts.iter().enumerate() {
+        all.extend(std::iter::repeat_n(i as i64, n as usize));
+    }
+    Ok(Tensor::from_vec(all, &[total])?.to_dtype(repeats.dtype())?)
+}
+
+/// `(self, repeats, dim, output_size)`.
+fn repeat_interleave(cx: &KernelCx<'_>) -> Computed {
+    let (x, dim, output_size) = (cx.tensor(0)?, cx.opt_int(2)?, cx.opt_int(3)?);
+    let x = if dim.is_none() { x.reshape(&[-1])? } else { x.clone() };
+    let x = if x.rank() == 0 { x.reshape(&[1])? } else { x };
+    let d = wrap_dim(dim.unwrap_or(0), x.rank())?;
+    let n = x.sizes()[d];
+    let repeats = match cx.arg(1)?.as_tensor() {
+        Some(r) if r.numel() == 1 => r.reshape(&[1])?.expand(&[n])?,
+        Some(r) if r.rank() == 1 && r.numel() as i64 == n => r.clone(),
+        Some(r) if r.rank() > 1 => {
+            return Err(KernelError::input("repeats must be 0-dim or 1-dim tensor"));
+        }
+        Some(_) => {
+            return Err(KernelError::input("repeats must have the same size as input along dim"));
+        }
+        None => {
+            let times = cx.int(1)?;
+            if times < 0 {
+                return Err(KernelError::input("Repeats must be non-negative"));
+            }
+            Tensor::from_vec(vec![times], &[1])?.expand(&[n])?
+        }
+    };
+    rows_of(&x, d, &interleaving(&repeats, output_size)?)
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let same = |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::same_as(0));
+    let both = || IValue::ints(vec![0, 1]);
+    let mut defs = op("flip", "", "Dimensions in reverse.")
+        .facts(|d| same(d).with(sample(2, vec![both()])))
+        .one(|cx| flipped(cx.tensor(0)?, &cx.ints(1)?));
+    defs.extend(
+        op("fliplr", "", "The second dimension in reverse.").facts(|d| same(d).with(sample(2, vec![]))).one(
+            |cx| match cx.tensor(0)?.rank() {
+                0 | 1 => Err(KernelError::input("Input must be >= 2-d.")),
+                _ => flipped(cx.tensor(0)?, &[1]),
+            },
+        ),
+    );
+    defs.extend(
+        op("flipud", "", "The first dimension in reverse.").facts(|d| same(d).with(sample(1, vec![]))).one(
+            |cx| match cx.tensor(0)?.rank() {
+                0 => Err(KernelError::input("Input must be >= 1-d.")),
+                _ => flipped(cx.tensor(0)?, &[0]),
+            },
+        ),
+    );
+    let args = || vec![IValue::ints(vec![1, -2]), both()];
+    defs.extend(
+        op("roll", "", "Places moved along dimensions, those at the end to the front.")
+            .facts(|d| same(d).with(sample(2, args())))
+            .one(roll),
+    );
+    defs.extend(
+        op("rot90", "", "Two dimensions turned by quarters.")
+            .facts(|d| d.with(Dtype::same_as(0)).with(sample(2, vec![])))
+            .one(rot90),
+    );
+    let doc = "Places along a dimension, each several times.";
+    let counts =
+        || IValue::Tensor(Tensor::from_slice(&[2i64], &[1]).expect("invariant: a vector can be made"));
+    for overload in ["self_int", "self_Tensor"] {
+        let times = if overload == "self_int" { IValue::Int(2) } else { counts() };
+        let facts =
+            move |d: OpDef| d.with(Dtype::same_as(0)).with(sample(2, vec![times.clone(), IValue::Int(1)]));
+        defs.extend(op("repeat_interleave", overload, doc).facts(facts).one(repeat_interleave));
+    }
+    let facts = |d: OpDef| {
+        let sample = flambeau_exec::Sample::args(move |_| vec![counts()]).exact().not_differentiable();
+        d.with(Dtype::same_as(0)).with(sample)
+    };
+    let doc = "`0` as often as the first number says, `1` as often as the second, and so on.";
+    let row = op("repeat_interleave", "Tensor", doc).out("Tensor_out").facts(facts);
+    defs.extend(row.one(|cx| interleaving(cx.tensor(0)?, cx.opt_int(1)?)));
+    defs.push(
+        OpDef::named("aten::_shape_as_tensor")
+            .with(Doc("The sizes, as a tensor."))
+            .with(sample(2, vec![]))
+            .with(Kernel::new(|cx| {
+                let sizes = cx.tensor(0)?.sizes();
+                let made = Tensor::from_slice(sizes, &[sizes.len() as i64])?;
+                cx.ret(made);
+                Ok(())
+            })),
+    );
+    defs
+}
