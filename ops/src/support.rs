@@ -110,13 +110,23 @@ pub(crate) struct OpRow<'a> {
     out: Option<&'a str>,
     options_at: Option<usize>,
     has_out: bool,
+    required: bool,
     doc: &'static str,
     facts: Box<dyn Fn(OpDef) -> OpDef + 'a>,
 }
 
 /// An operator under one or several names, divided by spaces; those without a namespace are of `aten`.
 pub(crate) fn op<'a>(names: &'a str, overload: &'a str, doc: &'static str) -> OpRow<'a> {
-    OpRow { names, overload, out: None, options_at: None, has_out: true, doc, facts: Box::new(|def| def) }
+    OpRow {
+        names,
+        overload,
+        out: None,
+        options_at: None,
+        has_out: true,
+        required: true,
+        doc,
+        facts: Box::new(|def| def),
+    }
 }
 
 impl<'a> OpRow<'a> {
@@ -124,6 +134,12 @@ impl<'a> OpRow<'a> {
     /// `Tensor`, `X_out` for any other overload `X`.
     pub(crate) fn out(mut self, overload: &'a str) -> Self {
         self.out = Some(overload);
+        self
+    }
+
+    /// Nothing is stated if the operator is not declared: for names derived by a scheme that not all operators follow.
+    pub(crate) fn if_declared(mut self) -> Self {
+        self.required = false;
         self
     }
 
@@ -255,7 +271,9 @@ impl<'a> OpRow<'a> {
         );
         let mut defs = Vec::new();
         for name in full_names(self.names) {
-            let base = OpDef::overload(&name, self.overload).with(Doc(self.doc)).with(functional());
+            let base = OpDef::overload(&name, self.overload);
+            let base = if self.required { base } else { base.if_declared() };
+            let base = base.with(Doc(self.doc)).with(functional());
             defs.push((self.facts)(base));
             defs.extend(in_place().map(|kernel| {
                 OpDef::overload(&format!("{name}_"), self.overload)

@@ -1,6 +1,6 @@
 //! Views: results that share the operand's storage. Those that may have to copy (`reshape`, `contiguous`) say so.
 
-use crate::support::fresh;
+use crate::support::{fresh, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
 use flambeau_ir::value::List;
@@ -19,7 +19,8 @@ fn ints(values: &[i64]) -> IValue {
 }
 
 struct Row {
-    name: &'static str,
+    /// All names, divided by spaces; behind a dot the overload.
+    names: &'static str,
     doc: &'static str,
     run: One,
     shape: fn() -> Shape,
@@ -53,7 +54,7 @@ fn dim0(cx: &KernelCx<'_>) -> Result<i64, KernelError> {
 
 const ROWS: &[Row] = &[
     Row {
-        name: "aten::select.int",
+        names: "aten::select.int",
         doc: "Place `index` along `dim`, without the dimension.",
         run: |cx| Ok(cx.tensor(0)?.select(dim0(cx)?, cx.int(2)?)?),
         shape: || Shape::select(1),
@@ -61,7 +62,7 @@ const ROWS: &[Row] = &[
         args: || vec![IValue::Int(0), IValue::Int(0)],
     },
     Row {
-        name: "aten::slice.Tensor",
+        names: "aten::slice.Tensor",
         doc: "Places `start` to `end` along `dim`, every `step`th.",
         run: |cx| Ok(cx.tensor(0)?.slice(dim0(cx)?, opt_int(cx, 2)?, opt_int(cx, 3)?, cx.int(4)?)?),
         shape: || Shape::slice(1, 2, 3, 4),
@@ -69,7 +70,7 @@ const ROWS: &[Row] = &[
         args: || vec![IValue::Int(1), IValue::Int(0), IValue::Int(2), IValue::Int(1)],
     },
     Row {
-        name: "aten::narrow",
+        names: "aten::narrow",
         doc: "`length` places from `start` along `dim`.",
         run: |cx| Ok(cx.tensor(0)?.narrow(dim0(cx)?, cx.int(2)?, cx.int(3)?)?),
         shape: || Shape::narrow(1, 3),
@@ -77,7 +78,7 @@ const ROWS: &[Row] = &[
         args: || vec![IValue::Int(0), IValue::Int(0), IValue::Int(1)],
     },
     Row {
-        name: "aten::transpose.int",
+        names: "aten::transpose.int aten::swapaxes aten::swapdims",
         doc: "Two dimensions exchanged.",
         run: |cx| Ok(cx.tensor(0)?.transpose(cx.int(1)?, cx.int(2)?)?),
         shape: || Shape::transpose(1, 2),
@@ -85,23 +86,7 @@ const ROWS: &[Row] = &[
         args: || vec![IValue::Int(0), IValue::Int(2)],
     },
     Row {
-        name: "aten::swapaxes",
-        doc: "Two dimensions exchanged.",
-        run: |cx| Ok(cx.tensor(0)?.transpose(cx.int(1)?, cx.int(2)?)?),
-        shape: || Shape::transpose(1, 2),
-        rank: 3,
-        args: || vec![IValue::Int(0), IValue::Int(2)],
-    },
-    Row {
-        name: "aten::swapdims",
-        doc: "Two dimensions exchanged.",
-        run: |cx| Ok(cx.tensor(0)?.transpose(cx.int(1)?, cx.int(2)?)?),
-        shape: || Shape::transpose(1, 2),
-        rank: 3,
-        args: || vec![IValue::Int(0), IValue::Int(2)],
-    },
-    Row {
-        name: "aten::t",
+        names: "aten::t",
         doc: "A matrix transposed; vectors stay as they are.",
         run: |cx| Ok(cx.tensor(0)?.t()?),
         shape: Shape::transpose_last,
@@ -109,7 +94,7 @@ const ROWS: &[Row] = &[
         args: none,
     },
     Row {
-        name: "aten::numpy_T",
+        names: "aten::numpy_T aten::numpy_T.a",
         doc: "All dimensions in reverse order.",
         run: |cx| {
             let x = cx.tensor(0)?;
@@ -121,7 +106,7 @@ const ROWS: &[Row] = &[
         args: none,
     },
     Row {
-        name: "aten::mT",
+        names: "aten::mT aten::mT.a",
         doc: "The last two dimensions exchanged.",
         run: |cx| Ok(cx.tensor(0)?.transpose(-2, -1)?),
         shape: unknown,
@@ -129,7 +114,7 @@ const ROWS: &[Row] = &[
         args: none,
     },
     Row {
-        name: "aten::permute",
+        names: "aten::permute",
         doc: "The dimensions in another order.",
         run: |cx| Ok(cx.tensor(0)?.permute(&cx.ints(1)?)?),
         shape: || Shape::permute(1),
@@ -137,7 +122,7 @@ const ROWS: &[Row] = &[
         args: || vec![ints(&[2, 0, 1])],
     },
     Row {
-        name: "aten::movedim.int",
+        names: "aten::movedim.int aten::moveaxis.int",
         doc: "A dimension moved to another place.",
         run: |cx| Ok(cx.tensor(0)?.movedim(&[cx.int(1)?], &[cx.int(2)?])?),
         shape: unknown,
@@ -145,7 +130,7 @@ const ROWS: &[Row] = &[
         args: || vec![IValue::Int(0), IValue::Int(2)],
     },
     Row {
-        name: "aten::movedim.intlist",
+        names: "aten::movedim.intlist aten::moveaxis.intlist",
         doc: "Dimensions moved to other places.",
         run: |cx| Ok(cx.tensor(0)?.movedim(&cx.ints(1)?, &cx.ints(2)?)?),
         shape: unknown,
@@ -153,7 +138,7 @@ const ROWS: &[Row] = &[
         args: || vec![ints(&[0]), ints(&[2])],
     },
     Row {
-        name: "aten::expand",
+        names: "aten::expand aten::broadcast_to",
         doc: "Broadcast to a size; -1 keeps a dimension.",
         run: |cx| Ok(cx.tensor(0)?.expand(&cx.ints(1)?)?),
         shape: || Shape::expand(1),
@@ -161,7 +146,7 @@ const ROWS: &[Row] = &[
         args: || vec![ints(&[2, -1, -1])],
     },
     Row {
-        name: "aten::expand_as",
+        names: "aten::expand_as",
         doc: "Broadcast to the size of `other`.",
         run: |cx| Ok(cx.tensor(0)?.expand(cx.tensor(1)?.sizes())?),
         shape: || Shape::like(1),
@@ -169,15 +154,7 @@ const ROWS: &[Row] = &[
         args: || vec![one_tensor()],
     },
     Row {
-        name: "aten::broadcast_to",
-        doc: "Broadcast to a size.",
-        run: |cx| Ok(cx.tensor(0)?.expand(&cx.ints(1)?)?),
-        shape: || Shape::expand(1),
-        rank: 2,
-        args: || vec![ints(&[2, -1, -1])],
-    },
-    Row {
-        name: "aten::squeeze",
+        names: "aten::squeeze",
         doc: "Without dimensions of size 1.",
         run: |cx| Ok(cx.tensor(0)?.squeeze_all()),
         shape: || Shape::squeeze(None),
@@ -185,7 +162,7 @@ const ROWS: &[Row] = &[
         args: none,
     },
     Row {
-        name: "aten::squeeze.dim",
+        names: "aten::squeeze.dim",
         doc: "Without a dimension, if its size is 1.",
         run: |cx| Ok(cx.tensor(0)?.squeeze(&[cx.int(1)?])?),
         shape: || Shape::squeeze(Some(1.into())),
@@ -193,7 +170,7 @@ const ROWS: &[Row] = &[
         args: || vec![IValue::Int(0)],
     },
     Row {
-        name: "aten::squeeze.dims",
+        names: "aten::squeeze.dims",
         doc: "Without those of the dimensions whose size is 1.",
         run: |cx| Ok(cx.tensor(0)?.squeeze(&cx.ints(1)?)?),
         shape: || Shape::squeeze(Some(1.into())),
@@ -201,7 +178,7 @@ const ROWS: &[Row] = &[
         args: || vec![ints(&[0])],
     },
     Row {
-        name: "aten::unsqueeze",
+        names: "aten::unsqueeze",
         doc: "With a dimension of size 1 before `dim`.",
         run: |cx| Ok(cx.tensor(0)?.unsqueeze(cx.int(1)?)?),
         shape: || Shape::unsqueeze(1),
@@ -209,7 +186,7 @@ const ROWS: &[Row] = &[
         args: || vec![IValue::Int(1)],
     },
     Row {
-        name: "aten::view",
+        names: "aten::view aten::_unsafe_view",
         doc: "Another shape over the same elements; fails where strides do not allow it.",
         run: |cx| Ok(cx.tensor(0)?.view(&cx.ints(1)?)?),
         shape: || Shape::reshape(1),
@@ -217,15 +194,7 @@ const ROWS: &[Row] = &[
         args: || vec![ints(&[1])],
     },
     Row {
-        name: "aten::_unsafe_view",
-        doc: "Another shape over the same elements; fails where strides do not allow it.",
-        run: |cx| Ok(cx.tensor(0)?.view(&cx.ints(1)?)?),
-        shape: || Shape::reshape(1),
-        rank: 0,
-        args: || vec![ints(&[1])],
-    },
-    Row {
-        name: "aten::view_as",
+        names: "aten::view_as",
         doc: "The shape of `other` over the same elements.",
         run: |cx| Ok(cx.tensor(0)?.view(cx.tensor(1)?.sizes())?),
         shape: || Shape::like(1),
@@ -233,7 +202,7 @@ const ROWS: &[Row] = &[
         args: || vec![one_tensor()],
     },
     Row {
-        name: "aten::view.dtype",
+        names: "aten::view.dtype",
         doc: "The same bytes as another dtype.",
         run: |cx| Ok(cx.tensor(0)?.view_dtype(cx.dtype(1)?)?),
         shape: unknown,
@@ -241,7 +210,7 @@ const ROWS: &[Row] = &[
         args: || vec![IValue::Int(DType::F32.scalar_type())],
     },
     Row {
-        name: "aten::reshape",
+        names: "aten::reshape",
         doc: "Another shape: a view where strides allow it, else a copy.",
         run: |cx| Ok(cx.tensor(0)?.reshape(&cx.ints(1)?)?),
         shape: || Shape::reshape(1),
@@ -249,7 +218,7 @@ const ROWS: &[Row] = &[
         args: || vec![ints(&[1])],
     },
     Row {
-        name: "aten::reshape_as",
+        names: "aten::reshape_as",
         doc: "The shape of `other`: a view where strides allow it, else a copy.",
         run: |cx| Ok(cx.tensor(0)?.reshape(cx.tensor(1)?.sizes())?),
         shape: || Shape::like(1),
@@ -257,7 +226,7 @@ const ROWS: &[Row] = &[
         args: || vec![one_tensor()],
     },
     Row {
-        name: "aten::flatten.using_ints",
+        names: "aten::flatten.using_ints",
         doc: "Dimensions `start_dim` to `end_dim` as one.",
         run: |cx| Ok(cx.tensor(0)?.flatten(cx.int(1)?, cx.int(2)?)?),
         shape: || Shape::flatten(1, 2),
@@ -265,7 +234,7 @@ const ROWS: &[Row] = &[
         args: || vec![IValue::Int(1), IValue::Int(-1)],
     },
     Row {
-        name: "aten::ravel",
+        names: "aten::ravel",
         doc: "All dimensions as one.",
         run: |cx| Ok(cx.tensor(0)?.reshape(&[-1])?),
         shape: unknown,
@@ -273,7 +242,7 @@ const ROWS: &[Row] = &[
         args: none,
     },
     Row {
-        name: "aten::unflatten.int",
+        names: "aten::unflatten.int",
         doc: "One dimension as several.",
         run: |cx| Ok(cx.tensor(0)?.unflatten(cx.int(1)?, &cx.ints(2)?)?),
         shape: unknown,
@@ -281,7 +250,7 @@ const ROWS: &[Row] = &[
         args: || vec![IValue::Int(0), ints(&[-1, 1])],
     },
     Row {
-        name: "aten::diagonal",
+        names: "aten::diagonal",
         doc: "The diagonal of two dimensions, as the last dimension.",
         run: |cx| Ok(cx.tensor(0)?.diagonal(cx.int(1)?, cx.int(2)?, cx.int(3)?)?),
         shape: unknown,
@@ -289,7 +258,7 @@ const ROWS: &[Row] = &[
         args: none,
     },
     Row {
-        name: "aten::unfold",
+        names: "aten::unfold",
         doc: "Windows of `size` places, `step` apart, as a new last dimension.",
         run: |cx| Ok(cx.tensor(0)?.unfold(cx.int(1)?, cx.int(2)?, cx.int(3)?)?),
         shape: unknown,
@@ -297,7 +266,7 @@ const ROWS: &[Row] = &[
         args: || vec![IValue::Int(0), IValue::Int(1), IValue::Int(1)],
     },
     Row {
-        name: "aten::as_strided",
+        names: "aten::as_strided",
         doc: "Any size and strides over the storage.",
         run: |cx| Ok(cx.tensor(0)?.as_strided(&cx.ints(1)?, &cx.ints(2)?, cx.opt_int(3)?)?),
         shape: || Shape::strided(1),
@@ -305,7 +274,7 @@ const ROWS: &[Row] = &[
         args: || vec![ints(&[1]), ints(&[1])],
     },
     Row {
-        name: "aten::view_as_real",
+        names: "aten::view_as_real",
         doc: "Complex numbers as pairs along a new last dimension.",
         run: |cx| Ok(cx.tensor(0)?.view_as_real()?),
         shape: unknown,
@@ -313,7 +282,7 @@ const ROWS: &[Row] = &[
         args: none,
     },
     Row {
-        name: "aten::view_as_complex",
+        names: "aten::view_as_complex",
         doc: "Pairs along the last dimension as complex numbers.",
         run: |cx| Ok(cx.tensor(0)?.view_as_complex()?),
         shape: unknown,
@@ -321,7 +290,7 @@ const ROWS: &[Row] = &[
         args: none,
     },
     Row {
-        name: "aten::detach",
+        names: "aten::detach aten::alias aten::lift_fresh",
         doc: "The same elements, apart from differentiation.",
         run: |cx| Ok(cx.tensor(0)?.alias()),
         shape: || Shape::same_as(0),
@@ -329,15 +298,7 @@ const ROWS: &[Row] = &[
         args: none,
     },
     Row {
-        name: "aten::alias",
-        doc: "The same elements.",
-        run: |cx| Ok(cx.tensor(0)?.alias()),
-        shape: || Shape::same_as(0),
-        rank: 1,
-        args: none,
-    },
-    Row {
-        name: "aten::contiguous",
+        names: "aten::contiguous",
         doc: "The tensor itself if its layout is as asked, else a copy.",
         run: |cx| Ok(cx.tensor(0)?.contiguous_format(format(Some(cx.int(1)?))?)?),
         shape: || Shape::same_as(0),
@@ -345,22 +306,106 @@ const ROWS: &[Row] = &[
         args: none,
     },
     Row {
-        name: "aten::resolve_conj",
-        doc: "The tensor itself: conjugation is never delayed here.",
+        names: "aten::resolve_conj aten::resolve_neg aten::positive",
+        doc: "The tensor itself: conjugation and negation are never delayed here.",
         run: |cx| Ok(cx.tensor(0)?.clone()),
         shape: || Shape::same_as(0),
         rank: 1,
         args: none,
     },
     Row {
-        name: "aten::resolve_neg",
-        doc: "The tensor itself: negation is never delayed here.",
-        run: |cx| Ok(cx.tensor(0)?.clone()),
-        shape: || Shape::same_as(0),
+        names: "aten::linalg_diagonal",
+        doc: "The diagonals of matrices, as the last dimension.",
+        run: |cx| Ok(cx.tensor(0)?.diagonal(cx.int(1)?, cx.int(2)?, cx.int(3)?)?),
+        shape: unknown,
+        rank: 3,
+        args: none,
+    },
+    Row {
+        names: "aten::real",
+        doc: "Real parts.",
+        run: |cx| match cx.tensor(0)? {
+            x if x.dtype().is_complex() => Ok(x.view_as_real()?.select(-1, 0)?),
+            x => Ok(x.clone()),
+        },
+        shape: unknown,
         rank: 1,
         args: none,
     },
+    Row {
+        names: "aten::imag",
+        doc: "Imaginary parts.",
+        run: |cx| match cx.tensor(0)? {
+            x if x.dtype().is_complex() => Ok(x.view_as_real()?.select(-1, 1)?),
+            _ => Err(KernelError::input("imag is not implemented for tensors with non-complex dtypes.")),
+        },
+        shape: unknown,
+        rank: 1,
+        args: none,
+    },
+    Row {
+        names: "aten::mH aten::mH.a aten::adjoint",
+        doc: "Matrices transposed; only of real numbers, because conjugation is never delayed here.",
+        run: |cx| adjoint(cx.tensor(0)?),
+        shape: unknown,
+        rank: 2,
+        args: none,
+    },
+    Row {
+        names: "aten::matrix_H aten::matrix_H.a",
+        doc: "A matrix transposed; only of real numbers, because conjugation is never delayed here.",
+        run: |cx| match cx.tensor(0)?.rank() {
+            0 | 2 => adjoint(cx.tensor(0)?),
+            rank => Err(KernelError::input(format!(
+                "tensor.H is only supported on matrices (2-D tensors). Got {rank}-D tensor."
+            ))),
+        },
+        shape: unknown,
+        rank: 2,
+        args: none,
+    },
+    Row {
+        names: "aten::narrow.Tensor",
+        doc: "`length` places along `dim` from where a tensor of one element says.",
+        run: |cx| {
+            let start = cx.tensor(2)?;
+            if start.rank() != 0 || !start.dtype().is_integral(false) {
+                return Err(KernelError::input("start must be an 0-dim integral Tensor."));
+            }
+            Ok(cx.tensor(0)?.narrow(dim0(cx)?, start.item()?.to_i64(), cx.int(3)?)?)
+        },
+        shape: || Shape::narrow(1, 3),
+        rank: 2,
+        args: || vec![IValue::Int(0), IValue::Tensor(index_zero()), IValue::Int(1)],
+    },
+    Row {
+        names: "aten::_reshape_alias",
+        doc: "Another shape over the same elements, its strides given.",
+        run: |cx| Ok(cx.tensor(0)?.as_strided(&cx.ints(1)?, &cx.ints(2)?, None)?),
+        shape: || Shape::strided(1),
+        rank: 0,
+        args: || vec![ints(&[1]), ints(&[1])],
+    },
 ];
+
+/// Transposed, of real numbers.
+fn adjoint(x: &Tensor) -> Result<Tensor, KernelError> {
+    match x.rank() {
+        _ if x.dtype().is_complex() => {
+            Err(KernelError::unsupported("views that conjugate: use `transpose` and `conj_physical`"))
+        }
+        0 => Ok(x.clone()),
+        1 => Err(KernelError::input(
+            "tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.",
+        )),
+        _ => Ok(x.transpose(-2, -1)?),
+    }
+}
+
+/// The number 0 as an index.
+fn index_zero() -> Tensor {
+    Tensor::zeros(&[], DType::I64).expect("invariant: one element can be made")
+}
 
 fn one_tensor() -> IValue {
     IValue::Tensor(Tensor::zeros(&[], DType::F32).expect("invariant: one element can be made"))
@@ -368,7 +413,8 @@ fn one_tensor() -> IValue {
 
 /// Several views at once.
 struct Pieces {
-    name: &'static str,
+    /// All names, divided by spaces; behind a dot the overload.
+    names: &'static str,
     doc: &'static str,
     run: Many,
     shape: fn() -> Shape,
@@ -377,49 +423,91 @@ struct Pieces {
 
 const PIECES: &[Pieces] = &[
     Pieces {
-        name: "aten::chunk",
+        names: "aten::chunk",
         doc: "At most `chunks` pieces along `dim`, all but the last of one size.",
         run: |cx| Ok(cx.tensor(0)?.chunk(cx.int(1)?, cx.int(2)?)?),
         shape: || Shape::chunk(1, 2),
         args: || vec![IValue::Int(2), IValue::Int(0)],
     },
     Pieces {
-        name: "aten::split.Tensor",
+        names: "aten::split.Tensor",
         doc: "Pieces of `split_size` along `dim`.",
         run: |cx| Ok(cx.tensor(0)?.split(cx.int(1)?, cx.int(2)?)?),
         shape: || Shape::split(1, 2),
         args: || vec![IValue::Int(1), IValue::Int(0)],
     },
     Pieces {
-        name: "aten::split.sizes",
+        names: "aten::split.sizes aten::split_with_sizes aten::split",
         doc: "Pieces of the given sizes along `dim`.",
         run: |cx| Ok(cx.tensor(0)?.split_sizes(&cx.ints(1)?, cx.int(2)?)?),
         shape: || Shape::split(1, 2),
         args: || vec![ints(&[0]), IValue::Int(-2)],
     },
     Pieces {
-        name: "aten::split_with_sizes",
-        doc: "Pieces of the given sizes along `dim`.",
-        run: |cx| Ok(cx.tensor(0)?.split_sizes(&cx.ints(1)?, cx.int(2)?)?),
-        shape: || Shape::split(1, 2),
-        args: || vec![ints(&[0]), IValue::Int(-2)],
-    },
-    Pieces {
-        name: "aten::tensor_split.sections",
+        names: "aten::tensor_split.sections",
         doc: "`sections` pieces along `dim`, the first ones larger by one if they must.",
         run: |cx| Ok(cx.tensor(0)?.tensor_split(cx.int(1)?, cx.int(2)?)?),
         shape: unknown,
         args: || vec![IValue::Int(2), IValue::Int(0)],
     },
     Pieces {
-        name: "aten::tensor_split.indices",
+        names: "aten::tensor_split.indices",
         doc: "Pieces between the given places along `dim`.",
         run: |cx| Ok(cx.tensor(0)?.tensor_split_at(&cx.ints(1)?, cx.int(2)?)?),
         shape: unknown,
         args: || vec![ints(&[1]), IValue::Int(0)],
     },
     Pieces {
-        name: "aten::unbind.int",
+        names: "aten::tensor_split.tensor_indices_or_sections",
+        doc: "As many pieces along `dim` as a number says, or pieces between places.",
+        run: |cx| {
+            let places = cx.tensor(1)?.to_vec::<i64>()?;
+            match (cx.tensor(1)?.rank(), &places[..]) {
+                (0, &[sections]) => Ok(cx.tensor(0)?.tensor_split(sections, cx.int(2)?)?),
+                (1, places) => Ok(cx.tensor(0)?.tensor_split_at(places, cx.int(2)?)?),
+                (rank, _) => Err(KernelError::input(format!(
+                    "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional \
+                     tensor, but got a tensor with {rank} dims"
+                ))),
+            }
+        },
+        shape: unknown,
+        args: || {
+            vec![IValue::Tensor(index_zero().reshape(&[1]).unwrap_or_else(|_| index_zero())), IValue::Int(0)]
+        },
+    },
+    Pieces {
+        names: "aten::hsplit.int aten::hsplit.array",
+        doc: "Pieces along the second dimension (of a vector: the first).",
+        run: |cx| match cx.tensor(0)?.rank() {
+            0 => Err(too_few("hsplit", 1)),
+            rank => split_along(cx, i64::from(rank > 1), "hsplit"),
+        },
+        shape: unknown,
+        args: || vec![IValue::Int(1)],
+    },
+    Pieces {
+        names: "aten::vsplit.int aten::vsplit.array",
+        doc: "Pieces along the first dimension.",
+        run: |cx| match cx.tensor(0)?.rank() {
+            0 | 1 => Err(too_few("vsplit", 2)),
+            _ => split_along(cx, 0, "vsplit"),
+        },
+        shape: unknown,
+        args: || vec![IValue::Int(1)],
+    },
+    Pieces {
+        names: "aten::dsplit.int aten::dsplit.array",
+        doc: "Pieces along the third dimension.",
+        run: |cx| match cx.tensor(0)?.rank() {
+            0..=2 => Err(too_few("dsplit", 3)),
+            _ => split_along(cx, 2, "dsplit"),
+        },
+        shape: unknown,
+        args: || vec![IValue::Int(1)],
+    },
+    Pieces {
+        names: "aten::unbind.int",
         doc: "Each place along `dim`, without the dimension.",
         run: |cx| Ok(cx.tensor(0)?.unbind(cx.int(1)?)?),
         shape: || Shape::unbind(1),
@@ -427,11 +515,34 @@ const PIECES: &[Pieces] = &[
     },
 ];
 
+fn too_few(op: &str, rank: usize) -> KernelError {
+    KernelError::input(format!("torch.{op} requires a tensor with at least {rank} dimension(s)"))
+}
+
+/// Equal pieces, or pieces between places, along a dimension.
+fn split_along(cx: &KernelCx<'_>, dim: i64, op: &str) -> Result<Vec<Tensor>, KernelError> {
+    let x = cx.tensor(0)?;
+    let Some(sections) = cx.arg(1)?.as_int() else {
+        return Ok(x.tensor_split_at(&cx.ints(1)?, dim)?);
+    };
+    let n = x.size(dim)?;
+    if sections == 0 || n % sections != 0 {
+        return Err(KernelError::input(format!(
+            "torch.{op} attempted to split along dimension {dim}, but the size of the dimension {n} is not divisible \
+             by the split_size {sections}!"
+        )));
+    }
+    Ok(x.tensor_split(sections, dim)?)
+}
+
 /// In-place changes of shape: the tensor's own metadata changes.
 const IN_PLACE: &[(&str, &str, One)] = &[
     ("aten::t_", "In place: a matrix transposed.", |cx| Ok(cx.tensor(0)?.t()?)),
-    ("aten::transpose_", "In place: two dimensions exchanged.", |cx| {
-        Ok(cx.tensor(0)?.transpose(cx.int(1)?, cx.int(2)?)?)
+    ("aten::transpose_", EXCHANGED, exchanged),
+    ("aten::swapaxes_", EXCHANGED, exchanged),
+    ("aten::swapdims_", EXCHANGED, exchanged),
+    ("aten::squeeze_.dims", "In place: without those of the dimensions whose size is 1.", |cx| {
+        Ok(cx.tensor(0)?.squeeze(&cx.ints(1)?)?)
     }),
     ("aten::squeeze_", "In place: without dimensions of size 1.", |cx| Ok(cx.tensor(0)?.squeeze_all())),
     ("aten::squeeze_.dim", "In place: without a dimension, if its size is 1.", |cx| {
@@ -454,6 +565,12 @@ const IN_PLACE: &[(&str, &str, One)] = &[
     }),
 ];
 
+const EXCHANGED: &str = "In place: two dimensions exchanged.";
+
+fn exchanged(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
+    Ok(cx.tensor(0)?.transpose(cx.int(1)?, cx.int(2)?)?)
+}
+
 fn changing(run: One) -> Kernel {
     Kernel::new(move |cx| {
         let view = run(cx)?;
@@ -472,28 +589,73 @@ fn list(run: Many) -> Kernel {
     })
 }
 
+/// Name and overload of the operator that copies what a view shows: `aten::select.int` has `aten::select_copy.int`.
+fn copying(full: &str) -> (String, String) {
+    let (name, overload) = full.split_once('.').unwrap_or((full, ""));
+    (format!("{name}_copy"), overload.to_owned())
+}
+
+const COPIED: &str = "A copy of what the view of the same name shows.";
+
+fn views(row: &'static Row) -> Vec<OpDef> {
+    let dtype = || match row.names {
+        "aten::view_as_real" | "aten::view_as_complex" | "aten::view.dtype" | "aten::real" | "aten::imag" => {
+            Dtype::from(|_| None)
+        }
+        _ => Dtype::same_as(0),
+    };
+    let facts =
+        |def: OpDef| def.with(dtype()).with(unfold_sample(row.rank, (row.args)()).not_differentiable());
+    let mut defs = Vec::new();
+    for full in row.names.split(' ') {
+        let def = OpDef::named(full).with(Doc(row.doc)).with((row.shape)()).with(dtype());
+        defs.push(def.with(fresh(row.run)).with(unfold_sample(row.rank, (row.args)())));
+        let (name, overload) = copying(full);
+        let copy = op(&name, &overload, COPIED).if_declared().facts(facts);
+        let out = format!("{overload}_out");
+        let copy = if overload.is_empty() { copy } else { copy.out(&out) };
+        let run = row.run;
+        defs.extend(copy.one(move |cx| Ok(run(cx)?.clone_contiguous()?)));
+    }
+    defs
+}
+
+fn pieces(row: &'static Pieces) -> Vec<OpDef> {
+    let mut defs = Vec::new();
+    let copies = |cx: &KernelCx<'_>| -> Result<Vec<Tensor>, KernelError> {
+        Ok((row.run)(cx)?.iter().map(Tensor::clone_contiguous).collect::<Result<_, _>>()?)
+    };
+    for full in row.names.split(' ') {
+        let sample = if full.contains("array") { vec![ints(&[1])] } else { (row.args)() };
+        let rank = if full.contains("dsplit") { 3 } else { 2 };
+        let def = OpDef::named(full).with(Doc(row.doc)).with((row.shape)()).with(list(row.run));
+        defs.push(def.with(unfold_sample(rank, sample.clone())));
+        let (name, overload) = copying(full);
+        // `unsafe_` ones promise that nobody looks at the pieces and the whole at once; here they are apart.
+        let apart = full.replacen("aten::", "aten::unsafe_", 1);
+        let apart =
+            apart.split_once('.').map_or((apart.clone(), String::new()), |(n, o)| (n.into(), o.into()));
+        for (name, overload) in [(name, overload), apart] {
+            let out = format!("{overload}_out");
+            let row = op(&name, &overload, COPIED).if_declared();
+            let row = if overload.is_empty() { row } else { row.out(&out) };
+            let sample = unfold_sample(2, sample.clone()).not_differentiable();
+            defs.extend(row.facts(move |d| d.with(sample.clone())).list(copies));
+        }
+    }
+    defs
+}
+
 pub(crate) fn family() -> Vec<OpDef> {
-    let mut defs: Vec<OpDef> = ROWS
-        .iter()
-        .map(|r| {
-            let dtype = if r.name.starts_with("aten::view_as_") || r.name == "aten::view.dtype" {
-                Dtype::from(|_| None)
-            } else {
-                Dtype::same_as(0)
-            };
-            let def = OpDef::named(r.name).with(Doc(r.doc)).with((r.shape)()).with(dtype).with(fresh(r.run));
-            def.with(unfold_sample(r.rank, (r.args)()))
-        })
-        .collect();
-    defs.extend(PIECES.iter().map(|p| {
-        OpDef::named(p.name)
-            .with(Doc(p.doc))
-            .with((p.shape)())
-            .with(list(p.run))
-            .with(unfold_sample(2, (p.args)()))
-    }));
+    let mut defs: Vec<OpDef> = ROWS.iter().flat_map(views).collect();
+    defs.extend(PIECES.iter().flat_map(pieces));
     defs.extend(
         IN_PLACE.iter().map(|&(name, doc, run)| OpDef::named(name).with(Doc(doc)).with(changing(run))),
+    );
+    defs.extend(
+        op("lift", "", "A copy.")
+            .facts(|d| d.with(Dtype::same_as(0)).with(unfold_sample(1, vec![]).not_differentiable()))
+            .one(|cx| Ok(cx.tensor(0)?.clone_data()?)),
     );
     defs
 }

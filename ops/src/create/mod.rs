@@ -1,6 +1,10 @@
 //! Creation: tensors from sizes, numbers and lists, and copies in another dtype or layout.
 
-use crate::support::{Computed, fresh};
+mod parts;
+mod sequences;
+mod windows;
+
+use crate::support::{Computed, fresh, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
 use flambeau_ir::value::ListItems;
@@ -91,54 +95,6 @@ fn new_ones(cx: &KernelCx<'_>) -> Computed {
 
 fn new_full(cx: &KernelCx<'_>) -> Computed {
     new_filled(cx, cx.scalar(2)?, 3)
-}
-
-/// `arange` with its numbers at the front and dtype behind them.
-fn arange(cx: &KernelCx<'_>, start: Scalar, end: Scalar, step: Scalar, dtype_at: usize) -> Computed {
-    check_device(cx, dtype_at + 2)?;
-    let whole = [start, end, step].iter().all(|s| s.is_integral(true));
-    let dtype = cx.opt_dtype(dtype_at)?.unwrap_or(if whole { DType::I64 } else { DEFAULT_FLOAT });
-    Ok(Tensor::arange(start, end, step, dtype)?)
-}
-
-fn arange_end(cx: &KernelCx<'_>) -> Computed {
-    arange(cx, Scalar::Int(0), cx.scalar(0)?, Scalar::Int(1), 1)
-}
-
-fn arange_start(cx: &KernelCx<'_>) -> Computed {
-    arange(cx, cx.scalar(0)?, cx.scalar(1)?, Scalar::Int(1), 2)
-}
-
-fn arange_step(cx: &KernelCx<'_>) -> Computed {
-    arange(cx, cx.scalar(0)?, cx.scalar(1)?, cx.scalar(2)?, 3)
-}
-
-fn linspace(cx: &KernelCx<'_>) -> Computed {
-    check_device(cx, 5)?;
-    let (start, end, steps) = (cx.scalar(0)?.to_f64(), cx.scalar(1)?.to_f64(), cx.int(2)?);
-    if steps < 0 {
-        return Err(KernelError::input("number of steps must be non-negative"));
-    }
-    let dtype = cx.opt_dtype(3)?.unwrap_or(DEFAULT_FLOAT);
-    let single = dtype != DType::F64;
-    let step = (end - start) / ((steps - 1).max(1) as f64);
-    let step = if single { f64::from(step as f32) } else { step };
-    // From both ends towards the middle, so that the last element is exactly `end`.
-    let value = |i: i64| match i < steps / 2 {
-        true => start + step * i as f64,
-        false => end - step * (steps - 1 - i) as f64,
-    };
-    flambeau_tensor::check_budget(usize::try_from(steps).unwrap_or(usize::MAX).saturating_mul(8))?;
-    let values: Vec<Scalar> =
-        (0..steps).map(|i| Scalar::Float(if steps == 1 { start } else { value(i) })).collect();
-    Ok(Tensor::from_scalars(&values, &[steps], dtype)?)
-}
-
-fn eye(cx: &KernelCx<'_>, n: i64, m: i64, dtype_at: usize) -> Computed {
-    check_device(cx, dtype_at + 2)?;
-    let made = Tensor::zeros(&[n, m], cx.opt_dtype(dtype_at)?.unwrap_or(DEFAULT_FLOAT))?;
-    made.diagonal(0, 0, 1)?.fill_(Scalar::Int(1))?;
-    Ok(made)
 }
 
 /// `torch.tensor(number)`.
@@ -338,7 +294,7 @@ fn size(n: &[i64]) -> IValue {
     IValue::ints(n.to_vec())
 }
 
-fn fixed_args(args: fn() -> Vec<IValue>) -> Sample {
+fn fixed_args(args: impl Fn() -> Vec<IValue> + Send + Sync + 'static) -> Sample {
     Sample::args(move |_| args()).exact().not_differentiable()
 }
 
@@ -350,22 +306,18 @@ fn by_size() -> Vec<OpDef> {
         ("aten::full", "All elements one number.", full, Effects::PURE),
     ];
     rows.into_iter()
-        .map(|(name, doc, f, effects)| {
+        .flat_map(|(name, doc, f, effects)| {
             let full = name == "aten::full";
             let sample: fn() -> Vec<IValue> =
                 if full { || vec![size(&[2, 3]), IValue::Float(1.5)] } else { || vec![size(&[2, 3])] };
-            let dtype = if full {
-                Dtype::named_or(2, Dtype::of_number(1))
-            } else {
-                Dtype::named_or(1, Dtype::fixed(DEFAULT_FLOAT))
+            let dtype = || match full {
+                true => Dtype::named_or(2, Dtype::of_number(1)),
+                false => Dtype::named_or(1, Dtype::fixed(DEFAULT_FLOAT)),
             };
-            OpDef::named(name)
-                .with(Doc(doc))
-                .with(effects)
-                .with(Shape::of_size(0))
-                .with(dtype)
-                .with(fixed_args(sample))
-                .with(fresh(f))
+            let (name, overload) = name.split_once('.').unwrap_or((name, ""));
+            let facts =
+                |d: OpDef| d.with(effects).with(Shape::of_size(0)).with(dtype()).with(fixed_args(sample));
+            op(name, overload, doc).out("out").options_at(1 + usize::from(full)).facts(facts).one(f)
         })
         .collect()
 }
@@ -388,51 +340,19 @@ fn by_example() -> Vec<OpDef> {
         ("aten::new_full", "The dtype of a tensor, all elements one number.", new_full, 3, false),
     ];
     rows.into_iter()
-        .map(|(name, doc, f, dtype_at, like)| {
+        .flat_map(|(name, doc, f, dtype_at, like)| {
             let full = name.contains("full");
             let mut args = if like { Vec::new() } else { vec![size(&[2, 3])] };
             args.extend(full.then_some(IValue::Float(1.5)));
-            OpDef::named(name)
-                .with(Doc(doc))
-                .with(if name.contains("empty") { Effects::RANDOM } else { Effects::PURE })
-                .with(if like { Shape::same_as(0) } else { Shape::of_size(1) })
-                .with(Dtype::named_or(dtype_at, Dtype::same_as(0)))
-                .with(Sample::tensors(1).floats().then(args).exact().not_differentiable())
-                .with(fresh(f))
+            let facts = |d: OpDef| {
+                d.with(if name.contains("empty") { Effects::RANDOM } else { Effects::PURE })
+                    .with(if like { Shape::same_as(0) } else { Shape::of_size(1) })
+                    .with(Dtype::named_or(dtype_at, Dtype::same_as(0)))
+                    .with(Sample::tensors(1).floats().then(args.clone()).exact().not_differentiable())
+            };
+            op(name, "", doc).options_at(dtype_at).facts(facts).one(f)
         })
         .collect()
-}
-
-fn ranges() -> Vec<OpDef> {
-    let unknown = || Shape::from(|cx| Some(flambeau_analysis::shape::TensorFact::of_dims([cx.fresh_size()])));
-    let one = |name: &str, f: Run, args: fn() -> Vec<IValue>| {
-        OpDef::named(name)
-            .with(Doc("Numbers from `start` to `end` (left out), `step` apart."))
-            .with(unknown())
-            .with(fixed_args(args))
-            .with(fresh(f))
-    };
-    vec![
-        one("aten::arange", arange_end, || vec![IValue::Int(5)]),
-        one("aten::arange.start", arange_start, || vec![IValue::Int(1), IValue::Int(5)]),
-        one("aten::arange.start_step", arange_step, || vec![IValue::Int(1), IValue::Int(9), IValue::Int(2)]),
-        OpDef::named("aten::linspace")
-            .with(Doc("`steps` numbers from `start` to `end`, both included."))
-            .with(Shape::of_size(2))
-            .with(Dtype::named_or(3, Dtype::fixed(DEFAULT_FLOAT)))
-            .with(fixed_args(|| vec![IValue::Float(0.0), IValue::Float(1.0), IValue::Int(5)]))
-            .with(fresh(linspace)),
-        OpDef::named("aten::eye")
-            .with(Doc("The identity matrix."))
-            .with(Dtype::named_or(1, Dtype::fixed(DEFAULT_FLOAT)))
-            .with(fixed_args(|| vec![IValue::Int(3)]))
-            .with(fresh(|cx| eye(cx, cx.int(0)?, cx.int(0)?, 1))),
-        OpDef::named("aten::eye.m")
-            .with(Doc("Ones on the diagonal of a matrix of `n` rows and `m` columns."))
-            .with(Dtype::named_or(2, Dtype::fixed(DEFAULT_FLOAT)))
-            .with(fixed_args(|| vec![IValue::Int(3), IValue::Int(2)]))
-            .with(fresh(|cx| eye(cx, cx.int(0)?, cx.int(1)?, 2))),
-    ]
 }
 
 fn from_values() -> Vec<OpDef> {
@@ -559,8 +479,7 @@ fn casts() -> Vec<OpDef> {
 }
 
 fn writes() -> Vec<OpDef> {
-    let rows: [(&str, &'static str, fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError>); 7] = [
-        ("aten::copy_", "In place: the elements of another tensor, broadcast and converted.", write_tensor),
+    let rows: [(&str, &'static str, fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError>); 3] = [
         (
             "aten::copy_.Tensor",
             "In place: the elements of another tensor, broadcast and converted.",
@@ -568,21 +487,41 @@ fn writes() -> Vec<OpDef> {
         ),
         ("aten::copy_.int", "In place: all elements one number.", write_number),
         ("aten::copy_.float", "In place: all elements one number.", write_number),
-        ("aten::fill_.Scalar", "In place: all elements one number.", write_number),
-        ("aten::fill_.Tensor", "In place: all elements one number.", write_item),
-        ("aten::zero_", "In place: all elements 0.", |_, t| Ok(t.fill_(Scalar::Int(0))?)),
     ];
     rows.into_iter()
         .map(|(name, doc, f)| OpDef::named(name).with(Doc(doc)).with(Shape::same_as(0)).with(writing(f)))
         .collect()
 }
 
+/// `zero`, `fill` and `copy`: what the writes give, as new tensors.
+fn written() -> Vec<OpDef> {
+    let same = |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::same_as(0));
+    let one = || Sample::tensors(1).floats().exact().not_differentiable();
+    let doc = "The size and dtype of a tensor, all elements 0.";
+    let mut defs =
+        op("zero", "", doc).facts(|d| same(d).with(one())).editing(|_, t| Ok(t.fill_(Scalar::Int(0))?));
+    let doc = "The size and dtype of a tensor, all elements one number.";
+    let facts = |d: OpDef| same(d).with(one().then([IValue::Float(1.5)]));
+    defs.extend(op("fill", "Scalar", doc).facts(facts).editing(write_number));
+    let number =
+        || Tensor::scalar(Scalar::Float(1.5), DType::F32).expect("invariant: one element can be made");
+    let facts = |d: OpDef| same(d).with(one().then([IValue::Tensor(number())]));
+    defs.extend(op("fill", "Tensor", doc).out("Tensor_out").facts(facts).editing(write_item));
+    let doc = "The elements of another tensor, broadcast and converted.";
+    let two = || Sample::tensors(2).floats().exact().not_differentiable();
+    defs.extend(op("copy", "", doc).facts(|d| same(d).with(two())).editing(write_tensor));
+    defs
+}
+
 pub(crate) fn family() -> Vec<OpDef> {
     let mut defs = by_size();
     defs.extend(by_example());
-    defs.extend(ranges());
+    defs.extend(sequences::family());
+    defs.extend(windows::family());
+    defs.extend(parts::family());
     defs.extend(from_values());
     defs.extend(conversions());
     defs.extend(writes());
+    defs.extend(written());
     defs
 }

@@ -1,0 +1,202 @@
+//! Sequences of numbers: `arange`, `range`, `linspace`, `logspace`; the identity matrix; one number.
+
+use super::{check_device, default_dtype, fixed_args};
+use crate::support::{Computed, op};
+use flambeau_analysis::shape::TensorFact;
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{KernelCx, KernelError};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::promote::{DEFAULT_COMPLEX, DEFAULT_FLOAT};
+use flambeau_tensor::{Complex, DType, Scalar, Tensor, TensorError, check_budget};
+
+/// `arange` with its numbers at the front and dtype behind them.
+fn arange(cx: &KernelCx<'_>, start: Scalar, end: Scalar, step: Scalar, dtype_at: usize) -> Computed {
+    check_device(cx, dtype_at + 2)?;
+    let whole = [start, end, step].iter().all(|s| s.is_integral(true));
+    let dtype = cx.opt_dtype(dtype_at)?.unwrap_or(if whole { DType::I64 } else { DEFAULT_FLOAT });
+    Ok(Tensor::arange(start, end, step, dtype)?)
+}
+
+/// `range`: the end is included, as far as the steps reach it.
+fn range(cx: &KernelCx<'_>, step: Scalar, dtype_at: usize) -> Computed {
+    check_device(cx, dtype_at + 2)?;
+    let dtype = cx.opt_dtype(dtype_at)?.unwrap_or(DEFAULT_FLOAT);
+    let (lo, hi, by) = (cx.scalar(0)?.to_f64(), cx.scalar(1)?.to_f64(), step.to_f64());
+    if by == 0.0 {
+        return Err(KernelError::input("step must be nonzero"));
+    }
+    if (by > 0.0 && hi < lo) || (by < 0.0 && hi > lo) || !lo.is_finite() || !hi.is_finite() {
+        return Err(KernelError::input("upper bound and larger bound inconsistent with step sign"));
+    }
+    let count = ((hi - lo) / by + 1.0).floor();
+    check_budget((count as usize).saturating_mul(16))?;
+    let values: Vec<Scalar> = (0..count as i64).map(|i| Scalar::Float(lo + by * i as f64)).collect();
+    Ok(Tensor::from_scalars(&values, &[values.len() as i64], dtype)?)
+}
+
+/// A number, or the only element of a tensor.
+fn end_of(cx: &KernelCx<'_>, i: usize) -> Result<Scalar, KernelError> {
+    match cx.arg(i)?.as_tensor() {
+        Some(t) if t.rank() != 0 => Err(KernelError::input(format!(
+            "linspace only supports 0-dimensional start and end tensors, but got start with {} dimension(s).",
+            t.rank()
+        ))),
+        Some(t) => Ok(t.item()?),
+        None => cx.scalar(i),
+    }
+}
+
+fn steps_of(cx: &KernelCx<'_>) -> Result<i64, KernelError> {
+    let steps = cx.int(2)?;
+    if steps < 0 {
+        return Err(KernelError::input("number of steps must be non-negative"));
+    }
+    check_budget((steps as usize).saturating_mul(32))?;
+    Ok(steps)
+}
+
+/// Both ends and the dtype of a sequence between them.
+fn ends(cx: &KernelCx<'_>, dtype_at: usize) -> Result<(Scalar, Scalar, DType), KernelError> {
+    check_device(cx, dtype_at + 2)?;
+    let (start, end) = (end_of(cx, 0)?, end_of(cx, 1)?);
+    let complex = start.is_complex() || end.is_complex();
+    let usual = if complex { DEFAULT_COMPLEX } else { DEFAULT_FLOAT };
+    let dtype = cx.opt_dtype(dtype_at)?.unwrap_or(usual);
+    if complex && !dtype.is_complex() {
+        return Err(KernelError::input(
+            "torch.linspace(): inferred dtype ComplexFloat can't be safely cast to passed dtype",
+        ));
+    }
+    if dtype == DType::Bool {
+        return Err(TensorError::DType { op: "linspace_cpu", dtype }.into());
+    }
+    Ok((start, end, dtype))
+}
+
+/// The ends as an element of the dtype holds them.
+fn held(value: Scalar, dtype: DType) -> Result<Scalar, KernelError> {
+    Ok(Tensor::scalar(value, dtype)?.item()?)
+}
+
+/// Numbers at equal distances, from both ends towards the middle, so that the last is exactly the end.
+fn spaced(start: f64, end: f64, steps: i64, dtype: DType) -> Vec<f64> {
+    let single = matches!(dtype, DType::F32 | DType::F16 | DType::BF16 | DType::C64);
+    let step = (end - start) / ((steps - 1).max(1) as f64);
+    let step = if single { f64::from(step as f32) } else { step };
+    let at = |i: i64| match i < steps / 2 {
+        true => start + step * i as f64,
+        false => end - step * (steps - 1 - i) as f64,
+    };
+    (0..steps).map(|i| if steps == 1 { start } else { at(i) }).collect()
+}
+
+/// `(start, end, steps, dtype)`.
+fn linspace(cx: &KernelCx<'_>) -> Computed {
+    let (start, end, dtype) = ends(cx, 3)?;
+    let (start, end, steps) = (held(start, dtype)?, held(end, dtype)?, steps_of(cx)?);
+    let values: Vec<Scalar> = if dtype.is_complex() {
+        let (a, b) = (start.to_complex(), end.to_complex());
+        let parts = spaced(a.re, b.re, steps, dtype).into_iter().zip(spaced(a.im, b.im, steps, dtype));
+        parts.map(|(re, im)| Scalar::Complex(Complex::new(re, im))).collect()
+    } else {
+        spaced(start.to_f64(), end.to_f64(), steps, dtype).into_iter().map(Scalar::Float).collect()
+    };
+    Ok(Tensor::from_scalars(&values, &[steps], dtype)?)
+}
+
+/// `(start, end, steps, base, dtype)`: powers of the base.
+fn logspace(cx: &KernelCx<'_>) -> Computed {
+    let (start, end, dtype) = ends(cx, 4)?;
+    let (steps, base) = (steps_of(cx)?, cx.float(3)?);
+    let values: Vec<Scalar> = if dtype.is_complex() {
+        let (a, b) = (start.to_complex(), end.to_complex());
+        let parts = spaced(a.re, b.re, steps, dtype).into_iter().zip(spaced(a.im, b.im, steps, dtype));
+        let power = |(re, im)| Scalar::Complex(Complex::new(base, 0.0).powc(Complex::new(re, im)));
+        parts.map(power).collect()
+    } else {
+        let (start, end) = (held(start, dtype)?.to_f64(), held(end, dtype)?.to_f64());
+        let power = |x: f64| Scalar::Float(libm::pow(base, x));
+        spaced(start, end, steps, dtype).into_iter().map(power).collect()
+    };
+    Ok(Tensor::from_scalars(&values, &[steps], dtype)?)
+}
+
+fn eye(cx: &KernelCx<'_>, n: i64, m: i64, dtype_at: usize) -> Computed {
+    check_device(cx, dtype_at + 2)?;
+    if n < 0 || m < 0 {
+        return Err(KernelError::input(format!("n must be greater or equal to 0, got {}", n.min(m))));
+    }
+    let made = Tensor::zeros(&[n, m], cx.opt_dtype(dtype_at)?.unwrap_or(DEFAULT_FLOAT))?;
+    made.diagonal(0, 0, 1)?.fill_(Scalar::Int(1))?;
+    Ok(made)
+}
+
+fn scalar_tensor(cx: &KernelCx<'_>) -> Computed {
+    check_device(cx, 3)?;
+    let value = cx.scalar(0)?;
+    let usual = if value.is_complex() { default_dtype(value) } else { DEFAULT_FLOAT };
+    Ok(Tensor::scalar(value, cx.opt_dtype(1)?.unwrap_or(usual))?)
+}
+
+fn between() -> Vec<OpDef> {
+    let mut defs = Vec::new();
+    let number = |i: usize| IValue::Float([0.0, 2.0][i]);
+    let held = |i: usize| {
+        let made = Tensor::scalar(Scalar::Float([0.0, 2.0][i]), DType::F32);
+        IValue::Tensor(made.expect("invariant: one element can be made"))
+    };
+    for overload in ["", "Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor"] {
+        let args = move || {
+            let start = if overload.starts_with("Tensor") { held(0) } else { number(0) };
+            let end = if overload.ends_with("Tensor") { held(1) } else { number(1) };
+            vec![start, end, IValue::Int(5)]
+        };
+        let sample = fixed_args(args);
+        let facts = |d: OpDef| d.with(Shape::of_size(2)).with(sample.clone());
+        let doc = "`steps` numbers from `start` to `end`, both included.";
+        defs.extend(op("linspace", overload, doc).options_at(3).facts(facts).one(linspace));
+        let facts = |d: OpDef| d.with(Shape::of_size(2)).with(sample.clone().tolerance(1e-5, 1e-6));
+        let doc = "Powers of a base, `steps` of them, from `start` to `end`.";
+        defs.extend(op("logspace", overload, doc).options_at(4).facts(facts).one(logspace));
+    }
+    defs
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let int = IValue::Int;
+    let unknown = || Shape::from(|cx| Some(TensorFact::of_dims([cx.fresh_size()])));
+    let doc = "Numbers from `start` to `end` (left out), `step` apart.";
+    let with = |args: fn() -> Vec<IValue>| move |d: OpDef| d.with(unknown()).with(fixed_args(args));
+    let mut defs = op("arange", "", doc)
+        .options_at(1)
+        .facts(with(|| vec![IValue::Int(5)]))
+        .one(|cx| arange(cx, Scalar::Int(0), cx.scalar(0)?, Scalar::Int(1), 1));
+    let row = op("arange", "start", doc).without_out().facts(with(|| vec![IValue::Int(1), IValue::Int(5)]));
+    defs.extend(row.one(|cx| arange(cx, cx.scalar(0)?, cx.scalar(1)?, Scalar::Int(1), 2)));
+    let row = op("arange", "start_step", doc)
+        .out("start_out")
+        .options_at(3)
+        .facts(with(|| vec![IValue::Int(1), IValue::Int(9), IValue::Int(2)]));
+    defs.extend(row.one(|cx| arange(cx, cx.scalar(0)?, cx.scalar(1)?, cx.scalar(2)?, 3)));
+    let doc = "Numbers from `start` to `end` (included), `step` apart.";
+    let row =
+        op("range", "", doc).out("out_").options_at(2).facts(with(|| vec![IValue::Int(1), IValue::Int(5)]));
+    defs.extend(row.one(|cx| range(cx, Scalar::Int(1), 2)));
+    let row = op("range", "step", doc)
+        .out("out")
+        .options_at(3)
+        .facts(with(|| vec![IValue::Int(1), IValue::Int(9), IValue::Int(2)]));
+    defs.extend(row.one(|cx| range(cx, cx.scalar(2)?, 3)));
+    defs.extend(between());
+    let dtype = |i: usize| Dtype::named_or(i, Dtype::fixed(DEFAULT_FLOAT));
+    let facts = |d: OpDef| d.with(dtype(1)).with(fixed_args(|| vec![IValue::Int(3)]));
+    let row = op("eye", "", "The identity matrix.").options_at(1).facts(facts);
+    defs.extend(row.one(|cx| eye(cx, cx.int(0)?, cx.int(0)?, 1)));
+    let facts = |d: OpDef| d.with(dtype(2)).with(fixed_args(move || vec![int(3), int(2)]));
+    let row = op("eye", "m", "Ones on the diagonal of a matrix of `n` rows and `m` columns.");
+    defs.extend(row.options_at(2).facts(facts).one(|cx| eye(cx, cx.int(0)?, cx.int(1)?, 2)));
+    let facts = |d: OpDef| d.with(Shape::scalar()).with(fixed_args(|| vec![IValue::Float(1.5)]));
+    let row = op("scalar_tensor", "", "A number as a tensor without dimensions.");
+    defs.extend(row.options_at(1).facts(facts).one(scalar_tensor));
+    defs
+}
