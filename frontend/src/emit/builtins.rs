@@ -20,6 +20,16 @@ const SOURCES: [(&str, &str); 2] =
 /// Functions of `torch.nn.functional` that are no operators themselves.
 const FUNCTIONAL: &str = include_str!("../library/functional.py");
 
+/// Functions of `torch` that are no operators themselves.
+const TORCH: &str = include_str!("../library/torch.py");
+
+/// Functions whose number of results depends on truth values, which calls must state as constants: the flags with their
+/// positions. The library has a definition for each combination; its name ends in the flags that hold.
+const FLAGS: [(&str, &[(&str, usize)]); 2] = [
+    ("torch.unique", &[("return_inverse", 2), ("return_counts", 3)]),
+    ("torch.unique_consecutive", &[("return_inverse", 1), ("return_counts", 2)]),
+];
+
 /// Context managers of `torch`.
 const CLASSES: &str = include_str!("../library/classes.py");
 
@@ -50,12 +60,20 @@ pub(crate) fn compile(session: &Session<'_>, name: Symbol) -> Vec<Arc<Function>>
     found
 }
 
-/// The function `torch.nn.functional.x` of the library: its source and definition.
+/// The flags, with their positions, that choose between definitions of a function of the library.
+pub(crate) fn flags(full: &str) -> &'static [(&'static str, usize)] {
+    FLAGS.iter().find(|(name, _)| *name == full).map_or(&[], |(_, flags)| flags)
+}
+
+/// The function `torch.nn.functional.x` or `torch.x` of the library: its source and definition.
 pub(crate) fn library(session: &Session<'_>, full: &str) -> Option<(Arc<SourceFile>, TreeId)> {
-    let name = full.strip_prefix("torch.nn.functional.")?;
+    let (name, text, file) = match full.strip_prefix("torch.nn.functional.") {
+        Some(name) => (name, FUNCTIONAL, "torch/nn/functional.py"),
+        None => (full.strip_prefix("torch.")?, TORCH, "torch/functional.py"),
+    };
     let header = format!("def {name}(");
-    let definition = FUNCTIONAL.split("\n\n").find(|d| d.trim_start().starts_with(&header))?;
-    let file = SourceFile::new(Source::new("torch/nn/functional.py", definition), &session.limits);
+    let definition = text.split("\n\n").find(|d| d.trim_start().starts_with(&header))?;
+    let file = SourceFile::new(Source::new(file, definition), &session.limits);
     let def = file.parsed.ast.children(file.parsed.root).first().copied()?;
     Some((file, def))
 }

@@ -6,6 +6,7 @@ use flambeau_ir::types::TypeKind;
 use flambeau_ir::{IValue, Prim, Symbol, Type, ValueId};
 use std::rc::Rc;
 
+use super::builtins;
 use super::deep_compile;
 use super::fun::{Cx, Res};
 use super::matching::Args;
@@ -78,7 +79,10 @@ impl<'a> Cx<'a> {
                 self.node(Prim::Print, &operands, &[]);
                 Ok(Sugar::Value(self.none()))
             }
-            Sugar::Function(name) => self.call_function(span, name, &args).await.map(Sugar::Value),
+            Sugar::Function(name) => {
+                let name = self.flagged(span, name, &args)?;
+                self.call_function(span, name, &args).await.map(Sugar::Value)
+            }
             Sugar::Method(object, name) => self.call_method(span, object, name, args).await,
             Sugar::Class(ty) => self.construct(span, ty, args).await.map(Sugar::Value),
             Sugar::NamedTuple(ty) => self.named_tuple(span, ty, &args).map(Sugar::Value),
@@ -158,6 +162,22 @@ impl<'a> Cx<'a> {
     }
 
     // --- functions and methods -------------------------------------------------------------------------------------
+
+    /// The definition a call of a function of the library means, by the flags it states.
+    fn flagged(&self, span: Span, name: Symbol, args: &Args) -> Res<Symbol> {
+        let Some(full) = name.as_str().strip_prefix("__torch__.") else { return Ok(name) };
+        let mut chosen = full.to_owned();
+        for (flag, at) in builtins::flags(full) {
+            let keyword = args.keywords.iter().find(|(n, _)| n.as_str() == *flag).map(|(_, given)| given);
+            let Some(given) = keyword.or(args.positional.get(*at)) else { continue };
+            match self.known(given.value).and_then(|v| v.as_bool()) {
+                Some(true) => chosen = format!("{chosen}__{flag}"),
+                Some(false) => {}
+                None => return self.fail(span, format!("the argument '{flag}' must be a constant")),
+            }
+        }
+        Ok(self.session.library_function(&chosen).unwrap_or(name))
+    }
 
     pub(crate) async fn call_function(&self, span: Span, name: Symbol, args: &Args) -> Res<ValueId> {
         let schema = self.function_schema(span, name).await?;

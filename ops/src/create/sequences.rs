@@ -14,7 +14,9 @@ fn arange(cx: &KernelCx<'_>, start: Scalar, end: Scalar, step: Scalar, dtype_at:
     check_device(cx, dtype_at + 2)?;
     let whole = [start, end, step].iter().all(|s| s.is_integral(true));
     let dtype = cx.opt_dtype(dtype_at)?.unwrap_or(if whole { DType::I64 } else { DEFAULT_FLOAT });
-    Ok(Tensor::arange(start, end, step, dtype)?)
+    // Only `int64` truncates its ends before it counts the steps.
+    let end_of = |s: Scalar| if dtype == DType::I64 { Scalar::Int(s.to_i64()) } else { s };
+    Ok(Tensor::arange(end_of(start), end_of(end), end_of(step), dtype)?)
 }
 
 /// `range`: the end is included, as far as the steps reach it.

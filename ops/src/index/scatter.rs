@@ -1,7 +1,7 @@
 //! An index per element: `gather`, and the family of `scatter` which is its reverse.
 
 use super::combine::{Combine, combine, reduce_into};
-use super::{below, data, index_error, like_self, longs, made, within, wrapped};
+use super::{below, data, index_error, like_self, made, whole, within, wrapped};
 use crate::support::{Computed, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError};
@@ -11,7 +11,7 @@ use flambeau_tensor::{Tensor, broadcast_shapes, wrap_dim};
 
 /// Places in `x` of an index along a dimension: the index's own place in the others.
 fn places(op: &str, x: &Tensor, dim: usize, index: &Tensor, negative: bool) -> Result<Places, KernelError> {
-    let indices = longs(op, index)?;
+    let indices = whole(op, index)?;
     if indices.is_empty() {
         return Ok(Places::each(Vec::new()));
     }

@@ -107,6 +107,7 @@ fn histc(cx: &KernelCx<'_>) -> Computed {
     match x.dtype() {
         DType::F32 => of::<f32>(x, bins, lo, hi),
         DType::F64 => of::<f64>(x, bins, lo, hi),
+        DType::F16 | DType::BF16 => Ok(of::<f32>(x, bins, lo, hi)?.to_dtype(x.dtype())?),
         other => Err(no_kernel(other)),
     }
 }

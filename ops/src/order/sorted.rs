@@ -8,25 +8,36 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::rows::map_rows;
 use flambeau_tensor::{DType, Element, Tensor, dispatch, select, wrap_dim};
 
-/// Numbers of the elements in order, equal ones as they stood.
-fn order(x: &Tensor, dim: i64, descending: bool) -> Computed {
+/// From so many elements on, a vector of integers is sorted by its digits, which keeps equal ones in order.
+const BY_DIGITS: usize = 32768;
+
+/// Numbers of the elements in order; equal ones as they stood, if that is asked for.
+fn order(x: &Tensor, dim: i64, descending: bool, stable: bool) -> Computed {
+    let by_digits = !descending && x.rank() == 1 && x.numel() >= BY_DIGITS && x.dtype().is_integral(false);
+    let stable = stable || by_digits;
     dispatch!(real_bool, x.dtype(), "sorting_kernel_method_name", T => {
-        Ok(map_rows::<T, i64>(x, dim, None, |row, out| sort_row::<T>(row, out, descending))?)
+        Ok(map_rows::<T, i64>(x, dim, None, |row, out| sort_row::<T>(row, out, descending, stable))?)
     })
 }
 
-fn sort_row<T: Element + PartialOrd>(row: &[T::Raw], out: &mut [i64], descending: bool) {
+fn sort_row<T: Element + PartialOrd>(row: &[T::Raw], out: &mut [i64], descending: bool, stable: bool) {
     let mut pairs = numbered::<T>(row);
-    if descending {
-        pairs.sort_by(|a, b| ordering(b.0, a.0));
-    } else {
-        pairs.sort_by(|a, b| ordering(a.0, b.0));
+    match (stable, descending) {
+        (true, true) => pairs.sort_by(|a, b| ordering(b.0, a.0)),
+        (true, false) => pairs.sort_by(|a, b| ordering(a.0, b.0)),
+        (false, true) => select::sort(&mut pairs, &|a: (T, i64), b: (T, i64)| greater(a.0, b.0)),
+        (false, false) => select::sort(&mut pairs, &|a: (T, i64), b: (T, i64)| less(a.0, b.0)),
     }
     out.iter_mut().zip(pairs).for_each(|(out, (_, i))| *out = i);
 }
 
-fn sorted(x: &Tensor, dim: i64, descending: bool) -> Several {
-    Ok(picked(x, dim, order(x, dim, descending)?, true)?)
+/// Whether argument 0 after the tensor asks for a stable order.
+fn stable(cx: &KernelCx<'_>) -> Result<bool, KernelError> {
+    Ok(cx.opt_boolean(1)?.unwrap_or(false))
+}
+
+fn sorted(x: &Tensor, dim: i64, descending: bool, stable: bool) -> Several {
+    Ok(picked(x, dim, order(x, dim, descending, stable)?, true)?)
 }
 
 /// `(self, k, dim, largest, sorted)`.
@@ -69,34 +80,34 @@ fn first<P: Copy>(pairs: &mut [P], k: usize, sorted: bool, before: &impl Fn(P, P
 pub(super) fn family() -> Vec<OpDef> {
     let int = IValue::Int;
     let yes = IValue::Bool;
-    let doc = "The elements in order along a dimension, and where they stood; equal ones stay in order.";
+    let doc = "The elements in order along a dimension, and where they stood; if `stable`, equal ones stay in order.";
     let both = |d: OpDef| values_and_indices(d, || Shape::same_as(0));
     let mut defs = op("sort", "", doc)
         .out("values")
         .facts(|d| both(d).with(sample(vec![int(0), yes(true)])))
-        .several(|cx| sorted(cx.tensor(0)?, cx.int(1)?, cx.boolean(2)?));
+        .several(|cx| sorted(cx.tensor(0)?, cx.int(1)?, cx.boolean(2)?, false));
     defs.extend(
         op("sort", "stable", doc)
             .out("values_stable")
             .facts(|d| both(d).with(sample(vec![yes(true), int(0), yes(false)])))
-            .several(|cx| sorted(cx.tensor(0)?, cx.int(2)?, cx.boolean(3)?)),
+            .several(|cx| sorted(cx.tensor(0)?, cx.int(2)?, cx.boolean(3)?, stable(cx)?)),
     );
     let doc = "Where the elements in order along a dimension stand.";
     let places = |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::fixed(DType::I64));
     defs.extend(
         op("argsort", "", doc)
             .facts(|d| places(d).with(sample(vec![int(0)])))
-            .one(|cx| order(cx.tensor(0)?, cx.int(1)?, cx.boolean(2)?)),
+            .one(|cx| order(cx.tensor(0)?, cx.int(1)?, cx.boolean(2)?, false)),
     );
     defs.extend(
         op("argsort", "stable", doc)
             .facts(|d| places(d).with(sample(vec![yes(true), int(0)])))
-            .one(|cx| order(cx.tensor(0)?, cx.int(2)?, cx.boolean(3)?)),
+            .one(|cx| order(cx.tensor(0)?, cx.int(2)?, cx.boolean(3)?, stable(cx)?)),
     );
     defs.extend(
         op("msort", "", "The elements in order along the first dimension.")
             .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample(vec![])))
-            .one(|cx| Ok(sorted(cx.tensor(0)?, 0, false)?.swap_remove(0))),
+            .one(|cx| Ok(sorted(cx.tensor(0)?, 0, false, false)?.swap_remove(0))),
     );
     let unknown = || Shape::from(|_| None::<flambeau_analysis::shape::Fact>);
     defs.extend(

@@ -312,7 +312,7 @@ on_two_floats! {
     fmin(a, b) = if a.is_nan() || (b < a && !b.is_nan()) { b } else { a };
     logaddexp(a, b) = {
         let (high, low) = (a.max_nan(b), a.min_nan(b));
-        if high == low { high + (Real::exp(low - low)).ln_1p() } else { high + Real::exp(low - high).ln_1p() }
+        if high == low { high + Element::from_f64(std::f64::consts::LN_2) } else { high + Real::exp(low - high).ln_1p() }
     };
     xlogy(a, b) = if b.is_nan() { b } else if a == Element::ZERO { a } else { a * b.ln() };
 }

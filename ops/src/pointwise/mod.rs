@@ -11,7 +11,7 @@ mod ternary;
 mod unary;
 
 pub(crate) use number::Number;
-pub(crate) use tensors::{difference_of, product_of, sum_of};
+pub(crate) use tensors::{difference_of, product_of, quotient_of, sum_of};
 
 use flambeau_ir::OpDef;
 

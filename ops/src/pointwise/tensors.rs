@@ -20,3 +20,8 @@ pub(crate) fn difference_of(a: &Tensor, b: &Tensor) -> Computed {
 pub(crate) fn product_of(a: &Tensor, b: &Tensor) -> Computed {
     dispatch!(all, promote(a.dtype(), b.dtype()), "mul", T => Ok(binary::<T, T, T>(a, b, |a: T, b: T| a.mul(b))?))
 }
+
+/// `a / b`, broadcast, in the dtype both meet in, which is floating or complex.
+pub(crate) fn quotient_of(a: &Tensor, b: &Tensor) -> Computed {
+    dispatch!(floats_complex, promote(a.dtype(), b.dtype()), "div", T => Ok(binary::<T, T, T>(a, b, |a: T, b: T| a.div(b))?))
+}

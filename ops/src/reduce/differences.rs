@@ -25,6 +25,9 @@ fn diff(cx: &KernelCx<'_>) -> Computed {
         return Err(KernelError::input(format!("order must be non-negative but got {n}")));
     }
     let d = wrap_dim(cx.int(2)?, x.rank())? as i64;
+    if n == 0 {
+        return Ok(x.clone_data()?);
+    }
     let parts: Vec<Tensor> = [before, Some(x), after].into_iter().flatten().cloned().collect();
     let mut x = if parts.len() > 1 { cat(&parts, d)? } else { x.clone_data()? };
     for _ in 0..n.min(x.size(d)?) {
@@ -32,15 +35,6 @@ fn diff(cx: &KernelCx<'_>) -> Computed {
         x = difference_of(&after, &before)?;
     }
     Ok(x)
-}
-
-/// Means of neighbours, times how far they are apart.
-fn areas(y: &Tensor, dim: i64, apart: &Tensor) -> Computed {
-    let (after, before) = neighbours(y, dim)?;
-    let dtype = to_float(Promotion::new().tensor(y).tensor(apart).result().unwrap_or(y.dtype()));
-    let half = Tensor::scalar(Scalar::Float(0.5), dtype)?;
-    let sums = sum_of(&after, &before)?.to_dtype(dtype)?;
-    product_of(&product_of(&sums, &apart.to_dtype(dtype)?)?, &half)
 }
 
 /// Distances between places, in the shape of `y`'s neighbours; `x` may be one row for all.
@@ -72,23 +66,42 @@ fn distances(y: &Tensor, x: &Tensor, dim: i64) -> Computed {
     difference_of(&after, &before)
 }
 
+/// A tensor times a number, in a float type.
+fn times(x: &Tensor, by: Scalar) -> Computed {
+    let dtype = to_float(Promotion::new().tensor(x).scalar(by).result().unwrap_or(x.dtype()));
+    product_of(&x.to_dtype(dtype)?, &Tensor::scalar(by, dtype)?)
+}
+
+/// What stands under the lines between neighbours.
+enum Areas {
+    /// Twice the areas, which are between the places of a tensor: products in the operands' own type.
+    Doubled(Tensor),
+    /// Sums of neighbours, all places as far apart as the number says.
+    Sums(Tensor, Scalar),
+}
+
 /// `(y, x, dim)` or `(y, dx, dim)`.
-fn trapezoids(cx: &KernelCx<'_>) -> Result<(Tensor, i64), KernelError> {
+fn areas(cx: &KernelCx<'_>) -> Result<(Areas, i64), KernelError> {
     let (y, dim) = (cx.tensor(0)?, cx.int(2)?);
     if y.rank() == 0 {
         return Err(KernelError::input("trapezoid: y must be at least one-dimensional"));
     }
-    let d = wrap_dim(dim, y.rank())? as i64;
-    let apart = match cx.arg(1)?.as_tensor() {
-        Some(x) => distances(y, x, dim)?,
-        None => {
-            let dx = cx.scalar(1)?;
-            let dtype = to_float(y.dtype());
-            let dtype = if dx.is_complex() { dtype.to_complex() } else { dtype };
-            Tensor::scalar(dx, dtype)?
-        }
+    // Counted from the end: `x` may bring dimensions in front.
+    let d = wrap_dim(dim, y.rank())? as i64 - y.rank() as i64;
+    let (after, before) = neighbours(y, d)?;
+    let sums = sum_of(&before, &after)?;
+    let areas = match cx.arg(1)?.as_tensor() {
+        Some(x) => Areas::Doubled(product_of(&distances(y, x, dim)?, &sums)?),
+        None => Areas::Sums(sums, cx.scalar(1)?),
     };
-    Ok((areas(y, d, &apart)?, d))
+    Ok((areas, d))
+}
+
+fn half_of(by: Scalar) -> Scalar {
+    match by {
+        Scalar::Complex(z) => Scalar::Complex(z / 2.0),
+        other => Scalar::Float(other.to_f64() / 2.0),
+    }
 }
 
 fn trapezoid(cx: &KernelCx<'_>) -> Computed {
@@ -99,14 +112,24 @@ fn trapezoid(cx: &KernelCx<'_>) -> Computed {
         sizes.remove(d);
         return Ok(Tensor::full(&sizes, Scalar::Int(0), to_float(y.dtype()))?);
     }
-    let (areas, d) = trapezoids(cx)?;
-    let d = d - y.rank() as i64;
-    Ok(reduce::sum(&areas, Some(&[d]), false, None)?)
+    match areas(cx)? {
+        (Areas::Doubled(areas), d) => {
+            times(&reduce::sum(&areas, Some(&[d]), false, None)?, Scalar::Float(0.5))
+        }
+        (Areas::Sums(_, dx), d) => {
+            // All elements, but half of the first and of the last.
+            let sum = reduce::sum(y, Some(&[d]), false, None)?;
+            let ends = times(&sum_of(&y.select(d, 0)?, &y.select(d, -1)?)?, Scalar::Float(0.5))?;
+            times(&difference_of(&sum, &ends)?, dx)
+        }
+    }
 }
 
 fn cumulative(cx: &KernelCx<'_>) -> Computed {
-    let (areas, d) = trapezoids(cx)?;
-    Ok(reduce::cumsum(&areas, d - cx.tensor(0)?.rank() as i64, None)?)
+    match areas(cx)? {
+        (Areas::Doubled(areas), d) => times(&reduce::cumsum(&areas, d, None)?, Scalar::Float(0.5)),
+        (Areas::Sums(sums, dx), d) => Ok(reduce::cumsum(&times(&sums, half_of(dx))?, d, None)?),
+    }
 }
 
 pub(super) fn family() -> Vec<OpDef> {

@@ -1,8 +1,10 @@
 //! Reductions over all elements or over dimensions, running ones along a dimension, and comparisons of whole tensors.
 
 mod close;
+mod covariance;
 mod differences;
 mod extremes;
+mod gradient;
 mod norms;
 mod running;
 mod spread;
@@ -22,6 +24,8 @@ pub(crate) fn family() -> Vec<OpDef> {
     defs.extend(spread::family());
     defs.extend(norms::family());
     defs.extend(close::family());
+    defs.extend(covariance::family());
+    defs.extend(gradient::family());
     defs.extend(differences::family());
     defs
 }

@@ -34,7 +34,7 @@ fn column_stack(cx: &KernelCx<'_>) -> Computed {
     cat(&all?, 1)
 }
 
-/// Vectors along dimensions of their own, broadcast together; `swap`: the first two exchanged.
+/// Vectors along dimensions of their own, broadcast together; `swap`: the first runs along the second dimension.
 fn grid(all: &[Tensor], swap: bool) -> Several {
     let mut vectors = Vec::with_capacity(all.len());
     for t in all {
@@ -63,8 +63,7 @@ fn grid(all: &[Tensor], swap: bool) -> Several {
     for (d, v) in vectors.iter().enumerate() {
         let mut sizes = vec![1; shape.len()];
         sizes[d] = shape[d];
-        let full = v.reshape(&sizes)?.expand(&shape)?;
-        grids.push(if swap { full.transpose(0, 1)? } else { full });
+        grids.push(v.reshape(&sizes)?.expand(&shape)?);
     }
     if swap {
         grids.swap(0, 1);

@@ -1,0 +1,43 @@
+def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tensor:
+    if dim is not None:
+        output, inverse, counts = torch.unique_dim(input, dim, sorted, return_inverse, return_counts)
+    else:
+        output, inverse, counts = torch._unique2(input, sorted, return_inverse, return_counts)
+    return output
+
+def unique__return_inverse(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tuple[Tensor, Tensor]:
+    if dim is not None:
+        output, inverse, counts = torch.unique_dim(input, dim, sorted, return_inverse, return_counts)
+    else:
+        output, inverse, counts = torch._unique2(input, sorted, return_inverse, return_counts)
+    return output, inverse
+
+def unique__return_counts(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tuple[Tensor, Tensor]:
+    if dim is not None:
+        output, inverse, counts = torch.unique_dim(input, dim, sorted, return_inverse, return_counts)
+    else:
+        output, inverse, counts = torch._unique2(input, sorted, return_inverse, return_counts)
+    return output, counts
+
+def unique__return_inverse__return_counts(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tuple[Tensor, Tensor, Tensor]:
+    if dim is not None:
+        output, inverse, counts = torch.unique_dim(input, dim, sorted, return_inverse, return_counts)
+    else:
+        output, inverse, counts = torch._unique2(input, sorted, return_inverse, return_counts)
+    return output, inverse, counts
+
+def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tensor:
+    output, inverse, counts = torch._VF.unique_consecutive(input, return_inverse, return_counts, dim)
+    return output
+
+def unique_consecutive__return_inverse(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tuple[Tensor, Tensor]:
+    output, inverse, counts = torch._VF.unique_consecutive(input, return_inverse, return_counts, dim)
+    return output, inverse
+
+def unique_consecutive__return_counts(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tuple[Tensor, Tensor]:
+    output, inverse, counts = torch._VF.unique_consecutive(input, return_inverse, return_counts, dim)
+    return output, counts
+
+def unique_consecutive__return_inverse__return_counts(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tuple[Tensor, Tensor, Tensor]:
+    output, inverse, counts = torch._VF.unique_consecutive(input, return_inverse, return_counts, dim)
+    return output, inverse, counts

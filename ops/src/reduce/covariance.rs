@@ -1,0 +1,154 @@
+//! Covariance and correlation of the rows of a matrix.
+
+use crate::pointwise::{difference_of, product_of, quotient_of};
+use crate::support::{Computed, op};
+use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::OpDef;
+use flambeau_tensor::loops::unary;
+use flambeau_tensor::promote::to_float;
+use flambeau_tensor::{Complex, DType, Scalar, Tensor, matmul, reduce};
+
+/// Complex conjugates; real numbers as they are.
+fn conjugate(x: &Tensor) -> Computed {
+    Ok(match x.dtype() {
+        DType::C64 => unary::<Complex<f32>, Complex<f32>>(x, |z: Complex<f32>| z.conj())?,
+        DType::C128 => unary::<Complex<f64>, Complex<f64>>(x, |z: Complex<f64>| z.conj())?,
+        _ => x.clone(),
+    })
+}
+
+/// The sum of all elements as a double.
+fn total(x: &Tensor) -> Result<f64, KernelError> {
+    Ok(reduce::sum(x, None, false, None)?.item()?.to_f64())
+}
+
+/// Weights of the columns, checked: as many as there are columns, none negative.
+fn weights(w: &Tensor, columns: i64, which: &str) -> Result<(), KernelError> {
+    if w.rank() > 1 || w.numel() as i64 != columns {
+        return Err(KernelError::input(format!(
+            "cov(): expected {which} to have the same numel as there are observations in the input but got {} != \
+             {columns}",
+            w.numel()
+        )));
+    }
+    if w.to_vec::<f64>()?.iter().any(|&x| x < 0.0) {
+        return Err(KernelError::input(format!("cov(): {which} cannot be negative")));
+    }
+    Ok(())
+}
+
+/// A matrix of a row per variable.
+fn rows_of(x: &Tensor) -> Computed {
+    Ok(match x.rank() {
+        0 | 1 => x.reshape(&[1, -1])?,
+        2 => x.clone(),
+        rank => {
+            return Err(KernelError::input(format!(
+                "cov(): expected input to have two or fewer dimensions but got an input with {rank} dimensions"
+            )));
+        }
+    })
+}
+
+/// Covariance of the rows, each column counted by its weights.
+fn covariance(
+    x: &Tensor,
+    correction: i64,
+    counts: Option<&Tensor>,
+    reliabilities: Option<&Tensor>,
+) -> Computed {
+    if x.dtype() == DType::Bool {
+        return Err(KernelError::input("cov(): bool dtype is not supported for input"));
+    }
+    let rows = rows_of(x)?;
+    let columns = rows.sizes()[1];
+    if let Some(w) = counts {
+        weights(w, columns, "fweights")?;
+    }
+    if let Some(w) = reliabilities {
+        weights(w, columns, "aweights")?;
+    }
+    let both = match (counts, reliabilities) {
+        (Some(a), Some(b)) => Some(product_of(a, b)?),
+        (Some(w), None) | (None, Some(w)) => Some(w.clone()),
+        (None, None) => None,
+    };
+    let float = rows.to_dtype(to_float(rows.dtype()))?;
+    let (mean, norm) = match &both {
+        None => {
+            let sum = reduce::sum(&float, Some(&[1]), true, None)?;
+            let n = Tensor::scalar(Scalar::Int(columns), float.dtype())?;
+            (quotient_of(&sum, &n)?, columns as f64 - correction as f64)
+        }
+        Some(w) => {
+            let sum = total(w)?;
+            let weighted = reduce::sum(&product_of(&float, w)?, Some(&[1]), true, None)?;
+            let by = Tensor::scalar(Scalar::Float(sum), weighted.dtype())?;
+            let norm = match reliabilities {
+                _ if correction == 0 => sum,
+                None => sum - correction as f64,
+                Some(r) => sum - correction as f64 * total(&product_of(w, r)?)? / sum,
+            };
+            (quotient_of(&weighted, &by)?, norm)
+        }
+    };
+    let apart = difference_of(&float, &mean)?;
+    let weighted = match &both {
+        Some(w) => product_of(&apart, w)?.to_dtype(apart.dtype())?,
+        None => apart.clone(),
+    };
+    let product = matmul::mm(&apart, &conjugate(&weighted)?.t()?)?;
+    let by = Tensor::scalar(Scalar::Float(norm.max(0.0)), product.dtype())?;
+    Ok(quotient_of(&product, &by)?.squeeze_all())
+}
+
+/// `(self, correction, fweights, aweights)`.
+fn cov(cx: &KernelCx<'_>) -> Computed {
+    covariance(cx.tensor(0)?, cx.int(1)?, cx.opt_tensor(2)?, cx.opt_tensor(3)?)
+}
+
+/// Covariance over the deviations of both rows, kept within -1 and 1.
+fn corrcoef(cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    if x.rank() > 2 {
+        return Err(KernelError::input(format!(
+            "corrcoef(): expected input to have two or fewer dimensions but got an input with {} dimensions",
+            x.rank()
+        )));
+    }
+    let c = covariance(x, 1, None, None)?;
+    if c.rank() == 0 {
+        return quotient_of(&c, &c);
+    }
+    let variances = c.diagonal(0, 0, 1)?;
+    let variances = if c.dtype().is_complex() { variances.view_as_real()?.select(-1, 0)? } else { variances };
+    let deviations = unary::<f64, f64>(&variances, f64::sqrt)?.to_dtype(variances.dtype())?;
+    let by_rows = quotient_of(&c, &deviations.unsqueeze(1)?)?;
+    let both = quotient_of(&by_rows, &deviations.unsqueeze(0)?)?;
+    let within = |v: f64| {
+        if v > 1.0 {
+            1.0
+        } else if v < -1.0 {
+            -1.0
+        } else {
+            v
+        }
+    };
+    let limited = match both.dtype() {
+        dtype if dtype.is_complex() => {
+            let inside = |z: Complex<f64>| Complex::new(within(z.re), within(z.im));
+            unary::<Complex<f64>, Complex<f64>>(&both, inside)?
+        }
+        _ => unary::<f64, f64>(&both, within)?,
+    };
+    Ok(limited.to_dtype(both.dtype())?)
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let matrix = || Sample::tensors(1).floats().rank(2, 2).not_differentiable();
+    let mut defs = op("cov", "", "Covariance of the rows of a matrix.").facts(|d| d.with(matrix())).one(cov);
+    defs.extend(
+        op("corrcoef", "", "Correlation of the rows of a matrix.").facts(|d| d.with(matrix())).one(corrcoef),
+    );
+    defs
+}

@@ -1,0 +1,201 @@
+//! `gradient`: slopes between neighbours, of second order inside and of first or second order at both ends.
+
+use crate::join::cat;
+use crate::pointwise::{difference_of, product_of, quotient_of, sum_of};
+use crate::support::{Computed, Several, op};
+use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::promote::to_float;
+use flambeau_tensor::{Scalar, Tensor, wrap_dim};
+
+/// How far places are apart along a dimension: the same everywhere, or by coordinates.
+enum Spacing {
+    Even(Scalar),
+    Places(Tensor),
+}
+
+/// `length` places from `start`; negative starts count from the end.
+fn part(x: &Tensor, d: i64, start: i64, length: i64) -> Computed {
+    Ok(x.narrow(d, start, length)?)
+}
+
+fn number(value: f64, like: &Tensor) -> Computed {
+    Ok(Tensor::scalar(Scalar::Float(value), like.dtype())?)
+}
+
+/// `a * x + b * y + c * z`.
+fn weighted(parts: [(&Tensor, &Tensor); 3]) -> Computed {
+    let [a, b, c] = parts;
+    sum_of(&sum_of(&product_of(a.0, a.1)?, &product_of(b.0, b.1)?)?, &product_of(c.0, c.1)?)
+}
+
+/// Slopes where places are equally far apart.
+fn even(x: &Tensor, d: i64, by: Scalar, order: i64) -> Result<[Tensor; 3], KernelError> {
+    let n = x.size(d)?;
+    let by = Tensor::scalar(by, x.dtype())?;
+    let double = product_of(&by, &number(2.0, x)?)?;
+    let center = quotient_of(&difference_of(&part(x, d, 2, n - 2)?, &part(x, d, 0, n - 2)?)?, &double)?;
+    let at = |i: i64| part(x, d, i, 1);
+    if order == 1 {
+        let first = quotient_of(&difference_of(&at(1)?, &at(0)?)?, &by)?;
+        let last = quotient_of(&difference_of(&at(n - 1)?, &at(n - 2)?)?, &by)?;
+        return Ok([first, center, last]);
+    }
+    let end = |near: i64, middle: i64, far: i64, sign: f64| -> Computed {
+        let (a, b, c) = (number(-1.5 * sign, x)?, number(2.0 * sign, x)?, number(-0.5 * sign, x)?);
+        quotient_of(&weighted([(&a, &at(near)?), (&b, &at(middle)?), (&c, &at(far)?)])?, &by)
+    };
+    Ok([end(0, 1, 2, 1.0)?, center, end(n - 1, n - 2, n - 3, -1.0)?])
+}
+
+/// Slopes where coordinates say how far places are apart.
+fn uneven(x: &Tensor, d: i64, places: &Tensor, order: i64) -> Result<[Tensor; 3], KernelError> {
+    let n = x.size(d)?;
+    let mut sizes = vec![1; x.rank()];
+    sizes[d as usize] = n - 1;
+    let places = places.to_dtype(to_float(places.dtype()))?;
+    let steps = difference_of(&part(&places, 0, 1, n - 1)?, &part(&places, 0, 0, n - 1)?)?.reshape(&sizes)?;
+    // Weights of a place, the next and the one after, from the two steps between them.
+    let (h, k) = (part(&steps, d, 0, n - 2)?, part(&steps, d, 1, n - 2)?);
+    let both = sum_of(&h, &k)?;
+    let minus = |t: &Tensor| -> Computed { product_of(t, &number(-1.0, t)?) };
+    let a = minus(&quotient_of(&k, &product_of(&h, &both)?)?)?;
+    let b = quotient_of(&difference_of(&k, &h)?, &product_of(&h, &k)?)?;
+    let c = quotient_of(&h, &product_of(&k, &both)?)?;
+    let at = |i: i64, length: i64| part(x, d, i, length);
+    let center = weighted([(&a, &at(0, n - 2)?), (&b, &at(1, n - 2)?), (&c, &at(2, n - 2)?)])?;
+    let step = |i: i64| part(&steps, d, i, 1);
+    if order == 1 {
+        let first = quotient_of(&difference_of(&at(1, 1)?, &at(0, 1)?)?, &step(0)?)?;
+        let last = quotient_of(&difference_of(&at(n - 1, 1)?, &at(n - 2, 1)?)?, &step(n - 2)?)?;
+        return Ok([first, center, last]);
+    }
+    // At an end: `h` is the step next to it, `k` the one behind.
+    let end = |h: Tensor, k: Tensor, at: [Tensor; 3], sign: f64| -> Computed {
+        let both = sum_of(&h, &k)?;
+        let a = minus(&quotient_of(&sum_of(&h, &both)?, &product_of(&h, &both)?)?)?;
+        let b = quotient_of(&both, &product_of(&h, &k)?)?;
+        let c = minus(&quotient_of(&h, &product_of(&k, &both)?)?)?;
+        let slope = weighted([(&a, &at[0]), (&b, &at[1]), (&c, &at[2])])?;
+        product_of(&slope, &number(sign, &slope)?)
+    };
+    let first = end(step(0)?, step(1)?, [at(0, 1)?, at(1, 1)?, at(2, 1)?], 1.0)?;
+    let last = end(step(n - 2)?, step(n - 3)?, [at(n - 1, 1)?, at(n - 2, 1)?, at(n - 3, 1)?], -1.0)?;
+    Ok([first, center, last])
+}
+
+/// Slopes along each dimension.
+fn gradient(x: &Tensor, dims: &[i64], spacing: &[Spacing], order: i64) -> Several {
+    if spacing.len() != dims.len() {
+        return Err(KernelError::input(format!(
+            "torch.gradient expected spacing to be unspecified, a scalar, or a list of length {}, but got {}",
+            dims.len(),
+            spacing.len()
+        )));
+    }
+    if order != 1 && order != 2 {
+        return Err(KernelError::input("torch.gradient only supports edge_order=1 and edge_order=2."));
+    }
+    let float = x.to_dtype(to_float(x.dtype()))?;
+    let mut all = Vec::with_capacity(dims.len());
+    for (&dim, spacing) in dims.iter().zip(spacing) {
+        let d = wrap_dim(dim, x.rank())? as i64;
+        if x.rank() == 0 || x.size(d)? <= order {
+            return Err(KernelError::input(
+                "torch.gradient expected each dimension size to be at least edge_order+1",
+            ));
+        }
+        let parts = match spacing {
+            Spacing::Even(by) => even(&float, d, *by, order)?,
+            Spacing::Places(places) => {
+                if places.rank() != 1 || places.numel() as i64 != x.size(d)? {
+                    return Err(KernelError::input(
+                        "torch.gradient expected each element of spacing to have as many places as its dimension",
+                    ));
+                }
+                uneven(&float, d, places, order)?
+            }
+        };
+        all.push(cat(&parts, d)?);
+    }
+    Ok(all)
+}
+
+/// The dimensions in argument `i`: an integer, a list, or `None` for all.
+fn dims_of(cx: &KernelCx<'_>, i: usize) -> Result<Vec<i64>, KernelError> {
+    match cx.opt_ints(i)? {
+        Some(dims) => Ok(dims.to_vec()),
+        None => Ok((0..cx.tensor(0)?.rank() as i64).collect()),
+    }
+}
+
+/// Spacings in argument `i`: a number for all dimensions, or a list of numbers or tensors.
+fn spacing_of(cx: &KernelCx<'_>, i: usize, count: usize) -> Result<Vec<Spacing>, KernelError> {
+    let arg = cx.arg(i)?;
+    if arg.is_none() {
+        return Ok((0..count).map(|_| Spacing::Even(Scalar::Int(1))).collect());
+    }
+    let Some(list) = arg.as_list() else {
+        let by = cx.scalar(i)?;
+        return Ok((0..count).map(|_| Spacing::Even(by)).collect());
+    };
+    let one = |v: IValue| match v.as_tensor() {
+        Some(t) => Ok(Spacing::Places(t.clone())),
+        None => v
+            .as_scalar()
+            .map(Spacing::Even)
+            .ok_or_else(|| KernelError::input("spacing must be numbers or tensors")),
+    };
+    list.to_vec().into_iter().map(one).collect()
+}
+
+/// `(self, spacing, dim, edge_order)`.
+fn spaced(cx: &KernelCx<'_>) -> Several {
+    let dims = dims_of(cx, 2)?;
+    gradient(cx.tensor(0)?, &dims, &spacing_of(cx, 1, dims.len())?, cx.int(3)?)
+}
+
+/// `(self, dim, edge_order)`.
+fn plain(cx: &KernelCx<'_>) -> Several {
+    let dims = dims_of(cx, 1)?;
+    let spacing: Vec<Spacing> = dims.iter().map(|_| Spacing::Even(Scalar::Int(1))).collect();
+    gradient(cx.tensor(0)?, &dims, &spacing, cx.int(2)?)
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let doc = "Slopes along dimensions, from differences between neighbours.";
+    let sample = |args: Vec<IValue>| {
+        Sample::args(move |g| {
+            let x = flambeau_exec::sample::tensor(g, &[4], flambeau_tensor::DType::F32, &Default::default());
+            [vec![IValue::Tensor(x)], args.clone()].concat()
+        })
+        .not_differentiable()
+    };
+    let places = || {
+        let made = Tensor::from_slice(&[0.0f32, 1.0, 3.0, 4.5], &[4]);
+        IValue::List(flambeau_ir::value::List::from_tensors(made.into_iter().collect()))
+    };
+    let numbers = || {
+        IValue::List(flambeau_ir::value::List::from_values(
+            flambeau_ir::Type::NUMBER,
+            vec![IValue::Float(0.5)],
+        ))
+    };
+    let zero = || IValue::ints(vec![0]);
+    let rows: [(&str, Vec<IValue>); 6] = [
+        ("scalarint", vec![IValue::Float(0.5)]),
+        ("scalararray", vec![IValue::Float(0.5), zero()]),
+        ("scalarrayint", vec![numbers()]),
+        ("scalarrayarray", vec![numbers(), zero()]),
+        ("tensorarrayint", vec![places()]),
+        ("tensorarray", vec![places(), zero()]),
+    ];
+    let mut defs = Vec::new();
+    for (overload, args) in rows {
+        let sample = sample(args);
+        defs.extend(op("gradient", overload, doc).facts(move |d| d.with(sample.clone())).list(spaced));
+    }
+    let sample = sample(vec![zero()]);
+    defs.extend(op("gradient", "array", doc).facts(move |d| d.with(sample.clone())).list(plain));
+    defs
+}
