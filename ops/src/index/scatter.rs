@@ -11,10 +11,11 @@ use flambeau_tensor::{Tensor, broadcast_shapes, wrap_dim};
 
 /// Places in `x` of an index along a dimension: the index's own place in the others.
 fn places(op: &str, x: &Tensor, dim: usize, index: &Tensor, negative: bool) -> Result<Places, KernelError> {
-    let indices = whole(op, index)?;
-    if indices.is_empty() {
+    // Of no indices, the type does not matter.
+    if index.numel() == 0 {
         return Ok(Places::each(Vec::new()));
     }
+    let indices = whole(op, index)?;
     if x.rank().max(1) != index.rank().max(1) {
         return Err(KernelError::input(format!(
             "{op}(): Index tensor must have the same number of dimensions as self tensor"

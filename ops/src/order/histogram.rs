@@ -5,7 +5,7 @@ use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
 use flambeau_ir::value::List;
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::math::Real;
-use flambeau_tensor::{DType, Tensor, TensorError, check_budget};
+use flambeau_tensor::{DType, Tensor, TensorError, bf16, check_budget, f16};
 
 /// How a value finds its bin.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -18,8 +18,9 @@ enum Find {
     Search,
 }
 
-/// The bin of a value among edges, if it is in their range; the last edge belongs to the last bin.
-fn bin<T: Real>(edges: &[T], x: T, find: Find) -> Option<usize> {
+/// The bin of a value among edges, if it is in their range; the last edge belongs to the last bin. `round` rounds to the
+/// element type, which may be narrower than the type computed in.
+fn bin<T: Real>(edges: &[T], x: T, find: Find, round: impl Fn(T) -> T) -> Option<usize> {
     let (first, last) = (*edges.first()?, *edges.last()?);
     let bins = edges.len() - 1;
     if !(x >= first && x <= last) || bins == 0 {
@@ -29,7 +30,9 @@ fn bin<T: Real>(edges: &[T], x: T, find: Find) -> Option<usize> {
     let at = match find {
         Find::Search => before(0, edges.len()) - 1,
         _ => {
-            let part = ((x - first) * T::from_f64(bins as f64) / (last - first)).to_i64().max(0) as usize;
+            // Each step rounds as the element type does.
+            let scaled = round(round(x - first) * T::from_f64(bins as f64));
+            let part = round(scaled / round(last - first)).to_i64().max(0) as usize;
             match find {
                 Find::Corrected => {
                     let (lo, hi) = (part.saturating_sub(1).min(bins), (part + 2).min(edges.len()));
@@ -75,7 +78,7 @@ fn no_kernel(dtype: DType) -> KernelError {
 
 /// `(self, bins, min, max)`.
 fn histc(cx: &KernelCx<'_>) -> Computed {
-    fn of<T: Real>(x: &Tensor, bins: i64, lo: f64, hi: f64) -> Computed {
+    fn of<T: Real>(x: &Tensor, bins: i64, lo: f64, hi: f64, round: impl Fn(T) -> T + Copy) -> Computed {
         if bins <= 0 {
             return Err(KernelError::input(format!(
                 "torch.histc(): bins must be > 0, but got {bins} for dimension 0"
@@ -83,7 +86,7 @@ fn histc(cx: &KernelCx<'_>) -> Computed {
         }
         check_budget((bins as usize).saturating_mul(16))?;
         let values = x.to_vec::<T>()?;
-        let (mut lo, mut hi) = (T::from_f64(lo), T::from_f64(hi));
+        let (mut lo, mut hi) = (round(T::from_f64(lo)), round(T::from_f64(hi)));
         if lo == hi && !values.is_empty() {
             (lo, hi) = span(values.iter().copied())?;
         }
@@ -98,16 +101,17 @@ fn histc(cx: &KernelCx<'_>) -> Computed {
         }
         let edges = edges(lo, hi, bins as usize);
         let mut counts = vec![T::ZERO; bins as usize];
-        for at in values.iter().filter_map(|x| bin(&edges, *x, Find::Linear)) {
-            counts[at] = counts[at] + T::ONE;
+        for at in values.iter().filter_map(|x| bin(&edges, *x, Find::Linear, round)) {
+            counts[at] = round(counts[at] + T::ONE);
         }
         Ok(Tensor::from_vec(counts, &[bins])?)
     }
     let (x, bins, lo, hi) = (cx.tensor(0)?, cx.int(1)?, cx.scalar(2)?.to_f64(), cx.scalar(3)?.to_f64());
     match x.dtype() {
-        DType::F32 => of::<f32>(x, bins, lo, hi),
-        DType::F64 => of::<f64>(x, bins, lo, hi),
-        DType::F16 | DType::BF16 => Ok(of::<f32>(x, bins, lo, hi)?.to_dtype(x.dtype())?),
+        DType::F32 => of::<f32>(x, bins, lo, hi, |v| v),
+        DType::F64 => of::<f64>(x, bins, lo, hi, |v| v),
+        DType::F16 => Ok(of::<f32>(x, bins, lo, hi, |v| f16::from_f32(v).to_f32())?.to_dtype(x.dtype())?),
+        DType::BF16 => Ok(of::<f32>(x, bins, lo, hi, |v| bf16::from_f32(v).to_f32())?.to_dtype(x.dtype())?),
         other => Err(no_kernel(other)),
     }
 }
@@ -167,7 +171,7 @@ fn grid<T: Real>(x: &Tensor, ask: &Ask<'_>) -> Result<(Tensor, Vec<Tensor>), Ker
     for (i, row) in values.chunks_exact(columns.max(1)).enumerate() {
         let mut at = Some(0usize);
         for ((x, edges), n) in row.iter().zip(&all).zip(&sizes) {
-            at = at.and_then(|at| Some(at * *n as usize + bin(edges, *x, find)?));
+            at = at.and_then(|at| Some(at * *n as usize + bin(edges, *x, find, |v| v)?));
         }
         if let Some(at) = at {
             counts[at] = counts[at] + weights.as_ref().map_or(T::ONE, |w| w[i]);

@@ -111,6 +111,9 @@ fn sum_to_size(cx: &KernelCx<'_>) -> Computed {
             x.sizes()
         )));
     }
+    if size.is_empty() {
+        return Ok(reduce::sum(x, None, false, None)?);
+    }
     let lead = x.rank() - size.len();
     let dims: Vec<i64> = (0..x.rank())
         .filter(|&d| d < lead || (size[d - lead] == 1 && x.sizes()[d] != 1))
