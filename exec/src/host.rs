@@ -11,8 +11,8 @@ use flambeau_ir::{Graph, NodeId, Type};
 use flambeau_tensor::{Budget, Device, Tensor};
 use std::any::{Any, TypeId};
 use std::io::Write;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Stops a run from outside: from another thread, a signal handler, a timer. Clones are one token.
 #[derive(Clone, Debug, Default)]
@@ -60,13 +60,16 @@ pub type Observer = Box<dyn FnMut(&Graph, NodeId, &[IValue]) + Send>;
 pub type TensorText = fn(&mut dyn std::fmt::Write, &Tensor) -> std::fmt::Result;
 
 /// What a run may ask of the session.
+///
+/// What most runs never use is made when it is first asked for: a host is made for every call.
 pub struct Host {
-    stdout: Box<dyn Write + Send>,
+    /// Where prints go; standard output if it is not set.
+    stdout: Option<Box<dyn Write + Send>>,
     warn: WarnSink,
-    cancel: CancelToken,
+    cancel: Option<CancelToken>,
     fuel: u64,
     budget: Option<Budget>,
-    generator: Generator,
+    generator: OnceLock<Generator>,
     grad_enabled: bool,
     tape: Option<Tape>,
     states: Vec<(TypeId, Box<dyn Any + Send>)>,
@@ -89,12 +92,12 @@ impl Host {
     /// A host that prints to standard output, drops warnings, and sets no limits.
     pub fn new() -> Self {
         Host {
-            stdout: Box::new(std::io::stdout()),
+            stdout: None,
             warn: Box::new(|_| {}),
-            cancel: CancelToken::new(),
+            cancel: None,
             fuel: u64::MAX,
             budget: None,
-            generator: Generator::new(Device::CPU, Self::SEED),
+            generator: OnceLock::new(),
             grad_enabled: true,
             tape: None,
             states: Vec::new(),
@@ -110,12 +113,12 @@ impl Host {
 
     /// A host whose prints go nowhere: for trials and tests.
     pub fn quiet() -> Self {
-        Host { stdout: Box::new(std::io::sink()), ..Self::new() }
+        Host { stdout: Some(Box::new(std::io::sink())), ..Self::new() }
     }
 
     /// Sends prints to `sink`.
     pub fn set_stdout(&mut self, sink: impl Write + Send + 'static) -> &mut Self {
-        self.stdout = Box::new(sink);
+        self.stdout = Some(Box::new(sink));
         self
     }
 
@@ -127,7 +130,7 @@ impl Host {
 
     /// Lets `token` stop runs.
     pub fn set_cancel(&mut self, token: CancelToken) -> &mut Self {
-        self.cancel = token;
+        self.cancel = Some(token);
         self
     }
 
@@ -200,19 +203,27 @@ impl Host {
     /// Looks whether the run should end.
     #[inline]
     pub fn poll(&self) -> Result<(), KernelError> {
-        if self.cancel.is_cancelled() { Err(KernelError::limit("the run was cancelled")) } else { Ok(()) }
+        if self.cancel.as_ref().is_some_and(CancelToken::is_cancelled) {
+            Err(KernelError::limit("the run was cancelled"))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn out(&mut self) -> &mut (dyn Write + Send) {
+        self.stdout.get_or_insert_with(|| Box::new(std::io::stdout()))
     }
 
     /// Writes what a program prints. Nothing is added.
     pub fn print(&mut self, bytes: &[u8]) -> Result<(), KernelError> {
-        self.stdout
+        self.out()
             .write_all(bytes)
             .map_err(|e| KernelError::misuse(format!("writing the output failed: {e}")))
     }
 
     /// Flushes what was printed.
     pub fn flush(&mut self) -> Result<(), KernelError> {
-        self.stdout.flush().map_err(|e| KernelError::misuse(format!("writing the output failed: {e}")))
+        self.out().flush().map_err(|e| KernelError::misuse(format!("writing the output failed: {e}")))
     }
 
     /// Passes on a warning.
@@ -282,12 +293,12 @@ impl Host {
 
     /// The generator operators draw from when a program names none.
     pub fn rng(&self) -> &Generator {
-        &self.generator
+        self.generator.get_or_init(|| Generator::new(Device::CPU, Self::SEED))
     }
 
     /// Replaces the default generator.
     pub fn set_rng(&mut self, generator: Generator) -> &mut Self {
-        self.generator = generator;
+        self.generator = OnceLock::from(generator);
         self
     }
 

@@ -81,7 +81,7 @@ impl TileOp {
             TileOp::Log => a.ln(),
             TileOp::Tanh => a.tanh(),
             TileOp::Sigmoid => a.sigmoid(),
-            TileOp::Relu => a.max_nan(T::ZERO),
+            TileOp::Relu => a.relu(),
             TileOp::Sin => a.sin(),
             TileOp::Cos => a.cos(),
             TileOp::Erf => a.erf(),

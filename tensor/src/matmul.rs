@@ -110,6 +110,7 @@ struct Direct<T>(Product<T>);
 
 impl<T: Multiply> Kernel for Direct<T> {
     type Output = ();
+    const WIDE: bool = T::GEMM;
 
     #[inline(always)]
     fn run(self) {

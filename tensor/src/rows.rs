@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use crate::access::{self, LockSet};
 use crate::create::bytes_of;
 use crate::dispatch;
+use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
 use crate::layout::{Dims, Layout, wrap_dim};
@@ -23,6 +24,7 @@ struct Row<'a, T: Element, R: Element, F> {
 
 impl<T: Element, R: Element, F: FnMut(&[T::Raw], &mut [R::Raw])> Kernel for Row<'_, T, R, F> {
     type Output = ();
+    const WIDE: bool = matches!(T::DTYPE, DType::F32 | DType::F64);
 
     #[inline(always)]
     fn run(self) {

@@ -3,6 +3,9 @@
 //! A [`Kernel`]'s `run` is `#[inline(always)]`, so its loops are compiled inside functions that enable AVX2 with FMA,
 //! or AVX-512, and LLVM vectorizes them for those. Nothing else changes: floating-point results are the same on
 //! every instruction set, because Rust never fuses a multiplication and an addition by itself.
+//!
+//! What a body calls must be inlined into it to be vectorized. A closure is called from every instruction set's function,
+//! so LLVM leaves a large one outside; a method that is `#[inline(always)]` is not left.
 #![allow(unsafe_code, reason = "calls functions compiled for detected processor features")]
 
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -11,6 +14,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 pub trait Kernel {
     /// What it gives back.
     type Output;
+    /// Whether it gains from AVX-512. What moves more than it computes does not, and is compiled once less.
+    const WIDE: bool = false;
     /// The body; implement it `#[inline(always)]`.
     fn run(self) -> Self::Output;
 }
@@ -101,9 +106,9 @@ pub fn run<K: Kernel>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
     match isa() {
         // SAFETY: `isa` gives these only where the features were detected.
-        Isa::Avx512 => return unsafe { run_avx512(kernel) },
+        Isa::Avx512 if K::WIDE => return unsafe { run_avx512(kernel) },
         // SAFETY: as above.
-        Isa::Avx2 => return unsafe { run_avx2(kernel) },
+        Isa::Avx512 | Isa::Avx2 => return unsafe { run_avx2(kernel) },
         Isa::Baseline => {}
     }
     run_baseline(kernel)

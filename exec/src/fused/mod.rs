@@ -6,6 +6,7 @@
 //! stands. Both give the same bits.
 
 mod build;
+mod lanes;
 mod program;
 mod tile;
 

@@ -1,18 +1,13 @@
 //! Running a tile program over blocks that stay in the first-level cache.
 //!
 //! A block goes through all steps before the next begins. Steps work on whole groups of lanes: a block whose length is
-//! no multiple of a group is first copied into tiles, so that no loop has a remainder. The loops are compiled for
-//! several instruction sets, through [`simd`].
+//! no multiple of a group is first copied into tiles, so that no loop ([`lanes`](super::lanes)) has a remainder.
 
 use super::Lane;
+use super::lanes::{self, GROUP};
 use super::program::{Program, Slot, Step};
-use crate::pointwise::TileOp;
 use flambeau_tensor::loops::FAN_BLOCK;
 use flambeau_tensor::math::Real;
-use flambeau_tensor::simd;
-
-/// Lanes of a group.
-const GROUP: usize = 16;
 
 /// Tiles of one program: computed ones, constants, copies of inputs, copies of outputs. Kept between sweeps.
 pub(super) struct Tiles<T> {
@@ -54,7 +49,10 @@ impl<T: Real> Tiles<T> {
                 }
             }
         }
-        simd::run(Block { program, sources, rooms: &mut self.rooms, ins, outs, n: padded, direct });
+        let mut block = Block { program, sources, rooms: &mut self.rooms, ins, outs, n: padded, direct };
+        for step in &program.steps {
+            block.step(step);
+        }
         for (k, &from) in program.outputs.iter().enumerate() {
             if !direct {
                 outs[k].copy_from_slice(&self.rooms[room(program, Slot::Output(from))][..n]);
@@ -67,7 +65,7 @@ impl<T: Real> Tiles<T> {
 }
 
 /// The tile of a slot.
-#[inline(always)]
+#[inline]
 fn room(program: &Program, slot: Slot) -> usize {
     let (tiles, constants, inputs) = (program.tiles as usize, program.constants.len(), program.inputs.len());
     match slot {
@@ -90,20 +88,8 @@ struct Block<'b, 'i, 'o, T: Real> {
     direct: bool,
 }
 
-impl<T: Real> simd::Kernel for Block<'_, '_, '_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(mut self) {
-        let program = self.program;
-        for step in &program.steps {
-            self.step(step);
-        }
-    }
-}
-
 impl<T: Real> Block<'_, '_, '_, T> {
-    #[inline(always)]
+    #[inline]
     fn read(&self, slot: Slot) -> &[T] {
         match slot {
             Slot::Input(i) if self.direct => match self.sources[i as usize] {
@@ -115,7 +101,7 @@ impl<T: Real> Block<'_, '_, '_, T> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn step(&mut self, step: &Step) {
         // The destination is taken out while the step reads the others.
         let at = room(self.program, step.to);
@@ -130,35 +116,10 @@ impl<T: Real> Block<'_, '_, '_, T> {
             None => &mut tile[..self.n],
         };
         let [a, b, c] = step.args;
-        compute(step.op, target, self.read(a), self.read(b), self.read(c));
+        lanes::apply(step.op, target, [self.read(a), self.read(b), self.read(c)]);
         match (own, out) {
             (Some(k), Some(out)) => self.outs[k] = out,
             _ => self.rooms[at] = tile,
         }
-    }
-}
-
-/// One operation over whole groups. The loops are spelled out in every arm: a closure used for several instruction sets
-/// might not be inlined into them.
-#[inline(always)]
-fn compute<T: Real>(op: TileOp, to: &mut [T], a: &[T], b: &[T], c: &[T]) {
-    let (to, _) = to.as_chunks_mut::<GROUP>();
-    let (a, b, c) = (a.as_chunks::<GROUP>().0, b.as_chunks::<GROUP>().0, c.as_chunks::<GROUP>().0);
-    macro_rules! loops {
-        ($($op:ident)*) => {
-            match op {
-                $(TileOp::$op => {
-                    for (((to, a), b), c) in to.iter_mut().zip(a).zip(b).zip(c) {
-                        for i in 0..GROUP {
-                            to[i] = TileOp::$op.eval(a[i], b[i], c[i]);
-                        }
-                    }
-                })*
-            }
-        };
-    }
-    loops! {
-        Neg Abs Sign Sqrt Rsqrt Recip Exp Log Tanh Sigmoid Relu Sin Cos Erf Floor Ceil Trunc Round Not
-        Add Sub Mul Div Pow Min Max Eq Ne Lt Le Gt Ge And Or Where
     }
 }

@@ -6,12 +6,31 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::pointwise::{Pointwise, TileOp};
 use flambeau_exec::{KernelCx, Sample};
 use flambeau_ir::OpDef;
-use flambeau_tensor::loops::unary;
+use flambeau_tensor::loops::{Map, map, unary};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::to_float;
 use flambeau_tensor::{Category, Complex, DType, Element, Tensor, TensorError, dispatch};
 
 type Plain = fn(&Tensor) -> Result<Tensor, TensorError>;
+
+/// Declares `Each`, a function on floats of any width: as a type, so that it is inlined into loops however large it is.
+macro_rules! each_float {
+    ($x:ident = $body:expr) => {
+        #[derive(Clone, Copy)]
+        struct Each;
+
+        impl<T: Float> Map<T, T> for Each {
+            #[inline(always)]
+            fn at(self, v: T) -> T {
+                #[inline(always)]
+                fn of<A: Real>($x: A) -> A {
+                    $body
+                }
+                T::from_acc(of(v.acc()))
+            }
+        }
+    };
+}
 
 /// A function on floats, to which integers are converted; with its continuation to complex numbers where there is one.
 macro_rules! on_floats {
@@ -25,13 +44,8 @@ macro_rules! on_floats {
                     })
                 });
             })?
-            #[inline(always)]
-            fn of<A: Real>($x: A) -> A {
-                $body
-            }
-            dispatch!(floats, to_float(x.dtype()), stringify!($name), T => {
-                unary::<T, T>(x, |v: T| T::from_acc(of(v.acc())))
-            })
+            each_float!($x = $body);
+            dispatch!(floats, to_float(x.dtype()), stringify!($name), T => map::<T, T>(x, Each))
         }
     )*};
 }
@@ -98,13 +112,8 @@ macro_rules! on_numbers {
             if x.dtype().category() <= Category::Integral {
                 return dispatch!(ints_bool, x.dtype(), stringify!($name), T => unary::<T, T>(x, |$i: T| $ibody));
             }
-            #[inline(always)]
-            fn of<A: Real>($x: A) -> A {
-                $body
-            }
-            dispatch!(floats, x.dtype(), stringify!($name), T => {
-                unary::<T, T>(x, |v: T| T::from_acc(of(v.acc())))
-            })
+            each_float!($x = $body);
+            dispatch!(floats, x.dtype(), stringify!($name), T => map::<T, T>(x, Each))
         }
     )*};
 }
@@ -114,7 +123,7 @@ on_numbers! {
     ceil(x) = x.ceil(), ints i = i;
     trunc(x) = x.trunc(), ints i = i;
     round(x) = x.round_even(), ints i = i;
-    relu(x) = x.max_nan(n(0.0)), ints i = if i.to_i64() < 0 { Element::ZERO } else { i };
+    relu(x) = x.relu(), ints i = if i.to_i64() < 0 { Element::ZERO } else { i };
     relu6(x) = x.max_nan(n(0.0)).min_nan(n(6.0)), ints i = Element::from_i64(i.to_i64().clamp(0, 6));
     sign(x) = if x.is_nan() { n(0.0) } else { n(f64::from(i8::from(x > n(0.0)) - i8::from(x < n(0.0)))) },
         ints i = Element::from_i64(i.to_i64().signum());

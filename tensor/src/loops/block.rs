@@ -2,11 +2,13 @@
 //!
 //! Elements go in groups of a fixed width, which LLVM turns into whole vectors; the rest is padded (with
 //! elements that occur, so a closure never sees a value that is not in the data) and done as one more group, so
-//! that sixteen elements cost one vector step instead of sixteen scalar ones.
+//! that sixteen elements cost one vector step instead of sixteen scalar ones. Both go through one loop: it is the
+//! program's most repeated code, and a function called from one place is inlined there.
 #![allow(unsafe_code, reason = "slices over memory that the loops have locked")]
 
 use std::mem::MaybeUninit;
 
+use crate::dtype::DType;
 use crate::element::Element;
 use crate::simd::{self, Kernel};
 
@@ -15,8 +17,49 @@ const WIDE: usize = 16;
 /// Elements of a group of smaller elements.
 const NARROW: usize = 64;
 
+/// A function of one element: a closure, or a type of its own, which is inlined into loops however large it is.
+pub trait Map<A, R>: Copy {
+    /// Its value.
+    fn at(self, a: A) -> R;
+}
+
+/// A function of two elements.
+pub(super) trait Map2<A, B, R>: Copy {
+    fn at(self, a: A, b: B) -> R;
+}
+
+/// A function of three elements.
+pub(super) trait Map3<A, B, C, R>: Copy {
+    fn at(self, a: A, b: B, c: C) -> R;
+}
+
+/// A closure as a function of elements.
+#[derive(Clone, Copy)]
+pub(super) struct Closure<F>(pub(super) F);
+
+impl<A, R, F: Fn(A) -> R + Copy> Map<A, R> for Closure<F> {
+    #[inline(always)]
+    fn at(self, a: A) -> R {
+        (self.0)(a)
+    }
+}
+
+impl<A, B, R, F: Fn(A, B) -> R + Copy> Map2<A, B, R> for Closure<F> {
+    #[inline(always)]
+    fn at(self, a: A, b: B) -> R {
+        (self.0)(a, b)
+    }
+}
+
+impl<A, B, C, R, F: Fn(A, B, C) -> R + Copy> Map3<A, B, C, R> for Closure<F> {
+    #[inline(always)]
+    fn at(self, a: A, b: B, c: C) -> R {
+        (self.0)(a, b, c)
+    }
+}
+
 macro_rules! block_kernel {
-    ($(#[$doc:meta])* $name:ident, $kernel:ident, $($input:ident: $type:ident / $array:ident),+) => {
+    ($(#[$doc:meta])* $name:ident, $kernel:ident, $map:ident, $($input:ident: $type:ident / $array:ident, $from:ident);+) => {
         struct $kernel<$($type: Element,)+ R: Element, F> {
             out: *mut R::Raw,
             $($input: *const $type::Raw,)+
@@ -24,14 +67,14 @@ macro_rules! block_kernel {
             f: F,
         }
 
-        impl<$($type: Element,)+ R: Element, F: Fn($($type),+) -> R + Copy> $kernel<$($type,)+ R, F> {
+        impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> $kernel<$($type,)+ R, F> {
             /// The loop that LLVM vectorizes. References as arguments say that nothing overlaps.
             #[inline(always)]
             fn plain(out: &mut [MaybeUninit<R::Raw>], $($input: &[$type::Raw],)+ f: F) {
                 let n = out.len();
                 $(let $input = &$input[..n];)+
                 for i in 0..n {
-                    out[i].write(f($($type::from_raw($input[i])),+).to_raw());
+                    out[i].write(f.at($($type::from_raw($input[i])),+).to_raw());
                 }
             }
 
@@ -42,28 +85,41 @@ macro_rules! block_kernel {
                 let $kernel { out, $($input,)+ n, f } = self;
                 let whole = n & !(W - 1);
                 let rest = n - whole;
-                // SAFETY: `n` elements are in bounds; the output overlaps no input, by the caller's word.
+                let mut results = [const { MaybeUninit::<R::Raw>::uninit() }; W];
+                $(let mut $array = [const { MaybeUninit::<$type::Raw>::uninit() }; W];)+
+                let (mut at, mut len, mut padded) = (out, whole, whole == 0);
+                $(let mut $from = $input;)+
+                // SAFETY: `n` elements are in bounds; the output overlaps no input, by the caller's word. The arrays
+                // are filled before they are read.
                 unsafe {
-                    if whole > 0 {
+                    loop {
+                        if padded {
+                            if rest == 0 {
+                                break;
+                            }
+                            $($array.fill(MaybeUninit::new(*$input.add(whole)));
+                            std::ptr::copy_nonoverlapping($input.add(whole), $array.as_mut_ptr().cast(), rest);
+                            $from = $array.as_ptr().cast();)+
+                            (at, len) = (results.as_mut_ptr().cast(), W);
+                        }
                         Self::plain(
-                            std::slice::from_raw_parts_mut(out.cast(), whole),
-                            $(std::slice::from_raw_parts($input, whole),)+
+                            std::slice::from_raw_parts_mut(at.cast(), len),
+                            $(std::slice::from_raw_parts($from, len),)+
                             f,
                         );
-                    }
-                    if rest > 0 {
-                        $(let mut $array = [*$input.add(whole); W];
-                        std::ptr::copy_nonoverlapping($input.add(whole), $array.as_mut_ptr(), rest);)+
-                        let mut results = [const { MaybeUninit::<R::Raw>::uninit() }; W];
-                        Self::plain(&mut results, $(&$array,)+ f);
-                        std::ptr::copy_nonoverlapping(results.as_ptr().cast(), out.add(whole), rest);
+                        if padded {
+                            std::ptr::copy_nonoverlapping(results.as_ptr().cast(), out.add(whole), rest);
+                            break;
+                        }
+                        padded = true;
                     }
                 }
             }
         }
 
-        impl<$($type: Element,)+ R: Element, F: Fn($($type),+) -> R + Copy> Kernel for $kernel<$($type,)+ R, F> {
+        impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> Kernel for $kernel<$($type,)+ R, F> {
             type Output = ();
+            const WIDE: bool = is_real(R::DTYPE) $(&& is_real($type::DTYPE))+;
 
             #[inline(always)]
             fn run(self) {
@@ -85,22 +141,27 @@ macro_rules! block_kernel {
             out: *mut R::Raw,
             $($input: *const $type::Raw,)+
             n: usize,
-            f: impl Fn($($type),+) -> R + Copy,
+            f: impl $map<$($type,)+ R>,
         ) {
             simd::run($kernel { out, $($input,)+ n, f });
         }
     };
 }
 
+/// The dtypes whose functions are computed rather than moved.
+const fn is_real(dtype: DType) -> bool {
+    matches!(dtype, DType::F32 | DType::F64)
+}
+
 block_kernel! {
     /// `out[i] = f(a[i])`.
-    unary, Unary, a: A / xs
+    unary, Unary, Map, a: A / xs, x
 }
 block_kernel! {
     /// `out[i] = f(a[i], b[i])`.
-    binary, Binary, a: A / xs, b: B / ys
+    binary, Binary, Map2, a: A / xs, x; b: B / ys, y
 }
 block_kernel! {
     /// `out[i] = f(a[i], b[i], c[i])`.
-    ternary, Ternary, a: A / xs, b: B / ys, c: C / zs
+    ternary, Ternary, Map3, a: A / xs, x; b: B / ys, y; c: C / zs, z
 }

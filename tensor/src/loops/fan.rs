@@ -7,6 +7,7 @@
 use smallvec::SmallVec;
 
 use super::plan::Plan;
+use super::pointwise::flat;
 use crate::access::LockSet;
 use crate::create::bytes_of;
 use crate::element::Element;
@@ -43,12 +44,24 @@ pub fn fan<T: Element>(
             return Err(TensorError::DTypeMismatch { op: "fan", expected: T::DTYPE, found: input.dtype() });
         }
     }
-    let mut plan = Plan::new(Plan::shape(&layouts)?, &layouts);
-    let layout = if layouts.is_empty() { Layout::scalar() } else { plan.output_layout(&layouts)? };
-    let alike = layouts.iter().all(|l| l.sizes() == layout.sizes() && l.strides() == layout.strides());
-    if !alike && !layout.is_contiguous() {
-        return Ok(None);
-    }
+    // Rows of one shape and single elements need no plan.
+    let row = flat(&metas).map(Layout::to_contiguous);
+    let mut plan = None;
+    let layout = match row {
+        Some(layout) => layout,
+        None => {
+            let plan = plan.insert(Plan::new(Plan::shape(&layouts)?, &layouts));
+            let layout = if layouts.is_empty() { Layout::scalar() } else { plan.output_layout(&layouts)? };
+            let alike =
+                layouts.iter().all(|l| l.sizes() == layout.sizes() && l.strides() == layout.strides());
+            if !alike && !layout.is_contiguous() {
+                return Ok(None);
+            }
+            plan.insert_first(&layout);
+            plan.coalesce();
+            layout
+        }
+    };
     let n = layout.numel();
     let mut storages: SmallVec<[Storage; 2]> = SmallVec::new();
     for _ in 0..outputs {
@@ -60,19 +73,16 @@ pub fn fan<T: Element>(
         set.read(&meta.storage);
     }
     let guards = set.lock()?;
-    if !alike {
-        plan.insert_first(&layout);
-        plan.coalesce();
-    }
     let mut sources: SmallVec<[Source<T::Raw>; 8]> = SmallVec::new();
     for (k, meta) in metas.iter().enumerate() {
         let start = guards.ptr::<T>(meta).cast_const();
-        let strides = plan.strides.get(k + 1).filter(|_| !alike);
-        sources.push(match strides {
+        let one = meta.layout.numel() == 1 && n != 1;
+        sources.push(match plan.as_ref().map(|plan| (&plan.strides[k + 1], &plan.strides[0])) {
+            None if one => Source::One,
             None => Source::Direct(start),
-            Some(strides) if *strides == plan.strides[0] => Source::Direct(start),
-            Some(strides) if strides.iter().all(|s| *s == 0) && meta.layout.numel() == 1 => Source::One,
-            Some(strides) => {
+            Some((strides, lead)) if strides == lead => Source::Direct(start),
+            Some((strides, _)) if one && strides.iter().all(|s| *s == 0) => Source::One,
+            Some((strides, _)) => {
                 let index = Dims::from_elem(0, strides.len());
                 Source::Gathered { start, strides: strides.clone(), index, at: 0 }
             }
@@ -92,7 +102,8 @@ pub fn fan<T: Element>(
                     Source::Direct(start) => start.add(done),
                     Source::One => buffers.of(k).cast_const(),
                     Source::Gathered { start, strides, index, at } => {
-                        gather(*start, &plan.sizes, strides, index, at, buffers.of(k), len);
+                        let sizes = plan.as_ref().map_or(&[][..], |plan| &plan.sizes);
+                        gather(*start, sizes, strides, index, at, buffers.of(k), len);
                         buffers.of(k).cast_const()
                     }
                 };

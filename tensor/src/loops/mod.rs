@@ -14,7 +14,8 @@ mod pack;
 mod plan;
 mod pointwise;
 
+pub use block::Map;
 pub use fan::{FAN_BLOCK, fan};
 pub(crate) use pack::{PackFn, pack_fn};
-pub use pointwise::{binary, binary_into, nary, nary_into, ternary, ternary_into, unary, unary_into};
+pub use pointwise::{binary, binary_into, map, nary, nary_into, ternary, ternary_into, unary, unary_into};
 pub(crate) use pointwise::{copied, copy, copy_fresh, like};

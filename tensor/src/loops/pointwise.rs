@@ -7,7 +7,7 @@
 
 use smallvec::SmallVec;
 
-use super::block;
+use super::block::{self, Closure, Map};
 use super::drive::{BLOCK, BlockKernel, FLAT, Operand, drive, drive_flat, walk_copy};
 use super::pack::pack_fn;
 use super::plan::Plan;
@@ -21,20 +21,12 @@ use crate::storage::Storage;
 use crate::tensor::{Meta, Tensor};
 
 /// `f` of each element, fresh.
-#[inline]
 pub fn unary<A: Element, R: Element>(x: &Tensor, f: impl Fn(A) -> R + Copy) -> Result<Tensor> {
-    let meta = x.meta();
-    if x.dtype() == A::DTYPE && meta.layout.is_contiguous() {
-        let layout = meta.layout.to_contiguous();
-        // SAFETY: the kernel writes all elements; the fresh storage overlaps nothing.
-        unsafe {
-            let storage = Storage::uninit(bytes_of(&layout, R::DTYPE)?)?;
-            let guards = LockSet::one_read(&meta.storage);
-            block::unary::<A, R>(storage.data().cast(), guards.ptr::<A>(meta), layout.numel(), f);
-            drop(guards);
-            return Ok(Tensor::from_parts(storage, R::DTYPE, layout));
-        }
-    }
+    map(x, Closure(f))
+}
+
+/// As [`unary`], of a function that is inlined into the loop however large it is.
+pub fn map<A: Element, R: Element>(x: &Tensor, f: impl Map<A, R>) -> Result<Tensor> {
     // SAFETY: the kernel gets blocks of A and R, as said by the dtypes.
     fresh(&[x], &[A::DTYPE], R::DTYPE, usize::MAX, &mut |p, n| unsafe {
         block::unary::<A, R>(p[0].cast(), p[1].cast(), n, f);
@@ -45,43 +37,19 @@ pub fn unary<A: Element, R: Element>(x: &Tensor, f: impl Fn(A) -> R + Copy) -> R
 pub fn unary_into<A: Element, R: Element>(out: &Tensor, x: &Tensor, f: impl Fn(A) -> R + Copy) -> Result<()> {
     // SAFETY: the kernel gets blocks of A and R, as said by the dtypes.
     into(out, &[x], &[A::DTYPE], R::DTYPE, usize::MAX, &mut |p, n| unsafe {
-        block::unary::<A, R>(p[0].cast(), p[1].cast(), n, f);
+        block::unary::<A, R>(p[0].cast(), p[1].cast(), n, Closure(f));
     })
 }
 
 /// `f` of each pair of elements, broadcast together, fresh.
-#[inline]
 pub fn binary<A: Element, B: Element, R: Element>(
     a: &Tensor,
     b: &Tensor,
     f: impl Fn(A, B) -> R + Copy,
 ) -> Result<Tensor> {
-    let (x, y) = (a.meta(), b.meta());
-    if a.dtype() == A::DTYPE
-        && b.dtype() == B::DTYPE
-        && x.layout.is_contiguous()
-        && y.layout.is_contiguous()
-        && x.layout.sizes() == y.layout.sizes()
-    {
-        let layout = x.layout.to_contiguous();
-        // SAFETY: the kernel writes all elements; the fresh storage overlaps nothing.
-        unsafe {
-            let storage = Storage::uninit(bytes_of(&layout, R::DTYPE)?)?;
-            let guards = LockSet::two_read(&x.storage, &y.storage);
-            block::binary::<A, B, R>(
-                storage.data().cast(),
-                guards.ptr::<A>(x),
-                guards.ptr::<B>(y),
-                layout.numel(),
-                f,
-            );
-            drop(guards);
-            return Ok(Tensor::from_parts(storage, R::DTYPE, layout));
-        }
-    }
     // SAFETY: the kernel gets blocks of A, B and R, as said by the dtypes.
     fresh(&[a, b], &[A::DTYPE, B::DTYPE], R::DTYPE, usize::MAX, &mut |p, n| unsafe {
-        block::binary::<A, B, R>(p[0].cast(), p[1].cast(), p[2].cast(), n, f);
+        block::binary::<A, B, R>(p[0].cast(), p[1].cast(), p[2].cast(), n, Closure(f));
     })
 }
 
@@ -94,7 +62,7 @@ pub fn binary_into<A: Element, B: Element, R: Element>(
 ) -> Result<()> {
     // SAFETY: the kernel gets blocks of A, B and R, as said by the dtypes.
     into(out, &[a, b], &[A::DTYPE, B::DTYPE], R::DTYPE, usize::MAX, &mut |p, n| unsafe {
-        block::binary::<A, B, R>(p[0].cast(), p[1].cast(), p[2].cast(), n, f);
+        block::binary::<A, B, R>(p[0].cast(), p[1].cast(), p[2].cast(), n, Closure(f));
     })
 }
 
@@ -108,7 +76,7 @@ pub fn ternary<A: Element, B: Element, C: Element, R: Element>(
     let dtypes = [A::DTYPE, B::DTYPE, C::DTYPE];
     // SAFETY: the kernel gets blocks of A, B, C and R, as said by the dtypes.
     fresh(&[a, b, c], &dtypes, R::DTYPE, usize::MAX, &mut |p, n| unsafe {
-        block::ternary::<A, B, C, R>(p[0].cast(), p[1].cast(), p[2].cast(), p[3].cast(), n, f);
+        block::ternary::<A, B, C, R>(p[0].cast(), p[1].cast(), p[2].cast(), p[3].cast(), n, Closure(f));
     })
 }
 
@@ -123,7 +91,7 @@ pub fn ternary_into<A: Element, B: Element, C: Element, R: Element>(
     let dtypes = [A::DTYPE, B::DTYPE, C::DTYPE];
     // SAFETY: the kernel gets blocks of A, B, C and R, as said by the dtypes.
     into(out, &[a, b, c], &dtypes, R::DTYPE, usize::MAX, &mut |p, n| unsafe {
-        block::ternary::<A, B, C, R>(p[0].cast(), p[1].cast(), p[2].cast(), p[3].cast(), n, f);
+        block::ternary::<A, B, C, R>(p[0].cast(), p[1].cast(), p[2].cast(), p[3].cast(), n, Closure(f));
     })
 }
 
@@ -173,7 +141,7 @@ fn input_operand(meta: &Meta, dtype: DType, block: DType, direct: bool, start: *
 
 /// The common layout if all inputs are row-major of one shape or single elements: then the walk is one row.
 #[inline]
-fn flat<'a>(metas: &[&'a Meta]) -> Option<&'a Layout> {
+pub(super) fn flat<'a>(metas: &[&'a Meta]) -> Option<&'a Layout> {
     let mut lead: &Layout = &metas.first()?.layout;
     for meta in &metas[1..] {
         let layout = &meta.layout;
@@ -189,11 +157,47 @@ fn flat<'a>(metas: &[&'a Meta]) -> Option<&'a Layout> {
         }
         layout.numel() == 1 && layout.rank() <= lead.rank()
     };
-    let fit = metas.len() < FLAT && lead.numel() > 0 && metas.iter().all(|meta| fits(&meta.layout));
+    let fit = lead.numel() > 0 && metas.iter().all(|meta| fits(&meta.layout));
     fit.then_some(lead)
 }
 
-/// Everything but the fast case: fresh output.
+/// The fast case: one or two row-major inputs of one shape and of the dtypes wanted.
+struct Plain<'a> {
+    x: &'a Meta,
+    y: &'a Meta,
+    dtypes: [DType; 2],
+}
+
+impl<'a> Plain<'a> {
+    #[inline]
+    fn of(inputs: &[&'a Tensor], blocks: &[DType]) -> Option<Plain<'a>> {
+        let (x, y) = match inputs {
+            [x] => (*x, *x),
+            [x, y] => (*x, *y),
+            _ => return None,
+        };
+        let plain = Plain { x: x.meta(), y: y.meta(), dtypes: [x.dtype(), y.dtype()] };
+        let fits = plain.dtypes[..inputs.len()] == *blocks
+            && plain.x.layout.is_contiguous()
+            && plain.y.layout.is_contiguous()
+            && plain.x.layout.sizes() == plain.y.layout.sizes();
+        fits.then_some(plain)
+    }
+
+    fn run(self, dtype: DType, kernel: BlockKernel<'_>) -> Result<Tensor> {
+        let layout = self.x.layout.to_contiguous();
+        // SAFETY: the kernel writes all elements; the fresh storage overlaps nothing.
+        let storage = unsafe { Storage::uninit(bytes_of(&layout, dtype)?)? };
+        let guards = LockSet::two_read(&self.x.storage, &self.y.storage);
+        let [x, y] = [(self.x, self.dtypes[0]), (self.y, self.dtypes[1])].map(|(m, d)| guards.start(m, d));
+        // SAFETY: as above; a second input that is not there is the first, and the kernel does not ask for it.
+        kernel(&[unsafe { storage.data() }, x, y], layout.numel());
+        drop(guards);
+        Ok(Tensor::from_parts(storage, dtype, layout))
+    }
+}
+
+/// Fresh output.
 fn fresh(
     inputs: &[&Tensor],
     blocks: &[DType],
@@ -201,8 +205,15 @@ fn fresh(
     longest: usize,
     kernel: BlockKernel<'_>,
 ) -> Result<Tensor> {
+    if longest == usize::MAX
+        && let Some(plain) = Plain::of(inputs, blocks)
+    {
+        return plain.run(dtype, kernel);
+    }
     let metas: SmallVec<[&Meta; 4]> = inputs.iter().map(|input| input.meta()).collect();
-    if let Some(lead) = flat(&metas) {
+    if metas.len() < FLAT
+        && let Some(lead) = flat(&metas)
+    {
         let layout = lead.to_contiguous();
         // SAFETY: as below.
         return unsafe { fresh_walked(inputs, &metas, blocks, dtype, layout, None, longest, kernel) };
@@ -353,7 +364,7 @@ fn into(
     }
     let mut all: SmallVec<[&Meta; 4]> = SmallVec::from_slice(&[target]);
     all.extend_from_slice(&metas);
-    let flat = flat(&all).is_some();
+    let flat = all.len() <= FLAT && flat(&all).is_some();
     let plan = (!flat).then(|| {
         let mut plan = Plan::new(target.layout.sizes().into(), &layouts);
         plan.insert_first(&target.layout);

@@ -2,7 +2,11 @@
 
 use std::hint::select_unpredictable;
 
-use super::poly;
+/// A polynomial, lowest coefficient first.
+#[inline(always)]
+fn poly<const N: usize>(x: f64, c: [f64; N]) -> f64 {
+    super::poly(x, c, f64::mul_add)
+}
 
 /// Adding and subtracting it rounds a number below 2^51 to an integer, which then stands in the low bits.
 const ROUND: f64 = 6755399441055744.0; // 1.5 * 2^52

@@ -3,66 +3,81 @@
 
 use std::hint::select_unpredictable;
 
-use super::poly;
+/// A polynomial, lowest coefficient first.
+#[inline(always)]
+fn poly<const N: usize>(x: f32, c: [f32; N]) -> f32 {
+    super::poly(x, c, f32::mul_add)
+}
 
 /// Adding and subtracting it rounds a number below 2^22 to an integer, which then stands in the low bits.
 const ROUND: f32 = 12582912.0; // 1.5 * 2^23
-/// ln 2 in two parts, the first with few enough bits that products with exponents are exact.
+/// ln 2 in two parts, for logarithms: the first with few enough bits that products with exponents are exact.
 const LN2_HI: f32 = 0.693_145_75;
 const LN2_LO: f32 = 1.428_606_8e-6;
+/// What a single is short of ln 2.
+const LN_2_REST: f32 = (std::f64::consts::LN_2 - std::f32::consts::LN_2 as f64) as f32;
 
-/// `2^n` for integral `n` in [-126, 127].
+/// `x` within limits; not a number stays what it is.
 #[inline(always)]
-fn exp2_int(n: i32) -> f32 {
-    f32::from_bits(((n + 127) << 23) as u32)
+fn limit(x: f32, lo: f32, hi: f32) -> f32 {
+    let x = select_unpredictable(x < lo, lo, x);
+    select_unpredictable(x > hi, hi, x)
 }
 
-/// `x` times `2^n` for `n` in [-252, 254], in two steps, so that denormals come out right.
-#[inline(always)]
-fn scale(x: f32, n: i32) -> f32 {
-    let half = n >> 1;
-    x * exp2_int(half) * exp2_int(n - half)
-}
+/// Coefficients of `(e^r - 1 - r) / r^2` for `r` within ln 2 / 2 of 0.
+const EXP: [f32; 5] = [0.5, 0.166_665_17, 0.041_666_225, 0.008_369_267, 0.001_394_943_1];
 
 /// `e^r - 1` for `r` within ln 2 / 2 of 0.
 #[inline(always)]
 fn expm1_small(r: f32) -> f32 {
-    r + r * r * poly(r, [0.5, 0.166_665_17, 0.041_666_225, 0.008_369_267, 0.001_394_943_1])
+    (r * r).mul_add(poly(r, EXP), r)
 }
 
-/// `x` as `n ln 2 + r`; `x` is limited to where `e^x` is neither 0 nor infinite by far.
+/// `scale x` as `n ln 2 + r` with `scale` 1 or 2, `n` with `BIAS` added in the low bits of the first result.
+///
+/// The constant that rounds to an integer carries the bias, so that shifting the bits to the exponent's place makes a
+/// power of two: whatever stands above goes out on the left.
 #[inline(always)]
-fn reduce(x: f32, lo: f32, hi: f32) -> (i32, f32) {
-    let x = select_unpredictable(x < lo, lo, x);
-    let x = select_unpredictable(x > hi, hi, x);
-    let shifted = x * std::f32::consts::LOG2_E + ROUND;
-    let n = shifted - ROUND;
-    (shifted.to_bits() as i32 - ROUND.to_bits() as i32, (x - n * LN2_HI) - n * LN2_LO)
+fn reduce<const BIAS: u16>(x: f32, scale: f32) -> (u32, f32) {
+    let round = ROUND + f32::from(BIAS);
+    let shifted = x.mul_add(scale * std::f32::consts::LOG2_E, round);
+    let n = shifted - round;
+    (shifted.to_bits(), n.mul_add(-LN_2_REST, n.mul_add(-std::f32::consts::LN_2, x * scale)))
+}
+
+/// The power of two whose biased exponent stands in the low bits.
+#[inline(always)]
+fn power(bits: u32) -> f32 {
+    f32::from_bits(bits << 23)
+}
+
+/// `y` times `2^n` for `n` in [-252, 254] with a bias of 254, in two steps, so that denormals come out right.
+#[inline(always)]
+fn scale(y: f32, bits: u32) -> f32 {
+    let half = bits >> 1;
+    y * power(half) * power(bits.wrapping_sub(half))
 }
 
 #[inline(always)]
 pub(super) fn exp(x: f32) -> f32 {
-    let (n, r) = reduce(x, -105.0, 89.0);
-    let y = scale(1.0 + expm1_small(r), n);
-    select_unpredictable(x.is_nan(), x, y)
+    let (n, r) = reduce::<254>(limit(x, -105.0, 89.0), 1.0);
+    scale(poly(r, [1.0, 1.0, EXP[0], EXP[1], EXP[2], EXP[3], EXP[4]]), n)
 }
 
 #[inline(always)]
 pub(super) fn exp2(x: f32) -> f32 {
-    let limited = select_unpredictable(x < -151.0, -151.0, x);
-    let limited = select_unpredictable(limited > 129.0, 129.0, limited);
-    let shifted = limited + ROUND;
-    let r = (limited - (shifted - ROUND)) * std::f32::consts::LN_2;
-    let y = scale(1.0 + expm1_small(r), shifted.to_bits() as i32 - ROUND.to_bits() as i32);
-    select_unpredictable(x.is_nan(), x, y)
+    let x = limit(x, -151.0, 129.0);
+    let shifted = x + (ROUND + 254.0);
+    let r = (x - (shifted - (ROUND + 254.0))) * std::f32::consts::LN_2;
+    scale(1.0 + expm1_small(r), shifted.to_bits())
 }
 
 #[inline(always)]
 pub(super) fn expm1(x: f32) -> f32 {
-    let (n, r) = reduce(x, -20.0, 89.0);
     // Half the power, so that the largest does not overflow before the subtraction.
-    let power = exp2_int(n - 1);
-    let y = (expm1_small(r) * power + (power - 0.5)) * 2.0;
+    let (n, r) = reduce::<126>(limit(x, -20.0, 89.0), 1.0);
+    let power = power(n);
+    let y = expm1_small(r).mul_add(power, power - 0.5) * 2.0;
     // Tiny arguments are their own result, denormals and the sign of zero included.
     select_unpredictable((x.abs() < 1e-7) | x.is_nan(), x, y)
 }
@@ -143,18 +158,31 @@ pub(super) fn log10(x: f32) -> f32 {
 pub(super) fn tanh(x: f32) -> f32 {
     let a = x.abs();
     let z = x * x;
-    let small =
-        x + x * z * poly(z, [-0.333_332_63, 0.133_308_92, -0.053_692_695, 0.020_483_047, -0.005_528_720_6]);
+    const SMALL: [f32; 5] = [-0.333_332_63, 0.133_308_92, -0.053_692_695, 0.020_483_047, -0.005_528_720_6];
+    let small = (x * z).mul_add(poly(z, SMALL), x);
     // Beyond 10 the result is 1; below, the exponential needs no care at the ends.
-    let (n, r) = reduce(2.0 * a, 0.0, 20.0);
-    let power = exp2_int(n);
-    let large = (1.0 - 2.0 / (power * expm1_small(r) + (power + 1.0))).copysign(x);
+    let (n, r) = reduce::<127>(select_unpredictable(a > 10.0, 10.0, a), 2.0);
+    let power = power(n);
+    let u = expm1_small(r).mul_add(power, power - 1.0);
+    let large = u / (u + 2.0);
+    let large = f32::from_bits(large.to_bits() | (x.to_bits() & 0x8000_0000));
     select_unpredictable(a < 0.625, small, large)
 }
 
 #[inline(always)]
 pub(super) fn sigmoid(x: f32) -> f32 {
-    1.0 / (1.0 + exp(-x))
+    // (1 / 2) / (1 / 2 + e^-x / 2): half the power, which is finite wherever the result is not 0.
+    const BIAS: f32 = ROUND + 126.0;
+    let limited = limit(x, -88.8, 80.0);
+    let shifted = limited.mul_add(-std::f32::consts::LOG2_E, BIAS);
+    let n = shifted - BIAS;
+    // The negative of what is left of -x.
+    let r = n.mul_add(LN_2_REST, n.mul_add(std::f32::consts::LN_2, limited));
+    let p = (r * r).mul_add(poly(r, [EXP[0], -EXP[1], EXP[2], -EXP[3], EXP[4]]), -r);
+    let power = power(shifted.to_bits());
+    let y = 0.5 / (p.mul_add(power, 0.5) + power);
+    // Where e^-x overflows PyTorch's result is 0.
+    select_unpredictable(x < -88.722_84, 0.0, y)
 }
 
 #[inline(always)]
@@ -251,13 +279,19 @@ fn far_quadrant(x: f32) -> (i32, f64) {
     (select_unpredictable(x < 0.0, -n, n), select_unpredictable(x < 0.0, -r, r))
 }
 
+/// A polynomial in doubles.
+#[inline(always)]
+fn poly64<const N: usize>(x: f64, c: [f64; N]) -> f64 {
+    super::poly(x, c, f64::mul_add)
+}
+
 /// Sine of the angle in the quadrant.
 #[inline(always)]
 fn sin_poly(r: f64) -> f64 {
     let z = r * r;
     r + r
         * z
-        * poly(
+        * poly64(
             z,
             [
                 -0.166_666_666_396_132_06,
@@ -272,7 +306,7 @@ fn sin_poly(r: f64) -> f64 {
 #[inline(always)]
 fn cos_poly(r: f64) -> f64 {
     let z = r * r;
-    1.0 + z * poly(
+    1.0 + z * poly64(
         z,
         [
             -0.499_999_999_994_895_1,

@@ -1,13 +1,14 @@
 //! The two kernels of a reduction, the only code there is once per reducer.
 
 use super::Reducer;
+use crate::dtype::DType;
 use crate::element::Element;
 use crate::simd::{self, Kernel};
 
-/// Partial results kept side by side in the run kernel.
-const LANES: usize = 32;
-/// Elements folded by lanes before the lanes are merged: bounds the length of a chain of additions to 128.
-const CHUNK: usize = LANES * 128;
+/// Most partial results kept side by side in the run kernel.
+const LANES: usize = 128;
+/// Elements folded by lanes before the lanes are merged: bounds the length of a chain of additions to 32.
+const CHUNK: usize = LANES * 32;
 
 struct Run<'a, T: Element, F> {
     row: &'a [T::Raw],
@@ -16,26 +17,28 @@ struct Run<'a, T: Element, F> {
 
 impl<T: Element, F: Reducer<T>> Kernel for Run<'_, T, F> {
     type Output = F::Acc;
+    const WIDE: bool = matches!(T::DTYPE, DType::F32 | DType::F64);
 
+    /// Lanes lie in memory and are as many as the row can use, at most [`LANES`]: the loops over them are plain loops of
+    /// a length not known before, which vectorize; sums held in registers by name do not.
     #[inline(always)]
     fn run(self) -> F::Acc {
         let f = self.reducer;
-        let mut lanes = [f.identity(); LANES];
-        let mut groups = self.row.chunks_exact(LANES);
-        for group in &mut groups {
+        let width = (self.row.len().next_power_of_two() / 2).clamp(1, LANES);
+        let mut room = [f.identity(); LANES];
+        let lanes = &mut room[..width];
+        for group in self.row.chunks(width) {
             for (lane, x) in lanes.iter_mut().zip(group) {
                 *lane = f.step(*lane, T::from_raw(*x));
             }
         }
-        for (lane, x) in lanes.iter_mut().zip(groups.remainder()) {
-            *lane = f.step(*lane, T::from_raw(*x));
-        }
-        let mut width = LANES / 2;
-        while width > 0 {
-            for i in 0..width {
-                lanes[i] = f.merge(lanes[i], lanes[i + width]);
+        let mut half = width / 2;
+        while half > 0 {
+            let (low, high) = lanes[..2 * half].split_at_mut(half);
+            for (low, high) in low.iter_mut().zip(high) {
+                *low = f.merge(*low, *high);
             }
-            width /= 2;
+            half /= 2;
         }
         lanes[0]
     }
@@ -99,6 +102,7 @@ struct Rows<'a, T: Element, F: Reducer<T>> {
 
 impl<T: Element, F: Reducer<T>> Kernel for Rows<'_, T, F> {
     type Output = ();
+    const WIDE: bool = matches!(T::DTYPE, DType::F32 | DType::F64);
 
     #[inline(always)]
     fn run(self) {

@@ -1,0 +1,77 @@
+//! The loops of tile operations: one function per operation, element type and instruction set.
+//!
+//! Each operation is a type here ([`Lane`]), because a type's method is always inlined into the function that is
+//! compiled for an instruction set, where a closure or a branch of a large match may be left outside of it and then
+//! computes one lane at a time. A loop is counted by its lanes, not by groups of lanes, so that the vectorizer sees one
+//! plain loop; that the count is a multiple of a group spares it the remainder.
+
+use crate::pointwise::TileOp;
+use flambeau_tensor::math::Real;
+use flambeau_tensor::simd;
+use std::marker::PhantomData;
+
+/// Lanes of a group: what every loop here works in multiples of.
+pub(super) const GROUP: usize = 16;
+
+/// An operation as a type.
+trait Lane {
+    /// [`TileOp::eval`] of the operation.
+    fn eval<T: Real>(a: T, b: T, c: T) -> T;
+}
+
+/// One operation on its way over a tile.
+struct Sweep<'a, L, T> {
+    to: &'a mut [T],
+    args: [&'a [T]; 3],
+    lane: PhantomData<L>,
+}
+
+impl<L: Lane, T: Real> Sweep<'_, L, T> {
+    /// References as arguments say that the destination overlaps no operand.
+    #[inline(always)]
+    fn plain(to: &mut [T], a: &[T], b: &[T], c: &[T]) {
+        let n = to.len() & !(GROUP - 1);
+        let (to, a, b, c) = (&mut to[..n], &a[..n], &b[..n], &c[..n]);
+        for i in 0..n {
+            to[i] = L::eval(a[i], b[i], c[i]);
+        }
+    }
+}
+
+impl<L: Lane, T: Real> simd::Kernel for Sweep<'_, L, T> {
+    type Output = ();
+    const WIDE: bool = true;
+
+    #[inline(always)]
+    fn run(self) {
+        let [a, b, c] = self.args;
+        Self::plain(self.to, a, b, c);
+    }
+}
+
+macro_rules! lanes {
+    ($($op:ident)*) => {
+        mod ops {
+            $(pub(super) struct $op;
+
+            impl super::Lane for $op {
+                #[inline(always)]
+                fn eval<T: flambeau_tensor::math::Real>(a: T, b: T, c: T) -> T {
+                    crate::pointwise::TileOp::$op.eval(a, b, c)
+                }
+            })*
+        }
+
+        /// One operation over the whole groups of a tile; operands are at least as long as the destination.
+        pub(super) fn apply<T: Real>(op: TileOp, to: &mut [T], args: [&[T]; 3]) {
+            match op {
+                $(TileOp::$op => simd::run(Sweep::<ops::$op, T> { to, args, lane: PhantomData }),)*
+            }
+        }
+    };
+}
+
+lanes! {
+    Neg Abs Sign Sqrt Rsqrt Recip Exp Log Tanh Sigmoid Relu Sin Cos Erf Floor Ceil Trunc Round Not
+    Add Sub Mul Div Pow Min Max Eq Ne Lt Le Gt Ge And Or Where
+}
