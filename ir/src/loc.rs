@@ -90,6 +90,11 @@ impl LocTable {
         LocTable { sources: Vec::new(), rows: vec![unknown], extras: vec![NO_EXTRA] }
     }
 
+    /// Makes room for locations.
+    pub(crate) fn reserve(&mut self, rows: usize) {
+        self.rows.reserve_exact(rows);
+    }
+
     /// Registers a text; the same `Arc` gives the same id.
     pub fn add_source(&mut self, source: &Arc<Source>) -> SourceId {
         let found = self.sources.iter().rposition(|s| Arc::ptr_eq(s, source));
@@ -127,6 +132,10 @@ impl LocTable {
     fn push(&mut self, row: LocRow) -> LocId {
         // Nodes of one expression follow each other: looking at the newest row is all the sharing that pays.
         if self.rows.last() != Some(&row) {
+            if self.rows.len() == self.rows.capacity() {
+                // By a quarter, as the tables of the graph.
+                self.rows.reserve_exact(self.rows.len() / 4 + 16);
+            }
             self.rows.push(row);
         }
         LocId(self.rows.len() as u32 - 1)

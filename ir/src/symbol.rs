@@ -34,12 +34,14 @@ struct Index {
 
 static ENTRIES: AppendTable<Entry> = AppendTable::new();
 static INDEX: LazyLock<RwLock<Index>> = LazyLock::new(|| {
-    let mut index = Index { map: HashTable::new(), room: &mut [], next: 1 };
-    index.add("");
+    let mut index = Index { map: HashTable::with_capacity(EXPECTED), room: &mut [], next: 1 };
+    index.add(hash(""), "");
     debug_assert_eq!(index.next, 2, "invariant: the empty name has the first handle");
     RwLock::new(index)
 });
 
+/// Names a process has once the standard operators are there, about: the table starts with room for them.
+const EXPECTED: usize = 6000;
 /// Bytes leaked at a time; longer names get a chunk of their own.
 const CHUNK: usize = 1 << 16;
 
@@ -48,8 +50,8 @@ fn hash(text: &str) -> u64 {
 }
 
 impl Index {
-    fn find(&self, text: &str) -> Option<u32> {
-        self.map.find(hash(text), |&i| ENTRIES.get(i).text == text).copied()
+    fn find(&self, hash: u64, text: &str) -> Option<u32> {
+        self.map.find(hash, |&i| ENTRIES.get(i).text == text).copied()
     }
 
     fn keep(&mut self, text: &str) -> &'static str {
@@ -62,16 +64,21 @@ impl Index {
         std::str::from_utf8(mine).expect("invariant: a copy of valid text is valid text")
     }
 
-    fn add(&mut self, text: &str) -> u32 {
+    fn add(&mut self, own: u64, text: &str) -> u32 {
         let index = self.next;
         assert!(index < u32::MAX, "invariant: fewer than 2^32 names");
         let text = self.keep(text);
-        let split = text.find("::").unwrap_or(text.len()) as u32;
+        let split = namespace_end(text).unwrap_or(text.len()) as u32;
         ENTRIES.set(index, Entry { text, split });
         self.next += 1;
-        self.map.insert_unique(hash(text), index, |&i| hash(ENTRIES.get(i).text));
+        self.map.insert_unique(own, index, |&i| hash(ENTRIES.get(i).text));
         index
     }
+}
+
+/// Where the first `::` of a name stands. Names are short and many: a plain walk beats setting up a search.
+pub(crate) fn namespace_end(name: &str) -> Option<usize> {
+    name.as_bytes().windows(2).position(|pair| pair == b"::")
 }
 
 impl Symbol {
@@ -84,12 +91,13 @@ impl Symbol {
         if text.is_empty() {
             return Self::EMPTY;
         }
-        let found = INDEX.read().find(text);
+        let hash = hash(text);
+        let found = INDEX.read().find(hash, text);
         let index = found.unwrap_or_else(|| {
             let mut index = INDEX.write();
-            match index.find(text) {
+            match index.find(hash, text) {
                 Some(i) => i,
-                None => index.add(text),
+                None => index.add(hash, text),
             }
         });
         Self(NonZeroU32::new(index).expect("invariant: handles start at 1"))

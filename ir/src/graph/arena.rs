@@ -31,6 +31,11 @@ impl<K: Key, T: Copy> Arena<K, T> {
         Arena { slots: Vec::new(), free: Vec::new(), key: PhantomData }
     }
 
+    /// Makes room for rows.
+    pub(crate) fn reserve(&mut self, rows: usize) {
+        self.slots.reserve_exact(rows);
+    }
+
     /// Adds a row and returns its bare slot.
     pub(crate) fn insert(&mut self, row: T) -> u32 {
         if let Some(slot) = self.free.pop() {

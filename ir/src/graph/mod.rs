@@ -118,6 +118,15 @@ impl Graph {
         g
     }
 
+    /// Makes room for nodes of one result each, and for operands: who knows them saves the growing and the slack.
+    pub(crate) fn reserve(&mut self, nodes: usize, operands: usize) {
+        self.nodes.reserve(nodes);
+        self.values.reserve(nodes);
+        self.operands.reserve(operands);
+        self.links.reserve(nodes);
+        self.locs.reserve(nodes);
+    }
+
     /// The operators this graph's nodes refer to.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry

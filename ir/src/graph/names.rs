@@ -6,9 +6,10 @@
 use super::Graph;
 use crate::id::ValueId;
 use crate::symbol::Symbol;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashTable};
 use rustc_hash::FxBuildHasher;
 use std::fmt;
+use std::hash::BuildHasher;
 
 const NAMED: u32 = 1 << 31;
 
@@ -51,13 +52,14 @@ impl fmt::Debug for Name {
 #[derive(Clone)]
 pub(crate) struct NameTable {
     next_number: u32,
-    owner: HashMap<Symbol, u32, FxBuildHasher>,
+    /// Values with debug names, found by the names in their rows: a name is taken out before its row changes.
+    owner: HashTable<u32>,
     next_suffix: HashMap<Symbol, u64, FxBuildHasher>,
 }
 
 impl NameTable {
     pub(super) fn new() -> Self {
-        NameTable { next_number: 0, owner: HashMap::default(), next_suffix: HashMap::default() }
+        NameTable { next_number: 0, owner: HashTable::new(), next_suffix: HashMap::default() }
     }
 
     pub(super) fn fresh(&mut self) -> Name {
@@ -68,16 +70,21 @@ impl NameTable {
     }
 
     pub(super) fn release(&mut self, name: Name, value: u32) {
-        if let Some(symbol) = name.symbol()
-            && self.owner.get(&symbol) == Some(&value)
+        if name.symbol().is_some()
+            && let Ok(entry) = self.owner.find_entry(hash(name), |&v| v == value)
         {
-            self.owner.remove(&symbol);
+            entry.remove();
         }
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        (self.owner.capacity() + self.next_suffix.capacity()) * 17
+        // An entry and a control byte each, at most seven of eight places in use.
+        self.owner.capacity() * 8 / 7 * (size_of::<u32>() + 1) + self.next_suffix.capacity() * 8 / 7 * 17
     }
+}
+
+fn hash(name: Name) -> u64 {
+    FxBuildHasher.hash_one(name)
 }
 
 /// Splits `x.12` into `x` and 12.
@@ -106,7 +113,20 @@ impl Graph {
 
     /// The value with a debug name.
     pub fn value_named(&self, name: Symbol) -> Option<ValueId> {
-        self.names.owner.get(&name).map(|&slot| self.values.key(slot))
+        self.bearer(name).map(|slot| self.values.key(slot))
+    }
+
+    fn bearer(&self, symbol: Symbol) -> Option<u32> {
+        let name = Name::named(symbol);
+        self.names.owner.find(hash(name), |&v| self.values.at(v).name == name).copied()
+    }
+
+    /// Names a value whose old name was released, and which nobody else has.
+    fn own(&mut self, value: u32, symbol: Symbol) {
+        let name = Name::named(symbol);
+        self.values.at_mut(value).name = name;
+        let values = &self.values;
+        self.names.owner.insert_unique(hash(name), value, |&v| hash(values.at(v).name));
     }
 
     pub(crate) fn raw_set_name(&mut self, value: u32, symbol: Symbol) {
@@ -116,13 +136,12 @@ impl Graph {
             return;
         }
         self.names.release(current, value);
-        if let Some(&older) = self.names.owner.get(&symbol) {
+        if let Some(older) = self.bearer(symbol) {
             let moved = self.next_free_name(symbol);
-            self.names.owner.insert(moved, older);
-            self.values.at_mut(older).name = Name::named(moved);
+            self.names.release(wanted, older);
+            self.own(older, moved);
         }
-        self.names.owner.insert(symbol, value);
-        self.values.at_mut(value).name = wanted;
+        self.own(value, symbol);
     }
 
     fn next_free_name(&mut self, symbol: Symbol) -> Symbol {
@@ -136,7 +155,7 @@ impl Graph {
         loop {
             let candidate = Symbol::new(&format!("{base}.{n}"));
             n = n.wrapping_add(1);
-            if !self.names.owner.contains_key(&candidate) {
+            if self.bearer(candidate).is_none() {
                 self.names.next_suffix.insert(base_symbol, n);
                 return candidate;
             }

@@ -79,6 +79,11 @@ impl<T: Copy> Pool<T> {
         Pool { rows: Vec::new(), free: Vec::new() }
     }
 
+    /// Makes room for rows.
+    pub(crate) fn reserve(&mut self, rows: usize) {
+        self.rows.reserve_exact(rows);
+    }
+
     /// Takes a slab for `len` rows, all set to `fill`.
     pub(crate) fn take(&mut self, len: u32, fill: T) -> Run {
         if len == 0 {

@@ -195,6 +195,8 @@ impl RegistryBuilder {
     /// Makes the registry, or says everything that is wrong.
     pub fn build(self) -> Result<Arc<Registry>, Vec<RegistryError>> {
         let mut making = Making::default();
+        // A schema has some hundred bytes.
+        making.registry.reserve(self.declared.iter().map(|text| text.len() / 100).sum());
         for line in self.declared.iter().flat_map(|text| text.lines()) {
             making.declare(line);
         }
@@ -226,7 +228,8 @@ struct Making {
 
 impl Making {
     fn declare(&mut self, text: &'static str) {
-        let full = text.split('(').next().unwrap_or(text);
+        let end = text.bytes().position(|b| b == b'(').unwrap_or(text.len());
+        let full = &text[..end];
         let (name, overload) = split_overload(full);
         let (name, overload) = (Symbol::new(name), Symbol::new(overload));
         if full.is_empty() || Prim::from_symbol(name).is_some() {
@@ -284,7 +287,7 @@ impl Making {
 }
 
 fn split_overload(op: &str) -> (&str, &str) {
-    let base = op.find("::").map_or(0, |i| i + 2);
+    let base = crate::symbol::namespace_end(op).map_or(0, |i| i + 2);
     match op[base..].find('.') {
         Some(dot) => (&op[..base + dot], &op[base + dot + 1..]),
         None => (op, ""),
@@ -305,6 +308,14 @@ impl Registry {
     /// A registry without operators.
     pub fn empty() -> Arc<Registry> {
         RegistryBuilder::new().build().expect("invariant: nothing can be wrong with nothing")
+    }
+
+    /// Makes room for rows, so that no table grows step by step when a process starts.
+    fn reserve(&mut self, rows: usize) {
+        self.rows.reserve(rows);
+        self.names.reserve(rows);
+        self.by_full.reserve(rows);
+        self.by_name.reserve(rows);
     }
 
     /// Number of rows.

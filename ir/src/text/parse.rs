@@ -149,6 +149,16 @@ struct Reader<'t> {
     waiting: Vec<(NodeId, Prim, u32)>,
 }
 
+/// Nodes and operands that a graph has as it is printed: a line each, and a `%` for each value named. A text that
+/// promises more than it can hold is not believed.
+fn estimate(text: &str) -> (usize, usize) {
+    let own = &text.as_bytes()[..text.find("\nwith ").unwrap_or(text.len())];
+    let count = |byte: u8| own.iter().map(|&b| usize::from(b == byte)).sum::<usize>();
+    let most = own.len() / 16;
+    let nodes = count(b'\n').min(most);
+    (nodes, count(b'%').min(most).saturating_sub(nodes))
+}
+
 /// A result written before its operator.
 struct Result_<'t> {
     name: &'t str,
@@ -167,6 +177,8 @@ impl<'t> Reader<'t> {
         if !c.eat_str("graph") {
             return Err(c.expected("`graph(`"));
         }
+        let (nodes, operands) = estimate(&c.text[c.at..]);
+        self.graph.reserve(nodes, operands);
         let root = self.graph.root();
         self.params(c, root)?;
         // One entry per open block; the node the next `blockN` belongs to is the last one read in it.
