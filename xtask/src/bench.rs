@@ -2,9 +2,10 @@
 //!
 //! It is built with the profile `bench`, so that figures are always taken alike.
 
-use crate::process::hand_over;
+use crate::process::{cargo, hand_over, run as run_command};
 
-/// `cargo xtask bench`: all arguments are passed through.
+/// `cargo xtask bench`: all arguments are passed through. The command is built too, for its size.
 pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
+    run_command(&mut cargo(&["build", "--quiet", "--profile", "bench", "--package", "flambeau-cli"]))?;
     hand_over("flambeau-tests", "bench", "bench", args)
 }

@@ -1,0 +1,83 @@
+//! The figures: each measured value beside its limit and what PyTorch takes. `bench [FILTER]`.
+//!
+//! Taken with the `bench` profile by `cargo xtask bench`. Peak memory and start-up are those of a child process.
+
+mod ir;
+mod start;
+mod tensor;
+mod vm;
+
+use anyhow::{Context, Result};
+use flambeau::{IValue, Session};
+use std::time::{Duration, Instant};
+
+/// A group of figures.
+type Figures = fn(&Session) -> Result<()>;
+
+fn main() -> Result<()> {
+    let filter = std::env::args().nth(1).unwrap_or_default();
+    if filter == start::CHILD {
+        return start::child();
+    }
+    let session = Session::standard()?;
+    println!("{:<48} {:>12} {:>12}  PyTorch 2.6", "figure", "measured", "limit");
+    let groups: [(&str, Figures); 4] =
+        [("start", start::figures), ("ir", ir::figures), ("vm", vm::figures), ("tensor", tensor::figures)];
+    for (name, figures) in groups {
+        if name.contains(filter.as_str()) {
+            figures(&session)?;
+        }
+    }
+    Ok(())
+}
+
+/// Prints a figure; `!` marks one that misses its limit. Peers without a limit of ours are beside it only.
+fn row(name: &str, measured: f64, unit: &str, limit: f64, torch: &str) {
+    let mark = if measured <= limit { ' ' } else { '!' };
+    println!("{name:<48} {measured:>9.2} {unit:<3}{mark}{limit:>8.2} {unit:<3}  {torch}");
+}
+
+/// The fastest of several runs, in nanoseconds.
+fn fastest<P, R>(
+    repeat: usize,
+    mut prepare: impl FnMut() -> P,
+    mut run: impl FnMut(P) -> Result<R>,
+) -> Result<f64> {
+    let mut best = f64::INFINITY;
+    for _ in 0..repeat {
+        let input = prepare();
+        let start = Instant::now();
+        let result = run(input)?;
+        best = best.min(start.elapsed().as_nanos() as f64);
+        drop(result);
+    }
+    Ok(best)
+}
+
+/// The time of a call, in nanoseconds: the lower quartile of short spells, because what else the machine does only adds.
+fn per_call(mut f: impl FnMut() -> Result<()>) -> Result<f64> {
+    for _ in 0..3 {
+        f()?;
+    }
+    let mut times = Vec::new();
+    let start = Instant::now();
+    while times.len() < 7 || start.elapsed() < Duration::from_millis(400) {
+        let t = Instant::now();
+        let mut calls = 0u32;
+        while calls < 1 || (t.elapsed() < Duration::from_micros(200) && calls < 10_000) {
+            f()?;
+            calls += 1;
+        }
+        times.push(t.elapsed().as_nanos() as f64 / f64::from(calls));
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[times.len() / 4])
+}
+
+/// The inputs of the LSTM cell.
+fn lstm_inputs() -> Result<Vec<IValue>> {
+    let record: serde_json::Value =
+        serde_json::from_str(include_str!("../../../../cli/data/lstm_cell.json"))?;
+    let inputs = record["inputs"].as_array().context("inputs")?;
+    inputs.iter().map(|v| Ok(flambeau::json::read(v)?)).collect()
+}
