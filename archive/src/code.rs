@@ -12,6 +12,7 @@ use flambeau_frontend::{Ast, Kind, Parsed, TreeId, view};
 use flambeau_ir::Source;
 
 use crate::error::quoted;
+use crate::origin::DebugRanges;
 use crate::zip::ZipReader;
 use crate::{ArchiveError, Code, Limits};
 
@@ -24,13 +25,6 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
-    /// A file with nothing looked up in it yet.
-    #[cfg(test)]
-    pub(crate) fn whole(file: Arc<flambeau_frontend::SourceFile>) -> Self {
-        let definitions = definitions(&file.parsed).expect("a test defines names once");
-        SourceFile { file, definitions }
-    }
-
     /// The syntax trees.
     pub fn ast(&self) -> &Ast {
         &self.file.parsed.ast
@@ -105,7 +99,14 @@ impl<'a> Sources<'a> {
             let at = e.utf8_error().valid_up_to() as u64;
             ArchiveError::new(Code::Text, "source code is not UTF-8").in_record(name).at(at)
         })?;
-        let file = flambeau_frontend::SourceFile::new(Source::new(name, text), &self.front);
+        let source = match self.zip.find(&format!("{name}.debug_pkl")) {
+            Some(ranges) => {
+                let origin = DebugRanges::new(self.zip.detach(ranges), self.limits);
+                Source::printed(name, text, Arc::new(origin))
+            }
+            None => Source::new(name, text),
+        };
+        let file = flambeau_frontend::SourceFile::new(source, &self.front);
         let definitions = definitions(&file.parsed).map_err(|e| e.in_record(name))?;
         Ok(Some(Arc::new(SourceFile { file, definitions })))
     }

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::code::{ClassDecl, Sources};
 use crate::open::Archive;
-use crate::pickle::{CallId, Global, Pickle, Value, ValueId};
+use crate::paths::{Found, tensors};
+use crate::pickle::{Global, Pickle, Value};
 use crate::tensors::TensorDescription;
 use crate::zip::Method;
 use crate::{ArchiveError, ByteOrder};
@@ -87,10 +88,10 @@ pub fn info(archive: &Archive<'_>) -> Result<ArchiveInfo, ArchiveError> {
         .collect();
     let mut walk = Walk::new(archive);
     let data = archive.pickle("data.pkl")?;
-    walk.objects(&data, None);
+    walk.objects(&data, Role::Attribute);
     if archive.zip().find("constants.pkl").is_some() {
         let constants = archive.pickle("constants.pkl")?;
-        walk.objects(&constants, Some(Role::Constant));
+        walk.objects(&constants, Role::Constant);
     }
     let mut classes: Vec<(String, usize)> = Vec::new();
     let mut position = BTreeMap::new();
@@ -120,8 +121,8 @@ pub fn info(archive: &Archive<'_>) -> Result<ArchiveInfo, ArchiveError> {
     })
 }
 
-/// Parameters and buffers by class, asked for once.
-type Roles = BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)>;
+/// What attributes are, by class, asked for once.
+type Roles = BTreeMap<String, BTreeMap<String, Role>>;
 
 struct Walk<'a> {
     archive: &'a Archive<'a>,
@@ -130,123 +131,38 @@ struct Walk<'a> {
     found: Vec<TensorInfo>,
 }
 
-/// A value on the way, with the link to what holds it: paths are put together only for tensors.
-struct Step {
-    parent: Option<usize>,
-    label: Label,
-}
-
-enum Label {
-    Name(ValueId),
-    Index(usize),
-}
-
 impl<'a> Walk<'a> {
     fn new(archive: &'a Archive<'a>) -> Self {
         let sources = Sources::new(archive.zip(), archive.limits(), flambeau_frontend::Limits::default());
         Walk { archive, sources, roles: Roles::new(), found: Vec::new() }
     }
 
-    /// Visits every value once, parents before children and children in order.
-    fn objects(&mut self, pickle: &Pickle, role: Option<Role>) {
-        let mut steps: Vec<Step> = Vec::new();
-        let mut seen = vec![false; pickle.len()];
-        let mut stack = vec![(pickle.root(), None, role.unwrap_or(Role::Attribute))];
-        while let Some((id, at, role)) = stack.pop() {
-            if std::mem::replace(&mut seen[id.index()], true) {
-                continue;
+    /// Lists the tensors of a pickle, each once.
+    fn objects(&mut self, pickle: &Pickle, root: Role) {
+        let found = tensors(pickle, root, |class, name| self.role_of(class, name));
+        let mut seen = BTreeSet::new();
+        for Found { call, path, role } in found {
+            if seen.insert(call) {
+                let path = if root == Role::Constant { format!("CONSTANTS.c{path}") } else { path };
+                let description = TensorDescription::of(pickle, call, self.archive.limits());
+                self.found.push(TensorInfo { path, role, description });
             }
-            let from = stack.len();
-            let mut child = |id, label, role| {
-                steps.push(Step { parent: at, label });
-                stack.push((id, Some(steps.len() - 1), role));
-            };
-            match pickle.get(id) {
-                Value::Tuple(span) => {
-                    pickle.tuple(span).iter().enumerate().for_each(|(n, &v)| child(v, Label::Index(n), role));
-                }
-                Value::List(list) => {
-                    pickle.list(list).iter().enumerate().for_each(|(n, &v)| child(v, Label::Index(n), role));
-                }
-                Value::Dict(dict) => {
-                    pickle.dict(dict).iter().for_each(|&(k, v)| child(v, Label::Name(k), role));
-                }
-                Value::Object(object) => {
-                    let object = pickle.object(object);
-                    let Some(Value::Dict(state)) = object.state.map(|s| pickle.get(s)) else { continue };
-                    let roles = match pickle.global(object.class) {
-                        Global::Class(name) => self.roles_of(name),
-                        _ => Default::default(),
-                    };
-                    for &(k, v) in pickle.dict(state) {
-                        let name = pickle.as_text(k).unwrap_or_default();
-                        let role = match () {
-                            () if roles.0.contains(name) => Role::Parameter,
-                            () if roles.1.contains(name) => Role::Buffer,
-                            () => Role::Attribute,
-                        };
-                        child(v, Label::Name(k), role);
-                    }
-                }
-                Value::Call(call) if is_tensor(pickle, call) => {
-                    let path = path(pickle, &steps, at, role);
-                    let description = TensorDescription::of(pickle, call, self.archive.limits());
-                    self.found.push(TensorInfo { path, role, description });
-                }
-                Value::Call(call) => {
-                    let args = pickle.as_tuple(pickle.call(call).args).unwrap_or_default();
-                    // The first argument of a typed list is the list; the second its type.
-                    if let Some(&inner) = args.first() {
-                        stack.push((inner, at, role));
-                    }
-                }
-                _ => {}
+        }
+    }
+
+    fn role_of(&mut self, class: &str, name: &str) -> Role {
+        if !self.roles.contains_key(class) {
+            let found = self.sources.find(class).ok().flatten();
+            let decl = found.and_then(|(file, id)| ClassDecl::of(file.ast(), id).ok());
+            let mut roles = BTreeMap::new();
+            if let Some(d) = decl {
+                roles.extend(d.buffers.into_iter().map(|name| (name, Role::Buffer)));
+                roles.extend(d.parameters.into_iter().map(|name| (name, Role::Parameter)));
             }
-            stack[from..].reverse();
+            self.roles.insert(class.to_owned(), roles);
         }
+        self.roles[class].get(name).copied().unwrap_or(Role::Attribute)
     }
-
-    fn roles_of(&mut self, class: &str) -> (BTreeSet<String>, BTreeSet<String>) {
-        if let Some(known) = self.roles.get(class) {
-            return known.clone();
-        }
-        let decl =
-            self.sources.find(class).ok().flatten().and_then(|(file, id)| ClassDecl::of(file.ast(), id).ok());
-        let roles = decl.map_or_else(Default::default, |d| {
-            (d.parameters.into_iter().collect(), d.buffers.into_iter().collect())
-        });
-        self.roles.insert(class.to_owned(), roles);
-        self.roles[class].clone()
-    }
-}
-
-fn is_tensor(pickle: &Pickle, call: CallId) -> bool {
-    let function = pickle.global(pickle.call(call).function);
-    matches!(function, Global::RebuildTensor | Global::RebuildParameter | Global::RebuildOther(_))
-}
-
-/// The path of a step; beyond a hundred links only its end.
-fn path(pickle: &Pickle, steps: &[Step], mut at: Option<usize>, role: Role) -> String {
-    const SHOWN: usize = 100;
-    let mut parts = Vec::new();
-    while let Some(step) = at.map(|i| &steps[i]) {
-        parts.push(match step.label {
-            Label::Name(key) => match pickle.get(key) {
-                Value::Text(span) => pickle.text(span).to_owned(),
-                Value::Int(i) => i.to_string(),
-                other => other.kind().to_owned(),
-            },
-            Label::Index(n) if role == Role::Constant && step.parent.is_none() => format!("CONSTANTS.c{n}"),
-            Label::Index(n) => n.to_string(),
-        });
-        at = step.parent;
-        if parts.len() == SHOWN {
-            parts.push("…".into());
-            break;
-        }
-    }
-    parts.reverse();
-    parts.join(".")
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@
 //! * [`Tensors`] makes the tensors such data describes, copied from the file or shared with a [`Mapping`] of it;
 //! * [`Sources`] finds classes in the code and reads what they declare;
 //! * [`load`] puts these together: objects with the types their classes declare, and methods compiled by the front end;
-//! * [`info`] lists what is in an archive without loading it, and [`save`] writes one.
+//! * [`info`] lists what is in an archive without loading it, and [`save`] writes one;
+//! * [`load_weights`] reads tensors without code: state dicts of `torch.save`, and safetensors.
 //!
 //! Invariants: no input panics, recurses by its depth, or allocates more than its own size justifies; all bounds are in
 //! [`Limits`]; every error is an [`ArchiveError`] with code, fault and place.
@@ -18,6 +19,7 @@ mod annotation;
 mod code;
 mod error;
 pub mod fuzz;
+mod hooks;
 mod import;
 mod info;
 mod limits;
@@ -26,12 +28,16 @@ mod literal;
 mod load;
 mod map;
 mod open;
+mod origin;
+mod paths;
 pub mod pickle;
 mod resolve;
+mod safetensors;
 mod save;
 mod tensors;
 mod upgrade;
 mod values;
+mod weights;
 pub mod zip;
 
 pub use code::{ClassDecl, ClassKind, Field, SourceFile, Sources};
@@ -39,9 +45,13 @@ pub use error::{ArchiveError, Code, Fault};
 pub use import::LoadError;
 pub use info::{ArchiveInfo, RecordInfo, Role, TensorInfo, info};
 pub use limits::Limits;
-pub use load::{LoadOptions, LoadedModule, load, load_file};
+pub use load::{LoadOptions, LoadedModule, Missing, load, load_file};
 pub use map::Mapping;
 pub use open::{Archive, VERSIONS};
-pub use save::{SaveModule, save};
+pub use safetensors::save_safetensors;
+pub use save::{SaveModule, States, save};
 pub use tensors::{ByteOrder, TensorDescription, Tensors};
 pub use values::PendingState;
+pub use weights::{
+    Weights, has_code, has_code_file, load_weights, load_weights_file, replace_file, save_state_dict,
+};

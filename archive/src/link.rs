@@ -16,9 +16,9 @@ use flambeau_ir::{FunctionSchema, Symbol, Type};
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 
+use crate::annotation::dotted;
 use crate::code::SourceFile;
 use crate::import::{Body, Importer, LoadError};
-use crate::upgrade::check_meaning;
 use crate::{ArchiveError, Code};
 
 /// What a qualified name stands for.
@@ -59,7 +59,6 @@ pub(crate) fn link(importer: &mut Importer<'_>) -> Result<(Names, Vec<Definition
         for chain in used {
             find(importer, &chain, &mut names).map_err(|e| e.in_record(file.record()))?;
         }
-        check_meaning(&file, def, importer.archive().version())?;
         let method = Symbol::new(file.ast().name(def));
         match owner.map(|ty| (ty, ty.kind())) {
             Some((ty, TypeKind::Interface(_))) => {
@@ -68,7 +67,7 @@ pub(crate) fn link(importer: &mut Importer<'_>) -> Result<(Names, Vec<Definition
             }
             Some((ty, _)) => {
                 let name = Symbol::new(&format!("{}.{method}", ty.annotation()));
-                let is_static = !has_self(file.ast(), def);
+                let is_static = !has_self(file.ast(), def, ty);
                 if let Some(class) = importer.unit.class_mut(ty) {
                     let methods = if is_static { &mut class.static_methods } else { &mut class.methods };
                     if methods.insert(method, name).is_some() {
@@ -153,8 +152,12 @@ fn qualified_names(ast: &Ast, root: TreeId, limit: usize, out: &mut Vec<String>)
     }
 }
 
-fn has_self(ast: &Ast, def: TreeId) -> bool {
-    params(ast, def).first().is_some_and(|&p| ast.name(p) == "self")
+/// Whether a function in the class `owner` takes its object first. People may call it something else than `self`.
+fn has_self(ast: &Ast, def: TreeId, owner: Type) -> bool {
+    let Some(&first) = params(ast, def).first() else { return false };
+    let annotation = view::Param::of(ast, first).and_then(view::Param::annotation);
+    ast.name(first) == "self"
+        || annotation.and_then(|ty| dotted(ast, ty)).is_some_and(|name| name == owner.annotation_str())
 }
 
 fn params(ast: &Ast, def: TreeId) -> &[TreeId] {

@@ -10,8 +10,11 @@ use std::sync::Arc;
 use flambeau_frontend::Session;
 use flambeau_ir::module::{CompilationUnit, Function};
 use flambeau_ir::value::Object;
-use flambeau_ir::{IValue, Registry, Symbol, Type};
+use flambeau_ir::{Diagnostic, Fault, IValue, Registry, Symbol, Type};
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
 
+use crate::hooks::call_with_hooks;
 use crate::import::{Importer, LoadError};
 use crate::link::{Definition, check_obligations, link};
 use crate::map::Mapping;
@@ -34,6 +37,8 @@ pub struct LoadOptions {
     pub map: bool,
     /// Whether methods are compiled. Without, only the objects are loaded, which needs declarations alone.
     pub code: bool,
+    /// Whether files put beside the module are read. They may be as large as the limits let them be.
+    pub extra_files: bool,
 }
 
 impl Default for LoadOptions {
@@ -43,6 +48,7 @@ impl Default for LoadOptions {
             source_limits: flambeau_frontend::Limits::default(),
             map: false,
             code: true,
+            extra_files: false,
         }
     }
 }
@@ -60,11 +66,14 @@ pub struct LoadedModule {
     pub root: Object,
     /// The table that code refers to as `CONSTANTS.cN`.
     pub constants: Vec<IValue>,
-    /// Methods of the module to run before `forward` when it is called as PyTorch calls modules, each given the module
-    /// and the tuple of inputs.
-    pub pre_hooks: Vec<Symbol>,
-    /// Methods to run after `forward`, each given the module, the tuple of inputs and the output.
-    pub hooks: Vec<Symbol>,
+    /// The module called from outside as PyTorch calls modules, where that is more than its `forward`: with the hooks
+    /// its class has. It takes what `forward` takes.
+    pub call: Option<Arc<Function>>,
+    /// Functions that need what is not there (an operator that is not registered, say), with what it is and where. They
+    /// are not in the unit; everything that calls them is here too.
+    pub missing: Missing,
+    /// The files that were put beside the module, by name, in the order of the archive, if they were asked for.
+    pub extra_files: Vec<(String, Vec<u8>)>,
     /// Objects whose classes restore them by `__setstate__`: to be run on each in order, before anything else.
     pub pending: Vec<PendingState>,
 }
@@ -79,6 +88,12 @@ impl LoadedModule {
     /// A method of the module: `forward` is the one that archives of functions have.
     pub fn method(&self, name: &str) -> Option<&Arc<Function>> {
         self.unit.method(self.root.class(), Symbol::new(name))
+    }
+
+    /// What a method of the module misses, if it is one that could not be compiled.
+    pub fn missing_in(&self, name: &str) -> Option<&Diagnostic> {
+        let function = self.unit.class(self.root.class())?.methods.get(&Symbol::new(name))?;
+        self.missing.get(function).map(|problem| &**problem)
     }
 
     /// The attribute at a dotted path below the module, such as `layer.weight`.
@@ -144,43 +159,65 @@ fn load_from(
         let message = format!("the archive holds a value of type {} instead of a module", root.type_of());
         return Err(ArchiveError::new(Code::Root, message).in_record("data.pkl").into());
     };
-    let (pre_hooks, hooks) = importer.hooks(root.class())?;
+    let mut missing = IndexMap::default();
+    let mut call = None;
     if options.code {
-        compile(&mut importer, registry, options)?;
+        missing = compile(&mut importer, registry, options)?;
+        let (before, behind) = importer.hooks(root.class())?;
+        if !before.is_empty() || !behind.is_empty() {
+            let made = call_with_hooks(&importer.unit, registry, root.class(), &before, &behind)?;
+            call = made.map(Arc::new);
+        }
     }
+    let extra_files = if options.extra_files { extra_files(&archive)? } else { Vec::new() };
     Ok(LoadedModule {
         name: archive.zip().top_folder().to_owned(),
         version: archive.version(),
         constants: importer.constants().to_vec(),
         unit: Arc::new(importer.unit),
         root,
-        pre_hooks,
-        hooks,
+        call,
+        missing,
+        extra_files,
         pending,
     })
 }
 
-/// Compiles the methods of all declared classes, and what they use.
+/// The records below `extra/`.
+fn extra_files(archive: &Archive<'_>) -> Result<Vec<(String, Vec<u8>)>, LoadError> {
+    let named = archive.zip().records().iter().filter_map(|r| Some((r.name().strip_prefix("extra/")?, r)));
+    named.map(|(name, record)| Ok((name.to_owned(), archive.zip().read(record)?.into_owned()))).collect()
+}
+
+/// Functions that could not be compiled, in order of definition, with what they miss.
+pub type Missing = IndexMap<Symbol, Box<Diagnostic>, FxBuildHasher>;
+
+/// Compiles the methods of all declared classes, and what they use. A function that needs what this build does not have
+/// only fails those who reach it; one that is wrong fails the archive.
 fn compile(
     importer: &mut Importer<'_>,
     registry: &Arc<Registry>,
     options: &LoadOptions,
-) -> Result<(), LoadError> {
+) -> Result<Missing, LoadError> {
     let (names, definitions) = link(importer)?;
-    let resolver = ArchiveResolver::new(names, importer.constants().to_vec());
+    let version = importer.archive().version();
+    let resolver = ArchiveResolver::new(names, importer.constants().to_vec(), version);
     let session = Session::new(Arc::clone(registry), &resolver, options.source_limits);
     session.with_unit(|unit| std::mem::swap(unit, &mut importer.unit));
     for Definition { name, file, def, owner } in definitions {
         session.declare(name, &file.file, def, owner);
     }
+    let mut missing = Missing::default();
     if let Err(problems) = session.finish() {
-        let first = problems.into_iter().next().expect("invariant: failing needs a problem");
-        return Err(LoadError::Code(Box::new(first)));
+        if let Some(first) = problems.into_iter().find(|p| p.fault != Fault::Unsupported) {
+            return Err(LoadError::Code(Box::new(first)));
+        }
+        missing.extend(session.failures());
     }
+    check_obligations(&importer.obligations, &session)?;
     importer.unit = session.into_unit();
-    let version = importer.archive().version();
     upgrade(&mut importer.unit, registry, version)?;
-    check_obligations(&importer.obligations, &importer.unit)
+    Ok(missing)
 }
 
 /// The value of the pickle `name.pkl`, whose storages are the records in `name/`.

@@ -3,19 +3,21 @@
 //! Functions need nothing here: they are declared in the session under the names that code has for them.
 
 use flambeau_frontend::{Resolver, Sugar};
-use flambeau_ir::{IValue, Type};
+use flambeau_ir::{IValue, Symbol, Type};
 
 use crate::link::{Named, Names};
+use crate::upgrade::former_overloads;
 
 /// Looks names up in what was linked.
 pub(crate) struct ArchiveResolver {
     names: Names,
     constants: Vec<IValue>,
+    version: u64,
 }
 
 impl ArchiveResolver {
-    pub(crate) fn new(names: Names, constants: Vec<IValue>) -> Self {
-        ArchiveResolver { names, constants }
+    pub(crate) fn new(names: Names, constants: Vec<IValue>, version: u64) -> Self {
+        ArchiveResolver { names, constants, version }
     }
 }
 
@@ -31,5 +33,9 @@ impl Resolver for ArchiveResolver {
             Some(Named::Type(ty)) => Some(*ty),
             _ => None,
         }
+    }
+
+    fn overloads(&self, name: Symbol) -> &'static [&'static str] {
+        former_overloads(name, self.version)
     }
 }

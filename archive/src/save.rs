@@ -34,6 +34,33 @@ pub struct SaveModule<'a> {
     pub code: &'a [(String, String)],
     /// The format version that the code needs: 3 to 10.
     pub version: u64,
+    /// Files to be put beside the module, by name.
+    pub extra_files: &'a [(String, Vec<u8>)],
+    /// By [`Object::id`], what is written of objects that restore themselves by `__setstate__`: what their
+    /// `__getstate__` gave.
+    pub states: &'a States,
+}
+
+/// States of objects by [`Object::id`].
+pub type States = HashMap<usize, IValue, FxBuildHasher>;
+
+/// What a pickle's values refer to.
+pub(crate) struct Pickled<'a> {
+    unit: &'a CompilationUnit,
+    states: Option<&'a States>,
+    /// Whether containers are written with their types.
+    typed: bool,
+}
+
+impl<'a> Pickled<'a> {
+    /// Plain data, which anyone can read: containers without types.
+    pub(crate) fn plain(unit: &'a CompilationUnit) -> Self {
+        Pickled { unit, states: None, typed: false }
+    }
+
+    fn state(&self, object: &Object) -> Option<&'a IValue> {
+        self.states?.get(&object.id())
+    }
 }
 
 /// Writes an archive to `out`, from its present position.
@@ -42,13 +69,17 @@ pub struct SaveModule<'a> {
 /// `A0044` for values that an archive cannot hold, `A0091` if `out` fails.
 pub fn save<W: Write>(module: &SaveModule<'_>, out: W) -> Result<W, ArchiveError> {
     let mut zip = ZipWriter::new(out, module.name);
+    for (name, bytes) in module.extra_files {
+        zip.store(&format!("extra/{name}"), bytes)?;
+    }
     let data = IValue::Object(module.root.clone());
-    write_values(&mut zip, "data", module.unit, &data)?;
+    let pickled = Pickled { unit: module.unit, states: Some(module.states), typed: true };
+    write_values(&mut zip, "data", &pickled, &data)?;
     for (record, text) in module.code {
         zip.deflate(record, text.as_bytes())?;
     }
     let constants = IValue::tuple(module.constants.to_vec());
-    write_values(&mut zip, "constants", module.unit, &constants)?;
+    write_values(&mut zip, "constants", &pickled, &constants)?;
     let version = format!("{}\n", module.version);
     zip.store(if module.version < 6 { "version" } else { ".data/version" }, version.as_bytes())?;
     zip.store("byteorder", b"little")?;
@@ -58,7 +89,7 @@ pub fn save<W: Write>(module: &SaveModule<'_>, out: W) -> Result<W, ArchiveError
 }
 
 /// Forty digits that tell archives apart: twenty from the names of the records, twenty from their checksums.
-fn serialization_id<W: Write>(zip: &ZipWriter<W>) -> String {
+pub(crate) fn serialization_id<W: Write>(zip: &ZipWriter<W>) -> String {
     let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     let start = (0xcbf2_9ce4_8422_2325_u64, 0xcbf2_9ce4_8422_2325_u64);
     let (names, sums) = zip.written().fold(start, |(names, sums), (name, crc)| {
@@ -68,16 +99,16 @@ fn serialization_id<W: Write>(zip: &ZipWriter<W>) -> String {
 }
 
 /// Writes the pickle `name.pkl`, with its storages in front of it as `name/0`, `name/1` and so on.
-fn write_values<W: Write>(
+pub(crate) fn write_values<W: Write>(
     zip: &mut ZipWriter<W>,
     name: &str,
-    unit: &CompilationUnit,
+    pickled: &Pickled<'_>,
     value: &IValue,
 ) -> Result<(), ArchiveError> {
     let mut writer = ValueWriter {
         out: PickleWriter::new(),
-        unit,
-        shared: shared(value),
+        pickled,
+        shared: shared(pickled, value),
         memo: HashMap::default(),
         storages: HashMap::default(),
         devices: BTreeMap::new(),
@@ -92,7 +123,7 @@ fn write_values<W: Write>(
 }
 
 /// Identities of the values that occur more than once.
-fn shared(root: &IValue) -> HashSet<usize, FxBuildHasher> {
+fn shared(pickled: &Pickled<'_>, root: &IValue) -> HashSet<usize, FxBuildHasher> {
     let mut seen = HashSet::with_hasher(FxBuildHasher);
     let mut twice = HashSet::with_hasher(FxBuildHasher);
     let mut stack = vec![root.clone()];
@@ -102,13 +133,14 @@ fn shared(root: &IValue) -> HashSet<usize, FxBuildHasher> {
             twice.insert(identity);
             continue;
         }
-        parts(&value, &mut stack);
+        parts(pickled, &value, &mut stack);
     }
     twice
 }
 
-fn parts(value: &IValue, out: &mut Vec<IValue>) {
+fn parts(pickled: &Pickled<'_>, value: &IValue, out: &mut Vec<IValue>) {
     match value {
+        IValue::Object(o) if pickled.state(o).is_some() => out.extend(pickled.state(o).cloned()),
         IValue::Tuple(t) => out.extend(t.items().iter().cloned()),
         IValue::List(l) if !is_flat(l.elem_type()) => out.extend(l.to_vec()),
         IValue::Dict(d) => out.extend(d.to_vec().into_iter().flat_map(|(k, v)| [k, v])),
@@ -139,7 +171,7 @@ enum Step {
 
 struct ValueWriter<'a> {
     out: PickleWriter,
-    unit: &'a CompilationUnit,
+    pickled: &'a Pickled<'a>,
     shared: HashSet<usize, FxBuildHasher>,
     memo: HashMap<usize, MemoId, FxBuildHasher>,
     /// Storages written, by identity, as their persistent ids.
@@ -232,9 +264,11 @@ impl ValueWriter<'_> {
             }
             IValue::List(list) => self.list(list.elem_type(), list.to_vec(), stack),
             IValue::Dict(dict) => {
-                self.out.global("torch.jit._pickle", "restore_type_tag");
+                if self.pickled.typed {
+                    self.out.global("torch.jit._pickle", "restore_type_tag");
+                    stack.push(Step::Tag(Type::dict(dict.key_type(), dict.value_type())));
+                }
                 self.out.empty_dict();
-                stack.push(Step::Tag(Type::dict(dict.key_type(), dict.value_type())));
                 let items = dict.to_vec();
                 if !items.is_empty() {
                     self.out.mark();
@@ -277,10 +311,15 @@ impl ValueWriter<'_> {
     }
 
     fn object(&mut self, object: &Object, stack: &mut Vec<Step>) -> Result<(), ArchiveError> {
-        let class = self.unit.class(object.class());
+        let class = self.pickled.unit.class(object.class());
         let class = class.ok_or_else(|| unsupported("an object of a class that the unit does not have"))?;
         self.class(object.class())?;
         self.out.new_object();
+        if let Some(state) = self.pickled.state(object) {
+            stack.push(Step::Build);
+            stack.push(Step::Value(state.clone()));
+            return Ok(());
+        }
         self.out.empty_dict();
         self.out.mark();
         stack.push(Step::Build);

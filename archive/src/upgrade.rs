@@ -2,18 +2,17 @@
 //!
 //! The format version says what operators meant when an archive was written. Integer `div` truncated before version 4,
 //! and `full` without a dtype was of floats before version 5: nodes of these operators are replaced by what they meant
-//! then, written in TorchScript below. `linspace` and `logspace` had a default number of steps before versions 8 and 9;
-//! a call that leaves it out does not compile any more and is refused before. Calls that mean the same now are left.
+//! then, written in TorchScript below. `linspace` and `logspace` had a default number of steps before versions 8 and 9:
+//! a call that leaves it out fits no operator of today, and finds an overload below. Calls that mean the same now are
+//! left.
 
 use std::sync::Arc;
 
-use flambeau_frontend::{Ast, Kind, NativeResolver, Session, TreeId, view};
+use flambeau_frontend::{NativeResolver, Session};
 use flambeau_ir::module::{CompilationUnit, Function};
 use flambeau_ir::{At, Diagnostic, Fault, Graph, NodeId, Registry, Source, Symbol};
 
-use crate::code::SourceFile;
 use crate::import::LoadError;
-use crate::{ArchiveError, Code};
 
 /// An overload, the version from which it means what it means now, and the function below that has its old meaning.
 struct Upgrade {
@@ -125,87 +124,59 @@ fn replace(graph: &mut Graph, node: NodeId, meaning: &Function) -> Option<()> {
     Some(())
 }
 
-/// An operator, the version from which it means what it means now, and which calls meant the same before.
-struct Change {
+/// An operator that took calls which it takes no more, the version from which it doesn't, and what they mean: further
+/// overloads that a call is held against after those of today.
+struct Former {
     name: &'static str,
     since: u64,
-    same: fn(&Ast, view::Apply<'_>) -> bool,
+    overloads: &'static [&'static str],
 }
 
-const CHANGES: &[Change] = &[
-    Change { name: "linspace", since: 8, same: has_steps },
-    Change { name: "logspace", since: 9, same: has_steps },
+const FORMER: &[Former] = &[
+    Former {
+        name: "aten::linspace",
+        since: 8,
+        overloads: &[
+            "def linspace(start: number, end: number, steps: Optional[int]=None, *, dtype: Optional[int]=None, \
+             layout: Optional[int]=None, device: Optional[Device]=None, pin_memory: Optional[bool]=None) -> Tensor:\n    \
+             return torch.linspace(start, end, 100 if steps is None else steps, dtype=dtype, layout=layout, \
+             device=device, pin_memory=pin_memory)\n",
+            "def linspace(start: number, end: number, steps: Optional[int]=None, *, out: Tensor) -> Tensor:\n    \
+             return torch.linspace(start, end, 100 if steps is None else steps, out=out)\n",
+        ],
+    },
+    Former {
+        name: "aten::logspace",
+        since: 9,
+        overloads: &[
+            "def logspace(start: number, end: number, steps: Optional[int]=None, base: float=10.0, *, \
+             dtype: Optional[int]=None, layout: Optional[int]=None, device: Optional[Device]=None, \
+             pin_memory: Optional[bool]=None) -> Tensor:\n    \
+             return torch.logspace(start, end, 100 if steps is None else steps, base, dtype=dtype, layout=layout, \
+             device=device, pin_memory=pin_memory)\n",
+            "def logspace(start: number, end: number, steps: Optional[int]=None, base: float=10.0, *, out: Tensor) \
+             -> Tensor:\n    \
+             return torch.logspace(start, end, 100 if steps is None else steps, base, out=out)\n",
+        ],
+    },
 ];
 
-/// Refuses the function `def` if it calls an operator that meant something else in archives of `version`.
-pub(crate) fn check_meaning(file: &SourceFile, def: TreeId, version: u64) -> Result<(), ArchiveError> {
-    if CHANGES.iter().all(|change| change.since <= version) {
-        return Ok(());
-    }
-    let ast = file.ast();
-    let mut stack = vec![def];
-    while let Some(id) = stack.pop() {
-        stack.extend(ast.children(id).iter().rev());
-        let Some(call) = view::Apply::of(ast, id) else { continue };
-        let Some(change) = changed(ast, call.callee(), version).filter(|change| !(change.same)(ast, call))
-        else {
-            continue;
-        };
-        let Change { name, since, .. } = change;
-        let message =
-            format!("`torch.{name}` meant something else before format version {since}; this is {version}");
-        let at = u64::from(ast.span(id).start);
-        return Err(ArchiveError::new(Code::Upgrade, message).in_record(file.record()).at(at));
-    }
-    Ok(())
-}
-
-fn changed(ast: &Ast, callee: TreeId, version: u64) -> Option<&'static Change> {
-    let select = view::Select::of(ast, callee)?;
-    let of = view::Var::of(ast, select.value())?;
-    let found = CHANGES.iter().find(|change| change.name == select.name() && change.since > version)?;
-    (of.name() == "torch").then_some(found)
-}
-
-fn is_given(ast: &Ast, call: view::Apply<'_>, name: &str, position: usize) -> bool {
-    let named =
-        call.attributes().iter().filter_map(|&a| view::Attribute::of(ast, a)).find(|a| a.name() == name);
-    let value = named.map(|a| a.value()).or_else(|| call.inputs().get(position).copied());
-    value.is_some_and(|v| ast.kind(v) != Kind::None)
-}
-
-fn has_steps(ast: &Ast, call: view::Apply<'_>) -> bool {
-    is_given(ast, call, "steps", 2)
+/// The overloads that `name` had in archives of `version` and has no more.
+pub(crate) fn former_overloads(name: Symbol, version: u64) -> &'static [&'static str] {
+    let found = FORMER.iter().find(|former| former.since > version && name == former.name);
+    found.map_or(&[], |former| former.overloads)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(call: &str, version: u64) -> Result<(), ArchiveError> {
-        let text = format!("def f(x):\n  return {call}\n");
-        let file = flambeau_frontend::SourceFile::new(Source::new("code/a.py", text), &Default::default());
-        let def = file.parsed.ast.children(file.parsed.root)[0];
-        check_meaning(&SourceFile::whole(file), def, version)
-    }
-
     #[test]
-    fn only_calls_that_changed_are_refused() {
-        for (call, version) in [
-            ("torch.relu(torch.linspace(0, x))", 1),
-            ("torch.linspace(0, 1)", 7),
-            ("torch.logspace(0, 1, None)", 8),
-        ] {
-            assert_eq!(check(call, version).expect_err("refused").code(), Code::Upgrade, "{call}");
-        }
-        for (call, version) in [
-            ("torch.linspace(0, 1)", 8),
-            ("x.linspace(0, 1)", 1),
-            ("torch.linspace(0, 1, 5)", 7),
-            ("torch.logspace(0, 1, steps=5)", 8),
-        ] {
-            assert!(check(call, version).is_ok(), "{call}");
-        }
+    fn former_overloads_are_those_of_old_versions() {
+        let count = |name, version| former_overloads(Symbol::new(name), version).len();
+        assert_eq!((count("aten::linspace", 7), count("aten::linspace", 8)), (2, 0));
+        assert_eq!((count("aten::logspace", 8), count("aten::logspace", 9)), (2, 0));
+        assert_eq!(count("aten::add", 1), 0);
     }
 
     #[test]

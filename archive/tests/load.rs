@@ -295,6 +295,8 @@ fn rewritten(name: &str) -> (LoadedModule, Vec<u8>) {
         constants: &module.constants,
         code: &code,
         version: module.version,
+        extra_files: &module.extra_files,
+        states: &Default::default(),
     };
     let out = save(&saved, Vec::new()).expect("room");
     (module.clone(), out)

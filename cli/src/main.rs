@@ -8,6 +8,7 @@ mod commands;
 mod inputs;
 mod output;
 mod program;
+mod report;
 
 use clap::{Parser, Subcommand};
 use flambeau::Fault;
@@ -37,6 +38,10 @@ enum Command {
     Shapes(commands::shapes::Args),
     /// List operators and what is known about them.
     Ops(commands::ops::Args),
+    /// Show what a file holds: modules, tensors, methods, and the operators it uses and lacks.
+    Info(commands::info::Args),
+    /// Write a module or its tensors to another file.
+    Convert(commands::convert::Args),
     /// Time calls of a function.
     Bench(commands::bench::Args),
     /// Time the compiler's own steps on a graph.
@@ -58,6 +63,8 @@ fn main() -> ExitCode {
         Some(Command::Alias(args)) => commands::alias::run(&args),
         Some(Command::Shapes(args)) => commands::shapes::run(&args),
         Some(Command::Ops(args)) => commands::ops::run(&args),
+        Some(Command::Info(args)) => commands::info::run(&args),
+        Some(Command::Convert(args)) => commands::convert::run(&args),
         Some(Command::Bench(args)) => commands::bench::run(&args),
         Some(Command::BenchIr(args)) => commands::bench_ir::run(&args),
         Some(Command::Explain(args)) => commands::explain::run(&args),

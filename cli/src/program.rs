@@ -71,6 +71,7 @@ impl ProgramArgs {
                 let all = program.entries();
                 match all.as_slice() {
                     [only] => only.clone(),
+                    _ if program.has_hooks() => "__call__".to_owned(),
                     _ if all.iter().any(|n| n == "forward") => "forward".to_owned(),
                     [] => bail!("{} has no functions", self.file),
                     _ => bail!(

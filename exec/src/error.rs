@@ -21,13 +21,14 @@ struct Details {
     fault: Fault,
     class: Cow<'static, str>,
     message: String,
+    help: Option<String>,
 }
 
 impl KernelError {
     /// An error of a class (`"RuntimeError"`, `"IndexError"`, or the qualified name of a script's own).
     #[cold]
     pub fn new(fault: Fault, class: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        KernelError(Box::new(Details { fault, class: class.into(), message: message.into() }))
+        KernelError(Box::new(Details { fault, class: class.into(), message: message.into(), help: None }))
     }
 
     /// The input is wrong: a `RuntimeError`.
@@ -58,6 +59,13 @@ impl KernelError {
     #[cold]
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(Fault::Internal, "RuntimeError", message)
+    }
+
+    /// The same error with what would help.
+    #[cold]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.0.help = Some(help.into());
+        self
     }
 
     /// Whose fault it is.
@@ -118,6 +126,8 @@ pub struct ExecError {
     pub message: String,
     /// The calls that were active, outermost first.
     pub trace: Vec<TraceEntry>,
+    /// What would help, if that is known.
+    pub help: Option<String>,
 }
 
 impl ExecError {
@@ -129,6 +139,7 @@ impl ExecError {
             class: error.class().to_owned(),
             message: error.message().to_owned(),
             trace: Vec::new(),
+            help: error.0.help.clone(),
         }
     }
 
@@ -161,26 +172,39 @@ impl ExecError {
             let _ = entry.write_to(&mut out);
         }
         out.push_str(&format!("{}: {}\n", self.class, self.message));
+        if let Some(help) = &self.help {
+            out.push_str(&format!("  help: {help}\n"));
+        }
         out
     }
 }
 
 impl TraceEntry {
     fn write_to(&self, out: &mut String) -> fmt::Result {
-        use fmt::Write;
+        use fmt::Write as _;
         let function = if self.function == Symbol::EMPTY { "<graph>" } else { self.function.as_str() };
         let Some(range) = &self.range else {
             return writeln!(out, "  in {function}, at {}", self.op);
         };
-        let (start, end) = (range.range.start as usize, range.range.end as usize);
-        let (line, _) = range.source.line_column(start);
-        writeln!(out, "  File \"{}\", line {line}, in {function}", range.source.name)?;
-        let text = &range.source.text;
-        let begin = text.get(..start).and_then(|t| t.rfind('\n')).map_or(0, |i| i + 1);
-        let finish = text.get(start..).and_then(|t| t.find('\n')).map_or(text.len(), |i| start + i);
-        let Some(source) = text.get(begin..finish) else { return Ok(()) };
-        let width = end.clamp(start + 1, finish.max(start + 1)) - start;
-        writeln!(out, "    {source}")?;
-        writeln!(out, "    {}{} <--- HERE", " ".repeat(start - begin), "~".repeat(width))
+        write_place(out, range, function)?;
+        match range.original() {
+            Some(original) => write_place(out, &original, "what it was made from"),
+            None => Ok(()),
+        }
     }
+}
+
+/// File, line and the underlined source.
+fn write_place(out: &mut String, range: &SourceRange, function: &str) -> fmt::Result {
+    use fmt::Write;
+    let (start, end) = (range.range.start as usize, range.range.end as usize);
+    let (line, _) = range.source.line_column(start);
+    writeln!(out, "  File \"{}\", line {line}, in {function}", range.source.name)?;
+    let text = &range.source.text;
+    let begin = text.get(..start).and_then(|t| t.rfind('\n')).map_or(0, |i| i + 1);
+    let finish = text.get(start..).and_then(|t| t.find('\n')).map_or(text.len(), |i| start + i);
+    let Some(source) = text.get(begin..finish) else { return Ok(()) };
+    let width = end.clamp(start + 1, finish.max(start + 1)) - start;
+    writeln!(out, "    {source}")?;
+    writeln!(out, "    {}{} <--- HERE", " ".repeat(start - begin), "~".repeat(width))
 }

@@ -43,7 +43,9 @@ pub(crate) fn kernel(graph: &Graph, op: Op) -> Result<&Kernel, KernelError> {
         let registry = graph.registry();
         let name = registry.schema_of(op).map_or_else(|| registry.name(op).to_string(), |s| s.full_name());
         let why = if matches!(op.kind(), OpKind::Unknown(_)) { "not a known operator" } else { "no kernel" };
+        let help = "give the session a kernel for it: `Session::builder().standard().ops([OpDef::named(";
         KernelError::unsupported(format!("`{name}`: {why}"))
+            .help(format!("{help}\"{name}\").with(Kernel::new(…))])`"))
     };
     op.row().and_then(|row| graph.registry().facet::<Kernel>(row)).ok_or_else(missing)
 }

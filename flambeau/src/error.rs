@@ -21,6 +21,8 @@ pub struct Error {
     pub diagnostics: Vec<Diagnostic>,
     /// The calls that were active, outermost first, for errors of running programs.
     pub trace: Vec<TraceEntry>,
+    /// What would help, if that is known; diagnostics have their own.
+    pub help: Option<String>,
 }
 
 impl Error {
@@ -33,6 +35,7 @@ impl Error {
             class: None,
             diagnostics: Vec::new(),
             trace: Vec::new(),
+            help: None,
         }
     }
 
@@ -52,10 +55,12 @@ impl Error {
                 class: self.class.clone().unwrap_or_default(),
                 message: self.message.clone(),
                 trace: self.trace.clone(),
+                help: self.help.clone(),
             };
             return format!("{}[{}]: {}", self.fault, self.code, error.render());
         }
-        format!("{}[{}]: {}\n", self.fault, self.code, self.message)
+        let help = self.help.iter().map(|help| format!("  help: {help}\n")).collect::<String>();
+        format!("{}[{}]: {}\n{help}", self.fault, self.code, self.message)
     }
 }
 
@@ -93,7 +98,12 @@ impl From<Vec<Diagnostic>> for Error {
 
 impl From<ExecError> for Error {
     fn from(e: ExecError) -> Self {
-        Error { class: Some(e.class), trace: e.trace, ..Error::new(e.fault, "X0002", e.message) }
+        Error {
+            class: Some(e.class),
+            trace: e.trace,
+            help: e.help,
+            ..Error::new(e.fault, "X0002", e.message)
+        }
     }
 }
 
@@ -103,6 +113,12 @@ impl From<LoadError> for Error {
             LoadError::Code(d) => Error::from(*d),
             LoadError::Archive(_) => Error::new(e.fault(), e.code(), e.to_string()),
         }
+    }
+}
+
+impl From<flambeau_archive::ArchiveError> for Error {
+    fn from(e: flambeau_archive::ArchiveError) -> Self {
+        Error::from(LoadError::from(e))
     }
 }
 

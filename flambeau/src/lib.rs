@@ -1,7 +1,8 @@
 //! Flambeau: a compiler framework for TorchScript programs, without libtorch and without Python.
 //!
 //! A [`Session`] holds the operators, the limits and the way programs are executed. It compiles TorchScript source,
-//! reads IR text, and loads `.pt` archives into a [`Program`], whose entries can be called, printed and optimized.
+//! reads IR text, and loads `.pt` archives into a [`Program`], whose entries can be called, printed and optimized. What
+//! an archive's module holds is a [`Module`].
 //!
 //! ```
 //! use flambeau::{IValue, Session};
@@ -18,8 +19,10 @@
 
 mod engine;
 mod error;
+mod freeze;
 mod gradients;
 pub mod json;
+mod module;
 mod program;
 mod session;
 
@@ -35,5 +38,6 @@ pub use flambeau_tensor as tensor;
 
 pub use flambeau_ir::{Fault, FunctionSchema, Graph, IValue, Type};
 pub use flambeau_tensor::Tensor;
+pub use module::{Module, StateMismatch};
 pub use program::{Entry, Program};
 pub use session::{Execution, Session, SessionBuilder};

@@ -2,9 +2,10 @@
 
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::module::Module;
 use crate::session::Session;
-use flambeau_archive::LoadedModule;
-use flambeau_exec::Host;
+use flambeau_archive::{LoadedModule, Missing};
+use flambeau_exec::{Host, Rets};
 use flambeau_frontend::print::{self, Receiver};
 use flambeau_ir::module::Function;
 use flambeau_ir::schema::Argument;
@@ -21,8 +22,24 @@ pub struct Program {
     /// A graph read by itself.
     graph: Option<Arc<Graph>>,
     /// The module of an archive.
-    module: Option<Object>,
+    module: Option<Arc<Root>>,
 }
+
+/// What a program has of the archive it was loaded from, beyond its unit.
+#[derive(Clone)]
+struct Root {
+    object: Object,
+    /// The archive's name for itself.
+    name: String,
+    version: u64,
+    /// The module called from outside, where that is more than `forward`.
+    call: Option<Arc<Function>>,
+    missing: Missing,
+    extra_files: Vec<(String, Vec<u8>)>,
+}
+
+/// The entry that stands for calling a module from outside: `forward` with the hooks of its class around it.
+const CALL: &str = "__call__";
 
 /// A function or method of a program that can be called.
 #[derive(Clone)]
@@ -48,28 +65,105 @@ impl Program {
         session: &Session,
         unit: Arc<CompilationUnit>,
         graph: Option<Arc<Graph>>,
-        module: Option<Object>,
+        module: Option<Arc<Root>>,
     ) -> Program {
         let engine = Engine::new(session, &unit);
         Program { session: session.clone(), engine, unit, graph, module }
     }
 
     pub(crate) fn of_module(session: &Session, module: LoadedModule) -> Result<Program, Error> {
-        let program = Program::new(session, Arc::clone(&module.unit), None, Some(module.root.clone()));
-        for state in &module.pending {
-            program.restore(&state.object, state.state.clone())?;
+        let LoadedModule { name, version, unit, root: object, call, missing, extra_files, pending, .. } =
+            module;
+        let root = Root { object, name, version, call, missing, extra_files };
+        let program = Program::new(session, unit, None, Some(Arc::new(root)));
+        for state in pending {
+            program.restore(&state.object, state.state)?;
         }
         Ok(program)
     }
 
+    /// The same code over another object of the root's class.
+    fn with_object(&self, object: Object) -> Program {
+        let root = self.module.as_ref().map(|root| Arc::new(Root { object, ..(**root).clone() }));
+        Program { module: root, ..self.clone() }
+    }
+
+    /// The program with other code, whose module is `object`.
+    pub(crate) fn with_unit(&self, unit: CompilationUnit, object: Object) -> Program {
+        let (name, extra_files) = (self.archive_name().to_owned(), self.extra_files().to_vec());
+        let version = self.archive_version().unwrap_or_default();
+        let root = Root { object, name, version, call: None, missing: Missing::default(), extra_files };
+        Program::new(&self.session, Arc::new(unit), None, Some(Arc::new(root)))
+    }
+
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The module with its weights and settings made part of its code: only `forward`, and the methods and attributes
+    /// (as dotted paths) in `preserved`, are left. What nothing changes becomes constants. This program stays as it is;
+    /// tensors that remain attributes are shared with it.
+    ///
+    /// # Errors
+    /// `X0003` for a module that is training, a program without one, or a name that is not there; `X0006` for modules
+    /// that cannot be frozen.
+    pub fn freeze(&self, preserved: &[&str]) -> Result<Program, Error> {
+        crate::freeze::freeze(self, preserved)
+    }
+
+    /// A copy whose module shares nothing with this one's: what a call or a setting changes in one, the other does not
+    /// see.
+    ///
+    /// # Errors
+    /// `X0002` if memory is short or a value cannot be copied.
+    pub fn deep_clone(&self) -> Result<Program, Error> {
+        match self.module() {
+            Some(module) => Ok(self.with_object(module.deep_clone()?.object().clone())),
+            None => Ok(self.clone()),
+        }
+    }
+
     /// Runs the `__setstate__` of an object that restores itself.
     fn restore(&self, object: &Object, state: IValue) -> Result<(), Error> {
-        let method = self.unit.method(object.class(), Symbol::new("__setstate__"));
-        let method =
-            method.ok_or_else(|| Error::misuse(format!("{} has no __setstate__", object.class())))?;
-        let args = vec![IValue::Object(object.clone()), state];
-        self.engine.run(&method.graph, args, &mut self.session.host())?;
-        Ok(())
+        self.call_method(object, "__setstate__", vec![state]).map(drop)
+    }
+
+    /// Calls a method of any object of the program; its results as one value.
+    pub(crate) fn call_method(
+        &self,
+        object: &Object,
+        name: &str,
+        args: Vec<IValue>,
+    ) -> Result<IValue, Error> {
+        let method = self.unit.method(object.class(), Symbol::new(name));
+        let missing = || self.missing_method(object, name).unwrap_or_else(|| no_method(object, name));
+        let method = method.ok_or_else(missing)?;
+        let args = [IValue::Object(object.clone())].into_iter().chain(args).collect();
+        let results = self.engine.run(&method.graph, args, &mut self.session.host())?;
+        Ok(one_value(results))
+    }
+
+    /// Why a method that its class declares could not be compiled.
+    fn missing_method(&self, object: &Object, name: &str) -> Option<Error> {
+        let function = self.unit.class(object.class())?.methods.get(&Symbol::new(name))?;
+        self.module.as_ref()?.missing.get(function).cloned().map(Error::from)
+    }
+
+    /// Functions that could not be compiled, in order of definition, with what they miss: a call of one, or of what
+    /// calls it, is that error.
+    pub fn missing(&self) -> impl Iterator<Item = (Symbol, Error)> + '_ {
+        let all = self.module.iter().flat_map(|root| &root.missing);
+        all.map(|(&name, problem)| (name, Error::from(problem.clone())))
+    }
+
+    /// The files that were put beside the module of an archive, by name, if the session's `LoadOptions` ask for them.
+    pub fn extra_files(&self) -> &[(String, Vec<u8>)] {
+        self.module.as_ref().map_or(&[], |root| &root.extra_files)
+    }
+
+    /// The name that the archive has for itself; empty for other programs.
+    pub fn archive_name(&self) -> &str {
+        self.module.as_ref().map_or("", |root| &root.name)
     }
 
     /// Functions and classes.
@@ -78,8 +172,18 @@ impl Program {
     }
 
     /// The module of an archive.
-    pub fn module(&self) -> Option<&Object> {
-        self.module.as_ref()
+    pub fn module(&self) -> Option<Module> {
+        self.module.as_ref().map(|root| Module::new(&self.unit, root.object.clone()))
+    }
+
+    /// The format version of the archive it was loaded from.
+    pub fn archive_version(&self) -> Option<u64> {
+        self.module.as_ref().map(|root| root.version)
+    }
+
+    /// Whether calling the module is more than its `forward`: its class has hooks, which the entry `__call__` runs.
+    pub fn has_hooks(&self) -> bool {
+        self.module.as_ref().is_some_and(|root| root.call.is_some())
     }
 
     /// Names that [`Program::entry`] takes, in order of definition.
@@ -88,9 +192,9 @@ impl Program {
             return vec!["forward".to_owned()];
         }
         match &self.module {
-            Some(object) => self
+            Some(root) => self
                 .unit
-                .class(object.class())
+                .class(root.object.class())
                 .map(|c| c.methods.keys().map(ToString::to_string).collect())
                 .unwrap_or_default(),
             None => self.unit.functions().map(|f| f.name.to_string()).filter(|n| !n.contains("__")).collect(),
@@ -98,24 +202,37 @@ impl Program {
     }
 
     /// An entry by name: a function of a source, a method of a module. IR text has one entry, which any name finds.
+    /// `__call__` is the module called as PyTorch calls modules, with the hooks of its class around `forward`.
     ///
     /// # Errors
-    /// `X0003` if there is none.
+    /// `X0003` if there is none; what a method of a module misses if it could not be compiled.
     pub fn entry(&self, name: &str) -> Result<Entry, Error> {
         if let Some(graph) = &self.graph {
             let function = Function::of_graph(Symbol::new(name), Arc::clone(graph));
             return Ok(self.make_entry(name, function.schema, function.graph, None));
         }
         let function = match &self.module {
-            Some(object) => self.unit.method(object.class(), Symbol::new(name)),
+            Some(root) => self.method_of(root, name),
             None => self.unit.function(Symbol::new(name)),
         };
         let Some(function) = function else {
-            let known = self.entries().join(", ");
-            return Err(Error::misuse(format!("the program has no entry `{name}`; it has: {known}")));
+            let reached = if name == CALL { "forward" } else { name };
+            let missing = self.module.as_ref().and_then(|root| self.missing_method(&root.object, reached));
+            let known = || self.entries().join(", ");
+            return Err(missing.unwrap_or_else(|| {
+                Error::misuse(format!("the program has no entry `{name}`; it has: {}", known()))
+            }));
         };
-        let receiver = self.module.clone();
+        let receiver = self.module.as_ref().map(|root| root.object.clone());
         Ok(self.make_entry(name, Arc::clone(&function.schema), Arc::clone(&function.graph), receiver))
+    }
+
+    fn method_of<'a>(&'a self, root: &'a Root, name: &str) -> Option<&'a Arc<Function>> {
+        let method = |name| self.unit.method(root.object.class(), Symbol::new(name));
+        method(name).or_else(|| match name {
+            CALL => root.call.as_ref().or_else(|| method("forward")),
+            _ => None,
+        })
     }
 
     fn make_entry(
@@ -134,6 +251,15 @@ impl Program {
             receiver,
         }
     }
+}
+
+fn no_method(object: &Object, name: &str) -> Error {
+    Error::misuse(format!("{} has no {name}", object.class()))
+}
+
+/// Several results come as a tuple.
+fn one_value(mut results: Rets) -> IValue {
+    if results.len() == 1 { results.remove(0) } else { IValue::tuple(results.into_vec()) }
 }
 
 impl Entry {
@@ -176,8 +302,7 @@ impl Entry {
         host: &mut Host,
     ) -> Result<IValue, Error> {
         let args = self.bind(args, kwargs)?;
-        let mut results = self.engine.run(&self.graph, args, host)?;
-        Ok(if results.len() == 1 { results.remove(0) } else { IValue::tuple(results.into_vec()) })
+        Ok(one_value(self.engine.run(&self.graph, args, host)?))
     }
 
     /// The body as TorchScript source, as PyTorch's `.code` shows it.

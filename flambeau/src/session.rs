@@ -2,9 +2,10 @@
 
 use crate::error::Error;
 use crate::gradients::Library;
+use crate::module::Module;
 use crate::program::Program;
 use flambeau_analysis::Analyses;
-use flambeau_archive::LoadOptions;
+use flambeau_archive::{LoadOptions, Weights};
 use flambeau_exec::Host;
 use flambeau_frontend::emit::StageText;
 use flambeau_ir::text::parse_graph;
@@ -197,6 +198,16 @@ impl Session {
         self.apply(graph, &CompilationUnit::new(), &pipeline).map(Arc::new)
     }
 
+    /// A copy of `graph` after a pipeline that may look into `unit`.
+    pub(crate) fn apply_text(
+        &self,
+        graph: &Graph,
+        unit: &CompilationUnit,
+        pipeline: &str,
+    ) -> Result<Graph, Error> {
+        self.apply(graph, unit, &self.pipeline(pipeline)?)
+    }
+
     fn apply(&self, graph: &Graph, unit: &CompilationUnit, pipeline: &Pipeline) -> Result<Graph, Error> {
         let mut copy = graph.clone();
         let mut manager = Manager::new().unit(unit);
@@ -283,6 +294,22 @@ impl Session {
     pub fn load_archive_bytes(&self, bytes: &[u8]) -> Result<Program, Error> {
         let module = flambeau_archive::load(bytes, &self.registry, &self.load)?;
         Program::of_module(self, module)
+    }
+
+    /// The tensors in a file, by name: a state dict or tensor of `torch.save`, a safetensors file, or the parameters
+    /// and buffers of a `.pt` archive's module.
+    ///
+    /// # Errors
+    /// `A…` with record and offset.
+    pub fn load_weights(&self, path: impl AsRef<Path>) -> Result<Weights, Error> {
+        let (path, limits) = (path.as_ref(), &self.load.limits);
+        if !flambeau_archive::has_code_file(path, limits)? {
+            return Ok(flambeau_archive::load_weights_file(path, self.load.map, limits)?);
+        }
+        let mut objects = self.load.clone();
+        (objects.code, objects.extra_files) = (false, false);
+        let module = flambeau_archive::load_file(path, &self.registry, &objects)?;
+        Module::new(&module.unit, module.root).state_dict()
     }
 
     /// A copy of `graph` after the session's default pipeline.

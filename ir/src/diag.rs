@@ -86,6 +86,9 @@ impl Diagnostic {
         let mut out = format!("{}[{}]: {}\n", self.fault, self.code, self.message);
         for label in self.primary.iter().chain(&self.secondary) {
             render_label(&mut out, label);
+            if let Some(at) = label.at.original() {
+                render_label(&mut out, &Label { at, text: "printed from here".to_owned() });
+            }
         }
         for note in &self.notes {
             out.push_str(&format!("  note: {}\n", note.replace('\n', "\n        ")));

@@ -36,7 +36,7 @@ pub use edit::{At, CloneError, Editor, ValueSubstitution};
 pub use graph::{BlockNodes, DeepNodes, Graph, Name, NodeMap, NodeSet, Step, Use, ValueMap, ValueSet, Walk};
 pub use id::{BlockId, Entity, NodeId, ValueId};
 pub use journal::{Change, Journal, Revision};
-pub use loc::{LocId, LocTable, Source, SourceRange};
+pub use loc::{LocId, LocTable, Origin, Source, SourceRange};
 pub use module::CompilationUnit;
 pub use op::{
     Column, Doc, Effects, Facet, Op, OpDef, OpId, OpKind, Prim, Registry, RegistryBuilder, RegistryError,

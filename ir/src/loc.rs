@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// A text that programs are read from, with what is needed to name a place in it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Source {
     /// File name or another name for the text (`<string>`).
     pub name: String,
@@ -16,12 +16,34 @@ pub struct Source {
     pub text: String,
     /// Number of the text's first line in its file, from 1.
     pub first_line: u32,
+    /// Where a text that a program printed comes from itself.
+    pub origin: Option<Arc<dyn Origin>>,
 }
+
+/// From a text that a program printed, such as the code in an archive, to the text that a person wrote. Only asked when
+/// a place is shown, so an implementation may read what it needs then.
+pub trait Origin: std::fmt::Debug + Send + Sync {
+    /// What the bytes `range` of the printed text were made from.
+    fn of(&self, range: Range<u32>) -> Option<SourceRange>;
+}
+
+impl PartialEq for Source {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.name, &self.text, self.first_line) == (&other.name, &other.text, other.first_line)
+    }
+}
+
+impl Eq for Source {}
 
 impl Source {
     /// A text whose first line is line 1 of `name`.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Arc<Self> {
-        Arc::new(Source { name: name.into(), text: text.into(), first_line: 1 })
+        Arc::new(Source { name: name.into(), text: text.into(), first_line: 1, origin: None })
+    }
+
+    /// The same with a way back to what the text was printed from.
+    pub fn printed(name: impl Into<String>, text: impl Into<String>, origin: Arc<dyn Origin>) -> Arc<Self> {
+        Arc::new(Source { name: name.into(), text: text.into(), first_line: 1, origin: Some(origin) })
     }
 
     /// Line and column (both from 1; columns count characters) of a byte offset.
@@ -44,6 +66,13 @@ pub struct SourceRange {
     pub source: Arc<Source>,
     /// The bytes meant.
     pub range: Range<u32>,
+}
+
+impl SourceRange {
+    /// The place in the text that a person wrote, where this one is in a text that a program printed from it.
+    pub fn original(&self) -> Option<SourceRange> {
+        self.source.origin.as_ref()?.of(self.range.clone())
+    }
 }
 
 /// A location in a graph's [`LocTable`].

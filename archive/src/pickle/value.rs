@@ -4,6 +4,7 @@
 //! special case, and dropping a million nested tuples frees a handful of vectors. Memory is linear in the bytes of the
 //! pickle: each operation adds at most one value.
 
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
 use super::Global;
@@ -23,47 +24,32 @@ impl<T> Id<T> {
     }
 }
 
-/// Marks ValueId.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ValueTag {}
+/// A tag and the id type it marks, for each sort of thing a [`Pickle`] has.
+macro_rules! ids {
+    ($($(#[$doc:meta])* $id:ident, $tag:ident;)*) => {$(
+        #[doc = concat!("Marks ", stringify!($id), ".")]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $tag {}
 
-/// A value of a [`Pickle`].
-pub type ValueId = Id<ValueTag>;
+        $(#[$doc])*
+        pub type $id = Id<$tag>;
+    )*};
+}
 
-/// Marks ListId.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ListTag {}
-
-/// A list of a [`Pickle`].
-pub type ListId = Id<ListTag>;
-
-/// Marks DictId.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum DictTag {}
-
-/// A dict of a [`Pickle`].
-pub type DictId = Id<DictTag>;
-
-/// Marks ObjectId.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ObjectTag {}
-
-/// An object of a [`Pickle`].
-pub type ObjectId = Id<ObjectTag>;
-
-/// Marks CallId.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CallTag {}
-
-/// A call in a [`Pickle`].
-pub type CallId = Id<CallTag>;
-
-/// Marks GlobalId.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum GlobalTag {}
-
-/// A global named by a [`Pickle`].
-pub type GlobalId = Id<GlobalTag>;
+ids! {
+    /// A value of a [`Pickle`].
+    ValueId, ValueTag;
+    /// A list of a [`Pickle`].
+    ListId, ListTag;
+    /// A dict of a [`Pickle`].
+    DictId, DictTag;
+    /// An object of a [`Pickle`].
+    ObjectId, ObjectTag;
+    /// A call in a [`Pickle`].
+    CallId, CallTag;
+    /// A global named by a [`Pickle`].
+    GlobalId, GlobalTag;
+}
 
 /// Where a string, byte string or tuple lies in its pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -173,6 +159,8 @@ pub struct Pickle {
     pub(super) objects: Vec<Object>,
     pub(super) calls: Vec<Call>,
     pub(super) globals: Vec<Global>,
+    /// What was put into the ordered dicts that calls make.
+    pub(super) ordered: BTreeMap<CallId, DictId>,
 }
 
 impl Pickle {
@@ -189,6 +177,7 @@ impl Pickle {
             objects: Vec::new(),
             calls: Vec::new(),
             globals: Vec::new(),
+            ordered: BTreeMap::new(),
         }
     }
 
@@ -240,6 +229,17 @@ impl Pickle {
     /// Keys and values of a dict in the order they were set. A key may occur again; the last one counts.
     pub fn dict(&self, id: DictId) -> &[(ValueId, ValueId)] {
         &self.dicts[id.index()]
+    }
+
+    /// Keys and values of `id` if it is a dict, plain or ordered.
+    pub fn as_dict(&self, id: ValueId) -> Option<&[(ValueId, ValueId)]> {
+        match self.get(id) {
+            Value::Dict(dict) => Some(self.dict(dict)),
+            Value::Call(call) if *self.global(self.call(call).function) == Global::OrderedDict => {
+                Some(self.ordered.get(&call).map_or(&[], |&dict| self.dict(dict)))
+            }
+            _ => None,
+        }
     }
 
     /// What a global is.

@@ -3,7 +3,7 @@
 mod read;
 mod write;
 
-pub use read::{Method, Record, ZipReader};
+pub use read::{DetachedRecord, Method, Record, ZipReader};
 pub use write::ZipWriter;
 
 #[cfg(test)]

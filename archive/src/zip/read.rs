@@ -151,63 +151,99 @@ impl<'a> ZipReader<'a> {
     /// # Errors
     /// `A0009` (does not inflate), `A0010` (checksum), `A0090` (ratio or total size).
     pub fn read(&self, record: &Record) -> Result<Cow<'a, [u8]>, ArchiveError> {
-        let raw = self.raw(record);
-        let bytes = match record.method {
-            Method::Stored => Cow::Borrowed(raw),
-            Method::Deflated => Cow::Owned(self.inflate(record, raw).map_err(|e| e.in_record(&record.name))?),
-        };
-        let crc = crc32fast::hash(&bytes);
-        if crc != record.crc {
-            let message = format!("checksum {crc:08x} differs from the recorded {:08x}", record.crc);
-            return Err(ArchiveError::new(Code::Checksum, message).in_record(&record.name));
+        if record.method == Method::Deflated {
+            let before = self.inflated.fetch_add(record.size, Ordering::Relaxed);
+            if before.saturating_add(record.size) > self.limits.inflated_bytes {
+                let message = format!("inflated records take more than {} bytes", self.limits.inflated_bytes);
+                return Err(limit(message).in_record(&record.name));
+            }
         }
-        Ok(bytes)
+        unpack(record, self.raw(record), &self.limits)
+    }
+
+    /// A copy of a record as it lies in the file, to be read when the archive is gone. Its inflated size does not count
+    /// towards that of the archive.
+    pub fn detach(&self, record: &Record) -> DetachedRecord {
+        let raw = self.raw(record).to_vec();
+        DetachedRecord { record: record.clone(), raw, limits: self.limits.clone() }
     }
 
     /// The bytes of a record as they lie in the file, deflated or not, checksum not looked at.
     pub fn raw(&self, record: &Record) -> &'a [u8] {
         self.bytes.get(record.data.clone()).expect("invariant: ranges of records were checked when opened")
     }
+}
 
-    fn inflate(&self, record: &Record, raw: &[u8]) -> Result<Vec<u8>, ArchiveError> {
-        let limits = &self.limits;
-        if record.size > limits.ratio_free_bytes && record.size / limits.ratio > raw.len() as u64 {
-            let (from, to) = (raw.len(), record.size);
-            return Err(limit(format!(
-                "{from} bytes claim to inflate to {to}: more than {} to one",
-                limits.ratio
-            )));
-        }
-        let before = self.inflated.fetch_add(record.size, Ordering::Relaxed);
-        if before.saturating_add(record.size) > limits.inflated_bytes {
-            return Err(limit(format!("inflated records take more than {} bytes", limits.inflated_bytes)));
-        }
-        let wrong = |what: &str| ArchiveError::new(Code::Inflate, what);
-        let size =
-            usize::try_from(record.size).map_err(|_| limit("the record does not fit into memory".into()))?;
-        // The ratio was checked, so the allocation is in proportion to bytes that are really there. One byte of slack
-        // lets a stream that goes on too long be seen as such.
-        let mut out = Vec::new();
-        out.try_reserve_exact(size + 1).map_err(|_| limit(format!("no memory for {size} bytes")))?;
-        let mut machine = Decompress::new(false);
-        let status = machine.decompress_vec(raw, &mut out, FlushDecompress::Finish).map_err(|e| {
-            wrong("the deflate stream is damaged").at(e.needs_dictionary().map_or(0, u64::from))
-        })?;
-        if out.len() != size {
-            return Err(wrong(&format!(
-                "inflates to {}{} bytes instead of {size}",
-                out.len(),
-                match status {
-                    Status::StreamEnd => "",
-                    _ => " or more",
-                }
-            )));
-        }
-        if status != Status::StreamEnd || machine.total_in() != raw.len() as u64 {
-            return Err(wrong("the deflate stream does not end where the record ends"));
-        }
-        Ok(out)
+/// A record out of its archive.
+#[derive(Debug)]
+pub struct DetachedRecord {
+    record: Record,
+    raw: Vec<u8>,
+    limits: Limits,
+}
+
+impl DetachedRecord {
+    /// Name, sizes and checksum.
+    pub fn record(&self) -> &Record {
+        &self.record
     }
+
+    /// The inflated bytes.
+    ///
+    /// # Errors
+    /// As [`ZipReader::read`].
+    pub fn read(&self) -> Result<Cow<'_, [u8]>, ArchiveError> {
+        unpack(&self.record, &self.raw, &self.limits)
+    }
+}
+
+/// Inflates a record's bytes if need be and holds them against the checksum.
+fn unpack<'b>(record: &Record, raw: &'b [u8], limits: &Limits) -> Result<Cow<'b, [u8]>, ArchiveError> {
+    let bytes = match record.method {
+        Method::Stored => Cow::Borrowed(raw),
+        Method::Deflated => Cow::Owned(inflate(record, raw, limits).map_err(|e| e.in_record(&record.name))?),
+    };
+    let crc = crc32fast::hash(&bytes);
+    if crc != record.crc {
+        let message = format!("checksum {crc:08x} differs from the recorded {:08x}", record.crc);
+        return Err(ArchiveError::new(Code::Checksum, message).in_record(&record.name));
+    }
+    Ok(bytes)
+}
+
+fn inflate(record: &Record, raw: &[u8], limits: &Limits) -> Result<Vec<u8>, ArchiveError> {
+    if record.size > limits.ratio_free_bytes && record.size / limits.ratio > raw.len() as u64 {
+        let (from, to) = (raw.len(), record.size);
+        return Err(limit(format!(
+            "{from} bytes claim to inflate to {to}: more than {} to one",
+            limits.ratio
+        )));
+    }
+    let wrong = |what: &str| ArchiveError::new(Code::Inflate, what);
+    let size =
+        usize::try_from(record.size).map_err(|_| limit("the record does not fit into memory".into()))?;
+    // The ratio was checked, so the allocation is in proportion to bytes that are really there. One byte of slack
+    // lets a stream that goes on too long be seen as such.
+    let mut out = Vec::new();
+    out.try_reserve_exact(size + 1).map_err(|_| limit(format!("no memory for {size} bytes")))?;
+    let mut machine = Decompress::new(false);
+    let status = machine
+        .decompress_vec(raw, &mut out, FlushDecompress::Finish)
+        .map_err(|e| wrong("the deflate stream is damaged").at(e.needs_dictionary().map_or(0, u64::from)))?;
+    if out.len() != size {
+        return Err(wrong(&format!(
+            "inflates to {}{} bytes instead of {size}",
+            out.len(),
+            match status {
+                Status::StreamEnd => "",
+                _ => " or more",
+            }
+        )));
+    }
+    if status != Status::StreamEnd || machine.total_in() != raw.len() as u64 {
+        return Err(wrong("the deflate stream does not end where the record ends"));
+    }
+    Ok(out)
 }
 
 /// Finds the end record, which has to be the very end of the file, and the directory in front of it.

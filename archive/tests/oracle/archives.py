@@ -1,13 +1,17 @@
 """Writes the small archives of `tests/data`, and the values they should hold, with PyTorch 2.6.
 
-    python archive/tests/oracle/archives.py
+    cd archive/tests/oracle && python archives.py
 
-`NAME.pt` is what `torch.jit.save` writes. `NAME.txt` says what the loaded module is: one line per parameter, buffer
+`NAME.weights.pt` is what `torch.save` writes of its state dict or of other tensors. `NAME.pt` is what `torch.jit.save` writes. `NAME.txt` says what the loaded module is: one line per parameter, buffer
 and attribute, as `path: value`, tensors with dtype, shape, strides and data. Run again, it writes the same bytes.
 """
 
+import _thread
 import enum
 import pathlib
+import sys
+import time
+import types
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import torch
@@ -130,7 +134,6 @@ class Plain(nn.Module):
         return x + 1
 
 
-@torch.jit.script
 class Counter:
     def __init__(self, start: int):
         self.n = start
@@ -168,6 +171,45 @@ class Constants(nn.Module):
         return x.mm(self.w) + 1, "naïve"
 
 
+def double_input(self, inputs: Tuple[Tensor, float]) -> Tuple[Tensor, float]:
+    return inputs[0] * 2, inputs[1] + 1.0
+
+
+class Hooked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = 2.0
+
+    def forward(this, x: Tensor, y: float) -> Tensor:
+        return x * this.scale * y
+
+
+def note(self, inputs: Tuple[Tensor, float]) -> None:
+    print("called")
+
+
+def add_input(self, inputs: Tuple[Tensor, float], output: Tensor) -> Tensor:
+    return output + inputs[0]
+
+
+class Foreign(nn.Module):
+    """One method needs an operator that nobody else has."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(2))
+
+    @torch.jit.export
+    def known(self, x: Tensor) -> Tensor:
+        return x
+
+    def step(self, x: Tensor) -> Tensor:
+        return torch.ops.stranger.wave(x, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.known(self.step(x))
+
+
 def double(x: Tensor, by: float = 2.0) -> Tensor:
     if bool(x.sum() > 0):
         x = x * by
@@ -188,18 +230,32 @@ def describe(value, path, out):
             describe(v, f"{path}.{name}", out)
 
 
-def save(name, module):
-    torch.jit.save(module, str(OUT / f"{name}.pt"))
+def forget_paths(module):
+    """Makes the functions of a module come from a file of its name: where it lies here is nobody's business."""
+    name = module.__name__.replace(".", "/") + ".py" if module.__name__ != "__main__" else "archives.py"
+    for owner in [module, *(v for v in vars(module).values() if isinstance(v, type))]:
+        for function in vars(owner).values():
+            if isinstance(function, types.FunctionType):
+                function.__code__ = function.__code__.replace(co_filename=name)
+
+
+def save(name, module, **options):
+    torch.jit.save(module, str(OUT / f"{name}.pt"), **options)
     out = []
     if isinstance(module, torch.jit.ScriptModule):
         describe(torch.jit.load(str(OUT / f"{name}.pt")), "self", out)
     (OUT / f"{name}.txt").write_text("\n".join(out) + "\n")
 
 
-def main():
+def save_weights(name, value):
+    torch.save(value, str(OUT / f"{name}.weights.pt"))
+
+
+def main(done):
     torch.set_num_threads(1)
     torch.manual_seed(0)
     OUT.mkdir(exist_ok=True)
+    torch.jit.script(Counter)
     save("lstm", torch.jit.script(LSTMCell()))
     save("nested", torch.jit.script(Nested()))
     save("shared", torch.jit.script(Shared()))
@@ -210,7 +266,30 @@ def main():
     module = torch.jit.freeze(torch.jit.script(Constants().eval()))
     save("constants", module)
     save("traced", torch.jit.trace(Nested(), torch.ones(1, 2)))
+    hooked = Hooked()
+    hooked.register_forward_pre_hook(note)
+    hooked.register_forward_pre_hook(double_input)
+    hooked.register_forward_hook(add_input)
+    save("hooked", torch.jit.script(hooked), _extra_files={"notes.txt": "beside", "more/config.json": "{}"})
+    library = torch.library.Library("stranger", "DEF")
+    library.define("wave(Tensor x, int n) -> Tensor")
+    save("foreign", torch.jit.script(Foreign()))
+    shared = torch.arange(6, dtype=torch.float64)
+    save_weights("nested", Nested().state_dict())
+    save_weights("checkpoint", {"model": {"w": shared, "tail": shared[2:]}, "epoch": 3, "all": [shared, (shared,)]})
+    save_weights("single", nn.Parameter(torch.ones(2, 3)))
+    done.release()
 
 
 if __name__ == "__main__":
-    main()
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+    for module in list(sys.modules.values()):
+        if module.__name__.startswith(("torch.nn.modules.", "torch.jit.", "__main__")):
+            forget_paths(module)
+    sys.modules["__main__"].__file__ = "archives.py"
+    # A thread has no caller whose place a trace would record.
+    done = _thread.allocate_lock()
+    done.acquire()
+    _thread.start_new_thread(main, (done,))
+    done.acquire()
+    time.sleep(1)

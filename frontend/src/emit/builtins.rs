@@ -38,11 +38,12 @@ const SCALARS: [&str; 3] = ["float", "int", "complex"];
 
 /// All overloads of `name` that are written in TorchScript.
 pub(crate) fn compile(session: &Session<'_>, name: Symbol) -> Vec<Arc<Function>> {
-    let Some((_, text)) = SOURCES.iter().find(|(ns, _)| *ns == name.ns()) else { return Vec::new() };
+    let text = SOURCES.iter().find(|(ns, _)| *ns == name.ns()).map_or("", |(_, text)| text);
     let header = format!("def {}(", name.base());
     let mut found = Vec::new();
     // Definitions are separated by blank lines.
-    for definition in text.split("\n\n").filter(|d| d.trim_start().starts_with(&header)) {
+    let own = text.split("\n\n").filter(|d| d.trim_start().starts_with(&header));
+    for definition in own.chain(session.resolver().overloads(name).iter().copied()) {
         let kinds = if definition.contains("Scalar") { &SCALARS[..] } else { &SCALARS[..1] };
         for kind in kinds {
             let text = definition.replace("Scalar", kind);

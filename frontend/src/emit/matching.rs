@@ -242,9 +242,13 @@ impl Cx<'_> {
     fn unknown_operator(&self, span: Span, name: Symbol) -> Box<flambeau_ir::Diagnostic> {
         let Some(base) = name.as_str().strip_prefix("aten::") else {
             let range = self.fun.file.range(span);
-            let message = format!("operator `{name}` is not supported");
-            let problem = flambeau_ir::Diagnostic::new(flambeau_ir::Fault::Unsupported, "F0101", message);
-            return Box::new(problem.at(range));
+            let help = format!(
+                "give the session the operator: `Session::builder().standard().ops([OpDef::new(\"{name}(…) -> …\")\
+                 .with(Kernel::new(…))])`"
+            );
+            let message = format!("operator `{name}` is not registered");
+            let problem = flambeau_ir::Diagnostic::new(flambeau_ir::Fault::Unsupported, "F0104", message);
+            return Box::new(problem.at(range).help(help));
         };
         let mut problem = self.error(span, format!("Unknown builtin op: {name}"));
         let registry = self.session.registry();

@@ -40,6 +40,13 @@ pub trait Resolver {
         None
     }
 
+    /// Further overloads of the operator `name`, each the source of one function, tried behind those that are
+    /// registered: what calls in old programs mean that no operator takes any more.
+    fn overloads(&self, name: Symbol) -> &'static [&'static str] {
+        let _ = name;
+        &[]
+    }
+
     /// Called when a class of the unit is about to be looked into, so that the resolver can define it.
     ///
     /// # Errors
@@ -64,6 +71,8 @@ struct Declared {
     self_type: Option<Type>,
     state: State,
     detached: bool,
+    /// Why it does not compile: who calls it next is told the same without another try.
+    problem: Option<Box<Diagnostic>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -158,7 +167,8 @@ impl<'s> Session<'s> {
         self_type: Option<Type>,
         detached: bool,
     ) {
-        let declared = Declared { file: Arc::clone(file), def, self_type, state: State::Waiting, detached };
+        let file = Arc::clone(file);
+        let declared = Declared { file, def, self_type, state: State::Waiting, detached, problem: None };
         self.declared.borrow_mut().insert(name, declared);
     }
 
@@ -235,6 +245,14 @@ impl<'s> Session<'s> {
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
+    /// The functions that were tried and do not compile, in order of declaration, each with the problem that keeps it
+    /// from it: its own, or that of a function it calls.
+    pub fn failures(&self) -> Vec<(Symbol, Box<Diagnostic>)> {
+        let declared = self.declared.borrow();
+        let failed = declared.iter().filter(|(_, d)| !d.detached);
+        failed.filter_map(|(&name, d)| Some((name, d.problem.clone()?))).collect()
+    }
+
     /// Compiles one function and what it calls.
     ///
     /// # Errors
@@ -259,6 +277,9 @@ impl<'s> Session<'s> {
                 format!("there is no function `{name}`"),
             )));
         };
+        if let Some(problem) = &d.problem {
+            return Err(problem.clone());
+        }
         if d.state == State::Running {
             let range = d.file.range(d.file.parsed.ast.span(d.def));
             let message =
@@ -270,13 +291,14 @@ impl<'s> Session<'s> {
     }
 
     /// Ends the compiling of a function, with what came of it.
-    pub(crate) fn end(&self, name: Symbol, function: Option<&Function>) {
+    pub(crate) fn end(&self, name: Symbol, result: Result<&Function, &Box<Diagnostic>>) {
         let mut detached = false;
         if let Some(d) = self.declared.borrow_mut().get_mut(&name) {
             d.state = State::Done;
+            d.problem = result.err().cloned();
             detached = d.detached;
         }
-        if let Some(function) = function.filter(|_| !detached) {
+        if let Some(function) = result.ok().filter(|_| !detached) {
             self.unit.borrow_mut().define_function(function.clone());
         }
     }

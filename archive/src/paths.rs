@@ -1,0 +1,123 @@
+//! The tensors that a pickle's values hold, by the path that leads to each.
+//!
+//! The walk visits every container once, parents before children and children in order, on a stack of its own. A tensor
+//! that stands in several places is found at each of them; a container only at the first, so the work is linear in the
+//! pickle however much it shares. Paths are put together for tensors only.
+
+use crate::pickle::{CallId, Global, Pickle, Value, ValueId};
+
+/// A tensor and a way to it.
+pub(crate) struct Found<R> {
+    /// The call that makes it.
+    pub(crate) call: CallId,
+    /// Such as `layer.0.weight`; empty for the whole pickle.
+    pub(crate) path: String,
+    /// What the object that holds it says it is.
+    pub(crate) role: R,
+}
+
+/// A value on the way, with the link to what holds it.
+struct Step {
+    parent: Option<usize>,
+    label: Label,
+}
+
+enum Label {
+    Name(ValueId),
+    Index(usize),
+}
+
+/// All tensors below the root of `pickle`. `role_of` says what attribute `name` of class `class` is; what is in a
+/// container is what the container is, and the root is `root`.
+pub(crate) fn tensors<R: Copy>(
+    pickle: &Pickle,
+    root: R,
+    mut role_of: impl FnMut(&str, &str) -> R,
+) -> Vec<Found<R>> {
+    let mut found = Vec::new();
+    let mut steps: Vec<Step> = Vec::new();
+    let mut seen = vec![false; pickle.len()];
+    let mut stack = vec![(pickle.root(), None, root)];
+    while let Some((id, at, role)) = stack.pop() {
+        if let Value::Call(call) = pickle.get(id)
+            && is_tensor(pickle, call)
+        {
+            found.push(Found { call, path: path(pickle, &steps, at), role });
+            continue;
+        }
+        if std::mem::replace(&mut seen[id.index()], true) {
+            continue;
+        }
+        let from = stack.len();
+        let mut child = |id, label, role| {
+            steps.push(Step { parent: at, label });
+            stack.push((id, Some(steps.len() - 1), role));
+        };
+        match pickle.get(id) {
+            Value::Tuple(span) => {
+                pickle.tuple(span).iter().enumerate().for_each(|(n, &v)| child(v, Label::Index(n), role));
+            }
+            Value::List(list) => {
+                pickle.list(list).iter().enumerate().for_each(|(n, &v)| child(v, Label::Index(n), role));
+            }
+            Value::Object(object) => {
+                let object = pickle.object(object);
+                let state = object.state.and_then(|state| pickle.as_dict(state)).unwrap_or_default();
+                for &(k, v) in state {
+                    let role = match (pickle.global(object.class), pickle.as_text(k)) {
+                        (Global::Class(class), Some(name)) => role_of(class, name),
+                        _ => role,
+                    };
+                    child(v, Label::Name(k), role);
+                }
+            }
+            Value::Dict(_) | Value::Call(_) => match pickle.as_dict(id) {
+                Some(items) => items.iter().for_each(|&(k, v)| child(v, Label::Name(k), role)),
+                None => stack.extend(tagged(pickle, id).map(|inner| (inner, at, role))),
+            },
+            _ => {}
+        }
+        stack[from..].reverse();
+    }
+    found
+}
+
+/// What a typed list or dict is: the first argument, the second being its type.
+fn tagged(pickle: &Pickle, id: ValueId) -> Option<ValueId> {
+    let Value::Call(call) = pickle.get(id) else { return None };
+    pickle.as_tuple(pickle.call(call).args)?.first().copied()
+}
+
+fn is_tensor(pickle: &Pickle, call: CallId) -> bool {
+    let function = pickle.global(pickle.call(call).function);
+    matches!(function, Global::RebuildTensor | Global::RebuildParameter | Global::RebuildOther(_))
+}
+
+/// The path of a step; beyond a hundred links only its end, and of long names only the beginning, so that a path is
+/// short whatever the pickle repeats.
+fn path(pickle: &Pickle, steps: &[Step], mut at: Option<usize>) -> String {
+    const SHOWN: usize = 100;
+    const NAME: usize = 400;
+    let short = |text: &str| match text.char_indices().nth(NAME) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    };
+    let mut parts = Vec::new();
+    while let Some(step) = at.map(|i| &steps[i]) {
+        parts.push(match step.label {
+            Label::Name(key) => match pickle.get(key) {
+                Value::Text(span) => short(pickle.text(span)),
+                Value::Int(i) => i.to_string(),
+                other => other.kind().to_owned(),
+            },
+            Label::Index(n) => n.to_string(),
+        });
+        at = step.parent;
+        if parts.len() == SHOWN {
+            parts.push("…".into());
+            break;
+        }
+    }
+    parts.reverse();
+    parts.join(".")
+}

@@ -1,0 +1,228 @@
+//! The safetensors format: a JSON header with names, types, sizes and places, and the bytes of the tensors behind it.
+//!
+//! As with archives nothing the header says is believed: places have to lie in the file, not overlap, leave no holes,
+//! and have exactly the bytes that type and sizes ask for. Bytes are little-endian.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use flambeau_tensor::{DType, Layout, Storage, Tensor, TensorError};
+use serde_json::{Map, Value};
+
+use crate::error::quoted;
+use crate::map::Mapping;
+use crate::weights::Weights;
+use crate::{ArchiveError, Code, Limits};
+
+/// Names of the types in headers.
+const DTYPES: [(&str, DType); 12] = [
+    ("BOOL", DType::Bool),
+    ("U8", DType::U8),
+    ("I8", DType::I8),
+    ("I16", DType::I16),
+    ("I32", DType::I32),
+    ("I64", DType::I64),
+    ("F16", DType::F16),
+    ("BF16", DType::BF16),
+    ("F32", DType::F32),
+    ("F64", DType::F64),
+    ("C64", DType::C64),
+    ("C128", DType::C128),
+];
+
+/// Bytes of the number in front of the header.
+const LENGTH: usize = 8;
+/// What mapped tensors have to be aligned to, and what the header is filled up to.
+const ALIGNMENT: usize = 64;
+
+/// What the header says about a tensor, held against the file's size.
+struct Entry {
+    name: String,
+    dtype: DType,
+    sizes: Vec<i64>,
+    /// Where in the file its bytes are.
+    from: usize,
+    to: usize,
+}
+
+/// The tensors in `bytes`, shared with `mapping` (of the same file) where they are aligned.
+pub(crate) fn read(
+    bytes: &[u8],
+    mapping: Option<&Arc<Mapping>>,
+    limits: &Limits,
+) -> Result<Weights, ArchiveError> {
+    let not = |message: &str| ArchiveError::new(Code::NotZip, message).at(0);
+    let (length, rest) = bytes
+        .split_first_chunk::<LENGTH>()
+        .ok_or_else(|| not("neither a zip file nor safetensors: too short for either"))?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).ok().filter(|&n| n <= rest.len());
+    let header = length.map(|n| &rest[..n]).filter(|h| h.first() == Some(&b'{'));
+    let header = header.ok_or_else(|| not("neither a zip file nor safetensors"))?;
+    if header.len() > limits.source_bytes {
+        return Err(ArchiveError::new(Code::Limit, format!("a header of {} bytes", header.len())));
+    }
+    let entries = entries(header, LENGTH + header.len(), bytes.len(), limits)?;
+    let mut out = Weights::default();
+    for entry in entries {
+        let place = |e: TensorError| ArchiveError::new(Code::Geometry, e.to_string()).in_record(&entry.name);
+        let raw = &bytes[entry.from..entry.to];
+        let shared = mapping
+            .filter(|_| raw.as_ptr() as usize % entry.dtype.size().max(16) == 0)
+            .and_then(|mapping| mapping.share(entry.from..entry.to));
+        let storage = match shared {
+            Some(shared) => Storage::foreign(shared),
+            None => Storage::from_bytes(raw),
+        };
+        let layout = Layout::contiguous(&entry.sizes).map_err(place)?;
+        let tensor = Tensor::from_storage(storage.map_err(place)?, entry.dtype, layout).map_err(place)?;
+        out.insert(entry.name.clone(), tensor);
+    }
+    Ok(out)
+}
+
+/// The entries of a header, in the order of their bytes, which begin at `start` and fill the file up to `end`.
+fn entries(header: &[u8], start: usize, end: usize, limits: &Limits) -> Result<Vec<Entry>, ArchiveError> {
+    let bad = |message: String| ArchiveError::new(Code::Text, message).at(LENGTH as u64);
+    let json: Map<String, Value> =
+        serde_json::from_slice(header).map_err(|e| bad(format!("the header is no JSON object: {e}")))?;
+    if json.len() > limits.records {
+        return Err(ArchiveError::new(Code::Limit, format!("more than {} tensors", limits.records)));
+    }
+    let mut entries = Vec::with_capacity(json.len());
+    for (name, value) in json {
+        if name != "__metadata__" {
+            entries.push(entry(name, &value, start, limits)?);
+        }
+    }
+    entries.sort_by_key(|e| (e.from, e.to));
+    let mut at = start;
+    for entry in &entries {
+        if entry.from != at {
+            let message = format!("the bytes begin at {} instead of {at}", entry.from);
+            return Err(ArchiveError::new(Code::Overlap, message).in_record(&entry.name));
+        }
+        at = entry.to;
+    }
+    if at != end {
+        let message = format!("the tensors end at byte {at} of {end}");
+        return Err(ArchiveError::new(Code::Overlap, message));
+    }
+    Ok(entries)
+}
+
+fn entry(name: String, value: &Value, start: usize, limits: &Limits) -> Result<Entry, ArchiveError> {
+    let fail = |code, message: String| Err(ArchiveError::new(code, message).in_record(&name));
+    let text = value["dtype"].as_str().unwrap_or_default();
+    let Some(&(_, dtype)) = DTYPES.iter().find(|(n, _)| *n == text) else {
+        return fail(Code::TensorKind, format!("tensors of type {} are not supported", quoted(text)));
+    };
+    let numbers = |key: &str| -> Option<Vec<usize>> {
+        value[key].as_array()?.iter().map(|n| usize::try_from(n.as_u64()?).ok()).collect()
+    };
+    let (Some(sizes), Some(offsets)) = (numbers("shape"), numbers("data_offsets")) else {
+        return fail(Code::Text, "shape and data_offsets are lists of numbers".to_owned());
+    };
+    if sizes.len() > limits.tensor_rank {
+        return fail(Code::Limit, format!("a tensor of {} dimensions", sizes.len()));
+    }
+    let bytes = sizes.iter().try_fold(dtype.size(), |n, &size| n.checked_mul(size));
+    let places = match offsets[..] {
+        [from, to] if from <= to => start.checked_add(from).zip(start.checked_add(to)),
+        _ => None,
+    };
+    match (places, bytes) {
+        (Some((from, to)), Some(bytes)) if to - from == bytes => {
+            let sizes = sizes.into_iter().map(|size| size as i64).collect();
+            Ok(Entry { name, dtype, sizes, from, to })
+        }
+        _ => fail(Code::Storage, "data_offsets do not fit type and shape".to_owned()),
+    }
+}
+
+/// Writes tensors: the same ones give the same bytes. Wider types come first, so every tensor is aligned.
+///
+/// # Errors
+/// `A0091` if `out` fails.
+pub fn save_safetensors<W: Write>(weights: &Weights, mut out: W) -> Result<W, ArchiveError> {
+    let failed = |e: std::io::Error| ArchiveError::new(Code::Io, format!("cannot write: {e}"));
+    let mut order: Vec<_> = weights.iter().collect();
+    order.sort_by(|(a, s), (b, t)| t.dtype().size().cmp(&s.dtype().size()).then(a.cmp(b)));
+    let mut header = Map::new();
+    let mut at = 0;
+    for (name, tensor) in &order {
+        let name_of = |dtype| DTYPES.iter().find(|(_, d)| *d == dtype).map_or("", |(n, _)| n);
+        let to = at + tensor.numel() * tensor.dtype().size();
+        let entry = serde_json::json!({
+            "dtype": name_of(tensor.dtype()), "shape": tensor.sizes(), "data_offsets": [at, to],
+        });
+        header.insert((*name).clone(), entry);
+        at = to;
+    }
+    let mut header = Value::Object(header).to_string();
+    let padded = (LENGTH + header.len()).next_multiple_of(ALIGNMENT) - LENGTH;
+    header.extend(std::iter::repeat_n(' ', padded - header.len()));
+    out.write_all(&(header.len() as u64).to_le_bytes()).map_err(failed)?;
+    out.write_all(header.as_bytes()).map_err(failed)?;
+    for (name, tensor) in order {
+        let bytes = tensor.to_bytes();
+        let bytes = bytes.map_err(|e| ArchiveError::new(Code::Limit, e.to_string()).in_record(name))?;
+        out.write_all(&bytes).map_err(failed)?;
+    }
+    out.flush().map_err(failed)?;
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(header: &str, data: &[u8]) -> Vec<u8> {
+        [&(header.len() as u64).to_le_bytes(), header.as_bytes(), data].concat()
+    }
+
+    fn refused(bytes: &[u8]) -> Code {
+        read(bytes, None, &Limits::default()).expect_err("refused").code()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut weights = Weights::default();
+        let t = |dtype, sizes: &[i64], bytes: &[u8]| {
+            let storage = Storage::from_bytes(bytes).expect("room");
+            Tensor::from_storage(storage, dtype, Layout::contiguous(sizes).expect("small")).expect("fits")
+        };
+        weights.insert("mask".into(), t(DType::Bool, &[3], &[1, 0, 1]));
+        weights.insert("w".into(), t(DType::F32, &[1, 2], &[0, 0, 128, 63, 0, 0, 0, 64]));
+        weights.insert("none".into(), t(DType::I64, &[0, 4], &[]));
+        let bytes = save_safetensors(&weights, Vec::new()).expect("room");
+        assert_eq!(bytes, save_safetensors(&weights, Vec::new()).expect("room"));
+        let back = read(&bytes, None, &Limits::default()).expect("as written");
+        assert_eq!(back.keys().map(String::as_str).collect::<Vec<_>>(), ["none", "w", "mask"]);
+        assert_eq!(back["w"].to_vec::<f32>().expect("floats"), [1.0, 2.0]);
+        assert_eq!((back["none"].sizes(), back["mask"].dtype()), (&[0, 4][..], DType::Bool));
+    }
+
+    #[test]
+    fn headers_are_not_believed() {
+        let one = |dtype: &str, shape: &str, offsets: &str, data: &[u8]| {
+            let header = format!(r#"{{"a":{{"dtype":"{dtype}","shape":{shape},"data_offsets":{offsets}}}}}"#);
+            refused(&file(&header, data))
+        };
+        assert_eq!(one("F32", "[2]", "[0,4]", &[0; 4]), Code::Storage);
+        assert_eq!(one("F32", "[1]", "[4,0]", &[0; 4]), Code::Storage);
+        assert_eq!(one("F32", "[4611686018427387904, 4]", "[0,0]", &[]), Code::Storage);
+        assert_eq!(one("F32", "[1]", "[0,4]", &[0; 5]), Code::Overlap);
+        assert_eq!(one("F32", "[2]", "[0,8]", &[0; 4]), Code::Overlap);
+        assert_eq!(one("U8", "[1]", "[1,2]", &[0; 2]), Code::Overlap);
+        assert_eq!(one("F8_E4M3", "[1]", "[0,1]", &[0]), Code::TensorKind);
+        assert_eq!(one("F32", "[-1]", "[0,4]", &[0; 4]), Code::Text);
+        let many = vec!["1"; 65].join(",");
+        assert_eq!(one("U8", &format!("[{many}]"), "[0,1]", &[0]), Code::Limit);
+        assert_eq!(refused(&file("{", &[])), Code::Text);
+        assert_eq!(refused(&u64::MAX.to_le_bytes()), Code::NotZip);
+        assert_eq!(refused(b"short"), Code::NotZip);
+        let twice = r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},
+            "b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}"#;
+        assert_eq!(refused(&file(twice, &[0])), Code::Overlap);
+    }
+}

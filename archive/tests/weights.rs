@@ -1,0 +1,110 @@
+//! Tensors without code: what `torch.save` writes, and files of our own.
+
+use std::path::{Path, PathBuf};
+
+use flambeau_archive::zip::{ZipReader, ZipWriter};
+use flambeau_archive::{
+    Code, Limits, Weights, has_code, load_weights, load_weights_file, replace_file, save_safetensors,
+    save_state_dict,
+};
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+fn weights(name: &str) -> Weights {
+    load_weights_file(&data(name), false, &Limits::default()).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+fn names(weights: &Weights) -> Vec<&str> {
+    weights.keys().map(String::as_str).collect()
+}
+
+#[test]
+fn state_dicts_and_checkpoints() {
+    let nested = weights("nested.weights.pt");
+    assert_eq!(names(&nested), ["count", "a.lin.weight", "b.lin.weight", "again.lin.weight"]);
+    assert!(nested["a.lin.weight"].ptr_eq(&nested["again.lin.weight"]));
+    let checkpoint = weights("checkpoint.weights.pt");
+    assert_eq!(names(&checkpoint), ["model.w", "model.tail", "all.0", "all.1.0"]);
+    assert!(checkpoint["model.tail"].shares_storage(&checkpoint["model.w"]));
+    assert_eq!(checkpoint["model.tail"].to_vec::<f64>().expect("floats"), [2.0, 3.0, 4.0, 5.0]);
+    let single = weights("single.weights.pt");
+    assert_eq!((names(&single), single[""].requires_grad()), (vec![""], true));
+    let bytes = std::fs::read(data("single.weights.pt")).expect("test data");
+    assert!(!has_code(&bytes, &Limits::default()));
+}
+
+#[test]
+fn mapped_weights_are_the_same() {
+    let copied = weights("checkpoint.weights.pt");
+    let mapped = load_weights_file(&data("checkpoint.weights.pt"), true, &Limits::default()).expect("mapped");
+    assert_eq!(names(&copied), names(&mapped));
+    for (name, tensor) in &mapped {
+        assert_eq!(tensor.to_bytes().expect("readable"), copied[name].to_bytes().expect("readable"));
+    }
+}
+
+#[test]
+fn what_is_saved_is_loaded() {
+    for name in ["nested.weights.pt", "checkpoint.weights.pt"] {
+        let old = weights(name);
+        let bytes = save_state_dict(&old, Vec::new()).expect("room");
+        assert_eq!(bytes, save_state_dict(&old, Vec::new()).expect("room"), "the same bytes again");
+        let new = load_weights(&bytes, &Limits::default()).expect("as written");
+        let flat = save_safetensors(&old, Vec::new()).expect("room");
+        let flat = load_weights(&flat, &Limits::default()).expect("as written");
+        assert_eq!(names(&new), names(&old));
+        for (name, tensor) in &old {
+            for back in [&new[name], &flat[name]] {
+                assert_eq!((back.sizes(), back.dtype()), (tensor.sizes(), tensor.dtype()));
+                assert_eq!(back.to_bytes().expect("readable"), tensor.to_bytes().expect("readable"));
+            }
+        }
+    }
+}
+
+#[test]
+fn checkpoints_name_nothing_foreign() {
+    let bytes = std::fs::read(data("single.weights.pt")).expect("test data");
+    let zip = ZipReader::open(&bytes, &Limits::default()).expect("an archive");
+    let mut out = ZipWriter::new(Vec::new(), "x");
+    for record in zip.records() {
+        let mut content = zip.read(record).expect("whole").into_owned();
+        if record.name() == "data.pkl" {
+            let old = b"ctorch._utils\n_rebuild_parameter\n";
+            let at = content.windows(old.len()).position(|w| w == old).expect("it is there");
+            content.splice(at..at + old.len(), *b"cos\nsystem\n");
+        }
+        out.store(record.name(), &content).expect("room");
+    }
+    let error = load_weights(&out.finish().expect("room"), &Limits::default()).expect_err("refused");
+    assert_eq!((error.code(), error.record()), (Code::Global, Some("data.pkl")));
+}
+
+#[test]
+fn a_file_is_replaced_whole_or_not_at_all() {
+    use std::io::Write as _;
+    let folder = std::env::temp_dir().join(format!("flambeau-replace-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join("weights.pt");
+    let failing = flambeau_archive::ArchiveError::new(Code::Value, "no");
+    let write = |text: &'static str| {
+        move |mut out: std::io::BufWriter<std::fs::File>| {
+            out.write_all(text.as_bytes()).expect("room");
+            Ok(out)
+        }
+    };
+    replace_file(&path, write("old")).expect("written");
+    let error = replace_file(&path, |mut out| {
+        out.write_all(b"half").expect("room");
+        Err(failing.clone())
+    });
+    assert_eq!(error.expect_err("as told"), failing);
+    assert_eq!(std::fs::read_to_string(&path).expect("there"), "old");
+    replace_file(&path, write("new")).expect("written");
+    assert_eq!(std::fs::read_to_string(&path).expect("there"), "new");
+    assert_eq!(std::fs::read_dir(&folder).expect("there").count(), 1, "no parts stay behind");
+    std::fs::remove_dir_all(&folder).expect("removed");
+    assert_eq!(replace_file(&path, write("x")).expect_err("no folder").code(), Code::Io);
+}

@@ -1,0 +1,34 @@
+//! `flambeau convert`: a module or its tensors from one file to another, in the form the other's name asks for.
+
+use anyhow::{Result, bail};
+use flambeau::archive::{replace_file, save_safetensors, save_state_dict};
+use flambeau::{Error, Session};
+use std::path::PathBuf;
+
+/// Arguments of `convert`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A `.pt` archive, a state dict of `torch.save`, or a `.safetensors` file.
+    input: PathBuf,
+    /// What to write: `.safetensors` for tensors, anything else for an archive; replaced in one step.
+    output: PathBuf,
+    /// Write the tensors alone, as the state dict that `torch.load` reads.
+    #[arg(long)]
+    state_dict: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let session = Session::standard()?;
+    let limits = flambeau::archive::Limits::default();
+    if args.output.extension().is_some_and(|e| e == "safetensors") {
+        let weights = session.load_weights(&args.input)?;
+        return Ok(replace_file(&args.output, |out| save_safetensors(&weights, out)).map_err(Error::from)?);
+    }
+    let has_code = flambeau::archive::has_code_file(&args.input, &limits).map_err(Error::from)?;
+    if has_code && !args.state_dict {
+        bail!("{} has code, which is not written yet: --state-dict writes its tensors", args.input.display());
+    }
+    let weights = session.load_weights(&args.input)?;
+    Ok(replace_file(&args.output, |out| save_state_dict(&weights, out)).map_err(Error::from)?)
+}

@@ -1,0 +1,29 @@
+//! `flambeau freeze`: a module with its weights and settings made part of its code.
+
+use anyhow::Result;
+use flambeau::Session;
+use std::path::PathBuf;
+
+/// Arguments of `freeze`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A `.pt` archive.
+    input: PathBuf,
+    /// The archive to write; replaced in one step.
+    output: PathBuf,
+    /// Methods and attributes to keep beside `forward`.
+    #[arg(long, value_delimiter = ',')]
+    preserve: Vec<String>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let session = Session::standard()?;
+    let program = session.load_archive(&args.input)?;
+    if let Some(module) = program.module() {
+        module.eval();
+    }
+    let preserve: Vec<&str> = args.preserve.iter().map(String::as_str).collect();
+    program.freeze(&preserve)?.save(&args.output)?;
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! `flambeau info`: what a file holds, which operators it uses, and which of them are missing.
+
+use crate::report::report;
+use anstream::{print, println};
+use anyhow::Result;
+use flambeau::Session;
+use std::path::PathBuf;
+
+/// Arguments of `info`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A `.pt` archive, a state dict of `torch.save`, or a `.safetensors` file.
+    file: PathBuf,
+    /// Write JSON.
+    #[arg(long)]
+    json: bool,
+    /// Show all modules, attributes, methods and operators.
+    #[arg(long)]
+    all: bool,
+    /// Show the state dict alone: names, types and sizes of parameters and buffers.
+    #[arg(long)]
+    state_dict: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let session = Session::standard()?;
+    if args.state_dict {
+        for (name, tensor) in session.load_weights(&args.file)? {
+            println!("{name}: {}{:?}", tensor.dtype().name(), tensor.sizes());
+        }
+        return Ok(());
+    }
+    let report = report(&session, &args.file)?;
+    if args.json {
+        println!("{}", report.json());
+        return Ok(());
+    }
+    print!("{}", report.text(args.all));
+    if report.lacks_something() {
+        println!("give the session what is missing: `Session::builder().standard().ops([OpDef::…])`");
+    }
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! Shows a report.
+
+use super::{ModuleRow, Report, TensorRow};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Modules shown unless all are wanted.
+const MODULES: usize = 40;
+
+pub(super) fn json(report: &Report) -> Value {
+    let tensor = |t: &TensorRow| json!({"name": t.name, "dtype": t.dtype, "shape": t.sizes, "kind": t.role});
+    let tensors = |rows: &[TensorRow]| rows.iter().map(tensor).collect::<Vec<_>>();
+    let attribute =
+        |(name, ty, value): &(String, String, String)| json!({"name": name, "type": ty, "value": value});
+    let module = |m: &ModuleRow| {
+        json!({
+            "path": m.path, "class": m.class, "parameters": m.parameters, "buffers": m.buffers,
+            "tensors": tensors(&m.tensors),
+            "attributes": m.attributes.iter().map(attribute).collect::<Vec<_>>(),
+            "methods": m.methods,
+        })
+    };
+    let operators = report.operators.iter();
+    let missing = report.missing.iter();
+    json!({
+        "file": report.file, "kind": report.kind, "bytes": report.bytes,
+        "modules": report.modules.iter().map(module).collect::<Vec<_>>(),
+        "tensors": tensors(&report.tensors),
+        "methods": report.methods,
+        "operators": operators
+            .map(|o| json!({"name": o.name, "uses": o.uses, "missing_at": o.missing_at}))
+            .collect::<Vec<_>>(),
+        "missing": missing.map(|m| json!({"function": m.function, "problem": m.problem})).collect::<Vec<_>>(),
+        "extra_files": report
+            .extra_files
+            .iter()
+            .map(|(name, bytes)| json!({"name": name, "bytes": bytes}))
+            .collect::<Vec<_>>(),
+    })
+}
+
+pub(super) fn text(report: &Report, all: bool) -> String {
+    let mut out = format!("{}: {}, {} bytes\n", report.file, report.kind, grouped(report.bytes as usize));
+    // Writing to a string cannot fail.
+    let _ = write_parts(&mut out, report, all);
+    out
+}
+
+fn write_parts(out: &mut String, report: &Report, all: bool) -> std::fmt::Result {
+    let shown = if all { usize::MAX } else { MODULES };
+    for module in report.modules.iter().take(shown) {
+        write_module(out, module, all)?;
+    }
+    if report.modules.len() > shown {
+        writeln!(out, "… {} more modules (--all shows them)", report.modules.len() - shown)?;
+    }
+    for tensor in &report.tensors {
+        write_tensor(out, "", tensor)?;
+    }
+    if !report.tensors.is_empty() {
+        let numbers: usize = report.tensors.iter().map(numel).sum();
+        writeln!(out, "{} tensors, {} numbers", report.tensors.len(), grouped(numbers))?;
+    }
+    for (name, bytes) in &report.extra_files {
+        writeln!(out, "extra file {name}: {} bytes", grouped(*bytes))?;
+    }
+    for method in &report.methods {
+        writeln!(out, "method {method}")?;
+    }
+    if !report.operators.is_empty() {
+        let missing = report.operators.iter().filter(|o| o.missing_at.is_some()).count();
+        writeln!(out, "{} operators used, {missing} without a kernel", report.operators.len())?;
+    }
+    for operator in &report.operators {
+        match &operator.missing_at {
+            Some(at) => writeln!(out, "  missing {} ({} uses, first at {at})", operator.name, operator.uses)?,
+            None if all => writeln!(out, "  {} ({} uses)", operator.name, operator.uses)?,
+            None => {}
+        }
+    }
+    for missing in &report.missing {
+        writeln!(
+            out,
+            "not compiled: {}\n  {}",
+            missing.function,
+            missing.problem.trim_end().replace('\n', "\n  ")
+        )?;
+    }
+    Ok(())
+}
+
+fn write_module(out: &mut String, module: &ModuleRow, all: bool) -> std::fmt::Result {
+    let depth = if module.path.is_empty() { 0 } else { module.path.matches('.').count() + 1 };
+    let indent = "  ".repeat(depth);
+    let name = module.path.rsplit('.').next().filter(|n| !n.is_empty()).unwrap_or("(root)");
+    write!(out, "{indent}{name}: {}", module.class)?;
+    if module.parameters > 0 {
+        write!(out, ", {} parameters", grouped(module.parameters))?;
+    }
+    if module.buffers > 0 {
+        write!(out, ", {} in buffers", grouped(module.buffers))?;
+    }
+    writeln!(out)?;
+    for tensor in &module.tensors {
+        write_tensor(out, &format!("{indent}  "), tensor)?;
+    }
+    if all {
+        for (name, ty, value) in &module.attributes {
+            writeln!(out, "{indent}  {name}: {ty} = {value}")?;
+        }
+        if !module.methods.is_empty() {
+            writeln!(out, "{indent}  methods: {}", module.methods.join(", "))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_tensor(out: &mut String, indent: &str, tensor: &TensorRow) -> std::fmt::Result {
+    writeln!(out, "{indent}{}: {}{:?} {}", tensor.name, tensor.dtype, tensor.sizes, tensor.role)
+}
+
+fn numel(tensor: &TensorRow) -> usize {
+    tensor.sizes.iter().map(|&size| size as usize).product()
+}
+
+/// `1234567` as `1,234,567`.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}

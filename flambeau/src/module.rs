@@ -1,0 +1,304 @@
+//! Modules of loaded programs: looking at and changing what they hold.
+//!
+//! A [`Module`] is a reference to an object of the program: what is set through it the program's methods see, and what
+//! they change is seen through it. Submodules are attributes whose object's class is a module's; they come in the order
+//! of the class's slots, which is PyTorch's. A module that is held in several places is one module, and the lists that
+//! follow PyTorch's `named_…` name it once, at the first place; a state dict names it at each.
+
+use crate::error::Error;
+use flambeau_archive::Weights;
+use flambeau_ir::module::{Attribute, AttributeKind, Class, CompilationUnit};
+use flambeau_ir::types::is_subtype;
+use flambeau_ir::value::{CopyMemo, Object, ValueError};
+use flambeau_ir::{Fault, FunctionSchema, IValue, Symbol, Type};
+use flambeau_tensor::{DType, Layout, Storage, Tensor};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Entries a state dict may have: modules shared along many paths could ask for more than there is memory.
+const STATE_LIMIT: usize = 1 << 20;
+
+/// A module, or any object of a class, of a program.
+#[derive(Clone)]
+pub struct Module {
+    unit: Arc<CompilationUnit>,
+    object: Object,
+}
+
+/// How a state dict and a module differ.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StateMismatch {
+    /// What the module has and the state dict doesn't.
+    pub missing: Vec<String>,
+    /// What the state dict has and the module doesn't.
+    pub unexpected: Vec<String>,
+}
+
+impl StateMismatch {
+    /// Whether there is no difference.
+    pub fn is_empty(&self) -> bool {
+        self.missing.is_empty() && self.unexpected.is_empty()
+    }
+}
+
+impl std::fmt::Debug for Module {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Module({})", self.class_name())
+    }
+}
+
+impl Module {
+    pub(crate) fn new(unit: &Arc<CompilationUnit>, object: Object) -> Module {
+        Module { unit: Arc::clone(unit), object }
+    }
+
+    /// The object itself.
+    pub fn object(&self) -> &Object {
+        &self.object
+    }
+
+    /// The qualified name of its class.
+    pub fn class_name(&self) -> String {
+        self.object.class().annotation_str()
+    }
+
+    fn class(&self) -> Option<&Class> {
+        self.unit.class(self.object.class())
+    }
+
+    /// Its own attributes in the order of slots, with what they are and their values.
+    pub fn attributes(&self) -> Vec<(Attribute, IValue)> {
+        let attributes = self.class().map_or(&[][..], |class| &class.attributes);
+        attributes.iter().enumerate().map(|(slot, a)| (*a, self.object.get(slot))).collect()
+    }
+
+    /// Its constants: attributes whose values are part of the class.
+    pub fn constants(&self) -> &[(Symbol, IValue)] {
+        self.class().map_or(&[], |class| &class.constants)
+    }
+
+    /// Names of its methods with their signatures, in order of definition. Methods that could not be compiled have none.
+    pub fn methods(&self) -> Vec<(String, Option<Arc<FunctionSchema>>)> {
+        let Some(class) = self.class() else { return Vec::new() };
+        let schema = |function| self.unit.function(function).map(|f| Arc::clone(&f.schema));
+        class.methods.iter().map(|(name, &function)| (name.to_string(), schema(function))).collect()
+    }
+
+    /// Its direct submodules by name.
+    pub fn children(&self) -> Vec<(String, Module)> {
+        let attributes = self.attributes().into_iter();
+        attributes.filter_map(|(a, value)| Some((a.name.to_string(), self.submodule(&value)?))).collect()
+    }
+
+    fn submodule(&self, value: &IValue) -> Option<Module> {
+        let object = value.as_object()?;
+        let is_module = self.unit.class(object.class()).is_some_and(|class| class.is_module);
+        is_module.then(|| Module::new(&self.unit, object.clone()))
+    }
+
+    /// The module itself, with an empty name, and all below it, parents first, each once.
+    pub fn named_modules(&self) -> Vec<(String, Module)> {
+        let mut seen = BTreeSet::new();
+        let mut out = Vec::new();
+        let mut stack = vec![(String::new(), self.clone())];
+        while let Some((name, module)) = stack.pop() {
+            if seen.insert(module.object.id()) {
+                let children = module.children().into_iter().rev();
+                stack.extend(children.map(|(child, m)| (join(&name, &child), m)));
+                out.push((name, module));
+            }
+        }
+        out
+    }
+
+    /// All parameters at and below it, each once.
+    pub fn named_parameters(&self) -> Vec<(String, Tensor)> {
+        self.named_tensors(AttributeKind::Parameter)
+    }
+
+    /// All buffers at and below it, each once.
+    pub fn named_buffers(&self) -> Vec<(String, Tensor)> {
+        self.named_tensors(AttributeKind::Buffer)
+    }
+
+    fn named_tensors(&self, kind: AttributeKind) -> Vec<(String, Tensor)> {
+        let mut seen = BTreeSet::new();
+        let mut out = Vec::new();
+        for (prefix, module) in self.named_modules() {
+            for (name, tensor) in module.own_tensors(kind) {
+                if seen.insert(tensor.id()) {
+                    out.push((join(&prefix, &name), tensor));
+                }
+            }
+        }
+        out
+    }
+
+    fn own_tensors(&self, kind: AttributeKind) -> impl Iterator<Item = (String, Tensor)> {
+        let of_kind = self.attributes().into_iter().filter(move |(a, _)| a.kind == kind);
+        of_kind.filter_map(|(a, value)| Some((a.name.to_string(), value.as_tensor()?.clone())))
+    }
+
+    /// Parameters and buffers by name, as PyTorch's `state_dict` has them. The tensors are the module's own.
+    ///
+    /// # Errors
+    /// `X0005` where shared modules give more than a million entries.
+    pub fn state_dict(&self) -> Result<Weights, Error> {
+        let mut out = Weights::default();
+        let mut visited = 0;
+        let mut stack = vec![(String::new(), self.clone())];
+        while let Some((prefix, module)) = stack.pop() {
+            visited += 1;
+            if visited > STATE_LIMIT || out.len() > STATE_LIMIT {
+                let message = format!("a state dict of more than {STATE_LIMIT} entries");
+                return Err(Error::new(Fault::Limit, "X0005", message));
+            }
+            for kind in [AttributeKind::Parameter, AttributeKind::Buffer] {
+                out.extend(module.own_tensors(kind).map(|(name, t)| (join(&prefix, &name), t)));
+            }
+            let children = module.children().into_iter().rev();
+            stack.extend(children.map(|(child, m)| (join(&prefix, &child), m)));
+        }
+        Ok(out)
+    }
+
+    /// Copies tensors into the parameters and buffers of the same names, which keep their types and places. Nothing is
+    /// copied if a size differs.
+    ///
+    /// # Errors
+    /// `X0005` where sizes differ, or, if `strict`, where the names do.
+    pub fn load_state_dict(&self, weights: &Weights, strict: bool) -> Result<StateMismatch, Error> {
+        let own = self.state_dict()?;
+        let refuse = |message: String| Error::new(Fault::Input, "X0005", message);
+        let mut mismatch = StateMismatch::default();
+        mismatch.missing.extend(own.keys().filter(|name| !weights.contains_key(*name)).cloned());
+        mismatch.unexpected.extend(weights.keys().filter(|name| !own.contains_key(*name)).cloned());
+        if strict && !mismatch.is_empty() {
+            let StateMismatch { missing, unexpected } = &mismatch;
+            let (missing, unexpected) = (missing.join(", "), unexpected.join(", "));
+            return Err(refuse(format!("the state dict lacks [{missing}] and has beyond [{unexpected}]")));
+        }
+        let both = own.iter().filter_map(|(name, tensor)| Some((name, tensor, weights.get(name)?)));
+        for (name, tensor, new) in both.clone() {
+            if tensor.sizes() != new.sizes() {
+                let (have, got) = (tensor.sizes(), new.sizes());
+                return Err(refuse(format!("`{name}` has sizes {have:?}, the state dict's is {got:?}")));
+            }
+        }
+        for (name, tensor, new) in both {
+            tensor.copy_(new).map_err(|e| refuse(format!("`{name}`: {e}")))?;
+        }
+        Ok(mismatch)
+    }
+
+    /// The attribute at a dotted path, such as `layer.0.weight`.
+    ///
+    /// # Errors
+    /// `X0003` where there is none.
+    pub fn get(&self, path: &str) -> Result<IValue, Error> {
+        let (owner, slot, _) = self.place(path)?;
+        Ok(owner.object.get(slot))
+    }
+
+    /// Sets the attribute at a dotted path.
+    ///
+    /// # Errors
+    /// `X0003` where there is none, or the value does not have its type.
+    pub fn set(&self, path: &str, value: IValue) -> Result<(), Error> {
+        let (owner, slot, ty) = self.place(path)?;
+        let fits = match &value {
+            IValue::Object(object) => is_subtype(object.class(), ty, &*self.unit),
+            _ => value.fits(ty),
+        };
+        if !fits {
+            let message = format!("`{path}` is of type {ty} and cannot be a {}", value.type_of());
+            return Err(Error::misuse(message));
+        }
+        owner.object.set(slot, value);
+        Ok(())
+    }
+
+    /// The submodule at a dotted path.
+    ///
+    /// # Errors
+    /// `X0003` where there is none.
+    pub fn submodule_at(&self, path: &str) -> Result<Module, Error> {
+        self.submodule(&self.get(path)?).ok_or_else(|| Error::misuse(format!("`{path}` is no module")))
+    }
+
+    /// The object that the last name of a path is an attribute of, and its slot and type.
+    fn place(&self, path: &str) -> Result<(Module, usize, Type), Error> {
+        let mut at = self.clone();
+        let mut names = path.split('.').peekable();
+        while let Some(name) = names.next() {
+            let symbol = Symbol::new(name);
+            let found = at.class().and_then(|class| Some((class.slot(symbol)?, class.attribute(symbol)?.ty)));
+            let Some((slot, ty)) = found else {
+                let message = format!("{} has no attribute `{name}`, asked for by `{path}`", at.class_name());
+                return Err(Error::misuse(message));
+            };
+            if names.peek().is_none() {
+                return Ok((at, slot, ty));
+            }
+            let IValue::Object(object) = at.object.get(slot) else {
+                return Err(Error::misuse(format!("`{name}` in `{path}` is no object")));
+            };
+            at = Module::new(&self.unit, object);
+        }
+        Err(Error::misuse("an empty path"))
+    }
+
+    /// Whether it is in training mode.
+    pub fn is_training(&self) -> bool {
+        self.get("training").ok().and_then(|v| v.as_bool()).unwrap_or(false)
+    }
+
+    /// Sets training mode at and below it.
+    pub fn train(&self, mode: bool) {
+        for (_, module) in self.named_modules() {
+            // A module without the attribute behaves the same in both modes.
+            let _ = module.set("training", IValue::Bool(mode));
+        }
+    }
+
+    /// Ends training mode at and below it.
+    pub fn eval(&self) {
+        self.train(false);
+    }
+
+    /// A copy that shares no tensor and no object with this one. What is shared within stays shared, tensors that look
+    /// at the same storage included.
+    ///
+    /// # Errors
+    /// `X0002` if memory is short or a value cannot be copied.
+    pub fn deep_clone(&self) -> Result<Module, Error> {
+        let mut storages = BTreeMap::new();
+        let value = IValue::Object(self.object.clone());
+        let copy = value.deep_copy(&mut CopyMemo::default(), &mut |t| copy_tensor(t, &mut storages));
+        match copy.map_err(|e| Error::new(e.fault(), "X0002", e.to_string()))? {
+            IValue::Object(object) => Ok(Module::new(&self.unit, object)),
+            _ => Err(Error::new(Fault::Internal, "X0001", "a copy of an object is an object")),
+        }
+    }
+}
+
+/// A tensor with a copy of its storage, one for each storage.
+fn copy_tensor(tensor: &Tensor, storages: &mut BTreeMap<usize, Storage>) -> Result<Tensor, ValueError> {
+    let storage = match storages.get(&tensor.storage().address()) {
+        Some(copy) => copy.clone(),
+        None => {
+            let layout = Layout::contiguous(&[tensor.storage().nbytes() as i64])?;
+            let bytes = Tensor::from_storage(tensor.storage().clone(), DType::U8, layout)?;
+            let copy = Storage::from_bytes(&bytes.to_bytes()?)?;
+            storages.insert(tensor.storage().address(), copy.clone());
+            copy
+        }
+    };
+    let copy = Tensor::from_storage(storage, tensor.dtype(), tensor.layout().clone())?;
+    copy.set_requires_grad(tensor.requires_grad());
+    Ok(copy)
+}
+
+fn join(prefix: &str, name: &str) -> String {
+    if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") }
+}

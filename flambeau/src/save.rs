@@ -1,0 +1,110 @@
+//! Programs to `.pt` archives, which PyTorch loads and we do.
+//!
+//! The code is printed from the graphs, so whatever passes made of them is written too. What the pickle holds needs its
+//! classes even where no code names them: those of all objects and enum members are printed as well. Objects that
+//! restore themselves are asked for their state.
+
+use crate::error::Error;
+use crate::program::Program;
+use flambeau_archive::{ArchiveError, SaveModule, States, replace_file, save};
+use flambeau_frontend::print::{Definition, Printed, program as print_program};
+use flambeau_ir::value::Object;
+use flambeau_ir::{IValue, Symbol, Type};
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::Path;
+
+/// The format version of what is written: operators mean what they mean today.
+const VERSION: u64 = 10;
+
+impl Program {
+    /// Writes the module as a `.pt` archive to `path`, which is replaced in one step. The same program gives the same
+    /// bytes.
+    ///
+    /// # Errors
+    /// `X0003` for programs without a module, `F012…` for code that has no source form, `A0044` for values that archives
+    /// cannot hold, `A0091` if the file cannot be written.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
+        let name = path.file_stem().map_or_else(|| "archive".into(), |stem| stem.to_string_lossy().into_owned());
+        let parts = Parts::of(self)?;
+        Ok(replace_file(path, |out| parts.write(self, &name, out))?)
+    }
+
+    /// The bytes that [`Program::save`] writes to a file.
+    ///
+    /// # Errors
+    /// As [`Program::save`].
+    pub fn to_archive(&self, name: &str) -> Result<Vec<u8>, Error> {
+        Ok(Parts::of(self)?.write(self, name, Vec::new())?)
+    }
+}
+
+/// What an archive is made of.
+struct Parts {
+    root: Object,
+    states: States,
+    printed: Printed,
+}
+
+impl Parts {
+    fn of(program: &Program) -> Result<Parts, Error> {
+        let module = program.module().ok_or_else(|| Error::misuse("only modules can be saved as archives"))?;
+        let root = module.object().clone();
+        let (states, types) = states_and_types(program, &root)?;
+        let roots = types.into_iter().map(Definition::Type);
+        let printed = print_program(program.unit(), roots)?;
+        Ok(Parts { root, states, printed })
+    }
+
+    fn write<W: Write>(&self, program: &Program, name: &str, out: W) -> Result<W, ArchiveError> {
+        let file = |(module, text): (&String, &String)| (format!("code/{}.py", module.replace('.', "/")), text.clone());
+        let code: Vec<_> = self.printed.files.iter().map(file).collect();
+        let module = SaveModule {
+            name,
+            root: &self.root,
+            unit: program.unit(),
+            constants: &self.printed.constants,
+            code: &code,
+            version: VERSION,
+            extra_files: program.extra_files(),
+            states: &self.states,
+        };
+        save(&module, out)
+    }
+}
+
+/// The states of all objects below `root` that restore themselves, and the types that values are of, in order.
+fn states_and_types(program: &Program, root: &Object) -> Result<(States, Vec<Type>), Error> {
+    let (get, set) = (Symbol::new("__getstate__"), Symbol::new("__setstate__"));
+    let unit = program.unit();
+    let mut states = States::default();
+    let mut types = Vec::new();
+    let mut named = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    let mut stack = vec![IValue::Object(root.clone())];
+    while let Some(value) = stack.pop() {
+        if value.identity().is_some_and(|identity| !seen.insert(identity)) {
+            continue;
+        }
+        let ty = match &value {
+            IValue::Object(object) => object.class(),
+            IValue::Enum(member) => member.ty(),
+            _ => Type::NONE,
+        };
+        if ty != Type::NONE && named.insert(ty.annotation_str()) {
+            types.push(ty);
+        }
+        if let IValue::Object(object) = &value
+            && unit.method(ty, get).is_some()
+            && unit.method(ty, set).is_some()
+        {
+            let state = program.call_method(object, get.as_str(), Vec::new())?;
+            stack.push(state.clone());
+            states.insert(object.id(), state);
+            continue;
+        }
+        stack.extend(value.sub_values().into_iter().rev());
+    }
+    Ok((states, types))
+}

@@ -1,0 +1,150 @@
+//! Loaded modules: what they hold, what calling them runs, and what they say when something is missing.
+
+use flambeau::exec::Kernel;
+use flambeau::ir::OpDef;
+use flambeau::tensor::Scalar;
+use flambeau::{Fault, IValue, Program, Session, Tensor};
+use std::path::PathBuf;
+
+fn data(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../archive/tests/data").join(name)
+}
+
+fn load(session: &Session, name: &str) -> Program {
+    session.load_archive(data(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+fn floats(value: &IValue) -> Vec<f32> {
+    value.as_tensor().expect("a tensor").to_vec::<f32>().expect("floats")
+}
+
+fn tensor(values: &[f32]) -> IValue {
+    IValue::Tensor(Tensor::from_slice(values, &[values.len() as i64]).expect("small"))
+}
+
+#[test]
+fn a_missing_operator_fails_only_who_reaches_it() {
+    let session = Session::standard().expect("consistent");
+    let program = load(&session, "foreign.pt");
+    let x = tensor(&[1.0, 2.0]);
+    let known = program.entry("known").expect("needs nothing").call(std::slice::from_ref(&x), &[]);
+    assert_eq!(floats(&known.expect("the identity")), [1.0, 2.0]);
+    let error = program.entry("forward").err().expect("needs the operator");
+    assert_eq!((error.fault, error.code), (Fault::Unsupported, "F0104"));
+    let text = error.render();
+    for part in ["stranger::wave", "archives.py:", "code/__torch__.py:", "OpDef::new(\"stranger::wave"] {
+        assert!(text.contains(part), "{part} in:\n{text}");
+    }
+    let missing: Vec<String> = program.missing().map(|(name, _)| name.to_string()).collect();
+    assert_eq!(missing, ["__torch__.Foreign.forward", "__torch__.Foreign.step"]);
+}
+
+#[test]
+fn a_registered_operator_is_missing_no_more() {
+    let wave = OpDef::new("stranger::wave(Tensor x, int n) -> Tensor").with(Kernel::new(|cx| {
+        let x = cx.tensor(0)?.clone();
+        cx.ret(x);
+        Ok(())
+    }));
+    let session = Session::builder().standard().ops([wave]).build().expect("consistent");
+    let program = load(&session, "foreign.pt");
+    assert_eq!(program.missing().count(), 0);
+    let result = program.entry("forward").expect("all there").call(&[tensor(&[3.0])], &[]);
+    assert_eq!(floats(&result.expect("runs")), [3.0]);
+}
+
+#[test]
+fn calling_a_module_runs_its_hooks() {
+    let session = Session::standard().expect("consistent");
+    let program = load(&session, "hooked.pt");
+    let args = [tensor(&[1.0, 2.0]), IValue::Float(3.0)];
+    let call = |name| program.entry(name).expect("there").call(&args, &[]).expect("runs");
+    // Recorded with PyTorch: `m.forward(x, 3.)` and `m(x, 3.)`.
+    assert_eq!(floats(&call("forward")), [6.0, 12.0]);
+    assert_eq!(floats(&call("__call__")), [18.0, 36.0]);
+    assert!(program.has_hooks());
+    let plain = load(&session, "nested.pt");
+    assert!(!plain.has_hooks() && plain.entry("__call__").is_ok());
+    assert!(program.extra_files().is_empty(), "nobody asked");
+    let mut options = flambeau::archive::LoadOptions::default();
+    options.extra_files = true;
+    let session = Session::builder().standard().load_options(options).build().expect("consistent");
+    let program = load(&session, "hooked.pt");
+    let files: Vec<_> = program.extra_files().iter().map(|(name, b)| (name.as_str(), b.len())).collect();
+    assert_eq!(files, [("notes.txt", 6), ("more/config.json", 2)]);
+}
+
+#[test]
+fn modules_say_what_they_hold() {
+    let session = Session::standard().expect("consistent");
+    let module = load(&session, "nested.pt").module().expect("a module");
+    let names = |tensors: Vec<(String, Tensor)>| tensors.into_iter().map(|(n, _)| n).collect::<Vec<_>>();
+    assert_eq!(names(module.named_parameters()), ["a.lin.weight", "b.lin.weight"]);
+    assert_eq!(names(module.named_buffers()), ["count"]);
+    let modules: Vec<_> = module.named_modules().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(modules, ["", "a", "a.lin", "b", "b.lin"]);
+    let state: Vec<_> = module.state_dict().expect("small").into_keys().collect();
+    assert_eq!(state, ["count", "a.lin.weight", "b.lin.weight", "again.lin.weight"]);
+    assert!(module.methods().iter().any(|(name, schema)| name == "helper" && schema.is_some()));
+    assert_eq!(module.get("a.scale").expect("there").as_float(), Some(0.5));
+    module.set("a.scale", IValue::Float(0.25)).expect("a float");
+    assert_eq!(module.get("again.scale").expect("the same block").as_float(), Some(0.25));
+    for (path, value) in [("a.scale", IValue::Int(1)), ("a.nope", IValue::Int(1)), ("count.x", IValue::None)]
+    {
+        assert_eq!(module.set(path, value).expect_err("refused").fault, Fault::Misuse, "{path}");
+    }
+    assert!(module.is_training());
+    module.eval();
+    assert!(!module.submodule_at("b.lin").expect("a module").is_training());
+}
+
+#[test]
+fn state_dicts_go_in_and_out() {
+    let session = Session::standard().expect("consistent");
+    let program = load(&session, "nested.pt");
+    let module = program.module().expect("a module");
+    let copy = program.deep_clone().expect("room").module().expect("a module");
+    let weights = session.load_weights(data("nested.weights.pt")).expect("a state dict");
+    let mismatch = module.load_state_dict(&weights, true).expect("the same names");
+    assert!(mismatch.is_empty());
+    let value = |m: &flambeau::Module| floats(&m.get("a.lin.weight").expect("there"));
+    assert_eq!(value(&module), weights["a.lin.weight"].to_vec::<f32>().expect("floats"));
+    assert_ne!(value(&module), value(&copy), "a clone shares nothing");
+    let clone = copy.state_dict().expect("small");
+    assert!(
+        clone["a.lin.weight"].ptr_eq(&clone["again.lin.weight"]),
+        "what was shared is shared in the clone"
+    );
+    let mut fewer = weights.clone();
+    fewer.shift_remove("count");
+    assert_eq!(module.load_state_dict(&fewer, true).expect_err("strict").code, "X0005");
+    assert_eq!(module.load_state_dict(&fewer, false).expect("lenient").missing, ["count"]);
+    fewer["a.lin.weight"] = Tensor::full(&[3], Scalar::Int(1), flambeau::tensor::DType::F32).expect("small");
+    assert_eq!(module.load_state_dict(&fewer, false).expect_err("sizes").code, "X0005");
+    let of_archive = session.load_weights(data("nested.pt")).expect("its module's");
+    assert_eq!(of_archive.len(), 4);
+}
+
+#[test]
+fn freezing_leaves_what_changes() {
+    let session = Session::standard().expect("consistent");
+    let program = load(&session, "nested.pt");
+    assert_eq!(program.freeze(&[]).err().expect("it is training").fault, Fault::Misuse);
+    let module = program.module().expect("a module");
+    module.eval();
+    let frozen = program.freeze(&[]).expect("frozen");
+    let x = IValue::Tensor(Tensor::from_slice(&[1.0_f32, -2.0], &[1, 2]).expect("small"));
+    let run =
+        |p: &Program| floats(&p.entry("forward").expect("there").call(&[x.clone()], &[]).expect("runs"));
+    assert_eq!(run(&frozen), run(&program));
+    let left = frozen.module().expect("a module");
+    assert!(left.attributes().is_empty(), "{:?}", left.attributes().len());
+    assert_eq!(frozen.entries(), ["forward"]);
+    let text = frozen.entry("forward").expect("there").graph().to_string();
+    assert!(!text.contains("prim::GetAttr") && !text.contains("prim::CallMethod"), "{text}");
+    let more = program.freeze(&["helper", "b.lin"]).expect("frozen");
+    assert_eq!(more.entries(), ["helper", "forward"]);
+    assert!(more.module().expect("a module").get("b.lin.weight").is_ok());
+    assert_eq!(run(&more), run(&program));
+    assert_eq!(program.freeze(&["nope"]).err().expect("no such thing").fault, Fault::Misuse);
+}
