@@ -30,7 +30,7 @@ fn a_missing_operator_fails_only_who_reaches_it() {
     let known = program.entry("known").expect("needs nothing").call(std::slice::from_ref(&x), &[]);
     assert_eq!(floats(&known.expect("the identity")), [1.0, 2.0]);
     let error = program.entry("forward").err().expect("needs the operator");
-    assert_eq!((error.fault, error.code), (Fault::Unsupported, "F0104"));
+    assert_eq!((error.fault, error.code), (Fault::Unsupported, "F0106"));
     let text = error.render();
     for part in ["stranger::wave", "archives.py:", "code/__torch__.py:", "OpDef::new(\"stranger::wave"] {
         assert!(text.contains(part), "{part} in:\n{text}");

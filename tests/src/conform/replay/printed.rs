@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use flambeau::Program;
-use flambeau_frontend::print::{Receiver, code};
 use flambeau_frontend::Limits;
+use flambeau_frontend::print::{Receiver, code};
 use flambeau_ir::Symbol;
 use serde_json::Value;
 
@@ -42,7 +42,8 @@ impl Replay {
 
     /// The source of a method, compiled in the program it came from, has the same graph.
     fn again(&self, program: &Program, name: &str) -> Result<(), Verdict> {
-        let method = program.module().and_then(|m| program.unit().method(m.class(), Symbol::new(name)));
+        let method =
+            program.module().and_then(|m| program.unit().method(m.object().class(), Symbol::new(name)));
         let Some(function) = method else { return Ok(()) };
         let refused = |what: &str, e: &flambeau_ir::Diagnostic| {
             Verdict::failed(format!("{what}: {}", e.message.lines().next().unwrap_or("")))

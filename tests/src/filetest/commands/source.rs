@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use flambeau_frontend::{Limits, print};
-use flambeau_ir::module::Function;
 use flambeau_ir::Symbol;
+use flambeau_ir::module::Function;
 
 use super::super::command::{Blame, Command};
 use super::super::file::TestFile;
