@@ -38,6 +38,34 @@ pub struct Stats {
 }
 
 /// The analyses of one graph.
+///
+/// What is lent borrows the graph. An analysis that is obtained, used and obtained again around an edit compiles:
+///
+/// ```
+/// use flambeau_analysis::{AliasDb, Analyses};
+/// use flambeau_ir::{Graph, Registry, Type};
+///
+/// let mut graph = Graph::new(Registry::empty());
+/// let input = graph.edit().add_input(Type::TENSOR);
+/// let mut analyses = Analyses::new();
+/// let written = analyses.get::<AliasDb>(&graph).has_writers(input);
+/// graph.edit().add_output(input);
+/// assert_eq!(analyses.get::<AliasDb>(&graph).has_writers(input), written);
+/// ```
+///
+/// One that is held across the edit, where it could be stale, does not:
+///
+/// ```compile_fail,E0502
+/// use flambeau_analysis::{AliasDb, Analyses};
+/// use flambeau_ir::{Graph, Registry, Type};
+///
+/// let mut graph = Graph::new(Registry::empty());
+/// let input = graph.edit().add_input(Type::TENSOR);
+/// let mut analyses = Analyses::new();
+/// let alias = analyses.get::<AliasDb>(&graph);
+/// graph.edit().add_output(input); // the graph is borrowed by `alias`
+/// let _ = alias.has_writers(input);
+/// ```
 #[derive(Default)]
 pub struct Analyses {
     slots: HashMap<TypeId, Slot, FxBuildHasher>,

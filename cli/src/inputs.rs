@@ -1,9 +1,10 @@
 //! Arguments of calls: values as JSON, from a file or inline, and random tensors.
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result};
 use flambeau::ir::schema::Argument;
-use flambeau::tensor::{DType, Scalar, Tensor};
-use flambeau::{Entry, IValue, Type};
+use flambeau::json::JsonError;
+use flambeau::tensor::{DType, Tensor};
+use flambeau::{Entry, Error, Fault, IValue, Type};
 use serde_json::Value;
 
 /// Where arguments come from.
@@ -41,15 +42,17 @@ impl InputArgs {
             } else {
                 std::fs::read_to_string(file).with_context(|| format!("reading {file}"))?
             };
-            let json: Value = serde_json::from_str(&text).with_context(|| format!("{file} is no JSON"))?;
-            read_file(&json, params, &mut inputs).with_context(|| format!("in {file}"))?;
+            let json: Value =
+                serde_json::from_str(&text).map_err(|e| wrong(format!("{file} is no JSON: {e}")))?;
+            read_file(&json, file, params, &mut inputs)?;
         }
         for text in &self.args {
-            let (name, value) = text.split_once('=').ok_or_else(|| anyhow!("`{text}` is not NAME=VALUE"))?;
-            let ty = type_of(params, name);
+            let (name, value) =
+                text.split_once('=').ok_or_else(|| wrong(format!("`{text}` is not NAME=VALUE")))?;
+            let value = inline(value, type_of(params, name));
             inputs
                 .named
-                .push((name.to_owned(), inline(value, ty).with_context(|| format!("argument `{name}`"))?));
+                .push((name.to_owned(), value.map_err(|e| within(&format!("argument `{name}`"), e))?));
         }
         Ok(inputs)
     }
@@ -59,26 +62,46 @@ fn type_of(params: &[Argument], name: &str) -> Type {
     params.iter().find(|p| p.name.as_str() == name).map_or(Type::ANY, |p| p.ty)
 }
 
-fn read_file(json: &Value, params: &[Argument], inputs: &mut Inputs) -> Result<()> {
-    let list = match json {
-        Value::Array(list) => list.as_slice(),
-        Value::Object(o) => o.get("inputs").and_then(Value::as_array).map_or(&[][..], Vec::as_slice),
-        _ => bail!("expected a list of values, or an object with `inputs` and `kwargs`"),
+/// Arguments that are none.
+fn wrong(text: impl Into<String>) -> Error {
+    Error::new(Fault::Input, "X0004", text)
+}
+
+/// The error, saying which argument it is about.
+fn within(place: &str, error: Error) -> Error {
+    Error { message: format!("{place}: {}", error.message), ..error }
+}
+
+fn read_file(json: &Value, file: &str, params: &[Argument], inputs: &mut Inputs) -> Result<(), Error> {
+    let no_list =
+        || wrong(format!("{file}: expected a list of values, or an object with `inputs` and `kwargs`"));
+    let (list, kwargs) = match json {
+        Value::Array(list) => (list.as_slice(), None),
+        Value::Object(o) => {
+            let list = o.get("inputs").map_or(Some(&[][..]), |v| v.as_array().map(Vec::as_slice));
+            (list.ok_or_else(no_list)?, o.get("kwargs"))
+        }
+        _ => return Err(no_list()),
     };
+    let at = |place: String| move |e: JsonError| within(&format!("{file}, {place}"), Error::from(e));
     for (i, value) in list.iter().enumerate() {
         let ty = params.get(i).map_or(Type::ANY, |p| p.ty);
-        inputs.positional.push(flambeau::json::read_as(value, ty).map_err(flambeau::Error::from)?);
+        let value = flambeau::json::read_as(value, ty).map_err(at(format!("input {i}")))?;
+        inputs.positional.push(value);
     }
-    let named = json.get("kwargs").and_then(Value::as_object);
+    let named = match kwargs {
+        None | Some(Value::Null) => None,
+        Some(kwargs) => Some(kwargs.as_object().ok_or_else(no_list)?),
+    };
     for (name, value) in named.into_iter().flatten() {
-        let ty = type_of(params, name);
-        inputs.named.push((name.clone(), flambeau::json::read_as(value, ty).map_err(flambeau::Error::from)?));
+        let value = flambeau::json::read_as(value, type_of(params, name));
+        inputs.named.push((name.clone(), value.map_err(at(format!("argument `{name}`")))?));
     }
     Ok(())
 }
 
 /// `3`, `2.5`, `true`, `rand:f32[2,3]`, or a JSON value.
-fn inline(text: &str, ty: Type) -> Result<IValue> {
+fn inline(text: &str, ty: Type) -> Result<IValue, Error> {
     if let Some(spec) = text.strip_prefix("rand:") {
         return Ok(IValue::Tensor(random(spec)?));
     }
@@ -97,45 +120,43 @@ fn inline(text: &str, ty: Type) -> Result<IValue> {
         return Ok(IValue::Float(v));
     }
     match serde_json::from_str::<Value>(text) {
-        Ok(json) => Ok(flambeau::json::read_as(&json, ty).map_err(flambeau::Error::from)?),
+        Ok(json) => Ok(flambeau::json::read_as(&json, ty)?),
         Err(_) if ty == Type::STR => Ok(IValue::str(text)),
-        Err(e) => bail!("`{text}` is no value: {e}"),
+        Err(e) => Err(wrong(format!("`{text}` is no value: {e}"))),
     }
 }
 
-/// `f32[2,3]`: a tensor of numbers between -1 and 1, the same at every call.
-fn random(spec: &str) -> Result<Tensor> {
-    let (dtype, sizes) = spec.split_once('[').ok_or_else(|| anyhow!("`{spec}` is not like `f32[2,3]`"))?;
-    let dtype = match dtype {
+/// Most elements of a random tensor.
+const MOST: i64 = 1 << 26;
+
+/// `f32[2,3]`: a tensor of numbers between -1 and 1 (integers from 0 to 9), the same at every call.
+fn random(spec: &str) -> Result<Tensor, Error> {
+    let unlike = || wrong(format!("`{spec}` is not like `f32[2,3]`"));
+    let (name, sizes) = spec.split_once('[').ok_or_else(unlike)?;
+    let dtype = match name {
         "f32" => DType::F32,
         "f64" => DType::F64,
         "f16" => DType::F16,
         "bf16" => DType::BF16,
         "i64" => DType::I64,
         "i32" => DType::I32,
-        other => DType::from_name(other).ok_or_else(|| anyhow!("`{other}` is no dtype"))?,
+        other => DType::from_name(other).ok_or_else(|| wrong(format!("`{other}` is no dtype")))?,
     };
-    let sizes = sizes.strip_suffix(']').ok_or_else(|| anyhow!("`{spec}` lacks `]`"))?;
-    let sizes: Vec<i64> = if sizes.is_empty() {
-        Vec::new()
-    } else {
-        sizes.split(',').map(|s| s.trim().parse::<i64>()).collect::<Result<_, _>>().context("sizes")?
-    };
-    let count = flambeau::tensor::numel_of(&sizes).map_err(|e| anyhow!("{e}"))?;
-    if count > 1 << 30 {
-        bail!("`{spec}` has more than 2^30 elements");
+    let sizes = sizes.strip_suffix(']').ok_or_else(unlike)?;
+    let sizes: Option<Vec<i64>> =
+        sizes.split(',').filter(|s| !s.trim().is_empty()).map(|s| s.trim().parse().ok()).collect();
+    let sizes = sizes.ok_or_else(unlike)?;
+    let count = flambeau::tensor::numel_of(&sizes).map_err(|e| wrong(e.to_string()))? as i64;
+    if count > MOST {
+        return Err(Error::new(Fault::Limit, "X0004", format!("`{spec}` has more than {MOST} elements")));
     }
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
-    let values: Vec<Scalar> = (0..count)
-        .map(|_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let unit = (state >> 40) as f64 / f64::from(1u32 << 24);
-            if dtype.is_integral(true) {
-                Scalar::Int((unit * 10.0) as i64)
-            } else {
-                Scalar::Float(2.0 * unit - 1.0)
-            }
-        })
-        .collect();
-    Tensor::from_scalars(&values, &sizes, dtype).map_err(|e| anyhow!("{e}"))
+    let mut draw = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let unit = (state >> 40) as f64 / f64::from(1u32 << 24);
+        if dtype.is_integral(true) { (unit * 10.0).floor() } else { 2.0 * unit - 1.0 }
+    };
+    let values: Vec<f64> = (0..count).map(|_| draw()).collect();
+    let tensor = Tensor::from_vec(values, &sizes).and_then(|t| t.to_dtype(dtype));
+    tensor.map_err(|e| wrong(e.to_string()))
 }

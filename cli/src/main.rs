@@ -46,7 +46,7 @@ enum Command {
     Bench(commands::bench::Args),
     /// Time the compiler's own steps on a graph.
     BenchIr(commands::bench_ir::Args),
-    /// Explain an error code.
+    /// Explain an error code, what became of a value, or why two values may share memory.
     Explain(commands::explain::Args),
     /// Search for programs that a pipeline changes the meaning of.
     Fuzz(commands::fuzz::Args),

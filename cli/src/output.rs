@@ -3,8 +3,9 @@
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use anstream::{eprint, eprintln, println};
 use anyhow::Result;
-use flambeau::IValue;
-use flambeau::ir::Diagnostic;
+use flambeau::ir::text::PrintOptions;
+use flambeau::ir::{Diagnostic, Step};
+use flambeau::{Error, Fault, Graph, IValue};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 
@@ -28,7 +29,7 @@ impl OutputArgs {
     /// Writes a value.
     pub(crate) fn value(self, value: &IValue) -> Result<()> {
         if self.wants_json() {
-            println!("{}", flambeau::json::write(value).map_err(flambeau::Error::from)?);
+            println!("{}", flambeau::json::write(value).map_err(Error::from)?);
         } else {
             println!("{value}");
         }
@@ -36,9 +37,29 @@ impl OutputArgs {
     }
 }
 
+/// Most bytes that a graph's text may spend on indentation: it grows with the square of the nesting.
+const MAX_INDENT: usize = 1 << 28;
+
+/// The text of a graph, if it is not nested so deep that it would be nothing but blanks.
+pub(crate) fn graph_text(graph: &Graph, options: PrintOptions) -> Result<String> {
+    let (mut depth, mut indent) = (0usize, 0usize);
+    for step in graph.walk(graph.root()) {
+        match step {
+            Step::Enter(_) => depth += 1,
+            Step::Leave(_) => depth -= 1,
+            Step::Node(_) | Step::Done(_) => indent += 4 * depth,
+        }
+        if indent > MAX_INDENT {
+            let text = format!("blocks nest so deep that the text would hold more than {MAX_INDENT} blanks");
+            return Err(Error::new(Fault::Limit, "T002", text).into());
+        }
+    }
+    Ok(graph.to_text(options))
+}
+
 /// Writes an error to standard error: with the source lines it points at, coloured on a terminal.
 pub(crate) fn print_error(error: &anyhow::Error) {
-    match error.downcast_ref::<flambeau::Error>() {
+    match error.downcast_ref::<Error>() {
         Some(e) if !e.diagnostics.is_empty() => {
             for d in &e.diagnostics {
                 eprint!("{}", rendered(d));
@@ -51,7 +72,7 @@ pub(crate) fn print_error(error: &anyhow::Error) {
 
 /// Writes an error to standard error as one line of JSON: `{"errors": […]}`, each with its code, message and place.
 pub(crate) fn print_error_json(error: &anyhow::Error) {
-    let errors = match error.downcast_ref::<flambeau::Error>() {
+    let errors = match error.downcast_ref::<Error>() {
         Some(e) if !e.diagnostics.is_empty() => e.diagnostics.iter().map(as_json).collect(),
         Some(e) => vec![json!({"code": e.code, "fault": e.fault.to_string(), "message": e.message})],
         None => vec![json!({"message": format!("{error:#}")})],

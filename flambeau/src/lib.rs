@@ -17,6 +17,11 @@
 //! Everything below is public too, under its own name: [`tensor`], [`ir`], [`analysis`], [`exec`], [`rewrite`],
 //! [`frontend`], [`archive`].
 
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
+
 mod engine;
 mod error;
 mod freeze;

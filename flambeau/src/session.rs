@@ -9,8 +9,8 @@ use flambeau_archive::{LoadOptions, Weights};
 use flambeau_exec::Host;
 use flambeau_frontend::emit::StageText;
 use flambeau_ir::text::parse_graph;
-use flambeau_ir::{CompilationUnit, Graph, OpDef, Registry, RegistryBuilder, Source};
-use flambeau_rewrite::{Control, Manager, PassEntry, PassLibrary, Pipeline};
+use flambeau_ir::{CompilationUnit, Facet, Graph, OpDef, Registry, RegistryBuilder, Source};
+use flambeau_rewrite::{Control, Manager, PassEntry, PassLibrary, Pipeline, RuleSet, Rulebook, Vocabulary};
 use flambeau_tensor::Budget;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -47,6 +47,7 @@ pub struct SessionBuilder {
     limits: RunLimits,
     load: LoadOptions,
     library: PassLibrary,
+    book: Rulebook,
 }
 
 impl SessionBuilder {
@@ -60,6 +61,30 @@ impl SessionBuilder {
     pub fn ops(mut self, defs: impl IntoIterator<Item = OpDef>) -> Self {
         self.registry.add(defs);
         self
+    }
+
+    /// States a fact about an operator that is defined elsewhere, named `ns::name.overload` or `ns::name`.
+    pub fn facet<F: Facet>(mut self, op: &str, facet: F) -> Self {
+        self.registry.facet(op, facet);
+        self
+    }
+
+    /// Adds the rewrite rules of a text, which `peephole` and `egraph` apply beside those that operators state about
+    /// themselves. `name` is what errors call the text.
+    pub fn rules(mut self, name: &str, text: &str) -> Self {
+        self.book.add(Source::new(name, text));
+        self
+    }
+
+    /// Adds conditions and functions that rules may use.
+    pub fn rule_words(mut self, add: impl FnOnce(&mut Vocabulary)) -> Self {
+        add(self.book.words());
+        self
+    }
+
+    /// Adds all that an extension brings: `Session::builder().standard().with(acme::extend)`.
+    pub fn with(self, extension: impl FnOnce(Self) -> Self) -> Self {
+        extension(self)
     }
 
     /// Adds a pass, or puts it in the place of one of the same name.
@@ -101,10 +126,15 @@ impl SessionBuilder {
     /// Makes the session, or says everything that does not fit together.
     ///
     /// # Errors
-    /// `S0001` for operators whose definitions are wrong or contradict each other.
-    pub fn build(self) -> Result<Session, Error> {
+    /// `S0001` for operators whose definitions are wrong or contradict each other, `R…` for rules that are wrong or
+    /// name what is not there.
+    pub fn build(mut self) -> Result<Session, Error> {
         let registry = self.registry.build()?;
-        Session::new(registry, self.execution, self.limits, self.load, self.library)
+        if !self.book.is_empty() {
+            self.book.resolve(&registry)?;
+        }
+        self.library.rules(self.book.clone());
+        Session::new(registry, self.execution, self.limits, self.load, self.library, self.book)
     }
 }
 
@@ -116,6 +146,7 @@ pub struct Session {
     pub(crate) limits: RunLimits,
     load: LoadOptions,
     library: Arc<PassLibrary>,
+    book: Arc<Rulebook>,
     default: Arc<Pipeline>,
     /// Made when a gradient is first asked for. It holds a session itself, one without it.
     gradients: Arc<OnceLock<Arc<Library>>>,
@@ -137,17 +168,12 @@ impl Session {
         limits: RunLimits,
         load: LoadOptions,
         library: PassLibrary,
+        book: Rulebook,
     ) -> Result<Session, Error> {
         let default = Arc::new(Pipeline::parse("default", &library)?);
-        Ok(Session {
-            registry,
-            execution,
-            limits,
-            load,
-            library: Arc::new(library),
-            default,
-            gradients: Arc::default(),
-        })
+        let (library, book) = (Arc::new(library), Arc::new(book));
+        let gradients = Arc::default();
+        Ok(Session { registry, execution, limits, load, library, book, default, gradients })
     }
 
     /// A session to be configured.
@@ -158,6 +184,7 @@ impl Session {
             limits: RunLimits { fuel: u64::MAX, memory: None },
             load: LoadOptions::default(),
             library: standard_library(),
+            book: Rulebook::new(),
         }
     }
 
@@ -168,7 +195,8 @@ impl Session {
     pub fn standard() -> Result<Session, Error> {
         let limits = RunLimits { fuel: u64::MAX, memory: None };
         let load = LoadOptions::default();
-        Session::new(flambeau_ops::registry(), Execution::default(), limits, load, standard_library())
+        let (registry, library) = (flambeau_ops::registry(), standard_library());
+        Session::new(registry, Execution::default(), limits, load, library, Rulebook::new())
     }
 
     /// The passes and named pipelines.
@@ -182,6 +210,14 @@ impl Session {
     /// The place in the text that is wrong, with what may be meant.
     pub fn pipeline(&self, text: &str) -> Result<Pipeline, Error> {
         Ok(Pipeline::parse(text, &self.library)?)
+    }
+
+    /// All rewrite rules: those operators state about themselves, then those given to the session.
+    ///
+    /// # Errors
+    /// Never for a session of [`SessionBuilder::build`] over standard operators, which looks at them.
+    pub fn rules(&self) -> Result<RuleSet, Error> {
+        Ok(self.book.resolve(&self.registry)?)
     }
 
     /// Whether a pass or pipeline has this name.

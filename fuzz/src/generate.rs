@@ -5,6 +5,7 @@
 //! valid; an operator that refuses its operands is taken out again, by running the program after every top-level node.
 //! The rest of the structure is drawn too: branches, loops, lists, in-place writes, several results.
 
+use crate::chance::Seeded;
 use flambeau_exec::{Callees, Gen, Host, Kernel, Sample, reference};
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::value::IValue;
@@ -57,18 +58,20 @@ pub struct Menu {
 }
 
 /// Rank and size of generated tensors.
-const SIDE: i64 = 3;
+pub(crate) const SIDE: i64 = 3;
 
 impl Menu {
     /// All operators of a registry that can be drawn.
     pub fn new(registry: &Arc<Registry>) -> Menu {
         let (kernels, samples) = (registry.column::<Kernel>(), registry.column::<Sample>());
-        let effects = registry.column::<Effects>();
+        let (effects, seeded) = (registry.column::<Effects>(), registry.column::<Seeded>());
         let rows = registry
             .ids()
             .filter(|&id| kernels.get(id).is_some())
             .filter(|&id| samples.get(id).is_some() || registry.schema(id).is_mutable())
-            .filter(|&id| !effects.get(id).is_some_and(|e| e.is_nondeterministic()))
+            .filter(|&id| {
+                !effects.get(id).is_some_and(|e| e.is_nondeterministic()) || seeded.get(id).is_some()
+            })
             .filter(|&id| {
                 let schema = registry.schema(id);
                 !schema.vararg

@@ -6,6 +6,7 @@
 //! for minutes under `flambeau fuzz`, and for hours under coverage guidance (`fuzz/targets`).
 
 pub mod campaign;
+pub mod chance;
 pub mod generate;
 pub mod oracle;
 pub mod raw;

@@ -2,6 +2,7 @@
 //! oracle has to find.
 
 use crate::campaign::{Campaign, Finding, Tally};
+use crate::chance::chance;
 use crate::oracle::{
     AliasTruth, JournalReplay, MachineAgrees, Oracle, PassKeeps, SourceRoundTrip, TextRoundTrip,
 };
@@ -60,8 +61,10 @@ const PASSES: &[&str] = &[
     "peephole",
 ];
 
+/// The standard operators, and one of chance.
 fn session() -> Session {
-    Session::standard().expect("invariant: the standard operators fit together (tested)")
+    let session = Session::builder().standard().ops([chance()]).build();
+    session.expect("invariant: the operators fit together (tested)")
 }
 
 fn pass(session: &Session, text: &str) -> PassKeeps {
@@ -93,8 +96,6 @@ pub fn planted(budget: &Budget) -> Vec<Line> {
     let campaign = Campaign::new(session.registry(), budget.seed);
     Planted::ALL
         .into_iter()
-        // No operator with a kernel draws random numbers yet: `rewrite` has a test of its own for this one.
-        .filter(|&bug| bug != Planted::FoldsRandom)
         .map(|bug| {
             let oracle = pass(&session, bug.pass()).planted(bug);
             let (tally, finding) = campaign.run(&oracle, budget.cases, budget.time, |_| {});

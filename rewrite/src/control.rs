@@ -7,6 +7,7 @@
 //!
 //! [`Planted`] is off by default. It makes one pass wrong on purpose, so that a fuzzer can prove it would notice.
 
+use crate::story::Story;
 use flambeau_ir::{Graph, NodeId};
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
@@ -94,6 +95,7 @@ pub struct Control {
     total_limit: Option<u64>,
     last: Option<Spent>,
     planted: Planted,
+    story: Option<Story>,
 }
 
 impl Control {
@@ -123,6 +125,21 @@ impl Control {
     pub fn with_total_limit(mut self, limit: u64) -> Self {
         self.total_limit = Some(limit);
         self
+    }
+
+    /// Has the run write down what it does to every value.
+    pub fn telling(mut self) -> Self {
+        self.story = Some(Story::default());
+        self
+    }
+
+    /// What was written down.
+    pub fn story(&self) -> Option<&Story> {
+        self.story.as_ref()
+    }
+
+    pub(crate) fn story_mut(&mut self) -> Option<&mut Story> {
+        self.story.as_mut()
     }
 
     /// Makes one pass wrong on purpose.
@@ -202,6 +219,9 @@ impl Fuel<'_> {
             let at = describe(graph, node);
             let number = self.control.total;
             self.control.last = Some(Spent { pass: self.pass, what: what.to_owned(), at, number });
+        }
+        if let Some(story) = &mut self.control.story {
+            story.rewrite(self.pass, what, graph, node);
         }
         true
     }

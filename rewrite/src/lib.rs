@@ -18,15 +18,17 @@ pub mod pass;
 pub mod passes;
 pub mod patch;
 pub mod pipeline;
+pub mod story;
 #[cfg(test)]
 mod testing;
 mod traits;
 
 pub use control::{Control, Planted, Verdict};
-pub use egraph::{Exactness, RuleSet, Vocabulary};
+pub use egraph::{Exactness, RuleSet, Rulebook, Vocabulary};
 pub use facets::{Cost, Rules};
 pub use log::{Level, Log};
 pub use manager::{Checks, Manager, PipelineError, Report};
 pub use pass::{Pass, PassCx, PassError};
 pub use patch::{Patch, Plan, Planned};
 pub use pipeline::{Configure, Options, PassEntry, PassLibrary, Pipeline};
+pub use story::{Event, Story};

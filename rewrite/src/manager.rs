@@ -4,6 +4,7 @@ use crate::control::{Control, Verdict, bisect};
 use crate::log::{Level, Log};
 use crate::pass::{DynPass, PassCx, PassError};
 use crate::pipeline::{Options, Pipeline, Step};
+use crate::story::Names;
 use flambeau_analysis::Analyses;
 use flambeau_ir::verify::verify_with;
 use flambeau_ir::{Change, CompilationUnit, Fault, Graph, Revision};
@@ -262,6 +263,7 @@ impl<'a> Manager<'a> {
         let (revision, meaning, nodes) =
             (graph.journal().revision(), graph.journal().meaning(), graph.node_count());
         let made = totals(analyses);
+        let names = control.story().is_some().then(|| Names::of(graph));
         let start = Instant::now();
         let mut cx = PassCx {
             graph,
@@ -284,6 +286,9 @@ impl<'a> Manager<'a> {
         let changed = cx.graph().journal().meaning() != meaning;
         if changed {
             cx.log(Level::Dump, |g| format!("after:\n{g}"));
+        }
+        if let (Some(story), Some(names)) = (control.story_mut(), names) {
+            story.replaced(pass.name(), graph, revision, &names);
         }
         let now = totals(analyses);
         report.passes.push(PassReport {

@@ -185,6 +185,18 @@ impl<'a> PassCx<'a> {
         took
     }
 
+    /// Whether the run writes down what it does, so that proofs are wanted.
+    pub fn is_telling(&self) -> bool {
+        self.control.story().is_some()
+    }
+
+    /// Gives the rewrite that took fuel last its proof, where the run writes down what it does.
+    pub fn prove(&mut self, proof: String) {
+        if let Some(story) = self.control.story_mut() {
+            story.prove(proof);
+        }
+    }
+
     /// Counts an application of a rule for the report.
     pub fn count(&mut self, rule: &str, times: u64) {
         match self.counts.get_mut(rule) {

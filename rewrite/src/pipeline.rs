@@ -4,6 +4,7 @@
 //! graph no longer changes, at most `n` times (8 if not said). Parsing checks every name and option against a
 //! [`PassLibrary`] and points at what it does not know.
 
+use crate::egraph::Rulebook;
 use crate::pass::{DynPass, Pass};
 use flambeau_ir::diag::{Diagnostic, Fault};
 use flambeau_ir::loc::{Source, SourceRange};
@@ -138,6 +139,14 @@ impl PassLibrary {
             self.aliases.insert(alias, entry.name);
         }
         self.entries.insert(entry.name, entry);
+        self
+    }
+
+    /// Gives the passes that apply rules a book of them, beside the rules that operators state about themselves.
+    pub fn rules(&mut self, book: Rulebook) -> &mut Self {
+        for entry in crate::passes::by_rules(book) {
+            self.add(entry);
+        }
         self
     }
 

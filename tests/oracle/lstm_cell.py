@@ -1,6 +1,7 @@
 """Records inputs and PyTorch's outputs of the LSTM cell that the command shows when it is called without arguments.
 
-Writes cli/data/lstm_cell.json (values in the encoding of flambeau::json) and tests/data/lstm_cell.pt.
+Writes cli/data/lstm_cell.json (values in the encoding of flambeau::json), tests/data/lstm_cell_function.pt, and what
+PyTorch prints as the graph, without comments about the source, as tests/data/lstm_cell.ir.
 """
 import base64
 import json
@@ -41,3 +42,4 @@ record = {
 (root / "cli/data/lstm_cell.json").write_text(json.dumps(record) + "\n")
 (root / "tests/data").mkdir(exist_ok=True)
 torch.jit.save(cell, str(root / "tests/data/lstm_cell_function.pt"))
+(root / "tests/data/lstm_cell.ir").write_text(cell.graph.str(False))

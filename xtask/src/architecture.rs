@@ -13,6 +13,7 @@
 //! ## Invariants    | id | invariant | kept by | tested by |
 //!     I-1     | …                  kept by: paths. tested by: `path::function` (the file holds `fn function`) or a
 //!                                  path. Ids rise by one from I-1.
+//! ## Code map      - `ir/`: `graph/` …    One bullet per crate of the library; files and folders in it exist.
 //! ## Sizes         | folder | lines |
 //!     `ir`    | 5200               Lines of Rust in the folder; within a fifth of the truth, and every folder of a
 //!                                  package has its row (`cargo xtask map --write` brings them up to date).
@@ -77,21 +78,30 @@ impl Architecture {
         Architecture { text: text.to_string() }
     }
 
+    /// The lines under the heading `## {heading}`, with their numbers.
+    ///
+    /// # Errors
+    /// If there is no such heading.
+    pub(crate) fn section(&self, heading: &str) -> anyhow::Result<impl Iterator<Item = (usize, &str)>> {
+        let mut lines = self.text.lines().enumerate();
+        lines
+            .find(|(_, line)| line.strip_prefix("## ").is_some_and(|h| h.trim() == heading))
+            .with_context(|| format!("ARCHITECTURE.md has no heading `## {heading}`"))?;
+        let lines = lines.take_while(|(_, line)| !line.starts_with("## "));
+        Ok(lines.map(|(index, line)| (index + 1, line)))
+    }
+
     /// The table under the heading `## {heading}`.
     ///
     /// # Errors
     /// If there is no such heading, or no table under it.
     pub(crate) fn table(&self, heading: &str) -> anyhow::Result<Table> {
-        let mut lines = self.text.lines().enumerate();
-        lines
-            .find(|(_, line)| line.strip_prefix("## ").is_some_and(|h| h.trim() == heading))
-            .with_context(|| format!("ARCHITECTURE.md has no heading `## {heading}`"))?;
         let mut rows = Vec::new();
-        for (index, line) in lines.take_while(|(_, line)| !line.starts_with("## ")) {
-            let Some(inner) = line.trim().strip_prefix('|') else { continue };
+        for (line, text) in self.section(heading)? {
+            let Some(inner) = text.trim().strip_prefix('|') else { continue };
             let inner = inner.strip_suffix('|').unwrap_or(inner);
             let cells: Vec<String> = inner.split('|').map(|c| c.trim().to_string()).collect();
-            rows.push(Row { line: index + 1, cells });
+            rows.push(Row { line, cells });
         }
         anyhow::ensure!(rows.len() >= 2, "ARCHITECTURE.md has no table under `## {heading}`");
         rows.drain(..2); // the head and the rule below it

@@ -109,7 +109,7 @@ impl AliasDb {
         names
     }
 
-    fn element_name(&self, g: &Graph, mut e: ElementId) -> String {
+    pub(super) fn element_name(&self, g: &Graph, mut e: ElementId) -> String {
         let mut prefix = String::new();
         // Contents of contents: as deep as types nest.
         loop {

@@ -27,6 +27,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 mod update;
+mod why;
 
 pub use dag::ElementId;
 pub use memory_set::MemorySet;

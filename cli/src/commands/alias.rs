@@ -1,10 +1,13 @@
 //! `flambeau alias`: what may share memory with what, and who writes where.
 
+use crate::output::graph_text;
 use crate::program::ProgramArgs;
-use anstream::print;
+use anstream::{print, println};
 use anyhow::Result;
 use flambeau::Session;
 use flambeau::analysis::{AliasDb, Analyses};
+use flambeau::ir::text::PrintOptions;
+use serde_json::json;
 
 /// Arguments of `alias`.
 #[derive(clap::Args)]
@@ -14,6 +17,9 @@ pub(crate) struct Args {
     /// Write the memory graph in Graphviz's language.
     #[arg(long)]
     dot: bool,
+    /// Write what is known of each value as JSON.
+    #[arg(long, conflicts_with = "dot")]
+    json: bool,
 }
 
 /// Runs the command.
@@ -25,8 +31,19 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let alias = analyses.get::<AliasDb>(graph);
     if args.dot {
         print!("{}", alias.to_dot(graph));
+    } else if args.json {
+        let values = graph.values_in_order().filter(|&v| graph.ty(v).is_mutable()).map(|v| {
+            json!({
+                "value": graph.name(v).to_string(),
+                "type": graph.ty(v).to_string(),
+                "written": alias.is_written(v),
+                "has_writers": alias.has_writers(v),
+                "may_be_outside": alias.may_be_outside(v),
+            })
+        });
+        println!("{}", serde_json::Value::from_iter(values));
     } else {
-        print!("{graph}\n{}", alias.dump(graph));
+        print!("{}\n{}", graph_text(graph, PrintOptions::default())?, alias.dump(graph));
     }
     Ok(())
 }

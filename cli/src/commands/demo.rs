@@ -48,7 +48,7 @@ pub(crate) fn run() -> Result<()> {
         };
         typed.edit().set_type(param, ty);
     }
-    println!("{}", analyses.get::<Shapes>(&typed).report(&typed));
+    println!("{}", Analyses::new().get::<Shapes>(&typed).report(&typed));
 
     title("passes: the graph after each that changed it");
     let pipeline = session.pipeline("default")?;

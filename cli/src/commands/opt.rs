@@ -1,13 +1,17 @@
 //! `flambeau opt`: a pipeline of passes over a program.
 
+use crate::commands::explain::tell;
+use crate::output::graph_text;
 use crate::program::ProgramArgs;
-use anstream::{eprint, eprintln, print};
-use anyhow::{Result, bail};
-use flambeau::Session;
+use anstream::{eprint, eprintln, print, println};
+use anyhow::{Context, Result};
+use flambeau::analysis::Analyses;
 use flambeau::ir::text::PrintOptions;
 use flambeau::rewrite::control::Control;
 use flambeau::rewrite::log::Log;
-use flambeau::rewrite::manager::{Checks, Manager};
+use flambeau::rewrite::manager::{Checks, Manager, Report};
+use flambeau::{Error, Session};
+use serde_json::{Value, json};
 
 /// Arguments of `opt`.
 #[derive(clap::Args)]
@@ -17,21 +21,33 @@ pub(crate) struct Args {
     /// The pipeline: passes by name, options in braces, such as `inline,cse,egraph{accept=rounding}`.
     #[arg(long, short, default_value = "default")]
     passes: String,
+    /// A file of rewrite rules that `peephole` and `egraph` apply beside those they know.
+    #[arg(long, value_name = "FILE")]
+    rules: Vec<String>,
     /// Print the graph after each pass that changed it.
     #[arg(long)]
     print_after: bool,
     /// How closely the run is watched.
     #[arg(long, value_enum, default_value_t = CheckLevel::Boundaries)]
     checks: CheckLevel,
-    /// Print what each pass did.
-    #[arg(long)]
-    report: bool,
+    /// Say what each pass did: as text on standard error, or as JSON on standard output in the graph's stead.
+    #[arg(long, value_enum, num_args = 0..=1, default_missing_value = "text", require_equals = false)]
+    report: Option<ReportForm>,
+    /// Tell what happened to this value, or what it was made from, on standard error.
+    #[arg(long, value_name = "%NAME")]
+    explain: Vec<String>,
     /// Write tensors out instead of abbreviating them.
     #[arg(long)]
     exact: bool,
     /// List passes and named pipelines.
     #[arg(long)]
     list: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ReportForm {
+    Text,
+    Json,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -53,17 +69,21 @@ impl From<CheckLevel> for Checks {
     }
 }
 
+/// The standard operators, with the rules of the files.
+fn session(rules: &[String]) -> Result<Session> {
+    let mut builder = Session::builder().standard();
+    for file in rules {
+        let text = std::fs::read_to_string(file).with_context(|| format!("reading {file}"))?;
+        builder = builder.rules(file, &text);
+    }
+    Ok(if rules.is_empty() { Session::standard()? } else { builder.build()? })
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = Session::standard()?;
+    let session = session(&args.rules)?;
     if args.list {
-        for entry in session.passes().passes() {
-            anstream::println!("{:<32} {}", entry.name, entry.doc);
-        }
-        for (name, text) in session.passes().pipelines() {
-            anstream::println!("{name:<32} = {text}");
-        }
-        return Ok(());
+        return list(&session);
     }
     let pipeline = session.pipeline(&args.passes)?;
     let program = args.program.load(&session)?;
@@ -71,28 +91,69 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let mut graph = (**entry.graph()).clone();
     let options = PrintOptions { exact: args.exact, ..PrintOptions::default() };
     let mut manager = Manager::new().unit(program.unit()).checks(args.checks.into()).log(Log::from_env());
-    if args.print_after {
+    let as_json = args.report == Some(ReportForm::Json);
+    if args.print_after && !as_json {
         manager = manager.on_change(move |capture| {
             let name = if capture.pass.is_empty() { "before" } else { capture.pass };
-            anstream::println!("# {name}\n{}", capture.graph.to_text(options));
+            println!("# {name}\n{}", capture.graph.to_text(options));
         });
     }
     let mut control = Control::from_env()?;
-    match manager.run_with(&mut graph, &pipeline, &mut flambeau::analysis::Analyses::new(), &mut control) {
-        Ok(report) => {
-            if args.report {
-                eprint!("{report}");
-            }
-            if !args.print_after {
-                print!("{}", graph.to_text(options));
-            }
-            Ok(())
-        }
-        Err(error) => {
+    if !args.explain.is_empty() {
+        control = control.telling();
+    }
+    let report =
+        manager.run_with(&mut graph, &pipeline, &mut Analyses::new(), &mut control).map_err(|error| {
             if let Some(text) = &error.reproducer {
                 eprintln!("{text}");
             }
-            bail!("{error}")
-        }
+            Error::new(error.error.fault, "P0001", error.to_string())
+        })?;
+    for name in &args.explain {
+        eprint!("{}", tell(entry.graph(), &graph, control.story(), name)?);
     }
+    if args.report == Some(ReportForm::Text) {
+        eprint!("{report}");
+    }
+    if as_json {
+        println!("{}", json!({"passes": passes(&report), "graph": graph_text(&graph, options)?}));
+    } else if !args.print_after {
+        print!("{}", graph_text(&graph, options)?);
+    }
+    Ok(())
+}
+
+fn list(session: &Session) -> Result<()> {
+    for entry in session.passes().passes() {
+        println!("{:<32} {}", entry.name, entry.doc);
+    }
+    for (name, text) in session.passes().pipelines() {
+        println!("{name:<32} = {text}");
+    }
+    Ok(())
+}
+
+/// What each pass did.
+fn passes(report: &Report) -> Vec<Value> {
+    let one = |p: &flambeau::rewrite::manager::PassReport| {
+        let edits = p.edits.map(|e| {
+            json!({
+                "inserted": e.inserted, "erased": e.erased, "moved": e.moved,
+                "operands": e.operands, "types": e.types, "other": e.other,
+            })
+        });
+        let rules: serde_json::Map<String, Value> =
+            p.counts.iter().map(|(rule, n)| (rule.clone(), json!(n))).collect();
+        json!({
+            "pass": p.pass,
+            "options": p.options,
+            "changed": p.changed,
+            "nodes": {"before": p.nodes.0, "after": p.nodes.1},
+            "edits": edits,
+            "rules": rules,
+            "analyses": {"kept": p.analyses.0, "made": p.analyses.1},
+            "ns": p.time.as_nanos() as u64,
+        })
+    };
+    report.passes.iter().map(one).collect()
 }

@@ -1,5 +1,6 @@
 //! `flambeau print`: a program in one of its forms.
 
+use crate::output::graph_text;
 use crate::program::ProgramArgs;
 use anstream::print;
 use anyhow::{Context, Result, bail};
@@ -51,7 +52,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     match args.form {
         Form::Graph => {
             let options = PrintOptions { locations: args.locations, exact: args.exact };
-            print!("{}", graph.to_text(options));
+            print!("{}", graph_text(graph, options)?);
         }
         Form::Code => print!("{}", entry.code()?),
         Form::Bytecode => print!("{}", entry.bytecode()?),

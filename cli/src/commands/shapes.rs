@@ -1,7 +1,7 @@
 //! `flambeau shapes`: what is known about the type of every value.
 
 use crate::program::ProgramArgs;
-use anstream::print;
+use anstream::{print, println};
 use anyhow::Result;
 use flambeau::Session;
 use flambeau::analysis::Analyses;
@@ -12,6 +12,9 @@ use flambeau::analysis::shape::Shapes;
 pub(crate) struct Args {
     #[command(flatten)]
     program: ProgramArgs,
+    /// Write the type of every value, with all that is known of it, as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs the command.
@@ -20,6 +23,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let entry = args.program.entry(&session)?;
     let graph = entry.graph();
     let mut analyses = Analyses::new();
-    print!("{}", analyses.get::<Shapes>(graph).report(graph));
+    let shapes = analyses.get::<Shapes>(graph);
+    if args.json {
+        let one = |v| (graph.name(v).to_string(), shapes.refined_type(graph, v).to_string().into());
+        let types: serde_json::Map<_, _> = graph.values_in_order().map(one).collect();
+        println!("{}", serde_json::Value::Object(types));
+    } else {
+        print!("{}", shapes.report(graph));
+    }
     Ok(())
 }

@@ -110,7 +110,29 @@ impl Code {
         Ok(Code::emit(verified, graph, function, callees))
     }
 
-    /// Compiles a graph known to be verified.
+    /// Compiles a graph known to be verified. Nothing else is taken: that a graph is one is a value that only
+    /// verification makes.
+    ///
+    /// ```
+    /// use flambeau_exec::Code;
+    /// use flambeau_ir::{CompilationUnit, Graph, Registry, Symbol, verify::verify};
+    /// use std::sync::Arc;
+    ///
+    /// let graph = Arc::new(Graph::new(Registry::empty()));
+    /// let verified = verify(&graph).unwrap();
+    /// Code::emit(verified, &graph, Symbol::EMPTY, &CompilationUnit::new());
+    /// ```
+    ///
+    /// The graph itself is not enough:
+    ///
+    /// ```compile_fail,E0308
+    /// use flambeau_exec::Code;
+    /// use flambeau_ir::{CompilationUnit, Graph, Registry, Symbol};
+    /// use std::sync::Arc;
+    ///
+    /// let graph = Arc::new(Graph::new(Registry::empty()));
+    /// Code::emit(&*graph, &graph, Symbol::EMPTY, &CompilationUnit::new());
+    /// ```
     pub fn emit(
         verified: verify::Verified<'_>,
         graph: &Arc<Graph>,

@@ -55,6 +55,7 @@ pub(crate) struct Ran {
 pub(crate) fn host() -> Host {
     let mut host = Host::quiet();
     host.set_fuel(FUEL);
+    crate::chance::seed(&mut host);
     host
 }
 

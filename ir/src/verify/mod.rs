@@ -17,7 +17,16 @@ pub use report::{VerifyError, VerifyErrors};
 use crate::graph::Graph;
 use crate::types::{ClassEnv, NoClasses};
 
-/// A graph that has been verified, and is borrowed so that it stays so.
+/// A graph that has been verified, and is borrowed so that it stays so:
+///
+/// ```compile_fail,E0502
+/// use flambeau_ir::{Graph, Registry, Type, verify::verify};
+///
+/// let mut graph = Graph::new(Registry::empty());
+/// let verified = verify(&graph).unwrap();
+/// graph.edit().add_input(Type::TENSOR); // the graph is borrowed by `verified`
+/// let _ = verified.graph();
+/// ```
 #[derive(Clone, Copy)]
 pub struct Verified<'g> {
     graph: &'g Graph,

@@ -1,12 +1,12 @@
 //! Why a value is computed as it is: the rules that turn its old term into the new one, in order.
 
-use super::language::ENode;
+use super::language::{ENode, Head};
 use super::region::Region;
 use super::{Inputs, Limits, RuleSet, extract::Choice};
 use crate::traits::TraitTable;
 use egg::{Id, RecExpr, TreeTerm};
 use flambeau_analysis::{AliasDb, Analyses, Shapes};
-use flambeau_ir::{Graph, Registry, ValueId};
+use flambeau_ir::{Graph, IValue, Registry, ValueId};
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 use std::fmt;
@@ -63,17 +63,106 @@ pub fn explain(
     let (_, nodes) = inputs.windows().into_iter().find(|(_, w)| w.contains(&node))?;
     let mut counts = vec![0; rules.rules().len()];
     let (mut region, choice, _) = inputs.search(&nodes, rules, false, &mut counts, true);
-    let before = original(&region, graph, value)?;
-    let after = chosen(&region, &choice, value)?;
+    prove(&mut region, &choice, graph, value)
+}
+
+/// The proof that a value's chosen term equals its own; `None` if they are the same, or too long to tell. The region must
+/// have been built to explain.
+pub(crate) fn prove(
+    region: &mut Region,
+    choice: &Choice,
+    graph: &Graph,
+    value: ValueId,
+) -> Option<Explanation> {
+    let before = original(region, graph, value)?;
+    let after = chosen(region, choice, value)?;
     if before == after {
         return None;
     }
     let proof = region.egraph.explain_equivalence(&before, &after);
+    let words = Words { graph, region };
     Some(Explanation {
-        before: print(&before, registry),
-        after: print(&after, registry),
-        steps: steps(&proof.explanation_trees, registry),
+        before: words.print(&before),
+        after: words.print(&after),
+        steps: words.steps(&proof.explanation_trees),
     })
+}
+
+/// What nodes are called: leaves by the values they are, constants by what they hold.
+struct Words<'r> {
+    graph: &'r Graph,
+    region: &'r Region,
+}
+
+impl Words<'_> {
+    fn label(&self, node: &ENode) -> String {
+        match node.head {
+            Head::Leaf(n) => format!("%{}", self.graph.name(self.region.leaves[n as usize].value)),
+            Head::Constant(n) => match &self.region.egraph.analysis.constants[n as usize].0 {
+                IValue::Tensor(_) => "a tensor".to_owned(),
+                other => other.to_string(),
+            },
+            Head::List(_) => "list".to_owned(),
+            Head::Op(id) => self.graph.registry().schema(id).full_name(),
+        }
+    }
+
+    /// The rules of a proof in order. Proofs share parts; each is told once.
+    fn steps(&self, trees: &[Rc<TreeTerm<ENode>>]) -> Vec<RuleStep> {
+        let mut steps = Vec::new();
+        let mut seen: HashSet<*const TreeTerm<ENode>, FxBuildHasher> = HashSet::default();
+        let mut stack: Vec<&Rc<TreeTerm<ENode>>> = trees.iter().rev().collect();
+        while let Some(tree) = stack.pop() {
+            if !seen.insert(Rc::as_ptr(tree)) {
+                continue;
+            }
+            for (rule, backwards) in [(tree.backward_rule, true), (tree.forward_rule, false)] {
+                if let Some(rule) = rule {
+                    steps.push(RuleStep { rule: rule.to_string(), backwards, at: self.label(&tree.node) });
+                }
+            }
+            for proof in tree.child_proofs.iter().rev() {
+                stack.extend(proof.iter().rev());
+            }
+        }
+        steps
+    }
+
+    /// A term as text. What is shared is written out again, up to a length.
+    fn print(&self, expr: &RecExpr<ENode>) -> String {
+        const LONGEST: usize = 2_000;
+        enum Piece {
+            Node(Id),
+            Text(&'static str),
+        }
+        let mut out = String::new();
+        let mut stack = vec![Piece::Node(expr.root())];
+        while let Some(piece) = stack.pop() {
+            if out.len() > LONGEST {
+                out.push('…');
+                break;
+            }
+            match piece {
+                Piece::Text(text) => out.push_str(text),
+                Piece::Node(id) => {
+                    let node = &expr[id];
+                    out.push_str(&self.label(node));
+                    if node.kids.is_empty() {
+                        continue;
+                    }
+                    out.push('(');
+                    stack.push(Piece::Text(")"));
+                    for (i, &kid) in node.kids.iter().enumerate().rev() {
+                        stack.push(Piece::Node(kid));
+                        if i > 0 {
+                            stack.push(Piece::Text(", "));
+                        }
+                    }
+                }
+            }
+        }
+        out
+    }
 }
 
 /// Builds a term from its root by asking what each part is, parts shared.
@@ -121,61 +210,4 @@ fn chosen(region: &Region, choice: &Choice, value: ValueId) -> Option<RecExpr<EN
         let node = choice.node(class)?;
         Some((node.clone(), node.kids.to_vec()))
     })
-}
-
-/// The rules of a proof in order. Proofs share parts; each is told once.
-fn steps(trees: &[Rc<TreeTerm<ENode>>], registry: &Registry) -> Vec<RuleStep> {
-    let mut steps = Vec::new();
-    let mut seen: HashSet<*const TreeTerm<ENode>, FxBuildHasher> = HashSet::default();
-    let mut stack: Vec<&Rc<TreeTerm<ENode>>> = trees.iter().rev().collect();
-    while let Some(tree) = stack.pop() {
-        if !seen.insert(Rc::as_ptr(tree)) {
-            continue;
-        }
-        for (rule, backwards) in [(tree.backward_rule, true), (tree.forward_rule, false)] {
-            if let Some(rule) = rule {
-                steps.push(RuleStep { rule: rule.to_string(), backwards, at: tree.node.label(registry) });
-            }
-        }
-        for proof in tree.child_proofs.iter().rev() {
-            stack.extend(proof.iter().rev());
-        }
-    }
-    steps
-}
-
-/// A term as text. What is shared is written out again, up to a length.
-fn print(expr: &RecExpr<ENode>, registry: &Registry) -> String {
-    const LONGEST: usize = 2_000;
-    enum Piece {
-        Node(Id),
-        Text(&'static str),
-    }
-    let mut out = String::new();
-    let mut stack = vec![Piece::Node(expr.root())];
-    while let Some(piece) = stack.pop() {
-        if out.len() > LONGEST {
-            out.push('…');
-            break;
-        }
-        match piece {
-            Piece::Text(text) => out.push_str(text),
-            Piece::Node(id) => {
-                let node = &expr[id];
-                out.push_str(&node.label(registry));
-                if node.kids.is_empty() {
-                    continue;
-                }
-                out.push('(');
-                stack.push(Piece::Text(")"));
-                for (i, &kid) in node.kids.iter().enumerate().rev() {
-                    stack.push(Piece::Node(kid));
-                    if i > 0 {
-                        stack.push(Piece::Text(", "));
-                    }
-                }
-            }
-        }
-    }
-    out
 }

@@ -1,7 +1,7 @@
 //! What stands in the e-graph: operators by registry row, so custom ones take part without code of their own.
 
 use egg::Id;
-use flambeau_ir::{OpId, Registry, Type};
+use flambeau_ir::{OpId, Type};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::fmt;
@@ -48,16 +48,6 @@ impl ENode {
     /// A node without operands.
     pub(crate) fn leaf(head: Head) -> Self {
         ENode { head, kids: SmallVec::new() }
-    }
-
-    /// The operator's name, or a placeholder for what has none.
-    pub(crate) fn label(&self, registry: &Registry) -> String {
-        match self.head {
-            Head::Leaf(n) => format!("leaf{n}"),
-            Head::Constant(n) => format!("const{n}"),
-            Head::List(_) => "list".to_owned(),
-            Head::Op(id) => registry.schema(id).full_name(),
-        }
     }
 }
 

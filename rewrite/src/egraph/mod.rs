@@ -6,8 +6,8 @@
 //! ([`extract`]), and writes the changes as one patch ([`decode`]). [`worklist`] applies the same rules one way and at
 //! once, for graphs where searching would not pay; that is the pass `peephole`.
 //!
-//! Rules come from the `Rules` facet of the graph's operators and from rule sets given to the pass. A pass applies rules
-//! up to the exactness it accepts, which is [`Exactness::Exact`] unless it is told otherwise.
+//! Rules come from the `Rules` facet of the graph's operators and from the [`Rulebook`] of the library the pass is from.
+//! A pass applies rules up to the exactness it accepts, which is [`Exactness::Exact`] unless it is told otherwise.
 
 mod decode;
 pub mod explain;
@@ -18,6 +18,7 @@ mod region;
 pub mod rule;
 pub mod ruleparse;
 pub mod saturate;
+mod select;
 mod sharing;
 pub mod trial;
 pub mod vocabulary;
@@ -26,6 +27,7 @@ pub mod worklist;
 pub use rule::{Rule, RuleSet};
 pub use ruleparse::Exactness;
 pub use saturate::{Limits, Stop};
+pub use select::{Rulebook, Selection};
 pub use vocabulary::Vocabulary;
 pub use worklist::Peephole;
 
@@ -33,77 +35,14 @@ use crate::control::Planted;
 use crate::log::Level;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::patch::Patch;
-use crate::pipeline::{Configure, Options};
+use crate::pipeline::{Options, PassEntry};
 use crate::traits::TraitTable;
 use egg::Language;
 use flambeau_analysis::{AliasDb, Shapes};
-use flambeau_ir::{BlockId, Diagnostic, Fault, Graph, NodeId, Registry, Step};
+use flambeau_ir::{BlockId, Fault, Graph, NodeId, Registry, Step};
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// Where a pass's rules come from, and which of them it applies.
-#[derive(Default)]
-pub struct Selection {
-    /// Applies rules up to this class.
-    pub accept: Exactness,
-    /// If not empty: applies only rules with these names, or of these rule sets.
-    pub only: Vec<String>,
-    /// Rules beside those of the registry.
-    pub extra: Option<Arc<RuleSet>>,
-    /// The words rules of the registry may use.
-    pub vocabulary: Vocabulary,
-    cache: Mutex<Option<(Arc<Registry>, Arc<RuleSet>)>>,
-}
-
-impl Selection {
-    fn configure(options: &Options) -> Result<Self, String> {
-        let accept = match options.get("accept") {
-            None => Exactness::Exact,
-            Some(name) => Exactness::parse(name).ok_or_else(|| {
-                let known: Vec<_> = Exactness::ALL.iter().map(|c| c.name()).collect();
-                format!("`accept` is one of {}, not `{name}`", known.join(", "))
-            })?,
-        };
-        Ok(Selection { accept, only: options.list("only").map(str::to_owned).collect(), ..Self::default() })
-    }
-
-    fn wants(&self, rule: &Rule) -> bool {
-        let (set, short) = rule.name.split_once('/').unwrap_or(("", &rule.name));
-        rule.class <= self.accept
-            && (self.only.is_empty() || self.only.iter().any(|o| *o == rule.name || o == short || o == set))
-    }
-
-    /// The rules to apply to graphs over `registry`.
-    ///
-    /// # Errors
-    /// If the registry's rules are wrong, or a name in `only` is none.
-    pub fn rules(&self, registry: &Arc<Registry>) -> Result<Arc<RuleSet>, PassError> {
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, rules)) = &*cache
-            && Arc::ptr_eq(of, registry)
-        {
-            return Ok(Arc::clone(rules));
-        }
-        let wrong = |errors: Vec<Diagnostic>| {
-            let texts: Vec<String> = errors.iter().map(Diagnostic::render).collect();
-            PassError::new(Fault::Input, format!("rules are wrong:\n{}", texts.join("")))
-        };
-        let mut all = RuleSet::from_registry(registry, &self.vocabulary).map_err(wrong)?;
-        if let Some(extra) = &self.extra {
-            all.append(extra);
-        }
-        for name in &self.only {
-            let known = |r: &Rule| r.name == *name || r.name.split('/').any(|part| part == name);
-            if !all.rules().iter().any(known) {
-                return Err(PassError::new(Fault::Misuse, format!("there is no rule or rule set `{name}`")));
-            }
-        }
-        let rules = Arc::new(all.filtered(|r| self.wants(r)));
-        *cache = Some((Arc::clone(registry), Arc::clone(&rules)));
-        Ok(rules)
-    }
-}
+use std::sync::Arc;
 
 /// The pass `egraph`. See the module's head.
 #[derive(Default)]
@@ -114,10 +53,13 @@ pub struct Saturate {
     pub limits: Limits,
 }
 
-impl Configure for Saturate {
-    const OPTIONS: &'static [&'static str] = &["accept", "only", "nodes", "iterations", "matches", "region"];
+impl Saturate {
+    /// The pass with the rules of a book at hand.
+    pub(crate) fn entry(book: Arc<Rulebook>) -> PassEntry {
+        PassEntry::made(OPTIONS, move |options| Saturate::configure(options, &book))
+    }
 
-    fn configure(options: &Options) -> Result<Self, String> {
+    fn configure(options: &Options, book: &Arc<Rulebook>) -> Result<Self, String> {
         let mut limits = Limits::default();
         let slots = [
             ("nodes", &mut limits.nodes),
@@ -130,9 +72,12 @@ impl Configure for Saturate {
                 *slot = usize::try_from(n).unwrap_or(usize::MAX);
             }
         }
-        Ok(Saturate { select: Selection::configure(options)?, limits })
+        Ok(Saturate { select: Selection::configure(options, book)?, limits })
     }
 }
+
+/// The options of the pass `egraph`.
+const OPTIONS: &[&str] = &["accept", "only", "nodes", "iterations", "matches", "region"];
 
 impl Pass for Saturate {
     const NAME: &'static str = "egraph";
@@ -143,6 +88,7 @@ impl Pass for Saturate {
         let rules = self.select.rules(&registry)?;
         let traits = TraitTable::new(&registry);
         let ignore_conditions = cx.planted() == Planted::RulesWithoutConditions;
+        let telling = cx.is_telling();
         let mut counts = vec![0u64; rules.rules().len()];
         let (graph, (db, shapes)) = cx.with::<(AliasDb, Shapes)>();
         let inputs = Inputs { graph, db, shapes, traits: &traits, registry: &registry, limits: &self.limits };
@@ -150,19 +96,30 @@ impl Pass for Saturate {
         let mut sharing = sharing::Sharing::new(graph, &traits, db);
         let mut capped = 0;
         let mut rewrites: Vec<(NodeId, usize)> = Vec::new();
+        let mut proofs: Vec<Option<String>> = Vec::new();
         for (_, nodes) in inputs.windows() {
-            let (region, choice, stop) = inputs.search(&nodes, &rules, ignore_conditions, &mut counts, false);
+            let (mut region, choice, stop) =
+                inputs.search(&nodes, &rules, ignore_conditions, &mut counts, telling);
             if let Some(found) = region.egraph.analysis.disagreements.first() {
                 return Err(disagreement(&rules, found));
             }
             let decoder = decode::Decoder::new(graph, &traits, &mut sharing, &region, &choice);
-            rewrites.extend(decoder.run(&mut patch));
+            let done = decoder.run(&mut patch);
+            if telling {
+                let prove = |value| explain::prove(&mut region, &choice, graph, value);
+                proofs.extend(done.iter().map(|&(n, _)| graph.result(n, 0)).map(prove).map(as_text));
+            }
+            rewrites.extend(done);
             capped += u64::from(stop == Stop::Nodes);
         }
         let mut steps = 0;
+        let mut proofs = proofs.into_iter();
         for (node, upto) in rewrites {
             if !cx.fuel("rewrite", node) {
                 break;
+            }
+            if let Some(proof) = proofs.next().flatten() {
+                cx.prove(proof);
             }
             steps = upto;
         }
@@ -178,6 +135,10 @@ impl Pass for Saturate {
         }
         Ok(())
     }
+}
+
+fn as_text(proof: Option<explain::Explanation>) -> Option<String> {
+    proof.map(|p| p.to_string())
 }
 
 fn disagreement(rules: &RuleSet, found: &facts::Disagreement) -> PassError {
@@ -370,7 +331,7 @@ mod tests {
         let value = graph.value_named(flambeau_ir::Symbol::new("e")).unwrap();
         let why = explain::explain(&graph, &mut Analyses::new(), &rules, &Limits::default(), value).unwrap();
         let names: Vec<&str> = why.steps.iter().map(|s| s.rule.as_str()).collect();
-        assert_eq!(why.after, "toy::relu(leaf0)");
+        assert_eq!(why.after, "toy::relu(%x)");
         for rule in ["toy/relu-relu", "toy/t-t", "toy/mul-one"] {
             assert!(names.contains(&rule), "{why}");
         }
@@ -398,9 +359,9 @@ mod tests {
     fn wrong_rules_are_found_by_their_facts() {
         let registry = toy();
         let text = "use toy\nrule bad [exact]: mul.Tensor(%x, %y) => %y\n";
-        let mut set = RuleSet::new();
-        set.add(&flambeau_ir::Source::new("bad", text), &registry, &Vocabulary::standard()).unwrap();
-        let select = Selection { extra: Some(Arc::new(set)), ..Selection::default() };
+        let mut book = Rulebook::new();
+        book.add(flambeau_ir::Source::new("bad", text));
+        let select = Selection::from_book(book);
         let mut graph = read(
             &registry,
             "graph(%x : Float(2, 3), %y : Float(3)):

@@ -5,22 +5,23 @@
 //! bound is met, so analyses are made once a sweep and not once a rewrite. Within a sweep a value that is already
 //! rewritten counts as what it becomes when sharing of memory is looked at.
 
-use super::Selection;
 use super::region::Eligible;
 use super::rule::{Instance, Pat, RuleSet, fits, literal_matches, same_constant};
 use super::saturate::right_side;
+use super::select::{Rulebook, Selection};
 use super::sharing::{Bases, Sharing};
 use super::vocabulary::Fact;
 use crate::control::Planted;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::patch::{Patch, Planned};
-use crate::pipeline::{Configure, Options};
+use crate::pipeline::{Options, PassEntry};
 use crate::traits::TraitTable;
 use flambeau_analysis::{AliasDb, Shapes};
 use flambeau_ir::{At, Graph, IValue, NodeId, OpId, Prim, Type, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// The pass `peephole`. See the module's head.
 pub struct Peephole {
@@ -36,12 +37,18 @@ impl Default for Peephole {
     }
 }
 
-impl Configure for Peephole {
-    const OPTIONS: &'static [&'static str] = &["accept", "only", "sweeps"];
+/// The options of the pass `peephole`.
+const OPTIONS: &[&str] = &["accept", "only", "sweeps"];
 
-    fn configure(options: &Options) -> Result<Self, String> {
+impl Peephole {
+    /// The pass with the rules of a book at hand.
+    pub(crate) fn entry(book: Arc<Rulebook>) -> PassEntry {
+        PassEntry::made(OPTIONS, move |options| Peephole::configure(options, &book))
+    }
+
+    fn configure(options: &Options, book: &Arc<Rulebook>) -> Result<Self, String> {
         let sweeps = options.number("sweeps")?.map_or(16, |n| usize::try_from(n).unwrap_or(usize::MAX));
-        Ok(Peephole { select: Selection::configure(options)?, sweeps })
+        Ok(Peephole { select: Selection::configure(options, book)?, sweeps })
     }
 }
 

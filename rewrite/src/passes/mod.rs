@@ -21,8 +21,9 @@ pub mod fuse;
 pub mod inline;
 pub mod lower_simple_tuples;
 
-use crate::egraph::{Peephole, Saturate};
+use crate::egraph::{Peephole, Rulebook, Saturate};
 use crate::pipeline::PassEntry;
+use std::sync::Arc;
 
 builtin! {
     PASSES = [
@@ -37,12 +38,18 @@ builtin! {
         canonicalize::Canonicalize,
         dce::Dce,
         inline::Inline,
-        Peephole,
-        Saturate,
     ]
 }
 
 /// Entries of all passes of this crate.
 pub(crate) fn standard() -> Vec<PassEntry> {
-    PASSES()
+    let mut all = PASSES();
+    all.extend(by_rules(Rulebook::new()));
+    all
+}
+
+/// Entries of the passes that apply rules, with a book of them at hand.
+pub(crate) fn by_rules(book: Rulebook) -> [PassEntry; 2] {
+    let book = Arc::new(book);
+    [Peephole::entry(Arc::clone(&book)), Saturate::entry(book)]
 }

@@ -1,4 +1,7 @@
 # test alias
+# test alias dot
+# test alias why %r %a.1
+# test alias why %r %c.1
 # The overview's example: what is returned as `r` may be either input, `c` is fresh.
 def foo(a, b):
     c = a.mul(b)
@@ -20,3 +23,27 @@ def foo(a, b):
 # %22 : (Tensor, Tensor) -> new, holds %c.1, *Tensor
 # writes:
 #   aten::add_(%a.1, %6, %6): *Tensor
+
+# == alias dot
+# digraph memory {
+#   rankdir=LR;
+#   node [fontname="monospace"];
+#   e1 [label="*Tensor : Tensor", shape=box, style=filled, fillcolor=lightgrey, color=red];
+#   e6 [label="%22 : (Tensor, Tensor)", shape=ellipse];
+#   e7 [label="%c.1 : Tensor", shape=box];
+#   e8 [label="contents of %22 : Tensor", shape=ellipse];
+#   e6 -> e8 [style=dashed];
+#   e8 -> e1;
+#   e8 -> e7;
+# }
+
+# == alias why %r %a.1
+# %r may be %a.1: both may be *Tensor
+#   %r -> *Tensor
+#   %a.1 -> *Tensor
+#   written by aten::add_
+
+# == alias why %r %c.1
+# %r cannot be %c.1: they lead to no memory in common
+#   %r is *Tensor
+#   %c.1 is memory of its own

@@ -1,5 +1,7 @@
 //! The rules of the house no compiler checks. Each rule is a file with one `check`; a row here makes it run.
 
+mod code_map;
+mod codes;
 mod dependencies;
 mod families;
 mod invariants;
@@ -17,6 +19,8 @@ type Check = fn(&Workspace, Option<&Architecture>, &mut Report) -> anyhow::Resul
 
 const CHECKS: &[Check] = &[
     sizes::check,
+    code_map::check,
+    codes::check,
     words::check,
     modules::check,
     families::check,

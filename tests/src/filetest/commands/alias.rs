@@ -1,6 +1,8 @@
-//! `test alias`: what may be what, by the alias analysis of each function.
+//! `test alias`: what may be what, by the alias analysis of each function; `test alias dot`: its memory graph as a picture;
+//! `test alias why A B`: why two values may, or cannot, share memory.
 
 use flambeau_analysis::AliasDb;
+use flambeau_ir::{Graph, ValueId};
 
 use super::super::command::{Blame, Command};
 use super::super::file::TestFile;
@@ -14,12 +16,25 @@ impl Command for Alias {
         "alias"
     }
 
-    fn run(&self, file: &TestFile, program: &str, _args: &str) -> Result<String, Vec<Blame>> {
+    fn run(&self, file: &TestFile, program: &str, args: &str) -> Result<String, Vec<Blame>> {
         let mut text = String::new();
         for (_, graph) in subject::graphs(file, program)? {
             subject::verify(&graph)?;
-            text.push_str(&AliasDb::new(&graph).dump(&graph));
+            let alias = AliasDb::new(&graph);
+            let words: Vec<&str> = args.split_whitespace().collect();
+            text.push_str(&match words.as_slice() {
+                [] => alias.dump(&graph),
+                ["dot"] => alias.to_dot(&graph),
+                ["why", a, b] => alias.why(&graph, named(&graph, a)?, named(&graph, b)?),
+                _ => return Err(Blame::nowhere("`test alias` takes nothing, `dot`, or `why A B`")),
+            });
         }
         Ok(text)
     }
+}
+
+fn named(graph: &Graph, name: &str) -> Result<ValueId, Vec<Blame>> {
+    let bare = name.trim_start_matches('%');
+    let found = graph.values_in_order().find(|&v| graph.name(v).to_string() == bare);
+    found.ok_or_else(|| Blame::nowhere(format!("no value is named `{name}`")))
 }

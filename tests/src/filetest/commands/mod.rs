@@ -2,11 +2,13 @@
 
 mod alias;
 mod bytecode;
+mod egraph;
 mod frontend;
 mod opt;
 mod print;
 mod roundtrip;
 mod run;
+mod shape;
 mod source;
 mod verify;
 
@@ -16,11 +18,13 @@ use super::command::Command;
 pub const ALL: &[&dyn Command] = &[
     &alias::Alias,
     &bytecode::Bytecode,
+    &egraph::Egraph,
     &frontend::Frontend,
     &opt::Opt,
     &print::Print,
     &roundtrip::RoundTrip,
     &run::Run,
+    &shape::Shape,
     &source::PrintedSource,
     &verify::Verify,
 ];

@@ -1,0 +1,196 @@
+//! Why two values may, or cannot, share memory, as text for people: the ways through the memory graph that meet, or what
+//! each value can be where none do.
+
+use super::dag::{ElementId, NONE};
+use super::{AliasDb, Flags};
+use flambeau_ir::{Graph, ValueId};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use std::collections::VecDeque;
+use std::fmt::Write;
+
+/// Most places told for one value.
+const MOST: usize = 8;
+
+/// The elements a value leads to that own memory, nearest first, each with the one it was reached from.
+struct Reach {
+    from: HashMap<ElementId, Option<ElementId>, FxBuildHasher>,
+    owners: Vec<ElementId>,
+}
+
+impl AliasDb {
+    /// Tells why [`AliasDb::may_alias`] answers as it does.
+    ///
+    /// ```text
+    /// %r may be %a: both may be *Tensor
+    ///   %r -> %a -> *Tensor
+    ///   %a -> *Tensor
+    ///   written by aten::add_
+    /// ```
+    #[must_use]
+    pub fn why(&self, graph: &Graph, a: ValueId, b: ValueId) -> String {
+        let name = |v: ValueId| format!("%{}", graph.name(v));
+        if a == b {
+            return format!("{0} may be {0}: a value always may be itself\n", name(a));
+        }
+        if let Some(&v) = [a, b].iter().find(|&&v| !graph.ty(v).is_mutable()) {
+            let ty = graph.ty(v);
+            return format!(
+                "{} cannot be {}: {} is a {ty}, which nothing can change\n",
+                name(a),
+                name(b),
+                name(v)
+            );
+        }
+        let mut text = String::new();
+        let (from_a, from_b) = (self.reach(a), self.reach(b));
+        if !self.may_alias(a, b) {
+            let _ = writeln!(text, "{} cannot be {}: they lead to no memory in common", name(a), name(b));
+            for (v, reach) in [(a, &from_a), (b, &from_b)] {
+                self.tell_owners(graph, v, reach, &mut text);
+            }
+            return text;
+        }
+        let find = |e: ElementId| self.dag.locations.find(self.dag.elements[e].location);
+        let met = from_a.owners.iter().find_map(|&x| {
+            let y = *from_b.owners.iter().find(|&&y| find(y) == find(x))?;
+            Some((x, y))
+        });
+        let Some((x, y)) = met else {
+            let _ = writeln!(text, "{} may be {}: memory was merged to bound the analysis", name(a), name(b));
+            return text;
+        };
+        let place = self.owner_name(graph, x);
+        let _ = writeln!(text, "{} may be {}: both may be {place}", name(a), name(b));
+        self.tell_way(graph, a, &from_a, x, &mut text);
+        self.tell_way(graph, b, &from_b, y, &mut text);
+        if x != y {
+            let other = self.owner_name(graph, y);
+            let _ = writeln!(text, "  {place} and {other} may be one: both are known outside");
+        }
+        self.tell_writers(graph, find(x), &mut text);
+        text
+    }
+
+    fn reach(&self, value: ValueId) -> Reach {
+        let mut reach = Reach { from: HashMap::default(), owners: Vec::new() };
+        let Some(start) = self.element(value) else { return reach };
+        reach.from.insert(start, None);
+        let mut queue = VecDeque::from([start]);
+        while let Some(e) = queue.pop_front() {
+            if self.dag.elements[e].location != NONE {
+                reach.owners.push(e);
+            }
+            for target in self.dag.points_to(e) {
+                if !reach.from.contains_key(&target) {
+                    reach.from.insert(target, Some(e));
+                    queue.push_back(target);
+                }
+            }
+        }
+        reach
+    }
+
+    /// An element that owns memory: its value's name where it is one, what it is otherwise.
+    fn owner_name(&self, graph: &Graph, e: ElementId) -> String {
+        let name = self.element_name(graph, e);
+        if self.dag.locations.flags(self.dag.elements[e].location).has(Flags::WILDCARD)
+            && name.starts_with('%')
+        {
+            return format!("{name}, which is known outside");
+        }
+        name
+    }
+
+    fn tell_way(&self, graph: &Graph, value: ValueId, reach: &Reach, to: ElementId, text: &mut String) {
+        let mut way = vec![to];
+        while let Some(Some(from)) = reach.from.get(&way[way.len() - 1]) {
+            way.push(*from);
+        }
+        let mut names: Vec<String> = way.iter().rev().map(|&e| self.element_name(graph, e)).collect();
+        let own = format!("%{}", graph.name(value));
+        // A value that is all another is shares its element.
+        if names.first() != Some(&own) {
+            names.insert(0, own);
+        }
+        let _ = writeln!(text, "  {}", names.join(" -> "));
+    }
+
+    fn tell_owners(&self, graph: &Graph, value: ValueId, reach: &Reach, text: &mut String) {
+        let mut names: Vec<String> = Vec::new();
+        for &e in &reach.owners {
+            let name = self.owner_name(graph, e);
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let more = names.len().saturating_sub(MOST);
+        names.truncate(MOST);
+        if more > 0 {
+            names.push(format!("{more} more"));
+        }
+        let own = format!("%{}", graph.name(value));
+        let alone = names.iter().all(|name| *name == own);
+        let what = if alone { "memory of its own".to_owned() } else { names.join(", ") };
+        let _ = writeln!(text, "  {own} is {what}");
+    }
+
+    /// The nodes that write a place.
+    fn tell_writers(&self, graph: &Graph, location: u32, text: &mut String) {
+        let mut names: Vec<&'static str> = Vec::new();
+        for node in graph.nodes_deep().filter(|&n| self.writes_itself(n)) {
+            let hits = self.writes.of(node).any(|w| {
+                let set = self.set_of(w.element, w.deep);
+                self.solution.sets.iter(set).any(|loc| self.dag.locations.find(loc) == location)
+            });
+            let name = graph.op_name(node).as_str();
+            if hits && !names.contains(&name) && names.len() < MOST {
+                names.push(name);
+            }
+        }
+        if !names.is_empty() {
+            let _ = writeln!(text, "  written by {}", names.join(", "));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{graph, value};
+
+    #[test]
+    fn the_example_of_two_branches_is_told() {
+        let g = graph(
+            "graph(%a : Tensor, %b : Tensor, %c0 : bool):
+  %one : int = prim::Constant[value=1]()
+  %c : Tensor = aten::mul(%a, %b)
+  %r : Tensor = prim::If(%c0)
+    block0():
+      -> (%a)
+    block1():
+      -> (%b)
+  %w : Tensor = aten::add_(%r, %c, %one)
+  return (%r, %c)",
+        );
+        let db = AliasDb::new(&g);
+        let why = |a: &str, b: &str| db.why(&g, value(&g, a), value(&g, b));
+        assert_eq!(
+            why("r", "a"),
+            "%r may be %a: both may be *Tensor\n  %r -> %a -> *Tensor\n  %a -> *Tensor\n  written by aten::add_\n"
+        );
+        assert!(
+            why("r", "c").starts_with("%r cannot be %c: they lead to no memory in common\n"),
+            "{}",
+            why("r", "c")
+        );
+        assert_eq!(why("one", "a"), "%one cannot be %a: %one is a int, which nothing can change\n");
+        // What is told agrees with what is answered, for all pairs.
+        for a in g.values_in_order() {
+            for b in g.values_in_order() {
+                let told = db.why(&g, a, b);
+                assert_eq!(told.contains(" may be %"), db.may_alias(a, b), "{told}");
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What the command says about rewrites, aliasing, error codes, and what machines read.
+
+use super::{accepted, data, file, refused};
+use serde_json::Value;
+
+const GRAPH: &str = "graph(%x : Float(2, 3), %y : Float(2, 3)):
+  %one : int = prim::Constant[value=1]()
+  %a : Float(3, 2) = aten::t(%x)
+  %b : Float(2, 3) = aten::t(%a)
+  %c : Float(2, 3) = aten::mul(%b, %y)
+  %d : Float(2, 3) = aten::relu(%c)
+  %e : Float(2, 3) = aten::relu(%d)
+  %w : Float(2, 3) = aten::add_(%e, %y, %one)
+  return (%w, %y)
+";
+
+#[test]
+fn rewrites_are_explained() {
+    let path = file(
+        "explain",
+        "g.ir",
+        "graph(%x : Float(2, 3), %y : Float(2, 3)):
+  %a : Float(3, 2) = aten::t(%x)
+  %b : Float(2, 3) = aten::t(%a)
+  %c : Float(2, 3) = aten::mul(%b, %y)
+  %d : Float(2, 3) = aten::mul(%b, %y)
+  %e : Float(2, 3) = aten::relu(%c)
+  %f : Float(2, 3) = aten::relu(%e)
+  return (%f, %d)
+",
+    );
+    for pipeline in ["peephole", "egraph"] {
+        let told = accepted(&["explain", &path, "--value", "%f", "-p", pipeline]);
+        assert!(told.contains("relu-relu") && told.contains("stands where %f stood"), "{pipeline}:\n{told}");
+    }
+    let told = accepted(&["explain", &path, "--value", "d", "-p", "cse"]);
+    assert!(told.contains("cse: %c stands where %d stood"), "{told}");
+    assert!(accepted(&["explain", &path, "--value", "%y", "-p", "cse"]).contains("no rewrite concerns it"));
+    refused(&["explain", &path, "--value", "%lost"], &["`%lost`"]);
+}
+
+#[test]
+fn alias_answers_are_explained() {
+    let path = file("explain", "a.ir", GRAPH);
+    let told = accepted(&["explain", &path, "--alias", "%w,%e"]);
+    assert!(told.starts_with("%w may be %e"), "{told}");
+    let told = accepted(&["explain", &path, "--alias", "%w,%y"]);
+    assert!(told.starts_with("%w cannot be %y: they lead to no memory in common"), "{told}");
+}
+
+#[test]
+fn codes_have_pages() {
+    let all = accepted(&["explain"]);
+    for code in ["V020", "T005", "F0100", "R0003", "A0026", "X0002"] {
+        assert!(all.lines().any(|l| l.starts_with(code)), "no `{code}` in:\n{all}");
+        assert!(accepted(&["explain", code]).starts_with(code));
+    }
+    refused(&["explain", "Z999"], &["Z999"]);
+}
+
+#[test]
+fn machines_can_read_the_reports() {
+    let cell = data("cli/data/lstm_cell.py");
+    let json = |args: &[&str]| -> Value { serde_json::from_str(&accepted(args)).expect("JSON") };
+    let report = json(&["opt", &cell, "--report", "json"]);
+    let passes = report["passes"].as_array().expect("passes");
+    assert!(passes.iter().any(|p| p["pass"] == "fuse" && p["changed"] == true), "{report}");
+    assert!(passes.iter().all(|p| p["nodes"]["before"].is_u64() && p["edits"]["inserted"].is_u64()));
+    assert!(report["graph"].as_str().is_some_and(|g| g.starts_with("graph(")));
+    let path = file("explain", "j.ir", GRAPH);
+    let values = json(&["alias", &path, "--json"]);
+    let e = values.as_array().and_then(|a| a.iter().find(|v| v["value"] == "e")).expect("%e");
+    assert_eq!((&e["written"], &e["may_be_outside"]), (&Value::Bool(true), &Value::Bool(false)));
+    assert_eq!(json(&["shapes", &path, "--json"])["d"], "Float(2, 3)");
+    assert!(json(&["ops", "aten::relu", "--json"]).as_array().is_some_and(|a| !a.is_empty()));
+}
+
+#[test]
+fn rules_come_from_files() {
+    let path = file(
+        "explain",
+        "r.ir",
+        "graph(%x : int):
+  %one : int = prim::Constant[value=1]()
+  %y : int = aten::floordiv(%x, %one)
+  return (%y)
+",
+    );
+    let rules = file(
+        "explain",
+        "my.rules",
+        "ruleset mine\nuse aten\nrule by-one [exact]: floordiv.int(%n, 1) => %n\n",
+    );
+    let out = accepted(&["opt", &path, "-p", "peephole{only=mine},dce", "--rules", &rules]);
+    assert!(!out.contains("floordiv") && out.contains("return (%x)"), "{out}");
+}

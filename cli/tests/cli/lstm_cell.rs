@@ -1,0 +1,88 @@
+//! The LSTM cell in its three forms: as source, as the text PyTorch prints, as the archive PyTorch writes. Recorded by
+//! `tests/oracle/lstm_cell.py`.
+
+use super::{accepted, data, file};
+use flambeau::tensor::compare::max_abs_diff;
+use flambeau::{IValue, json};
+use serde_json::Value;
+
+fn record() -> Value {
+    let text = std::fs::read_to_string(data("cli/data/lstm_cell.json")).expect("the record is there");
+    serde_json::from_str(&text).expect("the record is JSON")
+}
+
+fn tensors(value: &Value) -> Vec<flambeau::Tensor> {
+    let IValue::Tuple(pair) = json::read(value).expect("a value") else { panic!("no tuple: {value}") };
+    pair.items().iter().map(|v| v.as_tensor().cloned().expect("a tensor")).collect()
+}
+
+#[test]
+fn each_form_gives_pytorchs_outputs() {
+    let record = record();
+    let inputs = file("lstm_cell", "inputs.json", record["inputs"].to_string());
+    let want = tensors(&record["expected"]);
+    for form in ["cli/data/lstm_cell.py", "tests/data/lstm_cell.ir", "tests/data/lstm_cell_function.pt"] {
+        for way in [&[][..], &["--unoptimized"], &["--reference"]] {
+            let path = data(form);
+            let out = accepted(&[&["run", &path, "--inputs", &inputs, "--json"], way].concat());
+            let got = tensors(&serde_json::from_str(&out).expect("the result is JSON"));
+            assert_eq!(got.len(), want.len());
+            for (g, w) in got.iter().zip(&want) {
+                let difference = max_abs_diff(g, w).expect("tensors of one shape");
+                assert!(difference <= 1e-6, "{form} {way:?}: {difference}");
+            }
+        }
+    }
+}
+
+/// A graph's text without its constants, whose values stand where they are used: which of several equal constants is the
+/// one that stays is PyTorch's own business.
+fn without_constants(text: &str) -> String {
+    let constant = |line: &str| -> Option<(String, String)> {
+        let (name, rest) = line.trim().split_once(" : ")?;
+        let value = rest.split_once("prim::Constant[value=")?.1.strip_suffix("]()")?;
+        Some((name.to_owned(), value.to_owned()))
+    };
+    let constants: Vec<(String, String)> = text.lines().filter_map(constant).collect();
+    let mut out = String::new();
+    for line in text.lines().filter(|l| constant(l).is_none()) {
+        let mut line = line.to_owned();
+        for (name, value) in &constants {
+            for end in [",", ")"] {
+                line = line.replace(&format!("{name}{end}"), &format!("{value}{end}"));
+            }
+        }
+        out.push_str(&line);
+        out.push('\n');
+    }
+    out
+}
+
+#[test]
+fn the_graph_is_printed_as_pytorch_prints_it() {
+    let want = std::fs::read_to_string(data("tests/data/lstm_cell.ir")).expect("the record is there");
+    let got = accepted(&["print", &data("cli/data/lstm_cell.py"), "--as", "graph"]);
+    assert_eq!(without_constants(&got), without_constants(&want));
+    assert_eq!(got.lines().count(), want.lines().count());
+    // PyTorch's text is the same program when it is read, and is printed as it was.
+    assert_eq!(accepted(&["print", &data("tests/data/lstm_cell.ir"), "--as", "graph"]), want);
+}
+
+#[test]
+fn the_command_without_arguments_shows_every_step() {
+    let out = accepted(&[]);
+    for part in [
+        "== source ==",
+        "== graph ==",
+        "== aliasing",
+        "== shapes",
+        "== passes",
+        "prim::FusionGroup",
+        "== bytecode ==",
+        "== run ==",
+        "us per call",
+        "greatest difference from PyTorch's recorded outputs",
+    ] {
+        assert!(out.contains(part), "no `{part}` in:\n{out}");
+    }
+}

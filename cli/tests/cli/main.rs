@@ -1,0 +1,77 @@
+//! The command from outside: what it prints, where, and with which exit code.
+
+mod bad_files;
+mod bad_inputs;
+mod bad_source;
+mod explain;
+mod lstm_cell;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// What a run of the command came to.
+struct Ran {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+/// A folder for the files of one test.
+fn folder(test: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
+    std::fs::create_dir_all(&folder).expect("a folder for files");
+    folder
+}
+
+/// A file of one test.
+fn file(test: &str, name: &str, bytes: impl AsRef<[u8]>) -> String {
+    let path = folder(test).join(name);
+    std::fs::write(&path, bytes).expect("a file is written");
+    path.to_string_lossy().into_owned()
+}
+
+/// A file of the repository.
+fn data(path: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path).to_string_lossy().into_owned()
+}
+
+/// Runs the command. Where the shell can bound memory, more than this many kilobytes end it.
+fn run(args: &[&str]) -> Ran {
+    const MEMORY: &str = "2000000";
+    let command = env!("CARGO_BIN_EXE_flambeau");
+    let output: Output = if cfg!(target_os = "linux") {
+        let script = format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"");
+        Command::new("sh").args(["-c", &script, command]).args(args).output()
+    } else {
+        Command::new(command).args(args).output()
+    }
+    .expect("the command starts");
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Ran { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// Runs the command, which has to succeed; what it prints.
+fn accepted(args: &[&str]) -> String {
+    let ran = run(args);
+    assert_eq!(ran.code, Some(0), "{args:?}: {}", ran.err);
+    ran.out
+}
+
+/// Runs the command, which has to refuse what it is given: exit code 1, nothing on standard output, and an error that
+/// holds each of `parts`.
+fn refused(args: &[&str], parts: &[&str]) -> String {
+    let ran = run(args);
+    let shown: String = ran.err.chars().take(600).collect();
+    assert_eq!(ran.code, Some(1), "{args:?}: {shown}");
+    assert_eq!(ran.out, "", "{args:?} printed, and then: {shown}");
+    for part in parts {
+        assert!(ran.err.contains(part), "{args:?}: no `{part}` in: {shown}");
+    }
+    ran.err
+}
+
+#[test]
+fn a_wrong_command_line_is_told_apart() {
+    let ran = run(&["print", "--nope", "x.py"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""));
+}

@@ -1,0 +1,176 @@
+//! Stories: what became of values in a run of a pipeline, and why.
+//!
+//! A run that is asked to tell ([`crate::Control::telling`]) writes down every rewrite it takes fuel for, with the proof
+//! where there is one, and, from the journal, which value took the uses of which. From that the story of one value can
+//! be read: everything that led to it, and everything that came of it. Values are told apart by their ids, which keep
+//! their meaning when names change; the names told are those of the time.
+
+use flambeau_ir::{Change, Graph, NodeId, Revision, ValueId};
+use hashbrown::{HashMap, HashSet};
+use rustc_hash::FxBuildHasher;
+use std::fmt;
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A pass rewrote a node.
+    Rewrite {
+        /// The pass.
+        pass: &'static str,
+        /// The rule, or kind of rewrite.
+        what: String,
+        /// The node as it was printed before: `%3 = ns::op`.
+        at: String,
+        /// The values it gave.
+        values: Vec<ValueId>,
+        /// The way from the old term to the new one.
+        proof: Option<String>,
+    },
+    /// A value took the uses of another.
+    Replaced {
+        /// The pass.
+        pass: &'static str,
+        /// The value that lost its uses.
+        old: ValueId,
+        /// The value that got them.
+        new: ValueId,
+        /// Both, by name.
+        names: (String, String),
+    },
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::Rewrite { pass, what, at, proof, .. } => {
+                write!(f, "{pass}: {what} at {at}")?;
+                for line in proof.iter().flat_map(|p| p.lines()) {
+                    write!(f, "\n    {line}")?;
+                }
+                Ok(())
+            }
+            Event::Replaced { pass, names: (old, new), .. } => {
+                write!(f, "{pass}: {new} stands where {old} stood")
+            }
+        }
+    }
+}
+
+/// Everything that happened in a run, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Story {
+    events: Vec<Event>,
+}
+
+/// What values are called at one time.
+pub(crate) struct Names(HashMap<ValueId, String, FxBuildHasher>);
+
+impl Names {
+    /// The names of all values of a graph.
+    pub(crate) fn of(graph: &Graph) -> Names {
+        Names(graph.values_in_order().map(|v| (v, name(graph, v))).collect())
+    }
+}
+
+fn name(graph: &Graph, value: ValueId) -> String {
+    format!("%{}", graph.name(value))
+}
+
+impl Story {
+    /// All events.
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    pub(crate) fn rewrite(&mut self, pass: &'static str, what: &str, graph: &Graph, node: NodeId) {
+        let at = crate::control::describe(graph, node);
+        let values = graph.results(node).collect();
+        self.events.push(Event::Rewrite { pass, what: what.to_owned(), at, values, proof: None });
+    }
+
+    /// Gives the last rewrite its proof.
+    pub(crate) fn prove(&mut self, text: String) {
+        if let Some(Event::Rewrite { proof, .. }) = self.events.last_mut() {
+            *proof = Some(text);
+        }
+    }
+
+    /// Reads off the journal which values were replaced by which since a revision.
+    pub(crate) fn replaced(&mut self, pass: &'static str, graph: &Graph, since: Revision, before: &Names) {
+        let called = |v: ValueId| match before.0.get(&v) {
+            Some(name) => name.clone(),
+            None if graph.has_value(v) => name(graph, v),
+            None => "a value that is gone".to_owned(),
+        };
+        for change in graph.journal().since(since).into_iter().flatten() {
+            if let Change::UsesReplaced { old, new } = *change {
+                self.events.push(Event::Replaced { pass, old, new, names: (called(old), called(new)) });
+            }
+        }
+    }
+
+    /// What led to a value and what came of it, in order.
+    pub fn of(&self, value: ValueId) -> Vec<&Event> {
+        let mut family: HashSet<ValueId, FxBuildHasher> = HashSet::default();
+        family.insert(value);
+        // Forwards finds what came of the value, backwards what led to it.
+        let link = |family: &mut HashSet<ValueId, FxBuildHasher>, event: &Event| {
+            if let Event::Replaced { old, new, .. } = event
+                && (family.contains(old) || family.contains(new))
+            {
+                family.extend([*old, *new]);
+            }
+        };
+        self.events.iter().for_each(|e| link(&mut family, e));
+        self.events.iter().rev().for_each(|e| link(&mut family, e));
+        let concerns = |event: &&Event| match event {
+            Event::Rewrite { values, .. } => values.iter().any(|v| family.contains(v)),
+            Event::Replaced { old, new, .. } => family.contains(old) || family.contains(new),
+        };
+        self.events.iter().filter(concerns).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::control::Control;
+    use crate::manager::Manager;
+    use crate::pipeline::{PassLibrary, Pipeline};
+    use crate::testing::{read, toy};
+    use flambeau_analysis::Analyses;
+    use flambeau_ir::Symbol;
+
+    #[test]
+    fn a_value_tells_its_rules_and_what_it_replaced() {
+        let mut graph = read(
+            &toy(),
+            "graph(%x : Float(2, 3), %y : Float(2, 3)):
+  %1 : int = prim::Constant[value=1]()
+  %a : Float(2, 3) = toy::mul(%x, %1)
+  %b : Tensor = toy::t(%a)
+  %c : Float(2, 3) = toy::t(%b)
+  %d : Float(2, 3) = toy::relu(%c)
+  %e : Float(2, 3) = toy::relu(%d)
+  %f : Float(2, 3) = toy::mul(%e, %y)
+  %g : Float(2, 3) = toy::mul(%e, %y)
+  %h : Tensor = toy::add(%f, %g, %1)
+  return (%e, %h)
+",
+        );
+        let value = |name: &str| graph.value_named(Symbol::new(name)).expect("the value is there");
+        let (e, f, x) = (value("e"), value("f"), value("x"));
+        let pipeline = Pipeline::parse("cse,egraph,dce", &PassLibrary::standard()).expect("a pipeline");
+        let mut control = Control::new().telling();
+        let run = Manager::new().run_with(&mut graph, &pipeline, &mut Analyses::new(), &mut control);
+        run.unwrap_or_else(|e| panic!("{e}"));
+        let story = control.story().expect("it was asked to tell");
+        let told = |v| story.of(v).iter().map(|event| format!("{event}\n")).collect::<String>();
+        for part in
+            ["egraph: rewrite at %e = toy::relu", "toy/relu-relu", "stands where %e stood", "toy::relu(%x)"]
+        {
+            assert!(told(e).contains(part), "`{part}` in:\n{}", told(e));
+        }
+        assert!(told(f).contains("%f stands where %g stood"), "{}", told(f));
+        assert_eq!(told(x), "");
+    }
+}

@@ -1,0 +1,25 @@
+//! The pass `drop_asserts`: removes checks that only raise, as `python -O` does. A program that passes its checks means
+//! the same without them; one that fails them goes on.
+
+use crate::Guards;
+use flambeau::rewrite::{Pass, PassCx, PassError};
+
+/// See the module's head.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DropAsserts;
+
+impl Pass for DropAsserts {
+    const NAME: &'static str = "drop_asserts";
+    const DOC: &'static str = "removes branches that only raise";
+
+    fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+        let (_, guards) = cx.with::<Guards>();
+        for node in guards.nodes().to_vec() {
+            if !cx.fuel("drop", node) {
+                break;
+            }
+            cx.edit().erase(node);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,188 @@
+//! Each part of the extension does its work in a session, and is found wrong where it is wrong.
+
+use flambeau::analysis::{AliasDb, Analyses};
+use flambeau::exec::Sample;
+use flambeau::ir::{At, IValue, Prim};
+use flambeau::rewrite::egraph::trial::{Effort, try_rules};
+use flambeau::rewrite::{Checks, Manager};
+use flambeau::{Execution, Graph, Session};
+use flambeau_fuzz::oracle::{MachineAgrees, PassKeeps};
+use flambeau_fuzz::{Campaign, Oracle};
+use std::sync::Arc;
+use std::time::Duration;
+use stranger::Guards;
+
+const SOURCE: &str = "def f(x):
+    assert x.dim() == 2, 'a matrix is wanted'
+    return x * x.sigmoid() + torch.sigmoid(x) * x
+";
+
+fn session() -> Session {
+    Session::builder().standard().with(stranger::extend).build().unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn graph(session: &Session, source: &str) -> Arc<Graph> {
+    let program = session.compile_source(source, "f.py").unwrap_or_else(|e| panic!("{e}"));
+    Arc::clone(program.entry("f").unwrap().graph())
+}
+
+fn names(graph: &Graph) -> Vec<&'static str> {
+    graph.nodes_deep().map(|n| graph.op_name(n).as_str()).collect()
+}
+
+/// Runs a pipeline with every edit checked, and the report with it.
+fn optimized(session: &Session, graph: &Graph, pipeline: &str) -> (Graph, flambeau::rewrite::Report) {
+    let mut copy = graph.clone();
+    let pipeline = session.pipeline(pipeline).unwrap();
+    let report = Manager::new().checks(Checks::EveryEdit).run(&mut copy, &pipeline);
+    (copy, report.unwrap_or_else(|e| panic!("{e}")))
+}
+
+#[test]
+fn the_operator_runs_and_its_shape_is_known() {
+    let session = session();
+    let text = "graph(%x : Float(2, 3)):\n  %y : Tensor = stranger::swish(%x)\n  return (%y)\n";
+    for execution in [Execution::Reference, Execution::Machine, Execution::Optimized] {
+        let program = session.with_execution(execution).parse_ir(text).unwrap();
+        let id = session.registry().lookup("stranger::swish").unwrap();
+        let sample = session.registry().facet::<Sample>(id).unwrap();
+        let mut g = flambeau::exec::Gen::from_seed(3);
+        let args = sample.make(session.registry().schema(id), &mut g);
+        let got = program.entry("forward").unwrap().call(&args, &[]);
+        // The graph asks for a float matrix; samples draw other ranks and types as well.
+        let fits = args[0].fits(program.entry("forward").unwrap().params()[0].ty);
+        assert_eq!(got.is_ok(), fits, "{got:?}");
+    }
+    let graph = session.parse_ir(text).unwrap().entry("forward").unwrap().graph().clone();
+    let mut analyses = Analyses::new();
+    let report = analyses.get::<flambeau::analysis::Shapes>(&graph).report(&graph);
+    assert!(report.contains("%y : Float(2, 3)"), "{report}");
+}
+
+#[test]
+fn the_rule_fires_where_it_may() {
+    let session = session();
+    let (after, report) = optimized(&session, &graph(&session, SOURCE), "peephole,dce");
+    // Nothing is known of the element type, so nothing is known to be exact.
+    assert!(!names(&after).contains(&"stranger::swish"), "{after}\n{report}");
+    let typed = "graph(%x : Float(2, 3)):
+  %s : Float(2, 3) = aten::sigmoid(%x)
+  %y : Float(2, 3) = aten::mul(%x, %s)
+  return (%y)
+";
+    let graph = session.parse_ir(typed).unwrap().entry("forward").unwrap().graph().clone();
+    for pipeline in ["peephole,dce", "egraph,dce", "default", "stranger"] {
+        let (after, report) = optimized(&session, &graph, pipeline);
+        assert_eq!(names(&after), ["stranger::swish"], "{pipeline}: {after}");
+        let fired: u64 = report.passes.iter().flat_map(|p| p.counts.get("stranger/swish-left")).sum();
+        assert!(fired > 0, "{pipeline}:\n{report}");
+    }
+    // Another session of the same process knows nothing of it.
+    let plain = Session::standard().unwrap();
+    assert!(plain.registry().lookup("stranger::swish").is_none());
+    assert!(plain.pipeline("drop_asserts").is_err());
+}
+
+#[test]
+fn the_rules_hold_on_what_they_are_tried_on() {
+    let session = session();
+    let rules = session.rules().unwrap().filtered(|r| r.name.starts_with("stranger/"));
+    let trials = try_rules(session.registry(), &rules, Effort::default());
+    assert_eq!(trials.len(), 2);
+    for trial in trials {
+        assert!(trial.failure.is_none(), "{}: {}", trial.rule, trial.failure.unwrap());
+        assert!(trial.tried > 0, "{} was never tried: {:?}", trial.rule, trial.refused);
+    }
+}
+
+#[test]
+fn wrong_rules_are_found() {
+    let build =
+        |text: &str| Session::builder().standard().with(stranger::extend).rules("w.rules", text).build();
+    let error = build("use aten\nrule a [exact]: nope(%x) => %x\n").err().unwrap();
+    assert!(error.code.starts_with('R') && error.render().contains("w.rules:2"), "{}", error.render());
+    // This one is well formed and wrong: the trial finds inputs on which the sides differ.
+    let session = build("ruleset w\nuse aten\nrule a [exact]: stranger::swish(%x) => relu(%x)\n").unwrap();
+    let rules = session.rules().unwrap().filtered(|r| r.name == "w/a");
+    let trials = try_rules(session.registry(), &rules, Effort::default());
+    assert!(trials.iter().all(|t| t.failure.is_some()), "{trials:?}");
+}
+
+#[test]
+fn the_pass_changes_the_graph() {
+    let session = session();
+    let before = graph(&session, SOURCE);
+    assert!(names(&before).contains(&"prim::RaiseException"));
+    let (after, report) = optimized(&session, &before, "drop_asserts,dce");
+    assert!(!names(&after).contains(&"prim::If"), "{after}");
+    assert!(report.passes[0].changed);
+    // What passes its checks means the same; what fails them goes on.
+    let run = |graph: &Graph, sizes: &[i64]| {
+        let x = flambeau::Tensor::from_scalars(
+            &[flambeau::tensor::Scalar::Float(0.5); 4],
+            sizes,
+            flambeau::tensor::DType::F32,
+        );
+        let program = session.with_execution(Execution::Reference).program_of(graph.clone()).unwrap();
+        program.entry("forward").unwrap().call(&[IValue::Tensor(x.unwrap())], &[])
+    };
+    let (a, b) = (run(&before, &[2, 2]).unwrap(), run(&after, &[2, 2]).unwrap());
+    assert_eq!(a.to_string(), b.to_string());
+    assert!(run(&before, &[4]).is_err() && run(&after, &[4]).is_ok());
+}
+
+#[test]
+fn fuel_stops_the_pass() {
+    let session = session();
+    let source = "def f(x: int):\n    assert x > 0\n    assert x > 1\n    assert x > 2\n    return x\n";
+    let mut copy = (*graph(&session, source)).clone();
+    let pipeline = session.pipeline("drop_asserts").unwrap();
+    let mut control = flambeau::rewrite::Control::parse("drop_asserts=2").unwrap();
+    Manager::new().run_with(&mut copy, &pipeline, &mut Analyses::new(), &mut control).unwrap();
+    assert_eq!(names(&copy).iter().filter(|n| **n == "prim::If").count(), 1);
+}
+
+#[test]
+fn the_analysis_is_in_step_with_edits() {
+    let session = session();
+    let source = "def f(x: int):\n    assert x > 0\n    assert x > 1\n    return x\n";
+    let mut graph = (*graph(&session, source)).clone();
+    let mut analyses = Analyses::new();
+    let guards = analyses.get::<Guards>(&graph).nodes().to_vec();
+    assert_eq!(guards.len(), 2);
+    graph.edit().erase(guards[0]);
+    assert_eq!(analyses.get::<Guards>(&graph).nodes(), &guards[1..], "kept, one fewer");
+    let block = graph.block(guards[1], 0);
+    graph.edit().at(At::start(block)).node(Prim::Print, &[], &[]);
+    assert!(analyses.get::<Guards>(&graph).nodes().is_empty(), "built anew: the branch prints");
+    let stats = analyses.stats().find(|s| s.name == "stranger/guards").unwrap();
+    assert_eq!((stats.built, stats.kept, stats.rebuilt), (1, 1, 1));
+    assert_eq!(analyses.check(&graph), Ok(()));
+}
+
+#[test]
+fn the_analysis_is_had_together_with_flambeaus_own() {
+    let session = session();
+    let graph = graph(&session, SOURCE);
+    let mut analyses = Analyses::new();
+    let (graph, (guards, alias)) = analyses.with::<(Guards, AliasDb)>(&graph);
+    assert_eq!(guards.nodes().len(), 1);
+    let x = graph.inputs().next().unwrap();
+    assert!(alias.may_alias(x, x) && alias.may_be_outside(x));
+}
+
+#[test]
+fn the_oracles_take_strangers() {
+    let session = session();
+    let campaign = Campaign::new(session.registry(), 11);
+    let pipeline = session.pipeline("stranger").unwrap();
+    let oracles: [Box<dyn Oracle>; 2] =
+        [Box::new(PassKeeps::new("stranger", pipeline)), Box::new(MachineAgrees)];
+    for oracle in oracles {
+        let (tally, finding) = campaign.run(&*oracle, 60, Duration::from_secs(20), |_| {});
+        if let Some(finding) = finding {
+            panic!("{}: {}\n{}", oracle.name(), finding.why, finding.case.to_text());
+        }
+        assert!(tally.checked > 0, "{}: {tally:?}", oracle.name());
+    }
+}

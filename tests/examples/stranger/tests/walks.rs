@@ -1,0 +1,46 @@
+//! What CONTRIBUTING.md shows is what this crate is: every piece of code in its walks stands in a file here.
+
+use std::path::Path;
+
+/// Each piece of code of the walks, by its heading.
+fn pieces(page: &str) -> Vec<(String, String)> {
+    let (mut heading, mut piece, mut found) = (String::new(), None::<String>, Vec::new());
+    for line in page.lines() {
+        match &mut piece {
+            None if line.starts_with("## ") => heading = line[3..].to_owned(),
+            None if line == "```rust" || line == "```rules" => piece = Some(String::new()),
+            None => {}
+            Some(text) if line == "```" => {
+                found.push((heading.clone(), std::mem::take(text)));
+                piece = None;
+            }
+            Some(text) => {
+                text.push_str(line);
+                text.push('\n');
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn the_walks_are_literally_this_crate() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(here.join("../../../CONTRIBUTING.md")).expect("the page is there");
+    let mut files = Vec::new();
+    for folder in ["src", "tests"] {
+        for entry in std::fs::read_dir(here.join(folder)).expect("the folder is there") {
+            files.push(std::fs::read_to_string(entry.expect("an entry").path()).expect("a text"));
+        }
+    }
+    let pieces = pieces(&page);
+    for walk in ["Add an operator", "Add a pass", "Add a rule", "Add an analysis", "Add a test"] {
+        assert!(pieces.iter().any(|(heading, _)| heading == walk), "`{walk}` shows no code");
+    }
+    for (heading, piece) in &pieces {
+        assert!(
+            files.iter().any(|f| f.contains(piece.as_str())),
+            "`{heading}` shows what is not here:\n{piece}"
+        );
+    }
+}

@@ -1,0 +1,67 @@
+//! The code map of ARCHITECTURE.md: every file and folder it names exists, and every crate of the library is on it.
+//!
+//! A bullet starts with the crate's folder in backticks; the files and folders in it are relative to the crate, or to its
+//! `src`. Names without a dot or a slash are no paths.
+
+use crate::architecture::Architecture;
+use crate::report::Report;
+use crate::workspace::{Workspace, root};
+
+/// Folders of packages that the map may leave out: the tools around the library.
+const ASIDE: &[&str] = &["tests", "tests/examples/stranger", "fuzz", "fuzz/targets", "xtask"];
+
+pub(super) fn check(
+    workspace: &Workspace,
+    page: Option<&Architecture>,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    let Some(page) = page else { return Ok(()) };
+    let mut known = Vec::new();
+    let exists = |folder: &str, name: &str| {
+        let crate_root = root().join(folder);
+        crate_root.join("src").join(name).exists() || crate_root.join(name).exists()
+    };
+    let mut folder = String::new();
+    for (line, text) in page.section("Code map")? {
+        let mut names = text.split('`').skip(1).step_by(2);
+        if text.starts_with("- ") {
+            folder = names.next().unwrap_or_default().trim_end_matches('/').to_owned();
+            known.push(folder.clone());
+        }
+        for name in names.filter(|n| is_path(n)) {
+            if !exists(&folder, name.trim_end_matches('/')) && !root().join(name).exists() {
+                report.find(format!("ARCHITECTURE.md:{line}"), format!("`{folder}` has no `{name}`"));
+            }
+        }
+    }
+    for package in &workspace.packages {
+        if !known.contains(&package.folder) && !ASIDE.contains(&package.folder.as_str()) {
+            report.find("ARCHITECTURE.md", format!("`{}` is not on the code map", package.folder));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a word in backticks is a file or a folder.
+fn is_path(word: &str) -> bool {
+    let plain = word.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-./".contains(&b));
+    plain && (word.ends_with('/') || word.ends_with(".rs") || word.ends_with(".txt"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_not_there_is_found() {
+        let page = Architecture::from_text(
+            "## Code map\n\n- `xtask/`: `main.rs`, `tidy/`, and\n  `gone.rs`; `Graph` is no path\n\n## Next\n",
+        );
+        let mut report = Report::default();
+        check(&Workspace::load().unwrap(), Some(&page), &mut report).unwrap();
+        let findings = report.findings();
+        assert!(findings.iter().any(|f| f.contains("`xtask` has no `gone.rs`")), "{findings:?}");
+        assert!(findings.iter().any(|f| f.contains("`ir` is not on the code map")), "{findings:?}");
+        assert!(!findings.iter().any(|f| f.contains("main.rs") || f.contains("Graph")), "{findings:?}");
+    }
+}
