@@ -339,6 +339,11 @@ impl<'a> KernelCx<'a> {
         }
     }
 
+    /// The session's generator, for operators that take none.
+    pub fn session_generator(&self) -> &Generator {
+        self.host.rng()
+    }
+
     /// Argument `i` as a list.
     pub fn list(&self, i: usize) -> Result<&List, KernelError> {
         self.args.get(i).and_then(IValue::as_list).ok_or_else(|| self.mismatch(i, "a list"))

@@ -69,7 +69,7 @@ struct Product<T> {
 }
 
 /// Types that multiply: how a sum of products grows.
-trait Multiply: Element<Raw = Self> {
+pub(crate) trait Multiply: Element<Raw = Self> {
     /// `self + a * b`.
     fn add_product(self, a: Self, b: Self) -> Self;
     /// `self * b`.
@@ -330,6 +330,37 @@ unsafe fn shared<T: Copy + Send>(p: Product<T>, work: usize, f: unsafe fn(Produc
             scope.spawn(move || unsafe { f(part) });
         }
     });
+}
+
+/// A matrix within a slice: the slice from the first element on, row step, column step.
+pub(crate) type Part<'a, T> = (&'a [T], usize, usize);
+
+/// `c += a b` on slices, `c` with rows of `width` elements, each contiguous; `a` is m by k, `b` k by n.
+pub(crate) fn add_product<T: Multiply>(
+    (m, k, n): (usize, usize, usize),
+    a: Part<'_, T>,
+    b: Part<'_, T>,
+    c: &mut [T],
+    width: usize,
+) {
+    if m == 0 || n == 0 || k == 0 {
+        return;
+    }
+    let end = |rows: usize, columns: usize, (row, column): (usize, usize)| {
+        (rows - 1) * row + (columns - 1) * column
+    };
+    assert!(end(m, k, (a.1, a.2)) < a.0.len(), "invariant: the left matrix lies within its slice");
+    assert!(end(k, n, (b.1, b.2)) < b.0.len(), "invariant: the right matrix lies within its slice");
+    assert!(n <= width && end(m, n, (width, 1)) < c.len(), "invariant: the result lies within its slice");
+    let matrix = |part: Part<'_, T>| Matrix {
+        at: part.0.as_ptr().cast_mut(),
+        rows: part.1 as isize,
+        columns: part.2 as isize,
+    };
+    let c = Matrix { at: c.as_mut_ptr(), rows: width as isize, columns: 1 };
+    // SAFETY: all three were just checked against their slices, and the result is borrowed alone; operands are only
+    // read.
+    unsafe { product(Product { m, k, n, a: matrix(a), b: matrix(b), c, keep: T::ONE, factor: T::ONE }) }
 }
 
 /// By the `gemm` crate.

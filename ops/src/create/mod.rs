@@ -13,7 +13,7 @@ use flambeau_tensor::promote::{DEFAULT_COMPLEX, DEFAULT_FLOAT};
 use flambeau_tensor::{Category, DType, DeviceKind, MemoryFormat, Scalar, Tensor};
 
 /// Only the processor executes; `meta` and others are refused by name.
-fn check_device(cx: &KernelCx<'_>, i: usize) -> Result<(), KernelError> {
+pub(crate) fn check_device(cx: &KernelCx<'_>, i: usize) -> Result<(), KernelError> {
     match cx.opt_device(i)? {
         None => Ok(()),
         Some(d) if d.kind == DeviceKind::Cpu => Ok(()),

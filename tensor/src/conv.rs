@@ -1,0 +1,511 @@
+//! Convolutions of one to three dimensions, in groups, dilated, strided, and transposed.
+//!
+//! Everything is three-dimensional inside: missing leading dimensions have size 1. A convolution is a matrix product of
+//! the weights with the patches under them (gathered a block of positions at a time, so that the block stays in cache);
+//! where a patch is one element the input itself is that matrix, and where every channel has its own kernel rows are
+//! scaled and added directly. The transposed convolution is the product with the weights turned, scattered back.
+//! Halves compute in singles.
+
+use crate::access;
+use crate::dtype::DType;
+use crate::error::{Result, TensorError};
+use crate::matmul::{Multiply, add_product};
+use crate::simd::{self, Kernel};
+use crate::tensor::Tensor;
+
+/// What a convolution does besides multiplying; one entry per dimension of space.
+#[derive(Clone, Debug)]
+pub struct ConvSpec {
+    /// Steps between positions.
+    pub stride: Vec<i64>,
+    /// Zeros thought on both sides.
+    pub padding: Vec<i64>,
+    /// Steps between the elements of a kernel.
+    pub dilation: Vec<i64>,
+    /// Rows added at one end of a transposed convolution's result.
+    pub output_padding: Vec<i64>,
+    /// Whether it is transposed.
+    pub transposed: bool,
+    /// Groups of channels that do not mix.
+    pub groups: i64,
+}
+
+/// Elements of a block of gathered patches.
+const BLOCK: usize = 1 << 16;
+
+/// Sizes of one convolution as the loops see it.
+struct Geometry {
+    batch: usize,
+    groups: usize,
+    /// Channels per group of input and result.
+    channels: usize,
+    results: usize,
+    input: [usize; 3],
+    kernel: [usize; 3],
+    output: [usize; 3],
+    stride: [usize; 3],
+    padding: [i64; 3],
+    dilation: [usize; 3],
+}
+
+fn volume(sizes: [usize; 3]) -> usize {
+    sizes.iter().product()
+}
+
+/// Dimensions of space behind 1s.
+fn three<T: Copy>(values: &[T], one: T) -> [T; 3] {
+    let mut all = [one; 3];
+    all[3 - values.len()..].copy_from_slice(values);
+    all
+}
+
+impl ConvSpec {
+    /// The sizes of the result, by PyTorch's rules, which refuse what makes no sense.
+    pub fn output_sizes(&self, input: &[i64], weight: &[i64], bias: Option<&[i64]>) -> Result<Vec<i64>> {
+        self.check(input, weight, bias)?;
+        let mut sizes = vec![input[0], if self.transposed { weight[1] * self.groups } else { weight[0] }];
+        for d in 0..input.len() - 2 {
+            let (n, k) = (input[d + 2], weight[d + 2]);
+            let (s, p, l) = (self.stride[d], self.padding[d], self.dilation[d]);
+            let reach = l * (k - 1) + 1;
+            let size = if self.transposed {
+                (n - 1) * s - 2 * p + reach + self.output_padding[d]
+            } else {
+                (n + 2 * p - reach) / s + 1
+            };
+            if size < 0 || (self.transposed && size <= 0 && !input.contains(&0)) {
+                return Err(TensorError::shape(format!(
+                    "Given input size per channel: {:?}. Calculated output size per channel: {size} at dimension {d}. \
+                     Output size is too small",
+                    &input[2..]
+                )));
+            }
+            sizes.push(size);
+        }
+        Ok(sizes)
+    }
+
+    fn check(&self, input: &[i64], weight: &[i64], bias: Option<&[i64]>) -> Result<()> {
+        let say = |text: String| Err(TensorError::shape(text));
+        let space = weight.len().saturating_sub(2);
+        if weight.len() < 3 || space > 3 {
+            return say(format!("weight should have at least three dimensions, got {}", weight.len()));
+        }
+        if input.len() != weight.len() {
+            return say(format!(
+                "Expected {}D (unbatched) or {}D (batched) input to conv{space}d, but got input of size: {input:?}",
+                space + 1,
+                space + 2
+            ));
+        }
+        let lengths = [self.stride.len(), self.padding.len(), self.dilation.len(), self.output_padding.len()];
+        if lengths.iter().any(|n| *n != space) {
+            return say(format!(
+                "expected stride, padding and dilation to be lists of {space} values to match the convolution dimensions"
+            ));
+        }
+        if self.groups <= 0 {
+            return say("non-positive groups is not supported".to_owned());
+        }
+        for (what, values, least) in [
+            ("stride", &self.stride, 1),
+            ("padding", &self.padding, 0),
+            ("dilation", &self.dilation, 1),
+            ("output_padding", &self.output_padding, 0),
+        ] {
+            if values.iter().any(|v| *v < least) {
+                let kind = if least == 0 { "negative" } else { "non-positive" };
+                return say(format!("{kind} {what} is not supported"));
+            }
+        }
+        let groups = self.groups;
+        let given = if self.transposed { weight[0] } else { weight[1] * groups };
+        if weight[0] < groups || weight[0] % groups != 0 {
+            return say(format!(
+                "Given groups={groups}, expected weight to be at least {groups} at dimension 0 and divisible by it, \
+                 but got weight of size {weight:?} instead"
+            ));
+        }
+        if input[1] != given {
+            return say(format!(
+                "Given groups={groups}, weight of size {weight:?}, expected input{input:?} to have {given} channels, \
+                 but got {} channels instead",
+                input[1]
+            ));
+        }
+        let results = if self.transposed { weight[1] * groups } else { weight[0] };
+        if bias.is_some_and(|b| *b != [results]) {
+            return say(format!(
+                "Given weight of size {weight:?}, expected bias to be 1-dimensional with {results} elements, but got \
+                 bias of size {:?} instead",
+                bias.unwrap_or(&[])
+            ));
+        }
+        for d in 0..space {
+            let reach = self.dilation[d] * (weight[d + 2] - 1) + 1;
+            let padded = input[d + 2] + 2 * self.padding[d];
+            if weight[d + 2] < 1 {
+                return say(format!(
+                    "kernel size should be greater than zero, but got weight of size {weight:?}"
+                ));
+            }
+            if self.transposed {
+                if self.output_padding[d] >= self.stride[d] && self.output_padding[d] >= self.dilation[d] {
+                    return say(format!(
+                        "output padding must be smaller than either stride or dilation, but got output_padding: {}",
+                        self.output_padding[d]
+                    ));
+                }
+            } else if padded < reach {
+                return say(format!(
+                    "Calculated padded input size per channel: ({padded}). Kernel size: ({reach}). Kernel size can't \
+                     be greater than actual input size"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn geometry(&self, input: &[i64], weight: &[i64], output: &[i64]) -> Geometry {
+        let sizes = |v: &[i64]| three(v, 1).map(|n| n as usize);
+        let groups = self.groups as usize;
+        Geometry {
+            batch: input[0] as usize,
+            groups,
+            channels: input[1] as usize / groups,
+            results: output[1] as usize / groups,
+            input: sizes(&input[2..]),
+            kernel: sizes(&weight[2..]),
+            output: sizes(&output[2..]),
+            stride: sizes(&self.stride),
+            padding: three(&self.padding, 0),
+            dilation: sizes(&self.dilation),
+        }
+    }
+}
+
+/// The convolution of a batch (`[batch, channels, space…]`) with weights and, perhaps, a bias per channel of the result.
+pub fn convolution(
+    input: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    spec: &ConvSpec,
+) -> Result<Tensor> {
+    for other in [Some(weight), bias].into_iter().flatten() {
+        if other.dtype() != input.dtype() {
+            return Err(TensorError::value(format!(
+                "Input type ({}) and {} type ({}) should be the same",
+                input.dtype().ir_name(),
+                if other.ptr_eq(weight) { "weight" } else { "bias" },
+                other.dtype().ir_name()
+            )));
+        }
+    }
+    let sizes = spec.output_sizes(input.sizes(), weight.sizes(), bias.map(Tensor::sizes))?;
+    let geometry = spec.geometry(input.sizes(), weight.sizes(), &sizes);
+    match input.dtype() {
+        DType::F16 | DType::BF16 => {
+            let wide = |t: &Tensor| t.to_dtype(DType::F32);
+            let bias = bias.map(wide).transpose()?;
+            let out =
+                run::<f32>(&wide(input)?, &wide(weight)?, bias.as_ref(), &sizes, &geometry, spec.transposed)?;
+            out.to_dtype(input.dtype())
+        }
+        DType::F32 => run::<f32>(input, weight, bias, &sizes, &geometry, spec.transposed),
+        DType::F64 => run::<f64>(input, weight, bias, &sizes, &geometry, spec.transposed),
+        DType::C64 => run::<crate::Complex<f32>>(input, weight, bias, &sizes, &geometry, spec.transposed),
+        DType::C128 => run::<crate::Complex<f64>>(input, weight, bias, &sizes, &geometry, spec.transposed),
+        DType::I64 => run::<i64>(input, weight, bias, &sizes, &geometry, spec.transposed),
+        dtype => Err(TensorError::DType { op: "slow_conv2d_cpu", dtype }),
+    }
+}
+
+fn run<T: Multiply>(
+    input: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    sizes: &[i64],
+    g: &Geometry,
+    transposed: bool,
+) -> Result<Tensor> {
+    let out = Tensor::zeros(sizes, T::DTYPE)?;
+    let (input, weight) = (input.contiguous()?, weight.contiguous()?);
+    let bias = bias.map(Tensor::contiguous).transpose()?;
+    let mut inputs = vec![&input, &weight];
+    inputs.extend(&bias);
+    access::edit_with::<T, T, _>(&out, &inputs, |mut out, ins| {
+        let (x, w, out) = (ins[0].data(), ins[1].data(), out.data());
+        let plane = volume(g.output);
+        if let Some(bias) = ins.get(2)
+            && plane > 0
+        {
+            for (row, b) in out.chunks_exact_mut(plane).zip(bias.data().iter().cycle()) {
+                row.fill(*b);
+            }
+        }
+        if out.is_empty() || x.is_empty() || w.is_empty() {
+            return;
+        }
+        let (from, to) = (g.channels * volume(g.input), g.results * plane);
+        let weights = w.len() / g.groups;
+        let mut room = Vec::new();
+        for n in 0..g.batch * g.groups {
+            let x = &x[n * from..(n + 1) * from];
+            let w = &w[n % g.groups * weights..][..weights];
+            let out = &mut out[n * to..(n + 1) * to];
+            if transposed {
+                scatter_group(x, w, out, g, &mut room);
+            } else if g.channels == 1 && g.results <= 2 {
+                simd::run(Depthwise { x, w, out, g });
+            } else {
+                forward_group(x, w, out, g, &mut room);
+            }
+        }
+    })?;
+    Ok(out)
+}
+
+/// One group of one image: weights times patches, a block of positions at a time.
+fn forward_group<T: Multiply>(x: &[T], w: &[T], out: &mut [T], g: &Geometry, room: &mut Vec<T>) {
+    let (plane, depth) = (volume(g.output), g.channels * volume(g.kernel));
+    if g.kernel == [1; 3] && g.stride == [1; 3] && g.padding == [0; 3] {
+        return add_product((g.results, depth, plane), (w, depth, 1), (x, plane, 1), out, plane);
+    }
+    // Whole rows of the result, at least one.
+    let width = g.output[2];
+    let rows = (BLOCK / (depth * width).max(1)).clamp(1, plane / width);
+    for first in (0..plane / width).step_by(rows) {
+        let rows = rows.min(plane / width - first);
+        let n = rows * width;
+        room.clear();
+        room.resize(depth * n, T::ZERO);
+        simd::run(Gather { x, to: room, first, rows, g });
+        add_product((g.results, depth, n), (w, depth, 1), (room, n, 1), &mut out[first * width..], plane);
+    }
+}
+
+/// The positions `o` of a row whose source `o * stride + at` lies in `0..size`.
+#[inline(always)]
+fn inside(at: i64, stride: usize, size: usize, count: usize) -> (usize, usize) {
+    let stride_ = stride as i64;
+    let lo = if at >= 0 { 0 } else { (-at).div_euclid(stride_) + i64::from((-at).rem_euclid(stride_) != 0) };
+    let room = size as i64 - at;
+    let hi = if room <= 0 { 0 } else { (room - 1) / stride_ + 1 };
+    let hi = hi.clamp(0, count as i64);
+    (lo.clamp(0, hi) as usize, hi as usize)
+}
+
+/// Patches of some rows of positions as the columns of a zeroed matrix.
+struct Gather<'a, T> {
+    x: &'a [T],
+    to: &'a mut [T],
+    first: usize,
+    rows: usize,
+    g: &'a Geometry,
+}
+
+impl<T: Multiply> Kernel for Gather<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Gather { x, to, first, rows, g } = self;
+        let [_, kh, kw] = g.kernel;
+        let [d, h, w] = g.input;
+        let width = g.output[2];
+        let n = rows * width;
+        for (k, line) in to.chunks_exact_mut(n).enumerate() {
+            let (channel, kd) = (k / volume(g.kernel), k / (kh * kw) % g.kernel[0]);
+            let at = (k % kw * g.dilation[2]) as i64 - g.padding[2];
+            let (lo, hi) = inside(at, g.stride[2], w, width);
+            if lo == hi {
+                continue;
+            }
+            for row in 0..rows {
+                let (z, y) = ((first + row) / g.output[1], (first + row) % g.output[1]);
+                let z = (z * g.stride[0] + kd * g.dilation[0]) as i64 - g.padding[0];
+                let y = (y * g.stride[1] + k / kw % kh * g.dilation[1]) as i64 - g.padding[1];
+                if z < 0 || z >= d as i64 || y < 0 || y >= h as i64 {
+                    continue;
+                }
+                let source = &x[((channel * d + z as usize) * h + y as usize) * w..][..w];
+                let target = &mut line[row * width + lo..row * width + hi];
+                let start = (at + (lo * g.stride[2]) as i64) as usize;
+                if g.stride[2] == 1 {
+                    target.copy_from_slice(&source[start..start + target.len()]);
+                } else {
+                    for (target, value) in target.iter_mut().zip(source[start..].iter().step_by(g.stride[2]))
+                    {
+                        *target = *value;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// One input channel: rows are scaled and added, element of the kernel by element.
+struct Depthwise<'a, T> {
+    x: &'a [T],
+    w: &'a [T],
+    out: &'a mut [T],
+    g: &'a Geometry,
+}
+
+impl<T: Multiply> Kernel for Depthwise<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Depthwise { x, w, out, g } = self;
+        let [_, kh, kw] = g.kernel;
+        let [d, h, wide] = g.input;
+        let (plane, width) = (volume(g.output), g.output[2]);
+        for (kernel, out) in w.chunks_exact(volume(g.kernel)).zip(out.chunks_exact_mut(plane)) {
+            for (row, out) in out.chunks_exact_mut(width).enumerate() {
+                let (oz, oy) = (row / g.output[1], row % g.output[1]);
+                for (k, &factor) in kernel.iter().enumerate() {
+                    let z = (oz * g.stride[0] + k / (kh * kw) * g.dilation[0]) as i64 - g.padding[0];
+                    let y = (oy * g.stride[1] + k / kw % kh * g.dilation[1]) as i64 - g.padding[1];
+                    if z < 0 || z >= d as i64 || y < 0 || y >= h as i64 {
+                        continue;
+                    }
+                    let at = (k % kw * g.dilation[2]) as i64 - g.padding[2];
+                    let (lo, hi) = inside(at, g.stride[2], wide, width);
+                    if lo == hi {
+                        continue;
+                    }
+                    let source = &x[(z as usize * h + y as usize) * wide..][..wide];
+                    let source = &source[(at + (lo * g.stride[2]) as i64) as usize..];
+                    let target = &mut out[lo..hi];
+                    if g.stride[2] == 1 {
+                        for (t, s) in target.iter_mut().zip(source) {
+                            *t = t.add_product(*s, factor);
+                        }
+                    } else {
+                        for (t, s) in target.iter_mut().zip(source.iter().step_by(g.stride[2])) {
+                            *t = t.add_product(*s, factor);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// One group of one image of a transposed convolution: the product with the turned weights, added where it belongs.
+/// `input` and `output` of the geometry are those of the transposed convolution itself.
+fn scatter_group<T: Multiply>(x: &[T], w: &[T], out: &mut [T], g: &Geometry, room: &mut Vec<T>) {
+    let (plane, kernel) = (volume(g.input), volume(g.kernel));
+    let depth = g.results * kernel;
+    let [_, kh, kw] = g.kernel;
+    let [od, oh, ow] = g.output;
+    let width = g.input[2];
+    let rows = (BLOCK / (depth * width).max(1)).clamp(1, plane / width);
+    for first in (0..plane / width).step_by(rows) {
+        let rows = rows.min(plane / width - first);
+        let n = rows * width;
+        room.clear();
+        room.resize(depth * n, T::ZERO);
+        add_product((depth, g.channels, n), (w, 1, depth), (&x[first * width..], plane, 1), room, n);
+        for (k, line) in room.chunks_exact(n).enumerate() {
+            let (result, kd) = (k / kernel, k / (kh * kw) % g.kernel[0]);
+            let at = (k % kw * g.dilation[2]) as i64 - g.padding[2];
+            let (lo, hi) = inside(at, g.stride[2], ow, width);
+            for row in 0..rows {
+                let (z, y) = ((first + row) / g.input[1], (first + row) % g.input[1]);
+                let z = (z * g.stride[0] + kd * g.dilation[0]) as i64 - g.padding[0];
+                let y = (y * g.stride[1] + k / kw % kh * g.dilation[1]) as i64 - g.padding[1];
+                if lo == hi || z < 0 || z >= od as i64 || y < 0 || y >= oh as i64 {
+                    continue;
+                }
+                let target = &mut out[((result * od + z as usize) * oh + y as usize) * ow..][..ow];
+                let start = (at + (lo * g.stride[2]) as i64) as usize;
+                let target = target[start..].iter_mut().step_by(g.stride[2]);
+                for (target, value) in target.zip(&line[row * width + lo..row * width + hi]) {
+                    *target = target.add_product(*value, T::ONE);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The definition, one multiplication at a time, in two dimensions.
+    fn plain(x: &Tensor, w: &Tensor, spec: &ConvSpec, sizes: &[i64]) -> Vec<f64> {
+        let mut out = Tensor::zeros(sizes, DType::F64).unwrap().to_vec::<f64>().unwrap();
+        let (xs, ws) = (x.sizes(), w.sizes());
+        let (xv, wv) = (x.to_vec::<f64>().unwrap(), w.to_vec::<f64>().unwrap());
+        let at = |s: &[i64], i: [i64; 4]| (((i[0] * s[1] + i[1]) * s[2] + i[2]) * s[3] + i[3]) as usize;
+        let (cin, cout) = (xs[1] / spec.groups, sizes[1] / spec.groups);
+        // In either direction a position of one side meets one of the other through an element of the kernel.
+        let small = if spec.transposed { xs } else { sizes };
+        let large = if spec.transposed { sizes } else { xs };
+        for n in 0..xs[0] {
+            for group in 0..spec.groups {
+                for (ci, co) in (0..cin).flat_map(|i| (0..cout).map(move |o| (i, o))) {
+                    for (y, v) in (0..small[2]).flat_map(|y| (0..small[3]).map(move |v| (y, v))) {
+                        for (ky, kv) in (0..ws[2]).flat_map(|y| (0..ws[3]).map(move |v| (y, v))) {
+                            let ly = y * spec.stride[0] + ky * spec.dilation[0] - spec.padding[0];
+                            let lv = v * spec.stride[1] + kv * spec.dilation[1] - spec.padding[1];
+                            if ly < 0 || ly >= large[2] || lv < 0 || lv >= large[3] {
+                                continue;
+                            }
+                            let (i, o) = (group * cin + ci, group * cout + co);
+                            let (from, to, wi) = if spec.transposed {
+                                ([n, i, y, v], [n, o, ly, lv], [i, co, ky, kv])
+                            } else {
+                                ([n, i, ly, lv], [n, o, y, v], [o, ci, ky, kv])
+                            };
+                            out[at(sizes, to)] += xv[at(xs, from)] * wv[at(ws, wi)];
+                        }
+                    }
+                }
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn all_paths_agree_with_the_definition() {
+        let fill = |sizes: &[i64], seed: i64| {
+            let n: i64 = sizes.iter().product();
+            let values = (0..n).map(|i| ((i * 37 + seed) % 23 - 11) as f64).collect();
+            Tensor::from_vec::<f64>(values, sizes).unwrap()
+        };
+        for transposed in [false, true] {
+            for (groups, channels, results) in [(1, 3, 4), (2, 4, 6), (4, 4, 4), (4, 4, 8)] {
+                for (kernel, stride, padding, dilation) in [
+                    ([3, 2], [1, 1], [1, 0], [1, 1]),
+                    ([3, 3], [2, 1], [2, 1], [1, 2]),
+                    ([1, 1], [1, 1], [0, 0], [1, 1]),
+                    ([2, 3], [3, 2], [1, 2], [2, 1]),
+                ] {
+                    let spec = ConvSpec {
+                        stride: stride.to_vec(),
+                        padding: padding.to_vec(),
+                        dilation: dilation.to_vec(),
+                        output_padding: vec![0; 2],
+                        transposed,
+                        groups,
+                    };
+                    let x = fill(&[2, channels, 7, 6], 3);
+                    let w = if transposed {
+                        fill(&[channels, results / groups, kernel[0], kernel[1]], 5)
+                    } else {
+                        fill(&[results, channels / groups, kernel[0], kernel[1]], 5)
+                    };
+                    let got = convolution(&x, &w, None, &spec).unwrap();
+                    assert_eq!(
+                        got.to_vec::<f64>().unwrap(),
+                        plain(&x, &w, &spec, got.sizes()),
+                        "{spec:?} kernel {kernel:?}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! Pooling: what is taken from windows that slide over one to three dimensions of space.
+//!
+//! Windows are given per dimension as lists of (start, end) in the input, so sliding, adaptive and fractional pooling are
+//! one loop. Everything is three-dimensional inside; all dimensions in front of space are planes.
+
+use crate::access;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::element::Element;
+use crate::error::{Result, TensorError};
+use crate::math::Real;
+use crate::simd::{self, Kernel};
+use crate::tensor::Tensor;
+
+/// The windows along one dimension: `first`, and how many elements, `step` apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// First position.
+    pub start: usize,
+    /// Number of positions.
+    pub count: usize,
+}
+
+/// All windows of a pooling, dimension by dimension, and the step between the elements of a window.
+#[derive(Clone, Debug)]
+pub struct Windows {
+    /// Windows of depth, height and width.
+    pub along: [Vec<Window>; 3],
+    /// Steps between a window's elements.
+    pub step: [usize; 3],
+}
+
+/// How windows slide: one entry per dimension of space.
+#[derive(Clone, Debug)]
+pub struct Slide {
+    /// Elements of a window.
+    pub kernel: Vec<i64>,
+    /// Steps between windows.
+    pub stride: Vec<i64>,
+    /// Positions thought on both sides.
+    pub padding: Vec<i64>,
+    /// Steps between a window's elements.
+    pub dilation: Vec<i64>,
+    /// Whether a window that is not wholly inside counts.
+    pub ceil: bool,
+}
+
+impl Slide {
+    /// How many windows there are along dimension `d` of size `n`.
+    pub fn count(&self, d: usize, n: i64) -> Result<i64> {
+        let (k, s, p, l) = (self.kernel[d], self.stride[d], self.padding[d], self.dilation[d]);
+        for (what, value) in [("kernel size", k), ("stride", s), ("dilation", l)] {
+            if value <= 0 {
+                return Err(TensorError::shape(format!(
+                    "{what} should be greater than zero, but got {value}"
+                )));
+            }
+        }
+        let reach = (k - 1) * l + 1;
+        if p < 0 {
+            return Err(TensorError::shape(format!("pad must be non-negative, but got pad: {p}")));
+        }
+        if p > reach / 2 {
+            return Err(TensorError::shape(format!(
+                "pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and dilation={l}"
+            )));
+        }
+        let room = n + 2 * p - reach + if self.ceil { s - 1 } else { 0 };
+        let mut count = room.div_euclid(s) + 1;
+        // The last window has to start inside the input or the padding before it.
+        if self.ceil && (count - 1) * s >= n + p {
+            count -= 1;
+        }
+        Ok(count)
+    }
+
+    /// The windows of dimension `d`, cut to the input; a window's steps keep their phase.
+    pub fn windows(&self, d: usize, n: i64) -> Result<Vec<Window>> {
+        let (k, s, p, l) = (self.kernel[d], self.stride[d], self.padding[d], self.dilation[d]);
+        let cut = |i: i64| {
+            let mut start = i * s - p;
+            let end = (start + (k - 1) * l + 1).min(n);
+            if start < 0 {
+                start += (-start + l - 1) / l * l;
+            }
+            let count = if end > start { (end - start - 1) / l + 1 } else { 0 };
+            Window { start: start as usize, count: count as usize }
+        };
+        Ok((0..self.count(d, n)?).map(cut).collect())
+    }
+}
+
+/// The windows that divide `n` positions among `count`, overlapping where they must.
+#[must_use]
+pub fn adaptive(n: i64, count: i64) -> Vec<Window> {
+    let cut = |i: i64| {
+        let (start, end) = (i * n / count, ((i + 1) * n + count - 1) / count);
+        Window { start: start as usize, count: (end - start) as usize }
+    };
+    (0..count).map(cut).collect()
+}
+
+/// Sizes of the input with space as three dimensions: planes, depth, height, width.
+fn planes(x: &Tensor, space: usize) -> [usize; 4] {
+    let (lead, rest) = x.sizes().split_at(x.rank() - space);
+    let mut all = [1; 4];
+    all[0] = lead.iter().map(|n| *n as usize).product();
+    for (slot, n) in all[4 - space..].iter_mut().zip(rest) {
+        *slot = *n as usize;
+    }
+    all
+}
+
+fn output_sizes(x: &Tensor, space: usize, windows: &Windows) -> Vec<i64> {
+    let mut sizes = x.sizes()[..x.rank() - space].to_vec();
+    sizes.extend(windows.along[3 - space..].iter().map(|w| w.len() as i64));
+    sizes
+}
+
+/// A value that windows are compared by.
+trait Compare: Element {
+    const LEAST: Self;
+    fn beats(self, other: Self) -> bool;
+}
+
+macro_rules! compare {
+    ($($type:ty: $least:expr, $x:ident, $y:ident => $beats:expr;)+) => { $(impl Compare for $type {
+        const LEAST: Self = $least;
+        #[inline(always)]
+        fn beats(self, other: Self) -> bool {
+            let ($x, $y) = (self, other);
+            $beats
+        }
+    })+ };
+}
+compare! {
+    u8: u8::MIN, x, y => x > y;
+    i8: i8::MIN, x, y => x > y;
+    i16: i16::MIN, x, y => x > y;
+    i32: i32::MIN, x, y => x > y;
+    i64: i64::MIN, x, y => x > y;
+    f32: f32::NEG_INFINITY, x, y => x > y || x.is_nan();
+    f64: f64::NEG_INFINITY, x, y => x > y || x.is_nan();
+    crate::f16: crate::f16::NEG_INFINITY, x, y => x > y || x.is_nan();
+    crate::bf16: crate::bf16::NEG_INFINITY, x, y => x > y || x.is_nan();
+}
+
+/// The largest element of every window, and where in its plane it stands. The last `space` dimensions are space.
+pub fn max_with_indices(x: &Tensor, space: usize, windows: &Windows) -> Result<(Tensor, Tensor)> {
+    let sizes = output_sizes(x, space, windows);
+    let x = x.contiguous()?;
+    let [_, d, h, w] = planes(&x, space);
+    let values = Tensor::zeros(&sizes, x.dtype())?;
+    let places = Tensor::zeros(&sizes, DType::I64)?;
+    let mut found: Vec<i64> = Vec::with_capacity(values.numel());
+    dispatch!(real, x.dtype(), "max_pool2d", T => access::edit_with::<T, T, _>(&values, &[&x], |mut out, ins| {
+        let (data, out) = (ins[0].data(), out.data());
+        let mut out = out.iter_mut();
+        for plane in data.chunks_exact((d * h * w).max(1)) {
+            each_window(windows, |[z, y, v]| {
+                let mut best = <T as Compare>::LEAST;
+                let mut at = (z.start * h + y.start) * w + v.start;
+                for i in 0..z.count {
+                    for j in 0..y.count {
+                        let row = ((z.start + i * windows.step[0]) * h + y.start + j * windows.step[1]) * w + v.start;
+                        for k in 0..v.count {
+                            let here = row + k * windows.step[2];
+                            let value = T::from_raw(plane[here]);
+                            if value.beats(best) {
+                                (best, at) = (value, here);
+                            }
+                        }
+                    }
+                }
+                if let Some(out) = out.next() {
+                    *out = best.to_raw();
+                    found.push(at as i64);
+                }
+            });
+        }
+    }))?;
+    access::edit::<i64, _>(&places, |mut out| out.data()[..found.len()].copy_from_slice(&found))?;
+    Ok((values, places))
+}
+
+/// Calls `f` for every window in row-major order.
+fn each_window(windows: &Windows, mut f: impl FnMut([Window; 3])) {
+    for z in &windows.along[0] {
+        for y in &windows.along[1] {
+            for v in &windows.along[2] {
+                f([*z, *y, *v]);
+            }
+        }
+    }
+}
+
+/// The largest element of every window. Rows of windows that slide evenly are compared as wholes.
+pub fn max_values(x: &Tensor, space: usize, windows: &Windows) -> Result<Tensor> {
+    match x.dtype() {
+        DType::F32 => max_rows::<f32>(x, space, windows),
+        DType::F64 => max_rows::<f64>(x, space, windows),
+        _ => Ok(max_with_indices(x, space, windows)?.0),
+    }
+}
+
+fn max_rows<T: Real>(x: &Tensor, space: usize, windows: &Windows) -> Result<Tensor> {
+    let sizes = output_sizes(x, space, windows);
+    let x = x.contiguous()?;
+    let [_, d, h, w] = planes(&x, space);
+    let out = Tensor::full(&sizes, crate::Scalar::Float(f64::NEG_INFINITY), x.dtype())?;
+    access::edit_with::<T, T, _>(&out, &[&x], |mut out, ins| {
+        let width = windows.along[2].len();
+        if width == 0 {
+            return;
+        }
+        let mut rows = out.data().chunks_exact_mut(width);
+        for plane in ins[0].data().chunks_exact((d * h * w).max(1)) {
+            for z in &windows.along[0] {
+                for y in &windows.along[1] {
+                    let Some(out) = rows.next() else { return };
+                    for i in 0..z.count {
+                        for j in 0..y.count {
+                            let at =
+                                ((z.start + i * windows.step[0]) * h + y.start + j * windows.step[1]) * w;
+                            let row = &plane[at..at + w];
+                            simd::run(MaxRow { row, out, windows: &windows.along[2], step: windows.step[2] });
+                        }
+                    }
+                }
+            }
+        }
+    })?;
+    Ok(out)
+}
+
+/// Raises each element of a row of results to the largest of its window in one row of the input.
+struct MaxRow<'a, T> {
+    row: &'a [T],
+    out: &'a mut [T],
+    windows: &'a [Window],
+    step: usize,
+}
+
+impl<T: Real> Kernel for MaxRow<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let MaxRow { row, out, windows, step } = self;
+        let (first, last) = (windows[0], windows[windows.len() - 1]);
+        let even = windows.len() > 2
+            && windows[1..windows.len() - 1].iter().all(|w| w.count == windows[1].count)
+            && windows[1..]
+                .windows(2)
+                .all(|p| p[1].start - p[0].start == windows[2].start - windows[1].start);
+        let single = |out: &mut T, window: Window| {
+            for k in 0..window.count {
+                *out = row[window.start + k * step].max_nan(*out);
+            }
+        };
+        if !even {
+            for (out, window) in out.iter_mut().zip(windows) {
+                single(out, *window);
+            }
+            return;
+        }
+        // All but the outermost windows are alike: element by element of the window, whole rows at once.
+        let n = windows.len();
+        single(&mut out[0], first);
+        single(&mut out[n - 1], last);
+        let stride = windows[2].start - windows[1].start;
+        let inner = &mut out[1..n - 1];
+        for k in 0..windows[1].count {
+            let source = &row[windows[1].start + k * step..];
+            match stride {
+                1 => inner.iter_mut().zip(source).for_each(|(o, x)| *o = x.max_nan(*o)),
+                2 => inner.iter_mut().zip(source.iter().step_by(2)).for_each(|(o, x)| *o = x.max_nan(*o)),
+                s => inner.iter_mut().zip(source.iter().step_by(s)).for_each(|(o, x)| *o = x.max_nan(*o)),
+            }
+        }
+    }
+}
+
+/// The sum of every window divided by `divisor`, which is given the window of each dimension.
+pub fn average(
+    x: &Tensor,
+    space: usize,
+    windows: &Windows,
+    divisor: impl Fn(usize, usize, usize) -> i64,
+) -> Result<Tensor> {
+    let sizes = output_sizes(x, space, windows);
+    let x = x.contiguous()?;
+    let [_, d, h, w] = planes(&x, space);
+    let out = Tensor::zeros(&sizes, x.dtype())?;
+    macro_rules! run {
+        ($type:ty, $acc:ty, $widen:expr, $narrow:expr) => {
+            access::edit_with::<$type, $type, _>(&out, &[&x], |mut out, ins| {
+                let mut out = out.data().iter_mut();
+                let counts = windows.along.each_ref().map(Vec::len);
+                for plane in ins[0].data().chunks_exact((d * h * w).max(1)) {
+                    let mut n = 0;
+                    each_window(windows, |[z, y, v]| {
+                        let mut sum = <$acc>::default();
+                        for i in z.start..z.start + z.count {
+                            for j in y.start..y.start + y.count {
+                                let row = &plane[(i * h + j) * w + v.start..][..v.count];
+                                for value in row {
+                                    sum += $widen(*value);
+                                }
+                            }
+                        }
+                        let by =
+                            divisor(n / (counts[1] * counts[2]), n / counts[2] % counts[1], n % counts[2]);
+                        n += 1;
+                        if let Some(out) = out.next() {
+                            *out = $narrow(sum, by);
+                        }
+                    });
+                }
+            })
+        };
+    }
+    match x.dtype() {
+        DType::F32 => run!(f32, f32, |v: f32| v, |s: f32, n: i64| s / n as f32),
+        DType::F64 => run!(f64, f64, |v: f64| v, |s: f64, n: i64| s / n as f64),
+        DType::F16 => run!(crate::f16, f32, |v: crate::f16| v.to_f32(), |s: f32, n: i64| {
+            <crate::f16 as Element>::from_f32(s / n as f32)
+        }),
+        DType::BF16 => run!(crate::bf16, f32, |v: crate::bf16| v.to_f32(), |s: f32, n: i64| {
+            <crate::bf16 as Element>::from_f32(s / n as f32)
+        }),
+        DType::I64 => run!(i64, i64, |v: i64| v, |s: i64, n: i64| s.checked_div(n).unwrap_or(0)),
+        dtype => Err(TensorError::DType { op: "avg_pool2d", dtype }),
+    }?;
+    Ok(out)
+}
+
+/// Puts every element where its index in the plane says, zeros elsewhere. `sizes` are those of space in the result.
+pub fn unpool(x: &Tensor, indices: &Tensor, sizes: &[i64]) -> Result<Tensor> {
+    let space = sizes.len();
+    let mut whole = x.sizes()[..x.rank() - space].to_vec();
+    whole.extend_from_slice(sizes);
+    let out = Tensor::zeros(&whole, x.dtype())?;
+    let plane: i64 = sizes.iter().product();
+    let per_plane: usize = x.sizes()[x.rank() - space..].iter().product::<i64>() as usize;
+    let wanted = indices.to_vec::<i64>()?;
+    if let Some(bad) = wanted.iter().find(|i| !(0..plane).contains(*i)) {
+        return Err(TensorError::value(format!(
+            "Found an invalid max index: {bad} (output volumes are of size {sizes:?})"
+        )));
+    }
+    let x = x.contiguous()?;
+    dispatch!(real, x.dtype(), "max_unpool2d", T => access::edit_with::<T, T, _>(&out, &[&x], |mut out, ins| {
+        if per_plane == 0 {
+            return;
+        }
+        let out = out.data();
+        let planes = ins[0].data().chunks_exact(per_plane).zip(wanted.chunks_exact(per_plane));
+        for (n, (values, places)) in planes.enumerate() {
+            let out = &mut out[n * plane as usize..(n + 1) * plane as usize];
+            for (value, place) in values.iter().zip(places) {
+                out[*place as usize] = *value;
+            }
+        }
+    }))?;
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn square(n: i64) -> Tensor {
+        Tensor::from_vec((0..n * n).map(|i| ((i * 7) % 11) as f32).collect(), &[1, n, n]).unwrap()
+    }
+
+    #[test]
+    fn rows_at_once_agree_with_single_windows() {
+        for (n, kernel, stride, padding, dilation) in
+            [(9, 3, 2, 1, 1), (8, 2, 2, 0, 1), (9, 3, 1, 1, 2), (5, 5, 1, 2, 1), (7, 2, 3, 1, 1)]
+        {
+            let slide = Slide {
+                kernel: vec![kernel; 2],
+                stride: vec![stride; 2],
+                padding: vec![padding; 2],
+                dilation: vec![dilation; 2],
+                ceil: n % 2 == 0,
+            };
+            let one = vec![Window { start: 0, count: 1 }];
+            let along = [one, slide.windows(0, n).unwrap(), slide.windows(1, n).unwrap()];
+            let windows = Windows { along, step: [1, dilation as usize, dilation as usize] };
+            let x = square(n);
+            let (values, places) = max_with_indices(&x, 2, &windows).unwrap();
+            let fast = max_values(&x, 2, &windows).unwrap();
+            assert_eq!(values.to_vec::<f32>().unwrap(), fast.to_vec::<f32>().unwrap());
+            let flat = x.to_vec::<f32>().unwrap();
+            let picked: Vec<f32> =
+                places.to_vec::<i64>().unwrap().iter().map(|i| flat[*i as usize]).collect();
+            assert_eq!(picked, values.to_vec::<f32>().unwrap());
+        }
+    }
+
+    #[test]
+    fn adaptive_windows_cover_everything() {
+        assert_eq!(adaptive(5, 2), [Window { start: 0, count: 3 }, Window { start: 2, count: 3 }]);
+        assert_eq!(adaptive(3, 3), [0, 1, 2].map(|start| Window { start, count: 1 }));
+    }
+}

@@ -1,0 +1,422 @@
+//! How numbers are distributed, and tensors of them.
+//!
+//! Most laws draw elements one after the other as they lie in memory; truth values and waiting times come from a stream
+//! of their own, in row-major order whatever the strides.
+
+use smallvec::SmallVec;
+
+use super::congruent::Stream;
+use super::engine::Engine;
+use super::normal;
+use crate::access;
+use crate::dispatch;
+use crate::dtype::{Category, DType};
+use crate::element::Element;
+use crate::error::{Result, TensorError};
+use crate::tensor::Tensor;
+
+/// A distribution with its parameters.
+#[derive(Clone, Copy, Debug)]
+pub enum Law {
+    /// Between `from` and `to`, the latter left out.
+    Uniform {
+        /// Lower end.
+        from: f64,
+        /// Upper end.
+        to: f64,
+    },
+    /// Gaussian.
+    Normal {
+        /// Mean.
+        mean: f64,
+        /// Standard deviation.
+        std: f64,
+    },
+    /// `e` to the power of a normal number.
+    LogNormal {
+        /// Mean of the logarithm.
+        mean: f64,
+        /// Standard deviation of the logarithm.
+        std: f64,
+    },
+    /// Waiting times.
+    Exponential {
+        /// How often per unit of time.
+        rate: f64,
+    },
+    /// Number of trials up to the first success.
+    Geometric {
+        /// Probability of success.
+        p: f64,
+    },
+    /// Cauchy.
+    Cauchy {
+        /// Median.
+        median: f64,
+        /// Half the width between the quartiles.
+        sigma: f64,
+    },
+    /// 1 with probability `p`, else 0.
+    Bernoulli {
+        /// Probability of 1.
+        p: f64,
+    },
+    /// `base` and what is less than `range` above it.
+    Integers {
+        /// Smallest.
+        base: i64,
+        /// How many.
+        range: u64,
+    },
+    /// Every integer of 64 bits.
+    AllIntegers,
+    /// Integers from 0 to the largest the element type has (all of) exactly.
+    Natural,
+}
+
+/// Binary digits that numbers of a float type have.
+fn digits(dtype: DType) -> u32 {
+    match dtype {
+        DType::F64 => 53,
+        DType::F16 => 11,
+        DType::BF16 => 8,
+        _ => 24,
+    }
+}
+
+/// A number in `[0, 1)` of as many bits as the type has.
+#[inline]
+pub fn uniform_of<T: Element>(engine: &mut Engine) -> f64 {
+    match T::DTYPE {
+        DType::F64 => engine.unit_f64(),
+        DType::F32 => f64::from(engine.unit_f32()),
+        other => {
+            let digits = digits(other);
+            f64::from(engine.bits32() & ((1 << digits) - 1)) / f64::from(1_u32 << digits)
+        }
+    }
+}
+
+/// The numbers from 0 to `n`, the latter left out, in random order.
+pub fn permutation(n: usize, engine: &mut Engine) -> Result<Vec<i64>> {
+    crate::alloc::check_budget(n.saturating_mul(8))?;
+    let mut all: Vec<i64> = (0..n as i64).collect();
+    for i in 0..n.saturating_sub(1) {
+        let other = i + (u64::from(engine.bits32()) % (n - i) as u64) as usize;
+        all.swap(i, other);
+    }
+    Ok(all)
+}
+
+/// The largest integer up to which a type has all.
+fn largest(dtype: DType) -> u64 {
+    match dtype {
+        DType::Bool => 1,
+        DType::U8 => 255,
+        DType::I8 => 127,
+        DType::I16 => 32_767,
+        DType::I32 => 2_147_483_647,
+        DType::I64 => i64::MAX as u64,
+        other => 1 << digits(other),
+    }
+}
+
+fn smallest(dtype: DType) -> i64 {
+    match dtype {
+        DType::Bool | DType::U8 => 0,
+        DType::I8 => -128,
+        DType::I16 => -32_768,
+        DType::I32 => -2_147_483_648,
+        _ => i64::MIN,
+    }
+}
+
+impl Law {
+    /// Integers from `from` to `to` (left out), or to the largest that the type has.
+    pub fn between(dtype: DType, from: i64, to: Option<i64>) -> Result<Law> {
+        let check = |what: &str, value: i64| {
+            let whole = dtype.is_integral(true);
+            if whole && (value < smallest(dtype) || value > largest(dtype) as i64) {
+                return Err(TensorError::value(format!("{what} is out of bounds for {}", dtype.name())));
+            }
+            Ok(())
+        };
+        check("from", from)?;
+        let Some(to) = to else {
+            if from == i64::MIN {
+                return Ok(Law::AllIntegers);
+            }
+            let range = largest(dtype).wrapping_sub(from as u64).wrapping_add(1);
+            return Ok(Law::Integers { base: from, range });
+        };
+        if from >= to {
+            return Err(TensorError::value(format!(
+                "random_ expects 'from' to be less than 'to', but got from={from} >= to={to}"
+            )));
+        }
+        check("to - 1", to - 1)?;
+        Ok(Law::Integers { base: from, range: to.wrapping_sub(from) as u64 })
+    }
+
+    /// An error if the parameters make no sense.
+    fn check(self) -> Result<()> {
+        let say = |text: String| Err(TensorError::value(text));
+        match self {
+            Law::Uniform { from, to } if from > to => {
+                say(format!("uniform_ expects to return a [from, to) range, but found from={from} > to={to}"))
+            }
+            Law::Normal { std, .. } if !(std >= 0.0) => {
+                say(format!("normal expects std >= 0.0, but found std {std}"))
+            }
+            Law::LogNormal { std, .. } if !(std > 0.0) => {
+                say(format!("log_normal_ expects std > 0.0, but found std={std}"))
+            }
+            Law::Exponential { rate } if !(rate > 0.0) => {
+                say(format!("exponential_ expects lambda > 0.0, but found lambda={rate}"))
+            }
+            Law::Geometric { p } if !(p > 0.0 && p < 1.0) => {
+                say(format!("geometric_ expects p to be in (0, 1), but got p={p}"))
+            }
+            Law::Cauchy { sigma, .. } if !(sigma > 0.0) => {
+                say(format!("cauchy_ expects sigma > 0.0, but found sigma={sigma}"))
+            }
+            Law::Bernoulli { p } if !(0.0..=1.0).contains(&p) => {
+                say(format!("bernoulli_ expects p to be in [0, 1], but got p={p}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The operation, as errors name it, and whether integers take part.
+    fn operation(self) -> (&'static str, bool) {
+        match self {
+            Law::Uniform { .. } => ("check_uniform_bounds", false),
+            Law::Normal { .. } => ("normal_kernel_cpu", false),
+            Law::LogNormal { .. } => ("log_normal_cpu", false),
+            Law::Exponential { .. } => ("exponential", false),
+            Law::Cauchy { .. } => ("cauchy_cpu", false),
+            Law::Geometric { .. } => ("geometric_cpu", true),
+            Law::Bernoulli { .. } => ("bernoulli_scalar_cpu_", true),
+            Law::Integers { .. } => ("random_from_to_kernel_cpu", true),
+            Law::AllIntegers => ("random_from_to_range_calc", true),
+            Law::Natural => ("random_kernel_cpu", true),
+        }
+    }
+}
+
+/// Overwrites a tensor with numbers of a law.
+pub fn fill(target: &Tensor, law: Law, engine: &mut Engine) -> Result<()> {
+    target.layout().check_writable()?;
+    let dtype = target.dtype();
+    let (op, whole) = law.operation();
+    let real = dtype.is_floating();
+    match law {
+        // The parts of a complex number share the spread.
+        Law::Normal { mean, std } if dtype.is_complex() => {
+            law.check()?;
+            fill(
+                &target.view_as_real()?,
+                Law::Normal { mean: 0.0, std: std / std::f64::consts::SQRT_2 },
+                engine,
+            )?;
+            return if mean == 0.0 { Ok(()) } else { shift(target, mean) };
+        }
+        Law::Uniform { .. } if dtype.is_complex() => return fill(&target.view_as_real()?, law, engine),
+        Law::Bernoulli { .. } if dtype == DType::Bool => {}
+        Law::Integers { .. } | Law::Natural if dtype == DType::Bool => {}
+        _ if real => {}
+        _ if whole && dtype.category() == Category::Integral => {}
+        _ => return Err(TensorError::DType { op, dtype }),
+    }
+    law.check()?;
+    if matches!(law, Law::Bernoulli { .. } | Law::Exponential { .. }) {
+        return row_major(target, |tensor| streamed(tensor, law, engine));
+    }
+    if let Law::Normal { mean, std } = law
+        && target.is_contiguous()
+        && target.numel() >= 16
+    {
+        return normal_run(target, mean, std, engine);
+    }
+    let by_memory = target.permute(&memory_order(target))?;
+    row_major(&by_memory, |tensor| serial(tensor, law, engine))
+}
+
+/// Adds a number to every element of a complex tensor.
+fn shift(target: &Tensor, by: f64) -> Result<()> {
+    let moved = dispatch!(complex, target.dtype(), "normal_", T => {
+        crate::loops::unary::<T, T>(target, move |z: T| T::from_complex(z.to_complex() + by))
+    })?;
+    target.copy_(&moved)
+}
+
+/// Dimensions from the slowest to the fastest in memory.
+fn memory_order(t: &Tensor) -> SmallVec<[i64; 6]> {
+    let mut order: SmallVec<[i64; 6]> = (0..t.rank() as i64).collect();
+    order.sort_by_key(|&d| std::cmp::Reverse(t.strides()[d as usize]));
+    order
+}
+
+/// Runs `f` on a row-major tensor and has the elements in `target` after it.
+fn row_major(target: &Tensor, f: impl FnOnce(&Tensor) -> Result<()>) -> Result<()> {
+    if target.is_contiguous() {
+        return f(target);
+    }
+    let whole = Tensor::zeros(target.sizes(), target.dtype())?;
+    f(&whole)?;
+    target.copy_(&whole)
+}
+
+fn each<T: Element>(target: &Tensor, mut f: impl FnMut() -> T) -> Result<()> {
+    access::edit::<T, _>(target, |mut out| {
+        for x in out.data() {
+            *x = f().to_raw();
+        }
+    })
+}
+
+/// Laws whose numbers come from a stream that one word of the engine starts.
+fn streamed(target: &Tensor, law: Law, engine: &mut Engine) -> Result<()> {
+    if target.numel() == 0 {
+        return Ok(());
+    }
+    let wide = matches!(law, Law::Exponential { .. }) && target.dtype() == DType::F64;
+    let seed = if wide { engine.bits64() as u32 } else { engine.bits32() };
+    let mut stream = Stream::new(seed);
+    dispatch!(all, target.dtype(), "bernoulli_", T => match law {
+        Law::Exponential { rate } if T::DTYPE == DType::F32 => {
+            each::<T>(target, || T::from_f64(-libm::log(f64::from(stream.unit() as f32)) / rate))
+        }
+        Law::Exponential { rate } => each::<T>(target, || T::from_f64(-libm::log(stream.unit()) / rate)),
+        Law::Bernoulli { p } => each::<T>(target, || if stream.unit() < p { T::ONE } else { T::ZERO }),
+        _ => Err(TensorError::value("invariant: this law has no stream")),
+    })
+}
+
+/// Laws that take each element from the engine.
+fn serial(target: &Tensor, law: Law, engine: &mut Engine) -> Result<()> {
+    dispatch!(all, target.dtype(), "random_", T => match law {
+        Law::Uniform { from, to } => {
+            // Ends are rounded to the element type, the rest is computed in singles or doubles.
+            let (from, to) = (T::from_f64(from).to_f64(), T::from_f64(to).to_f64());
+            let width = T::from_f64(to - from);
+            match T::DTYPE {
+                DType::F64 => each::<T>(target, || T::from_f64(uniform_of::<T>(engine) * width.to_f64() + from)),
+                _ => each::<T>(target, || {
+                    T::from_f32(uniform_of::<T>(engine) as f32 * width.to_f32() + from as f32)
+                }),
+            }
+        }
+        Law::Normal { mean, std } => each::<T>(target, || T::from_f64(normal::one(engine) * std + mean)),
+        Law::LogNormal { mean, std } => {
+            each::<T>(target, || T::from_f64(libm::exp(normal::one(engine) * std + mean)))
+        }
+        Law::Geometric { p } => each::<T>(target, || {
+            T::from_f64((libm::log(engine.unit_f64()) / libm::log1p(-p)).ceil())
+        }),
+        Law::Cauchy { median, sigma } => each::<T>(target, || {
+            T::from_f64(median + sigma * libm::tan(std::f64::consts::PI * (engine.unit_f64() - 0.5)))
+        }),
+        Law::Integers { base, range } => each::<T>(target, || {
+            let above = if range == 0 { engine.bits64() } else { engine.below(range) };
+            T::from_i64((base as u64).wrapping_add(above) as i64)
+        }),
+        Law::AllIntegers => each::<T>(target, || T::from_i64(engine.bits64() as i64)),
+        Law::Natural => {
+            let count = largest(T::DTYPE) + 1;
+            let wide = matches!(T::DTYPE, DType::I64 | DType::F64);
+            each::<T>(target, || {
+                let bits = if wide { engine.bits64() } else { u64::from(engine.bits32()) };
+                T::from_i64((bits % count) as i64)
+            })
+        }
+        Law::Bernoulli { .. } | Law::Exponential { .. } => {
+            Err(TensorError::value("invariant: this law has a stream"))
+        }
+    })
+}
+
+/// Sixteen or more normal numbers in row-major memory.
+fn normal_run(target: &Tensor, mean: f64, std: f64, engine: &mut Engine) -> Result<()> {
+    match target.dtype() {
+        DType::F32 => access::edit::<f32, _>(target, |mut out| {
+            normal::singles(out.data(), mean as f32, std as f32, engine);
+        }),
+        DType::F64 => access::edit::<f64, _>(target, |mut out| {
+            normal::others(out.data(), mean, std, || engine.unit_f64(), |x| x);
+        }),
+        dtype => dispatch!(floats, dtype, "normal_kernel_cpu", T => {
+            let round = |x: f32| T::from_f32(x).to_f32();
+            let (mean, std) = (round(mean as f32), round(std as f32));
+            let mut wide = vec![0.0_f32; target.numel()];
+            let draw = || uniform_of::<T>(engine) as f32;
+            normal::others(&mut wide, mean, std, draw, round);
+            access::edit::<T, _>(target, |mut out| {
+                for (out, x) in out.data().iter_mut().zip(wide) {
+                    *out = T::from_f32(x).to_raw();
+                }
+            })
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(law: Law, n: i64, dtype: DType) -> Vec<f64> {
+        let t = Tensor::zeros(&[n], dtype).unwrap();
+        fill(&t, law, &mut Engine::new(5)).unwrap();
+        t.to_vec::<f64>().unwrap()
+    }
+
+    #[test]
+    fn numbers_of_a_seed_are_pytorchs() {
+        // Recorded with PyTorch 2.6: torch.manual_seed(5), then the operator named.
+        let near = |got: Vec<f64>, want: &[f64]| {
+            for (g, w) in got.iter().zip(want) {
+                assert!((g - w).abs() < 5e-5, "{got:?} is not {want:?}");
+            }
+        };
+        let unit = Law::Uniform { from: 0.0, to: 1.0 };
+        near(made(unit, 3, DType::F32), &[0.8303, 0.1261, 0.9075]); // torch.rand(3)
+        near(made(unit, 3, DType::F16), &[0.4233, 0.1006, 0.9917]);
+        let normal = Law::Normal { mean: 0.0, std: 1.0 };
+        near(made(normal, 3, DType::F32), &[-0.4868, -0.6038, -0.5581]); // torch.randn(3)
+        near(made(normal, 16, DType::F64), &[0.8236, -0.7421, -0.5944, -0.3985]);
+        near(made(normal, 16, DType::F16), &[-0.3638, 0.3557, 1.1182, 0.6069]);
+        near(made(Law::Geometric { p: 0.3 }, 5, DType::F32), &[2.0, 4.0, 3.0, 4.0, 4.0]);
+        near(
+            made(Law::Cauchy { median: 0.0, sigma: 1.0 }, 3, DType::F64),
+            &[0.478_319_5, -0.940_494_7, -0.467_392_4],
+        );
+        near(
+            made(Law::Bernoulli { p: 0.5 }, 12, DType::F32),
+            &[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0],
+        );
+        near(made(Law::Integers { base: 0, range: 100 }, 5, DType::I64), &[11.0, 14.0, 67.0, 85.0, 6.0]);
+        near(made(Law::Natural, 3, DType::U8), &[99.0, 206.0, 239.0]);
+        let permuted = permutation(10, &mut Engine::new(5)).unwrap();
+        assert_eq!(permuted, [1, 4, 9, 6, 3, 5, 0, 2, 8, 7]);
+    }
+
+    #[test]
+    fn elements_are_drawn_as_they_lie_in_memory() {
+        let turned = Tensor::zeros(&[3, 4], DType::F32).unwrap().t().unwrap();
+        fill(&turned, Law::Uniform { from: 0.0, to: 1.0 }, &mut Engine::new(5)).unwrap();
+        let got = turned.to_vec::<f32>().unwrap();
+        assert!((got[0] - 0.8303).abs() < 1e-4 && (got[3] - 0.1261).abs() < 1e-4, "{got:?}");
+    }
+
+    #[test]
+    fn parameters_are_checked() {
+        let t = Tensor::zeros(&[2], DType::F32).unwrap();
+        let mut engine = Engine::new(1);
+        assert!(fill(&t, Law::Bernoulli { p: 1.5 }, &mut engine).is_err());
+        assert!(fill(&t, Law::Geometric { p: 0.0 }, &mut engine).is_err());
+        assert!(Law::between(DType::U8, 0, Some(300)).is_err());
+        assert!(Law::between(DType::F32, 3, Some(3)).is_err());
+        let ints = Tensor::zeros(&[2], DType::I64).unwrap();
+        assert!(fill(&ints, Law::Normal { mean: 0.0, std: 1.0 }, &mut engine).is_err());
+    }
+}

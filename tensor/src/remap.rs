@@ -1,0 +1,83 @@
+//! Tensors whose elements are picked dimension by dimension: padding of every kind, nearest neighbours.
+//!
+//! The result's element `i, j, …` is the input's at `maps[0][i], maps[1][j], …`, or a given value where a map says that
+//! there is nothing.
+
+use crate::access;
+use crate::dispatch;
+use crate::error::Result;
+use crate::scalar::Scalar;
+use crate::tensor::Tensor;
+
+/// No element: the fill value stands there.
+pub const NOTHING: i64 = -1;
+
+/// Picks elements. There is one map per dimension; entries are positions of the input, or [`NOTHING`]. Row-major.
+pub fn remap(x: &Tensor, maps: &[Vec<i64>], fill: Scalar) -> Result<Tensor> {
+    assert_eq!(maps.len(), x.rank(), "invariant: one map per dimension");
+    for (map, &size) in maps.iter().zip(x.sizes()) {
+        assert!(
+            map.iter().all(|&i| i == NOTHING || (0..size).contains(&i)),
+            "invariant: positions are in range"
+        );
+    }
+    let sizes: Vec<i64> = maps.iter().map(|m| m.len() as i64).collect();
+    let Some((inner, outer)) = maps.split_last() else { return x.clone_contiguous() };
+    let strides = x.strides();
+    let step = strides[outer.len()];
+    // A map of successive positions is a copy of a run.
+    let run = step == 1
+        && inner.windows(2).all(|w| w[0] >= 0 && w[1] == w[0] + 1)
+        && inner.first().is_some_and(|i| *i >= 0);
+    dispatch!(all, x.dtype(), "pad", T => {
+        let out = Tensor::full(&sizes, fill, x.dtype())?;
+        if out.numel() == 0 {
+            return Ok(out);
+        }
+        access::edit_with::<T, T, _>(&out, &[x], |mut out, ins| {
+            let (data, out) = (ins[0].data(), out.data());
+            let strides = ins[0].layout().strides();
+            let step = strides[outer.len()];
+            let mut index = vec![0_usize; outer.len()];
+            for row in out.chunks_exact_mut(inner.len()) {
+                let from = index.iter().zip(outer).zip(strides).try_fold(0, |sum, ((&i, map), &stride)| {
+                    (map[i] != NOTHING).then(|| sum + map[i] * stride)
+                });
+                if let Some(from) = from {
+                    if run && step == 1 {
+                        row.copy_from_slice(&data[(from + inner[0]) as usize..][..row.len()]);
+                    } else {
+                        for (to, &i) in row.iter_mut().zip(inner) {
+                            if i != NOTHING {
+                                *to = data[(from + i * step) as usize];
+                            }
+                        }
+                    }
+                }
+                for d in (0..index.len()).rev() {
+                    index[d] += 1;
+                    if index[d] < outer[d].len() {
+                        break;
+                    }
+                    index[d] = 0;
+                }
+            }
+        })?;
+        Ok(out)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn picks_and_fills() {
+        let x = Tensor::from_vec((0..6).collect::<Vec<i64>>(), &[2, 3]).unwrap();
+        let maps = [vec![1, NOTHING, 0], vec![2, 0, NOTHING]];
+        let got = remap(&x, &maps, Scalar::Int(9)).unwrap();
+        assert_eq!(got.to_vec::<i64>().unwrap(), [5, 3, 9, 9, 9, 9, 2, 0, 9]);
+        let turned = remap(&x.t().unwrap(), &[vec![0, 1, 2], vec![0, 1]], Scalar::Int(0)).unwrap();
+        assert_eq!(turned.to_vec::<i64>().unwrap(), [0, 3, 1, 4, 2, 5]);
+    }
+}
