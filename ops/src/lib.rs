@@ -17,9 +17,11 @@ mod join;
 mod list;
 mod matmul;
 mod misc;
+mod nn;
 mod order;
 mod plain;
 mod pointwise;
+mod random;
 mod reduce;
 mod rules;
 mod scalar;
@@ -48,6 +50,10 @@ aten::broadcast_tensors(Tensor(a)[] tensors) -> Tensor(a)[]
 aten::meshgrid(Tensor(a)[] tensors) -> Tensor(a)[]
 aten::meshgrid.indexing(Tensor(a)[] tensors, *, str indexing) -> Tensor(a)[]
 aten::sum_to_size(Tensor(a) self, SymInt[] size) -> Tensor(a)
+aten::dropout(Tensor(a) input, float p, bool train) -> Tensor(a)
+aten::feature_dropout(Tensor(a) input, float p, bool train) -> Tensor(a)
+aten::alpha_dropout(Tensor(a) input, float p, bool train) -> Tensor(a)
+aten::feature_alpha_dropout(Tensor(a) input, float p, bool train) -> Tensor(a)
 ";
 
 /// The families of operators with facts.
@@ -67,6 +73,8 @@ const FAMILIES: &[fn() -> Vec<OpDef>] = &[
     dict::family,
     string::family,
     misc::family,
+    random::family,
+    nn::family,
 ];
 
 /// Adds the standard operators.

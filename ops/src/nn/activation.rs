@@ -1,0 +1,87 @@
+//! Activations that are more than a function of each element: gated, with a weight per channel, with a second result.
+
+use super::{nothing, sized};
+use crate::support::{Computed, Several, op};
+use flambeau_analysis::{Dtype, Shape, shape::TensorFact};
+use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::OpDef;
+use flambeau_tensor::loops::{binary, unary};
+use flambeau_tensor::math::{Float, Real};
+use flambeau_tensor::{Element, dispatch, wrap_dim};
+
+/// The first half of a dimension times the sigmoid of the second: `(self, dim)`.
+fn glu(cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    if x.rank() == 0 {
+        return Err(KernelError::input("glu does not support 0-dimensional tensors"));
+    }
+    let dim = wrap_dim(cx.int(1)?, x.rank())?;
+    let n = x.sizes()[dim];
+    if n % 2 != 0 {
+        return Err(KernelError::input(format!(
+            "Halving dimension must be even, but dimension {dim} is size {n}"
+        )));
+    }
+    let (a, b) = (x.narrow(dim as i64, 0, n / 2)?, x.narrow(dim as i64, n / 2, n / 2)?);
+    dispatch!(floats, x.dtype(), "glu_cpu", T => {
+        Ok(binary::<T, T, T>(&a, &b, |a: T, b: T| T::from_acc(a.acc() * b.acc().sigmoid()))?)
+    })
+}
+
+/// The logarithm of the sigmoid, and the exponential it is computed from.
+fn log_sigmoid_forward(cx: &KernelCx<'_>) -> Several {
+    let x = cx.tensor(0)?;
+    dispatch!(floats, x.dtype(), "log_sigmoid_cpu", T => {
+        type A<T> = <T as Float>::Acc;
+        let power = unary::<T, T>(x, |x: T| T::from_acc((-x.acc().abs()).exp()))?;
+        let out = unary::<T, T>(x, |x: T| {
+            T::from_acc(x.acc().min_nan(A::<T>::ZERO) - (-x.acc().abs()).exp().ln_1p())
+        })?;
+        Ok(vec![out, power])
+    })
+}
+
+/// `x` if positive, else times a weight that is broadcast already.
+fn prelu_kernel(cx: &KernelCx<'_>) -> Computed {
+    let (x, weight) = (cx.tensor(0)?, cx.tensor(1)?);
+    dispatch!(floats, x.dtype(), "prelu_cpu", T => Ok(binary::<T, T, T>(x, weight, |x: T, w: T| {
+        if x.to_f64() > 0.0 { x } else { T::from_acc(x.acc() * w.acc()) }
+    })?))
+}
+
+/// Half as large in a dimension.
+fn halved() -> Shape {
+    Shape::from(|cx| {
+        let mut dims = cx.take_dims(0)?;
+        let Some(at) = cx.wrap(1, dims.len()) else {
+            return Some(TensorFact::of_dims(cx.fresh_dims(dims.len())));
+        };
+        let half = dims.get(at)?.known().map(|n| flambeau_ir::types::Dim::Known(n / 2));
+        dims[at] = cx.size_or_fresh(half.unwrap_or(flambeau_ir::types::Dim::Unknown));
+        Some(TensorFact::of_dims(dims))
+    })
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut defs = op("glu", "", "Half of a dimension times the sigmoid of the other half.")
+        .facts(|d| d.with(halved()).with(Dtype::same_as(0)).with(sized(&[&[2, 4]], nothing())))
+        .one(glu);
+    defs.extend(
+        op("log_sigmoid_forward", "", "Logarithm of the sigmoid, and what it is computed from.")
+            .out("output")
+            .facts(|d| {
+                d.with(Shape::results([Shape::same_as(0), Shape::same_as(0)]))
+                    .with(Dtype::same_as(0))
+                    .with(Sample::tensors(1).floats())
+            })
+            .several(log_sigmoid_forward),
+    );
+    defs.extend(
+        op("_prelu_kernel", "", "`x` if positive, else `weight * x`.")
+            .facts(|d| {
+                d.with(Shape::broadcast([0, 1])).with(Dtype::same_as(0)).with(Sample::tensors(2).floats())
+            })
+            .one(prelu_kernel),
+    );
+    defs
+}

@@ -1,0 +1,261 @@
+//! Attention: weighted sums of values, the weights a softmax of how queries and keys match.
+
+use super::softmax::{over_dims, softmax};
+use super::{nothing, sized};
+use crate::random::{drawn, generator};
+use crate::support::{Computed, Several, op};
+use flambeau_analysis::Dtype;
+use flambeau_exec::{KernelCx, KernelError};
+use flambeau_ir::{Effects, IValue, OpDef};
+use flambeau_tensor::loops::{binary, unary};
+use flambeau_tensor::math::Float;
+use flambeau_tensor::random::Law;
+use flambeau_tensor::{DType, Element, Tensor, dispatch, matmul};
+
+/// What attention takes besides query, key and value.
+struct Attention<'a> {
+    mask: Option<&'a Tensor>,
+    dropout: f64,
+    causal: bool,
+    scale: Option<f64>,
+    shared_heads: bool,
+    dropout_mask: Option<&'a Tensor>,
+}
+
+fn times(x: &Tensor, by: f64) -> Computed {
+    dispatch!(floats_complex, x.dtype(), "mul", T => Ok(unary::<T, T>(x, move |v: T| T::from_complex(v.to_complex() * by))?))
+}
+
+/// The dropped-out weights' noise applied.
+fn dropped(cx: &KernelCx<'_>, weights: Tensor, args: &Attention<'_>) -> Computed {
+    let noise = match args.dropout_mask {
+        Some(mask) => mask.clone(),
+        None if args.dropout > 0.0 => {
+            let noise = weights.empty_like(weights.dtype())?;
+            drawn(noise, Law::Bernoulli { p: 1.0 - args.dropout }, &generator(cx, None)?)?
+        }
+        None => return Ok(weights),
+    };
+    let scale = 1.0 / (1.0 - args.dropout);
+    dispatch!(floats, weights.dtype(), "dropout", T => Ok(binary::<T, f64, T>(&weights, &noise, move |w: T, n: f64| {
+        T::from_f64(w.to_f64() * n * scale)
+    })?))
+}
+
+/// Heads of keys or values repeated so that every query head has its own.
+fn repeated(x: &Tensor, heads: i64) -> Computed {
+    let rank = x.rank();
+    let own = x.sizes()[rank - 3];
+    if own == 0 || heads % own != 0 {
+        return Err(KernelError::input(
+            "Number of heads in key and value must divide the number of heads in query",
+        ));
+    }
+    let mut sizes = x.sizes().to_vec();
+    sizes[rank - 3] = heads;
+    let mut wide = x.sizes().to_vec();
+    wide.insert(rank - 2, heads / own);
+    Ok(x.unsqueeze(-3)?.expand(&wide)?.reshape(&sizes)?)
+}
+
+/// The scores before the softmax, masked; and key and value as they are used.
+fn scores(q: &Tensor, k: &Tensor, args: &Attention<'_>) -> Computed {
+    let width = q.sizes()[q.rank() - 1];
+    let scale = args.scale.unwrap_or_else(|| 1.0 / (width as f64).sqrt());
+    // Half of the scale on either side keeps halves in range.
+    let root = scale.abs().sqrt();
+    let (q, k) = (times(q, if scale < 0.0 { -root } else { root })?, times(k, root)?);
+    let products = matmul::matmul(&q, &k.transpose(-2, -1)?)?;
+    let (l, s) = (products.sizes()[products.rank() - 2], products.sizes()[products.rank() - 1]);
+    let causal = if args.causal {
+        let ones: Vec<bool> = (0..l).flat_map(|i| (0..s).map(move |j| j <= i)).collect();
+        Some(Tensor::from_vec(ones, &[l, s])?)
+    } else {
+        None
+    };
+    match causal.as_ref().or(args.mask) {
+        None => Ok(products),
+        Some(mask) if mask.dtype() == DType::Bool => {
+            dispatch!(floats, products.dtype(), "attention", T => Ok(binary::<T, bool, T>(&products, mask, |p: T, m: bool| {
+                if m { p } else { T::from_f64(f64::NEG_INFINITY) }
+            })?))
+        }
+        Some(mask) => {
+            dispatch!(floats, products.dtype(), "attention", T => Ok(binary::<T, T, T>(&products, mask, |p: T, m: T| {
+            T::from_acc(p.acc() + m.acc())
+        })?))
+        }
+    }
+}
+
+/// Rows that nothing is left of give zeros, not NaN.
+fn weights_of(scores: &Tensor) -> Computed {
+    let weights = softmax(scores, -1, false)?;
+    let top = flambeau_tensor::reduce::amax(scores, Some(&[-1]), true);
+    let Ok(top) = top else { return Ok(weights) };
+    dispatch!(floats, weights.dtype(), "attention", T => Ok(binary::<T, T, T>(&weights, &top, |w: T, top: T| {
+        if top.to_f64() == f64::NEG_INFINITY { T::ZERO } else { w }
+    })?))
+}
+
+fn check(q: &Tensor, k: &Tensor, v: &Tensor, args: &Attention<'_>) -> Result<(), KernelError> {
+    let say = |text: &str| Err(KernelError::input(format!("scaled_dot_product_attention: {text}")));
+    if q.dtype() != k.dtype() || q.dtype() != v.dtype() {
+        return say("Expected query, key, and value to have the same dtype");
+    }
+    if [q, k, v].iter().any(|t| t.rank() < 2) {
+        return say("Expected query, key, and value to all be at least 2 dimensional");
+    }
+    if args.causal && args.mask.is_some() {
+        return say("Explicit attn_mask should not be set when is_causal=True");
+    }
+    if let Some(mask) = args.mask
+        && mask.dtype() != DType::Bool
+        && mask.dtype() != q.dtype()
+        && mask.dtype() != DType::F32
+    {
+        return say("Expected attn_mask dtype to be bool or float or to match query dtype");
+    }
+    if !(0.0..=1.0).contains(&args.dropout) {
+        return say("dropout probability has to be between 0 and 1");
+    }
+    Ok(())
+}
+
+/// The result and the weights.
+fn attend(
+    cx: &KernelCx<'_>,
+    q: &Tensor,
+    k: &Tensor,
+    v: &Tensor,
+    args: &Attention<'_>,
+) -> Result<(Tensor, Tensor), KernelError> {
+    check(q, k, v, args)?;
+    let (k, v) = if args.shared_heads && q.rank() >= 3 && k.rank() >= 3 && v.rank() >= 3 {
+        let heads = q.sizes()[q.rank() - 3];
+        (repeated(k, heads)?, repeated(v, heads)?)
+    } else {
+        (k.clone(), v.clone())
+    };
+    // Halves compute in singles throughout.
+    let half = matches!(q.dtype(), DType::F16 | DType::BF16);
+    let wide = |t: &Tensor| if half { t.to_dtype(DType::F32) } else { Ok(t.clone()) };
+    let scores = scores(&wide(q)?, &wide(&k)?, args)?;
+    let weights = weights_of(&scores)?;
+    let used = dropped(cx, weights.clone(), args)?;
+    let out = matmul::matmul(&used, &wide(&v)?)?;
+    Ok((out.to_dtype(q.dtype())?, weights.to_dtype(q.dtype())?))
+}
+
+/// `(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)`.
+fn attention(cx: &KernelCx<'_>) -> Computed {
+    let args = Attention {
+        mask: cx.opt_tensor(3)?,
+        dropout: cx.float(4)?,
+        causal: cx.boolean(5)?,
+        scale: cx.opt_float(6)?,
+        shared_heads: cx.boolean(7)?,
+        dropout_mask: None,
+    };
+    Ok(attend(cx, cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, &args)?.0)
+}
+
+/// `(query, key, value, attn_mask, dropout_p, is_causal, dropout_mask, scale, enable_gqa)`: result and weights.
+fn with_weights(cx: &KernelCx<'_>) -> Several {
+    let args = Attention {
+        mask: cx.opt_tensor(3)?,
+        dropout: cx.float(4)?,
+        causal: cx.boolean(5)?,
+        dropout_mask: cx.opt_tensor(6)?,
+        scale: cx.opt_float(7)?,
+        shared_heads: cx.boolean(8)?,
+    };
+    let (out, weights) = attend(cx, cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, &args)?;
+    Ok(vec![out, weights])
+}
+
+/// `(query, key, value, dropout_p, is_causal, attn_mask, scale)`: result, and logarithms of sums of exponentials.
+fn flash(cx: &KernelCx<'_>) -> Several {
+    let args = Attention {
+        dropout: cx.float(3)?,
+        causal: cx.boolean(4)?,
+        mask: cx.opt_tensor(5)?,
+        scale: cx.opt_float(6)?,
+        shared_heads: false,
+        dropout_mask: None,
+    };
+    let (q, k, v) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
+    if q.rank() != 4 || k.rank() != 4 || v.rank() != 4 {
+        return Err(KernelError::input(
+            "scaled_dot_product_attention_flash_attention: Accept only 4 dims inputs shape of {B, H, T, K}",
+        ));
+    }
+    let out = attend(cx, q, k, v, &args)?.0;
+    let half = matches!(q.dtype(), DType::F16 | DType::BF16);
+    let wide = |t: &Tensor| if half { t.to_dtype(DType::F32) } else { Ok(t.clone()) };
+    let sums = over_dims(&scores(&wide(q)?, &wide(k)?, &args)?, &[-1], false)?;
+    Ok(vec![out, sums])
+}
+
+/// Heads of query, key and value from one tensor `[batch, time, 3 * width]`, the query scaled.
+fn transform_qkv(cx: &KernelCx<'_>) -> Several {
+    let (qkv, bias, heads) = (cx.tensor(0)?, cx.tensor(1)?, cx.int(2)?);
+    let [b, t, three] = *qkv.sizes() else {
+        return Err(KernelError::input("expected 3D tensor of batch, time and features"));
+    };
+    let width = three / 3;
+    if heads <= 0 || width % heads != 0 || bias.sizes() != [three] {
+        return Err(KernelError::input("expected as many features as the heads divide"));
+    }
+    let with_bias = dispatch!(floats, qkv.dtype(), "transform_bias_rescale_qkv", T => {
+        Ok::<_, KernelError>(binary::<T, T, T>(qkv, bias, |x: T, b: T| T::from_acc(x.acc() + b.acc()))?)
+    })?;
+    let split = with_bias.reshape(&[b, t, 3, heads, width / heads])?.permute(&[2, 0, 3, 1, 4])?;
+    let scale = 1.0 / ((width / heads) as f64).sqrt();
+    let part = |i: i64| -> Computed { Ok(split.select(0, i)?.clone_contiguous()?) };
+    Ok(vec![times(&part(0)?, scale)?, part(1)?, part(2)?])
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    const QKV: &[&[i64]] = &[&[2, 3, 4], &[2, 5, 4], &[2, 5, 4]];
+    const DEEP: &[&[i64]] = &[&[1, 2, 3, 4], &[1, 2, 5, 4], &[1, 2, 5, 4]];
+    let mut defs = op("scaled_dot_product_attention", "", "Values weighted by how queries and keys match.")
+        .facts(|d| {
+            let sample = sized(QKV, nothing()).tolerance(1e-4, 1e-5).not_differentiable();
+            d.with(Dtype::same_as(0)).with(Effects::RANDOM).with(sample)
+        })
+        .one(attention);
+    defs.extend(
+        op(
+            "_scaled_dot_product_attention_math",
+            "",
+            "Values weighted by how queries and keys match, and the weights.",
+        )
+        .facts(|d| {
+            let sample = sized(QKV, nothing()).tolerance(1e-4, 1e-5).not_differentiable();
+            d.with(Dtype::same_as(0)).with(Effects::RANDOM).with(sample)
+        })
+        .several(with_weights),
+    );
+    defs.extend(
+        op(
+            "_scaled_dot_product_flash_attention_for_cpu",
+            "",
+            "Values weighted by how queries and keys match, and sums.",
+        )
+        .facts(|d| {
+            let sample = sized(DEEP, nothing()).tolerance(1e-4, 1e-5).not_differentiable();
+            d.with(Effects::RANDOM).with(sample)
+        })
+        .several(flash),
+    );
+    defs.extend(
+        op("_transform_bias_rescale_qkv", "", "Heads of query, key and value from one tensor.")
+            .facts(|d| {
+                let heads: fn() -> Vec<IValue> = || vec![IValue::Int(2)];
+                d.with(Dtype::same_as(0)).with(sized(&[&[2, 3, 12], &[12]], Box::new(heads)))
+            })
+            .several(transform_qkv),
+    );
+    defs
+}

@@ -1,0 +1,343 @@
+//! Convolutions under all their names, with paddings in numbers or words, batched or not.
+
+use super::{Args, int_lists, nothing, sized};
+use crate::support::{Computed, op};
+use flambeau_analysis::Dtype;
+use flambeau_analysis::Shape;
+use flambeau_analysis::shape::{ShapeCx, TensorFact};
+use flambeau_exec::kernel::Ints;
+use flambeau_exec::{KernelCx, KernelError};
+use flambeau_ir::types::Dim;
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::conv::{ConvSpec, convolution};
+use flambeau_tensor::remap::{NOTHING, remap};
+use flambeau_tensor::{Scalar, Tensor};
+
+/// One value for all dimensions of space, or one for each.
+fn expanded(values: &[i64], space: usize) -> Vec<i64> {
+    match values {
+        [one] => vec![*one; space],
+        values => values.to_vec(),
+    }
+}
+
+/// Convolves; a missing batch dimension is added for the while.
+fn run(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, spec: &ConvSpec) -> Computed {
+    if weight.rank() >= 3 && x.rank() + 1 == weight.rank() {
+        let out = convolution(&x.unsqueeze(0)?, weight, bias, spec)?;
+        return Ok(out.squeeze(&[0])?);
+    }
+    Ok(convolution(x, weight, bias, spec)?)
+}
+
+fn spec(space: usize, stride: &[i64], padding: &[i64], dilation: &[i64], groups: i64) -> ConvSpec {
+    ConvSpec {
+        stride: expanded(stride, space),
+        padding: expanded(padding, space),
+        dilation: expanded(dilation, space),
+        output_padding: vec![0; space],
+        transposed: false,
+        groups,
+    }
+}
+
+/// `(input, weight, bias, stride, padding, dilation, groups)`.
+fn forward(cx: &KernelCx<'_>, space: usize) -> Computed {
+    let spec = spec(space, &cx.ints(3)?, &cx.ints(4)?, &cx.ints(5)?, cx.int(6)?);
+    run(cx.tensor(0)?, cx.tensor(1)?, cx.opt_tensor(2)?, &spec)
+}
+
+/// As [`forward`], the padding said in a word: `valid` for none, `same` for as much as keeps the sizes.
+fn worded(cx: &KernelCx<'_>, space: usize) -> Computed {
+    let (x, weight, bias) = (cx.tensor(0)?, cx.tensor(1)?, cx.opt_tensor(2)?);
+    let (stride, dilation, groups) = (cx.ints(3)?, cx.ints(5)?, cx.int(6)?);
+    let mut spec = spec(space, &stride, &[0], &dilation, groups);
+    match cx.str_bytes(4)? {
+        b"valid" => run(x, weight, bias, &spec),
+        b"same" => {
+            if spec.stride.iter().any(|s| *s != 1) {
+                return Err(KernelError::input("padding='same' is not supported for strided convolutions"));
+            }
+            if weight.rank() != space + 2 {
+                return run(x, weight, bias, &spec);
+            }
+            let total = |d: usize| spec.dilation[d] * (weight.sizes()[d + 2] - 1);
+            let uneven = (0..space).any(|d| total(d) % 2 != 0);
+            let padding: Vec<i64> = (0..space).map(|d| total(d) / 2).collect();
+            let lead = x.rank().saturating_sub(space);
+            let mut padded = x.clone();
+            if uneven && x.rank() > space {
+                // What cannot be halved is put at the end beforehand.
+                let maps: Vec<Vec<i64>> = (0..x.rank())
+                    .map(|d| {
+                        let n = x.sizes()[d];
+                        let more = if d < lead { 0 } else { total(d - lead) % 2 };
+                        (0..n).chain((0..more).map(|_| NOTHING)).collect()
+                    })
+                    .collect();
+                padded = remap(x, &maps, Scalar::Int(0))?;
+            }
+            spec.padding = padding;
+            run(&padded, weight, bias, &spec)
+        }
+        other => {
+            let name = String::from_utf8_lossy(other);
+            Err(KernelError::input(format!("Invalid padding string: '{name}'")))
+        }
+    }
+}
+
+/// `(input, weight, bias, stride, padding, output_padding, groups, dilation)`.
+fn transposed(cx: &KernelCx<'_>, space: usize) -> Computed {
+    let mut spec = spec(space, &cx.ints(3)?, &cx.ints(4)?, &cx.ints(7)?, cx.int(6)?);
+    spec.output_padding = expanded(&cx.ints(5)?, space);
+    spec.transposed = true;
+    run(cx.tensor(0)?, cx.tensor(1)?, cx.opt_tensor(2)?, &spec)
+}
+
+/// `(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, …)`.
+fn general(cx: &KernelCx<'_>) -> Computed {
+    let weight = cx.tensor(1)?;
+    let space = weight.rank().saturating_sub(2);
+    let mut spec = spec(space, &cx.ints(3)?, &cx.ints(4)?, &cx.ints(5)?, cx.int(8)?);
+    spec.transposed = cx.boolean(6)?;
+    spec.output_padding = expanded(&cx.ints(7)?, space);
+    run(cx.tensor(0)?, weight, cx.opt_tensor(2)?, &spec)
+}
+
+/// Time first: `(self, weight, bias, pad)` with weights as `[time, in, out]`.
+fn time_first(cx: &KernelCx<'_>) -> Computed {
+    let (x, weight, bias) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
+    if x.rank() != 3 || weight.rank() != 3 {
+        return Err(KernelError::input("Input must have 3 dims: time, batch, in_channel"));
+    }
+    let spec = spec(1, &[1], &[cx.int(3)?], &[1], 1);
+    let out = run(&x.permute(&[1, 2, 0])?, &weight.permute(&[2, 1, 0])?, Some(bias), &spec)?;
+    Ok(out.permute(&[2, 0, 1])?.contiguous()?)
+}
+
+/// Operators that take the kernel's sizes as well: where stride, padding and dilation stand.
+#[derive(Clone, Copy)]
+struct Sized {
+    dilation: Option<usize>,
+    output_padding: Option<usize>,
+}
+
+/// `(self, weight, kernel_size, bias, stride, padding, …)`.
+fn with_kernel_size(cx: &KernelCx<'_>, row: Sized) -> Computed {
+    let (x, weight) = (cx.tensor(0)?, cx.tensor(1)?);
+    let space = weight.rank().saturating_sub(2);
+    let one = || Ok::<Ints, KernelError>(Ints::from_slice(&[1]));
+    let dilation = row.dilation.map_or_else(one, |i| cx.ints(i))?;
+    // A kernel per channel is a group per channel.
+    let groups = if row.output_padding.is_none() && weight.rank() > 2 && weight.sizes()[1] == 1 {
+        x.sizes().get(x.rank().saturating_sub(space + 1)).copied().unwrap_or(1)
+    } else {
+        1
+    };
+    let mut spec = spec(space, &cx.ints(4)?, &cx.ints(5)?, &dilation, groups);
+    if let Some(i) = row.output_padding {
+        spec.output_padding = expanded(&cx.ints(i)?, space);
+        spec.transposed = true;
+    }
+    run(x, weight, cx.opt_tensor(3)?, &spec)
+}
+
+/// The sizes of a convolution's result as far as they can be told: positions of stride, padding, dilation, groups,
+/// output padding, and whether it is transposed.
+fn shape(stride: usize, padding: usize, dilation: usize, groups: usize, output: Option<usize>) -> Shape {
+    Shape::from(move |cx: &mut ShapeCx<'_>| {
+        let (x, w) = (cx.take_dims(0)?, cx.take_dims(1)?);
+        let space = w.len().checked_sub(2)?;
+        let known = |cx: &ShapeCx<'_>, i: usize| Some(expanded(&cx.known_ints(i)?, space));
+        if x.len() != w.len() {
+            return Some(TensorFact::of_dims(cx.fresh_dims(x.len())));
+        }
+        let channels = match output {
+            None => w[0],
+            Some(_) => match (w[1].known(), cx.known_int(groups)) {
+                (Some(n), Some(g)) => Dim::Known(n * g),
+                _ => cx.fresh_size(),
+            },
+        };
+        let all = (known(cx, stride), known(cx, padding), known(cx, dilation));
+        let extra = output.map_or(Some(vec![0; space]), |i| known(cx, i));
+        let mut dims = vec![x[0], channels];
+        for d in 0..space {
+            let size = match (&all, &extra, x[d + 2].known(), w[d + 2].known()) {
+                ((Some(s), Some(p), Some(l)), Some(extra), Some(n), Some(k))
+                    if s.len() == space
+                        && p.len() == space
+                        && l.len() == space
+                        && extra.len() == space
+                        && s[d] > 0 =>
+                {
+                    let reach = l[d] * (k - 1) + 1;
+                    let size = match output {
+                        None => (n + 2 * p[d] - reach).div_euclid(s[d]) + 1,
+                        Some(_) => (n - 1) * s[d] - 2 * p[d] + reach + extra[d],
+                    };
+                    if size < 0 {
+                        return None;
+                    }
+                    Dim::Known(size)
+                }
+                _ => cx.fresh_size(),
+            };
+            dims.push(size);
+        }
+        Some(TensorFact::contiguous(dims))
+    })
+}
+
+const SIZES: [&[&[i64]]; 3] = [
+    &[&[2, 3, 6], &[4, 3, 3], &[4]],
+    &[&[2, 3, 6, 5], &[4, 3, 3, 2], &[4]],
+    &[&[1, 2, 4, 4, 3], &[3, 2, 2, 3, 2], &[3]],
+];
+const TURNED: [&[&[i64]]; 3] = [
+    &[&[2, 3, 6], &[3, 4, 3], &[4]],
+    &[&[2, 3, 4, 5], &[3, 4, 3, 2], &[4]],
+    &[&[1, 2, 3, 4, 3], &[2, 3, 2, 3, 2], &[3]],
+];
+
+fn spatial() -> Vec<OpDef> {
+    let mut defs = Vec::new();
+    let doc = "Sums of products of a sliding window with weights.";
+    for (i, (name, turned, turned_overload)) in [
+        ("conv1d", "conv_transpose1d", ""),
+        ("conv2d", "conv_transpose2d", "input"),
+        ("conv3d", "conv_transpose3d", "input"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let space = i + 1;
+        let sample =
+            |sizes: [&'static [&'static [i64]]; 3], args: Args| sized(sizes[i], args).tolerance(1e-4, 1e-4);
+        defs.extend(
+            op(name, "", doc)
+                .facts(|d| {
+                    d.with(shape(3, 4, 5, 6, None))
+                        .with(Dtype::same_as(0))
+                        .with(sample(SIZES, int_lists(&[&[2], &[1]])))
+                })
+                .one(move |cx| forward(cx, space)),
+        );
+        let words: fn() -> Vec<IValue> = || vec![IValue::ints(vec![1]), IValue::str("same")];
+        defs.extend(
+            op(name, "padding", doc)
+                .facts(|d| d.with(Dtype::same_as(0)).with(sample(SIZES, Box::new(words))))
+                .one(move |cx| worded(cx, space)),
+        );
+        defs.extend(
+            op(turned, turned_overload, "Each element spread over a window, scaled by weights.")
+                .facts(|d| {
+                    d.with(shape(3, 4, 7, 6, Some(5)))
+                        .with(Dtype::same_as(0))
+                        .with(sample(TURNED, int_lists(&[&[2], &[1]])))
+                })
+                .one(move |cx| transposed(cx, space)),
+        );
+    }
+    defs
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut defs = spatial();
+    let doc = "Sums of products of a sliding window with weights, transposed or not.";
+    let flags = |n: usize| -> Args {
+        Box::new(move || {
+            let list = || IValue::ints(vec![1, 1]);
+            let mut args = vec![list(), list(), list(), IValue::Bool(false), list(), IValue::Int(1)];
+            args.extend((0..n).map(|_| IValue::Bool(false)));
+            args
+        })
+    };
+    for (name, overload, n) in [
+        ("convolution", "", 0),
+        ("convolution_overrideable", "", 0),
+        ("_convolution", "", 4),
+        ("_convolution", "deprecated", 3),
+    ] {
+        let facts =
+            |d: OpDef| d.with(Dtype::same_as(0)).with(sized(SIZES[1], flags(n)).tolerance(1e-4, 1e-4));
+        defs.extend(op(name, overload, doc).facts(facts).one(general));
+    }
+    let mode: fn() -> Vec<IValue> =
+        || vec![IValue::ints(vec![1, 1]), IValue::str("same"), IValue::ints(vec![1, 1]), IValue::Int(1)];
+    defs.extend(
+        op("_convolution_mode", "", doc)
+            .facts(|d| d.with(Dtype::same_as(0)).with(sized(SIZES[1], Box::new(mode)).tolerance(1e-4, 1e-4)))
+            .one(|cx| worded(cx, cx.tensor(1)?.rank().saturating_sub(2))),
+    );
+    // Other devices' and other libraries' names of the same: `(self, weight, bias, padding, stride, dilation, groups)`.
+    defs.extend(
+        op("mkldnn_convolution", "", doc)
+            .facts(|d| {
+                let args: Args = Box::new(|| {
+                    let list = || IValue::ints(vec![1, 1]);
+                    vec![list(), list(), list(), IValue::Int(1)]
+                });
+                d.with(Dtype::same_as(0)).with(sized(SIZES[1], args).tolerance(1e-4, 1e-4))
+            })
+            .one(|cx| {
+                let space = cx.tensor(1)?.rank().saturating_sub(2);
+                let spec = spec(space, &cx.ints(4)?, &cx.ints(3)?, &cx.ints(5)?, cx.int(6)?);
+                run(cx.tensor(0)?, cx.tensor(1)?, cx.opt_tensor(2)?, &spec)
+            }),
+    );
+    defs.extend(
+        op("conv_tbc", "", "A convolution over time, which is the first dimension.")
+            .facts(|d| {
+                d.with(Dtype::same_as(0))
+                    .with(sized(&[&[5, 2, 3], &[2, 3, 4], &[4]], nothing()).tolerance(1e-4, 1e-4))
+            })
+            .one(time_first),
+    );
+    let plain = Sized { dilation: None, output_padding: None };
+    let dilated = Sized { dilation: Some(6), output_padding: None };
+    let turned = Sized { dilation: Some(7), output_padding: Some(6) };
+    let rows: [(&str, usize, Sized); 9] = [
+        ("thnn_conv2d", 2, plain),
+        ("slow_conv3d", 3, plain),
+        ("_slow_conv2d_forward", 2, plain),
+        ("slow_conv3d_forward", 3, plain),
+        ("slow_conv_dilated2d", 2, dilated),
+        ("slow_conv_dilated3d", 3, dilated),
+        ("slow_conv_transpose2d", 2, turned),
+        ("slow_conv_transpose3d", 3, turned),
+        ("_conv_depthwise2d", 2, dilated),
+    ];
+    for (name, space, row) in rows {
+        let sizes = if row.output_padding.is_some() { TURNED[space - 1] } else { SIZES[space - 1] };
+        let facts = |d: OpDef| {
+            let sample = flambeau_exec::Sample::args(move |g| {
+                let mut of = |s: &[i64]| {
+                    IValue::Tensor(flambeau_exec::sample::tensor(
+                        g,
+                        s,
+                        flambeau_tensor::DType::F32,
+                        &Default::default(),
+                    ))
+                };
+                let one = || IValue::ints(vec![1; space]);
+                let mut args = vec![
+                    of(sizes[0]),
+                    of(sizes[1]),
+                    IValue::ints(sizes[1][2..].to_vec()),
+                    of(sizes[2]),
+                    one(),
+                ];
+                args.push(one());
+                args.extend(row.output_padding.map(|_| IValue::ints(vec![0; space])));
+                args.extend(row.dilation.map(|_| one()));
+                args
+            });
+            d.with(Dtype::same_as(0)).with(sample.tolerance(1e-4, 1e-4))
+        };
+        let out = if name.ends_with("forward") { "output" } else { "out" };
+        defs.extend(op(name, "", doc).out(out).facts(facts).one(move |cx| with_kernel_size(cx, row)));
+    }
+    defs
+}

@@ -1,0 +1,194 @@
+//! Distances of vectors: of pairs, of all rows of a matrix, of all rows of two; and how alike their directions are.
+
+use super::{nothing, sized};
+use crate::support::{Computed, op};
+use flambeau_analysis::Dtype;
+use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::loops::binary;
+use flambeau_tensor::math::Float;
+use flambeau_tensor::promote::result_type;
+use flambeau_tensor::rows::map_rows;
+use flambeau_tensor::{DType, Element, Tensor, broadcast_shapes, dispatch, reduce, wrap_dim};
+
+/// The `p`-norm of differences: how many there are (0), the largest (infinity), or a sum of powers.
+#[inline(always)]
+pub(super) fn norm(differences: impl Iterator<Item = f64>, p: f64) -> f64 {
+    if p == 0.0 {
+        differences.filter(|d| *d != 0.0).count() as f64
+    } else if p == 1.0 {
+        differences.map(f64::abs).sum()
+    } else if p == 2.0 {
+        differences.map(|d| d * d).sum::<f64>().sqrt()
+    } else if p == f64::INFINITY {
+        differences.fold(0.0, |m, d| if d.abs() > m || d.is_nan() { d.abs() } else { m })
+    } else {
+        libm::pow(differences.map(|d| libm::pow(d.abs(), p)).sum(), 1.0 / p)
+    }
+}
+
+/// The norm of `a - b + eps` along the last dimension.
+pub(super) fn pairwise(a: &Tensor, b: &Tensor, p: f64, eps: f64, keepdim: bool) -> Computed {
+    let dtype = result_type(&[a, b]).unwrap_or(DType::F32);
+    let dtype = if dtype.is_integral(true) { DType::F32 } else { dtype };
+    let result = if dtype.is_complex() {
+        dispatch!(complex, dtype, "pairwise_distance", T => {
+            let apart = binary::<T, T, f64>(a, b, move |a: T, b: T| {
+                let d = a.to_complex() - b.to_complex() + eps;
+                d.re.hypot(d.im)
+            })?;
+            last::<f64>(&apart, p)
+        })?
+    } else {
+        dispatch!(floats, dtype, "pairwise_distance", T => {
+            let apart = binary::<T, T, T>(a, b, move |a: T, b: T| T::from_f64(T::from_acc(a.acc() - b.acc()).to_f64() + eps))?;
+            last::<T>(&apart, p)
+        })?
+    };
+    let result = result.to_dtype(dtype.to_real())?;
+    Ok(if keepdim { result } else { result.squeeze(&[-1])? })
+}
+
+fn last<T: Float>(apart: &Tensor, p: f64) -> Computed {
+    Ok(map_rows::<T, T>(apart, -1, Some(1), |row, out| {
+        out[0] = T::from_f64(norm(row.iter().map(|d| T::from_raw(*d).to_f64()), p)).to_raw();
+    })?)
+}
+
+/// Cosines of angles along a dimension: `(x1, x2, dim, eps)`.
+fn cosine_similarity(cx: &KernelCx<'_>) -> Computed {
+    let (a, b, dim, eps) = (cx.tensor(0)?, cx.tensor(1)?, cx.int(2)?, cx.float(3)?);
+    let dtype = result_type(&[a, b]).unwrap_or(DType::F32);
+    if !dtype.is_floating() {
+        return Err(KernelError::input(format!(
+            "expected common dtype to be floating point, yet common dtype is {}",
+            dtype.ir_name()
+        )));
+    }
+    let sizes = broadcast_shapes(a.sizes(), b.sizes())?;
+    let dim = [wrap_dim(dim, sizes.len())? as i64];
+    let (a, b) = (a.expand(&sizes)?.to_dtype(DType::F64)?, b.expand(&sizes)?.to_dtype(DType::F64)?);
+    let dot = |x: &Tensor, y: &Tensor| -> Computed {
+        let products = binary::<f64, f64, f64>(x, y, |x, y| x * y)?;
+        Ok(reduce::sum(&products, Some(&dim), false, None)?)
+    };
+    let (product, first, second) = (dot(&a, &b)?, dot(&a, &a)?, dot(&b, &b)?);
+    let size = binary::<f64, f64, f64>(&first, &second, move |x, y| {
+        let kept = |v: f64| if v < eps { eps } else { v };
+        kept(x.sqrt()) * kept(y.sqrt())
+    })?;
+    Ok(binary::<f64, f64, f64>(&product, &size, |p, s| p / s)?.to_dtype(dtype)?)
+}
+
+/// Distances of all pairs of rows of a matrix, those above the diagonal, row by row.
+fn pdist(cx: &KernelCx<'_>) -> Computed {
+    let (x, p) = (cx.tensor(0)?, cx.float(1)?);
+    if x.rank() != 2 {
+        return Err(KernelError::input(format!("pdist only supports 2D tensors, got: {}D", x.rank())));
+    }
+    if !x.dtype().is_floating() {
+        return Err(KernelError::input("pdist only supports floating-point dtypes"));
+    }
+    if p < 0.0 {
+        return Err(KernelError::input("pdist only supports non-negative p values"));
+    }
+    let (rows, width) = (x.sizes()[0] as usize, x.sizes()[1] as usize);
+    let data = x.to_vec::<f64>()?;
+    let row = |i: usize| &data[i * width..(i + 1) * width];
+    let mut out = Vec::new();
+    for i in 0..rows {
+        for j in i + 1..rows {
+            out.push(norm(row(i).iter().zip(row(j)).map(|(a, b)| a - b), p));
+        }
+    }
+    Ok(Tensor::from_slice(&out, &[out.len() as i64])?.to_dtype(x.dtype())?)
+}
+
+/// Distances of all rows of one batch of matrices to all rows of another: `(x1, x2, p, …)`.
+fn cdist(a: &Tensor, b: &Tensor, p: f64) -> Computed {
+    for (name, x) in [("X1", a), ("X2", b)] {
+        if x.rank() < 2 {
+            return Err(KernelError::input(format!(
+                "cdist only supports at least 2D tensors, {name} got: {}D",
+                x.rank()
+            )));
+        }
+        if !x.dtype().is_floating() {
+            return Err(KernelError::input(format!(
+                "cdist only supports floating-point dtypes, {name} got: {}",
+                x.dtype().ir_name()
+            )));
+        }
+    }
+    if a.sizes().last() != b.sizes().last() {
+        return Err(KernelError::input("X1 and X2 must have the same number of columns"));
+    }
+    if p < 0.0 {
+        return Err(KernelError::input("cdist only supports non-negative p values"));
+    }
+    let dtype = result_type(&[a, b]).unwrap_or(DType::F32);
+    if !matches!(dtype, DType::F32 | DType::F64) {
+        return Err(KernelError::input(format!("\"cdist\" not implemented for '{}'", dtype.ir_name())));
+    }
+    let width = a.sizes()[a.rank() - 1];
+    let (m, n) = (a.sizes()[a.rank() - 2], b.sizes()[b.rank() - 2]);
+    let batch = broadcast_shapes(&a.sizes()[..a.rank() - 2], &b.sizes()[..b.rank() - 2])?;
+    let whole = |x: &Tensor, rows: i64| {
+        let mut sizes = batch.to_vec();
+        sizes.extend([rows, width]);
+        x.expand(&sizes)?.to_vec::<f64>()
+    };
+    let (x, y) = (whole(a, m)?, whole(b, n)?);
+    let mut sizes = batch.to_vec();
+    sizes.extend([m, n]);
+    let (rows, columns, width) = (m as usize, n as usize, width as usize);
+    let count: i64 = sizes.iter().product();
+    let mut out = Vec::with_capacity(count as usize);
+    let batches: i64 = batch.iter().product();
+    for k in 0..batches as usize {
+        for i in 0..rows {
+            let first = &x[(k * rows + i) * width..][..width];
+            for j in 0..columns {
+                let second = &y[(k * columns + j) * width..][..width];
+                out.push(norm(first.iter().zip(second).map(|(a, b)| a - b), p));
+            }
+        }
+    }
+    Ok(Tensor::from_vec(out, &sizes)?.to_dtype(dtype)?)
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let two = |sizes: &'static [&'static [i64]]| sized(sizes, nothing()).tolerance(1e-4, 1e-5);
+    let mut defs = op("pairwise_distance", "", "Norms of differences along the last dimension.")
+        .facts(|d| d.with(two(&[&[2, 3], &[2, 3]])))
+        .one(|cx| pairwise(cx.tensor(0)?, cx.tensor(1)?, cx.float(2)?, cx.float(3)?, cx.boolean(4)?));
+    defs.extend(
+        op("cosine_similarity", "", "Cosines of the angles between vectors along a dimension.")
+            .facts(|d| d.with(Dtype::promote([0, 1])).with(two(&[&[2, 3], &[2, 3]])))
+            .one(cosine_similarity),
+    );
+    let matrix = || Sample::tensors(1).floats().rank(2, 2).tolerance(1e-4, 1e-5);
+    defs.extend(
+        op("pdist _pdist_forward", "", "Distances of all pairs of rows.")
+            .facts(|d| d.with(Dtype::same_as(0)).with(matrix()))
+            .one(pdist),
+    );
+    let doc = "Distances of all rows of one matrix to all of another.";
+    defs.extend(
+        op("cdist", "", doc)
+            .facts(|d| d.with(Dtype::promote([0, 1])).with(two(&[&[2, 3], &[4, 3]])))
+            .one(|cx| cdist(cx.tensor(0)?, cx.tensor(1)?, cx.float(2)?)),
+    );
+    let forward: fn() -> Vec<IValue> = || vec![IValue::Float(2.0), IValue::None];
+    defs.extend(
+        op("_cdist_forward", "", doc)
+            .facts(|d| d.with(Dtype::promote([0, 1])).with(sized(&[&[2, 3], &[4, 3]], Box::new(forward))))
+            .one(|cx| cdist(cx.tensor(0)?, cx.tensor(1)?, cx.float(2)?)),
+    );
+    defs.extend(
+        op("_euclidean_dist", "", doc)
+            .facts(|d| d.with(Dtype::promote([0, 1])).with(two(&[&[2, 3], &[4, 3]])))
+            .one(|cx| cdist(cx.tensor(0)?, cx.tensor(1)?, 2.0)),
+    );
+    defs
+}

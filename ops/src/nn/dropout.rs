@@ -1,0 +1,224 @@
+//! Dropout: elements, or whole channels, left out at random in training; the randomly leaky rectifier.
+
+use crate::random::{drawn, generator, with_engine};
+use crate::support::{Computed, Several, op};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
+use flambeau_ir::value::Generator;
+use flambeau_ir::{Doc, Effects, IValue, OpDef};
+use flambeau_tensor::loops::{binary, ternary, unary};
+use flambeau_tensor::math::Float;
+use flambeau_tensor::random::Law;
+use flambeau_tensor::{DType, Element, Tensor, dispatch};
+
+/// Whether channels are left out as wholes, and whether mean and variance are kept.
+#[derive(Clone, Copy)]
+struct Kind {
+    channels: bool,
+    alpha: bool,
+}
+
+fn check(p: f64) -> Result<(), KernelError> {
+    if (0.0..=1.0).contains(&p) {
+        return Ok(());
+    }
+    Err(KernelError::input(format!("dropout probability has to be between 0 and 1, but got {p}")))
+}
+
+/// `(input, p, train)`. The input itself where nothing is left out.
+fn dropout(cx: &KernelCx<'_>, kind: Kind) -> Computed {
+    let (x, p, train) = (cx.tensor(0)?, cx.float(1)?, cx.boolean(2)?);
+    check(p)?;
+    if p == 0.0 || !train || x.numel() == 0 {
+        return Ok(x.clone());
+    }
+    let dtype = x.dtype();
+    let noise = if kind.channels {
+        if x.rank() < 2 {
+            return Err(KernelError::input("Feature dropout requires at least 2 dimensions in the input"));
+        }
+        let mut sizes = vec![1; x.rank()];
+        sizes[..2].copy_from_slice(&x.sizes()[..2]);
+        Tensor::zeros(&sizes, dtype)?
+    } else {
+        x.empty_like(dtype)?
+    };
+    let noise =
+        if p == 1.0 { noise } else { drawn(noise, Law::Bernoulli { p: 1.0 - p }, &generator(cx, None)?)? };
+    dispatch!(floats_complex, dtype, "dropout", T => {
+        let round = |v: f64| T::from_f64(v).to_f64();
+        if kind.alpha {
+            // The negative saturation of the self-normalizing unit stands for what is left out.
+            const ALPHA: f64 = 1.758_099_340_847_376_6;
+            let a = 1.0 / ((ALPHA * ALPHA * p + 1.0) * (1.0 - p)).sqrt();
+            let (a, shift) = if p == 1.0 { (0.0, 0.0) } else { (a, ALPHA * a * p) };
+            return Ok(binary::<T, T, T>(x, &noise, move |v: T, keep: T| {
+                let keep = keep.to_f64();
+                let added = round((keep - 1.0) * ALPHA * a + shift);
+                T::from_complex(v.to_complex() * round(keep * a) + added)
+            })?);
+        }
+        let scale = if p == 1.0 { 0.0 } else { T::from_f64(1.0 / (1.0 - p)).to_f64() };
+        Ok(binary::<T, T, T>(x, &noise, move |v: T, keep: T| {
+            T::from_complex(v.to_complex() * if keep.is_nonzero() { scale } else { 0.0 })
+        })?)
+    })
+}
+
+/// `(input, p, train)`: the result and the mask of what stays.
+fn native(cx: &KernelCx<'_>) -> Several {
+    let (x, p) = (cx.tensor(0)?, cx.float(1)?);
+    if cx.opt_boolean(2)? == Some(false) {
+        let mask = Tensor::full(x.sizes(), flambeau_tensor::Scalar::Bool(true), DType::Bool)?;
+        return Ok(vec![x.clone_data()?, mask]);
+    }
+    check(p)?;
+    let mask = x.empty_like(DType::Bool)?;
+    let mask =
+        if p == 1.0 { mask } else { drawn(mask, Law::Bernoulli { p: 1.0 - p }, &generator(cx, None)?)? };
+    let scale = if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) };
+    let out = dispatch!(floats, x.dtype(), "native_dropout", T => Ok::<_, KernelError>(binary::<T, bool, T>(x, &mask, move |v: T, keep: bool| {
+        T::from_f64(if keep { v.to_f64() } else { v.to_f64() * 0.0 } * scale)
+    })?))?;
+    Ok(vec![out, mask])
+}
+
+/// The slopes of the randomly leaky rectifier: drawn for what is not positive, 1 elsewhere.
+fn slopes(x: &Tensor, lower: f64, upper: f64, generator: &Generator) -> Computed {
+    let values = x.to_vec::<f64>()?;
+    let noise: Vec<f64> = with_engine(generator, |engine| {
+        let one = |v: &f64| if *v <= 0.0 { engine.unit_f64() * (upper - lower) + lower } else { 1.0 };
+        values.iter().map(one).collect()
+    });
+    Ok(Tensor::from_vec(noise, x.sizes())?.to_dtype(x.dtype())?)
+}
+
+/// `(lower, upper, training, generator)` from `at`: the result, and the slopes in training.
+fn rrelu(cx: &KernelCx<'_>, at: usize) -> Result<(Tensor, Option<Tensor>), KernelError> {
+    let x = cx.tensor(0)?;
+    let (lower, upper) = (cx.scalar(at)?.to_f64(), cx.scalar(at + 1)?.to_f64());
+    if lower > upper {
+        return Err(KernelError::input("Lower bound should be less than or equal to the upper bound"));
+    }
+    if !x.dtype().is_floating() {
+        return Err(KernelError::input(format!(
+            "\"rrelu_with_noise_out_cpu\" not implemented for '{}'",
+            x.dtype().ir_name()
+        )));
+    }
+    if cx.boolean(at + 2)? {
+        let noise = slopes(x, lower, upper, &cx.generator(at + 3)?)?;
+        let out = dispatch!(floats, x.dtype(), "rrelu", T => Ok::<_, KernelError>(binary::<T, T, T>(x, &noise, |v: T, n: T| {
+            if v.to_f64() <= 0.0 { T::from_acc(v.acc() * n.acc()) } else { v }
+        })?))?;
+        return Ok((out, Some(noise)));
+    }
+    let slope = (lower + upper) / 2.0;
+    let out = dispatch!(floats, x.dtype(), "rrelu", T => Ok::<_, KernelError>(unary::<T, T>(x, move |v: T| {
+        if v.to_f64() > 0.0 { v } else { T::from_f64(v.to_f64() * T::from_f64(slope).to_f64()) }
+    })?))?;
+    Ok((out, None))
+}
+
+/// Writes the slopes into argument 1, and the result where the variant wants it.
+fn rrelu_with_noise(target: Option<fn(&KernelCx<'_>) -> usize>) -> Kernel {
+    Kernel::new(move |cx| {
+        let (out, noise) = rrelu(cx, 2)?;
+        if let Some(noise) = noise {
+            cx.tensor(1)?.copy_(&noise)?;
+        }
+        match target {
+            None => cx.ret(out),
+            Some(target) => {
+                let at = target(cx);
+                let target = cx.take_tensor(at)?;
+                if target.sizes() != out.sizes() {
+                    target.resize_(out.sizes())?;
+                }
+                target.copy_(&out)?;
+                cx.ret(target);
+            }
+        }
+        Ok(())
+    })
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut defs = Vec::new();
+    let flags = |train: bool| [IValue::Float(0.25), IValue::Bool(train)];
+    for (name, channels, alpha, doc) in [
+        ("dropout", false, false, "Elements left out at random in training, the others scaled."),
+        ("feature_dropout", true, false, "Channels left out at random in training, the others scaled."),
+        ("alpha_dropout", false, true, "Elements left out at random in training, mean and variance kept."),
+        (
+            "feature_alpha_dropout",
+            true,
+            true,
+            "Channels left out at random in training, mean and variance kept.",
+        ),
+    ] {
+        let facts = |d: OpDef| {
+            let sample = Sample::tensors(1).floats().rank(2, 3).then(flags(true)).not_differentiable();
+            d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample)
+        };
+        defs.extend(op(name, "", doc).facts(facts).one(move |cx| dropout(cx, Kind { channels, alpha })));
+    }
+    let facts = |d: OpDef| {
+        let sample = Sample::tensors(1).floats().then(flags(true)).not_differentiable();
+        d.with(Shape::results([Shape::same_as(0), Shape::same_as(0)]))
+            .with(Dtype::results([Dtype::same_as(0), Dtype::fixed(DType::Bool)]))
+            .with(sample)
+    };
+    defs.extend(
+        op("native_dropout", "", "Dropout, and the mask of what stays.").facts(facts).several(native),
+    );
+    defs.push(
+        OpDef::named("aten::native_dropout_backward")
+            .with(Doc("The gradient where elements stayed, scaled."))
+            .with(Shape::same_as(0))
+            .with(Sample::tensors(2).floats().then([IValue::Float(2.0)]))
+            .with(crate::support::fresh(|cx| {
+                let (grad, mask, scale) = (cx.tensor(0)?, cx.tensor(1)?, cx.float(2)?);
+                let scale = Tensor::scalar(flambeau_tensor::Scalar::Float(scale), grad.dtype())?;
+                dispatch!(floats, grad.dtype(), "native_dropout_backward", T => {
+                    Ok(ternary::<T, T, T, T>(grad, mask, &scale, |g: T, m: T, s: T| {
+                        T::from_acc(g.acc() * m.acc() * s.acc())
+                    })?)
+                })
+            })),
+    );
+    let bounds = || [IValue::Float(0.125), IValue::Float(0.25)];
+    let facts = |d: OpDef| {
+        d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(Sample::tensors(1).floats().then(bounds()))
+    };
+    defs.extend(
+        op("rrelu", "", "`x` if positive, else `x` times a slope, random in training.")
+            .facts(facts)
+            .one(|cx| Ok(rrelu(cx, 1)?.0)),
+    );
+    let two = || Sample::tensors(2).floats().then(bounds()).not_differentiable();
+    let noisy = [
+        ("aten::rrelu_with_noise", None::<fn(&KernelCx<'_>) -> usize>),
+        ("aten::rrelu_with_noise_", Some(|_: &KernelCx<'_>| 0)),
+        ("aten::rrelu_with_noise.out", Some(|cx: &KernelCx<'_>| cx.n_args() - 1)),
+    ];
+    for (i, (name, target)) in noisy.into_iter().enumerate() {
+        let def = OpDef::named(name)
+            .with(Doc("The randomly leaky rectifier; the slopes are written into `noise`."))
+            .with(Shape::same_as(0))
+            .with(rrelu_with_noise(target));
+        defs.push(if i == 0 { def.with(two()) } else { def });
+    }
+    defs.extend(
+        op("rrelu_with_noise_functional", "", "The randomly leaky rectifier, and its slopes.")
+            .facts(|d| d.with(Dtype::same_as(0)).with(two()))
+            .several(|cx| {
+                let (out, noise) = rrelu(cx, 2)?;
+                Ok(vec![
+                    out,
+                    noise.map_or_else(|| cx.tensor(1)?.clone_data().map_err(KernelError::from), Ok)?,
+                ])
+            }),
+    );
+    defs.into_iter().map(|def| def.with(Effects::RANDOM)).collect()
+}

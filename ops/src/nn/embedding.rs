@@ -1,0 +1,315 @@
+//! Rows of a table looked up by index: alone, or bags of them summed, averaged, or compared.
+
+use crate::support::{Computed, Several, op};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{Fault, Gen, Kernel, KernelCx, KernelError, Sample};
+use flambeau_ir::{Doc, Effects, IValue, OpDef};
+use flambeau_tensor::{DType, Element, Scalar, Tensor, access, dispatch, reduce};
+
+fn out_of_range() -> KernelError {
+    KernelError::new(Fault::Input, "IndexError", "index out of range in self")
+}
+
+/// Positions in a table of `rows` rows.
+fn positions(indices: &Tensor, rows: i64) -> Result<Vec<i64>, KernelError> {
+    if !matches!(indices.dtype(), DType::I64 | DType::I32) {
+        return Err(KernelError::input(format!(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got \
+             {} instead",
+            indices.dtype().ir_name()
+        )));
+    }
+    let all = indices.to_vec::<i64>()?;
+    if all.iter().all(|i| (0..rows).contains(i)) { Ok(all) } else { Err(out_of_range()) }
+}
+
+/// `(weight, indices, padding_idx, …)`.
+fn embedding(cx: &KernelCx<'_>) -> Computed {
+    let (weight, indices) = (cx.tensor(0)?, cx.tensor(1)?);
+    if weight.rank() != 2 {
+        return Err(KernelError::input("'weight' must be 2-D"));
+    }
+    let all = positions(indices, weight.sizes()[0])?;
+    let mut sizes = indices.sizes().to_vec();
+    sizes.push(weight.sizes()[1]);
+    let width = weight.sizes()[1] as usize;
+    let weight = weight.contiguous()?;
+    let out = Tensor::zeros(&sizes, weight.dtype())?;
+    dispatch!(all, weight.dtype(), "embedding", T => access::edit_with::<T, T, _>(&out, &[&weight], |mut out, ins| {
+        let table = ins[0].data();
+        for (row, &i) in out.data().chunks_exact_mut(width.max(1)).zip(&all) {
+            row.copy_from_slice(&table[i as usize * width..][..width]);
+        }
+    }))?;
+    Ok(out)
+}
+
+/// How a bag becomes one row.
+#[derive(Clone, Copy, PartialEq)]
+enum Bag {
+    Sum,
+    Mean,
+    Max,
+}
+
+/// How an argument says which index does not count.
+#[derive(Clone, Copy)]
+enum Padding {
+    /// There is none.
+    None,
+    /// By an index, from the end if negative, or `None`.
+    Index,
+    /// By an index, or -1.
+    OrMinusOne,
+}
+
+/// What an embedding bag takes, by position: `(weight, indices, offsets, scale_grad_by_freq, mode, sparse,
+/// per_sample_weights, include_last_offset, padding_idx)`.
+fn embedding_bag(cx: &KernelCx<'_>, padding: Padding) -> Several {
+    let (weight, indices, offsets) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
+    let mode = match cx.int(4)? {
+        0 => Bag::Sum,
+        1 => Bag::Mean,
+        2 => Bag::Max,
+        other => return Err(KernelError::input(format!("mode {other} is not one of sum, mean and max"))),
+    };
+    if indices.rank() != 1 || offsets.rank() != 1 || weight.rank() != 2 {
+        return Err(KernelError::input(
+            "embedding_bag: expected indices and offsets to be vectors and weight a matrix",
+        ));
+    }
+    if indices.dtype() != offsets.dtype()
+        && (!indices.dtype().is_integral(false) || !offsets.dtype().is_integral(false))
+    {
+        return Err(KernelError::input("embedding_bag: indices and offsets must be integral"));
+    }
+    let samples = cx.opt_tensor(6)?;
+    if samples.is_some_and(|s| s.sizes() != indices.sizes()) {
+        return Err(KernelError::input("expected per_sample_weights to have the same shape as indices"));
+    }
+    if samples.is_some_and(|s| s.dtype() != weight.dtype()) {
+        return Err(KernelError::input("expected per_sample_weights to have the same type as the weight"));
+    }
+    if samples.is_some() && mode != Bag::Sum {
+        return Err(KernelError::input("embedding_bag: per_sample_weights only supported with mode='sum'"));
+    }
+    let rows = weight.sizes()[0];
+    let mut starts = offsets.to_vec::<i64>()?;
+    let all = positions(indices, rows)?;
+    let padding = match padding {
+        Padding::None => None,
+        Padding::OrMinusOne => Some(cx.int(8)?).filter(|p| *p >= 0),
+        Padding::Index => cx.opt_int(8)?.map(|p| if p < 0 { p + rows } else { p }),
+    };
+    if cx.boolean(7)? {
+        starts.pop();
+    }
+    if starts.first().is_some_and(|s| *s != 0) {
+        return Err(KernelError::input(format!(
+            "offsets[0] has to be 0, but got offsets[0] = {}",
+            starts[0]
+        )));
+    }
+    let bounds: Vec<(usize, usize)> = starts
+        .iter()
+        .enumerate()
+        .map(|(i, &s)| (s, starts.get(i + 1).copied().unwrap_or(all.len() as i64)))
+        .map(|(s, e)| (s.max(0) as usize, (e.max(s)).max(0) as usize))
+        .collect();
+    if bounds.iter().any(|(_, end)| *end > all.len()) {
+        return Err(KernelError::input("embedding_bag: offsets must not exceed the number of indices"));
+    }
+    let scales = super::opt_values::<f64>(samples)?;
+    let width = weight.sizes()[1] as usize;
+    let (mut sizes, mut best) = (vec![0_i64; bounds.len()], vec![0_i64; bounds.len() * width]);
+    let table = weight.contiguous()?;
+    let out = Tensor::zeros(&[bounds.len() as i64, width as i64], weight.dtype())?;
+    dispatch!(floats, weight.dtype(), "embedding_bag", T => access::edit_with::<T, T, _>(&out, &[&table], |mut out, ins| {
+        use flambeau_tensor::math::Float;
+        type A<T> = <T as Float>::Acc;
+        let table = ins[0].data();
+        let mut row = vec![A::<T>::ZERO; width];
+        for (bag, ((start, end), out)) in bounds.iter().zip(out.data().chunks_exact_mut(width.max(1))).enumerate() {
+            row.fill(A::<T>::ZERO);
+            let mut count = 0;
+            for k in *start..*end {
+                if Some(all[k]) == padding {
+                    continue;
+                }
+                let source = &table[all[k] as usize * width..][..width];
+                let scale: A<T> = Element::from_f64(scales.as_ref().map_or(1.0, |s| s[k]));
+                for (c, (sum, x)) in row.iter_mut().zip(source).enumerate() {
+                    let x = T::from_raw(*x).acc();
+                    if mode != Bag::Max {
+                        *sum = if scales.is_some() { *sum + x * scale } else { *sum + x };
+                    } else if count == 0 || x > *sum {
+                        *sum = x;
+                        best[bag * width + c] = all[k];
+                    }
+                }
+                count += 1;
+            }
+            sizes[bag] = count;
+            let divisor: A<T> = if mode == Bag::Mean && count > 0 { Element::from_i64(count) } else { A::<T>::ONE };
+            for (out, sum) in out.iter_mut().zip(&row) {
+                *out = T::from_acc(*sum / divisor).to_raw();
+            }
+        }
+    }))?;
+    let owner = bounds.iter().enumerate().flat_map(|(bag, (s, e))| (*s..*e).map(move |_| bag as i64));
+    let owner: Vec<i64> = owner.collect();
+    let whole = |values: &[i64], sizes: &[i64]| -> Computed {
+        Ok(Tensor::from_slice(values, sizes)?.to_dtype(offsets.dtype())?)
+    };
+    let n = bounds.len() as i64;
+    let last = if mode == Bag::Max { whole(&best, &[n, width as i64])? } else { whole(&sizes, &[n])? };
+    Ok(vec![out, whole(&owner, &[owner.len() as i64])?, whole(&sizes, &[n])?, last])
+}
+
+/// Rows named by indices shortened to a norm: `(self, indices, max_norm, norm_type)`.
+fn renormed(cx: &KernelCx<'_>) -> Computed {
+    let (weight, limit, p) = (cx.tensor(0)?, cx.float(2)?, cx.float(3)?);
+    if weight.rank() != 2 {
+        return Err(KernelError::input("'self' must be 2-D"));
+    }
+    let mut all = positions(cx.tensor(1)?, weight.sizes()[0])?;
+    all.sort_unstable();
+    all.dedup();
+    let width = weight.sizes()[1] as usize;
+    let out = weight.clone_contiguous()?;
+    dispatch!(floats, weight.dtype(), "embedding_renorm_", T => access::edit::<T, _>(&out, |mut out| {
+        let data = out.data();
+        for i in all {
+            let row = &mut data[i as usize * width..][..width];
+            let size = super::distance::norm(row.iter().map(|x| T::from_raw(*x).to_f64()), p);
+            if size > limit {
+                let scale = limit / (size + 1e-7);
+                row.iter_mut().for_each(|x| *x = T::from_f64(T::from_raw(*x).to_f64() * scale).to_raw());
+            }
+        }
+    }))?;
+    Ok(out)
+}
+
+/// A row of zeros with a one for each index: `(self, num_classes)`.
+fn one_hot(cx: &KernelCx<'_>) -> Computed {
+    let (x, count) = (cx.tensor(0)?, cx.int(1)?);
+    if x.dtype() != DType::I64 {
+        return Err(KernelError::input("one_hot is only applicable to index tensor."));
+    }
+    let mut sizes = x.sizes().to_vec();
+    if x.numel() == 0 {
+        if count <= 0 {
+            return Err(KernelError::input("Can not infer total number of classes from empty tensor."));
+        }
+        sizes.push(count);
+        return Ok(Tensor::zeros(&sizes, DType::I64)?);
+    }
+    if reduce::amin(x, None, false)?.item()?.to_i64() < 0 {
+        return Err(KernelError::input("Class values must be non-negative."));
+    }
+    let largest = reduce::amax(x, None, false)?.item()?.to_i64();
+    let count = if count == -1 { largest + 1 } else { count };
+    if count < 1 {
+        return Err(KernelError::input("num_classes should be positive"));
+    }
+    if largest >= count {
+        return Err(KernelError::input("Class values must be smaller than num_classes."));
+    }
+    sizes.push(count);
+    let out = Tensor::full(&sizes, Scalar::Int(0), DType::I64)?;
+    let all = x.to_vec::<i64>()?;
+    access::edit::<i64, _>(&out, |mut out| {
+        for (row, &i) in out.data().chunks_exact_mut(count as usize).zip(&all) {
+            row[i as usize] = 1;
+        }
+    })?;
+    Ok(out)
+}
+
+/// A table and indices into it.
+fn table(sizes: &'static [i64]) -> impl Fn(&mut Gen<'_>) -> Vec<IValue> {
+    move |g| {
+        let weight = flambeau_exec::sample::tensor(g, &[5, 3], DType::F32, &Default::default());
+        let n: i64 = sizes.iter().product();
+        let indices: Vec<i64> = (0..n).map(|_| g.int(0, 4)).collect();
+        let indices = Tensor::from_vec(indices, sizes).expect("invariant: as many indices as the sizes say");
+        vec![IValue::Tensor(weight), IValue::Tensor(indices)]
+    }
+}
+
+fn bags() -> Vec<OpDef> {
+    let mut defs = Vec::new();
+    let sample = || {
+        Sample::args(|g| {
+            let mut args = table(&[4])(g);
+            let offsets = Tensor::from_vec(vec![0_i64, 1], &[2]).expect("invariant: two offsets");
+            args.push(IValue::Tensor(offsets));
+            args
+        })
+    };
+    let doc =
+        "Bags of rows as one row each; which bag each index is in; sizes of bags; where the largest stood.";
+    let first = || Dtype::results([Dtype::same_as(0)]);
+    defs.extend(
+        op("embedding_bag", "", doc)
+            .facts(|d| d.with(first()).with(sample()))
+            .several(|cx| embedding_bag(cx, Padding::None)),
+    );
+    let all = || {
+        [
+            IValue::Bool(false),
+            IValue::Int(1),
+            IValue::Bool(false),
+            IValue::None,
+            IValue::Bool(false),
+            IValue::Int(2),
+        ]
+    };
+    defs.extend(
+        op("embedding_bag", "padding_idx", doc)
+            .facts(|d| d.with(first()).with(sample().then(all())))
+            .several(|cx| embedding_bag(cx, Padding::Index)),
+    );
+    defs.extend(
+        op("_embedding_bag _embedding_bag_forward_only", "", doc)
+            .facts(|d| d.with(first()).with(sample()))
+            .several(|cx| embedding_bag(cx, Padding::OrMinusOne)),
+    );
+    defs
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut defs = op("embedding", "", "Rows of a table by index.")
+        .facts(|d| d.with(Shape::lookup(0, 1)).with(Dtype::same_as(0)).with(Sample::args(table(&[2, 2]))))
+        .one(embedding);
+    defs.extend(bags());
+    let limits = || [IValue::Float(1.0), IValue::Float(2.0)];
+    defs.extend(
+        op("embedding_renorm", "", "Rows named by indices shortened to a norm.")
+            .facts(|d| {
+                let sample = Sample::args(table(&[2])).then(limits());
+                d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample)
+            })
+            .one(renormed),
+    );
+    let one_hot_sample = || {
+        Sample::args(|g| {
+            let values: Vec<i64> = (0..4).map(|_| g.int(0, 3)).collect();
+            vec![IValue::Tensor(Tensor::from_vec(values, &[2, 2]).expect("invariant: four values"))]
+        })
+    };
+    defs.push(
+        OpDef::named("aten::one_hot")
+            .with(Doc("A row of zeros with a one for each index."))
+            .with(Effects::RAISES)
+            .with(Dtype::fixed(DType::I64))
+            .with(one_hot_sample().exact().not_differentiable())
+            .with(Kernel::new(|cx| {
+                let result = one_hot(cx)?;
+                cx.ret(result);
+                Ok(())
+            })),
+    );
+    defs
+}

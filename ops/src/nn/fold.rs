@@ -1,0 +1,162 @@
+//! Patches of images as columns of a matrix, and columns added back into images.
+
+use super::{int_lists, sized};
+use crate::pointwise::Number;
+use crate::support::{Computed, op};
+use flambeau_analysis::Dtype;
+use flambeau_exec::{KernelCx, KernelError};
+use flambeau_ir::OpDef;
+use flambeau_tensor::{Element, Tensor, access, dispatch};
+
+/// The geometry of both directions.
+struct Patches {
+    batch: usize,
+    channels: usize,
+    image: [i64; 2],
+    kernel: [i64; 2],
+    dilation: [i64; 2],
+    padding: [i64; 2],
+    stride: [i64; 2],
+    blocks: [i64; 2],
+}
+
+impl Patches {
+    /// Kernel, dilation, padding and stride from position `at` on.
+    fn new(cx: &KernelCx<'_>, at: usize, image: [i64; 2]) -> Result<Patches, KernelError> {
+        let two = |i: usize| cx.ints_n(i, 2).map(|v| [v[0], v[1]]);
+        let (kernel, dilation, padding, stride) = (two(at)?, two(at + 1)?, two(at + 2)?, two(at + 3)?);
+        for (name, values, least) in [
+            ("kernel size", kernel, 1),
+            ("dilation", dilation, 1),
+            ("padding", padding, 0),
+            ("stride", stride, 1),
+        ] {
+            if values.iter().any(|v| *v < least) {
+                return Err(KernelError::input(format!(
+                    "{name} should be greater than zero, but got {values:?}"
+                )));
+            }
+        }
+        let along = |d: usize| {
+            (image[d] + 2 * padding[d] - (dilation[d] * (kernel[d] - 1) + 1)).div_euclid(stride[d]) + 1
+        };
+        let blocks = [along(0), along(1)];
+        if blocks.iter().any(|n| *n < 1) {
+            return Err(KernelError::input(format!(
+                "Given input with spatial size {image:?}, kernel_size={kernel:?}, dilation={dilation:?}, \
+                 padding={padding:?}, calculated shape of the array of sliding blocks as {blocks:?}, but its \
+                 components must be at least one."
+            )));
+        }
+        Ok(Patches { batch: 1, channels: 1, image, kernel, dilation, padding, stride, blocks })
+    }
+
+    /// Calls `f` with the positions in the columns and in the image of everything that is in both.
+    fn each(&self, mut f: impl FnMut(usize, usize)) {
+        let [h, w] = self.image;
+        let length = self.blocks[0] * self.blocks[1];
+        let depth = self.kernel[0] * self.kernel[1];
+        for plane in 0..(self.batch * self.channels) as i64 {
+            for k in 0..depth {
+                let (ky, kx) = (k / self.kernel[1], k % self.kernel[1]);
+                let line = (plane * depth + k) * length;
+                for by in 0..self.blocks[0] {
+                    let y = by * self.stride[0] - self.padding[0] + ky * self.dilation[0];
+                    if !(0..h).contains(&y) {
+                        continue;
+                    }
+                    for bx in 0..self.blocks[1] {
+                        let x = bx * self.stride[1] - self.padding[1] + kx * self.dilation[1];
+                        if (0..w).contains(&x) {
+                            f((line + by * self.blocks[1] + bx) as usize, ((plane * h + y) * w + x) as usize);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// `(self, kernel_size, dilation, padding, stride)`.
+fn im2col(cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    let lead = x.rank().wrapping_sub(3);
+    if lead > 1 || x.sizes()[lead..].contains(&0) {
+        return Err(KernelError::input(format!(
+            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for \
+             input, but got: {:?}",
+            x.sizes()
+        )));
+    }
+    let sizes = &x.sizes()[lead..];
+    let mut patches = Patches::new(cx, 1, [sizes[1], sizes[2]])?;
+    patches.batch = if lead == 1 { x.sizes()[0] as usize } else { 1 };
+    patches.channels = sizes[0] as usize;
+    let mut out = x.sizes()[..lead].to_vec();
+    out.extend([sizes[0] * patches.kernel[0] * patches.kernel[1], patches.blocks[0] * patches.blocks[1]]);
+    let (x, out) = (x.contiguous()?, Tensor::zeros(&out, x.dtype())?);
+    dispatch!(all, x.dtype(), "im2col_out_cpu", T => access::edit_with::<T, T, _>(&out, &[&x], |mut out, ins| {
+        let (from, to) = (ins[0].data(), out.data());
+        patches.each(|column, image| to[column] = from[image]);
+    }))?;
+    Ok(out)
+}
+
+/// `(self, output_size, kernel_size, dilation, padding, stride)`.
+fn col2im(cx: &KernelCx<'_>) -> Computed {
+    let (x, image) = (cx.tensor(0)?, cx.ints_n(1, 2)?);
+    let lead = x.rank().wrapping_sub(2);
+    if lead > 1 || x.sizes()[lead..].contains(&0) {
+        return Err(KernelError::input(format!(
+            "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for \
+             input, but got: {:?}",
+            x.sizes()
+        )));
+    }
+    let mut patches = Patches::new(cx, 2, [image[0], image[1]])?;
+    let depth = patches.kernel[0] * patches.kernel[1];
+    let (rows, length) = (x.sizes()[lead], x.sizes()[lead + 1]);
+    if rows % depth != 0 {
+        return Err(KernelError::input(format!(
+            "Expected size of input's dimension {lead} to be divisible by the product of kernel_size, but got \
+             input.size({lead})={rows} and kernel_size={:?}.",
+            patches.kernel
+        )));
+    }
+    if length != patches.blocks[0] * patches.blocks[1] {
+        return Err(KernelError::input(format!(
+            "Given output_size={:?}, expected size of input's dimension to match the calculated number of sliding \
+             blocks {}, but got {length}.",
+            &image[..],
+            patches.blocks[0] * patches.blocks[1]
+        )));
+    }
+    patches.batch = if lead == 1 { x.sizes()[0] as usize } else { 1 };
+    patches.channels = (rows / depth) as usize;
+    let mut out = x.sizes()[..lead].to_vec();
+    out.extend([rows / depth, image[0], image[1]]);
+    let (x, out) = (x.contiguous()?, Tensor::zeros(&out, x.dtype())?);
+    dispatch!(floats_complex, x.dtype(), "col2im_out_cpu", T => access::edit_with::<T, T, _>(&out, &[&x], |mut out, ins| {
+        let (from, to) = (ins[0].data(), out.data());
+        patches.each(|column, image| {
+            to[image] = T::from_raw(to[image]).add(T::from_raw(from[column])).to_raw();
+        });
+    }))?;
+    Ok(out)
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut defs = op("im2col", "", "Patches of images as columns.")
+        .facts(|d| {
+            d.with(Dtype::same_as(0))
+                .with(sized(&[&[2, 3, 4, 5]], int_lists(&[&[2, 2], &[1, 1], &[1, 1], &[1, 2]])))
+        })
+        .one(im2col);
+    let lists = || int_lists(&[&[4, 5], &[2, 2], &[1, 1], &[0, 0], &[1, 1]]);
+    defs.extend(
+        op("col2im", "", "Columns added back into images.")
+            .facts(|d| d.with(Dtype::same_as(0)).with(sized(&[&[2, 12, 12]], lists())))
+            .one(col2im),
+    );
+    defs
+}

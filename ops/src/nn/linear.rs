@@ -1,0 +1,52 @@
+//! The bilinear form.
+
+use super::{nothing, sized};
+use crate::support::{Computed, op};
+use flambeau_analysis::Dtype;
+use flambeau_exec::{KernelCx, KernelError};
+use flambeau_ir::OpDef;
+use flambeau_tensor::{Scalar, Tensor, matmul};
+
+/// `x1 W x2 + b`, a matrix `W` per element of the result: `(input1, input2, weight, bias)`.
+fn bilinear(cx: &KernelCx<'_>) -> Computed {
+    let (a, b, weight, bias) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, cx.opt_tensor(3)?);
+    let say = |text: &str| Err(KernelError::input(format!("bilinear(): {text}")));
+    if a.rank() != b.rank() || a.rank() == 0 {
+        return say("input dimensions do not match");
+    }
+    let lead = a.rank() - 1;
+    if a.sizes()[..lead] != b.sizes()[..lead] {
+        return say("input batch dimensions do not match");
+    }
+    let [out, m, n] = *weight.sizes() else { return say("weight must have three dimensions") };
+    if a.sizes()[lead] != m || b.sizes()[lead] != n {
+        return say("input sizes do not match weight size");
+    }
+    if bias.is_some_and(|bias| bias.sizes() != [out]) {
+        return say("bias size does not match weight size");
+    }
+    let rows: i64 = a.sizes()[..lead].iter().product();
+    let flat = |x: &Tensor, width: i64| x.reshape(&[rows, width]);
+    // [rows, out, n] is the first input through all matrices; each then meets the second input.
+    let turned = weight.permute(&[1, 0, 2])?.reshape(&[m, out * n])?;
+    let through = matmul::mm(&flat(a, m)?, &turned)?.view(&[rows, out, n])?;
+    let second = flat(b, n)?.unsqueeze(2)?;
+    let result = match bias {
+        Some(bias) => {
+            matmul::baddbmm(&bias.view(&[1, out, 1])?, &through, &second, Scalar::Int(1), Scalar::Int(1))?
+        }
+        None => matmul::bmm(&through, &second)?,
+    };
+    let mut sizes = a.sizes()[..lead].to_vec();
+    sizes.push(out);
+    Ok(result.reshape(&sizes)?)
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    op("bilinear", "", "`x1 W x2 + b`, a matrix per element of the result.")
+        .facts(|d| {
+            let sample = sized(&[&[2, 3], &[2, 4], &[5, 3, 4], &[5]], nothing());
+            d.with(Dtype::same_as(0)).with(sample.tolerance(1e-4, 1e-4))
+        })
+        .one(bilinear)
+}

@@ -1,0 +1,380 @@
+//! Losses that compare element with element, and those of pairs of vectors.
+//!
+//! A loss is computed without reduction and then summed, averaged, or given as it is. Elements compute in singles
+//! (doubles for doubles).
+
+use super::distance::pairwise;
+use super::{Args, nothing, ranged, sized};
+use crate::support::{Computed, op};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{KernelCx, KernelError};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::loops::{binary, unary};
+use flambeau_tensor::math::{Float, Real};
+use flambeau_tensor::promote::result_type;
+use flambeau_tensor::{DType, Element, Scalar, Tensor, dispatch, reduce};
+
+/// A number as a real element.
+#[inline(always)]
+fn n<T: Real>(x: f64) -> T {
+    T::from_f64(x)
+}
+
+/// The loss as it is (0), its mean (1), or its sum (2).
+pub(super) fn reduced(loss: Tensor, reduction: i64) -> Computed {
+    match reduction {
+        0 => Ok(loss),
+        1 => Ok(reduce::mean(&loss, None, false, None)?),
+        2 => Ok(reduce::sum(&loss, None, false, None)?),
+        other => Err(KernelError::input(format!("{other} is not a valid value for reduction"))),
+    }
+}
+
+/// The sizes of a reduced loss; those of the operands broadcast where it is not reduced.
+pub(super) fn shape(operands: &'static [usize], reduction: usize) -> Shape {
+    Shape::from(move |cx| {
+        use flambeau_analysis::shape::{Fact, TensorFact};
+        match cx.known_int(reduction) {
+            Some(0) => Shape::broadcast(operands.iter().copied()).result(0, cx),
+            Some(_) => Some(Fact::Tensor(TensorFact::contiguous([]))),
+            None => Some(Fact::any_tensor()),
+        }
+    })
+}
+
+/// The floating dtype that tensors meet in; others are refused.
+fn meet(name: &'static str, tensors: &[&Tensor]) -> Result<DType, KernelError> {
+    let dtype = result_type(tensors).unwrap_or(DType::F32);
+    if dtype.is_floating() {
+        return Ok(dtype);
+    }
+    Err(flambeau_tensor::TensorError::DType { op: name, dtype }.into())
+}
+
+/// Losses of two tensors with numbers as parameters.
+macro_rules! losses {
+    ($($name:ident[$($p:ident),*]($x:ident, $t:ident) = $body:expr;)*) => {$(
+        fn $name(x: &Tensor, t: &Tensor $(, $p: f64)*) -> Computed {
+            #[inline(always)]
+            fn of<A: Real>($x: A, $t: A $(, $p: A)*) -> A {
+                $body
+            }
+            dispatch!(floats, meet(stringify!($name), &[x, t])?, stringify!($name), T => {
+                $(let $p: <T as Float>::Acc = n($p);)*
+                Ok(binary::<T, T, T>(x, t, move |x: T, t: T| T::from_acc(of(x.acc(), t.acc() $(, $p)*)))?)
+            })
+        }
+    )*};
+}
+
+losses! {
+    mse_loss[](x, t) = (x - t) * (x - t);
+    smooth_l1_loss[beta](x, t) = {
+        let d = (x - t).abs();
+        if d < beta { n::<A>(0.5) * d * d / beta } else { d - n::<A>(0.5) * beta }
+    };
+    huber_loss[delta](x, t) = {
+        let d = (x - t).abs();
+        if d <= delta { n::<A>(0.5) * d * d } else { delta * (d - n::<A>(0.5) * delta) }
+    };
+    soft_margin_loss[](x, t) = (-x * t).exp().ln_1p();
+    binary_cross_entropy[](x, t) = {
+        let low = n::<A>(-100.0);
+        (t - A::ONE) * (-x).ln_1p().max_nan(low) - t * x.ln().max_nan(low)
+    };
+    kl_plain[](x, t) = {
+        let entropy = if t == A::ZERO { A::ZERO } else { t * t.ln() };
+        entropy - t * x
+    };
+    kl_log[](x, t) = t.exp() * (t - x);
+    poisson_log[](x, t) = x.exp() - t * x;
+    poisson_plain[eps](x, t) = x - t * (x + eps).ln();
+    stirling[](x, t) = {
+        let _ = x;
+        let tail = t * t.ln() - t + n::<A>(0.5) * (t * n(std::f64::consts::TAU)).ln();
+        if t <= A::ONE { A::ZERO } else { tail }
+    };
+    hinge_embedding_loss[margin](x, t) = {
+        let apart = if t != A::ONE { (margin - x).max_nan(n(0.0)) } else { A::ZERO };
+        let near = if t != -A::ONE { x } else { A::ZERO };
+        apart + near
+    };
+    add[](x, t) = x + t;
+    times[](x, t) = x * t;
+    less[](x, t) = x - t;
+    smaller[](x, t) = x.min_nan(t);
+}
+
+/// Magnitudes of differences, of whatever kind of number.
+fn l1_loss(x: &Tensor, t: &Tensor) -> Computed {
+    let dtype = result_type(&[x, t]).unwrap_or(DType::F32);
+    match dtype {
+        d if d.is_floating() => {
+            dispatch!(floats, d, "l1_loss", T => Ok(binary::<T, T, T>(x, t, |x: T, t: T| {
+            T::from_acc((x.acc() - t.acc()).abs())
+        })?))
+        }
+        DType::C64 => {
+            Ok(binary::<flambeau_tensor::Complex<f32>, flambeau_tensor::Complex<f32>, f32>(x, t, |x, t| {
+                (x - t).re.hypot((x - t).im)
+            })?)
+        }
+        DType::C128 => {
+            Ok(binary::<flambeau_tensor::Complex<f64>, flambeau_tensor::Complex<f64>, f64>(x, t, |x, t| {
+                (x - t).re.hypot((x - t).im)
+            })?)
+        }
+        d => dispatch!(ints, d, "l1_loss", T => Ok(binary::<T, T, T>(x, t, |x: T, t: T| {
+            let d = T::from_i64(x.to_i64().wrapping_sub(t.to_i64())).to_i64();
+            T::from_i64(d.wrapping_abs())
+        })?)),
+    }
+}
+
+fn binary_cross_entropy_of(cx: &KernelCx<'_>) -> Computed {
+    let (x, t, weight) = (cx.tensor(0)?, cx.tensor(1)?, cx.opt_tensor(2)?);
+    if x.sizes() != t.sizes() {
+        return Err(KernelError::new(
+            flambeau_exec::Fault::Input,
+            "ValueError",
+            format!(
+                "Using a target size ({:?}) that is different to the input size ({:?}) is deprecated",
+                t.sizes(),
+                x.sizes()
+            ),
+        ));
+    }
+    if x.numel() > 0 && x.dtype().is_floating() {
+        let (lo, hi) =
+            (reduce::amin(x, None, false)?.item()?.to_f64(), reduce::amax(x, None, false)?.item()?.to_f64());
+        if !(lo >= 0.0 && hi <= 1.0) && !lo.is_nan() {
+            return Err(KernelError::input("all elements of input should be between 0 and 1"));
+        }
+    }
+    let loss = binary_cross_entropy(x, t)?;
+    weighted(loss, weight, cx.int(3)?)
+}
+
+fn weighted(loss: Tensor, weight: Option<&Tensor>, reduction: i64) -> Computed {
+    let loss = match weight {
+        Some(weight) => times(&loss, weight)?,
+        None => loss,
+    };
+    reduced(loss, reduction)
+}
+
+/// `(self, target, weight, pos_weight, reduction)`.
+fn with_logits(cx: &KernelCx<'_>) -> Computed {
+    let (x, t) = (cx.tensor(0)?, cx.tensor(1)?);
+    let dtype = meet("binary_cross_entropy_with_logits", &[x, t])?;
+    if x.sizes() != t.sizes() && !flambeau_tensor::expandable(t.sizes(), x.sizes()) {
+        return Err(KernelError::input(format!(
+            "Target size ({:?}) must be the same as input size ({:?})",
+            t.sizes(),
+            x.sizes()
+        )));
+    }
+    let one = Tensor::scalar(Scalar::Int(1), dtype)?;
+    let positive = cx.opt_tensor(3)?.unwrap_or(&one);
+    let loss = dispatch!(floats, dtype, "binary_cross_entropy_with_logits", T => {
+        Ok::<_, KernelError>(flambeau_tensor::loops::ternary::<T, T, T, T>(x, t, positive, |x: T, t: T, p: T| {
+            type A<T> = <T as Float>::Acc;
+            let (x, t, p) = (x.acc(), t.acc(), p.acc());
+            let weight = (p - A::<T>::ONE) * t + A::<T>::ONE;
+            let log_sigmoid = x.min_nan(A::<T>::ZERO) - (-x.abs()).exp().ln_1p();
+            T::from_acc((A::<T>::ONE - t) * x - weight * log_sigmoid)
+        })?)
+    })?;
+    weighted(loss, cx.opt_tensor(2)?, cx.int(4)?)
+}
+
+/// `(input, target, log_input, full, eps, reduction)`.
+fn poisson_nll_loss(cx: &KernelCx<'_>) -> Computed {
+    let (x, t) = (cx.tensor(0)?, cx.tensor(1)?);
+    let loss = if cx.boolean(2)? { poisson_log(x, t)? } else { poisson_plain(x, t, cx.float(4)?)? };
+    let loss = if cx.boolean(3)? { add(&loss, &stirling(x, t)?)? } else { loss };
+    reduced(loss, cx.int(5)?)
+}
+
+/// `(input1, input2, target, margin, reduction)`: the first is to be larger where the target is 1.
+fn margin_ranking_loss(cx: &KernelCx<'_>) -> Computed {
+    let difference = less(cx.tensor(0)?, cx.tensor(1)?)?;
+    let signed = times(&difference, cx.tensor(2)?)?;
+    let margin = cx.float(3)?;
+    let loss = dispatch!(floats, signed.dtype(), "margin_ranking_loss", T => Ok::<_, KernelError>(unary::<T, T>(&signed, move |d: T| {
+        T::from_acc((n::<<T as Float>::Acc>(margin) - d.acc()).max_nan(n(0.0)))
+    })?))?;
+    reduced(loss, cx.int(4)?)
+}
+
+/// `(input1, input2, target, margin, reduction)`.
+fn cosine_embedding_loss(cx: &KernelCx<'_>) -> Computed {
+    let (a, b, t, margin) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, cx.float(3)?);
+    if t.rank() > 1 || a.rank() != b.rank() || a.rank() != t.rank() + 1 {
+        return Err(KernelError::input(format!(
+            "{}D target tensor expects {}D input tensors, but found inputs with sizes {:?} and {:?}.",
+            t.rank(),
+            t.rank() + 1,
+            a.sizes(),
+            b.sizes()
+        )));
+    }
+    let dtype = result_type(&[a, b]).unwrap_or(DType::F32);
+    let dim = [t.rank() as i64];
+    let wide = |x: &Tensor| x.to_dtype(DType::F64);
+    let (a, b) = (wide(a)?, wide(b)?);
+    let dot =
+        |x: &Tensor, y: &Tensor| -> Computed { Ok(reduce::sum(&times(x, y)?, Some(&dim), false, None)?) };
+    let (product, first, second) = (dot(&a, &b)?, dot(&a, &a)?, dot(&b, &b)?);
+    let size = binary::<f64, f64, f64>(&first, &second, |x, y| ((x + 1e-12) * (y + 1e-12)).sqrt())?;
+    let cosine = binary::<f64, f64, f64>(&product, &size, |p, s| p / s)?;
+    let loss = binary::<f64, f64, f64>(&cosine, t, move |c, t| {
+        let near = if t == 1.0 { 1.0 - c } else { 0.0 };
+        let apart = if t == -1.0 { (c - margin).max_nan(0.0) } else { 0.0 };
+        near + apart
+    })?;
+    let loss = if dtype.is_floating() { loss.to_dtype(dtype)? } else { loss.to_dtype(DType::F32)? };
+    reduced(loss, cx.int(4)?)
+}
+
+/// `(anchor, positive, negative, margin, p, eps, swap, reduction)`.
+fn triplet_margin_loss(cx: &KernelCx<'_>) -> Computed {
+    let (a, positive, negative) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
+    let (margin, p, eps, swap) = (cx.float(3)?, cx.float(4)?, cx.float(5)?, cx.boolean(6)?);
+    if a.rank() != positive.rank() || a.rank() != negative.rank() {
+        return Err(KernelError::input(format!(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: \
+             anchor {}D, positive {}D, and negative {}D inputs",
+            a.rank(),
+            positive.rank(),
+            negative.rank()
+        )));
+    }
+    if margin <= 0.0 {
+        return Err(KernelError::new(
+            flambeau_exec::Fault::Input,
+            "ValueError",
+            format!("triplet_margin_loss(): expected margin to be greater than 0, got {margin}"),
+        ));
+    }
+    let near = pairwise(a, positive, p, eps, false)?;
+    let mut far = pairwise(a, negative, p, eps, false)?;
+    if swap {
+        far = smaller(&far, &pairwise(positive, negative, p, eps, false)?)?;
+    }
+    let difference = less(&near, &far)?;
+    let loss = dispatch!(floats, difference.dtype(), "triplet_margin_loss", T => Ok::<_, KernelError>(unary::<T, T>(&difference, move |d: T| {
+        T::from_acc((d.acc() + n::<<T as Float>::Acc>(margin)).max_nan(n(0.0)))
+    })?))?;
+    reduced(loss, cx.int(7)?)
+}
+
+/// `(self, target, reduction, log_target)`.
+fn kl_div(cx: &KernelCx<'_>) -> Computed {
+    let (x, t) = (cx.tensor(0)?, cx.tensor(1)?);
+    let loss = if cx.boolean(3)? { kl_log(x, t)? } else { kl_plain(x, t)? };
+    reduced(loss, cx.int(2)?)
+}
+
+/// `(self, target, reduction, number)` with a number that has to be positive.
+fn with_number(
+    cx: &KernelCx<'_>,
+    name: &str,
+    zero: Option<fn(&Tensor, &Tensor) -> Computed>,
+    f: fn(&Tensor, &Tensor, f64) -> Computed,
+) -> Computed {
+    let (x, t, number) = (cx.tensor(0)?, cx.tensor(1)?, cx.float(3)?);
+    let loss = match zero {
+        Some(g) if number == 0.0 => g(x, t)?,
+        _ if number < 0.0 || (number == 0.0 && zero.is_none()) => {
+            return Err(KernelError::input(format!(
+                "{name} does not support non-positive values for its parameter"
+            )));
+        }
+        _ => f(x, t, number)?,
+    };
+    reduced(loss, cx.int(2)?)
+}
+
+const TWO: &[&[i64]] = &[&[2, 3], &[2, 3]];
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut defs = Vec::new();
+    let facts = |sample: fn() -> flambeau_exec::Sample, reduction: usize| {
+        move |d: OpDef| d.with(shape(&[0, 1], reduction)).with(Dtype::promote([0, 1])).with(sample())
+    };
+    let two = || sized(TWO, nothing()).tolerance(1e-4, 1e-5);
+    let units = || ranged(TWO, 0.05, 0.95, nothing()).tolerance(1e-4, 1e-5);
+    defs.extend(
+        op("mse_loss", "", "Squares of differences.")
+            .facts(facts(two, 2))
+            .one(|cx| reduced(mse_loss(cx.tensor(0)?, cx.tensor(1)?)?, cx.int(2)?)),
+    );
+    defs.extend(
+        op("l1_loss", "", "Magnitudes of differences.")
+            .facts(facts(two, 2))
+            .one(|cx| reduced(l1_loss(cx.tensor(0)?, cx.tensor(1)?)?, cx.int(2)?)),
+    );
+    defs.extend(
+        op("soft_margin_loss", "", "`log(1 + e^(-x t))`.")
+            .facts(facts(two, 2))
+            .one(|cx| reduced(soft_margin_loss(cx.tensor(0)?, cx.tensor(1)?)?, cx.int(2)?)),
+    );
+    defs.extend(
+        op("smooth_l1_loss", "", "Squares of small differences, magnitudes of large ones.")
+            .facts(facts(two, 2))
+            .one(|cx| with_number(cx, "smooth_l1_loss", Some(l1_loss), smooth_l1_loss)),
+    );
+    defs.extend(
+        op("huber_loss", "", "Squares of small differences, multiples of large ones.")
+            .facts(facts(two, 2))
+            .one(|cx| with_number(cx, "huber_loss", None, huber_loss)),
+    );
+    defs.extend(
+        op("kl_div", "", "The divergence of Kullback and Leibler, of logarithms.")
+            .facts(facts(units, 2))
+            .one(kl_div),
+    );
+    defs.extend(
+        op("binary_cross_entropy", "", "Cross entropy of probabilities of one of two classes.")
+            .facts(facts(units, 3))
+            .one(binary_cross_entropy_of),
+    );
+    defs.extend(
+        op("binary_cross_entropy_with_logits", "", "Cross entropy of one of two classes, of logits.")
+            .facts(facts(units, 4))
+            .one(with_logits),
+    );
+    let poisson: fn() -> flambeau_exec::Sample = || {
+        let args: Args =
+            Box::new(|| vec![IValue::Bool(true), IValue::Bool(true), IValue::Float(1e-8), IValue::Int(1)]);
+        ranged(TWO, 0.1, 3.0, args).tolerance(1e-4, 1e-5)
+    };
+    defs.extend(
+        op("poisson_nll_loss", "", "Negative logarithm of a Poisson likelihood.")
+            .facts(facts(poisson, 5))
+            .one(poisson_nll_loss),
+    );
+    defs.extend(
+        op("hinge_embedding_loss", "", "Small where alike, beyond a margin where not.")
+            .facts(facts(two, 3))
+            .one(|cx| reduced(hinge_embedding_loss(cx.tensor(0)?, cx.tensor(1)?, cx.float(2)?)?, cx.int(3)?)),
+    );
+    let three = || sized(&[&[3], &[3], &[3]], nothing()).tolerance(1e-4, 1e-5);
+    defs.extend(
+        op("margin_ranking_loss", "", "How far the order of two numbers is from the wanted one.")
+            .facts(|d| d.with(shape(&[0, 1, 2], 4)).with(Dtype::promote([0, 1, 2])).with(three()))
+            .one(margin_ranking_loss),
+    );
+    defs.extend(
+        op("cosine_embedding_loss", "", "How far the angle of two vectors is from the wanted one.")
+            .facts(|d| d.with(sized(&[&[2, 3], &[2, 3], &[2]], nothing()).tolerance(1e-4, 1e-5)))
+            .one(cosine_embedding_loss),
+    );
+    defs.extend(
+        op("triplet_margin_loss", "", "How much nearer one vector is than another.")
+            .facts(|d| d.with(sized(&[&[2, 3], &[2, 3], &[2, 3]], nothing()).tolerance(1e-4, 1e-5)))
+            .one(triplet_margin_loss),
+    );
+    defs
+}

@@ -1,0 +1,363 @@
+//! Losses of classification: of classes by number, by probabilities, and of margins between them.
+
+use super::loss::reduced;
+use super::opt_values;
+use super::softmax::softmax;
+use crate::support::{Computed, Several, op};
+use flambeau_analysis::Dtype;
+use flambeau_exec::{Fault, Gen, KernelCx, KernelError, Sample};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::loops::{binary, unary};
+use flambeau_tensor::{DType, Element, Scalar, Tensor, dispatch, reduce};
+
+/// Classes by number: what is not `ignore` has to be one.
+fn classes(target: &Tensor, count: i64, ignore: Option<i64>) -> Result<Vec<i64>, KernelError> {
+    if !matches!(target.dtype(), DType::I64 | DType::U8) {
+        return Err(KernelError::input(format!(
+            "expected scalar type Long but found {}",
+            target.dtype().ir_name()
+        )));
+    }
+    let values = target.to_vec::<i64>()?;
+    match values.iter().find(|c| Some(**c) != ignore && !(0..count).contains(*c)) {
+        None => Ok(values),
+        Some(c) => Err(KernelError::new(Fault::Input, "IndexError", format!("Target {c} is out of bounds."))),
+    }
+}
+
+/// What the loss of classes by number takes.
+#[derive(Clone, Copy)]
+struct ByNumber<'a> {
+    target: &'a Tensor,
+    weight: Option<&'a Tensor>,
+    reduction: i64,
+    ignore: i64,
+}
+
+/// Minus the weighted entry of each target's class, and the sum of weights. Classes are dimension 1, or the only one.
+fn nll(x: &Tensor, by: ByNumber<'_>) -> Result<(Tensor, Tensor), KernelError> {
+    let (sizes, target) = (x.sizes(), by.target);
+    let say = |text: String| Err(KernelError::input(text));
+    if sizes.is_empty() {
+        return say("input tensor should be at least 1D".to_owned());
+    }
+    let (batch, count, plane) = match sizes {
+        [c] => (1, *c, 1),
+        [n, c, rest @ ..] => (*n, *c, rest.iter().product::<i64>()),
+        [] => (0, 0, 0),
+    };
+    let mut expected: Vec<i64> = if sizes.len() == 1 { Vec::new() } else { vec![batch] };
+    expected.extend(sizes.iter().skip(2));
+    let alone = sizes.len() == 1 && target.rank() == 1 && target.numel() == 1;
+    if target.sizes() != expected && !alone {
+        return say(format!("size mismatch (got input: {sizes:?}, target: {:?})", target.sizes()));
+    }
+    if by.weight.is_some_and(|w| w.rank() != 1 || w.numel() as i64 != count) {
+        return say(format!(
+            "weight tensor should be defined either for all {count} classes or no classes but got weight tensor of \
+             shape: {:?}",
+            by.weight.map(Tensor::sizes).unwrap_or(&[])
+        ));
+    }
+    let targets = classes(target, count, Some(by.ignore))?;
+    let weights = opt_values::<f64>(by.weight)?;
+    dispatch!(floats, x.dtype(), "nll_loss_out_frame", T => {
+        let values = x.contiguous()?;
+        let picked: Vec<(f64, f64)> = flambeau_tensor::access::read::<T, _>(&values, |view| {
+            let data = view.data();
+            targets.iter().enumerate().map(|(i, &c)| {
+                if c == by.ignore {
+                    return (0.0, 0.0);
+                }
+                let (n, p) = (i as i64 / plane.max(1), i as i64 % plane.max(1));
+                let value = T::from_raw(data[((n * count + c) * plane + p) as usize]).to_f64();
+                let weight = weights.as_ref().map_or(1.0, |w| w[c as usize]);
+                (-value * weight, weight)
+            }).collect()
+        })?;
+        let scalar = |v: f64| Tensor::from_element(T::from_f64(v));
+        if by.reduction == 0 {
+            let losses: Vec<T> = picked.iter().map(|(loss, _)| T::from_f64(*loss)).collect();
+            let sizes = if alone { target.sizes() } else { &expected };
+            return Ok((Tensor::from_vec(losses, sizes)?, scalar(0.0)?));
+        }
+        let sum: f64 = picked.iter().map(|(loss, _)| loss).sum();
+        let total: f64 = picked.iter().map(|(_, weight)| weight).sum();
+        let out = if by.reduction == 1 { sum / total } else { sum };
+        Ok((scalar(out)?, scalar(total)?))
+    })
+}
+
+/// `(self, target, weight, reduction, ignore_index)`.
+fn by_number<'a>(cx: &'a KernelCx<'_>) -> Result<ByNumber<'a>, KernelError> {
+    Ok(ByNumber {
+        target: cx.tensor(1)?,
+        weight: cx.opt_tensor(2)?,
+        reduction: cx.int(3)?,
+        ignore: cx.int(4)?,
+    })
+}
+
+fn nll_loss(cx: &KernelCx<'_>) -> Computed {
+    Ok(nll(cx.tensor(0)?, by_number(cx)?)?.0)
+}
+
+fn nll_loss_forward(cx: &KernelCx<'_>) -> Several {
+    let (out, total) = nll(cx.tensor(0)?, by_number(cx)?)?;
+    Ok(vec![out, total])
+}
+
+/// `(self, target, weight, reduction, ignore_index, label_smoothing)`.
+fn cross_entropy(cx: &KernelCx<'_>) -> Computed {
+    let (x, by, smoothing) = (cx.tensor(0)?, by_number(cx)?, cx.float(5)?);
+    if !(0.0..=1.0).contains(&smoothing) {
+        return Err(KernelError::input(format!(
+            "label_smoothing must be between 0.0 and 1.0. Got: {smoothing}"
+        )));
+    }
+    if x.rank() == 0 {
+        return Err(KernelError::input("input tensor should be at least 1D"));
+    }
+    let dim = i64::from(x.rank() > 1);
+    let logs = softmax(x, dim, true)?;
+    if x.sizes() == by.target.sizes() {
+        return by_probability(&logs, by, smoothing, dim);
+    }
+    let plain = nll(&logs, by)?.0;
+    if smoothing == 0.0 {
+        return Ok(plain);
+    }
+    smoothed(&logs, by, smoothing, dim, &plain)
+}
+
+/// A weight per class, to be multiplied along the dimension of classes.
+fn along(weight: &Tensor, rank: usize, dim: i64) -> Computed {
+    let mut sizes = vec![1; rank];
+    sizes[dim as usize] = weight.numel() as i64;
+    Ok(weight.reshape(&sizes)?)
+}
+
+fn by_probability(logs: &Tensor, by: ByNumber<'_>, smoothing: f64, dim: i64) -> Computed {
+    if !by.target.dtype().is_floating() {
+        return Err(KernelError::input(format!(
+            "Expected floating point type for target with class probabilities, got {}",
+            by.target.dtype().ir_name()
+        )));
+    }
+    if by.ignore >= 0 {
+        return Err(KernelError::input("ignore_index is not supported for floating point target"));
+    }
+    let count = logs.sizes()[dim as usize] as f64;
+    dispatch!(floats, logs.dtype(), "cross_entropy_loss", T => {
+        let mut losses = binary::<T, f64, f64>(logs, by.target, move |x: T, t: f64| {
+            let t = if smoothing > 0.0 { t * (1.0 - smoothing) + smoothing / count } else { t };
+            -x.to_f64() * t
+        })?;
+        if let Some(weight) = by.weight {
+            losses = binary::<f64, f64, f64>(&losses, &along(weight, logs.rank(), dim)?, |l, w| l * w)?;
+        }
+        let out = match by.reduction {
+            0 => reduce::sum(&losses, Some(&[dim]), false, None)?,
+            1 => {
+                let n = logs.numel() as f64 / count;
+                unary::<f64, f64>(&reduce::sum(&losses, None, false, None)?, move |s| s / n)?
+            }
+            2 => reduce::sum(&losses, None, false, None)?,
+            other => return Err(KernelError::input(format!("{other} is not a valid value for reduction"))),
+        };
+        Ok(out.to_dtype(T::DTYPE)?)
+    })
+}
+
+/// The loss by numbers mixed with that of all classes alike.
+fn smoothed(logs: &Tensor, by: ByNumber<'_>, smoothing: f64, dim: i64, plain: &Tensor) -> Computed {
+    let count = logs.sizes()[dim as usize];
+    let targets = classes(by.target, count, Some(by.ignore))?;
+    let weights = opt_values::<f64>(by.weight)?;
+    dispatch!(floats, logs.dtype(), "cross_entropy_loss", T => {
+        let mut all = unary::<T, f64>(logs, |x: T| -x.to_f64())?;
+        if let Some(weight) = by.weight {
+            all = binary::<f64, f64, f64>(&all, &along(weight, logs.rank(), dim)?, |l, w| l * w)?;
+        }
+        let sums = reduce::sum(&all, Some(&[dim]), false, None)?;
+        let kept: Vec<f64> = sums.to_vec::<f64>()?.iter().zip(&targets)
+            .map(|(s, t)| if *t == by.ignore { 0.0 } else { *s }).collect();
+        let whole = |v: f64| Tensor::scalar(Scalar::Float(v), DType::F64);
+        let spread = match by.reduction {
+            0 => Tensor::from_slice(&kept, sums.sizes())?,
+            1 => {
+                let each = |t: &i64| weights.as_ref().map_or(1.0, |w| w[*t as usize]);
+                let total: f64 = targets.iter().filter(|t| **t != by.ignore).map(each).sum();
+                whole(kept.iter().sum::<f64>() / total)?
+            }
+            _ => whole(kept.iter().sum())?,
+        };
+        let part = smoothing / count as f64;
+        Ok(binary::<T, f64, T>(plain, &spread, move |plain: T, spread: f64| {
+            T::from_f64((1.0 - smoothing) * plain.to_f64() + spread * part)
+        })?)
+    })
+}
+
+/// Rows of a matrix, or the only row, and their number.
+fn as_rows(x: &Tensor) -> Result<(usize, usize), KernelError> {
+    match x.sizes() {
+        [] => Ok((1, 1)),
+        [c] => Ok((1, *c as usize)),
+        [n, c] if *c > 0 => Ok((*n as usize, *c as usize)),
+        sizes => Err(KernelError::input(format!(
+            "Expected non-empty vector or matrix with optional 0-dim batch size, but got: {sizes:?}"
+        ))),
+    }
+}
+
+/// A loss per row, in the input's dtype and reduced.
+fn rows_reduced(losses: Vec<f64>, x: &Tensor, reduction: i64) -> Computed {
+    let sizes: Vec<i64> = if x.rank() <= 1 { Vec::new() } else { vec![losses.len() as i64] };
+    reduced(Tensor::from_vec(losses, &sizes)?, reduction).and_then(|t| Ok(t.to_dtype(x.dtype())?))
+}
+
+/// `(self, target, p, margin, weight, reduction)`.
+fn multi_margin_loss(cx: &KernelCx<'_>) -> Computed {
+    let (x, target) = (cx.tensor(0)?, cx.tensor(1)?);
+    let (p, margin) = (cx.scalar(2)?.to_i64(), cx.scalar(3)?.to_f64());
+    if p != 1 && p != 2 {
+        return Err(KernelError::input("only p == 1 and p == 2 supported"));
+    }
+    check_single_or_double(x, "MultiMarginLoss_updateOutput")?;
+    let (n, c) = as_rows(x)?;
+    if target.numel() != n || target.rank() > 1 {
+        return Err(KernelError::input(format!(
+            "inconsistent target size, expected {n} but got {:?}",
+            target.sizes()
+        )));
+    }
+    let targets = classes(target, c as i64, None).map_err(|_| KernelError::input("target out of range"))?;
+    let weights = opt_values::<f64>(cx.opt_tensor(4)?)?;
+    if weights.as_ref().is_some_and(|w| w.len() != c) {
+        return Err(KernelError::input(format!("inconsistent weight size, expected {c}")));
+    }
+    let values = x.to_vec::<f64>()?;
+    let losses = values.chunks_exact(c.max(1)).zip(&targets).map(|(row, &t)| {
+        let t = t as usize;
+        let sum: f64 = (0..c)
+            .filter(|i| *i != t)
+            .map(|i| {
+                let z = (margin - row[t] + row[i]).max(0.0);
+                let z = if p == 2 { z * z } else { z };
+                weights.as_ref().map_or(z, |w| z * w[t])
+            })
+            .sum();
+        sum / c as f64
+    });
+    rows_reduced(losses.collect(), x, cx.int(5)?)
+}
+
+fn check_single_or_double(x: &Tensor, name: &str) -> Result<(), KernelError> {
+    if matches!(x.dtype(), DType::F32 | DType::F64) {
+        return Ok(());
+    }
+    Err(KernelError::input(format!("\"{name}\" not implemented for '{}'", x.dtype().ir_name())))
+}
+
+/// `(self, target, reduction)`: the loss, and which elements are targets.
+fn multilabel_margin(cx: &KernelCx<'_>) -> Several {
+    let (x, target) = (cx.tensor(0)?, cx.tensor(1)?);
+    check_single_or_double(x, "multilabel_margin_loss_forward_out_frame")?;
+    let (_, c) = as_rows(x)?;
+    if x.sizes() != target.sizes() {
+        return Err(KernelError::input(format!(
+            "inconsistent target size: {:?} for input of size: {:?}",
+            target.sizes(),
+            x.sizes()
+        )));
+    }
+    if target.dtype() != DType::I64 {
+        return Err(KernelError::input(format!(
+            "expected scalar type Long but found {}",
+            target.dtype().ir_name()
+        )));
+    }
+    let (values, labels) = (x.to_vec::<f64>()?, target.to_vec::<i64>()?);
+    if labels.iter().any(|l| *l < -1 || *l >= c as i64) {
+        return Err(KernelError::input("target is out of range"));
+    }
+    let (mut losses, mut marks) = (Vec::new(), Vec::new());
+    for (row, labels) in values.chunks_exact(c.max(1)).zip(labels.chunks_exact(c.max(1))) {
+        let labels: Vec<usize> = labels.iter().take_while(|l| **l >= 0).map(|l| *l as usize).collect();
+        let mut is_target = vec![0.0; c];
+        labels.iter().for_each(|l| is_target[*l] = 1.0);
+        let others = || (0..c).filter(|i| is_target[*i] == 0.0);
+        let sum: f64 = labels.iter().flat_map(|l| others().map(|i| (1.0 - row[*l] + row[i]).max(0.0))).sum();
+        losses.push(sum / c as f64);
+        marks.extend(is_target);
+    }
+    let marks = Tensor::from_vec(marks, target.sizes())?.to_dtype(x.dtype())?;
+    Ok(vec![rows_reduced(losses, x, cx.int(2)?)?, marks])
+}
+
+/// Rows of numbers and a class for each.
+fn with_classes(sizes: &'static [i64], target: &'static [i64]) -> impl Fn(&mut Gen<'_>) -> Vec<IValue> {
+    move |g| {
+        let x = flambeau_exec::sample::tensor(g, sizes, DType::F32, &Default::default());
+        let n: i64 = target.iter().product();
+        let classes: Vec<i64> = (0..n).map(|_| g.int(0, sizes[1] - 1)).collect();
+        let classes = Tensor::from_vec(classes, target).expect("invariant: as many classes as the sizes say");
+        vec![IValue::Tensor(x), IValue::Tensor(classes)]
+    }
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut defs = Vec::new();
+    let flat = || Sample::args(with_classes(&[3, 4], &[3])).tolerance(1e-4, 1e-5);
+    let deep = || Sample::args(with_classes(&[2, 3, 2, 2], &[2, 2, 2])).tolerance(1e-4, 1e-5);
+    let doc = "Minus the entry of the target's class.";
+    let facts = |sample: fn() -> Sample| move |d: OpDef| d.with(Dtype::same_as(0)).with(sample());
+    defs.extend(op("nll_loss nll_loss_nd", "", doc).facts(facts(flat)).one(nll_loss));
+    defs.extend(op("nll_loss2d", "", doc).facts(facts(deep)).one(nll_loss));
+    let rest = || [IValue::None, IValue::Int(1), IValue::Int(-100)];
+    defs.extend(
+        op("nll_loss_forward", "", doc)
+            .out("output")
+            .facts(|d| d.with(Dtype::same_as(0)).with(flat().then(rest())))
+            .several(nll_loss_forward),
+    );
+    defs.extend(
+        op("nll_loss2d_forward", "", doc)
+            .out("output")
+            .facts(|d| d.with(Dtype::same_as(0)).with(deep().then(rest())))
+            .several(nll_loss_forward),
+    );
+    defs.extend(
+        op("cross_entropy_loss", "", "Minus the logarithm of the target's softmax.")
+            .facts(facts(flat))
+            .one(cross_entropy),
+    );
+    defs.extend(
+        op("multi_margin_loss", "", "How far other classes reach into the margin around the target's.")
+            .facts(facts(flat))
+            .one(multi_margin_loss),
+    );
+    let labels = || {
+        Sample::args(|g| {
+            let x = flambeau_exec::sample::tensor(g, &[2, 3], DType::F32, &Default::default());
+            let labels: Vec<i64> = (0..6).map(|i| if i % 3 == 2 { -1 } else { g.int(0, 2) }).collect();
+            let labels = Tensor::from_vec(labels, &[2, 3]).expect("invariant: six labels");
+            vec![IValue::Tensor(x), IValue::Tensor(labels)]
+        })
+        .tolerance(1e-4, 1e-5)
+    };
+    let doc = "How far other classes reach into the margins around several targets.";
+    defs.extend(
+        op("multilabel_margin_loss", "", doc)
+            .facts(facts(labels))
+            .one(|cx| Ok(multilabel_margin(cx)?.swap_remove(0))),
+    );
+    defs.extend(
+        op("multilabel_margin_loss_forward", "", doc)
+            .out("output")
+            .facts(|d| d.with(Dtype::same_as(0)).with(labels().then([IValue::Int(1)])))
+            .several(multilabel_margin),
+    );
+    defs
+}

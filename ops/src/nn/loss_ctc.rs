@@ -1,0 +1,217 @@
+//! Connectionist temporal classification: how likely a sequence of labels is, over all ways of stretching it in time.
+//!
+//! The forward recursion over the labels with blanks between them, in logarithms and in doubles.
+
+use super::loss::reduced;
+use crate::support::{Computed, Several, op};
+use flambeau_analysis::Dtype;
+use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::{DType, Tensor};
+
+/// Logarithm of a sum of three exponentials.
+fn log_sum(a: f64, b: f64, c: f64) -> f64 {
+    let top = a.max(b).max(c);
+    if top == f64::NEG_INFINITY {
+        return top;
+    }
+    ((a - top).exp() + (b - top).exp() + (c - top).exp()).ln() + top
+}
+
+/// Lengths as a list or as a tensor.
+fn lengths(cx: &KernelCx<'_>, i: usize) -> Result<Vec<i64>, KernelError> {
+    match cx.arg(i)?.as_tensor() {
+        Some(t) if !t.dtype().is_integral(false) => {
+            Err(KernelError::input("input_lengths and target_lengths must be integral"))
+        }
+        Some(t) => Ok(t.to_vec::<i64>()?),
+        None => Ok(cx.ints(i)?.to_vec()),
+    }
+}
+
+/// What the recursion runs on: `[time, batch, classes]` and the labels of each element.
+struct Problem {
+    logs: Vec<f64>,
+    time: usize,
+    batch: usize,
+    count: usize,
+    labels: Vec<Vec<usize>>,
+    input_lengths: Vec<i64>,
+    target_lengths: Vec<i64>,
+    blank: usize,
+    /// Labels of the longest element as the result's sizes have it.
+    longest: usize,
+}
+
+fn problem(
+    logs: &Tensor,
+    targets: &Tensor,
+    input: Vec<i64>,
+    target: Vec<i64>,
+    blank: i64,
+) -> Result<Problem, KernelError> {
+    let say = |text: String| Err(KernelError::input(text));
+    if !matches!(logs.dtype(), DType::F32 | DType::F64) {
+        return say(format!("\"ctc_loss_cpu\" not implemented for '{}'", logs.dtype().ir_name()));
+    }
+    if !matches!(targets.dtype(), DType::I64 | DType::I32) {
+        return say("targets must be of type int or long".to_owned());
+    }
+    let [time, batch, count] = *logs.sizes() else {
+        return say(format!("Expected 3-dimensional tensor, but got {}-dimensional tensor", logs.rank()));
+    };
+    if !(0..count).contains(&blank) {
+        return say("blank must be in label range".to_owned());
+    }
+    for (name, all) in [("input_lengths", &input), ("target_lengths", &target)] {
+        if all.len() as i64 != batch {
+            return say(format!("{name} must be of size batch_size"));
+        }
+        if all.iter().any(|n| *n < 0) {
+            return say(format!("{name} must be non-negative"));
+        }
+    }
+    if let Some(n) = input.iter().find(|n| **n > time) {
+        return say(format!("Expected input_lengths to have value at most {time}, but got value {n}"));
+    }
+    let values = targets.to_vec::<i64>()?;
+    let mut labels = Vec::new();
+    let mut at = 0;
+    for (i, &n) in target.iter().enumerate() {
+        let n = n as usize;
+        let start = match targets.sizes() {
+            [_, width] => {
+                if n as i64 > *width {
+                    return say(format!(
+                        "Expected tensor to have size at least {n} at dimension 1, but got size {width}"
+                    ));
+                }
+                i * *width as usize
+            }
+            _ => at,
+        };
+        at += n;
+        let Some(own) = values.get(start..start + n) else {
+            return say("targets are shorter than target_lengths say".to_owned());
+        };
+        if own.iter().any(|l| !(0..count).contains(l)) {
+            return say("target labels must be classes".to_owned());
+        }
+        labels.push(own.iter().map(|l| *l as usize).collect());
+    }
+    let longest = match targets.sizes() {
+        [_, width] => *width as usize,
+        _ => target.iter().copied().max().unwrap_or(0) as usize,
+    };
+    Ok(Problem {
+        logs: logs.to_vec::<f64>()?,
+        time: time as usize,
+        batch: batch as usize,
+        count: count as usize,
+        labels,
+        input_lengths: input,
+        target_lengths: target,
+        blank: blank as usize,
+        longest,
+    })
+}
+
+impl Problem {
+    /// Negative log likelihoods, and the table of the recursion as `[batch, time, 2 * longest + 1]`.
+    fn solve(&self) -> (Vec<f64>, Vec<f64>) {
+        let width = 2 * self.longest + 1;
+        let mut table = vec![f64::NEG_INFINITY; self.batch * self.time * width];
+        let mut losses = Vec::new();
+        for (b, labels) in self.labels.iter().enumerate() {
+            let states = 2 * labels.len() + 1;
+            let label = |s: usize| if s % 2 == 0 { self.blank } else { labels[s / 2] };
+            let log = |t: usize, s: usize| self.logs[(t * self.batch + b) * self.count + label(s)];
+            let length = self.input_lengths[b] as usize;
+            let table = &mut table[b * self.time * width..(b + 1) * self.time * width];
+            if length == 0 {
+                losses.push(if labels.is_empty() { 0.0 } else { f64::INFINITY });
+                continue;
+            }
+            for s in 0..states.min(2) {
+                table[s] = log(0, s);
+            }
+            for t in 1..length {
+                let (before, now) = table.split_at_mut(t * width);
+                let before = &before[(t - 1) * width..];
+                for s in 0..states {
+                    let two = s > 1 && label(s) != label(s - 2);
+                    let from = log_sum(
+                        before[s],
+                        if s > 0 { before[s - 1] } else { f64::NEG_INFINITY },
+                        if two { before[s - 2] } else { f64::NEG_INFINITY },
+                    );
+                    now[s] = from + log(t, s);
+                }
+            }
+            let last = &table[(length - 1) * width..][..width];
+            let second = if labels.is_empty() { f64::NEG_INFINITY } else { last[states - 2] };
+            losses.push(-log_sum(last[states - 1], second, f64::NEG_INFINITY));
+        }
+        (losses, table)
+    }
+}
+
+/// `(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)`.
+fn ctc_loss(cx: &KernelCx<'_>) -> Computed {
+    let (logs, targets) = (cx.tensor(0)?, cx.tensor(1)?);
+    let batched = logs.rank() == 3;
+    let whole = if batched { logs.clone() } else { logs.unsqueeze(1)? };
+    let targets = if batched { targets.clone() } else { targets.reshape(&[1, -1])? };
+    let problem = problem(&whole, &targets, lengths(cx, 2)?, lengths(cx, 3)?, cx.int(4)?)?;
+    let (mut losses, _) = problem.solve();
+    let (reduction, zero) = (cx.int(5)?, cx.boolean(6)?);
+    if zero {
+        losses.iter_mut().filter(|l| **l == f64::INFINITY).for_each(|l| *l = 0.0);
+    }
+    if reduction == 1 {
+        let lengths = problem.target_lengths.iter().map(|n| (*n).max(1) as f64);
+        losses.iter_mut().zip(lengths).for_each(|(l, n)| *l /= n);
+    }
+    let sizes: Vec<i64> = if batched { vec![losses.len() as i64] } else { Vec::new() };
+    Ok(reduced(Tensor::from_vec(losses, &sizes)?, reduction)?.to_dtype(logs.dtype())?)
+}
+
+/// `(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity)`: losses, and the recursion's table.
+fn forward(cx: &KernelCx<'_>) -> Several {
+    let logs = cx.tensor(0)?;
+    let problem = problem(logs, cx.tensor(1)?, lengths(cx, 2)?, lengths(cx, 3)?, cx.int(4)?)?;
+    let (losses, table) = problem.solve();
+    let width = 2 * problem.longest as i64 + 1;
+    let batch = problem.batch as i64;
+    Ok(vec![
+        Tensor::from_vec(losses, &[batch])?.to_dtype(logs.dtype())?,
+        Tensor::from_vec(table, &[batch, problem.time as i64, width])?.to_dtype(logs.dtype())?,
+    ])
+}
+
+fn sample(tensors: bool) -> impl Fn(&mut Gen<'_>) -> Vec<IValue> {
+    move |g| {
+        let logs = flambeau_exec::sample::tensor(g, &[4, 2, 3], DType::F32, &Default::default());
+        let labels: Vec<i64> = (0..4).map(|_| g.int(1, 2)).collect();
+        let of = |values: Vec<i64>, sizes: &[i64]| {
+            IValue::Tensor(
+                Tensor::from_vec(values, sizes).expect("invariant: as many values as the sizes say"),
+            )
+        };
+        let lengths = |values: Vec<i64>| if tensors { of(values, &[2]) } else { IValue::ints(values) };
+        vec![IValue::Tensor(logs), of(labels, &[2, 2]), lengths(vec![4, 3]), lengths(vec![2, 1])]
+    }
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut defs = Vec::new();
+    let doc = "How unlikely labels are over all ways of stretching them in time.";
+    for (overload, tensors) in [("IntList", false), ("Tensor", true)] {
+        let facts =
+            |d: OpDef| d.with(Dtype::same_as(0)).with(Sample::args(sample(tensors)).tolerance(1e-4, 1e-5));
+        defs.extend(op("ctc_loss", overload, doc).facts(facts).one(ctc_loss));
+        let (overload, out) = if tensors { ("Tensor", "Tensor_out") } else { ("", "out") };
+        defs.extend(op("_ctc_loss", overload, doc).out(out).facts(facts).several(forward));
+    }
+    defs
+}

@@ -1,0 +1,91 @@
+//! Operators of neural networks, family by family.
+//!
+//! What moves much memory runs on contiguous slices; halves compute in singles and are rounded once per operator, as
+//! PyTorch does on the processor.
+
+mod activation;
+mod attention;
+mod conv;
+mod distance;
+mod dropout;
+mod embedding;
+mod fold;
+mod grid;
+mod lanes;
+mod linear;
+mod loss;
+mod loss_class;
+mod loss_ctc;
+mod norm;
+mod pad;
+mod pool;
+mod recurrent;
+mod resize;
+mod shuffle;
+mod softmax;
+mod vision;
+
+use flambeau_exec::sample::Elements;
+use flambeau_exec::{KernelError, Sample, sample};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::{DType, Element, Tensor};
+
+/// Arguments behind the tensors of a sample.
+pub(super) type Args = Box<dyn Fn() -> Vec<IValue> + Send + Sync>;
+
+/// Samples of tensors of given sizes and then other arguments.
+pub(super) fn sized(sizes: &'static [&'static [i64]], then: Args) -> Sample {
+    ranged(sizes, -3.0, 3.0, then)
+}
+
+/// As [`sized`], with elements between two numbers.
+pub(super) fn ranged(sizes: &'static [&'static [i64]], lo: f64, hi: f64, then: Args) -> Sample {
+    Sample::args(move |g| {
+        let elements = Elements { lo, hi, ..Elements::default() };
+        let mut args: Vec<IValue> =
+            sizes.iter().map(|s| IValue::Tensor(sample::tensor(g, s, DType::F32, &elements))).collect();
+        args.extend(then());
+        args
+    })
+}
+
+/// No further arguments.
+pub(super) fn nothing() -> Args {
+    Box::new(Vec::new)
+}
+
+/// Lists of integers as arguments.
+pub(super) fn int_lists(lists: &'static [&'static [i64]]) -> Args {
+    Box::new(move || lists.iter().map(|l| IValue::ints(l.to_vec())).collect())
+}
+
+/// The elements of a tensor that may be missing.
+pub(super) fn opt_values<T: Element>(t: Option<&Tensor>) -> Result<Option<Vec<T>>, KernelError> {
+    Ok(t.map(Tensor::to_vec::<T>).transpose()?)
+}
+
+pub(crate) fn family() -> Vec<OpDef> {
+    let families = [
+        activation::family(),
+        attention::family(),
+        conv::family(),
+        distance::family(),
+        dropout::family(),
+        embedding::family(),
+        fold::family(),
+        grid::family(),
+        linear::family(),
+        loss::family(),
+        loss_class::family(),
+        loss_ctc::family(),
+        norm::family(),
+        pad::family(),
+        pool::family(),
+        recurrent::family(),
+        resize::family(),
+        shuffle::family(),
+        softmax::family(),
+        vision::family(),
+    ];
+    families.into_iter().flatten().collect()
+}

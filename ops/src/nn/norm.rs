@@ -1,0 +1,713 @@
+//! Normalization: over batches, instances, layers and groups, by root mean squares, and of weights.
+//!
+//! Sums over a batch run in doubles, those over a row in sixteen lanes of the type that halves compute in. Parameters
+//! may be singles where the input is a half; statistics are then singles too.
+
+use super::{Args, lanes, opt_values, ranged, sized};
+use crate::support::{Computed, Several, op};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::math::{Float, Real};
+use flambeau_tensor::{DType, Element, Tensor, access, dispatch, loops, reduce};
+
+/// The dtype of statistics: singles where a half's parameters are singles.
+fn stats_dtype(x: &Tensor, params: &[Option<&Tensor>]) -> DType {
+    let mixed = params.iter().flatten().any(|p| p.dtype() != x.dtype());
+    if mixed && x.dtype() != DType::F64 { DType::F32 } else { x.dtype() }
+}
+
+/// What a batch normalization takes.
+pub(super) struct Batch<'a> {
+    pub(super) x: &'a Tensor,
+    pub(super) weight: Option<&'a Tensor>,
+    pub(super) bias: Option<&'a Tensor>,
+    pub(super) mean: Option<&'a Tensor>,
+    pub(super) var: Option<&'a Tensor>,
+    pub(super) training: bool,
+    pub(super) momentum: f64,
+    pub(super) eps: f64,
+}
+
+/// What it gives: the result, mean and inverse deviation of the batch (empty where they were given), and, in training,
+/// the new running mean and variance.
+pub(super) struct Normalized {
+    out: Tensor,
+    mean: Tensor,
+    inverse: Tensor,
+    running: Option<(Option<Tensor>, Option<Tensor>)>,
+}
+
+impl Batch<'_> {
+    fn check(&self) -> Result<usize, KernelError> {
+        let sizes = self.x.sizes();
+        if sizes.len() < 2 {
+            return Err(KernelError::input(format!("expected at least a 2D input, got {}D", sizes.len())));
+        }
+        let named = [
+            ("running_mean", self.mean),
+            ("running_var", self.var),
+            ("weight", self.weight),
+            ("bias", self.bias),
+        ];
+        for (name, t) in named {
+            if let Some(t) = t
+                && t.numel() as i64 != sizes[1]
+            {
+                return Err(KernelError::input(format!(
+                    "{name} should contain {} elements not {}",
+                    sizes[1],
+                    t.numel()
+                )));
+            }
+        }
+        if !self.training && (self.mean.is_none() || self.var.is_none()) {
+            return Err(KernelError::input(
+                "Expected running_mean and running_var to be defined when training is False",
+            ));
+        }
+        Ok(sizes[1] as usize)
+    }
+
+    pub(super) fn run(&self) -> Result<Normalized, KernelError> {
+        dispatch!(floats, self.x.dtype(), "batch_norm", T => self.of::<T>())
+    }
+
+    fn of<T: Float>(&self) -> Result<Normalized, KernelError> {
+        let channels = self.check()?;
+        let x = self.x.contiguous()?;
+        let plane = x.numel() / (x.sizes()[0] as usize * channels).max(1);
+        let count = (x.sizes()[0] as usize * plane) as f64;
+        let (mean, var) = if self.training {
+            batch_moments::<T>(&x, channels, plane)?
+        } else {
+            let of = |t: Option<&Tensor>| opt_values::<f64>(t).map(Option::unwrap_or_default);
+            (of(self.mean)?, of(self.var)?)
+        };
+        let inverse: Vec<f64> = var.iter().map(|v| 1.0 / (v + self.eps).sqrt()).collect();
+        let weight = opt_values::<f64>(self.weight)?.unwrap_or_else(|| vec![1.0; channels]);
+        let bias = opt_values::<f64>(self.bias)?.unwrap_or_else(|| vec![0.0; channels]);
+        let scales: Vec<(T::Acc, T::Acc)> = (0..channels)
+            .map(|c| {
+                let scale = inverse[c] * weight[c];
+                (Element::from_f64(scale), Element::from_f64(bias[c] - mean[c] * scale))
+            })
+            .collect();
+        let out = scaled::<T>(&x, &scales, plane)?;
+        let dtype = stats_dtype(self.x, &[self.weight, self.bias, self.mean, self.var]);
+        let stat = |values: &[f64]| {
+            let values = if self.training { values } else { &[] };
+            Tensor::from_slice(values, &[values.len() as i64])?.to_dtype(dtype)
+        };
+        let running = self.training.then(|| self.updated(&mean, &var, count)).transpose()?;
+        Ok(Normalized { out, mean: stat(&mean)?, inverse: stat(&inverse)?, running })
+    }
+
+    /// The running statistics, moved towards the batch's.
+    fn updated(
+        &self,
+        mean: &[f64],
+        var: &[f64],
+        count: f64,
+    ) -> Result<(Option<Tensor>, Option<Tensor>), KernelError> {
+        let unbiased: Vec<f64> = var.iter().map(|v| v * count / (count - 1.0)).collect();
+        let moved = |old: Option<&Tensor>, new: &[f64]| -> Result<Option<Tensor>, KernelError> {
+            let Some(old) = old else { return Ok(None) };
+            let values: Vec<f64> = old
+                .to_vec::<f64>()?
+                .iter()
+                .zip(new)
+                .map(|(old, new)| self.momentum * new + (1.0 - self.momentum) * old)
+                .collect();
+            Ok(Some(Tensor::from_vec(values, old.sizes())?.to_dtype(old.dtype())?))
+        };
+        Ok((moved(self.mean, mean)?, moved(self.var, &unbiased)?))
+    }
+}
+
+/// Mean and variance of each channel over batch and space.
+fn batch_moments<T: Float>(
+    x: &Tensor,
+    channels: usize,
+    plane: usize,
+) -> Result<(Vec<f64>, Vec<f64>), KernelError> {
+    let count = x.numel() as f64 / channels.max(1) as f64;
+    let rows_of = |f: &mut dyn FnMut(usize, &[T::Raw])| {
+        access::read::<T, _>(x, |view| {
+            for (i, row) in view.data().chunks_exact(plane.max(1)).enumerate() {
+                f(i % channels, row);
+            }
+        })
+    };
+    let add = |a: f64, b: f64| a + b;
+    let mut mean = vec![0.0; channels];
+    rows_of(&mut |c, row| mean[c] += lanes::fold(row, 0.0, |s, v| s + T::from_raw(v).to_f64(), add))?;
+    mean.iter_mut().for_each(|m| *m /= count);
+    let mut var = vec![0.0; channels];
+    rows_of(&mut |c, row| {
+        let m = mean[c];
+        var[c] += lanes::fold(
+            row,
+            0.0,
+            |s, v| s + (T::from_raw(v).to_f64() - m) * (T::from_raw(v).to_f64() - m),
+            add,
+        );
+    })?;
+    var.iter_mut().for_each(|v| *v /= count);
+    Ok((mean, var))
+}
+
+/// `x * scale + shift` with a pair per channel.
+fn scaled<T: Float>(x: &Tensor, scales: &[(T::Acc, T::Acc)], plane: usize) -> Computed {
+    let out = Tensor::zeros(x.sizes(), T::DTYPE)?;
+    access::edit_with::<T, T, _>(&out, &[x], |mut out, ins| {
+        let rows = ins[0].data().chunks_exact(plane.max(1)).zip(out.data().chunks_exact_mut(plane.max(1)));
+        for ((x, out), (scale, shift)) in rows.zip(scales.iter().cycle()) {
+            for (out, x) in out.iter_mut().zip(x) {
+                *out = T::from_acc(T::from_raw(*x).acc() * *scale + *shift).to_raw();
+            }
+        }
+    })?;
+    Ok(out)
+}
+
+/// The running statistics written where they are kept.
+fn keep(batch: &Batch<'_>, done: &Normalized) -> Result<(), KernelError> {
+    if let Some((mean, var)) = &done.running {
+        for (kept, new) in [(batch.mean, mean), (batch.var, var)] {
+            if let (Some(kept), Some(new)) = (kept, new) {
+                kept.copy_(new)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `(input, weight, bias, running_mean, running_var)` and then training, momentum and eps from `at`.
+fn batch_of<'a>(
+    cx: &'a KernelCx<'_>,
+    stats: bool,
+    training: Option<bool>,
+    at: usize,
+) -> Result<Batch<'a>, KernelError> {
+    let at = if training.is_some() { at - 1 } else { at };
+    Ok(Batch {
+        x: cx.tensor(0)?,
+        weight: cx.opt_tensor(1)?,
+        bias: cx.opt_tensor(2)?,
+        mean: if stats { cx.opt_tensor(3)? } else { None },
+        var: if stats { cx.opt_tensor(4)? } else { None },
+        training: match training {
+            Some(training) => training,
+            None => cx.boolean(at)?,
+        },
+        momentum: cx.float(at + 1)?,
+        eps: cx.float(at + 2)?,
+    })
+}
+
+/// Three results; running statistics are written in place.
+fn native(cx: &KernelCx<'_>, stats: bool, training: Option<bool>) -> Several {
+    let batch = batch_of(cx, stats, training, if stats { 5 } else { 3 })?;
+    let done = batch.run()?;
+    keep(&batch, &done)?;
+    Ok(vec![done.out, done.mean, done.inverse])
+}
+
+fn batch_norm(cx: &KernelCx<'_>) -> Computed {
+    let batch = batch_of(cx, true, None, 5)?;
+    let done = batch.run()?;
+    keep(&batch, &done)?;
+    Ok(done.out)
+}
+
+/// Five results, of which the last two are the new running statistics.
+fn functional(cx: &KernelCx<'_>) -> Several {
+    let batch = batch_of(cx, true, None, 5)?;
+    let done = batch.run()?;
+    let kept = |new: Option<Tensor>, old: Option<&Tensor>| match (new, old) {
+        (Some(new), _) => Ok(new),
+        (None, Some(old)) => Ok(old.clone_data()?),
+        (None, None) => Err(KernelError::input("running statistics are expected")),
+    };
+    let (mean, var) = done.running.unwrap_or((None, None));
+    Ok(vec![done.out, done.mean, done.inverse, kept(mean, batch.mean)?, kept(var, batch.var)?])
+}
+
+/// Each channel of each element of a batch by itself.
+fn instance_norm(cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    let sizes = x.sizes();
+    if sizes.len() < 2 {
+        return Err(KernelError::input(format!("expected at least a 2D input, got {}D", sizes.len())));
+    }
+    let (b, c) = (sizes[0], sizes[1]);
+    let mut joined = vec![1, b * c];
+    joined.extend_from_slice(&sizes[2..]);
+    let repeated = |i: usize| -> Result<Option<Tensor>, KernelError> {
+        let Some(t) = cx.opt_tensor(i)? else { return Ok(None) };
+        Ok(Some(t.expand(&[b, c])?.reshape(&[b * c])?))
+    };
+    let (weight, bias, mean, var) = (repeated(1)?, repeated(2)?, repeated(3)?, repeated(4)?);
+    let flat = x.contiguous()?.view(&joined)?;
+    let batch = Batch {
+        x: &flat,
+        weight: weight.as_ref(),
+        bias: bias.as_ref(),
+        mean: mean.as_ref(),
+        var: var.as_ref(),
+        training: cx.boolean(5)?,
+        momentum: cx.float(6)?,
+        eps: cx.float(7)?,
+    };
+    let done = batch.run()?;
+    if let Some((mean, var)) = &done.running {
+        for (i, new) in [(3, mean), (4, var)] {
+            if let (Some(kept), Some(new)) = (cx.opt_tensor(i)?, new) {
+                kept.copy_(&reduce::mean(&new.view(&[b, c])?, Some(&[0]), false, None)?)?;
+            }
+        }
+    }
+    Ok(done.out.view(sizes)?)
+}
+
+/// Rows of `width` normalized by themselves; `affine` gives the weight and bias positions of a row.
+fn normalized_rows<T: Float>(
+    x: &Tensor,
+    width: usize,
+    eps: f64,
+    mut write: impl FnMut(usize, &[T::Acc], T::Acc, T::Acc, &mut [T::Raw]),
+) -> Result<(Tensor, Vec<f64>, Vec<f64>), KernelError> {
+    let x = x.contiguous()?;
+    let out = Tensor::zeros(x.sizes(), T::DTYPE)?;
+    let eps: T::Acc = Element::from_f64(eps);
+    let (mut means, mut inverses) = (Vec::new(), Vec::new());
+    let mut row: Vec<T::Acc> = vec![T::Acc::ZERO; width];
+    access::edit_with::<T, T, _>(&out, &[&x], |mut out, ins| {
+        let rows = ins[0].data().chunks_exact(width.max(1)).zip(out.data().chunks_exact_mut(width.max(1)));
+        for (i, (x, out)) in rows.enumerate() {
+            for (row, x) in row.iter_mut().zip(x) {
+                *row = T::from_raw(*x).acc();
+            }
+            let (mean, var) = lanes::moments(&row);
+            let inverse = T::Acc::ONE / (var + eps).sqrt();
+            write(i, &row, mean, inverse, out);
+            means.push(mean.to_f64());
+            inverses.push(inverse.to_f64());
+        }
+    })?;
+    Ok((out, means, inverses))
+}
+
+/// Result, means and inverse deviations of normalization over the last dimensions.
+fn layer(x: &Tensor, shape: &[i64], weight: Option<&Tensor>, bias: Option<&Tensor>, eps: f64) -> Several {
+    let lead = x.rank().checked_sub(shape.len()).filter(|lead| x.sizes()[*lead..] == *shape);
+    let Some(lead) = lead.filter(|_| !shape.is_empty()) else {
+        return Err(KernelError::input(format!(
+            "Given normalized_shape={shape:?}, expected input with shape [*, {shape:?}], but got input of size{:?}",
+            x.sizes()
+        )));
+    };
+    for (name, t) in [("weight", weight), ("bias", bias)] {
+        if let Some(t) = t
+            && t.sizes() != shape
+        {
+            return Err(KernelError::input(format!(
+                "Expected {name} to be of same shape as normalized_shape, but got {name} of shape {:?} and \
+                 normalized_shape = {shape:?}",
+                t.sizes()
+            )));
+        }
+    }
+    let width: usize = shape.iter().product::<i64>() as usize;
+    let dtype = stats_dtype(x, &[weight, bias]);
+    let mut sizes = x.sizes()[..lead].to_vec();
+    sizes.resize(x.rank(), 1);
+    dispatch!(floats, x.dtype(), "LayerNormKernelImpl", T => {
+        type A = <T as Float>::Acc;
+        let (weight, bias) = (opt_values::<A>(weight)?, opt_values::<A>(bias)?);
+        let (out, means, inverses) = normalized_rows::<T>(x, width, eps, |_, row, mean, inverse, out| {
+            let shift = -mean * inverse;
+            match (&weight, &bias) {
+                (Some(w), Some(b)) => {
+                    for (((out, x), w), b) in out.iter_mut().zip(row).zip(w).zip(b) {
+                        *out = T::from_acc((*x * inverse + shift) * *w + *b).to_raw();
+                    }
+                }
+                _ => {
+                    for (i, (out, x)) in out.iter_mut().zip(row).enumerate() {
+                        let scaled = *x * inverse + shift;
+                        let scaled = weight.as_ref().map_or(scaled, |w| scaled * w[i]);
+                        *out = T::from_acc(bias.as_ref().map_or(scaled, |b| scaled + b[i])).to_raw();
+                    }
+                }
+            }
+        })?;
+        let stat = |values: Vec<f64>| -> Computed {
+            let mut values = values;
+            values.resize(sizes.iter().product::<i64>() as usize, 0.0);
+            Ok(Tensor::from_vec(values, &sizes)?.to_dtype(dtype)?)
+        };
+        Ok(vec![out, stat(means)?, stat(inverses)?])
+    })
+}
+
+/// Groups of channels normalized together: result, means and inverse deviations.
+fn groups(
+    x: &Tensor,
+    n: i64,
+    c: i64,
+    groups: i64,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    eps: f64,
+) -> Several {
+    if groups <= 0 || c % groups != 0 {
+        return Err(KernelError::input(format!(
+            "Expected number of channels in input to be divisible by num_groups, but got input of shape {:?} and \
+             num_groups={groups}",
+            x.sizes()
+        )));
+    }
+    for (name, t) in [("weight", weight), ("bias", bias)] {
+        if let Some(t) = t
+            && (t.rank() != 1 || t.numel() as i64 != c)
+        {
+            return Err(KernelError::input(format!(
+                "Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of \
+                 shape {:?} and input of shape {:?}",
+                t.sizes(),
+                x.sizes()
+            )));
+        }
+    }
+    let per_group = (c / groups) as usize;
+    let width = x.numel() / ((n * groups) as usize).max(1);
+    let plane = width / per_group.max(1);
+    let dtype = stats_dtype(x, &[weight, bias]);
+    dispatch!(floats, x.dtype(), "GroupNormKernelImpl", T => {
+        type A = <T as Float>::Acc;
+        let (weight, bias) = (opt_values::<A>(weight)?, opt_values::<A>(bias)?);
+        let (out, means, inverses) = normalized_rows::<T>(x, width, eps, |i, row, mean, inverse, out| {
+            let first = i % groups as usize * per_group;
+            let planes = row.chunks_exact(plane.max(1)).zip(out.chunks_exact_mut(plane.max(1)));
+            for (c, (row, out)) in planes.enumerate() {
+                let scale = weight.as_ref().map_or(inverse, |w| inverse * w[first + c]);
+                let shift = -mean * scale;
+                let shift = bias.as_ref().map_or(shift, |b| shift + b[first + c]);
+                for (out, x) in out.iter_mut().zip(row) {
+                    *out = T::from_acc(*x * scale + shift).to_raw();
+                }
+            }
+        })?;
+        let stat = |values: Vec<f64>| -> Computed {
+            let mut values = values;
+            values.resize((n * groups) as usize, 0.0);
+            Ok(Tensor::from_vec(values, &[n, groups])?.to_dtype(dtype)?)
+        };
+        Ok(vec![out, stat(means)?, stat(inverses)?])
+    })
+}
+
+/// The first of several results.
+fn first(results: Several) -> Computed {
+    results?.into_iter().next().ok_or_else(|| KernelError::internal("an operator without results"))
+}
+
+fn group_norm(cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    if x.rank() < 2 {
+        return Err(KernelError::input(format!(
+            "Expected at least 2 dimensions for input tensor but received {}",
+            x.rank()
+        )));
+    }
+    let (n, c) = (x.sizes()[0], x.sizes()[1]);
+    first(groups(x, n, c, cx.int(1)?, cx.opt_tensor(2)?, cx.opt_tensor(3)?, cx.float(4)?))
+}
+
+/// `x / sqrt(mean(x^2) + eps) * weight` over the last dimensions.
+fn rms_norm(cx: &KernelCx<'_>) -> Computed {
+    let (x, shape, weight) = (cx.tensor(0)?, cx.ints(1)?, cx.opt_tensor(2)?);
+    let fits = x.rank() >= shape.len() && x.sizes()[x.rank() - shape.len()..] == shape[..];
+    if shape.is_empty() || !fits || weight.is_some_and(|w| w.sizes() != &shape[..]) {
+        return Err(KernelError::input(format!(
+            "Given normalized_shape={:?}, expected input with shape [*, {:?}], but got input of size{:?}",
+            &shape[..],
+            &shape[..],
+            x.sizes()
+        )));
+    }
+    let eps = match (cx.opt_float(3)?, x.dtype()) {
+        (Some(eps), _) => eps,
+        (None, DType::F64) => f64::EPSILON,
+        (None, _) => f64::from(f32::EPSILON),
+    };
+    let width: usize = shape.iter().product::<i64>() as usize;
+    let x = x.contiguous()?;
+    dispatch!(floats, x.dtype(), "rms_norm", T => {
+        type A = <T as Float>::Acc;
+        let weight = opt_values::<A>(weight)?;
+        let (eps, n): (A, A) = (Element::from_f64(eps), Element::from_f64(width as f64));
+        let out = Tensor::zeros(x.sizes(), T::DTYPE)?;
+        access::edit_with::<T, T, _>(&out, &[&x], |mut out, ins| {
+            for (x, out) in ins[0].data().chunks_exact(width.max(1)).zip(out.data().chunks_exact_mut(width.max(1))) {
+                let squares = lanes::fold(x, A::ZERO, |s, v| s + T::from_raw(v).acc() * T::from_raw(v).acc(), |a, b| a + b);
+                let scale = A::ONE / (squares / n + eps).sqrt();
+                for (i, (out, x)) in out.iter_mut().zip(x).enumerate() {
+                    // Rounded before the weight counts, as two operators would.
+                    let scaled = T::from_acc(T::from_raw(*x).acc() * scale);
+                    *out = weight.as_ref().map_or(scaled, |w| T::from_acc(scaled.acc() * w[i])).to_raw();
+                }
+            }
+        })?;
+        Ok(out)
+    })
+}
+
+/// The `p`-norm of every slice along a dimension, and slices longer than `limit` shortened to it.
+fn renorm(cx: &KernelCx<'_>) -> Computed {
+    let (x, p, dim, limit) = (cx.tensor(0)?, cx.scalar(1)?.to_f64(), cx.int(2)?, cx.scalar(3)?.to_f64());
+    if p <= 0.0 || limit < 0.0 || x.rank() < 2 {
+        let what = if p <= 0.0 {
+            "renorm: non-positive-norm not supported".to_owned()
+        } else if limit < 0.0 {
+            format!("renorm: expected maxnorm to be >= 0 but got {limit}")
+        } else {
+            format!("renorm: input needs at least 2 dimensions, got {} dimensions", x.rank())
+        };
+        return Err(KernelError::input(what));
+    }
+    let dim = flambeau_tensor::wrap_dim(dim, x.rank())?;
+    let others: Vec<i64> = (0..x.rank() as i64).filter(|d| *d != dim as i64).collect();
+    dispatch!(floats_complex, x.dtype(), "renorm", T => {
+        let powers = loops::unary::<T, f64>(x, move |v: T| {
+            let z = v.to_complex();
+            let size = z.re.hypot(z.im);
+            if p == f64::INFINITY { size } else { libm::pow(size, p) }
+        })?;
+        let norms = if p == f64::INFINITY {
+            reduce::amax(&powers, Some(&others), true)?
+        } else {
+            reduce::sum(&powers, Some(&others), true, None)?
+        };
+        let factors = loops::unary::<f64, f64>(&norms, move |s: f64| {
+            let norm = if p == f64::INFINITY { s } else { libm::pow(s, 1.0 / p) };
+            if norm > limit { limit / (norm + 1e-7) } else { 1.0 }
+        })?;
+        Ok(loops::binary::<T, f64, T>(x, &factors, |v: T, f: f64| T::from_complex(v.to_complex() * f))?)
+    })
+}
+
+/// Norms of all slices along a dimension, the others kept as 1: `(v, pow, dim)`.
+fn norm_except(v: &Tensor, p: f64, dim: i64) -> Computed {
+    let others: Vec<i64> = (0..v.rank() as i64).filter(|d| dim == -1 || *d != dim).collect();
+    dispatch!(floats, v.dtype(), "norm_except_dim", T => {
+        let powers = loops::unary::<T, f64>(v, move |x: T| libm::pow(x.to_f64().abs(), p))?;
+        let sums = reduce::sum(&powers, Some(&others), dim != -1, None)?;
+        Ok(loops::unary::<f64, T>(&sums, move |s: f64| T::from_f64(libm::pow(s, 1.0 / p)))?)
+    })
+}
+
+/// `v * (g / norm(v))`, and the norms.
+fn weight_norm(v: &Tensor, g: &Tensor, dim: i64) -> Result<(Tensor, Tensor), KernelError> {
+    let norms = norm_except(v, 2.0, dim)?;
+    let out = dispatch!(floats, v.dtype(), "weight_norm", T => {
+        let scale = loops::binary::<T, T, f64>(g, &norms, |g: T, n: T| g.to_f64() / n.to_f64())?;
+        Ok::<_, KernelError>(loops::binary::<T, f64, T>(v, &scale, |v: T, s: f64| T::from_f64(v.to_f64() * s))?)
+    })?;
+    Ok((out, norms))
+}
+
+fn batch_args(training: bool) -> Vec<IValue> {
+    vec![IValue::Bool(training), IValue::Float(0.1), IValue::Float(1e-5)]
+}
+
+/// Input, weight, bias and running statistics.
+const FIVE: &[&[i64]] = &[&[2, 3, 4], &[3], &[3], &[3], &[3]];
+
+fn batches() -> Vec<OpDef> {
+    let mut defs = Vec::new();
+    let several =
+        |def: OpDef| def.with(Shape::results([Shape::same_as(0)])).with(Dtype::results([Dtype::same_as(0)]));
+    let doc = "Each channel normalized over the batch, or by running statistics.";
+    let flags = |more: &'static [bool]| -> Args {
+        Box::new(move || {
+            let mut args = batch_args(false);
+            args.extend(more.iter().map(|b| IValue::Bool(*b)));
+            args
+        })
+    };
+    let five = |args: Args| ranged(FIVE, 0.5, 2.0, args).tolerance(1e-4, 1e-5);
+    defs.extend(
+        op("batch_norm", "", doc)
+            .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(five(flags(&[true]))))
+            .one(batch_norm),
+    );
+    defs.extend(
+        op("instance_norm", "", "Each channel of each element normalized by itself.")
+            .facts(|d| {
+                let args: Args = Box::new(|| {
+                    vec![IValue::Bool(false), IValue::Float(0.1), IValue::Float(1e-5), IValue::Bool(true)]
+                });
+                d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(five(args))
+            })
+            .one(instance_norm),
+    );
+    defs.extend(
+        op("native_batch_norm", "", doc)
+            .facts(|d| several(d).with(five(flags(&[]))))
+            .several(|cx| native(cx, true, None)),
+    );
+    defs.extend(
+        op("_native_batch_norm_legit", "", doc)
+            .facts(|d| several(d).with(five(flags(&[]))))
+            .several(|cx| native(cx, true, None)),
+    );
+    defs.extend(
+        op("_native_batch_norm_legit", "no_stats", doc)
+            .facts(|d| {
+                several(d).with(sized(&FIVE[..3], Box::new(|| batch_args(true))).tolerance(1e-4, 1e-5))
+            })
+            .several(|cx| native(cx, false, None)),
+    );
+    defs.extend(
+        op("_native_batch_norm_legit_no_training", "", doc)
+            .facts(|d| several(d).with(five(Box::new(|| batch_args(false)[1..].to_vec()))))
+            .several(|cx| native(cx, true, Some(false))),
+    );
+    defs.extend(
+        op("_native_batch_norm_legit_functional", "", doc)
+            .facts(|d| several(d).with(five(flags(&[]))))
+            .several(functional),
+    );
+    for (name, training) in [("_batch_norm_with_update", true), ("_batch_norm_no_update", false)] {
+        // The fourth result is a reserve that only other devices use.
+        defs.extend(
+            op(name, "", doc)
+                .facts(|d| several(d).with(five(Box::new(|| batch_args(false)[1..].to_vec()))))
+                .several(move |cx| {
+                    let mut results = native(cx, true, Some(training))?;
+                    results.push(Tensor::zeros(&[0], DType::U8)?);
+                    Ok(results)
+                }),
+        );
+    }
+    defs
+}
+
+fn layers() -> Vec<OpDef> {
+    let mut defs = Vec::new();
+    let row = || -> Sample {
+        Sample::args(|g| {
+            let mut of = |sizes: &[i64]| {
+                IValue::Tensor(flambeau_exec::sample::tensor(g, sizes, DType::F32, &Default::default()))
+            };
+            vec![of(&[2, 4]), IValue::ints(vec![4]), of(&[4]), of(&[4])]
+        })
+        .tolerance(1e-4, 1e-5)
+    };
+    defs.extend(
+        op("layer_norm", "", "Normalized over the last dimensions.")
+            .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(row()))
+            .one(|cx| {
+                first(layer(cx.tensor(0)?, &cx.ints(1)?, cx.opt_tensor(2)?, cx.opt_tensor(3)?, cx.float(4)?))
+            }),
+    );
+    defs.extend(
+        op("native_layer_norm", "", "Normalized over the last dimensions; means and inverse deviations.")
+            .facts(|d| {
+                d.with(Shape::results([Shape::same_as(0)]))
+                    .with(Dtype::results([Dtype::same_as(0)]))
+                    .with(row().then([IValue::Float(1e-5)]))
+            })
+            .several(|cx| {
+                layer(cx.tensor(0)?, &cx.ints(1)?, cx.opt_tensor(2)?, cx.opt_tensor(3)?, cx.float(4)?)
+            }),
+    );
+    defs.extend(
+        op("rms_norm", "", "Divided by the root of the mean square over the last dimensions.")
+            .facts(|d| {
+                let sample = Sample::args(|g| {
+                    let x = flambeau_exec::sample::tensor(g, &[2, 4], DType::F32, &Default::default());
+                    vec![IValue::Tensor(x), IValue::ints(vec![4])]
+                });
+                d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample)
+            })
+            .one(rms_norm),
+    );
+    defs.extend(
+        op("group_norm", "", "Groups of channels normalized together.")
+            .facts(|d| {
+                let sample = Sample::args(|g| {
+                    let x = flambeau_exec::sample::tensor(g, &[2, 4, 3], DType::F32, &Default::default());
+                    vec![IValue::Tensor(x), IValue::Int(2)]
+                });
+                d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample.tolerance(1e-4, 1e-5))
+            })
+            .one(group_norm),
+    );
+    defs.extend(
+        op("native_group_norm", "", "Groups of channels normalized together; means and inverse deviations.")
+            .facts(|d| {
+                let args: Args = Box::new(|| {
+                    let mut args: Vec<IValue> = [2, 4, 3, 2].into_iter().map(IValue::Int).collect();
+                    args.push(IValue::Float(1e-5));
+                    args
+                });
+                let sample = sized(&[&[2, 4, 3], &[4], &[4]], args).tolerance(1e-4, 1e-5);
+                d.with(Shape::results([Shape::same_as(0)]))
+                    .with(Dtype::results([Dtype::same_as(0)]))
+                    .with(sample)
+            })
+            .several(|cx| {
+                groups(
+                    cx.tensor(0)?,
+                    cx.int(3)?,
+                    cx.int(4)?,
+                    cx.int(6)?,
+                    cx.opt_tensor(1)?,
+                    cx.opt_tensor(2)?,
+                    cx.float(7)?,
+                )
+            }),
+    );
+    defs
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut defs = batches();
+    defs.extend(layers());
+    defs.extend(
+        op("renorm", "", "Slices along a dimension shortened to a norm.")
+            .facts(|d| {
+                let sample = Sample::tensors(1).floats().rank(2, 3).then([
+                    IValue::Int(2),
+                    IValue::Int(0),
+                    IValue::Float(1.5),
+                ]);
+                d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample)
+            })
+            .one(renorm),
+    );
+    defs.extend(
+        op("norm_except_dim", "", "Norms of all slices along a dimension.")
+            .facts(|d| d.with(Dtype::same_as(0)).with(Sample::tensors(1).floats().rank(2, 3)))
+            .one(|cx| norm_except(cx.tensor(0)?, cx.int(1)? as f64, cx.int(2)?)),
+    );
+    let pair = || ranged(&[&[3, 4], &[3, 1]], 0.5, 2.0, super::nothing());
+    defs.extend(
+        op("_weight_norm", "", "A weight of given norms along a dimension.")
+            .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(pair()))
+            .one(|cx| Ok(weight_norm(cx.tensor(0)?, cx.tensor(1)?, cx.int(2)?)?.0)),
+    );
+    defs.extend(
+        op("_weight_norm_interface", "", "A weight of given norms along a dimension, and its former norms.")
+            .facts(|d| d.with(Dtype::same_as(0)).with(pair()))
+            .several(|cx| {
+                let (out, norms) = weight_norm(cx.tensor(0)?, cx.tensor(1)?, cx.int(2)?)?;
+                Ok(vec![out, norms])
+            }),
+    );
+    defs
+}

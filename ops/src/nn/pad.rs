@@ -1,0 +1,250 @@
+//! Padding: with a value, or with the tensor's own elements mirrored, repeated or wrapped around.
+//!
+//! Each kind is a map of positions per dimension (`flambeau_tensor::remap`).
+
+use super::{Args, sized};
+use crate::support::{Computed, op};
+use flambeau_analysis::{Dtype, Shape, shape::TensorFact};
+use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::types::Dim;
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::remap::{NOTHING, remap};
+use flambeau_tensor::{DType, Scalar, Tensor};
+
+/// What stands outside.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mode {
+    Constant(Scalar),
+    Reflect,
+    Replicate,
+    Circular,
+}
+
+/// Positions of one dimension of size `n` with `before` and `after` more (fewer, if negative).
+fn positions(n: i64, before: i64, after: i64, mode: Mode) -> Vec<i64> {
+    let at = |i: i64| match mode {
+        _ if (0..n).contains(&i) => i,
+        Mode::Constant(_) => NOTHING,
+        Mode::Replicate => i.clamp(0, n - 1),
+        Mode::Circular => i.rem_euclid(n),
+        Mode::Reflect if i < 0 => -i,
+        Mode::Reflect => 2 * (n - 1) - i,
+    };
+    (-before..n + after).map(at).collect()
+}
+
+/// Pads the last dimensions, of which `pad` names the last first.
+fn padded(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
+    let say = |text: String| Err(KernelError::input(text));
+    if pad.len() % 2 != 0 {
+        return say("Padding length must be divisible by 2".to_owned());
+    }
+    if pad.len() / 2 > x.rank() {
+        return say(format!(
+            "Length of pad should be no more than twice the number of dimensions of the input. Pad length is {} while \
+             the input has {} dimensions.",
+            pad.len(),
+            x.rank()
+        ));
+    }
+    let mut maps = Vec::with_capacity(x.rank());
+    for (d, &n) in x.sizes().iter().enumerate() {
+        let from_end = x.rank() - 1 - d;
+        let (before, after) = pad.get(2 * from_end..2 * from_end + 2).map_or((0, 0), |p| (p[0], p[1]));
+        let wrong = match mode {
+            Mode::Constant(_) => false,
+            Mode::Reflect => before >= n || after >= n,
+            Mode::Circular => before > n || after > n,
+            Mode::Replicate => n == 0,
+        };
+        if wrong && (before, after) != (0, 0) {
+            return say(format!(
+                "Padding size should be less than the corresponding input dimension, but got: padding ({before}, \
+                 {after}) at dimension {d} of input {:?}",
+                x.sizes()
+            ));
+        }
+        if n + before + after < 0 {
+            return say(format!(
+                "The input size {n}, plus negative padding {before} and {after} resulted in a negative output size, \
+                 which is invalid. Check dimension {d} of your input."
+            ));
+        }
+        maps.push(positions(n, before, after, mode));
+    }
+    let fill = if let Mode::Constant(value) = mode { value } else { Scalar::Int(0) };
+    Ok(remap(x, &maps, fill)?)
+}
+
+/// Padding with the tensor's own elements, which wants one or two dimensions in front.
+fn by_elements(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
+    let space = pad.len() / 2;
+    if x.rank() != space + 1 && x.rank() != space + 2 {
+        return Err(KernelError::input(
+            "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now",
+        ));
+    }
+    if x.dtype() == DType::Bool && mode != Mode::Circular {
+        return Err(KernelError::input("\"reflection_pad\" not implemented for 'Bool'"));
+    }
+    // All dimensions but the batch have elements.
+    if x.sizes()[x.rank() - space..].contains(&0) {
+        return Err(KernelError::input(format!(
+            "Expected {}D or {}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for \
+             input, but got: {:?}",
+            space + 1,
+            space + 2,
+            x.sizes()
+        )));
+    }
+    padded(x, pad, mode)
+}
+
+/// `(self, pad, mode, value)`.
+fn pad(cx: &KernelCx<'_>) -> Computed {
+    let (x, pad, value) = (cx.tensor(0)?, cx.ints(1)?, cx.opt_float(3)?);
+    let mode = match cx.str_bytes(2)? {
+        b"constant" => return padded(x, &pad, Mode::Constant(Scalar::Float(value.unwrap_or(0.0)))),
+        b"reflect" => Mode::Reflect,
+        b"replicate" => Mode::Replicate,
+        b"circular" => Mode::Circular,
+        other => {
+            let name = String::from_utf8_lossy(other);
+            return Err(KernelError::new(
+                flambeau_exec::Fault::Input,
+                "NotImplementedError",
+                format!("Unrecognised padding mode {name}"),
+            ));
+        }
+    };
+    if value.is_some_and(|v| v != 0.0) {
+        return Err(KernelError::input("Padding mode doesn't take in value argument"));
+    }
+    by_elements(x, &pad, mode)
+}
+
+/// The modes by their numbers.
+fn pad_enum(cx: &KernelCx<'_>) -> Computed {
+    let (x, pad) = (cx.tensor(0)?, cx.ints(1)?);
+    match cx.int(2)? {
+        0 => by_elements(x, &pad, Mode::Reflect),
+        1 => by_elements(x, &pad, Mode::Replicate),
+        2 => by_elements(x, &pad, Mode::Circular),
+        3 => padded(x, &pad, Mode::Constant(Scalar::Float(cx.opt_float(3)?.unwrap_or(0.0)))),
+        other => Err(KernelError::input(format!("Unrecognised padding mode {other}"))),
+    }
+}
+
+/// Sizes where the padding is known.
+fn shape() -> Shape {
+    Shape::from(|cx| {
+        let mut dims = cx.take_dims(0)?;
+        let Some(pad) = cx.known_ints(1) else { return Some(TensorFact::of_dims(cx.fresh_dims(dims.len()))) };
+        let rank = dims.len();
+        for (i, pair) in pad.chunks_exact(2).enumerate() {
+            let d = rank.checked_sub(i + 1)?;
+            dims[d] = cx.symbols.add(dims[d], Dim::Known(pair[0] + pair[1]));
+        }
+        let dims: Vec<Dim> = dims.into_iter().map(|d| cx.size_or_fresh(d)).collect();
+        Some(TensorFact::of_dims(dims))
+    })
+}
+
+/// Sequences of different lengths as one tensor: `(sequences, batch_first, padding_value, padding_side)`.
+fn pad_sequence(cx: &KernelCx<'_>) -> Computed {
+    let (all, batch_first, value) = (cx.tensors(0)?, cx.boolean(1)?, cx.float(2)?);
+    let left = match cx.str_bytes(3)? {
+        b"left" => true,
+        b"right" => false,
+        _ => return Err(KernelError::input("Expected padding_side to be one of left or right")),
+    };
+    let Some(first) = all.first() else {
+        return Err(KernelError::input("received an empty list of sequences"));
+    };
+    if first.rank() == 0
+        || all.iter().any(|t| t.rank() != first.rank() || t.sizes()[1..] != first.sizes()[1..])
+    {
+        return Err(KernelError::input("sequences must have the same sizes but for the first"));
+    }
+    let longest = all.iter().map(|t| t.sizes()[0]).max().unwrap_or(0);
+    let mut sizes = vec![all.len() as i64, longest];
+    sizes.extend_from_slice(&first.sizes()[1..]);
+    if !batch_first {
+        sizes.swap(0, 1);
+    }
+    let out = Tensor::full(&sizes, Scalar::Float(value), first.dtype())?;
+    for (i, t) in all.iter().enumerate() {
+        let n = t.sizes()[0];
+        let place = out.select(i64::from(!batch_first), i as i64)?;
+        place.narrow(0, if left { longest - n } else { 0 }, n)?.copy_(t)?;
+    }
+    Ok(out)
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut defs = Vec::new();
+    let pads = |n: usize| -> Args { Box::new(move || vec![IValue::ints(vec![1; n])]) };
+    let facts =
+        |sample: fn() -> Sample| move |d: OpDef| d.with(shape()).with(Dtype::same_as(0)).with(sample());
+    defs.extend(
+        op("pad", "", "More elements around the last dimensions.")
+            .facts(facts(|| Sample::tensors(1).floats().rank(1, 3).then([IValue::ints(vec![1, 2])])))
+            .one(pad),
+    );
+    defs.extend(
+        op("_pad_enum", "", "More elements around the last dimensions.")
+            .facts(facts(|| {
+                Sample::tensors(1).floats().rank(2, 3).then([IValue::ints(vec![1, 2]), IValue::Int(1)])
+            }))
+            .one(pad_enum),
+    );
+    defs.extend(
+        op("constant_pad_nd", "", "A value around the last dimensions.")
+            .facts(facts(|| Sample::tensors(1).numbers().rank(1, 3).then([IValue::ints(vec![1, -1])])))
+            .one(|cx| padded(cx.tensor(0)?, &cx.ints(1)?, Mode::Constant(cx.scalar(2)?))),
+    );
+    let circular = |cx: &KernelCx<'_>| by_elements(cx.tensor(0)?, &cx.ints(1)?, Mode::Circular);
+    defs.extend(
+        op("_pad_circular", "", "The tensor's other end around the last dimensions.")
+            .facts(|d| d.with(shape()).with(Dtype::same_as(0)).with(sized(&[&[2, 3, 4]], pads(2))))
+            .one(circular),
+    );
+    const SIZES: [&[&[i64]]; 3] = [&[&[2, 3, 4]], &[&[2, 3, 4, 3]], &[&[1, 2, 3, 4, 3]]];
+    let rows = [
+        ("reflection_pad1d", 1, Mode::Reflect),
+        ("reflection_pad2d", 2, Mode::Reflect),
+        ("reflection_pad3d", 3, Mode::Reflect),
+        ("replication_pad1d", 1, Mode::Replicate),
+        ("replication_pad2d", 2, Mode::Replicate),
+        ("replication_pad3d", 3, Mode::Replicate),
+    ];
+    for (name, space, mode) in rows {
+        let doc = if mode == Mode::Reflect {
+            "The tensor mirrored at its borders."
+        } else {
+            "The tensor's border elements repeated."
+        };
+        defs.extend(
+            op(name, "", doc)
+                .facts(|d| {
+                    d.with(shape()).with(Dtype::same_as(0)).with(sized(SIZES[space - 1], pads(2 * space)))
+                })
+                .one(move |cx| {
+                    let pad = cx.ints_n(1, 2 * space)?;
+                    by_elements(cx.tensor(0)?, &pad, mode)
+                }),
+        );
+    }
+    let sample = || {
+        Sample::args(|g| {
+            let mut of = |n: i64| flambeau_exec::sample::tensor(g, &[n, 2], DType::F32, &Default::default());
+            vec![IValue::List(flambeau_ir::value::List::from_tensors(vec![of(2), of(3)]))]
+        })
+    };
+    defs.extend(
+        op("pad_sequence", "", "Sequences of different lengths as one tensor.")
+            .facts(|d| d.with(sample()))
+            .one(pad_sequence),
+    );
+    defs
+}

@@ -1,0 +1,424 @@
+//! Pooling: the largest element or the mean of windows that slide, divide the input evenly, or lie at random; and the
+//! way back of the largest.
+
+use super::{Args, sized};
+use crate::support::{Computed, Several, op};
+use flambeau_analysis::{Dtype, Shape, shape::TensorFact};
+use flambeau_exec::{KernelCx, KernelError};
+use flambeau_ir::types::Dim;
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::pool::{self, Slide, Window, Windows};
+use flambeau_tensor::{DType, Tensor, reduce};
+
+/// An error unless the input has space and one or two dimensions in front, with elements in all but the first.
+fn check(name: &str, x: &Tensor, space: usize) -> Result<(), KernelError> {
+    let rank = x.rank();
+    let lead = usize::from(rank == space + 2);
+    let fits = (rank == space + 1 || rank == space + 2) && !x.sizes()[lead..].contains(&0);
+    if fits {
+        return Ok(());
+    }
+    Err(KernelError::input(format!(
+        "{name}: Expected {}D or {}D (batch mode) tensor with optional 0 dim batch size for input, but got: {:?}",
+        space + 1,
+        space + 2,
+        x.sizes()
+    )))
+}
+
+/// Windows of all three dimensions from those of space.
+fn windows(mut along: Vec<Vec<Window>>, step: &[i64]) -> Windows {
+    let mut all = Windows { along: Default::default(), step: [1; 3] };
+    for (slot, step) in all.step[3 - step.len()..].iter_mut().zip(step) {
+        *slot = *step as usize;
+    }
+    for slot in all.along.iter_mut().rev() {
+        *slot = along.pop().unwrap_or_else(|| vec![Window { start: 0, count: 1 }]);
+    }
+    all
+}
+
+/// The sizes of space.
+fn space_of(x: &Tensor, space: usize) -> &[i64] {
+    &x.sizes()[x.rank() - space..]
+}
+
+/// `(self, kernel_size, stride, padding, …)` as a slide.
+fn slide(
+    cx: &KernelCx<'_>,
+    space: usize,
+    dilation: Option<usize>,
+    ceil: usize,
+) -> Result<Slide, KernelError> {
+    let kernel = cx.ints_n(1, space)?;
+    let stride = cx.ints(2)?;
+    let stride = if stride.is_empty() { kernel.clone() } else { cx.ints_n(2, space)? };
+    let dilation = match dilation {
+        Some(i) => cx.ints_n(i, space)?.to_vec(),
+        None => vec![1; space],
+    };
+    Ok(Slide {
+        kernel: kernel.to_vec(),
+        stride: stride.to_vec(),
+        padding: cx.ints_n(3, space)?.to_vec(),
+        dilation,
+        ceil: cx.boolean(ceil)?,
+    })
+}
+
+fn sliding(slide: &Slide, x: &Tensor, space: usize) -> Result<Windows, KernelError> {
+    let mut along = Vec::new();
+    for (d, &n) in space_of(x, space).iter().enumerate() {
+        let count = slide.count(d, n)?;
+        if count < 1 {
+            return Err(KernelError::input(format!(
+                "Given input size: {:?}. Calculated output size {count} at dimension {d}. Output size is too small",
+                x.sizes()
+            )));
+        }
+        along.push(slide.windows(d, n)?);
+    }
+    Ok(windows(along, &slide.dilation))
+}
+
+/// `(self, kernel_size, stride, padding, dilation, ceil_mode)`.
+fn max_windows(cx: &KernelCx<'_>, space: usize) -> Result<Windows, KernelError> {
+    let x = cx.tensor(0)?;
+    let slide = slide(cx, space, Some(4), 5)?;
+    check("max_pool", x, space)?;
+    sliding(&slide, x, space)
+}
+
+fn max_pool(cx: &KernelCx<'_>, space: usize) -> Computed {
+    Ok(pool::max_values(cx.tensor(0)?, space, &max_windows(cx, space)?)?)
+}
+
+fn max_pool_with_indices(cx: &KernelCx<'_>, space: usize) -> Several {
+    let (values, places) = pool::max_with_indices(cx.tensor(0)?, space, &max_windows(cx, space)?)?;
+    Ok(vec![values, places])
+}
+
+/// `(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)`.
+fn avg_pool(cx: &KernelCx<'_>, space: usize) -> Computed {
+    let x = cx.tensor(0)?;
+    let slide = slide(cx, space, None, 4)?;
+    check("avg_pool", x, space)?;
+    let windows = sliding(&slide, x, space)?;
+    let whole = cx.boolean(5)?;
+    let fixed = if cx.n_args() > 6 && space > 1 { cx.opt_int(6)? } else { None };
+    if fixed == Some(0) {
+        return Err(KernelError::input("divisor must be not zero"));
+    }
+    // How many positions a window has, those in the padding included or not.
+    let mut counts: [Vec<i64>; 3] =
+        windows.along.each_ref().map(|w| w.iter().map(|w| w.count as i64).collect());
+    if whole {
+        for (d, &n) in space_of(x, space).iter().enumerate() {
+            for (i, count) in counts[3 - space + d].iter_mut().enumerate() {
+                let start = i as i64 * slide.stride[d] - slide.padding[d];
+                *count = (start + slide.kernel[d]).min(n + slide.padding[d]) - start;
+            }
+        }
+    }
+    let divisor = |z: usize, y: usize, v: usize| {
+        fixed.unwrap_or_else(|| (counts[0][z] * counts[1][y] * counts[2][v]).max(1))
+    };
+    Ok(pool::average(x, space, &windows, divisor)?)
+}
+
+/// Output sizes of adaptive pooling, where a missing one is the input's.
+fn adaptive_windows(cx: &KernelCx<'_>, space: usize, name: &str) -> Result<Windows, KernelError> {
+    let x = cx.tensor(0)?;
+    if cx.ints(1)?.len() != space && cx.ints(1)?.len() != 1 {
+        return Err(KernelError::input(format!(
+            "{name}: internal error: output_size.size() must be {space}"
+        )));
+    }
+    let sizes = cx.ints_n(1, space)?;
+    check(name, x, space)?;
+    if sizes.iter().any(|n| *n < 0) {
+        return Err(KernelError::input(format!(
+            "elements of output_size must be greater than or equal to 0 but received {:?}",
+            &sizes[..]
+        )));
+    }
+    let along = space_of(x, space).iter().zip(&sizes).map(|(n, count)| pool::adaptive(*n, *count)).collect();
+    Ok(windows(along, &vec![1; space]))
+}
+
+fn adaptive_avg(cx: &KernelCx<'_>, space: usize) -> Computed {
+    let x = cx.tensor(0)?;
+    let windows = adaptive_windows(cx, space, "adaptive_avg_pool")?;
+    if !x.dtype().is_floating() {
+        return Err(KernelError::input(format!(
+            "\"adaptive_avg_pool2d\" not implemented for '{}'",
+            x.dtype().ir_name()
+        )));
+    }
+    // The mean of all of space is a reduction.
+    if windows.along.iter().all(|w| w.len() == 1) {
+        let dims: Vec<i64> = (1..=space as i64).map(|d| -d).collect();
+        return Ok(reduce::mean(x, Some(&dims), true, None)?);
+    }
+    let along = &windows.along;
+    let divisor =
+        |z: usize, y: usize, v: usize| (along[0][z].count * along[1][y].count * along[2][v].count) as i64;
+    Ok(pool::average(x, space, &windows, divisor)?)
+}
+
+fn adaptive_max(cx: &KernelCx<'_>, space: usize) -> Several {
+    let windows = adaptive_windows(cx, space, "adaptive_max_pool")?;
+    let (values, places) = pool::max_with_indices(cx.tensor(0)?, space, &windows)?;
+    Ok(vec![values, places])
+}
+
+/// `(self, kernel_size, output_size, random_samples)`: windows whose places follow from a number per plane.
+fn fractional(cx: &KernelCx<'_>, space: usize) -> Several {
+    let (x, samples) = (cx.tensor(0)?, cx.tensor(3)?);
+    let (kernel, sizes) = (cx.ints_n(1, space)?, cx.ints_n(2, space)?);
+    check("fractional_max_pool", x, space)?;
+    let batched = x.rank() == space + 2;
+    let input = space_of(x, space);
+    if sizes.iter().zip(&kernel).zip(input).any(|((o, k), n)| *o < 1 || *k < 1 || o + k - 1 > *n) {
+        return Err(KernelError::input(format!(
+            "fractional_max_pool: pool size {:?} too large relative to input {input:?}",
+            &kernel[..]
+        )));
+    }
+    let channels = x.sizes()[usize::from(batched)];
+    let batch = if batched { x.sizes()[0] } else { 1 };
+    if samples.rank() != 3
+        || samples.sizes()[0] != batch
+        || samples.sizes()[1] != channels
+        || samples.sizes()[2] != space as i64
+    {
+        return Err(KernelError::input(
+            "Expect _random_samples to have a row per plane and an element per dimension",
+        ));
+    }
+    if samples.dtype() != x.dtype() {
+        return Err(KernelError::input("Expect _random_samples to have the same dtype as input"));
+    }
+    let samples = samples.to_vec::<f64>()?;
+    let single = x.dtype() != DType::F64;
+    let planes = x.contiguous()?.reshape(&[&[batch * channels], input].concat())?;
+    let (mut values, mut places) = (Vec::new(), Vec::new());
+    for p in 0..batch * channels {
+        let along = (0..space).map(|d| {
+            // Numbers stand in the order width, height, depth.
+            let sample = samples[p as usize * space + space - 1 - d];
+            intervals(sample, input[d], sizes[d], kernel[d], single)
+        });
+        let windows = windows(along.collect(), &vec![1; space]);
+        let (value, place) = pool::max_with_indices(&planes.narrow(0, p, 1)?, space, &windows)?;
+        values.push(value);
+        places.push(place);
+    }
+    let mut out = x.sizes()[..x.rank() - space].to_vec();
+    out.extend_from_slice(&sizes);
+    Ok(vec![gathered(&values, &out, x.dtype())?, gathered(&places, &out, DType::I64)?])
+}
+
+fn gathered(parts: &[Tensor], sizes: &[i64], dtype: DType) -> Computed {
+    let out = Tensor::zeros(sizes, dtype)?;
+    if let Some(first) = parts.first() {
+        let mut flat = first.sizes().to_vec();
+        flat[0] = parts.len() as i64;
+        let view = out.view(&flat)?;
+        for (i, part) in parts.iter().enumerate() {
+            view.narrow(0, i as i64, 1)?.copy_(part)?;
+        }
+    }
+    Ok(out)
+}
+
+/// Where the windows of one dimension start.
+fn intervals(sample: f64, n: i64, count: i64, kernel: i64, single: bool) -> Vec<Window> {
+    let round = |v: f64| if single { f64::from(v as f32) } else { v };
+    let last = n - kernel;
+    let at = |start: i64| Window { start: start.clamp(0, last) as usize, count: kernel as usize };
+    if count <= 1 {
+        return vec![at(last)];
+    }
+    let alpha = round(last as f64 / (count - 1) as f64);
+    let first = round(sample * alpha) as i64;
+    let mut all: Vec<Window> =
+        (0..count - 1).map(|i| at(round(round(i as f64 + sample) * alpha) as i64 - first)).collect();
+    all.push(at(last));
+    all
+}
+
+/// `(self, indices, output_size, …)`.
+fn unpool(cx: &KernelCx<'_>, space: usize) -> Computed {
+    let (x, indices, sizes) = (cx.tensor(0)?, cx.tensor(1)?, cx.ints(2)?);
+    if indices.dtype() != DType::I64 {
+        return Err(KernelError::input(format!(
+            "elements in indices should be type int64 but got: {}",
+            indices.dtype().ir_name()
+        )));
+    }
+    if sizes.len() != space {
+        return Err(KernelError::input(format!(
+            "There should be exactly {space} elements in output_size, but got {} elements.",
+            sizes.len()
+        )));
+    }
+    check("max_unpool", x, space)?;
+    if x.sizes() != indices.sizes() {
+        return Err(KernelError::input(format!(
+            "Expected shape of indices to be same as that of the input tensor ({:?}) but got indices tensor with \
+             shape: {:?}",
+            x.sizes(),
+            indices.sizes()
+        )));
+    }
+    Ok(pool::unpool(x, indices, &sizes)?)
+}
+
+/// The sizes of sliding windows' results, where all is known.
+fn slid(space: usize, dilation: Option<usize>, ceil: usize) -> Shape {
+    Shape::from(move |cx| {
+        let mut dims = cx.take_dims(0)?;
+        let lead = dims.len().checked_sub(space)?;
+        let list = |i: usize, cx: &flambeau_analysis::shape::ShapeCx<'_>| {
+            let values = cx.known_ints(i)?;
+            Some(if values.len() == 1 { vec![values[0]; space] } else { values.to_vec() })
+        };
+        let kernel = list(1, cx);
+        let stride = list(2, cx).map(|s| if s.is_empty() { kernel.clone().unwrap_or_default() } else { s });
+        let (padding, dilation) = (list(3, cx), dilation.map_or(Some(vec![1; space]), |i| list(i, cx)));
+        let known = match (kernel, stride, padding, dilation, cx.bool(ceil)) {
+            (Some(kernel), Some(stride), Some(padding), Some(dilation), Some(ceil)) => {
+                Some(Slide { kernel, stride, padding, dilation, ceil })
+            }
+            _ => None,
+        };
+        let fits =
+            |s: &Slide| [&s.kernel, &s.stride, &s.padding, &s.dilation].iter().all(|v| v.len() == space);
+        for d in 0..space {
+            dims[lead + d] = match (known.as_ref().filter(|s| fits(s)), dims[lead + d].known()) {
+                (Some(slide), Some(n)) => Dim::Known(slide.count(d, n).ok()?),
+                _ => cx.fresh_size(),
+            };
+        }
+        Some(TensorFact::of_dims(dims))
+    })
+}
+
+/// The sizes of adaptive pooling's results.
+fn adapted(space: usize) -> Shape {
+    Shape::from(move |cx| {
+        let mut dims = cx.take_dims(0)?;
+        let lead = dims.len().checked_sub(space)?;
+        let sizes = cx.ints(1);
+        for d in 0..space {
+            let size = sizes.as_ref().and_then(|s| if s.len() == 1 { s.first() } else { s.get(d) }).copied();
+            dims[lead + d] = cx.size_or_fresh(size.unwrap_or(Dim::Unknown));
+        }
+        Some(TensorFact::of_dims(dims))
+    })
+}
+
+const SIZES: [&[&[i64]]; 3] = [&[&[2, 3, 6]], &[&[2, 3, 6, 5]], &[&[1, 2, 4, 5, 4]]];
+
+fn ints(values: &'static [&'static [i64]]) -> Args {
+    super::int_lists(values)
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut defs = Vec::new();
+    let indices = || Dtype::results([Dtype::same_as(0), Dtype::fixed(DType::I64)]);
+    for space in 1..=3 {
+        let sample = || sized(SIZES[space - 1], ints(&[&[2], &[], &[1]]));
+        let name = |what: &str| format!("{what}{space}d");
+        defs.extend(
+            op(&name("max_pool"), "", "The largest element of every window.")
+                .facts(|d| d.with(slid(space, Some(4), 5)).with(Dtype::same_as(0)).with(sample()))
+                .one(move |cx| max_pool(cx, space)),
+        );
+        let both = || Shape::results([slid(space, Some(4), 5), slid(space, Some(4), 5)]);
+        defs.extend(
+            op(
+                &format!("{}_with_indices", name("max_pool")),
+                "",
+                "The largest element of every window, and its place.",
+            )
+            .facts(|d| d.with(both()).with(indices()).with(sample()))
+            .several(move |cx| max_pool_with_indices(cx, space)),
+        );
+        defs.extend(
+            op(&name("avg_pool"), "", "The mean of every window.")
+                .facts(|d| d.with(slid(space, None, 4)).with(Dtype::same_as(0)).with(sample()))
+                .one(move |cx| avg_pool(cx, space)),
+        );
+        let names = match space {
+            1 => "adaptive_avg_pool1d".to_owned(),
+            n => format!("adaptive_avg_pool{n}d _adaptive_avg_pool{n}d"),
+        };
+        defs.extend(
+            op(&names, "", "The means of evenly divided parts.")
+                .facts(|d| {
+                    d.with(adapted(space))
+                        .with(Dtype::same_as(0))
+                        .with(sized(SIZES[space - 1], ints(&[&[2]])))
+                })
+                .one(move |cx| adaptive_avg(cx, space)),
+        );
+        let both = || Shape::results([adapted(space), adapted(space)]);
+        defs.extend(
+            op(
+                &name("adaptive_max_pool"),
+                "",
+                "The largest elements of evenly divided parts, and their places.",
+            )
+            .facts(|d| d.with(both()).with(indices()).with(sized(SIZES[space - 1], ints(&[&[2]]))))
+            .several(move |cx| adaptive_max(cx, space)),
+        );
+        if space == 1 {
+            continue;
+        }
+        let fractional_sample = move || {
+            flambeau_exec::Sample::args(move |g| {
+                let elements = flambeau_exec::sample::Elements { lo: 0.0, hi: 0.99, ..Default::default() };
+                let sizes = SIZES[space - 1][0];
+                let x = flambeau_exec::sample::tensor(g, sizes, DType::F32, &Default::default());
+                let samples = flambeau_exec::sample::tensor(
+                    g,
+                    &[sizes[0], sizes[1], space as i64],
+                    DType::F32,
+                    &elements,
+                );
+                let two = || IValue::ints(vec![2; space]);
+                vec![IValue::Tensor(x), two(), two(), IValue::Tensor(samples)]
+            })
+        };
+        defs.extend(
+            op(&name("fractional_max_pool"), "", "The largest elements of windows that lie at random.")
+                .out("output")
+                .facts(|d| d.with(indices()).with(fractional_sample()))
+                .several(move |cx| fractional(cx, space)),
+        );
+        let unpool_sample = move || {
+            flambeau_exec::Sample::args(move |g| {
+                let x =
+                    flambeau_exec::sample::tensor(g, SIZES[space - 1][0], DType::F32, &Default::default());
+                let n = x.numel();
+                let plane: i64 = SIZES[space - 1][0][2..].iter().product();
+                let places = Tensor::from_vec((0..n as i64).map(|i| i % plane).collect(), x.sizes());
+                let mut args = vec![IValue::Tensor(x.clone())];
+                args.extend(places.ok().map(IValue::Tensor));
+                args.push(IValue::ints(vec![8; space]));
+                if space == 3 {
+                    args.extend([IValue::ints(vec![1; 3]), IValue::ints(vec![0; 3])]);
+                }
+                args
+            })
+        };
+        defs.extend(
+            op(&name("max_unpool"), "", "Elements put back where the largest stood, zeros elsewhere.")
+                .facts(|d| d.with(Dtype::same_as(0)).with(unpool_sample()))
+                .one(move |cx| unpool(cx, space)),
+        );
+    }
+    defs
+}

@@ -1,0 +1,109 @@
+//! Elements moved between channels and space, and between groups of channels.
+
+use super::{Args, sized};
+use crate::support::{Computed, op};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{KernelCx, KernelError};
+use flambeau_ir::{IValue, OpDef};
+
+fn wrong(text: String) -> Computed {
+    Err(KernelError::input(text))
+}
+
+/// Channels into space, `r` by `r` of them.
+fn pixel_shuffle(cx: &KernelCx<'_>) -> Computed {
+    let (x, r) = (cx.tensor(0)?, cx.int(1)?);
+    if x.rank() < 3 {
+        return wrong(format!(
+            "pixel_shuffle expects input to have at least 3 dimensions, but got input with {} dimension(s)",
+            x.rank()
+        ));
+    }
+    if r <= 0 {
+        return wrong(format!("pixel_shuffle expects a positive upscale_factor, but got {r}"));
+    }
+    let lead = x.rank() - 3;
+    let (c, h, w) = (x.sizes()[lead], x.sizes()[lead + 1], x.sizes()[lead + 2]);
+    if c % (r * r) != 0 {
+        return wrong(format!(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, \
+             but input.size(-3)={c} is not divisible by {}",
+            r * r
+        ));
+    }
+    let batch: i64 = x.sizes()[..lead].iter().product();
+    let mut sizes = x.sizes()[..lead].to_vec();
+    sizes.extend([c / (r * r), h * r, w * r]);
+    let split = x.reshape(&[batch, c / (r * r), r, r, h, w])?;
+    Ok(split.permute(&[0, 1, 4, 2, 5, 3])?.clone_contiguous()?.view(&sizes)?)
+}
+
+/// Space into channels.
+fn pixel_unshuffle(cx: &KernelCx<'_>) -> Computed {
+    let (x, r) = (cx.tensor(0)?, cx.int(1)?);
+    if x.rank() < 3 {
+        return wrong(format!(
+            "pixel_unshuffle expects input to have at least 3 dimensions, but got input with {} dimension(s)",
+            x.rank()
+        ));
+    }
+    if r <= 0 {
+        return wrong(format!("pixel_unshuffle expects a positive downscale_factor, but got {r}"));
+    }
+    let lead = x.rank() - 3;
+    let (c, h, w) = (x.sizes()[lead], x.sizes()[lead + 1], x.sizes()[lead + 2]);
+    if h % r != 0 || w % r != 0 {
+        return wrong(format!(
+            "pixel_unshuffle expects height and width to be divisible by downscale_factor, but {h} and {w} are not \
+             both divisible by {r}"
+        ));
+    }
+    let batch: i64 = x.sizes()[..lead].iter().product();
+    let mut sizes = x.sizes()[..lead].to_vec();
+    sizes.extend([c * r * r, h / r, w / r]);
+    let split = x.reshape(&[batch, c, h / r, r, w / r, r])?;
+    Ok(split.permute(&[0, 1, 3, 5, 2, 4])?.clone_contiguous()?.view(&sizes)?)
+}
+
+/// The channels of all groups in turn.
+fn channel_shuffle(cx: &KernelCx<'_>) -> Computed {
+    let (x, groups) = (cx.tensor(0)?, cx.int(1)?);
+    if x.rank() < 3 {
+        return wrong(format!(
+            "channel_shuffle expects input with > 2 dims, but got input with sizes {:?}",
+            x.sizes()
+        ));
+    }
+    let c = x.sizes()[1];
+    if groups <= 0 {
+        return wrong(format!(
+            "Number of groups to divide channels in must be positive. Value of groups:{groups}"
+        ));
+    }
+    if c % groups != 0 {
+        return wrong(format!(
+            "Number of channels must be divisible by groups. Got {c} channels and {groups} groups."
+        ));
+    }
+    let rest: i64 = x.sizes()[2..].iter().product();
+    let split = x.reshape(&[x.sizes()[0], groups, c / groups, rest])?;
+    Ok(split.transpose(1, 2)?.clone_contiguous()?.view(x.sizes())?)
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let by_two = || -> Args { Box::new(|| vec![IValue::Int(2)]) };
+    let mut defs = op("pixel_shuffle", "", "Channels moved into space.")
+        .facts(|d| d.with(Dtype::same_as(0)).with(sized(&[&[2, 4, 2, 3]], by_two())))
+        .one(pixel_shuffle);
+    defs.extend(
+        op("pixel_unshuffle", "", "Space moved into channels.")
+            .facts(|d| d.with(Dtype::same_as(0)).with(sized(&[&[2, 2, 4, 2]], by_two())))
+            .one(pixel_unshuffle),
+    );
+    defs.extend(
+        op("channel_shuffle native_channel_shuffle", "", "The channels of all groups in turn.")
+            .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sized(&[&[2, 4, 3]], by_two())))
+            .one(channel_shuffle),
+    );
+    defs
+}

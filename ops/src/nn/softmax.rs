@@ -1,0 +1,186 @@
+//! Softmax and its logarithm, and the logarithm of a sum of exponentials: one row at a time, two passes over it.
+//!
+//! Rows are computed in singles (doubles for doubles) whatever the dtype, and rounded once.
+
+use super::lanes;
+use crate::support::{Computed, op};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::math::{Float, Real};
+use flambeau_tensor::promote::to_float;
+use flambeau_tensor::rows::map_rows;
+use flambeau_tensor::{Complex, DType, Element, Tensor, dispatch, loops, reduce, wrap_dim};
+
+/// Softmax along a dimension, or its logarithm.
+pub(super) fn softmax(x: &Tensor, dim: i64, log: bool) -> Computed {
+    wrap_dim(dim, x.rank())?;
+    let name = if log { "log_softmax_lastdim_kernel_impl" } else { "softmax_lastdim_kernel_impl" };
+    dispatch!(floats, x.dtype(), name, T => rows::<T>(x, dim, log))
+}
+
+fn rows<T: Float>(x: &Tensor, dim: i64, log: bool) -> Computed {
+    let mut powers: Vec<T::Acc> = Vec::new();
+    Ok(map_rows::<T::Acc, T>(x, dim, None, |row, out| {
+        let top = lanes::max(row);
+        powers.resize(row.len(), T::Acc::ZERO);
+        for (power, x) in powers.iter_mut().zip(row) {
+            *power = (*x - top).exp();
+        }
+        let sum = lanes::sum(&powers);
+        if log {
+            let shift = top + sum.ln();
+            for (out, x) in out.iter_mut().zip(row) {
+                *out = T::from_acc(*x - shift).to_raw();
+            }
+        } else {
+            let scale = T::Acc::ONE / sum;
+            for (out, power) in out.iter_mut().zip(&powers) {
+                *out = T::from_acc(*power * scale).to_raw();
+            }
+        }
+    })?)
+}
+
+/// `(self, dim, dtype)`.
+fn in_dtype(cx: &KernelCx<'_>, log: bool) -> Computed {
+    let x = cx.tensor(0)?;
+    softmax(&x.to_dtype(cx.opt_dtype(2)?.unwrap_or(x.dtype()))?, cx.int(1)?, log)
+}
+
+/// `(self, dim, half_to_float)`.
+fn plain(cx: &KernelCx<'_>, log: bool) -> Computed {
+    if cx.boolean(2)? {
+        return Err(KernelError::input("softmax with half to float conversion is not supported on CPU"));
+    }
+    softmax(cx.tensor(0)?, cx.int(1)?, log)
+}
+
+/// Zeros where a row is all negative infinity.
+fn safe(cx: &KernelCx<'_>) -> Computed {
+    let result = in_dtype(cx, false)?;
+    let (x, dim) = (cx.tensor(0)?, cx.int(1)?);
+    let top = reduce::amax(&x.to_dtype(result.dtype())?, Some(&[dim]), true)?;
+    dispatch!(floats, result.dtype(), "_safe_softmax", T => Ok(loops::binary::<T, T, T>(&result, &top, |v: T, top: T| {
+        if top.to_f64() == f64::NEG_INFINITY { T::ZERO } else { v }
+    })?))
+}
+
+/// Softmax where a mask does not hold: `(self, mask, dim, mask_type)`.
+fn masked(cx: &KernelCx<'_>) -> Computed {
+    let (x, mask) = (cx.tensor(0)?, cx.tensor(1)?);
+    let mut mask = mask.clone();
+    // A mask of sources by targets, or of batches by sources.
+    match cx.opt_int(3)? {
+        Some(1) if x.rank() == 4 && mask.rank() == 2 => {
+            mask = mask.view(&[mask.sizes()[0], 1, 1, mask.sizes()[1]])?
+        }
+        _ => {}
+    }
+    let dim = cx.opt_int(2)?.unwrap_or(-1);
+    let hidden = dispatch!(floats, x.dtype(), "masked_softmax", T => {
+        Ok::<_, KernelError>(loops::binary::<T, bool, T>(x, &mask, |v: T, m: bool| {
+            if m { T::from_f64(f64::NEG_INFINITY) } else { v }
+        })?)
+    })?;
+    let result = softmax(&hidden, dim, false)?;
+    dispatch!(floats, x.dtype(), "masked_softmax", T => Ok(loops::binary::<T, bool, T>(&result, &mask, |v: T, m: bool| {
+        if m { T::ZERO } else { v }
+    })?))
+}
+
+/// The logarithm of the sum of exponentials over dimensions: `(self, dim, keepdim)`.
+fn logsumexp(cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    over_dims(x, &cx.ints(1)?, cx.boolean(2)?)
+}
+
+pub(super) fn over_dims(x: &Tensor, dims: &[i64], keepdim: bool) -> Computed {
+    let mask = reduce::dim_mask(Some(dims), x.rank())?;
+    let mask = if dims.is_empty() { (1 << x.rank()) - 1 } else { mask };
+    let sizes = reduce::reduced_sizes(x.sizes(), mask, keepdim);
+    // The dimensions summed over go to the end and become one.
+    let mut order: Vec<i64> = (0..x.rank() as i64).filter(|d| mask >> d & 1 == 0).collect();
+    let kept: Vec<i64> = order.iter().map(|d| x.sizes()[*d as usize]).collect();
+    order.extend((0..x.rank() as i64).filter(|d| mask >> d & 1 == 1));
+    let count = x.numel() as i64 / kept.iter().product::<i64>().max(1);
+    let flat = if kept.contains(&0) {
+        return Ok(Tensor::zeros(&sizes, to_float(x.dtype()))?);
+    } else {
+        let mut shape = kept;
+        shape.push(count);
+        x.permute(&order)?.reshape(&shape)?
+    };
+    if x.dtype().is_complex() {
+        return Ok(
+            dispatch!(complex, x.dtype(), "logsumexp", T => map_rows::<T, T>(&flat, -1, Some(1), |row, out| {
+                let values = row.iter().map(|r| T::from_raw(*r).to_complex());
+                let top = values.clone().map(|z| z.re).fold(f64::NEG_INFINITY, f64::max);
+                let top = if top.is_finite() { top } else { 0.0 };
+                let sum: Complex<f64> = values.map(|z| (z - top).exp()).sum();
+                out[0] = T::from_complex(sum.ln() + top).to_raw();
+            }))?
+            .reshape(&sizes)?,
+        );
+    }
+    let dtype = to_float(x.dtype());
+    let result = dispatch!(floats, dtype, "logsumexp", T => one_per_row::<T>(&flat))?;
+    Ok(result.reshape(&sizes)?)
+}
+
+fn one_per_row<T: Float>(flat: &Tensor) -> Computed {
+    let mut powers: Vec<T::Acc> = Vec::new();
+    Ok(map_rows::<T::Acc, T>(flat, -1, Some(1), |row, out| {
+        let top = lanes::max(row);
+        let top = if top.abs() == T::Acc::INFINITY { T::Acc::ZERO } else { top };
+        powers.resize(row.len(), T::Acc::ZERO);
+        for (power, x) in powers.iter_mut().zip(row) {
+            *power = (*x - top).exp();
+        }
+        out[0] = T::from_acc(lanes::sum(&powers).ln() + top).to_raw();
+    })?)
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let along = || Sample::tensors(1).floats().rank(1, 3).then([IValue::Int(0)]);
+    let mut defs = Vec::new();
+    for (log, doc) in [(false, "Exponentials divided by their sum."), (true, "The logarithm of softmax.")] {
+        let (long, short, special) = if log {
+            ("log_softmax", "_log_softmax", "special_log_softmax")
+        } else {
+            ("softmax", "_softmax", "special_softmax")
+        };
+        let facts = |def: OpDef| {
+            def.with(Shape::same_as(0)).with(Dtype::named_or(2, Dtype::same_as(0))).with(along())
+        };
+        defs.extend(op(long, "int", doc).facts(facts).one(move |cx| in_dtype(cx, log)));
+        defs.extend(op(special, "", doc).facts(facts).one(move |cx| in_dtype(cx, log)));
+        let facts = |def: OpDef| {
+            def.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(along().then([IValue::Bool(false)]))
+        };
+        defs.extend(op(short, "", doc).facts(facts).one(move |cx| plain(cx, log)));
+    }
+    let facts =
+        |def: OpDef| def.with(Shape::same_as(0)).with(Dtype::named_or(2, Dtype::same_as(0))).with(along());
+    defs.extend(
+        op("_safe_softmax", "", "Softmax, 0 where all are negative infinity.").facts(facts).one(safe),
+    );
+    let facts = |def: OpDef| {
+        let sample = Sample::args(|g| {
+            let of = |g: &mut flambeau_exec::Gen<'_>, dtype| {
+                IValue::Tensor(flambeau_exec::sample::tensor(g, &[2, 3], dtype, &Default::default()))
+            };
+            vec![of(g, DType::F32), of(g, DType::Bool)]
+        });
+        def.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample.not_differentiable())
+    };
+    defs.extend(op("_masked_softmax", "", "Softmax of what a mask leaves.").facts(facts).one(masked));
+    let facts = |def: OpDef| {
+        def.with(Shape::reduce(1, 2))
+            .with(Dtype::float_promote([0]))
+            .with(Sample::tensors(1).floats().rank(1, 3).then([IValue::ints(vec![0])]))
+    };
+    let doc = "Logarithm of the sum of exponentials.";
+    defs.extend(op("logsumexp special_logsumexp", "", doc).facts(facts).one(logsumexp));
+    defs
+}
