@@ -8,6 +8,7 @@
 
 use crate::access;
 use crate::dtype::DType;
+use crate::element::Element;
 use crate::error::{Result, TensorError};
 use crate::matmul::{Multiply, add_product};
 use crate::simd::{self, Kernel};
@@ -46,6 +47,8 @@ struct Geometry {
     stride: [usize; 3],
     padding: [i64; 3],
     dilation: [usize; 3],
+    /// A half in which sums are rounded whenever something is added: PyTorch has no wider sum there.
+    rounded: Option<DType>,
 }
 
 fn volume(sizes: [usize; 3]) -> usize {
@@ -180,6 +183,7 @@ impl ConvSpec {
             stride: sizes(&self.stride),
             padding: three(&self.padding, 0),
             dilation: sizes(&self.dilation),
+            rounded: None,
         }
     }
 }
@@ -202,7 +206,10 @@ pub fn convolution(
         }
     }
     let sizes = spec.output_sizes(input.sizes(), weight.sizes(), bias.map(Tensor::sizes))?;
-    let geometry = spec.geometry(input.sizes(), weight.sizes(), &sizes);
+    let mut geometry = spec.geometry(input.sizes(), weight.sizes(), &sizes);
+    if spec.transposed && input.rank() == 5 && input.dtype().is_floating() && input.dtype().size() == 2 {
+        geometry.rounded = Some(input.dtype());
+    }
     match input.dtype() {
         DType::F16 | DType::BF16 => {
             let wide = |t: &Tensor| t.to_dtype(DType::F32);
@@ -408,6 +415,11 @@ fn scatter_group<T: Multiply>(x: &[T], w: &[T], out: &mut [T], g: &Geometry, roo
         room.clear();
         room.resize(depth * n, T::ZERO);
         add_product((depth, g.channels, n), (w, 1, depth), (&x[first * width..], plane, 1), room, n);
+        let settle = |value: T| match g.rounded {
+            Some(DType::F16) => T::from_f32(<crate::f16 as Element>::from_f32(value.to_f32()).to_f32()),
+            Some(DType::BF16) => T::from_f32(<crate::bf16 as Element>::from_f32(value.to_f32()).to_f32()),
+            _ => value,
+        };
         for (k, line) in room.chunks_exact(n).enumerate() {
             let (result, kd) = (k / kernel, k / (kh * kw) % g.kernel[0]);
             let at = (k % kw * g.dilation[2]) as i64 - g.padding[2];
@@ -423,7 +435,7 @@ fn scatter_group<T: Multiply>(x: &[T], w: &[T], out: &mut [T], g: &Geometry, roo
                 let start = (at + (lo * g.stride[2]) as i64) as usize;
                 let target = target[start..].iter_mut().step_by(g.stride[2]);
                 for (target, value) in target.zip(&line[row * width + lo..row * width + hi]) {
-                    *target = target.add_product(*value, T::ONE);
+                    *target = settle(target.add_product(settle(*value), T::ONE));
                 }
             }
         }

@@ -30,7 +30,16 @@ pub(super) fn norm(differences: impl Iterator<Item = f64>, p: f64) -> f64 {
 /// The norm of `a - b + eps` along the last dimension.
 pub(super) fn pairwise(a: &Tensor, b: &Tensor, p: f64, eps: f64, keepdim: bool) -> Computed {
     let dtype = result_type(&[a, b]).unwrap_or(DType::F32);
-    let dtype = if dtype.is_integral(true) { DType::F32 } else { dtype };
+    if dtype.is_integral(false) {
+        // Differences of integers wrap before they become floats.
+        let apart = dispatch!(ints, dtype, "pairwise_distance", T => {
+            Ok::<_, KernelError>(binary::<T, T, f32>(a, b, move |a: T, b: T| {
+                T::from_i64(a.to_i64().wrapping_sub(b.to_i64())).to_f32() + eps as f32
+            })?)
+        })?;
+        let result = last::<f32>(&apart, p)?;
+        return Ok(if keepdim { result } else { result.squeeze(&[-1])? });
+    }
     let result = if dtype.is_complex() {
         dispatch!(complex, dtype, "pairwise_distance", T => {
             let apart = binary::<T, T, f64>(a, b, move |a: T, b: T| {

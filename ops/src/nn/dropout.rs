@@ -179,8 +179,10 @@ pub(super) fn family() -> Vec<OpDef> {
             .with(Sample::tensors(2).floats().then([IValue::Float(2.0)]))
             .with(crate::support::fresh(|cx| {
                 let (grad, mask, scale) = (cx.tensor(0)?, cx.tensor(1)?, cx.float(2)?);
-                let scale = Tensor::scalar(flambeau_tensor::Scalar::Float(scale), grad.dtype())?;
-                dispatch!(floats, grad.dtype(), "native_dropout_backward", T => {
+                let dtype = flambeau_tensor::promote::result_type(&[grad, mask]).unwrap_or(grad.dtype());
+                let dtype = flambeau_tensor::promote::to_float(dtype);
+                let scale = Tensor::scalar(flambeau_tensor::Scalar::Float(scale), dtype)?;
+                dispatch!(floats, dtype, "native_dropout_backward", T => {
                     Ok(ternary::<T, T, T, T>(grad, mask, &scale, |g: T, m: T, s: T| {
                         T::from_acc(g.acc() * m.acc() * s.acc())
                     })?)

@@ -250,7 +250,7 @@ fn bags() -> Vec<OpDef> {
     };
     let doc =
         "Bags of rows as one row each; which bag each index is in; sizes of bags; where the largest stood.";
-    let first = || Dtype::results([Dtype::same_as(0)]);
+    let first = || Dtype::results([Dtype::same_as(0), Dtype::from(|_| None)]);
     defs.extend(
         op("embedding_bag", "", doc)
             .facts(|d| d.with(first()).with(sample()))

@@ -27,13 +27,19 @@ struct Rules {
     interpolation: Interpolation,
     outside: Outside,
     align: bool,
-    /// Whether coordinates are rounded to singles.
-    single: bool,
+    /// The dtype that coordinates are rounded to at every step.
+    dtype: DType,
 }
 
 impl Rules {
     fn round(self, v: f64) -> f64 {
-        if self.single { f64::from(v as f32) } else { v }
+        use flambeau_tensor::{Element, bf16, f16};
+        match self.dtype {
+            DType::F64 => v,
+            DType::F16 => <f16 as Element>::from_f64(v).to_f64(),
+            DType::BF16 => <bf16 as Element>::from_f64(v).to_f64(),
+            _ => f64::from(v as f32),
+        }
     }
 
     /// From -1..1 to positions in a dimension of size `n`.
@@ -95,7 +101,7 @@ fn neighbours(rules: Rules, v: f64, n: i64, into: &mut Vec<(i64, f64)>) {
         Interpolation::Linear => {
             let at = rules.moved(rules.position(v, n), n);
             let low = at.floor();
-            for (i, weight) in [(low, low + 1.0 - at), (low + 1.0, at - low)] {
+            for (i, weight) in [(low, rules.round(low + 1.0 - at)), (low + 1.0, rules.round(at - low))] {
                 if inside(i) {
                     into.push((i as i64, weight));
                 }
@@ -155,7 +161,7 @@ fn grid_sampler(cx: &KernelCx<'_>, wanted: Option<usize>) -> Computed {
             _ => Outside::Reflection,
         },
         align: cx.boolean(4)?,
-        single: x.dtype() != DType::F64,
+        dtype: x.dtype(),
     };
     let mut sizes = x.sizes()[..2].to_vec();
     sizes.extend_from_slice(&grid.sizes()[1..=space]);

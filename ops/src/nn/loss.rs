@@ -42,6 +42,14 @@ pub(super) fn shape(operands: &'static [usize], reduction: usize) -> Shape {
     })
 }
 
+/// The dtype of a loss of real floats, all of one dtype; of other numbers it differs from loss to loss.
+fn floats<const N: usize>(operands: [usize; N]) -> Dtype {
+    Dtype::from(move |cx| {
+        let first = cx.dtype(operands[0]).filter(|d| d.is_floating())?;
+        operands.iter().all(|i| cx.dtype(*i) == Some(first)).then_some(first)
+    })
+}
+
 /// The floating dtype that tensors meet in; others are refused.
 fn meet(name: &'static str, tensors: &[&Tensor]) -> Result<DType, KernelError> {
     let dtype = result_type(tensors).unwrap_or(DType::F32);
@@ -94,11 +102,8 @@ losses! {
         let tail = t * t.ln() - t + n::<A>(0.5) * (t * n(std::f64::consts::TAU)).ln();
         if t <= A::ONE { A::ZERO } else { tail }
     };
-    hinge_embedding_loss[margin](x, t) = {
-        let apart = if t != A::ONE { (margin - x).max_nan(n(0.0)) } else { A::ZERO };
-        let near = if t != -A::ONE { x } else { A::ZERO };
-        apart + near
-    };
+    hinge_apart[margin](x, t) = if t != A::ONE { (margin - x).max_nan(n(0.0)) } else { A::ZERO };
+    hinge_near[](x, t) = if t != -A::ONE { x } else { A::ZERO };
     add[](x, t) = x + t;
     times[](x, t) = x * t;
     less[](x, t) = x - t;
@@ -190,14 +195,34 @@ fn with_logits(cx: &KernelCx<'_>) -> Computed {
 
 /// `(input, target, log_input, full, eps, reduction)`.
 fn poisson_nll_loss(cx: &KernelCx<'_>) -> Computed {
-    let (x, t) = (cx.tensor(0)?, cx.tensor(1)?);
+    // The exponential and the logarithm of integers are single floats.
+    let float = |t: &Tensor| t.to_dtype(flambeau_tensor::promote::to_float(t.dtype()));
+    let (x, t) = (&float(cx.tensor(0)?)?, &float(cx.tensor(1)?)?);
     let loss = if cx.boolean(2)? { poisson_log(x, t)? } else { poisson_plain(x, t, cx.float(4)?)? };
     let loss = if cx.boolean(3)? { add(&loss, &stirling(x, t)?)? } else { loss };
     reduced(loss, cx.int(5)?)
 }
 
+/// Of integers: differences wrap, and with the margin added they are single floats.
+fn whole_margin_ranking(cx: &KernelCx<'_>, dtype: DType) -> Computed {
+    let (a, b, t) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
+    let margin = cx.float(3)?;
+    let loss = dispatch!(ints, dtype, "margin_ranking_loss", T => {
+        Ok::<_, KernelError>(flambeau_tensor::loops::ternary::<T, T, T, f32>(a, b, t, move |a: T, b: T, t: T| {
+            let apart = T::from_i64(a.to_i64().wrapping_sub(b.to_i64())).to_i64();
+            let signed = T::from_i64(t.to_i64().wrapping_neg().wrapping_mul(apart)).to_f32();
+            (signed + margin as f32).max_nan(0.0)
+        })?)
+    })?;
+    reduced(loss, cx.int(4)?)
+}
+
 /// `(input1, input2, target, margin, reduction)`: the first is to be larger where the target is 1.
 fn margin_ranking_loss(cx: &KernelCx<'_>) -> Computed {
+    let dtype = result_type(&[cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?]).unwrap_or(DType::F32);
+    if dtype.is_integral(false) {
+        return whole_margin_ranking(cx, dtype);
+    }
     let difference = less(cx.tensor(0)?, cx.tensor(1)?)?;
     let signed = times(&difference, cx.tensor(2)?)?;
     let margin = cx.float(3)?;
@@ -301,7 +326,7 @@ const TWO: &[&[i64]] = &[&[2, 3], &[2, 3]];
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = Vec::new();
     let facts = |sample: fn() -> flambeau_exec::Sample, reduction: usize| {
-        move |d: OpDef| d.with(shape(&[0, 1], reduction)).with(Dtype::promote([0, 1])).with(sample())
+        move |d: OpDef| d.with(shape(&[0, 1], reduction)).with(floats([0, 1])).with(sample())
     };
     let two = || sized(TWO, nothing()).tolerance(1e-4, 1e-5);
     let units = || ranged(TWO, 0.05, 0.95, nothing()).tolerance(1e-4, 1e-5);
@@ -358,12 +383,16 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("hinge_embedding_loss", "", "Small where alike, beyond a margin where not.")
             .facts(facts(two, 3))
-            .one(|cx| reduced(hinge_embedding_loss(cx.tensor(0)?, cx.tensor(1)?, cx.float(2)?)?, cx.int(3)?)),
+            .one(|cx| {
+                let (x, t) = (cx.tensor(0)?, cx.tensor(1)?);
+                // Halves round the distance to the margin before the rest is added.
+                reduced(add(&hinge_apart(x, t, cx.float(2)?)?, &hinge_near(x, t)?)?, cx.int(3)?)
+            }),
     );
     let three = || sized(&[&[3], &[3], &[3]], nothing()).tolerance(1e-4, 1e-5);
     defs.extend(
         op("margin_ranking_loss", "", "How far the order of two numbers is from the wanted one.")
-            .facts(|d| d.with(shape(&[0, 1, 2], 4)).with(Dtype::promote([0, 1, 2])).with(three()))
+            .facts(|d| d.with(shape(&[0, 1, 2], 4)).with(floats([0, 1, 2])).with(three()))
             .one(margin_ranking_loss),
     );
     defs.extend(

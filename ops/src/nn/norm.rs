@@ -215,6 +215,9 @@ fn native(cx: &KernelCx<'_>, stats: bool, training: Option<bool>) -> Several {
 }
 
 fn batch_norm(cx: &KernelCx<'_>) -> Computed {
+    if cx.tensor(0)?.numel() == 0 && cx.tensor(0)?.rank() < 2 {
+        return Ok(cx.tensor(0)?.clone_data()?);
+    }
     let batch = batch_of(cx, true, None, 5)?;
     let done = batch.run()?;
     keep(&batch, &done)?;
@@ -440,9 +443,12 @@ fn rms_norm(cx: &KernelCx<'_>) -> Computed {
     }
     let eps = match (cx.opt_float(3)?, x.dtype()) {
         (Some(eps), _) => eps,
-        (None, DType::F64) => f64::EPSILON,
+        (None, DType::F64 | DType::C128) => f64::EPSILON,
         (None, _) => f64::from(f32::EPSILON),
     };
+    if x.dtype().is_complex() {
+        return complex_rms_norm(x, shape.len(), weight, eps);
+    }
     let width: usize = shape.iter().product::<i64>() as usize;
     let x = x.contiguous()?;
     dispatch!(floats, x.dtype(), "rms_norm", T => {
@@ -462,6 +468,24 @@ fn rms_norm(cx: &KernelCx<'_>) -> Computed {
             }
         })?;
         Ok(out)
+    })
+}
+
+/// Squares of complex numbers are not magnitudes: the scale is complex too.
+fn complex_rms_norm(x: &Tensor, dims: usize, weight: Option<&Tensor>, eps: f64) -> Computed {
+    let dims: Vec<i64> = (1..=dims as i64).map(|d| -d).collect();
+    dispatch!(complex, x.dtype(), "rms_norm", T => {
+        let squares = loops::unary::<T, T>(x, |z: T| T::from_complex(z.to_complex() * z.to_complex()))?;
+        let mean = reduce::mean(&squares, Some(&dims), true, None)?;
+        let scaled = loops::binary::<T, T, T>(x, &mean, move |z: T, m: T| {
+            T::from_complex(z.to_complex() / (m.to_complex() + eps).sqrt())
+        })?;
+        match weight {
+            Some(w) => Ok(loops::binary::<T, T, T>(&scaled, w, |z: T, w: T| {
+                T::from_complex(z.to_complex() * w.to_complex())
+            })?),
+            None => Ok(scaled),
+        }
     })
 }
 
@@ -526,10 +550,14 @@ fn batch_args(training: bool) -> Vec<IValue> {
 /// Input, weight, bias and running statistics.
 const FIVE: &[&[i64]] = &[&[2, 3, 4], &[3], &[3], &[3], &[3]];
 
+/// The first result has the input's dtype; statistics may be wider.
+fn first_like_input() -> Dtype {
+    Dtype::results([Dtype::same_as(0), Dtype::from(|_| None)])
+}
+
 fn batches() -> Vec<OpDef> {
     let mut defs = Vec::new();
-    let several =
-        |def: OpDef| def.with(Shape::results([Shape::same_as(0)])).with(Dtype::results([Dtype::same_as(0)]));
+    let several = |def: OpDef| def.with(Shape::results([Shape::same_as(0)])).with(first_like_input());
     let doc = "Each channel normalized over the batch, or by running statistics.";
     let flags = |more: &'static [bool]| -> Args {
         Box::new(move || {
@@ -618,7 +646,7 @@ fn layers() -> Vec<OpDef> {
         op("native_layer_norm", "", "Normalized over the last dimensions; means and inverse deviations.")
             .facts(|d| {
                 d.with(Shape::results([Shape::same_as(0)]))
-                    .with(Dtype::results([Dtype::same_as(0)]))
+                    .with(first_like_input())
                     .with(row().then([IValue::Float(1e-5)]))
             })
             .several(|cx| {
@@ -656,9 +684,7 @@ fn layers() -> Vec<OpDef> {
                     args
                 });
                 let sample = sized(&[&[2, 4, 3], &[4], &[4]], args).tolerance(1e-4, 1e-5);
-                d.with(Shape::results([Shape::same_as(0)]))
-                    .with(Dtype::results([Dtype::same_as(0)]))
-                    .with(sample)
+                d.with(Shape::results([Shape::same_as(0)])).with(first_like_input()).with(sample)
             })
             .several(|cx| {
                 groups(

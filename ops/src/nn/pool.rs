@@ -205,8 +205,9 @@ fn fractional(cx: &KernelCx<'_>, space: usize) -> Several {
     let (mut values, mut places) = (Vec::new(), Vec::new());
     for p in 0..batch * channels {
         let along = (0..space).map(|d| {
-            // Numbers stand in the order width, height, depth.
-            let sample = samples[p as usize * space + space - 1 - d];
+            // Of two dimensions the last stands first, of three the first.
+            let at = if space == 2 { 1 - d } else { d };
+            let sample = samples[p as usize * space + at];
             intervals(sample, input[d], sizes[d], kernel[d], single)
         });
         let windows = windows(along.collect(), &vec![1; space]);

@@ -79,7 +79,7 @@ on_floats! {
     erfinv(x) = x.erfinv();
     lgamma(x) = x.lgamma();
     digamma(x) = x.digamma();
-    silu(x) = x * x.sigmoid();
+    silu(x) = x * x.sigmoid(), complex z = z / (c(1.0) + (-z).exp());
     mish(x) = x * x.exp().ln_1p().tanh();
     log_sigmoid(x) = x.min_nan(Element::ZERO) - (-x.abs()).exp().ln_1p();
     hardsigmoid(x) = (x / n(6.0) + n(0.5)).max_nan(n(0.0)).min_nan(n(1.0));
