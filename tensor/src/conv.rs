@@ -245,6 +245,7 @@ fn run<T: Multiply>(
         let plane = volume(g.output);
         if let Some(bias) = ins.get(2)
             && plane > 0
+            && g.rounded.is_none()
         {
             for (row, b) in out.chunks_exact_mut(plane).zip(bias.data().iter().cycle()) {
                 row.fill(*b);
@@ -266,6 +267,14 @@ fn run<T: Multiply>(
                 simd::run(Depthwise { x, w, out, g });
             } else {
                 forward_group(x, w, out, g, &mut room);
+            }
+        }
+        if let Some(bias) = ins.get(2)
+            && plane > 0
+            && g.rounded.is_some()
+        {
+            for (row, b) in out.chunks_exact_mut(plane).zip(bias.data().iter().cycle()) {
+                row.iter_mut().for_each(|x| *x = x.add_product(*b, T::ONE));
             }
         }
     })?;

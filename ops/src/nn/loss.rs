@@ -385,8 +385,9 @@ pub(super) fn family() -> Vec<OpDef> {
             .facts(facts(two, 3))
             .one(|cx| {
                 let (x, t) = (cx.tensor(0)?, cx.tensor(1)?);
-                // Halves round the distance to the margin before the rest is added.
-                reduced(add(&hinge_apart(x, t, cx.float(2)?)?, &hinge_near(x, t)?)?, cx.int(3)?)
+                // Halves round the margin, and the distance to it before the rest is added.
+                let margin = Tensor::scalar(Scalar::Float(cx.float(2)?), x.dtype())?.item()?.to_f64();
+                reduced(add(&hinge_apart(x, t, margin)?, &hinge_near(x, t)?)?, cx.int(3)?)
             }),
     );
     let three = || sized(&[&[3], &[3], &[3]], nothing()).tolerance(1e-4, 1e-5);
