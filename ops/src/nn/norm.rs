@@ -489,40 +489,6 @@ fn complex_rms_norm(x: &Tensor, dims: usize, weight: Option<&Tensor>, eps: f64) 
     })
 }
 
-/// The `p`-norm of every slice along a dimension, and slices longer than `limit` shortened to it.
-fn renorm(cx: &KernelCx<'_>) -> Computed {
-    let (x, p, dim, limit) = (cx.tensor(0)?, cx.scalar(1)?.to_f64(), cx.int(2)?, cx.scalar(3)?.to_f64());
-    if p <= 0.0 || limit < 0.0 || x.rank() < 2 {
-        let what = if p <= 0.0 {
-            "renorm: non-positive-norm not supported".to_owned()
-        } else if limit < 0.0 {
-            format!("renorm: expected maxnorm to be >= 0 but got {limit}")
-        } else {
-            format!("renorm: input needs at least 2 dimensions, got {} dimensions", x.rank())
-        };
-        return Err(KernelError::input(what));
-    }
-    let dim = flambeau_tensor::wrap_dim(dim, x.rank())?;
-    let others: Vec<i64> = (0..x.rank() as i64).filter(|d| *d != dim as i64).collect();
-    dispatch!(floats_complex, x.dtype(), "renorm", T => {
-        let powers = loops::unary::<T, f64>(x, move |v: T| {
-            let z = v.to_complex();
-            let size = z.re.hypot(z.im);
-            if p == f64::INFINITY { size } else { libm::pow(size, p) }
-        })?;
-        let norms = if p == f64::INFINITY {
-            reduce::amax(&powers, Some(&others), true)?
-        } else {
-            reduce::sum(&powers, Some(&others), true, None)?
-        };
-        let factors = loops::unary::<f64, f64>(&norms, move |s: f64| {
-            let norm = if p == f64::INFINITY { s } else { libm::pow(s, 1.0 / p) };
-            if norm > limit { limit / (norm + 1e-7) } else { 1.0 }
-        })?;
-        Ok(loops::binary::<T, f64, T>(x, &factors, |v: T, f: f64| T::from_complex(v.to_complex() * f))?)
-    })
-}
-
 /// Norms of all slices along a dimension, the others kept as 1: `(v, pow, dim)`.
 fn norm_except(v: &Tensor, p: f64, dim: i64) -> Computed {
     let others: Vec<i64> = (0..v.rank() as i64).filter(|d| dim == -1 || *d != dim).collect();
@@ -704,18 +670,6 @@ fn layers() -> Vec<OpDef> {
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = batches();
     defs.extend(layers());
-    defs.extend(
-        op("renorm", "", "Slices along a dimension shortened to a norm.")
-            .facts(|d| {
-                let sample = Sample::tensors(1).floats().rank(2, 3).then([
-                    IValue::Int(2),
-                    IValue::Int(0),
-                    IValue::Float(1.5),
-                ]);
-                d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample)
-            })
-            .one(renorm),
-    );
     defs.extend(
         op("norm_except_dim", "", "Norms of all slices along a dimension.")
             .facts(|d| d.with(Dtype::same_as(0)).with(Sample::tensors(1).floats().rank(2, 3)))

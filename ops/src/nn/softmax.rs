@@ -1,4 +1,4 @@
-//! Softmax and its logarithm, and the logarithm of a sum of exponentials: one row at a time, two passes over it.
+//! Softmax and its logarithm, and the logarithm of a sum of exponentials: one row at a time, in two passes.
 //!
 //! Rows are computed in singles (doubles for doubles) whatever the dtype, and rounded once.
 
@@ -89,12 +89,7 @@ fn masked(cx: &KernelCx<'_>) -> Computed {
     })?))
 }
 
-/// The logarithm of the sum of exponentials over dimensions: `(self, dim, keepdim)`.
-fn logsumexp(cx: &KernelCx<'_>) -> Computed {
-    let x = cx.tensor(0)?;
-    over_dims(x, &cx.ints(1)?, cx.boolean(2)?)
-}
-
+/// The logarithm of the sum of exponentials over dimensions.
 pub(super) fn over_dims(x: &Tensor, dims: &[i64], keepdim: bool) -> Computed {
     let mask = reduce::dim_mask(Some(dims), x.rank())?;
     let mask = if dims.is_empty() { (1 << x.rank()) - 1 } else { mask };
@@ -175,12 +170,5 @@ pub(super) fn family() -> Vec<OpDef> {
         def.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample.not_differentiable())
     };
     defs.extend(op("_masked_softmax", "", "Softmax of what a mask leaves.").facts(facts).one(masked));
-    let facts = |def: OpDef| {
-        def.with(Shape::reduce(1, 2))
-            .with(Dtype::float_promote([0]))
-            .with(Sample::tensors(1).floats().rank(1, 3).then([IValue::ints(vec![0])]))
-    };
-    let doc = "Logarithm of the sum of exponentials.";
-    defs.extend(op("logsumexp special_logsumexp", "", doc).facts(facts).one(logsumexp));
     defs
 }
