@@ -34,6 +34,15 @@ impl Facet for Rules {
     const NAME: &'static str = "rules";
 }
 
+/// Rewrite rules that change the shape of a program rather than making it cheaper (one operator as several, several as
+/// one): they apply only where a pipeline names them or their rule set.
+#[derive(Clone, Debug)]
+pub struct OnRequest(pub Rules);
+
+impl Facet for OnRequest {
+    const NAME: &'static str = "rules-on-request";
+}
+
 /// What running an operator costs, in units of one pointwise operation. Without this facet an operator costs
 /// [`Cost::POINTWISE`], or [`Cost::VIEW`] if its result shares memory with an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,4 +68,64 @@ pub struct Chunk;
 
 impl Facet for Chunk {
     const NAME: &'static str = "chunk";
+}
+
+/// What an operator does with a list or dictionary, its first operand, stated so that it can be done before the program
+/// runs where the elements are in sight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Elements {
+    /// Gives the number of elements.
+    Count,
+    /// Gives the element at an index, from the end if negative.
+    Item,
+    /// Gives a new list of those from a start to an end, by a step.
+    Slice,
+    /// Gives a new list of the elements of both operands.
+    Concat,
+    /// Gives a new list of the same elements.
+    Copy,
+    /// Gives the value under a key.
+    Value,
+    /// Puts an element behind the last and gives the list.
+    Append,
+    /// Puts an element before the one at an index.
+    Insert,
+    /// Replaces the element at an index and gives the list.
+    Replace,
+}
+
+impl Facet for Elements {
+    const NAME: &'static str = "elements";
+}
+
+/// What a pass looks for an operator as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// `(int, int)`: the sum, wrapping around.
+    Sum,
+    /// `(int, int)`: the difference, wrapping around.
+    Difference,
+    /// `(int, int)`: the product, wrapping around.
+    Product,
+    /// `(int, int)`: the quotient, rounded towards zero.
+    Quotient,
+    /// `(future)`: what it resolves to.
+    Wait,
+    /// `(number)`: a tensor of no dimensions that holds it.
+    AsTensor,
+    /// A function of one tensor (and numbers), element by element, that networks put behind their layers.
+    Activation,
+}
+
+impl Facet for Role {
+    const NAME: &'static str = "role";
+}
+
+/// States that results depend smoothly on tensor operands and that the derivative is known by a formula, so that the
+/// operator may stand in a `prim::DifferentiableGraph`.
+#[derive(Clone, Copy, Debug)]
+pub struct Differentiable;
+
+impl Facet for Differentiable {
+    const NAME: &'static str = "differentiable";
 }

@@ -14,18 +14,21 @@ pub mod facets;
 pub mod log;
 pub mod manager;
 mod memory;
+mod outline;
 pub mod pass;
 pub mod passes;
 pub mod patch;
 pub mod pipeline;
+mod roles;
 pub mod story;
 #[cfg(test)]
 mod testing;
 mod traits;
+mod twins;
 
 pub use control::{Control, Planted, Verdict};
 pub use egraph::{Exactness, RuleSet, Rulebook, Vocabulary};
-pub use facets::{Cost, Rules};
+pub use facets::{Cost, Elements, OnRequest, Rules};
 pub use log::{Level, Log};
 pub use manager::{Checks, Manager, PipelineError, Report};
 pub use pass::{Pass, PassCx, PassError};

@@ -126,10 +126,9 @@ impl PassLibrary {
         for entry in crate::passes::standard() {
             library.add(entry);
         }
-        library
-            .name_pipeline("dce_with_side_effects", "dce{side_effects}")
-            .name_pipeline("constant_propagation_immutable_types", "constant_propagation{immutable}")
-            .name_pipeline("canonicalize_keep_names", "canonicalize");
+        for (name, text) in crate::passes::PIPELINES {
+            library.name_pipeline(name, text);
+        }
         library
     }
 
@@ -169,6 +168,11 @@ impl PassLibrary {
     /// A pass by name or alias.
     pub fn find(&self, name: &str) -> Option<&PassEntry> {
         self.entries.get(self.aliases.get(name).copied().unwrap_or(name))
+    }
+
+    /// Whether a pipeline may mention `name`: a pass, one of its aliases, or a named pipeline.
+    pub fn knows(&self, name: &str) -> bool {
+        self.find(name).is_some() || self.pipelines.contains_key(name)
     }
 
     /// The known name most like `name`.

@@ -1,10 +1,10 @@
 //! A registry of a few operators and helpers for tests of this crate.
 
 use crate::control::Control;
-use crate::facets::{Chunk, Rules};
+use crate::facets::{Chunk, Differentiable, Elements, Role, Rules};
 use crate::manager::{Checks, Manager};
 use crate::pipeline::{PassLibrary, Pipeline};
-use flambeau_analysis::Analyses;
+use flambeau_analysis::{Analyses, Dtype};
 use flambeau_exec::{Kernel, Pointwise, TileOp};
 use flambeau_ir::text::parse_graph;
 use flambeau_ir::{Effects, Graph, IValue, OpDef, Registry, RegistryBuilder, Source};
@@ -43,23 +43,36 @@ pub(crate) fn toy() -> Arc<Registry> {
     b.add([
         OpDef::new("toy::relu(Tensor self) -> Tensor")
             .with(Rules::text(RULES))
+            .with(Dtype::same_as("self"))
+            .with(Role::Activation)
+            .with(Differentiable)
             .with(Pointwise::unary(TileOp::Relu)),
         OpDef::new("toy::relu_(Tensor(a!) self) -> Tensor(a!)"),
         OpDef::new("toy::mul.Tensor(Tensor self, Tensor other) -> Tensor")
+            .with(Differentiable)
             .with(Pointwise::binary(TileOp::Mul)),
         OpDef::new("toy::mul.Scalar(Tensor self, Scalar other) -> Tensor"),
-        OpDef::new("toy::mul.int(int a, int b) -> int").with(ints(|a, b| IValue::Int(a * b))),
+        OpDef::new("toy::mul.int(int a, int b) -> int")
+            .with(Role::Product)
+            .with(ints(|a, b| IValue::Int(a * b))),
+        OpDef::new("toy::sub.int(int a, int b) -> int").with(Role::Difference),
+        OpDef::new("toy::quotient.int(int a, int b) -> int").with(Role::Quotient),
         OpDef::new("toy::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
             .with(Pointwise::scaled(TileOp::Add)),
         OpDef::new("toy::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]").with(Chunk),
         OpDef::new("toy::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"),
-        OpDef::new("toy::add.int(int a, int b) -> int").with(ints(|a, b| IValue::Int(a + b))),
+        OpDef::new("toy::add.int(int a, int b) -> int").with(Role::Sum).with(ints(|a, b| IValue::Int(a + b))),
         OpDef::new("toy::add_(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)"),
         OpDef::new("toy::t(Tensor(a) self) -> Tensor(a)"),
         OpDef::new("toy::rand(int[] size) -> Tensor").with(Effects::RANDOM).with(zeros()),
         OpDef::new("toy::zeros(int[] size) -> Tensor").with(zeros()),
         OpDef::new("toy::lt.int(int a, int b) -> bool").with(ints(|a, b| IValue::Bool(a < b))),
-        OpDef::new("toy::append(Tensor[](a!) self, Tensor(b -> *) el) -> Tensor[](a!)"),
+        OpDef::new("toy::append(Tensor[](a!) self, Tensor(b -> *) el) -> Tensor[](a!)")
+            .with(Elements::Append),
+        OpDef::new("toy::count(int[] list) -> int").with(Elements::Count),
+        OpDef::new("toy::count_tensors(Tensor[] list) -> int").with(Elements::Count),
+        OpDef::new("toy::item(int[] list, int index) -> int").with(Elements::Item),
+        OpDef::new("toy::concat(int[] a, int[] b) -> int[]").with(Elements::Concat),
         OpDef::new("toy::warn(str message) -> ()").with(Effects::IO),
     ]);
     b.build().expect("the toy registry is right")

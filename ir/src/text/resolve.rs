@@ -70,8 +70,12 @@ impl<'r> Resolver<'r> {
             }
         }
         let types: SmallVec<[Type; 6]> = types.collect();
-        let found = group.overloads.iter().find(|&&id| accepts_types(self.registry.schema(id), &types));
-        let op = found.map_or_else(|| Op::unknown(group.name), |&id| Op::from(id));
+        // Text gives every operand; where none fits so, fewer are taken to leave out defaults.
+        let accepts = |id: OpId| accepts_types(self.registry.schema(id), &types);
+        let exact = |id: OpId| self.registry.schema(id).args.len() == types.len() && accepts(id);
+        let overloads = || group.overloads.iter().copied();
+        let found = overloads().find(|&id| exact(id)).or_else(|| overloads().find(|&id| accepts(id)));
+        let op = found.map_or_else(|| Op::unknown(group.name), Op::from);
         if group.memo.len() == MEMO {
             group.memo.remove(0);
         }

@@ -5,7 +5,8 @@
 
 use flambeau_ir::RegistryBuilder;
 use flambeau_rewrite::facets::Chunk;
-use flambeau_rewrite::{Cost, Rules};
+use flambeau_rewrite::facets::{Differentiable, Role};
+use flambeau_rewrite::{Cost, Elements, OnRequest, Rules};
 
 /// States rules and costs.
 pub(crate) fn add(builder: &mut RegistryBuilder) {
@@ -14,11 +15,93 @@ pub(crate) fn add(builder: &mut RegistryBuilder) {
         .facet("aten::t", Rules::file("views.rules", include_str!("views.rules")))
         .facet("aten::mm", Rules::file("products.rules", include_str!("products.rules")))
         .facet("aten::mul.int", Rules::file("scalars.rules", include_str!("scalars.rules")))
+        .facet("aten::dim", Rules::file("questions.rules", include_str!("questions.rules")))
+        .facet("aten::addmm", OnRequest(Rules::file("forms.rules", include_str!("forms.rules"))))
         .facet("aten::chunk", Chunk);
+    for (op, role) in ROLES {
+        builder.facet(op, *role);
+    }
+    for op in SMOOTH {
+        builder.facet(op, Differentiable);
+    }
+    for (op, what) in ELEMENTS {
+        builder.facet(op, *what);
+    }
     for (op, cost) in COSTS {
         builder.facet(op, Cost(*cost));
     }
 }
+
+/// What passes look for.
+const ROLES: &[(&str, Role)] = &[
+    ("aten::add.int", Role::Sum),
+    ("aten::sub.int", Role::Difference),
+    ("aten::mul.int", Role::Product),
+    ("aten::__round_to_zero_floordiv.int", Role::Quotient),
+    ("aten::wait", Role::Wait),
+    ("aten::relu", Role::Activation),
+    ("aten::relu6", Role::Activation),
+    ("aten::sigmoid", Role::Activation),
+    ("aten::tanh", Role::Activation),
+    ("aten::silu", Role::Activation),
+    ("aten::hardtanh", Role::Activation),
+    ("aten::hardsigmoid", Role::Activation),
+    ("aten::hardswish", Role::Activation),
+    ("aten::leaky_relu", Role::Activation),
+    ("aten::elu", Role::Activation),
+];
+
+/// Operators that can be differentiated by formula.
+const SMOOTH: &[&str] = &[
+    "aten::add.Tensor",
+    "aten::add.Scalar",
+    "aten::sub.Tensor",
+    "aten::sub.Scalar",
+    "aten::mul.Tensor",
+    "aten::mul.Scalar",
+    "aten::div.Tensor",
+    "aten::div.Scalar",
+    "aten::neg",
+    "aten::abs",
+    "aten::exp",
+    "aten::log",
+    "aten::sqrt",
+    "aten::rsqrt",
+    "aten::reciprocal",
+    "aten::sin",
+    "aten::cos",
+    "aten::tan",
+    "aten::sinh",
+    "aten::cosh",
+    "aten::tanh",
+    "aten::sigmoid",
+    "aten::relu",
+    "aten::erf",
+    "aten::pow.Tensor_Scalar",
+    "aten::addcmul",
+    "aten::mm",
+    "aten::addmm",
+    "aten::matmul",
+    "aten::where.self",
+];
+
+/// What operators do with the elements of lists and dictionaries.
+const ELEMENTS: &[(&str, Elements)] = &[
+    ("aten::len.t", Elements::Count),
+    ("aten::len.Dict_str", Elements::Count),
+    ("aten::len.Dict_int", Elements::Count),
+    ("aten::len.Dict_bool", Elements::Count),
+    ("aten::__getitem__.t", Elements::Item),
+    ("aten::__getitem__.Dict_str", Elements::Value),
+    ("aten::__getitem__.Dict_int", Elements::Value),
+    ("aten::__getitem__.Dict_bool", Elements::Value),
+    ("aten::slice.t", Elements::Slice),
+    ("aten::add.t", Elements::Concat),
+    ("aten::list.t", Elements::Copy),
+    ("aten::append.t", Elements::Append),
+    ("aten::insert.t", Elements::Insert),
+    ("aten::_set_item.t", Elements::Replace),
+];
 
 /// Operators that cost more or less than one sweep, in tenths of one.
 const COSTS: &[(&str, u32)] = &[
@@ -62,8 +145,11 @@ mod tests {
             panic!("{}", errors.iter().map(flambeau_ir::Diagnostic::render).collect::<String>())
         });
         assert!(rules.rules().len() >= 40);
+        let asked =
+            RuleSet::on_request(&registry, &Vocabulary::standard()).expect("rules on request are right");
         let mut wrong = String::new();
-        for trial in try_rules(&registry, &rules, Effort::default()) {
+        let trials = [&rules, &asked].map(|set| try_rules(&registry, set, Effort::default()));
+        for trial in trials.iter().flatten() {
             if let Some(failure) = &trial.failure {
                 wrong += &format!("{} ({}) fails on\n{failure}\n\n", trial.rule, trial.instance);
             } else if trial.tried == 0 {

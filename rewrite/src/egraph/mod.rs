@@ -4,7 +4,7 @@
 //! rows ([`language`]), lets the text rules ([`ruleparse`], [`rule`]) find equal terms with facts about types, shapes
 //! and constants at hand ([`facts`], [`vocabulary`]), within counted bounds ([`saturate`]), chooses one term per value
 //! ([`extract`]), and writes the changes as one patch ([`decode`]). [`worklist`] applies the same rules one way and at
-//! once, for graphs where searching would not pay; that is the pass `peephole`.
+//! once, for graphs where searching would not pay; that is the pass `rewrite`.
 //!
 //! Rules come from the `Rules` facet of the graph's operators and from the [`Rulebook`] of the library the pass is from.
 //! A pass applies rules up to the exactness it accepts, which is [`Exactness::Exact`] unless it is told otherwise.
@@ -29,7 +29,7 @@ pub use ruleparse::Exactness;
 pub use saturate::{Limits, Stop};
 pub use select::{Rulebook, Selection};
 pub use vocabulary::Vocabulary;
-pub use worklist::Peephole;
+pub use worklist::Rewrite;
 
 use crate::control::Planted;
 use crate::log::Level;

@@ -7,7 +7,7 @@
 
 use super::ruleparse::{Condition, ConditionArg, Exactness, Expr, ExprId, RuleAst, parse_rules};
 use super::vocabulary::{ComputeFn, ConditionFn, Fact, Vocabulary};
-use crate::facets::Rules;
+use crate::facets::{OnRequest, Rules};
 use flambeau_ir::schema::Argument;
 use flambeau_ir::types::{NoClasses, TypeKind, is_subtype, parse_ir_type};
 use flambeau_ir::{Attr, Diagnostic, Fault, IValue, OpId, Registry, Source, Symbol, Type};
@@ -106,9 +106,27 @@ impl RuleSet {
     /// # Errors
     /// Everything that is wrong with them.
     pub fn from_registry(registry: &Registry, vocabulary: &Vocabulary) -> Result<Self, Vec<Diagnostic>> {
+        let column = registry.column::<Rules>();
+        Self::from_texts(column.iter().map(|(_, rules)| rules), registry, vocabulary)
+    }
+
+    /// The rules that apply only where a pipeline names them: the [`OnRequest`] facet, in order of rows.
+    ///
+    /// # Errors
+    /// Everything that is wrong with them.
+    pub fn on_request(registry: &Registry, vocabulary: &Vocabulary) -> Result<Self, Vec<Diagnostic>> {
+        let column = registry.column::<OnRequest>();
+        Self::from_texts(column.iter().map(|(_, rules)| &rules.0), registry, vocabulary)
+    }
+
+    fn from_texts<'r>(
+        texts: impl Iterator<Item = &'r Rules>,
+        registry: &Registry,
+        vocabulary: &Vocabulary,
+    ) -> Result<Self, Vec<Diagnostic>> {
         let mut set = Self::new();
         let mut errors = Vec::new();
-        for (_, rules) in registry.column::<Rules>().iter() {
+        for rules in texts {
             for (name, text) in rules.texts() {
                 errors.extend(
                     set.add(&Source::new(name, text), registry, vocabulary).err().unwrap_or_default(),
@@ -201,7 +219,7 @@ impl RuleSet {
 pub(crate) fn literal_for(value: &IValue, formal: Type) -> Option<IValue> {
     let inner = formal.unwrap_optional();
     match (value, inner.kind()) {
-        (IValue::None, _) => formal.may_be_none().then(|| value.clone()),
+        (IValue::None, _) => (formal.may_be_none() || formal.has_vars()).then(|| value.clone()),
         (IValue::Int(i), TypeKind::Float) => Some(IValue::Float(*i as f64)),
         (IValue::Int(_) | IValue::Float(_) | IValue::Bool(_), TypeKind::Number) => Some(value.clone()),
         (IValue::Int(_), TypeKind::Int)
@@ -247,8 +265,16 @@ pub(crate) fn same_constant(a: &IValue, b: &IValue) -> bool {
     }
 }
 
-/// Whether a value of type `actual` may be bound where `formal` is asked for.
+/// Whether a value of type `actual` may be bound where `formal` is asked for. A schema's type variable takes anything.
+/// Depth is that of schemas' types.
 pub(crate) fn fits(actual: Type, formal: Type) -> bool {
+    match formal.kind() {
+        TypeKind::Var(_) => return true,
+        TypeKind::List(elem) if elem.has_vars() => {
+            return actual.list_elem().is_some_and(|actual| fits(actual, *elem));
+        }
+        _ => {}
+    }
     let (actual, formal) = (actual.erase_shapes(), formal.erase_shapes());
     actual == formal || is_subtype(actual, formal, &NoClasses)
 }

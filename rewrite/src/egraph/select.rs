@@ -102,10 +102,14 @@ impl Selection {
         {
             return Ok(Arc::clone(rules));
         }
-        let all = self.book.resolve(registry).map_err(|errors| {
+        let wrong = |errors: Vec<Diagnostic>| {
             let texts: Vec<String> = errors.iter().map(Diagnostic::render).collect();
             PassError::new(Fault::Input, format!("rules are wrong:\n{}", texts.join("")))
-        })?;
+        };
+        let mut all = self.book.resolve(registry).map_err(wrong)?;
+        if !self.only.is_empty() {
+            all.append(&RuleSet::on_request(registry, &self.book.words).map_err(wrong)?);
+        }
         for name in &self.only {
             let known = |r: &Rule| r.name == *name || r.name.split('/').any(|part| part == name);
             if !all.rules().iter().any(known) {

@@ -255,7 +255,8 @@ fn draw_one(ty: Type, full: &[i64], rank: usize, g: &mut Gen<'_>) -> IValue {
         TypeKind::Int => IValue::Int(g.int(-dim, dim)),
         TypeKind::Float => IValue::Float(*g.pick(&[-1.5, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0])),
         TypeKind::Bool => IValue::Bool(g.flag()),
-        TypeKind::Number | TypeKind::Any => {
+        TypeKind::Var(_) if g.flag() => IValue::None,
+        TypeKind::Number | TypeKind::Any | TypeKind::Var(_) => {
             if g.flag() {
                 IValue::Int(g.int(-3, 4))
             } else {

@@ -270,6 +270,13 @@ impl Vocabulary {
             "the first is a matrix of the sizes that the product of the others has",
         );
         self.condition(
+            "never_none",
+            1,
+            |a| Some(!a[0].ty().may_be_none() && !a[0].ty().has_vars()),
+            "by its type, the value is not None",
+        );
+        self.condition("none", 1, |a| Some(a[0].ty() == Type::NONE), "by its type, the value is None");
+        self.condition(
             "dtype_is",
             2,
             |a| Some(a[0].dtype()?.scalar_type() == a[1].int()?),
@@ -319,6 +326,30 @@ impl Vocabulary {
             2,
             |a| Some(IValue::Int(dim(a[0], a[1])?.known()?)),
             "the size of a dimension of a tensor",
+        );
+        self.function(
+            "dtype",
+            1,
+            |a| Some(IValue::Int(a[0].dtype()?.scalar_type())),
+            "the number of a tensor's element type",
+        );
+        self.function(
+            "is_float",
+            1,
+            |a| Some(IValue::Bool(a[0].dtype()?.is_floating())),
+            "whether a tensor's elements are real floats",
+        );
+        self.function(
+            "is_complex",
+            1,
+            |a| Some(IValue::Bool(a[0].dtype()?.is_complex())),
+            "whether a tensor's elements are complex",
+        );
+        self.function(
+            "numel",
+            1,
+            |a| Some(IValue::Int(a[0].ty().as_tensor()?.concrete_sizes()?.iter().product())),
+            "the number of a tensor's elements",
         );
         self.function(
             "sizes",

@@ -1,4 +1,4 @@
-//! The same rules applied one way, at once: the pass `peephole`, for large graphs and linear chains.
+//! The same rules applied one way, at once: the pass `rewrite`, for large graphs and linear chains.
 //!
 //! A sweep walks the graph in program order and matches every node against the rules rooted at its operator, the first
 //! that fits winning. What a sweep decides is applied as one patch; sweeps follow each other until nothing fits or a
@@ -23,79 +23,90 @@ use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The pass `peephole`. See the module's head.
-pub struct Peephole {
+/// The pass `rewrite`. See the module's head.
+pub struct Rewrite {
     /// Its rules.
     pub select: Selection,
     /// Most sweeps.
     pub sweeps: usize,
 }
 
-impl Default for Peephole {
+impl Default for Rewrite {
     fn default() -> Self {
-        Peephole { select: Selection::default(), sweeps: 16 }
+        Rewrite { select: Selection::default(), sweeps: 16 }
     }
 }
 
-/// The options of the pass `peephole`.
-const OPTIONS: &[&str] = &["accept", "only", "sweeps"];
+/// The options of passes that rewrite by rules.
+pub(crate) const OPTIONS: &[&str] = &["accept", "only", "sweeps"];
 
-impl Peephole {
+impl Rewrite {
     /// The pass with the rules of a book at hand.
     pub(crate) fn entry(book: Arc<Rulebook>) -> PassEntry {
-        PassEntry::made(OPTIONS, move |options| Peephole::configure(options, &book))
+        PassEntry::made(OPTIONS, move |options| Rewrite::configure(options, &book))
     }
 
-    fn configure(options: &Options, book: &Arc<Rulebook>) -> Result<Self, String> {
+    pub(crate) fn configure(options: &Options, book: &Arc<Rulebook>) -> Result<Self, String> {
         let sweeps = options.number("sweeps")?.map_or(16, |n| usize::try_from(n).unwrap_or(usize::MAX));
-        Ok(Peephole { select: Selection::configure(options, book)?, sweeps })
+        Ok(Rewrite { select: Selection::configure(options, book)?, sweeps })
     }
 }
 
-impl Pass for Peephole {
-    const NAME: &'static str = "peephole";
+impl Pass for Rewrite {
+    const NAME: &'static str = "rewrite";
     const DOC: &'static str = "applies rewrite rules wherever they fit";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();
         let rules = self.select.rules(&registry)?;
         let traits = TraitTable::new(&registry);
-        let ignore_conditions = cx.planted() == Planted::RulesWithoutConditions;
         let by_root = by_root(&rules);
-        let is_rooted = |g: &Graph, n: NodeId| g.op(n).row().is_some_and(|id| by_root.contains_key(&id));
         for _ in 0..self.sweeps {
-            let work: Vec<NodeId> = cx.graph().nodes_deep().filter(|&n| is_rooted(cx.graph(), n)).collect();
-            if work.is_empty() {
-                return Ok(());
+            if !sweep(cx, &rules, &by_root, &traits)? {
+                break;
             }
-            let (graph, (db, shapes)) = cx.with::<(AliasDb, Shapes)>();
-            let mut sweep = Sweep::new(graph, db, shapes, &traits, &rules);
-            sweep.ignore_conditions = ignore_conditions;
-            for node in work {
-                let op = graph.op(node).row().expect("invariant: rooted nodes are rows");
-                sweep.try_node(node, &by_root[&op]);
-            }
-            let Sweep { mut patch, done, .. } = sweep;
-            let mut steps = 0;
-            for (node, rule, upto) in done {
-                let name = &rules.rules()[rule].name;
-                if !cx.fuel(name, node) {
-                    patch.truncate(steps);
-                    if !patch.is_empty() {
-                        cx.apply(patch)?;
-                    }
-                    return Ok(());
-                }
-                cx.count(name, 1);
-                steps = upto;
-            }
-            if patch.is_empty() {
-                return Ok(());
-            }
-            cx.apply(patch)?;
         }
         Ok(())
     }
+}
+
+/// One sweep over the graph. Says whether another may find more.
+fn sweep(
+    cx: &mut PassCx<'_>,
+    rules: &RuleSet,
+    by_root: &ByRoot,
+    traits: &TraitTable<'_>,
+) -> Result<bool, PassError> {
+    let is_rooted = |g: &Graph, n: NodeId| g.op(n).row().is_some_and(|id| by_root.contains_key(&id));
+    let work: Vec<NodeId> = cx.graph().nodes_deep().filter(|&n| is_rooted(cx.graph(), n)).collect();
+    if work.is_empty() {
+        return Ok(false);
+    }
+    let ignore_conditions = cx.planted() == Planted::RulesWithoutConditions;
+    let (graph, (db, shapes)) = cx.with::<(AliasDb, Shapes)>();
+    let mut sweep = Sweep::new(graph, db, shapes, traits, rules);
+    sweep.ignore_conditions = ignore_conditions;
+    for node in work {
+        let op = graph.op(node).row().expect("invariant: rooted nodes are rows");
+        sweep.try_node(node, &by_root[&op]);
+    }
+    let Sweep { mut patch, done, .. } = sweep;
+    let (mut steps, mut enough) = (0, true);
+    for (node, rule, upto) in done {
+        let name = &rules.rules()[rule].name;
+        enough = cx.fuel(name, node);
+        if !enough {
+            patch.truncate(steps);
+            break;
+        }
+        cx.count(name, 1);
+        steps = upto;
+    }
+    let more = enough && !patch.is_empty();
+    if !patch.is_empty() {
+        cx.apply(patch)?;
+    }
+    Ok(more)
 }
 
 type ByRoot = HashMap<OpId, Vec<usize>, FxBuildHasher>;

@@ -1,6 +1,8 @@
 //! Chunks of known number as one node with that many results: a list of chunks that is taken apart at once becomes
 //! `prim::ConstantChunk`, which fusion can look through. Operators that make such lists say so with the [`Chunk`] facet.
+//! Dead code, the numbers of chunks among it, is removed at the end.
 
+use super::dce::Dce;
 use crate::facets::Chunk;
 use crate::memory;
 use crate::pass::{Pass, PassCx, PassError};
@@ -47,7 +49,8 @@ impl Pass for CanonicalizeOps {
             editor.replace_node(f.unpack, &results);
             editor.erase(f.node);
         }
-        Ok(())
+        drop((editor, fuel));
+        Dce::default().run(cx)
     }
 }
 

@@ -27,15 +27,18 @@ use std::ops::ControlFlow;
 pub struct ConstantPropagation {
     /// Fold only values that cannot be changed.
     pub immutable: bool,
+    /// Also fold what leaves the graph, though a caller could write it and would find it written in the next run.
+    pub escaping: bool,
     /// Bounds on what folding one node may make.
     pub limits: EvalLimits,
 }
 
 impl Configure for ConstantPropagation {
-    const OPTIONS: &'static [&'static str] = &["immutable"];
+    const OPTIONS: &'static [&'static str] = &["immutable", "escaping"];
 
     fn configure(options: &Options) -> Result<Self, String> {
-        Ok(ConstantPropagation { immutable: options.flag("immutable"), ..Self::default() })
+        let (immutable, escaping) = (options.flag("immutable"), options.flag("escaping"));
+        Ok(ConstantPropagation { immutable, escaping, ..Self::default() })
     }
 }
 
@@ -315,7 +318,9 @@ impl Search<'_> {
         }
         g.results(node).all(|v| {
             !g.ty(v).is_mutable()
-                || !self.pass.immutable && !self.db.has_writers(v) && !self.db.escapes_scope(&[v])
+                || !self.pass.immutable
+                    && !self.db.has_writers(v)
+                    && (self.pass.escaping || !self.db.escapes_scope(&[v]))
         })
     }
 

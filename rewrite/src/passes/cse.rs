@@ -2,7 +2,7 @@
 //!
 //! Two nodes compute the same if operator, operands, attributes and result types agree, the operator is deterministic
 //! and free of effects, and nobody writes the memory involved. Merging lets results share memory that did not before;
-//! where that could be noticed (both leave the graph), the nodes stay apart.
+//! where that could be noticed (both leave the graph, in themselves or in what holds or views them), the nodes stay apart.
 //!
 //! One walk decides everything on the graph as it stands, resolving operands through what is decided already; then the
 //! edits are made. Nodes of enclosing blocks are in sight of inner ones, not the other way round: what a block adds to
@@ -186,11 +186,12 @@ impl<'a> Search<'a> {
         }
         let db = self.memory?.db;
         let others = self.leaving.get(&kept).map_or(&[] as &[NodeId], SmallVec::as_slice);
-        Some(
-            std::iter::once(kept).chain(others.iter().copied()).all(|other| {
-                g.results(node).all(|x| g.results(other).all(|y| memory::may_share(db, g, x, y)))
-            }),
-        )
+        let stays = |n: NodeId| g.results(n).all(|v| memory::stays_inside(g, v));
+        Some(std::iter::once(kept).chain(others.iter().copied()).all(|other| {
+            g.results(node).all(|x| g.results(other).all(|y| memory::may_share(db, g, x, y)))
+                || stays(node)
+                || stays(other)
+        }))
     }
 
     fn merge(&mut self, node: NodeId, kept: NodeId) {

@@ -19,7 +19,8 @@ use flambeau_ir::{BlockId, Editor, Graph, NodeId, NodeSet, Prim, Step, ValueId, 
 /// See the module's head.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Dce {
-    /// Also drop nodes with side effects that nobody needs the results of.
+    /// Also drop nodes with side effects that nobody needs the results of, writes among them. What is left computes
+    /// something else unless the program was free of effects: for exporters, which want values and nothing else.
     pub side_effects: bool,
 }
 
@@ -89,7 +90,10 @@ impl<'g> Marker<'g> {
         let mut writers = Vec::new();
         for node in self.graph.nodes_deep() {
             let t = traits.of_node(self.graph, node);
-            if t.has_side_effects() && !drop_side_effects {
+            if drop_side_effects {
+                continue;
+            }
+            if t.has_side_effects() {
                 self.need_node(node);
             } else if t.may_write() {
                 writers.push(node);

@@ -17,45 +17,54 @@ impl Pass for LowerSimpleTuples {
     const DOC: &'static str = "removes tuples that are taken apart where they were put together";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
-        let shift = usize::from(cx.planted() == Planted::TupleOffByOne);
-        let graph = cx.graph();
-        // Inner nodes first: a branch whose tuples are lowered shows its elements to the nodes around it.
-        let work: Vec<NodeId> = graph.nodes_deep().filter(|&n| is_candidate(graph, n)).collect();
-        let (mut editor, mut fuel) = cx.edit_fuelled();
-        let mut stack: Vec<NodeId> = work.into_iter().rev().collect();
-        while let Some(node) = stack.pop() {
-            if !editor.graph().has_node(node) {
-                continue;
-            }
-            let g = editor.graph();
-            match g.prim(node) {
-                Some(Prim::TupleUnpack | Prim::TupleIndex | Prim::TupleSlice) => {
-                    let Some(plan) = plan_access(g, node, shift) else { continue };
-                    if !fuel.take("access", g, node) {
-                        return Ok(());
-                    }
-                    apply_access(&mut editor, node, plan);
-                }
-                Some(Prim::If | Prim::Loop) => {
-                    let Some((index, arity)) = splittable(g, node) else { continue };
-                    if !fuel.take("split", g, node) {
-                        return Ok(());
-                    }
-                    let tuple = split_result(&mut editor, node, index, arity);
-                    // More results may be tuples, and those who take this one apart can be lowered now.
-                    stack.push(node);
-                    stack.extend(
-                        editor
-                            .graph()
-                            .uses(tuple)
-                            .map(|u| u.user)
-                            .filter(|&u| is_candidate(editor.graph(), u)),
-                    );
-                }
-                _ => {}
-            }
-        }
+        lower(cx, Extent::Taken);
         Ok(())
+    }
+}
+
+/// Which results of branches and loops are split.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Those that somebody takes apart.
+    Taken,
+    /// All.
+    All,
+}
+
+/// Lowers accesses, and splits results.
+pub(super) fn lower(cx: &mut PassCx<'_>, extent: Extent) {
+    let shift = usize::from(cx.planted() == Planted::TupleOffByOne);
+    let graph = cx.graph();
+    // Inner nodes first: a branch whose tuples are lowered shows its elements to the nodes around it.
+    let work: Vec<NodeId> = graph.nodes_deep().filter(|&n| is_candidate(graph, n)).collect();
+    let (mut editor, mut fuel) = cx.edit_fuelled();
+    let mut stack: Vec<NodeId> = work.into_iter().rev().collect();
+    while let Some(node) = stack.pop() {
+        if !editor.graph().has_node(node) {
+            continue;
+        }
+        let g = editor.graph();
+        match g.prim(node) {
+            Some(Prim::TupleUnpack | Prim::TupleIndex | Prim::TupleSlice) => {
+                let Some(plan) = plan_access(g, node, shift) else { continue };
+                if !fuel.take("access", g, node) {
+                    return;
+                }
+                apply_access(&mut editor, node, plan);
+            }
+            Some(Prim::If | Prim::Loop) => {
+                let Some((index, arity)) = splittable(g, node, extent) else { continue };
+                if !fuel.take("split", g, node) {
+                    return;
+                }
+                let tuple = split_result(&mut editor, node, index, arity);
+                // More results may be tuples, and those who take this one apart can be lowered now.
+                stack.push(node);
+                let users = editor.graph().uses(tuple).map(|u| u.user);
+                stack.extend(users.filter(|&u| is_candidate(editor.graph(), u)));
+            }
+            _ => {}
+        }
     }
 }
 
@@ -68,7 +77,7 @@ fn is_candidate(g: &Graph, node: NodeId) -> bool {
 }
 
 /// The elements of a tuple that is put together in the graph.
-fn elements(g: &Graph, tuple: ValueId) -> Option<Vec<ValueId>> {
+pub(super) fn elements(g: &Graph, tuple: ValueId) -> Option<Vec<ValueId>> {
     let def = g.def(tuple);
     g.is_prim(def, Prim::TupleConstruct).then(|| g.operands(def).collect())
 }
@@ -119,7 +128,7 @@ fn apply_access(editor: &mut Editor<'_>, node: NodeId, plan: Access) {
 }
 
 /// The first result all of whose sources are tuples made on the spot, with their arity.
-fn splittable(g: &Graph, node: NodeId) -> Option<(usize, usize)> {
+fn splittable(g: &Graph, node: NodeId, extent: Extent) -> Option<(usize, usize)> {
     let is_loop = g.is_prim(node, Prim::Loop);
     g.results(node).enumerate().find_map(|(i, v)| {
         let arity = g.ty(v).as_tuple()?.elems.len();
@@ -138,7 +147,7 @@ fn splittable(g: &Graph, node: NodeId) -> Option<(usize, usize)> {
             })
         };
         let inside = || is_loop && g.block_inputs(g.block(node, 0)).nth(i + 1).is_some_and(taken);
-        (all && (taken(v) || inside())).then_some((i, arity))
+        (all && (extent == Extent::All || taken(v) || inside())).then_some((i, arity))
     })
 }
 

@@ -5,13 +5,16 @@
 //! writes the memory involved. Chunks between such nodes are first moved up ([`chunks`]), so that what is computed from
 //! the chunks of a sum is one group with the chunks of the summands as inputs.
 //!
-//! Groups grow from users to producers, latest first. A group stands at one place, so all it takes must be there before
-//! the first that uses what it gives; a producer that would break this stays outside.
+//! Nodes that compute the same are merged first, and what nobody needs is removed at the end.
+//!
+//! How groups grow and where they stand is said in [`crate::outline`].
 
 mod chunks;
-mod groups;
 
+use super::cse::Cse;
+use super::dce::Dce;
 use crate::memory;
+use crate::outline::{self, Bounds};
 use crate::pass::{Pass, PassCx, PassError};
 use crate::traits::TraitTable;
 use flambeau_analysis::AliasDb;
@@ -30,6 +33,7 @@ impl Pass for Fuse {
     const DOC: &'static str = "puts connected pointwise operators into groups that are computed in one sweep";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+        Cse.run(cx)?;
         let registry = cx.registry();
         let traits = TraitTable::new(&registry);
         // A chain of sums above a chunk is moved one link a round.
@@ -48,16 +52,10 @@ impl Pass for Fuse {
             }
         }
         let (graph, db) = cx.with::<AliasDb>();
-        let plans = groups::plan(&Fusible { graph, db, traits: &traits, registry: &registry });
-        let (mut editor, mut fuel) = cx.edit_fuelled();
-        let mut replaced = groups::Replaced::default();
-        for plan in plans {
-            if !fuel.take("group", editor.graph(), plan.at) {
-                break;
-            }
-            groups::apply(&mut editor, plan, &mut replaced)?;
-        }
-        Ok(())
+        let fusible = Fusible { graph, db, traits: &traits, registry: &registry };
+        let plans = outline::plan(graph, |n| fusible.accepts(n), Bounds::USUAL);
+        outline::apply(cx, plans, Prim::FusionGroup)?;
+        Dce::default().run(cx)
     }
 }
 

@@ -1,14 +1,22 @@
 //! Pairs of graphs before and after one of PyTorch's passes: ours has to leave no more nodes than PyTorch's.
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
 use flambeau_ir::{CompilationUnit, Graph};
 use flambeau_rewrite::{Checks, Manager, PassLibrary, Pipeline};
+
+use serde_json::Value;
 
 use super::super::case::{Case, Verdict};
 use super::{Replay, text, verdict_of};
 
 /// What ours are called, where it is not what PyTorch calls them.
-const NAMES: &[(&str, &str)] =
-    &[("dce_with_side_effects", "dce{side_effects}"), ("canonicalize_keep_names", "canonicalize")];
+/// PyTorch folds what callers can write; ours does so only when told.
+const NAMES: &[(&str, &str)] = &[
+    ("constant_propagation", "constant_propagation{escaping}"),
+    ("run_decompositions", "decompose_ops,fix{2}(peephole,constant_propagation{escaping})"),
+];
 
 impl Replay {
     pub(super) fn pass(&self, case: &Case) -> Result<(), Verdict> {
@@ -29,23 +37,40 @@ impl Replay {
             graph = Graph::clone(entry.graph());
             unit = Some(&**program.unit());
         }
-        if library.find(name.split('{').next().unwrap_or(name)).is_none() {
+        if !library.knows(name.split(['{', ',']).next().unwrap_or(name)) {
             return Err(Verdict::unsupported(format!("the pass {}", case.text("pass"))));
         }
         if case.is("inlined_first") {
             run("inline", &library, &mut graph, unit)?;
         }
-        let size = |graph: &Graph| text::counts_of(graph).values().sum::<usize>();
-        let told = |field| case.get(field).and_then(serde_json::Value::as_u64).unwrap_or(0) as usize;
+        let size = |graph: &Graph| text::counts_of_sweeps(graph).values().sum::<usize>();
+        let before = text::counts_of_sweeps(&graph);
+        let told = |field| case.get(field).and_then(Value::as_u64).unwrap_or(0) as usize;
         // What a source compiles to may be larger here than there; that much more may be left.
         let more = size(&graph).saturating_sub(told("before_nodes"));
         run(name, &library, &mut graph, unit)?;
         let (got, wanted) = (size(&graph), told("after_nodes") + more);
         if got > wanted {
-            return Err(Verdict::failed(format!("{} nodes more than PyTorch leaves", got - wanted)));
+            let kinds = surplus(case, &before, &text::counts_of_sweeps(&graph));
+            return Err(Verdict::failed(format!("{} nodes more than PyTorch leaves{kinds}", got - wanted)));
         }
         Ok(())
     }
+}
+
+/// The kinds of which more are left than PyTorch leaves.
+fn surplus(case: &Case, before: &BTreeMap<&str, usize>, after: &BTreeMap<&str, usize>) -> String {
+    let told =
+        |field, kind| case.get(field).and_then(|c| c.get(kind)).and_then(Value::as_u64).unwrap_or(0) as i64;
+    let mut text = String::new();
+    for (kind, &n) in after {
+        let given = before.get(kind).copied().unwrap_or(0) as i64 - told("before_counts", kind);
+        let more = n as i64 - told("after_counts", kind) - given.max(0);
+        if more > 0 {
+            let _ = write!(text, " ({kind} +{more})");
+        }
+    }
+    text
 }
 
 fn run(

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flambeau_ir::text::{PrintOptions, parse_graph};
-use flambeau_ir::{Attr, Fault, Graph, Registry, Source};
+use flambeau_ir::{Attr, Fault, Graph, NodeId, Prim, Registry, Source};
 use serde_json::Value;
 
 use super::super::case::{Case, Verdict};
@@ -60,11 +60,25 @@ pub(super) fn check(case: &Case, graph: &Graph, compare_text: bool) -> Result<()
 
 /// Nodes by kind, those of nested blocks and of subgraphs included.
 pub(super) fn counts_of(graph: &Graph) -> BTreeMap<&'static str, usize> {
+    counts_in(graph, |_| true)
+}
+
+/// Nodes by kind, with what is in a fusion group left out: it is one sweep's formula, and PyTorch makes no groups for
+/// the processor.
+pub(super) fn counts_of_sweeps(graph: &Graph) -> BTreeMap<&'static str, usize> {
+    counts_in(graph, |node| !graph.is_prim(node, Prim::FusionGroup))
+}
+
+/// Nodes by kind, those of nested blocks included, and those of subgraphs of nodes that are looked into.
+fn counts_in(graph: &Graph, look: impl Fn(NodeId) -> bool) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
     let mut subgraphs: Vec<Arc<Graph>> = Vec::new();
-    let mut see = |graph: &Graph, subgraphs: &mut Vec<Arc<Graph>>| {
+    let mut see = |graph: &Graph, look: &dyn Fn(NodeId) -> bool, subgraphs: &mut Vec<Arc<Graph>>| {
         for node in graph.nodes_deep() {
             *counts.entry(graph.op_name(node).as_str()).or_insert(0) += 1;
+            if !look(node) {
+                continue;
+            }
             for (_, attr) in graph.attrs(node).entries() {
                 match attr {
                     Attr::Graph(inner) => subgraphs.push(inner.clone()),
@@ -74,9 +88,9 @@ pub(super) fn counts_of(graph: &Graph) -> BTreeMap<&'static str, usize> {
             }
         }
     };
-    see(graph, &mut subgraphs);
+    see(graph, &look, &mut subgraphs);
     while let Some(inner) = subgraphs.pop() {
-        see(&inner, &mut subgraphs);
+        see(&inner, &|_| true, &mut subgraphs);
     }
     counts
 }

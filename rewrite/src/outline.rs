@@ -1,32 +1,47 @@
-//! Choosing groups, and putting them into graphs of their own.
+//! Putting nodes that belong together into a graph of their own, which one node runs.
+//!
+//! The nodes must be free of effects, and nobody may write what they take and give: then only dominance says where they
+//! can stand. Groups grow from users to producers, latest first. A group stands at one place, so all it takes must be
+//! there before the first that uses what it gives; a producer that would break this stays outside.
 
-use super::Fusible;
-use crate::pass::PassError;
+use crate::pass::{PassCx, PassError};
 use flambeau_ir::attr::names;
 use flambeau_ir::{
-    At, Attr, BlockId, Editor, Fault, Graph, NodeId, NodeSet, Prim, Step, Type, ValueId, ValueSubstitution,
+    At, Attr, BlockId, Editor, Fault, Graph, NodeId, NodeSet, Prim, Step, Type, ValueId, ValueSet,
+    ValueSubstitution,
 };
 use smallvec::SmallVec;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
+/// How large groups are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Fewest nodes of a group, constants not counted.
+    pub(crate) least: usize,
+    /// Most nodes of a group.
+    pub(crate) most: usize,
+    /// Most inputs and outputs of a group.
+    pub(crate) values: usize,
+}
+
+impl Bounds {
+    /// Groups of two nodes and more.
+    pub(crate) const USUAL: Bounds = Bounds { least: 2, most: 256, values: 128 };
+}
+
 /// Nodes that become one group.
-pub(super) struct GroupPlan {
+pub(crate) struct GroupPlan {
     /// In program order.
     nodes: Vec<NodeId>,
     inputs: Vec<ValueId>,
     outputs: Vec<ValueId>,
     /// The group is put before this node.
-    pub(super) at: NodeId,
+    pub(crate) at: NodeId,
 }
 
-/// Most nodes of a group.
-const MAX_NODES: usize = 256;
-/// Most inputs and outputs of a group.
-const MAX_VALUES: usize = 128;
-
 /// The groups of a graph, in the order they are to be made.
-pub(super) fn plan(fusible: &Fusible<'_>) -> Vec<GroupPlan> {
-    let g = fusible.graph;
+pub(crate) fn plan(g: &Graph, accepts: impl Fn(NodeId) -> bool, bounds: Bounds) -> Vec<GroupPlan> {
     let blocks: Vec<BlockId> = g
         .walk(g.root())
         .filter_map(|s| match s {
@@ -36,35 +51,46 @@ pub(super) fn plan(fusible: &Fusible<'_>) -> Vec<GroupPlan> {
         .collect();
     let mut plans = Vec::new();
     for block in blocks {
-        let members: Vec<NodeId> = g.nodes(block).filter(|&n| fusible.accepts(n)).collect();
+        let members: Vec<NodeId> = g.nodes(block).filter(|&n| accepts(n)).collect();
         let mut free = NodeSet::new();
         for &n in &members {
             free.insert(n);
         }
         for &root in members.iter().rev() {
-            if !free.contains(root) {
-                continue;
-            }
-            let group = grow(g, block, root, &mut free);
-            if let Some(plan) = group {
-                plans.push(plan);
+            if free.contains(root) {
+                plans.extend(grow(g, block, root, &mut free, bounds));
             }
         }
     }
     plans
 }
 
+/// Makes the groups as nodes of this operator.
+///
+/// # Errors
+/// If a group takes what is out of its sight, which would be a mistake of the plan.
+pub(crate) fn apply(cx: &mut PassCx<'_>, plans: Vec<GroupPlan>, prim: Prim) -> Result<(), PassError> {
+    let (mut editor, mut fuel) = cx.edit_fuelled();
+    let mut replaced = Replaced::default();
+    for plan in plans {
+        if !fuel.take("group", editor.graph(), plan.at) {
+            break;
+        }
+        make(&mut editor, plan, prim, &mut replaced)?;
+    }
+    Ok(())
+}
+
 /// Grows a group from its last node; nodes that join are no longer free.
-fn grow(g: &Graph, block: BlockId, root: NodeId, free: &mut NodeSet) -> Option<GroupPlan> {
+fn grow(g: &Graph, block: BlockId, root: NodeId, free: &mut NodeSet, bounds: Bounds) -> Option<GroupPlan> {
     free.remove(root);
     let mut group = Group { graph: g, block, nodes: vec![root], set: NodeSet::new() };
     group.set.insert(root);
     let mut refused = NodeSet::new();
-    while group.nodes.len() < MAX_NODES {
+    while group.nodes.len() < bounds.most {
         // The latest producer not yet looked at: all its users that can be in the group are in it by then.
-        let producers = group.nodes.iter().flat_map(|&n| g.operands(n)).map(|v| g.def(v));
         let mut latest: Option<NodeId> = None;
-        for p in producers {
+        for p in group.taken().map(|v| g.def(v)) {
             let candidate = free.contains(p) && !refused.contains(p) && g.parent(p) == block;
             if candidate && latest.is_none_or(|l| g.is_before(l, p)) {
                 latest = Some(p);
@@ -73,7 +99,7 @@ fn grow(g: &Graph, block: BlockId, root: NodeId, free: &mut NodeSet) -> Option<G
         let Some(producer) = latest else { break };
         group.nodes.push(producer);
         group.set.insert(producer);
-        if group.is_possible() {
+        if group.is_possible(bounds.values) {
             free.remove(producer);
         } else {
             group.nodes.pop();
@@ -81,21 +107,15 @@ fn grow(g: &Graph, block: BlockId, root: NodeId, free: &mut NodeSet) -> Option<G
             refused.insert(producer);
         }
     }
-    if group.nodes.len() < 2 {
+    if group.nodes.len() < bounds.least {
         return None;
     }
-    let last = root;
     let (inputs, outputs) = (group.inputs(), group.outputs());
-    let first_user = group.first_user(&outputs);
-    let at = match first_user {
-        Some(user) if g.is_before(user, last) => user,
-        _ => last,
+    let at = match group.first_user(&outputs) {
+        Some(user) if g.is_before(user, root) => user,
+        _ => root,
     };
-    let mut nodes = group.nodes;
-    nodes.sort_by(
-        |&a, &b| if g.is_before(a, b) { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater },
-    );
-    Some(GroupPlan { nodes, inputs, outputs, at })
+    Some(GroupPlan { nodes: group.in_order(), inputs, outputs, at })
 }
 
 struct Group<'g> {
@@ -106,31 +126,46 @@ struct Group<'g> {
 }
 
 impl Group<'_> {
-    /// Tensors that come from outside, in order of first use by program order of users.
+    fn in_order(&self) -> Vec<NodeId> {
+        let mut nodes = self.nodes.clone();
+        let before = |a, b| if self.graph.is_before(a, b) { Ordering::Less } else { Ordering::Greater };
+        nodes.sort_by(|&a, &b| before(a, b));
+        nodes
+    }
+
+    /// What the nodes take, those nested in them included.
+    fn taken(&self) -> impl Iterator<Item = ValueId> + '_ {
+        self.nodes.iter().flat_map(|&n| taken_by(self.graph, n))
+    }
+
+    /// Values that come from outside, in order of first use by program order of users.
     fn inputs(&self) -> Vec<ValueId> {
         let g = self.graph;
-        let mut nodes = self.nodes.clone();
-        nodes.sort_by(
-            |&a, &b| if g.is_before(a, b) { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater },
-        );
-        let mut seen = flambeau_ir::ValueSet::new();
+        let mut seen = ValueSet::new();
         let mut inputs = Vec::new();
-        for v in nodes.iter().flat_map(|&n| g.operands(n)) {
-            if !self.set.contains(g.def(v)) && !g.is_prim(g.def(v), Prim::Constant) && seen.insert(v) {
+        for v in self.in_order().into_iter().flat_map(|n| taken_by(g, n)) {
+            if !self.defines(v) && !g.is_prim(g.def(v), Prim::Constant) && seen.insert(v) {
                 inputs.push(v);
             }
         }
         inputs
     }
 
+    /// Whether a value comes to be in the group.
+    fn defines(&self, value: ValueId) -> bool {
+        let top = self.graph.ancestor_in(self.graph.def(value), self.block);
+        top.is_some_and(|top| self.set.contains(top))
+    }
+
+    /// Whether a node is one of the group's, or nested in one.
+    fn holds(&self, node: NodeId) -> bool {
+        self.graph.ancestor_in(node, self.block).is_some_and(|top| self.set.contains(top))
+    }
+
     fn outputs(&self) -> Vec<ValueId> {
         let g = self.graph;
-        let mut nodes = self.nodes.clone();
-        nodes.sort_by(
-            |&a, &b| if g.is_before(a, b) { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater },
-        );
-        let given = |v: &ValueId| g.uses(*v).any(|u| !self.set.contains(u.user));
-        nodes.iter().map(|&n| g.result(n, 0)).filter(given).collect()
+        let given = |v: &ValueId| g.uses(*v).any(|u| !self.holds(u.user));
+        self.in_order().into_iter().flat_map(|n| g.results(n)).filter(given).collect()
     }
 
     /// The first node of the block that uses an output from outside the group.
@@ -138,10 +173,9 @@ impl Group<'_> {
         let g = self.graph;
         let mut first: Option<NodeId> = None;
         for user in outputs.iter().flat_map(|&v| g.uses(v)).map(|u| u.user) {
-            if self.set.contains(user) {
+            let Some(user) = g.ancestor_in(user, self.block).filter(|&u| !self.set.contains(u)) else {
                 continue;
-            }
-            let user = g.ancestor_in(user, self.block)?;
+            };
             if first.is_none_or(|f| g.is_before(user, f)) {
                 first = Some(user);
             }
@@ -150,10 +184,10 @@ impl Group<'_> {
     }
 
     /// Whether all that is taken is there before the first that uses what is given.
-    fn is_possible(&self) -> bool {
+    fn is_possible(&self, most: usize) -> bool {
         let g = self.graph;
         let (inputs, outputs) = (self.inputs(), self.outputs());
-        if inputs.len() > MAX_VALUES || outputs.len() > MAX_VALUES {
+        if inputs.len() > most || outputs.len() > most {
             return false;
         }
         let Some(user) = self.first_user(&outputs) else { return true };
@@ -164,14 +198,29 @@ impl Group<'_> {
     }
 }
 
+/// What a node takes, and what is nested in it.
+fn taken_by(g: &Graph, node: NodeId) -> impl Iterator<Item = ValueId> + '_ {
+    let inner = g.blocks(node).flat_map(move |b| {
+        let outputs = g.nodes_deep_in(b).flat_map(move |n| g.blocks(n)).chain([b]);
+        let ends = outputs.flat_map(move |b| g.block_outputs(b));
+        g.nodes_deep_in(b).flat_map(move |n| g.operands(n)).chain(ends)
+    });
+    let own = move |v: &ValueId| {
+        let inside = |block| g.blocks(node).any(|b| b == block || g.is_nested_in(block, b));
+        !inside(g.parent(g.def(*v)))
+    };
+    g.operands(node).chain(inner).filter(own)
+}
+
 /// Results of nodes that are in groups by now, and the groups' results in their place.
-pub(super) type Replaced = hashbrown::HashMap<ValueId, ValueId, rustc_hash::FxBuildHasher>;
+type Replaced = hashbrown::HashMap<ValueId, ValueId, rustc_hash::FxBuildHasher>;
 
 /// Makes the group. Plans are made together, so what a plan takes may have become a result of a group in another block
 /// since: `replaced` says which.
-pub(super) fn apply(
+fn make(
     editor: &mut Editor<'_>,
     mut plan: GroupPlan,
+    prim: Prim,
     replaced: &mut Replaced,
 ) -> Result<(), PassError> {
     for input in &mut plan.inputs {
@@ -183,8 +232,7 @@ pub(super) fn apply(
     let types: SmallVec<[Type; 4]> = plan.outputs.iter().map(|&v| g.ty(v)).collect();
     let loc = g.loc(plan.at);
     let attrs = editor.attrs(vec![(names::subgraph(), Attr::Graph(Arc::new(body)))]);
-    let group =
-        editor.at(At::before(plan.at)).loc(loc).insert(Prim::FusionGroup, &plan.inputs, attrs, &types);
+    let group = editor.at(At::before(plan.at)).loc(loc).insert(prim, &plan.inputs, attrs, &types);
     for (i, &old) in plan.outputs.iter().enumerate() {
         let new = editor.graph().result(group, i);
         editor.replace_all_uses(old, new);
@@ -204,7 +252,7 @@ fn body_of(g: &Graph, plan: &GroupPlan) -> Result<Graph, flambeau_ir::CloneError
         let inner = editor.add_input(g.ty(v));
         map.set(v, inner);
     }
-    for v in plan.nodes.iter().flat_map(|&n| g.operands(n)) {
+    for v in plan.nodes.iter().flat_map(|&n| taken_by(g, n)) {
         let def = g.def(v);
         if g.is_prim(def, Prim::Constant) && map.get(v).is_none() {
             editor.copy_from(g, [def], &mut map)?;

@@ -1,0 +1,79 @@
+//! Activations compute into the memory of their operand where that is not needed any more.
+//!
+//! The operand must be made in the same block by a node that makes a tensor of its own, the activation must be its only
+//! use, and the result must have its element type: then nobody can see that its memory is written.
+
+use super::remove_mutation::is_fresh;
+use crate::facets::Role;
+use crate::pass::{Pass, PassCx, PassError};
+use crate::traits::TraitTable;
+use crate::twins::Twins;
+use flambeau_analysis::Shapes;
+use flambeau_ir::{NodeId, OpId};
+
+/// See the module's head.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ActivationsInPlace;
+
+impl Pass for ActivationsInPlace {
+    const NAME: &'static str = "functional_to_inplace_activation";
+    const DOC: &'static str = "lets activations write the memory of operands that nobody needs any more";
+
+    fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+        let registry = cx.registry();
+        let roles = registry.column::<Role>();
+        let traits = TraitTable::new(&registry);
+        let twins = Twins::new(&registry);
+        let (graph, shapes) = cx.with::<Shapes>();
+        let found: Vec<(NodeId, OpId)> = graph
+            .nodes_deep()
+            .filter_map(|node| {
+                let op = graph.op(node).row().filter(|&op| roles.get(op) == Some(&Role::Activation))?;
+                let writing = twins.writing(op)?;
+                let operand = graph.operand(node, 0);
+                let def = graph.def(operand);
+                let dying = graph.use_count(operand) == 1
+                    && graph.parent(def) == graph.parent(node)
+                    && is_fresh(graph, &traits, def);
+                (dying && twins.keeps_dtype(graph, shapes, node, op)).then_some((node, writing))
+            })
+            .collect();
+        let (mut editor, mut fuel) = cx.edit_fuelled();
+        for (node, op) in found {
+            if !fuel.take("in-place", editor.graph(), node) {
+                break;
+            }
+            editor.set_op(node, op);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{assert_passes, toy};
+
+    #[test]
+    fn operands_that_die_are_written() {
+        assert_passes(
+            &toy(),
+            "functional_to_inplace_activation",
+            "graph(%x : Float(2)):
+  %a : Float(2) = toy::mul(%x, %x)
+  %b : Tensor = toy::relu(%a)
+  %c : Tensor = toy::relu(%x)
+  %d : Float(2) = toy::mul(%x, %x)
+  %e : Tensor = toy::relu(%d)
+  return (%b, %c, %d, %e)
+",
+            "graph(%x : Float(2)):
+  %a : Float(2) = toy::mul(%x, %x)
+  %b : Tensor = toy::relu_(%a)
+  %c : Tensor = toy::relu(%x)
+  %d : Float(2) = toy::mul(%x, %x)
+  %e : Tensor = toy::relu(%d)
+  return (%b, %c, %d, %e)
+",
+        );
+    }
+}

@@ -1,0 +1,126 @@
+//! Connected operators that can be differentiated, as `prim::DifferentiableGraph` nodes, and back where a graph is too
+//! small to pay.
+//!
+//! Which operators can, they say with the [`Differentiable`] facet. Nobody may write what they take and give.
+
+use super::cse::Cse;
+use super::dce::Dce;
+use super::functional::inline_subgraphs;
+use crate::facets::Differentiable;
+use crate::memory;
+use crate::outline::{self, Bounds};
+use crate::pass::{Pass, PassCx, PassError};
+use crate::pipeline::{Configure, Options};
+use crate::traits::TraitTable;
+use flambeau_analysis::AliasDb;
+use flambeau_ir::{NodeId, Prim};
+
+/// Makes them.
+#[derive(Clone, Copy, Debug)]
+pub struct CreateAutodiffSubgraphs {
+    /// Fewest nodes of one.
+    pub least: usize,
+}
+
+impl Default for CreateAutodiffSubgraphs {
+    fn default() -> Self {
+        CreateAutodiffSubgraphs { least: 2 }
+    }
+}
+
+impl Configure for CreateAutodiffSubgraphs {
+    const OPTIONS: &'static [&'static str] = &["threshold"];
+
+    fn configure(options: &Options) -> Result<Self, String> {
+        let least = options.number("threshold")?.map_or(2, |n| usize::try_from(n).unwrap_or(usize::MAX));
+        Ok(CreateAutodiffSubgraphs { least })
+    }
+}
+
+impl Pass for CreateAutodiffSubgraphs {
+    const NAME: &'static str = "create_autodiff_subgraphs";
+    const DOC: &'static str = "puts connected operators that can be differentiated into graphs of their own";
+
+    fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+        Cse.run(cx)?;
+        let registry = cx.registry();
+        let traits = TraitTable::new(&registry);
+        let smooth = registry.column::<Differentiable>();
+        let (graph, db) = cx.with::<AliasDb>();
+        let accepts = |n: NodeId| {
+            let t = traits.of_node(graph, n);
+            smooth.of(graph.op(n)).is_some()
+                && !(t.has_side_effects() || t.is_random() || t.may_write() || t.result_aliases())
+                && !memory::has_writers(db, graph, n)
+        };
+        let plans = outline::plan(graph, accepts, Bounds { least: self.least, ..Bounds::USUAL });
+        outline::apply(cx, plans, Prim::DifferentiableGraph)?;
+        Dce::default().run(cx)
+    }
+}
+
+/// Puts small ones back.
+#[derive(Clone, Copy, Debug)]
+pub struct InlineAutodiffSubgraphs {
+    /// Those of fewer nodes.
+    pub threshold: usize,
+}
+
+impl Configure for InlineAutodiffSubgraphs {
+    const OPTIONS: &'static [&'static str] = &["threshold"];
+
+    fn configure(options: &Options) -> Result<Self, String> {
+        let threshold = options.number("threshold")?.map_or(5, |n| usize::try_from(n).unwrap_or(usize::MAX));
+        Ok(InlineAutodiffSubgraphs { threshold })
+    }
+}
+
+impl Pass for InlineAutodiffSubgraphs {
+    const NAME: &'static str = "inline_autodiff_subgraphs";
+    const DOC: &'static str = "puts graphs for differentiation back that are too small to pay";
+
+    fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+        inline_subgraphs(cx, Prim::DifferentiableGraph, |body| {
+            body.nodes_deep().filter(|&n| !body.is_prim(n, Prim::Constant)).count() < self.threshold
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{assert_passes, toy};
+
+    #[test]
+    fn connected_operators_are_one_graph() {
+        let written = "graph(%x : Tensor, %y : Tensor):
+  %a : Tensor = toy::mul(%x, %y)
+  %b : Tensor = toy::relu(%a)
+  %d : Tensor = toy::relu_(%y)
+  return (%b)
+";
+        assert_passes(&toy(), "create_autodiff_subgraphs", written, written);
+        let before = "graph(%x : Tensor, %y : Tensor, %s : str):
+  %a : Tensor = toy::mul(%x, %y)
+  %b : Tensor = toy::relu(%a)
+   = toy::warn(%s)
+  %c : Tensor = toy::mul(%b, %a)
+  return (%c)
+";
+        assert_passes(
+            &toy(),
+            "create_autodiff_subgraphs",
+            before,
+            "graph(%x : Tensor, %y : Tensor, %s : str):
+   = toy::warn(%s)
+  %c : Tensor = prim::DifferentiableGraph_0(%x, %y)
+  return (%c)
+with prim::DifferentiableGraph_0 = graph(%0 : Tensor, %1 : Tensor):
+  %a : Tensor = toy::mul(%0, %1)
+  %b : Tensor = toy::relu(%a)
+  %c : Tensor = toy::mul(%b, %a)
+  return (%c)
+",
+        );
+        assert_passes(&toy(), "create_autodiff_subgraphs{threshold=4}", before, before);
+    }
+}

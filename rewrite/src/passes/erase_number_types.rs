@@ -1,0 +1,93 @@
+//! Numbers that operators take beside tensors become tensors.
+//!
+//! A constant number becomes a tensor without dimensions where the operator has an overload that takes a tensor in its
+//! place, and that gives the same element type: numbers count less than tensors when types are promoted, so the two
+//! do not always agree. Sizes, axes and other numbers that no overload takes as tensors stay numbers.
+
+use super::dce::Dce;
+use crate::pass::{Pass, PassCx, PassError};
+use crate::twins::{for_all_dtypes, given_dtype};
+use flambeau_analysis::Shapes;
+use flambeau_analysis::shape::Operand;
+use flambeau_exec::Kernel;
+use flambeau_ir::types::{TensorType, TypeKind};
+use flambeau_ir::{At, Graph, IValue, NodeId, OpId, Registry, Type};
+use flambeau_tensor::{DType, Scalar, Tensor};
+
+/// See the module's head.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EraseNumberTypes;
+
+impl Pass for EraseNumberTypes {
+    const NAME: &'static str = "erase_number_types";
+    const DOC: &'static str = "makes tensors of the numbers that operators take beside tensors";
+
+    fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+        let registry = cx.registry();
+        let (graph, shapes) = cx.with::<Shapes>();
+        let found: Vec<Found> =
+            graph.nodes_deep().filter_map(|n| plan(graph, shapes, &registry, n)).collect();
+        if found.is_empty() {
+            return Ok(());
+        }
+        let (mut editor, mut fuel) = cx.edit_fuelled();
+        for f in found {
+            if !fuel.take("to-tensor", editor.graph(), f.node) {
+                break;
+            }
+            let loc = editor.graph().loc(f.node);
+            let tensor = f.tensor;
+            let ty = Type::tensor(TensorType::of(&tensor));
+            let value = editor.at(At::before(f.node)).loc(loc).constant_of(IValue::Tensor(tensor), ty);
+            editor.set_operand(f.node, f.index, value);
+            editor.set_op(f.node, f.op);
+        }
+        drop((editor, fuel));
+        Dce::default().run(cx)
+    }
+}
+
+struct Found {
+    node: NodeId,
+    index: usize,
+    op: OpId,
+    tensor: Tensor,
+}
+
+/// The number of a node that can be a tensor.
+fn plan(g: &Graph, shapes: &Shapes, registry: &Registry, node: NodeId) -> Option<Found> {
+    let op = g.op(node).row()?;
+    let schema = registry.schema(op);
+    if schema.args.len() != g.operand_count(node) || schema.is_mutable() {
+        return None;
+    }
+    // A number of any kind, that is: an int is a size or an axis.
+    let index = schema.args.iter().position(|a| matches!(a.ty.kind(), TypeKind::Number))?;
+    let scalar = g.constant(g.operand(node, index))?.as_scalar()?;
+    let dtype = match scalar {
+        Scalar::Int(_) => DType::I64,
+        Scalar::Float(_) => DType::F64,
+        Scalar::Bool(_) => DType::Bool,
+        Scalar::Complex(_) => DType::C128,
+    };
+    let takes_tensor = |&other: &OpId| {
+        let o = registry.schema(other);
+        o.args.len() == schema.args.len()
+            && o.returns.len() == schema.returns.len()
+            && o.returns.iter().zip(&schema.returns).all(|(a, b)| a.ty == b.ty)
+            && o.args.iter().zip(&schema.args).enumerate().all(|(i, (a, b))| {
+                a.name == b.name && if i == index { a.ty.is_tensor() } else { a.ty == b.ty }
+            })
+            && (registry.facet::<Kernel>(op).is_none() || registry.facet::<Kernel>(other).is_some())
+    };
+    let other = registry.overloads(schema.name).iter().copied().find(takes_tensor)?;
+    let tensor = Tensor::from_scalars(&[scalar], &[], dtype).ok()?;
+    let as_tensor = Operand::of(&IValue::Tensor(tensor.clone()));
+    let same = for_all_dtypes(g, shapes, node, |operands| {
+        let mut changed = operands.to_vec();
+        changed[index] = as_tensor.clone();
+        let before = given_dtype(registry, shapes, op, operands);
+        before.is_some() && before == given_dtype(registry, shapes, other, &changed)
+    });
+    same.then_some(Found { node, index, op: other, tensor })
+}

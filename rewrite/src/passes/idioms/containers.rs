@@ -1,0 +1,131 @@
+//! Operators on lists and dictionaries whose elements are in sight.
+//!
+//! An element is the very object that was put in, so it may be used in place of what is read out, whoever writes *it*;
+//! only the container must be nobody's to write.
+
+use super::{Outcome, View};
+use crate::egraph::rule::same_constant;
+use crate::facets::Elements;
+use flambeau_ir::{IValue, NodeId, Prim, Type, ValueId};
+use smallvec::SmallVec;
+
+/// What a node on a container comes to.
+pub(super) fn plan(view: &View<'_>, node: NodeId, what: Elements) -> Option<Outcome> {
+    let g = view.graph;
+    let operand = |i: usize| (i < g.operand_count(node)).then(|| g.operand(node, i));
+    let int = |i: usize| view.constant(operand(i)?)?.as_int();
+    match what {
+        Elements::Count => {
+            let container = operand(0)?;
+            let count = match list_of(view, container) {
+                Some(elements) => elements.len(),
+                None => entries_of(view, container)?.len(),
+            };
+            Some(Outcome::Constant(IValue::Int(i64::try_from(count).ok()?), Type::INT))
+        }
+        Elements::Item => {
+            let elements = list_of(view, operand(0)?)?;
+            let index = place(int(1)?, elements.len())?;
+            fitting(view, node, elements[index])
+        }
+        Elements::Slice => {
+            let elements = list_of(view, operand(0)?)?;
+            let bound = |i: usize| match view.constant(operand(i)?)? {
+                IValue::None => Some(None),
+                value => value.as_int().map(Some),
+            };
+            Some(Outcome::List(slice(&elements, bound(1)?, bound(2)?, int(3)?)?))
+        }
+        Elements::Concat => {
+            let mut elements = list_of(view, operand(0)?)?;
+            elements.extend(list_of(view, operand(1)?)?);
+            (elements.len() <= MAX_ELEMENTS).then_some(Outcome::List(elements))
+        }
+        Elements::Copy => Some(Outcome::List(list_of(view, operand(0)?)?)),
+        Elements::Value => {
+            let key = view.constant(operand(1)?)?;
+            let entries = entries_of(view, operand(0)?)?;
+            let entry = entries.iter().find(|(k, _)| same_constant(k, &key))?;
+            fitting(view, node, entry.1)
+        }
+        Elements::Append | Elements::Insert | Elements::Replace => None,
+    }
+}
+
+/// A list taken apart where it was put together.
+pub(super) fn unpack(view: &View<'_>, node: NodeId) -> Option<Outcome> {
+    let g = view.graph;
+    let elements = list_of(view, g.operand(node, 0))?;
+    let same = elements.len() == g.result_count(node)
+        && elements
+            .iter()
+            .zip(g.results(node))
+            .all(|(&e, r)| g.ty(e).erase_shapes() == g.ty(r).erase_shapes());
+    same.then(|| Outcome::Values(SmallVec::from_vec(elements)))
+}
+
+/// Longest list that is spelt out.
+const MAX_ELEMENTS: usize = 1_000;
+
+/// The element, if it can stand for the result by its type.
+fn fitting(view: &View<'_>, node: NodeId, element: ValueId) -> Option<Outcome> {
+    let g = view.graph;
+    let result = g.ty(g.result(node, 0));
+    let fits = g.ty(element).erase_shapes() == result.erase_shapes();
+    fits.then(|| Outcome::Values(SmallVec::from_slice(&[element])))
+}
+
+/// The elements of a list that was put together in the graph and that nobody writes.
+fn list_of(view: &View<'_>, list: ValueId) -> Option<Vec<ValueId>> {
+    let list = view.resolve(list);
+    if view.db.is_written(list) {
+        return None;
+    }
+    if let Some(elements) = view.lists.get(&list) {
+        return Some(elements.iter().map(|&v| view.resolve(v)).collect());
+    }
+    let g = view.graph;
+    let def = g.def(list);
+    let made = g.is_prim(def, Prim::ListConstruct) && g.operand_count(def) <= MAX_ELEMENTS;
+    made.then(|| g.operands(def).map(|v| view.resolve(v)).collect())
+}
+
+/// Keys and values of a dictionary that was put together from different constant keys and that nobody writes.
+fn entries_of(view: &View<'_>, dict: ValueId) -> Option<Vec<(IValue, ValueId)>> {
+    let g = view.graph;
+    let dict = view.resolve(dict);
+    let def = g.def(dict);
+    if view.db.is_written(dict) || !g.is_prim(def, Prim::DictConstruct) || g.operand_count(def) > MAX_KEYS {
+        return None;
+    }
+    let operands: Vec<ValueId> = g.operands(def).collect();
+    let mut entries: Vec<(IValue, ValueId)> = Vec::with_capacity(operands.len() / 2);
+    for pair in operands.chunks_exact(2) {
+        let key = view.constant(pair[0])?;
+        let plain = matches!(key, IValue::Int(_) | IValue::Str(_) | IValue::Bool(_));
+        if !plain || entries.iter().any(|(k, _)| same_constant(k, &key)) {
+            return None;
+        }
+        entries.push((key, view.resolve(pair[1])));
+    }
+    Some(entries)
+}
+
+/// Largest dictionary that is looked into: its keys are compared with each other.
+const MAX_KEYS: usize = 64;
+
+/// An index from the front or, if negative, from the back.
+pub(in crate::passes) fn place(index: i64, len: usize) -> Option<usize> {
+    let index = if index < 0 { index.checked_add(i64::try_from(len).ok()?)? } else { index };
+    usize::try_from(index).ok().filter(|&i| i < len)
+}
+
+/// The elements that a slice takes. A step below one raises when the program runs.
+fn slice(elements: &[ValueId], start: Option<i64>, end: Option<i64>, step: i64) -> Option<Vec<ValueId>> {
+    let len = i64::try_from(elements.len()).ok()?;
+    let clamp =
+        |bound: i64| if bound < 0 { bound.saturating_add(len).max(0) } else { bound.min(len) } as usize;
+    let step = usize::try_from(step).ok().filter(|&s| s > 0)?;
+    let (start, end) = (start.map_or(0, clamp), end.map_or(elements.len(), clamp));
+    Some(elements.get(start..end).unwrap_or(&[]).iter().step_by(step).copied().collect())
+}

@@ -1,0 +1,214 @@
+//! What can be read off containers, casts and branches without running anything.
+//!
+//! Operators on lists and dictionaries put together on the spot ([`containers`]) give their elements, as long as nobody
+//! writes the container; which operators those are, they say with the [`Elements`](crate::facets::Elements) facet. Casts to what a value is
+//! already, and branches that only choose between true and false, are the value and the condition ([`structure`]).
+//!
+//! One walk in program order decides on the graph as it stands, seeing each value as what it has become so far; the edits
+//! follow in the same order.
+
+mod containers;
+
+pub(super) use containers::place;
+mod structure;
+
+use crate::facets::Elements;
+use crate::pass::{Pass, PassCx, PassError};
+use flambeau_analysis::AliasDb;
+use flambeau_ir::{At, Editor, Graph, IValue, NodeId, Prim, Type, ValueId};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
+
+/// See the module's head.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Idioms;
+
+impl Pass for Idioms {
+    const NAME: &'static str = "idioms";
+    const ALIASES: &'static [&'static str] = &["peephole_list_idioms", "peephole_dict_idioms"];
+    const DOC: &'static str =
+        "reads elements of lists and dictionaries, casts and choices of truth values where they are made";
+
+    fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+        let registry = cx.registry();
+        let elements = registry.column::<Elements>();
+        let may = |g: &Graph, n: NodeId| {
+            structure::is_candidate(g, n) || elements.of(g.op(n)).is_some() || g.is_prim(n, Prim::ListUnpack)
+        };
+        let work: Vec<NodeId> = cx.graph().nodes_deep().filter(|&n| may(cx.graph(), n)).collect();
+        if work.is_empty() {
+            return Ok(());
+        }
+        let (graph, db) = cx.with::<AliasDb>();
+        let mut view = View { graph, db, same: HashMap::default(), lists: HashMap::default() };
+        let mut found: Vec<(NodeId, Outcome)> = Vec::new();
+        for node in work {
+            let outcome = match elements.of(graph.op(node)) {
+                Some(&what) => containers::plan(&view, node, what),
+                None if graph.is_prim(node, Prim::ListUnpack) => containers::unpack(&view, node),
+                None => structure::plan(&view, node),
+            };
+            let Some(outcome) = outcome else { continue };
+            view.learn(node, &outcome);
+            found.push((node, outcome));
+        }
+        let (mut editor, mut fuel) = cx.edit_fuelled();
+        for (node, outcome) in found {
+            if !fuel.take(outcome.name(), editor.graph(), node) {
+                break;
+            }
+            outcome.apply(&mut editor, node);
+        }
+        Ok(())
+    }
+}
+
+/// What the results of a node are.
+enum Outcome {
+    /// These values. A branch keeps standing, others go.
+    Values(SmallVec<[ValueId; 2]>),
+    /// Result `.0` of a branch is this value.
+    Result(usize, ValueId),
+    /// This constant.
+    Constant(IValue, Type),
+    /// A new list of these values.
+    List(Vec<ValueId>),
+}
+
+impl Outcome {
+    fn name(&self) -> &'static str {
+        match self {
+            Outcome::Values(_) => "read",
+            Outcome::Result(..) => "choose",
+            Outcome::Constant(..) => "count",
+            Outcome::List(_) => "list",
+        }
+    }
+
+    fn apply(self, editor: &mut Editor<'_>, node: NodeId) {
+        let loc = editor.graph().loc(node);
+        match self {
+            Outcome::Values(values) => editor.replace_node(node, &values),
+            Outcome::Result(index, value) => {
+                let result = editor.graph().result(node, index);
+                editor.replace_all_uses(result, value);
+            }
+            Outcome::Constant(value, ty) => {
+                let constant = editor.at(At::before(node)).loc(loc).constant_of(value, ty);
+                editor.replace_node(node, &[constant]);
+            }
+            Outcome::List(values) => {
+                let ty = editor.graph().ty(editor.graph().result(node, 0));
+                let list = editor.at(At::before(node)).loc(loc).value(Prim::ListConstruct, &values, ty);
+                editor.replace_node(node, &[list]);
+            }
+        }
+    }
+}
+
+/// The graph with what was found out so far.
+struct View<'a> {
+    graph: &'a Graph,
+    db: &'a AliasDb,
+    /// Values that have become others.
+    same: HashMap<ValueId, ValueId, FxBuildHasher>,
+    /// Lists that have become new ones of these elements.
+    lists: HashMap<ValueId, Vec<ValueId>, FxBuildHasher>,
+}
+
+impl View<'_> {
+    /// What a value has become. Chains are as short as the values found equal before it was looked at.
+    fn resolve(&self, mut value: ValueId) -> ValueId {
+        while let Some(&other) = self.same.get(&value) {
+            value = other;
+        }
+        value
+    }
+
+    fn learn(&mut self, node: NodeId, outcome: &Outcome) {
+        let g = self.graph;
+        match outcome {
+            Outcome::Values(values) => {
+                for (result, &value) in g.results(node).zip(values) {
+                    self.same.insert(result, value);
+                }
+            }
+            Outcome::Result(index, value) => {
+                self.same.insert(g.result(node, *index), *value);
+            }
+            Outcome::List(values) => {
+                self.lists.insert(g.result(node, 0), values.clone());
+            }
+            Outcome::Constant(..) => {}
+        }
+    }
+
+    fn constant(&self, value: ValueId) -> Option<IValue> {
+        self.graph.constant(self.resolve(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{assert_passes, toy};
+
+    #[test]
+    fn elements_are_read() {
+        assert_passes(
+            &toy(),
+            "idioms,dce",
+            "graph(%a : int, %b : int):
+  %0 : int = prim::Constant[value=0]()
+  %m : int = prim::Constant[value=-1]()
+  %l : int[] = prim::ListConstruct(%a, %b)
+  %k : int[] = toy::concat(%l, %l)
+  %p : int = toy::item(%k, %m)
+  %q : int = toy::item(%l, %0)
+  %n : int = toy::count(%k)
+  %s : int = toy::add(%p, %q)
+  %t : int = toy::add(%s, %n)
+  return (%t)
+",
+            "graph(%a : int, %b : int):
+  %n : int = prim::Constant[value=4]()
+  %s : int = toy::add(%b, %a)
+  %t : int = toy::add(%s, %n)
+  return (%t)
+",
+        );
+    }
+
+    #[test]
+    fn written_lists_are_left() {
+        let text = "graph(%a : Tensor, %i : int):
+  %l : Tensor[] = prim::ListConstruct(%a)
+  %k : Tensor[] = toy::append(%l, %a)
+  %n : int = toy::count_tensors(%l)
+  return (%n)
+";
+        assert_passes(&toy(), "idioms", text, text);
+    }
+
+    #[test]
+    fn choices_and_casts() {
+        assert_passes(
+            &toy(),
+            "idioms,dce",
+            "graph(%c : bool, %i : int):
+  %t : bool = prim::Constant[value=1]()
+  %f : bool = prim::Constant[value=0]()
+  %r : bool = prim::If(%c)
+    block0():
+      -> (%t)
+    block1():
+      -> (%f)
+  %j : int = prim::unchecked_cast(%i)
+  return (%r, %j)
+",
+            "graph(%c : bool, %i : int):
+  return (%c, %i)
+",
+        );
+    }
+}

@@ -1,0 +1,37 @@
+//! Casts to what a value is already, and branches that give their condition.
+
+use super::{Outcome, View};
+use flambeau_ir::{Graph, IValue, NodeId, Prim, Type};
+use smallvec::SmallVec;
+
+pub(super) fn is_candidate(g: &Graph, node: NodeId) -> bool {
+    matches!(
+        g.prim(node),
+        Some(Prim::UncheckedCast | Prim::UncheckedUnwrapOptional | Prim::Annotate | Prim::If)
+    )
+}
+
+pub(super) fn plan(view: &View<'_>, node: NodeId) -> Option<Outcome> {
+    let g = view.graph;
+    if g.is_prim(node, Prim::If) {
+        return choice(view, node);
+    }
+    let value = view.resolve(g.operand(node, 0));
+    let (from, to) = (g.ty(value).erase_shapes(), g.ty(g.result(node, 0)).erase_shapes());
+    (from == to).then(|| Outcome::Values(SmallVec::from_slice(&[value])))
+}
+
+/// A result that is true if the condition is and false if it is not.
+fn choice(view: &View<'_>, node: NodeId) -> Option<Outcome> {
+    let g = view.graph;
+    let (yes, no) = (g.block(node, 0), g.block(node, 1));
+    let truth = |v| match view.constant(v) {
+        Some(IValue::Bool(b)) => Some(b),
+        _ => None,
+    };
+    let condition = view.resolve(g.operand(node, 0));
+    let gives = |(a, b)| truth(a) == Some(true) && truth(b) == Some(false);
+    let index = g.block_outputs(yes).zip(g.block_outputs(no)).position(gives)?;
+    let result = g.result(node, index);
+    (g.use_count(result) > 0 && g.ty(result) == Type::BOOL).then_some(Outcome::Result(index, condition))
+}

@@ -1,0 +1,345 @@
+//! Writes to memory that nobody else has yet become new values.
+//!
+//! A list that is put together and then appended to (inserted into, changed at a known index) is put together with the
+//! new elements, as long as nothing looks at it in between. A tensor that a node makes, and that is then written by an
+//! operator with a twin that computes into memory of its own ([`crate::twins`]), becomes the twin's result from there
+//! on, as long as nobody holds a view of it before the write.
+//!
+//! Both follow the uses of a value in program order from where it is made: reading is no matter, writing is what is
+//! removed, and anything else (a view, a container, the graph's end) ends the walk, for from there on others see it.
+
+use crate::facets::{Elements, Role};
+use crate::pass::{Pass, PassCx, PassError};
+use crate::pipeline::{Configure, Options};
+use crate::traits::TraitTable;
+use crate::twins::Twins;
+use flambeau_analysis::Shapes;
+use flambeau_ir::{At, Editor, Graph, NodeId, NodeMap, OpId, Prim, Registry, ValueId, ValueSet};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// See the module's head.
+#[derive(Clone, Copy, Debug)]
+pub struct RemoveMutation {
+    /// Of lists.
+    pub lists: bool,
+    /// Of tensors.
+    pub tensors: bool,
+    /// Of tensors, only by [`Role::Activation`]s.
+    pub activations_only: bool,
+}
+
+impl Configure for RemoveMutation {
+    const OPTIONS: &'static [&'static str] = &["lists", "tensors", "activations"];
+
+    fn configure(options: &Options) -> Result<Self, String> {
+        let (lists, tensors) = (options.flag("lists"), options.flag("tensors"));
+        let activations_only = options.flag("activations");
+        let all = !(lists || tensors || activations_only);
+        let tensors = tensors || activations_only || all;
+        Ok(RemoveMutation { lists: lists || all, tensors, activations_only })
+    }
+}
+
+impl Pass for RemoveMutation {
+    const NAME: &'static str = "remove_mutation";
+    const DOC: &'static str = "makes new values of writes to lists and tensors that nobody else has yet";
+
+    fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+        let registry = cx.registry();
+        if self.lists {
+            lists(cx, &registry);
+        }
+        if self.tensors {
+            tensors(cx, &registry, self.activations_only);
+        }
+        Ok(())
+    }
+}
+
+// --- lists -----------------------------------------------------------------------------------------------------------
+
+fn lists(cx: &mut PassCx<'_>, registry: &Registry) {
+    let elements = registry.column::<Elements>();
+    let graph = cx.graph();
+    let made: Vec<NodeId> = graph.nodes_deep().filter(|&n| graph.is_prim(n, Prim::ListConstruct)).collect();
+    let (mut editor, mut fuel) = cx.edit_fuelled();
+    for list in made {
+        let mut list = list;
+        while let Some((write, members)) =
+            next_list_write(editor.graph(), list, |n| elements.of(editor.graph().op(n)).copied())
+        {
+            if !fuel.take("fold-element", editor.graph(), write) {
+                return;
+            }
+            list = fold_element(&mut editor, list, write, &members);
+        }
+    }
+}
+
+/// The first to use a list, if it is one that changes it in a known way, and the elements after that.
+fn next_list_write(
+    g: &Graph,
+    list: NodeId,
+    elements: impl Fn(NodeId) -> Option<Elements>,
+) -> Option<(NodeId, Vec<ValueId>)> {
+    let value = g.result(list, 0);
+    let block = g.parent(list);
+    // The first use alone is wanted; a long list of uses is not sorted for it.
+    let mut first: Option<NodeId> = None;
+    for u in g.uses(value) {
+        let user = g.ancestor_in(u.user, block)?;
+        if first.is_none_or(|f| g.is_before(user, f)) {
+            first = Some(user);
+        }
+    }
+    let write = first?;
+    let what = elements(write)?;
+    let own = g.operand(write, 0) == value && g.operands(write).skip(1).all(|v| v != value);
+    let mut members: Vec<ValueId> = g.operands(list).collect();
+    if !own || members.len() >= MAX_ELEMENTS {
+        return None;
+    }
+    let element = |i: usize| (i < g.operand_count(write)).then(|| g.operand(write, i));
+    let index = || g.constant(element(1)?)?.as_int();
+    match what {
+        Elements::Append => members.push(element(1)?),
+        Elements::Insert => {
+            // As in Python, an index past an end means that end.
+            let len = members.len() as i64;
+            let at = index()?;
+            let at = if at < 0 { at.saturating_add(len).max(0) } else { at.min(len) };
+            members.insert(at as usize, element(2)?);
+        }
+        Elements::Replace => {
+            let at = super::idioms::place(index()?, members.len())?;
+            members[at] = element(2)?;
+        }
+        _ => return None,
+    }
+    Some((write, members))
+}
+
+/// Longest list that grows this way: every element costs a new node.
+const MAX_ELEMENTS: usize = 256;
+
+/// Puts the list together where it is written. Gives the node that does.
+fn fold_element(editor: &mut Editor<'_>, list: NodeId, write: NodeId, members: &[ValueId]) -> NodeId {
+    let g = editor.graph();
+    let (old, loc) = (g.result(list, 0), g.loc(list));
+    let ty = g.ty(old);
+    let new = editor.at(At::before(write)).loc(loc).value(Prim::ListConstruct, members, ty);
+    let results: Vec<ValueId> = editor.graph().results(write).map(|_| new).collect();
+    editor.replace_node(write, &results);
+    editor.replace_node(list, &[new]);
+    editor.graph().def(new)
+}
+
+// --- tensors ---------------------------------------------------------------------------------------------------------
+
+/// A tensor made on the spot, and what its writes become.
+struct Chain {
+    /// The tensor as it is made.
+    made: ValueId,
+    /// Writes that become their twins, in order.
+    writes: Vec<(NodeId, OpId)>,
+    /// Which value each use takes: the one made, or the result of as many twins.
+    uses: Vec<(NodeId, usize, usize)>,
+}
+
+fn tensors(cx: &mut PassCx<'_>, registry: &Registry, activations_only: bool) {
+    let traits = TraitTable::new(registry);
+    let twins = Twins::new(registry);
+    let roles = registry.column::<Role>();
+    let twin_of = |g: &Graph, n: NodeId| -> Option<OpId> {
+        let op = g.op(n).row().filter(|_| traits.of_node(g, n).may_write())?;
+        let twin = twins.functional(op)?;
+        (!activations_only || roles.get(twin) == Some(&Role::Activation)).then_some(twin)
+    };
+    let graph = cx.graph();
+    let written: Vec<(NodeId, OpId)> =
+        graph.nodes_deep().filter_map(|n| Some((n, twin_of(graph, n)?))).collect();
+    if written.is_empty() {
+        return;
+    }
+    let (graph, shapes) = cx.with::<Shapes>();
+    let mut ways: HashMap<NodeId, OpId, FxBuildHasher> = HashMap::default();
+    let mut roots: Vec<ValueId> = Vec::new();
+    for (node, twin) in written {
+        if twins.keeps_dtype(graph, shapes, node, twin) {
+            ways.insert(node, twin);
+            let target = graph.operand(node, 0);
+            if is_fresh(graph, &traits, graph.def(target)) && roots.last() != Some(&target) {
+                roots.push(target);
+            }
+        }
+    }
+    let mut position = NodeMap::for_nodes(graph, 0u32);
+    for (i, node) in graph.nodes_deep().enumerate() {
+        position[node] = i as u32 + 1;
+    }
+    let mut seen = ValueSet::new();
+    let chains: Vec<Chain> = roots
+        .into_iter()
+        .filter(|&v| seen.insert(v))
+        .filter_map(|v| follow(graph, &position, &ways, v))
+        .collect();
+    let (mut editor, mut fuel) = cx.edit_fuelled();
+    let mut became: HashMap<NodeId, NodeId, FxBuildHasher> = HashMap::default();
+    for chain in chains {
+        if !fuel.take("to-functions", editor.graph(), chain.writes[0].0) {
+            return;
+        }
+        replace_writes(&mut editor, &chain, &mut became);
+    }
+}
+
+/// Follows the uses of a tensor from where it is made.
+fn follow(
+    g: &Graph,
+    position: &NodeMap<u32>,
+    ways: &HashMap<NodeId, OpId, FxBuildHasher>,
+    made: ValueId,
+) -> Option<Chain> {
+    let block = g.parent(g.def(made));
+    let mut chain = Chain { made, writes: Vec::new(), uses: Vec::new() };
+    let mut names = ValueSet::new();
+    names.insert(made);
+    // A block's end stands behind everything in it.
+    let place = |user: NodeId| if g.is_prim(user, Prim::Return) { u32::MAX } else { position[user] };
+    let mut queue: BinaryHeap<Reverse<(u32, u32, u32)>> = BinaryHeap::new();
+    let mut pending: Vec<(NodeId, NodeId, u32)> = Vec::new();
+    let add = |value: ValueId, pending: &mut Vec<(NodeId, NodeId, u32)>, queue: &mut BinaryHeap<_>| {
+        for u in g.uses(value) {
+            let Some(top) = g.ancestor_in(u.user, block) else { return false };
+            queue.push(Reverse((place(top), place(u.user), pending.len() as u32)));
+            pending.push((top, u.user, u.index));
+        }
+        true
+    };
+    if !add(made, &mut pending, &mut queue) {
+        return None;
+    }
+    let mut alone = true;
+    while let Some(Reverse((.., number))) = queue.pop() {
+        let (top, user, index) = pending[number as usize];
+        chain.uses.push((user, index as usize, chain.writes.len()));
+        if !alone {
+            continue;
+        }
+        let once = g.operands(user).filter(|&v| names.contains(v)).count() == 1;
+        match ways.get(&user) {
+            Some(&twin) if top == user && index == 0 && once => {
+                let result = g.result(user, 0);
+                if !add(result, &mut pending, &mut queue) {
+                    return None;
+                }
+                names.insert(result);
+                chain.writes.push((user, twin));
+            }
+            _ => alone = only_reads(g, user, g.operand(user, index as usize)),
+        }
+    }
+    (!chain.writes.is_empty()).then_some(chain)
+}
+
+/// Puts the twins in place. `became` remembers those of all chains: a write of one may take a value of another.
+fn replace_writes(
+    editor: &mut Editor<'_>,
+    chain: &Chain,
+    became: &mut HashMap<NodeId, NodeId, FxBuildHasher>,
+) {
+    let mut values = vec![chain.made];
+    for &(write, twin) in &chain.writes {
+        let g = editor.graph();
+        let (loc, ty) = (g.loc(write), g.ty(g.result(write, 0)));
+        let mut operands: Vec<ValueId> = g.operands(write).collect();
+        operands[0] = values[values.len() - 1];
+        let new = editor.at(At::before(write)).loc(loc).value(twin, &operands, ty);
+        became.insert(write, editor.graph().def(new));
+        values.push(new);
+    }
+    for &(user, index, number) in &chain.uses {
+        let own = index == 0 && chain.writes.get(number).is_some_and(|w| w.0 == user);
+        if !own {
+            let user = became.get(&user).copied().unwrap_or(user);
+            editor.set_operand(user, index, values[number]);
+        }
+    }
+    for &(write, _) in chain.writes.iter().rev() {
+        editor.erase(write);
+    }
+}
+
+/// Whether a node makes a tensor of its own.
+pub(super) fn is_fresh(g: &Graph, traits: &TraitTable<'_>, node: NodeId) -> bool {
+    let t = traits.of_node(g, node);
+    let alias_free = |op: OpId| !g.registry().schema(op).has_aliases();
+    g.op(node).row().is_some_and(alias_free)
+        && !t.result_aliases()
+        && !t.may_write()
+        && g.result_count(node) == 1
+}
+
+/// Whether a node does nothing with a value but look at it.
+fn only_reads(g: &Graph, user: NodeId, value: ValueId) -> bool {
+    let Some(op) = g.op(user).row() else { return false };
+    let schema = g.registry().schema(op);
+    let plain = |i: usize| schema.args.get(i).is_some_and(|a| a.alias.is_none());
+    !crate::memory::is_opaque(g, user) && g.operands(user).enumerate().all(|(i, v)| v != value || plain(i))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{assert_passes, toy};
+
+    #[test]
+    fn lists_are_put_together_whole() {
+        assert_passes(
+            &toy(),
+            "remove_mutation",
+            "graph(%a : Tensor, %b : Tensor):
+  %l : Tensor[] = prim::ListConstruct(%a)
+  %c : Tensor = toy::relu(%b)
+  %m : Tensor[] = toy::append(%l, %c)
+  %n : Tensor[] = toy::append(%m, %a)
+  %k : int = toy::count_tensors(%l)
+  return (%k, %l)
+",
+            "graph(%a : Tensor, %b : Tensor):
+  %c : Tensor = toy::relu(%b)
+  %l : Tensor[] = prim::ListConstruct(%a, %c, %a)
+  %k : int = toy::count_tensors(%l)
+  return (%k, %l)
+",
+        );
+    }
+
+    #[test]
+    fn tensors_that_nobody_else_has() {
+        assert_passes(
+            &toy(),
+            "remove_mutation",
+            "graph(%x : Float(2), %c : bool):
+  %a : Float(2) = toy::relu(%x)
+  %b : Tensor = toy::relu_(%a)
+  %d : Tensor = toy::relu_(%x)
+  %v : Float(2) = toy::relu(%x)
+  %t : Tensor = toy::t(%v)
+  %w : Tensor = toy::relu_(%v)
+  return (%a, %b, %t)
+",
+            "graph(%x : Float(2), %c : bool):
+  %a : Float(2) = toy::relu(%x)
+  %b : Tensor = toy::relu(%a)
+  %d : Tensor = toy::relu_(%x)
+  %v : Float(2) = toy::relu(%x)
+  %t : Tensor = toy::t(%v)
+  %w : Tensor = toy::relu_(%v)
+  return (%b, %b, %t)
+",
+        );
+    }
+}

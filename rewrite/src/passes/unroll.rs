@@ -1,0 +1,275 @@
+//! Loops that count are written out: wholly, if the number of iterations is known and small, else several iterations at
+//! a time with a rest loop behind.
+//!
+//! A loop counts if its condition is true at first and after every iteration. Inner loops go first, so a loop around one
+//! that was written out is too large itself. Iteration numbers are computed from the number of the round; where nobody
+//! asks for them, nothing is.
+
+use super::dce::Dce;
+use crate::facets::Role;
+use crate::pass::{Pass, PassCx, PassError};
+use crate::pipeline::{Configure, Options};
+use crate::roles;
+use flambeau_ir::{
+    At, BlockId, Editor, Graph, IValue, NodeId, OpId, Prim, Registry, Step, Type, ValueId, ValueSubstitution,
+};
+
+/// See the module's head.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unroll {
+    /// Leave loops alone whose number of iterations is not known.
+    pub constant_only: bool,
+}
+
+/// Most nodes of a body that is repeated.
+const MAX_BODY: usize = 32;
+/// A loop of fewer iterations is written out wholly.
+const MAX_WHOLE: i64 = 64;
+/// Iterations written out of a loop of unknown length.
+const FACTOR: i64 = 8;
+
+impl Configure for Unroll {
+    const OPTIONS: &'static [&'static str] = &["constant"];
+
+    fn configure(options: &Options) -> Result<Self, String> {
+        Ok(Unroll { constant_only: options.flag("constant") })
+    }
+}
+
+impl Pass for Unroll {
+    const NAME: &'static str = "loop_unrolling";
+    const ALIASES: &'static [&'static str] = &["unroll"];
+    const DOC: &'static str = "writes out loops that count, wholly or several iterations at a time";
+
+    fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+        let graph = cx.graph();
+        // A loop is left after all in it.
+        let loops: Vec<NodeId> = graph
+            .walk(graph.root())
+            .filter_map(|step| match step {
+                Step::Done(n) if graph.is_prim(n, Prim::Loop) => Some(n),
+                _ => None,
+            })
+            .collect();
+        if loops.is_empty() {
+            return Ok(());
+        }
+        let registry = cx.registry();
+        let ops = Ops::find(&registry)?;
+        let before = cx.graph().journal().revision();
+        {
+            let (mut editor, mut fuel) = cx.edit_fuelled();
+            for node in loops {
+                let g = editor.graph();
+                if !counts(g, node) || body_size(g, g.block(node, 0)) > MAX_BODY {
+                    continue;
+                }
+                let trips = g.constant(g.operand(node, 0)).and_then(|c| c.as_int());
+                if self.constant_only && trips.is_none() {
+                    continue;
+                }
+                if !fuel.take("unroll", g, node) {
+                    break;
+                }
+                match trips {
+                    Some(n) if n < MAX_WHOLE => write_out(&mut editor, node, n),
+                    _ => write_rounds(&mut editor, node, &ops),
+                }
+            }
+        }
+        if cx.graph().journal().revision() == before { Ok(()) } else { Dce::default().run(cx) }
+    }
+}
+
+/// Arithmetic on iteration numbers.
+struct Ops {
+    sum: OpId,
+    difference: OpId,
+    product: OpId,
+    quotient: OpId,
+}
+
+impl Ops {
+    fn find(registry: &Registry) -> Result<Self, PassError> {
+        Ok(Ops {
+            sum: roles::find(registry, Role::Sum)?,
+            difference: roles::find(registry, Role::Difference)?,
+            product: roles::find(registry, Role::Product)?,
+            quotient: roles::find(registry, Role::Quotient)?,
+        })
+    }
+}
+
+/// Whether a loop runs for as many iterations as it says.
+fn counts(g: &Graph, node: NodeId) -> bool {
+    let truth = |v: ValueId| g.constant(v).and_then(|c| c.as_bool()) == Some(true);
+    truth(g.operand(node, 1)) && truth(g.operand(g.ret(g.block(node, 0)), 0))
+}
+
+/// Number of nodes in a block with all nested in it, as far as it matters.
+fn body_size(g: &Graph, block: BlockId) -> usize {
+    g.nodes_deep_in(block).take(MAX_BODY + 1).count()
+}
+
+/// A loop's parts, read before it changes.
+struct Body {
+    block: BlockId,
+    nodes: Vec<NodeId>,
+    number: ValueId,
+    carried: Vec<ValueId>,
+    outputs: Vec<ValueId>,
+}
+
+impl Body {
+    fn read(g: &Graph, node: NodeId) -> Self {
+        let block = g.block(node, 0);
+        let mut inputs = g.block_inputs(block);
+        let number = inputs.next().expect("invariant: a loop's body takes the iteration number");
+        Body {
+            block,
+            nodes: g.nodes(block).collect(),
+            number,
+            carried: inputs.collect(),
+            outputs: g.block_outputs(block).skip(1).collect(),
+        }
+    }
+
+    fn is_numbered(&self, g: &Graph) -> bool {
+        g.use_count(self.number) > 0
+    }
+
+    /// Writes an iteration to the cursor. Gives what it carries on.
+    fn repeat(&self, editor: &mut Editor<'_>, number: Option<ValueId>, carried: &[ValueId]) -> Vec<ValueId> {
+        let mut map = ValueSubstitution::new();
+        if let Some(number) = number {
+            map.set(self.number, number);
+        }
+        for (&inner, &outer) in self.carried.iter().zip(carried) {
+            map.set(inner, outer);
+        }
+        editor.duplicate(self.nodes.iter().copied(), &mut map);
+        self.outputs.iter().map(|&v| map.get(v).unwrap_or(v)).collect()
+    }
+}
+
+/// Puts all iterations in the loop's place.
+fn write_out(editor: &mut Editor<'_>, node: NodeId, trips: i64) {
+    let body = Body::read(editor.graph(), node);
+    let numbered = body.is_numbered(editor.graph());
+    let loc = editor.graph().loc(node);
+    let mut carried: Vec<ValueId> = editor.graph().operands(node).skip(2).collect();
+    for i in 0..trips {
+        editor.at(At::before(node)).loc(loc);
+        let number = numbered.then(|| editor.constant(IValue::Int(i)));
+        carried = body.repeat(editor, number, &carried);
+    }
+    editor.replace_node(node, &carried);
+}
+
+/// Lets the loop do several iterations a round, and puts a loop behind it for the rest.
+fn write_rounds(editor: &mut Editor<'_>, node: NodeId, ops: &Ops) {
+    let loc = editor.graph().loc(node);
+    let trips = editor.graph().operand(node, 0);
+    editor.at(At::before(node)).loc(loc);
+    let factor = editor.constant(IValue::Int(FACTOR));
+    let rounds = editor.value(ops.quotient, &[trips, factor], Type::INT);
+    let done = editor.value(ops.product, &[rounds, factor], Type::INT);
+    let left = editor.value(ops.difference, &[trips, done], Type::INT);
+    rest_loop(editor, node, left, done, ops);
+    let body = Body::read(editor.graph(), node);
+    let numbered = body.is_numbered(editor.graph());
+    editor.set_operand(node, 0, rounds);
+    editor.at(At::end(body.block)).loc(loc);
+    let first = numbered.then(|| editor.value(ops.product, &[body.number, factor], Type::INT));
+    let mut carried = body.carried.clone();
+    for i in 0..FACTOR {
+        editor.at(At::end(body.block)).loc(loc);
+        let number = first.map(|first| {
+            if i == 0 {
+                return first;
+            }
+            let i = editor.constant(IValue::Int(i));
+            editor.value(ops.sum, &[first, i], Type::INT)
+        });
+        carried = body.repeat(editor, number, &carried);
+    }
+    let ret = editor.graph().ret(body.block);
+    for (i, &v) in carried.iter().enumerate() {
+        editor.set_operand(ret, i + 1, v);
+    }
+    for &old in body.nodes.iter().rev() {
+        editor.erase(old);
+    }
+}
+
+/// A copy of the loop behind it, for the iterations left over, `done` being done before.
+fn rest_loop(editor: &mut Editor<'_>, node: NodeId, left: ValueId, done: ValueId, ops: &Ops) {
+    let loc = editor.graph().loc(node);
+    editor.at(At::after(node)).loc(loc);
+    let mut map = ValueSubstitution::new();
+    editor.duplicate([node], &mut map);
+    let results: Vec<ValueId> = editor.graph().results(node).collect();
+    let rest = editor.graph().next(node).expect("invariant: the copy stands behind the loop");
+    for (i, &v) in results.iter().enumerate() {
+        let new = editor.graph().result(rest, i);
+        editor.replace_all_uses(v, new);
+        editor.set_operand(rest, i + 2, v);
+    }
+    editor.set_operand(rest, 0, left);
+    let body = Body::read(editor.graph(), rest);
+    if body.is_numbered(editor.graph()) {
+        let number =
+            editor.at(At::start(body.block)).loc(loc).value(ops.sum, &[body.number, done], Type::INT);
+        let sum = editor.graph().def(number);
+        editor.replace_all_uses(body.number, number);
+        editor.set_operand(sum, 0, body.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{assert_passes, toy};
+
+    #[test]
+    fn short_loops_are_written_out() {
+        assert_passes(
+            &toy(),
+            "loop_unrolling",
+            "graph(%x : int):
+  %t : bool = prim::Constant[value=1]()
+  %n : int = prim::Constant[value=2]()
+  %y : int = prim::Loop(%n, %t, %x)
+    block0(%i : int, %c : int):
+      %d : int = toy::add(%c, %i)
+      -> (%t, %d)
+  return (%y)
+",
+            "graph(%x : int):
+  %1 : int = prim::Constant[value=0]()
+  %2 : int = toy::add(%x, %1)
+  %3 : int = prim::Constant[value=1]()
+  %4 : int = toy::add(%2, %3)
+  return (%4)
+",
+        );
+    }
+
+    #[test]
+    fn long_loops_do_rounds() {
+        let graph = crate::testing::run(
+            &toy(),
+            "loop_unrolling",
+            "graph(%x : int, %n : int):
+  %t : bool = prim::Constant[value=1]()
+  %y : int = prim::Loop(%n, %t, %x)
+    block0(%i : int, %c : int):
+      %d : int = toy::mul(%c, %i)
+      -> (%t, %d)
+  return (%y)
+",
+        );
+        let text = graph.to_string();
+        assert_eq!(text.matches("prim::Loop").count(), 2, "{text}");
+        assert_eq!(text.matches("toy::mul").count(), 8 + 1 + 1 + 1, "{text}");
+    }
+}
