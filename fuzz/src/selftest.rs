@@ -59,6 +59,19 @@ const PASSES: &[&str] = &[
     "lower_simple_tuples",
     "canonicalize",
     "peephole",
+    "rewrite",
+    "idioms",
+    "fuse",
+    "remove_mutation",
+    "functional_to_inplace_activation",
+    "loop_unrolling",
+    "propagate_shapes",
+    "erase_number_types",
+    "create_functional_graphs",
+    "create_functional_graphs,inline_functional_graphs",
+    "create_autodiff_subgraphs{threshold=1}",
+    "decompose_ops",
+    "fuse_linear",
 ];
 
 /// The standard operators, and one of chance.

@@ -26,10 +26,13 @@ pub mod idioms;
 pub mod inline;
 pub mod inline_fork_wait;
 pub mod lower_all_tuples;
+pub mod lower_grad_of;
 pub mod lower_simple_tuples;
 pub mod peephole;
 pub mod propagate;
+pub mod refine_tuple_types;
 pub mod remove_mutation;
+pub mod specialize_autograd_zero;
 pub mod unroll;
 
 use crate::egraph::{Rewrite, Rulebook, Saturate};
@@ -50,7 +53,10 @@ builtin! {
         idioms::Idioms,
         inline_fork_wait::InlineForkWait,
         lower_all_tuples::LowerAllTuples,
+        lower_grad_of::LowerGradOf,
         lower_simple_tuples::LowerSimpleTuples,
+        refine_tuple_types::RefineTupleTypes,
+        specialize_autograd_zero::SpecializeAutogradZero,
     ] with options [
         constant_propagation::ConstantPropagation,
         canonicalize::Canonicalize,

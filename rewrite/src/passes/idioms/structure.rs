@@ -1,6 +1,7 @@
 //! Casts to what a value is already, and branches that give their condition.
 
 use super::{Outcome, View};
+use flambeau_ir::types::{NoClasses, is_subtype};
 use flambeau_ir::{Graph, IValue, NodeId, Prim, Type};
 use smallvec::SmallVec;
 
@@ -18,7 +19,14 @@ pub(super) fn plan(view: &View<'_>, node: NodeId) -> Option<Outcome> {
     }
     let value = view.resolve(g.operand(node, 0));
     let (from, to) = (g.ty(value).erase_shapes(), g.ty(g.result(node, 0)).erase_shapes());
-    (from == to).then(|| Outcome::Values(SmallVec::from_slice(&[value])))
+    let plain = from == to || is_subtype(from, to, &NoClasses) && looks_only(g, node);
+    plain.then(|| Outcome::Values(SmallVec::from_slice(&[value])))
+}
+
+/// Whether whoever takes a value does so whatever narrower type it has.
+fn looks_only(g: &Graph, node: NodeId) -> bool {
+    let takes = |user| matches!(g.prim(user), Some(Prim::Isinstance | Prim::UncheckedCast | Prim::Return));
+    g.uses(g.result(node, 0)).all(|u| takes(u.user))
 }
 
 /// A result that is true if the condition is and false if it is not.

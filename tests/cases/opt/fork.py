@@ -1,0 +1,27 @@
+# test opt inline_fork_wait
+# A task that is only waited for is computed where it is forked.
+def double(x: int):
+    return x * 2
+
+def main(x: int):
+    a = torch.jit.fork(double, x)
+    b = torch.jit.fork(double, x + 1)
+    return torch.jit.wait(a) + torch.jit.wait(b)
+
+# run: main(3) == 14
+
+# == opt inline_fork_wait
+# graph(%x.1 : int):
+#   %2 : int = prim::Constant[value=2]()
+#   %3 : int = aten::mul(%x.1, %2)
+#   return (%3)
+#
+# graph(%x.1 : int):
+#   %4 : int = prim::Constant[value=1]()
+#   %18 : Function = prim::Constant[name="double"]()
+#   %19 : int = prim::CallFunction(%18, %x.1)
+#   %5 : int = aten::add(%x.1, %4)
+#   %20 : Function = prim::Constant[name="double"]()
+#   %21 : int = prim::CallFunction(%20, %5)
+#   %11 : int = aten::add(%19, %21)
+#   return (%11)
