@@ -60,19 +60,31 @@ impl<'r> Twins<'r> {
         self.registry.facet::<Kernel>(op).is_none() || self.registry.facet::<Kernel>(twin).is_some()
     }
 
-    /// Whether `function` on the operands of `node` gives the element type of the first, as far as they can be written
-    /// to it at all: for all types that the operands may have.
+    /// Whether a node that writes can be its twin `function`: that gives the element type of the first operand, as far
+    /// as it can be written there at all, for all types that the operands may have.
     pub(crate) fn keeps_dtype(&self, graph: &Graph, shapes: &Shapes, node: NodeId, function: OpId) -> bool {
-        for_all_dtypes(graph, shapes, node, |operands| self.keeps(shapes, operands, function))
+        self.all_give(graph, shapes, node, function, |own, given| own == given || !can_cast(given, own))
     }
 
-    fn keeps(&self, shapes: &Shapes, operands: &[Operand<'_>], function: OpId) -> bool {
-        let own = operands.first().and_then(|o| o.fact.as_tensor()).and_then(|t| t.dtype);
-        let given = given_dtype(self.registry, shapes, function, operands);
-        match (own, given) {
-            (Some(own), Some(given)) => own == given || !can_cast(given, own),
-            _ => false,
-        }
+    /// Whether a node that computes `function` can write into its first operand: that has the element type of the result,
+    /// for all types that the operands may have.
+    pub(crate) fn fits_operand(&self, graph: &Graph, shapes: &Shapes, node: NodeId, function: OpId) -> bool {
+        self.all_give(graph, shapes, node, function, |own, given| own == given)
+    }
+
+    fn all_give(
+        &self,
+        graph: &Graph,
+        shapes: &Shapes,
+        node: NodeId,
+        function: OpId,
+        right: impl Fn(DType, DType) -> bool,
+    ) -> bool {
+        for_all_dtypes(graph, shapes, node, |operands| {
+            let own = operands.first().and_then(|o| o.fact.as_tensor()).and_then(|t| t.dtype);
+            let given = given_dtype(self.registry, shapes, function, operands);
+            own.zip(given).is_some_and(|(own, given)| right(own, given))
+        })
     }
 }
 

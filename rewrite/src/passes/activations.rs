@@ -35,7 +35,7 @@ impl Pass for ActivationsInPlace {
                 let dying = graph.use_count(operand) == 1
                     && graph.parent(def) == graph.parent(node)
                     && is_fresh(graph, &traits, def);
-                (dying && twins.keeps_dtype(graph, shapes, node, op)).then_some((node, writing))
+                (dying && twins.fits_operand(graph, shapes, node, op)).then_some((node, writing))
             })
             .collect();
         let (mut editor, mut fuel) = cx.edit_fuelled();
