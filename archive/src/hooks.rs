@@ -19,8 +19,8 @@ use crate::{ArchiveError, Code};
 /// The name of the function that calls a module of class `class` from outside.
 const CALL: &str = "__call__";
 
-/// The function that runs `before`, `forward` and `behind` of `class`; `Ok(None)` where one of them is no compiled
-/// method.
+/// The function that runs the hooks of `class` and `forward`; `Ok(None)` where there are no hooks, or one of them is no
+/// compiled method.
 ///
 /// # Errors
 /// `A0045` where a hook gives what `forward` or the next hook does not take.
@@ -28,10 +28,13 @@ pub(crate) fn call_with_hooks(
     unit: &CompilationUnit,
     registry: &Arc<Registry>,
     class: Type,
-    before: &[Symbol],
-    behind: &[Symbol],
 ) -> Result<Option<Function>, ArchiveError> {
     let forward = Symbol::new("forward");
+    let Some(declared) = unit.class(class) else { return Ok(None) };
+    let (before, behind) = (&declared.pre_hooks, &declared.hooks);
+    if before.is_empty() && behind.is_empty() {
+        return Ok(None);
+    }
     let all = before.iter().chain([&forward]).chain(behind);
     if all.clone().any(|&name| unit.method(class, name).is_none()) {
         return Ok(None);

@@ -263,6 +263,8 @@ impl<'a> Importer<'a> {
         let ast = file.ast();
         let known = |name: &str| self.known(name);
         let mut class = Class::new(ty, decl.kind == ClassKind::Module);
+        let symbols = |names: &[String]| names.iter().map(|name| Symbol::new(name)).collect();
+        (class.pre_hooks, class.hooks) = (symbols(&decl.pre_hooks), symbols(&decl.hooks));
         let mut roles = BTreeMap::new();
         roles.extend(decl.buffers.iter().map(|name| (name.as_str(), AttributeKind::Buffer)));
         roles.extend(decl.parameters.iter().map(|name| (name.as_str(), AttributeKind::Parameter)));
@@ -337,13 +339,6 @@ impl<'a> Importer<'a> {
         let Some((file, id)) = self.find(nominal.name.as_str())? else { return Ok(None) };
         let decl = ClassDecl::of(file.ast(), id).map_err(|e| e.in_record(file.record()))?;
         Ok(Some((file, decl)))
-    }
-
-    /// Names of the methods that run before and after the `forward` of a class.
-    pub(crate) fn hooks(&mut self, class: Type) -> Result<(Vec<Symbol>, Vec<Symbol>), LoadError> {
-        let Some((_, decl)) = self.declaration(class)? else { return Ok((Vec::new(), Vec::new())) };
-        let symbols = |names: &[String]| names.iter().map(|name| Symbol::new(name)).collect();
-        Ok((symbols(&decl.pre_hooks), symbols(&decl.hooks)))
     }
 
     fn find_state_type(&mut self, class: Type) -> Result<Option<Type>, LoadError> {

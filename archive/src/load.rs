@@ -163,11 +163,7 @@ fn load_from(
     let mut call = None;
     if options.code {
         missing = compile(&mut importer, registry, options)?;
-        let (before, behind) = importer.hooks(root.class())?;
-        if !before.is_empty() || !behind.is_empty() {
-            let made = call_with_hooks(&importer.unit, registry, root.class(), &before, &behind)?;
-            call = made.map(Arc::new);
-        }
+        call = call_with_hooks(&importer.unit, registry, root.class())?.map(Arc::new);
     }
     let extra_files = if options.extra_files { extra_files(&archive)? } else { Vec::new() };
     Ok(LoadedModule {

@@ -42,6 +42,8 @@ enum Command {
     Info(commands::info::Args),
     /// Write a module or its tensors to another file.
     Convert(commands::convert::Args),
+    /// Write a module with its weights and settings made part of its code.
+    Freeze(commands::freeze::Args),
     /// Time calls of a function.
     Bench(commands::bench::Args),
     /// Time the compiler's own steps on a graph.
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
         Some(Command::Ops(args)) => commands::ops::run(&args),
         Some(Command::Info(args)) => commands::info::run(&args),
         Some(Command::Convert(args)) => commands::convert::run(&args),
+        Some(Command::Freeze(args)) => commands::freeze::run(&args),
         Some(Command::Bench(args)) => commands::bench::run(&args),
         Some(Command::BenchIr(args)) => commands::bench_ir::run(&args),
         Some(Command::Explain(args)) => commands::explain::run(&args),

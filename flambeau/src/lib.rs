@@ -29,6 +29,7 @@ mod gradients;
 pub mod json;
 mod module;
 mod program;
+mod save;
 mod session;
 
 pub use error::Error;

@@ -26,7 +26,8 @@ impl Program {
     /// cannot hold, `A0091` if the file cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
-        let name = path.file_stem().map_or_else(|| "archive".into(), |stem| stem.to_string_lossy().into_owned());
+        let name =
+            path.file_stem().map_or_else(|| "archive".into(), |stem| stem.to_string_lossy().into_owned());
         let parts = Parts::of(self)?;
         Ok(replace_file(path, |out| parts.write(self, &name, out))?)
     }
@@ -49,7 +50,8 @@ struct Parts {
 
 impl Parts {
     fn of(program: &Program) -> Result<Parts, Error> {
-        let module = program.module().ok_or_else(|| Error::misuse("only modules can be saved as archives"))?;
+        let module =
+            program.module().ok_or_else(|| Error::misuse("only modules can be saved as archives"))?;
         let root = module.object().clone();
         let (states, types) = states_and_types(program, &root)?;
         let roots = types.into_iter().map(Definition::Type);
@@ -58,7 +60,9 @@ impl Parts {
     }
 
     fn write<W: Write>(&self, program: &Program, name: &str, out: W) -> Result<W, ArchiveError> {
-        let file = |(module, text): (&String, &String)| (format!("code/{}.py", module.replace('.', "/")), text.clone());
+        let file = |(module, text): (&String, &String)| {
+            (format!("code/{}.py", module.replace('.', "/")), text.clone())
+        };
         let code: Vec<_> = self.printed.files.iter().map(file).collect();
         let module = SaveModule {
             name,

@@ -30,7 +30,7 @@ fn a_missing_operator_fails_only_who_reaches_it() {
     let known = program.entry("known").expect("needs nothing").call(std::slice::from_ref(&x), &[]);
     assert_eq!(floats(&known.expect("the identity")), [1.0, 2.0]);
     let error = program.entry("forward").err().expect("needs the operator");
-    assert_eq!((error.fault, error.code), (Fault::Unsupported, "F0106"));
+    assert_eq!((error.fault, error.code), (Fault::Unsupported, "F0108"));
     let text = error.render();
     for part in ["stranger::wave", "archives.py:", "code/__torch__.py:", "OpDef::new(\"stranger::wave"] {
         assert!(text.contains(part), "{part} in:\n{text}");
@@ -149,4 +149,39 @@ fn freezing_leaves_what_changes() {
     assert!(more.module().expect("a module").get("b.lin.weight").is_ok());
     assert_eq!(run(&more), run(&program));
     assert_eq!(program.freeze(&["nope"]).err().expect("no such thing").fault, Fault::Misuse);
+}
+
+#[test]
+fn what_is_saved_is_the_same_program() {
+    let session = Session::standard().expect("consistent");
+    let names =
+        ["lstm", "nested", "shared", "containers", "classes", "function", "constants", "traced", "hooked"];
+    for name in names {
+        let program = load(&session, &format!("{name}.pt"));
+        let bytes = program.to_archive(name).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let again = session.load_archive_bytes(&bytes).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(again.to_archive(name).expect("as before"), bytes, "{name}: the same bytes again");
+        for entry in program.entries() {
+            let code = |p: &Program| p.entry(&entry).expect("there").code().expect("it was printed");
+            assert_eq!(code(&again), code(&program), "{name}.{entry}");
+        }
+        let state = |p: &Program| p.module().expect("a module").state_dict().expect("small");
+        let (old, new) = (state(&program), state(&again));
+        assert!(old.keys().eq(new.keys()), "{name}");
+        for (key, tensor) in &old {
+            assert_eq!(
+                new[key].to_bytes().expect("readable"),
+                tensor.to_bytes().expect("readable"),
+                "{name}.{key}"
+            );
+        }
+        assert_eq!(again.has_hooks(), program.has_hooks());
+    }
+    let program = load(&session, "nested.pt");
+    program.module().expect("a module").eval();
+    let frozen = program.freeze(&[]).expect("frozen").to_archive("frozen").expect("saved");
+    let x = IValue::Tensor(Tensor::from_slice(&[1.0_f32, -2.0], &[1, 2]).expect("small"));
+    let run =
+        |p: &Program| floats(&p.entry("forward").expect("there").call(&[x.clone()], &[]).expect("runs"));
+    assert_eq!(run(&session.load_archive_bytes(&frozen).expect("as written")), run(&program));
 }

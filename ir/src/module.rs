@@ -93,6 +93,10 @@ pub struct Class {
     pub static_methods: IndexMap<Symbol, Symbol, FxBuildHasher>,
     /// Properties.
     pub properties: Vec<Property>,
+    /// Methods that run before `forward` when the object, a module, is called from outside.
+    pub pre_hooks: Vec<Symbol>,
+    /// Methods that run behind `forward` then.
+    pub hooks: Vec<Symbol>,
 }
 
 impl Class {
@@ -106,6 +110,8 @@ impl Class {
             methods: IndexMap::default(),
             static_methods: IndexMap::default(),
             properties: Vec::new(),
+            pre_hooks: Vec::new(),
+            hooks: Vec::new(),
         }
     }
 

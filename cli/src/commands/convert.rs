@@ -1,7 +1,7 @@
 //! `flambeau convert`: a module or its tensors from one file to another, in the form the other's name asks for.
 
-use anyhow::{Result, bail};
-use flambeau::archive::{replace_file, save_safetensors, save_state_dict};
+use anyhow::Result;
+use flambeau::archive::{LoadOptions, replace_file, save_safetensors, save_state_dict};
 use flambeau::{Error, Session};
 use std::path::PathBuf;
 
@@ -19,7 +19,9 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = Session::standard()?;
+    let mut options = LoadOptions::default();
+    options.extra_files = true;
+    let session = Session::builder().standard().load_options(options).build()?;
     let limits = flambeau::archive::Limits::default();
     if args.output.extension().is_some_and(|e| e == "safetensors") {
         let weights = session.load_weights(&args.input)?;
@@ -27,7 +29,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     let has_code = flambeau::archive::has_code_file(&args.input, &limits).map_err(Error::from)?;
     if has_code && !args.state_dict {
-        bail!("{} has code, which is not written yet: --state-dict writes its tensors", args.input.display());
+        session.load_archive(&args.input)?.save(&args.output)?;
+        return Ok(());
     }
     let weights = session.load_weights(&args.input)?;
     Ok(replace_file(&args.output, |out| save_state_dict(&weights, out)).map_err(Error::from)?)

@@ -247,7 +247,7 @@ impl Cx<'_> {
                  .with(Kernel::new(…))])`"
             );
             let message = format!("operator `{name}` is not registered");
-            let problem = flambeau_ir::Diagnostic::new(flambeau_ir::Fault::Unsupported, "F0106", message);
+            let problem = flambeau_ir::Diagnostic::new(flambeau_ir::Fault::Unsupported, "F0108", message);
             return Box::new(problem.at(range).help(help));
         };
         let mut problem = self.error(span, format!("Unknown builtin op: {name}"));

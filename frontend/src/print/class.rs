@@ -77,6 +77,13 @@ impl Printer<'_> {
             for (list, names) in lists {
                 file.text.push_str(&format!("  {list} = [{names}]\n"));
             }
+            for (list, hooks) in
+                [("__forward_pre_hooks__", &class.pre_hooks), ("__forward_hooks__", &class.hooks)]
+            {
+                if !hooks.is_empty() {
+                    file.text.push_str(&format!("  {list} = [{}]\n", names(hooks.iter().copied())));
+                }
+            }
         }
         for (i, attribute) in class.attributes.iter().enumerate() {
             let (name, ty) = (attribute.name.as_str(), self.spell(attribute.ty));

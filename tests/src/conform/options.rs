@@ -14,6 +14,8 @@ pub struct Options {
     pub failures: Option<PathBuf>,
     /// Whether printed text has to be PyTorch's, character for character.
     pub compare_text: bool,
+    /// Where to save every archive that loads; what is run is then loaded from there.
+    pub through_save: Option<PathBuf>,
     /// Worker processes.
     pub jobs: usize,
     /// Only cases whose id holds this.
@@ -31,6 +33,7 @@ pub const USAGE: &str = "cargo xtask conform FOLDER... [OPTIONS]
   --json FILE            write the counts as JSON
   --list-failures FILE   write one line per case that did not pass: outcome, id, why
   --compare-text         printed programs must be PyTorch's: graphs and source, names without meaning aside
+  --through-save FOLDER  save every archive that loads in FOLDER, and run what is loaded from there
   --filter TEXT          only cases whose id holds TEXT
   --jobs N               worker processes (default: one per processor)
   --limit SECONDS        time a case may take (default: 10)
@@ -47,6 +50,7 @@ pub fn parse(args: &[String]) -> anyhow::Result<Options> {
         json: None,
         failures: None,
         compare_text: false,
+        through_save: None,
         jobs: std::thread::available_parallelism().map_or(1, usize::from),
         filter: None,
         limit: Duration::from_secs(10),
@@ -59,6 +63,7 @@ pub fn parse(args: &[String]) -> anyhow::Result<Options> {
             "--json" => options.json = Some(value()?.into()),
             "--list-failures" => options.failures = Some(value()?.into()),
             "--compare-text" => options.compare_text = true,
+            "--through-save" => options.through_save = Some(value()?.into()),
             "--filter" => options.filter = Some(value()?.clone()),
             "--jobs" => options.jobs = value()?.parse::<usize>()?.max(1),
             "--limit" => options.limit = Duration::from_secs(value()?.parse()?),

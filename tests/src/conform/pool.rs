@@ -149,6 +149,9 @@ impl Worker {
         if options.compare_text {
             command.arg("--compare-text");
         }
+        if let Some(folder) = &options.through_save {
+            command.arg("--through-save").arg(folder);
+        }
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -25,6 +25,8 @@ const MEMORY: (usize, usize) = (768 << 20, 4 << 30);
 pub struct Replay {
     folder: PathBuf,
     compare_text: bool,
+    /// Where archives are saved, to be loaded from there.
+    through_save: Option<PathBuf>,
     session: Session,
     /// For programs that want too much.
     strict: Session,
@@ -35,10 +37,10 @@ impl Replay {
     ///
     /// # Errors
     /// If the session cannot be made.
-    pub fn new(folder: PathBuf, compare_text: bool) -> anyhow::Result<Replay> {
+    pub fn new(folder: PathBuf, compare_text: bool, through_save: Option<PathBuf>) -> anyhow::Result<Replay> {
         let session = Session::builder().standard().memory(MEMORY.1).build()?;
         let strict = Session::builder().standard().memory(MEMORY.0).build()?;
-        Ok(Replay { folder, compare_text, session, strict })
+        Ok(Replay { folder, compare_text, through_save, session, strict })
     }
 
     /// Replays a case.

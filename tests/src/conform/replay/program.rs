@@ -28,7 +28,17 @@ impl Replay {
         match case.text("kind") {
             "source" => session.compile_source(case.text("source"), "case.py"),
             "ir" => session.parse_ir(case.text("ir")),
-            _ => session.load_archive(self.folder.join(case.text("archive"))),
+            _ => {
+                let path = self.folder.join(case.text("archive"));
+                let program = session.load_archive(&path)?;
+                match self.through_save.as_ref().zip(path.file_name()) {
+                    Some((folder, name)) => {
+                        program.save(folder.join(name))?;
+                        session.load_archive(folder.join(name))
+                    }
+                    None => Ok(program),
+                }
+            }
         }
     }
 
