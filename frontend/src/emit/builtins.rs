@@ -25,7 +25,8 @@ const TORCH: &str = include_str!("../library/torch.py");
 
 /// Functions whose number of results depends on truth values, which calls must state as constants: the flags with their
 /// positions. The library has a definition for each combination; its name ends in the flags that hold.
-const FLAGS: [(&str, &[(&str, usize)]); 2] = [
+const FLAGS: [(&str, &[(&str, usize)]); 3] = [
+    ("torch.lu", &[("get_infos", 2)]),
     ("torch.unique", &[("return_inverse", 2), ("return_counts", 3)]),
     ("torch.unique_consecutive", &[("return_inverse", 1), ("return_counts", 2)]),
 ];

@@ -92,7 +92,7 @@ const NAMESPACES: [(&str, &str); 20] = [
 ];
 
 /// Second names of operators: what the Python functions of these names compute.
-const RENAMED: [(&str, &str); 12] = [
+const RENAMED: [(&str, &str); 13] = [
     ("math.remainder", "aten::mathremainder"),
     ("torch.autograd.backward", "aten::backward"),
     ("torch.autograd.grad", "aten::grad"),
@@ -105,6 +105,7 @@ const RENAMED: [(&str, &str); 12] = [
     ("torch.rsub", "aten::rsub"),
     ("torch.nn.functional.hardtanh_", "aten::hardtanh_"),
     ("torch.concat", "aten::concat"),
+    ("torch._segment_reduce", "aten::segment_reduce"),
 ];
 
 const DTYPES: [(&str, i64); 31] = [

@@ -41,3 +41,11 @@ def unique_consecutive__return_counts(input: Tensor, return_inverse: bool = Fals
 def unique_consecutive__return_inverse__return_counts(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tuple[Tensor, Tensor, Tensor]:
     output, inverse, counts = torch._VF.unique_consecutive(input, return_inverse, return_counts, dim)
     return output, inverse, counts
+
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Tuple[Tensor, Tensor]:
+    factors, pivots, infos = torch._lu_with_info(A, pivot, not get_infos)
+    return factors, pivots
+
+def lu__get_infos(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Tuple[Tensor, Tensor, Tensor]:
+    factors, pivots, infos = torch._lu_with_info(A, pivot, not get_infos)
+    return factors, pivots, infos

@@ -365,8 +365,22 @@ def scatter_reduce_src(grad: Tensor, self: Tensor, dim: int, index: Tensor, src:
         back = equal * (grad / ties).gather(dim, index)
     return widened(back, src)
 
-def as_strided_scatter_self(grad: Tensor, src: Tensor, size: List[int], stride: List[int], storage_offset: Optional[int]) -> Tensor:
-    return torch.as_strided_scatter(grad.contiguous(), torch.zeros_like(src), size, stride, storage_offset)
+def along_index(index: Tensor, dim: int, source: Tensor) -> Tensor:
+    # One index per row as one per element.
+    sizes = [1] * source.dim()
+    if source.dim() > 0:
+        sizes[dim] = index.numel()
+    return index.reshape(sizes).expand(source.size())
+
+def vander_gradient(grad: Tensor, x: Tensor, n: int) -> Tensor:
+    powers = torch.linalg_vander(x, N=n)
+    slopes = grad.narrow(-1, 1, n - 1) * powers.narrow(-1, 0, n - 1).conj() * torch.arange(1, n, dtype=grad.dtype)
+    return slopes.sum([-1]).reshape(x.size())
+
+def as_strided_scatter_self(grad: Tensor, self: Tensor, size: List[int], stride: List[int], storage_offset: Optional[int]) -> Tensor:
+    # As PyTorch has it: only what the source covers gets a gradient.
+    covered = grad.contiguous().as_strided(size, stride, storage_offset)
+    return torch.as_strided_scatter(torch.zeros_like(self), covered, size, stride, storage_offset)
 
 def slice_scatter_self(grad: Tensor, src: Tensor, dim: int, start: Optional[int], end: Optional[int], step: int) -> Tensor:
     return torch.slice_scatter(grad, torch.zeros_like(src), dim, start, end, step)

@@ -9,6 +9,7 @@ mod along;
 mod combine;
 mod flat;
 mod scatter;
+mod segments;
 mod views;
 
 pub(crate) use along::rows_of;
@@ -25,6 +26,7 @@ pub(crate) fn family() -> Vec<OpDef> {
     defs.extend(along::family());
     defs.extend(scatter::family());
     defs.extend(flat::family());
+    defs.extend(segments::family());
     defs.extend(views::family());
     defs
 }

@@ -91,7 +91,7 @@ fn histc(cx: &KernelCx<'_>) -> Computed {
             (lo, hi) = span(values.iter().copied())?;
         }
         if lo == hi {
-            (lo, hi) = (lo - T::ONE, hi + T::ONE);
+            (lo, hi) = (round(lo - T::ONE), round(hi + T::ONE));
         }
         if !((hi - lo) - (hi - lo) == T::ZERO) {
             return Err(KernelError::input(format!("torch.histc: range of [{lo:?}, {hi:?}] is not finite")));

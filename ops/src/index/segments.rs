@@ -1,0 +1,183 @@
+//! Runs of rows reduced one by one, and tensors cut into as many chunks and joined: `segment_reduce`, `_chunk_cat`.
+
+use super::data;
+use crate::join::cat;
+use crate::pointwise::Number;
+use crate::support::{Computed, op};
+use flambeau_analysis::Dtype;
+use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::value::List;
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::math::Float;
+use flambeau_tensor::{DType, Element, Scalar, Tensor, dispatch, wrap_dim};
+
+/// How a run is reduced.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Max,
+    Min,
+    Mean,
+    Sum,
+    Prod,
+}
+
+impl Mode {
+    fn named(name: &[u8]) -> Result<Mode, KernelError> {
+        Ok(match name {
+            b"max" => Mode::Max,
+            b"min" => Mode::Min,
+            b"mean" => Mode::Mean,
+            b"sum" => Mode::Sum,
+            b"prod" => Mode::Prod,
+            _ => {
+                let name = String::from_utf8_lossy(name).into_owned();
+                return Err(KernelError::input(format!("unsupported reduction given! {name}")));
+            }
+        })
+    }
+
+    /// What a run starts from if the call says nothing.
+    fn start(self) -> f64 {
+        match self {
+            Mode::Max => f64::NEG_INFINITY,
+            Mode::Min => f64::INFINITY,
+            Mode::Mean | Mode::Sum => 0.0,
+            Mode::Prod => 1.0,
+        }
+    }
+
+    /// With one more element; NaN stays.
+    fn step<T: Float + Number + PartialOrd>(self, acc: T, x: T) -> T {
+        let nan = |v: T| v.acc() != v.acc();
+        match self {
+            Mode::Sum | Mode::Mean => acc.add(x),
+            Mode::Prod => acc.mul(x),
+            Mode::Max if nan(acc) || (!nan(x) && x <= acc) => acc,
+            Mode::Min if nan(acc) || (!nan(x) && x >= acc) => acc,
+            Mode::Max | Mode::Min => x,
+        }
+    }
+}
+
+/// Where the runs of each group start and end, from their lengths or their borders.
+fn borders(
+    lengths: Option<&Tensor>,
+    offsets: Option<&Tensor>,
+    groups: usize,
+    bound: i64,
+) -> Result<(Vec<(i64, i64)>, usize), KernelError> {
+    let given = lengths.or(offsets);
+    let Some(given) = given else {
+        return Err(KernelError::input("segment_reduce(): Either lengths or offsets must be defined."));
+    };
+    let per_group = given.sizes().last().copied().unwrap_or(0) as usize;
+    if given.numel() != groups * per_group {
+        return Err(KernelError::input(
+            "segment_reduce(): Expected all dimensions of data before `axis` to match those of lengths or offsets.",
+        ));
+    }
+    let values = given.to_vec::<i64>()?;
+    let mut runs = Vec::new();
+    for group in values.chunks(per_group.max(1)) {
+        if lengths.is_some() {
+            let mut at = 0i64;
+            for &n in group {
+                runs.push((at, at.saturating_add(n)));
+                at = at.saturating_add(n);
+            }
+        } else {
+            runs.extend(group.windows(2).map(|w| (w[0], w[1])));
+        }
+    }
+    if runs.iter().any(|&(start, end)| start < 0 || end < start || end > bound) {
+        return Err(KernelError::input("lengths contains negative value, or more rows than there are!"));
+    }
+    let count = if lengths.is_some() { per_group } else { per_group.saturating_sub(1) };
+    Ok((runs, count))
+}
+
+/// `(data, reduce, lengths, indices, offsets, axis, unsafe, initial)`.
+fn segment_reduce(cx: &KernelCx<'_>) -> Computed {
+    let (x, mode, initial) = (cx.tensor(0)?, Mode::named(cx.str_bytes(1)?)?, cx.opt_scalar(7)?);
+    if !cx.arg(3)?.is_none() {
+        return Err(KernelError::input("segment_reduce(): indices based reduction is not supported yet."));
+    }
+    let axis = wrap_dim(cx.int(5)?, x.rank())?;
+    if x.rank() == 0 {
+        return Err(KernelError::input("segment_reduce(): data must have at least one dimension"));
+    }
+    let sizes = x.sizes();
+    let groups = sizes[..axis].iter().product::<i64>() as usize;
+    let inner = sizes[axis + 1..].iter().product::<i64>() as usize;
+    let (runs, count) = borders(cx.opt_tensor(2)?, cx.opt_tensor(4)?, groups, sizes[axis])?;
+    let mut out_sizes = sizes.to_vec();
+    out_sizes[axis] = count as i64;
+    let start = initial.unwrap_or(Scalar::Float(mode.start()));
+    dispatch!(floats, x.dtype(), "_segment_reduce_cpu", T => {
+        let values = x.to_vec::<T>()?;
+        let mut out: Vec<T> = Vec::with_capacity(runs.len() * inner);
+        for (i, &(from, to)) in runs.iter().enumerate() {
+            let base = (i / count.max(1)) * sizes[axis] as usize * inner;
+            let first = out.len();
+            out.resize(first + inner, T::from_scalar(start));
+            let accs = &mut out[first..];
+            for row in from..to {
+                let row = &values[base + row as usize * inner..][..inner];
+                accs.iter_mut().zip(row).for_each(|(acc, x)| *acc = mode.step(*acc, *x));
+            }
+            if mode == Mode::Mean && (to > from || initial.is_none()) {
+                // Of nothing: not a number.
+                let n = T::from_i64(to - from);
+                accs.iter_mut().for_each(|acc| *acc = acc.div(n));
+            }
+        }
+        Ok(Tensor::from_vec(out, &out_sizes)?)
+    })
+}
+
+/// `(tensors, dim, num_chunks)`: each tensor in as many chunks, the last ones filled up with zeros; chunks side by side.
+fn chunk_cat(cx: &KernelCx<'_>) -> Computed {
+    let (all, chunks) = (cx.tensors(0)?, cx.int(2)?);
+    if all.is_empty() || chunks < 1 {
+        return Err(KernelError::input(
+            "_chunk_cat expects a non-empty input tensor list and num_chunks >= 1",
+        ));
+    }
+    let rank = all.iter().map(Tensor::rank).min().unwrap_or(0);
+    let dim = wrap_dim(cx.int(1)?, rank)?;
+    let mut parts = Vec::with_capacity(all.len());
+    for t in &all {
+        if t.numel() == 0 || t.sizes()[..dim] != all[0].sizes()[..dim] {
+            return Err(KernelError::input("_chunk_cat expects same sizes of 0,...,dim-1 dimensions"));
+        }
+        let n = t.sizes()[dim];
+        let filled = (n + chunks - 1) / chunks * chunks;
+        let mut sizes = t.sizes().to_vec();
+        sizes[dim] = filled;
+        let wide = Tensor::zeros(&sizes, t.dtype())?;
+        wide.narrow(dim as i64, 0, n)?.copy_(t)?;
+        let mut flat = sizes[..dim].to_vec();
+        flat.extend([chunks, -1]);
+        parts.push(wide.view(&flat)?);
+    }
+    cat(&parts, dim as i64 + 1)
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let lengths = || IValue::Tensor(Tensor::from_slice(&[1i64, 0, 2], &[3]).expect("invariant: a vector"));
+    let sample = Sample::args(move |g| vec![data(g, &[3, 2]), IValue::str("max"), lengths()]);
+    let doc = "Runs of rows, each reduced to one row.";
+    let facts = |d: OpDef| d.with(Dtype::same_as(0)).with(sample.clone().exact().not_differentiable());
+    let mut defs = op("segment_reduce", "", doc).facts(facts).one(segment_reduce);
+    let sample = Sample::args(|g| {
+        let one = |g: &mut flambeau_exec::Gen<'_>, sizes: &[i64]| {
+            flambeau_exec::sample::tensor(g, sizes, DType::F32, &Default::default())
+        };
+        let all = vec![one(g, &[3, 2]), one(g, &[2])];
+        vec![IValue::List(List::from_tensors(all)), IValue::Int(0), IValue::Int(2)]
+    });
+    let doc = "Tensors cut into as many chunks, filled up with zeros; chunks side by side.";
+    let facts = |d: OpDef| d.with(sample.clone().exact().not_differentiable());
+    defs.extend(op("_chunk_cat", "", doc).facts(facts).one(chunk_cat));
+    defs
+}
