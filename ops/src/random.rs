@@ -358,14 +358,15 @@ fn normal_of(cx: &KernelCx<'_>) -> Computed {
 
 /// 1 with the probability at the same place.
 fn bernoulli_of(sizes_of: &Tensor, p: &Tensor, generator: &Generator) -> Computed {
-    let dtype = sizes_of.dtype();
+    let (dtype, double) = (sizes_of.dtype(), p.dtype() == DType::F64);
     let p = p.expand(sizes_of.sizes())?.to_dtype(DType::F64)?.contiguous()?;
     let values = p.to_vec::<f64>()?;
     if values.iter().any(|p| !(0.0..=1.0).contains(p)) {
         return Err(KernelError::input("Expected p_in >= 0 && p_in <= 1 to be true, but got false."));
     }
     let out = with_engine(generator, |engine| {
-        values.iter().map(|&p| f32::from(u8::from(engine.unit_f32() < p as f32))).collect::<Vec<f32>>()
+        let mut one = |p: f64| if double { engine.unit_f64() < p } else { engine.unit_f32() < p as f32 };
+        values.iter().map(|&p| f32::from(u8::from(one(p)))).collect::<Vec<f32>>()
     });
     Ok(Tensor::from_vec(out, sizes_of.sizes())?.to_dtype(dtype)?)
 }

@@ -52,10 +52,13 @@ fn dropout(cx: &KernelCx<'_>, kind: Kind) -> Computed {
             const ALPHA: f64 = 1.758_099_340_847_376_6;
             let a = 1.0 / ((ALPHA * ALPHA * p + 1.0) * (1.0 - p)).sqrt();
             let (a, shift) = if p == 1.0 { (0.0, 0.0) } else { (a, ALPHA * a * p) };
+            let (factor, scale, shift) = (round(ALPHA * a), round(a), round(shift));
+            // Rounded after every step, as several operators would.
             return Ok(binary::<T, T, T>(x, &noise, move |v: T, keep: T| {
                 let keep = keep.to_f64();
-                let added = round((keep - 1.0) * ALPHA * a + shift);
-                T::from_complex(v.to_complex() * round(keep * a) + added)
+                let added = round(round((keep - 1.0) * factor) + shift);
+                let kept = T::from_complex(v.to_complex() * round(keep * scale));
+                T::from_complex(kept.to_complex() + added)
             })?);
         }
         let scale = if p == 1.0 { 0.0 } else { T::from_f64(1.0 / (1.0 - p)).to_f64() };
@@ -87,7 +90,7 @@ fn native(cx: &KernelCx<'_>) -> Several {
 fn slopes(x: &Tensor, lower: f64, upper: f64, generator: &Generator) -> Computed {
     let values = x.to_vec::<f64>()?;
     let noise: Vec<f64> = with_engine(generator, |engine| {
-        let one = |v: &f64| if *v <= 0.0 { engine.unit_f64() * (upper - lower) + lower } else { 1.0 };
+        let one = |v: &f64| if *v <= 0.0 { engine.unit_f64().mul_add(upper - lower, lower) } else { 1.0 };
         values.iter().map(one).collect()
     });
     Ok(Tensor::from_vec(noise, x.sizes())?.to_dtype(x.dtype())?)

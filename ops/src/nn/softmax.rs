@@ -56,6 +56,29 @@ fn plain(cx: &KernelCx<'_>, log: bool) -> Computed {
     softmax(cx.tensor(0)?, cx.int(1)?, log)
 }
 
+/// The gradient of softmax, or of its logarithm: `(grad_output, output, dim, input_dtype)`.
+fn backward(cx: &KernelCx<'_>, log: bool) -> Computed {
+    let (grad, out, dim, dtype) = (cx.tensor(0)?, cx.tensor(1)?, cx.int(2)?, cx.dtype(3)?);
+    if grad.sizes() != out.sizes() {
+        return Err(KernelError::input("softmax_backward: gradient and output must have the same sizes"));
+    }
+    let wide = if grad.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
+    let (grad, out) = (grad.to_dtype(wide)?, out.to_dtype(wide)?);
+    dispatch!(floats, wide, "softmax_backward", T => {
+        let weighed = if log {
+            grad.clone()
+        } else {
+            loops::binary::<T, T, T>(&grad, &out, |g: T, o: T| T::from_acc(g.acc() * o.acc()))?
+        };
+        let sum = reduce::sum(&weighed, Some(&[dim]), true, None)?;
+        let result = loops::ternary::<T, T, T, T>(&grad, &out, &sum, move |g: T, o: T, s: T| {
+            let (g, o, s) = (g.acc(), o.acc(), s.acc());
+            T::from_acc(if log { g - o.exp() * s } else { (g - s) * o })
+        })?;
+        Ok(result.to_dtype(dtype)?)
+    })
+}
+
 /// Zeros where a row is all negative infinity.
 fn safe(cx: &KernelCx<'_>) -> Computed {
     let result = in_dtype(cx, false)?;
@@ -154,6 +177,13 @@ pub(super) fn family() -> Vec<OpDef> {
             def.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(along().then([IValue::Bool(false)]))
         };
         defs.extend(op(short, "", doc).facts(facts).one(move |cx| plain(cx, log)));
+        let facts = |def: OpDef| {
+            let sample = Sample::tensors(2).dtypes(&[DType::F32]).rank(1, 3).range(0.0, 1.0);
+            let then = [IValue::Int(0), IValue::Int(DType::F32.scalar_type())];
+            def.with(Shape::same_as(0)).with(Dtype::named_or(3, Dtype::same_as(0))).with(sample.then(then))
+        };
+        let name = format!("{short}_backward_data");
+        defs.extend(op(&name, "", "The gradient.").facts(facts).one(move |cx| backward(cx, log)));
     }
     let facts =
         |def: OpDef| def.with(Shape::same_as(0)).with(Dtype::named_or(2, Dtype::same_as(0))).with(along());

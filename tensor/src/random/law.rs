@@ -301,9 +301,11 @@ fn serial(target: &Tensor, law: Law, engine: &mut Engine) -> Result<()> {
             let (from, to) = (T::from_f64(from).to_f64(), T::from_f64(to).to_f64());
             let width = T::from_f64(to - from);
             match T::DTYPE {
-                DType::F64 => each::<T>(target, || T::from_f64(uniform_of::<T>(engine) * width.to_f64() + from)),
+                DType::F64 => {
+                    each::<T>(target, || T::from_f64(uniform_of::<T>(engine).mul_add(width.to_f64(), from)))
+                }
                 _ => each::<T>(target, || {
-                    T::from_f32(uniform_of::<T>(engine) as f32 * width.to_f32() + from as f32)
+                    T::from_f32((uniform_of::<T>(engine) as f32).mul_add(width.to_f32(), from as f32))
                 }),
             }
         }
