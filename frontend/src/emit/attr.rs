@@ -232,7 +232,11 @@ impl<'a> Cx<'a> {
         Ok(match found {
             Some(Found::Attribute(ty)) => {
                 let attrs = vec![(attr_names::name(), Attr::str(name))];
-                Some(Sugar::Value(self.value_with(Prim::GetAttr, &[value], attrs, ty)))
+                let read = self.value_with(Prim::GetAttr, &[value], attrs, ty);
+                // What is read goes by the name it had in the object.
+                let is_number = name.bytes().all(|b| b.is_ascii_digit());
+                self.set_name(read, if is_number { Symbol::new(&format!("_{name}")) } else { symbol });
+                Some(Sugar::Value(read))
             }
             Some(Found::Method) => Some(Sugar::Method(value, symbol)),
             Some(Found::Constant(constant)) => Some(Sugar::Constant(constant)),

@@ -322,14 +322,15 @@ impl<'a> Cx<'a> {
             }
             _ => None,
         };
-        let sign = match ast.op(tree)? {
-            Op::Add => 1.0,
-            Op::Sub => -1.0,
+        let negative = match ast.op(tree)? {
+            Op::Add => false,
+            Op::Sub => true,
             _ => return None,
         };
         match (number(ast.child(tree, 0))?, number(ast.child(tree, 1))?) {
             (IValue::Float(re), IValue::Complex(z)) if z.re == 0.0 => {
-                Some(IValue::complex(flambeau_tensor::Complex::new(re, sign * z.im)))
+                let im = if negative { -z.im } else { z.im };
+                Some(IValue::complex(flambeau_tensor::Complex::new(re, im)))
             }
             _ => None,
         }

@@ -4,7 +4,7 @@
 //! becomes nodes.
 
 use flambeau_ir::schema::{
-    Arg, Binding, Call, Conversion, FunctionSchema, MatchedSchema, match_call, match_one,
+    Arg, Binding, Call, CallError, Conversion, Failure, FunctionSchema, MatchedSchema, match_call, match_one,
 };
 use flambeau_ir::types::is_subtype;
 use flambeau_ir::{IValue, OpId, Prim, Registry, Symbol, Type, ValueId};
@@ -12,6 +12,9 @@ use flambeau_ir::{IValue, OpId, Prim, Registry, Symbol, Type, ValueId};
 use super::fun::{Cx, Res};
 use crate::span::Span;
 use crate::ssa::operator;
+
+/// How many variants are shown when none fits.
+const CANDIDATES: usize = 5;
 
 /// An argument of a call.
 #[derive(Clone, Copy, Debug)]
@@ -194,7 +197,7 @@ impl Cx<'_> {
                 let operands = self.apply(schema, &matched, args);
                 Ok((operands, schema.pack(&matched.returns)))
             }
-            Err(why) => self.fail(span, why.to_string()),
+            Err(why) => Err(self.no_match(span, schema.name, &why)),
         }
     }
 
@@ -216,7 +219,7 @@ impl Cx<'_> {
         schemas.extend(structural.as_ref().map(|(_, schema)| schema));
         let matched = match args.as_call(|call| match_call(&schemas, call, self.session)) {
             Ok(matched) => matched,
-            Err(why) => return self.fail(span, why.to_string()),
+            Err(why) => return Err(self.no_match(span, name, &why)),
         };
         self.at(span);
         let schema = schemas[matched.schema];
@@ -236,6 +239,28 @@ impl Cx<'_> {
             Ok(Some(value)) => Ok(value),
             _ => self.fail(span, format!("`{name}` cannot be put in place")),
         }
+    }
+
+    /// What is wrong with a call: of one candidate the reason, of several those that came furthest, each with its own.
+    fn no_match(&self, span: Span, name: Symbol, why: &CallError) -> Box<flambeau_ir::Diagnostic> {
+        let ranked = why.ranked();
+        let told = |failure: &Failure| {
+            let reason = failure.mismatch.to_string();
+            reason.trim().replace('\n', " ")
+        };
+        if let [only] = ranked.as_slice() {
+            let mut problem = self.error(span, told(only));
+            problem.notes.push(format!("the call is of {}", only.text));
+            return problem;
+        }
+        let mut problem = self.error(span, format!("Arguments for call of `{name}` are not valid"));
+        for failure in ranked.iter().take(CANDIDATES) {
+            problem.notes.push(format!("{}: {}", failure.text, told(failure)));
+        }
+        if ranked.len() > CANDIDATES {
+            problem.notes.push(format!("and {} other variants", ranked.len() - CANDIDATES));
+        }
+        problem
     }
 
     /// Of PyTorch's own operators all are known, so a name among them that is not is a mistake.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use flambeau_ir::attr::names as attrs;
 use flambeau_ir::module::Function;
-use flambeau_ir::types::unify;
+use flambeau_ir::types::{TypeKind, unify};
 use flambeau_ir::{BlockId, Diagnostic, Graph, NodeId, Prim, Step as Walked, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -17,8 +17,8 @@ use super::inline::{self, Inline};
 use super::names::is_identifier;
 use super::{File, Printer, Receiver, Res, unprintable};
 
-/// Expressions longer than this get a variable of their own.
-const LONG: usize = 37;
+/// Expressions that with their indentation are this long get a variable of their own.
+const LONG: usize = 40;
 
 /// What is still to be written.
 enum Step {
@@ -184,6 +184,10 @@ impl<'g> Body<'_, '_, 'g> {
         problem
     }
 
+    fn is_long(&self, text: &str) -> bool {
+        text.len() + 2 * self.level >= LONG
+    }
+
     fn line(&mut self, text: &str) {
         self.lines += 1;
         let out = &mut self.file.text;
@@ -225,7 +229,7 @@ impl<'g> Body<'_, '_, 'g> {
                 continue;
             }
             let text = self.expression(def)?;
-            if text.len() > LONG {
+            if self.is_long(&text) {
                 let name = self.name_values(&[value]);
                 self.line(&format!("{} = {text}", name[0]));
             } else {
@@ -245,7 +249,11 @@ impl<'g> Body<'_, '_, 'g> {
                     self.node(node)?;
                 }
                 Step::Assign(to, from) => self.assign(&to, &from)?,
-                Step::AssignTyped(to, from) => self.assign_typed(to, from)?,
+                Step::AssignTyped(to, from) => {
+                    let (name, text) = (self.text_of(to)?, self.text_of(from)?);
+                    let ty = self.printer.spell(self.graph().ty(to));
+                    self.line(&format!("{name} : {ty} = {text}"));
+                }
                 Step::Open(head) => {
                     self.line(&head);
                     self.indent();
@@ -338,7 +346,7 @@ impl<'g> Body<'_, '_, 'g> {
             .collect();
         let mut split = 0;
         for (i, &value) in nested.iter().enumerate() {
-            if self.text_of(value)?.len() > LONG {
+            if self.is_long(&*self.text_of(value)?) {
                 split = i + 1;
             }
         }
@@ -362,8 +370,8 @@ impl<'g> Body<'_, '_, 'g> {
         Ok(())
     }
 
-    /// `x: T = value`; the type is left out where it is the value's.
-    fn assign_typed(&mut self, to: ValueId, from: ValueId) -> Res<()> {
+    /// What a carried value begins with: `x: T = value`, the type left out where it is the value's.
+    fn assign_start(&mut self, to: ValueId, from: ValueId) -> Res<()> {
         let g = self.graph();
         let (name, text) = (self.text_of(to)?, self.text_of(from)?);
         let ty = g.ty(to);
@@ -393,14 +401,17 @@ impl<'g> Body<'_, '_, 'g> {
         let cond = self.text_of(g.operand(node, 0))?;
         let heads = ["else:".to_owned(), format!("if {cond}:")];
         let sides = [g.block(node, 0), g.block(node, 1)].map(|b| g.block_outputs(b).collect::<Vec<_>>());
-        // What the compiler would not find out from the values of both sides.
+        // What the compiler would not find out from the values of both sides is said on the first.
         let is_typed = |i: usize| {
-            let [a, b] = [g.ty(sides[0][i]), g.ty(sides[1][i])];
-            unify(a, b, false, None, self.printer.unit) != Some(g.ty(results[i]))
+            let ([a, b], ty) = ([g.ty(sides[0][i]), g.ty(sides[1][i])], g.ty(results[i]));
+            let is_choice = matches!(ty.kind(), TypeKind::Optional(_) | TypeKind::Union(_));
+            (is_choice && a != ty) || unify(a, b, false, None, self.printer.unit) != Some(ty)
         };
-        let (typed, plain): (Vec<usize>, Vec<usize>) = (0..results.len()).partition(|&i| is_typed(i));
+        let all: Vec<usize> = (0..results.len()).collect();
+        let (typed, plain): (Vec<usize>, Vec<usize>) = all.iter().copied().partition(|&i| is_typed(i));
         // The agenda runs backwards.
         for (side, head) in [1, 0].into_iter().zip(heads) {
+            let (typed, plain) = if side == 0 { (&typed[..], &plain) } else { (&[][..], &all) };
             self.agenda.push(Step::Close);
             self.agenda.extend(typed.iter().rev().map(|&i| Step::AssignTyped(results[i], sides[side][i])));
             if !plain.is_empty() {
@@ -424,7 +435,7 @@ impl<'g> Body<'_, '_, 'g> {
             results.iter().zip(&inputs[1..]).zip(names.iter().zip(g.operands(node).skip(2)))
         {
             self.set_text(input, Rc::clone(name));
-            self.assign_typed(result, start)?;
+            self.assign_start(result, start)?;
         }
         let trip = self.name_values(&inputs[..1])[0].clone();
         let mut outputs: Vec<ValueId> = g.block_outputs(body).collect();

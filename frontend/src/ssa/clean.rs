@@ -1,6 +1,8 @@
 //! What is left to tidy: list literals of open type, tuples that are only taken apart, constants that
 //! repeat, and (in modules of their own) values nobody reads and the order of what blocks give.
 
+use flambeau_ir::types::Mutability;
+use flambeau_ir::value::Tuple;
 use flambeau_ir::{At, Graph, IValue, NodeId, Prim, Type, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -15,9 +17,54 @@ pub(super) fn tidy(g: &mut Graph) {
             _ => {}
         }
     }
+    // Backwards, so that what is in a branch is done when the branch is taken out.
+    for &node in nodes.iter().rev() {
+        match g.prim(node) {
+            Some(Prim::If) => take_known_branch(g, node),
+            Some(Prim::TupleConstruct) => fold_tuple(g, node),
+            _ => {}
+        }
+    }
     super::dead::erase(g);
     pool(g);
     super::outputs::order(g);
+}
+
+/// A condition that is known leaves one branch, whose nodes take the place of the `if`.
+fn take_known_branch(g: &mut Graph, node: NodeId) {
+    let Some(truth) = g.constant(g.operand(node, 0)).and_then(|c| c.as_bool()) else { return };
+    let block = g.block(node, usize::from(!truth));
+    let outputs: Vec<ValueId> = g.block_outputs(block).collect();
+    let mut e = g.edit();
+    for (i, &output) in outputs.iter().enumerate() {
+        let result = e.graph().result(node, i);
+        e.replace_all_uses(result, output);
+    }
+    e.splice_before(block, node);
+    e.erase(node);
+}
+
+/// A tuple of constants that nobody can change is a constant.
+fn fold_tuple(g: &mut Graph, node: NodeId) {
+    let result = g.result(node, 0);
+    let ty = g.ty(result);
+    if ty.reachable() != Mutability::NONE {
+        return;
+    }
+    let Some(items) = g.operands(node).map(|v| g.constant(v)).collect::<Option<Vec<IValue>>>() else {
+        return;
+    };
+    let is_named = ty.as_tuple().is_some_and(|t| t.named.as_ref().is_some_and(|n| !n.name.is_empty()));
+    let tuple = if is_named { Tuple::named(ty, items) } else { Tuple::new(items) };
+    let mut e = g.edit();
+    let loc = e.graph().loc(node);
+    let name = e.graph().name(result).symbol();
+    e.loc(loc).at(At::before(node));
+    let constant = e.constant_of(IValue::Tuple(tuple), ty);
+    e.replace_all_uses(result, constant);
+    if let Some(name) = name {
+        e.set_name(constant, name.as_str());
+    }
 }
 
 fn constructed(g: &Graph, tuple: ValueId) -> Option<NodeId> {

@@ -48,12 +48,12 @@ def name(c: Colour) -> str:
 #   c = __torch__.Counter.__new__(__torch__.Counter)
 #   _0 = (c).__init__(3, )
 #   c.half = torch.add(c.half, (c).add(4, ))
-#   _1 = c.count
+#   count = c.count
 #   with c as n:
 #     y = torch.mul(x, n)
 #   with c:
 #     pass
-#   return torch.add(y, _1)
+#   return torch.add(y, count)
 #
 # def name(c: __torch__.Colour) -> str:
 #   if torch.eq(c, __torch__.Colour.RED):

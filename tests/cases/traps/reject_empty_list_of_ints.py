@@ -2,5 +2,5 @@
 # An empty list without a type is one of tensors.
 def f() -> List[Tensor]:
     a = []
-    a.append(1)  # error: append
+    a.append(1)  # error: Could not match type int
     return a

@@ -8,5 +8,4 @@ def f() -> Tuple[int, Tuple[float, str]]:
 
 # == source
 # def f() -> Tuple[int, Tuple[float, str]]:
-#   b = (2.5, "x")
-#   return (1, b)
+#   return (1, (2.5, "x"))

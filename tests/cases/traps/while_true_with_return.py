@@ -23,7 +23,7 @@ def f(x: int):
 #       _4, _5, _6, _7 = True, False, _0, x1
 #     _3, _1, _2, x0 = _4, _5, _6, _7
 #   if _1:
-#     _8 = _2
+#     _8 : Optional[int] = _2
 #   else:
 #     _8 = None
 #   return _8
