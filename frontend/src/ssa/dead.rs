@@ -119,10 +119,15 @@ pub(super) fn erase(g: &mut Graph) {
         .collect();
     // First nobody reads dead values any more, then they can go, then the places they had.
     let dead: Vec<Vec<usize>> = choices.iter().map(|&n| drop_outputs(g, n, &live)).collect();
-    for &node in nodes.iter().rev() {
-        if !live.nodes.contains(&node) {
-            g.edit().erase(node);
-        }
+    // A dead node takes along what is in its blocks.
+    let stays = |node: Option<NodeId>| node.is_none_or(|n| live.nodes.contains(&n));
+    let outermost = nodes
+        .iter()
+        .copied()
+        .filter(|&n| !live.nodes.contains(&n) && stays(g.owner(g.parent(n))))
+        .collect::<Vec<_>>();
+    for node in outermost.into_iter().rev() {
+        g.edit().erase(node);
     }
     for (&node, dead) in choices.iter().zip(&dead) {
         for &index in dead.iter().rev() {
