@@ -8,7 +8,8 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     let name = Name::parse(name)?;
     create(&format!("rewrite/src/passes/{}.rs", name.snake), &text(&name))?;
     declare("rewrite/src/passes/mod.rs", &format!("pub mod {};", name.snake))?;
-    add_to_list("rewrite/src/passes/mod.rs", "PASSES = [", &format!("{}::{},", name.snake, name.camel))
+    let entry = format!("PassEntry::of::<{}::{}>", name.snake, name.camel);
+    add_to_list("rewrite/src/passes/mod.rs", "const PASSES:", &entry)
 }
 
 fn text(name: &Name) -> String {

@@ -1,15 +1,5 @@
 //! Passes, one file each. All ask facets and effects, none knows an operator by name.
 
-macro_rules! builtin {
-    ($name:ident = [$($pass:path,)*] with options [$($configured:path,)*]) => {
-        /// The passes of this crate, in order.
-        #[expect(non_snake_case, reason = "stands for a list")]
-        fn $name() -> Vec<PassEntry> {
-            vec![$(PassEntry::of::<$pass>(),)* $(PassEntry::configured::<$configured>(),)*]
-        }
-    };
-}
-
 pub mod activations;
 pub mod canonicalize;
 pub mod canonicalize_ops;
@@ -39,36 +29,34 @@ use crate::egraph::{Rewrite, Rulebook, Saturate};
 use crate::pipeline::PassEntry;
 use std::sync::Arc;
 
-builtin! {
-    PASSES = [
-        activations::ActivationsInPlace,
-        canonicalize_ops::CanonicalizeOps,
-        constant_pooling::ConstantPooling,
-        cse::Cse,
-        erase::EraseShapes,
-        erase_number_types::EraseNumberTypes,
-        functional::CreateFunctionalGraphs,
-        functional::InlineFunctionalGraphs,
-        fuse::Fuse,
-        idioms::Idioms,
-        inline_fork_wait::InlineForkWait,
-        lower_all_tuples::LowerAllTuples,
-        lower_grad_of::LowerGradOf,
-        lower_simple_tuples::LowerSimpleTuples,
-        refine_tuple_types::RefineTupleTypes,
-        specialize_autograd_zero::SpecializeAutogradZero,
-    ] with options [
-        constant_propagation::ConstantPropagation,
-        canonicalize::Canonicalize,
-        dce::Dce,
-        differentiable::CreateAutodiffSubgraphs,
-        differentiable::InlineAutodiffSubgraphs,
-        inline::Inline,
-        propagate::PropagateShapes,
-        remove_mutation::RemoveMutation,
-        unroll::Unroll,
-    ]
-}
+/// The passes of this crate, in order: those without options, then those with some.
+const PASSES: &[fn() -> PassEntry] = &[
+    PassEntry::of::<activations::ActivationsInPlace>,
+    PassEntry::of::<canonicalize_ops::CanonicalizeOps>,
+    PassEntry::of::<constant_pooling::ConstantPooling>,
+    PassEntry::of::<cse::Cse>,
+    PassEntry::of::<erase::EraseShapes>,
+    PassEntry::of::<erase_number_types::EraseNumberTypes>,
+    PassEntry::of::<functional::CreateFunctionalGraphs>,
+    PassEntry::of::<functional::InlineFunctionalGraphs>,
+    PassEntry::of::<fuse::Fuse>,
+    PassEntry::of::<idioms::Idioms>,
+    PassEntry::of::<inline_fork_wait::InlineForkWait>,
+    PassEntry::of::<lower_all_tuples::LowerAllTuples>,
+    PassEntry::of::<lower_grad_of::LowerGradOf>,
+    PassEntry::of::<lower_simple_tuples::LowerSimpleTuples>,
+    PassEntry::of::<refine_tuple_types::RefineTupleTypes>,
+    PassEntry::of::<specialize_autograd_zero::SpecializeAutogradZero>,
+    PassEntry::configured::<constant_propagation::ConstantPropagation>,
+    PassEntry::configured::<canonicalize::Canonicalize>,
+    PassEntry::configured::<dce::Dce>,
+    PassEntry::configured::<differentiable::CreateAutodiffSubgraphs>,
+    PassEntry::configured::<differentiable::InlineAutodiffSubgraphs>,
+    PassEntry::configured::<inline::Inline>,
+    PassEntry::configured::<propagate::PropagateShapes>,
+    PassEntry::configured::<remove_mutation::RemoveMutation>,
+    PassEntry::configured::<unroll::Unroll>,
+];
 
 /// Pipelines that are known by a name, most of them PyTorch's.
 pub(crate) const PIPELINES: &[(&str, &str)] = &[
@@ -90,7 +78,7 @@ pub(crate) const PIPELINES: &[(&str, &str)] = &[
 
 /// Entries of all passes of this crate.
 pub(crate) fn standard() -> Vec<PassEntry> {
-    let mut all = PASSES();
+    let mut all: Vec<PassEntry> = PASSES.iter().map(|entry| entry()).collect();
     all.extend(by_rules(Rulebook::new()));
     all
 }

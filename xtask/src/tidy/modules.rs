@@ -27,7 +27,8 @@ pub(super) fn check(
 fn is_root(path: &Path) -> bool {
     let stem = path.file_stem().and_then(|s| s.to_str()).unwrap_or("");
     let folder = path.parent().unwrap_or(Path::new(""));
-    (folder.ends_with("src") && matches!(stem, "lib" | "main")) || folder.ends_with("bin")
+    let of_binary = folder.parent().is_some_and(|f| f.ends_with("bin")) && stem == "main";
+    (folder.ends_with("src") && matches!(stem, "lib" | "main")) || folder.ends_with("bin") || of_binary
 }
 
 fn declared(workspace: &Workspace, source: &Source) -> bool {
