@@ -14,13 +14,27 @@ pub type Dims = SmallVec<[i64; 5]>;
 pub const MAX_RANK: usize = 64;
 
 /// Sizes, strides and offset of a tensor.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Layout {
     sizes: Dims,
     strides: Dims,
     offset: i64,
     numel: i64,
     contiguous: bool,
+}
+
+impl Clone for Layout {
+    /// A copy of slices: the clone of a `SmallVec` goes element by element.
+    #[inline]
+    fn clone(&self) -> Layout {
+        Layout {
+            sizes: Dims::from_slice(&self.sizes),
+            strides: Dims::from_slice(&self.strides),
+            offset: self.offset,
+            numel: self.numel,
+            contiguous: self.contiguous,
+        }
+    }
 }
 
 /// Number of elements of sizes; an error if a size is negative or the product does not fit.
@@ -153,7 +167,7 @@ impl Layout {
     #[inline]
     pub(crate) fn to_contiguous(&self) -> Layout {
         Layout {
-            sizes: self.sizes.clone(),
+            sizes: Dims::from_slice(&self.sizes),
             strides: contiguous_strides(&self.sizes),
             offset: 0,
             numel: self.numel,

@@ -239,7 +239,6 @@ unsafe fn tile<T: Multiply, const ROWS: usize, const COLUMNS: usize>(p: Product<
 /// As [`Direct`].
 #[inline(always)]
 unsafe fn direct_dots<T: Multiply>(p: Product<T>) {
-    const LANES: usize = 16;
     for i in 0..p.m {
         for j in 0..p.n {
             // SAFETY: the caller's word.
@@ -249,31 +248,38 @@ unsafe fn direct_dots<T: Multiply>(p: Product<T>) {
                     std::slice::from_raw_parts(p.b.element(0, j), p.k),
                 )
             };
-            let mut lanes = [T::ZERO; LANES];
-            let (mut x, mut y) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
-            for (x, y) in (&mut x).zip(&mut y) {
-                for l in 0..LANES {
-                    lanes[l] = lanes[l].add_product(x[l], y[l]);
-                }
-            }
-            let mut sum = T::ZERO;
-            for (x, y) in x.remainder().iter().zip(y.remainder()) {
-                sum = sum.add_product(*x, *y);
-            }
-            if p.k >= LANES {
-                let mut width = LANES / 2;
-                while width > 0 {
-                    for l in 0..width {
-                        lanes[l] = lanes[l].add_product(lanes[l + width], T::ONE);
-                    }
-                    width /= 2;
-                }
-                sum = sum.add_product(lanes[0], T::ONE);
-            }
+            let sum = if p.k >= 16 { dot_lanes::<T, 16>(a, b) } else { dot_lanes::<T, 4>(a, b) };
             // SAFETY: the caller's word.
             unsafe { put(p, i, j, sum) };
         }
     }
+}
+
+/// A dot product: as many sums side by side as there are lanes, then what is left.
+#[inline(always)]
+fn dot_lanes<T: Multiply, const LANES: usize>(a: &[T], b: &[T]) -> T {
+    let mut lanes = [T::ZERO; LANES];
+    let (mut x, mut y) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+    for (x, y) in (&mut x).zip(&mut y) {
+        for l in 0..LANES {
+            lanes[l] = lanes[l].add_product(x[l], y[l]);
+        }
+    }
+    let mut sum = T::ZERO;
+    for (x, y) in x.remainder().iter().zip(y.remainder()) {
+        sum = sum.add_product(*x, *y);
+    }
+    if a.len() < LANES {
+        return sum;
+    }
+    let mut width = LANES / 2;
+    while width > 0 {
+        for l in 0..width {
+            lanes[l] = lanes[l].add_product(lanes[l + width], T::ONE);
+        }
+        width /= 2;
+    }
+    sum.add_product(lanes[0], T::ONE)
 }
 
 /// # Safety

@@ -44,10 +44,32 @@ impl<T: Element, F: Reducer<T>> Kernel for Run<'_, T, F> {
     }
 }
 
+/// Rows up to here are folded without a loop of their own per instruction set: entering it would cost more.
+const SHORT: usize = 32;
+
+/// The fold of a short row, by four lanes.
+#[inline]
+fn short<T: Element, F: Reducer<T>>(row: &[T::Raw], f: F) -> F::Acc {
+    let mut lanes = [f.identity(); 4];
+    let (groups, rest) = row.as_chunks::<4>();
+    for group in groups {
+        for (lane, x) in lanes.iter_mut().zip(group) {
+            *lane = f.step(*lane, T::from_raw(*x));
+        }
+    }
+    for (lane, x) in lanes.iter_mut().zip(rest) {
+        *lane = f.step(*lane, T::from_raw(*x));
+    }
+    f.merge(f.merge(lanes[0], lanes[2]), f.merge(lanes[1], lanes[3]))
+}
+
 /// The fold of a contiguous run.
 pub(super) fn run<T: Element, F: Reducer<T>>(row: &[T::Raw], reducer: F) -> F::Acc {
     if row.len() <= 4 {
         return row.iter().fold(reducer.identity(), |acc, x| reducer.step(acc, T::from_raw(*x)));
+    }
+    if row.len() <= SHORT {
+        return short::<T, F>(row, reducer);
     }
     if row.len() <= CHUNK {
         return simd::run(Run::<T, F> { row, reducer });
