@@ -120,12 +120,3 @@ pub enum Role {
 impl Facet for Role {
     const NAME: &'static str = "role";
 }
-
-/// States that results depend smoothly on tensor operands and that the derivative is known by a formula, so that the
-/// operator may stand in a `prim::DifferentiableGraph`.
-#[derive(Clone, Copy, Debug)]
-pub struct Differentiable;
-
-impl Facet for Differentiable {
-    const NAME: &'static str = "differentiable";
-}

@@ -1,7 +1,8 @@
 //! A registry of a few operators and helpers for tests of this crate.
 
+use crate::autodiff::Gradients;
 use crate::control::Control;
-use crate::facets::{Chunk, Differentiable, Elements, Role, Rules};
+use crate::facets::{Chunk, Elements, Role, Rules};
 use crate::manager::{Checks, Manager};
 use crate::pipeline::{PassLibrary, Pipeline};
 use flambeau_analysis::{Analyses, Dtype};
@@ -37,6 +38,13 @@ fn zeros() -> Kernel {
     })
 }
 
+const GRADS: &str = "toy::mul
+  self = grad * other
+  other = grad * self
+toy::relu
+  self = grad * (result > 0)
+";
+
 /// Operators with aliasing and effects of every kind.
 pub(crate) fn toy() -> Arc<Registry> {
     let mut b = RegistryBuilder::new();
@@ -45,11 +53,10 @@ pub(crate) fn toy() -> Arc<Registry> {
             .with(Rules::text(RULES))
             .with(Dtype::same_as("self"))
             .with(Role::Activation)
-            .with(Differentiable)
+            .with(Gradients::file("toy.grads", GRADS))
             .with(Pointwise::unary(TileOp::Relu)),
         OpDef::new("toy::relu_(Tensor(a!) self) -> Tensor(a!)"),
         OpDef::new("toy::mul.Tensor(Tensor self, Tensor other) -> Tensor")
-            .with(Differentiable)
             .with(Pointwise::binary(TileOp::Mul)),
         OpDef::new("toy::mul.Scalar(Tensor self, Scalar other) -> Tensor"),
         OpDef::new("toy::mul.int(int a, int b) -> int")

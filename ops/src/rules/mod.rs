@@ -5,7 +5,7 @@
 
 use flambeau_ir::RegistryBuilder;
 use flambeau_rewrite::facets::Chunk;
-use flambeau_rewrite::facets::{Differentiable, Role};
+use flambeau_rewrite::facets::Role;
 use flambeau_rewrite::{Cost, Elements, OnRequest, Rules};
 
 /// States rules and costs.
@@ -20,9 +20,6 @@ pub(crate) fn add(builder: &mut RegistryBuilder) {
         .facet("aten::chunk", Chunk);
     for (op, role) in ROLES {
         builder.facet(op, *role);
-    }
-    for op in SMOOTH {
-        builder.facet(op, Differentiable);
     }
     for (op, what) in ELEMENTS {
         builder.facet(op, *what);
@@ -49,40 +46,6 @@ const ROLES: &[(&str, Role)] = &[
     ("aten::hardswish", Role::Activation),
     ("aten::leaky_relu", Role::Activation),
     ("aten::elu", Role::Activation),
-];
-
-/// Operators that can be differentiated by formula.
-const SMOOTH: &[&str] = &[
-    "aten::add.Tensor",
-    "aten::add.Scalar",
-    "aten::sub.Tensor",
-    "aten::sub.Scalar",
-    "aten::mul.Tensor",
-    "aten::mul.Scalar",
-    "aten::div.Tensor",
-    "aten::div.Scalar",
-    "aten::neg",
-    "aten::abs",
-    "aten::exp",
-    "aten::log",
-    "aten::sqrt",
-    "aten::rsqrt",
-    "aten::reciprocal",
-    "aten::sin",
-    "aten::cos",
-    "aten::tan",
-    "aten::sinh",
-    "aten::cosh",
-    "aten::tanh",
-    "aten::sigmoid",
-    "aten::relu",
-    "aten::erf",
-    "aten::pow.Tensor_Scalar",
-    "aten::addcmul",
-    "aten::mm",
-    "aten::addmm",
-    "aten::matmul",
-    "aten::where.self",
 ];
 
 /// What operators do with the elements of lists and dictionaries.

@@ -1,19 +1,21 @@
 //! Connected operators that can be differentiated, as `prim::DifferentiableGraph` nodes, and back where a graph is too
 //! small to pay.
 //!
-//! Which operators can, they say with the [`Differentiable`] facet. Nobody may write what they take and give.
+//! Those can whose derivative is stated ([`Gradients`](crate::autodiff::Gradients)). Nobody may write what they take and give.
 
 use super::cse::Cse;
 use super::dce::Dce;
 use super::functional::inline_subgraphs;
-use crate::facets::Differentiable;
+use crate::autodiff::{Entry, GradientTable};
 use crate::memory;
 use crate::outline::{self, Bounds};
 use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, Options};
 use crate::traits::TraitTable;
 use flambeau_analysis::AliasDb;
-use flambeau_ir::{NodeId, Prim};
+use flambeau_ir::{Fault, Graph, NodeId, OpId, Prim};
+use hashbrown::HashSet;
+use rustc_hash::FxBuildHasher;
 
 /// Makes them.
 #[derive(Clone, Copy, Debug)]
@@ -45,11 +47,11 @@ impl Pass for CreateAutodiffSubgraphs {
         Cse.run(cx)?;
         let registry = cx.registry();
         let traits = TraitTable::new(&registry);
-        let smooth = registry.column::<Differentiable>();
         let (graph, db) = cx.with::<AliasDb>();
+        let smooth = smooth(graph)?;
         let accepts = |n: NodeId| {
             let t = traits.of_node(graph, n);
-            smooth.of(graph.op(n)).is_some()
+            graph.op(n).row().is_some_and(|op| smooth.contains(&op))
                 && !(t.has_side_effects() || t.is_random() || t.may_write() || t.result_aliases())
                 && !memory::has_writers(db, graph, n)
         };
@@ -57,6 +59,17 @@ impl Pass for CreateAutodiffSubgraphs {
         outline::apply(cx, plans, Prim::DifferentiableGraph)?;
         Dce::default().run(cx)
     }
+}
+
+/// The operators of a graph whose derivative is stated.
+fn smooth(graph: &Graph) -> Result<HashSet<OpId, FxBuildHasher>, PassError> {
+    let registry = graph.registry();
+    let table =
+        GradientTable::from_registry(registry).map_err(|e| PassError::new(Fault::Internal, e.to_string()))?;
+    let mut ops: HashSet<OpId, FxBuildHasher> =
+        graph.nodes_deep().filter_map(|n| graph.op(n).row()).collect();
+    ops.retain(|&op| matches!(table.of(registry.schema(op)), Some(Entry::Formulas(f)) if !f.is_empty()));
+    Ok(ops)
 }
 
 /// Puts small ones back.
