@@ -10,17 +10,19 @@
 mod create;
 mod dict;
 mod facts;
+mod fft;
 mod grad;
 mod hash;
 mod index;
 mod join;
+mod linalg;
 mod list;
-mod matmul;
 mod misc;
 mod nn;
 mod order;
 mod plain;
 mod pointwise;
+mod products;
 mod random;
 mod reduce;
 mod rules;
@@ -62,13 +64,15 @@ const FAMILIES: &[fn() -> Vec<OpDef>] = &[
     pointwise::family,
     create::family,
     facts::family,
+    fft::family,
     view::family,
     join::family,
     index::family,
     order::family,
     shape::family,
     reduce::family,
-    matmul::family,
+    products::family,
+    linalg::family,
     list::family,
     dict::family,
     string::family,

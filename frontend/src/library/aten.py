@@ -69,3 +69,21 @@ def _pair(x: BroadcastingList2[int]) -> List[int]:
 
 def _triple(x: BroadcastingList3[int]) -> List[int]:
     return x
+
+def tensordot(a: Tensor, b: Tensor, dims: int = 2) -> Tensor:
+    return torch.tensordot(a, b, [i for i in range(-dims, 0)], [i for i in range(dims)])
+
+def tensordot(a: Tensor, b: Tensor, dims: List[List[int]]) -> Tensor:
+    return torch.tensordot(a, b, dims[0], dims[1])
+
+def norm(input: Tensor, p: str, dim: Optional[List[int]] = None, keepdim: bool = False, dtype: Optional[int] = None) -> Tensor:
+    if p == "nuc":
+        if dim is None:
+            return torch.nuclear_norm(input, keepdim)
+        return torch.nuclear_norm(input, dim, keepdim)
+    if p != "fro":
+        raise RuntimeError("only valid string values are 'fro' and 'nuc', found " + p)
+    return torch.linalg.vector_norm(input, 2, dim, keepdim, dtype=dtype)
+
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
+    return torch.cdist(x1, x2, p, None)

@@ -42,6 +42,9 @@ def unique_consecutive__return_inverse__return_counts(input: Tensor, return_inve
     output, inverse, counts = torch._VF.unique_consecutive(input, return_inverse, return_counts, dim)
     return output, inverse, counts
 
+def stft(input: Tensor, n_fft: int, hop_length: Optional[int] = None, win_length: Optional[int] = None, window: Optional[Tensor] = None, center: bool = True, pad_mode: str = "reflect", normalized: bool = False, onesided: Optional[bool] = None, return_complex: Optional[bool] = None) -> Tensor:
+    return torch._VF.stft(input, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex)
+
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Tuple[Tensor, Tensor]:
     factors, pivots, infos = torch._lu_with_info(A, pivot, not get_infos)
     return factors, pivots

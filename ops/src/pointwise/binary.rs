@@ -1,6 +1,7 @@
 //! Arithmetic of two operands: tensor with tensor, tensor with number.
 
 use super::number::{Number, Whole, floor_div, remainder};
+use super::pairs::{in_place, number_first};
 use crate::support::{Computed, with_variants};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Pointwise, Sample, TileOp};
@@ -142,7 +143,8 @@ fn div_in(x: &Tensor, other: Other<'_>, mode: Option<&[u8]>) -> Computed {
             dispatch!(ints, dtype, "div_trunc", T => Ok(apply::<T, T>(x, other, |a, b| a.div(b))?))
         }
         Some(b"trunc") => dispatch!(floats, dtype, "div_trunc", T => {
-            Ok(apply::<T, T>(x, other, |a, b| T::from_acc((a.acc() / b.acc()).trunc()))?)
+            // The quotient is rounded to the dtype before it is cut.
+            Ok(apply::<T, T>(x, other, |a, b| T::from_acc(T::from_acc(a.acc() / b.acc()).acc().trunc()))?)
         }),
         Some(other) => Err(KernelError::input(format!(
             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{}'",
@@ -177,7 +179,10 @@ fn floor_divide(cx: &KernelCx<'_>) -> Computed {
 
 fn remainder_of(cx: &KernelCx<'_>) -> Computed {
     let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
-    let dtype = other.promoted(x);
+    remainder_in(x, other, other.promoted(x))
+}
+
+fn remainder_in(x: &Tensor, other: Other<'_>, dtype: DType) -> Computed {
     if dtype.is_integral(true) {
         zero_division(x, other)?;
         return dispatch!(ints, dtype, "remainder", T => Ok(apply::<T, T>(x, other, |a, b| a.floor_rem(b))?));
@@ -288,6 +293,27 @@ fn extreme(cx: &KernelCx<'_>, max: bool) -> Computed {
     }?))
 }
 
+fn fmax(cx: &KernelCx<'_>) -> Computed {
+    extreme_number(cx, true)
+}
+
+fn fmin(cx: &KernelCx<'_>) -> Computed {
+    extreme_number(cx, false)
+}
+
+/// As [`extreme`], but a number wins over NaN.
+fn extreme_number(cx: &KernelCx<'_>, max: bool) -> Computed {
+    let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
+    let dtype = other.promoted(x);
+    if dtype.is_integral(true) {
+        return extreme(cx, max);
+    }
+    dispatch!(floats, dtype, "fmax", T => Ok(apply::<T, T>(x, other, move |a: T, b: T| {
+        let (p, q) = (a.acc(), b.acc());
+        if p.is_nan() || (!q.is_nan() && if max { q > p } else { q < p }) { b } else { a }
+    })?))
+}
+
 /// Functions of two floats to which integers are converted.
 macro_rules! on_two_floats {
     ($($name:ident($a:ident, $b:ident) = $body:expr;)*) => {$(
@@ -308,13 +334,38 @@ on_two_floats! {
     atan2(a, b) = a.atan2(b);
     hypot(a, b) = a.hypot(b);
     copysign(a, b) = a.copysign(b);
-    fmax(a, b) = if a.is_nan() || (b > a && !b.is_nan()) { b } else { a };
-    fmin(a, b) = if a.is_nan() || (b < a && !b.is_nan()) { b } else { a };
-    logaddexp(a, b) = {
-        let (high, low) = (a.max_nan(b), a.min_nan(b));
-        if high == low { high + Element::from_f64(std::f64::consts::LN_2) } else { high + Real::exp(low - high).ln_1p() }
+    real_logaddexp(a, b) = {
+        // Equal infinities have no difference.
+        if a == b && a.abs() == A::INFINITY { a } else { a.max_nan(b) + Real::exp(-(a - b).abs()).ln_1p() }
     };
-    xlogy(a, b) = if b.is_nan() { b } else if a == Element::ZERO { a } else { a * b.ln() };
+    logaddexp2(a, b) = {
+        let over_ln2 = A::from_f64(std::f64::consts::LOG2_E);
+        if a == b && a.abs() == A::INFINITY {
+            a
+        } else {
+            a.max_nan(b) + Real::exp2(-(a - b).abs()).ln_1p() * over_ln2
+        }
+    };
+}
+
+/// Of complex numbers relative to the one of larger real part.
+fn logaddexp(cx: &KernelCx<'_>) -> Computed {
+    let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
+    let dtype = other.promoted(x);
+    if !dtype.is_complex() {
+        return real_logaddexp(cx);
+    }
+    #[inline(always)]
+    fn of(a: Complex<f64>, b: Complex<f64>) -> Complex<f64> {
+        let (low, high) = if a.re < b.re { (a, b) } else { (b, a) };
+        if a.re == b.re && !a.re.is_finite() {
+            return if a.re < 0.0 { low } else { (low.exp() + high.exp()).ln() };
+        }
+        ((low - high).exp() + 1.0).ln() + high
+    }
+    dispatch!(complex, dtype, "logaddexp", T => {
+        Ok(apply::<T, T>(x, other, |a: T, b: T| T::from_complex(of(a.to_complex(), b.to_complex())))?)
+    })
 }
 
 type Row = (&'static str, &'static str, &'static str, fn(&KernelCx<'_>) -> Computed, Facts);
@@ -331,6 +382,8 @@ struct Facts {
 const PLAIN: Facts = Facts { float: false, scaled: false, tile: None, positive: false };
 const FLOAT: Facts = Facts { float: true, ..PLAIN };
 const POSITIVE: Facts = Facts { positive: true, ..PLAIN };
+
+const SCALED_SUB: Facts = Facts { scaled: true, ..tile(TileOp::Sub) };
 
 const fn tile(op: TileOp) -> Facts {
     Facts { tile: Some(op), ..PLAIN }
@@ -369,6 +422,8 @@ const ROWS: &[Row] = &[
     ("aten::rsub", "Scalar", "`other - alpha * self`.", rsub, PLAIN),
     ("aten::mul", "Tensor", "`self * other`.", mul, tile(TileOp::Mul)),
     ("aten::mul", "Scalar", "`self * other`.", mul, tile(TileOp::Mul)),
+    ("aten::subtract", "Tensor", "`self - alpha * other`.", sub_scaled, SCALED_SUB),
+    ("aten::subtract", "Scalar", "`self - alpha * other`.", sub_scaled, SCALED_SUB),
     ("aten::multiply", "Tensor", "`self * other`.", mul, tile(TileOp::Mul)),
     ("aten::multiply", "Scalar", "`self * other`.", mul, tile(TileOp::Mul)),
     (
@@ -415,20 +470,7 @@ const ROWS: &[Row] = &[
     ("aten::copysign", "Tensor", "`self` with the sign of `other`.", copysign, FLOAT),
     ("aten::copysign", "Scalar", "`self` with the sign of `other`.", copysign, FLOAT),
     ("aten::logaddexp", "", "`log(e^self + e^other)`.", logaddexp, PLAIN),
-    (
-        "aten::xlogy",
-        "Tensor",
-        "`self * log(other)`, 0 where `self` is.",
-        xlogy,
-        Facts { positive: true, ..FLOAT },
-    ),
-    (
-        "aten::xlogy",
-        "Scalar_Other",
-        "`self * log(other)`, 0 where `self` is.",
-        xlogy,
-        Facts { positive: true, ..FLOAT },
-    ),
+    ("aten::logaddexp2", "", "`log2(2^self + 2^other)`.", logaddexp2, PLAIN),
 ];
 
 fn defs(&(name, overload, doc, f, facts): &Row) -> Vec<OpDef> {
@@ -471,8 +513,32 @@ pub(super) fn family() -> Vec<OpDef> {
             def.with(shape).with(sample.floats().range(0.5, 3.0))
         }));
     }
+    // Declared under other overloads than the functional ones.
+    all.push(in_place("aten::floor_divide_", "Tensor", floor_divide));
+    all.push(in_place("aten::pow_", "Tensor", pow));
+    all.push(in_place("aten::pow_", "Scalar", pow));
+    all.extend(number_first(
+        "remainder",
+        "Scalar_Tensor",
+        "Scalar_Tensor_out",
+        "Remainder with the sign of `other`.",
+        |cx: &KernelCx<'_>| {
+            // The number as a tensor, which leaves the tensor its dtype where numbers do.
+            let (number, y) = (cx.scalar(0)?, cx.tensor(1)?);
+            let dtype = Other::Number(number).promoted(y);
+            remainder_in(&Tensor::scalar(number, dtype)?, Other::Tensor(y), dtype)
+        },
+        |def| {
+            let sample = Sample::args(|g| {
+                let elements = flambeau_exec::sample::Elements { lo: 0.5, hi: 3.0, ..Default::default() };
+                let y = flambeau_exec::sample::tensor(g, &[2, 3], DType::F32, &elements);
+                vec![flambeau_ir::IValue::Float(1.5), flambeau_ir::IValue::Tensor(y)]
+            });
+            def.with(Shape::same_as(1)).with(Dtype::promote([0, 1])).with(sample)
+        },
+    ));
     let doc = "A number to the power of each element.";
-    all.extend(with_variants("aten::pow", "Scalar", doc, pow_of_number, |def| {
+    all.extend(number_first("pow", "Scalar", "Scalar_out", doc, pow_of_number, |def| {
         let sample = Sample::args(|g| {
             let x = flambeau_exec::sample::tensor(g, &[2, 3], DType::F32, &Default::default());
             vec![flambeau_ir::IValue::Float(1.5), flambeau_ir::IValue::Tensor(x)]

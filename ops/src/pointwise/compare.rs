@@ -1,6 +1,7 @@
 //! Comparison and logic, element by element.
 
 use super::binary::{Other, apply};
+use super::pairs::in_place;
 use crate::support::{Computed, with_variants};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Pointwise, Sample, TileOp};
@@ -154,6 +155,15 @@ const TO_SAME: &[Row] = &[
     ("aten::__rshift__", BOTH, "`self >> other`.", shift_right, None),
 ];
 
+/// Augmented assignments: `self &= other`.
+const AUGMENTED: &[(&str, Run)] = &[
+    ("aten::__iand__", bitwise_and),
+    ("aten::__ior__", bitwise_or),
+    ("aten::__ixor__", bitwise_xor),
+    ("aten::__ilshift__", shift_left),
+    ("aten::__irshift__", shift_right),
+];
+
 fn defs(&(name, overloads, doc, f, tile): &Row, to_bool: bool) -> Vec<OpDef> {
     let one = |overload: &'static str| {
         with_variants(name, overload, doc, f, |def| {
@@ -179,5 +189,6 @@ pub(super) fn family() -> Vec<OpDef> {
         .iter()
         .flat_map(|row| defs(row, true))
         .chain(TO_SAME.iter().flat_map(|row| defs(row, false)))
+        .chain(AUGMENTED.iter().flat_map(|&(name, f)| BOTH.iter().map(move |o| in_place(name, o, f))))
         .collect()
 }

@@ -6,6 +6,9 @@
 mod binary;
 mod compare;
 mod number;
+mod pairs;
+mod parts;
+mod special;
 mod tensors;
 mod ternary;
 mod unary;
@@ -21,5 +24,8 @@ pub(crate) fn family() -> Vec<OpDef> {
     defs.extend(binary::family());
     defs.extend(compare::family());
     defs.extend(ternary::family());
+    defs.extend(pairs::family());
+    defs.extend(parts::family());
+    defs.extend(special::family());
     defs
 }

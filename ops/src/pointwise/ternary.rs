@@ -8,7 +8,7 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::loops::{binary, ternary, unary};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::{Promotion, to_float};
-use flambeau_tensor::{DType, Element, Scalar, Tensor, dispatch};
+use flambeau_tensor::{Complex, DType, Element, Scalar, Tensor, dispatch};
 
 /// A number as a real element.
 #[inline(always)]
@@ -16,7 +16,8 @@ fn n<T: Real>(x: f64) -> T {
     T::from_f64(x)
 }
 
-fn as_tensor(cx: &KernelCx<'_>, i: usize, dtype: DType) -> Computed {
+/// Argument `i`, a tensor or a number, as a tensor.
+pub(super) fn as_tensor(cx: &KernelCx<'_>, i: usize, dtype: DType) -> Computed {
     match cx.arg(i)?.as_tensor() {
         Some(t) => Ok(t.clone()),
         None => Ok(Tensor::scalar(cx.scalar(i)?, dtype)?),
@@ -24,7 +25,7 @@ fn as_tensor(cx: &KernelCx<'_>, i: usize, dtype: DType) -> Computed {
 }
 
 /// The dtype of arguments `from..to`, numbers counting as numbers.
-fn promoted(cx: &KernelCx<'_>, args: &[usize]) -> Result<DType, KernelError> {
+pub(super) fn promoted(cx: &KernelCx<'_>, args: &[usize]) -> Result<DType, KernelError> {
     let mut p = Promotion::new();
     for &i in args {
         p = match cx.arg(i)?.as_tensor() {
@@ -52,7 +53,15 @@ fn where_self(cx: &KernelCx<'_>) -> Computed {
 
 fn addcmul(cx: &KernelCx<'_>) -> Computed {
     let (x, a, b, value) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, cx.scalar(3)?);
-    dispatch!(numeric, promoted(cx, &[0, 1, 2])?, "addcmul", T => {
+    let dtype = promoted(cx, &[0, 1, 2])?;
+    if matches!(dtype, DType::F16 | DType::BF16) {
+        // Rounded once.
+        return dispatch!(floats, dtype, "addcmul", T => {
+            let value: <T as Float>::Acc = n(value.to_f64());
+            Ok(ternary::<T, T, T, T>(x, a, b, move |x, a, b| T::from_acc(x.acc() + value * a.acc() * b.acc()))?)
+        });
+    }
+    dispatch!(numeric, dtype, "addcmul", T => {
         let value = T::from_scalar(value);
         Ok(ternary::<T, T, T, T>(x, a, b, move |x, a, b| x.add(value.mul(a).mul(b)))?)
     })
@@ -60,7 +69,14 @@ fn addcmul(cx: &KernelCx<'_>) -> Computed {
 
 fn addcdiv(cx: &KernelCx<'_>) -> Computed {
     let (x, a, b, value) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, cx.scalar(3)?);
-    dispatch!(floats_complex, promoted(cx, &[0, 1, 2])?, "addcdiv", T => {
+    let dtype = promoted(cx, &[0, 1, 2])?;
+    if matches!(dtype, DType::F16 | DType::BF16) {
+        return dispatch!(floats, dtype, "addcdiv", T => {
+            let value: <T as Float>::Acc = n(value.to_f64());
+            Ok(ternary::<T, T, T, T>(x, a, b, move |x, a, b| T::from_acc(x.acc() + value * a.acc() / b.acc()))?)
+        });
+    }
+    dispatch!(floats_complex, dtype, "addcdiv", T => {
         let value = T::from_scalar(value);
         Ok(ternary::<T, T, T, T>(x, a, b, move |x, a, b| x.add(value.mul(a).div(b)))?)
     })
@@ -80,6 +96,9 @@ fn lerp(cx: &KernelCx<'_>) -> Computed {
             b.dtype().ir_name()
         )));
     }
+    if a.dtype().is_complex() {
+        return lerp_complex(cx, a, b);
+    }
     dispatch!(floats, a.dtype(), "lerp", T => Ok(match cx.arg(2)?.as_tensor() {
         Some(w) => ternary::<T, T, T, T>(a, b, w, |a, b, w| T::from_acc(lerp_of(a.acc(), b.acc(), w.acc())))?,
         None => {
@@ -87,6 +106,19 @@ fn lerp(cx: &KernelCx<'_>) -> Computed {
             binary::<T, T, T>(a, b, move |a, b| T::from_acc(lerp_of(a.acc(), b.acc(), w)))?
         }
     }))
+}
+
+fn lerp_complex(cx: &KernelCx<'_>, a: &Tensor, b: &Tensor) -> Computed {
+    #[inline(always)]
+    fn of(a: Complex<f64>, b: Complex<f64>, w: Complex<f64>) -> Complex<f64> {
+        if w.norm() < 0.5 { a + w * (b - a) } else { b - (b - a) * (Complex::new(1.0, 0.0) - w) }
+    }
+    let weight = as_tensor(cx, 2, a.dtype())?;
+    dispatch!(complex, a.dtype(), "lerp", T => {
+        Ok(ternary::<T, T, T, T>(a, b, &weight, |a: T, b: T, w: T| {
+            T::from_complex(of(a.to_complex(), b.to_complex(), w.to_complex()))
+        })?)
+    })
 }
 
 /// `clamp` with numbers or tensors as bounds, either of which may be missing.

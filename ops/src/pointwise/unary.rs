@@ -90,6 +90,9 @@ on_floats! {
     sinc(x) = {
         let y = x * n(std::f64::consts::PI);
         if y == n(0.0) { n(1.0) } else { y.sin() / y }
+    }, complex z = {
+        let y = z * c(std::f64::consts::PI);
+        if y == c(0.0) { c(1.0) } else { y.sin() / y }
     };
 }
 
@@ -127,6 +130,59 @@ on_numbers! {
     relu6(x) = x.max_nan(n(0.0)).min_nan(n(6.0)), ints i = Element::from_i64(i.to_i64().clamp(0, 6));
     sign(x) = if x.is_nan() { n(0.0) } else { n(f64::from(i8::from(x > n(0.0)) - i8::from(x < n(0.0)))) },
         ints i = Element::from_i64(i.to_i64().signum());
+}
+
+fn sgn(x: &Tensor) -> Result<Tensor, TensorError> {
+    if !x.dtype().is_complex() {
+        return sign(x);
+    }
+    dispatch!(complex, x.dtype(), "sgn", T => unary::<T, T>(x, |v: T| {
+        let (z, size) = (v.to_complex(), v.to_complex().norm());
+        if size == 0.0 { T::ZERO } else { T::from_complex(z / size) }
+    }))
+}
+
+fn signbit(x: &Tensor) -> Result<Tensor, TensorError> {
+    if x.dtype().is_integral(true) {
+        return dispatch!(ints_bool, x.dtype(), "signbit", T => unary::<T, bool>(x, |v: T| v.to_i64() < 0));
+    }
+    dispatch!(floats, x.dtype(), "signbit", T => unary::<T, bool>(x, |v: T| v.to_f64().is_sign_negative()))
+}
+
+fn isposinf(x: &Tensor) -> Result<Tensor, TensorError> {
+    infinite(x, f64::INFINITY)
+}
+
+fn isneginf(x: &Tensor) -> Result<Tensor, TensorError> {
+    infinite(x, f64::NEG_INFINITY)
+}
+
+/// Whether elements are one of the infinities, which complex numbers have no two of.
+fn infinite(x: &Tensor, which: f64) -> Result<Tensor, TensorError> {
+    dispatch!(real_bool, x.dtype(), "isposinf", T => unary::<T, bool>(x, move |v: T| v.to_f64() == which))
+}
+
+fn isreal(x: &Tensor) -> Result<Tensor, TensorError> {
+    dispatch!(all, x.dtype(), "isreal", T => unary::<T, bool>(x, |v: T| v.to_complex().im == 0.0))
+}
+
+fn conj_physical(x: &Tensor) -> Result<Tensor, TensorError> {
+    match x.dtype() {
+        DType::C64 => unary::<Complex<f32>, Complex<f32>>(x, |z| z.conj()),
+        DType::C128 => unary::<Complex<f64>, Complex<f64>>(x, |z| z.conj()),
+        _ => x.clone_data(),
+    }
+}
+
+fn angle(x: &Tensor) -> Result<Tensor, TensorError> {
+    match x.dtype() {
+        DType::C64 => unary::<Complex<f32>, f32>(x, |z| z.im.atan2(z.re)),
+        DType::C128 => unary::<Complex<f64>, f64>(x, |z| z.im.atan2(z.re)),
+        d => dispatch!(floats, to_float(d), "angle", T => unary::<T, T>(x, |v: T| {
+            let x = v.to_f64();
+            T::from_f64(if x.is_nan() { x } else if x < 0.0 { std::f64::consts::PI } else { 0.0 })
+        })),
+    }
 }
 
 fn neg(x: &Tensor) -> Result<Tensor, TensorError> {
@@ -194,6 +250,7 @@ enum To {
     Same,
     Bool,
     Real,
+    Angle,
 }
 
 type Row = (&'static str, &'static str, Plain, To, Option<TileOp>);
@@ -245,7 +302,7 @@ const ROWS: &[Row] = &[
     ("aten::relu", "`max(x, 0)`.", relu, To::Same, Some(TileOp::Relu)),
     ("aten::relu6", "`min(max(x, 0), 6)`.", relu6, To::Same, None),
     ("aten::sign", "-1, 0 or 1.", sign, To::Same, Some(TileOp::Sign)),
-    ("aten::sgn", "-1, 0 or 1.", sign, To::Same, None),
+    ("aten::sgn", "-1, 0 or 1; of a complex number its direction.", sgn, To::Same, None),
     ("aten::neg", "`-x`.", neg, To::Same, Some(TileOp::Neg)),
     ("aten::negative", "`-x`.", neg, To::Same, Some(TileOp::Neg)),
     ("aten::square", "`x * x`.", square, To::Same, None),
@@ -256,6 +313,13 @@ const ROWS: &[Row] = &[
     ("aten::isnan", "Whether an element is not a number.", isnan, To::Bool, None),
     ("aten::isinf", "Whether an element is infinite.", isinf, To::Bool, None),
     ("aten::isfinite", "Whether an element is finite.", isfinite, To::Bool, None),
+    ("aten::signbit", "Whether the sign bit is set: -0 too.", signbit, To::Bool, None),
+    ("aten::isposinf", "Whether an element is infinity.", isposinf, To::Bool, None),
+    ("aten::isneginf", "Whether an element is minus infinity.", isneginf, To::Bool, None),
+    ("aten::isreal", "Whether the imaginary part is zero.", isreal, To::Bool, None),
+    ("aten::conj_physical", "The complex conjugate.", conj_physical, To::Same, None),
+    ("aten::_conj_physical", "The complex conjugate.", conj_physical, To::Same, None),
+    ("aten::angle", "The angle from the positive real axis.", angle, To::Angle, None),
     ("prim::abs", "Magnitude.", abs, To::Real, None),
 ];
 
@@ -287,6 +351,7 @@ fn defs(&(name, doc, f, to, tile): &Row) -> Vec<OpDef> {
             To::Same => def.with(Dtype::same_as(0)),
             To::Bool => def.with(Dtype::bool()),
             To::Real => def.with(Dtype::real_of(0)),
+            To::Angle => def.with(Dtype::from(|cx| cx.dtype(0).map(|d| to_float(d).to_real()))),
         };
         let sample = Sample::tensors(1).range(0.05, 0.95);
         let sample = if name == "aten::bitwise_not" { sample.ints() } else { sample.floats() };

@@ -7,7 +7,7 @@
 
 mod double;
 mod single;
-mod special;
+pub mod special;
 
 use std::hint::select_unpredictable;
 

@@ -1,9 +1,14 @@
 //! Matrix products and what is built on them.
 
+mod einsum;
+mod vectors;
+
+use crate::pointwise::product_of;
 use crate::support::{Computed, with_variants};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::promote::Promotion;
 use flambeau_tensor::{DType, Element, Scalar, Tensor, dispatch, matmul};
 
 fn mm(cx: &KernelCx<'_>) -> Computed {
@@ -40,11 +45,12 @@ fn addmv(cx: &KernelCx<'_>) -> Computed {
     scaled_sum(bias, &product, cx.scalar(3)?, cx.scalar(4)?)
 }
 
-/// `beta * a + alpha * b`; `beta` 0 ignores `a` altogether.
+/// `beta * a + alpha * b`, promoted; `beta` 0 ignores `a` altogether.
 fn scaled_sum(a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Computed {
     use crate::pointwise::Number;
     let ignore = beta == Scalar::Int(0) || beta == Scalar::Float(0.0);
-    dispatch!(numeric, b.dtype(), "addmv", T => {
+    let dtype = Promotion::new().tensor(a).tensor(b).result().unwrap_or(b.dtype());
+    dispatch!(all, dtype, "addmv", T => {
         let (beta, alpha) = (T::from_scalar(beta), T::from_scalar(alpha));
         let zero = T::ZERO;
         Ok(flambeau_tensor::loops::binary::<T, T, T>(a, b, move |x: T, y: T| {
@@ -63,8 +69,7 @@ fn outer(cx: &KernelCx<'_>) -> Computed {
             b.rank()
         )));
     }
-    let (a, b) = (a.unsqueeze(1)?, b.unsqueeze(0)?);
-    Ok(matmul::matmul(&a, &b)?)
+    product_of(&a.unsqueeze(1)?, &b.unsqueeze(0)?)
 }
 
 fn linear(cx: &KernelCx<'_>) -> Computed {
@@ -204,7 +209,8 @@ const ROWS: &[Row] = &[
 ];
 
 pub(crate) fn family() -> Vec<OpDef> {
-    ROWS.iter()
+    let mut defs: Vec<OpDef> = ROWS
+        .iter()
         .flat_map(|r| {
             with_variants(r.name, "", r.doc, r.run, |d| {
                 d.with((r.shape)())
@@ -212,5 +218,8 @@ pub(crate) fn family() -> Vec<OpDef> {
                     .with(sized(r.sizes).tolerance(1e-4, 1e-5))
             })
         })
-        .collect()
+        .collect();
+    defs.extend(einsum::family());
+    defs.extend(vectors::family());
+    defs
 }

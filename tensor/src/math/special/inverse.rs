@@ -1,9 +1,8 @@
-//! Special functions that neither the standard library nor `libm` has, in doubles.
-
+//! The inverse of the error function, and the derivative of the logarithm of the gamma function.
 use std::f64::consts::PI;
 
 /// The inverse of the error function: a rough inverse, then Halley's steps, which treble the exact digits each.
-pub(super) fn erfinv(y: f64) -> f64 {
+pub(in crate::math) fn erfinv(y: f64) -> f64 {
     if y.is_nan() || y.abs() >= 1.0 {
         return match y {
             1.0 => f64::INFINITY,
@@ -31,7 +30,7 @@ pub(super) fn erfinv(y: f64) -> f64 {
 }
 
 /// The derivative of the logarithm of the gamma function: reflection, recurrence up to 10, then the series.
-pub(super) fn digamma(mut x: f64) -> f64 {
+pub(in crate::math) fn digamma(mut x: f64) -> f64 {
     if x == 0.0 {
         return f64::INFINITY.copysign(-x);
     }

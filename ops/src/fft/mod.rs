@@ -1,0 +1,376 @@
+//! Fourier transforms: of one dimension, of two, of any; frequencies and shifts; short-time transforms.
+//!
+//! Every transform over several dimensions is a chain of transforms over one (`flambeau_tensor::fft`); the last (of
+//! real input) or first half (of real output) is the one that makes numbers real or complex.
+
+mod short;
+
+use crate::support::{Computed, op};
+use flambeau_analysis::Dtype;
+use flambeau_exec::sample::{self, Elements};
+use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::fft::{self, Kind};
+use flambeau_tensor::promote::{DEFAULT_FLOAT, to_float};
+use flambeau_tensor::{Complex, DType, Tensor, wrap_dim};
+
+/// What lies on the two sides of a transform.
+#[derive(Clone, Copy, PartialEq)]
+enum Sides {
+    /// Complex numbers on both.
+    Complex,
+    /// Real numbers to the first half of complex ones.
+    RealIn,
+    /// The first half of complex numbers to real ones.
+    RealOut,
+}
+
+/// A transform over some dimensions.
+#[derive(Clone, Copy)]
+struct Transform {
+    name: &'static str,
+    sides: Sides,
+    inverse: bool,
+    /// The Hermitian transforms are the real ones with the directions exchanged.
+    hermitian: bool,
+}
+
+/// The dtype of complex numbers that a transform of `x` has; halves have none here.
+fn complex_dtype(x: &Tensor) -> Result<DType, KernelError> {
+    match to_float(x.dtype()) {
+        d @ (DType::F16 | DType::BF16) => {
+            Err(KernelError::input(format!("Unsupported dtype {}", d.ir_name())))
+        }
+        d => Ok(d.to_complex()),
+    }
+}
+
+/// How results are scaled: by nothing, by the length or by its root, depending on the direction.
+pub(super) fn scale(norm: Option<&[u8]>, inverse: bool, n: usize) -> Result<f64, KernelError> {
+    let n = n as f64;
+    match norm.unwrap_or(b"backward") {
+        b"ortho" => Ok(1.0 / n.sqrt()),
+        b"backward" => Ok(if inverse { 1.0 / n } else { 1.0 }),
+        b"forward" => Ok(if inverse { 1.0 } else { 1.0 / n }),
+        other => {
+            let other = String::from_utf8_lossy(other);
+            Err(KernelError::input(format!("Invalid normalization mode: \"{other}\"")))
+        }
+    }
+}
+
+/// Over one dimension, complex to complex, scaled.
+fn complex(x: &Tensor, dim: i64, n: usize, kind: Kind, dtype: DType) -> Computed {
+    Ok(match dtype {
+        DType::C128 => fft::complex::<Complex<f64>>(x, dim, n, kind)?,
+        _ => fft::complex::<Complex<f32>>(x, dim, n, kind)?,
+    })
+}
+
+pub(super) fn real(x: &Tensor, dim: i64, n: usize, kind: Kind, dtype: DType, onesided: bool) -> Computed {
+    Ok(match dtype {
+        DType::C128 => fft::real::<Complex<f64>>(x, dim, n, kind, onesided)?,
+        _ => fft::real::<Complex<f32>>(x, dim, n, kind, onesided)?,
+    })
+}
+
+pub(super) fn hermitian(x: &Tensor, dim: i64, n: usize, kind: Kind, dtype: DType) -> Computed {
+    Ok(match dtype {
+        DType::C128 => fft::hermitian::<f64>(x, dim, n, kind)?,
+        _ => fft::hermitian::<f32>(x, dim, n, kind)?,
+    })
+}
+
+/// The dimensions of a transform with the lengths transformed.
+struct Lengths {
+    dims: Vec<i64>,
+    sizes: Vec<usize>,
+}
+
+fn points(n: i64) -> Result<usize, KernelError> {
+    usize::try_from(n)
+        .ok()
+        .filter(|n| *n > 0)
+        .ok_or_else(|| KernelError::input(format!("Invalid number of data points ({n}) specified")))
+}
+
+impl Transform {
+    /// `(self, n, dim, norm)`.
+    fn over_one(self, cx: &KernelCx<'_>) -> Computed {
+        let (x, n, dim) = (cx.tensor(0)?, cx.opt_int(1)?, cx.int(2)?);
+        let d = wrap_dim(dim, x.rank())?;
+        let size = x.sizes().get(d).copied().unwrap_or(1);
+        let given = match self.sides {
+            Sides::RealOut => 2 * (size - 1),
+            _ => size,
+        };
+        let lengths = Lengths { dims: vec![d as i64], sizes: vec![points(n.unwrap_or(given))?] };
+        self.run(x, &lengths, cx.opt_string(3)?.map(|s| s.as_bytes()))
+    }
+
+    /// `(self, s, dim, norm)`.
+    fn over_many(self, cx: &KernelCx<'_>) -> Computed {
+        let x = cx.tensor(0)?;
+        let (s, dims) = (cx.opt_ints(1)?, cx.opt_ints(2)?);
+        let rank = x.rank() as i64;
+        let dims: Vec<i64> = match (&dims, &s) {
+            (Some(dims), _) => {
+                dims.iter().map(|&d| wrap_dim(d, x.rank()).map(|d| d as i64)).collect::<Result<_, _>>()?
+            }
+            (None, Some(s)) if s.len() as i64 > rank => {
+                return Err(KernelError::input(format!(
+                    "Got shape with {} values but input tensor only has {rank} dimensions.",
+                    s.len()
+                )));
+            }
+            (None, Some(s)) => (rank - s.len() as i64..rank).collect(),
+            (None, None) => (0..rank).collect(),
+        };
+        if (1..dims.len()).any(|i| dims[..i].contains(&dims[i])) {
+            return Err(KernelError::input("FFT dims must be unique"));
+        }
+        if s.as_ref().is_some_and(|s| s.len() != dims.len()) {
+            return Err(KernelError::input("When given, dim and shape arguments must have the same length"));
+        }
+        if dims.is_empty() && self.sides != Sides::Complex {
+            return Err(KernelError::input(format!("{} must transform at least one axis", self.name)));
+        }
+        let mut sizes = Vec::with_capacity(dims.len());
+        for (i, &d) in dims.iter().enumerate() {
+            let own = x.sizes()[d as usize];
+            let last = i + 1 == dims.len();
+            let own = if last && self.sides == Sides::RealOut { 2 * (own - 1) } else { own };
+            let asked = s.as_ref().map(|s| s[i]).filter(|&n| n != -1);
+            sizes.push(points(asked.unwrap_or(own))?);
+        }
+        self.run(x, &Lengths { dims, sizes }, cx.opt_string(3)?.map(|s| s.as_bytes()))
+    }
+
+    fn run(self, x: &Tensor, lengths: &Lengths, norm: Option<&[u8]>) -> Computed {
+        let dtype = complex_dtype(x)?;
+        let total = lengths.sizes.iter().product();
+        let plain = |inverse| Kind { inverse, scale: 1.0 };
+        let scaled =
+            |inverse| Ok::<_, KernelError>(Kind { inverse, scale: scale(norm, self.inverse, total)? });
+        let Some(last) = lengths.dims.len().checked_sub(1) else { return Ok(x.cast_copy(dtype)?) };
+        let (end, n) = (lengths.dims[last], lengths.sizes[last]);
+        let others = || lengths.dims.iter().zip(&lengths.sizes).take(last);
+        // Between the steps everything is in doubles.
+        let wide = DType::C128;
+        match self.sides {
+            Sides::Complex => {
+                let mut t = x.clone();
+                for (&d, &n) in others() {
+                    t = complex(&t, d, n, plain(self.inverse), wide)?;
+                }
+                complex(&t, end, n, scaled(self.inverse)?, dtype)
+            }
+            Sides::RealIn => {
+                if x.dtype().is_complex() {
+                    return Err(KernelError::input(format!(
+                        "{} expects a real input tensor, but got {}",
+                        self.name,
+                        x.dtype().ir_name()
+                    )));
+                }
+                // The inverse of a Hermitian transform is the conjugate of a real one: the positive exponent.
+                let mut t =
+                    real(x, end, n, scaled(self.hermitian)?, if last == 0 { dtype } else { wide }, true)?;
+                for (i, (&d, &n)) in others().enumerate() {
+                    let to = if i + 1 == last { dtype } else { wide };
+                    t = complex(&t, d, n, plain(self.inverse), to)?;
+                }
+                Ok(t)
+            }
+            Sides::RealOut => {
+                let mut t = x.clone();
+                for (&d, &n) in others() {
+                    t = complex(&t, d, n, plain(self.inverse), wide)?;
+                }
+                hermitian(&t, end, n, scaled(!self.hermitian)?, dtype)
+            }
+        }
+    }
+}
+
+const fn transform(name: &'static str, sides: Sides, inverse: bool, hermitian: bool) -> Transform {
+    Transform { name, sides, inverse, hermitian }
+}
+
+const TRANSFORMS: &[(&str, &str, Transform)] = &[
+    ("fft", "The discrete Fourier transform", transform("fft", Sides::Complex, false, false)),
+    ("ifft", "Its inverse", transform("ifft", Sides::Complex, true, false)),
+    (
+        "rfft",
+        "Of real numbers, without the half that is conjugate",
+        transform("rfft", Sides::RealIn, false, false),
+    ),
+    ("irfft", "The inverse of that, to real numbers", transform("irfft", Sides::RealOut, true, false)),
+    ("hfft", "Of numbers conjugate about zero, to real ones", transform("hfft", Sides::RealOut, false, true)),
+    ("ihfft", "The inverse of that, of real numbers", transform("ihfft", Sides::RealIn, true, true)),
+];
+
+fn facts(d: OpDef, sides: Sides) -> OpDef {
+    let dtype = match sides {
+        Sides::RealOut => Dtype::from(|cx| cx.dtype(0).map(|d| to_float(d).to_complex().to_real())),
+        _ => Dtype::from(|cx| cx.dtype(0).map(|d| to_float(d).to_complex())),
+    };
+    let sample = Sample::args(|g| {
+        let sizes = [g.int(2, 4), g.int(2, 5)];
+        let kind = *g.pick(sample::FLOATS);
+        vec![IValue::Tensor(sample::tensor(g, &sizes, kind, &Elements::default()))]
+    });
+    d.with(dtype).with(sample.tolerance(1e-4, 1e-5))
+}
+
+fn transforms() -> Vec<OpDef> {
+    let mut defs = Vec::new();
+    for &(name, _, t) in TRANSFORMS {
+        let doc = "A discrete Fourier transform over one dimension.";
+        let one = format!("fft_{name}");
+        defs.extend(op(&one, "", doc).facts(move |d| facts(d, t.sides)).one(move |cx| t.over_one(cx)));
+        let doc = "A discrete Fourier transform over several dimensions.";
+        let many = format!("fft_{name}2 fft_{name}n");
+        defs.extend(op(&many, "", doc).facts(move |d| facts(d, t.sides)).one(move |cx| t.over_many(cx)));
+    }
+    defs
+}
+
+/// The transforms that others are made of: `(self, dim, normalization, …)`, the normalization a number.
+#[derive(Clone, Copy, PartialEq)]
+enum Low {
+    /// The last argument says whether the exponent is negative.
+    ComplexToComplex,
+    /// The last argument says whether the conjugate half is left out.
+    RealToComplex,
+    /// The last argument is the size of the last dimension.
+    ComplexToReal,
+}
+
+fn low(cx: &KernelCx<'_>, which: Low) -> Computed {
+    let (x, dims, normalization) = (cx.tensor(0)?, cx.ints(1)?, cx.int(2)?);
+    let dtype = complex_dtype(x)?;
+    let Some((&last, others)) = dims.split_last() else { return Ok(x.cast_copy(dtype)?) };
+    let size = |d: i64| -> Result<usize, KernelError> { points(x.size(d)?) };
+    let end = match which {
+        Low::ComplexToReal => points(cx.int(3)?)?,
+        _ => size(last)?,
+    };
+    let mut total = end;
+    for &d in others {
+        total *= size(d)?;
+    }
+    let scale = match normalization {
+        0 => 1.0,
+        1 => 1.0 / (total as f64).sqrt(),
+        2 => 1.0 / total as f64,
+        other => return Err(KernelError::input(format!("Unsupported normalization mode {other}"))),
+    };
+    let inverse = match which {
+        Low::ComplexToComplex => !cx.boolean(3)?,
+        Low::RealToComplex => false,
+        Low::ComplexToReal => true,
+    };
+    let (plain, scaled) = (Kind { inverse, scale: 1.0 }, Kind { inverse, scale });
+    let mut t = x.clone();
+    if which == Low::RealToComplex {
+        t = real(&t, last, end, scaled, if others.is_empty() { dtype } else { DType::C128 }, cx.boolean(3)?)?;
+        for (i, &d) in others.iter().enumerate() {
+            t = complex(&t, d, size(d)?, plain, if i + 1 == others.len() { dtype } else { DType::C128 })?;
+        }
+        return Ok(t);
+    }
+    for &d in others {
+        t = complex(&t, d, size(d)?, plain, DType::C128)?;
+    }
+    match which {
+        Low::ComplexToReal => hermitian(&t, last, end, scaled, dtype),
+        _ => complex(&t, last, end, scaled, dtype),
+    }
+}
+
+fn low_level() -> Vec<OpDef> {
+    let rows = [
+        ("_fft_c2c", Low::ComplexToComplex, Sides::Complex),
+        ("_fft_r2c", Low::RealToComplex, Sides::RealIn),
+        ("_fft_c2r", Low::ComplexToReal, Sides::RealOut),
+    ];
+    let def = |(name, which, sides): (&'static str, Low, Sides)| {
+        let facts = move |d: OpDef| {
+            let dtype = if which == Low::RealToComplex { DType::F32 } else { DType::C64 };
+            let sample = Sample::args(move |g| {
+                let x = IValue::Tensor(sample::tensor(g, &[3, 4], dtype, &Elements::default()));
+                let last = match which {
+                    Low::ComplexToReal => IValue::Int(6),
+                    _ => IValue::Bool(g.flag()),
+                };
+                vec![x, IValue::ints(vec![0, 1]), IValue::Int(g.int(0, 2)), last]
+            });
+            facts(d, sides).with(sample.tolerance(1e-4, 1e-5))
+        };
+        op(name, "", "A discrete Fourier transform.").facts(facts).one(move |cx| low(cx, which))
+    };
+    rows.into_iter().flat_map(def).collect()
+}
+
+/// The frequencies of a transform's results: `(n, d, dtype, layout, device, pin_memory)`.
+fn frequencies(cx: &KernelCx<'_>, onesided: bool) -> Computed {
+    let (n, step) = (cx.int(0)?, cx.float(1)?);
+    if n < 0 {
+        return Err(KernelError::input(format!("Trying to create tensor with negative dimension {n}")));
+    }
+    let dtype = cx.opt_dtype(2)?.unwrap_or(DEFAULT_FLOAT);
+    flambeau_tensor::check_budget((n as usize).saturating_mul(8))?;
+    let unit = 1.0 / (n as f64 * step);
+    let count = if onesided { n / 2 + 1 } else { n };
+    let at = |k: i64| if onesided || k < (n + 1) / 2 { k } else { k - n };
+    let values: Vec<f64> = (0..count).map(|k| at(k) as f64 * unit).collect();
+    Ok(Tensor::from_slice(&values, &[count])?.to_dtype(dtype)?)
+}
+
+/// Dimensions turned around by half their length, forth or back.
+fn shift(cx: &KernelCx<'_>, back: bool) -> Computed {
+    let x = cx.tensor(0)?;
+    let dims = match cx.opt_ints(1)? {
+        Some(dims) => dims.to_vec(),
+        None => (0..x.rank() as i64).collect(),
+    };
+    let mut t = x.clone();
+    for d in dims {
+        let n = x.size(d)?;
+        let by = if back { n / 2 } else { (n + 1) / 2 };
+        if n == 0 {
+            continue;
+        }
+        let d = wrap_dim(d, x.rank())? as i64;
+        let made = Tensor::zeros(x.sizes(), x.dtype())?;
+        made.narrow(d, 0, n - by)?.copy_(&t.narrow(d, by, n - by)?)?;
+        made.narrow(d, n - by, by)?.copy_(&t.narrow(d, 0, by)?)?;
+        t = made;
+    }
+    if t.ptr_eq(x) { Ok(x.clone_data()?) } else { Ok(t) }
+}
+
+pub(crate) fn family() -> Vec<OpDef> {
+    let mut defs = transforms();
+    defs.extend(low_level());
+    for (name, onesided) in [("fft_fftfreq", false), ("fft_rfftfreq", true)] {
+        let facts = |d: OpDef| {
+            d.with(Dtype::named_or(2, Dtype::fixed(DEFAULT_FLOAT)))
+                .with(Sample::args(|g| vec![IValue::Int(g.int(1, 9)), IValue::Float(0.5)]))
+        };
+        let doc = "The frequencies of a transform's results.";
+        defs.extend(op(name, "", doc).options_at(2).facts(facts).one(move |cx| frequencies(cx, onesided)));
+    }
+    for (name, back) in [("fft_fftshift", false), ("fft_ifftshift", true)] {
+        let facts = |d: OpDef| {
+            d.with(flambeau_analysis::Shape::like(0))
+                .with(Dtype::same_as(0))
+                .with(Sample::tensors(1).floats().rank(1, 3))
+        };
+        let doc = "Dimensions turned by half their length: zero frequency to the middle, or back.";
+        defs.extend(op(name, "", doc).facts(facts).one(move |cx| shift(cx, back)));
+    }
+    defs.extend(short::family());
+    defs
+}

@@ -1,0 +1,264 @@
+//! Short-time Fourier transforms: of overlapping windows of a signal, and back.
+
+use super::{hermitian, real};
+use crate::support::{Computed, op};
+use flambeau_exec::sample::{self, Elements};
+use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::fft::{self, Kind};
+use flambeau_tensor::loops::binary;
+use flambeau_tensor::{Complex, DType, Tensor, dispatch};
+
+/// The arguments that both directions share.
+struct Frames {
+    n_fft: usize,
+    hop: usize,
+    window: Tensor,
+}
+
+impl Frames {
+    /// `n_fft`, `hop_length`, `win_length`, `window` from position 1 on; the window as wide as the transform.
+    fn of(cx: &KernelCx<'_>, name: &str, dtype: DType) -> Result<Frames, KernelError> {
+        let wrong = |what: String| KernelError::input(format!("{name}: {what}"));
+        let n_fft = cx.int(1)?;
+        let hop = cx.opt_int(2)?.unwrap_or(n_fft / 4);
+        let width = cx.opt_int(3)?.unwrap_or(n_fft);
+        if n_fft <= 0 {
+            return Err(wrong(format!("expected n_fft > 0, but got n_fft={n_fft}")));
+        }
+        if hop <= 0 {
+            return Err(wrong(format!("expected hop_length > 0, but got hop_length={hop}")));
+        }
+        if width <= 0 || width > n_fft {
+            return Err(wrong(format!("expected 0 < win_length <= n_fft, but got win_length={width}")));
+        }
+        let given = cx.opt_tensor(4)?;
+        if let Some(w) = given
+            && (w.rank() != 1 || w.sizes()[0] != width)
+        {
+            return Err(wrong(format!(
+                "expected a 1D window tensor of size equal to win_length={width}, but got window with size {:?}",
+                w.sizes()
+            )));
+        }
+        let window = match given {
+            Some(w) if width == n_fft => w.clone(),
+            None if width == n_fft => Tensor::full(&[n_fft], 1.0.into(), dtype)?,
+            _ => {
+                let dtype = given.map_or(dtype, Tensor::dtype);
+                let wide = Tensor::zeros(&[n_fft], dtype)?;
+                let middle = wide.narrow(0, (n_fft - width) / 2, width)?;
+                match given {
+                    Some(w) => middle.copy_(w)?,
+                    None => middle.fill_(1.0.into())?,
+                }
+                wide
+            }
+        };
+        Ok(Frames { n_fft: n_fft as usize, hop: hop as usize, window })
+    }
+}
+
+/// Rows widened on both sides, by what is inside or zeros.
+fn padded(x: &Tensor, by: i64, mode: &[u8]) -> Computed {
+    let n = x.size(-1)?;
+    let reach = n + 2 * by;
+    let source: Vec<Option<i64>> = match mode {
+        b"constant" => (-by..reach - by).map(|i| (0..n).contains(&i).then_some(i)).collect(),
+        b"reflect" if by >= n => {
+            return Err(KernelError::input(format!(
+                "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding ({by}, {by}) at dimension 2 of input {:?}",
+                x.sizes()
+            )));
+        }
+        b"reflect" => (-by..reach - by)
+            .map(|i| {
+                Some(if i < 0 {
+                    -i
+                } else if i >= n {
+                    2 * (n - 1) - i
+                } else {
+                    i
+                })
+            })
+            .collect(),
+        b"replicate" => (-by..reach - by).map(|i| Some(i.clamp(0, n - 1))).collect(),
+        b"circular" => (-by..reach - by).map(|i| Some(i.rem_euclid(n))).collect(),
+        other => {
+            let name = String::from_utf8_lossy(other);
+            return Err(KernelError::input(format!("Unrecognised padding mode {name}")));
+        }
+    };
+    dispatch!(all, x.dtype(), "pad", T => {
+        Ok(flambeau_tensor::rows::map_rows::<T, T>(x, -1, Some(reach as usize), |row, out| {
+            for (o, from) in out.iter_mut().zip(&source) {
+                if let Some(i) = from {
+                    *o = row[*i as usize];
+                }
+            }
+        })?)
+    })
+}
+
+fn product(x: &Tensor, window: &Tensor) -> Computed {
+    if x.dtype().is_complex() || window.dtype().is_complex() {
+        return Ok(binary::<Complex<f64>, Complex<f64>, Complex<f64>>(x, window, |a, b| a * b)?);
+    }
+    Ok(binary::<f64, f64, f64>(x, window, |a, b| a * b)?)
+}
+
+/// `padding` says whether and how the signal is widened; the flags start at `at`: normalized, onesided, return_complex.
+fn stft_of(cx: &KernelCx<'_>, padding: Option<&[u8]>, at: usize) -> Computed {
+    let x = cx.tensor(0)?;
+    if !x.dtype().is_floating() && !x.dtype().is_complex() {
+        return Err(KernelError::input("stft: expected a tensor of floating point or complex values"));
+    }
+    if x.rank() != 1 && x.rank() != 2 {
+        return Err(KernelError::input("stft: expected a 1D or 2D tensor"));
+    }
+    let frames = Frames::of(cx, "stft", x.dtype().to_real())?;
+    let complex = x.dtype().is_complex() || frames.window.dtype().is_complex();
+    let normalized = cx.boolean(at)?;
+    let onesided = cx.opt_boolean(at + 1)?.unwrap_or(!complex);
+    let return_complex = cx.opt_boolean(at + 2)?.unwrap_or(complex);
+    if complex && onesided {
+        return Err(KernelError::input("Cannot have onesided output if window or input is complex"));
+    }
+    let signal = if x.rank() == 1 { x.unsqueeze(0)? } else { x.clone() };
+    let signal = match padding {
+        Some(mode) => padded(&signal, (frames.n_fft / 2) as i64, mode)?,
+        None => signal,
+    };
+    let length = signal.size(1)? as usize;
+    if length < frames.n_fft {
+        return Err(KernelError::input(format!(
+            "stft: expected 0 < n_fft < {length}, but got n_fft={}",
+            frames.n_fft
+        )));
+    }
+    let cut = product(&signal.unfold(1, frames.n_fft as i64, frames.hop as i64)?, &frames.window)?;
+    let scale = if normalized { 1.0 / (frames.n_fft as f64).sqrt() } else { 1.0 };
+    let (kind, dtype) = (Kind { inverse: false, scale }, x.dtype().to_complex());
+    let spectrum = if complex {
+        super::complex(&cut, -1, frames.n_fft, kind, dtype)?
+    } else {
+        real(&cut, -1, frames.n_fft, kind, dtype, onesided)?
+    };
+    let mut out = spectrum.transpose(1, 2)?;
+    if x.rank() == 1 {
+        out = out.squeeze(&[0])?;
+    }
+    // Its own memory, not a view of the transform.
+    let out = out.clone_contiguous()?;
+    if return_complex { Ok(out) } else { Ok(out.view_as_real()?) }
+}
+
+fn stft(cx: &KernelCx<'_>) -> Computed {
+    stft_of(cx, None, 5)
+}
+
+fn stft_center(cx: &KernelCx<'_>) -> Computed {
+    let mode = cx.str_bytes(6)?;
+    stft_of(cx, cx.boolean(5)?.then_some(mode), 7)
+}
+
+/// `(self, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex)`.
+fn istft(cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    let (center, normalized, length) = (cx.boolean(5)?, cx.boolean(6)?, cx.opt_int(8)?);
+    let return_complex = cx.boolean(9)?;
+    if !x.dtype().is_complex() {
+        return Err(KernelError::input(
+            "istft requires a complex-valued input tensor matching the output from stft with return_complex=True.",
+        ));
+    }
+    if x.rank() != 2 && x.rank() != 3 {
+        return Err(KernelError::input(format!(
+            "istft: expected a tensor with 3 or 4 dimensions, but got {}",
+            x.rank() + 1
+        )));
+    }
+    if x.numel() == 0 {
+        return Err(KernelError::input("istft(..., ) input tensor cannot be empty."));
+    }
+    let real_dtype = x.dtype().to_real();
+    let frames = Frames::of(cx, "istft", real_dtype)?;
+    let n_fft = frames.n_fft;
+    let spectrum = if x.rank() == 2 { x.unsqueeze(0)? } else { x.clone() };
+    let bins = spectrum.size(1)? as usize;
+    let onesided = cx.opt_boolean(7)?.unwrap_or(bins != n_fft);
+    let wanted = if onesided { n_fft / 2 + 1 } else { n_fft };
+    if bins != wanted {
+        return Err(KernelError::input(format!(
+            "istft: expected the frequency dimension (3rd to the last) of the input tensor to match n_fft when \
+             onesided={onesided}, but got {bins}"
+        )));
+    }
+    let scale = if normalized { 1.0 / (n_fft as f64).sqrt() } else { 1.0 / n_fft as f64 };
+    let kind = Kind { inverse: true, scale };
+    let pieces = spectrum.transpose(1, 2)?;
+    let pieces = if return_complex {
+        fft::complex::<Complex<f64>>(&pieces, -1, n_fft, kind)?
+    } else {
+        // The first half decides, even where the rest is given.
+        hermitian(&pieces, -1, n_fft, kind, DType::C128)?
+    };
+    let pieces = product(&pieces, &frames.window)?;
+    let summed = overlapped(&pieces, &frames, center, length)?;
+    let summed = if x.rank() == 2 { summed.squeeze(&[0])? } else { summed };
+    let dtype = if return_complex { x.dtype() } else { real_dtype };
+    Ok(summed.to_dtype(dtype)?)
+}
+
+/// Pieces added where they overlap, divided by what the windows add up to, without the ends that were padding.
+fn overlapped(pieces: &Tensor, frames: &Frames, center: bool, length: Option<i64>) -> Computed {
+    let (batch, count) = (pieces.size(0)? as usize, pieces.size(1)? as usize);
+    let (n, hop) = (frames.n_fft, frames.hop);
+    let full = n + hop * (count - 1);
+    let window = frames.window.to_vec::<Complex<f64>>()?;
+    let values = pieces.to_vec::<Complex<f64>>()?;
+    let mut weights = vec![Complex::new(0.0, 0.0); full];
+    for f in 0..count {
+        (0..n).for_each(|i| weights[f * hop + i] += window[i] * window[i]);
+    }
+    let start = if center { n / 2 } else { 0 };
+    let end = match length {
+        Some(length) => start + usize::try_from(length).unwrap_or(0),
+        None if center => full - n / 2,
+        None => full,
+    };
+    let inside = end.min(full);
+    if weights[start..inside.max(start)].iter().any(|w| w.norm() < 1e-11) {
+        return Err(KernelError::input("window overlap add min: 1"));
+    }
+    let mut out = vec![Complex::new(0.0, 0.0); batch * (end - start)];
+    for b in 0..batch {
+        let mut sums = vec![Complex::new(0.0, 0.0); full];
+        for f in 0..count {
+            let piece = &values[(b * count + f) * n..][..n];
+            (0..n).for_each(|i| sums[f * hop + i] += piece[i]);
+        }
+        (start..inside).for_each(|i| out[b * (end - start) + i - start] = sums[i] / weights[i]);
+    }
+    Ok(Tensor::from_slice(&out, &[batch as i64, (end - start) as i64])?)
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let doc = "Fourier transforms of overlapping windows of a signal.";
+    let signal = |g: &mut flambeau_exec::Gen<'_>| {
+        let x = sample::tensor(g, &[2, 24], DType::F32, &Elements::default());
+        vec![IValue::Tensor(x), IValue::Int(8)]
+    };
+    let facts = |d: OpDef| d.with(Sample::args(signal).tolerance(1e-4, 1e-5));
+    let mut defs = op("stft", "", doc).facts(facts).one(stft);
+    defs.extend(op("stft", "center", doc).facts(facts).one(stft_center));
+    let doc = "A signal from the Fourier transforms of its windows.";
+    let spectrum = |g: &mut flambeau_exec::Gen<'_>| {
+        let x = sample::tensor(g, &[2, 5, 7], DType::C64, &Elements::default());
+        vec![IValue::Tensor(x), IValue::Int(8)]
+    };
+    defs.extend(
+        op("istft", "", doc).facts(|d| d.with(Sample::args(spectrum).tolerance(1e-4, 1e-5))).one(istft),
+    );
+    defs
+}

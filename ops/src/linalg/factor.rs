@@ -1,0 +1,275 @@
+//! LU with its unpacking, QR with the products of its reflections.
+
+use super::{drawn, element, field, integers, matrices, matrix_sizes};
+use crate::support::{Computed, Several, op};
+use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::linalg::{Lu, Matrix, Qr, batches, joined, lu, order_of, qr};
+use flambeau_tensor::{DType, Tensor};
+
+/// The factors of every matrix of a batch.
+fn lu_parts(x: &Tensor, op: &str, pivot: bool) -> Result<[Tensor; 3], KernelError> {
+    let (m, n) = matrix_sizes(x, op)?;
+    if !pivot {
+        return Err(KernelError::input(format!("{op}: LU without pivoting is not implemented on the CPU")));
+    }
+    field!(x, op, F => {
+        let (lead, all) = batches::<F>(x)?;
+        let factors: Vec<Lu<F>> = all.into_iter().map(lu).collect();
+        let pivots: Vec<i32> = factors.iter().flat_map(|f| f.pivots.iter().map(|p| *p as i32 + 1)).collect();
+        let info: Vec<i32> = factors.iter().map(|f| f.info as i32).collect();
+        let packed: Vec<Matrix<F>> = factors.into_iter().map(|f| f.packed).collect();
+        Ok([
+            joined(&lead, (m, n), &packed, x.dtype())?,
+            integers(&lead, Some(m.min(n)), &pivots)?,
+            integers(&lead, None, &info)?,
+        ])
+    })
+}
+
+/// An error about the first matrix whose factorization met a zero pivot.
+fn check_lu(info: &Tensor, op: &str) -> Result<(), KernelError> {
+    let all = info.to_vec::<i64>()?;
+    let Some(i) = all.iter().position(|&n| n > 0) else { return Ok(()) };
+    let (which, n) = (element(info.sizes(), i), all[i]);
+    Err(KernelError::input(format!(
+        "{op}: {which}U[{n},{n}] is zero and using it on lu_solve would result in a division by zero. If you still \
+         want to perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
+    )))
+}
+
+fn lu_factor(cx: &KernelCx<'_>) -> Several {
+    let [packed, pivots, info] = lu_parts(cx.tensor(0)?, "linalg.lu_factor", cx.boolean(1)?)?;
+    check_lu(&info, "torch.linalg.lu_factor")?;
+    Ok(vec![packed, pivots])
+}
+
+/// `(A, pivot, check_errors)`.
+fn lu_factor_ex(cx: &KernelCx<'_>) -> Several {
+    let parts = lu_parts(cx.tensor(0)?, "linalg.lu_factor_ex", cx.boolean(1)?)?;
+    if cx.boolean(2)? {
+        check_lu(&parts[2], "torch.linalg.lu_factor_ex")?;
+    }
+    Ok(parts.into())
+}
+
+/// `P`, `L`, `U` from the packed form.
+fn unpacked(packed: &Tensor, pivots: &Tensor) -> Several {
+    let (m, n) = matrix_sizes(packed, "lu_unpack")?;
+    let k = m.min(n);
+    field!(packed, "lu_unpack", F => {
+        let (lead, all) = batches::<F>(packed)?;
+        let pivots = pivots.to_vec::<i64>()?;
+        let (mut p, mut l, mut u) = (Vec::new(), Vec::new(), Vec::new());
+        for (i, packed) in all.into_iter().enumerate() {
+            let own: Vec<usize> =
+                pivots[i * k..(i + 1) * k].iter().map(|&p| (p - 1).clamp(0, m as i64 - 1) as usize).collect();
+            let order = order_of(&own, m);
+            let mut permutation = Matrix::<F>::zeros(m, m);
+            order.iter().enumerate().for_each(|(to, &from)| permutation[(from, to)] = flambeau_tensor::Element::ONE);
+            let factors = Lu { packed, pivots: own, info: 0 };
+            p.push(permutation);
+            l.push(factors.lower());
+            u.push(factors.upper());
+        }
+        let dtype = packed.dtype();
+        Ok(vec![
+            joined(&lead, (m, m), &p, dtype)?,
+            joined(&lead, (m, k), &l, dtype)?,
+            joined(&lead, (k, n), &u, dtype)?,
+        ])
+    })
+}
+
+fn linalg_lu(cx: &KernelCx<'_>) -> Several {
+    let [packed, pivots, _] = lu_parts(cx.tensor(0)?, "linalg.lu", cx.boolean(1)?)?;
+    unpacked(&packed, &pivots)
+}
+
+/// `(LU, pivots, unpack_data, unpack_pivots)`: what is not wanted is empty.
+fn lu_unpack(cx: &KernelCx<'_>) -> Several {
+    let (packed, pivots) = (cx.tensor(0)?, cx.tensor(1)?);
+    if pivots.dtype() != DType::I32 {
+        return Err(KernelError::input(
+            "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.",
+        ));
+    }
+    let mut all = unpacked(packed, pivots)?;
+    let empty = || Tensor::zeros(&[0], packed.dtype());
+    if !cx.boolean(2)? {
+        all[1] = empty()?;
+        all[2] = empty()?;
+    }
+    if !cx.boolean(3)? {
+        all[0] = empty()?;
+    }
+    Ok(all)
+}
+
+/// How much of `Q` is wanted.
+#[derive(Clone, Copy, PartialEq)]
+enum Mode {
+    Reduced,
+    Complete,
+    OnlyR,
+}
+
+fn qr_of(x: &Tensor, mode: Mode) -> Several {
+    let (m, n) = matrix_sizes(x, "linalg.qr")?;
+    let rows = if mode == Mode::Complete { m } else { m.min(n) };
+    field!(x, "linalg.qr", F => {
+        let (lead, all) = batches::<F>(x)?;
+        let factors: Vec<Qr<F>> = all.into_iter().map(qr).collect();
+        let r: Vec<Matrix<F>> = factors.iter().map(|f| f.upper(rows)).collect();
+        let q = if mode == Mode::OnlyR {
+            Tensor::zeros(&[0], x.dtype())?
+        } else {
+            let q: Vec<Matrix<F>> = factors.iter().map(|f| f.columns(rows)).collect();
+            joined(&lead, (m, rows), &q, x.dtype())?
+        };
+        Ok(vec![q, joined(&lead, (rows, n), &r, x.dtype())?])
+    })
+}
+
+fn linalg_qr(cx: &KernelCx<'_>) -> Several {
+    let mode = match cx.str_bytes(1)? {
+        b"reduced" => Mode::Reduced,
+        b"complete" => Mode::Complete,
+        b"r" => Mode::OnlyR,
+        other => {
+            return Err(KernelError::input(format!(
+                "qr received unrecognized mode '{}' but expected one of 'reduced' (default), 'r', or 'complete'",
+                String::from_utf8_lossy(other)
+            )));
+        }
+    };
+    qr_of(cx.tensor(0)?, mode)
+}
+
+fn qr_some(cx: &KernelCx<'_>) -> Several {
+    qr_of(cx.tensor(0)?, if cx.boolean(1)? { Mode::Reduced } else { Mode::Complete })
+}
+
+fn geqrf(cx: &KernelCx<'_>) -> Several {
+    let x = cx.tensor(0)?;
+    let (m, n) = matrix_sizes(x, "torch.geqrf")?;
+    field!(x, "geqrf", F => {
+        let (lead, all) = batches::<F>(x)?;
+        let factors: Vec<Qr<F>> = all.into_iter().map(qr).collect();
+        let tau: Vec<F> = factors.iter().flat_map(|f| f.tau.iter().copied()).collect();
+        let packed: Vec<Matrix<F>> = factors.into_iter().map(|f| f.packed).collect();
+        Ok(vec![
+            joined(&lead, (m, n), &packed, x.dtype())?,
+            super::numbers(&lead, Some(m.min(n)), &tau, x.dtype())?,
+        ])
+    })
+}
+
+/// The reflections of every matrix, from their packed form.
+fn reflections<F: flambeau_tensor::linalg::Field>(
+    all: Vec<Matrix<F>>,
+    tau: &Tensor,
+) -> Result<Vec<Qr<F>>, KernelError> {
+    let k = tau.size(-1)? as usize;
+    let tau = tau.to_vec::<F>()?;
+    Ok(all
+        .into_iter()
+        .enumerate()
+        .map(|(i, packed)| Qr { packed, tau: tau[i * k..(i + 1) * k].to_vec() })
+        .collect())
+}
+
+fn householder(cx: &KernelCx<'_>) -> Computed {
+    let (x, tau) = (cx.tensor(0)?, cx.tensor(1)?);
+    let op = "torch.linalg.householder_product";
+    let (m, n) = matrix_sizes(x, op)?;
+    if n > m {
+        return Err(KernelError::input(format!(
+            "{op}: input.shape[-2] must be greater than or equal to input.shape[-1]"
+        )));
+    }
+    if tau.rank() + 1 != x.rank() || tau.size(-1)? as usize > n {
+        return Err(KernelError::input(format!(
+            "{op}: input.shape[-1] must be greater than or equal to tau.shape[-1]"
+        )));
+    }
+    if x.dtype() != tau.dtype() {
+        return Err(KernelError::input(format!("{op}: tau dtype does not match input dtype")));
+    }
+    field!(x, op, F => {
+        let (lead, all) = batches::<F>(x)?;
+        let q: Vec<Matrix<F>> = reflections(all, tau)?.iter().map(|f| f.columns(n)).collect();
+        Ok(joined(&lead, (m, n), &q, x.dtype())?)
+    })
+}
+
+/// `(input, tau, other, left, transpose)`.
+fn ormqr(cx: &KernelCx<'_>) -> Computed {
+    let (x, tau, other) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
+    let (left, adjoint) = (cx.boolean(3)?, cx.boolean(4)?);
+    let (rows, _) = matrix_sizes(x, "torch.ormqr")?;
+    let (m, n) = matrix_sizes(other, "torch.ormqr")?;
+    let side = if left { m } else { n };
+    if side != rows {
+        let which = if left { -2 } else { -1 };
+        return Err(KernelError::input(format!(
+            "torch.ormqr: other.shape[{which}] must be equal to input.shape[-2]"
+        )));
+    }
+    if tau.rank() + 1 != x.rank() || tau.size(-1)? > x.size(-1)? {
+        return Err(KernelError::input(
+            "torch.ormqr: other.shape[-2] must be greater than or equal to tau.shape[-1]",
+        ));
+    }
+    field!(x, "ormqr", F => {
+        let (lead, all) = batches::<F>(x)?;
+        let (_, others) = batches::<F>(other)?;
+        let mut products = Vec::with_capacity(others.len());
+        for (f, c) in reflections(all, tau)?.iter().zip(others) {
+            // C Q is the adjoint of Q* C*.
+            let mut c = if left { c } else { c.adjoint() };
+            f.apply(&mut c, adjoint == left);
+            products.push(if left { c } else { c.adjoint() });
+        }
+        Ok(joined(&lead, (m, n), &products, x.dtype())?)
+    })
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let one = |d: OpDef| d.with(matrices(&[&[4, 3]], false));
+    let doc = "The factors of `P A = L U`, packed, and the exchanges of rows.";
+    let mut defs = op("linalg_lu_factor", "", doc).facts(one).several(lu_factor);
+    defs.extend(op("linalg_lu_factor_ex _lu_with_info", "", doc).facts(one).several(lu_factor_ex));
+    let doc = "`P`, `L` and `U` with `A = P L U`.";
+    defs.extend(op("linalg_lu", "", doc).facts(one).several(linalg_lu));
+    let unpack = |d: OpDef| {
+        d.with(Sample::args(|g| {
+            let pivots =
+                Tensor::from_slice(&[2i32, 3, 3], &[3]).expect("invariant: three elements of one row");
+            vec![drawn(g, &[3, 3], false), IValue::Tensor(pivots)]
+        }))
+    };
+    defs.extend(op("lu_unpack", "", doc).facts(unpack).several(lu_unpack));
+    let doc = "`Q` with orthonormal columns and `R` upper triangular whose product is the matrix.";
+    defs.extend(op("linalg_qr", "", doc).facts(one).several(linalg_qr));
+    defs.extend(op("qr", "", doc).out("Q").facts(one).several(qr_some));
+    let doc = "Householder's reflections that make a matrix triangular.";
+    defs.extend(op("geqrf", "", doc).out("a").facts(one).several(geqrf));
+    let with_tau = |d: OpDef| d.with(reflected(&[&[4, 3], &[3]]));
+    let doc = "The first columns of a product of Householder's reflections.";
+    defs.extend(op("linalg_householder_product orgqr", "", doc).facts(with_tau).one(householder));
+    let doc = "A matrix multiplied by a product of Householder's reflections.";
+    let with_other = |d: OpDef| d.with(reflected(&[&[4, 3], &[3], &[4, 2]]));
+    defs.extend(op("ormqr", "", doc).facts(with_other).one(ormqr));
+    defs
+}
+
+/// Operands of one dtype.
+fn reflected(sizes: &'static [&'static [i64]]) -> Sample {
+    Sample::args(move |g| {
+        let dtype = *g.pick(flambeau_exec::sample::FLOATS);
+        let elements = flambeau_exec::sample::Elements { lo: -1.0, hi: 1.0, ..Default::default() };
+        sizes.iter().map(|s| IValue::Tensor(flambeau_exec::sample::tensor(g, s, dtype, &elements))).collect()
+    })
+    .tolerance(1e-3, 1e-4)
+}

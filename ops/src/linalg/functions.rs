@@ -1,0 +1,28 @@
+//! Functions of matrices: the exponential.
+
+use super::{field, matrices, square};
+use crate::support::{Computed, op};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::KernelCx;
+use flambeau_ir::OpDef;
+use flambeau_tensor::DType;
+use flambeau_tensor::linalg::{Matrix, batches, exponential, joined};
+
+fn matrix_exp(cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    // Halves are computed as singles.
+    let wide =
+        if matches!(x.dtype(), DType::F16 | DType::BF16) { x.to_dtype(DType::F32)? } else { x.clone() };
+    let n = square(x, "linalg.matrix_exp")?;
+    field!(wide, "linalg.matrix_exp", F => {
+        let (lead, all) = batches::<F>(&wide)?;
+        let all: Vec<Matrix<F>> = all.iter().map(exponential).collect();
+        Ok(joined(&lead, (n, n), &all, x.dtype())?)
+    })
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let doc = "The exponential of a matrix.";
+    let facts = |d: OpDef| d.with(Shape::like(0)).with(Dtype::same_as(0)).with(matrices(&[&[3, 3]], false));
+    op("linalg_matrix_exp matrix_exp", "", doc).facts(facts).one(matrix_exp)
+}

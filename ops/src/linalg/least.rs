@@ -1,0 +1,83 @@
+//! Least squares.
+
+use super::{field, integers, matrix_sizes, numbers, together};
+use crate::support::{Several, op};
+use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::linalg::{Field, batches, joined, svd};
+use flambeau_tensor::{DType, Tensor};
+
+/// `(A, B, rcond, driver)`: the solutions of least norm, residuals where they are unique, ranks, and singular values
+/// where the method computes them. All methods are the pseudo-inverse here.
+fn lstsq(cx: &KernelCx<'_>) -> Several {
+    let (a, b, rcond) = (cx.tensor(0)?, cx.tensor(1)?, cx.opt_float(2)?);
+    let op = "torch.linalg.lstsq";
+    let driver = cx.opt_string(3)?.map_or(b"gelsy".to_vec(), |s| s.as_bytes().to_vec());
+    if ![&b"gels"[..], b"gelsy", b"gelsd", b"gelss"].contains(&&driver[..]) {
+        return Err(KernelError::input(format!(
+            "{op}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)"
+        )));
+    }
+    if a.dtype() != b.dtype() {
+        return Err(KernelError::input(format!("{op}: Expected input and other to have the same dtype")));
+    }
+    let (m, n) = matrix_sizes(a, op)?;
+    let vector = a.rank() == b.rank() + 1 && b.sizes() == &a.sizes()[..a.rank() - 1];
+    let right = if vector { b.unsqueeze(-1)? } else { b.clone() };
+    let (rows, cols) = matrix_sizes(&right, op)?;
+    if rows != m {
+        return Err(KernelError::input(format!("{op}: input.size(-2) should match other.size(-2)")));
+    }
+    let (lead, a, right) = together(a, &right)?;
+    let double = matches!(a.dtype(), DType::F64 | DType::C128);
+    let epsilon = if double { f64::EPSILON } else { f64::from(f32::EPSILON) };
+    let limit = rcond.filter(|r| *r >= 0.0).unwrap_or(epsilon * m.max(n) as f64);
+    field!(a, op, F => {
+        let (matrices, rights) = (batches::<F>(&a)?.1, batches::<F>(&right)?.1);
+        let (mut solutions, mut residuals, mut ranks, mut values) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (a, b) in matrices.iter().zip(&rights) {
+            let (u, s, vh) = svd(a);
+            let least = limit * s.first().copied().unwrap_or(0.0);
+            // Without rank detection every value counts.
+            let counts = |x: f64| if driver == b"gels" { x > 0.0 } else { x > least };
+            let mut y = u.adjoint().times(b);
+            for (i, &x) in s.iter().enumerate() {
+                let factor = if counts(x) { 1.0 / x } else { 0.0 };
+                y.row_mut(i).iter_mut().for_each(|y| *y = y.scale(factor));
+            }
+            let x = vh.adjoint().times(&y);
+            let mut rest = a.times(&x);
+            rest.add_scaled(b, F::real(-1.0));
+            residuals.extend((0..cols).map(|j| (0..m).map(|i| rest[(i, j)].square()).sum::<f64>()));
+            ranks.push(s.iter().filter(|&&x| counts(x)).count() as i32);
+            values.extend(s);
+            solutions.push(x);
+        }
+        let k = m.min(n);
+        let full = ranks.iter().all(|&r| r as usize == n);
+        let real = a.dtype().to_real();
+        let empty = |dtype| Tensor::zeros(&[0], dtype);
+        let solution = joined(&lead, (n, cols), &solutions, a.dtype())?;
+        let with_residuals = m > n && driver != b"gelsy" && full;
+        let with_rank = driver != b"gels";
+        let with_values = driver == b"gelsd" || driver == b"gelss";
+        Ok(vec![
+            if vector { solution.squeeze(&[-1])? } else { solution },
+            if with_residuals { numbers(&lead, Some(cols), &residuals, real)? } else { empty(real)? },
+            if with_rank { integers(&lead, None, &ranks)?.to_dtype(DType::I64)? } else { empty(DType::I64)? },
+            if with_values { numbers(&lead, Some(k), &values, real)? } else { empty(real)? },
+        ])
+    })
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let facts = |d: OpDef| {
+        d.with(Sample::args(|g| {
+            let a = super::drawn(g, &[4, 3], false);
+            let dtype = a.as_tensor().map_or(DType::F32, Tensor::dtype);
+            let b = flambeau_exec::sample::tensor(g, &[4, 2], dtype, &Default::default());
+            vec![a, IValue::Tensor(b)]
+        }))
+    };
+    op("linalg_lstsq", "", "Solutions of least squares.").facts(facts).several(lstsq)
+}

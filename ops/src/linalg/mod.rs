@@ -1,0 +1,143 @@
+//! Linear algebra: factorizations, systems of equations, eigenvalues, norms.
+//!
+//! Kernels take the matrices of a batch out of a tensor, compute in doubles (`flambeau_tensor::linalg`) and put results
+//! back in the tensor's dtype. What PyTorch returns is unique up to the signs of vectors; where LAPACK's conventions
+//! decide (Householder vectors, pivots) they are kept.
+
+mod factor;
+mod functions;
+mod least;
+mod norm;
+mod solve;
+mod spectrum;
+mod triangle;
+
+use flambeau_exec::sample::{self, Elements};
+use flambeau_exec::{Gen, KernelError, Sample};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::linalg::{Field, Matrix};
+use flambeau_tensor::{DType, Tensor};
+
+/// Runs an expression with a type alias bound to the kind of number that factorizations of a tensor compute in.
+macro_rules! field {
+    ($x:expr, $op:expr, $f:ident => $body:expr) => {
+        match $x.dtype() {
+            flambeau_tensor::DType::F32 | flambeau_tensor::DType::F64 => {
+                type $f = f64;
+                $body
+            }
+            flambeau_tensor::DType::C64 | flambeau_tensor::DType::C128 => {
+                type $f = flambeau_tensor::Complex<f64>;
+                $body
+            }
+            other => Err($crate::linalg::refuse($op, other)),
+        }
+    };
+}
+pub(crate) use field;
+
+/// Why a dtype has no linear algebra.
+pub(crate) fn refuse(op: &str, dtype: DType) -> KernelError {
+    let name = dtype.ir_name();
+    KernelError::input(if dtype.is_floating() {
+        format!("{op}: Low precision dtypes not supported. Got {name}")
+    } else {
+        format!("{op}: Expected a floating point or complex tensor as input. Got {name}")
+    })
+}
+
+/// The sizes of the matrices in the last two dimensions.
+fn matrix_sizes(x: &Tensor, op: &str) -> Result<(usize, usize), KernelError> {
+    match x.sizes() {
+        [.., m, n] => Ok((*m as usize, *n as usize)),
+        _ => Err(KernelError::input(format!("{op}: The input tensor A must have at least 2 dimensions."))),
+    }
+}
+
+/// The size of square matrices.
+fn square(x: &Tensor, op: &str) -> Result<usize, KernelError> {
+    let (m, n) = matrix_sizes(x, op)?;
+    if m != n {
+        return Err(KernelError::input(format!(
+            "{op}: A must be batches of square matrices, but they are {m} by {n} matrices"
+        )));
+    }
+    Ok(n)
+}
+
+/// One integer per matrix, or several in a last dimension.
+fn integers(lead: &[i64], width: Option<usize>, values: &[i32]) -> Result<Tensor, KernelError> {
+    let mut sizes = lead.to_vec();
+    sizes.extend(width.map(|n| n as i64));
+    Ok(Tensor::from_slice(values, &sizes)?)
+}
+
+/// One number per matrix, or several in a last dimension, in a dtype.
+fn numbers<F: Field>(
+    lead: &[i64],
+    width: Option<usize>,
+    values: &[F],
+    dtype: DType,
+) -> Result<Tensor, KernelError> {
+    let mut sizes = lead.to_vec();
+    sizes.extend(width.map(|n| n as i64));
+    Ok(Tensor::from_slice(values, &sizes)?.to_dtype(dtype)?)
+}
+
+/// Which element of a batch an error is about; nothing where there is one matrix.
+fn element(lead: &[i64], i: usize) -> String {
+    if lead.is_empty() { String::new() } else { format!("(Batch element {i}): ") }
+}
+
+/// A batch's sizes and an operand expanded to them.
+fn expanded(x: &Tensor, lead: &[i64]) -> Result<Tensor, KernelError> {
+    let mut sizes = lead.to_vec();
+    sizes.extend(&x.sizes()[x.rank() - 2..]);
+    Ok(x.expand(&sizes)?)
+}
+
+/// The batch that two operands' matrices broadcast to, and both expanded to it.
+fn together(a: &Tensor, b: &Tensor) -> Result<(Vec<i64>, Tensor, Tensor), KernelError> {
+    let lead = |x: &Tensor| x.sizes()[..x.rank() - 2].to_vec();
+    let all = flambeau_tensor::broadcast_shapes(&lead(a), &lead(b))?.to_vec();
+    let (x, y) = (expanded(a, &all)?, expanded(b, &all)?);
+    Ok((all, x, y))
+}
+
+/// A matrix with the lower triangle of another, or the transposed conjugate of its upper one.
+fn lower_of<F: Field>(a: &Matrix<F>, upper: bool) -> Matrix<F> {
+    if upper { a.adjoint() } else { a.clone() }
+}
+
+/// A drawn matrix, symmetric and positive if asked for.
+fn drawn(g: &mut Gen<'_>, sizes: &[i64], positive: bool) -> IValue {
+    let dtype = *g.pick(sample::FLOATS);
+    let x = sample::tensor(g, sizes, dtype, &Elements { lo: -1.0, hi: 1.0, ..Elements::default() });
+    if !positive {
+        return IValue::Tensor(x);
+    }
+    let n = sizes[sizes.len() - 1];
+    let made = x.transpose(-2, -1).and_then(|t| flambeau_tensor::matmul::matmul(&x, &t)).and_then(|p| {
+        let ones = Tensor::zeros(&[n, n], dtype)?;
+        ones.diagonal(0, 0, 1)?.fill_(1.0.into())?;
+        flambeau_tensor::loops::binary::<f64, f64, f64>(&p, &ones, |a, b| a + b)?.to_dtype(dtype)
+    });
+    IValue::Tensor(made.expect("invariant: sample matrices are small and well formed"))
+}
+
+/// Samples of positive matrices of a size.
+fn matrices(sizes: &'static [&'static [i64]], positive: bool) -> Sample {
+    Sample::args(move |g| sizes.iter().enumerate().map(|(i, s)| drawn(g, s, positive && i == 0)).collect())
+        .tolerance(1e-3, 1e-4)
+}
+
+pub(crate) fn family() -> Vec<OpDef> {
+    let mut defs = factor::family();
+    defs.extend(triangle::family());
+    defs.extend(solve::family());
+    defs.extend(spectrum::family());
+    defs.extend(least::family());
+    defs.extend(norm::family());
+    defs.extend(functions::family());
+    defs
+}

@@ -1,0 +1,350 @@
+//! Systems of equations, inverses and determinants by LU.
+
+use super::{element, field, integers, matrices, matrix_sizes, numbers, square, together};
+use crate::support::{Computed, Several, op};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::linalg::{Field, Lu, Matrix, batches, joined, lu};
+use flambeau_tensor::{DType, Tensor};
+
+/// An error about the first singular matrix of a batch.
+fn check_singular(lead: &[i64], info: &[i32], op: &str, what: &str) -> Result<(), KernelError> {
+    let Some(i) = info.iter().position(|&n| n > 0) else { return Ok(()) };
+    let which = element(lead, i);
+    Err(KernelError::input(match what {
+        "inversion" => format!(
+            "{op}: {which}The diagonal element {} is zero, the inversion could not be completed because the input \
+             matrix is singular.",
+            info[i]
+        ),
+        _ => format!("{op}: {which}The solver failed because the input matrix is singular."),
+    }))
+}
+
+/// Everything that solving gives: solutions, factors, exchanges, zero pivots.
+struct Solved {
+    result: Tensor,
+    packed: Tensor,
+    pivots: Tensor,
+    lead: Vec<i64>,
+    info: Vec<i32>,
+}
+
+fn solved(a: &Tensor, b: &Tensor, left: bool, op: &str) -> Result<Solved, KernelError> {
+    let n = square(a, op)?;
+    if a.dtype() != b.dtype() {
+        return Err(KernelError::input(format!(
+            "{op}: Expected A and B to have the same dtype, but found A of type {} and B of type {} instead",
+            a.dtype().ir_name(),
+            b.dtype().ir_name()
+        )));
+    }
+    let vector = b.rank() == 1 || (b.rank() + 1 == a.rank() && b.sizes() == &a.sizes()[..a.rank() - 1]);
+    if vector && !left {
+        return Err(KernelError::input(format!(
+            "{op}: Vector broadcasting of the left hand side is not supported for left=False."
+        )));
+    }
+    let right = if vector { b.unsqueeze(-1)? } else { b.clone() };
+    let (rows, cols) = matrix_sizes(&right, op)?;
+    if (if left { rows } else { cols }) != n {
+        return Err(KernelError::input(format!(
+            "{op}: Incompatible shapes of A and B for the equation {} ({n}x{n} and {rows}x{cols})",
+            if left { "AX = B" } else { "XA = B" }
+        )));
+    }
+    let (lead, a, right) = together(a, &right)?;
+    field!(a, op, F => {
+        let (matrices, rights) = (batches::<F>(&a)?.1, batches::<F>(&right)?.1);
+        let (mut results, mut packed, mut pivots, mut info) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (a, b) in matrices.into_iter().zip(rights) {
+            // X A = B is the transpose of A^T X^T = B^T.
+            let f = lu(if left { a } else { a.transpose() });
+            results.push(if left { f.solve(&b, false) } else { f.solve(&b.transpose(), false).transpose() });
+            pivots.extend(f.pivots.iter().map(|p| *p as i32 + 1));
+            info.push(f.info as i32);
+            packed.push(f.packed);
+        }
+        let result = joined(&lead, (rows, cols), &results, a.dtype())?;
+        Ok(Solved {
+            result: if vector { result.squeeze(&[-1])? } else { result },
+            packed: joined(&lead, (n, n), &packed, a.dtype())?,
+            pivots: integers(&lead, Some(n), &pivots)?,
+            lead,
+            info,
+        })
+    })
+}
+
+/// `(A, B, left)`.
+fn linalg_solve(cx: &KernelCx<'_>) -> Computed {
+    let s = solved(cx.tensor(0)?, cx.tensor(1)?, cx.boolean(2)?, "linalg.solve")?;
+    check_singular(&s.lead, &s.info, "torch.linalg.solve", "solver")?;
+    Ok(s.result)
+}
+
+/// `(A, B, left, check_errors)`.
+fn solve_ex(cx: &KernelCx<'_>) -> Result<Solved, KernelError> {
+    let s = solved(cx.tensor(0)?, cx.tensor(1)?, cx.boolean(2)?, "linalg.solve")?;
+    if cx.boolean(3)? {
+        check_singular(&s.lead, &s.info, "torch.linalg.solve_ex", "solver")?;
+    }
+    Ok(s)
+}
+
+fn linalg_solve_ex(cx: &KernelCx<'_>) -> Several {
+    let s = solve_ex(cx)?;
+    Ok(vec![s.result, integers(&s.lead, None, &s.info)?])
+}
+
+fn solve_ex_parts(cx: &KernelCx<'_>) -> Several {
+    let s = solve_ex(cx)?;
+    Ok(vec![s.result, s.packed, s.pivots, integers(&s.lead, None, &s.info)?])
+}
+
+/// The inverses of a batch, and zero pivots.
+fn inverses(x: &Tensor, op: &str) -> Result<(Tensor, Vec<i32>), KernelError> {
+    let n = square(x, op)?;
+    field!(x, op, F => {
+        let (lead, all) = batches::<F>(x)?;
+        let factors: Vec<Lu<F>> = all.into_iter().map(lu).collect();
+        let info = factors.iter().map(|f| f.info as i32).collect();
+        let inverses: Vec<Matrix<F>> = factors.iter().map(|f| f.solve(&Matrix::identity(n, n), false)).collect();
+        Ok((joined(&lead, (n, n), &inverses, x.dtype())?, info))
+    })
+}
+
+fn inverse(cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    let (result, info) = inverses(x, "linalg.inv")?;
+    check_singular(&x.sizes()[..x.rank() - 2], &info, "linalg.inv", "inversion")?;
+    Ok(result)
+}
+
+/// `(A, check_errors)`.
+fn inv_ex(cx: &KernelCx<'_>) -> Several {
+    let x = cx.tensor(0)?;
+    let (result, info) = inverses(x, "linalg.inv_ex")?;
+    let lead = &x.sizes()[..x.rank() - 2];
+    if cx.boolean(1)? {
+        check_singular(lead, &info, "linalg.inv_ex", "inversion")?;
+    }
+    Ok(vec![result, integers(lead, None, &info)?])
+}
+
+/// Solves with factors that are given.
+fn with_factors(packed: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adjoint: bool) -> Computed {
+    let op = "torch.linalg.lu_solve";
+    let n = square(packed, op)?;
+    let (rows, cols) = matrix_sizes(b, op)?;
+    if (if left { rows } else { cols }) != n {
+        return Err(KernelError::input(format!("{op}: Incompatible shapes of A and B")));
+    }
+    if packed.dtype() != b.dtype() {
+        return Err(KernelError::input(format!("{op}: Expected LU and B to have the same dtype")));
+    }
+    let (lead, packed, b) = together(packed, b)?;
+    let mut sizes = lead.clone();
+    sizes.push(n as i64);
+    let pivots = pivots.expand(&sizes)?.to_vec::<i64>()?;
+    if pivots.iter().any(|&p| p < 1 || p > n as i64) {
+        return Err(KernelError::input(
+            "Pivots given to lu_solve must all be greater or equal to 1. Did you properly pass the result of lu_factor?",
+        ));
+    }
+    field!(b, op, F => {
+        let (factors, rights) = (batches::<F>(&packed)?.1, batches::<F>(&b)?.1);
+        let mut all = Vec::with_capacity(rights.len());
+        for (i, (packed, b)) in factors.into_iter().zip(rights).enumerate() {
+            let own = pivots[i * n..(i + 1) * n].iter().map(|&p| p as usize - 1).collect();
+            let f = Lu { packed, pivots: own, info: 0 };
+            // X A = B is the adjoint of A* X* = B*.
+            all.push(if left { f.solve(&b, adjoint) } else { f.solve(&b.adjoint(), !adjoint).adjoint() });
+        }
+        Ok(joined(&lead, (rows, cols), &all, b.dtype())?)
+    })
+}
+
+/// `(B, LU, pivots)`.
+fn lu_solve(cx: &KernelCx<'_>) -> Computed {
+    with_factors(cx.tensor(1)?, cx.tensor(2)?, cx.tensor(0)?, true, false)
+}
+
+/// `(LU, pivots, B, left, adjoint)`.
+fn linalg_lu_solve(cx: &KernelCx<'_>) -> Computed {
+    with_factors(cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, cx.boolean(3)?, cx.boolean(4)?)
+}
+
+/// What is asked of a determinant.
+struct Determinants {
+    value: Tensor,
+    sign: Tensor,
+    log: Tensor,
+    packed: Tensor,
+    pivots: Tensor,
+}
+
+fn determinants(x: &Tensor, op: &str) -> Result<Determinants, KernelError> {
+    let n = square(x, op)?;
+    field!(x, op, F => {
+        let (lead, all) = batches::<F>(x)?;
+        let factors: Vec<Lu<F>> = all.into_iter().map(lu).collect();
+        let values: Vec<F> = factors.iter().map(Lu::determinant).collect();
+        let logs: Vec<(F, f64)> = factors.iter().map(Lu::log_determinant).collect();
+        let signs: Vec<F> = logs.iter().map(|l| l.0).collect();
+        let sizes: Vec<f64> = logs.iter().map(|l| l.1).collect();
+        let pivots: Vec<i32> = factors.iter().flat_map(|f| f.pivots.iter().map(|p| *p as i32 + 1)).collect();
+        let packed: Vec<Matrix<F>> = factors.into_iter().map(|f| f.packed).collect();
+        Ok(Determinants {
+            value: numbers(&lead, None, &values, x.dtype())?,
+            sign: numbers(&lead, None, &signs, x.dtype())?,
+            log: numbers(&lead, None, &sizes, x.dtype().to_real())?,
+            packed: joined(&lead, (n, n), &packed, x.dtype())?,
+            pivots: integers(&lead, Some(n), &pivots)?,
+        })
+    })
+}
+
+fn det(cx: &KernelCx<'_>) -> Computed {
+    Ok(determinants(cx.tensor(0)?, "linalg.det")?.value)
+}
+
+fn det_parts(cx: &KernelCx<'_>) -> Several {
+    let d = determinants(cx.tensor(0)?, "linalg.det")?;
+    Ok(vec![d.value, d.packed, d.pivots])
+}
+
+fn slogdet(cx: &KernelCx<'_>) -> Several {
+    let d = determinants(cx.tensor(0)?, "linalg.slogdet")?;
+    Ok(vec![d.sign, d.log])
+}
+
+fn slogdet_parts(cx: &KernelCx<'_>) -> Several {
+    let d = determinants(cx.tensor(0)?, "linalg.slogdet")?;
+    Ok(vec![d.sign, d.log, d.packed, d.pivots])
+}
+
+/// The logarithm of the determinant: NaN of a negative one.
+fn logdet(cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    square(x, "logdet")?;
+    field!(x, "logdet", F => {
+        let (lead, all) = batches::<F>(x)?;
+        let log = |a: Matrix<F>| {
+            let (sign, log) = lu(a).log_determinant();
+            let angle = sign.im().atan2(sign.re());
+            if x.dtype().is_complex() {
+                <F as flambeau_tensor::Element>::from_complex(flambeau_tensor::Complex::new(log, angle))
+            } else if sign.re() < 0.0 {
+                F::real(f64::NAN)
+            } else {
+                F::real(log)
+            }
+        };
+        let values: Vec<F> = all.into_iter().map(log).collect();
+        numbers(&lead, None, &values, x.dtype())
+    })
+}
+
+/// The inverse of a tensor as a map from its last dimensions to the first `ind`.
+fn tensorinv(cx: &KernelCx<'_>) -> Computed {
+    let (x, ind) = (cx.tensor(0)?, cx.int(1)?);
+    if ind <= 0 {
+        return Err(KernelError::input("Expected a strictly positive integer for 'ind'"));
+    }
+    let ind = (ind as usize).min(x.rank());
+    let (first, last) = x.sizes().split_at(ind);
+    let (m, n): (i64, i64) = (first.iter().product(), last.iter().product());
+    if m != n {
+        return Err(KernelError::input(format!(
+            "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {n} != {m}"
+        )));
+    }
+    let (result, info) = inverses(&x.reshape(&[m, n])?, "linalg.inv")?;
+    check_singular(&[], &info, "linalg.tensorinv", "inversion")?;
+    Ok(result.reshape(&[last, first].concat())?)
+}
+
+/// `(A, B, dims)`.
+fn tensorsolve(cx: &KernelCx<'_>) -> Computed {
+    let (a, b, dims) = (cx.tensor(0)?, cx.tensor(1)?, cx.opt_ints(2)?);
+    let a = match dims {
+        Some(dims) => {
+            let end: Vec<i64> = (0..dims.len() as i64).map(|i| i - dims.len() as i64).collect();
+            a.movedim(&dims, &end)?
+        }
+        None => a.clone(),
+    };
+    let result_sizes = a.sizes()[b.rank().min(a.rank())..].to_vec();
+    let (n, m): (i64, i64) = (result_sizes.iter().product(), b.sizes().iter().product());
+    if n != m {
+        return Err(KernelError::input(
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim])",
+        ));
+    }
+    let s = solved(&a.reshape(&[m, n])?, &b.reshape(&[m])?, true, "linalg.solve")?;
+    check_singular(&[], &s.info, "linalg.tensorsolve", "solver")?;
+    Ok(s.result.reshape(&result_sizes)?)
+}
+
+/// Two matrices of one dtype, the first of them regular.
+fn system(first: &'static [i64], second: &'static [i64]) -> Sample {
+    Sample::args(move |g| {
+        let a = super::drawn(g, first, true);
+        let dtype = a.as_tensor().map_or(DType::F32, Tensor::dtype);
+        vec![a, IValue::Tensor(flambeau_exec::sample::tensor(g, second, dtype, &Default::default()))]
+    })
+    .tolerance(1e-3, 1e-4)
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let regular = |d: OpDef| d.with(Shape::like(0)).with(Dtype::same_as(0)).with(matrices(&[&[3, 3]], true));
+    let parts = |d: OpDef| d.with(matrices(&[&[3, 3]], true));
+    let two = |d: OpDef| d.with(system(&[3, 3], &[3, 2]));
+    let doc = "The solution of `A X = B`.";
+    let mut defs = op("linalg_solve", "", doc).facts(two).one(linalg_solve);
+    defs.extend(op("linalg_solve_ex", "", doc).facts(two).several(linalg_solve_ex));
+    defs.extend(op("_linalg_solve_ex", "", doc).out("result").facts(two).several(solve_ex_parts));
+    let doc = "The inverse of a square matrix.";
+    defs.extend(op("linalg_inv inverse", "", doc).facts(regular).one(inverse));
+    defs.extend(op("linalg_inv_ex", "", doc).out("inverse").facts(parts).several(inv_ex));
+    let factors = |first: bool| {
+        move |d: OpDef| {
+            d.with(Sample::args(move |g| {
+                let a = super::drawn(g, &[3, 3], true);
+                let b = a.clone();
+                let pivots =
+                    Tensor::from_slice(&[1i32, 3, 3], &[3]).expect("invariant: three elements of one row");
+                if first { vec![b, a, IValue::Tensor(pivots)] } else { vec![a, IValue::Tensor(pivots), b] }
+            }))
+        }
+    };
+    let doc = "The solution of `A X = B` from the factors of `A`.";
+    defs.extend(op("lu_solve", "", doc).facts(factors(true)).one(lu_solve));
+    defs.extend(op("linalg_lu_solve", "", doc).facts(factors(false)).one(linalg_lu_solve));
+    let number = |d: OpDef| d.with(Dtype::same_as(0)).with(matrices(&[&[2, 3, 3]], true));
+    defs.extend(op("linalg_det det", "", "The determinant.").facts(number).one(det));
+    defs.extend(op("logdet", "", "The logarithm of the determinant.").facts(number).one(logdet));
+    let doc = "The determinant, with the factors it comes from.";
+    defs.extend(op("_linalg_det", "", doc).out("result").facts(parts).several(det_parts));
+    let doc = "Sign, and logarithm of the magnitude, of the determinant.";
+    defs.extend(op("linalg_slogdet slogdet", "", doc).facts(parts).several(slogdet));
+    defs.extend(op("_linalg_slogdet", "", doc).out("sign").facts(parts).several(slogdet_parts));
+    let doc = "The inverse of a tensor as a map between its last and first dimensions.";
+    defs.extend(
+        op("linalg_tensorinv", "", doc)
+            .facts(|d| d.with(Dtype::same_as(0)).with(matrices(&[&[2, 2, 4]], false)))
+            .one(tensorinv),
+    );
+    let doc = "The solution of `tensordot(A, X) = B`.";
+    let maps = |d: OpDef| {
+        d.with(Sample::args(|g| {
+            let a = super::drawn(g, &[2, 2, 4], false);
+            let dtype = a.as_tensor().map_or(DType::F32, Tensor::dtype);
+            vec![a, IValue::Tensor(flambeau_exec::sample::tensor(g, &[2, 2], dtype, &Default::default()))]
+        }))
+    };
+    defs.extend(op("linalg_tensorsolve", "", doc).facts(maps).one(tensorsolve));
+    defs
+}

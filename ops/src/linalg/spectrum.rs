@@ -1,0 +1,428 @@
+//! Singular values, eigenvalues, and what is told from them: rank, condition, pseudo-inverses.
+
+use super::{drawn, element, field, lower_of, matrices, matrix_sizes, norm, numbers, square};
+use crate::support::{Computed, Several, op};
+use flambeau_analysis::Dtype;
+use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::linalg::{Field, Matrix, batches, eig, eigh, full_columns, joined, lu, svd};
+use flambeau_tensor::{DType, Scalar, Tensor};
+
+/// `U`, singular values and `V*`; with `full` both square.
+fn svd_parts(x: &Tensor, op: &str, full: bool) -> Result<[Tensor; 3], KernelError> {
+    let (m, n) = matrix_sizes(x, op)?;
+    let k = m.min(n);
+    field!(x, op, F => {
+        let (lead, all) = batches::<F>(x)?;
+        let (mut left, mut values, mut right) = (Vec::new(), Vec::new(), Vec::new());
+        for (i, a) in all.iter().enumerate() {
+            if a.data.iter().any(|x| !x.size().is_finite()) {
+                return Err(KernelError::input(format!(
+                    "{op}: {}The algorithm failed to converge because the input matrix contained non-finite values.",
+                    element(&lead, i)
+                )));
+            }
+            let (u, s, vh) = svd(a);
+            values.extend(s);
+            left.push(if full { full_columns(&u) } else { u });
+            right.push(if full { full_columns(&vh.adjoint()).adjoint() } else { vh });
+        }
+        let (rows, cols) = if full { (m, n) } else { (k, k) };
+        Ok([
+            joined(&lead, (m, rows), &left, x.dtype())?,
+            numbers(&lead, Some(k), &values, x.dtype().to_real())?,
+            joined(&lead, (cols, n), &right, x.dtype())?,
+        ])
+    })
+}
+
+/// Singular values alone.
+pub(super) fn singular_values(x: &Tensor, op: &str) -> Computed {
+    Ok(svd_parts(x, op, false)?.into_iter().nth(1).unwrap_or_else(|| x.clone()))
+}
+
+fn check_driver(cx: &KernelCx<'_>, i: usize, op: &str) -> Result<(), KernelError> {
+    if cx.opt_string(i)?.is_some() {
+        return Err(KernelError::input(format!(
+            "{op}: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
+        )));
+    }
+    Ok(())
+}
+
+/// `(A, full_matrices, driver)`.
+fn linalg_svd(cx: &KernelCx<'_>) -> Several {
+    check_driver(cx, 2, "torch.linalg.svd")?;
+    Ok(svd_parts(cx.tensor(0)?, "linalg.svd", cx.boolean(1)?)?.into())
+}
+
+/// `(A, full_matrices, compute_uv, driver)`.
+fn svd_only(cx: &KernelCx<'_>) -> Several {
+    let x = cx.tensor(0)?;
+    check_driver(cx, 3, "torch.linalg.svd")?;
+    let mut all: Vec<Tensor> = svd_parts(x, "linalg.svd", cx.boolean(1)?)?.into();
+    if !cx.boolean(2)? {
+        all[0] = Tensor::zeros(&[0], x.dtype())?;
+        all[2] = Tensor::zeros(&[0], x.dtype())?;
+    }
+    Ok(all)
+}
+
+/// `(self, some, compute_uv)`: the last result is `V`, not its adjoint; zeros if vectors are not wanted.
+fn svd_some(cx: &KernelCx<'_>) -> Several {
+    let (x, some, vectors) = (cx.tensor(0)?, cx.boolean(1)?, cx.boolean(2)?);
+    let [u, s, vh] = svd_parts(x, "linalg.svd", !(some && vectors))?;
+    let zeros = |t: &Tensor| Tensor::zeros(t.sizes(), t.dtype());
+    if !vectors {
+        return Ok(vec![zeros(&u)?, s, zeros(&vh)?]);
+    }
+    let v = field!(x, "linalg.svd", F => {
+        let (lead, all) = batches::<F>(&vh)?;
+        let (rows, cols) = matrix_sizes(&vh, "svd")?;
+        let all: Vec<Matrix<F>> = all.iter().map(Matrix::adjoint).collect();
+        Ok::<_, KernelError>(joined(&lead, (cols, rows), &all, x.dtype())?)
+    })?;
+    Ok(vec![u, s, v])
+}
+
+fn svdvals(cx: &KernelCx<'_>) -> Computed {
+    check_driver(cx, 1, "torch.linalg.svdvals")?;
+    singular_values(cx.tensor(0)?, "linalg.svdvals")
+}
+
+/// Rising eigenvalues and eigenvectors of Hermitian matrices given by one triangle.
+fn hermitian_parts(x: &Tensor, op: &str, upper: bool) -> Result<(Tensor, Tensor), KernelError> {
+    let n = square(x, op)?;
+    field!(x, op, F => {
+        let (lead, all) = batches::<F>(x)?;
+        let (mut values, mut vectors) = (Vec::new(), Vec::new());
+        for (i, a) in all.iter().enumerate() {
+            if a.data.iter().any(|x| !x.size().is_finite()) {
+                return Err(KernelError::input(format!(
+                    "{op}: {}The algorithm failed to converge because the input matrix is ill-conditioned or has too \
+                     many repeated eigenvalues",
+                    element(&lead, i)
+                )));
+            }
+            let (own, columns) = eigh(&lower_of(a, upper));
+            values.extend(own);
+            vectors.push(columns);
+        }
+        Ok((
+            numbers(&lead, Some(n), &values, x.dtype().to_real())?,
+            joined(&lead, (n, n), &vectors, x.dtype())?,
+        ))
+    })
+}
+
+/// Which triangle is read.
+fn is_upper(cx: &KernelCx<'_>, i: usize) -> Result<bool, KernelError> {
+    match cx.str_bytes(i)? {
+        b"U" | b"u" => Ok(true),
+        b"L" | b"l" => Ok(false),
+        other => Err(KernelError::input(format!(
+            "Expected UPLO argument to be 'L' or 'U', but got {}",
+            String::from_utf8_lossy(other)
+        ))),
+    }
+}
+
+fn linalg_eigh(cx: &KernelCx<'_>) -> Several {
+    let (values, vectors) = hermitian_parts(cx.tensor(0)?, "linalg.eigh", is_upper(cx, 1)?)?;
+    Ok(vec![values, vectors])
+}
+
+/// `(A, UPLO, compute_v)`.
+fn eigh_only(cx: &KernelCx<'_>) -> Several {
+    let x = cx.tensor(0)?;
+    let (values, vectors) = hermitian_parts(x, "linalg.eigh", is_upper(cx, 1)?)?;
+    Ok(vec![values, if cx.boolean(2)? { vectors } else { Tensor::zeros(&[0], x.dtype())? }])
+}
+
+fn eigvalsh(cx: &KernelCx<'_>) -> Computed {
+    Ok(hermitian_parts(cx.tensor(0)?, "linalg.eigvalsh", is_upper(cx, 1)?)?.0)
+}
+
+/// Eigenvalues and eigenvectors, complex whatever the matrix is.
+fn eig_parts(x: &Tensor, op: &str) -> Result<(Tensor, Tensor), KernelError> {
+    let n = square(x, op)?;
+    let dtype = x.dtype().to_complex();
+    field!(x, op, F => {
+        let (lead, all) = batches::<F>(x)?;
+        let (mut values, mut vectors) = (Vec::new(), Vec::new());
+        for a in &all {
+            let Some((own, columns)) = eig(a) else {
+                return Err(KernelError::input("torch.linalg.eig: input tensor should not contain infs or NaNs."));
+            };
+            values.extend(own);
+            vectors.push(columns);
+        }
+        Ok((numbers(&lead, Some(n), &values, dtype)?, joined(&lead, (n, n), &vectors, dtype)?))
+    })
+}
+
+fn linalg_eig(cx: &KernelCx<'_>) -> Several {
+    let (values, vectors) = eig_parts(cx.tensor(0)?, "linalg.eig")?;
+    Ok(vec![values, vectors])
+}
+
+fn eigvals(cx: &KernelCx<'_>) -> Computed {
+    Ok(eig_parts(cx.tensor(0)?, "linalg.eigvals")?.0)
+}
+
+/// How small a singular value counts as zero: absolutely, and relative to the largest.
+#[derive(Clone)]
+struct Limits {
+    /// The batch, which the limits may widen.
+    lead: Vec<i64>,
+    absolute: Vec<f64>,
+    relative: Vec<f64>,
+}
+
+impl Limits {
+    /// From arguments that are numbers, tensors that broadcast over the batch, or missing. The default relative limit
+    /// holds where no absolute one is given.
+    fn of(x: &Tensor, atol: Option<Tensor>, rtol: Option<Tensor>, op: &str) -> Result<Limits, KernelError> {
+        let (m, n) = matrix_sizes(x, op)?;
+        let mut lead = flambeau_tensor::broadcast_shapes(&x.sizes()[..x.rank() - 2], &[])?;
+        for t in [&atol, &rtol].into_iter().flatten() {
+            flambeau_tensor::broadcast_into(&mut lead, t.sizes())?;
+        }
+        let epsilon = if matches!(x.dtype(), DType::F64 | DType::C128) {
+            f64::EPSILON
+        } else {
+            f64::from(f32::EPSILON)
+        };
+        let count: i64 = lead.iter().product();
+        let spread = |t: &Tensor| -> Result<Vec<f64>, KernelError> {
+            if t.dtype().is_complex() {
+                return Err(KernelError::input(format!(
+                    "{op}: tolerance tensor of complex type is not supported"
+                )));
+            }
+            Ok(t.expand(&lead)?.to_vec::<f64>()?)
+        };
+        let absolute = match &atol {
+            Some(t) => spread(t)?,
+            None => vec![0.0; count as usize],
+        };
+        let relative = match &rtol {
+            Some(t) => spread(t)?,
+            None => {
+                let default = epsilon * m.max(n) as f64;
+                absolute.iter().map(|&a| if a > 0.0 { 0.0 } else { default }).collect()
+            }
+        };
+        Ok(Limits { lead: lead.to_vec(), absolute, relative })
+    }
+
+    fn at(&self, i: usize, largest: f64) -> f64 {
+        self.absolute[i].max(self.relative[i] * largest)
+    }
+}
+
+/// Argument `i`, a number, a tensor, or nothing.
+fn limit(cx: &KernelCx<'_>, i: usize) -> Result<Option<Tensor>, KernelError> {
+    match cx.arg(i)? {
+        IValue::None => Ok(None),
+        IValue::Tensor(t) => Ok(Some(t.clone())),
+        _ => Ok(Some(Tensor::scalar(Scalar::Float(cx.float(i)?), DType::F64)?)),
+    }
+}
+
+/// How many singular values count, for every matrix. Singular values are taken in the tensor's own precision.
+fn rank_of(x: &Tensor, limits: &Limits, hermitian: bool) -> Computed {
+    let op = "linalg.matrix_rank";
+    let lead = &limits.lead;
+    let x = &super::expanded(x, lead)?;
+    let values = if hermitian { hermitian_parts(x, op, false)?.0 } else { singular_values(x, op)? };
+    let k = values.size(-1)? as usize;
+    let all: Vec<f64> = values.to_vec::<f64>()?.into_iter().map(f64::abs).collect();
+    let ranks: Vec<i64> = (0..limits.absolute.len())
+        .map(|i| {
+            let own = &all[i * k..(i + 1) * k];
+            let least = limits.at(i, own.iter().copied().fold(0.0, f64::max));
+            own.iter().filter(|&&s| s > least).count() as i64
+        })
+        .collect();
+    Ok(Tensor::from_slice(&ranks, lead)?)
+}
+
+/// `(self, tol, hermitian)`.
+fn rank_tol(cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    let zero = Some(Tensor::scalar(Scalar::Int(0), DType::F64)?);
+    let limits = Limits::of(x, limit(cx, 1)?, zero, "torch.linalg.matrix_rank")?;
+    rank_of(x, &limits, cx.boolean(2)?)
+}
+
+/// `(self, atol, rtol, hermitian)`.
+fn rank_limits(cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    let limits = Limits::of(x, limit(cx, 1)?, limit(cx, 2)?, "torch.linalg.matrix_rank")?;
+    rank_of(x, &limits, cx.boolean(3)?)
+}
+
+/// The pseudo-inverse: singular values that count inverted, the others dropped.
+fn pinv_of(x: &Tensor, limits: &Limits, hermitian: bool) -> Computed {
+    let op = "linalg.pinv";
+    let (m, n) = matrix_sizes(x, op)?;
+    let x = &super::expanded(x, &limits.lead)?;
+    field!(x, op, F => {
+        let (lead, all) = batches::<F>(x)?;
+        let mut inverses = Vec::with_capacity(all.len());
+        for (i, a) in all.iter().enumerate() {
+            let (u, s, vh) = if hermitian {
+                let (values, vectors) = eigh(a);
+                let vh = vectors.adjoint();
+                (vectors, values, vh)
+            } else {
+                svd(a)
+            };
+            let least = limits.at(i, s.iter().fold(0.0, |m, x| f64::max(m, x.abs())));
+            let inverted: Vec<f64> = s.iter().map(|&x| if x.abs() > least { 1.0 / x } else { 0.0 }).collect();
+            let v = Matrix::from_fn(n, s.len(), |i, j| vh[(j, i)].conj().scale(inverted[j]));
+            inverses.push(v.times(&u.adjoint()));
+        }
+        Ok(joined(&lead, (n, m), &inverses, x.dtype())?)
+    })
+}
+
+/// The pseudo-inverse of a matrix without elements: zeros.
+fn empty_inverse(x: &Tensor) -> Computed {
+    matrix_sizes(x, "linalg.pinv")?;
+    let turned = x.transpose(-2, -1)?;
+    Ok(Tensor::zeros(turned.sizes(), x.dtype())?)
+}
+
+/// `(self, rcond, hermitian)`.
+fn pinv_rcond(cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    if x.numel() == 0 {
+        return empty_inverse(x);
+    }
+    let limits = Limits::of(x, None, limit(cx, 1)?, "torch.linalg.pinv")?;
+    let hermitian = cx.n_args() > 2 && matches!(cx.arg(2)?, IValue::Bool(true));
+    pinv_of(x, &limits, hermitian)
+}
+
+/// `(self, atol, rtol, hermitian)`.
+fn pinv_limits(cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    if x.numel() == 0 {
+        return empty_inverse(x);
+    }
+    let limits = Limits::of(x, limit(cx, 1)?, limit(cx, 2)?, "torch.linalg.pinv")?;
+    pinv_of(x, &limits, cx.boolean(3)?)
+}
+
+/// The condition number: by singular values, or by a norm of the matrix times that of its inverse.
+fn cond(cx: &KernelCx<'_>) -> Computed {
+    let (x, p) = (cx.tensor(0)?, norm::Order::of(cx, 1)?);
+    let op = "linalg.cond";
+    let real = x.dtype().to_real();
+    match p {
+        None | Some(norm::Order::Number(2.0 | -2.0)) => {
+            let values = singular_values(x, op)?;
+            let (k, all) = (values.size(-1)? as usize, values.to_vec::<f64>()?);
+            let lead = &x.sizes()[..x.rank() - 2];
+            let count: i64 = lead.iter().product();
+            let ratio = |i: usize| {
+                let own = &all[i * k..(i + 1) * k];
+                let (Some(&high), Some(&low)) = (own.first(), own.last()) else { return 0.0 };
+                if matches!(p, Some(norm::Order::Number(x)) if x < 0.0) { low / high } else { high / low }
+            };
+            let all: Vec<f64> = (0..count as usize).map(ratio).collect();
+            numbers(lead, None, &all, real)
+        }
+        Some(order) => {
+            square(x, op)?;
+            let inverse = regular_inverse(x)?;
+            let (a, b) = (
+                norm::matrix(x, order, &[-2, -1], false, None)?,
+                norm::matrix(&inverse, order, &[-2, -1], false, None)?,
+            );
+            let product = crate::pointwise::product_of(&a, &b)?;
+            // A singular matrix has the infinite condition.
+            Ok(flambeau_tensor::loops::unary::<f64, f64>(&product, |x| {
+                if x.is_nan() { f64::INFINITY } else { x }
+            })?
+            .to_dtype(real)?)
+        }
+    }
+}
+
+/// The inverses; NaN throughout where there is none.
+fn regular_inverse(x: &Tensor) -> Computed {
+    let n = square(x, "linalg.cond")?;
+    field!(x, "linalg.cond", F => {
+        let (lead, all) = batches::<F>(x)?;
+        let invert = |a: Matrix<F>| {
+            let f = lu(a);
+            if f.info > 0 { Matrix::from_fn(n, n, |_, _| F::real(f64::NAN)) } else { f.solve(&Matrix::identity(n, n), false) }
+        };
+        let all: Vec<Matrix<F>> = all.into_iter().map(invert).collect();
+        Ok(joined(&lead, (n, n), &all, x.dtype())?)
+    })
+}
+
+fn real_of(d: OpDef) -> OpDef {
+    d.with(Dtype::real_of(0))
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let any = |d: OpDef| d.with(matrices(&[&[4, 3]], false));
+    let symmetric = |d: OpDef| d.with(matrices(&[&[3, 3]], true));
+    let doc = "Singular values with the orthonormal bases they belong to.";
+    let mut defs = op("linalg_svd", "", doc).out("U").facts(any).several(linalg_svd);
+    defs.extend(op("_linalg_svd", "", doc).out("U").facts(any).several(svd_only));
+    defs.extend(op("svd", "", doc).out("U").facts(any).several(svd_some));
+    defs.extend(
+        op("linalg_svdvals", "", "Singular values, falling.").facts(|d| real_of(any(d))).one(svdvals),
+    );
+    let doc = "Eigenvalues, rising, and eigenvectors of a Hermitian matrix.";
+    defs.extend(op("linalg_eigh", "", doc).out("eigvals").facts(symmetric).several(linalg_eigh));
+    defs.extend(op("_linalg_eigh", "", doc).out("eigenvalues").facts(symmetric).several(eigh_only));
+    let doc = "Eigenvalues of a Hermitian matrix, rising.";
+    defs.extend(op("linalg_eigvalsh", "", doc).facts(|d| real_of(symmetric(d))).one(eigvalsh));
+    let doc = "Eigenvalues and eigenvectors of a square matrix, complex.";
+    let complex = |d: OpDef| symmetric(d).with(Dtype::from(|cx| cx.dtype(0).map(DType::to_complex)));
+    defs.extend(op("linalg_eig", "", doc).facts(complex).several(linalg_eig));
+    let doc = "Eigenvalues of a square matrix, complex.";
+    defs.extend(op("linalg_eigvals _linalg_eigvals", "", doc).facts(complex).one(eigvals));
+    let doc = "How many singular values are not zero.";
+    let count = |d: OpDef| any(d).with(Dtype::fixed(DType::I64));
+    let limited =
+        |d: OpDef| count(d).with(Sample::args(|g| vec![drawn(g, &[4, 3], false), IValue::Float(0.1)]));
+    let limited_by_tensor = |d: OpDef| {
+        count(d).with(Sample::args(|g| {
+            let tol =
+                Tensor::scalar(Scalar::Float(0.1), DType::F32).expect("invariant: one element can be made");
+            vec![drawn(g, &[4, 3], false), IValue::Tensor(tol)]
+        }))
+    };
+    let rank = "linalg_matrix_rank";
+    defs.extend(op(rank, "", doc).facts(limited).one(rank_tol));
+    defs.extend(op(rank, "tol_tensor", doc).out("out_tol_tensor").facts(limited_by_tensor).one(rank_tol));
+    defs.extend(op(rank, "atol_rtol_tensor", doc).facts(count).one(rank_limits));
+    defs.extend(op(rank, "atol_rtol_float", doc).facts(count).one(rank_limits));
+    let doc = "The pseudo-inverse.";
+    let same = |d: OpDef| d.with(Dtype::same_as(0));
+    let pinv = "linalg_pinv";
+    defs.extend(op(pinv, "", doc).facts(|d| same(limited(d))).one(pinv_rcond));
+    defs.extend(op("pinverse", "", doc).facts(|d| same(any(d))).one(pinv_rcond));
+    defs.extend(
+        op(pinv, "rcond_tensor", doc)
+            .out("out_rcond_tensor")
+            .facts(|d| same(limited_by_tensor(d)))
+            .one(pinv_rcond),
+    );
+    defs.extend(op(pinv, "atol_rtol_tensor", doc).facts(|d| same(any(d))).one(pinv_limits));
+    defs.extend(op(pinv, "atol_rtol_float", doc).facts(|d| same(any(d))).one(pinv_limits));
+    let doc = "The condition number.";
+    defs.extend(op("linalg_cond", "", doc).facts(|d| real_of(symmetric(d))).one(cond));
+    let named =
+        |d: OpDef| real_of(d).with(Sample::args(|g| vec![drawn(g, &[3, 3], true), IValue::str("fro")]));
+    defs.extend(op("linalg_cond", "p_str", doc).facts(named).one(cond));
+    defs
+}

@@ -1,0 +1,264 @@
+//! Factorizations of symmetric matrices (Cholesky, LDL) and triangular systems.
+
+use super::{element, expanded, field, integers, lower_of, matrices, matrix_sizes, square, together};
+use crate::support::{Computed, Several, op};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::linalg::{Matrix, batches, cholesky, joined, ldl, ldl_solve, triangular};
+use flambeau_tensor::{DType, Tensor};
+
+/// The factors of a batch, and for each the order of the minor that is not positive.
+fn cholesky_parts(x: &Tensor, op: &str, upper: bool) -> Result<(Tensor, Vec<i32>), KernelError> {
+    let n = square(x, op)?;
+    field!(x, op, F => {
+        let (lead, all) = batches::<F>(x)?;
+        let (mut factors, mut info) = (Vec::new(), Vec::new());
+        for a in &all {
+            let (l, failed) = cholesky(&lower_of(a, upper));
+            factors.push(lower_of(&l, upper));
+            info.push(failed as i32);
+        }
+        Ok((joined(&lead, (n, n), &factors, x.dtype())?, info))
+    })
+}
+
+fn check_cholesky(lead: &[i64], info: &[i32], op: &str) -> Result<(), KernelError> {
+    let Some(i) = info.iter().position(|&n| n > 0) else { return Ok(()) };
+    Err(KernelError::input(format!(
+        "{op}: {}The factorization could not be completed because the input is not positive-definite (the leading \
+         minor of order {} is not positive-definite).",
+        element(lead, i),
+        info[i]
+    )))
+}
+
+fn cholesky_of(cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    let (factor, info) = cholesky_parts(x, "linalg.cholesky", cx.boolean(1)?)?;
+    check_cholesky(&x.sizes()[..x.rank() - 2], &info, "linalg.cholesky")?;
+    Ok(factor)
+}
+
+/// `(self, upper, check_errors)`.
+fn cholesky_ex(cx: &KernelCx<'_>) -> Several {
+    let x = cx.tensor(0)?;
+    let (factor, info) = cholesky_parts(x, "linalg.cholesky_ex", cx.boolean(1)?)?;
+    let lead = &x.sizes()[..x.rank() - 2];
+    if cx.boolean(2)? {
+        check_cholesky(lead, &info, "linalg.cholesky_ex")?;
+    }
+    Ok(vec![factor, integers(lead, None, &info)?])
+}
+
+/// `(B, L, upper)`: solves `L L* X = B`.
+fn cholesky_solve(cx: &KernelCx<'_>) -> Computed {
+    let (b, l, upper) = (cx.tensor(0)?, cx.tensor(1)?, cx.boolean(2)?);
+    let n = square(l, "cholesky_solve")?;
+    let (rows, cols) = matrix_sizes(b, "cholesky_solve")?;
+    if rows != n {
+        return Err(KernelError::input(format!(
+            "Incompatible matrix sizes for cholesky_solve: each A matrix is {n} by {n} but each b matrix is {rows} by {cols}"
+        )));
+    }
+    let (lead, l, b) = together(l, b)?;
+    field!(b, "cholesky_solve", F => {
+        let (factors, rights) = (batches::<F>(&l)?.1, batches::<F>(&b)?.1);
+        let mut all = Vec::with_capacity(rights.len());
+        for (l, mut x) in factors.iter().zip(rights) {
+            let l = lower_of(l, upper);
+            triangular(&l, &mut x, false, false);
+            triangular(&l.adjoint(), &mut x, true, false);
+            all.push(x);
+        }
+        Ok(joined(&lead, (n, cols), &all, b.dtype())?)
+    })
+}
+
+/// `(L, upper)`: the inverse of `L L*`.
+fn cholesky_inverse(cx: &KernelCx<'_>) -> Computed {
+    let (l, upper) = (cx.tensor(0)?, cx.boolean(1)?);
+    let n = square(l, "cholesky_inverse")?;
+    field!(l, "cholesky_inverse", F => {
+        let (lead, factors) = batches::<F>(l)?;
+        let inverse = |l: &Matrix<F>| {
+            let l = lower_of(l, upper);
+            let mut x = Matrix::identity(n, n);
+            triangular(&l, &mut x, false, false);
+            triangular(&l.adjoint(), &mut x, true, false);
+            x
+        };
+        let all: Vec<Matrix<F>> = factors.iter().map(inverse).collect();
+        Ok(joined(&lead, (n, n), &all, l.dtype())?)
+    })
+}
+
+/// The packed factors, exchanges and zero blocks of `L D L^T`.
+fn ldl_parts(x: &Tensor, op: &str, hermitian: bool) -> Result<[Tensor; 3], KernelError> {
+    let n = square(x, op)?;
+    field!(x, op, F => {
+        let (lead, all) = batches::<F>(x)?;
+        let (mut packed, mut pivots, mut info) = (Vec::new(), Vec::new(), Vec::new());
+        for a in all {
+            let lower = Matrix::from_fn(n, n, |i, j| if j <= i { a[(i, j)] } else { flambeau_tensor::Element::ZERO });
+            let f = ldl(lower, hermitian && x.dtype().is_complex());
+            pivots.extend(&f.pivots);
+            info.push(f.info as i32);
+            packed.push(f.packed);
+        }
+        Ok([
+            joined(&lead, (n, n), &packed, x.dtype())?,
+            integers(&lead, Some(n), &pivots)?,
+            integers(&lead, None, &info)?,
+        ])
+    })
+}
+
+fn ldl_factor(cx: &KernelCx<'_>) -> Several {
+    let [packed, pivots, info] = ldl_parts(cx.tensor(0)?, "torch.linalg.ldl_factor", cx.boolean(1)?)?;
+    check_ldl(&info, "torch.linalg.ldl_factor")?;
+    Ok(vec![packed, pivots])
+}
+
+fn check_ldl(info: &Tensor, op: &str) -> Result<(), KernelError> {
+    let all = info.to_vec::<i64>()?;
+    let Some(i) = all.iter().position(|&n| n > 0) else { return Ok(()) };
+    let (which, n) = (element(info.sizes(), i), all[i]);
+    Err(KernelError::input(format!("{op}: {which}D[{n},{n}] is zero")))
+}
+
+fn ldl_factor_ex(cx: &KernelCx<'_>) -> Several {
+    let parts = ldl_parts(cx.tensor(0)?, "torch.linalg.ldl_factor_ex", cx.boolean(1)?)?;
+    if cx.boolean(2)? {
+        check_ldl(&parts[2], "torch.linalg.ldl_factor_ex")?;
+    }
+    Ok(parts.into())
+}
+
+/// `(LD, pivots, B, hermitian)`.
+fn solve_ldl(cx: &KernelCx<'_>) -> Computed {
+    let (packed, pivots, b, hermitian) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, cx.boolean(3)?);
+    let op = "torch.linalg.ldl_solve";
+    let n = square(packed, op)?;
+    let (rows, cols) = matrix_sizes(b, op)?;
+    if rows != n || b.dtype() != packed.dtype() {
+        return Err(KernelError::input(format!("{op}: LD and B do not fit together")));
+    }
+    let (lead, factors, rights) = together(packed, b)?;
+    let mut pivot_sizes = lead.clone();
+    pivot_sizes.push(n as i64);
+    let pivots = pivots.expand(&pivot_sizes)?.to_vec::<i32>()?;
+    field!(b, op, F => {
+        let (factors, rights) = (batches::<F>(&factors)?.1, batches::<F>(&rights)?.1);
+        let mut all = Vec::with_capacity(rights.len());
+        for (i, (f, mut x)) in factors.iter().zip(rights).enumerate() {
+            ldl_solve(f, &pivots[i * n..(i + 1) * n], &mut x, hermitian && b.dtype().is_complex());
+            all.push(x);
+        }
+        Ok(joined(&lead, (n, cols), &all, b.dtype())?)
+    })
+}
+
+/// How a triangular system is to be read.
+struct Triangular {
+    upper: bool,
+    left: bool,
+    unit: bool,
+}
+
+fn solved(a: &Tensor, b: &Tensor, how: &Triangular, op: &str) -> Computed {
+    let n = square(a, op)?;
+    let (rows, cols) = matrix_sizes(b, op)?;
+    if (if how.left { rows } else { cols }) != n {
+        return Err(KernelError::input(format!(
+            "{op}: Incompatible shapes of A and B for the equation {} ({n}x{n} and {rows}x{cols})",
+            if how.left { "AX = B" } else { "XA = B" }
+        )));
+    }
+    if a.dtype() != b.dtype() {
+        return Err(KernelError::input(format!(
+            "{op}: Expected A and B to have the same dtype, but found A of type {} and B of type {} instead",
+            a.dtype().ir_name(),
+            b.dtype().ir_name()
+        )));
+    }
+    let (lead, a, b) = together(a, b)?;
+    field!(b, op, F => {
+        let (triangles, rights) = (batches::<F>(&a)?.1, batches::<F>(&b)?.1);
+        let mut all = Vec::with_capacity(rights.len());
+        for (t, x) in triangles.iter().zip(rights) {
+            // X A = B is the transpose of A^T X^T = B^T.
+            all.push(if how.left {
+                let mut x = x;
+                triangular(t, &mut x, how.upper, how.unit);
+                x
+            } else {
+                let mut x = x.transpose();
+                triangular(&t.transpose(), &mut x, !how.upper, how.unit);
+                x.transpose()
+            });
+        }
+        Ok(joined(&lead, (rows, cols), &all, b.dtype())?)
+    })
+}
+
+/// `(A, B, upper, left, unitriangular)`.
+fn solve_triangular(cx: &KernelCx<'_>) -> Computed {
+    let how = Triangular { upper: cx.boolean(2)?, left: cx.boolean(3)?, unit: cx.boolean(4)? };
+    solved(cx.tensor(0)?, cx.tensor(1)?, &how, "linalg.solve_triangular")
+}
+
+/// `(b, A, upper, transpose, unitriangular)`: the solution, and a copy of `A`.
+fn triangular_solve(cx: &KernelCx<'_>) -> Several {
+    let (b, a, upper, transpose) = (cx.tensor(0)?, cx.tensor(1)?, cx.boolean(2)?, cx.boolean(3)?);
+    square(a, "triangular_solve")?;
+    matrix_sizes(b, "triangular_solve")?;
+    let turned = if transpose { a.transpose(-2, -1)? } else { a.clone() };
+    let how = Triangular { upper: upper != transpose, left: true, unit: cx.boolean(4)? };
+    let solution = solved(&turned, b, &how, "triangular_solve")?;
+    let (lead, a, _) = together(a, b)?;
+    Ok(vec![solution, expanded(&a, &lead)?.clone_contiguous()?])
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let positive = |d: OpDef| d.with(Shape::like(0)).with(Dtype::same_as(0)).with(matrices(&[&[3, 3]], true));
+    let parts = |d: OpDef| d.with(matrices(&[&[3, 3]], true));
+    let doc = "The triangular factor `L` of `A = L L*`.";
+    let mut defs = op("linalg_cholesky cholesky", "", doc).facts(positive).one(cholesky_of);
+    defs.extend(op("linalg_cholesky_ex", "", doc).out("L").facts(parts).several(cholesky_ex));
+    let doc = "The solution of `L L* X = B`.";
+    let factor_last = |d: OpDef| {
+        d.with(Sample::args(|g| {
+            let l = super::drawn(g, &[3, 3], true);
+            let dtype = l.as_tensor().map_or(DType::F32, Tensor::dtype);
+            let b = flambeau_exec::sample::tensor(g, &[3, 2], dtype, &Default::default());
+            vec![IValue::Tensor(b), l]
+        }))
+    };
+    defs.extend(op("cholesky_solve", "", doc).facts(factor_last).one(cholesky_solve));
+    defs.extend(op("cholesky_inverse", "", "The inverse of `L L*`.").facts(positive).one(cholesky_inverse));
+    let doc = "The factors of `A = L D L^T`, packed, and the exchanges of rows.";
+    defs.extend(op("linalg_ldl_factor", "", doc).facts(parts).several(ldl_factor));
+    defs.extend(op("linalg_ldl_factor_ex", "", doc).facts(parts).several(ldl_factor_ex));
+    let doc = "The solution of `L D L^T X = B`.";
+    let ldl_args = |d: OpDef| {
+        d.with(Sample::args(|g| {
+            let x = super::drawn(g, &[3, 3], true);
+            let b = x.clone();
+            let pivots =
+                Tensor::from_slice(&[1i32, 2, 3], &[3]).expect("invariant: three elements of one row");
+            vec![x, IValue::Tensor(pivots), b]
+        }))
+    };
+    defs.extend(op("linalg_ldl_solve", "", doc).facts(ldl_args).one(solve_ldl));
+    let doc = "The solution of a triangular system.";
+    let two = |d: OpDef| {
+        d.with(Sample::args(|g| {
+            let a = super::drawn(g, &[3, 3], true);
+            vec![a.clone(), a, IValue::Bool(g.flag())]
+        }))
+    };
+    defs.extend(op("linalg_solve_triangular", "", doc).facts(two).one(solve_triangular));
+    defs.extend(op("triangular_solve", "", doc).out("X").facts(two).several(triangular_solve));
+    defs
+}

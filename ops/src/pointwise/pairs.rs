@@ -1,0 +1,354 @@
+//! Functions of two operands either of which may be a number, and those of two tensors that are no arithmetic.
+
+use super::ternary::{as_tensor, promoted};
+use crate::support::{Computed, fresh, inplace, into_out, op};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::sample::{self, Elements};
+use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::{Doc, IValue, OpDef};
+use flambeau_tensor::loops::{binary, unary};
+use flambeau_tensor::math::{Float, Real};
+use flambeau_tensor::promote::Promotion;
+use flambeau_tensor::{Complex, DType, Element, Scalar, Tensor, TensorError, dispatch};
+
+/// Both operands as tensors, and the dtype they promote to.
+pub(super) struct Pair {
+    pub(super) a: Tensor,
+    pub(super) b: Tensor,
+    pub(super) dtype: DType,
+}
+
+impl Pair {
+    fn of(cx: &KernelCx<'_>) -> Result<Pair, KernelError> {
+        let dtype = promoted(cx, &[0, 1])?;
+        // Numbers keep their value until elements are converted.
+        let wide = if dtype.is_complex() { DType::C128 } else { DType::F64 };
+        let operand = |i: usize| {
+            let whole = cx.arg(i)?.as_scalar().is_some_and(|s| s.is_integral(true));
+            as_tensor(cx, i, if whole { DType::I64 } else { wide })
+        };
+        Ok(Pair { a: operand(0)?, b: operand(1)?, dtype })
+    }
+}
+
+/// An operator of two operands of which `overloads` says by its words which are numbers: the one before (`self`, `x`,
+/// or `Scalar_…`) or the one behind.
+pub(super) fn pairs(
+    names: &str,
+    overloads: &[&'static str],
+    doc: &'static str,
+    dtype: Dtype,
+    range: (f64, f64),
+    f: impl Fn(Pair) -> Computed + Copy + Send + Sync + 'static,
+) -> Vec<OpDef> {
+    let dtype = std::sync::Arc::new(dtype);
+    let one = |&overload: &&'static str| {
+        let first_is_number =
+            ["self_scalar", "x_scalar", "Scalar_Self", "Scalar_Tensor", "Scalar"].contains(&overload);
+        let second_is_number =
+            ["other_scalar", "n_scalar", "Scalar_Other", "Tensor_Scalar"].contains(&overload);
+        let facts = |d: OpDef| {
+            let dtype = dtype.clone();
+            let shape = match (first_is_number, second_is_number) {
+                (true, _) => Shape::same_as(1),
+                (_, true) => Shape::same_as(0),
+                _ => Shape::broadcast([0, 1]),
+            };
+            let draw = Sample::args(move |g| {
+                let elements = Elements { lo: range.0, hi: range.1, ..Elements::default() };
+                let full = sample::shape(g, 0, 3);
+                let kind = *g.pick(&elements.dtypes);
+                let tensor = |g: &mut flambeau_exec::Gen<'_>, sizes: &[i64]| {
+                    IValue::Tensor(sample::tensor(g, sizes, kind, &elements))
+                };
+                let part = sample::broadcastable(g, &full);
+                match (first_is_number, second_is_number) {
+                    (true, _) => vec![IValue::Float(1.5), tensor(g, &full)],
+                    (_, true) => vec![tensor(g, &full), IValue::Float(1.5)],
+                    _ => vec![tensor(g, &full), tensor(g, &part)],
+                }
+            });
+            d.with(shape).with(Dtype::from(move |cx| dtype.result(0, cx))).with(draw)
+        };
+        let out = match overload {
+            "Tensor" if names == "xlogy" => Some("OutTensor".to_owned()),
+            "Scalar_Self" | "Scalar_Other" => Some(format!("Out{overload}")),
+            _ => None,
+        };
+        if first_is_number {
+            let out = out.unwrap_or_else(|| format!("{overload}_out"));
+            return number_first(names, overload, &out, doc, move |cx| f(Pair::of(cx)?), facts);
+        }
+        let row = op(names, overload, doc).facts(facts);
+        let row = match &out {
+            Some(out) => row.out(out),
+            None => row,
+        };
+        row.one(move |cx| f(Pair::of(cx)?))
+    };
+    overloads.iter().flat_map(one).collect()
+}
+
+/// An operator whose first operand is a number, which nothing can be written into: without an in-place variant.
+pub(super) fn number_first(
+    name: &str,
+    overload: &str,
+    out: &str,
+    doc: &'static str,
+    f: impl Fn(&KernelCx<'_>) -> Computed + Copy + Send + Sync + 'static,
+    facts: impl Fn(OpDef) -> OpDef,
+) -> Vec<OpDef> {
+    let name = format!("aten::{name}");
+    let into = OpDef::overload(&name, out)
+        .if_declared()
+        .with(Doc("The result is written into `out`, which takes its shape."))
+        .with(into_out(f));
+    vec![facts(OpDef::overload(&name, overload).with(Doc(doc)).with(fresh(f))), into]
+}
+
+/// An integer as an element: what `bits` of a number and a tensor are computed in.
+fn integers(pair: &Pair, name: &'static str, f: fn(i64, i64) -> i64) -> Computed {
+    if !pair.dtype.is_integral(true) {
+        return Err(TensorError::DType { op: name, dtype: pair.dtype }.into());
+    }
+    dispatch!(ints_bool, pair.dtype, name, T => {
+        Ok(binary::<T, T, T>(&pair.a, &pair.b, move |a: T, b: T| T::from_i64(f(a.to_i64(), b.to_i64())))?)
+    })
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a.wrapping_abs(), b.wrapping_abs());
+    while a != 0 {
+        (a, b) = (b.wrapping_rem(a), a);
+    }
+    b
+}
+
+fn lcm(a: i64, b: i64) -> i64 {
+    match gcd(a, b) {
+        0 => 0,
+        divisor => a.wrapping_div(divisor).wrapping_mul(b).wrapping_abs(),
+    }
+}
+
+/// Without booleans, which divide nothing.
+fn divisors(pair: &Pair, name: &'static str, f: fn(i64, i64) -> i64) -> Computed {
+    dispatch!(ints, pair.dtype, name, T => {
+        Ok(binary::<T, T, T>(&pair.a, &pair.b, move |a: T, b: T| T::from_i64(f(a.to_i64(), b.to_i64())))?)
+    })
+}
+
+fn shifted(pair: &Pair, left: bool) -> Computed {
+    let bits = 8 * pair.dtype.size() as i64;
+    dispatch!(ints, pair.dtype, "shift", T => {
+        Ok(binary::<T, T, T>(&pair.a, &pair.b, move |a: T, b: T| {
+            let (a, n) = (a.to_i64(), b.to_i64());
+            let inside = (0..bits).contains(&n);
+            T::from_i64(match (left, inside) {
+                (true, true) => a.wrapping_shl(n as u32),
+                (true, false) => 0,
+                (false, true) => a >> n,
+                (false, false) => a >> 63,
+            })
+        })?)
+    })
+}
+
+fn heaviside(cx: &KernelCx<'_>) -> Computed {
+    let (x, values) = (cx.tensor(0)?, cx.tensor(1)?);
+    if x.dtype() != values.dtype() {
+        return Err(KernelError::input(
+            "heaviside is not yet implemented for tensors with different dtypes.",
+        ));
+    }
+    dispatch!(real_bool, x.dtype(), "heaviside", T => Ok(binary::<T, T, T>(x, values, |a: T, v: T| {
+        let x = a.to_f64();
+        if x == 0.0 { v } else if x > 0.0 { T::ONE } else { T::ZERO }
+    })?))
+}
+
+/// The next number of a float type from one towards another, by its bits.
+trait Next: Element {
+    fn next_towards(self, other: Self) -> Self;
+}
+
+macro_rules! next {
+    ($($type:ty, $bits:ty);*) => {$(
+        impl Next for $type {
+            #[inline]
+            fn next_towards(self, other: Self) -> Self {
+                let (a, b) = (self.to_f64(), other.to_f64());
+                if a.is_nan() || b.is_nan() {
+                    return <$type as Element>::from_f64(f64::NAN);
+                }
+                if a == b {
+                    return other;
+                }
+                if a == 0.0 {
+                    let sign = if b < 0.0 { 1 << (<$bits>::BITS - 1) } else { 0 };
+                    return <$type>::from_bits(sign | 1);
+                }
+                // Numbers of one sign are in the order of their bits.
+                let away = (a > 0.0) == (b > a);
+                <$type>::from_bits(if away { self.to_bits() + 1 } else { self.to_bits() - 1 })
+            }
+        }
+    )*};
+}
+
+next!(f32, u32; f64, u64; flambeau_tensor::f16, u16; flambeau_tensor::bf16, u16);
+
+fn nextafter(cx: &KernelCx<'_>) -> Computed {
+    let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
+    dispatch!(floats, promoted(cx, &[0, 1])?, "nextafter", T => {
+        Ok(binary::<T, T, T>(a, b, |a: T, b: T| a.next_towards(b))?)
+    })
+}
+
+/// `self * 2^other`, as PyTorch computes it: a power, then a product.
+fn ldexp(cx: &KernelCx<'_>) -> Computed {
+    let (x, other) = (cx.tensor(0)?, cx.tensor(1)?);
+    let power = match Promotion::new().scalar(Scalar::Float(2.0)).tensor(other).result() {
+        Some(dtype) if dtype.is_complex() => dispatch!(complex, dtype, "pow", T => {
+            unary::<T, T>(other, |v: T| T::from_complex((v.to_complex() * std::f64::consts::LN_2).exp()))
+        })?,
+        dtype => dispatch!(floats, dtype.unwrap_or(DType::F32), "pow", T => {
+            unary::<T, T>(other, |v: T| T::from_acc(v.acc().exp2()))
+        })?,
+    };
+    let dtype = Promotion::new().tensor(x).tensor(&power).result().unwrap_or(power.dtype());
+    use super::number::Number;
+    dispatch!(all, dtype, "mul", T => Ok(binary::<T, T, T>(x, &power, |a: T, b: T| a.mul(b))?))
+}
+
+fn float_power(pair: &Pair) -> Computed {
+    if pair.dtype.is_complex() {
+        return Ok(binary::<Complex<f64>, Complex<f64>, Complex<f64>>(&pair.a, &pair.b, |a, b| {
+            if b == Complex::new(0.0, 0.0) { Complex::new(1.0, 0.0) } else { a.powc(b) }
+        })?);
+    }
+    Ok(binary::<f64, f64, f64>(&pair.a, &pair.b, |a, b| a.pow(b))?)
+}
+
+const FLOAT_POWER: &str = "`self ** exponent`, in doubles.";
+
+/// In place the base must be of the wide dtype already.
+fn float_power_in_place(cx: &KernelCx<'_>) -> Computed {
+    let (x, pair) = (cx.tensor(0)?, Pair::of(cx)?);
+    let wide = if pair.dtype.is_complex() { DType::C128 } else { DType::F64 };
+    if x.dtype() != wide {
+        return Err(KernelError::input(format!(
+            "the base given to float_power_ has dtype {} but the operation's result requires dtype {}",
+            x.dtype().ir_name(),
+            wide.ir_name()
+        )));
+    }
+    float_power(&pair)
+}
+
+/// An in-place variant whose name does not follow from the functional one's.
+pub(super) fn in_place(
+    name: &str,
+    overload: &str,
+    f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'static,
+) -> OpDef {
+    OpDef::overload(name, overload)
+        .with(Doc("In place: the result replaces the first argument's elements."))
+        .with(Shape::same_as(0))
+        .with(inplace(f))
+}
+
+fn promotes() -> Dtype {
+    Dtype::promote([0, 1])
+}
+
+fn two_floats(d: OpDef) -> OpDef {
+    d.with(Shape::broadcast([0, 1])).with(Sample::tensors(2).broadcast().floats())
+}
+
+type Named = (&'static str, &'static str, fn(&KernelCx<'_>) -> Computed);
+
+fn of_tensors() -> Vec<OpDef> {
+    let same: [Named; 2] = [
+        ("heaviside", "0 below 0, 1 above, `values` at 0.", heaviside),
+        ("nextafter", "The next float after `self` towards `other`.", nextafter),
+    ];
+    let mut defs: Vec<OpDef> = same
+        .into_iter()
+        .flat_map(|(name, doc, f)| {
+            op(name, "", doc)
+                .facts(|d| {
+                    two_floats(d)
+                        .with(promotes())
+                        .with(Sample::tensors(2).broadcast().floats().not_differentiable())
+                })
+                .one(f)
+        })
+        .collect();
+    defs.extend(op("ldexp", "Tensor", "`self * 2^other`.").facts(two_floats).one(ldexp));
+    // Declared without an overload's name, unlike the functional one.
+    defs.push(in_place("aten::ldexp_", "", ldexp));
+    defs
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let number_first: &[&str] = &["Scalar_Tensor"];
+    let mut defs = of_tensors();
+    let bits: [(&str, fn(i64, i64) -> i64); 3] =
+        [("bitwise_and", |a, b| a & b), ("bitwise_or", |a, b| a | b), ("bitwise_xor", |a, b| a ^ b)];
+    for (name, f) in bits {
+        let doc = "The bits of a number and of elements, combined.";
+        let whole = ints_from(doc, name, number_first, move |pair| integers(&pair, "bitwise", f));
+        defs.extend(whole);
+    }
+    for (name, left) in [("bitwise_left_shift", true), ("bitwise_right_shift", false)] {
+        let doc = "A number shifted by elements.";
+        defs.extend(ints_from(doc, name, number_first, move |pair| shifted(&pair, left)));
+    }
+    let doc = "The greatest common divisor.";
+    defs.extend(ints_from(doc, "gcd", &[""], |pair| divisors(&pair, "gcd", gcd)));
+    let doc = "The least common multiple.";
+    defs.extend(ints_from(doc, "lcm", &[""], |pair| divisors(&pair, "lcm", lcm)));
+    let wide = Dtype::from(|cx| {
+        let complex = [0, 1].iter().any(|&i| cx.dtype(i).is_some_and(DType::is_complex));
+        let known = cx.dtype(0).is_some() && cx.dtype(1).is_some();
+        known.then_some(if complex { DType::C128 } else { DType::F64 })
+    });
+    let overloads = &["Tensor_Tensor", "Tensor_Scalar", "Scalar"];
+    defs.extend(pairs("float_power", overloads, FLOAT_POWER, wide, (0.5, 3.0), |pair| float_power(&pair)));
+    for overload in ["Tensor", "Scalar"] {
+        defs.push(in_place("aten::float_power_", overload, float_power_in_place));
+    }
+    defs
+}
+
+/// As [`pairs`], on integers.
+fn ints_from(
+    doc: &'static str,
+    name: &str,
+    overloads: &[&'static str],
+    f: impl Fn(Pair) -> Computed + Copy + Send + Sync + 'static,
+) -> Vec<OpDef> {
+    overloads
+        .iter()
+        .flat_map(|&overload| {
+            let numeric = overload == "Scalar_Tensor";
+            let facts = move |d: OpDef| {
+                let sample = if numeric {
+                    Sample::args(|g| {
+                        let elements = Elements { lo: 0.0, hi: 5.0, ..Elements::default() };
+                        vec![
+                            IValue::Int(5),
+                            IValue::Tensor(sample::tensor(g, &[2, 3], DType::I32, &elements)),
+                        ]
+                    })
+                } else {
+                    Sample::tensors(2).broadcast().ints().range(0.0, 9.0)
+                };
+                let shape = if numeric { Shape::same_as(1) } else { Shape::broadcast([0, 1]) };
+                d.with(shape).with(promotes()).with(sample.exact().not_differentiable())
+            };
+            op(name, overload, doc).facts(facts).one(move |cx| f(Pair::of(cx)?))
+        })
+        .collect()
+}

@@ -1,0 +1,92 @@
+//! Parts of numbers: conjugates, mantissas and exponents, decimal places.
+
+use crate::support::{Computed, Several, op};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
+use flambeau_ir::{Doc, IValue, OpDef};
+use flambeau_tensor::loops::unary;
+use flambeau_tensor::math::{Float, Real};
+use flambeau_tensor::{DType, Element, Tensor, dispatch};
+
+/// The conjugate; of a real tensor the tensor itself. (PyTorch delays the conjugation; here it is a copy.)
+fn conj(x: &Tensor) -> Computed {
+    if !x.dtype().is_complex() {
+        return Ok(x.clone());
+    }
+    dispatch!(complex, x.dtype(), "conj", T => {
+        Ok(unary::<T, T>(x, |v: T| T::from_complex(v.to_complex().conj()))?)
+    })
+}
+
+/// Name, overload, what it is, the function, whether samples are complex matrices.
+type View = (&'static str, &'static str, &'static str, fn(&Tensor) -> Computed, bool);
+
+const VIEWS: &[View] = &[
+    ("aten::conj", "", "The complex conjugate; a real tensor itself.", conj, true),
+    ("aten::_conj", "", "The complex conjugate; a real tensor itself.", conj, true),
+];
+
+fn views() -> Vec<OpDef> {
+    let row = |&(name, overload, doc, f, complex): &View| {
+        let sample = Sample::tensors(1).rank(2, 2).not_differentiable();
+        let sample = if complex { sample.dtypes(&[DType::C64, DType::C128]) } else { sample.floats() };
+        let kernel = Kernel::new(move |cx| {
+            let result = f(cx.tensor(0)?)?;
+            cx.ret(result);
+            Ok(())
+        });
+        let dtype = Dtype::same_as(0);
+        OpDef::overload(name, overload).if_declared().with(Doc(doc)).with(dtype).with(sample).with(kernel)
+    };
+    VIEWS.iter().map(row).collect()
+}
+
+/// To a number of decimals: scaled, rounded to even, scaled back, each step rounded to the element's type.
+fn round_decimals(cx: &KernelCx<'_>) -> Computed {
+    let (x, decimals) = (cx.tensor(0)?, cx.int(1)?);
+    if x.dtype().is_integral(true) && decimals == 0 {
+        return Ok(x.clone_data()?);
+    }
+    let scale = 10f64.powi(i32::try_from(decimals.unsigned_abs()).unwrap_or(i32::MAX));
+    dispatch!(floats, x.dtype(), "round_cpu", T => Ok(unary::<T, T>(x, move |v: T| {
+        let unit = T::from_f64(scale).acc();
+        let step = |x: <T as Float>::Acc| T::from_acc(x).acc();
+        T::from_acc(match decimals {
+            0 => v.acc().round_even(),
+            d if d < 0 => step(step(v.acc() / unit).round_even()) * unit,
+            _ => step(step(v.acc() * unit).round_even()) / unit,
+        })
+    })?))
+}
+
+/// Mantissas, at least one half and below one in magnitude, and the powers of two they are multiplied by.
+fn frexp(cx: &KernelCx<'_>) -> Several {
+    let x = cx.tensor(0)?;
+    if !x.dtype().is_floating() {
+        return Err(KernelError::input("torch.frexp() only supports floating-point dtypes"));
+    }
+    dispatch!(floats, x.dtype(), "frexp", T => Ok(vec![
+        unary::<T, T>(x, |v: T| T::from_f64(libm::frexp(v.to_f64()).0))?,
+        unary::<T, i32>(x, |v: T| if v.to_f64().is_finite() { libm::frexp(v.to_f64()).1 } else { 0 })?,
+    ]))
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut defs = views();
+    let doc = "To a number of decimal places, ties to even.";
+    let decimals = |d: OpDef| {
+        d.with(Shape::same_as(0))
+            .with(Dtype::same_as(0))
+            .with(Sample::tensors(1).floats().then([IValue::Int(1)]).not_differentiable())
+    };
+    defs.extend(op("round", "decimals", doc).facts(decimals).one(round_decimals));
+    defs.extend(op("special_round", "", doc).facts(decimals).one(round_decimals));
+    let doc = "Mantissas and exponents of two.";
+    let facts = |d: OpDef| {
+        d.with(Shape::results([Shape::same_as(0), Shape::same_as(0)]))
+            .with(Dtype::results([Dtype::same_as(0), Dtype::fixed(DType::I32)]))
+            .with(Sample::tensors(1).floats().not_differentiable())
+    };
+    defs.extend(op("frexp", "Tensor", doc).out("Tensor_out").facts(facts).several(frexp));
+    defs
+}

@@ -1,0 +1,293 @@
+//! Special functions: of one tensor, of two (either may be a number), orthogonal polynomials, gamma's derivatives.
+//!
+//! The functions themselves are `flambeau_tensor::math::special`. They compute in doubles, except where PyTorch's own
+//! result depends on the precision it computes in (near poles, and where recurrences overflow).
+
+use super::pairs::{Pair, in_place, pairs};
+use crate::support::{Computed, fresh, into_out, op};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::{Doc, IValue, OpDef};
+use flambeau_tensor::loops::{binary, unary};
+use flambeau_tensor::math::special::{self as sf, Chebyshev, Orthogonal};
+use flambeau_tensor::math::{Float, Real};
+use flambeau_tensor::promote::to_float;
+use flambeau_tensor::{DType, Element, Tensor, TensorError, dispatch};
+
+/// Whether halves are taken, as PyTorch has it for each function.
+#[derive(Clone, Copy, PartialEq)]
+enum Halves {
+    Taken,
+    Refused,
+}
+
+use Halves::{Refused, Taken};
+
+/// Names, what it is, the function, halves.
+type Row = (&'static str, &'static str, fn(f64) -> f64, Halves);
+
+const UNARY: &[Row] = &[
+    ("special_airy_ai", "The Airy function of the first kind.", sf::airy_ai, Refused),
+    ("special_bessel_j0", "The Bessel function of the first kind, order 0.", sf::bessel_j0, Refused),
+    ("special_bessel_j1", "The Bessel function of the first kind, order 1.", sf::bessel_j1, Refused),
+    ("special_bessel_y0", "The Bessel function of the second kind, order 0.", sf::bessel_y0, Refused),
+    ("special_bessel_y1", "The Bessel function of the second kind, order 1.", sf::bessel_y1, Refused),
+    ("i0 special_i0", "The modified Bessel function of the first kind, order 0.", sf::i0, Taken),
+    ("special_i1", "The modified Bessel function of the first kind, order 1.", sf::i1, Taken),
+    ("special_i0e", "`e^-|x| i0(x)`.", sf::i0e, Taken),
+    ("special_i1e", "`e^-|x| i1(x)`.", sf::i1e, Taken),
+    (
+        "special_modified_bessel_i0",
+        "The modified Bessel function of the first kind, order 0.",
+        sf::i0,
+        Refused,
+    ),
+    (
+        "special_modified_bessel_i1",
+        "The modified Bessel function of the first kind, order 1.",
+        sf::i1,
+        Refused,
+    ),
+    (
+        "special_modified_bessel_k0",
+        "The modified Bessel function of the second kind, order 0.",
+        sf::k0,
+        Refused,
+    ),
+    (
+        "special_modified_bessel_k1",
+        "The modified Bessel function of the second kind, order 1.",
+        sf::k1,
+        Refused,
+    ),
+    ("special_scaled_modified_bessel_k0", "`e^x k0(x)`.", sf::k0e, Refused),
+    ("special_scaled_modified_bessel_k1", "`e^x k1(x)`.", sf::k1e, Refused),
+    ("special_spherical_bessel_j0", "`sin(x) / x`.", sf::spherical_j0, Refused),
+    ("special_entr", "`-x log(x)`, 0 at 0.", sf::entropy_term, Taken),
+    ("special_erfcx", "`e^(x^2) erfc(x)`.", sf::erfcx, Refused),
+    ("special_ndtr", "The normal distribution function.", sf::ndtr, Taken),
+    ("special_log_ndtr", "Logarithm of the normal distribution function.", sf::log_ndtr, Refused),
+    ("special_ndtri", "The inverse of the normal distribution function.", sf::ndtri, Refused),
+];
+
+/// Halves where a function has none.
+fn check(dtype: DType, halves: Halves, name: &'static str) -> Result<DType, TensorError> {
+    match to_float(dtype) {
+        d @ (DType::F16 | DType::BF16) if halves == Refused => Err(TensorError::DType { op: name, dtype: d }),
+        d => Ok(d),
+    }
+}
+
+fn of_one() -> Vec<OpDef> {
+    let row = |&(names, doc, f, halves): &Row| {
+        let facts = |d: OpDef| {
+            d.with(Shape::same_as(0))
+                .with(Dtype::float_promote([0]))
+                .with(Sample::tensors(1).floats().range(0.05, 0.95))
+        };
+        op(names, "", doc).facts(facts).one(move |cx| {
+            let x = cx.tensor(0)?;
+            dispatch!(floats, check(x.dtype(), halves, names)?, names, T => {
+                Ok(unary::<T, T>(x, move |v: T| T::from_f64(f(v.to_f64())))?)
+            })
+        })
+    };
+    UNARY.iter().flat_map(row).collect()
+}
+
+/// Names, what it is, the function. Halves are refused.
+type OfTwo = (&'static str, &'static [&'static str], &'static str, fn(f64, f64) -> f64, Halves);
+
+const ANY: &[&str] = &["", "self_scalar", "other_scalar"];
+
+const BINARY: &[OfTwo] = &[
+    ("special_zeta", ANY, "Hurwitz's zeta function: the sum of `(k + other)^-self`.", sf::zeta, Refused),
+    ("special_xlog1py", ANY, "`self * log(1 + other)`, 0 where `self` is.", xlog1py, Taken),
+    ("special_xlogy", ANY, "`self * log(other)`, 0 where `self` is.", xlogy, Taken),
+    (
+        "xlogy",
+        &["Tensor", "Scalar_Self", "Scalar_Other"],
+        "`self * log(other)`, 0 where `self` is.",
+        xlogy,
+        Taken,
+    ),
+    (
+        "igamma special_gammainc",
+        &[""],
+        "The lower incomplete gamma function, regularized.",
+        sf::gamma_p,
+        Taken,
+    ),
+    (
+        "igammac special_gammaincc",
+        &[""],
+        "The upper incomplete gamma function, regularized.",
+        sf::gamma_q,
+        Taken,
+    ),
+];
+
+fn xlogy(a: f64, b: f64) -> f64 {
+    if b.is_nan() {
+        b
+    } else if a == 0.0 {
+        0.0
+    } else {
+        a * b.ln()
+    }
+}
+
+fn xlog1py(a: f64, b: f64) -> f64 {
+    if b.is_nan() {
+        b
+    } else if a == 0.0 {
+        0.0
+    } else {
+        a * b.ln_1p()
+    }
+}
+
+fn of_two() -> Vec<OpDef> {
+    let row = |&(names, overloads, doc, f, halves): &OfTwo| {
+        pairs(names, overloads, doc, Dtype::float_promote([0, 1]), (1.1, 3.0), move |pair: Pair| {
+            dispatch!(floats, check(pair.dtype, halves, names)?, names, T => {
+                Ok(binary::<T, T, T>(&pair.a, &pair.b, move |a: T, b: T| T::from_f64(f(a.to_f64(), b.to_f64())))?)
+            })
+        })
+    };
+    BINARY.iter().flat_map(row).collect()
+}
+
+/// A family of polynomials.
+#[derive(Clone, Copy)]
+enum Polynomial {
+    Chebyshev(Chebyshev),
+    /// On 0 to 1 instead of -1 to 1.
+    Shifted(Chebyshev),
+    Other(Orthogonal),
+}
+
+impl Polynomial {
+    #[inline]
+    fn at<A: Real>(self, x: A, n: i64) -> A {
+        match self {
+            Polynomial::Chebyshev(kind) => kind.at(x, n),
+            Polynomial::Shifted(kind) => kind.at(x + x - A::ONE, n),
+            Polynomial::Other(family) => family.at(x, n),
+        }
+    }
+}
+
+const POLYNOMIALS: &[(&str, &str, Polynomial)] = &[
+    ("chebyshev_polynomial_t", "Chebyshev's of the first kind", Polynomial::Chebyshev(Chebyshev::T)),
+    ("chebyshev_polynomial_u", "Chebyshev's of the second kind", Polynomial::Chebyshev(Chebyshev::U)),
+    ("chebyshev_polynomial_v", "Chebyshev's of the third kind", Polynomial::Chebyshev(Chebyshev::V)),
+    ("chebyshev_polynomial_w", "Chebyshev's of the fourth kind", Polynomial::Chebyshev(Chebyshev::W)),
+    ("shifted_chebyshev_polynomial_t", "Chebyshev's, shifted", Polynomial::Shifted(Chebyshev::T)),
+    ("shifted_chebyshev_polynomial_u", "Chebyshev's, shifted", Polynomial::Shifted(Chebyshev::U)),
+    ("shifted_chebyshev_polynomial_v", "Chebyshev's, shifted", Polynomial::Shifted(Chebyshev::V)),
+    ("shifted_chebyshev_polynomial_w", "Chebyshev's, shifted", Polynomial::Shifted(Chebyshev::W)),
+    ("hermite_polynomial_h", "Hermite's, the physicists'", Polynomial::Other(Orthogonal::HermiteH)),
+    ("hermite_polynomial_he", "Hermite's, the probabilists'", Polynomial::Other(Orthogonal::HermiteHe)),
+    ("laguerre_polynomial_l", "Laguerre's", Polynomial::Other(Orthogonal::Laguerre)),
+    ("legendre_polynomial_p", "Legendre's", Polynomial::Other(Orthogonal::Legendre)),
+];
+
+/// The largest degree: recurrences take time in proportion.
+const MAX_DEGREE: f64 = 1e6;
+
+fn check_degrees(n: &Tensor) -> Result<(), KernelError> {
+    let largest = n.to_vec::<f64>()?.into_iter().fold(0.0, f64::max);
+    if largest > MAX_DEGREE {
+        return Err(KernelError::limit(format!("polynomial of degree {largest}")));
+    }
+    Ok(())
+}
+
+fn polynomials() -> Vec<OpDef> {
+    let row = |&(name, _, polynomial): &(&'static str, &'static str, Polynomial)| {
+        let doc = "The orthogonal polynomial of degree `n` at `x`.";
+        let name = format!("special_{name}");
+        pairs(
+            &name,
+            &["", "x_scalar", "n_scalar"],
+            doc,
+            Dtype::float_promote([0, 1]),
+            (0.5, 5.0),
+            move |pair: Pair| {
+                check_degrees(&pair.b)?;
+                dispatch!(floats, check(pair.dtype, Refused, "polynomial")?, "polynomial", T => {
+                    Ok(binary::<T, T, T>(&pair.a, &pair.b, move |x: T, n: T| {
+                        T::from_acc(polynomial.at(x.acc(), n.to_i64()))
+                    })?)
+                })
+            },
+        )
+    };
+    POLYNOMIALS.iter().flat_map(row).collect()
+}
+
+fn polygamma_of(n: i64, x: &Tensor) -> Computed {
+    if n < 0 {
+        return Err(KernelError::input("polygamma(n, x) does not support negative n."));
+    }
+    dispatch!(floats, to_float(x.dtype()), "polygamma", T => Ok(match n {
+        0 => unary::<T, T>(x, |v: T| T::from_acc(v.acc().digamma())),
+        1 => unary::<T, T>(x, |v: T| T::from_acc(sf::trigamma(v.acc()))),
+        _ => unary::<T, T>(x, move |v: T| T::from_f64(sf::polygamma(n, v.to_f64()))),
+    }?))
+}
+
+fn polygamma(cx: &KernelCx<'_>) -> Computed {
+    polygamma_of(cx.int(0)?, cx.tensor(1)?)
+}
+
+/// The logarithm of the multivariate gamma function: a sum of [`Real::lgamma`]s.
+fn mvlgamma(cx: &KernelCx<'_>) -> Computed {
+    let (x, p) = (cx.tensor(0)?, cx.int(1)?);
+    if p < 1 {
+        return Err(KernelError::input("p has to be greater than or equal to 1"));
+    }
+    let p = p as f64;
+    dispatch!(floats, to_float(x.dtype()), "mvlgamma", T => Ok(unary::<T, T>(x, move |v: T| {
+        let x = v.to_f64();
+        let mut sum = p * (p - 1.0) / 4.0 * std::f64::consts::PI.ln();
+        let mut i = 0.0;
+        while i < p {
+            sum += libm::lgamma(x - i / 2.0);
+            i += 1.0;
+        }
+        T::from_f64(sum)
+    })?))
+}
+
+fn gammas() -> Vec<OpDef> {
+    let floats = |d: OpDef, at: usize| d.with(Shape::same_as(at)).with(Dtype::float_promote([at]));
+    let doc = "Derivative `n` of the digamma function.";
+    let facts = |d: OpDef| {
+        let sample = Sample::args(|g| {
+            let x = flambeau_exec::sample::tensor(g, &[2, 3], DType::F64, &Default::default());
+            vec![IValue::Int(g.int(0, 3)), IValue::Tensor(x)]
+        });
+        floats(d, 1).with(sample)
+    };
+    let mut defs = op("special_polygamma", "", doc).facts(facts).one(polygamma);
+    // In place the tensor comes first, so the derived variant would not fit.
+    defs.push(facts(OpDef::named("aten::polygamma").with(Doc(doc)).with(fresh(polygamma))));
+    let out_doc = Doc("The result is written into `out`, which takes its shape.");
+    defs.push(OpDef::overload("aten::polygamma", "out").with(out_doc).with(into_out(polygamma)));
+    defs.push(in_place("aten::polygamma_", "", |cx| polygamma_of(cx.int(1)?, cx.tensor(0)?)));
+    let doc = "Logarithm of the multivariate gamma function of dimension `p`.";
+    let facts =
+        |d: OpDef| floats(d, 0).with(Sample::tensors(1).floats().range(2.0, 5.0).then([IValue::Int(3)]));
+    defs.extend(op("mvlgamma special_multigammaln", "", doc).facts(facts).one(mvlgamma));
+    defs
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut defs = of_one();
+    defs.extend(of_two());
+    defs.extend(polynomials());
+    defs.extend(gammas());
+    defs
+}

@@ -1,0 +1,324 @@
+//! Einstein's summation: products of any number of tensors over named dimensions.
+//!
+//! Operands are multiplied from left to right. Each product becomes a batched product of matrices: dimensions both
+//! have and the result keeps are the batch, those both have and nobody needs later are summed, the others are rows and
+//! columns. A dimension of size 1 is dropped from its operand, which is all that broadcasting takes.
+
+use crate::support::{Computed, op};
+use flambeau_exec::sample::{self, Elements};
+use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::value::List;
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::{DType, Tensor, matmul, reduce};
+
+/// A named dimension: a letter, or one that an ellipsis stands for, counted from the right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Label {
+    Dots(usize),
+    Letter(u8),
+}
+
+/// A tensor with a name for each dimension.
+struct Term {
+    x: Tensor,
+    labels: Vec<Label>,
+}
+
+fn wrong(what: impl std::fmt::Display) -> KernelError {
+    KernelError::input(format!("einsum(): {what}"))
+}
+
+/// One side's names, in which an ellipsis stands for `dots` dimensions.
+fn read(text: &str, dots: usize) -> Result<Vec<Label>, KernelError> {
+    let mut labels = Vec::new();
+    let mut rest = text;
+    let mut seen = false;
+    while let Some(c) = rest.chars().next() {
+        if let Some(behind) = rest.strip_prefix("...") {
+            if seen {
+                return Err(wrong("found '.' for which an ellipsis has already been found"));
+            }
+            seen = true;
+            labels.extend((0..dots).rev().map(Label::Dots));
+            rest = behind;
+            continue;
+        }
+        match c {
+            ' ' => {}
+            'a'..='z' | 'A'..='Z' => labels.push(Label::Letter(c as u8)),
+            '.' => return Err(wrong("found '.' that is not part of any ellipsis")),
+            other => {
+                return Err(wrong(format!(
+                    "invalid subscript given: '{other}', subscripts must be in [a-zA-Z]"
+                )));
+            }
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    Ok(labels)
+}
+
+/// An operand's dimensions under its names, each name once: repeated ones are diagonals.
+fn term(text: &str, x: &Tensor) -> Result<Term, KernelError> {
+    let letters = text.chars().filter(char::is_ascii_alphabetic).count();
+    let dots = if text.contains("...") { x.rank().saturating_sub(letters) } else { 0 };
+    let named = read(text, dots)?;
+    if named.len() != x.rank() {
+        return Err(wrong(format!(
+            "the number of subscripts in the equation ({}) does not match the number of dimensions ({}) for an operand",
+            named.len(),
+            x.rank()
+        )));
+    }
+    let (mut x, mut labels) = (x.clone(), named);
+    let mut at = 0;
+    while at < labels.len() {
+        let Some(other) = (at + 1..labels.len()).find(|&j| labels[j] == labels[at]) else {
+            at += 1;
+            continue;
+        };
+        if x.sizes()[at] != x.sizes()[other] {
+            return Err(wrong("subscript is repeated for an operand but the sizes don't match"));
+        }
+        // The diagonal becomes the last dimension; back to where the first was.
+        x = x.diagonal(0, at as i64, other as i64)?.movedim(&[-1], &[at as i64])?;
+        labels.remove(other);
+    }
+    Ok(Term { x, labels })
+}
+
+impl Term {
+    /// Without dimensions of size 1.
+    fn squeezed(self) -> Result<Term, KernelError> {
+        let ones: Vec<i64> =
+            (0..self.x.rank()).filter(|&d| self.x.sizes()[d] == 1).map(|d| d as i64).collect();
+        let kept = self.labels.iter().enumerate().filter(|(d, _)| self.x.sizes()[*d] != 1);
+        let labels = kept.map(|(_, l)| *l).collect();
+        let x = if ones.is_empty() { self.x } else { self.x.squeeze(&ones)? };
+        Ok(Term { x, labels })
+    }
+
+    /// Summed over dimensions that nobody needs.
+    fn summed(self, needed: impl Fn(Label) -> bool) -> Result<Term, KernelError> {
+        let gone: Vec<i64> =
+            (0..self.labels.len()).filter(|&d| !needed(self.labels[d])).map(|d| d as i64).collect();
+        if gone.is_empty() {
+            return Ok(self);
+        }
+        let x = reduce::sum(&self.x, Some(&gone), false, None)?;
+        Ok(Term { x, labels: self.labels.into_iter().filter(|&l| needed(l)).collect() })
+    }
+
+    /// The dimensions of these names, in this order, each group as one.
+    fn grouped(&self, groups: [&[Label]; 3]) -> Computed {
+        let at = |l: &Label| self.labels.iter().position(|m| m == l).map(|d| d as i64);
+        let order: Vec<i64> = groups.iter().flat_map(|g| g.iter()).filter_map(at).collect();
+        let turned = self.x.permute(&order)?;
+        let mut sizes = turned.sizes().iter();
+        let joined: Vec<i64> = groups.iter().map(|g| sizes.by_ref().take(g.len()).product::<i64>()).collect();
+        Ok(turned.reshape(&joined)?)
+    }
+
+    fn size(&self, label: Label) -> i64 {
+        self.labels.iter().position(|&l| l == label).map_or(1, |d| self.x.sizes()[d])
+    }
+}
+
+/// The product of two terms, summed over names that nobody needs later.
+fn multiply(a: Term, b: Term, needed: impl Fn(Label) -> bool) -> Result<Term, KernelError> {
+    let a = a.summed(|l| needed(l) || b.labels.contains(&l))?;
+    let b = b.summed(|l| needed(l) || a.labels.contains(&l))?;
+    for &l in &a.labels {
+        if b.labels.contains(&l) && a.size(l) != b.size(l) {
+            return Err(wrong(format!(
+                "subscript has size {} for an operand which does not broadcast with previously seen size {}",
+                b.size(l),
+                a.size(l)
+            )));
+        }
+    }
+    let pick = |from: &Term, keep: &dyn Fn(Label) -> bool| -> Vec<Label> {
+        from.labels.iter().copied().filter(|&l| keep(l)).collect()
+    };
+    let batch = pick(&a, &|l| b.labels.contains(&l) && needed(l));
+    let inner = pick(&a, &|l| b.labels.contains(&l) && !needed(l));
+    let left = pick(&a, &|l| !b.labels.contains(&l));
+    let right = pick(&b, &|l| !a.labels.contains(&l));
+    let product = matmul::bmm(&a.grouped([&batch, &left, &inner])?, &b.grouped([&batch, &inner, &right])?)?;
+    let labels: Vec<Label> = [batch, left, right].concat();
+    let sizes: Vec<i64> =
+        labels.iter().map(|&l| if a.labels.contains(&l) { a.size(l) } else { b.size(l) }).collect();
+    Ok(Term { x: product.view(&sizes)?, labels })
+}
+
+/// The names of the result that an equation without an arrow has: the ellipsis, then letters that occur once.
+fn implied(sides: &[&str], dots: usize) -> Vec<Label> {
+    let mut counts = [0usize; 128];
+    sides
+        .iter()
+        .flat_map(|s| s.bytes())
+        .filter(u8::is_ascii_alphabetic)
+        .for_each(|c| counts[usize::from(c)] += 1);
+    let letters = (0..128u8).filter(|&c| counts[usize::from(c)] == 1).map(Label::Letter);
+    (0..dots).rev().map(Label::Dots).chain(letters).collect()
+}
+
+/// The value of an equation.
+pub(super) fn evaluate(equation: &str, tensors: &[Tensor]) -> Computed {
+    let (inputs, output) = match equation.split_once("->") {
+        Some((inputs, output)) => (inputs, Some(output)),
+        None => (equation, None),
+    };
+    let sides: Vec<&str> = inputs.split(',').collect();
+    if tensors.is_empty() {
+        return Err(wrong("must provide at least one operand"));
+    }
+    if sides.len() != tensors.len() {
+        let fewer = if sides.len() < tensors.len() { "more" } else { "fewer" };
+        return Err(wrong(format!("{fewer} operands were provided than specified in the equation")));
+    }
+    let mut terms = Vec::with_capacity(tensors.len());
+    let mut sizes: Vec<(Label, i64)> = Vec::new();
+    let mut dots = 0;
+    for (text, x) in sides.iter().zip(tensors) {
+        let t = term(text, x)?;
+        dots = dots.max(t.labels.iter().filter(|l| matches!(l, Label::Dots(_))).count());
+        for &l in &t.labels {
+            let n = t.size(l);
+            match sizes.iter_mut().find(|(m, _)| *m == l) {
+                Some((_, known)) if *known == 1 => *known = n,
+                Some(_) => {}
+                None => sizes.push((l, n)),
+            }
+        }
+        terms.push(t);
+    }
+    let output = match output {
+        Some(text) => read(text, dots)?,
+        None => implied(&sides, dots),
+    };
+    for (i, l) in output.iter().enumerate() {
+        if output[..i].contains(l) {
+            return Err(wrong("output subscript appears more than once in the output"));
+        }
+        if !sizes.iter().any(|(m, _)| m == l) {
+            return Err(wrong("output subscript does not appear in the equation for any input operand"));
+        }
+    }
+    let mut terms = terms.into_iter().map(Term::squeezed).collect::<Result<Vec<_>, _>>()?.into_iter();
+    let Some(mut product) = terms.next() else { return Err(wrong("must provide at least one operand")) };
+    while let Some(next) = terms.next() {
+        let later: Vec<Label> = terms.as_slice().iter().flat_map(|t| t.labels.iter().copied()).collect();
+        product = multiply(product, next, |l| output.contains(&l) || later.contains(&l))?;
+    }
+    let product = product.summed(|l| output.contains(&l))?;
+    let order: Vec<i64> =
+        output.iter().filter_map(|l| product.labels.iter().position(|m| m == l).map(|d| d as i64)).collect();
+    let turned = product.x.permute(&order)?;
+    let full: Vec<i64> = output.iter().map(|&l| product.size(l)).collect();
+    Ok(turned.reshape(&full)?)
+}
+
+fn einsum(cx: &KernelCx<'_>) -> Computed {
+    let equation = String::from_utf8_lossy(cx.str_bytes(0)?).into_owned();
+    evaluate(&equation, &cx.tensors(1)?)
+}
+
+/// `(self, other, dims_self, dims_other)`.
+fn tensordot(cx: &KernelCx<'_>) -> Computed {
+    let (a, b, da, db) = (cx.tensor(0)?, cx.tensor(1)?, cx.ints(2)?, cx.ints(3)?);
+    let wrong = |what: String| KernelError::input(what);
+    if da.len() != db.len() {
+        return Err(wrong("both dimension lists should have same length".to_owned()));
+    }
+    if a.dtype() != b.dtype() {
+        return Err(wrong("both inputs should have same dtype".to_owned()));
+    }
+    let name = |i: usize| Label::Dots(i);
+    let mut left: Vec<Label> = (0..a.rank()).map(name).collect();
+    let mut right: Vec<Label> = (0..b.rank()).map(|i| name(1000 + i)).collect();
+    for (&i, &j) in da.iter().zip(&db) {
+        let i = flambeau_tensor::wrap_dim(i, a.rank())?;
+        let j = flambeau_tensor::wrap_dim(j, b.rank())?;
+        let (m, n) = (a.size(i as i64)?, b.size(j as i64)?);
+        if m != n && m != 1 && n != 1 {
+            return Err(wrong(format!(
+                "contracted dimensions need to match, but first has size {m} in dim {i} and second has size {n} in dim {j}"
+            )));
+        }
+        left[i] = Label::Letter(i as u8);
+        right[j] = Label::Letter(i as u8);
+    }
+    let open = |l: &Label| matches!(l, Label::Dots(_));
+    let output: Vec<Label> = left.iter().chain(&right).copied().filter(open).collect();
+    let sizes: Vec<i64> = left
+        .iter()
+        .zip(a.sizes())
+        .chain(right.iter().zip(b.sizes()))
+        .filter(|(l, _)| open(l))
+        .map(|(_, n)| *n)
+        .collect();
+    let a = Term { x: a.clone(), labels: left }.squeezed()?;
+    let b = Term { x: b.clone(), labels: right }.squeezed()?;
+    let product = multiply(a, b, |l| output.contains(&l))?;
+    let order: Vec<i64> =
+        output.iter().filter_map(|l| product.labels.iter().position(|m| m == l).map(|d| d as i64)).collect();
+    Ok(product.x.permute(&order)?.reshape(&sizes)?)
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let doc = "Products summed over named dimensions.";
+    let draw = |g: &mut flambeau_exec::Gen<'_>, sizes: &[i64]| {
+        sample::tensor(g, sizes, DType::F32, &Elements::default())
+    };
+    let facts = |d: OpDef| {
+        d.with(Sample::args(move |g| {
+            let tensors = vec![draw(g, &[2, 3]), draw(g, &[3, 4])];
+            vec![IValue::str("ij,jk->ki"), IValue::List(List::from_tensors(tensors))]
+        }))
+    };
+    let mut defs = op("einsum", "", doc).facts(facts).one(einsum);
+    let doc = "The sum of products over pairs of dimensions.";
+    let facts = |d: OpDef| {
+        d.with(Sample::args(move |g| {
+            let (a, b) = (draw(g, &[2, 3, 4]), draw(g, &[4, 3, 2]));
+            vec![IValue::Tensor(a), IValue::Tensor(b), IValue::ints(vec![1, 2]), IValue::ints(vec![1, 0])]
+        }))
+    };
+    defs.extend(op("tensordot", "", doc).facts(facts).one(tensordot));
+    defs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn t(values: &[f32], sizes: &[i64]) -> Tensor {
+        Tensor::from_slice(values, sizes).unwrap()
+    }
+
+    fn value(equation: &str, tensors: &[Tensor]) -> (Vec<i64>, Vec<f32>) {
+        let x = evaluate(equation, tensors).unwrap();
+        (x.sizes().to_vec(), x.to_vec().unwrap())
+    }
+
+    #[test]
+    fn products_sums_and_diagonals() {
+        let (a, b) = (t(&[1.0, 2.0, 3.0, 4.0], &[2, 2]), t(&[5.0, 6.0, 7.0, 8.0], &[2, 2]));
+        assert_eq!(value("ij,jk", &[a.clone(), b.clone()]), (vec![2, 2], vec![19.0, 22.0, 43.0, 50.0]));
+        assert_eq!(value("ii", &[a.clone()]), (vec![], vec![5.0]));
+        assert_eq!(value("ii->i", &[a.clone()]), (vec![2], vec![1.0, 4.0]));
+        assert_eq!(value("ba", &[a.clone()]), (vec![2, 2], vec![1.0, 3.0, 2.0, 4.0]));
+        assert_eq!(value("...j,j...->...", &[a.clone(), b.clone()]).0, [2]);
+        assert_eq!(value("ij,ij->", &[a.clone(), b.clone()]), (vec![], vec![70.0]));
+        let row = t(&[1.0, 10.0], &[1, 2]);
+        assert_eq!(value("ij,ij->ij", &[a.clone(), row]), (vec![2, 2], vec![1.0, 20.0, 3.0, 40.0]));
+        assert_eq!(
+            value("i,j,k->kij", &[t(&[2.0], &[1]), t(&[3.0], &[1]), t(&[1.0, 2.0], &[2])]).1,
+            [6.0, 12.0]
+        );
+        assert!(evaluate("ij->ik", &[a.clone()]).is_err());
+        assert!(evaluate("i", &[a.clone()]).is_err());
+        assert!(evaluate("ij,jk->ik", &[a, t(&[0.0; 6], &[3, 2])]).is_err());
+    }
+}

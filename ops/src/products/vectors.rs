@@ -1,0 +1,345 @@
+//! Products of vectors, outer products, chains and powers of matrices.
+
+use super::scaled_sum;
+use crate::linalg::field;
+use crate::pointwise::{difference_of, product_of};
+use crate::support::{Computed, op};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::sample::{self, Elements};
+use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
+use flambeau_ir::value::List;
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::linalg::{batches, joined, lu};
+use flambeau_tensor::loops::unary;
+use flambeau_tensor::promote::Promotion;
+use flambeau_tensor::{DType, Element, Scalar, Tensor, dispatch, matmul, reduce, wrap_dim};
+
+fn conjugated(x: &Tensor) -> Computed {
+    if !x.dtype().is_complex() {
+        return Ok(x.clone());
+    }
+    dispatch!(complex, x.dtype(), "conj", T => {
+        Ok(unary::<T, T>(x, |v: T| T::from_complex(v.to_complex().conj()))?)
+    })
+}
+
+fn vdot(cx: &KernelCx<'_>) -> Computed {
+    Ok(matmul::dot(&conjugated(cx.tensor(0)?)?, cx.tensor(1)?)?)
+}
+
+fn vecdot(cx: &KernelCx<'_>) -> Computed {
+    let (x, y, dim) = (cx.tensor(0)?, cx.tensor(1)?, cx.int(2)?);
+    if !x.dtype().is_floating() && !x.dtype().is_complex() {
+        return Err(KernelError::input(format!(
+            "linalg.vecdot: Expected a floating point or complex tensor as input. Got {}",
+            x.dtype().ir_name()
+        )));
+    }
+    if x.dtype() != y.dtype() {
+        return Err(KernelError::input("linalg.vecdot: Expected x and y to have the same dtype"));
+    }
+    let product = product_of(&conjugated(x)?, y)?;
+    Ok(reduce::sum(&product, Some(&[dim]), false, Some(x.dtype()))?)
+}
+
+fn inner(cx: &KernelCx<'_>) -> Computed {
+    let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
+    if a.rank() == 0 || b.rank() == 0 {
+        return product_of(a, b);
+    }
+    let (n, m) = (a.size(-1)?, b.size(-1)?);
+    if n != m {
+        return Err(KernelError::input(format!(
+            "inner() the last dimension must match on both input tensors but got shapes {:?} and {:?}",
+            a.sizes(),
+            b.sizes()
+        )));
+    }
+    let rows = |x: &Tensor| -> Computed {
+        let count: i64 = x.sizes()[..x.rank() - 1].iter().product();
+        Ok(x.reshape(&[count, n])?)
+    };
+    let product = matmul::matmul(&rows(a)?, &rows(b)?.t()?)?;
+    let sizes: Vec<i64> =
+        a.sizes()[..a.rank() - 1].iter().chain(&b.sizes()[..b.rank() - 1]).copied().collect();
+    Ok(product.view(&sizes)?)
+}
+
+fn addr(cx: &KernelCx<'_>) -> Computed {
+    let (bias, a, b) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
+    if a.rank() != 1 || b.rank() != 1 {
+        return Err(KernelError::input(format!(
+            "addr: Expected 1-D argument vec1 and vec2, but got {}-D and {}-D",
+            a.rank(),
+            b.rank()
+        )));
+    }
+    let product = product_of(&a.unsqueeze(1)?, &b.unsqueeze(0)?)?;
+    let (beta, alpha) = (cx.scalar(3)?, cx.scalar(4)?);
+    scaled_sum(&bias.expand(product.sizes())?, &product, beta, alpha)
+}
+
+/// The products of the batch added one after the other, each sum rounded.
+fn addbmm(cx: &KernelCx<'_>) -> Computed {
+    let (bias, a, b) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
+    if a.rank() != 3 || b.rank() != 3 {
+        return Err(KernelError::input("batch1 and batch2 must be 3D tensors"));
+    }
+    let (x, y) = (a.sizes(), b.sizes());
+    if x[0] != y[0] || x[2] != y[1] {
+        return Err(KernelError::input(format!(
+            "batch1 and batch2 must have same number of batches and matching sizes, got {x:?} and {y:?}"
+        )));
+    }
+    let (mut sum, mut beta, alpha) = (bias.clone(), cx.scalar(3)?, cx.scalar(4)?);
+    for i in 0..x[0] {
+        sum = matmul::addmm(&sum, &a.select(0, i)?, &b.select(0, i)?, beta, alpha)?;
+        beta = Scalar::Int(1);
+    }
+    if x[0] == 0 {
+        let nothing = Tensor::zeros(&[x[1], y[2]], a.dtype())?;
+        return scaled_sum(&bias.expand(nothing.sizes())?, &nothing, beta, alpha);
+    }
+    Ok(sum)
+}
+
+fn kron(cx: &KernelCx<'_>) -> Computed {
+    let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
+    let rank = a.rank().max(b.rank());
+    let size = |x: &Tensor, d: usize| (d + x.rank()).checked_sub(rank).map_or(1, |i| x.sizes()[i]);
+    let (mut left, mut right, mut out) = (Vec::new(), Vec::new(), Vec::new());
+    for d in 0..rank {
+        let (m, n) = (size(a, d), size(b, d));
+        left.extend([m, 1]);
+        right.extend([1, n]);
+        out.push(m * n);
+    }
+    Ok(product_of(&a.reshape(&left)?, &b.reshape(&right)?)?.reshape(&out)?)
+}
+
+fn cross_along(a: &Tensor, b: &Tensor, dim: i64) -> Computed {
+    let sizes = flambeau_tensor::broadcast_shapes(a.sizes(), b.sizes())?;
+    cross_same(&a.expand(&sizes)?, &b.expand(&sizes)?, dim)
+}
+
+fn cross_same(a: &Tensor, b: &Tensor, dim: i64) -> Computed {
+    let d = wrap_dim(dim, a.rank())? as i64;
+    if a.size(d)? != 3 {
+        return Err(KernelError::input(format!(
+            "linalg.cross: inputs dimension {dim} must have length 3. Got {} and {}",
+            a.size(d)?,
+            b.size(d)?
+        )));
+    }
+    let pick = |x: &Tensor, i: i64| x.select(d, i);
+    let dtype = Promotion::new().tensor(a).tensor(b).result().unwrap_or(a.dtype());
+    let made = Tensor::zeros(a.sizes(), dtype)?;
+    for i in 0..3 {
+        let (j, k) = ((i + 1) % 3, (i + 2) % 3);
+        let up = product_of(&pick(a, j)?, &pick(b, k)?)?;
+        let down = product_of(&pick(a, k)?, &pick(b, j)?)?;
+        pick(&made, i)?.copy_(&difference_of(&up, &down)?)?;
+    }
+    Ok(made)
+}
+
+fn linalg_cross(cx: &KernelCx<'_>) -> Computed {
+    let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
+    if a.rank() != b.rank() {
+        return Err(KernelError::input("linalg.cross: inputs must have the same number of dimensions."));
+    }
+    cross_along(a, b, cx.int(2)?)
+}
+
+fn cross(cx: &KernelCx<'_>) -> Computed {
+    let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
+    let dim = match cx.opt_int(2)? {
+        Some(dim) => dim,
+        None => match a.sizes().iter().position(|&n| n == 3) {
+            Some(d) => d as i64,
+            None => return Err(KernelError::input("no dimension of size 3 in input")),
+        },
+    };
+    cross_along(a, b, dim)
+}
+
+/// The product of matrices, the first and last of which may be vectors; the cheaper end first.
+fn chain(tensors: &[Tensor]) -> Computed {
+    let (Some(first), Some(last)) = (tensors.first(), tensors.last()) else {
+        return Err(KernelError::input("multi_dot(): expected at least 2 tensors but got 0"));
+    };
+    let rows = if first.rank() == 2 { first.sizes()[0] } else { 1 };
+    let columns = if last.rank() == 2 { last.sizes()[1] } else { 1 };
+    let mut product;
+    if rows <= columns {
+        product = first.clone();
+        for x in &tensors[1..] {
+            product = matmul::matmul(&product, x)?;
+        }
+    } else {
+        product = last.clone();
+        for x in tensors[..tensors.len() - 1].iter().rev() {
+            product = matmul::matmul(x, &product)?;
+        }
+    }
+    Ok(product)
+}
+
+fn multi_dot(cx: &KernelCx<'_>) -> Computed {
+    let tensors = cx.tensors(0)?;
+    let n = tensors.len();
+    if n < 2 {
+        return Err(KernelError::input(format!("multi_dot(): expected at least 2 tensors but got {n}")));
+    }
+    for (i, x) in tensors.iter().enumerate() {
+        let end = i == 0 || i + 1 == n;
+        if x.rank() != 2 && !(end && x.rank() == 1) {
+            return Err(KernelError::input(format!(
+                "multi_dot(): tensor {i} must be {} but got {}D",
+                if end { "1D or 2D" } else { "2D" },
+                x.rank()
+            )));
+        }
+        if x.dtype() != tensors[0].dtype() {
+            return Err(KernelError::input("multi_dot(): all tensors must have be the same dtype"));
+        }
+    }
+    chain(&tensors)
+}
+
+fn chain_matmul(cx: &KernelCx<'_>) -> Computed {
+    let tensors = cx.tensors(0)?;
+    if tensors.iter().any(|x| x.rank() != 2) {
+        return Err(KernelError::input("chain_matmul: Expected 2-dimensional tensors"));
+    }
+    match &tensors[..] {
+        [one] => Ok(one.clone_data()?),
+        all => chain(all),
+    }
+}
+
+fn matrix_power(cx: &KernelCx<'_>) -> Computed {
+    let (x, n) = (cx.tensor(0)?, cx.int(1)?);
+    let rank = x.rank();
+    if rank < 2 || x.sizes()[rank - 1] != x.sizes()[rank - 2] {
+        return Err(KernelError::input("linalg.matrix_power: A must be batches of square matrices"));
+    }
+    let side = x.sizes()[rank - 1];
+    let identity = || -> Computed {
+        let ones = Tensor::zeros(x.sizes(), x.dtype())?;
+        ones.diagonal(0, -2, -1)?.fill_(Scalar::Int(1))?;
+        Ok(ones)
+    };
+    if n == 0 {
+        return identity();
+    }
+    let mut base = if n < 0 { inverse(x, side as usize)? } else { x.clone() };
+    let (mut left, mut product) = (n.unsigned_abs(), None::<Tensor>);
+    while left > 0 {
+        if left & 1 == 1 {
+            product = Some(match &product {
+                Some(p) => matmul::matmul(p, &base)?,
+                None => base.clone(),
+            });
+        }
+        left >>= 1;
+        if left > 0 {
+            base = matmul::matmul(&base, &base)?;
+        }
+    }
+    match product {
+        Some(p) if p.ptr_eq(x) => Ok(p.clone_data()?),
+        Some(p) => Ok(p),
+        None => identity(),
+    }
+}
+
+fn inverse(x: &Tensor, side: usize) -> Computed {
+    field!(x, "linalg.inv", F => {
+        let (lead, all) = batches::<F>(x)?;
+        let mut inverses = Vec::with_capacity(all.len());
+        for (i, a) in all.into_iter().enumerate() {
+            let f = lu(a);
+            if f.info > 0 {
+                return Err(KernelError::input(format!(
+                    "linalg.inv: (Batch element {i}): The diagonal element {} is zero, the inversion could not be \
+                     completed because the input matrix is singular.",
+                    f.info
+                )));
+            }
+            inverses.push(f.solve(&flambeau_tensor::linalg::Matrix::identity(side, side), false));
+        }
+        Ok(joined(&lead, (side, side), &inverses, x.dtype())?)
+    })
+}
+
+/// Tensors of given sizes.
+fn sized(sizes: &'static [&'static [i64]]) -> Sample {
+    Sample::args(move |g| sizes.iter().map(|s| IValue::Tensor(draw(g, s))).collect())
+}
+
+fn draw(g: &mut Gen<'_>, sizes: &[i64]) -> Tensor {
+    sample::tensor(g, sizes, DType::F32, &Elements::default())
+}
+
+type Run = fn(&KernelCx<'_>) -> Computed;
+
+/// Names, what it is, the function, sizes of a sample, operands that promote.
+const ROWS: &[(&str, &str, Run, &[&[i64]], &[usize])] = &[
+    ("vdot", "The product of two vectors, the first conjugated.", vdot, &[&[3], &[3]], &[0]),
+    (
+        "linalg_vecdot",
+        "Products of vectors along a dimension, the first conjugated.",
+        vecdot,
+        &[&[2, 3], &[2, 3]],
+        &[0],
+    ),
+    ("inner", "Products of vectors along the last dimensions.", inner, &[&[2, 3], &[4, 3]], &[0]),
+    ("addr", "`beta * self + alpha * outer(vec1, vec2)`.", addr, &[&[2, 3], &[2], &[3]], &[0, 1, 2]),
+    (
+        "addbmm",
+        "`beta * self + alpha * sum(batch1 @ batch2)`.",
+        addbmm,
+        &[&[2, 4], &[5, 2, 3], &[5, 3, 4]],
+        &[1],
+    ),
+    ("kron", "Every element of one times the other.", kron, &[&[2, 3], &[3, 2]], &[0, 1]),
+    ("linalg_cross", "Cross products along a dimension.", linalg_cross, &[&[2, 3], &[2, 3]], &[0, 1]),
+    (
+        "cross",
+        "Cross products along a dimension, or the first of size 3.",
+        cross,
+        &[&[3, 2], &[3, 2]],
+        &[0, 1],
+    ),
+];
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut defs: Vec<OpDef> = ROWS
+        .iter()
+        .flat_map(|&(names, doc, f, sizes, dtypes)| {
+            let facts = |d: OpDef| {
+                d.with(Dtype::promote(dtypes.iter().copied())).with(sized(sizes).tolerance(1e-4, 1e-5))
+            };
+            op(names, "", doc).facts(facts).one(f)
+        })
+        .collect();
+    let doc = "The product of a chain of matrices.";
+    let list = |d: OpDef| {
+        d.with(Sample::args(|g| {
+            let all = vec![draw(g, &[2, 3]), draw(g, &[3, 4]), draw(g, &[4, 2])];
+            vec![IValue::List(List::from_tensors(all))]
+        }))
+    };
+    defs.extend(op("linalg_multi_dot", "", doc).facts(list).one(multi_dot));
+    defs.extend(op("chain_matmul", "", doc).facts(list).one(chain_matmul));
+    let doc = "A square matrix multiplied by itself; negative powers are of its inverse.";
+    let power = |d: OpDef| {
+        d.with(Shape::like(0)).with(Dtype::same_as(0)).with(
+            Sample::args(|g| vec![IValue::Tensor(draw(g, &[3, 3])), IValue::Int(g.int(0, 4))])
+                .tolerance(1e-3, 1e-3),
+        )
+    };
+    defs.extend(op("matrix_power linalg_matrix_power", "", doc).facts(power).one(matrix_power));
+    defs
+}

@@ -1,0 +1,224 @@
+//! The two kinds of numbers that factorizations compute in, and dense matrices of them.
+//!
+//! Everything runs in doubles: singles are widened on the way in and rounded on the way out, so their results are more
+//! exact than those of routines in single precision, and there is one instance of each routine per kind.
+
+use std::ops::{Add, AddAssign, Div, Index, IndexMut, Mul, MulAssign, Neg, Sub, SubAssign};
+
+use num_complex::Complex;
+
+use crate::element::Element;
+
+/// Doubles and complex doubles.
+pub trait Field:
+    Element
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + AddAssign
+    + SubAssign
+    + MulAssign
+{
+    /// Whether the imaginary part exists.
+    const COMPLEX: bool;
+
+    /// A real number.
+    fn real(x: f64) -> Self;
+    /// The conjugate.
+    fn conj(self) -> Self;
+    /// The real part.
+    fn re(self) -> f64;
+    /// The imaginary part.
+    fn im(self) -> f64;
+    /// The magnitude.
+    fn size(self) -> f64;
+    /// The sum of the parts' magnitudes, by which pivots are chosen.
+    fn size1(self) -> f64;
+    /// The square of the magnitude.
+    fn square(self) -> f64;
+    /// Times a real number.
+    fn scale(self, by: f64) -> Self;
+}
+
+impl Field for f64 {
+    const COMPLEX: bool = false;
+
+    fn real(x: f64) -> Self {
+        x
+    }
+    fn conj(self) -> Self {
+        self
+    }
+    fn re(self) -> f64 {
+        self
+    }
+    fn im(self) -> f64 {
+        0.0
+    }
+    fn size(self) -> f64 {
+        self.abs()
+    }
+    fn size1(self) -> f64 {
+        self.abs()
+    }
+    fn square(self) -> f64 {
+        self * self
+    }
+    fn scale(self, by: f64) -> Self {
+        self * by
+    }
+}
+
+impl Field for Complex<f64> {
+    const COMPLEX: bool = true;
+
+    fn real(x: f64) -> Self {
+        Complex::new(x, 0.0)
+    }
+    fn conj(self) -> Self {
+        Complex::conj(&self)
+    }
+    fn re(self) -> f64 {
+        self.re
+    }
+    fn im(self) -> f64 {
+        self.im
+    }
+    fn size(self) -> f64 {
+        self.re.hypot(self.im)
+    }
+    fn size1(self) -> f64 {
+        self.re.abs() + self.im.abs()
+    }
+    fn square(self) -> f64 {
+        self.re * self.re + self.im * self.im
+    }
+    fn scale(self, by: f64) -> Self {
+        Complex::new(self.re * by, self.im * by)
+    }
+}
+
+/// A dense matrix, row by row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Matrix<F> {
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns.
+    pub cols: usize,
+    /// Elements, row by row.
+    pub data: Vec<F>,
+}
+
+impl<F: Field> Matrix<F> {
+    /// Zeros.
+    pub fn zeros(rows: usize, cols: usize) -> Self {
+        Matrix { rows, cols, data: vec![F::ZERO; rows * cols] }
+    }
+
+    /// Ones on the diagonal.
+    pub fn identity(rows: usize, cols: usize) -> Self {
+        let mut m = Matrix::zeros(rows, cols);
+        (0..rows.min(cols)).for_each(|i| m[(i, i)] = F::ONE);
+        m
+    }
+
+    /// Elements by a function of row and column.
+    pub fn from_fn(rows: usize, cols: usize, mut f: impl FnMut(usize, usize) -> F) -> Self {
+        let mut data = Vec::with_capacity(rows * cols);
+        for i in 0..rows {
+            data.extend((0..cols).map(|j| f(i, j)));
+        }
+        Matrix { rows, cols, data }
+    }
+
+    /// The shorter side.
+    pub fn rank_bound(&self) -> usize {
+        self.rows.min(self.cols)
+    }
+
+    /// A row.
+    pub fn row(&self, i: usize) -> &[F] {
+        &self.data[i * self.cols..(i + 1) * self.cols]
+    }
+
+    /// A row, to change.
+    pub fn row_mut(&mut self, i: usize) -> &mut [F] {
+        &mut self.data[i * self.cols..(i + 1) * self.cols]
+    }
+
+    /// Exchanges two rows.
+    pub fn swap_rows(&mut self, a: usize, b: usize) {
+        if a == b {
+            return;
+        }
+        let n = self.cols;
+        let (low, high) = (a.min(b), a.max(b));
+        let (head, tail) = self.data.split_at_mut(high * n);
+        head[low * n..(low + 1) * n].swap_with_slice(&mut tail[..n]);
+    }
+
+    /// Rows and columns exchanged.
+    pub fn transpose(&self) -> Self {
+        Matrix::from_fn(self.cols, self.rows, |i, j| self[(j, i)])
+    }
+
+    /// The conjugate transpose.
+    pub fn adjoint(&self) -> Self {
+        Matrix::from_fn(self.cols, self.rows, |i, j| self[(j, i)].conj())
+    }
+
+    /// The first columns.
+    pub fn columns(&self, count: usize) -> Self {
+        Matrix::from_fn(self.rows, count, |i, j| self[(i, j)])
+    }
+
+    /// Product.
+    pub fn times(&self, other: &Self) -> Self {
+        let mut out = Matrix::zeros(self.rows, other.cols);
+        for i in 0..self.rows {
+            for k in 0..self.cols {
+                let factor = self[(i, k)];
+                for (o, x) in out.row_mut(i).iter_mut().zip(other.row(k)) {
+                    *o += factor * *x;
+                }
+            }
+        }
+        out
+    }
+
+    /// `self + other * by`.
+    pub fn add_scaled(&mut self, other: &Self, by: F) {
+        for (a, b) in self.data.iter_mut().zip(&other.data) {
+            *a += *b * by;
+        }
+    }
+
+    /// Every element times a number.
+    pub fn scaled(mut self, by: F) -> Self {
+        self.data.iter_mut().for_each(|x| *x *= by);
+        self
+    }
+
+    /// The largest sum of magnitudes of a column.
+    pub fn norm1(&self) -> f64 {
+        (0..self.cols).map(|j| (0..self.rows).map(|i| self[(i, j)].size()).sum::<f64>()).fold(0.0, f64::max)
+    }
+}
+
+impl<F> Index<(usize, usize)> for Matrix<F> {
+    type Output = F;
+
+    #[inline(always)]
+    fn index(&self, (i, j): (usize, usize)) -> &F {
+        &self.data[i * self.cols + j]
+    }
+}
+
+impl<F> IndexMut<(usize, usize)> for Matrix<F> {
+    #[inline(always)]
+    fn index_mut(&mut self, (i, j): (usize, usize)) -> &mut F {
+        &mut self.data[i * self.cols + j]
+    }
+}

@@ -1,0 +1,228 @@
+//! Eigenvalues and eigenvectors of square matrices without symmetry: reduction to Hessenberg form, then shifted QR
+//! steps down to a triangle, all in complex numbers.
+
+use num_complex::Complex;
+
+use super::field::{Field, Matrix};
+use super::qr::reflector;
+
+type C = Complex<f64>;
+
+/// Steps per eigenvalue after which the iteration is given up.
+const STEPS: usize = 300;
+
+/// Eigenvalues, and eigenvectors as columns of length 1 whose largest element is real; `None` if the iteration does
+/// not converge (elements that are not finite).
+pub fn eig<F: Field>(a: &Matrix<F>) -> Option<(Vec<C>, Matrix<C>)> {
+    let h = Matrix::from_fn(a.rows, a.cols, |i, j| a[(i, j)].to_complex());
+    if h.data.iter().any(|x| !x.is_finite()) {
+        return None;
+    }
+    let (mut h, mut z) = hessenberg(h);
+    triangularize(&mut h, &mut z)?;
+    let values: Vec<C> = (0..a.rows).map(|i| h[(i, i)]).collect();
+    let vectors = vectors(&h, &z);
+    Some(if F::COMPLEX { (values, vectors) } else { paired(values, &vectors) })
+}
+
+/// `Z* A Z` with zeros below the first subdiagonal, and `Z`.
+fn hessenberg(mut h: Matrix<C>) -> (Matrix<C>, Matrix<C>) {
+    let n = h.rows;
+    let mut z = Matrix::identity(n, n);
+    for step in 0..n.saturating_sub(2) {
+        let below = (step + 2..n).map(|i| h[(i, step)].square()).sum::<f64>().sqrt();
+        let (beta, tau, divisor) = reflector(h[(step + 1, step)], below);
+        let mut v = vec![C::ONE; n];
+        (step + 2..n).for_each(|i| v[i] = h[(i, step)] / divisor);
+        h[(step + 1, step)] = C::real(beta);
+        (step + 2..n).for_each(|i| h[(i, step)] = C::ZERO);
+        for j in step + 1..n {
+            let sum = (step + 1..n).fold(C::ZERO, |s, i| s + v[i].conj() * h[(i, j)]) * tau.conj();
+            (step + 1..n).for_each(|i| h[(i, j)] -= v[i] * sum);
+        }
+        for m in [&mut h, &mut z] {
+            for i in 0..n {
+                let sum = (step + 1..n).fold(C::ZERO, |s, j| s + m[(i, j)] * v[j]) * tau;
+                (step + 1..n).for_each(|j| m[(i, j)] -= sum * v[j].conj());
+            }
+        }
+    }
+    (h, z)
+}
+
+/// Which rotation takes `(a, b)` to `(r, 0)`: cosine (real) and sine.
+fn givens(a: C, b: C) -> (f64, C) {
+    let (x, y) = (a.norm(), b.norm());
+    let r = x.hypot(y);
+    if r == 0.0 {
+        return (1.0, C::ZERO);
+    }
+    if x == 0.0 {
+        return (0.0, b.conj() / y);
+    }
+    (x / r, (a / x) * b.conj() / r)
+}
+
+/// QR steps with Wilkinson's shift until the subdiagonal is zero.
+fn triangularize(h: &mut Matrix<C>, z: &mut Matrix<C>) -> Option<()> {
+    let n = h.rows;
+    let mut high = n;
+    let mut steps = 0;
+    while high > 1 {
+        // The block that ends at `high` and has no zero below its diagonal.
+        let mut low = high - 1;
+        while low > 0 {
+            let beside = h[(low, low)].size1() + h[(low - 1, low - 1)].size1();
+            let scale = if beside == 0.0 { h.norm1() } else { beside };
+            if h[(low, low - 1)].size1() <= f64::EPSILON * scale {
+                h[(low, low - 1)] = C::ZERO;
+                break;
+            }
+            low -= 1;
+        }
+        if low == high - 1 {
+            high -= 1;
+            steps = 0;
+            continue;
+        }
+        steps += 1;
+        if steps > STEPS {
+            return None;
+        }
+        let shift = if steps % 10 == 0 {
+            // An unusual shift breaks cycles.
+            h[(high - 1, high - 1)] + C::real(0.75 * h[(high - 1, high - 2)].size())
+        } else {
+            wilkinson(h, high)
+        };
+        qr_step(h, z, low, high, shift);
+    }
+    Some(())
+}
+
+/// The eigenvalue of the last two rows and columns nearer to the last element.
+fn wilkinson(h: &Matrix<C>, high: usize) -> C {
+    let (a, b) = (h[(high - 2, high - 2)], h[(high - 2, high - 1)]);
+    let (c, d) = (h[(high - 1, high - 2)], h[(high - 1, high - 1)]);
+    let half = (a - d).scale(0.5);
+    let root = (half * half + b * c).sqrt();
+    let (p, q) = (half + root, half - root);
+    let larger = if p.norm() >= q.norm() { p } else { q };
+    if larger == C::ZERO { d } else { d - b * c / larger }
+}
+
+fn qr_step(h: &mut Matrix<C>, z: &mut Matrix<C>, low: usize, high: usize, shift: C) {
+    let n = h.rows;
+    let (mut x, mut y) = (h[(low, low)] - shift, h[(low + 1, low)]);
+    for k in low..high - 1 {
+        if k > low {
+            (x, y) = (h[(k, k - 1)], h[(k + 1, k - 1)]);
+        }
+        let (c, s) = givens(x, y);
+        for j in k.saturating_sub(1)..n {
+            let (a, b) = (h[(k, j)], h[(k + 1, j)]);
+            h[(k, j)] = a.scale(c) + s * b;
+            h[(k + 1, j)] = b.scale(c) - s.conj() * a;
+        }
+        for i in 0..(k + 3).min(high) {
+            let (a, b) = (h[(i, k)], h[(i, k + 1)]);
+            h[(i, k)] = a.scale(c) + b * s.conj();
+            h[(i, k + 1)] = b.scale(c) - a * s;
+        }
+        for i in 0..n {
+            let (a, b) = (z[(i, k)], z[(i, k + 1)]);
+            z[(i, k)] = a.scale(c) + b * s.conj();
+            z[(i, k + 1)] = b.scale(c) - a * s;
+        }
+        if k > low {
+            h[(k + 1, k - 1)] = C::ZERO;
+        }
+    }
+}
+
+/// Eigenvectors of a triangle by substitution, turned back by `z`, of length 1 with the largest element real.
+fn vectors(t: &Matrix<C>, z: &Matrix<C>) -> Matrix<C> {
+    let n = t.rows;
+    let tiny = f64::EPSILON * t.norm1().max(f64::MIN_POSITIVE);
+    let mut out = Matrix::zeros(n, n);
+    for k in 0..n {
+        let mut x = vec![C::ZERO; n];
+        x[k] = C::ONE;
+        for i in (0..k).rev() {
+            let sum = (i + 1..=k).fold(C::ZERO, |s, j| s + t[(i, j)] * x[j]);
+            let gap = t[(i, i)] - t[(k, k)];
+            x[i] = -sum / if gap.norm() < tiny { C::real(tiny) } else { gap };
+        }
+        let v: Vec<C> = (0..n).map(|i| (0..=k).fold(C::ZERO, |s, j| s + z[(i, j)] * x[j])).collect();
+        let norm = v.iter().map(|x| x.square()).sum::<f64>().sqrt();
+        let largest = v.iter().copied().fold(C::ZERO, |m, x| if x.square() > m.square() { x } else { m });
+        let turn = largest.conj() / largest.norm();
+        (0..n).for_each(|i| out[(i, k)] = v[i] * turn / norm);
+    }
+    out
+}
+
+/// For a real matrix: real eigenvalues are real, others come as conjugate pairs, the one above the axis first.
+fn paired(values: Vec<C>, vectors: &Matrix<C>) -> (Vec<C>, Matrix<C>) {
+    let n = values.len();
+    let size = values.iter().map(|v| v.norm()).fold(0.0, f64::max);
+    let mut used = vec![false; n];
+    let mut order: Vec<(usize, C, bool)> = Vec::with_capacity(n);
+    for i in 0..n {
+        if used[i] {
+            continue;
+        }
+        used[i] = true;
+        let v = values[i];
+        // The partner: nearest to the conjugate. A value nearest to its own conjugate is real.
+        let near = |j: &usize| (values[*j] - v.conj()).norm();
+        let partner = (i + 1..n).filter(|&j| !used[j]).min_by(|a, b| near(a).total_cmp(&near(b)));
+        match partner.filter(|j| v.im.abs() > 1e-12 * size && near(j) < v.im.abs()) {
+            Some(j) => {
+                used[j] = true;
+                let up = if v.im > 0.0 { i } else { j };
+                order.push((up, values[up], false));
+                order.push((up, values[up].conj(), true));
+            }
+            None => order.push((i, C::real(v.re), false)),
+        }
+    }
+    let columns = Matrix::from_fn(n, n, |i, j| {
+        let (from, value, conjugate) = order[j];
+        let x = vectors[(i, from)];
+        let x = if value.im == 0.0 { C::real(x.re) } else { x };
+        if conjugate { x.conj() } else { x }
+    });
+    (order.into_iter().map(|(_, value, _)| value).collect(), columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linalg::testing::{close, random};
+
+    fn multiplies_back<F: Field>(n: usize) {
+        let a: Matrix<F> = random(n, n, 21);
+        let (values, vectors) = eig(&a).unwrap();
+        let wide = Matrix::from_fn(n, n, |i, j| a[(i, j)].to_complex());
+        let scaled = Matrix::from_fn(n, n, |i, j| vectors[(i, j)] * values[j]);
+        close(&wide.times(&vectors), &scaled);
+    }
+
+    #[test]
+    fn eigenvectors_multiply_back() {
+        for n in [0, 1, 2, 3, 8, 20] {
+            multiplies_back::<f64>(n);
+            multiplies_back::<C>(n);
+        }
+    }
+
+    #[test]
+    fn real_matrices_have_conjugate_pairs() {
+        let turn = Matrix { rows: 2, cols: 2, data: vec![0.0, -1.0, 1.0, 0.0] };
+        let (values, _) = eig(&turn).unwrap();
+        assert!((values[0] - C::new(0.0, 1.0)).norm() < 1e-15 && values[1] == values[0].conj());
+        let bad = Matrix { rows: 1, cols: 1, data: vec![f64::NAN] };
+        assert!(eig(&bad).is_none());
+    }
+}

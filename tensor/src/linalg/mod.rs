@@ -1,0 +1,75 @@
+//! Dense linear algebra: factorizations, eigenvalues, and functions of matrices, in doubles.
+//!
+//! [`batches`] takes the matrices in the last two dimensions of a tensor out, [`joined`] puts results back in the
+//! tensor's own dtype; between them everything is a [`Matrix`] of a [`Field`].
+
+mod exponential;
+mod field;
+mod general;
+mod ldl;
+mod qr;
+mod solve;
+mod symmetric;
+
+pub use exponential::exponential;
+pub use field::{Field, Matrix};
+pub use general::eig;
+pub use ldl::{Ldl, ldl, ldl_solve};
+pub use qr::{Qr, qr};
+pub use solve::{Lu, cholesky, lu, order_of, triangular};
+pub use symmetric::{eigh, full_columns, svd};
+
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::layout::{Dims, numel_of};
+use crate::tensor::Tensor;
+
+/// The sizes before the last two, and the matrices.
+pub fn batches<F: Field>(x: &Tensor) -> Result<(Dims, Vec<Matrix<F>>)> {
+    let sizes = x.sizes();
+    let lead = sizes.len().saturating_sub(2);
+    let side = |at: usize| sizes.get(at).map_or(1, |n| *n as usize);
+    let (rows, cols) = (side(lead), side(lead + 1));
+    let count = numel_of(&sizes[..lead])? as usize;
+    let values = x.to_vec::<F>()?;
+    let area = rows * cols;
+    let cut = |i: usize| Matrix { rows, cols, data: values[i * area..(i + 1) * area].to_vec() };
+    Ok((Dims::from_slice(&sizes[..lead]), (0..count).map(cut).collect()))
+}
+
+/// A tensor of matrices of one size. `rows` and `cols` say it where there are none.
+pub fn joined<F: Field>(
+    lead: &[i64],
+    (rows, cols): (usize, usize),
+    matrices: &[Matrix<F>],
+    dtype: DType,
+) -> Result<Tensor> {
+    let mut sizes = Dims::from_slice(lead);
+    sizes.extend([rows as i64, cols as i64]);
+    let values: Vec<F> = matrices.iter().flat_map(|m| m.data.iter().copied()).collect();
+    Tensor::from_slice(&values, &sizes)?.to_dtype(dtype)
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::{Field, Matrix};
+    use num_complex::Complex;
+
+    /// Elements between -1 and 1.
+    pub(crate) fn random<F: Field>(rows: usize, cols: usize, seed: u64) -> Matrix<F> {
+        let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+        };
+        Matrix::from_fn(rows, cols, |_, _| F::from_complex(Complex::new(next(), next())))
+    }
+
+    /// Elements equal to nine places.
+    pub(crate) fn close<F: Field>(a: &Matrix<F>, b: &Matrix<F>) {
+        assert_eq!((a.rows, a.cols), (b.rows, b.cols));
+        for (x, y) in a.data.iter().zip(&b.data) {
+            assert!((*x - *y).size() < 1e-9, "{x:?} and {y:?} in\n{a:?}\n{b:?}");
+        }
+    }
+}
