@@ -183,7 +183,8 @@ impl GradientTable {
 /// Whether an operator has an argument of this name that is a tensor, or tensors.
 fn takes_gradient(schema: &FunctionSchema, arg: &str) -> bool {
     let ty = schema.arg_index(arg).map(|i| schema.args[i].ty.unwrap_optional());
-    ty.is_some_and(|ty| ty.list_elem().unwrap_or(ty).unwrap_optional() == Type::TENSOR)
+    !schema.returns.is_empty()
+        && ty.is_some_and(|ty| ty.list_elem().unwrap_or(ty).unwrap_optional() == Type::TENSOR)
 }
 
 /// The identifiers in an expression, each once, in order.
@@ -300,7 +301,7 @@ mod tests {
         assert_eq!(add, Some(Entry::Formulas(vec![ArgGradient { arg: "self", text: "grad" }])));
         let in_place = schema("aten::sub_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)");
         assert_eq!(table.of(&in_place), add);
-        let scalar = table.of(&schema("aten::add.Scalar(Tensor self, Scalar other) -> Tensor"));
+        let scalar = table.of(&schema("aten::add.Scalar(Tensor self, Tensor other) -> Tensor"));
         assert_eq!(scalar, Some(Entry::Formulas(vec![ArgGradient { arg: "other", text: "grad" }])));
         assert_eq!(table.of(&schema("aten::argmax(Tensor self) -> Tensor")), Some(Entry::Constant));
         assert_eq!(table.of(&schema("aten::exp(Tensor self) -> Tensor")), None);

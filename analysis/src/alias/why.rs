@@ -177,7 +177,7 @@ mod tests {
         let why = |a: &str, b: &str| db.why(&g, value(&g, a), value(&g, b));
         assert_eq!(
             why("r", "a"),
-            "%r may be %a: both may be *Tensor\n  %r -> %a -> *Tensor\n  %a -> *Tensor\n  written by aten::add_\n"
+            "%r may be %a: both may be *Tensor\n  %r -> *Tensor\n  %a -> *Tensor\n  written by aten::add_\n"
         );
         assert!(
             why("r", "c").starts_with("%r cannot be %c: they lead to no memory in common\n"),

@@ -263,7 +263,7 @@ fn asked(
                 return say("scale_factor must have one number, or one per spatial dimension");
             }
             let sizes =
-                x.sizes()[2..].iter().zip(&scales).map(|(n, s)| (*n as f64 * s).floor() as i64).collect();
+                x.sizes().iter().skip(2).zip(&scales).map(|(n, s)| (*n as f64 * s).floor() as i64).collect();
             Ok((sizes, scales.iter().map(|s| (!recompute).then_some(*s)).collect()))
         }
     }
