@@ -37,6 +37,9 @@ pub(super) fn check(
             report.find(place, format!("`{code}` has no page in {PAGE}"));
         }
     }
+    for (i, code) in pages.iter().enumerate().filter(|(i, c)| pages[..*i].contains(c)) {
+        report.find(PAGE, format!("`{code}` has a second page (number {})", i + 1));
+    }
     for code in pages.iter().filter(|c| !used.contains_key(**c)) {
         report.find(PAGE, format!("no error has the code `{code}`"));
     }
