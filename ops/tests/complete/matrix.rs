@@ -18,23 +18,6 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("aten::split.sizes", "success", "fixed sizes rarely add up to the drawn tensor's"),
     ("aten::split_with_sizes", "success", "fixed sizes rarely add up to the drawn tensor's"),
     ("aten::view_as_real", "success", "its family draws real tensors"),
-    ("aten::view_as_real_copy", "success", "its family draws real tensors"),
-    ("aten::imag", "success", "its family draws real tensors"),
-    ("aten::split", "success", "fixed sizes rarely add up to the drawn tensor's"),
-    ("aten::split_with_sizes_copy", "success", "fixed sizes rarely add up to the drawn tensor's"),
-    ("aten::unsafe_split_with_sizes", "success", "fixed sizes rarely add up to the drawn tensor's"),
-    (
-        "aten::nonzero_numpy",
-        "shape",
-        "a list of as many tensors as there are dimensions: rules speak of one tensor",
-    ),
-    ("aten::where", "shape", "a list of as many tensors as there are dimensions: rules speak of one tensor"),
-    ("aten::_histogramdd_bin_edges.out", "sample", "writes into a list of tensors"),
-    ("aten::split_copy.Tensor_out", "sample", "writes into a list of tensors"),
-    ("aten::split_with_sizes_copy.out", "sample", "writes into a list of tensors"),
-    ("aten::unbind_copy.int_out", "sample", "writes into a list of tensors"),
-    ("aten::unsafe_split.Tensor_out", "sample", "writes into a list of tensors"),
-    ("aten::unsafe_split_with_sizes.out", "sample", "writes into a list of tensors"),
 ];
 
 fn excepted(op: &str, check: &str) -> bool {
