@@ -164,9 +164,11 @@ pub(super) fn family() -> Vec<OpDef> {
     let mut defs = op("nonzero argwhere", "", "Indices of the elements that are not zero, a row each.")
         .facts(indices)
         .one(nonzero_of);
+    // Lists: the facet `Dtype` speaks of results that are tensors.
+    let lists = |d: OpDef| d.with(made(|g| vec![data(g, &[2, 3])]).not_differentiable());
     let doc = "Indices of the elements that are not zero, a vector per dimension.";
-    defs.extend(op("nonzero_numpy", "", doc).facts(indices).list(nonzero_columns));
-    defs.extend(op("where", "", doc).without_out().facts(indices).list(nonzero_columns));
+    defs.extend(op("nonzero_numpy", "", doc).facts(lists).list(nonzero_columns));
+    defs.extend(op("where", "", doc).without_out().facts(lists).list(nonzero_columns));
     let doc =
         "Indices of the first elements that are not zero; rows of `fill_value` where there are too few.";
     let sample = || made(|g| vec![data(g, &[2, 3]), IValue::Int(4)]).not_differentiable();
