@@ -403,6 +403,10 @@ macro_rules! dispatch {
     (ints, $dtype:expr, $op:expr, $t:ident => $body:expr) => {
         $crate::dispatch!(@arms $dtype, $op, $t => $body; U8 = u8, I8 = i8, I16 = i16, I32 = i32, I64 = i64)
     };
+    (widths, $dtype:expr, $op:expr, $t:ident => $body:expr) => {
+        $crate::dispatch!(@arms $dtype, $op, $t => $body; U8 = u8, I16 = i16, I32 = i32, I64 = i64,
+            C128 = $crate::Complex<f64>)
+    };
     (ints_bool, $dtype:expr, $op:expr, $t:ident => $body:expr) => {
         $crate::dispatch!(@arms $dtype, $op, $t => $body; Bool = bool, U8 = u8, I8 = i8, I16 = i16, I32 = i32,
             I64 = i64)

@@ -113,13 +113,6 @@ fn bits(dtype: DType) -> DType {
     }
 }
 
-macro_rules! moved {
-    ($dtype:expr, $t:ident => $body:expr) => {
-        dispatch!(@arms $dtype, "index", $t => $body; U8 = u8, I16 = i16, I32 = i32, I64 = i64,
-            C128 = crate::Complex<f64>)
-    };
-}
-
 /// The elements at the places, fresh, in these sizes.
 pub fn read_at(x: &Tensor, places: &Places, sizes: &[i64]) -> Result<Tensor> {
     let out = Tensor::empty(sizes, x.dtype())?;
@@ -131,7 +124,7 @@ pub fn read_at(x: &Tensor, places: &Places, sizes: &[i64]) -> Result<Tensor> {
     }
     let kind = bits(x.dtype());
     let (from, to) = (x.view_dtype(kind)?, out.view_dtype(kind)?);
-    moved!(kind, T => access::edit_with::<T, T, _>(&to, &[&from], |mut out, ins| {
+    dispatch!(widths, kind, "index", T => access::edit_with::<T, T, _>(&to, &[&from], |mut out, ins| {
         let (to, from) = (out.data(), ins[0].data());
         places.runs(|first, at, count| to[first..first + count].copy_from_slice(&from[at..at + count]));
     }))?;
@@ -144,7 +137,7 @@ pub fn write_at(target: &Tensor, places: &Places, source: &Tensor) -> Result<()>
     check(target, places, source)?;
     let kind = bits(target.dtype());
     let (to, from) = (target.view_dtype(kind)?, source.contiguous()?.view_dtype(kind)?);
-    moved!(kind, T => access::edit_with::<T, T, _>(&to, &[&from], |mut out, ins| {
+    dispatch!(widths, kind, "index", T => access::edit_with::<T, T, _>(&to, &[&from], |mut out, ins| {
         let (to, from) = (out.data(), ins[0].data());
         if from.len() == 1 {
             places.runs(|_, at, count| to[at..at + count].fill(from[0]));

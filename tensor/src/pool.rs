@@ -6,9 +6,9 @@
 use crate::access;
 use crate::dispatch;
 use crate::dtype::DType;
-use crate::element::Element;
+use crate::element::{Element, cast};
 use crate::error::{Result, TensorError};
-use crate::math::Real;
+use crate::math::{Float, Real};
 use crate::simd::{self, Kernel};
 use crate::tensor::Tensor;
 
@@ -292,47 +292,52 @@ pub fn average(
     let x = x.contiguous()?;
     let [_, d, h, w] = planes(&x, space);
     let out = Tensor::zeros(&sizes, x.dtype())?;
-    macro_rules! run {
-        ($type:ty, $acc:ty, $widen:expr, $narrow:expr) => {
-            access::edit_with::<$type, $type, _>(&out, &[&x], |mut out, ins| {
-                let mut out = out.data().iter_mut();
-                let counts = windows.along.each_ref().map(Vec::len);
-                for plane in ins[0].data().chunks_exact((d * h * w).max(1)) {
-                    let mut n = 0;
-                    each_window(windows, |[z, y, v]| {
-                        let mut sum = <$acc>::default();
-                        for i in z.start..z.start + z.count {
-                            for j in y.start..y.start + y.count {
-                                let row = &plane[(i * h + j) * w + v.start..][..v.count];
-                                for value in row {
-                                    sum += $widen(*value);
-                                }
-                            }
-                        }
-                        let by =
-                            divisor(n / (counts[1] * counts[2]), n / counts[2] % counts[1], n % counts[2]);
-                        n += 1;
-                        if let Some(out) = out.next() {
-                            *out = $narrow(sum, by);
-                        }
-                    });
-                }
-            })
-        };
-    }
     match x.dtype() {
-        DType::F32 => run!(f32, f32, |v: f32| v, |s: f32, n: i64| s / n as f32),
-        DType::F64 => run!(f64, f64, |v: f64| v, |s: f64, n: i64| s / n as f64),
-        DType::F16 => run!(crate::f16, f32, |v: crate::f16| v.to_f32(), |s: f32, n: i64| {
-            <crate::f16 as Element>::from_f32(s / n as f32)
+        DType::I64 => {
+            let mean = |sum: i64, n: i64| sum.checked_div(n).unwrap_or(0);
+            averages(&out, &x, windows, [d, h, w], &divisor, |v: i64| v, mean)
+        }
+        dtype => dispatch!(floats, dtype, "avg_pool2d", T => {
+            let mean = |sum: <T as Float>::Acc, n: i64| T::from_acc(sum / cast::<i64, <T as Float>::Acc>(n));
+            averages(&out, &x, windows, [d, h, w], &divisor, |v: T| v.acc(), mean)
         }),
-        DType::BF16 => run!(crate::bf16, f32, |v: crate::bf16| v.to_f32(), |s: f32, n: i64| {
-            <crate::bf16 as Element>::from_f32(s / n as f32)
-        }),
-        DType::I64 => run!(i64, i64, |v: i64| v, |s: i64, n: i64| s.checked_div(n).unwrap_or(0)),
-        dtype => Err(TensorError::DType { op: "avg_pool2d", dtype }),
     }?;
     Ok(out)
+}
+
+/// [`average`] for elements `T` that are added up as `A`s.
+fn averages<T: Element, A: Element + std::ops::Add<Output = A>>(
+    out: &Tensor,
+    x: &Tensor,
+    windows: &Windows,
+    [d, h, w]: [usize; 3],
+    divisor: impl Fn(usize, usize, usize) -> i64,
+    widen: impl Fn(T) -> A,
+    mean: impl Fn(A, i64) -> T,
+) -> Result<()> {
+    access::edit_with::<T, T, _>(out, &[x], |mut out, ins| {
+        let mut out = out.data().iter_mut();
+        let counts = windows.along.each_ref().map(Vec::len);
+        for plane in ins[0].data().chunks_exact((d * h * w).max(1)) {
+            let mut n = 0;
+            each_window(windows, |[z, y, v]| {
+                let mut sum: A = cast(0_i64);
+                for i in z.start..z.start + z.count {
+                    for j in y.start..y.start + y.count {
+                        let row = &plane[(i * h + j) * w + v.start..][..v.count];
+                        for value in row {
+                            sum = sum + widen(T::from_raw(*value));
+                        }
+                    }
+                }
+                let by = divisor(n / (counts[1] * counts[2]), n / counts[2] % counts[1], n % counts[2]);
+                n += 1;
+                if let Some(out) = out.next() {
+                    *out = mean(sum, by).to_raw();
+                }
+            });
+        }
+    })
 }
 
 /// Puts every element where its index in the plane says, zeros elsewhere. `sizes` are those of space in the result.

@@ -192,7 +192,7 @@ impl Code {
         let session = Session::new(Arc::clone(registry), self, *limits);
         session.with_unit(|all| *all = unit.clone());
         // The unit has a function of the text's name already, so this one goes by another.
-        let name = Symbol::new("printed again");
+        let name = Symbol::new("__printed__");
         let def = file.parsed.ast.children(file.parsed.root).first().copied();
         session.declare(name, &file, def.unwrap_or(file.parsed.root), None);
         session.compile(name).map_err(|problem| vec![*problem])

@@ -37,7 +37,9 @@ fn middle<T: Element + PartialOrd>(row: &[T::Raw], ignore_nan: bool) -> i64 {
     }
     let mut numbers: Vec<i64> = (0..row.len() as i64).collect();
     let at = (row.len() - nans).saturating_sub(1) / 2;
-    select::nth_element(&mut numbers, at, &|a: i64, b: i64| less(value(a), value(b)));
+    // Of equal elements, PyTorch counts those in front first.
+    let before = |a: i64, b: i64| less(value(a), value(b)) || (a < b && !less(value(b), value(a)));
+    select::nth_element(&mut numbers, at, &before);
     numbers[at]
 }
 

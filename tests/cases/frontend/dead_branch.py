@@ -14,3 +14,14 @@ def g(a: Optional[int], n: int) -> int:
 # run: f(1) == -1
 # run: f(None) == -1
 # run: g(2, 3) == 3
+
+# == frontend
+# def f
+# graph(%a.1 : int?):
+#   %13 : int = prim::Constant[value=-1]()
+#   return (%13)
+#
+# def g
+# graph(%a.1 : int?,
+#       %n.1 : int):
+#   return (%n.1)

@@ -18,6 +18,6 @@ def sequences() -> Tuple[Tensor, Tensor, Tensor, Tensor]:
 # run: cut(iota([3, 4])) == (tensor([[0, 0, 0, 0], [4, 0, 0, 0], [8, 9, 0, 0]], i64), tensor([[0, 1, 2, 3], [0, 0, 6, 7], [0, 0, 0, 11]], i64), tensor([[0, 0, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 2, 0], [0, 0, 0, 0, 3], [0, 0, 0, 0, 0]], i64))
 # run: turned(iota([2, 3])) == (tensor([[5, 4, 3], [2, 1, 0]], i64), tensor([[4, 5, 3], [1, 2, 0]], i64), tensor([[3, 0], [4, 1], [5, 2]], i64), tensor([[4, 5, 0], [1, 2, 3]], i64))
 # run: repeated(iota([2, 2]), tensor([0, 2])) == (tensor([[2, 3], [2, 3]], i64), tensor([0, 0, 1, 1, 2, 2, 3, 3], i64))
-# run: repeated(iota([2, 2]), tensor([1, -1])) raises ""
+# run: repeated(iota([2, 2]), tensor([1, -1])) raises "repeats can not be negative"
 # run: grid(tensor([1, 2, 3]), tensor([4, 5])) == ([tensor([[1, 2, 3], [1, 2, 3]], i64), tensor([[4, 4, 4], [5, 5, 5]], i64)], [tensor([[1, 1], [2, 2], [3, 3]], i64), tensor([[4, 5], [4, 5], [4, 5]], i64)], tensor([[1, 4], [1, 5], [2, 4], [2, 5], [3, 4], [3, 5]], i64))
 # run: sequences() ~= (tensor([7, 5, 3, 1], i64), tensor([0.0, 0.25, 0.5, 0.75, 1.0], f32), tensor([[0, 1, 1, 2, 2], [0, 0, 1, 0, 1]], i64), tensor([0.0, 0.5, 1.0, 0.5], f32))
