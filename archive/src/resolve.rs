@@ -38,4 +38,8 @@ impl Resolver for ArchiveResolver {
     fn overloads(&self, name: Symbol) -> &'static [&'static str] {
         former_overloads(name, self.version)
     }
+
+    fn knows_python_functions(&self) -> bool {
+        false
+    }
 }

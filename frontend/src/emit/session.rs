@@ -47,6 +47,12 @@ pub trait Resolver {
         &[]
     }
 
+    /// Whether `torch.unique` and the like mean PyTorch's Python functions, as in what people write. In printed and
+    /// archived code they mean the operators of these names.
+    fn knows_python_functions(&self) -> bool {
+        true
+    }
+
     /// Called when a class of the unit is about to be looked into, so that the resolver can define it.
     ///
     /// # Errors
@@ -325,6 +331,9 @@ impl<'s> Session<'s> {
 
     /// A function of the library that is written in TorchScript, declared at first use.
     pub(crate) fn library_function(&self, full: &str) -> Option<Symbol> {
+        if !self.resolver.knows_python_functions() {
+            return None;
+        }
         let name = Symbol::new(&format!("__torch__.{full}"));
         if self.has_function(name) {
             return Some(name);

@@ -208,6 +208,10 @@ impl Resolver for Code {
     fn ty(&self, name: &str) -> Option<Type> {
         self.types.get(&Symbol::new(name)).copied()
     }
+
+    fn knows_python_functions(&self) -> bool {
+        false
+    }
 }
 
 /// One function as `.code` shows it.
