@@ -292,6 +292,8 @@ impl<'g> Body<'_, '_, 'g> {
             return Ok(());
         }
         if prim == Some(Prim::Return) && g.owner(g.parent(node)).is_some() {
+            // The step behind this one assigns what the block gives, nested expressions and all.
+            self.take_nested(node);
             return Ok(());
         }
         self.split_long(node)?;
@@ -336,25 +338,28 @@ impl<'g> Body<'_, '_, 'g> {
         }
     }
 
+    /// The operands that stand within a node's own text; they are written with it, so nothing has to wait for them.
+    fn take_nested(&mut self, node: NodeId) -> Vec<ValueId> {
+        let g = self.graph();
+        let Some(layer) = self.layers.last_mut() else { return Vec::new() };
+        let is_nested =
+            |v: &ValueId| !g.is_prim(g.def(*v), Prim::Constant) && layer.inline.contains(&g.def(*v));
+        let nested: Vec<ValueId> = g.operands(node).filter(is_nested).collect();
+        layer.pending.truncate(layer.pending.len().saturating_sub(nested.len()));
+        nested
+    }
+
     /// Gives variables to operands that are long expressions, and to all that runs before them and is not written yet.
     fn split_long(&mut self, node: NodeId) -> Res<()> {
         let g = self.graph();
-        let layer = self.layer();
-        let nested: Vec<ValueId> = g
-            .operands(node)
-            .filter(|&v| !g.is_prim(g.def(v), Prim::Constant) && layer.inline.contains(&g.def(v)))
-            .collect();
+        let nested = self.take_nested(node);
         let mut split = 0;
         for (i, &value) in nested.iter().enumerate() {
             if self.is_long(&*self.text_of(value)?) {
                 split = i + 1;
             }
         }
-        let Some(layer) = self.layers.last_mut() else { return Ok(()) };
-        layer.pending.truncate(layer.pending.len().saturating_sub(nested.len()));
-        if split == 0 {
-            return Ok(());
-        }
+        let Some(layer) = self.layers.last_mut().filter(|_| split > 0) else { return Ok(()) };
         let mut first = std::mem::take(&mut layer.pending);
         first.extend_from_slice(&nested[..split]);
         for value in first {
