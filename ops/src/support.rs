@@ -300,7 +300,9 @@ fn full_names(names: &str) -> impl Iterator<Item = String> + '_ {
 }
 
 /// The kernel that changes argument 0 and returns it.
-fn edited(f: impl Fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError> + Send + Sync + 'static) -> Kernel {
+pub(crate) fn edited(
+    f: impl Fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError> + Send + Sync + 'static,
+) -> Kernel {
     Kernel::new(move |cx| {
         let target = cx.tensor(0)?;
         target.layout().check_writable()?;

@@ -153,7 +153,7 @@ impl GradientTable {
         &self.helpers
     }
 
-    /// Names of operators with an entry, in no order.
+    /// How many operators are spoken of.
     pub fn len(&self) -> usize {
         self.entries.len()
     }

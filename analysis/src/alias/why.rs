@@ -23,7 +23,7 @@ impl AliasDb {
     ///
     /// ```text
     /// %r may be %a: both may be *Tensor
-    ///   %r -> %a -> *Tensor
+    ///   %r -> *Tensor
     ///   %a -> *Tensor
     ///   written by aten::add_
     /// ```

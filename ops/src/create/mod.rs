@@ -4,9 +4,9 @@ mod parts;
 mod sequences;
 mod windows;
 
-use crate::support::{Computed, fresh, op};
+use crate::support::{Computed, edited, fresh, op};
 use flambeau_analysis::{Dtype, Shape};
-use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
+use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::value::ListItems;
 use flambeau_ir::{Doc, Effects, IValue, OpDef, Type};
 use flambeau_tensor::promote::{DEFAULT_COMPLEX, DEFAULT_FLOAT};
@@ -257,18 +257,6 @@ fn clone_of(cx: &KernelCx<'_>) -> Computed {
     }
 }
 
-/// Writes into argument 0 and returns it.
-fn writing(f: fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError>) -> Kernel {
-    Kernel::new(move |cx| {
-        let target = cx.tensor(0)?;
-        target.layout().check_writable()?;
-        f(cx, target)?;
-        let target = cx.take(0);
-        cx.ret(target);
-        Ok(())
-    })
-}
-
 fn write_number(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
     Ok(target.fill_(cx.scalar(1)?)?)
 }
@@ -489,7 +477,7 @@ fn writes() -> Vec<OpDef> {
         ("aten::copy_.float", "In place: all elements one number.", write_number),
     ];
     rows.into_iter()
-        .map(|(name, doc, f)| OpDef::named(name).with(Doc(doc)).with(Shape::same_as(0)).with(writing(f)))
+        .map(|(name, doc, f)| OpDef::named(name).with(Doc(doc)).with(Shape::same_as(0)).with(edited(f)))
         .collect()
 }
 

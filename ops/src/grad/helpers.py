@@ -58,6 +58,11 @@ def power_exponent_gradient(grad: Tensor, self: float, exponent: Tensor, result:
         return (grad * result * float("-inf")).masked_fill(exponent >= 0, 0.0)
     return grad * (result * math.log(self)).conj()
 
+def tensor_exponent_gradient(grad: Tensor, self: Tensor, exponent: Tensor, result: Tensor) -> Tensor:
+    # A power of zero does not move with an exponent that is not negative.
+    size = exponent.real if exponent.is_complex() else exponent
+    return grad * (result * self.log()).masked_fill((self == 0).logical_and(size >= 0), 0.0).conj()
+
 def copysign_factor(self: Tensor, result: Tensor) -> Tensor:
     return (result / self).masked_fill(self == 0, 0.0)
 
@@ -551,10 +556,9 @@ def eigh_gradient(grad: Tensor, grad_vectors: Tensor, values: Tensor, vectors: T
 def pinv_gradient(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
     P = result
     Pt = P.transpose(-1, -2).conj()
-    At = self.transpose(-1, -2).conj()
     gt = grad.transpose(-1, -2).conj()
     first = torch.matmul(torch.matmul(Pt, grad), Pt).neg()
-    second = torch.matmul(torch.matmul(torch.matmul(gt - torch.matmul(torch.matmul(self, P), gt), P), Pt), torch.eye(self.size(-1), dtype=grad.dtype))
+    second = torch.matmul(torch.matmul(gt - torch.matmul(torch.matmul(self, P), gt), P), Pt)
     third = torch.matmul(torch.matmul(Pt, P), gt - torch.matmul(torch.matmul(gt, P), self))
     return first + second + third
 

@@ -330,21 +330,15 @@ pub(super) fn family() -> Vec<OpDef> {
     };
     let two = || sized(TWO, nothing()).tolerance(1e-4, 1e-5);
     let units = || ranged(TWO, 0.05, 0.95, nothing()).tolerance(1e-4, 1e-5);
-    defs.extend(
-        op("mse_loss", "", "Squares of differences.")
-            .facts(facts(two, 2))
-            .one(|cx| reduced(mse_loss(cx.tensor(0)?, cx.tensor(1)?)?, cx.int(2)?)),
-    );
-    defs.extend(
-        op("l1_loss", "", "Magnitudes of differences.")
-            .facts(facts(two, 2))
-            .one(|cx| reduced(l1_loss(cx.tensor(0)?, cx.tensor(1)?)?, cx.int(2)?)),
-    );
-    defs.extend(
-        op("soft_margin_loss", "", "`log(1 + e^(-x t))`.")
-            .facts(facts(two, 2))
-            .one(|cx| reduced(soft_margin_loss(cx.tensor(0)?, cx.tensor(1)?)?, cx.int(2)?)),
-    );
+    let plain: [(&str, &str, fn(&Tensor, &Tensor) -> Computed); 3] = [
+        ("mse_loss", "Squares of differences.", mse_loss),
+        ("l1_loss", "Magnitudes of differences.", l1_loss),
+        ("soft_margin_loss", "`log(1 + e^(-x t))`.", soft_margin_loss),
+    ];
+    for (name, doc, f) in plain {
+        let run = move |cx: &KernelCx<'_>| reduced(f(cx.tensor(0)?, cx.tensor(1)?)?, cx.int(2)?);
+        defs.extend(op(name, "", doc).facts(facts(two, 2)).one(run));
+    }
     defs.extend(
         op("smooth_l1_loss", "", "Squares of small differences, magnitudes of large ones.")
             .facts(facts(two, 2))

@@ -6,7 +6,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::rows::map_rows;
-use flambeau_tensor::{Category, Element, Scalar, Tensor, dispatch, select, wrap_dim};
+use flambeau_tensor::{Element, Scalar, Tensor, dispatch, select, wrap_dim};
 
 /// `(self, k, dim, keepdim)`.
 fn kthvalue(cx: &KernelCx<'_>) -> Several {
@@ -57,11 +57,7 @@ fn median_dim(cx: &KernelCx<'_>, ignore_nan: bool) -> Several {
 fn median_all(cx: &KernelCx<'_>, ignore_nan: bool) -> Computed {
     let x = cx.tensor(0)?;
     if x.numel() == 0 {
-        let nothing = match x.dtype().category() {
-            Category::Floating => Scalar::Float(f64::NAN),
-            _ => Scalar::Float(f64::NAN),
-        };
-        return Ok(Tensor::scalar(nothing, x.dtype())?);
+        return Ok(Tensor::scalar(Scalar::Float(f64::NAN), x.dtype())?);
     }
     let flat = x.reshape(&[-1])?;
     dispatch!(real, x.dtype(), "median_cpu", T => {

@@ -4,7 +4,7 @@ mod einsum;
 mod vectors;
 
 use crate::pointwise::product_of;
-use crate::support::{Computed, with_variants};
+use crate::support::{Computed, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
@@ -143,15 +143,7 @@ const ROWS: &[Row] = &[
         sizes: &[&[3], &[3]],
     },
     Row {
-        name: "aten::matmul",
-        doc: "Product of vectors, matrices, or batches of matrices, broadcast together.",
-        run: any_rank,
-        shape: || Shape::matmul(0, 1),
-        dtype: &[0],
-        sizes: &[&[2, 2, 3], &[3, 4]],
-    },
-    Row {
-        name: "aten::linalg_matmul",
+        name: "aten::matmul aten::linalg_matmul",
         doc: "Product of vectors, matrices, or batches of matrices, broadcast together.",
         run: any_rank,
         shape: || Shape::matmul(0, 1),
@@ -212,11 +204,12 @@ pub(crate) fn family() -> Vec<OpDef> {
     let mut defs: Vec<OpDef> = ROWS
         .iter()
         .flat_map(|r| {
-            with_variants(r.name, "", r.doc, r.run, |d| {
+            let facts = |d: OpDef| {
                 d.with((r.shape)())
                     .with(Dtype::promote(r.dtype.iter().copied()))
                     .with(sized(r.sizes).tolerance(1e-4, 1e-5))
-            })
+            };
+            op(r.name, "", r.doc).facts(facts).one(r.run)
         })
         .collect();
     defs.extend(einsum::family());

@@ -7,7 +7,7 @@ use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::loops::{binary, unary};
 use flambeau_tensor::math::Float;
-use flambeau_tensor::reduce::{self, Reducer, dim_mask, fold, sum_dtype};
+use flambeau_tensor::reduce::{self, sum_dtype};
 use flambeau_tensor::{DType, Element, Tensor, TensorError, broadcast_shapes, dispatch};
 
 /// Over all elements: `(self, dtype)`.
@@ -71,33 +71,6 @@ fn nanmean(
         binary::<T, i64, T>(&sum, &count, |s: T, n: i64| {
             T::from_acc(s.acc() / <T as Float>::Acc::from_i64(n))
         })
-    })
-}
-
-/// Counts elements that are not zero.
-#[derive(Clone, Copy)]
-struct NonZero;
-
-impl<T: Element> Reducer<T> for NonZero {
-    type Acc = i64;
-    #[inline(always)]
-    fn identity(self) -> i64 {
-        0
-    }
-    #[inline(always)]
-    fn step(self, acc: i64, x: T) -> i64 {
-        acc + i64::from(x.is_nonzero())
-    }
-    #[inline(always)]
-    fn merge(self, a: i64, b: i64) -> i64 {
-        a + b
-    }
-}
-
-fn count_nonzero(x: &Tensor, dims: Option<&[i64]>) -> Computed {
-    let mask = dim_mask(dims, x.rank())?;
-    dispatch!(all, x.dtype(), "count_nonzero", T => {
-        Ok(fold::<T, _, i64>(x, mask, false, NonZero, |n| n)?)
     })
 }
 
@@ -183,10 +156,10 @@ pub(super) fn family() -> Vec<OpDef> {
     let counted = |d: OpDef| d.with(Dtype::fixed(DType::I64));
     defs.extend(op("count_nonzero", "", doc).facts(|d| counted(d).with(one_dim().exact())).one(|cx| {
         let dim = cx.opt_int(1)?;
-        count_nonzero(cx.tensor(0)?, dim.as_ref().map(std::slice::from_ref))
+        Ok(reduce::count_nonzero(cx.tensor(0)?, dim.as_ref().map(std::slice::from_ref))?)
     }));
     let row = op("count_nonzero", "dim_IntList", doc).facts(|d| counted(d).with(dims_sample().exact()));
-    defs.extend(row.one(|cx| count_nonzero(cx.tensor(0)?, Some(&cx.ints(1)?))));
+    defs.extend(row.one(|cx| Ok(reduce::count_nonzero(cx.tensor(0)?, Some(&cx.ints(1)?))?)));
     let sample = || Sample::tensors(1).floats().rank(2, 2).then([IValue::ints(vec![1])]);
     defs.extend(
         op("sum_to_size", "", "The sum over the dimensions in which a size would be broadcast.")

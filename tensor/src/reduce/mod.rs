@@ -281,8 +281,8 @@ fn partition(x: &crate::layout::Layout, mask: u64) -> (SizesAndStrides, SizesAnd
     (inside.into_iter().map(|(_, d)| d).collect(), outside.into_iter().map(|(_, d)| d).collect())
 }
 
-/// Number of elements that are not zero.
-pub fn count_nonzero(x: &Tensor) -> Result<i64> {
+/// Numbers of elements that are not zero, along some dimensions or all.
+pub fn count_nonzero(x: &Tensor, dims: Option<&[i64]>) -> Result<Tensor> {
     #[derive(Clone, Copy)]
     struct Count;
     impl<T: Element> Reducer<T> for Count {
@@ -300,8 +300,6 @@ pub fn count_nonzero(x: &Tensor) -> Result<i64> {
             a + b
         }
     }
-    let mask = dim_mask(None, x.rank())?;
-    let result: Tensor =
-        dispatch!(all, x.dtype(), "count_nonzero", T => fold::<T, _, i64>(x, mask, false, Count, |v| v))?;
-    Ok(result.item()?.to_i64())
+    let mask = dim_mask(dims, x.rank())?;
+    dispatch!(all, x.dtype(), "count_nonzero", T => fold::<T, _, i64>(x, mask, false, Count, |n| n))
 }

@@ -71,9 +71,7 @@ mod tests {
             };
             let want = want[0];
             let same = got == want || (got.is_nan() && want.is_nan());
-            // PyTorch's own Bessel and Airy functions are that far from the true ones.
-            let near = if words[0].contains("bessel") || words[0].contains("airy") { 1e-4 } else { 1e-8 };
-            if !same && !((got - want).abs() <= near * want.abs() + 1e-13) {
+            if !same && !((got - want).abs() <= 1e-8 * want.abs() + 1e-13) {
                 wrong.push(format!("{line}: {got}"));
             }
         }
