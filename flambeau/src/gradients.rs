@@ -9,7 +9,7 @@ use crate::session::{Execution, Session};
 use flambeau_exec::tape::{Derivative, Derivatives, Formula, Input, Tape};
 use flambeau_exec::{ExecError, Host, KernelError};
 use flambeau_frontend::{NativeResolver, Session as Compilation, SourceFile};
-use flambeau_ir::{Fault, IValue, OpId, Registry, Source, Symbol};
+use flambeau_ir::{Fault, FunctionSchema, IValue, OpId, Registry, Source, Symbol};
 use flambeau_rewrite::autodiff::{self, ArgGradient, FormulaSource, GradientTable, Named, concrete_value};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,37 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// An operator's derivative, and its formulas as text.
 struct Known {
     derivative: Arc<Derivative>,
-    gradients: Vec<ArgGradient>,
+    stated: autodiff::Entry,
+}
+
+impl Known {
+    /// How many formulas there are; a body is one.
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        match &self.stated {
+            autodiff::Entry::Constant => 0,
+            autodiff::Entry::Formulas(gradients) => gradients.len(),
+            autodiff::Entry::Body(_) => 1,
+        }
+    }
+
+    /// Formula `index` as a function, if it computes anything.
+    fn source(&self, schema: &FunctionSchema, index: usize, complex: bool) -> Option<FormulaSource> {
+        match &self.stated {
+            autodiff::Entry::Constant => None,
+            autodiff::Entry::Formulas(all) => FormulaSource::of_gradient(schema, all.get(index)?, complex),
+            autodiff::Entry::Body(body) => Some(FormulaSource::of_body(schema, body, complex)),
+        }
+    }
+
+    /// What formula `index` is computed from.
+    fn inputs(&self, index: usize) -> &[Input] {
+        match &*self.derivative {
+            Derivative::Constant => &[],
+            Derivative::Formulas(all) => all.get(index).and_then(|f| f.inputs.as_deref()).unwrap_or_default(),
+            Derivative::Body(inputs) => inputs,
+        }
+    }
 }
 
 /// A formula is compiled once for real numbers and once for complex ones.
@@ -57,34 +87,33 @@ impl Library {
 
     fn look_up(&self, op: OpId) -> Option<Known> {
         let schema = self.registry().schema(op);
-        let gradients = match self.table.of(schema)? {
-            autodiff::Entry::Constant => {
-                return Some(Known { derivative: Arc::new(Derivative::Constant), gradients: Vec::new() });
+        let stated = self.table.of(schema)?;
+        let derivative = match &stated {
+            autodiff::Entry::Constant => Derivative::Constant,
+            autodiff::Entry::Formulas(gradients) => {
+                let formula = |gradient: &ArgGradient| {
+                    let args: Option<Vec<usize>> =
+                        gradient.args.iter().map(|arg| schema.arg_index(arg)).collect();
+                    let source = FormulaSource::of_gradient(schema, gradient, false);
+                    Some(Formula { args: args?, inputs: source.map(|source| inputs_of(&source)) })
+                };
+                Derivative::Formulas(gradients.iter().map(formula).collect::<Option<_>>()?)
             }
-            autodiff::Entry::Formulas(gradients) => gradients,
+            autodiff::Entry::Body(body) => {
+                Derivative::Body(inputs_of(&FormulaSource::of_body(schema, body, false)))
+            }
         };
-        let formula = |gradient: &ArgGradient| {
-            let inputs = FormulaSource::new(schema, *gradient, false).params;
-            let inputs = inputs.into_iter().map(|named| match named {
-                Named::Grad(i) => Input::Grad(i),
-                Named::Arg(i) => Input::Arg(i),
-                Named::Result(i) => Input::Result(i),
-            });
-            Some(Formula { arg: schema.arg_index(gradient.arg)?, inputs: inputs.collect() })
-        };
-        let formulas: Option<Vec<Formula>> = gradients.iter().map(formula).collect();
-        Some(Known { derivative: Arc::new(Derivative::Formulas(formulas?)), gradients })
+        Some(Known { derivative: Arc::new(derivative), stated })
     }
 
     /// The function of a formula.
-    fn compiled(&self, key: Key, gradient: ArgGradient) -> Result<Entry, Error> {
+    fn compiled(&self, key: Key, source: impl FnOnce() -> Option<FormulaSource>) -> Result<Entry, Error> {
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = compiled.get(&key) {
             return Ok(entry.clone());
         }
-        let (op, _, complex) = key;
-        let schema = self.registry().schema(op);
-        let text = FormulaSource::new(schema, gradient, complex).text;
+        let schema = self.registry().schema(key.0);
+        let text = source().map(|source| source.text).unwrap_or_default();
         let source = Source::new(format!("<gradient of {}>", schema.full_name()).as_str(), text);
         let file = SourceFile::new(source, &self.session.source_limits());
         let compilation =
@@ -105,13 +134,11 @@ impl Library {
         for op in self.registry().ids() {
             let runs = self.registry().facet::<flambeau_exec::Kernel>(op).is_some();
             let Some(known) = self.known(op).filter(|_| runs) else { continue };
-            for (index, gradient) in known.gradients.iter().enumerate() {
-                if let Err(error) = self.compiled((op, index, false), *gradient) {
-                    problems.push(format!(
-                        "{}, {}: {error}",
-                        self.registry().schema(op).full_name(),
-                        gradient.arg
-                    ));
+            let schema = self.registry().schema(op);
+            for index in 0..known.len() {
+                let Some(source) = known.source(schema, index, false) else { continue };
+                if let Err(error) = self.compiled((op, index, false), || Some(source)) {
+                    problems.push(format!("{}, formula {index}: {error}", schema.full_name()));
                 }
             }
         }
@@ -135,22 +162,33 @@ impl Derivatives for Library {
         let schema = self.registry().schema(op);
         let known =
             self.known(op).ok_or_else(|| fail(format!("no derivative of `{}`", schema.full_name())))?;
-        let gradient = known.gradients[index];
         let complex = inputs.iter().any(|v| matches!(v, IValue::Complex(_)));
-        let entry = self.compiled((op, index, complex), gradient).map_err(|e| fail(e.to_string()))?;
-        let Derivative::Formulas(formulas) = &*known.derivative else {
-            return Err(fail("a constant has no formula".to_owned()));
-        };
-        let of = formulas[index].inputs.iter().zip(inputs).map(|(input, value)| match input {
+        let source = || known.source(schema, index, complex);
+        let entry = self.compiled((op, index, complex), source).map_err(|e| fail(e.to_string()))?;
+        let of = known.inputs(index).iter().zip(inputs).map(|(input, value)| match input {
             Input::Arg(i) => concrete_value(value, schema.args[*i].ty, complex),
             _ => value,
         });
         let args: Vec<IValue> = of.collect();
         entry.call_on(&args, &[], host).map_err(|error| {
             let message = format!("the gradient of `{}`: {}", schema.full_name(), error.message);
-            ExecError::of(&KernelError::new(error.fault, "RuntimeError", message))
+            // A formula says by `NotImplementedError` that a case is not there.
+            ExecError::of(&match error.class.as_deref() {
+                Some("NotImplementedError") => KernelError::unsupported(message),
+                _ => KernelError::new(error.fault, "RuntimeError", message),
+            })
         })
     }
+}
+
+/// What a formula is computed from, as a tape says it.
+fn inputs_of(source: &FormulaSource) -> Vec<Input> {
+    let inputs = source.params.iter().map(|named| match named {
+        Named::Grad(i) => Input::Grad(*i),
+        Named::Arg(i) => Input::Arg(*i),
+        Named::Result(i) => Input::Result(*i),
+    });
+    inputs.collect()
 }
 
 impl Session {

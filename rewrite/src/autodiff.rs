@@ -9,8 +9,19 @@
 //!   self    = grad
 //!   tensor1 = grad * (tensor2 * value)
 //!   tensor2 = grad * (tensor1 * value)
+//! aten::scaled_dot_product_attention
+//!   query, key, value = attention_gradient(grad, query, key, value)
+//!   attn_mask = none
+//! aten::chain_matmul
+//!   by chain(matrices)
 //! constant aten::argmax aten::floor_divide
 //! ```
+//!
+//! One expression may give the gradients of several arguments, as a tuple: what they share is computed once. `none` says
+//! that an argument gets no gradient; one that nothing is said of has none *known*, and asking for it is an error.
+//!
+//! `by` says that the operator computes what the expression computes from the arguments: its gradients are those of the
+//! expression, which is run again and differentiated in turn. Composite operators need no formula of their own.
 //!
 //! An expression may use the operator's arguments by name, `grad` (the gradient of the first result; of others `grad1`,
 //! `grad2` …), `result` (`result1` …), and the functions of the texts given as [`Gradients::helpers`]. What was broadcast
@@ -52,13 +63,13 @@ impl Facet for Gradients {
     const NAME: &'static str = "gradients";
 }
 
-/// The gradient of one argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The gradient of an argument, or of several at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgGradient {
-    /// The argument.
-    pub arg: &'static str,
-    /// The expression.
-    pub text: &'static str,
+    /// The arguments.
+    pub args: Vec<&'static str>,
+    /// The expression; a tuple if there are several arguments. `None`: there is no gradient.
+    pub text: Option<&'static str>,
 }
 
 /// What is stated about an operator.
@@ -66,8 +77,10 @@ pub struct ArgGradient {
 pub enum Entry {
     /// No gradient goes through it.
     Constant,
-    /// The gradients of some arguments; the others get none.
+    /// The gradients of its arguments.
     Formulas(Vec<ArgGradient>),
+    /// What it computes, as an expression of its arguments: the gradients are those of the expression.
+    Body(&'static str),
 }
 
 /// An entry that cannot be read.
@@ -106,22 +119,20 @@ impl GradientTable {
         self.helpers.push_str(gradients.helpers);
         let fail = |line: usize, what| GradientsError { file: gradients.name, line: line + 1, what };
         let mut open: Vec<(Symbol, usize)> = Vec::new();
-        let mut formulas = Vec::new();
+        let mut said = Entry::Formulas(Vec::new());
         for (at, line) in gradients.entries.lines().enumerate() {
             let text = line.trim();
             if text.is_empty() || text.starts_with('#') {
                 continue;
             }
             if line.starts_with(' ') {
-                let (arg, formula) =
-                    text.split_once('=').ok_or_else(|| fail(at, "expected `argument = expression`"))?;
                 if open.is_empty() {
                     return Err(fail(at, "a gradient without an operator"));
                 }
-                formulas.push(ArgGradient { arg: arg.trim_end(), text: formula.trim_start() });
+                say(&mut said, text).map_err(|what| fail(at, what))?;
                 continue;
             }
-            self.close(&mut open, &mut formulas).map_err(|line| fail(line, "stated twice"))?;
+            self.close(&mut open, &mut said).map_err(|line| fail(line, "stated twice"))?;
             if let Some(names) = text.strip_prefix("constant ") {
                 for name in names.split_whitespace() {
                     self.entries.insert(Symbol::new(name), Entry::Constant);
@@ -130,18 +141,14 @@ impl GradientTable {
                 open.extend(text.split_whitespace().map(|name| (Symbol::new(name), at)));
             }
         }
-        self.close(&mut open, &mut formulas).map_err(|line| fail(line, "stated twice"))
+        self.close(&mut open, &mut said).map_err(|line| fail(line, "stated twice"))
     }
 
     /// Ends the entry being read; the line of one that was stated before is an error.
-    fn close(
-        &mut self,
-        open: &mut Vec<(Symbol, usize)>,
-        formulas: &mut Vec<ArgGradient>,
-    ) -> Result<(), usize> {
-        let formulas = std::mem::take(formulas);
+    fn close(&mut self, open: &mut Vec<(Symbol, usize)>, said: &mut Entry) -> Result<(), usize> {
+        let said = std::mem::replace(said, Entry::Formulas(Vec::new()));
         for (name, line) in open.drain(..) {
-            if self.entries.insert(name, Entry::Formulas(formulas.clone())).is_some() {
+            if self.entries.insert(name, said.clone()).is_some() {
                 return Err(line);
             }
         }
@@ -172,12 +179,30 @@ impl GradientTable {
         [Some(schema.name), twin].into_iter().flatten().find_map(|name| {
             let full = Symbol::new(&format!("{name}.{}", schema.overload));
             let entry = self.entries.get(&full).or_else(|| self.entries.get(&name))?;
-            let Entry::Formulas(formulas) = entry else { return Some(Entry::Constant) };
-            let own: Vec<ArgGradient> =
-                formulas.iter().filter(|f| takes_gradient(schema, f.arg)).copied().collect();
-            Some(Entry::Formulas(own))
+            let Entry::Formulas(formulas) = entry else { return Some(entry.clone()) };
+            let own = formulas.iter().filter(|f| f.args.iter().all(|arg| takes_gradient(schema, arg)));
+            Some(Entry::Formulas(own.cloned().collect()))
         })
     }
+}
+
+/// Adds one indented line to what is said of an operator.
+fn say(said: &mut Entry, text: &'static str) -> Result<(), &'static str> {
+    let Entry::Formulas(formulas) = said else { return Err("more than a body") };
+    if let Some(body) = text.strip_prefix("by ") {
+        if !formulas.is_empty() {
+            return Err("a body beside formulas");
+        }
+        *said = Entry::Body(body.trim_start());
+        return Ok(());
+    }
+    let (args, formula) = text.split_once('=').ok_or("expected `argument = expression`")?;
+    let formula = formula.trim_start();
+    formulas.push(ArgGradient {
+        args: args.split(',').map(str::trim).collect(),
+        text: (formula != "none").then_some(formula),
+    });
+    Ok(())
 }
 
 /// Whether an operator has an argument of this name that is a tensor, or tensors.
@@ -242,16 +267,36 @@ pub fn concrete_value(value: IValue, ty: Type, complex: bool) -> IValue {
     }
 }
 
+/// The type of a gradient: that of a list is a list.
+fn gradient_type(schema: &FunctionSchema, arg: &str) -> &'static str {
+    let of = schema.arg_index(arg).map_or(Type::TENSOR, |i| schema.args[i].ty);
+    if of.unwrap_optional().list_elem().is_some() { "List[Tensor]" } else { "Tensor" }
+}
+
 impl FormulaSource {
-    /// The function for one gradient of an operator. `complex`: some number among its arguments is complex.
-    pub fn new(schema: &FunctionSchema, gradient: ArgGradient, complex: bool) -> FormulaSource {
+    /// The function for gradients of an operator; `None` if there are none. `complex`: some number among its arguments is
+    /// complex.
+    pub fn of_gradient(schema: &FunctionSchema, gradient: &ArgGradient, complex: bool) -> Option<Self> {
+        let types: Vec<&str> = gradient.args.iter().map(|arg| gradient_type(schema, arg)).collect();
+        let result = if types.len() == 1 { types[0].to_owned() } else { tuple_of(&types.join(", ")) };
+        Some(Self::new(schema, gradient.text?, &result, complex))
+    }
+
+    /// The function that computes what an operator computes.
+    pub fn of_body(schema: &FunctionSchema, body: &str, complex: bool) -> Self {
+        let types: Vec<String> = schema.returns.iter().map(|r| r.ty.annotation().to_string()).collect();
+        let result = if types.len() == 1 { types[0].clone() } else { tuple_of(&types.join(", ")) };
+        Self::new(schema, body, &result, complex)
+    }
+
+    fn new(schema: &FunctionSchema, expression: &str, result: &str, complex: bool) -> FormulaSource {
         let indexed = |name: &str, prefix: &str| -> Option<usize> {
             let rest = name.strip_prefix(prefix)?;
             if rest.is_empty() { Some(0) } else { rest.parse().ok() }
         };
         let mut params = Vec::new();
         let mut text = "def gradient(".to_owned();
-        for name in identifiers(gradient.text) {
+        for name in identifiers(expression) {
             let (param, ty) = if let Some(i) = schema.arg_index(name) {
                 (Named::Arg(i), concrete(schema.args[i].ty, complex))
             } else if let Some(i) = indexed(name, "grad").filter(|i| *i < schema.returns.len()) {
@@ -264,17 +309,45 @@ impl FormulaSource {
             params.push(param);
             text.push_str(&format!("{name}: {}, ", ty.annotation()));
         }
-        let of = schema.arg_index(gradient.arg).map_or(Type::TENSOR, |i| schema.args[i].ty);
-        let list = of.unwrap_optional().list_elem().is_some();
-        let result = if list { "List[Tensor]" } else { "Tensor" };
-        text = format!("{}) -> {result}:\n    return {}\n", text.trim_end_matches(", "), gradient.text);
+        text = format!("{}) -> {result}:\n    return {expression}\n", text.trim_end_matches(", "));
         FormulaSource { params, text }
     }
+}
+
+fn tuple_of(types: &str) -> String {
+    format!("Tuple[{types}]")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn one(arg: &'static str, text: &'static str) -> ArgGradient {
+        ArgGradient { args: vec![arg], text: Some(text) }
+    }
+
+    #[test]
+    fn one_expression_gives_several_gradients() {
+        let mut table = GradientTable::default();
+        let text = "aten::f\n  a, b = both(grad, a, b)\n  c = none\naten::g\n  by h(a)\n";
+        table.read(&Gradients::file("x.grads", text)).unwrap();
+        let schema = |text: &str| text.parse::<FunctionSchema>().unwrap();
+        let f = schema("aten::f(Tensor a, Tensor[] b, Tensor c) -> Tensor");
+        let Some(Entry::Formulas(formulas)) = table.of(&f) else { panic!() };
+        assert_eq!(formulas.iter().map(|f| f.args.len()).collect::<Vec<_>>(), [2, 1]);
+        let source = FormulaSource::of_gradient(&f, &formulas[0], false).unwrap().text;
+        assert!(source.contains("-> Tuple[Tensor, List[Tensor]]:"), "{source}");
+        assert_eq!(FormulaSource::of_gradient(&f, &formulas[1], false), None);
+        let g = schema("aten::g(Tensor a) -> (Tensor, Tensor)");
+        assert_eq!(table.of(&g), Some(Entry::Body("h(a)")));
+        let source = FormulaSource::of_body(&g, "h(a)", false).text;
+        assert_eq!(source, "def gradient(a: Tensor) -> Tuple[Tensor, Tensor]:\n    return h(a)\n");
+        let both = Gradients::file("x.grads", "aten::k\n  a = grad\n  by h(a)\n");
+        assert_eq!(
+            table.read(&both).map_err(|e| e.to_string()),
+            Err("x.grads:3: a body beside formulas".to_owned())
+        );
+    }
 
     #[test]
     fn a_formula_becomes_a_function_of_what_it_names() {
@@ -282,8 +355,8 @@ mod tests {
             "aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor"
                 .parse()
                 .unwrap();
-        let gradient = ArgGradient { arg: "tensor1", text: "grad * (tensor2.conj() * value)" };
-        let source = FormulaSource::new(&schema, gradient, false);
+        let gradient = one("tensor1", "grad * (tensor2.conj() * value)");
+        let source = FormulaSource::of_gradient(&schema, &gradient, false).unwrap();
         assert_eq!(source.params, [Named::Grad(0), Named::Arg(2), Named::Arg(3)]);
         assert_eq!(
             source.text,
@@ -298,11 +371,11 @@ mod tests {
         table.read(&Gradients::file("x.grads", text)).unwrap();
         let schema = |text: &str| text.parse::<FunctionSchema>().unwrap();
         let add = table.of(&schema("aten::add.Tensor(Tensor self, Tensor other) -> Tensor"));
-        assert_eq!(add, Some(Entry::Formulas(vec![ArgGradient { arg: "self", text: "grad" }])));
+        assert_eq!(add, Some(Entry::Formulas(vec![one("self", "grad")])));
         let in_place = schema("aten::sub_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)");
         assert_eq!(table.of(&in_place), add);
         let scalar = table.of(&schema("aten::add.Scalar(Tensor self, Tensor other) -> Tensor"));
-        assert_eq!(scalar, Some(Entry::Formulas(vec![ArgGradient { arg: "other", text: "grad" }])));
+        assert_eq!(scalar, Some(Entry::Formulas(vec![one("other", "grad")])));
         assert_eq!(table.of(&schema("aten::argmax(Tensor self) -> Tensor")), Some(Entry::Constant));
         assert_eq!(table.of(&schema("aten::exp(Tensor self) -> Tensor")), None);
         let twice = Gradients::file("x.grads", "aten::add\n  self = grad\n");

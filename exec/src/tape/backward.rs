@@ -1,12 +1,13 @@
 //! The walk back: gradients from results to what they came from.
 
 use super::history::{self, Edge, Kind, Node, OpCall};
+use super::record;
 use super::region::{self, Written};
-use super::{Derivative, Derivatives, Tape};
+use super::{Derivative, Formula, Input, Tape};
 use crate::error::{ExecError, KernelError};
 use crate::host::Host;
 use crate::structural::sum_gradients;
-use flambeau_ir::value::IValue;
+use flambeau_ir::value::{IValue, List};
 use flambeau_tensor::Tensor;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,13 +32,13 @@ pub fn gradients(
     host: &mut Host,
 ) -> Result<Vec<Option<Tensor>>, ExecError> {
     let recording = host.set_tape(None);
-    let result = walk(&*tape.derivatives, outputs, inputs, host);
+    let result = walk(tape, outputs, inputs, host);
     host.set_tape(recording);
     result
 }
 
 fn walk(
-    derivatives: &dyn Derivatives,
+    tape: &Tape,
     outputs: &[(Tensor, Tensor)],
     inputs: &[Tensor],
     host: &mut Host,
@@ -60,7 +61,7 @@ fn walk(
                 *slot = grads.get(output).cloned().flatten();
             }
         }
-        for (edge, grad) in back(derivatives, &node, &grads, host)? {
+        for (edge, grad) in back(tape, &node, &grads, host)? {
             send(&mut due, edge, grad).map_err(|e| ExecError::of(&e))?;
         }
     }
@@ -87,7 +88,7 @@ type Sent<'n> = Vec<(&'n Edge, Tensor)>;
 
 /// The gradients that go from a node to those it came from.
 fn back<'n>(
-    derivatives: &dyn Derivatives,
+    tape: &Tape,
     node: &'n Node,
     grads: &[Option<Tensor>],
     host: &mut Host,
@@ -96,7 +97,7 @@ fn back<'n>(
     let first = grads.first().cloned().flatten();
     match (&node.kind, first) {
         (Kind::Leaf, _) => Ok(Sent::new()),
-        (Kind::Op(call), _) => formulas(derivatives, call, &node.edges, grads, host),
+        (Kind::Op(call), _) => differentiate(tape, call, &node.edges, grads, host),
         (Kind::View { base, view }, Some(grad)) => {
             let grad = region::of_view(&grad, base, view).map_err(fail)?;
             Ok(node.edges.iter().flatten().map(|edge| (edge, grad.clone())).collect())
@@ -106,7 +107,7 @@ fn back<'n>(
             let part = written.part().map_err(fail)?;
             // What comes back to the view as it was belongs to the region of the base as it was.
             let old = node.edges[1 + call.places[*target].start].as_ref().map(|edge| edge.node.id);
-            let back = formulas(derivatives, call, &node.edges[1..], &[Some(part)], host)?;
+            let back = differentiate(tape, call, &node.edges[1..], &[Some(part)], host)?;
             let (to_view, mut sent): (Sent<'_>, Sent<'_>) =
                 back.into_iter().partition(|(edge, _)| Some(edge.node.id) == old);
             if let Some(edge) = &node.edges[0] {
@@ -123,42 +124,148 @@ fn back<'n>(
 }
 
 /// The gradients of an operator's arguments.
-fn formulas<'n>(
-    derivatives: &dyn Derivatives,
+fn differentiate<'n>(
+    tape: &Tape,
     call: &OpCall,
     edges: &'n [Option<Edge>],
     grads: &[Option<Tensor>],
     host: &mut Host,
 ) -> Result<Sent<'n>, ExecError> {
+    call.check_versions().map_err(|e| ExecError::of(&e))?;
+    match call.derivative.as_deref() {
+        Some(Derivative::Formulas(known)) => formulas(tape, call, known, edges, grads, host),
+        Some(Derivative::Body(inputs)) => through_body(tape, call, inputs, edges, grads, host),
+        Some(Derivative::Constant) => Ok(Sent::new()),
+        None => {
+            let message = format!("the derivative of `{}`", call.name);
+            Err(ExecError::of(&KernelError::unsupported(message)))
+        }
+    }
+}
+
+fn formulas<'n>(
+    tape: &Tape,
+    call: &OpCall,
+    known: &[Formula],
+    edges: &'n [Option<Edge>],
+    grads: &[Option<Tensor>],
+    host: &mut Host,
+) -> Result<Sent<'n>, ExecError> {
     let fail = |e: KernelError| ExecError::of(&e);
-    let known = match call.derivative.as_deref() {
-        Some(Derivative::Formulas(formulas)) => formulas,
-        Some(Derivative::Constant) => return Ok(Sent::new()),
-        None => return Err(fail(KernelError::unsupported(format!("the derivative of `{}`", call.name)))),
-    };
-    call.check_versions().map_err(fail)?;
+    let needs = |arg: usize| call.places[arg].of(edges).iter().any(Option::is_some);
+    let stated = |arg: usize| known.iter().any(|formula| formula.args.contains(&arg));
+    if let Some(arg) = (0..call.places.len()).find(|arg| needs(*arg) && !stated(*arg)) {
+        let message = format!("the derivative of `{}` with respect to argument {arg}", call.name);
+        return Err(fail(KernelError::unsupported(message)));
+    }
     let mut sent = Sent::new();
     for (index, formula) in known.iter().enumerate() {
-        let place = call.places[formula.arg];
-        let edges = &edges[place.start..place.start + place.list.unwrap_or(1)];
-        if edges.iter().all(Option::is_none) {
+        let Some(inputs) = formula.inputs.as_ref().filter(|_| formula.args.iter().any(|arg| needs(*arg)))
+        else {
             continue;
-        }
-        let inputs = formula.inputs.iter().map(|input| call.input(*input, grads));
+        };
+        let inputs = inputs.iter().map(|input| call.input(*input, grads));
         let inputs = inputs.collect::<Result<_, _>>().map_err(fail)?;
-        match derivatives.apply(call.op, index, inputs, host)? {
-            IValue::Tensor(grad) => {
-                sent.extend(edges.first().and_then(Option::as_ref).map(|edge| (edge, grad)));
+        let found = tape.derivatives.apply(call.op, index, inputs, host)?;
+        match (&*formula.args, found) {
+            ([arg], found) => deliver(call.places[*arg].of(edges), &found, &mut sent),
+            (args, IValue::Tuple(found)) => {
+                for (arg, found) in args.iter().zip(found.items()) {
+                    deliver(call.places[*arg].of(edges), found, &mut sent);
+                }
             }
-            IValue::List(list) => {
-                let grads: Vec<IValue> = list.read().iter().collect();
-                let pairs = edges.iter().zip(grads);
-                sent.extend(
-                    pairs.filter_map(|(edge, grad)| Some((edge.as_ref()?, grad.as_tensor()?.clone()))),
-                );
+            (_, found) => {
+                let message = format!("the derivatives of `{}` are a {}", call.name, found.type_of());
+                return Err(fail(KernelError::internal(message)));
             }
-            _ => {}
         }
     }
     Ok(sent)
+}
+
+/// Sends the gradient of an argument along its edges.
+fn deliver<'n>(edges: &'n [Option<Edge>], found: &IValue, sent: &mut Sent<'n>) {
+    match found {
+        IValue::Tensor(grad) => {
+            sent.extend(edges.first().and_then(Option::as_ref).map(|edge| (edge, grad.clone())));
+        }
+        IValue::List(list) => {
+            let grads: Vec<IValue> = list.read().iter().collect();
+            let pairs = edges.iter().zip(grads);
+            sent.extend(pairs.filter_map(|(edge, grad)| Some((edge.as_ref()?, grad.as_tensor()?.clone()))));
+        }
+        _ => {}
+    }
+}
+
+/// How deep bodies may lie within bodies: more than any operator needs, less than the stack has.
+const NESTED: usize = 16;
+
+/// The gradients of a composite operator: its body is run again, recorded, and walked back.
+///
+/// The walk is inside of a walk. Bodies are the operators' own, not the program's, and end in operators with formulas, so
+/// this nests as deeply as compositions do; `NESTED` catches one that is made of itself.
+fn through_body<'n>(
+    tape: &Tape,
+    call: &OpCall,
+    inputs: &[Input],
+    edges: &'n [Option<Edge>],
+    grads: &[Option<Tensor>],
+    host: &mut Host,
+) -> Result<Sent<'n>, ExecError> {
+    let fail = |e: KernelError| ExecError::of(&e);
+    if tape.nesting >= NESTED {
+        return Err(fail(KernelError::internal(format!("the body of `{}` holds itself", call.name))));
+    }
+    let mut leaves: Vec<(&Edge, Tensor)> = Vec::new();
+    let mut args = Vec::new();
+    for input in inputs {
+        let value = call.input(*input, grads).map_err(fail)?;
+        let Input::Arg(arg) = input else { continue };
+        args.push(leaf(&value, call.places[*arg].of(edges), &mut leaves));
+    }
+    let inner = Tape { derivatives: Arc::clone(&tape.derivatives), nesting: tape.nesting + 1 };
+    let recording = host.set_tape(Some(inner.clone()));
+    let enabled = host.set_grad_enabled(true);
+    let results = tape.derivatives.apply(call.op, 0, args, host);
+    host.set_grad_enabled(enabled);
+    host.set_tape(recording);
+    let mut results = tensors_in(&results?).into_iter().zip(grads);
+    let outputs: Vec<(Tensor, Tensor)> = results
+        .by_ref()
+        .filter_map(|(result, grad)| Some((result, grad.clone()?)))
+        .filter(|(result, _)| history::edge(result).is_some())
+        .collect();
+    let (edges, leaves): (Vec<&Edge>, Vec<Tensor>) = leaves.into_iter().unzip();
+    let found = gradients(&inner, &outputs, &leaves, host)?;
+    Ok(edges.into_iter().zip(found).filter_map(|(edge, grad)| Some((edge, grad?))).collect())
+}
+
+/// An argument of a body: tensors that need gradients are leaves of their own.
+fn leaf<'n>(value: &IValue, edges: &'n [Option<Edge>], leaves: &mut Vec<(&'n Edge, Tensor)>) -> IValue {
+    match value {
+        IValue::Tensor(t) => match edges.first() {
+            Some(Some(edge)) => {
+                let own = t.alias();
+                own.set_requires_grad(true);
+                leaves.push((edge, own.clone()));
+                IValue::Tensor(own)
+            }
+            _ => value.clone(),
+        },
+        IValue::List(list) if edges.iter().any(Option::is_some) => {
+            let items: Vec<IValue> = list.read().iter().collect();
+            let items = items.iter().zip(edges).map(|(item, edge)| leaf(item, std::slice::from_ref(edge), leaves));
+            IValue::List(List::from_values(list.elem_type(), items.collect()))
+        }
+        other => other.clone(),
+    }
+}
+
+/// The tensors of results, left to right.
+fn tensors_in(value: &IValue) -> Vec<Tensor> {
+    match value {
+        IValue::Tuple(tuple) => tuple.items().iter().flat_map(record::tensors_of).collect(),
+        other => record::tensors_of(other).into_vec(),
+    }
 }

@@ -54,6 +54,13 @@ pub(super) struct Place {
     pub(super) list: Option<usize>,
 }
 
+impl Place {
+    /// An argument's edges among those of its call.
+    pub(super) fn of(self, edges: &[Option<Edge>]) -> &[Option<Edge>] {
+        &edges[self.start..self.start + self.list.unwrap_or(1)]
+    }
+}
+
 impl OpCall {
     /// An error if something kept was written to since.
     pub(super) fn check_versions(&self) -> Result<(), KernelError> {

@@ -40,13 +40,13 @@ pub enum Input {
     Result(usize),
 }
 
-/// The gradient of one argument of an operator.
+/// The gradients of one or several arguments of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Formula {
-    /// The argument: a tensor or a list of tensors.
-    pub arg: usize,
-    /// What it is computed from, in the order [`Derivatives::apply`] expects.
-    pub inputs: Vec<Input>,
+    /// The arguments: tensors or lists of tensors. If they are several, the formula gives a tuple.
+    pub args: Vec<usize>,
+    /// What it is computed from, in the order [`Derivatives::apply`] expects; `None` if the arguments get no gradient.
+    pub inputs: Option<Vec<Input>>,
 }
 
 /// How gradients go backwards through an operator.
@@ -54,8 +54,10 @@ pub struct Formula {
 pub enum Derivative {
     /// Not at all: its results are constants, whatever it read.
     Constant,
-    /// By formulas; arguments without one get no gradient.
+    /// By formulas; the gradient of an argument without one is not known.
     Formulas(Vec<Formula>),
+    /// As through a body that computes the same from these arguments: formula 0.
+    Body(Vec<Input>),
 }
 
 /// Where a tape finds derivatives.
@@ -63,7 +65,7 @@ pub trait Derivatives: Send + Sync {
     /// The derivative of an operator, if one is known.
     fn of(&self, op: OpId) -> Option<Arc<Derivative>>;
 
-    /// Computes formula `index` of an operator.
+    /// Computes formula `index` of an operator. A body's is recorded if the host has a tape.
     ///
     /// # Errors
     /// What the formula raises.
@@ -80,11 +82,13 @@ pub trait Derivatives: Send + Sync {
 #[derive(Clone)]
 pub struct Tape {
     derivatives: Arc<dyn Derivatives>,
+    /// How many bodies of operators are being differentiated around this one.
+    nesting: usize,
 }
 
 impl Tape {
     /// A tape with these derivatives.
     pub fn new(derivatives: Arc<dyn Derivatives>) -> Tape {
-        Tape { derivatives }
+        Tape { derivatives, nesting: 0 }
     }
 }

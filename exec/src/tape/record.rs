@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// The tensors of an argument or result: itself, or those of a list.
-fn tensors_of(value: &IValue) -> SmallVec<[Tensor; 1]> {
+pub(super) fn tensors_of(value: &IValue) -> SmallVec<[Tensor; 1]> {
     match value {
         IValue::Tensor(t) => SmallVec::from_elem(t.clone(), 1),
         IValue::List(list) => match &*list.read() {
@@ -94,16 +94,19 @@ impl Before {
         self.edges.iter().any(Option::is_some)
     }
 
-    /// The inputs of formulas whose argument needs a gradient.
+    /// The inputs of formulas that an argument which needs a gradient has.
     fn wanted(&self) -> Vec<Input> {
-        let Some(Derivative::Formulas(formulas)) = self.derivative.as_deref() else { return Vec::new() };
-        let needed = formulas.iter().filter(|formula| {
-            self.places.get(formula.arg).is_some_and(|place| {
-                let end = place.start + place.list.unwrap_or(1);
-                self.edges[place.start..end].iter().any(Option::is_some)
-            })
-        });
-        needed.flat_map(|formula| formula.inputs.iter().copied()).collect()
+        match self.derivative.as_deref() {
+            Some(Derivative::Body(inputs)) => inputs.clone(),
+            Some(Derivative::Formulas(formulas)) => {
+                let needed = formulas.iter().filter(|formula| {
+                    let places = formula.args.iter().filter_map(|arg| self.places.get(*arg));
+                    places.flat_map(|place| place.of(&self.edges)).any(Option::is_some)
+                });
+                needed.filter_map(|formula| formula.inputs.as_ref()).flatten().copied().collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     fn save(&mut self, schema: &FunctionSchema) -> Result<(), KernelError> {
@@ -126,6 +129,10 @@ impl Before {
         outputs: Vec<Geometry>,
     ) -> OpCall {
         let mut notes = std::mem::take(&mut self.notes);
+        // Some operators write what their schemas don't say (running statistics): that is no write since.
+        for (tensor, version) in &mut notes {
+            *version = tensor.version();
+        }
         let mut saved = vec![IValue::None; results.len()];
         for input in self.wanted() {
             if let Input::Result(i) = input {
@@ -164,8 +171,15 @@ pub(crate) fn call(
     after(before, op, schema, rets)
 }
 
+/// Whether an argument becomes the result: it is written, and returned if anything is. Others that are written
+/// (running statistics) are state on the side.
+fn is_target(schema: &FunctionSchema, arg: usize) -> bool {
+    let returned = || schema.returns.iter().any(|result| result.alias == schema.args[arg].alias);
+    schema.is_write(arg) && (schema.returns.is_empty() || returned())
+}
+
 fn after(mut before: Before, op: OpId, schema: &FunctionSchema, rets: &[IValue]) -> KernelResult {
-    if let Some(target) = (0..before.args.len()).find(|i| schema.is_write(*i)) {
+    if let Some(target) = (0..before.args.len()).find(|i| is_target(schema, *i)) {
         return if before.tracked() { written(before, op, schema, target, rets) } else { Ok(()) };
     }
     let read: Vec<Tensor> = before.args.iter().flat_map(tensors_of).collect();

@@ -68,7 +68,11 @@ fn smooth(graph: &Graph) -> Result<HashSet<OpId, FxBuildHasher>, PassError> {
         GradientTable::from_registry(registry).map_err(|e| PassError::new(Fault::Internal, e.to_string()))?;
     let mut ops: HashSet<OpId, FxBuildHasher> =
         graph.nodes_deep().filter_map(|n| graph.op(n).row()).collect();
-    ops.retain(|&op| matches!(table.of(registry.schema(op)), Some(Entry::Formulas(f)) if !f.is_empty()));
+    ops.retain(|&op| match table.of(registry.schema(op)) {
+        Some(Entry::Formulas(formulas)) => !formulas.is_empty(),
+        Some(Entry::Body(_)) => true,
+        Some(Entry::Constant) | None => false,
+    });
     Ok(ops)
 }
 
