@@ -33,7 +33,7 @@
 //! differentiation is concerned.
 
 use flambeau_ir::schema::Argument;
-use flambeau_ir::value::IValue;
+use flambeau_ir::value::{IValue, List};
 use flambeau_ir::{Facet, FunctionSchema, Registry, Symbol, Type};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -179,7 +179,10 @@ impl GradientTable {
         [Some(schema.name), twin].into_iter().flatten().find_map(|name| {
             let full = Symbol::new(&format!("{name}.{}", schema.overload));
             let entry = self.entries.get(&full).or_else(|| self.entries.get(&name))?;
-            let Entry::Formulas(formulas) = entry else { return Some(entry.clone()) };
+            let Entry::Formulas(formulas) = entry else {
+                let stated = *entry == Entry::Constant || !schema.returns.is_empty();
+                return stated.then(|| entry.clone());
+            };
             let own = formulas.iter().filter(|f| f.args.iter().all(|arg| takes_gradient(schema, arg)));
             Some(Entry::Formulas(own.cloned().collect()))
         })
@@ -257,20 +260,28 @@ fn concrete(ty: Type, complex: bool) -> Type {
     if ty == Type::NUMBER { number } else { ty.map_contained(|t| concrete(t, complex)) }
 }
 
-/// A value as the parameter of a formula takes it: numbers as floats (or complex numbers).
+/// A value as the parameter of a formula takes it: numbers as floats (or complex numbers), in lists too.
 pub fn concrete_value(value: IValue, ty: Type, complex: bool) -> IValue {
-    let number = if ty == Type::NUMBER { true } else { ty.unwrap_optional() == Type::NUMBER };
-    match value.as_scalar().filter(|_| number) {
+    let ty = ty.unwrap_optional();
+    let number = |value: IValue| match value.as_scalar() {
         Some(x) if complex => IValue::Complex(x.to_complex().into()),
         Some(x) => IValue::Float(x.to_f64()),
         None => value,
+    };
+    match value {
+        IValue::List(list) if ty.list_elem() == Some(Type::NUMBER) => {
+            let elem = if complex { Type::COMPLEX } else { Type::FLOAT };
+            IValue::List(List::from_values(elem, list.to_vec().into_iter().map(number).collect()))
+        }
+        value if ty == Type::NUMBER => number(value),
+        value => value,
     }
 }
 
-/// The type of a gradient: that of a list is a list.
+/// The type of a gradient: that of a list is a list, that of a tensor may be missing.
 fn gradient_type(schema: &FunctionSchema, arg: &str) -> &'static str {
     let of = schema.arg_index(arg).map_or(Type::TENSOR, |i| schema.args[i].ty);
-    if of.unwrap_optional().list_elem().is_some() { "List[Tensor]" } else { "Tensor" }
+    if of.unwrap_optional().list_elem().is_some() { "List[Tensor]" } else { "Optional[Tensor]" }
 }
 
 impl FormulaSource {
@@ -336,7 +347,7 @@ mod tests {
         let Some(Entry::Formulas(formulas)) = table.of(&f) else { panic!() };
         assert_eq!(formulas.iter().map(|f| f.args.len()).collect::<Vec<_>>(), [2, 1]);
         let source = FormulaSource::of_gradient(&f, &formulas[0], false).unwrap().text;
-        assert!(source.contains("-> Tuple[Tensor, List[Tensor]]:"), "{source}");
+        assert!(source.contains("-> Tuple[Optional[Tensor], List[Tensor]]:"), "{source}");
         assert_eq!(FormulaSource::of_gradient(&f, &formulas[1], false), None);
         let g = schema("aten::g(Tensor a) -> (Tensor, Tensor)");
         assert_eq!(table.of(&g), Some(Entry::Body("h(a)")));
@@ -360,7 +371,7 @@ mod tests {
         assert_eq!(source.params, [Named::Grad(0), Named::Arg(2), Named::Arg(3)]);
         assert_eq!(
             source.text,
-            "def gradient(grad: Tensor, tensor2: Tensor, value: float) -> Tensor:\n    return grad * (tensor2.conj() * value)\n"
+            "def gradient(grad: Tensor, tensor2: Tensor, value: float) -> Optional[Tensor]:\n    return grad * (tensor2.conj() * value)\n"
         );
     }
 

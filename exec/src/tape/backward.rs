@@ -255,7 +255,8 @@ fn leaf<'n>(value: &IValue, edges: &'n [Option<Edge>], leaves: &mut Vec<(&'n Edg
         },
         IValue::List(list) if edges.iter().any(Option::is_some) => {
             let items: Vec<IValue> = list.read().iter().collect();
-            let items = items.iter().zip(edges).map(|(item, edge)| leaf(item, std::slice::from_ref(edge), leaves));
+            let items =
+                items.iter().zip(edges).map(|(item, edge)| leaf(item, std::slice::from_ref(edge), leaves));
             IValue::List(List::from_values(list.elem_type(), items.collect()))
         }
         other => other.clone(),

@@ -6,7 +6,7 @@ use super::{Derivative, Input, Tape};
 use crate::error::KernelError;
 use crate::kernel::{Kernel, KernelCx, KernelResult};
 use flambeau_ir::value::{IValue, List, ListItems};
-use flambeau_ir::{FunctionSchema, OpId};
+use flambeau_ir::{FunctionSchema, OpId, Type};
 use flambeau_tensor::Tensor;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -171,11 +171,13 @@ pub(crate) fn call(
     after(before, op, schema, rets)
 }
 
-/// Whether an argument becomes the result: it is written, and returned if anything is. Others that are written
-/// (running statistics) are state on the side.
+/// Whether an argument becomes the result: tensors that are written, and returned if anything is. Others that are written
+/// (running statistics) are state on the side, and a list that changes changes no tensor.
 fn is_target(schema: &FunctionSchema, arg: usize) -> bool {
+    let ty = schema.args[arg].ty.unwrap_optional();
+    let holds = ty.list_elem().unwrap_or(ty).unwrap_optional() == Type::TENSOR;
     let returned = || schema.returns.iter().any(|result| result.alias == schema.args[arg].alias);
-    schema.is_write(arg) && (schema.returns.is_empty() || returned())
+    schema.is_write(arg) && holds && (schema.returns.is_empty() || returned())
 }
 
 fn after(mut before: Before, op: OpId, schema: &FunctionSchema, rets: &[IValue]) -> KernelResult {
@@ -194,7 +196,7 @@ fn after(mut before: Before, op: OpId, schema: &FunctionSchema, rets: &[IValue])
         }
         let source = read.iter().find(|t| t.shares_storage(&result));
         match source.filter(|t| !known || t.dtype() == result.dtype()) {
-            Some(source) if result.numel() > 0 => history::set_view(&result, source),
+            Some(source) if result.numel() > 0 || !known => history::set_view(&result, source),
             _ => fresh.push((result, output)),
         }
     }

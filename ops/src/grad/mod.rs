@@ -1,22 +1,35 @@
-//! Derivatives of the operators: files of formulas, and the functions they call.
+//! Derivatives of the operators: files of formulas, and beside each the functions they call.
 //!
 //! The language of the `.grads` files is described in `flambeau_rewrite::autodiff`. They are read when a gradient is first
-//! asked for.
+//! asked for. All functions are one text: a file may call those of another.
 
 use flambeau_ir::RegistryBuilder;
 use flambeau_rewrite::autodiff::Gradients;
 
+const fn file(name: &'static str, entries: &'static str, functions: &'static str) -> Gradients {
+    Gradients::file(name, entries).helpers(functions)
+}
+
 /// The files, each with an operator it speaks of.
-const FILES: [(&str, Gradients); 5] = [
+const FILES: [(&str, Gradients); 12] = [
     (
         "aten::mul.Tensor",
-        Gradients::file("pointwise.grads", include_str!("pointwise.grads"))
-            .helpers(include_str!("helpers.py")),
+        file("pointwise.grads", include_str!("pointwise.grads"), include_str!("pointwise.py")),
     ),
-    ("aten::sum", Gradients::file("reduce.grads", include_str!("reduce.grads"))),
-    ("aten::reshape", Gradients::file("shape.grads", include_str!("shape.grads"))),
-    ("aten::mm", Gradients::file("products.grads", include_str!("products.grads"))),
-    ("aten::relu", Gradients::file("nn.grads", include_str!("nn.grads"))),
+    ("aten::sum", file("reduce.grads", include_str!("reduce.grads"), include_str!("reduce.py"))),
+    ("aten::reshape", file("shape.grads", include_str!("shape.grads"), include_str!("shape.py"))),
+    ("aten::mm", file("products.grads", include_str!("products.grads"), include_str!("products.py"))),
+    ("aten::linalg_inv", file("linalg.grads", include_str!("linalg.grads"), include_str!("linalg.py"))),
+    ("aten::fft_fft", file("fft.grads", include_str!("fft.grads"), include_str!("fft.py"))),
+    ("aten::relu", file("nn.grads", include_str!("nn.grads"), include_str!("nn.py"))),
+    ("aten::layer_norm", file("norm.grads", include_str!("norm.grads"), include_str!("norm.py"))),
+    ("aten::convolution", file("conv.grads", include_str!("conv.grads"), include_str!("conv.py"))),
+    ("aten::avg_pool2d", file("resize.grads", include_str!("resize.grads"), include_str!("resize.py"))),
+    ("aten::mse_loss", file("loss.grads", include_str!("loss.grads"), include_str!("loss.py"))),
+    (
+        "aten::lstm.input",
+        file("recurrent.grads", include_str!("recurrent.grads"), include_str!("recurrent.py")),
+    ),
 ];
 
 /// States derivatives.

@@ -1,0 +1,82 @@
+# What the formulas of `conv.grads` call, for convolutions.
+
+def each(values: List[int], n: int) -> List[int]:
+    # One number stands for all dimensions.
+    return values * n if len(values) == 1 else values
+
+def batched_as(x: Tensor, weight: Tensor) -> Tensor:
+    return x if x.dim() == weight.dim() else x.unsqueeze(0)
+
+def batched(x: Tensor, like: Tensor) -> Tensor:
+    return x if x.dim() == like.dim() else x.squeeze(0)
+
+def channel_sum_of(grad: Tensor, weight: Tensor) -> Tensor:
+    return channel_sum(batched_as(grad, weight))
+
+def conv_input_gradient(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int], padding: List[int], dilation: List[int], groups: int) -> Tensor:
+    n = weight.dim() - 2
+    g = batched_as(grad, weight)
+    x = batched_as(input, weight)
+    s = each(stride, n)
+    p = each(padding, n)
+    d = each(dilation, n)
+    extra: List[int] = []
+    for i in range(n):
+        reach = d[i] * (weight.size(i + 2) - 1) + 1
+        extra.append(x.size(i + 2) - ((g.size(i + 2) - 1) * s[i] - 2 * p[i] + reach))
+    return batched(torch.convolution(g, weight.conj(), None, s, p, d, True, extra, groups), input)
+
+def convolution_input_gradient(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int], padding: List[int], dilation: List[int], transposed: bool, groups: int) -> Tensor:
+    if transposed:
+        back = torch.convolution(batched_as(grad, weight), weight.conj(), None, stride, padding, dilation, False, [0], groups)
+        # Padding of the output is read by nobody.
+        x = batched_as(input, weight)
+        for d in range(2, x.dim()):
+            back = back.narrow(d, 0, x.size(d))
+        return batched(back, input)
+    return conv_input_gradient(grad, input, weight, stride, padding, dilation, groups)
+
+def conv_weight_gradient(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int], padding: List[int], dilation: List[int], groups: int) -> Tensor:
+    # A convolution of the input by the gradient, batch and channels exchanged, stride and dilation too.
+    n = weight.dim() - 2
+    g = batched_as(grad, weight)
+    x = batched_as(input, weight).conj()
+    s = each(stride, n)
+    p = each(padding, n)
+    d = each(dilation, n)
+    inner = x.size(1) // groups
+    outer = g.size(1) // groups
+    parts: List[Tensor] = []
+    for i in range(groups):
+        xs = x.narrow(1, i * inner, inner).transpose(0, 1)
+        gs = g.narrow(1, i * outer, outer).transpose(0, 1)
+        w = torch.convolution(xs, gs, None, d, p, s, False, [0], 1).transpose(0, 1)
+        for k in range(n):
+            w = w.narrow(k + 2, 0, weight.size(k + 2))
+        parts.append(w)
+    return torch.cat(parts, 0)
+
+def mode_padding(input: Tensor, weight: Tensor, dilation: List[int], padding: str) -> List[int]:
+    # Pairs as `constant_pad_nd` takes them: the last dimension first.
+    n = weight.dim() - 2
+    d = each(dilation, n)
+    pads: List[int] = []
+    for i in range(n):
+        k = n - 1 - i
+        total = d[k] * (weight.size(k + 2) - 1) if padding == "same" else 0
+        pads.append(total // 2)
+        pads.append(total - total // 2)
+    return pads
+
+def conv_mode_input_gradient(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int], padding: str, dilation: List[int], groups: int) -> Tensor:
+    pads = mode_padding(input, weight, dilation, padding)
+    wide = torch.constant_pad_nd(input, pads)
+    back = conv_input_gradient(grad, wide, weight, stride, [0], dilation, groups)
+    cut: List[int] = []
+    for p in pads:
+        cut.append(-p)
+    return torch.constant_pad_nd(back, cut)
+
+def conv_mode_weight_gradient(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int], padding: str, dilation: List[int], groups: int) -> Tensor:
+    wide = torch.constant_pad_nd(input, mode_padding(input, weight, dilation, padding))
+    return conv_weight_gradient(grad, wide, weight, stride, [0], dilation, groups)

@@ -1,0 +1,189 @@
+# What the formulas of `loss.grads` call, for losses.
+
+def weighted(x: Tensor, weight: Optional[Tensor]) -> Tensor:
+    return x if weight is None else x * weight
+
+def nll_gradient(grad: Tensor, self: Tensor, target: Tensor, weight: Optional[Tensor], reduction: int, ignore_index: int) -> Tensor:
+    one = self.dim() == 1
+    x = self.unsqueeze(0) if one else self
+    t = target.unsqueeze(0) if one else target
+    g = grad
+    if one and reduction == 0:
+        g = grad.unsqueeze(0)
+    classes = x.size(1)
+    ignored = t == ignore_index
+    safe = t.masked_fill(ignored, 0)
+    share = torch.ones(safe.size(), dtype=x.dtype)
+    if weight is not None:
+        share = weight.index_select(0, safe.reshape([-1])).reshape(safe.size())
+    share = share.masked_fill(ignored, 0.0)
+    if reduction == 1:
+        share = share / share.sum()
+    back = torch.zeros_like(x).scatter_add(1, safe.unsqueeze(1), (g * share).neg().unsqueeze(1))
+    return back.squeeze(0) if one else back
+
+def loss_gradient(grad: Tensor, slope: Tensor, reduction: int) -> Tensor:
+    # 0: none, 1: mean, 2: sum.
+    return grad * slope / slope.numel() if reduction == 1 else grad * slope
+
+def reduced_loss(losses: Tensor, reduction: int) -> Tensor:
+    if reduction == 1:
+        return losses.mean()
+    return losses.sum() if reduction == 2 else losses
+
+def logits_loss(self: Tensor, target: Tensor, pos_weight: Optional[Tensor]) -> Tensor:
+    logs = torch._C._nn.log_sigmoid(self)
+    if pos_weight is not None:
+        logs = logs * ((pos_weight - 1) * target + 1)
+    return (1 - target) * self - logs
+
+def kl_slope(self: Tensor, target: Tensor, log_target: bool) -> Tensor:
+    return (target.exp().neg() if log_target else target.neg()).expand(result_size(self, target))
+
+def kl_target_slope(self: Tensor, target: Tensor, log_target: bool) -> Tensor:
+    if log_target:
+        return target.exp() * (target - self + 1)
+    return (target.log() + 1 - self).masked_fill(target == 0, 0.0)
+
+def cross_entropy_body(self: Tensor, target: Tensor, weight: Optional[Tensor], reduction: int, ignore_index: int, label_smoothing: float) -> Tensor:
+    dim = 0 if self.dim() == 1 else 1
+    classes = self.size(dim)
+    logs = self.log_softmax(dim)
+    weights = torch.ones([classes], dtype=self.dtype)
+    if weight is not None:
+        weights = weight
+    wide = weights if dim == 0 else channel_view(weights, self)
+    if target.is_floating_point():
+        goal = target * (1 - label_smoothing) + label_smoothing / classes
+        losses = (logs * goal * wide).sum([dim]).neg()
+        return losses.sum() / (self.numel() // classes) if reduction == 1 else reduced_loss(losses, reduction)
+    loss = torch.nll_loss_nd(logs, target, weight, reduction, ignore_index)
+    if label_smoothing == 0.0:
+        return loss
+    ignored = target == ignore_index
+    smooth = (logs * wide).sum([dim]).neg().masked_fill(ignored, 0.0)
+    if reduction == 1:
+        share = weights.index_select(0, target.masked_fill(ignored, 0).reshape([-1])).reshape(target.size())
+        smooth = smooth.sum() / share.masked_fill(ignored, 0.0).sum()
+    else:
+        smooth = reduced_loss(smooth, reduction)
+    return loss * (1 - label_smoothing) + smooth * (label_smoothing / classes)
+
+def poisson_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float) -> Tensor:
+    if log_input:
+        loss = input.exp() - target * input
+    else:
+        loss = input - target * (input + eps).log()
+    if full:
+        stirling = target * target.log() - target + 0.5 * (target * 6.283185307179586).log()
+        loss = loss + stirling.masked_fill(target <= 1, 0.0)
+    return loss
+
+def margin_losses(self: Tensor, target: Tensor, p: float, margin: float, weight: Optional[Tensor]) -> Tensor:
+    x = self.reshape([1, -1]) if self.dim() < 2 else self
+    at = target.reshape([-1, 1])
+    short = (margin - x.gather(1, at) + x).clamp_min(0.0)
+    losses = short if p == 1.0 else short * short
+    if weight is not None:
+        losses = losses * weight.index_select(0, target.reshape([-1])).unsqueeze(1)
+    losses = losses.scatter(1, at, 0.0).sum([1]) / x.size(1)
+    return losses.reshape(target.size())
+
+def multilabel_losses(self: Tensor, target: Tensor) -> Tensor:
+    # The labels of a row are those before the first negative one.
+    x = self.reshape([1, -1]) if self.dim() < 2 else self
+    labels = target.reshape(x.size())
+    given = (labels >= 0).to(torch.int64).cumprod(1)
+    at = labels * given
+    is_label = torch.zeros(x.size(), dtype=torch.int64).scatter_add(1, at, given) > 0
+    short = (1 - x.gather(1, at).unsqueeze(2) + x.unsqueeze(1)).clamp_min(0.0)
+    short = short.masked_fill((given == 0).unsqueeze(2), 0.0).masked_fill(is_label.unsqueeze(1), 0.0)
+    losses = short.sum([1, 2]) / x.size(1)
+    return losses if self.dim() == 2 else losses.reshape([])
+
+def triplet_losses(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float, swap: bool) -> Tensor:
+    near = torch.pairwise_distance(anchor, positive, p, eps)
+    far = torch.pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = torch.min(far, torch.pairwise_distance(positive, negative, p, eps))
+    return (near - far + margin).clamp_min(0.0)
+
+def cosine_losses(input1: Tensor, input2: Tensor, target: Tensor, margin: float) -> Tensor:
+    dim = [target.dim()]
+    sizes = ((input1 * input1).sum(dim) + 1e-12) * ((input2 * input2).sum(dim) + 1e-12)
+    cosine = (input1 * input2).sum(dim) / sizes.sqrt()
+    zeros = torch.zeros_like(cosine)
+    same = torch.where(target == 1, 1 - cosine, zeros)
+    return same + torch.where(target == -1, (cosine - margin).clamp_min(0.0), zeros)
+
+def unit_along(x: Tensor, dim: int, eps: float) -> Tensor:
+    # Over the norm, at least `eps`, but moving as the norm does.
+    norm = torch.linalg.vector_norm(x, 2, [dim], True)
+    return x / (norm + (norm.clamp_min(eps) - norm).detach())
+
+def distances(apart: Tensor, p: float) -> Tensor:
+    if p == 0.0:
+        return (apart.detach() != 0).to(apart.dtype).sum([-1]) + apart.sum([-1]) * 0.0
+    if p != float("inf"):
+        return torch.linalg.vector_norm(apart, p, [-1])
+    # Of several largest, each counts whole.
+    size = apart.abs()
+    largest = size.amax([-1], True).detach()
+    return largest.squeeze(-1) + ((size - largest) * (size == largest).to(size.dtype)).sum([-1])
+
+def pair_distances(self: Tensor, p: float) -> Tensor:
+    pairs = torch.triu_indices(self.size(0), self.size(0), 1)
+    return distances(self.index_select(0, pairs[0]) - self.index_select(0, pairs[1]), p)
+
+def ctc_targets(targets: Tensor, lengths: Tensor) -> Tensor:
+    # One row per sample.
+    if targets.dim() == 2:
+        return targets.to(torch.int64)
+    longest = int(lengths.max().item())
+    ends = lengths.cumsum(0)
+    at = (ends - lengths).unsqueeze(1) + torch.arange(longest)
+    inside = torch.arange(longest) < lengths.unsqueeze(1)
+    return targets.to(torch.int64).index_select(0, at.masked_fill(inside.logical_not(), 0).reshape([-1])).reshape(at.size())
+
+def shifted(alpha: Tensor, by: int, least: float) -> Tensor:
+    return torch.constant_pad_nd(alpha, [by, -by], least)
+
+def ctc_body(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int, reduction: int, zero_infinity: bool) -> Tensor:
+    # The forward recursion over labels with blanks between; `least` stands for the logarithm of zero.
+    least = -1e30
+    single = log_probs.dim() == 2
+    logs = log_probs.unsqueeze(1) if single else log_probs
+    reads = input_lengths.reshape([-1]).to(torch.int64)
+    lengths = target_lengths.reshape([-1]).to(torch.int64)
+    labels = ctc_targets(targets.unsqueeze(0) if single and targets.dim() == 1 else targets, lengths)
+    count = labels.size(0)
+    width = labels.size(1)
+    spaced = torch.full([count, width, 2], blank, dtype=torch.int64)
+    spaced.select(2, 1).copy_(labels)
+    states = torch.cat([spaced.reshape([count, 2 * width]), torch.full([count, 1], blank, dtype=torch.int64)], 1)
+    states = states.clamp(0, logs.size(2) - 1)
+    before = torch.constant_pad_nd(states, [2, -2], blank)
+    may_skip = (states != blank).logical_and(states != before)
+    place = torch.arange(2 * width + 1).expand(states.size())
+    alpha = logs.select(0, 0).gather(1, states).masked_fill(place > 1, least)
+    steps: List[Tensor] = [alpha]
+    for t in range(1, logs.size(0)):
+        skipped = shifted(alpha, 2, least).masked_fill(may_skip.logical_not(), least)
+        ways = torch.stack([alpha, shifted(alpha, 1, least), skipped], 0)
+        alpha = ways.logsumexp([0]) + logs.select(0, t).gather(1, states)
+        steps.append(alpha)
+    last = torch.stack(steps, 1).gather(1, (reads - 1).clamp_min(0).reshape([-1, 1, 1]).expand([count, 1, 2 * width + 1])).squeeze(1)
+    final = last.gather(1, (lengths * 2).unsqueeze(1))
+    label = last.gather(1, (lengths * 2 - 1).clamp_min(0).unsqueeze(1)).masked_fill((lengths == 0).unsqueeze(1), least)
+    losses = torch.cat([final, label], 1).logsumexp([1]).neg()
+    impossible = losses > 1e25
+    # The recorded gradient is that of unnormalized scores: the probabilities come on top.
+    read = (torch.arange(logs.size(0)).unsqueeze(1) < reads).unsqueeze(2)
+    mass = logs.exp().masked_fill(read.logical_not(), 0.0).sum([0, 2])
+    losses = losses + (mass - mass.detach())
+    if zero_infinity:
+        losses = losses.masked_fill(impossible, 0.0)
+    if reduction == 1:
+        return (losses / lengths.clamp_min(1)).mean()
+    losses = losses.sum() if reduction == 2 else losses
+    return losses.squeeze(0) if single and reduction == 0 else losses

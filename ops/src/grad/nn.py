@@ -1,0 +1,106 @@
+# What the formulas of `nn.grads` call, for activations, embeddings and attention.
+
+def prelu_weight(self: Tensor, weight: Tensor) -> Tensor:
+    if weight.numel() == 1 or self.dim() < 2:
+        return weight.reshape([1] * self.dim()) if weight.numel() == 1 else weight
+    sizes = [1] * self.dim()
+    sizes[1] = weight.numel()
+    return weight.reshape(sizes)
+
+def prelu_weight_gradient(grad: Tensor, self: Tensor, weight: Tensor) -> Tensor:
+    back = torch.where(self > 0, torch.zeros_like(grad), grad * self)
+    if weight.numel() == 1:
+        return back.sum().reshape(weight.size())
+    return back.sum([0]) if self.dim() < 2 else channel_sum(back)
+
+def gelu_gradient(grad: Tensor, self: Tensor, approximate: str) -> Tensor:
+    if approximate == "tanh":
+        inner = (self + self.pow(3) * 0.044715) * 0.7978845608028654
+        bend = inner.tanh()
+        slope = (1 - bend * bend) * (1 + self * self * 0.134145) * 0.7978845608028654
+        return grad * (0.5 * (1 + bend) + 0.5 * self * slope)
+    below = 0.5 * (1 + torch.erf(self * 0.7071067811865476))
+    density = (self * self * -0.5).exp() * 0.3989422804014327
+    return grad * (below + self * density)
+
+def mish_gradient(grad: Tensor, self: Tensor) -> Tensor:
+    bend = F.softplus(self).tanh()
+    return grad * (bend + self * self.sigmoid() * (1 - bend * bend))
+
+def glu_gradient(grad: Tensor, self: Tensor, dim: int) -> Tensor:
+    half = self.size(dim) // 2
+    a = self.narrow(dim, 0, half)
+    gate = self.narrow(dim, half, half).sigmoid()
+    return torch.cat([grad * gate, grad * a * gate * (1 - gate)], dim)
+
+def embedding_gradient(grad: Tensor, weight: Tensor, indices: Tensor, padding_idx: int, by_frequency: bool) -> Tensor:
+    at = indices.reshape([-1])
+    rows = grad.reshape([at.numel(), weight.size(1)])
+    if padding_idx >= 0:
+        rows = rows.masked_fill((at == padding_idx).unsqueeze(-1), 0.0)
+    if by_frequency:
+        rows = rows / frequency(at, weight).unsqueeze(-1)
+    return torch.zeros_like(weight).index_add(0, at, rows)
+
+def frequency(at: Tensor, weight: Tensor) -> Tensor:
+    # How often each of the indices occurs among them.
+    return at.bincount(None, weight.size(0)).index_select(0, at).to(weight.dtype)
+
+def embedding_bag_body(weight: Tensor, indices: Tensor, offsets: Optional[Tensor], by_frequency: bool, mode: int, scales: Optional[Tensor], include_last: bool, padding_idx: int) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+    # Modes: 0 sum, 1 mean, 2 max. The other results are no floats.
+    at = indices.reshape([-1])
+    if offsets is None or indices.dim() == 2:
+        count = indices.size(0)
+        bag = torch.arange(count).repeat_interleave(indices.size(1))
+    else:
+        count = offsets.size(0) - (1 if include_last else 0)
+        bag = torch.searchsorted(offsets.narrow(0, 0, count).contiguous(), torch.arange(at.size(0), dtype=offsets.dtype), right=True) - 1
+    rows = weight.index_select(0, at)
+    if by_frequency:
+        # The value is that of the rows, the gradient a share of theirs.
+        rows = rows.detach() + (rows - rows.detach()) / frequency(at, weight).unsqueeze(-1)
+    if scales is not None:
+        rows = rows * scales.reshape([-1, 1])
+    padding = (at == (padding_idx if padding_idx >= 0 else weight.size(0) + padding_idx)).unsqueeze(-1)
+    sizes = [count, weight.size(1)]
+    if mode == 2:
+        kept = padding.logical_not().reshape([-1]).nonzero().reshape([-1])
+        spread_bag = bag.index_select(0, kept).unsqueeze(-1).expand([kept.size(0), weight.size(1)])
+        out = torch.scatter_reduce(torch.zeros(sizes, dtype=weight.dtype), 0, spread_bag, rows.index_select(0, kept), "amax", include_self=False)
+    else:
+        out = torch.zeros(sizes, dtype=weight.dtype).index_add(0, bag, rows.masked_fill(padding, 0.0))
+    if mode == 1:
+        ones = torch.ones([at.size(0), 1], dtype=weight.dtype).masked_fill(padding, 0.0)
+        out = out / torch.zeros([count, 1], dtype=weight.dtype).index_add(0, bag, ones).clamp_min(1.0)
+    return out, bag, bag, bag
+
+def attention_gradient(grad: Tensor, query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor], dropout_p: float, is_causal: bool, scale: Optional[float], enable_gqa: bool) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+    if dropout_p > 0.0:
+        raise NotImplementedError("the gradient of attention with dropout")
+    factor = 1.0 / math.sqrt(float(query.size(-1)))
+    if scale is not None:
+        factor = scale
+    k = key
+    v = value
+    if enable_gqa:
+        k = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
+        v = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
+    scores = torch.matmul(query, k.transpose(-2, -1)) * factor
+    if is_causal:
+        keep = torch.ones([query.size(-2), key.size(-2)], dtype=torch.bool).tril()
+        scores = scores.masked_fill(keep.logical_not(), float("-inf"))
+    if attn_mask is not None:
+        if attn_mask.dtype == torch.bool:
+            scores = scores.masked_fill(attn_mask.logical_not(), float("-inf"))
+        else:
+            scores = scores + attn_mask
+    # A row that sees nothing gives nothing.
+    weights = scores.softmax(-1).masked_fill(scores == float("-inf"), 0.0)
+    back = torch.matmul(grad, v.transpose(-2, -1))
+    inner = weights * (back - (back * weights).sum([-1], True))
+    g_key = torch.matmul(inner.transpose(-2, -1), query) * factor
+    g_value = torch.matmul(weights.transpose(-2, -1), grad)
+    if enable_gqa:
+        g_key = g_key.unflatten(-3, [key.size(-3), -1]).sum([-3])
+        g_value = g_value.unflatten(-3, [value.size(-3), -1]).sum([-3])
+    return torch.matmul(inner, k) * factor, g_key, g_value, inner

@@ -1,0 +1,79 @@
+# What the formulas of `norm.grads` call, for normalization.
+
+def norm_gradient_of(grad: Tensor, unit: Tensor, scale: Tensor, dims: List[int]) -> Tensor:
+    # `unit` is the input less its mean, times `scale`; both were computed from the input.
+    return (grad - grad.mean(dims, True) - unit * (grad * unit).mean(dims, True)) * scale
+
+def scale_of(input: Tensor, dims: List[int], eps: float) -> Tuple[Tensor, Tensor]:
+    # The input without its mean, and what brings it to a variance of one.
+    centred = input - input.mean(dims, True)
+    return centred, ((centred * centred).mean(dims, True) + eps).rsqrt()
+
+def layer_norm_gradient(grad: Tensor, input: Tensor, shape: List[int], weight: Optional[Tensor], eps: float) -> Tuple[Tensor, Tensor, Tensor]:
+    dims: List[int] = []
+    for i in range(len(shape)):
+        dims.append(i - len(shape))
+    centred, scale = scale_of(input, dims, eps)
+    unit = centred * scale
+    back = grad
+    if weight is not None:
+        back = grad * weight
+    return norm_gradient_of(back, unit, scale, dims), grad * unit, grad
+
+def rms_norm_body(input: Tensor, n: int, weight: Optional[Tensor], eps: Optional[float]) -> Tensor:
+    dims: List[int] = []
+    for i in range(n):
+        dims.append(i - n)
+    least = 2.220446049250313e-16 if input.dtype == torch.float64 else 1.1920928955078125e-07
+    if eps is not None:
+        least = eps
+    out = input * (input.square().mean(dims, True) + least).rsqrt()
+    return out if weight is None else out * weight
+
+def group_norm_gradient(grad: Tensor, input: Tensor, groups: int, weight: Optional[Tensor], eps: float) -> Tuple[Tensor, Tensor, Tensor]:
+    if input.numel() == 0:
+        return torch.zeros_like(input), channel_sum(grad), channel_sum(grad)
+    sizes = [input.size(0), groups, -1]
+    centred, scale = scale_of(input.reshape(sizes), [-1], eps)
+    unit = centred * scale
+    back = grad
+    if weight is not None:
+        back = grad * channel_view(weight, grad)
+    back = norm_gradient_of(back.reshape(sizes), unit, scale, [-1])
+    return back.reshape(input.size()), channel_sum(grad * unit.reshape(input.size())), channel_sum(grad)
+
+def channel_norm_gradient(grad: Tensor, input: Tensor, weight: Optional[Tensor], mean: Optional[Tensor], var: Optional[Tensor], fresh: bool, dims: List[int], eps: float) -> Tuple[Tensor, Tensor, Tensor]:
+    # `fresh`: by the statistics of the input, not those kept.
+    back = grad
+    if weight is not None:
+        back = grad * channel_view(weight, grad)
+    if fresh or mean is None or var is None:
+        centred, scale = scale_of(input, dims, eps)
+        unit = centred * scale
+        back = norm_gradient_of(back, unit, scale, dims)
+    else:
+        scale = (channel_view(var, input) + eps).rsqrt()
+        unit = (input - channel_view(mean, input)) * scale
+        back = back * scale
+    return back, channel_sum(grad * unit), channel_sum(grad)
+
+def channel_view(x: Tensor, like: Tensor) -> Tensor:
+    sizes = [1] * like.dim()
+    sizes[1] = x.numel()
+    return x.reshape(sizes)
+
+def channel_dims(x: Tensor) -> List[int]:
+    dims: List[int] = []
+    for d in range(x.dim()):
+        if d != 1:
+            dims.append(d)
+    return dims
+
+def channel_sum(x: Tensor) -> Tensor:
+    return x.sum(channel_dims(x))
+
+def instance_dims(x: Tensor) -> List[int]:
+    dims: List[int] = []
+    for d in range(2, x.dim()):
+        dims.append(d)
+    return dims

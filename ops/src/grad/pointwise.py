@@ -1,0 +1,103 @@
+# What the formulas of `pointwise.grads` call, for elementwise operators.
+
+def rounded(grad: Tensor, rounding_mode: Optional[str]) -> Tensor:
+    return grad if rounding_mode is None else torch.zeros_like(grad)
+
+def sgn_gradient(grad: Tensor, self: Tensor) -> Tensor:
+    if not self.is_complex():
+        return torch.zeros_like(grad)
+    size = self.abs()
+    unit = self.sgn()
+    return ((grad - torch.real(unit * grad.conj()) * unit) / size).masked_fill(size == 0, 0.0)
+
+def angle_gradient(grad: Tensor, self: Tensor) -> Tensor:
+    if not self.is_complex():
+        return torch.zeros_like(self)
+    squared = torch.real(self * self.conj())
+    return (grad * (self / squared) * 1j).masked_fill(squared == 0, 0.0)
+
+def logit_gradient(grad: Tensor, self: Tensor, eps: Optional[float]) -> Tensor:
+    slope = grad / (self * (1 - self))
+    if eps is None:
+        return slope.masked_fill((self < 0).logical_or(self > 1), float("nan"))
+    return slope.masked_fill((self < eps).logical_or(self > 1 - eps), 0.0)
+
+def mvlgamma_gradient(grad: Tensor, self: Tensor, p: int) -> Tensor:
+    total = torch.zeros_like(self)
+    for i in range(p):
+        total = total + torch.digamma(self - 0.5 * i)
+    return grad * total
+
+def power_gradient(grad: Tensor, self: Tensor, exponent: float) -> Tensor:
+    if exponent == 0.0:
+        return torch.zeros_like(grad)
+    return grad * (self.pow(exponent - 1) * exponent).conj()
+
+def power_exponent_gradient(grad: Tensor, self: float, exponent: Tensor, result: Tensor) -> Tensor:
+    if self == 0.0:
+        return (grad * result * float("-inf")).masked_fill(exponent >= 0, 0.0)
+    return grad * (result * math.log(self)).conj()
+
+def tensor_exponent_gradient(grad: Tensor, self: Tensor, exponent: Tensor, result: Tensor) -> Tensor:
+    # A power of zero does not move with an exponent that is not negative.
+    size = exponent.real if exponent.is_complex() else exponent
+    return grad * (result * self.log()).masked_fill((self == 0).logical_and(size >= 0), 0.0).conj()
+
+def copysign_factor(self: Tensor, result: Tensor) -> Tensor:
+    return (result / self).masked_fill(self == 0, 0.0)
+
+def larger(a: Tensor, b: Tensor) -> Tensor:
+    # How much of a maximum comes from `a`: all, nothing, or half if they are equal.
+    kind = a.dtype if a.is_floating_point() else b.dtype
+    return (a > b).to(kind) + (a == b).to(kind) * 0.5
+
+def clamp_gradient(grad: Tensor, self: Tensor, min: Optional[float], max: Optional[float]) -> Tensor:
+    if min is not None:
+        grad = grad.masked_fill(self < min, 0.0)
+    if max is not None:
+        grad = grad.masked_fill(self > max, 0.0)
+    return grad
+
+def clamp_tensor_gradient(grad: Tensor, self: Tensor, min: Optional[Tensor], max: Optional[Tensor]) -> Tensor:
+    if min is not None:
+        grad = grad.masked_fill(self < min, 0.0)
+    if max is not None:
+        grad = grad.masked_fill(self > max, 0.0)
+    return grad
+
+def clamp_min_gradient(grad: Tensor, self: Tensor, min: Optional[Tensor], max: Optional[Tensor]) -> Tensor:
+    if min is not None:
+        grad = grad.masked_fill(self >= min, 0.0)
+        if max is not None:
+            grad = grad.masked_fill(min >= max, 0.0)
+    return grad
+
+def clamp_max_gradient(grad: Tensor, self: Tensor, min: Optional[Tensor], max: Optional[Tensor]) -> Tensor:
+    if max is not None:
+        keep = self > max
+        if min is not None:
+            keep = keep.logical_or(min > max)
+        grad = grad.masked_fill(keep.logical_not(), 0.0)
+    return grad
+
+def real_gradient(grad: Tensor) -> Tensor:
+    return grad if grad.is_complex() else torch.complex(grad, torch.zeros_like(grad))
+
+def imag_gradient(grad: Tensor) -> Tensor:
+    return torch.complex(torch.zeros_like(grad), grad)
+
+def dropout_gradient(grad: Tensor, input: Tensor, result: Tensor, p: float, train: bool) -> Tensor:
+    if not train or p == 0.0:
+        return grad
+    return (grad * (1.0 / (1.0 - p) if p < 1.0 else 0.0)).masked_fill((result == 0).logical_and(input != 0), 0.0)
+
+def alpha_dropout_gradient(grad: Tensor, result: Tensor, p: float, train: bool) -> Tensor:
+    # What was dropped is one value, the same everywhere.
+    if not train or p == 0.0:
+        return grad
+    if p == 1.0:
+        return torch.zeros_like(grad)
+    alpha = 1.7580993408473766
+    scale = 1.0 / math.sqrt((alpha * alpha * p + 1.0) * (1.0 - p))
+    dropped = (result + alpha * scale * (1.0 - p)).abs() < 1e-6
+    return (grad * scale).masked_fill(dropped, 0.0)

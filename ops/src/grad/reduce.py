@@ -1,0 +1,323 @@
+# What the formulas of `reduce.grads` call, for reductions.
+
+def spread(grad: Tensor, self: Tensor, dim: Optional[List[int]], keepdim: bool) -> Tensor:
+    # A reduced tensor brought back to the sizes of what was reduced.
+    sizes = self.size()
+    if dim is None or len(dim) == 0 or self.dim() == 0:
+        return grad.reshape([1] * self.dim()).expand(sizes)
+    if not keepdim:
+        kept: List[int] = []
+        for i in range(self.dim()):
+            kept.append(sizes[i])
+        for d in dim:
+            kept[d] = 1
+        grad = grad.reshape(kept)
+    return grad.expand(sizes)
+
+def expand_back(grad: Tensor, self: Tensor) -> Tensor:
+    lead = self.dim() - grad.dim()
+    for i in range(lead):
+        grad = grad.unsqueeze(0)
+    return grad.expand(self.size())
+
+def prod_all_gradient(grad: Tensor, self: Tensor) -> Tensor:
+    flat = self.reshape([-1])
+    return prod_gradient(grad.expand(self.size()).reshape([-1]), flat, 0).reshape(self.size())
+
+def prod_gradient(grad: Tensor, self: Tensor, dim: int) -> Tensor:
+    # The product of all others: of those before times those after, so that zeros need no care.
+    if self.dim() == 0:
+        return grad
+    n = self.size(dim)
+    one = torch.ones_like(self.narrow(dim, 0, min(n, 1)))
+    before = torch.cat([one, self.narrow(dim, 0, max(n - 1, 0))], dim).cumprod(dim)
+    after = torch.cat([one, self.flip([dim]).narrow(dim, 0, max(n - 1, 0))], dim).cumprod(dim).flip([dim])
+    return grad * (before * after).conj()
+
+def extreme_gradient(grad: Tensor, self: Tensor, result: Tensor, dim: List[int], keepdim: bool) -> Tensor:
+    best = (self == spread(result, self, dim, keepdim)).to(grad.dtype)
+    count = best.sum() if len(dim) == 0 else best.sum(dim, True)
+    return spread(grad, self, dim, keepdim) * best / count
+
+def ties_gradient(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
+    best = (self == result).logical_or(self.isnan().logical_and(result.isnan())).to(grad.dtype)
+    return grad * best / best.sum()
+
+def pick_gradient(grad: Tensor, self: Tensor, index: Tensor, dim: int, keepdim: bool) -> Tensor:
+    if self.dim() == 0:
+        return grad
+    if not keepdim:
+        grad = grad.unsqueeze(dim)
+        index = index.unsqueeze(dim)
+    return torch.zeros_like(self).scatter_add(dim, index, grad)
+
+def along_gradient(grad: Tensor, self: Tensor, index: Tensor, dim: int) -> Tensor:
+    if self.dim() == 0:
+        return grad
+    return torch.zeros_like(self).scatter_add(dim, index, grad)
+
+def reverse_cumsum(grad: Tensor, dim: int) -> Tensor:
+    return grad.flip([dim]).cumsum(dim).flip([dim])
+
+def cumprod_gradient(grad: Tensor, self: Tensor, dim: int) -> Tensor:
+    # Row i of the square holds, for every later product, what it is without factor i.
+    if self.dim() == 0:
+        return grad
+    x = self.movedim(dim, -1)
+    g = grad.movedim(dim, -1)
+    n = x.size(-1)
+    total = torch.zeros_like(x)
+    if n == 0:
+        return total.movedim(-1, dim)
+    parts: List[Tensor] = []
+    before = torch.ones_like(x.select(-1, 0))
+    for i in range(n):
+        after = torch.cat([torch.ones_like(before).unsqueeze(-1), x.narrow(-1, i + 1, n - i - 1)], -1).cumprod(-1)
+        products = before.unsqueeze(-1) * after
+        parts.append((g.narrow(-1, i, n - i) * products.conj()).sum([-1]))
+        before = before * x.select(-1, i)
+    return torch.stack(parts, -1).movedim(-1, dim)
+
+def count_of(self: Tensor, dim: Optional[List[int]]) -> int:
+    if dim is None or len(dim) == 0 or self.dim() == 0:
+        return self.numel()
+    n = 1
+    for d in dim:
+        n = n * self.size(d)
+    return n
+
+def mean_of(self: Tensor, dim: Optional[List[int]]) -> Tensor:
+    if dim is None or len(dim) == 0 or self.dim() == 0:
+        return self.mean()
+    return self.mean(dim, True)
+
+def mean_gradient(grad: Tensor, self: Tensor, dim: Optional[List[int]]) -> Tensor:
+    return grad / count_of(self, dim)
+
+def var_gradient(grad: Tensor, self: Tensor, dim: Optional[List[int]], correction: Optional[float]) -> Tensor:
+    lost = 1.0 if correction is None else correction
+    left = float(count_of(self, dim)) - lost
+    if left <= 0.0:
+        return (grad * float("nan")) * (self - mean_of(self, dim))
+    return grad * (2.0 / left) * (self - mean_of(self, dim))
+
+def result_size(a: Tensor, b: Tensor) -> List[int]:
+    return (a + b).size()
+
+def norm_gradient(grad: Tensor, self: Tensor, result: Tensor, p: Optional[float], dim: Optional[List[int]], keepdim: bool) -> Optional[Tensor]:
+    if p is not None and p == 0.0:
+        return None
+    return norm_slope(grad, self, result, 2.0 if p is None else p, dim, keepdim)
+
+def norm_slope(grad: Tensor, self: Tensor, result: Tensor, order: float, dim: Optional[List[int]], keepdim: bool) -> Tensor:
+    g = spread(grad, self, dim, keepdim)
+    if order == 1.0:
+        return g * self.sgn()
+    wide = spread(result, self, dim, keepdim)
+    if order == 2.0:
+        return (g * self / wide).masked_fill(wide == 0, 0.0)
+    size = self.abs()
+    if order == float("inf") or order == float("-inf"):
+        # Elements that are all the largest share.
+        best = (size == wide).logical_or(size.isnan()).to(size.dtype)
+        count = best.sum() if dim is None or len(dim) == 0 else best.sum(dim, True)
+        return g * self.sgn() * best / count
+    return (g * self.sgn() * (size / wide).pow(order - 1)).masked_fill((wide == 0).logical_or(size == 0), 0.0)
+
+def renorm_gradient(grad: Tensor, self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    rest: List[int] = []
+    at = dim if dim >= 0 else dim + self.dim()
+    for d in range(self.dim()):
+        if d != at:
+            rest.append(d)
+    norm = torch.linalg.vector_norm(self, p, rest, True)
+    scale = maxnorm / (norm + 1e-7)
+    inner = torch.real((grad * self.conj()).sum(rest, True))
+    slope = norm_slope(inner, self, norm, p, rest, True)
+    clipped = scale * grad - (scale / (norm + 1e-7)) * slope
+    return torch.where(norm > maxnorm, clipped, grad)
+
+def logcumsumexp_gradient(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Tensor:
+    # Sums of exponentials from the other end, of both signs apart, in logarithms.
+    if grad.is_complex():
+        logs = grad.conj().log() - result
+        return (logs.flip([dim]).logcumsumexp(dim).flip([dim]) + self).exp().conj()
+    logs = grad.abs().log() - result
+    above = logs.masked_fill(grad <= 0, float("-inf")).flip([dim]).logcumsumexp(dim).flip([dim])
+    below = logs.masked_fill(grad >= 0, float("-inf")).flip([dim]).logcumsumexp(dim).flip([dim])
+    return (above + self).exp() - (below + self).exp()
+
+def diff_body(self: Tensor, n: int, dim: int, prepend: Optional[Tensor], append: Optional[Tensor]) -> Tensor:
+    parts: List[Tensor] = []
+    if prepend is not None:
+        parts.append(prepend)
+    parts.append(self)
+    if append is not None:
+        parts.append(append)
+    x = torch.cat(parts, dim) if len(parts) > 1 else self
+    for i in range(n):
+        left = max(x.size(dim) - 1, 0)
+        x = x.narrow(dim, min(1, x.size(dim)), left) - x.narrow(dim, 0, left)
+    return x
+
+def cov_body(self: Tensor, correction: int, fweights: Optional[Tensor], aweights: Optional[Tensor]) -> Tensor:
+    x = self if self.dim() == 2 else self.reshape([1, -1])
+    own = torch.ones([x.size(1)], dtype=torch.real(x).dtype if x.is_complex() else x.dtype)
+    if aweights is not None:
+        own = aweights.reshape([-1])
+    weights = own
+    if fweights is not None:
+        weights = fweights.reshape([-1]) * own
+    total = weights.sum()
+    lost = (weights * own).sum() / total * correction if aweights is not None else torch.full_like(total, float(correction))
+    centred = x - ((x * weights).sum([1]) / total).unsqueeze(1)
+    found = torch.mm(centred, (centred * weights).t().conj()) / (total - lost).clamp_min(0.0)
+    return found.squeeze()
+
+def corrcoef_body(c: Tensor) -> Tensor:
+    if c.dim() == 0:
+        return c / c
+    spread_of = torch.real(c.diagonal()) if c.is_complex() else c.diagonal()
+    deviation = spread_of.sqrt()
+    c = c / deviation.unsqueeze(1) / deviation.unsqueeze(0)
+    if c.is_complex():
+        return torch.complex(torch.real(c).clamp(-1.0, 1.0), torch.imag(c).clamp(-1.0, 1.0))
+    return c.clamp(-1.0, 1.0)
+
+def aminmax_gradient(grad: Tensor, grad1: Tensor, self: Tensor, low: Tensor, high: Tensor, dim: Optional[int], keepdim: bool) -> Tensor:
+    dims: List[int] = []
+    if dim is not None:
+        dims.append(dim)
+    return extreme_gradient(grad, self, low, dims, keepdim) + extreme_gradient(grad1, self, high, dims, keepdim)
+
+def quantile_body(self: Tensor, q: Tensor, dim: Optional[int], keepdim: bool, interpolation: str, ignore_nan: bool) -> Tensor:
+    rows = self.flatten() if dim is None else (self.unsqueeze(0) if self.dim() == 0 else self.movedim(dim, -1))
+    ordered = rows.sort(-1)[0]
+    n = ordered.size(-1)
+    missing = ordered.isnan()
+    ranks = q.reshape([-1]) * (n - 1)
+    if ignore_nan:
+        ranks = (q.reshape([-1]) * (missing.logical_not().sum([-1], True) - 1)).clamp_min(0.0)
+    else:
+        ranks = torch.where(missing.any(-1, True), torch.full_like(ranks, n - 1.0), ranks)
+    if interpolation == "lower":
+        ranks = ranks.detach().floor()
+    elif interpolation == "higher":
+        ranks = ranks.detach().ceil()
+    elif interpolation == "nearest":
+        ranks = ranks.detach().round()
+    sizes: List[int] = []
+    for d in range(ordered.dim() - 1):
+        sizes.append(ordered.size(d))
+    ranks = ranks.expand(sizes + [ranks.size(-1)])
+    low = ranks.detach().floor()
+    found = ordered.gather(-1, low.to(torch.int64))
+    if interpolation == "linear" or interpolation == "midpoint":
+        share = ranks - low
+        if interpolation == "midpoint":
+            share = share.detach().ceil() * 0.5
+        above = ordered.gather(-1, ranks.detach().ceil().to(torch.int64))
+        found = found.lerp(above, share)
+    # Quantiles come first.
+    found = found.movedim(-1, 0)
+    if keepdim and self.dim() > 0:
+        if dim is None:
+            for d in range(self.dim()):
+                found = found.unsqueeze(-1)
+        else:
+            found = found.unsqueeze(dim if dim < 0 else dim + 1)
+    return found.squeeze(0) if q.dim() == 0 else found
+
+def areas(y: Tensor, dim: int) -> Tensor:
+    # Twice the mean heights between neighbours.
+    n = max(y.size(dim) - 1, 0)
+    return y.narrow(dim, min(1, y.size(dim)), n) + y.narrow(dim, 0, n)
+
+def steps_along(x: Tensor, y: Tensor, dim: int) -> Tensor:
+    if x.dim() == 1:
+        sizes = [1] * y.dim()
+        sizes[dim] = x.size(0)
+        x = x.reshape(sizes)
+    elif x.dim() < y.dim():
+        for d in range(y.dim() - x.dim()):
+            x = x.unsqueeze(0)
+    if x.size(dim) == 1 and y.size(dim) != 1:
+        return x.new_zeros([1])
+    n = max(x.size(dim) - 1, 0)
+    return x.narrow(dim, min(1, x.size(dim)), n) - x.narrow(dim, 0, n)
+
+def segments_body(data: Tensor, reduce: str, lengths: Optional[Tensor], offsets: Optional[Tensor], axis: int, initial: Optional[float]) -> Tensor:
+    # The segments of all rows before the axis, as one row of segments.
+    counts = torch.zeros([0], dtype=torch.int64)
+    if lengths is not None:
+        counts = lengths
+    elif offsets is not None:
+        n = offsets.size(-1) - 1
+        counts = offsets.narrow(-1, 1, n) - offsets.narrow(-1, 0, n)
+    flat = counts.reshape([-1]).to(torch.int64)
+    owner = torch.arange(flat.size(0)).repeat_interleave(flat)
+    sizes: List[int] = [owner.size(0)]
+    final: List[int] = []
+    for d in range(counts.dim()):
+        final.append(counts.size(d))
+    for d in range(axis + 1, data.dim()):
+        sizes.append(data.size(d))
+        final.append(data.size(d))
+    rows = data.reshape(sizes)
+    out_sizes = [flat.size(0)] + sizes[1:]
+    start = 0.0
+    if initial is not None:
+        start = initial
+    elif reduce == "prod":
+        start = 1.0
+    elif reduce == "max":
+        start = float("-inf")
+    elif reduce == "min":
+        start = float("inf")
+    first = torch.full(out_sizes, start, dtype=data.dtype)
+    wide = owner.reshape([-1] + [1] * (len(sizes) - 1)).expand(sizes)
+    how = "sum"
+    if reduce == "max":
+        how = "amax"
+    elif reduce == "min":
+        how = "amin"
+    elif reduce == "prod":
+        how = "prod"
+    out = torch.scatter_reduce(first, 0, wide, rows, how, include_self=True)
+    if reduce == "mean":
+        out = out / flat.clamp_min(1).reshape([-1] + [1] * (len(sizes) - 1))
+    return out.reshape(final)
+
+def dims_or_all(self: Tensor, dim: Optional[int]) -> List[int]:
+    if dim is not None:
+        return [dim]
+    return [d for d in range(self.dim())]
+
+def slopes_evenly(self: Tensor, dims: List[int], spacing: List[float], edge_order: int) -> List[Tensor]:
+    found: List[Tensor] = []
+    for i in range(len(dims)):
+        h = spacing[i] if len(spacing) > 1 else spacing[0]
+        found.append(slope_along(self, dims[i], torch.arange(self.size(dims[i]), dtype=torch.float64) * h, edge_order))
+    return found
+
+def slopes_between(self: Tensor, dims: List[int], at: List[Tensor], edge_order: int) -> List[Tensor]:
+    found: List[Tensor] = []
+    for i in range(len(dims)):
+        found.append(slope_along(self, dims[i], at[i], edge_order))
+    return found
+
+def slope_along(self: Tensor, dim: int, at: Tensor, edge_order: int) -> Tensor:
+    # Slopes of parabolas through neighbours; at the ends of lines, or of parabolas too.
+    x = self.movedim(dim, -1)
+    n = x.size(-1)
+    h = (at.narrow(0, 1, n - 1) - at.narrow(0, 0, n - 1)).to(torch.real(x).dtype if x.is_complex() else x.dtype)
+    line = (x.narrow(-1, 1, n - 1) - x.narrow(-1, 0, n - 1)) / h
+    before = h.narrow(0, 0, n - 2)
+    after = h.narrow(0, 1, n - 2)
+    middle = (line.narrow(-1, 0, n - 2) * after + line.narrow(-1, 1, n - 2) * before) / (before + after)
+    first = line.narrow(-1, 0, 1)
+    last = line.narrow(-1, n - 2, 1)
+    if edge_order == 2:
+        first = first - (middle.narrow(-1, 0, 1) - first)
+        last = last - (middle.narrow(-1, n - 3, 1) - last)
+    return torch.cat([first, middle, last], -1).movedim(-1, dim)

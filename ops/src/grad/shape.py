@@ -1,0 +1,136 @@
+# What the formulas of `shape.grads` call, for operators that move elements.
+
+def positions(self: Tensor) -> Tensor:
+    # The place of each element, from 1; what an operator fills in is 0.
+    return torch.arange(1, self.numel() + 1, dtype=torch.float64).reshape(self.size())
+
+def moved(grad: Tensor, at: Tensor, self: Tensor) -> Tensor:
+    # Each element of the result came from place `at`: its gradient goes back there.
+    flat = torch.zeros([self.numel() + 1], dtype=grad.dtype)
+    flat = flat.index_add(0, at.reshape([-1]).to(torch.int64), grad.reshape([-1]))
+    return flat.narrow(0, 1, self.numel()).reshape(self.size())
+
+def positions_of(tensors: List[Tensor]) -> List[Tensor]:
+    found: List[Tensor] = []
+    first = 1
+    for t in tensors:
+        found.append(torch.arange(first, first + t.numel(), dtype=torch.float64).reshape(t.size()))
+        first = first + t.numel()
+    return found
+
+def moved_all(grad: Tensor, at: Tensor, tensors: List[Tensor]) -> List[Tensor]:
+    total = 0
+    for t in tensors:
+        total = total + t.numel()
+    flat = torch.zeros([total + 1], dtype=grad.dtype)
+    flat = flat.index_add(0, at.reshape([-1]).to(torch.int64), grad.reshape([-1]))
+    parts: List[Tensor] = []
+    first = 1
+    for t in tensors:
+        parts.append(flat.narrow(0, first, t.numel()).reshape(t.size()))
+        first = first + t.numel()
+    return parts
+
+def cat_gradient(grad: Tensor, tensors: List[Tensor], dim: int) -> List[Tensor]:
+    parts: List[Tensor] = []
+    first = 0
+    for t in tensors:
+        if t.dim() == 1 and t.size(0) == 0:
+            parts.append(torch.zeros([0], dtype=grad.dtype))
+        else:
+            parts.append(grad.narrow(dim, first, t.size(dim)))
+            first = first + t.size(dim)
+    return parts
+
+def stack_gradient(grad: Tensor, tensors: List[Tensor], dim: int) -> List[Tensor]:
+    parts: List[Tensor] = []
+    for i in range(len(tensors)):
+        parts.append(grad.select(dim, i))
+    return parts
+
+def pad_gradient(grad: Tensor, self: Tensor, pad: List[int], mode: str) -> Tensor:
+    if mode == "constant":
+        return moved(grad, torch.constant_pad_nd(positions(self), pad), self)
+    return moved(grad, F.pad(positions(self), pad, mode), self)
+
+def masked_scatter_source(grad: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    taken = grad.masked_select(mask)
+    rest = torch.zeros([source.numel() - taken.numel()], dtype=grad.dtype)
+    return torch.cat([taken, rest]).reshape(source.size())
+
+def scatter_reduce_self(grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool, result: Tensor) -> Tensor:
+    touched = torch.zeros_like(self).scatter(dim, index, 1.0) != 0
+    back = grad
+    if reduce == "mean":
+        back = grad / scatter_counts(self, dim, index, include_self)
+    elif reduce == "prod":
+        back = grad * (result / self)
+        back = torch.where(self == 0, grad * torch.scatter_reduce(torch.ones_like(self), dim, index, src, "prod", include_self=True), back)
+    elif reduce == "amax" or reduce == "amin":
+        back = grad * (self == result).to(grad.dtype) / scatter_ties(self, dim, index, src, include_self, result)
+    return back if include_self else torch.where(touched, torch.zeros_like(grad), grad)
+
+def scatter_counts(self: Tensor, dim: int, index: Tensor, include_self: bool) -> Tensor:
+    base = torch.ones_like(self) if include_self else torch.zeros_like(self)
+    counts = base.scatter_add(dim, index, torch.ones(index.size(), dtype=self.dtype))
+    return counts.masked_fill(counts == 0, 1.0)
+
+def scatter_ties(self: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool, result: Tensor) -> Tensor:
+    own = (self == result).to(self.dtype) if include_self else torch.zeros_like(self)
+    equal = (narrowed(src, index) == result.gather(dim, index)).to(self.dtype)
+    return own.scatter_add(dim, index, equal)
+
+def narrowed(src: Tensor, index: Tensor) -> Tensor:
+    for d in range(index.dim()):
+        src = src.narrow(d, 0, index.size(d))
+    return src
+
+def widened(grad: Tensor, src: Tensor) -> Tensor:
+    # The gradient of a tensor of which only the first elements of every dimension were read.
+    whole = torch.zeros_like(src)
+    part = whole
+    for d in range(src.dim()):
+        part = part.narrow(d, 0, grad.size(d))
+    part.copy_(grad)
+    return whole
+
+def scatter_reduce_src(grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool, result: Tensor) -> Tensor:
+    back = grad.gather(dim, index)
+    if reduce == "mean":
+        back = (grad / scatter_counts(self, dim, index, include_self)).gather(dim, index)
+    elif reduce == "prod":
+        read = narrowed(src, index)
+        zeros = torch.zeros_like(self).scatter_add(dim, index, (read == 0).to(self.dtype))
+        filled = torch.scatter_reduce(self, dim, index, read.masked_fill(read == 0, 1.0), "prod", include_self=include_self)
+        single = (read == 0).logical_and(zeros.gather(dim, index) == 1)
+        back = torch.where(single, (grad * filled).gather(dim, index), ((grad * result).gather(dim, index) / read).masked_fill(read == 0, 0.0))
+    elif reduce == "amax" or reduce == "amin":
+        ties = scatter_ties(self, dim, index, src, include_self, result)
+        equal = (narrowed(src, index) == result.gather(dim, index)).to(grad.dtype)
+        back = equal * (grad / ties).gather(dim, index)
+    return widened(back, src)
+
+def along_index(index: Tensor, dim: int, source: Tensor) -> Tensor:
+    # One index per row as one per element.
+    sizes = [1] * source.dim()
+    if source.dim() > 0:
+        sizes[dim] = index.numel()
+    return index.reshape(sizes).expand(source.size())
+
+def as_strided_scatter_self(grad: Tensor, self: Tensor, size: List[int], stride: List[int], storage_offset: Optional[int]) -> Tensor:
+    # As PyTorch has it: only what the source covers gets a gradient.
+    covered = grad.contiguous().as_strided(size, stride, storage_offset)
+    return torch.as_strided_scatter(torch.zeros_like(self), covered, size, stride, storage_offset)
+
+def slice_scatter_self(grad: Tensor, src: Tensor, dim: int, start: Optional[int], end: Optional[int], step: int) -> Tensor:
+    return torch.slice_scatter(grad, torch.zeros_like(src), dim, start, end, step)
+
+def strided_positions(self: Tensor) -> Tensor:
+    if not self.is_contiguous():
+        raise NotImplementedError("the gradient of a strided copy of a tensor that is not contiguous")
+    return positions(self)
+
+def vander_gradient(grad: Tensor, x: Tensor, n: int) -> Tensor:
+    powers = torch.linalg_vander(x, N=n)
+    slopes = grad.narrow(-1, 1, n - 1) * powers.narrow(-1, 0, n - 1).conj() * torch.arange(1, n, dtype=torch.float64).to(grad.dtype)
+    return slopes.sum([-1]).reshape(x.size())

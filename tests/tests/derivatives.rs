@@ -1,0 +1,217 @@
+//! Every derivative that an operator states, on the operator's samples, against differences of what its kernel computes.
+//!
+//! A derivative is tried along a random direction of all inputs at once, in doubles. At the corners of functions that have
+//! some the two may differ, so a derivative is wrong if it differs more often than it agrees.
+
+use flambeau::exec::{Gen, Host, Kernel, Sample};
+use flambeau::ir::schema::Argument;
+use flambeau::ir::value::List;
+use flambeau::ir::{OpId, Registry};
+use flambeau::rewrite::autodiff::{Entry, GradientTable};
+use flambeau::tensor::DType;
+use flambeau::{Fault, Graph, IValue, Session, Tensor, Type};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Samples per operator.
+const TRIALS: u64 = 6;
+
+/// Operators whose derivative is not that of what they compute, and why.
+const EXCEPTIONS: &[(&str, &str)] = &[
+    ("aten::ctc_loss", "PyTorch's is that of scores before they are normalized"),
+    ("aten::as_strided_scatter", "PyTorch's covers what the source does"),
+    ("aten::cosine_similarity", "norms move on below the least one"),
+    ("aten::scatter", "of several elements for one place each gets the gradient, as in PyTorch"),
+    ("aten::det", "PyTorch's is zero where the determinant is"),
+    ("aten::linalg_det", "PyTorch's is zero where the determinant is"),
+    ("aten::cholesky", "reads one triangle; the derivative is that of symmetric matrices"),
+    ("aten::linalg_cholesky", "reads one triangle; the derivative is that of symmetric matrices"),
+    ("aten::linalg_cholesky_ex", "reads one triangle; the derivative is that of symmetric matrices"),
+    ("aten::linalg_eigh", "reads one triangle; the derivative is that of symmetric matrices"),
+    ("aten::linalg_eigvalsh", "reads one triangle; the derivative is that of symmetric matrices"),
+    ("aten::cholesky_inverse", "reads one triangle; PyTorch's derivative is that of the whole matrix"),
+    ("aten::cholesky_solve", "reads one triangle; PyTorch's derivative is that of the whole matrix"),
+    ("aten::linalg_svd", "vectors that no singular value belongs to move nothing"),
+    ("aten::native_layer_norm", "mean and deviation move nothing, as in PyTorch"),
+    ("aten::_native_batch_norm_legit", "mean and deviation move nothing, as in PyTorch"),
+    ("aten::native_group_norm", "mean and deviation move nothing, as in PyTorch"),
+];
+
+/// Values in which every tensor of floats is replaced by what `f` makes of it.
+fn mapped(value: &IValue, f: &mut dyn FnMut(&Tensor) -> Tensor) -> IValue {
+    match value {
+        IValue::Tensor(t) if t.dtype().is_floating() => IValue::Tensor(f(t)),
+        IValue::List(list) => {
+            let items = list.to_vec().iter().map(|item| mapped(item, f)).collect();
+            IValue::List(List::from_values(list.elem_type(), items))
+        }
+        other => other.clone(),
+    }
+}
+
+/// The tensors of doubles in values.
+fn doubles<'a>(values: impl IntoIterator<Item = &'a IValue>) -> Vec<Tensor> {
+    let mut found = Vec::new();
+    for value in values {
+        mapped(value, &mut |t| {
+            found.push(t.clone());
+            t.clone()
+        });
+    }
+    found.retain(|t| t.dtype() == DType::F64);
+    found
+}
+
+fn elements(t: &Tensor) -> Vec<f64> {
+    t.to_vec::<f64>().unwrap()
+}
+
+fn drawn_like(t: &Tensor, g: &mut Gen<'_>) -> Tensor {
+    let values: Vec<f64> = (0..t.numel()).map(|_| g.float(-1.0, 1.0)).collect();
+    Tensor::from_slice(&values, t.sizes()).unwrap()
+}
+
+fn dot(a: &Tensor, b: &Tensor) -> f64 {
+    elements(a).iter().zip(elements(b)).map(|(x, y)| x * y).sum()
+}
+
+/// What the kernel computes from doubles, if it takes them.
+fn run(registry: &Registry, op: OpId, args: &[IValue]) -> Option<Vec<IValue>> {
+    let kernel = registry.facet::<Kernel>(op)?;
+    let mut args = args.iter().map(IValue::deep_copied).collect::<Result<Vec<_>, _>>().ok()?;
+    let call = || kernel.call_on(registry.schema(op), &mut args, &mut Host::quiet());
+    Some(catch_unwind(AssertUnwindSafe(call)).ok()?.ok()?.into_vec())
+}
+
+/// A graph of one node.
+fn call_of(registry: &Arc<Registry>, op: OpId) -> Graph {
+    let schema = registry.schema(op);
+    let mut graph = Graph::new(Arc::clone(registry));
+    let mut editor = graph.edit();
+    let inputs: Vec<_> = schema.args.iter().map(|arg| editor.add_input(arg.ty)).collect();
+    let types: Vec<Type> = schema.returns.iter().map(|r| r.ty).collect();
+    let node = editor.node(op, &inputs, &types);
+    let results: Vec<_> = editor.graph().results(node).collect();
+    for result in results {
+        editor.add_output(result);
+    }
+    graph
+}
+
+/// How a trial ended.
+enum Outcome {
+    Agrees,
+    Differs(String),
+    /// The sample cannot be differentiated, or has no derivative stated.
+    Skipped,
+}
+
+fn attempt(session: &Session, op: OpId, g: &mut Gen<'_>) -> Outcome {
+    const STEP: f64 = 1e-6;
+    let registry = session.registry();
+    let schema = registry.schema(op);
+    let sample = registry.facet::<Sample>(op).unwrap();
+    let args: Vec<IValue> =
+        sample.make(schema, g).iter().map(|v| mapped(v, &mut |t| t.to_dtype(DType::F64).unwrap())).collect();
+    let leaves = doubles(&args);
+    let (Some(first), Some(again)) = (run(registry, op, &args), run(registry, op, &args)) else {
+        return Outcome::Skipped;
+    };
+    let values = |results: &[IValue]| -> Vec<Vec<f64>> { doubles(results).iter().map(elements).collect() };
+    let finite = values(&first).iter().flatten().all(|x| x.is_finite());
+    if leaves.iter().all(|t| t.numel() == 0) || values(&first) != values(&again) || !finite {
+        return Outcome::Skipped;
+    }
+    let weights: Vec<Tensor> = doubles(&first).iter().map(|t| drawn_like(t, g)).collect();
+    let ways: Vec<Tensor> = leaves.iter().map(|t| drawn_like(t, g)).collect();
+    // The weighted sum of all results, a step away.
+    let level = |step: f64| -> Option<f64> {
+        let mut ways = ways.iter();
+        let moved: Vec<IValue> = args
+            .iter()
+            .map(|v| {
+                mapped(v, &mut |t| {
+                    let way = elements(ways.next().unwrap());
+                    let sum: Vec<f64> = elements(t).iter().zip(way).map(|(x, w)| x + step * w).collect();
+                    Tensor::from_slice(&sum, t.sizes()).unwrap()
+                })
+            })
+            .collect();
+        let results = doubles(&run(registry, op, &moved)?);
+        let same = results.iter().map(Tensor::sizes).eq(weights.iter().map(Tensor::sizes));
+        same.then(|| results.iter().zip(&weights).map(|(r, w)| dot(r, w)).sum())
+    };
+    let (Some(ahead), Some(behind)) = (level(STEP), level(-STEP)) else { return Outcome::Skipped };
+    let measured = (ahead - behind) / (2.0 * STEP);
+    let stated = match stated(session, op, &args, &weights, &ways) {
+        Ok(stated) => stated,
+        // What is not there, and samples that only fit other overloads.
+        Err(error) if matches!(error.fault, Fault::Unsupported | Fault::Misuse) => return Outcome::Skipped,
+        Err(error) => return Outcome::Differs(error.message),
+    };
+    let scale = 1.0 + measured.abs() + ahead.abs() * 1e-3;
+    if !measured.is_finite() || (measured - stated).abs() <= 2e-4 * scale {
+        return Outcome::Agrees;
+    }
+    Outcome::Differs(format!("{stated} is stated where {measured} is measured"))
+}
+
+/// The derivative along a direction, by the formulas.
+fn stated(
+    session: &Session,
+    op: OpId,
+    args: &[IValue],
+    weights: &[Tensor],
+    ways: &[Tensor],
+) -> Result<f64, flambeau::Error> {
+    let leaf = |t: &Tensor| {
+        let own = t.clone_data().unwrap();
+        own.set_requires_grad(true);
+        own
+    };
+    let args: Vec<IValue> = args.iter().map(|v| mapped(v, &mut |t| leaf(t))).collect();
+    let leaves = doubles(&args);
+    let entry = session.program_of(call_of(session.registry(), op))?.entry("f")?;
+    let mut host = session.host();
+    host.set_tape(Some(session.tape()?));
+    let result = entry.call_on(&args, &[], &mut host)?;
+    let results = match &result {
+        IValue::Tuple(tuple) => doubles(tuple.items()),
+        other => doubles([other]),
+    };
+    let outputs: Vec<(Tensor, Tensor)> = results.into_iter().zip(weights.iter().cloned()).collect();
+    let outputs: Vec<_> = outputs.into_iter().filter(|(t, _)| t.requires_grad()).collect();
+    let found = session.gradients(&outputs, &leaves, &mut host)?;
+    Ok(found.iter().zip(ways).filter_map(|(grad, way)| Some(dot(grad.as_ref()?, way))).sum())
+}
+
+#[test]
+fn stated_derivatives_are_those_measured() {
+    let session = Session::standard().unwrap();
+    let registry = session.registry();
+    let table = GradientTable::from_registry(registry).unwrap();
+    let (mut tried, mut wrong) = (0, Vec::new());
+    for op in registry.ids() {
+        let schema = registry.schema(op);
+        let formulas = matches!(table.of(schema), Some(Entry::Formulas(_) | Entry::Body(_)));
+        let excepted = EXCEPTIONS.iter().any(|(name, _)| *name == schema.name.as_str());
+        let writes = schema.args.iter().any(Argument::is_write);
+        if !formulas || excepted || writes || registry.facet::<Sample>(op).is_none() {
+            continue;
+        }
+        let (mut agreed, mut differed) = (0, Vec::new());
+        for seed in 0..TRIALS {
+            match attempt(&session, op, &mut Gen::from_seed(seed * 7919 + 3)) {
+                Outcome::Agrees => agreed += 1,
+                Outcome::Differs(why) => differed.push(why),
+                Outcome::Skipped => {}
+            }
+        }
+        tried += usize::from(agreed > 0);
+        if differed.len() > agreed {
+            wrong.push(format!("{} ({agreed} agree): {}", schema.full_name(), differed.join("; ")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(tried > 250, "only {tried} derivatives could be tried");
+}
