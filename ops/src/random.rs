@@ -10,7 +10,7 @@ use flambeau_exec::sample::Elements;
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample, sample};
 use flambeau_ir::value::Generator;
 use flambeau_ir::{Doc, Effects, IValue, OpDef};
-use flambeau_tensor::loops::binary;
+use flambeau_tensor::loops::binary_in;
 use flambeau_tensor::math::Float;
 use flambeau_tensor::random::{Engine, Law, fill, permutation};
 use flambeau_tensor::{DType, Element, MemoryFormat, Scalar, Tensor, access, broadcast_shapes, dispatch};
@@ -341,7 +341,7 @@ fn normal_of(cx: &KernelCx<'_>) -> Computed {
     let base = drawn(Tensor::zeros(&sizes, dtype)?, law, &cx.generator(2)?)?;
     let scaled = match &std {
         Some(s) => {
-            dispatch!(floats, dtype, "normal", T => Ok::<_, KernelError>(binary::<T, T, T>(&base, s, |a: T, b: T| {
+            dispatch!(carried_floats, dtype, "normal", T => Ok::<_, KernelError>(binary_in::<T>(dtype, &base, s, |a: T, b: T| {
             T::from_acc(a.acc() * b.acc())
         })?))?
         }
@@ -351,7 +351,7 @@ fn normal_of(cx: &KernelCx<'_>) -> Computed {
         Some(m) => m,
         None => Tensor::scalar(Scalar::Float(cx.float(0)?), dtype)?,
     };
-    dispatch!(floats, dtype, "normal", T => Ok(binary::<T, T, T>(&scaled, &mean, |a: T, b: T| {
+    dispatch!(carried_floats, dtype, "normal", T => Ok(binary_in::<T>(dtype, &scaled, &mean, |a: T, b: T| {
         T::from_acc(a.acc() + b.acc())
     })?))
 }

@@ -8,6 +8,7 @@ use flambeau_ir::value::List;
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::promote::can_cast;
 use flambeau_tensor::{DType, Tensor};
+use std::sync::Arc;
 
 /// What an operator's computation gives.
 pub(crate) type Computed = Result<Tensor, KernelError>;
@@ -15,8 +16,18 @@ pub(crate) type Computed = Result<Tensor, KernelError>;
 /// What an operator's computation gives that has several results.
 pub(crate) type Several = Result<Vec<Tensor>, KernelError>;
 
+/// A computation as the variants of an operator share it: one object, so that what follows from it is compiled once.
+pub(crate) type Compute<R> = Arc<dyn Fn(&KernelCx<'_>) -> R + Send + Sync>;
+
+/// What changes a tensor, shared as [`Compute`] is.
+type Change = Arc<dyn Fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError> + Send + Sync>;
+
 /// The kernel of an operator that returns one fresh tensor.
 pub(crate) fn fresh(f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'static) -> Kernel {
+    fresh_of(Arc::new(f))
+}
+
+fn fresh_of(f: Compute<Computed>) -> Kernel {
     Kernel::new(move |cx| {
         let result = f(cx)?;
         cx.ret(result);
@@ -26,6 +37,10 @@ pub(crate) fn fresh(f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'stati
 
 /// The kernel of the in-place variant: the result goes into argument 0, which is also what is returned.
 pub(crate) fn inplace(f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'static) -> Kernel {
+    inplace_of(Arc::new(f))
+}
+
+fn inplace_of(f: Compute<Computed>) -> Kernel {
     Kernel::new(move |cx| {
         let result = f(cx)?;
         let target = cx.take_tensor(0)?;
@@ -44,6 +59,10 @@ pub(crate) fn inplace(f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'sta
 
 /// The kernel of the `out=` variant: the last argument takes the result's shape and values.
 pub(crate) fn into_out(f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'static) -> Kernel {
+    into_out_of(Arc::new(f))
+}
+
+fn into_out_of(f: Compute<Computed>) -> Kernel {
     Kernel::new(move |cx| {
         let result = f(cx)?;
         give_out(cx, &[result])
@@ -66,10 +85,7 @@ fn give_out(cx: &mut KernelCx<'_>, results: &[Tensor]) -> Result<(), KernelError
 
 /// The kernel of an `out=` variant without the options (dtype, layout, device, pinning) that stand from `at` on in the
 /// functional one: the dtype is that of `out`.
-fn into_out_without_options(
-    f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'static,
-    at: usize,
-) -> Kernel {
+fn into_out_without_options(f: Compute<Computed>, at: usize) -> Kernel {
     Kernel::new(move |cx| {
         let last = cx.n_args().saturating_sub(1);
         let dtype = IValue::Int(cx.tensor(last)?.dtype().scalar_type());
@@ -166,12 +182,16 @@ impl<'a> OpRow<'a> {
         self,
         f: impl Fn(&KernelCx<'_>) -> Computed + Copy + Send + Sync + 'static,
     ) -> Vec<OpDef> {
+        self.one_of(Arc::new(f))
+    }
+
+    fn one_of(self, f: Compute<Computed>) -> Vec<OpDef> {
         let options_at = self.options_at;
         let into = || match options_at {
-            Some(at) => into_out_without_options(f, at),
-            None => into_out(f),
+            Some(at) => into_out_without_options(f.clone(), at),
+            None => into_out_of(f.clone()),
         };
-        self.defs(|| fresh(f), || Some(inplace(f)), into)
+        self.defs(&|| fresh_of(f.clone()), &|| Some(inplace_of(f.clone())), &into)
     }
 
     /// Computes several tensors, each a result of its own.
@@ -179,7 +199,12 @@ impl<'a> OpRow<'a> {
         self,
         f: impl Fn(&KernelCx<'_>) -> Several + Copy + Send + Sync + 'static,
     ) -> Vec<OpDef> {
+        self.several_of(Arc::new(f))
+    }
+
+    fn several_of(self, f: Compute<Several>) -> Vec<OpDef> {
         let functional = || {
+            let f = f.clone();
             Kernel::new(move |cx| {
                 let results = f(cx)?;
                 results.into_iter().for_each(|result| cx.ret(result));
@@ -187,12 +212,13 @@ impl<'a> OpRow<'a> {
             })
         };
         let into = || {
+            let f = f.clone();
             Kernel::new(move |cx| {
                 let results = f(cx)?;
                 give_out(cx, &results)
             })
         };
-        self.defs(functional, || None, into)
+        self.defs(&functional, &|| None, &into)
     }
 
     /// Computes one list of tensors.
@@ -200,7 +226,12 @@ impl<'a> OpRow<'a> {
         self,
         f: impl Fn(&KernelCx<'_>) -> Several + Copy + Send + Sync + 'static,
     ) -> Vec<OpDef> {
+        self.list_of(Arc::new(f))
+    }
+
+    fn list_of(self, f: Compute<Several>) -> Vec<OpDef> {
         let functional = || {
+            let f = f.clone();
             Kernel::new(move |cx| {
                 let results = f(cx)?;
                 cx.ret(IValue::List(List::from_tensors(results)));
@@ -209,6 +240,7 @@ impl<'a> OpRow<'a> {
         };
         // Lists of outputs are written one by one; nothing is returned.
         let into = || {
+            let f = f.clone();
             Kernel::new(move |cx| {
                 let results = f(cx)?;
                 let targets = cx.tensors(cx.n_args().saturating_sub(1))?;
@@ -228,7 +260,7 @@ impl<'a> OpRow<'a> {
                 Ok(())
             })
         };
-        self.defs(functional, || None, into)
+        self.defs(&functional, &|| None, &into)
     }
 
     /// Changes a tensor: a copy of argument 0, or argument 0 itself in the in-place variant.
@@ -236,12 +268,19 @@ impl<'a> OpRow<'a> {
         self,
         f: impl Fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError> + Copy + Send + Sync + 'static,
     ) -> Vec<OpDef> {
-        let changed = move |cx: &KernelCx<'_>| -> Computed {
+        self.editing_of(Arc::new(f))
+    }
+
+    fn editing_of(self, f: Change) -> Vec<OpDef> {
+        let change = f.clone();
+        let changed: Compute<Computed> = Arc::new(move |cx| {
             let copy = cx.tensor(0)?.clone_data()?;
-            f(cx, &copy)?;
+            change(cx, &copy)?;
             Ok(copy)
-        };
-        self.defs(|| fresh(changed), || Some(edited(f)), || into_out(changed))
+        });
+        self.defs(&|| fresh_of(changed.clone()), &|| Some(edited_by(f.clone())), &|| {
+            into_out_of(changed.clone())
+        })
     }
 
     /// Changes argument 0 itself; there is no other variant, or it is stated apart.
@@ -249,18 +288,19 @@ impl<'a> OpRow<'a> {
         self,
         f: impl Fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError> + Copy + Send + Sync + 'static,
     ) -> Vec<OpDef> {
+        let f: Change = Arc::new(f);
         let in_place = |name: String| {
             let def = OpDef::overload(&format!("{name}_"), self.overload).with(Doc(self.doc));
-            (self.facts)(def.with(edited(f)))
+            (self.facts)(def.with(edited_by(f.clone())))
         };
         full_names(self.names).map(in_place).collect()
     }
 
     fn defs(
         self,
-        functional: impl Fn() -> Kernel,
-        in_place: impl Fn() -> Option<Kernel>,
-        into: impl Fn() -> Kernel,
+        functional: &dyn Fn() -> Kernel,
+        in_place: &dyn Fn() -> Option<Kernel>,
+        into: &dyn Fn() -> Kernel,
     ) -> Vec<OpDef> {
         let out = self.out.map_or_else(
             || match self.overload {
@@ -303,6 +343,10 @@ fn full_names(names: &str) -> impl Iterator<Item = String> + '_ {
 pub(crate) fn edited(
     f: impl Fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError> + Send + Sync + 'static,
 ) -> Kernel {
+    edited_by(Arc::new(f))
+}
+
+fn edited_by(f: Change) -> Kernel {
     Kernel::new(move |cx| {
         let target = cx.tensor(0)?;
         target.layout().check_writable()?;

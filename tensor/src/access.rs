@@ -85,7 +85,6 @@ impl<'a> LockSet<'a> {
     }
 
     /// Takes the locks. Foreign bytes that are to be written are copied first, which may fail.
-    #[inline]
     pub fn lock(mut self) -> Result<Guards<'a>> {
         if self.wanted.len() > 1 {
             self.wanted.sort_unstable_by_key(|(storage, write)| (storage.address(), !*write));
@@ -148,7 +147,6 @@ impl Guards<'_> {
 }
 
 impl Drop for Guards<'_> {
-    #[inline]
     fn drop(&mut self) {
         if cfg!(debug_assertions) {
             HELD.set(HELD.get() - 1);
@@ -243,20 +241,81 @@ fn span<T: Element>(guards: &Guards<'_>, meta: &Meta) -> *mut [T::Raw] {
     std::ptr::slice_from_raw_parts_mut(guards.ptr::<T>(meta), len)
 }
 
-fn check_dtype<T: Element>(op: &'static str, tensor: &Tensor) -> Result<()> {
-    if tensor.dtype() == T::DTYPE {
-        return Ok(());
+/// That a tensor's dtype is the one its elements are wanted as.
+fn check_dtype(op: &'static str, tensor: &Tensor, expected: DType) -> Result<()> {
+    let found = tensor.dtype();
+    if found == expected { Ok(()) } else { Err(TensorError::DTypeMismatch { op, expected, found }) }
+}
+
+/// What every function below begins with, compiled once: the tensor checked, its storage locked.
+fn reading(tensor: &Tensor, dtype: DType) -> Result<(&Meta, Guards<'_>)> {
+    check_dtype("read", tensor, dtype)?;
+    let meta = tensor.meta();
+    Ok((meta, LockSet::one_read(&meta.storage)))
+}
+
+/// As [`reading`], to write: foreign bytes are copied first; the layout must not repeat locations.
+fn writing(tensor: &Tensor, dtype: DType) -> Result<(&Meta, Guards<'_>)> {
+    check_dtype("edit", tensor, dtype)?;
+    let meta = tensor.meta();
+    meta.layout.check_writable()?;
+    let mut set = LockSet::new();
+    set.write(&meta.storage);
+    Ok((meta, set.lock()?))
+}
+
+/// Inputs of a write to a tensor; those that share its storage are copied.
+fn inputs_of(target: &Tensor, inputs: &[&Tensor], dtype: DType) -> Result<SmallVec<[Tensor; 4]>> {
+    inputs
+        .iter()
+        .map(|input| {
+            check_dtype("edit", input, dtype)?;
+            let shares = input.storage().ptr_eq(target.storage());
+            Ok(if shares { Tensor::copy_contiguous(input)? } else { (*input).clone() })
+        })
+        .collect()
+}
+
+/// What tensors are at the moment their storages are locked: asked once, since another thread may change it after.
+type Metas<'a> = SmallVec<[&'a Meta; 4]>;
+
+/// As [`writing`], with inputs locked for reading.
+fn writing_with<'a>(
+    target: &'a Tensor,
+    inputs: &'a [Tensor],
+    dtype: DType,
+) -> Result<(&'a Meta, Metas<'a>, Guards<'a>)> {
+    check_dtype("edit", target, dtype)?;
+    let meta = target.meta();
+    meta.layout.check_writable()?;
+    let metas: Metas<'a> = inputs.iter().map(|input| input.meta()).collect();
+    let mut set = LockSet::new();
+    set.write(&meta.storage);
+    for input in &metas {
+        if input.storage.ptr_eq(&meta.storage) {
+            return Err(TensorError::PartialOverlap);
+        }
+        set.read(&input.storage);
     }
-    Err(TensorError::DTypeMismatch { op, expected: T::DTYPE, found: tensor.dtype() })
+    Ok((meta, metas, set.lock()?))
+}
+
+/// Several tensors of one dtype, locked for reading.
+fn reading_all<'a>(tensors: &[&'a Tensor], dtype: DType) -> Result<(Metas<'a>, Guards<'a>)> {
+    let mut metas = Metas::new();
+    let mut set = LockSet::new();
+    for tensor in tensors {
+        check_dtype("read", tensor, dtype)?;
+        let meta = tensor.meta();
+        set.read(&meta.storage);
+        metas.push(meta);
+    }
+    Ok((metas, set.lock()?))
 }
 
 /// Reads one tensor under its lock.
 pub fn read<T: Element, R>(tensor: &Tensor, f: impl FnOnce(Strided<'_, T>) -> R) -> Result<R> {
-    check_dtype::<T>("read", tensor)?;
-    let meta = tensor.meta();
-    let mut set = LockSet::new();
-    set.read(&meta.storage);
-    let guards = set.lock()?;
+    let (meta, guards) = reading(tensor, T::DTYPE)?;
     // SAFETY: locked for reading; only a shared reference is made.
     let data: &[T::Raw] = unsafe { &*span::<T>(&guards, meta) };
     Ok(f(Strided { data, layout: &meta.layout }))
@@ -268,12 +327,10 @@ pub fn read2<A: Element, B: Element, R>(
     b: &Tensor,
     f: impl FnOnce(Strided<'_, A>, Strided<'_, B>) -> R,
 ) -> Result<R> {
-    check_dtype::<A>("read", a)?;
-    check_dtype::<B>("read", b)?;
+    check_dtype("read", a, A::DTYPE)?;
+    check_dtype("read", b, B::DTYPE)?;
     let (a, b) = (a.meta(), b.meta());
-    let mut set = LockSet::new();
-    set.read(&a.storage).read(&b.storage);
-    let guards = set.lock()?;
+    let guards = LockSet::two_read(&a.storage, &b.storage);
     // SAFETY: locked for reading; only shared references are made.
     let (x, y): (&[A::Raw], &[B::Raw]) = unsafe { (&*span::<A>(&guards, a), &*span::<B>(&guards, b)) };
     Ok(f(Strided { data: x, layout: &a.layout }, Strided { data: y, layout: &b.layout }))
@@ -281,15 +338,7 @@ pub fn read2<A: Element, B: Element, R>(
 
 /// Reads several tensors of one type under their locks.
 pub fn read_all<T: Element, R>(tensors: &[&Tensor], f: impl FnOnce(&[Strided<'_, T>]) -> R) -> Result<R> {
-    let mut set = LockSet::new();
-    let mut metas: SmallVec<[&Meta; 4]> = SmallVec::new();
-    for tensor in tensors {
-        check_dtype::<T>("read", tensor)?;
-        let meta = tensor.meta();
-        set.read(&meta.storage);
-        metas.push(meta);
-    }
-    let guards = set.lock()?;
+    let (metas, guards) = reading_all(tensors, T::DTYPE)?;
     let views: SmallVec<[Strided<'_, T>; 4]> = metas
         .into_iter()
         .map(|meta| {
@@ -303,12 +352,7 @@ pub fn read_all<T: Element, R>(tensors: &[&Tensor], f: impl FnOnce(&[Strided<'_,
 
 /// Writes one tensor under its lock and notes the write in the storage's version. The layout must not repeat locations.
 pub fn edit<T: Element, R>(tensor: &Tensor, f: impl FnOnce(StridedMut<'_, T>) -> R) -> Result<R> {
-    check_dtype::<T>("edit", tensor)?;
-    let meta = tensor.meta();
-    meta.layout.check_writable()?;
-    let mut set = LockSet::new();
-    set.write(&meta.storage);
-    let guards = set.lock()?;
+    let (meta, guards) = writing(tensor, T::DTYPE)?;
     // SAFETY: locked for writing, and this is the only reference made.
     let data = unsafe { &mut *span::<T>(&guards, meta) };
     let result = f(StridedMut { data, layout: &meta.layout });
@@ -323,25 +367,8 @@ pub fn edit_with<T: Element, S: Element, R>(
     inputs: &[&Tensor],
     f: impl FnOnce(StridedMut<'_, T>, &[Strided<'_, S>]) -> R,
 ) -> Result<R> {
-    check_dtype::<T>("edit", target)?;
-    let meta = target.meta();
-    meta.layout.check_writable()?;
-    let mut copies: SmallVec<[Tensor; 4]> = SmallVec::new();
-    for input in inputs {
-        check_dtype::<S>("edit", input)?;
-        let shares = input.storage().ptr_eq(&meta.storage);
-        copies.push(if shares { Tensor::copy_contiguous(input)? } else { (*input).clone() });
-    }
-    let metas: SmallVec<[&Meta; 4]> = copies.iter().map(|copy| copy.meta()).collect();
-    let mut set = LockSet::new();
-    set.write(&meta.storage);
-    for input in &metas {
-        if input.storage.ptr_eq(&meta.storage) {
-            return Err(TensorError::PartialOverlap);
-        }
-        set.read(&input.storage);
-    }
-    let guards = set.lock()?;
+    let inputs = inputs_of(target, inputs, S::DTYPE)?;
+    let (meta, metas, guards) = writing_with(target, &inputs, T::DTYPE)?;
     let views: SmallVec<[Strided<'_, S>; 4]> = metas
         .into_iter()
         .map(|meta| {

@@ -5,11 +5,14 @@
 //! that runs again finds its blocks warm. A [`Budget`] makes "how much may this program use" an error instead
 //! of an abort. Both are thread-local scopes because the threads that run programs are the executor's.
 //!
-//! A block is 64-byte aligned. Small ones are taken from the system with its natural alignment and some slack,
-//! as the aligned entry of the system's allocator is several times slower.
+//! A block is 64-byte aligned. It is taken from the system with its natural alignment and some slack: the aligned entry
+//! of the system's allocator is several times slower, and writes zeroes that fresh pages hold already.
+//!
+//! Every byte of a block is initialised: the system gives zeroes, and a recycled block holds what its last user left. So
+//! memory about to be overwritten may be a slice of numbers without being written twice.
 #![allow(unsafe_code, reason = "raw memory is obtained, cached and given back here and nowhere else")]
 
-use std::alloc::{Layout as RawLayout, alloc, alloc_zeroed, dealloc};
+use std::alloc::{Layout as RawLayout, alloc_zeroed, dealloc};
 use std::cell::Cell;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -19,8 +22,6 @@ use crate::error::{Result, TensorError};
 
 /// Alignment of every block.
 pub(crate) const ALIGN: usize = 64;
-/// Up to here slack replaces an aligned request.
-const SMALL: usize = 4096;
 /// Classes: four per doubling, from 128 bytes up to 2^63.
 const CLASSES: usize = 4 * 58;
 const SMALLEST_LOG2: u32 = 7;
@@ -50,11 +51,7 @@ fn class_of(bytes: usize) -> (usize, usize) {
 
 #[inline]
 fn raw_layout(size: usize) -> Option<RawLayout> {
-    if size <= SMALL {
-        RawLayout::from_size_align(size + (ALIGN - 16), 16).ok()
-    } else {
-        RawLayout::from_size_align(size, ALIGN).ok()
-    }
+    RawLayout::from_size_align(size.checked_add(ALIGN - 16)?, 16).ok()
 }
 
 /// A block of at least `bytes`, from the recycler if it has one; zeroed if asked.
@@ -75,19 +72,19 @@ pub(crate) fn allocate(bytes: usize, zeroed: bool) -> Result<Block> {
             return Ok(block);
         }
     }
-    system_allocate(size, zeroed)
+    system_allocate(size)
 }
 
-fn system_allocate(size: usize, zeroed: bool) -> Result<Block> {
+fn system_allocate(size: usize) -> Result<Block> {
     let refused = TensorError::OutOfMemory { requested: size, limit: usize::MAX };
     let Some(layout) = raw_layout(size) else { return Err(refused) };
     // SAFETY: the layout's size is not zero.
-    let raw = unsafe { if zeroed { alloc_zeroed(layout) } else { alloc(layout) } };
+    let raw = unsafe { alloc_zeroed(layout) };
     if raw.is_null() {
         return Err(refused);
     }
     let slack = raw.align_offset(ALIGN);
-    // SAFETY: a small block has ALIGN - 16 bytes of slack, and 16-aligned memory needs at most that; others none.
+    // SAFETY: a block has ALIGN - 16 bytes of slack, and 16-aligned memory needs at most that.
     let start = unsafe { NonNull::new_unchecked(raw.add(slack)) };
     Ok(Block { start, size, slack: slack as u32 })
 }

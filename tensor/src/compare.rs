@@ -1,9 +1,8 @@
 //! Whether two tensors are the same: bit for bit, as values with NaN equal to itself, or within a tolerance.
 
-use crate::access;
-use crate::create::for_each_run;
+use num_complex::Complex;
+
 use crate::dispatch;
-use crate::element::{Element, cast};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -63,7 +62,7 @@ impl std::fmt::Display for Mismatch {
 /// The first pair that is not close, if any. Sizes are the same.
 pub fn mismatch(got: &Tensor, want: &Tensor, rtol: f64, atol: f64) -> Result<Option<Mismatch>> {
     let mut found: Option<Mismatch> = None;
-    each_pair(got, want, |position, pair| {
+    each_pair(got, want, &mut |position, pair| {
         let difference = pair.difference();
         if difference == 0.0 || difference <= atol + rtol * pair.want_magnitude() {
             return;
@@ -90,7 +89,7 @@ pub fn mismatch(got: &Tensor, want: &Tensor, rtol: f64, atol: f64) -> Result<Opt
 /// The largest difference of elements: 0 where both are NaN or the same infinity, NaN where one is NaN.
 pub fn max_abs_diff(a: &Tensor, b: &Tensor) -> Result<f64> {
     let mut largest = 0.0;
-    each_pair(a, b, |_, pair| largest = larger(largest, pair.difference()))?;
+    each_pair(a, b, &mut |_, pair| largest = larger(largest, pair.difference()))?;
     Ok(largest)
 }
 
@@ -101,7 +100,7 @@ fn larger(a: f64, b: f64) -> f64 {
 /// Two elements, as integers where both are, so that large ones are told apart.
 enum Pair {
     Ints(i64, i64),
-    Numbers(num_complex::Complex<f64>, num_complex::Complex<f64>),
+    Numbers(Complex<f64>, Complex<f64>),
 }
 
 impl Pair {
@@ -138,7 +137,7 @@ impl Pair {
     }
 }
 
-fn each_pair(a: &Tensor, b: &Tensor, mut f: impl FnMut(usize, Pair)) -> Result<()> {
+fn each_pair(a: &Tensor, b: &Tensor, f: &mut dyn FnMut(usize, Pair)) -> Result<()> {
     // Both in row-major order; a broadcast or conversion would hide what is compared.
     if a.sizes() != b.sizes() {
         return Err(crate::error::TensorError::shape(format!(
@@ -147,22 +146,14 @@ fn each_pair(a: &Tensor, b: &Tensor, mut f: impl FnMut(usize, Pair)) -> Result<(
             crate::error::Shape::from(b.sizes())
         )));
     }
-    let (x, y) = (a.contiguous()?, b.contiguous()?);
-    dispatch!(all, x.dtype(), "compare", A => dispatch!(all, y.dtype(), "compare", B => {
-        access::read2::<A, B, ()>(&x, &y, |x, y| {
-            for_each_run(x.layout(), |at, _, count| {
-                for i in at..at + count {
-                    let (a, b) = (A::from_raw(x.data()[i]), B::from_raw(y.data()[i]));
-                    let ints = A::DTYPE.is_integral(true) && B::DTYPE.is_integral(true);
-                    f(i, if ints {
-                        Pair::Ints(cast(a), cast(b))
-                    } else {
-                        Pair::Numbers(a.to_complex(), b.to_complex())
-                    });
-                }
-            });
-        })
-    }))
+    if a.dtype().is_integral(true) && b.dtype().is_integral(true) {
+        let pairs = a.to_vec::<i64>()?.into_iter().zip(b.to_vec::<i64>()?);
+        pairs.enumerate().for_each(|(i, (x, y))| f(i, Pair::Ints(x, y)));
+    } else {
+        let (x, y) = (a.to_vec::<Complex<f64>>()?, b.to_vec::<Complex<f64>>()?);
+        x.into_iter().zip(y).enumerate().for_each(|(i, (x, y))| f(i, Pair::Numbers(x, y)));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

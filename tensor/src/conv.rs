@@ -11,7 +11,7 @@ use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
 use crate::matmul::{Multiply, add_product};
-use crate::simd::{self, Kernel};
+use crate::simd::{self, Kernel, Sets};
 use crate::tensor::Tensor;
 
 /// What a convolution does besides multiplying; one entry per dimension of space.
@@ -322,6 +322,7 @@ struct Gather<'a, T> {
 
 impl<T: Multiply> Kernel for Gather<'_, T> {
     type Output = ();
+    const SETS: Sets = Sets::two(T::DTYPE);
 
     #[inline(always)]
     fn run(self) {
@@ -370,6 +371,7 @@ struct Depthwise<'a, T> {
 
 impl<T: Multiply> Kernel for Depthwise<'_, T> {
     type Output = ();
+    const SETS: Sets = Sets::two(T::DTYPE);
 
     #[inline(always)]
     fn run(self) {

@@ -1,11 +1,9 @@
 //! Making tensors, and taking their elements out.
 
-use smallvec::SmallVec;
-
 use crate::access;
 use crate::dispatch;
 use crate::dtype::DType;
-use crate::element::{Element, cast};
+use crate::element::Element;
 use crate::error::{Result, TensorError};
 use crate::layout::Layout;
 use crate::scalar::Scalar;
@@ -121,18 +119,15 @@ impl Tensor {
     /// The elements in row-major order, each converted to `T`.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         crate::alloc::check_budget(self.numel().saturating_mul(size_of::<T>()))?;
-        dispatch!(all, self.dtype(), "to_vec", S => access::read::<S, _>(self, |view| {
-            let mut out = Vec::with_capacity(view.layout().numel());
-            for_each_run(view.layout(), |at, stride, count| {
-                let data = view.data();
-                if stride == 1 {
-                    out.extend(data[at..at + count].iter().map(|raw| cast::<S, T>(S::from_raw(*raw))));
-                } else {
-                    out.extend((0..count).map(|i| cast::<S, T>(S::from_raw(data[at + i * stride]))));
-                }
-            });
-            out
-        }))
+        // Conversion and order are the copier's work, so that this is compiled per type, not per pair of types.
+        let copy;
+        let rows = if self.dtype() == T::DTYPE && self.layout().is_contiguous() {
+            self
+        } else {
+            copy = crate::loops::copied(self, self.layout().to_contiguous(), T::DTYPE)?;
+            &copy
+        };
+        access::read::<T, _>(rows, |view| view.data().iter().map(|raw| T::from_raw(*raw)).collect())
     }
 
     /// The elements in row-major order as scalars of their category.
@@ -193,38 +188,6 @@ fn range_count(start: Scalar, end: Scalar, step: Scalar) -> Result<usize> {
         return Err(TensorError::value("invalid size, possible overflow?"));
     }
     Ok(count as usize)
-}
-
-/// Calls `f(position, stride, count)` for each innermost row of a layout, in row-major order.
-pub(crate) fn for_each_run(layout: &Layout, mut f: impl FnMut(usize, usize, usize)) {
-    let n = layout.numel();
-    if n == 0 {
-        return;
-    }
-    if layout.is_contiguous() {
-        return f(0, 1, n);
-    }
-    let (sizes, strides) = (layout.sizes(), layout.strides());
-    let last = sizes.len() - 1;
-    let mut index: SmallVec<[i64; 6]> = SmallVec::from_elem(0, last);
-    let mut at = 0i64;
-    loop {
-        f(at as usize, strides[last] as usize, sizes[last] as usize);
-        let mut dim = last;
-        loop {
-            if dim == 0 {
-                return;
-            }
-            dim -= 1;
-            index[dim] += 1;
-            at += strides[dim];
-            if index[dim] < sizes[dim] {
-                break;
-            }
-            at -= strides[dim] * sizes[dim];
-            index[dim] = 0;
-        }
-    }
 }
 
 #[cfg(test)]

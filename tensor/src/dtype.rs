@@ -139,6 +139,29 @@ impl DType {
         ROWS.iter().find(|row| row.scalar_type == number).map(|row| row.dtype)
     }
 
+    /// A dtype of the same size, under which elements move as bits: the group `widths` of [`dispatch!`](crate::dispatch).
+    pub fn bits(self) -> DType {
+        match self.size() {
+            1 => DType::U8,
+            2 => DType::I16,
+            4 => DType::I32,
+            8 => DType::I64,
+            _ => DType::C128,
+        }
+    }
+
+    /// The dtype that carries this one's elements exactly while a program computes with them: `int64` for integers and
+    /// truth values, `float32` for halves. Results converted back are those of computing in the dtype itself where
+    /// that is defined by wrapping, or by rounding once from single precision, as PyTorch defines it.
+    #[inline]
+    pub const fn carrier(self) -> DType {
+        match self {
+            DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => DType::I64,
+            DType::F16 | DType::BF16 | DType::F32 => DType::F32,
+            other => other,
+        }
+    }
+
     /// Bytes of one element.
     #[inline]
     pub fn size(self) -> usize {

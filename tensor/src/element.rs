@@ -360,13 +360,14 @@ impl Element for bool {
 ///
 /// `dispatch!(floats, dtype, "exp", T => unary::<T, T>(x, ...))`: the groups are `all`, `floats` (halves
 /// included), `ints`, `ints_bool`, `real` (ints and floats), `real_bool`, `complex`, `floats_complex`,
-/// `numeric` (all but bool). The expression's type is a `Result<_, E>` with `E: From<TensorError>`; a dtype
+/// `numeric` (all but bool). `carried_` before a group binds the type of the dtype's
+/// [carrier](crate::DType::carrier): half as many types, for functions that need not be fastest in every one. The expression's type is a `Result<_, E>` with `E: From<TensorError>`; a dtype
 /// outside the group gives [`TensorError::DType`](crate::TensorError::DType) with the given operation.
 #[macro_export]
 macro_rules! dispatch {
-    (@arms $dtype:expr, $op:expr, $t:ident => $body:expr; $($variant:ident = $type:ty),+) => {
+    (@arms $dtype:expr, $op:expr, $t:ident => $body:expr; $($($variant:ident)|+ = $type:ty),+) => {
         match $dtype {
-            $($crate::DType::$variant => { type $t = $type; $body })+
+            $($($crate::DType::$variant)|+ => { type $t = $type; $body })+
             #[allow(unreachable_patterns, reason = "the group `all` leaves no dtype over")]
             other => Err($crate::TensorError::DType { op: $op, dtype: other }.into()),
         }
@@ -410,5 +411,32 @@ macro_rules! dispatch {
     (ints_bool, $dtype:expr, $op:expr, $t:ident => $body:expr) => {
         $crate::dispatch!(@arms $dtype, $op, $t => $body; Bool = bool, U8 = u8, I8 = i8, I16 = i16, I32 = i32,
             I64 = i64)
+    };
+    (carried_all, $dtype:expr, $op:expr, $t:ident => $body:expr) => {
+        $crate::dispatch!(@arms $dtype, $op, $t => $body; Bool | U8 | I8 | I16 | I32 | I64 = i64, F16 | BF16 | F32 = f32, F64 = f64,
+            C64 = $crate::Complex<f32>, C128 = $crate::Complex<f64>)
+    };
+    (carried_numeric, $dtype:expr, $op:expr, $t:ident => $body:expr) => {
+        $crate::dispatch!(@arms $dtype, $op, $t => $body; U8 | I8 | I16 | I32 | I64 = i64, F16 | BF16 | F32 = f32, F64 = f64,
+            C64 = $crate::Complex<f32>, C128 = $crate::Complex<f64>)
+    };
+    (carried_real, $dtype:expr, $op:expr, $t:ident => $body:expr) => {
+        $crate::dispatch!(@arms $dtype, $op, $t => $body; U8 | I8 | I16 | I32 | I64 = i64, F16 | BF16 | F32 = f32, F64 = f64)
+    };
+    (carried_real_bool, $dtype:expr, $op:expr, $t:ident => $body:expr) => {
+        $crate::dispatch!(@arms $dtype, $op, $t => $body; Bool | U8 | I8 | I16 | I32 | I64 = i64, F16 | BF16 | F32 = f32, F64 = f64)
+    };
+    (carried_floats, $dtype:expr, $op:expr, $t:ident => $body:expr) => {
+        $crate::dispatch!(@arms $dtype, $op, $t => $body; F16 | BF16 | F32 = f32, F64 = f64)
+    };
+    (carried_floats_complex, $dtype:expr, $op:expr, $t:ident => $body:expr) => {
+        $crate::dispatch!(@arms $dtype, $op, $t => $body; F16 | BF16 | F32 = f32, F64 = f64,
+            C64 = $crate::Complex<f32>, C128 = $crate::Complex<f64>)
+    };
+    (carried_ints, $dtype:expr, $op:expr, $t:ident => $body:expr) => {
+        $crate::dispatch!(@arms $dtype, $op, $t => $body; U8 | I8 | I16 | I32 | I64 = i64)
+    };
+    (carried_ints_bool, $dtype:expr, $op:expr, $t:ident => $body:expr) => {
+        $crate::dispatch!(@arms $dtype, $op, $t => $body; Bool | U8 | I8 | I16 | I32 | I64 = i64)
     };
 }

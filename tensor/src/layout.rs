@@ -63,7 +63,8 @@ pub fn numel_of(sizes: &[i64]) -> Result<i64> {
 
 /// Row-major strides; dimensions of size 0 count as 1, as in PyTorch.
 pub fn contiguous_strides(sizes: &[i64]) -> Dims {
-    let mut strides: Dims = smallvec![1; sizes.len()];
+    // A copy of a slice: filling a `SmallVec` goes element by element.
+    let mut strides = Dims::from_slice(sizes);
     let mut step: i64 = 1;
     for (stride, size) in strides.iter_mut().zip(sizes).rev() {
         *stride = step;

@@ -1,13 +1,14 @@
 //! Matrix products of any strides, batched and broadcast.
 //!
-//! Large products of floats and complex numbers go to the `gemm` crate (packed panels, registers blocked for the
-//! processor found at run time); bfloat16 goes there as `f32`; integers have a loop of their own, exact modulo two
+//! Large products of floats go to the `gemm` crate (packed panels, registers blocked for the processor found at run
+//! time), complex numbers as their parts, bfloat16 as `f32`; integers have a loop of their own, exact modulo two
 //! to their width. Products too small to pay for packing are direct loops. One thread unless [`set_threads`] says
 //! otherwise; results do not depend on the number of threads, as each element is computed by one.
 #![allow(unsafe_code, reason = "hands pointers with strides to the gemm crate")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use num_complex::Complex;
 use smallvec::SmallVec;
 
 use crate::access::LockSet;
@@ -16,8 +17,9 @@ use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
 use crate::layout::{Dims, Layout};
+use crate::math::Real;
 use crate::scalar::Scalar;
-use crate::simd::{self, Kernel};
+use crate::simd::{self, Kernel, Sets};
 use crate::storage::Storage;
 use crate::tensor::Tensor;
 
@@ -57,7 +59,7 @@ impl<T> Matrix<T> {
 
 /// `c = c * keep + a b * factor` (`c` with contiguous rows) with `a` m by k and `b` k by n. With `keep` 0, `c` is not read.
 #[derive(Clone, Copy)]
-struct Product<T> {
+pub(crate) struct Product<T> {
     m: usize,
     k: usize,
     n: usize,
@@ -74,12 +76,14 @@ pub(crate) trait Multiply: Element<Raw = Self> {
     fn add_product(self, a: Self, b: Self) -> Self;
     /// `self * b`.
     fn times(self, b: Self) -> Self;
-    /// Whether the `gemm` crate has it.
-    const GEMM: bool;
+    /// How large products of it are computed: by the `gemm` crate, or by it on the parts; `None`: as small ones.
+    ///
+    /// The function's matrices must be valid for their sizes, and the result overlap no operand.
+    const PACKED: Option<unsafe fn(Product<Self>)>;
 }
 
 macro_rules! multiply {
-    (float $($type:ty),+) => { $(impl Multiply for $type {
+    (float $packed:ident: $($type:ty),+) => { $(impl Multiply for $type {
         #[inline(always)]
         fn add_product(self, a: Self, b: Self) -> Self {
             self + a * b
@@ -88,7 +92,7 @@ macro_rules! multiply {
         fn times(self, b: Self) -> Self {
             self * b
         }
-        const GEMM: bool = true;
+        const PACKED: Option<unsafe fn(Product<Self>)> = Some($packed);
     })+ };
     (int $($type:ty),+) => { $(impl Multiply for $type {
         #[inline(always)]
@@ -99,10 +103,11 @@ macro_rules! multiply {
         fn times(self, b: Self) -> Self {
             self.wrapping_mul(b)
         }
-        const GEMM: bool = false;
+        const PACKED: Option<unsafe fn(Product<Self>)> = None;
     })+ };
 }
-multiply!(float f32, f64, num_complex::Complex<f32>, num_complex::Complex<f64>);
+multiply!(float packed: f32, f64);
+multiply!(float packed_parts: Complex<f32>, Complex<f64>);
 multiply!(int u8, i8, i16, i32, i64);
 
 /// Small products, and all of integers: a row of the result at a time.
@@ -110,7 +115,7 @@ struct Direct<T>(Product<T>);
 
 impl<T: Multiply> Kernel for Direct<T> {
     type Output = ();
-    const WIDE: bool = T::GEMM;
+    const SETS: Sets = Sets::of(&[T::DTYPE]);
 
     #[inline(always)]
     fn run(self) {
@@ -299,11 +304,11 @@ unsafe fn put<T: Multiply>(p: Product<T>, i: usize, j: usize, sum: T) {
 /// The matrices are valid for their sizes, and the result overlaps no operand.
 unsafe fn product<T: Multiply>(p: Product<T>) {
     let work = p.m.saturating_mul(p.n).saturating_mul(p.k);
-    if !T::GEMM || work <= TINY || p.k == 0 {
-        return simd::run(Direct(p));
+    match T::PACKED {
+        // SAFETY: the caller's word.
+        Some(packed) if work > TINY && p.k > 0 => unsafe { shared(p, work, packed) },
+        _ => simd::run(Direct(p)),
     }
-    // SAFETY: the caller's word.
-    unsafe { shared(p, work, |p| packed(p)) }
 }
 
 /// Splits the longer side of a large result among threads.
@@ -369,11 +374,52 @@ pub(crate) fn add_product<T: Multiply>(
     unsafe { product(Product { m, k, n, a: matrix(a), b: matrix(b), c, keep: T::ONE, factor: T::ONE }) }
 }
 
+/// Real and imaginary parts apart, as matrices of twice the steps: a product of complex matrices is four of real ones.
+///
+/// # Safety
+/// As [`product`].
+unsafe fn packed_parts<R: Real>(p: Product<Complex<R>>)
+where
+    Complex<R>: Multiply,
+    R: Multiply,
+{
+    type C<R> = Complex<R>;
+    let part = |m: Matrix<C<R>>, i: usize| Matrix {
+        at: m.at.cast::<R>().wrapping_add(i),
+        rows: 2 * m.rows,
+        columns: 2 * m.columns,
+    };
+    for i in 0..p.m {
+        for j in 0..p.n {
+            let at = p.c.element(i, j);
+            // SAFETY: the caller's word.
+            unsafe { *at = if p.keep == C::<R>::ZERO { C::<R>::ZERO } else { (*at).times(p.keep) } };
+        }
+    }
+    let C { re, im } = p.factor;
+    // Which part of the result grows by the product of which parts, times what.
+    let terms = [
+        (0, 0, 0, re),
+        (0, 1, 1, -re),
+        (0, 0, 1, -im),
+        (0, 1, 0, -im),
+        (1, 0, 1, re),
+        (1, 1, 0, re),
+        (1, 0, 0, im),
+        (1, 1, 1, -im),
+    ];
+    for (c, a, b, factor) in terms.into_iter().filter(|term| term.3 != R::ZERO) {
+        let (a, b, c) = (part(p.a, a), part(p.b, b), part(p.c, c));
+        // SAFETY: the caller's word: a complex number is its two parts, one behind the other.
+        unsafe { packed(Product { m: p.m, k: p.k, n: p.n, a, b, c, keep: R::ONE, factor }) };
+    }
+}
+
 /// By the `gemm` crate.
 ///
 /// # Safety
 /// As [`product`].
-unsafe fn packed<T: Copy + PartialEq + Element>(p: Product<T>) {
+unsafe fn packed<T: Element>(p: Product<T>) {
     // SAFETY: the caller's word; the types are those the crate has.
     unsafe {
         gemm::gemm(
@@ -534,8 +580,8 @@ unsafe fn multiply_each(
     match dtype {
         DType::F32 => arm!(f32),
         DType::F64 => arm!(f64),
-        DType::C64 => arm!(num_complex::Complex<f32>),
-        DType::C128 => arm!(num_complex::Complex<f64>),
+        DType::C64 => arm!(Complex<f32>),
+        DType::C128 => arm!(Complex<f64>),
         DType::U8 => arm!(u8),
         DType::I8 => arm!(i8),
         DType::I16 => arm!(i16),

@@ -8,7 +8,6 @@
 
 use crate::access;
 use crate::dispatch;
-use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
 use crate::tensor::Tensor;
@@ -102,17 +101,6 @@ impl Places {
     }
 }
 
-/// A type of the same size, under which elements are moved as bits.
-fn bits(dtype: DType) -> DType {
-    match dtype.size() {
-        1 => DType::U8,
-        2 => DType::I16,
-        4 => DType::I32,
-        8 => DType::I64,
-        _ => DType::C128,
-    }
-}
-
 /// The elements at the places, fresh, in these sizes.
 pub fn read_at(x: &Tensor, places: &Places, sizes: &[i64]) -> Result<Tensor> {
     let out = Tensor::empty(sizes, x.dtype())?;
@@ -122,7 +110,7 @@ pub fn read_at(x: &Tensor, places: &Places, sizes: &[i64]) -> Result<Tensor> {
     if places.is_empty() {
         return Ok(out);
     }
-    let kind = bits(x.dtype());
+    let kind = x.dtype().bits();
     let (from, to) = (x.view_dtype(kind)?, out.view_dtype(kind)?);
     dispatch!(widths, kind, "index", T => access::edit_with::<T, T, _>(&to, &[&from], |mut out, ins| {
         let (to, from) = (out.data(), ins[0].data());
@@ -135,7 +123,7 @@ pub fn read_at(x: &Tensor, places: &Places, sizes: &[i64]) -> Result<Tensor> {
 /// one. Types are the same.
 pub fn write_at(target: &Tensor, places: &Places, source: &Tensor) -> Result<()> {
     check(target, places, source)?;
-    let kind = bits(target.dtype());
+    let kind = target.dtype().bits();
     let (to, from) = (target.view_dtype(kind)?, source.contiguous()?.view_dtype(kind)?);
     dispatch!(widths, kind, "index", T => access::edit_with::<T, T, _>(&to, &[&from], |mut out, ins| {
         let (to, from) = (out.data(), ins[0].data());

@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::element::{Element, cast};
 use crate::error::{Result, TensorError};
 use crate::math::{Float, Real};
-use crate::simd::{self, Kernel};
+use crate::simd::{self, Kernel, Sets};
 use crate::tensor::Tensor;
 
 /// The windows along one dimension: `first`, and how many elements, `step` apart.
@@ -243,6 +243,7 @@ struct MaxRow<'a, T> {
 
 impl<T: Real> Kernel for MaxRow<'_, T> {
     type Output = ();
+    const SETS: Sets = Sets::two(T::DTYPE);
 
     #[inline(always)]
     fn run(self) {

@@ -8,7 +8,7 @@ use crate::access;
 use crate::error::Result;
 use crate::layout::contiguous_strides;
 use crate::math::Real;
-use crate::simd::{self, Kernel};
+use crate::simd::{self, Kernel, Sets};
 use crate::tensor::Tensor;
 
 /// What one dimension of a result is made of.
@@ -72,6 +72,7 @@ struct Along<'a, T> {
 
 impl<T: Real> Kernel for Along<'_, T> {
     type Output = ();
+    const SETS: Sets = Sets::two(T::DTYPE);
 
     #[inline(always)]
     fn run(self) {

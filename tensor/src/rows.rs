@@ -12,7 +12,7 @@ use crate::element::Element;
 use crate::error::{Result, TensorError};
 use crate::layout::{Dims, Layout, wrap_dim};
 use crate::loops::pack_fn;
-use crate::simd::{self, Kernel};
+use crate::simd::{self, Kernel, Sets};
 use crate::storage::Storage;
 use crate::tensor::Tensor;
 
@@ -24,7 +24,7 @@ struct Row<'a, T: Element, R: Element, F> {
 
 impl<T: Element, R: Element, F: FnMut(&[T::Raw], &mut [R::Raw])> Kernel for Row<'_, T, R, F> {
     type Output = ();
-    const WIDE: bool = matches!(T::DTYPE, DType::F32 | DType::F64);
+    const SETS: Sets = Sets::of(&[T::DTYPE]);
 
     #[inline(always)]
     fn run(self) {
@@ -33,22 +33,23 @@ impl<T: Element, R: Element, F: FnMut(&[T::Raw], &mut [R::Raw])> Kernel for Row<
 }
 
 /// Where the rows along a dimension start, in row-major order of the other dimensions.
-fn starts(layout: &Layout, dim: usize, mut f: impl FnMut(i64)) {
+fn starts(layout: &Layout, dim: usize) -> Vec<i64> {
     let outer = |values: &[i64]| -> SmallVec<[i64; 5]> {
         values.iter().enumerate().filter(|(d, _)| *d != dim).map(|(_, v)| *v).collect()
     };
     let (sizes, strides) = (outer(layout.sizes()), outer(layout.strides()));
+    let mut all = Vec::with_capacity(sizes.iter().product::<i64>() as usize);
     if sizes.contains(&0) {
-        return;
+        return all;
     }
     let mut index: SmallVec<[i64; 5]> = SmallVec::from_elem(0, sizes.len());
     let mut at = 0;
     loop {
-        f(at);
+        all.push(at);
         let mut d = sizes.len();
         loop {
             if d == 0 {
-                return;
+                return all;
             }
             d -= 1;
             index[d] += 1;
@@ -71,6 +72,41 @@ pub fn map_rows<T: Element, R: Element>(
     length: Option<usize>,
     mut f: impl FnMut(&[T::Raw], &mut [R::Raw]),
 ) -> Result<Tensor> {
+    walk(x, dim, length, [T::DTYPE, R::DTYPE], &mut |row, n, out, length| {
+        // SAFETY: the walk gives a row of `T` and room for one of `R`, apart from each other.
+        let (row, out) = unsafe {
+            (std::slice::from_raw_parts(row.cast(), n), std::slice::from_raw_parts_mut(out.cast(), length))
+        };
+        f(row, out);
+    })
+}
+
+/// As [`map_rows`], of a function that computes with the whole row: it is compiled per instruction set.
+pub fn compute_rows<T: Element, R: Element>(
+    x: &Tensor,
+    dim: i64,
+    length: Option<usize>,
+    mut f: impl FnMut(&[T::Raw], &mut [R::Raw]),
+) -> Result<Tensor> {
+    map_rows::<T, R>(x, dim, length, |row, out| simd::run(Row::<T, R, _> { row, out, f: &mut f }))
+}
+
+/// What a walk calls: a row and its length, the place of the result and its length.
+type EachRow<'a> = &'a mut dyn FnMut(*const u8, usize, *mut u8, usize);
+
+/// Room for elements of any dtype.
+fn room(dtype: DType, count: usize) -> Vec<u128> {
+    vec![0; (count * dtype.size()).div_ceil(size_of::<u128>())]
+}
+
+/// The walk of [`map_rows`], for rows and results of these dtypes.
+fn walk(
+    x: &Tensor,
+    dim: i64,
+    length: Option<usize>,
+    dtypes: [DType; 2],
+    each: EachRow<'_>,
+) -> Result<Tensor> {
     let meta = x.meta();
     let layout = &meta.layout;
     let d = wrap_dim(dim, layout.rank())?;
@@ -82,50 +118,40 @@ pub fn map_rows<T: Element, R: Element>(
         sizes[d] = length as i64;
     }
     let to = Layout::contiguous(&sizes)?;
-    let storage = Storage::zeroed(bytes_of(&to, R::DTYPE)?)?;
+    let storage = Storage::zeroed(bytes_of(&to, dtypes[1])?)?;
     let to_step = if layout.rank() == 0 { 1 } else { to.strides()[d] };
-    let mut set = LockSet::new();
-    set.read(&meta.storage);
-    let guards = set.lock()?;
+    let guards = LockSet::one_read(&meta.storage);
     let base = guards.start(meta, x.dtype());
-    let size = x.dtype().size();
-    let same = x.dtype() == T::DTYPE && (step == 1 || n == 1);
-    let pack = pack_fn(x.dtype(), T::DTYPE)?;
-    let unpack = pack_fn(R::DTYPE, R::DTYPE)?;
-    let mut row_buffer: Vec<T::Raw> = if same { Vec::new() } else { vec![T::ZERO.to_raw(); n] };
+    let same = x.dtype() == dtypes[0] && (step == 1 || n == 1);
+    let pack = pack_fn(x.dtype(), dtypes[0])?;
+    let unpack = pack_fn(dtypes[1], dtypes[1])?;
+    let mut row_buffer = room(dtypes[0], if same { 0 } else { n });
     let direct = to_step == 1 || length == 1;
-    let mut out_buffer: Vec<R::Raw> = if direct { Vec::new() } else { vec![R::ZERO.to_raw(); length] };
-    let mut targets: Vec<i64> = Vec::new();
-    starts(&to, d, |at| targets.push(at));
-    let mut target = targets.into_iter();
+    let mut out_buffer = room(dtypes[1], if direct { 0 } else { length });
     if to.numel() > 0 {
-        starts(layout, d, |at| {
-            let to_at = target.next().expect("invariant: as many rows out as in");
+        for (at, to_at) in starts(layout, d).into_iter().zip(starts(&to, d)) {
             // SAFETY: rows of the locked tensor and of the fresh, zeroed output; buffers are as long as rows.
             unsafe {
-                let from = base.wrapping_offset(at as isize * size as isize);
-                let row: &[T::Raw] = if n == 0 {
-                    &[]
-                } else if same {
-                    std::slice::from_raw_parts(from.cast(), n)
+                let from = base.wrapping_offset(at as isize * x.dtype().size() as isize);
+                let row = if n == 0 || same {
+                    from.cast_const()
                 } else {
                     pack(from, step as isize, row_buffer.as_mut_ptr().cast(), 1, n);
-                    &row_buffer
+                    row_buffer.as_ptr().cast()
                 };
-                let out_at = storage.data().cast::<R::Raw>().offset(to_at as isize);
+                let out_at = storage.data().wrapping_offset(to_at as isize * dtypes[1].size() as isize);
                 if direct {
-                    let out = std::slice::from_raw_parts_mut(out_at, length);
-                    simd::run(Row::<T, R, _> { row, out, f: &mut f });
+                    each(row, n, out_at, length);
                 } else {
-                    out_buffer.fill(R::ZERO.to_raw());
-                    simd::run(Row::<T, R, _> { row, out: &mut out_buffer, f: &mut f });
-                    unpack(out_buffer.as_ptr().cast(), 1, out_at.cast(), to_step as isize, length);
+                    out_buffer.fill(0);
+                    each(row, n, out_buffer.as_mut_ptr().cast(), length);
+                    unpack(out_buffer.as_ptr().cast(), 1, out_at, to_step as isize, length);
                 }
             }
-        });
+        }
     }
     drop(guards);
-    Ok(Tensor::from_parts(storage, R::DTYPE, to))
+    Ok(Tensor::from_parts(storage, dtypes[1], to))
 }
 
 /// `out[.., i, ..] = x[.., indices[.., i, ..], ..]` along a dimension. Indices outside the dimension are an error.

@@ -7,8 +7,10 @@ use std::fmt;
 
 use num_complex::Complex;
 
+use crate::dispatch;
 use crate::dtype::DType;
 use crate::element::Element;
+use crate::error::TensorError;
 
 /// A number with its kind.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +44,11 @@ impl Scalar {
             Scalar::Float(_) => DType::F32,
             Scalar::Complex(_) => DType::C64,
         }
+    }
+
+    /// The value it has as an element of a dtype.
+    pub fn rounded(self, dtype: DType) -> Scalar {
+        dispatch!(all, dtype, "scalar", T => Ok::<_, TensorError>(self.to::<T>().to_scalar())).unwrap_or(self)
     }
 
     /// Converted to an element type.

@@ -4,20 +4,58 @@
 //! or AVX-512, and LLVM vectorizes them for those. Nothing else changes: floating-point results are the same on
 //! every instruction set, because Rust never fuses a multiplication and an addition by itself.
 //!
+//! Compiling a body again for each set is only worth its size where it computes: [`Sets::of`] says where that is.
+//!
 //! What a body calls must be inlined into it to be vectorized. A closure is called from every instruction set's function,
 //! so LLVM leaves a large one outside; a method that is `#[inline(always)]` is not left.
 #![allow(unsafe_code, reason = "calls functions compiled for detected processor features")]
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use crate::dtype::DType;
+
 /// A piece of work whose body is compiled per instruction set.
 pub trait Kernel {
     /// What it gives back.
     type Output;
-    /// Whether it gains from AVX-512. What moves more than it computes does not, and is compiled once less.
-    const WIDE: bool = false;
+    /// The instruction sets it is compiled for.
+    const SETS: Sets;
     /// The body; implement it `#[inline(always)]`.
     fn run(self) -> Self::Output;
+}
+
+/// Which instruction sets a body is compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sets {
+    /// That of the architecture: for what moves, sorts or branches more than it computes.
+    One,
+    /// AVX2 too: for loops that memory bounds once they are vectorized, and gathers.
+    Two,
+    /// AVX-512 too: for arithmetic on floats.
+    All,
+}
+
+impl Sets {
+    /// The sets that pay for loops over elements of these dtypes: all for singles and doubles, as which halves are
+    /// computed; one where anything else takes part, whose loops are rarely what a program waits for.
+    pub const fn of(dtypes: &[DType]) -> Sets {
+        let mut i = 0;
+        while i < dtypes.len() {
+            if !matches!(dtypes[i], DType::F32 | DType::F64) {
+                return Sets::One;
+            }
+            i += 1;
+        }
+        Sets::All
+    }
+
+    /// As [`Sets::of`], where memory bounds the loops.
+    pub const fn two(dtype: DType) -> Sets {
+        match Sets::of(&[dtype]) {
+            Sets::All => Sets::Two,
+            fewer => fewer,
+        }
+    }
 }
 
 /// Instruction sets the bodies are compiled for.
@@ -106,10 +144,10 @@ pub fn run<K: Kernel>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
     match isa() {
         // SAFETY: `isa` gives these only where the features were detected.
-        Isa::Avx512 if K::WIDE => return unsafe { run_avx512(kernel) },
+        Isa::Avx512 if matches!(K::SETS, Sets::All) => return unsafe { run_avx512(kernel) },
         // SAFETY: as above.
-        Isa::Avx512 | Isa::Avx2 => return unsafe { run_avx2(kernel) },
-        Isa::Baseline => {}
+        Isa::Avx512 | Isa::Avx2 if !matches!(K::SETS, Sets::One) => return unsafe { run_avx2(kernel) },
+        _ => {}
     }
     run_baseline(kernel)
 }

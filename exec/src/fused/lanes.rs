@@ -7,7 +7,7 @@
 
 use crate::pointwise::TileOp;
 use flambeau_tensor::math::Real;
-use flambeau_tensor::simd;
+use flambeau_tensor::simd::{self, Sets};
 use std::marker::PhantomData;
 
 /// Lanes of a group: what every loop here works in multiples of.
@@ -40,7 +40,7 @@ impl<L: Lane, T: Real> Sweep<'_, L, T> {
 
 impl<L: Lane, T: Real> simd::Kernel for Sweep<'_, L, T> {
     type Output = ();
-    const WIDE: bool = true;
+    const SETS: Sets = Sets::All;
 
     #[inline(always)]
     fn run(self) {

@@ -65,7 +65,7 @@ impl<T: Real> Tiles<T> {
 }
 
 /// The tile of a slot.
-#[inline]
+#[inline(always)]
 fn room(program: &Program, slot: Slot) -> usize {
     let (tiles, constants, inputs) = (program.tiles as usize, program.constants.len(), program.inputs.len());
     match slot {
@@ -89,7 +89,7 @@ struct Block<'b, 'i, 'o, T: Real> {
 }
 
 impl<T: Real> Block<'_, '_, '_, T> {
-    #[inline]
+    #[inline(always)]
     fn read(&self, slot: Slot) -> &[T] {
         match slot {
             Slot::Input(i) if self.direct => match self.sources[i as usize] {
@@ -101,7 +101,7 @@ impl<T: Real> Block<'_, '_, '_, T> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn step(&mut self, step: &Step) {
         // The destination is taken out while the step reads the others.
         let at = room(self.program, step.to);

@@ -1,7 +1,7 @@
 //! Facets: kinds of fact about operators, each a Rust type owned by the crate whose mechanism consumes it.
 //!
-//! The registry stores one dense column per facet type. A consumer fetches a [`Column`] once and then pays one
-//! indexed load per node.
+//! The registry stores one column per facet type: places by row, and the facts stated, side by side, since most rows
+//! state few. A consumer fetches a [`Column`] once and then pays two indexed loads per node.
 
 use super::{Op, OpId};
 use std::any::Any;
@@ -22,7 +22,39 @@ impl Facet for Doc {
 
 /// All facts of one kind, by operator row.
 pub struct Column<'r, F> {
-    pub(super) cells: &'r [Option<F>],
+    pub(super) cells: Option<&'r Cells<F>>,
+}
+
+/// The facts of a column.
+pub(super) struct Cells<F> {
+    /// By row, one more than the fact's place; 0 where none is stated. Rows at the end may be missing.
+    places: Vec<u32>,
+    facts: Vec<F>,
+}
+
+impl<F> Cells<F> {
+    pub(super) fn new() -> Self {
+        Cells { places: Vec::new(), facts: Vec::new() }
+    }
+
+    /// States a fact, or states it anew.
+    pub(super) fn put(&mut self, row: usize, fact: F) {
+        if self.places.len() <= row {
+            self.places.resize(row + 1, 0);
+        }
+        match self.places[row].checked_sub(1) {
+            Some(place) => self.facts[place as usize] = fact,
+            None => {
+                self.facts.push(fact);
+                self.places[row] = self.facts.len() as u32;
+            }
+        }
+    }
+
+    pub(super) fn get(&self, row: usize) -> Option<&F> {
+        let place = self.places.get(row)?.checked_sub(1)?;
+        self.facts.get(place as usize)
+    }
 }
 
 impl<F> Clone for Column<'_, F> {
@@ -36,7 +68,7 @@ impl<F> Copy for Column<'_, F> {}
 impl<'r, F> Column<'r, F> {
     /// The fact about a row, if it is stated.
     pub fn get(&self, op: OpId) -> Option<&'r F> {
-        self.cells.get(op.index())?.as_ref()
+        self.cells?.get(op.index())
     }
 
     /// The fact about a node's operator, if it has a row and the fact is stated.
@@ -46,6 +78,7 @@ impl<'r, F> Column<'r, F> {
 
     /// Rows that state the fact.
     pub fn iter(&self) -> impl Iterator<Item = (OpId, &'r F)> {
-        self.cells.iter().enumerate().filter_map(|(i, f)| Some((OpId(i as u32), f.as_ref()?)))
+        let rows = self.cells.map_or(0, |cells| cells.places.len() as u32);
+        (0..rows).map(OpId).filter_map(move |op| Some((op, self.get(op)?)))
     }
 }

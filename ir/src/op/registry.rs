@@ -1,5 +1,6 @@
 //! The registry: rows are operator overloads, columns are facets. Built once, then shared and never changed.
 
+use super::facet::Cells;
 use super::{Column, Facet, Op, OpId, OpKind, Prim};
 use crate::schema::{FunctionSchema, SchemaParseError};
 use crate::symbol::Symbol;
@@ -20,15 +21,22 @@ pub struct OpDef {
 
 enum Head {
     /// The schema is given.
-    Schema(Result<Box<FunctionSchema>, SchemaParseError>, String),
+    Schema(Box<Given>),
     /// The schema is the declared one of this name and overload.
     Named(Symbol, Symbol),
+}
+
+/// A schema given as text, and what became of it.
+struct Given {
+    text: String,
+    schema: Result<FunctionSchema, SchemaParseError>,
 }
 
 impl OpDef {
     /// An operator with this schema. An error in the schema is reported when the registry is built.
     pub fn new(schema: &str) -> Self {
-        let head = Head::Schema(FunctionSchema::parse(schema).map(Box::new), schema.to_owned());
+        let given = Given { text: schema.to_owned(), schema: FunctionSchema::parse(schema) };
+        let head = Head::Schema(Box::new(given));
         OpDef { head, puts: Vec::new(), optional: false }
     }
 
@@ -77,10 +85,7 @@ trait AnyColumn: Any + Send + Sync {
     fn states(&self, row: usize) -> bool;
     fn as_any(&self) -> &dyn Any;
     fn as_any_mut(&mut self) -> &mut dyn Any;
-    fn pad(&mut self, rows: usize);
 }
-
-struct Cells<F>(Vec<Option<F>>);
 
 impl<F: Facet> AnyColumn for Cells<F> {
     fn facet_name(&self) -> &'static str {
@@ -88,7 +93,7 @@ impl<F: Facet> AnyColumn for Cells<F> {
     }
 
     fn states(&self, row: usize) -> bool {
-        self.0.get(row).is_some_and(Option::is_some)
+        self.get(row).is_some()
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -97,10 +102,6 @@ impl<F: Facet> AnyColumn for Cells<F> {
 
     fn as_any_mut(&mut self) -> &mut dyn Any {
         self
-    }
-
-    fn pad(&mut self, rows: usize) {
-        self.0.resize_with(rows, || None);
     }
 }
 
@@ -115,14 +116,11 @@ impl Columns {
         let id = TypeId::of::<F>();
         let column = self.by_type.entry(id).or_insert_with(|| {
             self.order.push(id);
-            Box::new(Cells::<F>(Vec::new()))
+            Box::new(Cells::<F>::new())
         });
         let cells =
             column.as_any_mut().downcast_mut::<Cells<F>>().expect("invariant: a column holds its own facet");
-        if cells.0.len() <= row {
-            cells.0.resize_with(row + 1, || None);
-        }
-        cells.0[row] = Some(facet);
+        cells.put(row, facet);
     }
 }
 
@@ -162,7 +160,8 @@ type LateFacet = (String, &'static str, Put);
 #[derive(Default)]
 pub struct RegistryBuilder {
     declared: Vec<&'static str>,
-    defs: Vec<OpDef>,
+    /// As they were added: lists are kept as they come.
+    defs: Vec<Vec<OpDef>>,
     late: Vec<LateFacet>,
 }
 
@@ -182,7 +181,7 @@ impl RegistryBuilder {
 
     /// Adds operators, in order; those not declared come behind the declared overloads of their name.
     pub fn add(&mut self, defs: impl IntoIterator<Item = OpDef>) -> &mut Self {
-        self.defs.extend(defs);
+        self.defs.push(defs.into_iter().collect());
         self
     }
 
@@ -195,12 +194,14 @@ impl RegistryBuilder {
     /// Makes the registry, or says everything that is wrong.
     pub fn build(self) -> Result<Arc<Registry>, Vec<RegistryError>> {
         let mut making = Making::default();
-        // A schema has some hundred bytes.
-        making.registry.reserve(self.declared.iter().map(|text| text.len() / 100).sum());
+        // A schema has a hundred bytes, or some fewer.
+        let rows = self.declared.iter().map(|text| text.len() / 90).sum();
+        making.registry.reserve(rows);
+        making.defined.reserve(rows);
         for line in self.declared.iter().flat_map(|text| text.lines()) {
             making.declare(line);
         }
-        for def in self.defs {
+        for def in self.defs.into_iter().flatten() {
             making.define(def);
         }
         let Making { mut registry, mut errors, .. } = making;
@@ -209,10 +210,6 @@ impl RegistryBuilder {
                 Some(id) => put(&mut registry.columns, id.index()),
                 None => errors.push(RegistryError::NoSuchOperator { facet, op }),
             }
-        }
-        let rows = registry.rows.len();
-        for id in &registry.columns.order {
-            registry.columns.by_type.get_mut(id).expect("invariant: ordered columns exist").pad(rows);
         }
         if errors.is_empty() { Ok(Arc::new(registry)) } else { Err(errors) }
     }
@@ -260,8 +257,12 @@ impl Making {
                 None if def.optional => return,
                 None => return self.errors.push(RegistryError::Undeclared(format!("{name}.{overload}"))),
             },
-            Head::Schema(Err(error), text) => return self.errors.push(RegistryError::Schema { text, error }),
-            Head::Schema(Ok(schema), text) => {
+            Head::Schema(given) => {
+                let Given { text, schema } = *given;
+                let schema = match schema {
+                    Ok(schema) => Box::new(schema),
+                    Err(error) => return self.errors.push(RegistryError::Schema { text, error }),
+                };
                 if Prim::from_symbol(schema.name).is_some() {
                     return self.errors.push(RegistryError::Structural(text));
                 }
@@ -315,7 +316,8 @@ impl Registry {
         self.rows.reserve(rows);
         self.names.reserve(rows);
         self.by_full.reserve(rows);
-        self.by_name.reserve(rows);
+        // Most names have an overload or two.
+        self.by_name.reserve(rows / 2);
     }
 
     /// Number of rows.
@@ -370,8 +372,8 @@ impl Registry {
 
     /// All facts of one kind.
     pub fn column<F: Facet>(&self) -> Column<'_, F> {
-        let cells = self.columns.by_type.get(&TypeId::of::<F>()).map_or(&[] as &[Option<F>], |column| {
-            &column.as_any().downcast_ref::<Cells<F>>().expect("invariant: a column holds its own facet").0
+        let cells = self.columns.by_type.get(&TypeId::of::<F>()).map(|column| {
+            column.as_any().downcast_ref::<Cells<F>>().expect("invariant: a column holds its own facet")
         });
         Column { cells }
     }

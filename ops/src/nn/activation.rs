@@ -5,7 +5,7 @@ use crate::support::{Computed, Several, op};
 use flambeau_analysis::{Dtype, Shape, shape::TensorFact};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::OpDef;
-use flambeau_tensor::loops::{binary, unary};
+use flambeau_tensor::loops::{binary_in, unary};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::{Element, dispatch, wrap_dim};
 
@@ -23,8 +23,8 @@ fn glu(cx: &KernelCx<'_>) -> Computed {
         )));
     }
     let (a, b) = (x.narrow(dim as i64, 0, n / 2)?, x.narrow(dim as i64, n / 2, n / 2)?);
-    dispatch!(floats, x.dtype(), "glu_cpu", T => {
-        Ok(binary::<T, T, T>(&a, &b, |a: T, b: T| T::from_acc(a.acc() * b.acc().sigmoid()))?)
+    dispatch!(carried_floats, x.dtype(), "glu_cpu", T => {
+        Ok(binary_in::<T>(x.dtype(), &a, &b, |a: T, b: T| T::from_acc(a.acc() * b.acc().sigmoid()))?)
     })
 }
 
@@ -44,7 +44,7 @@ fn log_sigmoid_forward(cx: &KernelCx<'_>) -> Several {
 /// `x` if positive, else times a weight that is broadcast already.
 fn prelu_kernel(cx: &KernelCx<'_>) -> Computed {
     let (x, weight) = (cx.tensor(0)?, cx.tensor(1)?);
-    dispatch!(floats, x.dtype(), "prelu_cpu", T => Ok(binary::<T, T, T>(x, weight, |x: T, w: T| {
+    dispatch!(carried_floats, x.dtype(), "prelu_cpu", T => Ok(binary_in::<T>(x.dtype(), x, weight, |x: T, w: T| {
         if x.to_f64() > 0.0 { x } else { T::from_acc(x.acc() * w.acc()) }
     })?))
 }

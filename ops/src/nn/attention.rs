@@ -7,7 +7,7 @@ use crate::support::{Computed, Several, op};
 use flambeau_analysis::Dtype;
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{Effects, IValue, OpDef};
-use flambeau_tensor::loops::{binary, unary};
+use flambeau_tensor::loops::{binary, binary_in, unary_in};
 use flambeau_tensor::math::Float;
 use flambeau_tensor::random::Law;
 use flambeau_tensor::{DType, Element, Tensor, dispatch, matmul};
@@ -23,7 +23,7 @@ struct Attention<'a> {
 }
 
 fn times(x: &Tensor, by: f64) -> Computed {
-    dispatch!(floats_complex, x.dtype(), "mul", T => Ok(unary::<T, T>(x, move |v: T| T::from_complex(v.to_complex() * by))?))
+    dispatch!(carried_floats_complex, x.dtype(), "mul", T => Ok(unary_in::<T>(x.dtype(), x, move |v: T| T::from_complex(v.to_complex() * by))?))
 }
 
 /// The dropped-out weights' noise applied.
@@ -81,7 +81,7 @@ fn scores(q: &Tensor, k: &Tensor, args: &Attention<'_>) -> Computed {
             })?))
         }
         Some(mask) => {
-            dispatch!(floats, products.dtype(), "attention", T => Ok(binary::<T, T, T>(&products, mask, |p: T, m: T| {
+            dispatch!(carried_floats, products.dtype(), "attention", T => Ok(binary_in::<T>(products.dtype(), &products, mask, |p: T, m: T| {
             T::from_acc(p.acc() + m.acc())
         })?))
         }
@@ -93,7 +93,7 @@ fn weights_of(scores: &Tensor) -> Computed {
     let weights = softmax(scores, -1, false)?;
     let top = flambeau_tensor::reduce::amax(scores, Some(&[-1]), true);
     let Ok(top) = top else { return Ok(weights) };
-    dispatch!(floats, weights.dtype(), "attention", T => Ok(binary::<T, T, T>(&weights, &top, |w: T, top: T| {
+    dispatch!(carried_floats, weights.dtype(), "attention", T => Ok(binary_in::<T>(weights.dtype(), &weights, &top, |w: T, top: T| {
         if top.to_f64() == f64::NEG_INFINITY { T::ZERO } else { w }
     })?))
 }
@@ -207,8 +207,8 @@ fn transform_qkv(cx: &KernelCx<'_>) -> Several {
     if heads <= 0 || width % heads != 0 || bias.sizes() != [three] {
         return Err(KernelError::input("expected as many features as the heads divide"));
     }
-    let with_bias = dispatch!(floats, qkv.dtype(), "transform_bias_rescale_qkv", T => {
-        Ok::<_, KernelError>(binary::<T, T, T>(qkv, bias, |x: T, b: T| T::from_acc(x.acc() + b.acc()))?)
+    let with_bias = dispatch!(carried_floats, qkv.dtype(), "transform_bias_rescale_qkv", T => {
+        Ok::<_, KernelError>(binary_in::<T>(qkv.dtype(), qkv, bias, |x: T, b: T| T::from_acc(x.acc() + b.acc()))?)
     })?;
     let split = with_bias.reshape(&[b, t, 3, heads, width / heads])?.permute(&[2, 0, 3, 1, 4])?;
     let scale = 1.0 / ((width / heads) as f64).sqrt();

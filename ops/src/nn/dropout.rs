@@ -6,7 +6,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
 use flambeau_ir::value::Generator;
 use flambeau_ir::{Doc, Effects, IValue, OpDef};
-use flambeau_tensor::loops::{binary, ternary, unary};
+use flambeau_tensor::loops::{binary, binary_in, ternary_in, unary};
 use flambeau_tensor::math::Float;
 use flambeau_tensor::random::Law;
 use flambeau_tensor::{DType, Element, Tensor, dispatch};
@@ -111,7 +111,7 @@ fn rrelu(cx: &KernelCx<'_>, at: usize) -> Result<(Tensor, Option<Tensor>), Kerne
     }
     if cx.boolean(at + 2)? {
         let noise = slopes(x, lower, upper, &cx.generator(at + 3)?)?;
-        let out = dispatch!(floats, x.dtype(), "rrelu", T => Ok::<_, KernelError>(binary::<T, T, T>(x, &noise, |v: T, n: T| {
+        let out = dispatch!(carried_floats, x.dtype(), "rrelu", T => Ok::<_, KernelError>(binary_in::<T>(x.dtype(), x, &noise, |v: T, n: T| {
             if v.to_f64() <= 0.0 { T::from_acc(v.acc() * n.acc()) } else { v }
         })?))?;
         return Ok((out, Some(noise)));
@@ -185,8 +185,8 @@ pub(super) fn family() -> Vec<OpDef> {
                 let dtype = flambeau_tensor::promote::result_type(&[grad, mask]).unwrap_or(grad.dtype());
                 let dtype = flambeau_tensor::promote::to_float(dtype);
                 let scale = Tensor::scalar(flambeau_tensor::Scalar::Float(scale), dtype)?;
-                dispatch!(floats, dtype, "native_dropout_backward", T => {
-                    Ok(ternary::<T, T, T, T>(grad, mask, &scale, |g: T, m: T, s: T| {
+                dispatch!(carried_floats, dtype, "native_dropout_backward", T => {
+                    Ok(ternary_in::<T>(dtype, grad, mask, &scale, |g: T, m: T, s: T| {
                         T::from_acc(g.acc() * m.acc() * s.acc())
                     })?)
                 })

@@ -9,7 +9,7 @@ use crate::support::{Computed, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::loops::{binary, unary};
+use flambeau_tensor::loops::{binary, binary_in, unary_in};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::result_type;
 use flambeau_tensor::{DType, Element, Scalar, Tensor, dispatch, reduce};
@@ -115,7 +115,7 @@ fn l1_loss(x: &Tensor, t: &Tensor) -> Computed {
     let dtype = result_type(&[x, t]).unwrap_or(DType::F32);
     match dtype {
         d if d.is_floating() => {
-            dispatch!(floats, d, "l1_loss", T => Ok(binary::<T, T, T>(x, t, |x: T, t: T| {
+            dispatch!(carried_floats, d, "l1_loss", T => Ok(binary_in::<T>(d, x, t, |x: T, t: T| {
             T::from_acc((x.acc() - t.acc()).abs())
         })?))
         }
@@ -129,7 +129,7 @@ fn l1_loss(x: &Tensor, t: &Tensor) -> Computed {
                 (x - t).re.hypot((x - t).im)
             })?)
         }
-        d => dispatch!(ints, d, "l1_loss", T => Ok(binary::<T, T, T>(x, t, |x: T, t: T| {
+        d => dispatch!(carried_ints, d, "l1_loss", T => Ok(binary_in::<T>(d, x, t, |x: T, t: T| {
             let d = T::from_i64(x.to_i64().wrapping_sub(t.to_i64())).to_i64();
             T::from_i64(d.wrapping_abs())
         })?)),
@@ -226,7 +226,7 @@ fn margin_ranking_loss(cx: &KernelCx<'_>) -> Computed {
     let difference = less(cx.tensor(0)?, cx.tensor(1)?)?;
     let signed = times(&difference, cx.tensor(2)?)?;
     let margin = cx.float(3)?;
-    let loss = dispatch!(floats, signed.dtype(), "margin_ranking_loss", T => Ok::<_, KernelError>(unary::<T, T>(&signed, move |d: T| {
+    let loss = dispatch!(carried_floats, signed.dtype(), "margin_ranking_loss", T => Ok::<_, KernelError>(unary_in::<T>(signed.dtype(), &signed, move |d: T| {
         T::from_acc((n::<<T as Float>::Acc>(margin) - d.acc()).max_nan(n(0.0)))
     })?))?;
     reduced(loss, cx.int(4)?)
@@ -288,7 +288,7 @@ fn triplet_margin_loss(cx: &KernelCx<'_>) -> Computed {
         far = smaller(&far, &pairwise(positive, negative, p, eps, false)?)?;
     }
     let difference = less(&near, &far)?;
-    let loss = dispatch!(floats, difference.dtype(), "triplet_margin_loss", T => Ok::<_, KernelError>(unary::<T, T>(&difference, move |d: T| {
+    let loss = dispatch!(carried_floats, difference.dtype(), "triplet_margin_loss", T => Ok::<_, KernelError>(unary_in::<T>(difference.dtype(), &difference, move |d: T| {
         T::from_acc((d.acc() + n::<<T as Float>::Acc>(margin)).max_nan(n(0.0)))
     })?))?;
     reduced(loss, cx.int(7)?)

@@ -10,7 +10,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::value::List;
 use flambeau_ir::{Effects, IValue, OpDef};
-use flambeau_tensor::loops::binary;
+use flambeau_tensor::loops::binary_in;
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::random::Law;
 use flambeau_tensor::{DType, Element, Scalar, Tensor, access, dispatch, matmul};
@@ -56,7 +56,7 @@ fn through(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Computed {
 }
 
 fn add(a: &Tensor, b: &Tensor) -> Computed {
-    dispatch!(floats, a.dtype(), "add", T => Ok(binary::<T, T, T>(a, b, |a: T, b: T| T::from_acc(a.acc() + b.acc()))?))
+    dispatch!(carried_floats, a.dtype(), "add", T => Ok(binary_in::<T>(a.dtype(), a, b, |a: T, b: T| T::from_acc(a.acc() + b.acc()))?))
 }
 
 /// The new state and, for LSTMs, the new cell, from the gates' sums: `[batch, gates * width]` of input and state.
@@ -70,7 +70,7 @@ fn gates(
     match cell {
         Cell::Tanh | Cell::Relu => {
             let sums = add(input, state)?;
-            let h = dispatch!(floats, sums.dtype(), "rnn", T => Ok::<_, KernelError>(flambeau_tensor::loops::unary::<T, T>(&sums, move |x: T| {
+            let h = dispatch!(carried_floats, sums.dtype(), "rnn", T => Ok::<_, KernelError>(flambeau_tensor::loops::unary_in::<T>(sums.dtype(), &sums, move |x: T| {
                 T::from_acc(if cell == Cell::Tanh { x.acc().tanh() } else { x.acc().max_nan(Element::ZERO) })
             })?))?;
             Ok((h, None))
@@ -284,7 +284,7 @@ impl Network {
         let noise =
             if keep > 0.0 { drawn(noise, Law::Bernoulli { p: keep }, &generator(cx, None)?)? } else { noise };
         let scale = if keep > 0.0 { 1.0 / keep } else { 0.0 };
-        dispatch!(floats, x.dtype(), "dropout", T => Ok(binary::<T, T, T>(&x, &noise, move |x: T, n: T| {
+        dispatch!(carried_floats, x.dtype(), "dropout", T => Ok(binary_in::<T>(x.dtype(), &x, &noise, move |x: T, n: T| {
             T::from_f64(x.to_f64() * n.to_f64() * scale)
         })?))
     }

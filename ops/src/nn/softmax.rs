@@ -9,7 +9,7 @@ use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::to_float;
-use flambeau_tensor::rows::map_rows;
+use flambeau_tensor::rows::{compute_rows, map_rows};
 use flambeau_tensor::{Complex, DType, Element, Tensor, dispatch, loops, reduce, wrap_dim};
 
 /// Softmax along a dimension, or its logarithm.
@@ -21,7 +21,7 @@ pub(super) fn softmax(x: &Tensor, dim: i64, log: bool) -> Computed {
 
 fn rows<T: Float>(x: &Tensor, dim: i64, log: bool) -> Computed {
     let mut powers: Vec<T::Acc> = Vec::new();
-    Ok(map_rows::<T::Acc, T>(x, dim, None, |row, out| {
+    Ok(compute_rows::<T::Acc, T>(x, dim, None, |row, out| {
         let top = lanes::max(row);
         powers.resize(row.len(), T::Acc::ZERO);
         for (power, x) in powers.iter_mut().zip(row) {
@@ -64,14 +64,14 @@ fn backward(cx: &KernelCx<'_>, log: bool) -> Computed {
     }
     let wide = if grad.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
     let (grad, out) = (grad.to_dtype(wide)?, out.to_dtype(wide)?);
-    dispatch!(floats, wide, "softmax_backward", T => {
+    dispatch!(carried_floats, wide, "softmax_backward", T => {
         let weighed = if log {
             grad.clone()
         } else {
-            loops::binary::<T, T, T>(&grad, &out, |g: T, o: T| T::from_acc(g.acc() * o.acc()))?
+            loops::binary_in::<T>(wide, &grad, &out, |g: T, o: T| T::from_acc(g.acc() * o.acc()))?
         };
         let sum = reduce::sum(&weighed, Some(&[dim]), true, None)?;
-        let result = loops::ternary::<T, T, T, T>(&grad, &out, &sum, move |g: T, o: T, s: T| {
+        let result = loops::ternary_in::<T>(wide, &grad, &out, &sum, move |g: T, o: T, s: T| {
             let (g, o, s) = (g.acc(), o.acc(), s.acc());
             T::from_acc(if log { g - o.exp() * s } else { (g - s) * o })
         })?;
@@ -84,7 +84,7 @@ fn safe(cx: &KernelCx<'_>) -> Computed {
     let result = in_dtype(cx, false)?;
     let (x, dim) = (cx.tensor(0)?, cx.int(1)?);
     let top = reduce::amax(&x.to_dtype(result.dtype())?, Some(&[dim]), true)?;
-    dispatch!(floats, result.dtype(), "_safe_softmax", T => Ok(loops::binary::<T, T, T>(&result, &top, |v: T, top: T| {
+    dispatch!(carried_floats, result.dtype(), "_safe_softmax", T => Ok(loops::binary_in::<T>(result.dtype(), &result, &top, |v: T, top: T| {
         if top.to_f64() == f64::NEG_INFINITY { T::ZERO } else { v }
     })?))
 }
@@ -148,7 +148,7 @@ pub(super) fn over_dims(x: &Tensor, dims: &[i64], keepdim: bool) -> Computed {
 
 fn one_per_row<T: Float>(flat: &Tensor) -> Computed {
     let mut powers: Vec<T::Acc> = Vec::new();
-    Ok(map_rows::<T::Acc, T>(flat, -1, Some(1), |row, out| {
+    Ok(compute_rows::<T::Acc, T>(flat, -1, Some(1), |row, out| {
         let top = lanes::max(row);
         let top = if top.abs() == T::Acc::INFINITY { T::Acc::ZERO } else { top };
         powers.resize(row.len(), T::Acc::ZERO);

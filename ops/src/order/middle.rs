@@ -17,7 +17,7 @@ fn kthvalue(cx: &KernelCx<'_>) -> Several {
         return Err(KernelError::input("kthvalue(): selected number k out of range for dimension"));
     }
     let at = k as usize - 1;
-    let indices = dispatch!(real, x.dtype(), "kthvalue_cpu", T => {
+    let indices = dispatch!(carried_real, x.dtype(), "kthvalue_cpu", T => {
         Ok::<_, KernelError>(map_rows::<T, i64>(x, dim, Some(1), |row, out| {
             let mut pairs = numbered::<T>(row);
             select::quick_select(&mut pairs, at, &|a: (T, i64), b: (T, i64)| greater(a.0, b.0));
@@ -47,7 +47,7 @@ fn middle<T: Element + PartialOrd>(row: &[T::Raw], ignore_nan: bool) -> i64 {
 fn median_dim(cx: &KernelCx<'_>, ignore_nan: bool) -> Several {
     let (x, dim, keep) = (cx.tensor(0)?, cx.int(1)?, cx.boolean(2)?);
     check_some("median", x, dim)?;
-    let indices = dispatch!(real, x.dtype(), "median_cpu", T => {
+    let indices = dispatch!(carried_real, x.dtype(), "median_cpu", T => {
         Ok::<_, KernelError>(map_rows::<T, i64>(x, dim, Some(1), |row, out| out[0] = middle::<T>(row, ignore_nan))?)
     })?;
     Ok(picked(x, dim, indices, keep)?)
@@ -89,7 +89,7 @@ fn most_frequent<T: Element + PartialOrd>(row: &[T::Raw]) -> i64 {
 fn mode(cx: &KernelCx<'_>) -> Several {
     let (x, dim, keep) = (cx.tensor(0)?, cx.int(1)?, cx.boolean(2)?);
     check_some("mode", x, dim)?;
-    let indices = dispatch!(real_bool, x.dtype(), "mode_cpu", T => {
+    let indices = dispatch!(carried_real_bool, x.dtype(), "mode_cpu", T => {
         Ok::<_, KernelError>(map_rows::<T, i64>(x, dim, Some(1), |row, out| out[0] = most_frequent::<T>(row))?)
     })?;
     Ok(picked(x, dim, indices, keep)?)

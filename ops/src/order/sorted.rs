@@ -15,7 +15,7 @@ const BY_DIGITS: usize = 32768;
 fn order(x: &Tensor, dim: i64, descending: bool, stable: bool) -> Computed {
     let by_digits = !descending && x.rank() == 1 && x.numel() >= BY_DIGITS && x.dtype().is_integral(false);
     let stable = stable || by_digits;
-    dispatch!(real_bool, x.dtype(), "sorting_kernel_method_name", T => {
+    dispatch!(carried_real_bool, x.dtype(), "sorting_kernel_method_name", T => {
         Ok(map_rows::<T, i64>(x, dim, None, |row, out| sort_row::<T>(row, out, descending, stable))?)
     })
 }
@@ -49,7 +49,7 @@ fn topk(cx: &KernelCx<'_>) -> Several {
     if k < 0 || k > n {
         return Err(KernelError::input("selected index k out of range"));
     }
-    let indices = dispatch!(real, x.dtype(), "topk_cpu", T => {
+    let indices = dispatch!(carried_real, x.dtype(), "topk_cpu", T => {
         Ok::<_, KernelError>(map_rows::<T, i64>(x, dim, Some(k as usize), |row, out| {
             let mut pairs = numbered::<T>(row);
             if largest {

@@ -6,7 +6,7 @@ use crate::support::{Computed, with_variants};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Pointwise, Sample, TileOp};
 use flambeau_ir::OpDef;
-use flambeau_tensor::loops::{binary, unary};
+use flambeau_tensor::loops::{binary_in, test_in, unary_in};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::{Promotion, to_float};
 use flambeau_tensor::{Category, Complex, DType, Element, Scalar, Tensor, TensorError, dispatch};
@@ -36,19 +36,33 @@ impl<'a> Other<'a> {
     }
 }
 
-/// Applies a function of two elements of dtype `T`.
+/// Applies a function of two elements of a dtype that `T` carries.
 #[inline(always)]
-pub(super) fn apply<T: Element, R: Element>(
+pub(super) fn apply<T: Element>(
+    dtype: DType,
     x: &Tensor,
     other: Other<'_>,
-    f: impl Fn(T, T) -> R + Copy,
+    f: impl Fn(T, T) -> T + Copy,
 ) -> Result<Tensor, TensorError> {
     match other {
-        Other::Tensor(y) => binary::<T, T, R>(x, y, f),
+        Other::Tensor(y) => binary_in::<T>(dtype, x, y, f),
         Other::Number(s) => {
-            let s = T::from_scalar(s);
-            unary::<T, R>(x, move |v| f(v, s))
+            let s = T::from_scalar(s.rounded(dtype));
+            unary_in::<T>(dtype, x, move |v| f(v, s))
         }
+    }
+}
+
+/// As [`apply`], of a test.
+pub(super) fn compare<T: Element>(
+    dtype: DType,
+    x: &Tensor,
+    other: Other<'_>,
+    f: impl Fn(T, T) -> bool + Copy,
+) -> Result<Tensor, TensorError> {
+    match other {
+        Other::Tensor(y) => test_in::<T>(dtype, x, y, f),
+        Other::Number(s) => test_in::<T>(dtype, x, &Tensor::scalar(s, dtype)?, f),
     }
 }
 
@@ -73,12 +87,12 @@ fn add_scaled(cx: &KernelCx<'_>) -> Computed {
     let (x, other, alpha) = (cx.tensor(0)?, Other::of(cx, 1)?, cx.scalar(2)?);
     let dtype = other.promoted(x);
     if is_one(alpha) {
-        return dispatch!(all, dtype, "add", T => Ok(apply::<T, T>(x, other, |a, b| a.add(b))?));
+        return dispatch!(carried_all, dtype, "add", T => Ok(apply::<T>(dtype, x, other, |a, b| a.add(b))?));
     }
     check_alpha(alpha, dtype)?;
-    dispatch!(all, dtype, "add", T => {
+    dispatch!(carried_all, dtype, "add", T => {
         let alpha = T::from_scalar(alpha);
-        Ok(apply::<T, T>(x, other, move |a, b| a.add(alpha.mul(b)))?)
+        Ok(apply::<T>(dtype, x, other, move |a, b| a.add(alpha.mul(b)))?)
     })
 }
 
@@ -98,12 +112,12 @@ fn sub_scaled(cx: &KernelCx<'_>) -> Computed {
     no_bool(x, other)?;
     let dtype = other.promoted(x);
     if is_one(alpha) {
-        return dispatch!(all, dtype, "sub", T => Ok(apply::<T, T>(x, other, |a, b| a.sub(b))?));
+        return dispatch!(carried_all, dtype, "sub", T => Ok(apply::<T>(dtype, x, other, |a, b| a.sub(b))?));
     }
     check_alpha(alpha, dtype)?;
-    dispatch!(all, dtype, "sub", T => {
+    dispatch!(carried_all, dtype, "sub", T => {
         let alpha = T::from_scalar(alpha);
-        Ok(apply::<T, T>(x, other, move |a, b| a.sub(alpha.mul(b)))?)
+        Ok(apply::<T>(dtype, x, other, move |a, b| a.sub(alpha.mul(b)))?)
     })
 }
 
@@ -112,15 +126,15 @@ fn rsub(cx: &KernelCx<'_>) -> Computed {
     no_bool(x, other)?;
     let dtype = other.promoted(x);
     check_alpha(alpha, dtype)?;
-    dispatch!(all, dtype, "rsub", T => {
+    dispatch!(carried_all, dtype, "rsub", T => {
         let alpha = T::from_scalar(alpha);
-        Ok(apply::<T, T>(x, other, move |a, b| b.sub(alpha.mul(a)))?)
+        Ok(apply::<T>(dtype, x, other, move |a, b| b.sub(alpha.mul(a)))?)
     })
 }
 
 fn mul(cx: &KernelCx<'_>) -> Computed {
     let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
-    dispatch!(all, other.promoted(x), "mul", T => Ok(apply::<T, T>(x, other, |a, b| a.mul(b))?))
+    dispatch!(carried_all, other.promoted(x), "mul", T => Ok(apply::<T>(other.promoted(x), x, other, |a, b| a.mul(b))?))
 }
 
 fn zero_division(x: &Tensor, other: Other<'_>) -> Result<(), KernelError> {
@@ -135,16 +149,16 @@ fn div_in(x: &Tensor, other: Other<'_>, mode: Option<&[u8]>) -> Computed {
     let dtype = other.promoted(x);
     match mode {
         None => {
-            dispatch!(floats_complex, to_float(dtype), "div", T => Ok(apply::<T, T>(x, other, |a, b| a.div(b))?))
+            dispatch!(carried_floats_complex, to_float(dtype), "div", T => Ok(apply::<T>(to_float(dtype), x, other, |a, b| a.div(b))?))
         }
         Some(b"floor") => floor_divide_in(x, other),
         Some(b"trunc") if dtype.is_integral(true) => {
             zero_division(x, other)?;
-            dispatch!(ints, dtype, "div_trunc", T => Ok(apply::<T, T>(x, other, |a, b| a.div(b))?))
+            dispatch!(carried_ints, dtype, "div_trunc", T => Ok(apply::<T>(dtype, x, other, |a, b| a.div(b))?))
         }
         Some(b"trunc") => dispatch!(floats, dtype, "div_trunc", T => {
             // The quotient is rounded to the dtype before it is cut.
-            Ok(apply::<T, T>(x, other, |a, b| T::from_acc(T::from_acc(a.acc() / b.acc()).acc().trunc()))?)
+            Ok(apply::<T>(dtype, x, other, |a, b| T::from_acc(T::from_acc(a.acc() / b.acc()).acc().trunc()))?)
         }),
         Some(other) => Err(KernelError::input(format!(
             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{}'",
@@ -166,10 +180,10 @@ fn floor_divide_in(x: &Tensor, other: Other<'_>) -> Computed {
     let dtype = other.promoted(x);
     if dtype.is_integral(true) {
         zero_division(x, other)?;
-        return dispatch!(ints, dtype, "floor_divide", T => Ok(apply::<T, T>(x, other, |a, b| a.floor_div(b))?));
+        return dispatch!(carried_ints, dtype, "floor_divide", T => Ok(apply::<T>(dtype, x, other, |a, b| a.floor_div(b))?));
     }
-    dispatch!(floats, dtype, "floor_divide", T => {
-        Ok(apply::<T, T>(x, other, |a, b| T::from_acc(floor_div(a.acc(), b.acc())))?)
+    dispatch!(carried_floats, dtype, "floor_divide", T => {
+        Ok(apply::<T>(dtype, x, other, |a, b| T::from_acc(floor_div(a.acc(), b.acc())))?)
     })
 }
 
@@ -185,10 +199,10 @@ fn remainder_of(cx: &KernelCx<'_>) -> Computed {
 fn remainder_in(x: &Tensor, other: Other<'_>, dtype: DType) -> Computed {
     if dtype.is_integral(true) {
         zero_division(x, other)?;
-        return dispatch!(ints, dtype, "remainder", T => Ok(apply::<T, T>(x, other, |a, b| a.floor_rem(b))?));
+        return dispatch!(carried_ints, dtype, "remainder", T => Ok(apply::<T>(dtype, x, other, |a, b| a.floor_rem(b))?));
     }
-    dispatch!(floats, dtype, "remainder", T => {
-        Ok(apply::<T, T>(x, other, |a, b| T::from_acc(remainder(a.acc(), b.acc())))?)
+    dispatch!(carried_floats, dtype, "remainder", T => {
+        Ok(apply::<T>(dtype, x, other, |a, b| T::from_acc(remainder(a.acc(), b.acc())))?)
     })
 }
 
@@ -197,10 +211,10 @@ fn fmod(cx: &KernelCx<'_>) -> Computed {
     let dtype = other.promoted(x);
     if dtype.is_integral(true) {
         zero_division(x, other)?;
-        return dispatch!(ints, dtype, "fmod", T => Ok(apply::<T, T>(x, other, |a, b| a.trunc_rem(b))?));
+        return dispatch!(carried_ints, dtype, "fmod", T => Ok(apply::<T>(dtype, x, other, |a, b| a.trunc_rem(b))?));
     }
-    dispatch!(floats, dtype, "fmod", T => {
-        Ok(apply::<T, T>(x, other, |a, b| T::from_acc(a.acc().fmod(b.acc())))?)
+    dispatch!(carried_floats, dtype, "fmod", T => {
+        Ok(apply::<T>(dtype, x, other, |a, b| T::from_acc(a.acc().fmod(b.acc())))?)
     })
 }
 
@@ -213,12 +227,12 @@ fn pow_in(x: &Tensor, other: Other<'_>) -> Computed {
             {
                 return Err(KernelError::input("Integers to negative integer powers are not allowed."));
             }
-            dispatch!(ints, dtype, "pow", T => Ok(apply::<T, T>(x, other, |a, b| a.power(b))?))
+            dispatch!(carried_ints, dtype, "pow", T => Ok(apply::<T>(dtype, x, other, |a, b| a.power(b))?))
         }
         Category::Floating => pow_floats(x, other, dtype),
         Category::Complex => match dtype {
-            DType::C64 => Ok(apply::<Complex<f32>, _>(x, other, |a, b| complex_power(a, b))?),
-            _ => Ok(apply::<Complex<f64>, _>(x, other, |a, b| complex_power(a, b))?),
+            DType::C64 => Ok(apply::<Complex<f32>>(dtype, x, other, |a, b| complex_power(a, b))?),
+            _ => Ok(apply::<Complex<f64>>(dtype, x, other, |a, b| complex_power(a, b))?),
         },
     }
 }
@@ -229,14 +243,14 @@ fn pow_floats(x: &Tensor, other: Other<'_>, dtype: DType) -> Computed {
         Other::Number(s) => Some(s.to_f64()),
         Other::Tensor(_) => None,
     };
-    dispatch!(floats, dtype, "pow", T => Ok(match exponent {
-        Some(0.5) => unary::<T, T>(x, |a: T| T::from_acc(a.acc().sqrt())),
-        Some(2.0) => unary::<T, T>(x, |a: T| T::from_acc(a.acc() * a.acc())),
-        Some(3.0) => unary::<T, T>(x, |a: T| T::from_acc(a.acc() * a.acc() * a.acc())),
-        Some(-0.5) => unary::<T, T>(x, |a: T| T::from_acc(a.acc().rsqrt())),
-        Some(-1.0) => unary::<T, T>(x, |a: T| T::from_acc(inverse(a.acc()))),
-        Some(-2.0) => unary::<T, T>(x, |a: T| T::from_acc(inverse(a.acc() * a.acc()))),
-        _ => apply::<T, T>(x, other, |a, b| T::from_acc(a.acc().pow(b.acc()))),
+    dispatch!(carried_floats, dtype, "pow", T => Ok(match exponent {
+        Some(0.5) => unary_in::<T>(dtype, x, |a: T| T::from_acc(a.acc().sqrt())),
+        Some(2.0) => unary_in::<T>(dtype, x, |a: T| T::from_acc(a.acc() * a.acc())),
+        Some(3.0) => unary_in::<T>(dtype, x, |a: T| T::from_acc(a.acc() * a.acc() * a.acc())),
+        Some(-0.5) => unary_in::<T>(dtype, x, |a: T| T::from_acc(a.acc().rsqrt())),
+        Some(-1.0) => unary_in::<T>(dtype, x, |a: T| T::from_acc(inverse(a.acc()))),
+        Some(-2.0) => unary_in::<T>(dtype, x, |a: T| T::from_acc(inverse(a.acc() * a.acc()))),
+        _ => apply::<T>(dtype, x, other, |a, b| T::from_acc(a.acc().pow(b.acc()))),
     }?))
 }
 
@@ -282,14 +296,14 @@ fn extreme(cx: &KernelCx<'_>, max: bool) -> Computed {
     let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
     let dtype = other.promoted(x);
     if dtype.is_integral(true) {
-        return dispatch!(ints_bool, dtype, "maximum", T => {
-            Ok(apply::<T, T>(x, other, move |a, b| if (a.to_i64() > b.to_i64()) == max { a } else { b })?)
+        return dispatch!(carried_ints_bool, dtype, "maximum", T => {
+            Ok(apply::<T>(dtype, x, other, move |a, b| if (a.to_i64() > b.to_i64()) == max { a } else { b })?)
         });
     }
-    dispatch!(floats, dtype, "maximum", T => Ok(if max {
-        apply::<T, T>(x, other, |a, b| T::from_acc(a.acc().max_nan(b.acc())))
+    dispatch!(carried_floats, dtype, "maximum", T => Ok(if max {
+        apply::<T>(dtype, x, other, |a, b| T::from_acc(a.acc().max_nan(b.acc())))
     } else {
-        apply::<T, T>(x, other, |a, b| T::from_acc(a.acc().min_nan(b.acc())))
+        apply::<T>(dtype, x, other, |a, b| T::from_acc(a.acc().min_nan(b.acc())))
     }?))
 }
 
@@ -308,7 +322,7 @@ fn extreme_number(cx: &KernelCx<'_>, max: bool) -> Computed {
     if dtype.is_integral(true) {
         return extreme(cx, max);
     }
-    dispatch!(floats, dtype, "fmax", T => Ok(apply::<T, T>(x, other, move |a: T, b: T| {
+    dispatch!(carried_floats, dtype, "fmax", T => Ok(apply::<T>(dtype, x, other, move |a: T, b: T| {
         let (p, q) = (a.acc(), b.acc());
         if p.is_nan() || (!q.is_nan() && if max { q > p } else { q < p }) { b } else { a }
     })?))
@@ -323,8 +337,8 @@ macro_rules! on_two_floats {
             fn of<A: Real>($a: A, $b: A) -> A {
                 $body
             }
-            dispatch!(floats, to_float(other.promoted(x)), stringify!($name), T => {
-                Ok(apply::<T, T>(x, other, |a: T, b: T| T::from_acc(of(a.acc(), b.acc())))?)
+            dispatch!(carried_floats, to_float(other.promoted(x)), stringify!($name), T => {
+                Ok(apply::<T>(to_float(other.promoted(x)), x, other, |a: T, b: T| T::from_acc(of(a.acc(), b.acc())))?)
             })
         }
     )*};
@@ -364,7 +378,7 @@ fn logaddexp(cx: &KernelCx<'_>) -> Computed {
         ((low - high).exp() + 1.0).ln() + high
     }
     dispatch!(complex, dtype, "logaddexp", T => {
-        Ok(apply::<T, T>(x, other, |a: T, b: T| T::from_complex(of(a.to_complex(), b.to_complex())))?)
+        Ok(apply::<T>(dtype, x, other, |a: T, b: T| T::from_complex(of(a.to_complex(), b.to_complex())))?)
     })
 }
 

@@ -1,6 +1,6 @@
 //! Comparison and logic, element by element.
 
-use super::binary::{Other, apply};
+use super::binary::{Other, apply, compare};
 use super::pairs::in_place;
 use crate::support::{Computed, with_variants};
 use flambeau_analysis::{Dtype, Shape};
@@ -15,12 +15,12 @@ macro_rules! comparisons {
             let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
             let dtype = other.promoted(x);
             if dtype.is_integral(true) {
-                return dispatch!(ints_bool, dtype, stringify!($name), T => {
-                    Ok(apply::<T, bool>(x, other, |a, b| a.to_i64() $op b.to_i64())?)
+                return dispatch!(carried_ints_bool, dtype, stringify!($name), T => {
+                    Ok(compare::<T>(dtype, x, other, |a, b| a.to_i64() $op b.to_i64())?)
                 });
             }
-            dispatch!(floats, dtype, stringify!($name), T => {
-                Ok(apply::<T, bool>(x, other, |a: T, b: T| {
+            dispatch!(carried_floats, dtype, stringify!($name), T => {
+                Ok(compare::<T>(dtype, x, other, |a: T, b: T| {
                     use flambeau_tensor::math::Float;
                     a.acc() $op b.acc()
                 })?)
@@ -38,12 +38,12 @@ comparisons! {
 
 fn eq(cx: &KernelCx<'_>) -> Computed {
     let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
-    dispatch!(all, other.promoted(x), "eq", T => Ok(apply::<T, bool>(x, other, |a, b| a == b)?))
+    dispatch!(carried_all, other.promoted(x), "eq", T => Ok(compare::<T>(other.promoted(x), x, other, |a, b| a == b)?))
 }
 
 fn ne(cx: &KernelCx<'_>) -> Computed {
     let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
-    dispatch!(all, other.promoted(x), "ne", T => Ok(apply::<T, bool>(x, other, |a, b| a != b)?))
+    dispatch!(carried_all, other.promoted(x), "ne", T => Ok(compare::<T>(other.promoted(x), x, other, |a, b| a != b)?))
 }
 
 /// Logic on the truth of elements.
@@ -51,8 +51,8 @@ macro_rules! logic {
     ($($name:ident($a:ident, $b:ident) = $body:expr;)*) => {$(
         fn $name(cx: &KernelCx<'_>) -> Computed {
             let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
-            dispatch!(all, other.promoted(x), stringify!($name), T => {
-                Ok(apply::<T, bool>(x, other, |a: T, b: T| {
+            dispatch!(carried_all, other.promoted(x), stringify!($name), T => {
+                Ok(compare::<T>(other.promoted(x), x, other, |a: T, b: T| {
                     let ($a, $b) = (a.is_nonzero(), b.is_nonzero());
                     $body
                 })?)
@@ -76,8 +76,8 @@ macro_rules! bits {
             if !dtype.is_integral(true) {
                 return Err(KernelError::input(format!("\"{}\" is not defined for {}", stringify!($name), dtype.name())));
             }
-            dispatch!(ints_bool, dtype, stringify!($name), T => {
-                Ok(apply::<T, T>(x, other, |a: T, b: T| T::from_i64(a.to_i64() $op b.to_i64()))?)
+            dispatch!(carried_ints_bool, dtype, stringify!($name), T => {
+                Ok(apply::<T>(dtype, x, other, |a: T, b: T| T::from_i64(a.to_i64() $op b.to_i64()))?)
             })
         }
     )*};
@@ -94,13 +94,13 @@ fn shift(cx: &KernelCx<'_>, left: bool) -> Computed {
     let dtype = other.promoted(x);
     if dtype.is_floating() {
         // Floats shift by powers of two.
-        return dispatch!(floats, dtype, "shift", T => Ok(apply::<T, T>(x, other, move |a: T, b: T| {
+        return dispatch!(floats, dtype, "shift", T => Ok(apply::<T>(dtype, x, other, move |a: T, b: T| {
             let factor = b.to_f64().exp2();
             T::from_f64(if left { a.to_f64() * factor } else { a.to_f64() / factor })
         })?));
     }
     let bits = 8 * dtype.size() as i64;
-    dispatch!(ints, dtype, "shift", T => Ok(apply::<T, T>(x, other, move |a: T, b: T| {
+    dispatch!(carried_ints, dtype, "shift", T => Ok(apply::<T>(dtype, x, other, move |a: T, b: T| {
         let (a, n) = (a.to_i64(), b.to_i64());
         let inside = (0..bits).contains(&n);
         T::from_i64(match left {

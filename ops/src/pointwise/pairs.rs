@@ -6,7 +6,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::sample::{self, Elements};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, IValue, OpDef};
-use flambeau_tensor::loops::{binary, unary};
+use flambeau_tensor::loops::{binary, binary_in, unary};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::Promotion;
 use flambeau_tensor::{Complex, DType, Element, Scalar, Tensor, TensorError, dispatch};
@@ -111,8 +111,8 @@ fn integers(pair: &Pair, name: &'static str, f: fn(i64, i64) -> i64) -> Computed
     if !pair.dtype.is_integral(true) {
         return Err(TensorError::DType { op: name, dtype: pair.dtype }.into());
     }
-    dispatch!(ints_bool, pair.dtype, name, T => {
-        Ok(binary::<T, T, T>(&pair.a, &pair.b, move |a: T, b: T| T::from_i64(f(a.to_i64(), b.to_i64())))?)
+    dispatch!(carried_ints_bool, pair.dtype, name, T => {
+        Ok(binary_in::<T>(pair.dtype, &pair.a, &pair.b, move |a: T, b: T| T::from_i64(f(a.to_i64(), b.to_i64())))?)
     })
 }
 
@@ -133,15 +133,15 @@ fn lcm(a: i64, b: i64) -> i64 {
 
 /// Without booleans, which divide nothing.
 fn divisors(pair: &Pair, name: &'static str, f: fn(i64, i64) -> i64) -> Computed {
-    dispatch!(ints, pair.dtype, name, T => {
-        Ok(binary::<T, T, T>(&pair.a, &pair.b, move |a: T, b: T| T::from_i64(f(a.to_i64(), b.to_i64())))?)
+    dispatch!(carried_ints, pair.dtype, name, T => {
+        Ok(binary_in::<T>(pair.dtype, &pair.a, &pair.b, move |a: T, b: T| T::from_i64(f(a.to_i64(), b.to_i64())))?)
     })
 }
 
 fn shifted(pair: &Pair, left: bool) -> Computed {
     let bits = 8 * pair.dtype.size() as i64;
-    dispatch!(ints, pair.dtype, "shift", T => {
-        Ok(binary::<T, T, T>(&pair.a, &pair.b, move |a: T, b: T| {
+    dispatch!(carried_ints, pair.dtype, "shift", T => {
+        Ok(binary_in::<T>(pair.dtype, &pair.a, &pair.b, move |a: T, b: T| {
             let (a, n) = (a.to_i64(), b.to_i64());
             let inside = (0..bits).contains(&n);
             T::from_i64(match (left, inside) {
@@ -161,7 +161,7 @@ fn heaviside(cx: &KernelCx<'_>) -> Computed {
             "heaviside is not yet implemented for tensors with different dtypes.",
         ));
     }
-    dispatch!(real_bool, x.dtype(), "heaviside", T => Ok(binary::<T, T, T>(x, values, |a: T, v: T| {
+    dispatch!(carried_real_bool, x.dtype(), "heaviside", T => Ok(binary_in::<T>(x.dtype(), x, values, |a: T, v: T| {
         let x = a.to_f64();
         if x == 0.0 { v } else if x > 0.0 { T::ONE } else { T::ZERO }
     })?))
@@ -218,7 +218,7 @@ fn ldexp(cx: &KernelCx<'_>) -> Computed {
     };
     let dtype = Promotion::new().tensor(x).tensor(&power).result().unwrap_or(power.dtype());
     use super::number::Number;
-    dispatch!(all, dtype, "mul", T => Ok(binary::<T, T, T>(x, &power, |a: T, b: T| a.mul(b))?))
+    dispatch!(carried_all, dtype, "mul", T => Ok(binary_in::<T>(dtype, x, &power, |a: T, b: T| a.mul(b))?))
 }
 
 fn float_power(pair: &Pair) -> Computed {

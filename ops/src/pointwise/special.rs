@@ -8,7 +8,7 @@ use crate::support::{Computed, fresh, into_out, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, IValue, OpDef};
-use flambeau_tensor::loops::{binary, unary};
+use flambeau_tensor::loops::{binary_in, unary_in};
 use flambeau_tensor::math::special::{self as sf, Chebyshev, Orthogonal};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::to_float;
@@ -87,8 +87,9 @@ fn of_one() -> Vec<OpDef> {
         };
         op(names, "", doc).facts(facts).one(move |cx| {
             let x = cx.tensor(0)?;
-            dispatch!(floats, check(x.dtype(), halves, names)?, names, T => {
-                Ok(unary::<T, T>(x, move |v: T| T::from_f64(f(v.to_f64())))?)
+            let dtype = check(x.dtype(), halves, names)?;
+            dispatch!(carried_floats, dtype, names, T => {
+                Ok(unary_in::<T>(dtype, x, move |v: T| T::from_f64(f(v.to_f64())))?)
             })
         })
     };
@@ -150,8 +151,9 @@ fn xlog1py(a: f64, b: f64) -> f64 {
 fn of_two() -> Vec<OpDef> {
     let row = |&(names, overloads, doc, f, halves): &OfTwo| {
         pairs(names, overloads, doc, Dtype::float_promote([0, 1]), (1.1, 3.0), move |pair: Pair| {
-            dispatch!(floats, check(pair.dtype, halves, names)?, names, T => {
-                Ok(binary::<T, T, T>(&pair.a, &pair.b, move |a: T, b: T| T::from_f64(f(a.to_f64(), b.to_f64())))?)
+            let dtype = check(pair.dtype, halves, names)?;
+            dispatch!(carried_floats, dtype, names, T => {
+                Ok(binary_in::<T>(dtype, &pair.a, &pair.b, move |a: T, b: T| T::from_f64(f(a.to_f64(), b.to_f64())))?)
             })
         })
     };
@@ -216,8 +218,9 @@ fn polynomials() -> Vec<OpDef> {
             (0.5, 5.0),
             move |pair: Pair| {
                 check_degrees(&pair.b)?;
-                dispatch!(floats, check(pair.dtype, Refused, "polynomial")?, "polynomial", T => {
-                    Ok(binary::<T, T, T>(&pair.a, &pair.b, move |x: T, n: T| {
+                let dtype = check(pair.dtype, Refused, "polynomial")?;
+                dispatch!(carried_floats, dtype, "polynomial", T => {
+                    Ok(binary_in::<T>(dtype, &pair.a, &pair.b, move |x: T, n: T| {
                         T::from_acc(polynomial.at(x.acc(), n.to_i64()))
                     })?)
                 })
@@ -231,10 +234,10 @@ fn polygamma_of(n: i64, x: &Tensor) -> Computed {
     if n < 0 {
         return Err(KernelError::input("polygamma(n, x) does not support negative n."));
     }
-    dispatch!(floats, to_float(x.dtype()), "polygamma", T => Ok(match n {
-        0 => unary::<T, T>(x, |v: T| T::from_acc(v.acc().digamma())),
-        1 => unary::<T, T>(x, |v: T| T::from_acc(sf::trigamma(v.acc()))),
-        _ => unary::<T, T>(x, move |v: T| T::from_f64(sf::polygamma(n, v.to_f64()))),
+    dispatch!(carried_floats, to_float(x.dtype()), "polygamma", T => Ok(match n {
+        0 => unary_in::<T>(to_float(x.dtype()), x, |v: T| T::from_acc(v.acc().digamma())),
+        1 => unary_in::<T>(to_float(x.dtype()), x, |v: T| T::from_acc(sf::trigamma(v.acc()))),
+        _ => unary_in::<T>(to_float(x.dtype()), x, move |v: T| T::from_f64(sf::polygamma(n, v.to_f64()))),
     }?))
 }
 
@@ -249,7 +252,7 @@ fn mvlgamma(cx: &KernelCx<'_>) -> Computed {
         return Err(KernelError::input("p has to be greater than or equal to 1"));
     }
     let p = p as f64;
-    dispatch!(floats, to_float(x.dtype()), "mvlgamma", T => Ok(unary::<T, T>(x, move |v: T| {
+    dispatch!(carried_floats, to_float(x.dtype()), "mvlgamma", T => Ok(unary_in::<T>(to_float(x.dtype()), x, move |v: T| {
         let x = v.to_f64();
         let mut sum = p * (p - 1.0) / 4.0 * std::f64::consts::PI.ln();
         let mut i = 0.0;

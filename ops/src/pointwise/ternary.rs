@@ -5,7 +5,7 @@ use crate::support::{Computed, with_variants, with_variants_named};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::loops::{binary, ternary, unary};
+use flambeau_tensor::loops::{binary, binary_in, ternary, ternary_in, unary_in};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::{Promotion, to_float};
 use flambeau_tensor::{Complex, DType, Element, Scalar, Tensor, dispatch};
@@ -46,8 +46,11 @@ fn where_self(cx: &KernelCx<'_>) -> Computed {
     }
     let dtype = promoted(cx, &[1, 2])?;
     let (a, b) = (as_tensor(cx, 1, dtype)?, as_tensor(cx, 2, dtype)?);
-    dispatch!(all, dtype, "where", T => {
-        Ok(ternary::<bool, T, T, T>(condition, &a, &b, |c, a, b| if c { a } else { b })?)
+    let bits = dtype.bits();
+    let (a, b) = (a.to_dtype(dtype)?.view_dtype(bits)?, b.to_dtype(dtype)?.view_dtype(bits)?);
+    dispatch!(widths, bits, "where", T => {
+        let chosen = ternary::<bool, T, T, T>(condition, &a, &b, |c, a, b| if c { a } else { b })?;
+        Ok(chosen.view_dtype(dtype)?)
     })
 }
 
@@ -56,14 +59,14 @@ fn addcmul(cx: &KernelCx<'_>) -> Computed {
     let dtype = promoted(cx, &[0, 1, 2])?;
     if matches!(dtype, DType::F16 | DType::BF16) {
         // Rounded once.
-        return dispatch!(floats, dtype, "addcmul", T => {
+        return dispatch!(carried_floats, dtype, "addcmul", T => {
             let value: <T as Float>::Acc = n(value.to_f64());
-            Ok(ternary::<T, T, T, T>(x, a, b, move |x, a, b| T::from_acc(x.acc() + value * a.acc() * b.acc()))?)
+            Ok(ternary_in::<T>(dtype, x, a, b, move |x, a, b| T::from_acc(x.acc() + value * a.acc() * b.acc()))?)
         });
     }
-    dispatch!(numeric, dtype, "addcmul", T => {
+    dispatch!(carried_numeric, dtype, "addcmul", T => {
         let value = T::from_scalar(value);
-        Ok(ternary::<T, T, T, T>(x, a, b, move |x, a, b| x.add(value.mul(a).mul(b)))?)
+        Ok(ternary_in::<T>(dtype, x, a, b, move |x, a, b| x.add(value.mul(a).mul(b)))?)
     })
 }
 
@@ -71,14 +74,14 @@ fn addcdiv(cx: &KernelCx<'_>) -> Computed {
     let (x, a, b, value) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, cx.scalar(3)?);
     let dtype = promoted(cx, &[0, 1, 2])?;
     if matches!(dtype, DType::F16 | DType::BF16) {
-        return dispatch!(floats, dtype, "addcdiv", T => {
+        return dispatch!(carried_floats, dtype, "addcdiv", T => {
             let value: <T as Float>::Acc = n(value.to_f64());
-            Ok(ternary::<T, T, T, T>(x, a, b, move |x, a, b| T::from_acc(x.acc() + value * a.acc() / b.acc()))?)
+            Ok(ternary_in::<T>(dtype, x, a, b, move |x, a, b| T::from_acc(x.acc() + value * a.acc() / b.acc()))?)
         });
     }
-    dispatch!(floats_complex, dtype, "addcdiv", T => {
+    dispatch!(carried_floats_complex, dtype, "addcdiv", T => {
         let value = T::from_scalar(value);
-        Ok(ternary::<T, T, T, T>(x, a, b, move |x, a, b| x.add(value.mul(a).div(b)))?)
+        Ok(ternary_in::<T>(dtype, x, a, b, move |x, a, b| x.add(value.mul(a).div(b)))?)
     })
 }
 
@@ -99,11 +102,11 @@ fn lerp(cx: &KernelCx<'_>) -> Computed {
     if a.dtype().is_complex() {
         return lerp_complex(cx, a, b);
     }
-    dispatch!(floats, a.dtype(), "lerp", T => Ok(match cx.arg(2)?.as_tensor() {
-        Some(w) => ternary::<T, T, T, T>(a, b, w, |a, b, w| T::from_acc(lerp_of(a.acc(), b.acc(), w.acc())))?,
+    dispatch!(carried_floats, a.dtype(), "lerp", T => Ok(match cx.arg(2)?.as_tensor() {
+        Some(w) => ternary_in::<T>(a.dtype(), a, b, w, |a, b, w| T::from_acc(lerp_of(a.acc(), b.acc(), w.acc())))?,
         None => {
             let w: <T as Float>::Acc = n(cx.scalar(2)?.to_f64());
-            binary::<T, T, T>(a, b, move |a, b| T::from_acc(lerp_of(a.acc(), b.acc(), w)))?
+            binary_in::<T>(a.dtype(), a, b, move |a, b| T::from_acc(lerp_of(a.acc(), b.acc(), w)))?
         }
     }))
 }
@@ -147,11 +150,11 @@ fn bounded(cx: &KernelCx<'_>, bounds: &[usize], is_lower: impl Fn(usize) -> bool
         let bound = as_tensor(cx, i, dtype)?;
         let lower = is_lower(i);
         x = if dtype.is_integral(true) {
-            dispatch!(ints_bool, dtype, "clamp", T => Ok::<_, KernelError>(binary::<T, T, T>(&x, &bound, move |a, b| {
+            dispatch!(carried_ints_bool, dtype, "clamp", T => Ok::<_, KernelError>(binary_in::<T>(dtype, &x, &bound, move |a, b| {
                 if (a.to_i64() < b.to_i64()) == lower { b } else { a }
             })?))?
         } else {
-            dispatch!(floats, dtype, "clamp", T => Ok::<_, KernelError>(binary::<T, T, T>(&x, &bound, move |a: T, b: T| {
+            dispatch!(carried_floats, dtype, "clamp", T => Ok::<_, KernelError>(binary_in::<T>(dtype, &x, &bound, move |a: T, b: T| {
                 T::from_acc(if lower { a.acc().max_nan(b.acc()) } else { a.acc().min_nan(b.acc()) })
             })?))?
         };
@@ -174,9 +177,12 @@ fn masked_fill(cx: &KernelCx<'_>) -> Computed {
     if mask.dtype() != DType::Bool {
         return Err(KernelError::input("masked_fill_ only supports boolean masks"));
     }
-    dispatch!(all, x.dtype(), "masked_fill", T => {
+    let bits = x.dtype().bits();
+    let (value, from) = (Tensor::scalar(value, x.dtype())?.view_dtype(bits)?.item()?, x.view_dtype(bits)?);
+    dispatch!(widths, bits, "masked_fill", T => {
         let value = T::from_scalar(value);
-        Ok(binary::<T, bool, T>(x, mask, move |a, m| if m { value } else { a })?)
+        let filled = binary::<T, bool, T>(&from, mask, move |a, m| if m { value } else { a })?;
+        Ok(filled.view_dtype(x.dtype())?)
     })
 }
 
@@ -190,9 +196,9 @@ macro_rules! activations {
             fn of<A: Real>($x: A $(, $p: A)*) -> A {
                 $body
             }
-            dispatch!(floats, input.dtype(), stringify!($name), T => {
+            dispatch!(carried_floats, input.dtype(), stringify!($name), T => {
                 $(let $p: <T as Float>::Acc = n($p);)*
-                Ok(unary::<T, T>(input, move |v: T| T::from_acc(of(v.acc() $(, $p)*)))?)
+                Ok(unary_in::<T>(input.dtype(), input, move |v: T| T::from_acc(of(v.acc() $(, $p)*)))?)
             })
         }
     )*};
@@ -217,9 +223,9 @@ activations! {
 
 fn threshold(cx: &KernelCx<'_>) -> Computed {
     let (x, limit, value) = (cx.tensor(0)?, cx.scalar(1)?, cx.scalar(2)?);
-    dispatch!(real, x.dtype(), "threshold", T => {
+    dispatch!(carried_real, x.dtype(), "threshold", T => {
         let (limit, value) = (limit.to_f64(), T::from_scalar(value));
-        Ok(unary::<T, T>(x, move |v: T| if v.to_f64() <= limit { value } else { v })?)
+        Ok(unary_in::<T>(x.dtype(), x, move |v: T| if v.to_f64() <= limit { value } else { v })?)
     })
 }
 
@@ -235,10 +241,10 @@ fn gelu(cx: &KernelCx<'_>) -> Computed {
             )));
         }
     };
-    dispatch!(floats, x.dtype(), "gelu", T => Ok(if tanh {
-        unary::<T, T>(x, |v: T| T::from_acc(gelu_tanh(v.acc())))?
+    dispatch!(carried_floats, x.dtype(), "gelu", T => Ok(if tanh {
+        unary_in::<T>(x.dtype(), x, |v: T| T::from_acc(gelu_tanh(v.acc())))?
     } else {
-        unary::<T, T>(x, |v: T| T::from_acc(gelu_erf(v.acc())))?
+        unary_in::<T>(x.dtype(), x, |v: T| T::from_acc(gelu_erf(v.acc())))?
     }))
 }
 
@@ -263,7 +269,7 @@ fn prelu(cx: &KernelCx<'_>) -> Computed {
     } else {
         weight.reshape(&[])?
     };
-    dispatch!(floats, x.dtype(), "prelu", T => Ok(binary::<T, T, T>(x, &weight, |v: T, w: T| {
+    dispatch!(carried_floats, x.dtype(), "prelu", T => Ok(binary_in::<T>(x.dtype(), x, &weight, |v: T, w: T| {
         T::from_acc(if v.acc() > n(0.0) { v.acc() } else { v.acc() * w.acc() })
     })?))
 }
@@ -281,7 +287,7 @@ fn nan_to_num(cx: &KernelCx<'_>) -> Computed {
         _ => f64::from(f32::MAX),
     };
     let (nan, high, low) = (nan.unwrap_or(0.0), high.unwrap_or(largest), low.unwrap_or(-largest));
-    dispatch!(floats, x.dtype(), "nan_to_num", T => Ok(unary::<T, T>(x, move |v: T| {
+    dispatch!(carried_floats, x.dtype(), "nan_to_num", T => Ok(unary_in::<T>(x.dtype(), x, move |v: T| {
         let x = v.to_f64();
         if x.is_nan() { T::from_f64(nan) } else if x == f64::INFINITY { T::from_f64(high) }
         else if x == f64::NEG_INFINITY { T::from_f64(low) } else { v }
@@ -290,7 +296,7 @@ fn nan_to_num(cx: &KernelCx<'_>) -> Computed {
 
 fn logit(cx: &KernelCx<'_>) -> Computed {
     let (x, eps) = (cx.tensor(0)?, cx.opt_float(1)?);
-    dispatch!(floats, to_float(x.dtype()), "logit", T => Ok(unary::<T, T>(x, move |v: T| {
+    dispatch!(carried_floats, to_float(x.dtype()), "logit", T => Ok(unary_in::<T>(to_float(x.dtype()), x, move |v: T| {
         let x = match eps {
             Some(eps) => v.acc().max_nan(n(eps)).min_nan(n(1.0 - eps)),
             None => v.acc(),

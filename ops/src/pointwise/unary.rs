@@ -6,7 +6,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::pointwise::{Pointwise, TileOp};
 use flambeau_exec::{KernelCx, Sample};
 use flambeau_ir::OpDef;
-use flambeau_tensor::loops::{Map, map, unary};
+use flambeau_tensor::loops::{Map, map_in, unary, unary_in};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::to_float;
 use flambeau_tensor::{Category, Complex, DType, Element, Tensor, TensorError, dispatch};
@@ -45,7 +45,7 @@ macro_rules! on_floats {
                 });
             })?
             each_float!($x = $body);
-            dispatch!(floats, to_float(x.dtype()), stringify!($name), T => map::<T, T>(x, Each))
+            dispatch!(carried_floats, to_float(x.dtype()), stringify!($name), T => map_in::<T>(to_float(x.dtype()), x, Each))
         }
     )*};
 }
@@ -113,10 +113,10 @@ macro_rules! on_numbers {
     ($($name:ident($x:ident) = $body:expr, ints $i:ident = $ibody:expr;)*) => {$(
         fn $name(x: &Tensor) -> Result<Tensor, TensorError> {
             if x.dtype().category() <= Category::Integral {
-                return dispatch!(ints_bool, x.dtype(), stringify!($name), T => unary::<T, T>(x, |$i: T| $ibody));
+                return dispatch!(carried_ints_bool, x.dtype(), stringify!($name), T => unary_in::<T>(x.dtype(), x, |$i: T| $ibody));
             }
             each_float!($x = $body);
-            dispatch!(floats, x.dtype(), stringify!($name), T => map::<T, T>(x, Each))
+            dispatch!(carried_floats, x.dtype(), stringify!($name), T => map_in::<T>(x.dtype(), x, Each))
         }
     )*};
 }
@@ -144,9 +144,9 @@ fn sgn(x: &Tensor) -> Result<Tensor, TensorError> {
 
 fn signbit(x: &Tensor) -> Result<Tensor, TensorError> {
     if x.dtype().is_integral(true) {
-        return dispatch!(ints_bool, x.dtype(), "signbit", T => unary::<T, bool>(x, |v: T| v.to_i64() < 0));
+        return dispatch!(carried_ints_bool, x.dtype(), "signbit", T => unary::<T, bool>(x, |v: T| v.to_i64() < 0));
     }
-    dispatch!(floats, x.dtype(), "signbit", T => unary::<T, bool>(x, |v: T| v.to_f64().is_sign_negative()))
+    dispatch!(carried_floats, x.dtype(), "signbit", T => unary::<T, bool>(x, |v: T| v.to_f64().is_sign_negative()))
 }
 
 fn isposinf(x: &Tensor) -> Result<Tensor, TensorError> {
@@ -159,11 +159,11 @@ fn isneginf(x: &Tensor) -> Result<Tensor, TensorError> {
 
 /// Whether elements are one of the infinities, which complex numbers have no two of.
 fn infinite(x: &Tensor, which: f64) -> Result<Tensor, TensorError> {
-    dispatch!(real_bool, x.dtype(), "isposinf", T => unary::<T, bool>(x, move |v: T| v.to_f64() == which))
+    dispatch!(carried_real_bool, x.dtype(), "isposinf", T => unary::<T, bool>(x, move |v: T| v.to_f64() == which))
 }
 
 fn isreal(x: &Tensor) -> Result<Tensor, TensorError> {
-    dispatch!(all, x.dtype(), "isreal", T => unary::<T, bool>(x, |v: T| v.to_complex().im == 0.0))
+    dispatch!(carried_all, x.dtype(), "isreal", T => unary::<T, bool>(x, |v: T| v.to_complex().im == 0.0))
 }
 
 fn conj_physical(x: &Tensor) -> Result<Tensor, TensorError> {
@@ -178,7 +178,7 @@ fn angle(x: &Tensor) -> Result<Tensor, TensorError> {
     match x.dtype() {
         DType::C64 => unary::<Complex<f32>, f32>(x, |z| z.im.atan2(z.re)),
         DType::C128 => unary::<Complex<f64>, f64>(x, |z| z.im.atan2(z.re)),
-        d => dispatch!(floats, to_float(d), "angle", T => unary::<T, T>(x, |v: T| {
+        d => dispatch!(carried_floats, to_float(d), "angle", T => unary_in::<T>(to_float(d), x, |v: T| {
             let x = v.to_f64();
             T::from_f64(if x.is_nan() { x } else if x < 0.0 { std::f64::consts::PI } else { 0.0 })
         })),
@@ -186,36 +186,36 @@ fn angle(x: &Tensor) -> Result<Tensor, TensorError> {
 }
 
 fn neg(x: &Tensor) -> Result<Tensor, TensorError> {
-    dispatch!(numeric, x.dtype(), "neg", T => unary::<T, T>(x, |v: T| v.neg()))
+    dispatch!(carried_numeric, x.dtype(), "neg", T => unary_in::<T>(x.dtype(), x, |v: T| v.neg()))
 }
 
 fn square(x: &Tensor) -> Result<Tensor, TensorError> {
     let dtype = if x.dtype() == DType::Bool { DType::I64 } else { x.dtype() };
-    dispatch!(numeric, dtype, "square", T => unary::<T, T>(x, |v: T| v.mul(v)))
+    dispatch!(carried_numeric, dtype, "square", T => unary_in::<T>(dtype, x, |v: T| v.mul(v)))
 }
 
 fn abs(x: &Tensor) -> Result<Tensor, TensorError> {
     match x.dtype() {
         DType::C64 => unary::<Complex<f32>, f32>(x, |z| z.re.hypot(z.im)),
         DType::C128 => unary::<Complex<f64>, f64>(x, |z| z.re.hypot(z.im)),
-        d if d.is_floating() => dispatch!(floats, d, "abs", T => {
-            unary::<T, T>(x, |v: T| T::from_acc(v.acc().abs()))
+        d if d.is_floating() => dispatch!(carried_floats, d, "abs", T => {
+            unary_in::<T>(d, x, |v: T| T::from_acc(v.acc().abs()))
         }),
-        d => dispatch!(ints_bool, d, "abs", T => unary::<T, T>(x, |v: T| {
+        d => dispatch!(carried_ints_bool, d, "abs", T => unary_in::<T>(d, x, |v: T| {
             if v.to_i64() < 0 { T::from_i64(v.to_i64().wrapping_neg()) } else { v }
         })),
     }
 }
 
 fn logical_not(x: &Tensor) -> Result<Tensor, TensorError> {
-    dispatch!(all, x.dtype(), "logical_not", T => unary::<T, bool>(x, |v: T| !v.is_nonzero()))
+    dispatch!(carried_all, x.dtype(), "logical_not", T => unary::<T, bool>(x, |v: T| !v.is_nonzero()))
 }
 
 fn bitwise_not(x: &Tensor) -> Result<Tensor, TensorError> {
     if x.dtype() == DType::Bool {
         return unary::<bool, bool>(x, |v| !v);
     }
-    dispatch!(ints, x.dtype(), "bitwise_not", T => unary::<T, T>(x, |v: T| T::from_i64(!v.to_i64())))
+    dispatch!(carried_ints, x.dtype(), "bitwise_not", T => unary_in::<T>(x.dtype(), x, |v: T| T::from_i64(!v.to_i64())))
 }
 
 fn isnan(x: &Tensor) -> Result<Tensor, TensorError> {
@@ -237,9 +237,9 @@ fn classify(x: &Tensor, test: fn(f64) -> bool, all: bool) -> Result<Tensor, Tens
             if all { test(z.re) && test(z.im) } else { test(z.re) || test(z.im) }
         }),
         d if d.is_floating() => {
-            dispatch!(floats, d, "isnan", T => unary::<T, bool>(x, |v: T| test(v.to_f64())))
+            dispatch!(carried_floats, d, "isnan", T => unary::<T, bool>(x, |v: T| test(v.to_f64())))
         }
-        d => dispatch!(ints_bool, d, "isnan", T => unary::<T, bool>(x, |_: T| all)),
+        d => dispatch!(carried_ints_bool, d, "isnan", T => unary::<T, bool>(x, |_: T| all)),
     }
 }
 

@@ -50,10 +50,10 @@ fn scaled_sum(a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Computed {
     use crate::pointwise::Number;
     let ignore = beta == Scalar::Int(0) || beta == Scalar::Float(0.0);
     let dtype = Promotion::new().tensor(a).tensor(b).result().unwrap_or(b.dtype());
-    dispatch!(all, dtype, "addmv", T => {
+    dispatch!(carried_all, dtype, "addmv", T => {
         let (beta, alpha) = (T::from_scalar(beta), T::from_scalar(alpha));
         let zero = T::ZERO;
-        Ok(flambeau_tensor::loops::binary::<T, T, T>(a, b, move |x: T, y: T| {
+        Ok(flambeau_tensor::loops::binary_in::<T>(dtype, a, b, move |x: T, y: T| {
             let kept = if ignore { zero } else { beta.mul(x) };
             kept.add(alpha.mul(y))
         })?)

@@ -33,7 +33,7 @@ fn places<T: Element + PartialOrd>(row: &[T::Raw], out: &mut [i64], largest: boo
 
 fn extremes(cx: &KernelCx<'_>, largest: bool, op: &'static str) -> Several {
     let (x, dim) = (cx.tensor(0)?, cx.int(1)?);
-    let indices = dispatch!(real_bool, x.dtype(), op, T => {
+    let indices = dispatch!(carried_real_bool, x.dtype(), op, T => {
         Ok::<_, KernelError>(map_rows::<T, i64>(x, dim, None, |row, out| places::<T>(row, out, largest))?)
     })?;
     let values = flambeau_tensor::rows::gather(x, wrap_dim(dim, x.rank())?, &indices)?;

@@ -5,7 +5,7 @@ use crate::support::{Computed, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::loops::{binary, unary};
+use flambeau_tensor::loops::{binary, unary, unary_in};
 use flambeau_tensor::math::Float;
 use flambeau_tensor::reduce::{self, sum_dtype};
 use flambeau_tensor::{DType, Element, Tensor, TensorError, broadcast_shapes, dispatch};
@@ -29,8 +29,8 @@ fn complex_refused(op: &str) -> TensorError {
 
 /// Zeros in place of NaN.
 fn without_nan(x: &Tensor) -> Result<Tensor, TensorError> {
-    dispatch!(floats, x.dtype(), "nansum", T => {
-        unary::<T, T>(x, |v: T| if v.acc() == v.acc() { v } else { T::ZERO })
+    dispatch!(carried_floats, x.dtype(), "nansum", T => {
+        unary_in::<T>(x.dtype(), x, |v: T| if v.acc() == v.acc() { v } else { T::ZERO })
     })
 }
 
@@ -63,7 +63,7 @@ fn nanmean(
         )));
     }
     let sum = nansum(x, dims, keepdim, dtype)?;
-    let numbers = dispatch!(floats, x.dtype(), "nanmean", T => {
+    let numbers = dispatch!(carried_floats, x.dtype(), "nanmean", T => {
         unary::<T, bool>(x, |v: T| v.acc() == v.acc())
     })?;
     let count = reduce::sum(&numbers, dims, keepdim, None)?;

@@ -8,9 +8,8 @@
 
 use std::mem::MaybeUninit;
 
-use crate::dtype::DType;
 use crate::element::Element;
-use crate::simd::{self, Kernel};
+use crate::simd::{self, Kernel, Sets};
 
 /// Elements of a group if an element has four or more bytes.
 const WIDE: usize = 16;
@@ -119,7 +118,7 @@ macro_rules! block_kernel {
 
         impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> Kernel for $kernel<$($type,)+ R, F> {
             type Output = ();
-            const WIDE: bool = is_real(R::DTYPE) $(&& is_real($type::DTYPE))+;
+            const SETS: Sets = Sets::of(&[$($type::DTYPE),+]);
 
             #[inline(always)]
             fn run(self) {
@@ -146,11 +145,6 @@ macro_rules! block_kernel {
             simd::run($kernel { out, $($input,)+ n, f });
         }
     };
-}
-
-/// The dtypes whose functions are computed rather than moved.
-const fn is_real(dtype: DType) -> bool {
-    matches!(dtype, DType::F32 | DType::F64)
 }
 
 block_kernel! {

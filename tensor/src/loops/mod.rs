@@ -17,5 +17,8 @@ mod pointwise;
 pub use block::Map;
 pub use fan::{FAN_BLOCK, fan};
 pub(crate) use pack::{PackFn, pack_fn};
-pub use pointwise::{binary, binary_into, map, nary, nary_into, ternary, ternary_into, unary, unary_into};
+pub use pointwise::{
+    binary, binary_in, binary_into, map, map_in, nary, nary_into, ternary, ternary_in, ternary_into, test_in,
+    unary, unary_in, unary_into,
+};
 pub(crate) use pointwise::{copied, copy, copy_fresh, like};

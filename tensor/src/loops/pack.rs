@@ -5,7 +5,7 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::element::{Element, cast};
 use crate::error::Result;
-use crate::simd::{self, Kernel};
+use crate::simd::{self, Kernel, Sets};
 
 /// Moves `n` elements: `(source, its stride, target, its stride, n)`, strides in elements.
 ///
@@ -35,6 +35,10 @@ struct Contiguous<S: Element, D: Element> {
 
 impl<S: Element, D: Element> Kernel for Contiguous<S, D> {
     type Output = ();
+    const SETS: Sets = match Sets::of(&[S::DTYPE.carrier(), D::DTYPE.carrier()]) {
+        Sets::All => Sets::Two,
+        fewer => fewer,
+    };
 
     #[inline(always)]
     fn run(self) {

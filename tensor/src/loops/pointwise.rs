@@ -5,6 +5,8 @@
 //! may be inputs too; inputs that overlap them otherwise are refused as PyTorch refuses them, or copied first.
 #![allow(unsafe_code, reason = "hands locked memory to kernels")]
 
+use std::borrow::Cow;
+
 use smallvec::SmallVec;
 
 use super::block::{self, Closure, Map};
@@ -28,9 +30,71 @@ pub fn unary<A: Element, R: Element>(x: &Tensor, f: impl Fn(A) -> R + Copy) -> R
 /// As [`unary`], of a function that is inlined into the loop however large it is.
 pub fn map<A: Element, R: Element>(x: &Tensor, f: impl Map<A, R>) -> Result<Tensor> {
     // SAFETY: the kernel gets blocks of A and R, as said by the dtypes.
-    fresh(&[x], &[A::DTYPE], R::DTYPE, usize::MAX, &mut |p, n| unsafe {
+    fresh(&[x], &[A::DTYPE], Out::of(R::DTYPE), usize::MAX, &mut |p, n| unsafe {
         block::unary::<A, R>(p[0].cast(), p[1].cast(), n, f);
     })
+}
+
+/// As [`map`] in a dtype whose elements `T` carries ([`DType::carrier`]): the input is converted to the dtype, and so is
+/// what `f` gives.
+pub fn map_in<T: Element>(dtype: DType, x: &Tensor, f: impl Map<T, T>) -> Result<Tensor> {
+    let x = &*exactly::<T>(x, dtype)?;
+    // SAFETY: the kernel gets blocks of T, as said by the dtypes.
+    fresh(&[x], &[T::DTYPE], Out { block: T::DTYPE, dtype }, usize::MAX, &mut |p, n| unsafe {
+        block::unary::<T, T>(p[0].cast(), p[1].cast(), n, f);
+    })
+}
+
+/// As [`unary`] in a dtype whose elements `T` carries.
+pub fn unary_in<T: Element>(dtype: DType, x: &Tensor, f: impl Fn(T) -> T + Copy) -> Result<Tensor> {
+    map_in(dtype, x, Closure(f))
+}
+
+/// As [`binary`] in a dtype whose elements `T` carries.
+pub fn binary_in<T: Element>(
+    dtype: DType,
+    a: &Tensor,
+    b: &Tensor,
+    f: impl Fn(T, T) -> T + Copy,
+) -> Result<Tensor> {
+    let (a, b) = (&*exactly::<T>(a, dtype)?, &*exactly::<T>(b, dtype)?);
+    // SAFETY: the kernel gets blocks of T, as said by the dtypes.
+    fresh(&[a, b], &[T::DTYPE; 2], Out { block: T::DTYPE, dtype }, usize::MAX, &mut |p, n| unsafe {
+        block::binary::<T, T, T>(p[0].cast(), p[1].cast(), p[2].cast(), n, Closure(f));
+    })
+}
+
+/// As [`ternary`] in a dtype whose elements `T` carries.
+pub fn ternary_in<T: Element>(
+    dtype: DType,
+    a: &Tensor,
+    b: &Tensor,
+    c: &Tensor,
+    f: impl Fn(T, T, T) -> T + Copy,
+) -> Result<Tensor> {
+    let (a, b, c) = (&*exactly::<T>(a, dtype)?, &*exactly::<T>(b, dtype)?, &*exactly::<T>(c, dtype)?);
+    // SAFETY: the kernel gets blocks of T, as said by the dtypes.
+    fresh(&[a, b, c], &[T::DTYPE; 3], Out { block: T::DTYPE, dtype }, usize::MAX, &mut |p, n| unsafe {
+        block::ternary::<T, T, T, T>(p[0].cast(), p[1].cast(), p[2].cast(), p[3].cast(), n, Closure(f));
+    })
+}
+
+/// Tests of pairs of elements of a dtype that `T` carries.
+pub fn test_in<T: Element>(
+    dtype: DType,
+    a: &Tensor,
+    b: &Tensor,
+    f: impl Fn(T, T) -> bool + Copy,
+) -> Result<Tensor> {
+    let (a, b) = (&*exactly::<T>(a, dtype)?, &*exactly::<T>(b, dtype)?);
+    binary::<T, T, bool>(a, b, f)
+}
+
+/// A tensor as loops over `T` may read it when its elements are to be those of a dtype that `T` carries.
+fn exactly<T: Element>(x: &Tensor, dtype: DType) -> Result<Cow<'_, Tensor>> {
+    debug_assert!(dtype == T::DTYPE || dtype.carrier() == T::DTYPE, "invariant: the type carries the dtype");
+    let as_is = x.dtype() == dtype || dtype == T::DTYPE;
+    Ok(if as_is { Cow::Borrowed(x) } else { Cow::Owned(x.to_dtype(dtype)?) })
 }
 
 /// `f` of each element, written into `out`, whose shape `x` must broadcast to.
@@ -48,7 +112,7 @@ pub fn binary<A: Element, B: Element, R: Element>(
     f: impl Fn(A, B) -> R + Copy,
 ) -> Result<Tensor> {
     // SAFETY: the kernel gets blocks of A, B and R, as said by the dtypes.
-    fresh(&[a, b], &[A::DTYPE, B::DTYPE], R::DTYPE, usize::MAX, &mut |p, n| unsafe {
+    fresh(&[a, b], &[A::DTYPE, B::DTYPE], Out::of(R::DTYPE), usize::MAX, &mut |p, n| unsafe {
         block::binary::<A, B, R>(p[0].cast(), p[1].cast(), p[2].cast(), n, Closure(f));
     })
 }
@@ -75,7 +139,7 @@ pub fn ternary<A: Element, B: Element, C: Element, R: Element>(
 ) -> Result<Tensor> {
     let dtypes = [A::DTYPE, B::DTYPE, C::DTYPE];
     // SAFETY: the kernel gets blocks of A, B, C and R, as said by the dtypes.
-    fresh(&[a, b, c], &dtypes, R::DTYPE, usize::MAX, &mut |p, n| unsafe {
+    fresh(&[a, b, c], &dtypes, Out::of(R::DTYPE), usize::MAX, &mut |p, n| unsafe {
         block::ternary::<A, B, C, R>(p[0].cast(), p[1].cast(), p[2].cast(), p[3].cast(), n, Closure(f));
     })
 }
@@ -102,7 +166,7 @@ pub fn nary<T: Element, R: Element>(
     mut f: impl FnMut(&[&[T::Raw]], &mut [R::Raw]),
 ) -> Result<Tensor> {
     let dtypes: SmallVec<[DType; 8]> = SmallVec::from_elem(T::DTYPE, inputs.len());
-    fresh(inputs, &dtypes, R::DTYPE, BLOCK, &mut |p, n| slices::<T, R>(p, n, &mut f))
+    fresh(inputs, &dtypes, Out::of(R::DTYPE), BLOCK, &mut |p, n| slices::<T, R>(p, n, &mut f))
 }
 
 /// As [`nary`], written into `out`, whose shape is what the inputs broadcast to.
@@ -197,18 +261,33 @@ impl<'a> Plain<'a> {
     }
 }
 
+/// What a fresh output holds, and what the kernel gives.
+#[derive(Clone, Copy)]
+struct Out {
+    block: DType,
+    dtype: DType,
+}
+
+impl Out {
+    #[inline]
+    fn of(dtype: DType) -> Out {
+        Out { block: dtype, dtype }
+    }
+}
+
 /// Fresh output.
 fn fresh(
     inputs: &[&Tensor],
     blocks: &[DType],
-    dtype: DType,
+    out: Out,
     longest: usize,
     kernel: BlockKernel<'_>,
 ) -> Result<Tensor> {
     if longest == usize::MAX
+        && out.block == out.dtype
         && let Some(plain) = Plain::of(inputs, blocks)
     {
-        return plain.run(dtype, kernel);
+        return plain.run(out.dtype, kernel);
     }
     let metas: SmallVec<[&Meta; 4]> = inputs.iter().map(|input| input.meta()).collect();
     if metas.len() < FLAT
@@ -216,7 +295,7 @@ fn fresh(
     {
         let layout = lead.to_contiguous();
         // SAFETY: as below.
-        return unsafe { fresh_walked(inputs, &metas, blocks, dtype, layout, None, longest, kernel) };
+        return unsafe { fresh_walked(inputs, &metas, blocks, out, layout, None, longest, kernel) };
     }
     let layouts: SmallVec<[&Layout; 4]> = metas.iter().map(|meta| &meta.layout).collect();
     let mut plan = Plan::new(Plan::shape(&layouts)?, &layouts);
@@ -227,10 +306,10 @@ fn fresh(
         let copy = inputs[turned].clone_contiguous()?;
         let mut inputs: SmallVec<[&Tensor; 4]> = SmallVec::from_slice(inputs);
         inputs[turned] = &copy;
-        return fresh(&inputs, blocks, dtype, longest, kernel);
+        return fresh(&inputs, blocks, out, longest, kernel);
     }
     // SAFETY: the plan is that of the inputs' layouts and the output's.
-    unsafe { fresh_walked(inputs, &metas, blocks, dtype, layout, Some(&plan), longest, kernel) }
+    unsafe { fresh_walked(inputs, &metas, blocks, out, layout, Some(&plan), longest, kernel) }
 }
 
 /// An input that the walk would cross line by line instead of along its lines: worth a copy turned the right way,
@@ -255,7 +334,7 @@ unsafe fn fresh_walked(
     inputs: &[&Tensor],
     metas: &[&Meta],
     blocks: &[DType],
-    dtype: DType,
+    out: Out,
     layout: Layout,
     plan: Option<&Plan>,
     longest: usize,
@@ -263,7 +342,7 @@ unsafe fn fresh_walked(
 ) -> Result<Tensor> {
     // SAFETY: the output is fresh, fully written, and overlaps nothing; inputs are locked.
     unsafe {
-        let storage = Storage::uninit(bytes_of(&layout, dtype)?)?;
+        let storage = Storage::uninit(bytes_of(&layout, out.dtype)?)?;
         let mut set = LockSet::new();
         for meta in metas {
             set.read(&meta.storage);
@@ -272,10 +351,10 @@ unsafe fn fresh_walked(
         let mut operands: SmallVec<[Operand; 4]> = SmallVec::new();
         operands.push(Operand {
             start: storage.data(),
-            size: dtype.size(),
-            block_size: dtype.size(),
-            pack: pack_fn(dtype, dtype)?,
-            direct: true,
+            size: out.dtype.size(),
+            block_size: out.block.size(),
+            pack: pack_fn(out.block, out.dtype)?,
+            direct: out.block == out.dtype,
         });
         for ((input, meta), block) in inputs.iter().zip(metas).zip(blocks) {
             let start = guards.start(meta, input.dtype());
@@ -286,7 +365,7 @@ unsafe fn fresh_walked(
             None => drive_flat(layout.numel(), &operands, &flat_steps(metas, &layout), longest, kernel),
         }
         drop(guards);
-        Ok(Tensor::from_parts(storage, dtype, layout))
+        Ok(Tensor::from_parts(storage, out.dtype, layout))
     }
 }
 

@@ -118,6 +118,11 @@ pub trait Real:
         select_unpredictable((self > other) | self.is_nan(), self, other)
     }
 
+    /// Itself, or not a number. Vector.
+    ///
+    /// By bits: a choice between a value and what memory held becomes a masked store, which is several times slower.
+    fn or_nan(self, nan: bool) -> Self;
+
     /// 0 if negative; NaN stays. Vector.
     #[inline(always)]
     fn relu(self) -> Self {
@@ -182,6 +187,10 @@ macro_rules! real {
             #[inline(always)]
             fn is_nan(self) -> bool {
                 $type::is_nan(self)
+            }
+            #[inline(always)]
+            fn or_nan(self, nan: bool) -> Self {
+                $type::from_bits(self.to_bits() | if nan { $type::NAN.to_bits() } else { 0 })
             }
             #[inline]
             fn erfinv(self) -> Self {

@@ -39,7 +39,7 @@ fn arg(op: &'static str, x: &Tensor, dim: Option<i64>, keepdim: bool, largest: b
     if x.rank() > 0 && x.sizes()[d as usize] == 0 {
         return Err(TensorError::value(format!("{op}(): Expected reduction dim {d} to have non-zero size.")));
     }
-    let indices = dispatch!(real_bool, x.dtype(), op, T => map_rows::<T, i64>(x, d, Some(1), |row, out| {
+    let indices = dispatch!(carried_real_bool, x.dtype(), op, T => map_rows::<T, i64>(x, d, Some(1), |row, out| {
         out[0] = best::<T>(row, largest) as i64;
     }))?;
     if keepdim || x.rank() == 0 { Ok(indices) } else { indices.squeeze(&[d]) }

@@ -1,9 +1,8 @@
 //! The two kernels of a reduction, the only code there is once per reducer.
 
 use super::Reducer;
-use crate::dtype::DType;
 use crate::element::Element;
-use crate::simd::{self, Kernel};
+use crate::simd::{self, Kernel, Sets};
 
 /// Most partial results kept side by side in the run kernel.
 const LANES: usize = 128;
@@ -17,7 +16,7 @@ struct Run<'a, T: Element, F> {
 
 impl<T: Element, F: Reducer<T>> Kernel for Run<'_, T, F> {
     type Output = F::Acc;
-    const WIDE: bool = matches!(T::DTYPE, DType::F32 | DType::F64);
+    const SETS: Sets = Sets::of(&[T::DTYPE]);
 
     /// Lanes lie in memory and are as many as the row can use, at most [`LANES`]: the loops over them are plain loops of
     /// a length not known before, which vectorize; sums held in registers by name do not.
@@ -124,7 +123,7 @@ struct Rows<'a, T: Element, F: Reducer<T>> {
 
 impl<T: Element, F: Reducer<T>> Kernel for Rows<'_, T, F> {
     type Output = ();
-    const WIDE: bool = matches!(T::DTYPE, DType::F32 | DType::F64);
+    const SETS: Sets = Sets::of(&[T::DTYPE]);
 
     #[inline(always)]
     fn run(self) {

@@ -203,10 +203,13 @@ fn extreme(
         }
     }
     fn floats<T: Real>(x: &Tensor, mask: u64, keepdim: bool, largest: bool) -> Result<Tensor> {
+        // A comparison with NaN fails, so a running NaN stays; one that comes is put in.
         if largest {
-            fold(x, mask, keepdim, Binary { identity: -T::INFINITY, f: |a: T, b: T| a.max_nan(b) }, |v| v)
+            let f = |a: T, b: T| if b > a { b } else { a }.or_nan(b.is_nan());
+            fold(x, mask, keepdim, Binary { identity: -T::INFINITY, f }, |v| v)
         } else {
-            fold(x, mask, keepdim, Binary { identity: T::INFINITY, f: |a: T, b: T| a.min_nan(b) }, |v| v)
+            let f = |a: T, b: T| if b < a { b } else { a }.or_nan(b.is_nan());
+            fold(x, mask, keepdim, Binary { identity: T::INFINITY, f }, |v| v)
         }
     }
     match (x.dtype(), x.dtype().category()) {
@@ -301,5 +304,5 @@ pub fn count_nonzero(x: &Tensor, dims: Option<&[i64]>) -> Result<Tensor> {
         }
     }
     let mask = dim_mask(dims, x.rank())?;
-    dispatch!(all, x.dtype(), "count_nonzero", T => fold::<T, _, i64>(x, mask, false, Count, |n| n))
+    dispatch!(carried_all, x.dtype(), "count_nonzero", T => fold::<T, _, i64>(x, mask, false, Count, |n| n))
 }

@@ -8,12 +8,13 @@ use super::kernel::{Pairwise, rows, run};
 use super::{Reducer, partition, reduced_sizes};
 use crate::access::{Guards, LockSet};
 use crate::create::bytes_of;
+use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::Result;
 use crate::layout::{Layout, contiguous_strides};
 use crate::loops::{PackFn, pack_fn};
 use crate::storage::Storage;
-use crate::tensor::Tensor;
+use crate::tensor::{Meta, Tensor};
 
 /// Elements packed at a time, and results kept in a row at a time.
 const BLOCK: usize = 512;
@@ -31,7 +32,7 @@ struct Dim {
 type DimList = SmallVec<[Dim; 5]>;
 
 /// Drops sizes of 1, puts the fastest first, merges what is one run.
-fn tidy(dims: impl Iterator<Item = Dim>) -> DimList {
+fn tidy(dims: &mut dyn Iterator<Item = Dim>) -> DimList {
     let mut dims: DimList = dims.filter(|dim| dim.size != 1).collect();
     dims.sort_by_key(|dim| dim.step);
     let mut out = DimList::new();
@@ -44,6 +45,11 @@ fn tidy(dims: impl Iterator<Item = Dim>) -> DimList {
         }
     }
     out
+}
+
+/// As [`each`], for what does much at every index: compiled once.
+fn each_outer(dims: &[Dim], f: &mut dyn FnMut(i64, i64)) {
+    each(dims, f);
 }
 
 /// Calls `f` with the two positions of every index of the dimensions.
@@ -106,6 +112,47 @@ impl Source {
     }
 }
 
+/// A reduction ready to be walked: all that depends on no type.
+struct Walk<'a> {
+    guards: Guards<'a>,
+    source: Source,
+    kept: DimList,
+    reduced: DimList,
+    storage: Storage,
+    by_rows: bool,
+}
+
+impl<'a> Walk<'a> {
+    /// Of a tensor read as elements of `from` into one of `to` with this layout.
+    fn new(
+        meta: &'a Meta,
+        mask: u64,
+        dtype: DType,
+        from: DType,
+        layout: &Layout,
+        to: DType,
+    ) -> Result<Walk<'a>> {
+        let (inside, outside) = partition(&meta.layout, mask);
+        let kept_sizes: SmallVec<[i64; 5]> = outside.iter().map(|dim| dim.0).collect();
+        let out_steps = contiguous_strides(&kept_sizes);
+        let reduced = tidy(&mut inside.iter().map(|(size, step)| Dim { size: *size, step: *step, out: 0 }));
+        let kept = tidy(&mut outside.iter().zip(&out_steps).map(|((size, step), out)| Dim {
+            size: *size,
+            step: *step,
+            out: *out,
+        }));
+        let guards = LockSet::one_read(&meta.storage);
+        let base = guards.start(meta, dtype);
+        let source = Source { base, size: dtype.size(), pack: pack_fn(dtype, from)?, same: dtype == from };
+        let storage = Storage::zeroed(bytes_of(layout, to)?)?;
+        let by_rows = match (kept.first(), reduced.first()) {
+            (Some(kept), Some(reduced)) => kept.size >= 16 && (kept.step < reduced.step || reduced.step == 0),
+            _ => false,
+        };
+        Ok(Walk { guards, source, kept, reduced, storage, by_rows })
+    }
+}
+
 /// Reduces the dimensions of the mask: elements, converted to `T`, through the reducer; each result through
 /// `finish`. Fresh and row-major.
 pub fn fold<T: Element, F: Reducer<T>, R: Element>(
@@ -127,44 +174,22 @@ pub fn fold<T: Element, F: Reducer<T>, R: Element>(
         let storage = Storage::from_bytes(bytemuck::bytes_of(&finish(acc).to_raw()))?;
         return Ok(Tensor::from_parts(storage, R::DTYPE, layout));
     }
-    let (inside, outside) = partition(&meta.layout, mask);
-    let kept_sizes: SmallVec<[i64; 5]> = outside.iter().map(|dim| dim.0).collect();
-    let out_steps = contiguous_strides(&kept_sizes);
-    let reduced = tidy(inside.iter().map(|(size, step)| Dim { size: *size, step: *step, out: 0 }));
-    let kept = tidy(outside.iter().zip(&out_steps).map(|((size, step), out)| Dim {
-        size: *size,
-        step: *step,
-        out: *out,
-    }));
-    let mut set = LockSet::new();
-    set.read(&meta.storage);
-    let guards: Guards<'_> = set.lock()?;
-    let source = Source {
-        base: guards.start(meta, x.dtype()),
-        size: x.dtype().size(),
-        pack: pack_fn(x.dtype(), T::DTYPE)?,
-        same: x.dtype() == T::DTYPE,
-    };
-    let storage = Storage::zeroed(bytes_of(&layout, R::DTYPE)?)?;
+    let walk = Walk::new(meta, mask, x.dtype(), T::DTYPE, &layout, R::DTYPE)?;
     // SAFETY: the storage is fresh: this is the only reference to its zeroed bytes.
-    let out = unsafe { std::slice::from_raw_parts_mut(storage.data().cast::<R::Raw>(), layout.numel()) };
+    let out = unsafe { std::slice::from_raw_parts_mut(walk.storage.data().cast::<R::Raw>(), layout.numel()) };
     let mut write = |at: i64, acc: F::Acc| out[at as usize] = finish(acc).to_raw();
-    let by_rows = match (kept.first(), reduced.first()) {
-        (Some(kept), Some(reduced)) => kept.size >= 16 && (kept.step < reduced.step || reduced.step == 0),
-        _ => false,
-    };
     // SAFETY: all positions are elements of the tensor, whose storage is locked.
     unsafe {
         if layout.numel() > 0 {
-            if by_rows {
-                fold_rows::<T, F>(&source, &kept, &reduced, reducer, &mut write);
+            if walk.by_rows {
+                fold_rows::<T, F>(&walk, reducer, &mut write);
             } else {
-                fold_runs::<T, F>(&source, &kept, &reduced, reducer, &mut write);
+                fold_runs::<T, F>(&walk, reducer, &mut write);
             }
         }
     }
-    drop(guards);
-    Ok(Tensor::from_parts(storage, R::DTYPE, layout))
+    drop(walk.guards);
+    Ok(Tensor::from_parts(walk.storage, R::DTYPE, layout))
 }
 
 /// One result after the other, each from runs of its elements.
@@ -172,12 +197,11 @@ pub fn fold<T: Element, F: Reducer<T>, R: Element>(
 /// # Safety
 /// All positions are in locked memory.
 unsafe fn fold_runs<T: Element, F: Reducer<T>>(
-    source: &Source,
-    kept: &[Dim],
-    reduced: &[Dim],
+    walk: &Walk<'_>,
     reducer: F,
-    write: &mut impl FnMut(i64, F::Acc),
+    write: &mut dyn FnMut(i64, F::Acc),
 ) {
+    let Walk { source, kept, reduced, .. } = walk;
     let merge = |a, b| reducer.merge(a, b);
     let mut buffer = [T::ZERO.to_raw(); BLOCK];
     let first = reduced.first().copied().unwrap_or(Dim { size: 1, step: 1, out: 0 });
@@ -194,10 +218,10 @@ unsafe fn fold_runs<T: Element, F: Reducer<T>>(
         return;
     }
     let gather = row < 64 && !outer.is_empty();
-    each(kept, |base, to| {
+    each_outer(kept, &mut |base, to| {
         let mut pairs = Pairwise::new(reducer.identity());
         let mut filled = 0;
-        each(outer, |at, _| {
+        each_outer(outer, &mut |at, _| {
             if gather {
                 // SAFETY: the caller's word; a row fits behind what is filled.
                 let copied = unsafe { source.slice::<T>(base + at, first.step, row, &mut buffer[filled..]) };
@@ -237,22 +261,21 @@ unsafe fn fold_runs<T: Element, F: Reducer<T>>(
 /// # Safety
 /// All positions are in locked memory.
 unsafe fn fold_rows<T: Element, F: Reducer<T>>(
-    source: &Source,
-    kept: &[Dim],
-    reduced: &[Dim],
+    walk: &Walk<'_>,
     reducer: F,
-    write: &mut impl FnMut(i64, F::Acc),
+    write: &mut dyn FnMut(i64, F::Acc),
 ) {
+    let Walk { source, kept, reduced, .. } = walk;
     let mut buffer = [T::ZERO.to_raw(); BLOCK];
     let line = kept[0];
     let mut levels: Vec<Vec<F::Acc>> = Vec::new();
-    each(&kept[1..], |base, to| {
+    each_outer(&kept[1..], &mut |base, to| {
         let mut start = 0;
         while start < line.size {
             let n = (BLOCK as i64).min(line.size - start) as usize;
             let mut counts: SmallVec<[usize; 8]> = SmallVec::new();
             levels.iter_mut().for_each(|level| level[..n].fill(reducer.identity()));
-            each(reduced, |at, _| {
+            each_outer(reduced, &mut |at, _| {
                 if levels.is_empty() {
                     levels.push(vec![reducer.identity(); BLOCK]);
                 }
