@@ -22,6 +22,7 @@
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
+mod as_module;
 mod engine;
 mod error;
 mod freeze;

@@ -300,8 +300,23 @@ impl Session {
     /// # Errors
     /// `F…` with the places in the source; all errors found, not only the first.
     pub fn compile_source(&self, text: &str, name: &str) -> Result<Program, Error> {
+        self.compile_source_with(text, name, &flambeau_frontend::NativeResolver)
+    }
+
+    /// Compiles TorchScript source whose free names mean what `resolver` says: types and values of the embedder's, and
+    /// objects that its [`Host`](flambeau_exec::Host) answers for when the program runs.
+    ///
+    /// # Errors
+    /// As [`Session::compile_source`].
+    pub fn compile_source_with(
+        &self,
+        text: &str,
+        name: &str,
+        resolver: &dyn flambeau_frontend::Resolver,
+    ) -> Result<Program, Error> {
         let source = Source::new(name, text);
-        let unit = flambeau_frontend::compile(&source, &self.registry, &self.load.source_limits)?;
+        let unit =
+            flambeau_frontend::compile_with(&source, &self.registry, resolver, &self.load.source_limits)?;
         Ok(Program::of_unit(self, unit))
     }
 

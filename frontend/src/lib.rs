@@ -12,7 +12,10 @@ pub mod ssa;
 pub mod tree;
 pub mod view;
 
-pub use emit::{NativeResolver, Resolver, Session, SourceFile, Sugar, SugaredValue, compile, compile_stages};
+pub use emit::{
+    NativeResolver, Resolver, Session, SourceFile, Sugar, SugaredValue, compile, compile_stages,
+    compile_with, host_object,
+};
 pub use limits::Limits;
 pub use parse::{Parsed, parse, parse_expression};
 pub use span::{Problem, ProblemKind, Span};

@@ -259,5 +259,7 @@ pub mod names {
         dim = "dim";
         /// An index.
         index = "index";
+        /// Words that a call of the host was compiled with.
+        scalar_args = "scalar_args";
     }
 }

@@ -150,6 +150,10 @@ impl<'a> Cx<'a> {
             return self.builtin(span, op, &[value]).map(Sugar::Value);
         }
         match ty.kind() {
+            TypeKind::PyObject => {
+                let member = flambeau_ir::HostOp::Member(Symbol::new(name));
+                return Ok(Sugar::Value(self.host(span, &member, &[value])));
+            }
             TypeKind::Tuple(tuple) => {
                 let field = tuple.named.as_ref().and_then(|n| n.fields.iter().position(|f| f.name == name));
                 if let Some(i) = field {

@@ -94,6 +94,9 @@ impl<'a> Cx<'a> {
                 let name = if module { "forward" } else { "__call__" };
                 self.call_method(span, value, Symbol::new(name), args).await
             }
+            Sugar::Value(value) if self.ty(value) == Type::PY_OBJECT => {
+                Ok(Sugar::Value(self.call_host(span, value, &args)))
+            }
             Sugar::Custom(custom) => {
                 let positional: Vec<ValueId> = args.positional.iter().map(|g| g.value).collect();
                 let keywords: Vec<(Symbol, ValueId)> =

@@ -120,10 +120,10 @@ impl Declaring<'_> {
             let has = |name: &str| decorators.iter().any(|d| d == name);
             let name = Symbol::new(def.name());
             let setter = decorators.iter().any(|d| d.ends_with(".setter"));
-            // A property's methods have names that no program can call.
+            // A property's methods go by the names that archives give them.
             let method = match (has("property"), setter) {
-                (true, _) => Symbol::new(&format!("{name}.__get__")),
-                (_, true) => Symbol::new(&format!("{name}.__set__")),
+                (true, _) => Symbol::new(&format!("__{name}_getter")),
+                (_, true) => Symbol::new(&format!("__{name}_setter")),
                 _ => name,
             };
             let function = Symbol::new(&format!("{}.{method}", self.name));

@@ -368,7 +368,7 @@ impl<'a> Cx<'a> {
         let span = self.span(tree);
         let (cond, statements) = (self.ast().child(tree, 0), self.list(self.ast().child(tree, 1)));
         self.at(span);
-        let trips = self.constant(i64::MAX);
+        let trips = self.number(IValue::Int(i64::MAX));
         let (_, body, header) = self.begin_loop(span, trips);
         let outer = self.enter(header);
         self.fun.env.borrow_mut().push(header);

@@ -62,7 +62,10 @@ impl<'a> Cx<'a> {
     fn leaf(&self, tree: TreeId) -> Option<Res<Sugar>> {
         let value = match self.kind(tree) {
             Kind::Var => return Some(self.variable(tree)),
-            Kind::Const => super::types::number(self.ast().tree(tree).leaf),
+            Kind::Const => {
+                self.at(self.span(tree));
+                return Some(Ok(Sugar::Value(self.number(super::types::number(self.ast().tree(tree).leaf)))));
+            }
             Kind::True => IValue::Bool(true),
             Kind::False => IValue::Bool(false),
             Kind::StringLiteral => IValue::str(self.ast().name(tree)),
@@ -195,6 +198,7 @@ impl<'a> Cx<'a> {
             Sugar::Value(value) => Some(*value),
             Sugar::Constant(_) => Some(self.as_value(span, sugar.clone())?),
             Sugar::Tuple(_) => Some(self.as_value(span, sugar.clone())?),
+            Sugar::Custom(_) if annotated.is_some() => Some(self.as_value(span, sugar.clone())?),
             _ => None,
         };
         self.at(span);
@@ -271,10 +275,11 @@ impl<'a> Cx<'a> {
         Ok(())
     }
 
-    /// `[]` and tuples under an annotation take its type; nothing else is converted.
+    /// `[]`, tuples and objects of the host under an annotation take its type; nothing else is converted.
     fn try_convert_literal(&self, value: ValueId, ty: Type) -> ValueId {
         let given = self.given(value);
-        if given.empty_list || given.ty.as_tuple().is_some() { self.try_convert(value, ty) } else { value }
+        let open = given.empty_list || given.ty.as_tuple().is_some() || given.ty == Type::PY_OBJECT;
+        if open { self.try_convert(value, ty) } else { value }
     }
 
     // --- operators -------------------------------------------------------------------------------------------------
@@ -287,7 +292,7 @@ impl<'a> Cx<'a> {
         };
         if let Some(complex) = self.complex_literal(tree) {
             self.at(span);
-            return Ok(self.constant(complex));
+            return Ok(self.number(complex));
         }
         let mut lhs = self.eval(a, None).await?;
         let mut rhs = self.eval(b, None).await?;
@@ -377,17 +382,24 @@ impl<'a> Cx<'a> {
             }
             _ => return Ok(self.condition(tree).await?.value),
         };
+        let negated = |value| match value {
+            IValue::Int(v) => Some(IValue::Int(v.wrapping_neg())),
+            IValue::Float(v) => Some(IValue::Float(-v)),
+            _ => None,
+        };
+        if name == "aten::neg"
+            && self.kind(operand) == Kind::Const
+            && let Some(number) = negated(super::types::number(self.ast().tree(operand).leaf))
+        {
+            self.at(span);
+            return Ok(self.number(number));
+        }
         let value = self.eval(operand, None).await?;
-        if name == "aten::neg" {
-            let folded = match self.known(value) {
-                Some(IValue::Int(v)) => Some(IValue::Int(v.wrapping_neg())),
-                Some(IValue::Float(v)) => Some(IValue::Float(-v)),
-                _ => None,
-            };
-            if let Some(folded) = folded {
-                self.at(span);
-                return Ok(self.constant(folded));
-            }
+        if name == "aten::neg"
+            && let Some(folded) = self.known(value).and_then(negated)
+        {
+            self.at(span);
+            return Ok(self.constant(folded));
         }
         self.operate(span, name, method, &[value]).await
     }

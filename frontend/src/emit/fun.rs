@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
 use flambeau_ir::attr::{Attr, names};
@@ -88,6 +88,8 @@ pub(crate) struct Fun {
     /// Blocks whose end is never reached.
     pub(crate) exits: RefCell<HashSet<BlockId, FxBuildHasher>>,
     temporaries: Cell<u32>,
+    /// Number literals, each once, at the front of the graph.
+    numbers: RefCell<HashMap<[u64; 3], ValueId, FxBuildHasher>>,
 }
 
 /// What every step of compiling one function is given.
@@ -115,6 +117,7 @@ impl Fun {
             loop_status: Cell::new(LoopStatus::Outside),
             exits: RefCell::default(),
             temporaries: Cell::new(0),
+            numbers: RefCell::default(),
         }
     }
 }
@@ -237,6 +240,22 @@ impl<'a> Cx<'a> {
     pub(crate) fn constant(&self, value: impl Into<IValue>) -> ValueId {
         let value = value.into();
         self.edit(|e| e.constant(value))
+    }
+
+    /// A number that the source states: one constant for each, at the front of the graph, as PyTorch's compiler has it.
+    pub(crate) fn number(&self, value: IValue) -> ValueId {
+        let key = match &value {
+            IValue::Int(v) => [0, v.cast_unsigned(), 0],
+            IValue::Float(v) => [1, v.to_bits(), 0],
+            IValue::Complex(v) => [2, v.re.to_bits(), v.im.to_bits()],
+            _ => return self.constant(value),
+        };
+        *self.fun.numbers.borrow_mut().entry(key).or_insert_with(|| {
+            self.edit(|e| {
+                let root = e.graph().root();
+                e.at(At::start(root)).constant(value)
+            })
+        })
     }
 
     pub(crate) fn none(&self) -> ValueId {

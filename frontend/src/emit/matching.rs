@@ -159,6 +159,9 @@ impl Cx<'_> {
         if given.ty == to && !given.empty_list {
             return value;
         }
+        if given.ty == Type::PY_OBJECT && to != Type::ANY {
+            return self.cast_host(value, to);
+        }
         let schema = FunctionSchema {
             name: Symbol::EMPTY,
             overload: Symbol::EMPTY,

@@ -15,6 +15,7 @@ mod deep_compile;
 mod env;
 mod expr;
 mod fun;
+mod host;
 mod index;
 mod lists;
 mod matching;
@@ -26,9 +27,10 @@ mod types;
 
 pub use fun::SourceFile;
 pub(crate) use fun::is_meaningful;
+pub use host::host_object;
 pub(crate) use names::structural;
 pub use scope::Scope;
-pub use session::{NativeResolver, Resolver, Session, StageText, compile, compile_stages};
+pub use session::{NativeResolver, Resolver, Session, StageText, compile, compile_stages, compile_with};
 pub use sugar::{Range, Special, Sugar, SugaredValue};
 
 #[cfg(test)]

@@ -16,6 +16,10 @@ impl<'c> Scope<'c> {
         Scope { cx: cx.clone() }
     }
 
+    pub(super) fn cx(&self) -> &Cx<'c> {
+        &self.cx
+    }
+
     /// An error at `span`.
     pub fn error(&self, span: Span, message: impl Into<String>) -> Box<Diagnostic> {
         self.cx.error(span, message)

@@ -408,8 +408,21 @@ pub fn compile(
     registry: &Arc<Registry>,
     limits: &Limits,
 ) -> Result<CompilationUnit, Vec<Diagnostic>> {
+    compile_with(source, registry, &NativeResolver, limits)
+}
+
+/// Compiles a source of functions whose free names mean what `resolver` says.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_with(
+    source: &Arc<flambeau_ir::Source>,
+    registry: &Arc<Registry>,
+    resolver: &dyn Resolver,
+    limits: &Limits,
+) -> Result<CompilationUnit, Vec<Diagnostic>> {
     let file = SourceFile::new(Arc::clone(source), limits);
-    let session = Session::new(Arc::clone(registry), &NativeResolver, *limits);
+    let session = Session::new(Arc::clone(registry), resolver, *limits);
     session.declare_source(&file)?;
     session.finish()?;
     Ok(session.into_unit())

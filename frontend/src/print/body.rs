@@ -70,8 +70,6 @@ impl Printer<'_> {
         let graph = prepared(&function.graph);
         file.names.begin_function();
         let name = function.name.as_str();
-        // The methods of a property go by the property's name.
-        let name = property_of(name).unwrap_or(name);
         let name = name.rsplit_once('.').map_or(name, |(_, last)| last);
         let mut head = format!("{}def {name}(", "  ".repeat(level));
         let mut parameters = Vec::with_capacity(function.schema.args.len());
@@ -115,11 +113,6 @@ fn prepared(graph: &std::sync::Arc<Graph>) -> std::sync::Arc<Graph> {
     let mut graph = (**graph).clone();
     crate::ssa::count_in_body(&mut graph);
     std::sync::Arc::new(graph)
-}
-
-/// The property that the method of this name reads or writes.
-pub(super) fn property_of(method: &str) -> Option<&str> {
-    method.strip_suffix(".__get__").or_else(|| method.strip_suffix(".__set__"))
 }
 
 /// The kinds of loop that source has.
@@ -304,7 +297,6 @@ impl<'g> Body<'_, '_, 'g> {
             Some(Prim::TupleUnpack | Prim::ListUnpack) => self.unpack(node),
             Some(Prim::ModuleContainerIndex) => self.container_item(node),
             Some(Prim::SetAttr) => self.set_attribute(node),
-            Some(Prim::CallMethod) if self.sets_property(node) => self.set_attribute(node),
             Some(Prim::Fork | Prim::Awaitable) => self.task(node),
             Some(Prim::Enter) => self.enter(node),
             Some(Prim::Exit) => {
@@ -492,18 +484,10 @@ impl<'g> Body<'_, '_, 'g> {
         Ok(())
     }
 
-    /// Is the call what the assignment to a property became?
-    fn sets_property(&self, node: NodeId) -> bool {
-        let g = self.graph();
-        let name = g.attr(node, attrs::name()).and_then(|a| a.as_str()).unwrap_or_default();
-        name.ends_with(".__set__") && g.operand_count(node) == 2 && g.use_count(g.result(node, 0)) == 0
-    }
-
     fn set_attribute(&mut self, node: NodeId) -> Res<()> {
         let g = self.graph();
         let (object, value) = (self.text_of(g.operand(node, 0))?, self.text_of(g.operand(node, 1))?);
         let name = g.attr(node, attrs::name()).and_then(|a| a.as_str()).unwrap_or_default();
-        let name = property_of(name).unwrap_or(name);
         if !is_identifier(name) {
             return Err(unprintable(&format!("setting the attribute `{name}`")));
         }

@@ -100,15 +100,12 @@ impl Printer<'_> {
             let (ty, text) = (self.spell(value.type_of()), self.constant(value)?);
             file.text.push_str(&format!("  {name} : Final[{ty}] = {text}\n"));
         }
-        for (name, &function) in &class.methods {
-            let decorator = class.properties.iter().find_map(|p| {
-                let getter = (p.getter == *name).then(|| "@property".to_owned());
-                getter.or_else(|| (p.setter == Some(*name)).then(|| format!("@{}.setter", p.name)))
-            });
-            self.method(file, function, decorator.as_deref())?;
+        for &function in class.methods.values() {
+            self.method(file, function)?;
         }
         for &function in class.static_methods.values() {
-            self.method(file, function, Some("@staticmethod"))?;
+            file.text.push_str("  @staticmethod\n");
+            self.method(file, function)?;
         }
         if file.text.len() == before {
             file.text.push_str("  pass\n");
@@ -118,12 +115,9 @@ impl Printer<'_> {
 }
 
 impl Printer<'_> {
-    fn method(&mut self, file: &mut File, name: Symbol, decorator: Option<&str>) -> Res<()> {
+    fn method(&mut self, file: &mut File, name: Symbol) -> Res<()> {
         let function = self.unit.function(name).cloned();
         let function = function.ok_or_else(|| missing(&format!("the method `{name}`")))?;
-        if let Some(decorator) = decorator {
-            file.text.push_str(&format!("  {decorator}\n"));
-        }
         self.function(file, &function, Receiver::Typed, 1)
     }
 }

@@ -10,7 +10,7 @@ use flambeau_ir::schema::FunctionSchema;
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::{Graph, NodeId, Prim, Symbol, Type, ValueId};
 
-use super::body::{Body, property_of};
+use super::body::Body;
 use super::names::is_identifier;
 use super::{Definition, Res, unprintable};
 use crate::emit::structural;
@@ -139,9 +139,6 @@ impl Body<'_, '_, '_> {
                 };
                 call(function, args, schema)
             }
-            (Prim::CallMethod, [object]) if property_of(attr_name()).is_some() => {
-                format!("{object}.{}", property_of(attr_name()).unwrap_or_default())
-            }
             (Prim::CallMethod, [object, args @ ..]) => {
                 let class = g.ty(g.operand(node, 0));
                 let method = self.printer.unit.method(class, Symbol::new(attr_name()));
@@ -244,7 +241,7 @@ impl Body<'_, '_, '_> {
         let g = self.graph();
         if let TypeKind::Function(name) = g.ty(value).kind() {
             self.printer.need(Definition::Function(*name));
-            return Ok(name.to_string());
+            return Ok(self.printer.qualified_name(Definition::Function(*name)).to_string());
         }
         let constant = g.constant(value).unwrap_or_default();
         self.printer.constant(&constant).map_err(|e| self.blame(g.def(value), e))

@@ -62,6 +62,8 @@ pub struct Printer<'u> {
     constants: Constants,
     types: TypeNames,
     needed: IndexSet<Definition, FxBuildHasher>,
+    /// The module of functions whose names say none; where files are written, each definition needs one.
+    home: Option<&'static str>,
 }
 
 /// A source text being written.
@@ -88,6 +90,7 @@ impl<'u> Printer<'u> {
             constants: Constants::default(),
             types: TypeNames::default(),
             needed: IndexSet::default(),
+            home: None,
         }
     }
 
@@ -110,7 +113,10 @@ impl<'u> Printer<'u> {
     pub fn qualified_name(&mut self, what: Definition) -> Symbol {
         match what {
             Definition::Type(ty) => self.types.name(ty).unwrap_or(Symbol::EMPTY),
-            Definition::Function(name) => name,
+            Definition::Function(name) => match self.home {
+                Some(home) if !name.as_str().contains('.') => Symbol::new(&format!("{home}.{name}")),
+                _ => name,
+            },
         }
     }
 
@@ -245,7 +251,7 @@ pub fn program(
     unit: &CompilationUnit,
     roots: impl IntoIterator<Item = Definition>,
 ) -> Result<Printed, Box<Diagnostic>> {
-    let mut printer = Printer::new(unit);
+    let mut printer = Printer { home: Some("__torch__"), ..Printer::new(unit) };
     let mut files: IndexMap<String, File, FxBuildHasher> = IndexMap::default();
     roots.into_iter().for_each(|root| printer.need(root));
     // Printing a definition may ask for more, behind the last.

@@ -111,22 +111,18 @@ fn key(value: &IValue) -> Option<String> {
     })
 }
 
-/// Moves plain constants to the front, each once, in the order in which they are met.
+/// Moves constants to the front, plain ones each once; the one met last comes first, as PyTorch's compiler leaves them.
 fn pool(g: &mut Graph) {
     let constants: Vec<NodeId> = g.nodes_deep().filter(|&n| g.is_prim(n, Prim::Constant)).collect();
     let mut seen: HashMap<(Type, String), ValueId, FxBuildHasher> = HashMap::default();
     let root = g.root();
     let mut e = g.edit();
-    e.at(At::start(root));
     for node in constants {
         let value = e.graph().result(node, 0);
         let ty = e.graph().ty(value);
-        let is_function = matches!(ty.kind(), flambeau_ir::types::TypeKind::Function(_));
-        let Some(text) = e.graph().constant(value).filter(|_| !is_function).and_then(|c| key(&c)) else {
-            continue;
-        };
-        match seen.get(&(ty, text.clone())) {
-            Some(&first) => {
+        if let Some(text) = e.graph().constant(value).and_then(|c| key(&c)) {
+            let first = *seen.entry((ty, text)).or_insert(value);
+            if first != value {
                 let name = e.graph().name(value).symbol();
                 e.replace_all_uses(value, first);
                 e.erase(node);
@@ -134,12 +130,11 @@ fn pool(g: &mut Graph) {
                 if let Some(name) = name.filter(|_| !e.graph().has_debug_name(first)) {
                     e.set_name(first, name.as_str());
                 }
+                continue;
             }
-            None => {
-                seen.insert((ty, text), value);
-                let next = e.cursor();
-                e.move_before(node, next);
-            }
+        }
+        if let Some(front) = e.graph().nodes(root).next().filter(|&front| front != node) {
+            e.move_before(node, front);
         }
     }
 }

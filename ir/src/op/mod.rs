@@ -5,11 +5,14 @@
 
 mod effects;
 mod facet;
+mod host;
 mod prim;
 mod registry;
 
 pub use effects::Effects;
 pub use facet::{Column, Doc, Facet};
+pub use host::HostOp;
+pub(crate) use host::scalar_args;
 pub use prim::Prim;
 pub use registry::{OpDef, Registry, RegistryBuilder, RegistryError};
 

@@ -14,7 +14,7 @@ use crate::edit::{At, Editor};
 use crate::graph::Graph;
 use crate::id::{BlockId, NodeId, ValueId};
 use crate::loc::{Source, SourceId};
-use crate::op::{Op, Prim, Registry};
+use crate::op::{Op, Prim, Registry, scalar_args};
 use crate::symbol::Symbol;
 use crate::types::{Type, parse_ir_type};
 use hashbrown::HashMap;
@@ -283,13 +283,20 @@ impl<'t> Reader<'t> {
         };
         let host = c.eat(b'^');
         let name = c.op_name()?;
-        let named = if host { host_call(c)? } else { resolver.name(name) };
+        let mut words = "";
+        let named = if host {
+            words = host_words(c)?;
+            OpName::Prim(Prim::PythonOp)
+        } else {
+            resolver.name(name)
+        };
         let first_type = results.first().map(|r| r.ty);
         let mut entries =
             if c.here() == b'[' { attrs::read(c, first_type, &self.limits)? } else { Vec::new() };
         let op_end = c.at;
         if host {
-            entries.insert(0, (names::name(), Attr::str(name)));
+            let words = words.split(',').map(str::trim).filter(|word| !word.is_empty());
+            entries.splice(0..0, [(names::name(), Attr::str(name))].into_iter().chain(scalar_args(words)));
         }
         c.skip();
         let operands = self.operands(c)?;
@@ -396,9 +403,10 @@ fn is_block_header(rest: &str) -> bool {
     digits > 0 && tail[digits..].trim_start().starts_with('(')
 }
 
-/// `(scalar arguments)` behind a host call's name.
-fn host_call(c: &mut Cursor<'_>) -> Read<OpName> {
+/// The text inside of `(scalar arguments)` behind a host call's name.
+fn host_words<'t>(c: &mut Cursor<'t>) -> Read<&'t str> {
     c.expect(b'(')?;
+    let start = c.at;
     let mut depth = 1usize;
     while depth > 0 {
         match c.here() {
@@ -409,10 +417,7 @@ fn host_call(c: &mut Cursor<'_>) -> Read<OpName> {
         }
         c.at += 1;
     }
-    while !c.text.is_char_boundary(c.at) {
-        c.at += 1;
-    }
-    Ok(OpName::Prim(Prim::PythonOp))
+    Ok(&c.text[start..c.at - 1])
 }
 
 /// A type at the cursor.

@@ -211,7 +211,14 @@ impl Printer {
         self.out.push('^');
         let name = attrs.get(names::name()).and_then(Attr::as_str).unwrap_or("host");
         self.out.push_str(name);
-        self.out.push_str("()");
+        self.out.push('(');
+        if let Some(Attr::Value(IValue::List(words))) = attrs.get(names::scalar_args()) {
+            for (i, word) in words.to_vec().iter().enumerate() {
+                self.out.push_str(if i > 0 { ", " } else { "" });
+                self.out.push_str(word.as_str().and_then(|w| w.to_str()).unwrap_or(""));
+            }
+        }
+        self.out.push(')');
     }
 
     fn attributes(&mut self, attrs: &AttrSet, has_listing: bool) {

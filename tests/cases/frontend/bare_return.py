@@ -15,8 +15,8 @@ def f(x: Optional[int], y: Optional[int]) -> int:
 # def f
 # graph(%x.1 : int?,
 #       %y.1 : int?):
-#   %5 : int = prim::Constant[value=0]()
 #   %3 : NoneType = prim::Constant()
+#   %5 : int = prim::Constant[value=0]()
 #   %4 : bool = aten::__is__(%x.1, %3)
 #   %47 : int = prim::If(%4)
 #     block0():

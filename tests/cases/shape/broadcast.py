@@ -8,20 +8,20 @@ def f(n: int):
 
 # == shape
 # %n.1 : int
+# %25 : bool = false
 # %4 : None
-# %10 : int = 4
-# %27 : bool = false
-# %31 : int = 0
 # %2 : int = 1
+# %9 : int = 4
+# %29 : int = 0
 # %3 : [?, 1]
 # %a.1 : Float(s0, 1) contiguous cpu
-# %11 : [1, 4]
+# %10 : [1, 4]
 # %b.1 : Long(1, 4) contiguous cpu no_grad
 # %c.1 : Float(s0, 4) contiguous cpu
-# %23 : Float() contiguous cpu
-# %26 : [1]
-# %29 : Float(s0) contiguous cpu
-# %33 : Float(4) cpu
-# %36 : Bool(s0, 4) contiguous cpu no_grad
-# %37 : (Float() contiguous cpu, Float(s0) contiguous cpu, Float(4) cpu, Bool(s0, 4) contiguous cpu no_grad)
+# %22 : Float() contiguous cpu
+# %24 : [1]
+# %27 : Float(s0) contiguous cpu
+# %31 : Float(4) cpu
+# %33 : Bool(s0, 4) contiguous cpu no_grad
+# %34 : (Float() contiguous cpu, Float(s0) contiguous cpu, Float(4) cpu, Bool(s0, 4) contiguous cpu no_grad)
 # where s0 >= 0

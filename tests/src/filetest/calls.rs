@@ -81,11 +81,33 @@ fn call_it(file: &TestFile, call: &Call) -> Result<Result<Value, String>, String
         }
     }
     let first = first.ok_or_else(|| "there is no way of execution".to_string())?;
+    if let Some(got) = call_archived(file, call)? {
+        agree(&first, &got).map_err(|why| format!("through an archive it disagrees: {why}"))?;
+    }
     for pipeline in file.commands.iter().filter_map(|c| c.strip_prefix("opt ")) {
         let got = call_optimized(file, call, pipeline.trim())?;
         agree(&first, &got).map_err(|why| format!("after `{pipeline}` it disagrees: {why}"))?;
     }
     Ok(first)
+}
+
+/// Calls the program that is read back from the archive it was written to: the treatment *archive round trip*. What
+/// passes made, and text may hold, has no source form; archives cannot hold it.
+///
+/// # Errors
+/// If source cannot be saved and loaded again.
+fn call_archived(file: &TestFile, call: &Call) -> Result<Option<Result<Value, String>>, String> {
+    let session = subject::session().with_execution(Execution::Reference);
+    let program = subject::program(file, &session).map_err(|e| e.to_string())?;
+    let bytes = match program.to_module(&[(&call.name, "forward")]).and_then(|m| m.to_archive("case")) {
+        Ok(bytes) => bytes,
+        Err(error) if file.language == Language::Ir && error.code.starts_with("F012") => return Ok(None),
+        Err(error) => return Err(format!("it cannot be saved: {error}")),
+    };
+    let loaded =
+        session.load_archive_bytes(&bytes).map_err(|e| format!("what was saved cannot be loaded: {e}"))?;
+    let forward = Call { name: "forward".to_string(), ..call.clone() };
+    call_program(&session, &loaded, &forward).map(Some)
 }
 
 /// Calls the graph that the pipeline leaves, by the reference. Only for IR text: functions of a source may call each
