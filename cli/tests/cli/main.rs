@@ -3,6 +3,7 @@
 mod bad_files;
 mod bad_inputs;
 mod bad_source;
+mod convert;
 mod explain;
 mod lstm_cell;
 

@@ -47,7 +47,8 @@ def name(c: Colour) -> str:
 # def f(x: Tensor) -> Tensor:
 #   c = __torch__.Counter.__new__(__torch__.Counter)
 #   _0 = (c).__init__(3, )
-#   c.half = torch.add(c.half, (c).add(4, ))
+#   _1 = torch.add((c).__half_getter(), (c).add(4, ))
+#   _2 = (c).__half_setter(_1, )
 #   count = c.count
 #   with c as n:
 #     y = torch.mul(x, n)
