@@ -36,7 +36,7 @@ fn lstsq(cx: &KernelCx<'_>) -> Several {
         let (matrices, rights) = (batches::<F>(&a)?.1, batches::<F>(&right)?.1);
         let (mut solutions, mut residuals, mut ranks, mut values) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (a, b) in matrices.iter().zip(&rights) {
-            let (u, s, vh) = svd(a);
+            let (u, s, vh) = svd(a, false, f64::EPSILON / 2.0).ok_or_else(|| super::spectrum::not_converged(op))?;
             let least = limit * s.first().copied().unwrap_or(0.0);
             // Without rank detection every value counts.
             let counts = |x: f64| if driver == b"gels" { x > 0.0 } else { x > least };

@@ -1,31 +1,36 @@
 //! Singular values, eigenvalues, and what is told from them: rank, condition, pseudo-inverses.
 
-use super::{drawn, element, field, lower_of, matrices, matrix_sizes, norm, numbers, square};
+use super::{drawn, element, field, matrices, matrix_sizes, norm, numbers, square};
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::Dtype;
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::linalg::{Field, Matrix, batches, eig, eigh, full_columns, joined, lu, svd};
+use flambeau_tensor::linalg::{Field, Matrix, batches, eig, eigh, joined, lu, precision, svd};
 use flambeau_tensor::{DType, Scalar, Tensor};
 
-/// `U`, singular values and `V*`; with `full` both square.
-fn svd_parts(x: &Tensor, op: &str, full: bool) -> Result<[Tensor; 3], KernelError> {
+/// What converges to the last place of doubles, for results without vectors.
+const EXACT: f64 = f64::EPSILON / 2.0;
+
+/// `U`, singular values and `V*`; with `full` both square. Vectors take the path, and so the signs, of an iteration in
+/// `precision`.
+fn svd_parts(x: &Tensor, op: &str, full: bool, precision: f64) -> Result<[Tensor; 3], KernelError> {
     let (m, n) = matrix_sizes(x, op)?;
     let k = m.min(n);
     field!(x, op, F => {
         let (lead, all) = batches::<F>(x)?;
         let (mut left, mut values, mut right) = (Vec::new(), Vec::new(), Vec::new());
         for (i, a) in all.iter().enumerate() {
-            if a.data.iter().any(|x| !x.size().is_finite()) {
-                return Err(KernelError::input(format!(
+            let finite = a.data.iter().all(|x| x.size().is_finite());
+            let found = if finite { svd(a, full, precision) } else { None };
+            let (u, s, vh) = found.ok_or_else(|| {
+                KernelError::input(format!(
                     "{op}: {}The algorithm failed to converge because the input matrix contained non-finite values.",
                     element(&lead, i)
-                )));
-            }
-            let (u, s, vh) = svd(a);
+                ))
+            })?;
+            left.push(u);
             values.extend(s);
-            left.push(if full { full_columns(&u) } else { u });
-            right.push(if full { full_columns(&vh.adjoint()).adjoint() } else { vh });
+            right.push(vh);
         }
         let (rows, cols) = if full { (m, n) } else { (k, k) };
         Ok([
@@ -38,7 +43,7 @@ fn svd_parts(x: &Tensor, op: &str, full: bool) -> Result<[Tensor; 3], KernelErro
 
 /// Singular values alone.
 pub(super) fn singular_values(x: &Tensor, op: &str) -> Computed {
-    Ok(svd_parts(x, op, false)?.into_iter().nth(1).unwrap_or_else(|| x.clone()))
+    Ok(svd_parts(x, op, false, EXACT)?.into_iter().nth(1).unwrap_or_else(|| x.clone()))
 }
 
 fn check_driver(cx: &KernelCx<'_>, i: usize, op: &str) -> Result<(), KernelError> {
@@ -53,14 +58,15 @@ fn check_driver(cx: &KernelCx<'_>, i: usize, op: &str) -> Result<(), KernelError
 /// `(A, full_matrices, driver)`.
 fn linalg_svd(cx: &KernelCx<'_>) -> Several {
     check_driver(cx, 2, "torch.linalg.svd")?;
-    Ok(svd_parts(cx.tensor(0)?, "linalg.svd", cx.boolean(1)?)?.into())
+    let x = cx.tensor(0)?;
+    Ok(svd_parts(x, "linalg.svd", cx.boolean(1)?, precision(x.dtype()))?.into())
 }
 
 /// `(A, full_matrices, compute_uv, driver)`.
 fn svd_only(cx: &KernelCx<'_>) -> Several {
     let x = cx.tensor(0)?;
     check_driver(cx, 3, "torch.linalg.svd")?;
-    let mut all: Vec<Tensor> = svd_parts(x, "linalg.svd", cx.boolean(1)?)?.into();
+    let mut all: Vec<Tensor> = svd_parts(x, "linalg.svd", cx.boolean(1)?, precision(x.dtype()))?.into();
     if !cx.boolean(2)? {
         all[0] = Tensor::zeros(&[0], x.dtype())?;
         all[2] = Tensor::zeros(&[0], x.dtype())?;
@@ -71,7 +77,7 @@ fn svd_only(cx: &KernelCx<'_>) -> Several {
 /// `(self, some, compute_uv)`: the last result is `V`, not its adjoint; zeros if vectors are not wanted.
 fn svd_some(cx: &KernelCx<'_>) -> Several {
     let (x, some, vectors) = (cx.tensor(0)?, cx.boolean(1)?, cx.boolean(2)?);
-    let [u, s, vh] = svd_parts(x, "linalg.svd", !(some && vectors))?;
+    let [u, s, vh] = svd_parts(x, "linalg.svd", !(some && vectors), precision(x.dtype()))?;
     let zeros = |t: &Tensor| Tensor::zeros(t.sizes(), t.dtype());
     if !vectors {
         return Ok(vec![zeros(&u)?, s, zeros(&vh)?]);
@@ -97,14 +103,15 @@ fn hermitian_parts(x: &Tensor, op: &str, upper: bool) -> Result<(Tensor, Tensor)
         let (lead, all) = batches::<F>(x)?;
         let (mut values, mut vectors) = (Vec::new(), Vec::new());
         for (i, a) in all.iter().enumerate() {
-            if a.data.iter().any(|x| !x.size().is_finite()) {
-                return Err(KernelError::input(format!(
+            let finite = a.data.iter().all(|x| x.size().is_finite());
+            let found = if finite { eigh(a, upper, precision(x.dtype())) } else { None };
+            let (own, columns) = found.ok_or_else(|| {
+                KernelError::input(format!(
                     "{op}: {}The algorithm failed to converge because the input matrix is ill-conditioned or has too \
                      many repeated eigenvalues",
                     element(&lead, i)
-                )));
-            }
-            let (own, columns) = eigh(&lower_of(a, upper));
+                ))
+            })?;
             values.extend(own);
             vectors.push(columns);
         }
@@ -263,6 +270,11 @@ fn rank_limits(cx: &KernelCx<'_>) -> Computed {
     rank_of(x, &limits, cx.boolean(3)?)
 }
 
+/// What iterations on elements that are not finite end in.
+pub(super) fn not_converged(op: &str) -> KernelError {
+    KernelError::input(format!("{op}: The algorithm failed to converge"))
+}
+
 /// The pseudo-inverse: singular values that count inverted, the others dropped.
 fn pinv_of(x: &Tensor, limits: &Limits, hermitian: bool) -> Computed {
     let op = "linalg.pinv";
@@ -272,13 +284,12 @@ fn pinv_of(x: &Tensor, limits: &Limits, hermitian: bool) -> Computed {
         let (lead, all) = batches::<F>(x)?;
         let mut inverses = Vec::with_capacity(all.len());
         for (i, a) in all.iter().enumerate() {
-            let (u, s, vh) = if hermitian {
-                let (values, vectors) = eigh(a);
-                let vh = vectors.adjoint();
-                (vectors, values, vh)
+            let found = if hermitian {
+                eigh(a, false, EXACT).map(|(values, vectors)| (vectors.clone(), values, vectors.adjoint()))
             } else {
-                svd(a)
+                svd(a, false, EXACT)
             };
+            let (u, s, vh) = found.ok_or_else(|| not_converged(op))?;
             let least = limits.at(i, s.iter().fold(0.0, |m, x| f64::max(m, x.abs())));
             let inverted: Vec<f64> = s.iter().map(|&x| if x.abs() > least { 1.0 / x } else { 0.0 }).collect();
             let v = Matrix::from_fn(n, s.len(), |i, j| vh[(j, i)].conj().scale(inverted[j]));

@@ -3,11 +3,14 @@
 //! [`batches`] takes the matrices in the last two dimensions of a tensor out, [`joined`] puts results back in the
 //! tensor's own dtype; between them everything is a [`Matrix`] of a [`Field`].
 
+mod bidiagonal;
 mod exponential;
 mod field;
 mod general;
 mod ldl;
 mod qr;
+mod rotate;
+mod singular;
 mod solve;
 mod symmetric;
 
@@ -16,13 +19,23 @@ pub use field::{Field, Matrix};
 pub use general::eig;
 pub use ldl::{Ldl, ldl, ldl_solve};
 pub use qr::{Qr, qr};
+pub use singular::svd;
 pub use solve::{Lu, cholesky, lu, order_of, triangular};
-pub use symmetric::{eigh, full_columns, svd};
+pub use symmetric::eigh;
 
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::{Dims, numel_of};
 use crate::tensor::Tensor;
+
+/// The unit roundoff at which iterations on a dtype's matrices stop: that of doubles or of singles.
+pub fn precision(dtype: DType) -> f64 {
+    let epsilon = match dtype {
+        DType::F64 | DType::C128 => f64::EPSILON,
+        _ => f64::from(f32::EPSILON),
+    };
+    epsilon / 2.0
+}
 
 /// The sizes before the last two, and the matrices.
 pub fn batches<F: Field>(x: &Tensor) -> Result<(Dims, Vec<Matrix<F>>)> {

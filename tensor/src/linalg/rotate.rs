@@ -1,0 +1,51 @@
+//! Plane rotations of real vectors, as the iterations on bidiagonal and tridiagonal matrices use them.
+//!
+//! A rotation that takes `(f, g)` to `(r, 0)` is unique up to a sign of `r`, and the signs decide those of singular
+//! vectors and eigenvectors. Two conventions are in use, and results compare only where each iteration keeps to its own.
+
+use super::field::Matrix;
+
+/// Cosine, sine, and what is left of the pair.
+pub(super) type Rotation = (f64, f64, f64);
+
+/// The rotation whose cosine is not negative: what is left has the sign of `f`.
+pub(super) fn keeping_sign(f: f64, g: f64) -> Rotation {
+    if g == 0.0 {
+        return (1.0, 0.0, f);
+    }
+    if f == 0.0 {
+        return (0.0, 1f64.copysign(g), g.abs());
+    }
+    let r = f.hypot(g).copysign(f);
+    (f / r, g / r, r)
+}
+
+/// The rotation that leaves what is not negative, unless `f` outweighs `g`: then its cosine is not negative.
+pub(super) fn mostly_positive(f: f64, g: f64) -> Rotation {
+    if g == 0.0 {
+        return (1.0, 0.0, f);
+    }
+    if f == 0.0 {
+        return (0.0, 1.0, g);
+    }
+    let r = if f.abs() > g.abs() { f.hypot(g).copysign(f) } else { f.hypot(g) };
+    (f / r, g / r, r)
+}
+
+/// Rows `i` and `j` become `c i + s j` and `c j - s i`.
+pub(super) fn rotate(m: &mut Matrix<f64>, i: usize, j: usize, c: f64, s: f64) {
+    for k in 0..m.cols {
+        let (x, y) = (m[(i, k)], m[(j, k)]);
+        m[(i, k)] = c * x + s * y;
+        m[(j, k)] = c * y - s * x;
+    }
+}
+
+/// A power of two by which a matrix is to be multiplied so that squares of its elements neither overflow nor vanish.
+pub(super) fn scaling(largest: f64) -> f64 {
+    if largest == 0.0 || !largest.is_finite() || (1e-140..1e140).contains(&largest) {
+        return 1.0;
+    }
+    let exponent = largest.log2().floor().clamp(-1000.0, 1000.0);
+    (-exponent).exp2()
+}
