@@ -405,6 +405,7 @@ fn storage_class(dtype: DType) -> &'static str {
         DType::F32 => "FloatStorage",
         DType::F64 => "DoubleStorage",
         DType::Bool => "BoolStorage",
+        DType::C32 => "ComplexHalfStorage",
         DType::C64 => "ComplexFloatStorage",
         DType::C128 => "ComplexDoubleStorage",
     }

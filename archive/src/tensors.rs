@@ -292,10 +292,10 @@ fn dtype_of(kind: StorageType) -> Option<DType> {
         StorageType::Float => DType::F32,
         StorageType::Double => DType::F64,
         StorageType::Bool => DType::Bool,
+        StorageType::ComplexHalf => DType::C32,
         StorageType::ComplexFloat => DType::C64,
         StorageType::ComplexDouble => DType::C128,
-        StorageType::ComplexHalf
-        | StorageType::QInt8
+        StorageType::QInt8
         | StorageType::QUInt8
         | StorageType::QInt32
         | StorageType::QUInt4x2

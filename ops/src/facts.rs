@@ -47,6 +47,8 @@ const QUESTIONS: &[(&str, &str, Ask)] = &[
     ("prim::is_xla", "Whether it is on an XLA device: never.", |_| IValue::Bool(false)),
     ("prim::is_xpu", "Whether it is on an XPU device: never.", |_| IValue::Bool(false)),
     ("prim::is_mps", "Whether it is on an MPS device: never.", |_| IValue::Bool(false)),
+    ("prim::is_maia", "Whether it is on a MAIA device: never.", |_| IValue::Bool(false)),
+    ("prim::is_mtia", "Whether it is on an MTIA device: never.", |_| IValue::Bool(false)),
     ("prim::is_ipu", "Whether it is on an IPU: never.", |_| IValue::Bool(false)),
 ];
 
@@ -164,11 +166,12 @@ fn numbers() -> Vec<OpDef> {
         )),
     };
     let truth: Give = |s| Ok(IValue::Bool(s.to_bool()));
-    let rows: [(&str, &'static str, Take, Give); 9] = [
+    let rows: [(&str, &'static str, Take, Give); 10] = [
         ("aten::item", "The only element.", single, any),
         ("aten::Int.Tensor", "The only element, truncated.", single, whole),
         ("aten::Float.Tensor", "The only element as a double.", single, float),
         ("aten::Bool.Tensor", "Whether the only element is nonzero.", truth_value, truth),
+        ("aten::is_nonzero", "Whether the only element is nonzero.", truth_value, truth),
         ("aten::IntImplicit", "The element of an integral argument.", implicit, strict_int),
         ("aten::FloatImplicit", "The element of a float argument.", implicit, float),
         ("aten::ComplexImplicit", "The element of a complex argument.", implicit, complex),
@@ -190,6 +193,33 @@ fn numbers() -> Vec<OpDef> {
             ))
         })
         .collect()
+}
+
+/// A complex number from its parts, at least one of which is a tensor of one element.
+fn complex_of_tensors() -> Vec<OpDef> {
+    let part = |cx: &KernelCx<'_>, i: usize| match cx.arg(i)? {
+        IValue::Tensor(t) => Ok::<f64, KernelError>(t.item()?.to_f64()),
+        _ => Ok(cx.scalar(i)?.to_f64()),
+    };
+    let overload = move |name: &'static str| {
+        let sample = Sample::by_schema().exact().not_differentiable();
+        let base = OpDef::overload("aten::Complex", name).with(Doc("A complex number from its parts."));
+        base.with(Effects::RAISES).with(sample).with(Kernel::new(move |cx| {
+            let (re, im) = (part(cx, 0)?, part(cx, 1)?);
+            cx.ret(IValue::complex(flambeau_tensor::Complex::new(re, im)));
+            Ok(())
+        }))
+    };
+    let names = [
+        "Tensor_Tensor",
+        "Tensor_float",
+        "float_Tensor",
+        "Tensor_int",
+        "int_Tensor",
+        "Tensor_bool",
+        "bool_Tensor",
+    ];
+    names.into_iter().map(overload).collect()
 }
 
 fn truth_value(cx: &KernelCx<'_>) -> Result<Scalar, KernelError> {
@@ -224,6 +254,7 @@ pub(crate) fn family() -> Vec<OpDef> {
         .collect();
     defs.extend(sizes());
     defs.extend(numbers());
+    defs.extend(complex_of_tensors());
     defs.push(infer_size());
     defs
 }

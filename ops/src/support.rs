@@ -146,8 +146,7 @@ pub(crate) fn op<'a>(names: &'a str, overload: &'a str, doc: &'static str) -> Op
 }
 
 impl<'a> OpRow<'a> {
-    /// The name of the `out=` overload where it is not the usual one: `out` for the overloads without a name and
-    /// `Tensor`, `X_out` for any other overload `X`.
+    /// The name of the `out=` overload where it is not a usual one.
     pub(crate) fn out(mut self, overload: &'a str) -> Self {
         self.out = Some(overload);
         self
@@ -302,13 +301,11 @@ impl<'a> OpRow<'a> {
         in_place: &dyn Fn() -> Option<Kernel>,
         into: &dyn Fn() -> Kernel,
     ) -> Vec<OpDef> {
-        let out = self.out.map_or_else(
-            || match self.overload {
-                "" | "Tensor" => "out".to_owned(),
-                other => format!("{other}_out"),
-            },
-            str::to_owned,
-        );
+        let outs = match (self.has_out, self.out) {
+            (false, _) => Vec::new(),
+            (true, Some(out)) => vec![out.to_owned()],
+            (true, None) => usual_outs(self.overload),
+        };
         let mut defs = Vec::new();
         for name in full_names(self.names) {
             let base = OpDef::overload(&name, self.overload);
@@ -322,14 +319,25 @@ impl<'a> OpRow<'a> {
                     .with(Shape::same_as(0))
                     .with(kernel)
             }));
-            defs.extend(self.has_out.then(|| {
-                OpDef::overload(&name, &out)
+            defs.extend(outs.iter().map(|out| {
+                OpDef::overload(&name, out)
                     .if_declared()
                     .with(Doc("The result is written into `out`, which takes its shape."))
                     .with(into())
             }));
         }
         defs
+    }
+}
+
+/// What the `out=` variant of an overload may be called; which of them an operator has, its declaration says.
+fn usual_outs(overload: &str) -> Vec<String> {
+    match overload {
+        "" => vec!["out".to_owned()],
+        "Tensor" => vec!["out".to_owned(), "Tensor_out".to_owned()],
+        "Tensor_mode" => vec!["out_mode".to_owned()],
+        "other" => vec!["out".to_owned()],
+        other => vec![format!("{other}_out")],
     }
 }
 

@@ -290,7 +290,7 @@ const ROWS: &[Row] = &[
         args: none,
     },
     Row {
-        names: "aten::detach aten::alias aten::lift_fresh",
+        names: "aten::detach aten::alias aten::lift_fresh prim::data",
         doc: "The same elements, apart from differentiation.",
         run: |cx| Ok(cx.tensor(0)?.alias()),
         shape: || Shape::same_as(0),
@@ -571,6 +571,22 @@ fn exchanged(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
     Ok(cx.tensor(0)?.transpose(cx.int(1)?, cx.int(2)?)?)
 }
 
+/// `(self, source)`: from now on the same elements as the source's.
+fn set_to(cx: &mut KernelCx<'_>) -> Result<(), KernelError> {
+    let source = cx.take_tensor(1)?;
+    let target = cx.take_tensor(0)?;
+    if target.dtype() != source.dtype() {
+        return Err(KernelError::input(format!(
+            "Could not set tensor of type {} to a tensor of type {}",
+            source.dtype().ir_name(),
+            target.dtype().ir_name()
+        )));
+    }
+    target.set_storage(source.storage().clone(), source.layout().clone())?;
+    cx.ret(target);
+    Ok(())
+}
+
 fn changing(run: One) -> Kernel {
     Kernel::new(move |cx| {
         let view = run(cx)?;
@@ -651,6 +667,12 @@ pub(crate) fn family() -> Vec<OpDef> {
     defs.extend(PIECES.iter().flat_map(pieces));
     defs.extend(
         IN_PLACE.iter().map(|&(name, doc, run)| OpDef::named(name).with(Doc(doc)).with(changing(run))),
+    );
+    defs.push(
+        OpDef::named("aten::set_.source_Tensor")
+            .with(Doc("In place: the storage, sizes and strides of another tensor."))
+            .with(Shape::same_as(1))
+            .with(Kernel::new(set_to)),
     );
     defs.extend(
         op("lift", "", "A copy.")

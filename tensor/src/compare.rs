@@ -3,6 +3,7 @@
 use num_complex::Complex;
 
 use crate::dispatch;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -23,6 +24,9 @@ pub fn equal_nan(a: &Tensor, b: &Tensor) -> Result<bool> {
 pub fn equal(a: &Tensor, b: &Tensor) -> Result<bool> {
     if a.sizes() != b.sizes() || a.dtype() != b.dtype() {
         return Ok(false);
+    }
+    if a.dtype() == DType::C32 {
+        return equal(&a.view_as_real()?, &b.view_as_real()?);
     }
     dispatch!(all, a.dtype(), "equal", T => Ok(a.to_vec::<T>()? == b.to_vec::<T>()?))
 }

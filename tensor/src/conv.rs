@@ -47,7 +47,7 @@ struct Geometry {
     stride: [usize; 3],
     padding: [i64; 3],
     dilation: [usize; 3],
-    /// A half in which sums are rounded whenever something is added: PyTorch has no wider sum there.
+    /// A half in which sums are rounded whenever something is added, where PyTorch has no wider sum.
     rounded: Option<DType>,
 }
 
@@ -207,7 +207,9 @@ pub fn convolution(
     }
     let sizes = spec.output_sizes(input.sizes(), weight.sizes(), bias.map(Tensor::sizes))?;
     let mut geometry = spec.geometry(input.sizes(), weight.sizes(), &sizes);
-    if spec.transposed && input.rank() == 5 && input.dtype().is_floating() && input.dtype().size() == 2 {
+    // PyTorch has a product of halves with wide sums, but not for output paddings as large as the stride.
+    let padded_far = spec.output_padding.iter().zip(&spec.stride).any(|(pad, stride)| pad >= stride);
+    if spec.transposed && padded_far && input.dtype().is_floating() && input.dtype().size() == 2 {
         geometry.rounded = Some(input.dtype());
     }
     match input.dtype() {
@@ -420,6 +422,8 @@ fn scatter_group<T: Multiply>(x: &[T], w: &[T], out: &mut [T], g: &Geometry, roo
     let [od, oh, ow] = g.output;
     let width = g.input[2];
     let rows = (BLOCK / (depth * width).max(1)).clamp(1, plane / width);
+    // Sums that are rounded keep their order only if nothing is divided.
+    let rows = if g.rounded.is_some() { plane / width } else { rows };
     for first in (0..plane / width).step_by(rows) {
         let rows = rows.min(plane / width - first);
         let n = rows * width;

@@ -93,6 +93,9 @@ impl Tensor {
 
     /// Overwrites all elements with one value.
     pub fn fill_(&self, value: Scalar) -> Result<()> {
+        if self.dtype() == DType::C32 {
+            return self.copy_(&Tensor::scalar(value, DType::C64)?);
+        }
         dispatch!(all, self.dtype(), "fill_", T => {
             let value = value.to::<T>();
             if self.is_contiguous() {

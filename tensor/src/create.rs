@@ -42,6 +42,9 @@ impl Tensor {
 
     /// One value throughout, row-major.
     pub fn full(sizes: &[i64], value: Scalar, dtype: DType) -> Result<Tensor> {
+        if dtype == DType::C32 {
+            return Tensor::full(sizes, value, DType::C64)?.to_dtype(dtype);
+        }
         let tensor = Tensor::zeros(sizes, dtype)?;
         dispatch!(all, dtype, "full", T => access::edit::<T, ()>(&tensor, |mut out| {
             let raw = value.to::<T>().to_raw();
@@ -54,6 +57,9 @@ impl Tensor {
 
     /// A tensor of no dimension.
     pub fn scalar(value: Scalar, dtype: DType) -> Result<Tensor> {
+        if dtype == DType::C32 {
+            return Tensor::scalar(value, DType::C64)?.to_dtype(dtype);
+        }
         dispatch!(all, dtype, "scalar", T => {
             let raw = [value.to::<T>().to_raw()];
             let storage = Storage::from_bytes(bytemuck::cast_slice(&raw))?;
@@ -84,6 +90,9 @@ impl Tensor {
 
     /// A tensor made of scalars, each converted to the dtype.
     pub fn from_scalars(values: &[Scalar], sizes: &[i64], dtype: DType) -> Result<Tensor> {
+        if dtype == DType::C32 {
+            return Tensor::from_scalars(values, sizes, DType::C64)?.to_dtype(dtype);
+        }
         dispatch!(all, dtype, "tensor", T => {
             let values: Vec<T> = values.iter().map(|value| value.to::<T>()).collect();
             Tensor::from_slice(&values, sizes)
@@ -132,6 +141,9 @@ impl Tensor {
 
     /// The elements in row-major order as scalars of their category.
     pub fn to_scalars(&self) -> Result<Vec<Scalar>> {
+        if self.dtype() == DType::C32 {
+            return self.to_dtype(DType::C64)?.to_scalars();
+        }
         dispatch!(all, self.dtype(), "to_scalars", T => {
             Ok(self.to_vec::<T>()?.into_iter().map(Element::to_scalar).collect())
         })
@@ -139,6 +151,9 @@ impl Tensor {
 
     /// The elements in row-major order as little-endian bytes.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        if self.dtype() == DType::C32 {
+            return self.view_as_real()?.to_bytes();
+        }
         dispatch!(all, self.dtype(), "to_bytes", T => {
             let raw: Vec<_> = self.to_vec::<T>()?.into_iter().map(Element::to_raw).collect();
             Ok(bytemuck::cast_slice(&raw).to_vec())
@@ -157,6 +172,9 @@ impl Tensor {
             return Err(TensorError::value(format!(
                 "a Tensor with {n} elements cannot be converted to Scalar"
             )));
+        }
+        if self.dtype() == DType::C32 {
+            return self.to_dtype(DType::C64)?.item();
         }
         dispatch!(all, self.dtype(), "item", T => {
             access::read::<T, _>(self, |view| T::from_raw(view.data()[0]).to_scalar())

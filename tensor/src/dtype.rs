@@ -25,6 +25,8 @@ pub enum DType {
     F32,
     /// IEEE double precision.
     F64,
+    /// Complex of two halves: stored, copied and converted, not computed with.
+    C32,
     /// Complex of two singles.
     C64,
     /// Complex of two doubles.
@@ -72,7 +74,7 @@ const fn row(
     Row { dtype, name, alias, ir, scalar_type, size, category }
 }
 
-const ROWS: [Row; 12] = [
+const ROWS: [Row; 13] = [
     row(DType::U8, "uint8", "uint8", "Byte", 0, 1, Category::Integral),
     row(DType::I8, "int8", "int8", "Char", 1, 1, Category::Integral),
     row(DType::I16, "int16", "short", "Short", 2, 2, Category::Integral),
@@ -81,6 +83,7 @@ const ROWS: [Row; 12] = [
     row(DType::F16, "float16", "half", "Half", 5, 2, Category::Floating),
     row(DType::F32, "float32", "float", "Float", 6, 4, Category::Floating),
     row(DType::F64, "float64", "double", "Double", 7, 8, Category::Floating),
+    row(DType::C32, "complex32", "chalf", "ComplexHalf", 8, 4, Category::Complex),
     row(DType::C64, "complex64", "cfloat", "ComplexFloat", 9, 8, Category::Complex),
     row(DType::C128, "complex128", "cdouble", "ComplexDouble", 10, 16, Category::Complex),
     row(DType::Bool, "bool", "bool", "Bool", 11, 1, Category::Bool),
@@ -89,7 +92,7 @@ const ROWS: [Row; 12] = [
 
 impl DType {
     /// Every dtype, in the order of PyTorch's integers.
-    pub const ALL: [DType; 12] = [
+    pub const ALL: [DType; 13] = [
         DType::U8,
         DType::I8,
         DType::I16,
@@ -98,6 +101,7 @@ impl DType {
         DType::F16,
         DType::F32,
         DType::F64,
+        DType::C32,
         DType::C64,
         DType::C128,
         DType::Bool,
@@ -200,16 +204,18 @@ impl DType {
     /// The float type of a complex type's parts; itself otherwise.
     pub fn to_real(self) -> DType {
         match self {
+            DType::C32 => DType::F16,
             DType::C64 => DType::F32,
             DType::C128 => DType::F64,
             other => other,
         }
     }
 
-    /// The complex type whose parts are of this float type (halves go to `complex64`); itself if complex.
+    /// The complex type whose parts are of this float type (`bfloat16` goes to `complex64`); itself if complex.
     pub fn to_complex(self) -> DType {
         match self {
             DType::F64 | DType::C128 => DType::C128,
+            DType::F16 | DType::C32 => DType::C32,
             _ => DType::C64,
         }
     }
@@ -235,6 +241,6 @@ mod tests {
             assert_eq!(DType::from_scalar_type(dtype.scalar_type()), Some(dtype));
         }
         assert_eq!(DType::from_name("torch.half"), Some(DType::F16));
-        assert_eq!(DType::from_scalar_type(8), None);
+        assert_eq!(DType::from_scalar_type(12), None);
     }
 }

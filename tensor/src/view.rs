@@ -537,8 +537,7 @@ impl Tensor {
     pub fn view_as_complex(&self) -> Result<Tensor> {
         let meta = self.meta();
         let dtype = match self.dtype() {
-            DType::F32 => DType::C64,
-            DType::F64 => DType::C128,
+            DType::F16 | DType::F32 | DType::F64 => self.dtype().to_complex(),
             other => {
                 return Err(TensorError::value(format!(
                     "view_as_complex is only supported for floating point tensors, but got a tensor of scalar type: {}",

@@ -466,6 +466,13 @@ fn casts() -> Vec<OpDef> {
         .collect()
 }
 
+/// `(self, memory_format)`: pairs of halves.
+fn chalf(cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    let format = cx.opt_int(1)?.and_then(MemoryFormat::from_number).unwrap_or(MemoryFormat::Preserve);
+    Ok(x.to_dtype(DType::C32)?.contiguous_format(format)?)
+}
+
 fn writes() -> Vec<OpDef> {
     let rows: [(&str, &'static str, fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError>); 3] = [
         (
@@ -506,6 +513,11 @@ pub(crate) fn family() -> Vec<OpDef> {
     defs.extend(by_example());
     defs.extend(sequences::family());
     defs.extend(windows::family());
+    let facts = |d: OpDef| {
+        let sample = Sample::tensors(1).floats().exact().not_differentiable();
+        d.with(Shape::same_as(0)).with(Dtype::fixed(DType::C32)).with(sample)
+    };
+    defs.extend(op("chalf", "", "The tensor as complex numbers of halves.").facts(facts).one(chalf));
     defs.extend(parts::family());
     defs.extend(from_values());
     defs.extend(conversions());

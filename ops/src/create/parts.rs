@@ -11,7 +11,7 @@ use flambeau_tensor::promote::DEFAULT_FLOAT;
 use flambeau_tensor::{Complex, DType, Tensor, TensorError, reduce};
 
 /// Two real tensors as one complex one, through a function of both.
-fn paired(cx: &KernelCx<'_>, op: &'static str, polar: bool) -> Computed {
+fn paired(cx: &KernelCx<'_>, polar: bool) -> Computed {
     fn of<T: Real>(a: &Tensor, b: &Tensor, polar: bool) -> Result<Tensor, TensorError>
     where
         Complex<T>: flambeau_tensor::Element,
@@ -32,7 +32,11 @@ fn paired(cx: &KernelCx<'_>, op: &'static str, polar: bool) -> Computed {
     match a.dtype() {
         DType::F32 => Ok(of::<f32>(a, b, polar)?),
         DType::F64 => Ok(of::<f64>(a, b, polar)?),
-        DType::F16 => Err(KernelError::unsupported(format!("{op} of halves: there is no complex32"))),
+        // Halves are put side by side as singles, and rounded.
+        DType::F16 => {
+            let wide = |t: &Tensor| t.to_dtype(DType::F32);
+            Ok(of::<f32>(&wide(a)?, &wide(b)?, polar)?.to_dtype(DType::C32)?)
+        }
         other => Err(KernelError::input(format!(
             "Expected both inputs to be Half, Float or Double tensors but got {} and {}",
             other.ir_name(),
@@ -132,9 +136,9 @@ pub(super) fn family() -> Vec<OpDef> {
         d.with(Shape::broadcast([0, 1])).with(dtype).with(numbers(2))
     };
     let doc = "Complex numbers from real and imaginary parts.";
-    let mut defs = op("complex", "", doc).facts(complex).one(|cx| paired(cx, "complex", false));
+    let mut defs = op("complex", "", doc).facts(complex).one(|cx| paired(cx, false));
     let doc = "Complex numbers from magnitudes and angles.";
-    defs.extend(op("polar", "", doc).facts(complex).one(|cx| paired(cx, "polar", true)));
+    defs.extend(op("polar", "", doc).facts(complex).one(|cx| paired(cx, true)));
     let facts = |d: OpDef| d.with(Dtype::sum_of(0)).with(numbers(1));
     defs.extend(op("vander", "", "Powers of a vector's elements as columns.").facts(facts).one(vander));
     let some = |d: OpDef| {

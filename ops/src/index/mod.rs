@@ -13,6 +13,7 @@ mod segments;
 mod views;
 
 pub(crate) use along::rows_of;
+pub(crate) use scatter::add_along;
 
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::sample::{Elements, tensor};

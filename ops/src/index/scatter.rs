@@ -117,6 +117,16 @@ fn covered(op: &str, target: &Tensor, source: &Tensor, index: &Tensor) -> Comput
     Ok(part)
 }
 
+/// Adds a source's elements to those of `target` that an index along `dim` names.
+pub(crate) fn add_along(
+    target: &Tensor,
+    dim: usize,
+    index: &Tensor,
+    source: &Tensor,
+) -> Result<(), KernelError> {
+    combine(target, &places("scatter_add", target, dim, index, false)?, source, Combine::Sum)
+}
+
 /// `(self, dim, index, src or value)`.
 fn scattered(cx: &KernelCx<'_>, target: &Tensor, op: &str, mode: Combine) -> Result<(), KernelError> {
     let index = cx.tensor(2)?;

@@ -59,17 +59,24 @@ fn meet(name: &'static str, tensors: &[&Tensor]) -> Result<DType, KernelError> {
     Err(flambeau_tensor::TensorError::DType { op: name, dtype }.into())
 }
 
-/// Losses of two tensors with numbers as parameters.
+/// What rounds a value to the elements' dtype.
+macro_rules! rounding {
+    ($r:ident, $t:ty) => {
+        |v: <$t as Float>::Acc| <$t as Float>::from_acc(v).acc()
+    };
+}
+
+/// Losses of two tensors with numbers as parameters. Those that PyTorch computes step by step round (`r`) each step.
 macro_rules! losses {
-    ($($name:ident[$($p:ident),*]($x:ident, $t:ident) = $body:expr;)*) => {$(
+    ($($name:ident[$($p:ident),*]($x:ident, $t:ident $(, $r:ident)?) = $body:expr;)*) => {$(
         fn $name(x: &Tensor, t: &Tensor $(, $p: f64)*) -> Computed {
             #[inline(always)]
-            fn of<A: Real>($x: A, $t: A $(, $p: A)*) -> A {
+            fn of<A: Real>($x: A, $t: A $(, $r: impl Fn(A) -> A)? $(, $p: A)*) -> A {
                 $body
             }
             dispatch!(floats, meet(stringify!($name), &[x, t])?, stringify!($name), T => {
                 $(let $p: <T as Float>::Acc = n($p);)*
-                Ok(binary::<T, T, T>(x, t, move |x: T, t: T| T::from_acc(of(x.acc(), t.acc() $(, $p)*)))?)
+                Ok(binary::<T, T, T>(x, t, move |x: T, t: T| T::from_acc(of(x.acc(), t.acc() $(, rounding!($r, T))? $(, $p)*)))?)
             })
         }
     )*};
@@ -85,7 +92,7 @@ losses! {
         let d = (x - t).abs();
         if d <= delta { n::<A>(0.5) * d * d } else { delta * (d - n::<A>(0.5) * delta) }
     };
-    soft_margin_loss[](x, t) = (-x * t).exp().ln_1p();
+    soft_margin_loss[](x, t, r) = r(r(-x * t).exp()).ln_1p();
     binary_cross_entropy[](x, t) = {
         let low = n::<A>(-100.0);
         (t - A::ONE) * (-x).ln_1p().max_nan(low) - t * x.ln().max_nan(low)
@@ -95,11 +102,11 @@ losses! {
         entropy - t * x
     };
     kl_log[](x, t) = t.exp() * (t - x);
-    poisson_log[](x, t) = x.exp() - t * x;
-    poisson_plain[eps](x, t) = x - t * (x + eps).ln();
-    stirling[](x, t) = {
+    poisson_log[](x, t, r) = r(x.exp()) - r(t * x);
+    poisson_plain[eps](x, t, r) = x - r(t * r(r(x + eps).ln()));
+    stirling[](x, t, r) = {
         let _ = x;
-        let tail = t * t.ln() - t + n::<A>(0.5) * (t * n(std::f64::consts::TAU)).ln();
+        let tail = r(r(t * r(t.ln())) - t) + r(n::<A>(0.5) * r(r(t * n(std::f64::consts::TAU)).ln()));
         if t <= A::ONE { A::ZERO } else { tail }
     };
     hinge_apart[margin](x, t) = if t != A::ONE { (margin - x).max_nan(n(0.0)) } else { A::ZERO };
@@ -184,10 +191,11 @@ fn with_logits(cx: &KernelCx<'_>) -> Computed {
     let loss = dispatch!(floats, dtype, "binary_cross_entropy_with_logits", T => {
         Ok::<_, KernelError>(flambeau_tensor::loops::ternary::<T, T, T, T>(x, t, positive, |x: T, t: T, p: T| {
             type A<T> = <T as Float>::Acc;
+            let r = |v: A<T>| T::from_acc(v).acc();
             let (x, t, p) = (x.acc(), t.acc(), p.acc());
-            let weight = (p - A::<T>::ONE) * t + A::<T>::ONE;
-            let log_sigmoid = x.min_nan(A::<T>::ZERO) - (-x.abs()).exp().ln_1p();
-            T::from_acc((A::<T>::ONE - t) * x - weight * log_sigmoid)
+            let weight = r(r(r(p - A::<T>::ONE) * t) + A::<T>::ONE);
+            let log_sigmoid = r(x.min_nan(A::<T>::ZERO) - (-x.abs()).exp().ln_1p());
+            T::from_acc(r(r(A::<T>::ONE - t) * x) - r(weight * log_sigmoid))
         })?)
     })?;
     weighted(loss, cx.opt_tensor(2)?, cx.int(4)?)

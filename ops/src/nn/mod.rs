@@ -17,6 +17,7 @@ mod loss;
 mod loss_class;
 mod loss_ctc;
 mod norm;
+mod packed;
 mod pad;
 mod pool;
 mod recurrent;
@@ -79,6 +80,7 @@ pub(crate) fn family() -> Vec<OpDef> {
         loss_class::family(),
         loss_ctc::family(),
         norm::family(),
+        packed::family(),
         pad::family(),
         pool::family(),
         recurrent::family(),

@@ -22,11 +22,13 @@ enum Mode {
 
 /// Positions of one dimension of size `n` with `before` and `after` more (fewer, if negative).
 fn positions(n: i64, before: i64, after: i64, mode: Mode) -> Vec<i64> {
+    // What is cropped is not wrapped around.
+    let (cropped, kept) = ((-before).max(0), n - (-before).max(0) - (-after).max(0));
     let at = |i: i64| match mode {
-        _ if (0..n).contains(&i) => i,
+        _ if (cropped..cropped + kept).contains(&i) => i,
         Mode::Constant(_) => NOTHING,
         Mode::Replicate => i.clamp(0, n - 1),
-        Mode::Circular => i.rem_euclid(n),
+        Mode::Circular => (i - cropped).rem_euclid(kept.max(1)) + cropped,
         Mode::Reflect if i < 0 => -i,
         Mode::Reflect => 2 * (n - 1) - i,
     };

@@ -149,6 +149,12 @@ fn adaptive_windows(cx: &KernelCx<'_>, space: usize, name: &str) -> Result<Windo
 fn adaptive_avg(cx: &KernelCx<'_>, space: usize) -> Computed {
     let x = cx.tensor(0)?;
     let windows = adaptive_windows(cx, space, "adaptive_avg_pool")?;
+    if !x.dtype().is_floating() && x.numel() == 0 {
+        // Nothing to average is fine in any dtype.
+        let mut sizes = x.sizes()[..x.rank() - space].to_vec();
+        sizes.extend_from_slice(&cx.ints_n(1, space)?);
+        return Ok(Tensor::zeros(&sizes, x.dtype())?);
+    }
     if !x.dtype().is_floating() {
         return Err(KernelError::input(format!(
             "\"adaptive_avg_pool2d\" not implemented for '{}'",
@@ -200,7 +206,7 @@ fn fractional(cx: &KernelCx<'_>, space: usize) -> Several {
         return Err(KernelError::input("Expect _random_samples to have the same dtype as input"));
     }
     let samples = samples.to_vec::<f64>()?;
-    let single = x.dtype() != DType::F64;
+    let dtype = x.dtype();
     let planes = x.contiguous()?.reshape(&[&[batch * channels], input].concat())?;
     let (mut values, mut places) = (Vec::new(), Vec::new());
     for p in 0..batch * channels {
@@ -208,7 +214,7 @@ fn fractional(cx: &KernelCx<'_>, space: usize) -> Several {
             // Of two dimensions the last stands first, of three the first.
             let at = if space == 2 { 1 - d } else { d };
             let sample = samples[p as usize * space + at];
-            intervals(sample, input[d], sizes[d], kernel[d], single)
+            intervals(sample, input[d], sizes[d], kernel[d], dtype)
         });
         let windows = windows(along.collect(), &vec![1; space]);
         let (value, place) = pool::max_with_indices(&planes.narrow(0, p, 1)?, space, &windows)?;
@@ -218,6 +224,24 @@ fn fractional(cx: &KernelCx<'_>, space: usize) -> Several {
     let mut out = x.sizes()[..x.rank() - space].to_vec();
     out.extend_from_slice(&sizes);
     Ok(vec![gathered(&values, &out, x.dtype())?, gathered(&places, &out, DType::I64)?])
+}
+
+/// `(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices)`: gradients added where the largest
+/// elements stand.
+fn max_pool_back(cx: &KernelCx<'_>) -> Computed {
+    let (grad, x, places) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(7)?);
+    check("max_pool2d_with_indices_backward", x, 2)?;
+    if places.dtype() != DType::I64 || places.sizes() != grad.sizes() || grad.dtype() != x.dtype() {
+        return Err(KernelError::input("expected an index of type int64 for every element of the gradient"));
+    }
+    let area: i64 = space_of(x, 2).iter().product();
+    let planes = x.sizes()[..x.rank() - 2].iter().product::<i64>();
+    let flat = Tensor::zeros(&[planes, area], x.dtype())?;
+    let rows = |t: &Tensor| t.contiguous()?.reshape(&[planes, space_of(t, 2).iter().product()]);
+    if grad.numel() > 0 {
+        crate::index::add_along(&flat, 1, &rows(places)?, &rows(grad)?)?;
+    }
+    Ok(flat.reshape(x.sizes())?)
 }
 
 fn gathered(parts: &[Tensor], sizes: &[i64], dtype: DType) -> Computed {
@@ -233,18 +257,23 @@ fn gathered(parts: &[Tensor], sizes: &[i64], dtype: DType) -> Computed {
     Ok(out)
 }
 
-/// Where the windows of one dimension start.
-fn intervals(sample: f64, n: i64, count: i64, kernel: i64, single: bool) -> Vec<Window> {
-    let round = |v: f64| if single { f64::from(v as f32) } else { v };
+/// Where the windows of one dimension start, by arithmetic in the tensor's dtype.
+fn intervals(sample: f64, n: i64, count: i64, kernel: i64, dtype: DType) -> Vec<Window> {
+    let round = |v: f64| match dtype {
+        DType::F16 => half::f16::from_f64(v).to_f64(),
+        DType::BF16 => half::bf16::from_f64(v).to_f64(),
+        DType::F32 => f64::from(v as f32),
+        _ => v,
+    };
     let last = n - kernel;
     let at = |start: i64| Window { start: start.clamp(0, last) as usize, count: kernel as usize };
     if count <= 1 {
         return vec![at(last)];
     }
-    let alpha = round(last as f64 / (count - 1) as f64);
+    let alpha = round(round(last as f64) / round((count - 1) as f64));
     let first = round(sample * alpha) as i64;
     let mut all: Vec<Window> =
-        (0..count - 1).map(|i| at(round(round(i as f64 + sample) * alpha) as i64 - first)).collect();
+        (0..count - 1).map(|i| at(round(round(round(i as f64) + sample) * alpha) as i64 - first)).collect();
     all.push(at(last));
     all
 }
@@ -326,8 +355,28 @@ fn ints(values: &'static [&'static [i64]]) -> Args {
     super::int_lists(values)
 }
 
+/// A gradient, a tensor, how its windows slide, and where their largest elements stand.
+fn back_sample() -> flambeau_exec::Sample {
+    flambeau_exec::Sample::args(|g| {
+        let mut draw =
+            |sizes: &[i64]| flambeau_exec::sample::tensor(g, sizes, DType::F32, &Default::default());
+        let (grad, x) = (draw(&[1, 2, 2, 2]), draw(&[1, 2, 4, 4]));
+        let places = Tensor::from_vec(vec![0i64, 3, 9, 15, 5, 5, 13, 10], grad.sizes());
+        let two = |n: i64| IValue::ints(vec![n; 2]);
+        let mut args = vec![IValue::Tensor(grad), IValue::Tensor(x), two(2), two(2), two(0), two(1)];
+        args.push(IValue::Bool(false));
+        args.extend(places.ok().map(IValue::Tensor));
+        args
+    })
+    .not_differentiable()
+}
+
 pub(super) fn family() -> Vec<OpDef> {
-    let mut defs = Vec::new();
+    let doc = "Gradients added where the largest element of each window stands.";
+    let mut defs = op("max_pool2d_with_indices_backward", "", doc)
+        .out("grad_input")
+        .facts(|d| d.with(Shape::same_as(1)).with(Dtype::same_as(1)).with(back_sample()))
+        .one(max_pool_back);
     let indices = || Dtype::results([Dtype::same_as(0), Dtype::fixed(DType::I64)]);
     for space in 1..=3 {
         let sample = || sized(SIZES[space - 1], ints(&[&[2], &[], &[1]]));

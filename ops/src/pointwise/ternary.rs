@@ -211,7 +211,7 @@ activations! {
     celu[1 => alpha](x) = x.max_nan(n(0.0)) + (alpha * (x / alpha).expm1()).min_nan(n(0.0));
     softplus[1 => beta, 2 => threshold](x) =
         if x * beta > threshold { x } else { Real::exp(x * beta).ln_1p() / beta };
-    hardtanh[1 => low, 2 => high](x) = x.max_nan(low).min_nan(high);
+    limited[1 => low, 2 => high](x) = x.max_nan(low).min_nan(high);
     hardshrink[1 => lambda](x) = if x >= -lambda && x <= lambda { n(0.0) } else { x };
     softshrink[1 => lambda](x) =
         if x > lambda { x - lambda } else if x < -lambda { x + lambda } else { x * n(0.0) };
@@ -219,6 +219,21 @@ activations! {
         let (scale, alpha): (A, A) = (n(1.050_700_987_355_480_5), n(1.673_263_242_354_377_2));
         if x > n(0.0) { x * scale } else { x.expm1() * alpha * scale }
     };
+}
+
+/// `(self, min_val, max_val)`: limits of integers are truncated.
+fn hardtanh(cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    if !x.dtype().is_integral(false) {
+        return limited(cx);
+    }
+    let (low, high) = (cx.scalar(1)?.to_i64(), cx.scalar(2)?.to_i64());
+    if !x.dtype().is_signed() && (low < 0 || high < 0) {
+        return Err(KernelError::input("cannot do hardtanh on an unsigned type with negative limits"));
+    }
+    dispatch!(ints, x.dtype(), "hardtanh", T => {
+        Ok(unary::<T, T>(x, move |v: T| T::from_i64(v.to_i64().max(low).min(high)))?)
+    })
 }
 
 fn threshold(cx: &KernelCx<'_>) -> Computed {

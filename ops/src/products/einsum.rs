@@ -144,7 +144,13 @@ fn multiply(a: Term, b: Term, needed: impl Fn(Label) -> bool) -> Result<Term, Ke
     let inner = pick(&a, &|l| b.labels.contains(&l) && !needed(l));
     let left = pick(&a, &|l| !b.labels.contains(&l));
     let right = pick(&b, &|l| !a.labels.contains(&l));
-    let product = matmul::bmm(&a.grouped([&batch, &left, &inner])?, &b.grouped([&batch, &inner, &right])?)?;
+    let (mut x, mut y) = (a.grouped([&batch, &left, &inner])?, b.grouped([&batch, &inner, &right])?);
+    if inner.is_empty() {
+        // Nothing is summed: a product element by element, whose operands may differ in dtype.
+        let dtype = flambeau_tensor::promote::promote(x.dtype(), y.dtype());
+        (x, y) = (x.to_dtype(dtype)?, y.to_dtype(dtype)?);
+    }
+    let product = matmul::bmm(&x, &y)?;
     let labels: Vec<Label> = [batch, left, right].concat();
     let sizes: Vec<i64> =
         labels.iter().map(|&l| if a.labels.contains(&l) { a.size(l) } else { b.size(l) }).collect();

@@ -74,9 +74,11 @@ fn addr(cx: &KernelCx<'_>) -> Computed {
             b.rank()
         )));
     }
-    let product = product_of(&a.unsqueeze(1)?, &b.unsqueeze(0)?)?;
     let (beta, alpha) = (cx.scalar(3)?, cx.scalar(4)?);
-    scaled_sum(&bias.expand(product.sizes())?, &product, beta, alpha)
+    // One vector is scaled before the products are taken, which shows in halves.
+    let factor = Tensor::scalar(alpha, Promotion::new().tensor(a).tensor(b).result().unwrap_or(a.dtype()))?;
+    let product = product_of(&product_of(&a.unsqueeze(1)?, &factor)?, &b.unsqueeze(0)?)?;
+    scaled_sum(&bias.expand(product.sizes())?, &product, beta, Scalar::Int(1))
 }
 
 /// The products of the batch added one after the other, each sum rounded.

@@ -153,7 +153,8 @@ impl Bidiagonal<'_> {
     fn shift(&self, block: Block, smallest: f64, tolerance: f64) -> f64 {
         let (n, last) = (self.diagonal.len() as f64, block.last());
         let of_diagonal = self.diagonal[block.low..=block.high].iter();
-        let largest = of_diagonal.chain(&self.above[block.low..block.high]).fold(0.0, |m: f64, x| m.max(x.abs()));
+        let largest =
+            of_diagonal.chain(&self.above[block.low..block.high]).fold(0.0, |m: f64, x| m.max(x.abs()));
         if n * tolerance * (smallest / largest) <= self.precision.max(0.01 * tolerance) {
             return 0.0;
         }
@@ -167,8 +168,11 @@ impl Bidiagonal<'_> {
     /// sweep comes from.
     fn turn(&mut self, block: Block, i: usize, first: (f64, f64), second: (f64, f64)) {
         let (p, q) = (block.at(i), block.at(i + 1));
-        let (near, far) =
-            if block.upwards { (&mut *self.left, &mut *self.right) } else { (&mut *self.right, &mut *self.left) };
+        let (near, far) = if block.upwards {
+            (&mut *self.left, &mut *self.right)
+        } else {
+            (&mut *self.right, &mut *self.left)
+        };
         rotate(near, p, q, first.0, first.1);
         rotate(far, p, q, second.0, second.1);
     }

@@ -141,14 +141,8 @@ fn settled(
         }
     }
     let (mut left, mut right) = (Matrix::identity(k, k), Matrix::identity(k, k));
-    Bidiagonal {
-        diagonal: &mut diagonal,
-        above: &mut above,
-        left: &mut left,
-        right: &mut right,
-        precision,
-    }
-    .settle()?;
+    Bidiagonal { diagonal: &mut diagonal, above: &mut above, left: &mut left, right: &mut right, precision }
+        .settle()?;
     let mut order: Vec<usize> = (0..k).collect();
     order.sort_by(|&i, &j| diagonal[j].total_cmp(&diagonal[i]));
     let sorted = |m: &Matrix<f64>| Matrix::from_fn(k, k, |i, j| m[(order[i], j)]);

@@ -30,7 +30,8 @@ pub fn eigh<F: Field>(a: &Matrix<F>, upper: bool, precision: f64) -> Option<(Vec
         beside.reverse();
     }
     let mut vectors = Matrix::identity(n, n);
-    Tridiagonal { diagonal: &mut diagonal, beside: &mut beside, vectors: &mut vectors, precision }.settle()?;
+    Tridiagonal { diagonal: &mut diagonal, beside: &mut beside, vectors: &mut vectors, precision }
+        .settle()?;
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by(|&i, &j| diagonal[i].total_cmp(&diagonal[j]));
     let values = order.iter().map(|&i| diagonal[i] / by).collect();
@@ -38,7 +39,8 @@ pub fn eigh<F: Field>(a: &Matrix<F>, upper: bool, precision: f64) -> Option<(Vec
     for (step, (tau, v)) in reflections.iter().enumerate().rev() {
         for j in 0..n {
             let from = step + 1;
-            let dot = v.iter().enumerate().fold(F::ZERO, |sum, (i, x)| sum + x.conj() * columns[(from + i, j)]);
+            let dot =
+                v.iter().enumerate().fold(F::ZERO, |sum, (i, x)| sum + x.conj() * columns[(from + i, j)]);
             let factor = dot * *tau;
             v.iter().enumerate().for_each(|(i, x)| columns[(from + i, j)] -= *x * factor);
         }

@@ -505,6 +505,9 @@ pub(crate) fn copy_fresh(out: &Tensor, source: &Tensor) -> Result<()> {
     if target.layout.numel() == 0 {
         return Ok(());
     }
+    if out.dtype() == DType::C32 || source.dtype() == DType::C32 {
+        return copy_halves(out, source);
+    }
     let pack = pack_fn(source.dtype(), out.dtype())?;
     if target.storage.ptr_eq(&meta.storage) {
         // The same elements in the same places (others were copied before): nothing to do.
@@ -528,6 +531,19 @@ pub(crate) fn copy_fresh(out: &Tensor, source: &Tensor) -> Result<()> {
     // SAFETY: as said.
     unsafe { walk_copy(&plan, starts, [out.dtype().size(), source.dtype().size()], pack, turn) };
     Ok(())
+}
+
+/// As [`copy_fresh`] where a side has complex numbers of halves, which lie in memory as real halves do.
+fn copy_halves(out: &Tensor, source: &Tensor) -> Result<()> {
+    match (out.dtype(), source.dtype()) {
+        (DType::C32, DType::C32) => copy_fresh(&out.view_as_real()?, &source.view_as_real()?),
+        (DType::C32, _) => copy_fresh(&out.view_as_real()?, &source.to_dtype(DType::C64)?.view_as_real()?),
+        _ => {
+            let wide = Tensor::zeros(source.sizes(), DType::C64)?;
+            copy_fresh(&wide.view_as_real()?, &source.view_as_real()?)?;
+            copy_fresh(out, &wide)
+        }
+    }
 }
 
 /// A fresh copy, converted, with its own storage and this layout, which is dense and of the source's sizes.

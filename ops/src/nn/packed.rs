@@ -1,0 +1,125 @@
+//! Padded batches of sequences and packed ones: without the padding, step by step, as recurrent networks read them.
+//!
+//! Sequences stand in falling order of length, so every step is a prefix of the batch.
+
+use crate::support::{Several, op};
+use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::{DType, Tensor};
+
+/// `(input, lengths, batch_first)`: the steps' elements one after the other, and how many sequences each step has.
+fn pack(cx: &KernelCx<'_>) -> Several {
+    let (input, lengths) = (cx.tensor(0)?, cx.tensor(1)?.to_vec::<i64>()?);
+    if input.rank() < 2 {
+        return Err(KernelError::input("input must have at least two dimensions"));
+    }
+    let input = if cx.boolean(2)? { input.transpose(0, 1)? } else { input.clone() };
+    if lengths.len() as i64 != input.size(1)? {
+        return Err(KernelError::input(format!(
+            "Expected `len(lengths)` to be equal to batch_size, but got {} (batch_size={})",
+            lengths.len(),
+            input.size(1)?
+        )));
+    }
+    if lengths.iter().any(|n| *n <= 0) {
+        return Err(KernelError::input(
+            "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0",
+        ));
+    }
+    if lengths.windows(2).any(|pair| pair[0] < pair[1]) {
+        return Err(KernelError::input(
+            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass \
+             `enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you \
+             do not need ONNX exportability.",
+        ));
+    }
+    let steps = lengths.first().copied().unwrap_or(0);
+    if steps > input.size(0)? {
+        return Err(KernelError::input(format!(
+            "Expected sequence lengths of at most {}, the size of the padded batch, but got {steps}",
+            input.size(0)?
+        )));
+    }
+    let counts = at_least(&lengths, steps);
+    let mut sizes = vec![counts.iter().sum::<i64>()];
+    sizes.extend_from_slice(&input.sizes()[2..]);
+    let data = Tensor::zeros(&sizes, input.dtype())?;
+    let mut from = 0;
+    for (step, &count) in counts.iter().enumerate() {
+        let row = input.select(0, step as i64)?.narrow(0, 0, count)?;
+        data.narrow(0, from, count)?.copy_(&row)?;
+        from += count;
+    }
+    Ok(vec![data, Tensor::from_vec(counts, &[steps])?])
+}
+
+/// How many of falling numbers are larger than each of `0..limit`.
+fn at_least(falling: &[i64], limit: i64) -> Vec<i64> {
+    let mut count = falling.len();
+    let step = |i: i64| {
+        while count > 0 && falling[count - 1] <= i {
+            count -= 1;
+        }
+        count as i64
+    };
+    (0..limit).map(step).collect()
+}
+
+/// `(data, batch_sizes, batch_first, padding_value, total_length)`: a padded batch, and the sequences' lengths.
+fn pad(cx: &KernelCx<'_>) -> Several {
+    let (data, counts) = (cx.tensor(0)?, cx.tensor(1)?.to_vec::<i64>()?);
+    let Some(&batch) = counts.first() else {
+        return Err(KernelError::input("batch_sizes can not be empty"));
+    };
+    let falls = counts.windows(2).all(|pair| pair[0] >= pair[1]) && counts.iter().all(|n| *n > 0);
+    if !falls || counts.iter().sum::<i64>() != data.size(0)? {
+        return Err(KernelError::input(
+            "batch_sizes must be positive, fall, and add up to the steps of the data",
+        ));
+    }
+    let (longest, total) = (counts.len() as i64, cx.int(4)?);
+    if total > 0 && total < longest {
+        return Err(KernelError::input(format!(
+            "Expected total_length to be at least the length of the longest sequence in input, but got \
+             total_length={total} and max sequence length being {longest}"
+        )));
+    }
+    let mut sizes = vec![longest.max(total), batch];
+    sizes.extend_from_slice(&data.sizes()[1..]);
+    let padded = Tensor::full(&sizes, cx.scalar(3)?, data.dtype())?;
+    let mut from = 0;
+    for (step, &count) in counts.iter().enumerate() {
+        padded.select(0, step as i64)?.narrow(0, 0, count)?.copy_(&data.narrow(0, from, count)?)?;
+        from += count;
+    }
+    let padded = if cx.boolean(2)? { padded.transpose(0, 1)? } else { padded };
+    Ok(vec![padded, Tensor::from_vec(at_least(&counts, batch), &[batch])?])
+}
+
+fn draw(g: &mut Gen<'_>, sizes: &[i64]) -> IValue {
+    IValue::Tensor(flambeau_exec::sample::tensor(g, sizes, DType::F32, &Default::default()))
+}
+
+fn whole(values: &[i64]) -> IValue {
+    let t = Tensor::from_slice(values, &[values.len() as i64]);
+    IValue::Tensor(t.expect("invariant: a few elements can be made"))
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let facts = |d: OpDef| {
+        let draw = |g: &mut Gen<'_>| vec![draw(g, &[4, 3, 2]), whole(&[4, 2, 1]), IValue::Bool(false)];
+        d.with(Sample::args(draw).exact().not_differentiable())
+    };
+    let doc = "A padded batch of sequences without its padding, step by step.";
+    let mut defs = op("_pack_padded_sequence", "", doc).facts(facts).several(pack);
+    let facts = |d: OpDef| {
+        let draw = |g: &mut Gen<'_>| {
+            let (padding, total) = (IValue::Float(0.5), IValue::Int(-1));
+            vec![draw(g, &[7, 2]), whole(&[3, 2, 1, 1]), IValue::Bool(true), padding, total]
+        };
+        d.with(Sample::args(draw).exact().not_differentiable())
+    };
+    let doc = "A packed batch of sequences with padding again, and the sequences' lengths.";
+    defs.extend(op("_pad_packed_sequence", "", doc).facts(facts).several(pad));
+    defs
+}
