@@ -231,9 +231,7 @@ fn hardtanh(cx: &KernelCx<'_>) -> Computed {
     if !x.dtype().is_signed() && (low < 0 || high < 0) {
         return Err(KernelError::input("cannot do hardtanh on an unsigned type with negative limits"));
     }
-    dispatch!(ints, x.dtype(), "hardtanh", T => {
-        Ok(unary::<T, T>(x, move |v: T| T::from_i64(v.to_i64().max(low).min(high)))?)
-    })
+    Ok(unary_in::<i64>(x.dtype(), x, move |v: i64| v.max(low).min(high))?)
 }
 
 fn threshold(cx: &KernelCx<'_>) -> Computed {

@@ -1,0 +1,37 @@
+# test run
+# Where padding crops, integers are limited, halves round between steps, and nothing is summed.
+def wrapped(x):
+    return torch._C._nn.pad(x, [-1, 2], "circular")
+
+def limited(x):
+    return torch.hardtanh(x, -1.5, 2.5)
+
+def soft_margin(x, y):
+    return torch.soft_margin_loss(x, y, 2)
+
+def outer(b, x, y):
+    return torch.addr(b, x, y, beta=1, alpha=0.3)
+
+def products(x, y):
+    return torch.einsum("...ik, ...j -> ij", [x, y])
+
+def packed(x):
+    data, sizes = torch._pack_padded_sequence(x, torch.tensor([3, 1]), True)
+    padded, lengths = torch._pad_packed_sequence(data, sizes, True, 0.5, 4)
+    return data, sizes, padded, lengths
+
+def halves(x):
+    z = x.chalf()
+    return torch.view_as_real(z), z.element_size(), z.to(torch.complex64)
+
+def number(x):
+    return complex(x, 2)
+
+# run: wrapped(tensor([[[1, 2, 3, 4]]], i64))
+# run: limited(tensor([-3, 0, 7], i64))
+# run: soft_margin(tensor([-10.0, 1.0], f16), tensor([2.0, 1.0], f16))
+# run: outer(tensor([[1.0, 2.0]], bf16), tensor([3.0], bf16), tensor([1.7, -2.3], bf16))
+# run: products(tensor([[[0, -6, 3], [-5, 9, 2]]], i32), tensor([-8, 6, 9], i32))
+# run: packed(tensor([[1, 2, 3], [4, 0, 0]], i64))
+# run: halves(tensor([1.0, 2.0001], f32))
+# run: number(tensor(3, i64))
