@@ -162,8 +162,8 @@ impl LocTable {
         // Nodes of one expression follow each other: looking at the newest row is all the sharing that pays.
         if self.rows.last() != Some(&row) {
             if self.rows.len() == self.rows.capacity() {
-                // By a quarter, as the tables of the graph.
-                self.rows.reserve_exact(self.rows.len() / 4 + 16);
+                // By an eighth, as the tables of the graph.
+                self.rows.reserve_exact(self.rows.len() / 8 + 16);
             }
             self.rows.push(row);
         }

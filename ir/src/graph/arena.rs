@@ -121,9 +121,9 @@ impl<K: Key, T: Copy> Arena<K, T> {
     }
 }
 
-/// Grows by a quarter: the doubling of `Vec` would cost a third of the byte budget of a node in slack.
+/// Grows by an eighth: the doubling of `Vec` would cost a third of the byte budget of a node in slack.
 pub(crate) fn grow<T>(v: &mut Vec<T>) {
-    let more = (v.capacity() / 4).max(16);
+    let more = (v.capacity() / 8).max(16);
     // Counted from the length, which may lie below the capacity: a wide run must get there.
     v.reserve_exact(v.capacity() - v.len() + more);
 }
