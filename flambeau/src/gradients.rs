@@ -9,7 +9,7 @@ use crate::session::{Execution, Session};
 use flambeau_exec::tape::{Derivative, Derivatives, Formula, Input, Tape};
 use flambeau_exec::{ExecError, Host, KernelError};
 use flambeau_frontend::{NativeResolver, Session as Compilation, SourceFile};
-use flambeau_ir::{Fault, FunctionSchema, IValue, OpId, Registry, Source, Symbol};
+use flambeau_ir::{Effects, Fault, FunctionSchema, IValue, OpId, Registry, Source, Symbol};
 use flambeau_rewrite::autodiff::{self, ArgGradient, FormulaSource, GradientTable, Named, concrete_value};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,7 +45,7 @@ impl Known {
         match &*self.derivative {
             Derivative::Constant => &[],
             Derivative::Formulas(all) => all.get(index).and_then(|f| f.inputs.as_deref()).unwrap_or_default(),
-            Derivative::Body(inputs) => inputs,
+            Derivative::Body { inputs, .. } => inputs,
         }
     }
 }
@@ -100,7 +100,11 @@ impl Library {
                 Derivative::Formulas(gradients.iter().map(formula).collect::<Option<_>>()?)
             }
             autodiff::Entry::Body(body) => {
-                Derivative::Body(inputs_of(&FormulaSource::of_body(schema, body, false)))
+                let effects = self.registry().facet::<Effects>(op).copied().unwrap_or(Effects::PURE);
+                Derivative::Body {
+                    inputs: inputs_of(&FormulaSource::of_body(schema, body, false)),
+                    draws: effects.contains(Effects::RANDOM),
+                }
             }
         };
         Some(Known { derivative: Arc::new(derivative), stated })
@@ -173,10 +177,9 @@ impl Derivatives for Library {
         entry.call_on(&args, &[], host).map_err(|error| {
             let message = format!("the gradient of `{}`: {}", schema.full_name(), error.message);
             // A formula says by `NotImplementedError` that a case is not there.
-            ExecError::of(&match error.class.as_deref() {
-                Some("NotImplementedError") => KernelError::unsupported(message),
-                _ => KernelError::new(error.fault, "RuntimeError", message),
-            })
+            let missing = error.class.as_deref().is_some_and(|class| class.ends_with("NotImplementedError"));
+            let fault = if missing { Fault::Unsupported } else { error.fault };
+            ExecError::of(&KernelError::new(fault, "RuntimeError", message))
         })
     }
 }
@@ -186,6 +189,7 @@ fn inputs_of(source: &FormulaSource) -> Vec<Input> {
     let inputs = source.params.iter().map(|named| match named {
         Named::Grad(i) => Input::Grad(*i),
         Named::Arg(i) => Input::Arg(*i),
+        Named::Like(i) => Input::Like(*i),
         Named::Result(i) => Input::Result(*i),
     });
     inputs.collect()

@@ -24,7 +24,8 @@
 //! expression, which is run again and differentiated in turn. Composite operators need no formula of their own.
 //!
 //! An expression may use the operator's arguments by name, `grad` (the gradient of the first result; of others `grad1`,
-//! `grad2` …), `result` (`result1` …), and the functions of the texts given as [`Gradients::helpers`]. What was broadcast
+//! `grad2` …), `result` (`result1` …), `self_like` (of argument `self` only the sizes and type, as zeros: the elements
+//! need not be kept, and may change), and the functions of the texts given as [`Gradients::helpers`]. What was broadcast
 //! need not be summed, and types need not be converted back: whoever applies a formula does both.
 //! Each gradient is one line.
 //!
@@ -179,14 +180,26 @@ impl GradientTable {
         [Some(schema.name), twin].into_iter().flatten().find_map(|name| {
             let full = Symbol::new(&format!("{name}.{}", schema.overload));
             let entry = self.entries.get(&full).or_else(|| self.entries.get(&name))?;
-            let Entry::Formulas(formulas) = entry else {
-                let stated = *entry == Entry::Constant || !schema.returns.is_empty();
-                return stated.then(|| entry.clone());
+            let formulas = match entry {
+                Entry::Constant if name == schema.name => return Some(Entry::Constant),
+                Entry::Constant => return Some(overwritten(schema)),
+                Entry::Body(_) => return (!schema.returns.is_empty()).then(|| entry.clone()),
+                Entry::Formulas(formulas) => formulas,
             };
             let own = formulas.iter().filter(|f| f.args.iter().all(|arg| takes_gradient(schema, arg)));
             Some(Entry::Formulas(own.cloned().collect()))
         })
     }
+}
+
+/// What an in-place operator does whose functional twin gives constants: what was there before does not matter any more.
+fn overwritten(schema: &FunctionSchema) -> Entry {
+    let tensors = schema.args.iter().filter(|arg| takes_gradient(schema, arg.name.as_str()));
+    let gradient = |arg: &Argument| ArgGradient {
+        args: vec![arg.name.as_str()],
+        text: arg.is_write().then_some("torch.zeros_like(grad)"),
+    };
+    Entry::Formulas(tensors.map(gradient).collect())
 }
 
 /// Adds one indented line to what is said of an operator.
@@ -241,6 +254,8 @@ pub enum Named {
     Grad(usize),
     /// An argument.
     Arg(usize),
+    /// The sizes and type of an argument: a tensor of zeros.
+    Like(usize),
     /// A result.
     Result(usize),
 }
@@ -310,6 +325,8 @@ impl FormulaSource {
         for name in identifiers(expression) {
             let (param, ty) = if let Some(i) = schema.arg_index(name) {
                 (Named::Arg(i), concrete(schema.args[i].ty, complex))
+            } else if let Some(i) = name.strip_suffix("_like").and_then(|arg| schema.arg_index(arg)) {
+                (Named::Like(i), schema.args[i].ty.unwrap_optional())
             } else if let Some(i) = indexed(name, "grad").filter(|i| *i < schema.returns.len()) {
                 (Named::Grad(i), Type::TENSOR)
             } else if let Some(i) = indexed(name, "result").filter(|i| *i < schema.returns.len()) {
@@ -335,6 +352,19 @@ mod tests {
 
     fn one(arg: &'static str, text: &'static str) -> ArgGradient {
         ArgGradient { args: vec![arg], text: Some(text) }
+    }
+
+    #[test]
+    fn sizes_alone_keep_nothing() {
+        let schema: FunctionSchema = "aten::f(Tensor self, Tensor? other=None) -> Tensor".parse().unwrap();
+        let gradient = one("self", "grad.expand(self_like.size()) * g(other_like)");
+        let source = FormulaSource::of_gradient(&schema, &gradient, false).unwrap();
+        assert_eq!(source.params, [Named::Grad(0), Named::Like(0), Named::Like(1)]);
+        assert!(
+            source.text.contains("(grad: Tensor, self_like: Tensor, other_like: Tensor)"),
+            "{}",
+            source.text
+        );
     }
 
     #[test]
@@ -389,6 +419,10 @@ mod tests {
         assert_eq!(scalar, Some(Entry::Formulas(vec![one("other", "grad")])));
         assert_eq!(table.of(&schema("aten::argmax(Tensor self) -> Tensor")), Some(Entry::Constant));
         assert_eq!(table.of(&schema("aten::exp(Tensor self) -> Tensor")), None);
+        let in_place = schema("aten::argmax_(Tensor(a!) self, Tensor other) -> Tensor(a!)");
+        let none = ArgGradient { args: vec!["other"], text: None };
+        let gone = Entry::Formulas(vec![one("self", "torch.zeros_like(grad)"), none]);
+        assert_eq!(table.of(&in_place), Some(gone), "what was there is overwritten");
         let twice = Gradients::file("x.grads", "aten::add\n  self = grad\n");
         assert_eq!(table.read(&twice).map_err(|e| e.to_string()), Err("x.grads:1: stated twice".to_owned()));
     }

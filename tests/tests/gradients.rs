@@ -78,3 +78,51 @@ fn what_a_formula_needs_may_not_be_written_to() {
     let error = session.gradients(&[pair], &[x], &mut host).unwrap_err();
     assert!(error.message.contains("modified by an inplace operation"), "{}", error.message);
 }
+
+#[test]
+fn sizes_alone_may_be_written_to() {
+    let source =
+        "def f(x):\n    y = x + 0\n    z = y[torch.tensor([0, 0])]\n    y.mul_(3)\n    return z + y\n";
+    let found = gradients(source, &[input(&[1.0, 2.0])], &[]);
+    assert_eq!(found, [Some(vec![5.0, 3.0])]);
+}
+
+#[test]
+fn lists_that_change_change_no_tensor() {
+    let source =
+        "def f(x):\n    l = [x, x * 2]\n    l.append(x * 3)\n    y = l.pop(0)\n    return l[1] * y\n";
+    let found = gradients(source, &[input(&[1.0, 2.0])], &[]);
+    assert_eq!(found, [Some(vec![6.0, 12.0])]);
+}
+
+#[test]
+fn what_is_overwritten_gets_nothing() {
+    let source = "def f(x):\n    y = x * 2\n    y.gt_(1.0)\n    return y * x\n";
+    let found = gradients(source, &[input(&[1.0, 0.25])], &[]);
+    assert_eq!(found, [Some(vec![1.0, 0.0])]);
+}
+
+#[test]
+fn a_body_draws_what_was_drawn() {
+    // The result is linear in `v`, with the same weights going back.
+    let session = Session::standard().unwrap();
+    let source = "def f(q, v):\n    w = torch.rand(3)\n    return F.scaled_dot_product_attention(q, q, v, dropout_p=0.4)\n";
+    let entry = session.compile_source(source, "f.py").unwrap().entry("f").unwrap();
+    let mut host = session.host();
+    host.set_tape(Some(session.tape().unwrap()));
+    let values: Vec<f64> = (1..=40).map(f64::from).collect();
+    let tensor = |scale: f64| {
+        let scaled: Vec<f64> = values.iter().map(|x| x * scale).collect();
+        Tensor::from_slice(&scaled, &[1, 8, 5]).unwrap()
+    };
+    let (q, v) = (tensor(0.01), tensor(1.0));
+    v.set_requires_grad(true);
+    let result = entry.call_on(&[IValue::Tensor(q), IValue::Tensor(v.clone())], &[], &mut host).unwrap();
+    let result = result.as_tensor().unwrap().clone();
+    let total: f64 = result.to_vec::<f64>().unwrap().iter().sum();
+    let ones = Tensor::full(result.sizes(), 1.0.into(), result.dtype()).unwrap();
+    let found = session.gradients(&[(result, ones)], &[v], &mut host).unwrap();
+    let grad = found[0].as_ref().unwrap().to_vec::<f64>().unwrap();
+    let along: f64 = grad.iter().zip(&values).map(|(g, v)| g * v).sum();
+    assert!((along - total).abs() < 1e-9 * total.abs(), "{along} where {total} is expected");
+}

@@ -134,7 +134,7 @@ fn differentiate<'n>(
     call.check_versions().map_err(|e| ExecError::of(&e))?;
     match call.derivative.as_deref() {
         Some(Derivative::Formulas(known)) => formulas(tape, call, known, edges, grads, host),
-        Some(Derivative::Body(inputs)) => through_body(tape, call, inputs, edges, grads, host),
+        Some(Derivative::Body { inputs, .. }) => through_body(tape, call, inputs, edges, grads, host),
         Some(Derivative::Constant) => Ok(Sent::new()),
         None => {
             let message = format!("the derivative of `{}`", call.name);
@@ -227,7 +227,12 @@ fn through_body<'n>(
     let inner = Tape { derivatives: Arc::clone(&tape.derivatives), nesting: tape.nesting + 1 };
     let recording = host.set_tape(Some(inner.clone()));
     let enabled = host.set_grad_enabled(true);
+    let drawing = host.rng().clone();
+    if let Some(generator) = &call.generator {
+        host.set_rng(generator.fork());
+    }
     let results = tape.derivatives.apply(call.op, 0, args, host);
+    host.set_rng(drawing);
     host.set_grad_enabled(enabled);
     host.set_tape(recording);
     let mut results = tensors_in(&results?).into_iter().zip(grads);

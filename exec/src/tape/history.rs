@@ -4,7 +4,7 @@ use super::region::Geometry;
 use super::{Derivative, Input};
 use crate::error::KernelError;
 use flambeau_ir::OpId;
-use flambeau_ir::value::IValue;
+use flambeau_ir::value::{Generator, IValue};
 use flambeau_tensor::Tensor;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,10 +39,14 @@ pub(super) struct OpCall {
     /// Arguments and results by their positions; those no formula asks for are `None`.
     pub(super) args: Vec<IValue>,
     pub(super) results: Vec<IValue>,
+    /// Arguments of which formulas only ask for sizes and types, and zeros like them.
+    pub(super) shapes: Vec<(usize, IValue)>,
     /// The results' geometry, for gradients that never came.
     pub(super) outputs: Vec<Geometry>,
     /// For each argument, where its tensors' edges begin, and how many they are if it is a list.
     pub(super) places: Vec<Place>,
+    /// The default generator as it was before, for a body that draws.
+    pub(super) generator: Option<Generator>,
     /// Tensors kept, and their versions then.
     pub(super) kept: Vec<(Tensor, u64)>,
 }
@@ -80,6 +84,10 @@ impl OpCall {
     pub(super) fn input(&self, input: Input, grads: &[Option<Tensor>]) -> Result<IValue, KernelError> {
         Ok(match input {
             Input::Arg(i) => self.args[i].clone(),
+            Input::Like(i) => {
+                let found = self.shapes.iter().find(|(arg, _)| *arg == i);
+                found.map_or(IValue::None, |(_, zeros)| zeros.clone())
+            }
             Input::Result(i) => self.results[i].clone(),
             Input::Grad(i) => IValue::Tensor(match grads.get(i) {
                 Some(Some(grad)) => grad.clone(),

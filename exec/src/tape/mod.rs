@@ -36,6 +36,8 @@ pub enum Input {
     Grad(usize),
     /// An argument as it was before the call.
     Arg(usize),
+    /// Zeros of an argument's sizes and type.
+    Like(usize),
     /// A result.
     Result(usize),
 }
@@ -56,8 +58,13 @@ pub enum Derivative {
     Constant,
     /// By formulas; the gradient of an argument without one is not known.
     Formulas(Vec<Formula>),
-    /// As through a body that computes the same from these arguments: formula 0.
-    Body(Vec<Input>),
+    /// As through a body that computes the same: formula 0.
+    Body {
+        /// What it is computed from: arguments.
+        inputs: Vec<Input>,
+        /// Whether it draws random numbers: it has to draw the same again.
+        draws: bool,
+    },
 }
 
 /// Where a tape finds derivatives.

@@ -5,7 +5,7 @@ use super::region::Geometry;
 use super::{Derivative, Input, Tape};
 use crate::error::KernelError;
 use crate::kernel::{Kernel, KernelCx, KernelResult};
-use flambeau_ir::value::{IValue, List, ListItems};
+use flambeau_ir::value::{Generator, IValue, List, ListItems};
 use flambeau_ir::{FunctionSchema, OpId, Type};
 use flambeau_tensor::Tensor;
 use smallvec::SmallVec;
@@ -59,32 +59,59 @@ fn kept(value: &IValue, notes: &mut Vec<(Tensor, u64)>) -> IValue {
     }
 }
 
+/// Zeros of the same sizes and type, in the memory of one element.
+fn zeros_like(value: &IValue) -> Result<IValue, KernelError> {
+    Ok(match value {
+        IValue::Tensor(t) => IValue::Tensor(Tensor::zeros(&[], t.dtype())?.expand(t.sizes())?),
+        IValue::List(list) => {
+            let items: Result<Vec<IValue>, _> = list.read().iter().map(|item| zeros_like(&item)).collect();
+            IValue::List(List::from_values(list.elem_type(), items?))
+        }
+        other => other.clone(),
+    })
+}
+
 /// A call, before it is made.
 struct Before {
     args: Vec<IValue>,
+    /// The tensors among them: a list may lose some.
+    read: Vec<Tensor>,
     edges: Vec<Option<Edge>>,
     places: Vec<Place>,
     derivative: Option<Arc<Derivative>>,
+    generator: Option<Generator>,
     /// Arguments as formulas need them.
     saved: Vec<IValue>,
+    shapes: Vec<(usize, IValue)>,
     notes: Vec<(Tensor, u64)>,
 }
 
 impl Before {
-    fn new(tape: &Tape, schema: &FunctionSchema, op: OpId, args: &[IValue]) -> Result<Before, KernelError> {
+    fn new(
+        tape: &Tape,
+        schema: &FunctionSchema,
+        op: OpId,
+        args: &[IValue],
+        generator: &Generator,
+    ) -> Result<Before, KernelError> {
         let mut edges = Vec::new();
         let places = args.iter().map(|arg| edges_of(arg, &mut edges)).collect();
         let derivative = tape.derivatives.of(op);
         let mut before = Before {
             args: args.to_vec(),
+            read: args.iter().flat_map(tensors_of).collect(),
             edges,
             places,
             derivative,
+            generator: None,
             saved: vec![IValue::None; args.len()],
+            shapes: Vec::new(),
             notes: Vec::new(),
         };
         if before.tracked() {
             before.save(schema)?;
+            let draws = matches!(before.derivative.as_deref(), Some(Derivative::Body { draws: true, .. }));
+            before.generator = draws.then(|| generator.fork());
         }
         Ok(before)
     }
@@ -97,7 +124,7 @@ impl Before {
     /// The inputs of formulas that an argument which needs a gradient has.
     fn wanted(&self) -> Vec<Input> {
         match self.derivative.as_deref() {
-            Some(Derivative::Body(inputs)) => inputs.clone(),
+            Some(Derivative::Body { inputs, .. }) => inputs.clone(),
             Some(Derivative::Formulas(formulas)) => {
                 let needed = formulas.iter().filter(|formula| {
                     let places = formula.args.iter().filter_map(|arg| self.places.get(*arg));
@@ -111,6 +138,9 @@ impl Before {
 
     fn save(&mut self, schema: &FunctionSchema) -> Result<(), KernelError> {
         for input in self.wanted() {
+            if let Input::Like(i) = input {
+                self.shapes.push((i, zeros_like(&self.args[i])?));
+            }
             let Input::Arg(i) = input else { continue };
             self.saved[i] = match &self.args[i] {
                 // What the call is about to overwrite.
@@ -145,8 +175,10 @@ impl Before {
             derivative: self.derivative.clone(),
             args: std::mem::take(&mut self.saved),
             results: saved,
+            shapes: std::mem::take(&mut self.shapes),
             outputs,
             places: std::mem::take(&mut self.places),
+            generator: self.generator.take(),
             kept: notes,
         }
     }
@@ -162,7 +194,8 @@ pub(crate) fn call(
     let Some(tape) = cx.host().tape().cloned().filter(|_| cx.host().grad_enabled()) else {
         return kernel.call(cx);
     };
-    let before = Before::new(&tape, schema, op, cx.args())?;
+    let generator = cx.host().rng().clone();
+    let before = Before::new(&tape, schema, op, cx.args(), &generator)?;
     if before.derivative.as_deref() == Some(&Derivative::Constant) {
         return kernel.call(cx);
     }
@@ -184,7 +217,7 @@ fn after(mut before: Before, op: OpId, schema: &FunctionSchema, rets: &[IValue])
     if let Some(target) = (0..before.args.len()).find(|i| is_target(schema, *i)) {
         return if before.tracked() { written(before, op, schema, target, rets) } else { Ok(()) };
     }
-    let read: Vec<Tensor> = before.args.iter().flat_map(tensors_of).collect();
+    let read = std::mem::take(&mut before.read);
     let known = before.derivative.is_some();
     let mut fresh = Vec::new();
     let mut outputs = Vec::new();

@@ -58,7 +58,28 @@ pub struct Generator(Arc<GeneratorData>);
 struct GeneratorData {
     device: Device,
     seed: AtomicU64,
-    engine: Mutex<Option<Box<dyn Any + Send>>>,
+    engine: Mutex<Option<Box<dyn AnyEngine>>>,
+}
+
+/// An engine of any type, which can be copied.
+trait AnyEngine: Send {
+    fn copied(&self) -> Box<dyn AnyEngine>;
+    fn as_any(&self) -> &dyn Any;
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+}
+
+impl<E: Clone + Send + 'static> AnyEngine for E {
+    fn copied(&self) -> Box<dyn AnyEngine> {
+        Box::new(self.clone())
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
 }
 
 impl Generator {
@@ -88,17 +109,26 @@ impl Generator {
     }
 
     /// Runs `draw` on the engine, which `make` builds from the seed if there is none of this type yet.
-    pub fn with_engine<E: Send + 'static, R>(
+    pub fn with_engine<E: Clone + Send + 'static, R>(
         &self,
         make: impl FnOnce(u64) -> E,
         draw: impl FnOnce(&mut E) -> R,
     ) -> R {
         let mut slot = self.0.engine.lock();
-        if !slot.as_ref().is_some_and(|engine| engine.is::<E>()) {
+        if !slot.as_ref().is_some_and(|engine| (**engine).as_any().is::<E>()) {
             *slot = Some(Box::new(make(self.seed())));
         }
-        let engine = slot.as_mut().and_then(|engine| engine.downcast_mut());
+        let engine = slot.as_mut().and_then(|engine| (**engine).as_any_mut().downcast_mut());
         draw(engine.expect("invariant: the engine is of this type now"))
+    }
+
+    /// A generator of its own that will draw what this one would.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        let engine = self.0.engine.lock();
+        let copy = engine.as_ref().map(|engine| (**engine).copied());
+        let seed = AtomicU64::new(self.seed());
+        Self(Arc::new(GeneratorData { device: self.0.device, seed, engine: Mutex::new(copy) }))
     }
 
     /// Its identity, stable while it lives.

@@ -74,18 +74,11 @@ def embedding_bag_body(weight: Tensor, indices: Tensor, offsets: Optional[Tensor
         out = out / torch.zeros([count, 1], dtype=weight.dtype).index_add(0, bag, ones).clamp_min(1.0)
     return out, bag, bag, bag
 
-def attention_gradient(grad: Tensor, query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor], dropout_p: float, is_causal: bool, scale: Optional[float], enable_gqa: bool) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
-    if dropout_p > 0.0:
-        raise NotImplementedError("the gradient of attention with dropout")
+def attention_scores(query: Tensor, key: Tensor, attn_mask: Optional[Tensor], is_causal: bool, scale: Optional[float]) -> Tensor:
     factor = 1.0 / math.sqrt(float(query.size(-1)))
     if scale is not None:
         factor = scale
-    k = key
-    v = value
-    if enable_gqa:
-        k = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
-        v = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
-    scores = torch.matmul(query, k.transpose(-2, -1)) * factor
+    scores = torch.matmul(query, key.transpose(-2, -1)) * factor
     if is_causal:
         keep = torch.ones([query.size(-2), key.size(-2)], dtype=torch.bool).tril()
         scores = scores.masked_fill(keep.logical_not(), float("-inf"))
@@ -94,13 +87,16 @@ def attention_gradient(grad: Tensor, query: Tensor, key: Tensor, value: Tensor, 
             scores = scores.masked_fill(attn_mask.logical_not(), float("-inf"))
         else:
             scores = scores + attn_mask
-    # A row that sees nothing gives nothing.
-    weights = scores.softmax(-1).masked_fill(scores == float("-inf"), 0.0)
-    back = torch.matmul(grad, v.transpose(-2, -1))
-    inner = weights * (back - (back * weights).sum([-1], True))
-    g_key = torch.matmul(inner.transpose(-2, -1), query) * factor
-    g_value = torch.matmul(weights.transpose(-2, -1), grad)
+    return scores
+
+def attention_body(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor], dropout_p: float, is_causal: bool, scale: Optional[float], enable_gqa: bool) -> Tensor:
     if enable_gqa:
-        g_key = g_key.unflatten(-3, [key.size(-3), -1]).sum([-3])
-        g_value = g_value.unflatten(-3, [value.size(-3), -1]).sum([-3])
-    return torch.matmul(inner, k) * factor, g_key, g_value, inner
+        key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
+        value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
+    # A row that sees nothing gives nothing.
+    weights = torch._safe_softmax(attention_scores(query, key, attn_mask, is_causal, scale), -1)
+    return torch.matmul(torch.dropout(weights, dropout_p, True), value)
+
+def attention_with_sums(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor], dropout_p: float, is_causal: bool, scale: Optional[float]) -> Tuple[Tensor, Tensor]:
+    out = attention_body(query, key, value, attn_mask, dropout_p, is_causal, scale, False)
+    return out, attention_scores(query, key, attn_mask, is_causal, scale).logsumexp([-1])

@@ -77,3 +77,14 @@ def instance_dims(x: Tensor) -> List[int]:
     for d in range(2, x.dim()):
         dims.append(d)
     return dims
+
+def norm_but(v: Tensor, p: float, dim: int) -> Tensor:
+    # The norms over all dimensions but one, or over all.
+    if dim == -1:
+        return torch.linalg.vector_norm(v.reshape([-1]), p)
+    at = dim if dim >= 0 else dim + v.dim()
+    rest: List[int] = []
+    for d in range(v.dim()):
+        if d != at:
+            rest.append(d)
+    return torch.linalg.vector_norm(v, p, rest, True)

@@ -56,8 +56,6 @@ def run_layer(kind: str, steps: List[Tensor], state: List[Tensor], weights: List
     return outputs, state
 
 def run_layers(kind: str, steps: List[Tensor], hx: List[Tensor], params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool) -> Tuple[List[Tensor], List[Tensor]]:
-    if train and dropout > 0.0 and num_layers > 1:
-        raise NotImplementedError("the gradient of a recurrent network with dropout between its layers")
     directions = 2 if bidirectional else 1
     each_has = len(params) // (num_layers * directions)
     last: List[List[Tensor]] = []
@@ -83,6 +81,11 @@ def run_layers(kind: str, steps: List[Tensor], hx: List[Tensor], params: List[Te
             steps = joined
         else:
             steps = sides[0]
+        if train and dropout > 0.0 and layer + 1 < num_layers:
+            sizes: List[int] = []
+            for step in steps:
+                sizes.append(step.size(0))
+            steps = list(torch.dropout(torch.cat(steps, 0), dropout, True).split(sizes, 0))
     states: List[Tensor] = []
     for parts in last:
         states.append(torch.stack(parts, 0))

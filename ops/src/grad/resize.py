@@ -167,3 +167,12 @@ def cubic_grid_body(input: Tensor, grid: Tensor, padding_mode: int, align_corner
             column = grid_inside(left + (j - 1), input.size(3), padding_mode, align_corners)
             total = total + grid_read(input, [row, column]) * (across_y[i] * across_x[j]).unsqueeze(1)
     return total
+
+def affine_body(theta: Tensor, size: List[int], align_corners: bool) -> Tensor:
+    # The grid of the identity, with ones beside it, times each matrix.
+    n = len(size) - 2
+    same = torch.eye(n, n + 1, dtype=theta.dtype).expand([theta.size(0), n, n + 1])
+    grid = torch.affine_grid_generator(same, size, align_corners)
+    flat = grid.reshape([theta.size(0), -1, n])
+    rows = torch.cat([flat, torch.ones([flat.size(0), flat.size(1), 1], dtype=theta.dtype)], -1)
+    return torch.matmul(rows, theta.transpose(1, 2)).reshape(grid.size())

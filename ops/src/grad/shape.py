@@ -51,7 +51,7 @@ def stack_gradient(grad: Tensor, tensors: List[Tensor], dim: int) -> List[Tensor
 def pad_gradient(grad: Tensor, self: Tensor, pad: List[int], mode: str) -> Tensor:
     if mode == "constant":
         return moved(grad, torch.constant_pad_nd(positions(self), pad), self)
-    return moved(grad, F.pad(positions(self), pad, mode), self)
+    return moved(grad, torch.pad(positions(self), pad, mode), self)
 
 def masked_scatter_source(grad: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     taken = grad.masked_select(mask)
