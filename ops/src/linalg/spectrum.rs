@@ -158,7 +158,7 @@ fn eig_parts(x: &Tensor, op: &str) -> Result<(Tensor, Tensor), KernelError> {
         let (lead, all) = batches::<F>(x)?;
         let (mut values, mut vectors) = (Vec::new(), Vec::new());
         for a in &all {
-            let Some((own, columns)) = eig(a) else {
+            let Some((own, columns)) = eig(a, precision(x.dtype())) else {
                 return Err(KernelError::input("torch.linalg.eig: input tensor should not contain infs or NaNs."));
             };
             values.extend(own);

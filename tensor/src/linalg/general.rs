@@ -1,10 +1,13 @@
 //! Eigenvalues and eigenvectors of square matrices without symmetry: reduction to Hessenberg form, then shifted QR
-//! steps down to a triangle, all in complex numbers.
+//! steps down to a triangle. Real matrices go by the real Schur form (`schur.rs`), complex ones directly.
 
 use num_complex::Complex;
 
+use super::balance::Balanced;
 use super::field::{Field, Matrix};
 use super::qr::reflector;
+use super::rotate::{keeping_sign, mostly_positive};
+use super::schur::Schur;
 
 type C = Complex<f64>;
 
@@ -12,17 +15,57 @@ type C = Complex<f64>;
 const STEPS: usize = 300;
 
 /// Eigenvalues, and eigenvectors as columns of length 1 whose largest element is real; `None` if the iteration does
-/// not converge (elements that are not finite).
-pub fn eig<F: Field>(a: &Matrix<F>) -> Option<(Vec<C>, Matrix<C>)> {
-    let h = Matrix::from_fn(a.rows, a.cols, |i, j| a[(i, j)].to_complex());
-    if h.data.iter().any(|x| !x.is_finite()) {
+/// not converge (elements that are not finite). Real matrices iterate to `precision`, a unit roundoff, in real numbers:
+/// the order of their eigenvalues and the signs of their eigenvectors are those of LAPACK's `geev`.
+pub fn eig<F: Field>(a: &Matrix<F>, precision: f64) -> Option<(Vec<C>, Matrix<C>)> {
+    if a.data.iter().any(|x| !x.size().is_finite()) {
         return None;
     }
-    let (mut h, mut z) = hessenberg(h);
+    if !F::COMPLEX {
+        return real(Matrix::from_fn(a.rows, a.cols, |i, j| a[(i, j)].re()), precision);
+    }
+    let (mut h, mut z) = hessenberg(Matrix::from_fn(a.rows, a.cols, |i, j| a[(i, j)].to_complex()));
     triangularize(&mut h, &mut z)?;
     let values: Vec<C> = (0..a.rows).map(|i| h[(i, i)]).collect();
-    let vectors = vectors(&h, &z);
-    Some(if F::COMPLEX { (values, vectors) } else { paired(values, &vectors) })
+    Some((values, vectors(&h, &z)))
+}
+
+/// The same of a real matrix: real eigenvalues have real vectors, others come as conjugate pairs.
+fn real(a: Matrix<f64>, precision: f64) -> Option<(Vec<C>, Matrix<C>)> {
+    let n = a.rows;
+    let mut balanced = Balanced::of(a);
+    let matrix = std::mem::replace(&mut balanced.matrix, Matrix::zeros(0, 0));
+    let schur = Schur::of(matrix, balanced.low, balanced.high, precision)?;
+    let values: Vec<C> = schur.values.iter().map(|&(re, im)| C::new(re, im)).collect();
+    let mut out = Matrix::zeros(n, n);
+    for k in (0..n).filter(|&k| values[k].im >= 0.0) {
+        let x = schur.vector(k);
+        (0..n).for_each(|i| out[(i, k)] = (0..n).fold(C::ZERO, |sum, j| sum + x[j] * schur.z[(i, j)]));
+    }
+    balanced.undo(&mut out);
+    for k in (0..n).filter(|&k| values[k].im >= 0.0) {
+        let norm = (0..n).map(|i| out[(i, k)].square()).sum::<f64>().sqrt();
+        (0..n).for_each(|i| out[(i, k)] = out[(i, k)].scale(1.0 / norm));
+        if values[k].im > 0.0 {
+            straighten(&mut out, k, precision);
+            (0..n).for_each(|i| out[(i, k + 1)] = out[(i, k)].conj());
+        }
+    }
+    Some((values, out))
+}
+
+/// Turns a column so that its largest element is real; the sign that leaves open is that of PyTorch's LAPACK, whose
+/// singles and doubles differ in it.
+fn straighten(m: &mut Matrix<C>, column: usize, precision: f64) {
+    let largest = (1..m.rows)
+        .fold(0, |best, i| if m[(i, column)].square() > m[(best, column)].square() { i } else { best });
+    let z = m[(largest, column)];
+    let rotation = if precision > f64::EPSILON { keeping_sign } else { mostly_positive };
+    let (cos, sin, _) = rotation(z.re, z.im);
+    for i in 0..m.rows {
+        m[(i, column)] = m[(i, column)] * C::new(cos, -sin);
+    }
+    m[(largest, column)].im = 0.0;
 }
 
 /// `Z* A Z` with zeros below the first subdiagonal, and `Z`.
@@ -162,40 +205,6 @@ fn vectors(t: &Matrix<C>, z: &Matrix<C>) -> Matrix<C> {
     out
 }
 
-/// For a real matrix: real eigenvalues are real, others come as conjugate pairs, the one above the axis first.
-fn paired(values: Vec<C>, vectors: &Matrix<C>) -> (Vec<C>, Matrix<C>) {
-    let n = values.len();
-    let size = values.iter().map(|v| v.norm()).fold(0.0, f64::max);
-    let mut used = vec![false; n];
-    let mut order: Vec<(usize, C, bool)> = Vec::with_capacity(n);
-    for i in 0..n {
-        if used[i] {
-            continue;
-        }
-        used[i] = true;
-        let v = values[i];
-        // The partner: nearest to the conjugate. A value nearest to its own conjugate is real.
-        let near = |j: &usize| (values[*j] - v.conj()).norm();
-        let partner = (i + 1..n).filter(|&j| !used[j]).min_by(|a, b| near(a).total_cmp(&near(b)));
-        match partner.filter(|j| v.im.abs() > 1e-12 * size && near(j) < v.im.abs()) {
-            Some(j) => {
-                used[j] = true;
-                let up = if v.im > 0.0 { i } else { j };
-                order.push((up, values[up], false));
-                order.push((up, values[up].conj(), true));
-            }
-            None => order.push((i, C::real(v.re), false)),
-        }
-    }
-    let columns = Matrix::from_fn(n, n, |i, j| {
-        let (from, value, conjugate) = order[j];
-        let x = vectors[(i, from)];
-        let x = if value.im == 0.0 { C::real(x.re) } else { x };
-        if conjugate { x.conj() } else { x }
-    });
-    (order.into_iter().map(|(_, value, _)| value).collect(), columns)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,7 +212,7 @@ mod tests {
 
     fn multiplies_back<F: Field>(n: usize) {
         let a: Matrix<F> = random(n, n, 21);
-        let (values, vectors) = eig(&a).unwrap();
+        let (values, vectors) = eig(&a, f64::EPSILON / 2.0).unwrap();
         let wide = Matrix::from_fn(n, n, |i, j| a[(i, j)].to_complex());
         let scaled = Matrix::from_fn(n, n, |i, j| vectors[(i, j)] * values[j]);
         close(&wide.times(&vectors), &scaled);
@@ -211,7 +220,7 @@ mod tests {
 
     #[test]
     fn eigenvectors_multiply_back() {
-        for n in [0, 1, 2, 3, 8, 20] {
+        for n in [0, 1, 2, 3, 8, 20, 40] {
             multiplies_back::<f64>(n);
             multiplies_back::<C>(n);
         }
@@ -220,9 +229,9 @@ mod tests {
     #[test]
     fn real_matrices_have_conjugate_pairs() {
         let turn = Matrix { rows: 2, cols: 2, data: vec![0.0, -1.0, 1.0, 0.0] };
-        let (values, _) = eig(&turn).unwrap();
+        let (values, _) = eig(&turn, f64::EPSILON / 2.0).unwrap();
         assert!((values[0] - C::new(0.0, 1.0)).norm() < 1e-15 && values[1] == values[0].conj());
         let bad = Matrix { rows: 1, cols: 1, data: vec![f64::NAN] };
-        assert!(eig(&bad).is_none());
+        assert!(eig(&bad, f64::EPSILON / 2.0).is_none());
     }
 }

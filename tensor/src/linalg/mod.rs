@@ -3,6 +3,7 @@
 //! [`batches`] takes the matrices in the last two dimensions of a tensor out, [`joined`] puts results back in the
 //! tensor's own dtype; between them everything is a [`Matrix`] of a [`Field`].
 
+mod balance;
 mod bidiagonal;
 mod exponential;
 mod field;
@@ -10,6 +11,7 @@ mod general;
 mod ldl;
 mod qr;
 mod rotate;
+mod schur;
 mod singular;
 mod solve;
 mod symmetric;
