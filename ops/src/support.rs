@@ -35,6 +35,19 @@ fn fresh_of(f: Compute<Computed>) -> Kernel {
     })
 }
 
+/// The kernel of an operator that returns several fresh tensors.
+pub(crate) fn several(f: impl Fn(&KernelCx<'_>) -> Several + Send + Sync + 'static) -> Kernel {
+    several_of(Arc::new(f))
+}
+
+fn several_of(f: Compute<Several>) -> Kernel {
+    Kernel::new(move |cx| {
+        let results = f(cx)?;
+        results.into_iter().for_each(|result| cx.ret(result));
+        Ok(())
+    })
+}
+
 /// The kernel of the in-place variant: the result goes into argument 0, which is also what is returned.
 pub(crate) fn inplace(f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'static) -> Kernel {
     inplace_of(Arc::new(f))
@@ -202,14 +215,7 @@ impl<'a> OpRow<'a> {
     }
 
     fn several_of(self, f: Compute<Several>) -> Vec<OpDef> {
-        let functional = || {
-            let f = f.clone();
-            Kernel::new(move |cx| {
-                let results = f(cx)?;
-                results.into_iter().for_each(|result| cx.ret(result));
-                Ok(())
-            })
-        };
+        let functional = || several_of(f.clone());
         let into = || {
             let f = f.clone();
             Kernel::new(move |cx| {

@@ -235,15 +235,7 @@ impl TypeReader<'_> {
 
     /// A parameter's default, which must be a constant.
     pub(crate) fn default(&self, tree: TreeId, ty: Type) -> Res<IValue> {
-        let value = self.literal(tree, 0)?;
-        Ok(match value {
-            IValue::Int(v) if ty.unwrap_optional() == Type::FLOAT => IValue::Float(v as f64),
-            IValue::List(list) if list.is_empty() => match ty.unwrap_optional().list_elem() {
-                Some(elem) => list_of(elem, Vec::new()),
-                None => IValue::List(list),
-            },
-            value => value,
-        })
+        Ok(fitted(self.literal(tree, 0)?, ty))
     }
 
     fn literal(&self, tree: TreeId, depth: u32) -> Res<IValue> {
@@ -269,14 +261,96 @@ impl TypeReader<'_> {
                 match self.literal(ast.child(tree, 0), depth + 1)? {
                     IValue::Int(v) => IValue::Int(v.wrapping_neg()),
                     IValue::Float(v) => IValue::Float(-v),
-                    _ => return self.error(tree, "only a constant can be a default"),
+                    _ => return self.error(tree, NO_DEFAULT),
                 }
             }
-            _ => match self.dotted(tree).and_then(|name| super::names::constant(&name)) {
+            Kind::DictLiteral => {
+                let [keys, values] = [0, 1].map(|i| ast.children(ast.child(tree, i)));
+                let pairs = keys.iter().zip(values);
+                let pairs = pairs
+                    .map(|(&k, &v)| Ok((self.literal(k, depth + 1)?, self.literal(v, depth + 1)?)))
+                    .collect::<Res<Vec<_>>>()?;
+                self.dict_of(tree, pairs)?
+            }
+            Kind::Apply => self.applied(tree, depth)?,
+            _ => match self.dotted(tree).and_then(|name| self.named_constant(&name)) {
                 Some(value) => value,
-                None => return self.error(tree, "only a constant can be a default"),
+                None => return self.error(tree, NO_DEFAULT),
             },
         })
+    }
+
+    fn dict_of(&self, tree: TreeId, pairs: Vec<(IValue, IValue)>) -> Res<IValue> {
+        let (key, value) =
+            pairs.first().map_or((Type::STR, Type::TENSOR), |(k, v)| (k.type_of(), v.type_of()));
+        let dict = flambeau_ir::value::Dict::new(key, value);
+        for (k, v) in pairs {
+            if dict.insert(k, v).is_err() {
+                return self.error(tree, "a key of this default cannot be one");
+            }
+        }
+        Ok(IValue::Dict(dict))
+    }
+
+    /// `annotate(T, value)` and `torch.device("cpu")`, as printed code has them.
+    fn applied(&self, tree: TreeId, depth: u32) -> Res<IValue> {
+        let ast = self.ast();
+        let Some(call) = view::Apply::of(ast, tree) else { return self.error(tree, NO_DEFAULT) };
+        let name = self.dotted(call.callee()).unwrap_or_default();
+        match (name.rsplit('.').next().unwrap_or_default(), call.inputs()) {
+            ("annotate", &[ty, value]) => {
+                let ty = self.read(ty)?;
+                Ok(fitted(self.literal(value, depth + 1)?, ty))
+            }
+            ("device", &[text]) => match self.literal(text, depth + 1)? {
+                IValue::Str(text) => match text.to_string().parse() {
+                    Ok(device) => Ok(IValue::Device(device)),
+                    Err(_) => self.error(tree, "this is no device"),
+                },
+                _ => self.error(tree, NO_DEFAULT),
+            },
+            _ => self.error(tree, NO_DEFAULT),
+        }
+    }
+
+    /// The constant a dotted name stands for: of the language, of the archive, or a member of an enum.
+    fn named_constant(&self, name: &str) -> Option<IValue> {
+        if let Some(value) = super::names::constant(name) {
+            return Some(value);
+        }
+        if let Some(super::sugar::Sugar::Constant(value)) = self.session.resolver().value(name) {
+            return Some(value);
+        }
+        let (owner, member) = name.rsplit_once('.')?;
+        let ty = self.session.named_type(Symbol::new(owner)).or_else(|| self.session.resolver().ty(owner))?;
+        self.session.resolver().complete(self.session, ty).ok()?;
+        let member = Symbol::new(member);
+        let value = self.session.with_unit(|u| {
+            u.enumeration(ty)?.members.iter().find(|(n, _)| *n == member).map(|(_, v)| v.clone())
+        })?;
+        Some(IValue::Enum(flambeau_ir::value::EnumValue::new(ty, member, value)))
+    }
+}
+
+/// What is said of a default that is an expression of any other kind.
+const NO_DEFAULT: &str = "only a constant can be a default";
+
+/// A literal as a value of a declared type: what the literal alone leaves open is the type's.
+fn fitted(value: IValue, ty: Type) -> IValue {
+    let ty = ty.unwrap_optional();
+    match value {
+        IValue::Int(v) if ty == Type::FLOAT => IValue::Float(v as f64),
+        IValue::List(list) if list.is_empty() => match ty.list_elem() {
+            Some(elem) => list_of(elem, Vec::new()),
+            None => IValue::List(list),
+        },
+        IValue::Dict(dict) => {
+            if let flambeau_ir::types::TypeKind::Dict(key, value) = ty.kind() {
+                dict.set_types(*key, *value);
+            }
+            IValue::Dict(dict)
+        }
+        value => value,
     }
 }
 

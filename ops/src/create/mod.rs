@@ -430,6 +430,14 @@ fn conversions() -> Vec<OpDef> {
         );
     }
     defs.push(
+        OpDef::named("aten::cpu")
+            .with(Doc("The tensor itself: all tensors are on the processor."))
+            .with(Shape::same_as(0))
+            .with(Dtype::same_as(0))
+            .with(Sample::tensors(1).floats().exact())
+            .with(fresh(|cx| Ok(cx.tensor(0)?.clone()))),
+    );
+    defs.push(
         OpDef::named("aten::clone")
             .with(Doc("A copy."))
             .with(Shape::same_as(0))

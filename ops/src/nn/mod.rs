@@ -5,10 +5,13 @@
 
 mod activation;
 mod attention;
+mod audio;
 mod conv;
+mod deform;
 mod distance;
 mod dropout;
 mod embedding;
+mod encoder;
 mod fold;
 mod grid;
 mod lanes;
@@ -21,6 +24,7 @@ mod packed;
 mod pad;
 mod pool;
 mod recurrent;
+mod regions;
 mod resize;
 mod shuffle;
 mod softmax;
@@ -69,10 +73,13 @@ pub(crate) fn family() -> Vec<OpDef> {
     let families = [
         activation::family(),
         attention::family(),
+        audio::family(),
         conv::family(),
+        deform::family(),
         distance::family(),
         dropout::family(),
         embedding::family(),
+        encoder::family(),
         fold::family(),
         grid::family(),
         linear::family(),
@@ -84,6 +91,7 @@ pub(crate) fn family() -> Vec<OpDef> {
         pad::family(),
         pool::family(),
         recurrent::family(),
+        regions::family(),
         resize::family(),
         shuffle::family(),
         softmax::family(),

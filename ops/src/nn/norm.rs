@@ -303,7 +303,13 @@ fn normalized_rows<T: Float>(
 }
 
 /// Result, means and inverse deviations of normalization over the last dimensions.
-fn layer(x: &Tensor, shape: &[i64], weight: Option<&Tensor>, bias: Option<&Tensor>, eps: f64) -> Several {
+pub(super) fn layer(
+    x: &Tensor,
+    shape: &[i64],
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    eps: f64,
+) -> Several {
     let lead = x.rank().checked_sub(shape.len()).filter(|lead| x.sizes()[*lead..] == *shape);
     let Some(lead) = lead.filter(|_| !shape.is_empty()) else {
         return Err(KernelError::input(format!(

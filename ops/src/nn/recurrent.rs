@@ -46,7 +46,7 @@ struct Params {
 }
 
 /// `x @ weight.T + bias`.
-fn through(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Computed {
+pub(super) fn through(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Computed {
     let turned = weight.t()?;
     match bias {
         Some(bias) if x.rank() == 2 => Ok(matmul::addmm(bias, x, &turned, Scalar::Int(1), Scalar::Int(1))?),
@@ -55,7 +55,7 @@ fn through(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Computed {
     }
 }
 
-fn add(a: &Tensor, b: &Tensor) -> Computed {
+pub(super) fn add(a: &Tensor, b: &Tensor) -> Computed {
     dispatch!(carried_floats, a.dtype(), "add", T => Ok(binary_in::<T>(a.dtype(), a, b, |a: T, b: T| T::from_acc(a.acc() + b.acc()))?))
 }
 

@@ -91,16 +91,13 @@ fn safe(cx: &KernelCx<'_>) -> Computed {
 
 /// Softmax where a mask does not hold: `(self, mask, dim, mask_type)`.
 fn masked(cx: &KernelCx<'_>) -> Computed {
-    let (x, mask) = (cx.tensor(0)?, cx.tensor(1)?);
-    let mut mask = mask.clone();
-    // A mask of sources by targets, or of batches by sources.
-    match cx.opt_int(3)? {
-        Some(1) if x.rank() == 4 && mask.rank() == 2 => {
-            mask = mask.view(&[mask.sizes()[0], 1, 1, mask.sizes()[1]])?
-        }
-        _ => {}
-    }
-    let dim = cx.opt_int(2)?.unwrap_or(-1);
+    masked_softmax(cx.tensor(0)?, cx.tensor(1)?, cx.opt_int(2)?.unwrap_or(-1), cx.opt_int(3)?)
+}
+
+/// Softmax where a mask does not hold, which is of sources by targets, or (type 1) of batches by sources.
+pub(super) fn masked_softmax(x: &Tensor, mask: &Tensor, dim: i64, mask_type: Option<i64>) -> Computed {
+    let per_batch = mask_type == Some(1) && x.rank() == 4 && mask.rank() == 2;
+    let mask = if per_batch { mask.view(&[mask.sizes()[0], 1, 1, mask.sizes()[1]])? } else { mask.clone() };
     let hidden = dispatch!(floats, x.dtype(), "masked_softmax", T => {
         Ok::<_, KernelError>(loops::binary::<T, bool, T>(x, &mask, |v: T, m: bool| {
             if m { T::from_f64(f64::NEG_INFINITY) } else { v }

@@ -53,7 +53,7 @@ fn nms(cx: &KernelCx<'_>) -> Computed {
 }
 
 /// One corner and weight of an interpolated point.
-fn corners(y: f64, x: f64, h: i64, w: i64) -> [(usize, f64); 4] {
+pub(super) fn corners(y: f64, x: f64, h: i64, w: i64) -> [(usize, f64); 4] {
     let (y, x) = (y.max(0.0), x.max(0.0));
     let near = |v: f64, n: i64| {
         let low = v as i64;

@@ -254,11 +254,15 @@ fn gelu(cx: &KernelCx<'_>) -> Computed {
             )));
         }
     };
-    dispatch!(carried_floats, x.dtype(), "gelu", T => Ok(if tanh {
-        unary_in::<T>(x.dtype(), x, |v: T| T::from_acc(gelu_tanh(v.acc())))?
-    } else {
-        unary_in::<T>(x.dtype(), x, |v: T| T::from_acc(gelu_erf(v.acc())))?
-    }))
+    if !tanh {
+        return gelu_of(x);
+    }
+    dispatch!(carried_floats, x.dtype(), "gelu", T => Ok(unary_in::<T>(x.dtype(), x, |v: T| T::from_acc(gelu_tanh(v.acc())))?))
+}
+
+/// The Gaussian error linear unit, not approximated.
+pub(crate) fn gelu_of(x: &Tensor) -> Computed {
+    dispatch!(carried_floats, x.dtype(), "gelu", T => Ok(unary_in::<T>(x.dtype(), x, |v: T| T::from_acc(gelu_erf(v.acc())))?))
 }
 
 #[inline(always)]
