@@ -75,6 +75,15 @@ fn calling_a_module_runs_its_hooks() {
 }
 
 #[test]
+fn a_default_may_be_a_member_of_an_enum() {
+    let session = Session::standard().expect("consistent");
+    let program = load(&session, "defaults.pt");
+    let result = program.entry("forward").expect("compiles").call(&[tensor(&[1.0, 2.0])], &[]);
+    // Recorded with PyTorch.
+    assert_eq!(floats(&result.expect("runs")), [3.0, 6.0]);
+}
+
+#[test]
 fn modules_say_what_they_hold() {
     let session = Session::standard().expect("consistent");
     let module = load(&session, "nested.pt").module().expect("a module");

@@ -30,55 +30,59 @@ impl Bounds {
     pub(crate) const USUAL: Bounds = Bounds { least: 2, most: 256, values: 128 };
 }
 
-/// Nodes that become one group.
-pub(crate) struct GroupPlan {
-    /// In program order.
-    nodes: Vec<NodeId>,
-    inputs: Vec<ValueId>,
-    outputs: Vec<ValueId>,
-    /// The group is put before this node.
-    pub(crate) at: NodeId,
+/// Nodes that may be in groups, block by block in program order.
+pub(crate) struct Members(Vec<(BlockId, Vec<NodeId>)>);
+
+/// The nodes that are accepted.
+pub(crate) fn members(g: &Graph, accepts: impl Fn(NodeId) -> bool) -> Members {
+    let blocks = g.walk(g.root()).filter_map(|s| match s {
+        Step::Enter(b) => Some(b),
+        _ => None,
+    });
+    Members(blocks.map(|b| (b, g.nodes(b).filter(|&n| accepts(n)).collect())).collect())
 }
 
-/// The groups of a graph, in the order they are to be made.
-pub(crate) fn plan(g: &Graph, accepts: impl Fn(NodeId) -> bool, bounds: Bounds) -> Vec<GroupPlan> {
-    let blocks: Vec<BlockId> = g
-        .walk(g.root())
-        .filter_map(|s| match s {
-            Step::Enter(b) => Some(b),
-            _ => None,
-        })
-        .collect();
-    let mut plans = Vec::new();
-    for block in blocks {
-        let members: Vec<NodeId> = g.nodes(block).filter(|&n| accepts(n)).collect();
+/// Puts members into groups, which become nodes of this operator. Each group is made before the next is looked for:
+/// where that one can stand depends on where this one stands.
+///
+/// # Errors
+/// If a group takes what is out of its sight, which would be a mistake of the plan.
+pub(crate) fn apply(
+    cx: &mut PassCx<'_>,
+    members: Members,
+    bounds: Bounds,
+    prim: Prim,
+) -> Result<(), PassError> {
+    let (mut editor, mut fuel) = cx.edit_fuelled();
+    for (block, members) in members.0 {
         let mut free = NodeSet::new();
         for &n in &members {
             free.insert(n);
         }
         for &root in members.iter().rev() {
-            if free.contains(root) {
-                plans.extend(grow(g, block, root, &mut free, bounds));
+            let g = editor.graph();
+            // A group of an outer block may have taken the whole block.
+            if !free.contains(root) || !g.has_node(root) {
+                continue;
             }
+            let Some(plan) = grow(g, block, root, &mut free, bounds) else { continue };
+            if !fuel.take("group", g, plan.at) {
+                return Ok(());
+            }
+            make(&mut editor, &plan, prim)?;
         }
-    }
-    plans
-}
-
-/// Makes the groups as nodes of this operator.
-///
-/// # Errors
-/// If a group takes what is out of its sight, which would be a mistake of the plan.
-pub(crate) fn apply(cx: &mut PassCx<'_>, plans: Vec<GroupPlan>, prim: Prim) -> Result<(), PassError> {
-    let (mut editor, mut fuel) = cx.edit_fuelled();
-    let mut replaced = Replaced::default();
-    for plan in plans {
-        if !fuel.take("group", editor.graph(), plan.at) {
-            break;
-        }
-        make(&mut editor, plan, prim, &mut replaced)?;
     }
     Ok(())
+}
+
+/// Nodes that become one group.
+struct GroupPlan {
+    /// In program order.
+    nodes: Vec<NodeId>,
+    inputs: Vec<ValueId>,
+    outputs: Vec<ValueId>,
+    /// The group is put before this node.
+    at: NodeId,
 }
 
 /// Grows a group from its last node; nodes that join are no longer free.
@@ -212,21 +216,7 @@ fn taken_by(g: &Graph, node: NodeId) -> impl Iterator<Item = ValueId> + '_ {
     g.operands(node).chain(inner).filter(own)
 }
 
-/// Results of nodes that are in groups by now, and the groups' results in their place.
-type Replaced = hashbrown::HashMap<ValueId, ValueId, rustc_hash::FxBuildHasher>;
-
-/// Makes the group. Plans are made together, so what a plan takes may have become a result of a group in another block
-/// since: `replaced` says which.
-fn make(
-    editor: &mut Editor<'_>,
-    mut plan: GroupPlan,
-    prim: Prim,
-    replaced: &mut Replaced,
-) -> Result<(), PassError> {
-    for input in &mut plan.inputs {
-        *input = replaced.get(input).copied().unwrap_or(*input);
-    }
-    let plan = &plan;
+fn make(editor: &mut Editor<'_>, plan: &GroupPlan, prim: Prim) -> Result<(), PassError> {
     let g = editor.graph();
     let body = body_of(g, plan).map_err(|e| PassError::at(g, plan.at, Fault::Internal, e.to_string()))?;
     let types: SmallVec<[Type; 4]> = plan.outputs.iter().map(|&v| g.ty(v)).collect();
@@ -236,7 +226,6 @@ fn make(
     for (i, &old) in plan.outputs.iter().enumerate() {
         let new = editor.graph().result(group, i);
         editor.replace_all_uses(old, new);
-        replaced.insert(old, new);
     }
     for &node in plan.nodes.iter().rev() {
         editor.erase(node);

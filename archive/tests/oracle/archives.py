@@ -210,6 +210,15 @@ class Foreign(nn.Module):
         return self.known(self.step(x))
 
 
+def paint(x: Tensor, colour: Colour = Colour.GREEN, on: Optional[List[int]] = None) -> Tensor:
+    return x * colour.value if on is None else x[on]
+
+
+class Defaults(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return paint(x) + paint(x, Colour.RED)
+
+
 def double(x: Tensor, by: float = 2.0) -> Tensor:
     if bool(x.sum() > 0):
         x = x * by
@@ -262,6 +271,7 @@ def main(done):
     save("containers", torch.jit.script(Containers()))
     save("dtypes", torch.jit.script(DTypes()))
     save("classes", torch.jit.script(Classes()))
+    save("defaults", torch.jit.script(Defaults()))
     save("function", torch.jit.script(double))
     module = torch.jit.freeze(torch.jit.script(Constants().eval()))
     save("constants", module)

@@ -55,8 +55,9 @@ impl Pass for CreateAutodiffSubgraphs {
                 && !(t.has_side_effects() || t.is_random() || t.may_write() || t.result_aliases())
                 && !memory::has_writers(db, graph, n)
         };
-        let plans = outline::plan(graph, accepts, Bounds { least: self.least, ..Bounds::USUAL });
-        outline::apply(cx, plans, Prim::DifferentiableGraph)?;
+        let members = outline::members(graph, accepts);
+        let bounds = Bounds { least: self.least, ..Bounds::USUAL };
+        outline::apply(cx, members, bounds, Prim::DifferentiableGraph)?;
         Dce::default().run(cx)
     }
 }

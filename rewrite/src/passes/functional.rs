@@ -33,8 +33,8 @@ impl Pass for CreateFunctionalGraphs {
                 inner.all(|n| graph.is_prim(n, Prim::Constant) || is_functional(graph, db, &traits, n))
             }
         };
-        let plans = outline::plan(graph, accepts, Bounds { least: LEAST, ..Bounds::USUAL });
-        outline::apply(cx, plans, Prim::FunctionalGraph)
+        let members = outline::members(graph, accepts);
+        outline::apply(cx, members, Bounds { least: LEAST, ..Bounds::USUAL }, Prim::FunctionalGraph)
     }
 }
 

@@ -53,8 +53,8 @@ impl Pass for Fuse {
         }
         let (graph, db) = cx.with::<AliasDb>();
         let fusible = Fusible { graph, db, traits: &traits, registry: &registry };
-        let plans = outline::plan(graph, |n| fusible.accepts(n), Bounds::USUAL);
-        outline::apply(cx, plans, Prim::FusionGroup)?;
+        let members = outline::members(graph, |n| fusible.accepts(n));
+        outline::apply(cx, members, Bounds::USUAL, Prim::FusionGroup)?;
         Dce::default().run(cx)
     }
 }
