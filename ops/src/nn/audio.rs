@@ -1,8 +1,10 @@
 //! `torchaudio`'s operators: filters whose output feeds back, sample by sample.
+//!
+//! Schemas say what `torchaudio`'s leave out: which arguments are written.
 
 use crate::support::{Computed, fresh};
 use flambeau_exec::{Gen, Kernel, KernelCx, KernelError, Sample};
-use flambeau_ir::{Doc, Effects, IValue, OpDef};
+use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::{DType, Element, Tensor, dispatch};
 
 fn wrong(text: &str) -> KernelError {
@@ -133,15 +135,15 @@ pub(super) fn family() -> Vec<OpDef> {
             .with(flambeau_analysis::Dtype::same_as(0))
             .with(sample(&[&[2, 2, 6], &[2, 3], &[2, 3]]))
             .with(fresh(lfilter)),
-        OpDef::new("torchaudio::_lfilter_core_loop(Tensor _0, Tensor _1, Tensor _2) -> ()")
+        OpDef::new("torchaudio::_lfilter_core_loop(Tensor _0, Tensor _1, Tensor(a!) _2) -> ()")
             .with(Doc("A filter's feedback, into a padded output."))
-            .with(Effects::CONSERVATIVE)
+            .with(sample(&[&[2, 2, 4], &[2, 3], &[2, 2, 6]]))
             .with(changing(lfilter_core)),
         OpDef::new(
-            "torchaudio::_overdrive_core_loop(Tensor _0, Tensor _1, Tensor _2, Tensor _3, Tensor _4) -> ()",
+            "torchaudio::_overdrive_core_loop(Tensor _0, Tensor _1, Tensor(a!) _2, Tensor(b!) _3, Tensor(c!) _4) -> ()",
         )
         .with(Doc("The loop of an overdriven amplifier, which changes its last three arguments."))
-        .with(Effects::CONSERVATIVE)
+        .with(sample(&[&[2, 4], &[2, 4], &[2], &[2], &[2, 4]]))
         .with(changing(overdrive_core)),
     ]
 }
