@@ -59,11 +59,10 @@ fn meet(name: &'static str, tensors: &[&Tensor]) -> Result<DType, KernelError> {
     Err(flambeau_tensor::TensorError::DType { op: name, dtype }.into())
 }
 
-/// What rounds a value to the elements' dtype.
-macro_rules! rounding {
-    ($r:ident, $t:ty) => {
-        |v: <$t as Float>::Acc| <$t as Float>::from_acc(v).acc()
-    };
+/// A value rounded to the elements' dtype.
+#[inline(always)]
+fn rounded<T: Float>(value: T::Acc) -> T::Acc {
+    T::from_acc(value).acc()
 }
 
 /// Losses of two tensors with numbers as parameters. Those that PyTorch computes step by step round (`r`) each step.
@@ -76,7 +75,7 @@ macro_rules! losses {
             }
             dispatch!(floats, meet(stringify!($name), &[x, t])?, stringify!($name), T => {
                 $(let $p: <T as Float>::Acc = n($p);)*
-                Ok(binary::<T, T, T>(x, t, move |x: T, t: T| T::from_acc(of(x.acc(), t.acc() $(, rounding!($r, T))? $(, $p)*)))?)
+                Ok(binary::<T, T, T>(x, t, move |x: T, t: T| T::from_acc(of(x.acc(), t.acc() $(, { let $r = rounded::<T>; $r })? $(, $p)*)))?)
             })
         }
     )*};
@@ -191,7 +190,7 @@ fn with_logits(cx: &KernelCx<'_>) -> Computed {
     let loss = dispatch!(floats, dtype, "binary_cross_entropy_with_logits", T => {
         Ok::<_, KernelError>(flambeau_tensor::loops::ternary::<T, T, T, T>(x, t, positive, |x: T, t: T, p: T| {
             type A<T> = <T as Float>::Acc;
-            let r = |v: A<T>| T::from_acc(v).acc();
+            let r = rounded::<T>;
             let (x, t, p) = (x.acc(), t.acc(), p.acc());
             let weight = r(r(r(p - A::<T>::ONE) * t) + A::<T>::ONE);
             let log_sigmoid = r(x.min_nan(A::<T>::ZERO) - (-x.abs()).exp().ln_1p());
