@@ -95,7 +95,7 @@ impl Analyses {
     /// An analysis as a shared handle. As long as it is held, edits make the analysis be rebuilt instead of updated.
     pub fn shared<A: Analysis>(&mut self, graph: &Graph) -> Arc<A> {
         self.sync::<A>(graph);
-        self.value::<A>().clone().downcast::<A>().ok().expect("invariant: a slot holds its own analysis")
+        self.value::<A>().clone().downcast::<A>().expect("invariant: a slot holds its own analysis")
     }
 
     /// Brings an analysis in step with the graph.
@@ -141,7 +141,7 @@ impl Analyses {
         if changes.iter().all(Change::is_metadata) {
             return Some(value);
         }
-        let mut value = value.downcast::<A>().ok().expect("invariant: a slot holds its own analysis");
+        let mut value = value.downcast::<A>().expect("invariant: a slot holds its own analysis");
         let cx = AnalysisCx::new(graph, self);
         match Arc::get_mut(&mut value)?.update(&cx, &changes) {
             Update::Kept => Some(value),

@@ -67,7 +67,7 @@ pub(crate) fn read(
         let place = |e: TensorError| ArchiveError::new(Code::Geometry, e.to_string()).in_record(&entry.name);
         let raw = &bytes[entry.from..entry.to];
         let shared = mapping
-            .filter(|_| raw.as_ptr() as usize % entry.dtype.size().max(16) == 0)
+            .filter(|_| (raw.as_ptr() as usize).is_multiple_of(entry.dtype.size().max(16)))
             .and_then(|mapping| mapping.share(entry.from..entry.to));
         let storage = match shared {
             Some(shared) => Storage::foreign(shared),

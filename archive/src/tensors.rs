@@ -115,7 +115,7 @@ impl<'a> Tensors<'a> {
 
     fn share(&self, record: &Record, width: usize) -> Option<flambeau_tensor::ForeignBytes> {
         let mapping = self.mapping.as_ref()?;
-        let aligned = self.zip.raw(record).as_ptr() as usize % ALIGNMENT == 0;
+        let aligned = (self.zip.raw(record).as_ptr() as usize).is_multiple_of(ALIGNMENT);
         if record.method() != Method::Stored || !aligned || width > 1 {
             return None;
         }

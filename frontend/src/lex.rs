@@ -617,12 +617,11 @@ impl Lexer<'_> {
             Tok::LParen => self.brackets.push((start as u32, b')')),
             Tok::LBracket => self.brackets.push((start as u32, b']')),
             Tok::LBrace => self.brackets.push((start as u32, b'}')),
-            Tok::RParen | Tok::RBracket | Tok::RBrace => {
+            Tok::RParen | Tok::RBracket | Tok::RBrace
                 // A mismatch is the parser's to report; here it only must not hide line ends.
-                if self.brackets.last().is_some_and(|&(_, c)| c == rest[0]) {
+                if self.brackets.last().is_some_and(|&(_, c)| c == rest[0]) => {
                     self.brackets.pop();
                 }
-            }
             _ => {}
         }
         self.pos += text.len();

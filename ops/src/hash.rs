@@ -53,7 +53,7 @@ fn device(d: Device) -> u64 {
         DeviceKind::Cuda => 1,
         DeviceKind::Meta => 14,
     };
-    (kind << 16) | u64::from(d.index.map_or(0xff, |i| i as u8))
+    (kind << 16) | u64::from(d.index.unwrap_or(0xff))
 }
 
 fn combine(seed: u64, hash: u64) -> u64 {

@@ -153,7 +153,7 @@ fn devices() -> Vec<Row> {
         .sample(device_arg),
         row("prim::index", "", "A device's number, if it has one.", |cx| {
             let index = cx.device(0)?.index;
-            cx.ret_opt(index.map(|i| i64::from(i)));
+            cx.ret_opt(index.map(i64::from));
             Ok(())
         })
         .sample(device_arg),

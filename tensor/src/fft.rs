@@ -52,7 +52,7 @@ fn roots(n: usize) -> Vec<C> {
 fn factors(mut n: usize) -> Vec<usize> {
     let mut all = Vec::new();
     for p in std::iter::once(4).chain(2..) {
-        while n % p == 0 && n > 1 {
+        while n.is_multiple_of(p) && n > 1 {
             all.push(p);
             n /= p;
         }
@@ -132,7 +132,7 @@ impl Plan {
 }
 
 impl Chirp {
-    fn forward(&self, x: &mut Vec<C>) {
+    fn forward(&self, x: &mut [C]) {
         let n = x.len();
         let mut y: Vec<C> = x.iter().zip(&self.wave).map(|(x, w)| x * w).collect();
         y.resize(self.spectrum.len(), C::ZERO);
@@ -205,7 +205,7 @@ where
         load(&mut buffer, row.iter().copied().take(half), n);
         // The imaginary parts of what is its own conjugate do not count.
         buffer[0].im = 0.0;
-        if n % 2 == 0 {
+        if n.is_multiple_of(2) {
             buffer[n / 2].im = 0.0;
         }
         (half..n).for_each(|k| buffer[k] = buffer[n - k].conj());

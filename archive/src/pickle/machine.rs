@@ -240,7 +240,7 @@ impl<'a> Machine<'a> {
             Op::DICT | Op::SETITEMS => self.mark()?,
             _ => self.stack.len().checked_sub(2).filter(|&f| f >= self.floor()).ok_or_else(underflow)?,
         };
-        if (self.stack.len() - from) % 2 != 0 {
+        if !(self.stack.len() - from).is_multiple_of(2) {
             return Err(ArchiveError::new(Code::Stack, format!("{op} finds a key without a value")));
         }
         let dict = if matches!(op, Op::EMPTY_DICT | Op::DICT) {

@@ -45,7 +45,7 @@ pub(crate) fn function<'a>(
         }
         let (file, def, self_type) = session.begin(name)?;
         let result = body(session, deep, name, file, def, self_type).await;
-        session.end(name, result.as_ref());
+        session.end(name, result.as_ref().map_err(Box::clone));
         result.map(Arc::new)
     })
 }

@@ -297,11 +297,11 @@ impl<'s> Session<'s> {
     }
 
     /// Ends the compiling of a function, with what came of it.
-    pub(crate) fn end(&self, name: Symbol, result: Result<&Function, &Box<Diagnostic>>) {
+    pub(crate) fn end(&self, name: Symbol, result: Result<&Function, Box<Diagnostic>>) {
         let mut detached = false;
         if let Some(d) = self.declared.borrow_mut().get_mut(&name) {
             d.state = State::Done;
-            d.problem = result.err().cloned();
+            d.problem = result.clone().err();
             detached = d.detached;
         }
         if let Some(function) = result.ok().filter(|_| !detached) {

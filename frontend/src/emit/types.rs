@@ -154,13 +154,12 @@ impl TypeReader<'_> {
         let Some(name) = self.dotted(base) else { return self.error(base, "this is not a type") };
         let short = PREFIXES.iter().find_map(|p| name.strip_prefix(p)).unwrap_or(&name);
         let parts = ast.children(ast.child(tree, 1));
-        if matches!(short, "Tuple" | "tuple") {
-            if let [only] = parts
-                && ast.kind(*only) == Kind::TupleLiteral
-                && ast.children(*only).is_empty()
-            {
-                return Ok(Type::tuple(&[]));
-            }
+        if matches!(short, "Tuple" | "tuple")
+            && let [only] = parts
+            && ast.kind(*only) == Kind::TupleLiteral
+            && ast.children(*only).is_empty()
+        {
+            return Ok(Type::tuple(&[]));
         }
         let types: Vec<Type> = parts.iter().map(|&t| self.read_at(t, depth + 1)).collect::<Res<_>>()?;
         let one = |make: fn(Type) -> Type| match types.as_slice() {

@@ -347,7 +347,7 @@ impl<'g> Body<'_, '_, 'g> {
         let nested = self.take_nested(node);
         let mut split = 0;
         for (i, &value) in nested.iter().enumerate() {
-            if self.is_long(&*self.text_of(value)?) {
+            if self.is_long(&self.text_of(value)?) {
                 split = i + 1;
             }
         }

@@ -285,7 +285,7 @@ fn number(c: &mut Cursor<'_>, wanted: Option<Type>) -> Read<IValue> {
         let negative = c.here() == b'-';
         c.at += 1;
         let rest = c.word();
-        let imag: f64 = rest.strip_suffix('j').and_then(|t| parse_float(t)).ok_or_else(|| bad(c))?;
+        let imag: f64 = rest.strip_suffix('j').and_then(parse_float).ok_or_else(|| bad(c))?;
         return Ok(IValue::complex(Complex::new(real, if negative { -imag } else { imag })));
     }
     if let Some(imag) = text.strip_suffix('j') {

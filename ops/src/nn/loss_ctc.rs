@@ -124,7 +124,7 @@ impl Problem {
         let mut losses = Vec::new();
         for (b, labels) in self.labels.iter().enumerate() {
             let states = 2 * labels.len() + 1;
-            let label = |s: usize| if s % 2 == 0 { self.blank } else { labels[s / 2] };
+            let label = |s: usize| if s.is_multiple_of(2) { self.blank } else { labels[s / 2] };
             let log = |t: usize, s: usize| self.logs[(t * self.batch + b) * self.count + label(s)];
             let length = self.input_lengths[b] as usize;
             let table = &mut table[b * self.time * width..(b + 1) * self.time * width];
@@ -132,8 +132,8 @@ impl Problem {
                 losses.push(if labels.is_empty() { 0.0 } else { f64::INFINITY });
                 continue;
             }
-            for s in 0..states.min(2) {
-                table[s] = log(0, s);
+            for (s, first) in table.iter_mut().enumerate().take(states.min(2)) {
+                *first = log(0, s);
             }
             for t in 1..length {
                 let (before, now) = table.split_at_mut(t * width);

@@ -38,7 +38,7 @@ fn positions(n: i64, before: i64, after: i64, mode: Mode) -> Vec<i64> {
 /// Pads the last dimensions, of which `pad` names the last first.
 fn padded(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
     let say = |text: String| Err(KernelError::input(text));
-    if pad.len() % 2 != 0 {
+    if !pad.len().is_multiple_of(2) {
         return say("Padding length must be divisible by 2".to_owned());
     }
     if pad.len() / 2 > x.rank() {

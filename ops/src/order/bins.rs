@@ -85,7 +85,7 @@ fn search(
         let groups = if sequences.rank() == 1 { 1 } else { all.len() / n.max(1) };
         let per_group = values.len() / groups.max(1);
         let place_of = |(k, &value): (usize, &T)| {
-            let group = if per_group == 0 { 0 } else { k / per_group };
+            let group = k.checked_div(per_group).unwrap_or(0);
             let row = &all[group * n..(group + 1) * n];
             let at = |i: usize| match &order {
                 Some(order) => order[group * n + i] as usize,

@@ -63,7 +63,7 @@ fn span<T: Real>(values: impl Iterator<Item = T>) -> Result<(T, T), KernelError>
         ends = Some(ends.map_or((x, x), |(lo, hi)| (lo.min_nan(x), hi.max_nan(x))));
     }
     let (lo, hi) = ends.unwrap_or((T::ZERO, T::ZERO));
-    match (lo - lo) == T::ZERO && (hi - hi) == T::ZERO {
+    match lo.is_finite() && hi.is_finite() {
         true => Ok((lo, hi)),
         false => Err(KernelError::input(format!(
             "torch.histogram: dimension 0's range [{:?}, {:?}] is not finite",
@@ -93,7 +93,7 @@ fn histc(cx: &KernelCx<'_>) -> Computed {
         if lo == hi {
             (lo, hi) = (round(lo - T::ONE), round(hi + T::ONE));
         }
-        if !((hi - lo) - (hi - lo) == T::ZERO) {
+        if !(hi - lo).is_finite() {
             return Err(KernelError::input(format!("torch.histc: range of [{lo:?}, {hi:?}] is not finite")));
         }
         if lo > hi {
@@ -204,12 +204,12 @@ fn checked(x: &Tensor, ask: &Ask<'_>) -> Result<(Tensor, Vec<Tensor>), KernelErr
             "torch.histogramdd(): expected a sequence of {columns} bins and twice as many ends of ranges"
         )));
     }
-    if let Some(w) = ask.weight {
-        if w.dtype() != x.dtype() || w.numel() * columns != x.numel() {
-            return Err(KernelError::input(
-                "torch.histogramdd(): weight must have the dtype of the input, and an element for each value",
-            ));
-        }
+    if let Some(w) = ask.weight
+        && (w.dtype() != x.dtype() || w.numel() * columns != x.numel())
+    {
+        return Err(KernelError::input(
+            "torch.histogramdd(): weight must have the dtype of the input, and an element for each value",
+        ));
     }
     match x.dtype() {
         DType::F32 => grid::<f32>(x, ask),

@@ -231,8 +231,8 @@ fn pow_in(x: &Tensor, other: Other<'_>) -> Computed {
         }
         Category::Floating => pow_floats(x, other, dtype),
         Category::Complex => match dtype {
-            DType::C64 => Ok(apply::<Complex<f32>>(dtype, x, other, |a, b| complex_power(a, b))?),
-            _ => Ok(apply::<Complex<f64>>(dtype, x, other, |a, b| complex_power(a, b))?),
+            DType::C64 => Ok(apply::<Complex<f32>>(dtype, x, other, complex_power)?),
+            _ => Ok(apply::<Complex<f64>>(dtype, x, other, complex_power)?),
         },
     }
 }

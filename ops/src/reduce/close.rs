@@ -43,8 +43,7 @@ fn isclose(cx: &KernelCx<'_>) -> Computed {
         Ok(binary::<T, T, bool>(a, b, move |a: T, b: T| {
             let (a, b) = (a.acc(), b.acc());
             let apart = (a - b).abs();
-            let finite = apart - apart == <T as Float>::Acc::ZERO;
-            a == b || (nan && a.is_nan() && b.is_nan()) || (finite && apart <= atol + (rtol * b).abs())
+            a == b || (nan && a.is_nan() && b.is_nan()) || (apart.is_finite() && apart <= atol + (rtol * b).abs())
         })?)
     })
 }

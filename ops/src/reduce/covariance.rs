@@ -125,15 +125,7 @@ fn corrcoef(cx: &KernelCx<'_>) -> Computed {
     let deviations = unary::<f64, f64>(&variances, f64::sqrt)?.to_dtype(variances.dtype())?;
     let by_rows = quotient_of(&c, &deviations.unsqueeze(1)?)?;
     let both = quotient_of(&by_rows, &deviations.unsqueeze(0)?)?;
-    let within = |v: f64| {
-        if v > 1.0 {
-            1.0
-        } else if v < -1.0 {
-            -1.0
-        } else {
-            v
-        }
-    };
+    let within = |v: f64| v.clamp(-1.0, 1.0);
     let limited = match both.dtype() {
         dtype if dtype.is_complex() => {
             let inside = |z: Complex<f64>| Complex::new(within(z.re), within(z.im));

@@ -7,7 +7,7 @@ use flambeau_exec::{KernelCx, KernelError, KernelResult};
 use flambeau_ir::Type;
 use flambeau_ir::value::{IValue, List, Str};
 
-fn give<'a>(cx: &mut KernelCx<'_>, parts: Vec<&'a [u8]>) -> KernelResult {
+fn give(cx: &mut KernelCx<'_>, parts: Vec<&[u8]>) -> KernelResult {
     room(parts.len())?;
     let parts = parts.into_iter().map(|part| IValue::Str(Str::from(part))).collect();
     cx.ret(List::from_values(Type::STR, parts));

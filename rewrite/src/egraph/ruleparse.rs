@@ -490,10 +490,10 @@ impl<'s> Parser<'s> {
                 return Ok(Some(value));
             }
         }
-        if rest.starts_with('"') {
-            let Some(len) = rest[1..].find('"') else { return Err(self.error("the string is not closed")) };
+        if let Some(text) = rest.strip_prefix('"') {
+            let Some(len) = text.find('"') else { return Err(self.error("the string is not closed")) };
             self.at += len + 2;
-            return Ok(Some(IValue::str(&rest[1..=len])));
+            return Ok(Some(IValue::str(&text[..len])));
         }
         if !rest.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
             return Ok(None);

@@ -31,6 +31,13 @@ pub trait Real:
     /// Infinity.
     const INFINITY: Self;
 
+    /// Neither infinite nor NaN: only such numbers lie at no distance from themselves.
+    #[inline(always)]
+    #[expect(clippy::eq_op, reason = "infinities and NaN less themselves are NaN")]
+    fn is_finite(self) -> bool {
+        self - self == Self::ZERO
+    }
+
     /// `e^x`. Vector.
     fn exp(self) -> Self;
     /// `2^x`. Vector.

@@ -39,7 +39,7 @@ fn run<T: Real>(out: &mut [T], mut draw: impl FnMut() -> T, mut turn: impl FnMut
     for block in out.chunks_exact_mut(16) {
         turn(block);
     }
-    if n % 16 != 0 {
+    if !n.is_multiple_of(16) {
         let last = &mut out[n - 16..];
         for x in last.iter_mut() {
             *x = draw();
