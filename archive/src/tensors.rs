@@ -341,10 +341,13 @@ mod tests {
         };
         for &(key, value) in pickle.dict(state) {
             let Value::Call(call) = pickle.get(value) else { continue };
-            if !made.contains_key(&call) {
-                made.insert(call, tensors.rebuild(&pickle, call)?);
-            }
-            out.insert(pickle.as_text(key).expect("a name").to_owned(), made[&call].clone());
+            let tensor = match made.entry(call) {
+                std::collections::btree_map::Entry::Occupied(known) => known.get().clone(),
+                std::collections::btree_map::Entry::Vacant(place) => {
+                    place.insert(tensors.rebuild(&pickle, call)?).clone()
+                }
+            };
+            out.insert(pickle.as_text(key).expect("a name").to_owned(), tensor);
         }
         Ok(out)
     }

@@ -145,8 +145,9 @@ fn freezing_leaves_what_changes() {
     module.eval();
     let frozen = program.freeze(&[]).expect("frozen");
     let x = IValue::Tensor(Tensor::from_slice(&[1.0_f32, -2.0], &[1, 2]).expect("small"));
-    let run =
-        |p: &Program| floats(&p.entry("forward").expect("there").call(&[x.clone()], &[]).expect("runs"));
+    let run = |p: &Program| {
+        floats(&p.entry("forward").expect("there").call(std::slice::from_ref(&x), &[]).expect("runs"))
+    };
     assert_eq!(run(&frozen), run(&program));
     let left = frozen.module().expect("a module");
     assert!(left.attributes().is_empty(), "{:?}", left.attributes().len());
@@ -190,7 +191,8 @@ fn what_is_saved_is_the_same_program() {
     program.module().expect("a module").eval();
     let frozen = program.freeze(&[]).expect("frozen").to_archive("frozen").expect("saved");
     let x = IValue::Tensor(Tensor::from_slice(&[1.0_f32, -2.0], &[1, 2]).expect("small"));
-    let run =
-        |p: &Program| floats(&p.entry("forward").expect("there").call(&[x.clone()], &[]).expect("runs"));
+    let run = |p: &Program| {
+        floats(&p.entry("forward").expect("there").call(std::slice::from_ref(&x), &[]).expect("runs"))
+    };
     assert_eq!(run(&session.load_archive_bytes(&frozen).expect("as written")), run(&program));
 }

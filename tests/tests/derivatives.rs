@@ -2,6 +2,7 @@
 //!
 //! A derivative is tried along a random direction of all inputs at once, in doubles. At the corners of functions that have
 //! some the two may differ, so a derivative is wrong if it differs more often than it agrees.
+#![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau::exec::{Gen, Host, Kernel, Sample};
 use flambeau::ir::schema::Argument;

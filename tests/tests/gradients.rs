@@ -1,4 +1,5 @@
 //! Gradients of small programs, checked against what calculus says.
+#![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau::{IValue, Session, Tensor};
 

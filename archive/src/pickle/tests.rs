@@ -242,11 +242,9 @@ fn a_million_levels() {
 
 #[test]
 fn limits_hold() {
-    let mut limits = Limits::default();
-    limits.pickle_ops = 3;
+    let limits = Limits { pickle_ops: 3, ..Limits::default() };
     assert_eq!(read_pickle(b"NNN.", &limits).expect_err("many").code(), Code::Limit);
-    limits = Limits::default();
-    limits.text_bytes = 2;
+    let limits = Limits { text_bytes: 2, ..Limits::default() };
     assert_eq!(read_pickle(b"\x8c\x03abc.", &limits).expect_err("long").code(), Code::Limit);
     limits = Limits::default();
     limits.memo_entries = 1;
