@@ -333,7 +333,7 @@ mod tests {
         let zip = ZipReader::open(bytes, &limits)?;
         let pickle = read_pickle(&zip.read(zip.require("data.pkl")?)?, &limits)?;
         let mut tensors = Tensors::new(&zip, "data", order, mapping, &limits);
-        let mut made = BTreeMap::new();
+        let mut made: BTreeMap<_, Tensor> = BTreeMap::new();
         let mut out = BTreeMap::new();
         let Value::Object(root) = pickle.get(pickle.root()) else { panic!("an object") };
         let Some(Value::Dict(state)) = pickle.object(root).state.map(|s| pickle.get(s)) else {

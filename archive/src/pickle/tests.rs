@@ -246,11 +246,9 @@ fn limits_hold() {
     assert_eq!(read_pickle(b"NNN.", &limits).expect_err("many").code(), Code::Limit);
     let limits = Limits { text_bytes: 2, ..Limits::default() };
     assert_eq!(read_pickle(b"\x8c\x03abc.", &limits).expect_err("long").code(), Code::Limit);
-    limits = Limits::default();
-    limits.memo_entries = 1;
+    let limits = Limits { memo_entries: 1, ..Limits::default() };
     assert_eq!(read_pickle(b"N\x94\x94.", &limits).expect_err("many").code(), Code::Limit);
-    limits = Limits::default();
-    limits.pickle_bytes = 1;
+    let limits = Limits { pickle_bytes: 1, ..Limits::default() };
     assert_eq!(read_pickle(b"N.", &limits).expect_err("big").fault(), Fault::Limit);
 }
 

@@ -1,4 +1,5 @@
 //! Each part of the extension does its work in a session, and is found wrong where it is wrong.
+#![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau::analysis::{AliasDb, Analyses};
 use flambeau::exec::Sample;
