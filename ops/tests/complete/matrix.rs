@@ -244,7 +244,7 @@ impl Trial<'_> {
                 .args
                 .iter()
                 .zip(args)
-                .filter(|(a, _)| a.is_write() || sets(a.alias.as_ref()).len() > 0);
+                .filter(|(a, _)| a.is_write() || !sets(a.alias.as_ref()).is_empty());
             marked.flat_map(|(_, v)| tensors(v)).any(|w| w.storage().ptr_eq(t.storage()))
         };
         for Before(kept) in before {

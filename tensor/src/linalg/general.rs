@@ -63,7 +63,7 @@ fn straighten(m: &mut Matrix<C>, column: usize, precision: f64) {
     let rotation = if precision > f64::EPSILON { keeping_sign } else { mostly_positive };
     let (cos, sin, _) = rotation(z.re, z.im);
     for i in 0..m.rows {
-        m[(i, column)] = m[(i, column)] * C::new(cos, -sin);
+        m[(i, column)] *= C::new(cos, -sin);
     }
     m[(largest, column)].im = 0.0;
 }

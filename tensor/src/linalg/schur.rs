@@ -134,9 +134,9 @@ impl Schur {
             [h11, -0.4375 * s, s, h11]
         };
         // An unusual shift breaks cycles.
-        let [a, b, c, d] = if round % 20 == 0 {
+        let [a, b, c, d] = if round.is_multiple_of(20) {
             odd(h[(last, last - 1)].abs() + h[(last - 1, last - 2)].abs(), last)
-        } else if round % 10 == 0 {
+        } else if round.is_multiple_of(10) {
             odd(h[(first + 1, first)].abs() + h[(first + 2, first + 1)].abs(), first)
         } else {
             [h[(last - 1, last - 1)], h[(last - 1, last)], h[(last, last - 1)], h[(last, last)]]

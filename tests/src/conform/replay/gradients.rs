@@ -16,7 +16,7 @@ fn tensors(value: &IValue, found: &mut Vec<Tensor>) {
         IValue::Tensor(t) => found.push(t.clone()),
         IValue::List(list) => list.read().iter().for_each(|v| tensors(&v, found)),
         IValue::Tuple(tuple) => tuple.items().iter().for_each(|v| tensors(v, found)),
-        IValue::Dict(dict) => dict.read().iter().for_each(|(_, v)| tensors(&v, found)),
+        IValue::Dict(dict) => dict.read().iter().for_each(|(_, v)| tensors(v, found)),
         _ => {}
     }
 }
