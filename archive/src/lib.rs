@@ -8,8 +8,8 @@
 //! * [`pickle`] turns pickles into plain data without calling anything;
 //! * [`Tensors`] makes the tensors such data describes, copied from the file or shared with a [`Mapping`] of it;
 //! * [`Sources`] finds classes in the code and reads what they declare;
-//! * [`load`] puts these together: objects with the types their classes declare, and methods compiled by the front end;
-//! * [`info`] lists what is in an archive without loading it, and [`save`] writes one;
+//! * [`load()`] puts these together: objects with the types their classes declare, and methods compiled by the front end;
+//! * [`info()`] lists what is in an archive without loading it, and [`save()`] writes one;
 //! * [`load_weights`] reads tensors without code: state dicts of `torch.save`, and safetensors.
 //!
 //! Invariants: no input panics, recurses by its depth, or allocates more than its own size justifies; all bounds are in

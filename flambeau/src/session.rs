@@ -304,7 +304,7 @@ impl Session {
     }
 
     /// Compiles TorchScript source whose free names mean what `resolver` says: types and values of the embedder's, and
-    /// objects that its [`Host`](flambeau_exec::Host) answers for when the program runs.
+    /// objects that its [`Host`] answers for when the program runs.
     ///
     /// # Errors
     /// As [`Session::compile_source`].

@@ -1,6 +1,6 @@
 //! The Rust types that elements are, and choosing one of them at run time.
 //!
-//! A [`DType`] is known when a program runs; loops are compiled per [`Element`]. The macro [`dispatch!`] goes
+//! A [`DType`] is known when a program runs; loops are compiled per [`Element`]. The macro [`dispatch!`](crate::dispatch) goes
 //! from one to the other, once per kernel. `bool` is not plain data in Rust (a byte of 2 would be undefined
 //! behaviour, and archives may hold one), so memory is read as [`Element::Raw`] and turned into the element:
 //! for every type but `bool` that is nothing.
@@ -361,8 +361,8 @@ impl Element for bool {
 /// `dispatch!(floats, dtype, "exp", T => unary::<T, T>(x, ...))`: the groups are `all`, `floats` (halves
 /// included), `ints`, `ints_bool`, `real` (ints and floats), `real_bool`, `complex`, `floats_complex`,
 /// `numeric` (all but bool). `carried_` before a group binds the type of the dtype's
-/// [carrier](crate::DType::carrier): half as many types, for functions that need not be fastest in every one. The expression's type is a `Result<_, E>` with `E: From<TensorError>`; a dtype
-/// outside the group gives [`TensorError::DType`](crate::TensorError::DType) with the given operation.
+/// [carrier](crate::DType::carrier): half as many types, for functions that need not be fastest in every one. The
+/// expression's type is a `Result<_, E>` with `E: From<TensorError>`; a dtype outside the group gives [`TensorError::DType`](crate::TensorError::DType) with the given operation.
 #[macro_export]
 macro_rules! dispatch {
     (@arms $dtype:expr, $op:expr, $t:ident => $body:expr; $($($variant:ident)|+ = $type:ty),+) => {

@@ -11,7 +11,7 @@ pub(crate) fn run(_args: &[String]) -> anyhow::Result<()> {
         Ok("no warning".to_string())
     });
     steps.step("doc", || {
-        let mut command = cargo(&["doc", "--workspace", "--no-deps"]);
+        let mut command = cargo(&["doc", "--workspace", "--no-deps", "--document-private-items"]);
         run_command(command.env("RUSTDOCFLAGS", "-D warnings"))?;
         Ok("no warning".to_string())
     });

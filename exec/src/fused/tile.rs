@@ -1,7 +1,7 @@
 //! Running a tile program over blocks that stay in the first-level cache.
 //!
 //! A block goes through all steps before the next begins. Steps work on whole groups of lanes: a block whose length is
-//! no multiple of a group is first copied into tiles, so that no loop ([`lanes`](super::lanes)) has a remainder.
+//! no multiple of a group is first copied into tiles, so that no loop ([`lanes`]) has a remainder.
 
 use super::Lane;
 use super::lanes::{self, GROUP};

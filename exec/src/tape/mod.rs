@@ -1,6 +1,6 @@
 //! Reverse-mode differentiation of what a program did: the gradient tape.
 //!
-//! While a [`Tape`] is set on the [`Host`](crate::Host), every operator that meets a tensor which requires a gradient leaves
+//! While a [`Tape`] is set on the [`Host`], every operator that meets a tensor which requires a gradient leaves
 //! a node behind: what it was, the operands and results its derivative needs, and the nodes its operands came from. The
 //! nodes hang on the tensors they made (there is no list), so what nobody can reach any more is freed.
 //! [`gradients`] walks them backwards.

@@ -8,7 +8,7 @@ use crate::layout::{Dims, Layout, contiguous_strides};
 
 /// The common shape of operands and their strides in it.
 ///
-/// Dimensions are as in the shape until [`Plan::sort`] and [`Plan::coalesce`] put the fastest first and merge.
+/// Dimensions are as in the shape until [`Plan::coalesce`] puts the fastest first and merges them.
 pub(crate) struct Plan {
     pub(crate) sizes: Dims,
     /// Per operand, one stride per dimension; 0 where the operand is broadcast.

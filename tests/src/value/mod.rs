@@ -11,7 +11,7 @@
 //! | `enum`, `object`, `future` | results only |
 //!
 //! [`elements`] takes tensors apart, [`compare`] compares two values, [`literal`] reads the compact syntax that file
-//! tests write values in and [`print`] writes it.
+//! tests write values in and [`mod@print`] writes it.
 
 pub mod compare;
 pub mod elements;

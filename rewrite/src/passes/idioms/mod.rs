@@ -1,7 +1,7 @@
 //! What can be read off containers, casts and branches without running anything.
 //!
 //! Operators on lists and dictionaries put together on the spot ([`containers`]) give their elements, as long as nobody
-//! writes the container; which operators those are, they say with the [`Elements`](crate::facets::Elements) facet. Casts to what a value is
+//! writes the container; which operators those are, they say with the [`Elements`] facet. Casts to what a value is
 //! already, and branches that only choose between true and false, are the value and the condition ([`structure`]).
 //!
 //! One walk in program order decides on the graph as it stands, seeing each value as what it has become so far; the edits
