@@ -7,12 +7,9 @@
 //!
 //! A block is 64-byte aligned. It is taken from the system with its natural alignment and some slack: the aligned entry
 //! of the system's allocator is several times slower, and writes zeroes that fresh pages hold already.
-//!
-//! Every byte of a block is initialised: the system gives zeroes, and a recycled block holds what its last user left. So
-//! memory about to be overwritten may be a slice of numbers without being written twice.
 #![allow(unsafe_code, reason = "raw memory is obtained, cached and given back here and nowhere else")]
 
-use std::alloc::{Layout as RawLayout, alloc_zeroed, dealloc};
+use std::alloc::{Layout as RawLayout, alloc, alloc_zeroed, dealloc};
 use std::cell::Cell;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -72,14 +69,14 @@ pub(crate) fn allocate(bytes: usize, zeroed: bool) -> Result<Block> {
             return Ok(block);
         }
     }
-    system_allocate(size)
+    system_allocate(size, zeroed)
 }
 
-fn system_allocate(size: usize) -> Result<Block> {
+fn system_allocate(size: usize, zeroed: bool) -> Result<Block> {
     let refused = TensorError::OutOfMemory { requested: size, limit: usize::MAX };
     let Some(layout) = raw_layout(size) else { return Err(refused) };
     // SAFETY: the layout's size is not zero.
-    let raw = unsafe { alloc_zeroed(layout) };
+    let raw = unsafe { if zeroed { alloc_zeroed(layout) } else { alloc(layout) } };
     if raw.is_null() {
         return Err(refused);
     }

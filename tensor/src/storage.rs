@@ -294,8 +294,6 @@ impl Storage {
                 Elsewhere::Owned(block) => release(block),
                 Elsewhere::Foreign(bytes) => drop(bytes),
             }
-            // Its padding was no number: a block given back holds numbers only (`alloc.rs`).
-            self.elsewhere_slot().cast::<u8>().write_bytes(0, size_of::<Elsewhere>());
         }
     }
 

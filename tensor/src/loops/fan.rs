@@ -93,8 +93,8 @@ pub fn fan<T: Element>(
     let mut done = 0;
     while done < n {
         let len = FAN_BLOCK.min(n - done);
-        // SAFETY: storages are locked for reading, or fresh and unshared; `done + len <= n`; fresh memory holds numbers,
-        // if any (`alloc.rs`), and overlaps nothing.
+        // SAFETY: storages are locked for reading, or fresh and unshared; `done + len <= n`; outputs are zeroed first,
+        // so that no slice is over uninitialised memory, and overlap nothing.
         unsafe {
             let mut ins: SmallVec<[&[T::Raw]; 8]> = SmallVec::new();
             for (k, source) in sources.iter_mut().enumerate() {
@@ -112,6 +112,7 @@ pub fn fan<T: Element>(
             let mut outs: SmallVec<[&mut [T::Raw]; 4]> = SmallVec::new();
             for storage in &storages {
                 let to = storage.data().cast::<T::Raw>().add(done);
+                to.write_bytes(0, len);
                 outs.push(std::slice::from_raw_parts_mut(to, len));
             }
             f(&ins, &mut outs);
