@@ -1,6 +1,7 @@
 //! Programs from files: source, IR text or archive, told by content first and by extension where content is silent.
 
 use anyhow::{Context, Result, bail};
+use flambeau::archive::LoadOptions;
 use flambeau::{Entry, Error, Program, Session};
 use std::io::Read;
 use std::path::Path;
@@ -21,6 +22,17 @@ pub(crate) struct ProgramArgs {
     /// Function or method; `forward` or the only one if left out.
     #[arg(long, short)]
     pub(crate) entry: Option<String>,
+    /// Share tensors with an archive's file instead of reading them: it opens at once, its tensors' checksums are not
+    /// looked at, and nobody may change it meanwhile.
+    #[arg(long)]
+    pub(crate) map: bool,
+}
+
+/// The session, sharing tensors with the files it loads if asked to.
+pub(crate) fn mapping(session: &Session, map: bool) -> Session {
+    let mut options = LoadOptions::default();
+    options.map = map;
+    session.with_load_options(options)
 }
 
 /// Told by the first bytes: zip archives begin with `PK`, graphs with `graph(`.
@@ -49,6 +61,9 @@ impl ProgramArgs {
 
     /// Loads the program.
     pub(crate) fn load(&self, session: &Session) -> Result<Program> {
+        if self.map {
+            return Ok(mapping(session, true).load_archive(&self.file)?);
+        }
         let bytes = self.bytes()?;
         let text = |bytes: Vec<u8>| {
             String::from_utf8(bytes).map_err(|e| {

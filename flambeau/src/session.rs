@@ -267,6 +267,11 @@ impl Session {
         Session { execution, gradients: Arc::default(), ..self.clone() }
     }
 
+    /// The same session with other options for loading archives.
+    pub fn with_load_options(&self, load: LoadOptions) -> Session {
+        Session { load, ..self.clone() }
+    }
+
     /// Reads IR text; its graph becomes the entry `forward`.
     ///
     /// # Errors

@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 /// Functions to a module's archive.
 fn convert_functions(session: &Session, args: &Args) -> Result<()> {
     let file = args.input.to_string_lossy().into_owned();
-    let program = ProgramArgs { file, entry: args.entry.clone() }.load(session)?;
+    let program = ProgramArgs { file, entry: args.entry.clone(), map: false }.load(session)?;
     let entries = program.entries();
     let methods: Vec<(&str, &str)> = match (&args.entry, entries.as_slice()) {
         (Some(only), _) | (None, [only]) => vec![(only, "forward")],
