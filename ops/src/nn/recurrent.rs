@@ -67,6 +67,7 @@ fn gates(
     h: &Tensor,
     c: Option<&Tensor>,
 ) -> Result<(Tensor, Option<Tensor>), KernelError> {
+    fits(cell, &[input, state], c.unwrap_or(h))?;
     match cell {
         Cell::Tanh | Cell::Relu => {
             let sums = add(input, state)?;
@@ -83,6 +84,18 @@ fn gates(
             Ok((h, Some(c)))
         }
     }
+}
+
+/// A state is `[batch, width]`, and the sums have all gates for each of its elements.
+fn fits(cell: Cell, sums: &[&Tensor], state: &Tensor) -> Result<(), KernelError> {
+    if let [batch, width] = *state.sizes()
+        && sums.iter().all(|sum| sum.sizes() == [batch, cell.gates() * width])
+    {
+        return Ok(());
+    }
+    let gates: Vec<&[i64]> = sums.iter().map(|sum| sum.sizes()).collect();
+    let message = format!("gates of sizes {gates:?} do not fit a state of size {:?}", state.sizes());
+    Err(KernelError::input(message))
 }
 
 /// Input, forget, cell and output gates in turn.

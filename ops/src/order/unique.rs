@@ -73,7 +73,11 @@ fn of_slices(x: &Tensor, dim: i64, sort: bool) -> Result<(Tensor, Classes), Kern
     })?;
     let kept: Vec<i64> = found.first.iter().map(|&i| i as i64).collect();
     let kept = Tensor::from_vec(kept, &[found.first.len() as i64])?;
-    let out = if x.rank() == 0 { x.reshape(&[1])? } else { crate::index::rows_of(x, d, &kept)? };
+    let out = if x.rank() == 0 {
+        x.reshape(&[1])?.clone_contiguous()?
+    } else {
+        crate::index::rows_of(x, d, &kept)?
+    };
     Ok((out, found))
 }
 
