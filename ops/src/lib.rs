@@ -56,6 +56,7 @@ aten::dropout(Tensor(a) input, float p, bool train) -> Tensor(a)
 aten::feature_dropout(Tensor(a) input, float p, bool train) -> Tensor(a)
 aten::alpha_dropout(Tensor(a) input, float p, bool train) -> Tensor(a)
 aten::feature_alpha_dropout(Tensor(a) input, float p, bool train) -> Tensor(a)
+aten::set_.source_Tensor(Tensor(a! -> *) self, Tensor(b -> *) source) -> Tensor(a!)
 ";
 
 /// The families of operators with facts.

@@ -60,10 +60,13 @@ fn unpacked(packed: &Tensor, pivots: &Tensor) -> Several {
     field!(packed, "lu_unpack", F => {
         let (lead, all) = batches::<F>(packed)?;
         let pivots = pivots.to_vec::<i64>()?;
+        if pivots.len() != all.len() * k {
+            return Err(KernelError::input("lu_unpack: there must be a pivot for each row that was exchanged"));
+        }
         let (mut p, mut l, mut u) = (Vec::new(), Vec::new(), Vec::new());
         for (i, packed) in all.into_iter().enumerate() {
             let own: Vec<usize> =
-                pivots[i * k..(i + 1) * k].iter().map(|&p| (p - 1).clamp(0, m as i64 - 1) as usize).collect();
+                pivots[i * k..(i + 1) * k].iter().map(|&p| p.saturating_sub(1).clamp(0, m as i64 - 1) as usize).collect();
             let order = order_of(&own, m);
             let mut permutation = Matrix::<F>::zeros(m, m);
             order.iter().enumerate().for_each(|(to, &from)| permutation[(from, to)] = flambeau_tensor::Element::ONE);

@@ -5,6 +5,7 @@
 
 use super::{Args, lanes, opt_values, ranged, sized};
 use crate::support::{Computed, Several, op};
+use flambeau_analysis::AliasRule;
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
@@ -527,6 +528,11 @@ fn first_like_input() -> Dtype {
     Dtype::results([Dtype::same_as(0), Dtype::from(|_| None)])
 }
 
+/// Running statistics are written when the batch's own are taken, whatever the schema says.
+const fn keeps_statistics(flag: &'static str) -> AliasRule {
+    AliasRule::WritesWhen { flag, args: &["running_mean", "running_var"] }
+}
+
 fn batches() -> Vec<OpDef> {
     let mut defs = Vec::new();
     let several = |def: OpDef| def.with(Shape::results([Shape::same_as(0)])).with(first_like_input());
@@ -541,7 +547,10 @@ fn batches() -> Vec<OpDef> {
     let five = |args: Args| ranged(FIVE, 0.5, 2.0, args).tolerance(1e-4, 1e-5);
     defs.extend(
         op("batch_norm", "", doc)
-            .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(five(flags(&[true]))))
+            .facts(|d| {
+                let d = d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(five(flags(&[true])));
+                d.with(keeps_statistics("training"))
+            })
             .one(batch_norm),
     );
     defs.extend(
@@ -550,18 +559,19 @@ fn batches() -> Vec<OpDef> {
                 let args: Args = Box::new(|| {
                     vec![IValue::Bool(false), IValue::Float(0.1), IValue::Float(1e-5), IValue::Bool(true)]
                 });
-                d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(five(args))
+                let d = d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(five(args));
+                d.with(keeps_statistics("use_input_stats"))
             })
             .one(instance_norm),
     );
     defs.extend(
         op("native_batch_norm", "", doc)
-            .facts(|d| several(d).with(five(flags(&[]))))
+            .facts(|d| several(d).with(five(flags(&[]))).with(keeps_statistics("training")))
             .several(|cx| native(cx, true, None)),
     );
     defs.extend(
         op("_native_batch_norm_legit", "", doc)
-            .facts(|d| several(d).with(five(flags(&[]))))
+            .facts(|d| several(d).with(five(flags(&[]))).with(keeps_statistics("training")))
             .several(|cx| native(cx, true, None)),
     );
     defs.extend(
