@@ -14,7 +14,7 @@ pub mod shape;
 mod testing;
 pub mod views;
 
-pub use alias::{AliasDb, AliasRule, MemorySet, MovePlan};
+pub use alias::{AliasDb, MemorySet, MovePlan};
 pub use analysis::{Analysis, AnalysisCx, Update};
 pub use cache::{Analyses, AnalysisSet, Stats};
 pub use dominance::Dominance;

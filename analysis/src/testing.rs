@@ -1,10 +1,9 @@
 //! A small registry and readers for this crate's tests.
 
-use crate::alias::AliasRule;
 use crate::shape::{Dtype, Shape};
 use flambeau_ir::loc::Source;
 use flambeau_ir::text::parse_graph;
-use flambeau_ir::{Effects, Graph, NodeId, OpDef, Registry, RegistryBuilder, ValueId, verify};
+use flambeau_ir::{AliasRule, Effects, Graph, NodeId, OpDef, Registry, RegistryBuilder, ValueId, verify};
 use std::sync::Arc;
 
 pub(crate) fn registry() -> Arc<Registry> {

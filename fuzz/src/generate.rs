@@ -6,7 +6,6 @@
 //! The rest of the structure is drawn too: branches, loops, lists, in-place writes, several results.
 
 use crate::chance::Seeded;
-use flambeau_analysis::AliasRule;
 use flambeau_exec::{Callees, Gen, Host, Kernel, Sample, reference};
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::value::IValue;
@@ -66,13 +65,9 @@ impl Menu {
     pub fn new(registry: &Arc<Registry>) -> Menu {
         let (kernels, samples) = (registry.column::<Kernel>(), registry.column::<Sample>());
         let (effects, seeded) = (registry.column::<Effects>(), registry.column::<Seeded>());
-        // Statistics that a normalization keeps on the side go with it when nobody reads its result, as in PyTorch: with
-        // such operators programs before and after a pass need not do the same.
-        let rules = registry.column::<AliasRule>();
-        let hidden = |id| matches!(rules.get(id), Some(AliasRule::WritesWhen { .. }));
         let rows = registry
             .ids()
-            .filter(|&id| kernels.get(id).is_some() && !hidden(id))
+            .filter(|&id| kernels.get(id).is_some())
             .filter(|&id| samples.get(id).is_some() || registry.schema(id).is_mutable())
             .filter(|&id| {
                 !effects.get(id).is_some_and(|e| e.is_nondeterministic()) || seeded.get(id).is_some()

@@ -39,7 +39,7 @@ pub use journal::{Change, Journal, Revision};
 pub use loc::{LocId, LocTable, Origin, Source, SourceRange};
 pub use module::CompilationUnit;
 pub use op::{
-    Column, Doc, Effects, Facet, HostOp, Op, OpDef, OpId, OpKind, Prim, Registry, RegistryBuilder,
+    AliasRule, Column, Doc, Effects, Facet, HostOp, Op, OpDef, OpId, OpKind, Prim, Registry, RegistryBuilder,
     RegistryError,
 };
 pub use schema::FunctionSchema;

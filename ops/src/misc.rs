@@ -3,10 +3,9 @@
 
 use crate::hash::hash;
 use crate::plain::{Elem, Row, all, machine, room, row};
-use flambeau_analysis::AliasRule;
 use flambeau_exec::{ExecError, Gen, Host, Intrinsic, KernelCx, KernelError, KernelResult};
 use flambeau_ir::value::{EnumValue, Future, Generator, IValue, Str};
-use flambeau_ir::{Effects, OpDef, Symbol, Type};
+use flambeau_ir::{AliasRule, Effects, OpDef, Symbol, Type};
 use flambeau_tensor::promote::{Promotion, can_cast, promote};
 use flambeau_tensor::{DType, Device};
 

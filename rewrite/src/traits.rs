@@ -1,6 +1,6 @@
 //! What passes ask about a node's operator, as a few bits looked up once per operator.
 
-use flambeau_ir::{Effects, Graph, NodeId, Op, OpKind, Prim, Registry};
+use flambeau_ir::{AliasRule, Effects, Graph, NodeId, Op, OpKind, Prim, Registry};
 use std::cell::Cell;
 
 /// Facts about an operator, as bits.
@@ -79,7 +79,8 @@ impl<'r> TraitTable<'r> {
                 let mut set = |bit, yes| bits |= if yes { bit } else { 0 };
                 set(SIDE_EFFECTS, effects.has_side_effects());
                 set(RANDOM, effects.is_nondeterministic());
-                set(WRITES, schema.is_mutable() || stores || opaque);
+                let hidden = matches!(self.registry.facet(id), Some(AliasRule::WritesWhen { .. }));
+                set(WRITES, schema.is_mutable() || stores || opaque || hidden);
                 set(RESULT_ALIASES, opaque || schema.returns.iter().any(|r| r.alias.is_some()));
                 self.rows[id.index()].set(bits);
                 Traits(bits)

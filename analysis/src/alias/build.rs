@@ -6,11 +6,12 @@
 
 use super::dag::{ElementId, MemoryDag, NONE, Of, contents_type, is_plain, owns_location};
 use super::locations::Flags;
-use super::rule::{AliasRule, Class, Classes, returns_wildcard};
+use super::rule::{Class, Classes, returns_wildcard};
 use super::summary::Summaries;
 use flambeau_ir::schema::{AliasInfo, AliasSet};
 use flambeau_ir::{
-    BlockId, FunctionSchema, Graph, NodeId, NodeMap, OpId, OpKind, Prim, Step, Type, ValueId, ValueMap,
+    AliasRule, BlockId, FunctionSchema, Graph, NodeId, NodeMap, OpId, OpKind, Prim, Step, Type, ValueId,
+    ValueMap,
 };
 use smallvec::SmallVec;
 
@@ -331,16 +332,9 @@ impl<'g> Builder<'g> {
                 self.write(node, all, true);
                 g.results(node).for_each(|v| self.outside(v));
             }
-            Class::Ruled(AliasRule::WritesWhen { flag, args }) => {
+            Class::Ruled(rule @ AliasRule::WritesWhen { .. }) => {
                 self.annotated(node, schema);
-                let off = schema.arg_index(flag).filter(|&i| i < g.operand_count(node)).is_some_and(|i| {
-                    g.constant(g.operand(node, i)).is_some_and(|c| c.as_bool() == Some(false))
-                });
-                for name in args.iter().filter(|_| !off) {
-                    let Some(i) = schema.arg_index(name).filter(|&i| i < g.operand_count(node)) else {
-                        continue;
-                    };
-                    let v = g.operand(node, i);
+                for v in rule.written(g, node) {
                     if self.is_mutable(v) {
                         let e = self.element(v);
                         self.write(node, e, false);

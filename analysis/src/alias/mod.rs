@@ -32,7 +32,6 @@ mod why;
 pub use dag::ElementId;
 pub use memory_set::MemorySet;
 pub use moves::{MovePlan, MoveStep, Stale};
-pub use rule::AliasRule;
 
 use crate::analysis::{Analysis, AnalysisCx, Update};
 use build::{Builder, Inputs, Writes};

@@ -3,28 +3,7 @@
 
 use super::dag::is_plain;
 use flambeau_ir::schema::AliasSet;
-use flambeau_ir::{Effects, Facet, FunctionSchema, Op, OpId, Registry};
-
-/// What an operator does to memory that its schema's annotations do not say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AliasRule {
-    /// Results are new, even those in containers, and nothing is written.
-    Fresh,
-    /// Arguments `args` are written although the schema does not say so, unless argument `flag` is the constant `false`:
-    /// running statistics of normalisation in training.
-    WritesWhen {
-        /// The argument that switches writing on.
-        flag: &'static str,
-        /// What is written.
-        args: &'static [&'static str],
-    },
-    /// Waits for another task: results come from the outside, and whatever is shared may have been written meanwhile.
-    Waits,
-}
-
-impl Facet for AliasRule {
-    const NAME: &'static str = "alias";
-}
+use flambeau_ir::{AliasRule, Effects, FunctionSchema, Op, OpId, Registry};
 
 /// How a row is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -75,7 +75,7 @@ impl Summaries {
                 OpKind::Unknown(_) => true,
                 OpKind::Row(id) => {
                     registry.schema(id).is_mutable()
-                        || registry.facet::<super::AliasRule>(id).is_some()
+                        || registry.facet::<flambeau_ir::AliasRule>(id).is_some()
                         || registry.facet::<Effects>(id).is_some_and(|e| e.contains(Effects::CONSERVATIVE))
                 }
                 OpKind::Prim(prim) => {

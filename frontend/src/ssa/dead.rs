@@ -7,7 +7,7 @@
 //!
 //! Marking works with a list of values and nodes to look at; nothing recurses.
 
-use flambeau_ir::{Effects, Graph, NodeId, OpKind, Prim, ValueId};
+use flambeau_ir::{AliasRule, Effects, Graph, NodeId, OpKind, Prim, ValueId};
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
 
@@ -30,7 +30,9 @@ fn has_effect(g: &Graph, node: NodeId) -> bool {
             let effects = registry.facet::<Effects>(id).copied().unwrap_or(Effects::PURE);
             // Who waits for a task fails with it, even if the result is not wanted.
             let waits = g.operands(node).any(|v| g.ty(v).future_elem().is_some());
-            schema.is_mutable() || schema.returns.is_empty() || effects.has_side_effects() || waits
+            let writes = schema.is_mutable()
+                || registry.facet::<AliasRule>(id).is_some_and(|rule| rule.written(g, node).next().is_some());
+            writes || schema.returns.is_empty() || effects.has_side_effects() || waits
         }
     }
 }

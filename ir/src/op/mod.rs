@@ -3,12 +3,14 @@
 //! [`Op`] is what a node carries, in four bytes: a structural operator, a row of the graph's [`Registry`], or a name
 //! the registry does not know, which survives as an opaque operator.
 
+mod alias_rule;
 mod effects;
 mod facet;
 mod host;
 mod prim;
 mod registry;
 
+pub use alias_rule::AliasRule;
 pub use effects::Effects;
 pub use facet::{Column, Doc, Facet};
 pub use host::HostOp;

@@ -5,10 +5,9 @@
 
 use super::{Args, lanes, opt_values, ranged, sized};
 use crate::support::{Computed, Several, op};
-use flambeau_analysis::AliasRule;
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
-use flambeau_ir::{IValue, OpDef};
+use flambeau_ir::{AliasRule, IValue, OpDef};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::{DType, Element, Tensor, access, dispatch, loops, reduce};
 
