@@ -59,13 +59,32 @@ pub(crate) fn freeze(program: &Program, preserved: &[&str]) -> Result<Program, E
         root.get(path)?;
         freezer.keep_path(&root, path);
     }
+    // Numbers first: what only training does goes with its branches, and changes nothing any more.
+    let asked = (freezer.kept.clone(), freezer.whole.clone());
+    freezer.find_changes(&root);
+    freezer.fold(root.object(), Held::Numbers)?;
+    (freezer.kept, freezer.whole) = asked;
     freezer.find_changes(&root);
     if freezer.whole.contains(&root.object().id()) {
         let message = "freezing a module that is used as a value, by a call that cannot be put in place, say";
         return Err(Error::new(Fault::Unsupported, "X0006", message));
     }
-    freezer.fold(root.object())?;
+    freezer.fold(root.object(), Held::Everything)?;
     freezer.finish(root.object())
+}
+
+/// What attributes are made constants.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Held {
+    /// Those that hold no tensor.
+    Numbers,
+    Everything,
+}
+
+fn holds_tensors(value: &IValue) -> bool {
+    let mut any = false;
+    value.visit_tensors(|_| any = true);
+    any
 }
 
 struct Freezer<'a> {
@@ -214,7 +233,7 @@ impl Freezer<'_> {
     }
 
     /// Puts constants in the place of attributes that stay as they are, and computes what follows from them.
-    fn fold(&mut self, root: &Object) -> Result<(), Error> {
+    fn fold(&mut self, root: &Object, held: Held) -> Result<(), Error> {
         for i in 0..self.graphs.len() {
             let graph = &self.graphs[i].2;
             let known = self.known(graph, root);
@@ -224,7 +243,8 @@ impl Freezer<'_> {
                 .filter_map(|node| {
                     let (object, slot) = self.place(graph, node, &known)?;
                     let stays = self.kept.contains(&(object.id(), slot));
-                    Some((node, constant(&object.get(slot)).filter(|_| !stays)?))
+                    let value = constant(&object.get(slot)).filter(|_| !stays)?;
+                    (held == Held::Everything || !holds_tensors(&value)).then_some((node, value))
                 })
                 .collect();
             let graph = &mut self.graphs[i].2;

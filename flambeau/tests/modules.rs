@@ -162,6 +162,21 @@ fn freezing_leaves_what_changes() {
 }
 
 #[test]
+fn what_only_training_changes_is_frozen() {
+    let session = Session::standard().expect("consistent");
+    let program = load(&session, "normed.pt");
+    let frozen = program.freeze(&[]).expect("frozen");
+    let x: Vec<f32> = (0..8).map(|i| i as f32 * 0.5 - 2.0).collect();
+    let x = IValue::Tensor(Tensor::from_slice(&x, &[1, 2, 4]).expect("small"));
+    let run = |p: &Program| {
+        floats(&p.entry("forward").expect("there").call(std::slice::from_ref(&x), &[]).expect("runs"))
+    };
+    assert_eq!(run(&frozen), run(&program));
+    let left = frozen.module().expect("a module");
+    assert!(left.attributes().is_empty(), "{:?} attributes are left", left.attributes().len());
+}
+
+#[test]
 fn what_is_saved_is_the_same_program() {
     let session = Session::standard().expect("consistent");
     let names =

@@ -260,6 +260,18 @@ def save_weights(name, value):
     torch.save(value, str(OUT / f"{name}.weights.pt"))
 
 
+class Normed(nn.Module):
+    """Keeps statistics in training, and counts."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv1d(2, 3, 2)
+        self.norm = nn.BatchNorm1d(3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.relu_(self.norm(self.conv(x)))
+
+
 def main(done):
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -288,6 +300,7 @@ def main(done):
     save_weights("nested", Nested().state_dict())
     save_weights("checkpoint", {"model": {"w": shared, "tail": shared[2:]}, "epoch": 3, "all": [shared, (shared,)]})
     save_weights("single", nn.Parameter(torch.ones(2, 3)))
+    save("normed", torch.jit.script(Normed().eval()))
     done.release()
 
 
