@@ -305,7 +305,9 @@ fn rewritten(name: &str) -> (LoadedModule, Vec<u8>) {
 #[test]
 fn what_is_saved_is_loaded() {
     use flambeau_archive::zip::ZipReader;
-    for name in ["lstm", "nested", "shared", "containers", "dtypes", "classes", "constants", "function"] {
+    for name in
+        ["lstm", "nested", "shared", "containers", "dtypes", "classes", "constants", "function", "normed"]
+    {
         let file = format!("{name}.pt");
         let (first, bytes) = rewritten(&file);
         let second = load(&bytes, &registry(), &options()).unwrap_or_else(|e| panic!("{name}: {e}"));

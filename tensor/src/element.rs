@@ -361,7 +361,7 @@ impl Element for bool {
 /// `dispatch!(floats, dtype, "exp", T => unary::<T, T>(x, ...))`: the groups are `all`, `floats` (halves
 /// included), `ints`, `ints_bool`, `real` (ints and floats), `real_bool`, `complex`, `floats_complex`,
 /// `numeric` (all but bool). `carried_` before a group binds the type of the dtype's
-/// [carrier](crate::DType::carrier): half as many types, for functions that need not be fastest in every one. The
+/// [carrier](crate::DType::carrier): half as many types, for functions that compute more than they move. The
 /// expression's type is a `Result<_, E>` with `E: From<TensorError>`; a dtype outside the group gives [`TensorError::DType`](crate::TensorError::DType) with the given operation.
 #[macro_export]
 macro_rules! dispatch {

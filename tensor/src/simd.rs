@@ -37,16 +37,22 @@ pub enum Sets {
 
 impl Sets {
     /// The sets that pay for loops over elements of these dtypes: all for singles and doubles, as which halves are
-    /// computed; one where anything else takes part, whose loops are rarely what a program waits for.
+    /// computed; two for integers and truth values; one where anything else takes part, which the compiler hardly
+    /// vectorizes.
     pub const fn of(dtypes: &[DType]) -> Sets {
+        let mut sets = Sets::All;
         let mut i = 0;
         while i < dtypes.len() {
-            if !matches!(dtypes[i], DType::F32 | DType::F64) {
-                return Sets::One;
+            match dtypes[i] {
+                DType::F32 | DType::F64 => {}
+                DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => {
+                    sets = Sets::Two
+                }
+                _ => return Sets::One,
             }
             i += 1;
         }
-        Sets::All
+        sets
     }
 
     /// As [`Sets::of`], where memory bounds the loops.

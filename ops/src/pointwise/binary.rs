@@ -87,7 +87,7 @@ fn add_scaled(cx: &KernelCx<'_>) -> Computed {
     let (x, other, alpha) = (cx.tensor(0)?, Other::of(cx, 1)?, cx.scalar(2)?);
     let dtype = other.promoted(x);
     if is_one(alpha) {
-        return dispatch!(carried_all, dtype, "add", T => Ok(apply::<T>(dtype, x, other, |a, b| a.add(b))?));
+        return dispatch!(all, dtype, "add", T => Ok(apply::<T>(dtype, x, other, |a, b| a.add(b))?));
     }
     check_alpha(alpha, dtype)?;
     dispatch!(carried_all, dtype, "add", T => {
@@ -112,7 +112,7 @@ fn sub_scaled(cx: &KernelCx<'_>) -> Computed {
     no_bool(x, other)?;
     let dtype = other.promoted(x);
     if is_one(alpha) {
-        return dispatch!(carried_all, dtype, "sub", T => Ok(apply::<T>(dtype, x, other, |a, b| a.sub(b))?));
+        return dispatch!(all, dtype, "sub", T => Ok(apply::<T>(dtype, x, other, |a, b| a.sub(b))?));
     }
     check_alpha(alpha, dtype)?;
     dispatch!(carried_all, dtype, "sub", T => {
@@ -134,7 +134,7 @@ fn rsub(cx: &KernelCx<'_>) -> Computed {
 
 fn mul(cx: &KernelCx<'_>) -> Computed {
     let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
-    dispatch!(carried_all, other.promoted(x), "mul", T => Ok(apply::<T>(other.promoted(x), x, other, |a, b| a.mul(b))?))
+    dispatch!(all, other.promoted(x), "mul", T => Ok(apply::<T>(other.promoted(x), x, other, |a, b| a.mul(b))?))
 }
 
 fn zero_division(x: &Tensor, other: Other<'_>) -> Result<(), KernelError> {
@@ -296,7 +296,7 @@ fn extreme(cx: &KernelCx<'_>, max: bool) -> Computed {
     let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
     let dtype = other.promoted(x);
     if dtype.is_integral(true) {
-        return dispatch!(carried_ints_bool, dtype, "maximum", T => {
+        return dispatch!(ints_bool, dtype, "maximum", T => {
             Ok(apply::<T>(dtype, x, other, move |a, b| if (a.to_i64() > b.to_i64()) == max { a } else { b })?)
         });
     }

@@ -15,7 +15,7 @@ macro_rules! comparisons {
             let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
             let dtype = other.promoted(x);
             if dtype.is_integral(true) {
-                return dispatch!(carried_ints_bool, dtype, stringify!($name), T => {
+                return dispatch!(ints_bool, dtype, stringify!($name), T => {
                     Ok(compare::<T>(dtype, x, other, |a, b| a.to_i64() $op b.to_i64())?)
                 });
             }
@@ -38,12 +38,12 @@ comparisons! {
 
 fn eq(cx: &KernelCx<'_>) -> Computed {
     let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
-    dispatch!(carried_all, other.promoted(x), "eq", T => Ok(compare::<T>(other.promoted(x), x, other, |a, b| a == b)?))
+    dispatch!(all, other.promoted(x), "eq", T => Ok(compare::<T>(other.promoted(x), x, other, |a, b| a == b)?))
 }
 
 fn ne(cx: &KernelCx<'_>) -> Computed {
     let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
-    dispatch!(carried_all, other.promoted(x), "ne", T => Ok(compare::<T>(other.promoted(x), x, other, |a, b| a != b)?))
+    dispatch!(all, other.promoted(x), "ne", T => Ok(compare::<T>(other.promoted(x), x, other, |a, b| a != b)?))
 }
 
 /// Logic on the truth of elements.
@@ -51,7 +51,7 @@ macro_rules! logic {
     ($($name:ident($a:ident, $b:ident) = $body:expr;)*) => {$(
         fn $name(cx: &KernelCx<'_>) -> Computed {
             let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
-            dispatch!(carried_all, other.promoted(x), stringify!($name), T => {
+            dispatch!(all, other.promoted(x), stringify!($name), T => {
                 Ok(compare::<T>(other.promoted(x), x, other, |a: T, b: T| {
                     let ($a, $b) = (a.is_nonzero(), b.is_nonzero());
                     $body
@@ -76,7 +76,7 @@ macro_rules! bits {
             if !dtype.is_integral(true) {
                 return Err(KernelError::input(format!("\"{}\" is not defined for {}", stringify!($name), dtype.name())));
             }
-            dispatch!(carried_ints_bool, dtype, stringify!($name), T => {
+            dispatch!(ints_bool, dtype, stringify!($name), T => {
                 Ok(apply::<T>(dtype, x, other, |a: T, b: T| T::from_i64(a.to_i64() $op b.to_i64()))?)
             })
         }

@@ -111,7 +111,7 @@ fn integers(pair: &Pair, name: &'static str, f: fn(i64, i64) -> i64) -> Computed
     if !pair.dtype.is_integral(true) {
         return Err(TensorError::DType { op: name, dtype: pair.dtype }.into());
     }
-    dispatch!(carried_ints_bool, pair.dtype, name, T => {
+    dispatch!(ints_bool, pair.dtype, name, T => {
         Ok(binary_in::<T>(pair.dtype, &pair.a, &pair.b, move |a: T, b: T| T::from_i64(f(a.to_i64(), b.to_i64())))?)
     })
 }

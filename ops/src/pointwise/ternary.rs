@@ -150,7 +150,7 @@ fn bounded(cx: &KernelCx<'_>, bounds: &[usize], is_lower: impl Fn(usize) -> bool
         let bound = as_tensor(cx, i, dtype)?;
         let lower = is_lower(i);
         x = if dtype.is_integral(true) {
-            dispatch!(carried_ints_bool, dtype, "clamp", T => Ok::<_, KernelError>(binary_in::<T>(dtype, &x, &bound, move |a, b| {
+            dispatch!(ints_bool, dtype, "clamp", T => Ok::<_, KernelError>(binary_in::<T>(dtype, &x, &bound, move |a, b| {
                 if (a.to_i64() < b.to_i64()) == lower { b } else { a }
             })?))?
         } else {

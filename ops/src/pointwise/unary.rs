@@ -186,7 +186,7 @@ fn angle(x: &Tensor) -> Result<Tensor, TensorError> {
 }
 
 fn neg(x: &Tensor) -> Result<Tensor, TensorError> {
-    dispatch!(carried_numeric, x.dtype(), "neg", T => unary_in::<T>(x.dtype(), x, |v: T| v.neg()))
+    dispatch!(numeric, x.dtype(), "neg", T => unary_in::<T>(x.dtype(), x, |v: T| v.neg()))
 }
 
 fn square(x: &Tensor) -> Result<Tensor, TensorError> {
@@ -201,21 +201,21 @@ fn abs(x: &Tensor) -> Result<Tensor, TensorError> {
         d if d.is_floating() => dispatch!(carried_floats, d, "abs", T => {
             unary_in::<T>(d, x, |v: T| T::from_acc(v.acc().abs()))
         }),
-        d => dispatch!(carried_ints_bool, d, "abs", T => unary_in::<T>(d, x, |v: T| {
+        d => dispatch!(ints_bool, d, "abs", T => unary_in::<T>(d, x, |v: T| {
             if v.to_i64() < 0 { T::from_i64(v.to_i64().wrapping_neg()) } else { v }
         })),
     }
 }
 
 fn logical_not(x: &Tensor) -> Result<Tensor, TensorError> {
-    dispatch!(carried_all, x.dtype(), "logical_not", T => unary::<T, bool>(x, |v: T| !v.is_nonzero()))
+    dispatch!(all, x.dtype(), "logical_not", T => unary::<T, bool>(x, |v: T| !v.is_nonzero()))
 }
 
 fn bitwise_not(x: &Tensor) -> Result<Tensor, TensorError> {
     if x.dtype() == DType::Bool {
         return unary::<bool, bool>(x, |v| !v);
     }
-    dispatch!(carried_ints, x.dtype(), "bitwise_not", T => unary_in::<T>(x.dtype(), x, |v: T| T::from_i64(!v.to_i64())))
+    dispatch!(ints, x.dtype(), "bitwise_not", T => unary_in::<T>(x.dtype(), x, |v: T| T::from_i64(!v.to_i64())))
 }
 
 fn isnan(x: &Tensor) -> Result<Tensor, TensorError> {
