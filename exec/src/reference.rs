@@ -220,18 +220,18 @@ impl Walk<'_> {
             }
             Prim::CallMethod => {
                 let name = resolve::name_attr(graph, node)?;
-                let function = self.method(&args, name)?;
+                let function = resolve::method(self.callees, &args, name)?;
                 self.call(function, args, After::Results(node))
             }
             Prim::Enter => {
-                let function = self.method(&args, Symbol::new("__enter__"))?;
+                let function = resolve::method(self.callees, &args, Symbol::new("__enter__"))?;
                 self.top().entered.push(args[0].clone());
                 self.call(function, args, After::Results(node))
             }
             Prim::Exit => {
                 let object = self.top().entered.pop().unwrap_or_else(|| args.swap_remove(0));
                 let args = vec![object, IValue::None, IValue::None, IValue::None];
-                let function = self.method(&args, Symbol::new("__exit__"))?;
+                let function = resolve::method(self.callees, &args, Symbol::new("__exit__"))?;
                 self.call(function, args, After::Results(node))
             }
             Prim::Fork => {
@@ -258,20 +258,6 @@ impl Walk<'_> {
                 self.push(body, function, args, After::Results(node))
             }
         }
-    }
-
-    /// The function behind a method of the object in front of `args`.
-    fn method(&self, args: &[IValue], name: Symbol) -> Result<Symbol, KernelError> {
-        let class = match args.first() {
-            Some(IValue::Object(o)) => o.class(),
-            other => {
-                let tag = other.map_or("nothing", IValue::tag);
-                return Err(KernelError::input(format!("method '{name}' of {tag}, which is not an object")));
-            }
-        };
-        let missing =
-            || KernelError::new(Fault::Input, "AttributeError", format!("'{class}' has no method '{name}'"));
-        self.callees.method(class, name).ok_or_else(missing)
     }
 
     fn call(&mut self, function: Symbol, args: Vec<IValue>, after: After) -> Result<(), KernelError> {
@@ -364,7 +350,7 @@ impl Walk<'_> {
     /// Runs `__exit__` of an entered object; what it gives or raises does not matter.
     fn exit(&mut self, object: IValue) {
         let args = vec![object, IValue::None, IValue::None, IValue::None];
-        let Ok(function) = self.method(&args, Symbol::new("__exit__")) else { return };
+        let Ok(function) = resolve::method(self.callees, &args, Symbol::new("__exit__")) else { return };
         let Some(graph) = self.callees.function(function) else { return };
         if self.unwinding < MAX_UNWINDING {
             self.unwinding += 1;

@@ -1,6 +1,7 @@
 //! What a node refers to: its callee, its subgraph, its kernel, its missing arguments.
 
-use crate::error::KernelError;
+use crate::callees::Callees;
+use crate::error::{Fault, KernelError};
 use crate::kernel::Kernel;
 use flambeau_ir::attr::names;
 use flambeau_ir::types::TypeKind;
@@ -21,6 +22,20 @@ pub(crate) fn callee(graph: &Graph, node: NodeId) -> Result<Symbol, KernelError>
         return Ok(name);
     }
     name_attr(graph, graph.def(function))
+}
+
+/// The function behind a method of the object in front of `args`.
+pub(crate) fn method(callees: &dyn Callees, args: &[IValue], name: Symbol) -> Result<Symbol, KernelError> {
+    let class = match args.first() {
+        Some(IValue::Object(o)) => o.class(),
+        other => {
+            let tag = other.map_or("nothing", IValue::tag);
+            return Err(KernelError::input(format!("method '{name}' of {tag}, which is not an object")));
+        }
+    };
+    let missing =
+        || KernelError::new(Fault::Input, "AttributeError", format!("'{class}' has no method '{name}'"));
+    callees.method(class, name).ok_or_else(missing)
 }
 
 /// The name in a node's attribute `name`.

@@ -428,7 +428,8 @@ fn write_tensor(tensor: &Tensor) -> Result<Value, JsonError> {
 }
 
 /// The shortest text that reads back to the same double; `nan`, `inf` and `-inf` for what has no digits.
-fn float_text(x: f64) -> String {
+#[must_use]
+pub fn float_text(x: f64) -> String {
     if x.is_nan() {
         "nan".to_string()
     } else if x.is_infinite() {

@@ -6,6 +6,7 @@ use crate::bytecode::{Code, Work};
 use crate::error::{ExecError, Fault, KernelError};
 use crate::host::Host;
 use crate::kernel::Rets;
+use crate::resolve;
 use crate::structural::fits_refined;
 use flambeau_ir::value::{Future, IValue};
 use flambeau_ir::{Graph, Symbol};
@@ -191,16 +192,7 @@ impl Vm {
 
     /// The code behind a method of the object in front of the arguments.
     fn method(&mut self, args: &[IValue], name: Symbol) -> Result<Arc<Code>, KernelError> {
-        let class = match args.first() {
-            Some(IValue::Object(o)) => o.class(),
-            other => {
-                let tag = other.map_or("nothing", IValue::tag);
-                return Err(KernelError::input(format!("method '{name}' of {tag}, which is not an object")));
-            }
-        };
-        let missing =
-            || KernelError::new(Fault::Input, "AttributeError", format!("'{class}' has no method '{name}'"));
-        let function = self.program.callees.method(class, name).ok_or_else(missing)?;
+        let function = resolve::method(&*self.program.callees, args, name)?;
         self.code(function)
     }
 

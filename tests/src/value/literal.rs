@@ -13,7 +13,8 @@
 
 use serde_json::{Value, json};
 
-use super::{float_text, tag};
+use super::tag;
+use flambeau::json::float_text;
 
 /// How deep brackets may nest.
 pub const MAX_DEPTH: usize = 64;

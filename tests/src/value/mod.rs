@@ -37,14 +37,3 @@ pub fn items(value: &Value) -> &[Value] {
 pub fn float(text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| format!("`{text}` is no float"))
 }
-
-/// The text of a float: the shortest that reads back to the same value, always with a point or an exponent.
-pub fn float_text(x: f64) -> String {
-    if x.is_nan() {
-        "nan".to_string()
-    } else if x.is_infinite() {
-        if x > 0.0 { "inf" } else { "-inf" }.to_string()
-    } else {
-        format!("{x:?}")
-    }
-}

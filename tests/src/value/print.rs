@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::elements::{Elements, Tensor, read};
-use super::{float_text, items, tag};
+use super::{items, tag};
+use flambeau::json::float_text;
 
 /// What is still to be written.
 enum Part<'a> {
