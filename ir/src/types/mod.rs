@@ -35,7 +35,7 @@ pub use mutability::Mutability;
 pub(crate) use parse::Reader as TypeReader;
 pub use parse::{NoNames, TypeNames, TypeParseError, TypeSyntax, parse_ir_type, read_annotation, read_type};
 pub use print::Verbosity;
-pub use subtype::{is_subtype, is_subtype_why};
+pub use subtype::{is_subtype, is_subtype_why, may_share_values};
 pub use table::Type;
 pub(crate) use table::TypeCell;
 pub use tensor::{Dim, TensorType};

@@ -21,6 +21,36 @@ pub fn is_subtype_why(a: Type, b: Type, env: &dyn ClassEnv) -> (bool, String) {
     (holds, relation.why.filter(|_| !holds).unwrap_or_default())
 }
 
+/// Whether some value may be of both types, so that one can stand under the other where a check was made or shapes were
+/// forgotten. What is unknown here (which classes have an interface's methods, what a variable stands for) counts as yes.
+#[must_use]
+pub fn may_share_values(a: Type, b: Type, env: &dyn ClassEnv) -> bool {
+    if a == b {
+        return true;
+    }
+    let share = |x: Type, y: Type| may_share_values(x, y, env);
+    match (a.kind(), b.kind()) {
+        (TypeKind::Optional(x), _) => b.may_be_none() || share(*x, b),
+        (_, TypeKind::Optional(y)) => a.may_be_none() || share(a, *y),
+        (TypeKind::Union(members), _) => members.iter().any(|&m| share(m, b)),
+        (_, TypeKind::Union(members)) => members.iter().any(|&m| share(a, m)),
+        (TypeKind::Tensor(_), TypeKind::Tensor(_))
+        | (TypeKind::Interface(_), TypeKind::Class(_) | TypeKind::Interface(_))
+        | (TypeKind::Class(_), TypeKind::Interface(_))
+        | (TypeKind::Var(_), _)
+        | (_, TypeKind::Var(_)) => true,
+        (TypeKind::Tuple(x), TypeKind::Tuple(y)) => {
+            x.elems.len() == y.elems.len() && x.elems.iter().zip(&*y.elems).all(|(&x, &y)| share(x, y))
+        }
+        (TypeKind::Dict(key, value), TypeKind::Dict(k, v)) => share(*key, *k) && share(*value, *v),
+        (TypeKind::List(x), TypeKind::List(y))
+        | (TypeKind::Future(x), TypeKind::Future(y))
+        | (TypeKind::Await(x), TypeKind::Await(y))
+        | (TypeKind::RRef(x), TypeKind::RRef(y)) => share(*x, *y),
+        _ => is_subtype(a, b, env) || is_subtype(b, a, env),
+    }
+}
+
 struct Relation<'a> {
     env: &'a dyn ClassEnv,
     /// Pairs being decided: an interface may mention itself, and then it holds if nothing speaks against it.

@@ -4,21 +4,22 @@ use super::{Findings, VerifyError};
 use crate::graph::{Graph, Step};
 use crate::id::NodeId;
 use crate::op::{OpId, OpKind};
-use crate::schema::{FunctionSchema, accepts_types};
-use crate::types::{ClassEnv, Type};
+use crate::schema::{Argument, FunctionSchema, accepts_types};
+use crate::types::{ClassEnv, Type, may_share_values};
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
-/// Operators with the operand types already found to fit: programs repeat themselves.
-type Memo = HashSet<(OpId, SmallVec<[Type; 6]>), FxBuildHasher>;
+/// Operators with the types of operands and results, and how many are operands, already found to fit: programs repeat
+/// themselves.
+type Memo = HashSet<(OpId, usize, SmallVec<[Type; 8]>), FxBuildHasher>;
 
-pub(super) fn check(g: &Graph, _classes: &dyn ClassEnv, findings: &mut Findings) {
+pub(super) fn check(g: &Graph, classes: &dyn ClassEnv, findings: &mut Findings) {
     let mut memo = Memo::default();
     for step in g.walk(g.root()) {
         if let Step::Node(node) = step {
             match g.op(node).kind() {
-                OpKind::Row(id) => row(g, node, id, &mut memo, findings),
+                OpKind::Row(id) => row(g, node, id, classes, &mut memo, findings),
                 OpKind::Unknown(name) if !g.registry().overloads(name).is_empty() => {
                     let types: Vec<String> = g.operands(node).map(|v| g.ty(v).to_string()).collect();
                     let message = format!("no overload of {name} takes ({})", types.join(", "));
@@ -30,26 +31,39 @@ pub(super) fn check(g: &Graph, _classes: &dyn ClassEnv, findings: &mut Findings)
     }
 }
 
-fn row(g: &Graph, node: NodeId, id: OpId, memo: &mut Memo, findings: &mut Findings) {
-    let schema = g.registry().schema(id);
-    let types: SmallVec<[Type; 6]> = g.operands(node).map(|v| g.ty(v)).collect();
-    if memo.contains(&(id, types.clone())) {
-        return results(g, node, schema, findings);
+fn row(g: &Graph, node: NodeId, id: OpId, classes: &dyn ClassEnv, memo: &mut Memo, findings: &mut Findings) {
+    let operands = g.operand_count(node);
+    let mut types: SmallVec<[Type; 8]> = g.operands(node).map(|v| g.ty(v)).collect();
+    // What a result is said to be matters to those who use it.
+    types.extend(g.results(node).map(|v| if g.use_count(v) > 0 { g.ty(v) } else { Type::ANY }));
+    let key = (id, operands, types);
+    if memo.contains(&key) {
+        return;
     }
-    if accepts_types(schema, &types) {
-        memo.insert((id, types));
-    } else {
-        let shown: Vec<String> = types.iter().map(Type::to_string).collect();
-        let message = format!("({}) does not fit {schema}", shown.join(", "));
-        findings.push(VerifyError::new("V040", node, message));
+    match misfit(g.registry().schema(id), &key.2[..operands], &key.2[operands..], classes) {
+        None => _ = memo.insert(key),
+        Some((code, message)) => findings.push(VerifyError::new(code, node, message)),
     }
-    results(g, node, schema, findings);
 }
 
-fn results(g: &Graph, node: NodeId, schema: &FunctionSchema, findings: &mut Findings) {
-    let found = g.result_count(node);
-    if found != schema.returns.len() && !schema.varret {
-        let message = format!("{found} results, the schema has {}: {schema}", schema.returns.len());
-        findings.push(VerifyError::new("V042", node, message));
+/// Why operands and results of these types are not the schema's.
+fn misfit(
+    schema: &FunctionSchema,
+    operands: &[Type],
+    results: &[Type],
+    classes: &dyn ClassEnv,
+) -> Option<(&'static str, String)> {
+    if !accepts_types(schema, operands) {
+        let shown: Vec<String> = operands.iter().map(Type::to_string).collect();
+        return Some(("V040", format!("({}) does not fit {schema}", shown.join(", "))));
     }
+    if results.len() != schema.returns.len() && !schema.varret {
+        let message = format!("{} results, the schema has {}: {schema}", results.len(), schema.returns.len());
+        return Some(("V042", message));
+    }
+    // Where a variable decides, PyTorch writes graphs in which it was bound otherwise.
+    let wrong =
+        |(ret, ty): &(&Argument, &Type)| !ret.ty.has_vars() && !may_share_values(**ty, ret.ty, classes);
+    let (_, ty) = schema.returns.iter().zip(results).find(wrong)?;
+    Some(("V043", format!("a result of type {ty}, which the operator never gives: {schema}")))
 }

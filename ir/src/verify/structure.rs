@@ -75,6 +75,15 @@ fn node_shape(g: &Graph, node: NodeId, prim: Prim, findings: &mut Findings) {
                 wrong("V015", format!("{} has {operands} operands and {results} results", prim.name()));
             }
         }
+        Prim::Isinstance
+        | Prim::HasAttr
+        | Prim::UncheckedCast
+        | Prim::UncheckedUnwrapOptional
+        | Prim::Annotate => {
+            if operands != 1 || results != 1 {
+                wrong("V015", format!("{} has {operands} operands and {results} results", prim.name()));
+            }
+        }
         Prim::TupleUnpack | Prim::ListUnpack => {
             if operands != 1 {
                 wrong("V015", format!("{} has {operands} operands, needs 1", prim.name()));

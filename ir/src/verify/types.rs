@@ -5,6 +5,7 @@ use crate::graph::{Graph, Step};
 use crate::id::{NodeId, ValueId};
 use crate::op::Prim;
 use crate::types::{ClassEnv, Type, TypeKind, is_subtype};
+use crate::value::IValue;
 
 struct Checker<'a> {
     g: &'a Graph,
@@ -22,6 +23,10 @@ pub(super) fn check(g: &Graph, classes: &dyn ClassEnv, findings: &mut Findings) 
                 Some(Prim::TupleConstruct | Prim::TupleUnpack) => c.tuple(node),
                 Some(Prim::ListConstruct | Prim::ListUnpack) => c.list(node),
                 Some(Prim::DictConstruct) => c.dict(node),
+                Some(Prim::Constant) => c.constant(node),
+                Some(Prim::Isinstance | Prim::HasAttr) => {
+                    c.is(node, g.result(node, 0), Type::BOOL, "the answer");
+                }
                 _ => {}
             }
             for v in g.results(node) {
@@ -62,6 +67,17 @@ impl Checker<'_> {
                 "V031",
                 format!("{what}, %{}, has type {found}, needs {ty}", self.g.name(value)),
             );
+        }
+    }
+
+    fn constant(&mut self, node: NodeId) {
+        let result = self.g.result(node, 0);
+        let ty = self.g.ty(result);
+        // One without a value is a function's, whose name is an attribute of its own, or an undefined tensor.
+        let given = |value: &IValue| !matches!(value, IValue::None);
+        if let Some(value) = self.g.constant(result).filter(given).filter(|value| !value.fits(ty)) {
+            let message = format!("a constant of type {} under type {ty}", value.type_of());
+            self.wrong(node, "V034", message);
         }
     }
 
