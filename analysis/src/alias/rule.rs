@@ -28,19 +28,36 @@ pub(crate) enum Class {
 }
 
 /// The class of every row met so far.
+///
+/// A registry has thousands of rows and a graph few operators, so a row's entry is small: most graphs are too, and
+/// clearing a table of classes would cost more than reading them.
 #[derive(Clone, Default)]
-pub(crate) struct Classes(Vec<Option<Class>>);
+pub(crate) struct Classes {
+    /// By row: where its class stands in `known`, plus one.
+    of_row: Vec<u16>,
+    known: Vec<Class>,
+}
 
 impl Classes {
     pub(crate) fn of(&mut self, registry: &Registry, id: OpId) -> Class {
-        if let Some(Some(class)) = self.0.get(id.index()) {
-            return *class;
+        let at = self.of_row.get(id.index()).copied().unwrap_or(0);
+        if at != 0 {
+            return self.known[usize::from(at) - 1];
         }
-        if self.0.is_empty() {
-            self.0.resize(registry.len(), None);
+        self.meet(registry, id)
+    }
+
+    #[cold]
+    fn meet(&mut self, registry: &Registry, id: OpId) -> Class {
+        if self.of_row.is_empty() {
+            self.of_row.resize(registry.len(), 0);
         }
         let class = classify(registry, id);
-        self.0[id.index()] = Some(class);
+        // Beyond what an entry can name, classes are found anew each time.
+        if let Ok(at) = u16::try_from(self.known.len() + 1) {
+            self.known.push(class);
+            self.of_row[id.index()] = at;
+        }
         class
     }
 
