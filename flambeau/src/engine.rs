@@ -10,6 +10,8 @@ use flambeau_exec::vm::{Program as Functions, Vm};
 use flambeau_exec::{Callees, Host, Rets, bytecode::Code, reference};
 use flambeau_ir::types::ClassEnv;
 use flambeau_ir::{CompilationUnit, Graph, IValue, Symbol, Type};
+use flambeau_rewrite::Pass;
+use flambeau_rewrite::passes::constant_numbers::ConstantNumbers;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -46,9 +48,57 @@ impl Callees for Prepared {
 /// leaves the program as it was.
 fn prepare(session: &Session, unit: &CompilationUnit, graph: &Arc<Graph>) -> Arc<Graph> {
     if session.execution() != Execution::Optimized {
+        return settled(session, unit, graph);
+    }
+    session.optimized(graph, unit).map_or_else(|_| settled(session, unit, graph), Arc::new)
+}
+
+/// The graph that means what a function means: see [`ConstantNumbers`].
+fn settled(session: &Session, unit: &CompilationUnit, graph: &Arc<Graph>) -> Arc<Graph> {
+    if !ConstantNumbers::concerns(graph) {
         return Arc::clone(graph);
     }
-    session.optimized(graph, unit).map_or_else(|_| Arc::clone(graph), Arc::new)
+    let settled = session.apply_text(graph, unit, ConstantNumbers::NAME);
+    settled.map_or_else(|_| Arc::clone(graph), Arc::new)
+}
+
+/// Functions of a unit for the reference evaluator, which asks for them at every call.
+struct Settled {
+    prepared: Prepared,
+    /// By the address of a graph, which stands beside its settled form and so stays alive.
+    known: Mutex<BTreeMap<usize, (Arc<Graph>, Arc<Graph>)>>,
+}
+
+impl Settled {
+    fn graph(&self, graph: &Arc<Graph>) -> Arc<Graph> {
+        let mut known = lock(&self.known);
+        let entry = known.entry(Arc::as_ptr(graph) as usize).or_insert_with(|| {
+            (Arc::clone(graph), settled(&self.prepared.session, &self.prepared.unit, graph))
+        });
+        Arc::clone(&entry.1)
+    }
+}
+
+impl Callees for Settled {
+    fn function(&self, name: Symbol) -> Option<Arc<Graph>> {
+        self.prepared.unit.function(name).map(|f| self.graph(&f.graph))
+    }
+
+    fn method(&self, class: Type, name: Symbol) -> Option<Symbol> {
+        self.prepared.method(class, name)
+    }
+
+    fn slot(&self, class: Type, name: Symbol) -> Option<usize> {
+        self.prepared.slot(class, name)
+    }
+
+    fn slots(&self, class: Type) -> Option<usize> {
+        self.prepared.slots(class)
+    }
+
+    fn classes(&self) -> &dyn ClassEnv {
+        self.prepared.classes()
+    }
 }
 
 /// Runs the functions of one program.
@@ -57,6 +107,7 @@ pub(crate) struct Engine {
     execution: Execution,
     session: Session,
     functions: Arc<Functions>,
+    plain: Settled,
     /// Code of graphs called from outside, by the address of the graph, which the code keeps alive.
     codes: Mutex<BTreeMap<usize, Arc<Code>>>,
     machines: Mutex<Vec<Vm>>,
@@ -64,12 +115,14 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub(crate) fn new(session: &Session, unit: &Arc<CompilationUnit>) -> Arc<Engine> {
-        let callees = Arc::new(Prepared { session: session.clone(), unit: Arc::clone(unit) });
+        let prepared = || Prepared { session: session.clone(), unit: Arc::clone(unit) };
+        let callees = Arc::new(prepared());
         Arc::new(Engine {
             unit: Arc::clone(unit),
             execution: session.execution(),
             session: session.clone(),
             functions: Functions::new(callees),
+            plain: Settled { prepared: prepared(), known: Mutex::default() },
             codes: Mutex::default(),
             machines: Mutex::default(),
         })
@@ -96,7 +149,7 @@ impl Engine {
     pub(crate) fn run(&self, graph: &Arc<Graph>, args: Vec<IValue>, host: &mut Host) -> Result<Rets, Error> {
         // The reference records what it does; the machine does not.
         if self.execution == Execution::Reference || host.tape().is_some() {
-            return Ok(reference::run(graph, args, &*self.unit, host)?.into());
+            return Ok(reference::run(&self.plain.graph(graph), args, &self.plain, host)?.into());
         }
         let code = self.code(graph)?;
         let mut machine = lock(&self.machines).pop().unwrap_or_else(|| Vm::new(Arc::clone(&self.functions)));

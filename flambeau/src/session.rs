@@ -10,7 +10,8 @@ use flambeau_exec::Host;
 use flambeau_frontend::emit::StageText;
 use flambeau_ir::text::parse_graph;
 use flambeau_ir::{CompilationUnit, Facet, Graph, OpDef, Registry, RegistryBuilder, Source};
-use flambeau_rewrite::{Control, Manager, PassEntry, PassLibrary, Pipeline, RuleSet, Rulebook, Vocabulary};
+use flambeau_rewrite::passes::constant_numbers::ConstantNumbers;
+use flambeau_rewrite::{Control, Manager, Pass, PassEntry, PassLibrary, Pipeline, RuleSet, Rulebook, Vocabulary};
 use flambeau_tensor::Budget;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -170,7 +171,9 @@ impl Session {
         library: PassLibrary,
         book: Rulebook,
     ) -> Result<Session, Error> {
-        let default = Arc::new(Pipeline::parse("default", &library)?);
+        // Calls first: what a constant means does not depend on which function uses it.
+        let text = format!("inline,{},default", ConstantNumbers::NAME);
+        let default = Arc::new(Pipeline::parse(&text, &library)?);
         let (library, book) = (Arc::new(library), Arc::new(book));
         let gradients = Arc::default();
         Ok(Session { registry, execution, limits, load, library, book, default, gradients })

@@ -255,6 +255,8 @@ pub mod names {
         end = "end";
         /// Number of chunks.
         chunks = "chunks";
+        /// Which operand products share.
+        side = "side";
         /// A dimension.
         dim = "dim";
         /// An index.

@@ -70,6 +70,14 @@ impl Facet for Chunk {
     const NAME: &'static str = "chunk";
 }
 
+/// States that a constant second operand without dimensions counts as a number.
+#[derive(Clone, Copy, Debug)]
+pub struct ByNumber;
+
+impl Facet for ByNumber {
+    const NAME: &'static str = "by-number";
+}
+
 /// What an operator does with a list or dictionary, its first operand, stated so that it can be done before the program
 /// runs where the elements are in sight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +117,16 @@ pub enum Role {
     Product,
     /// `(int, int)`: the quotient, rounded towards zero.
     Quotient,
+    /// `(int, int)`: whether both are the same.
+    Equal,
+    /// `(int, int)`: whether they differ.
+    Unequal,
+    /// `(bool)`: the other truth value.
+    Not,
+    /// `(matrix, matrix)`: their product.
+    MatrixProduct,
+    /// `(tensor, tensor, number)`: the first and so many times the second.
+    ScaledSum,
     /// `(future)`: what it resolves to.
     Wait,
     /// `(number)`: a tensor of no dimensions that holds it.

@@ -14,6 +14,7 @@ pub mod facets;
 pub mod log;
 pub mod manager;
 mod memory;
+mod numbers;
 mod outline;
 pub mod pass;
 pub mod passes;

@@ -23,11 +23,13 @@ pub(crate) struct Bounds {
     pub(crate) most: usize,
     /// Most inputs and outputs of a group.
     pub(crate) values: usize,
+    /// Whether members join that only use what the group gives, where they stand in the way of a producer.
+    pub(crate) siblings: bool,
 }
 
 impl Bounds {
     /// Groups of two nodes and more.
-    pub(crate) const USUAL: Bounds = Bounds { least: 2, most: 256, values: 128 };
+    pub(crate) const USUAL: Bounds = Bounds { least: 2, most: 256, values: 128, siblings: false };
 }
 
 /// Nodes that may be in groups, block by block in program order.
@@ -101,13 +103,19 @@ fn grow(g: &Graph, block: BlockId, root: NodeId, free: &mut NodeSet, bounds: Bou
             }
         }
         let Some(producer) = latest else { break };
-        group.nodes.push(producer);
-        group.set.insert(producer);
+        let before = group.nodes.len();
+        group.push(producer);
+        while bounds.siblings && group.nodes.len() < bounds.most {
+            let sibling = group.in_the_way().filter(|&n| free.contains(n) && g.is_before(n, root));
+            let Some(sibling) = sibling else { break };
+            group.push(sibling);
+        }
         if group.is_possible(bounds.values) {
-            free.remove(producer);
+            for &node in &group.nodes[before..] {
+                free.remove(node);
+            }
         } else {
-            group.nodes.pop();
-            group.set.remove(producer);
+            group.truncate(before);
             refused.insert(producer);
         }
     }
@@ -130,6 +138,23 @@ struct Group<'g> {
 }
 
 impl Group<'_> {
+    fn push(&mut self, node: NodeId) {
+        self.nodes.push(node);
+        self.set.insert(node);
+    }
+
+    fn truncate(&mut self, len: usize) {
+        for node in self.nodes.drain(len..) {
+            self.set.remove(node);
+        }
+    }
+
+    /// The first user of what the group gives, if something that the group takes comes only after it.
+    fn in_the_way(&self) -> Option<NodeId> {
+        let user = self.first_user(&self.outputs())?;
+        (!self.has_all_before(user, &self.inputs())).then_some(user)
+    }
+
     fn in_order(&self) -> Vec<NodeId> {
         let mut nodes = self.nodes.clone();
         let before = |a, b| if self.graph.is_before(a, b) { Ordering::Less } else { Ordering::Greater };
@@ -189,13 +214,17 @@ impl Group<'_> {
 
     /// Whether all that is taken is there before the first that uses what is given.
     fn is_possible(&self, most: usize) -> bool {
-        let g = self.graph;
         let (inputs, outputs) = (self.inputs(), self.outputs());
         if inputs.len() > most || outputs.len() > most {
             return false;
         }
-        let Some(user) = self.first_user(&outputs) else { return true };
-        inputs.iter().all(|&v| {
+        self.first_user(&outputs).is_none_or(|user| self.has_all_before(user, &inputs))
+    }
+
+    /// Whether values are there before a node of the block.
+    fn has_all_before(&self, user: NodeId, values: &[ValueId]) -> bool {
+        let g = self.graph;
+        values.iter().all(|&v| {
             let def = g.def(v);
             def != user && (g.parent(def) != self.block || g.is_before(def, user))
         })

@@ -2,7 +2,7 @@
 
 use crate::autodiff::Gradients;
 use crate::control::Control;
-use crate::facets::{Chunk, Elements, Role, Rules};
+use crate::facets::{ByNumber, Chunk, Elements, Role, Rules};
 use crate::manager::{Checks, Manager};
 use crate::pipeline::{PassLibrary, Pipeline};
 use flambeau_analysis::{Analyses, Dtype};
@@ -73,6 +73,12 @@ pub(crate) fn toy() -> Arc<Registry> {
         OpDef::new("toy::t(Tensor(a) self) -> Tensor(a)"),
         OpDef::new("toy::rand(int[] size) -> Tensor").with(Effects::RANDOM).with(zeros()),
         OpDef::new("toy::zeros(int[] size) -> Tensor").with(zeros()),
+        OpDef::new("toy::eq.int(int a, int b) -> bool").with(Role::Equal),
+        OpDef::new("toy::mm(Tensor a, Tensor b) -> Tensor").with(Role::MatrixProduct),
+        OpDef::new("toy::plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+            .with(Role::ScaledSum)
+            .with(ByNumber),
+        OpDef::new("toy::plus.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"),
         OpDef::new("toy::lt.int(int a, int b) -> bool").with(ints(|a, b| IValue::Bool(a < b))),
         OpDef::new("toy::append(Tensor[](a!) self, Tensor(b -> *) el) -> Tensor[](a!)")
             .with(Elements::Append),

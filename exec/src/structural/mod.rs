@@ -5,6 +5,7 @@
 mod autograd;
 mod fusion;
 mod objects;
+mod products;
 mod types;
 
 pub(crate) use autograd::{any_defined, sum_gradients};
@@ -102,6 +103,7 @@ pub(crate) fn run(prim: Prim, cx: &mut KernelCx<'_>, callees: &dyn Callees) -> K
         | Prim::ChunkSizes
         | Prim::ConstantChunk
         | Prim::BroadcastingChunk => fusion::run(prim, cx)?,
+        Prim::MMTreeReduce | Prim::MMBatchSide => products::run(prim, cx)?,
         Prim::PythonOp | Prim::IgnoredPythonOp | Prim::CastFromPython => types::host_call(prim, cx)?,
         Prim::Store
         | Prim::Load
@@ -120,8 +122,6 @@ pub(crate) fn run(prim: Prim, cx: &mut KernelCx<'_>, callees: &dyn Callees) -> K
         }
         Prim::Awaitable
         | Prim::FusedConcat
-        | Prim::MMTreeReduce
-        | Prim::MMBatchSide
         | Prim::VarConcat
         | Prim::VarStack => {
             return Err(KernelError::unsupported(format!("`{}` cannot be run", prim.name())));

@@ -213,6 +213,9 @@ def reflected(other: Tensor, input: Tensor, tau: Tensor, left: bool, transpose: 
     return reflected_left(other, input, tau, transpose)
 
 def reflected_left(other: Tensor, input: Tensor, tau: Tensor, transpose: bool) -> Tensor:
+    # No elements, no reflection: what has none takes no part.
+    if input.numel() == 0 or tau.numel() == 0:
+        return other
     vectors = reflectors(input)
     k = tau.size(-1)
     for i in range(k):

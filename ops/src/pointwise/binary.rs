@@ -201,9 +201,54 @@ fn remainder_in(x: &Tensor, other: Other<'_>, dtype: DType) -> Computed {
         zero_division(x, other)?;
         return dispatch!(carried_ints, dtype, "remainder", T => Ok(apply::<T>(dtype, x, other, |a, b| a.floor_rem(b))?));
     }
-    dispatch!(carried_floats, dtype, "remainder", T => {
-        Ok(apply::<T>(dtype, x, other, |a, b| T::from_acc(remainder(a.acc(), b.acc())))?)
+    by_rows(dtype, x, other, |x, other, rows| {
+        dispatch!(carried_floats, dtype, "remainder", T => {
+            Ok(apply::<T>(dtype, x, other, move |a, b| {
+                let (a, b) = (a.acc(), b.acc());
+                T::from_acc(if rows && overflows(a, b) { Real::NAN } else { remainder(a, b) })
+            })?)
+        })
     })
+}
+
+/// Whether a quotient is out of the range of its type though what is divided is not.
+#[inline(always)]
+fn overflows<T: Real>(a: T, b: T) -> bool {
+    a.is_finite() && !(a / b).is_finite()
+}
+
+/// A remainder of floats. PyTorch's loops over whole vectors of single floats give NaN where the quotient is out of
+/// range; what is left over of a row, and rows that are not contiguous, are exact. `f` is told which of the two it is to be.
+fn by_rows(
+    dtype: DType,
+    x: &Tensor,
+    other: Other<'_>,
+    f: impl Fn(&Tensor, Other<'_>, bool) -> Computed,
+) -> Computed {
+    let width = match dtype {
+        DType::F32 => 16,
+        DType::BF16 => 32,
+        _ => return f(x, other, false),
+    };
+    let alike = match other {
+        Other::Tensor(y) => y.sizes() == x.sizes() && y.is_contiguous(),
+        Other::Number(_) => true,
+    };
+    let n = x.numel() as i64;
+    if !alike || !x.is_contiguous() || n < width {
+        return f(x, other, false);
+    }
+    let out = f(x, other, true)?;
+    let rest = n % width;
+    if rest > 0 {
+        let tail = |t: &Tensor| t.view(&[n])?.narrow(0, n - rest, rest);
+        let exact = match other {
+            Other::Tensor(y) => f(&tail(x)?, Other::Tensor(&tail(y)?), false)?,
+            number @ Other::Number(_) => f(&tail(x)?, number, false)?,
+        };
+        tail(&out)?.copy_(&exact)?;
+    }
+    Ok(out)
 }
 
 fn fmod(cx: &KernelCx<'_>) -> Computed {
@@ -213,8 +258,13 @@ fn fmod(cx: &KernelCx<'_>) -> Computed {
         zero_division(x, other)?;
         return dispatch!(carried_ints, dtype, "fmod", T => Ok(apply::<T>(dtype, x, other, |a, b| a.trunc_rem(b))?));
     }
-    dispatch!(carried_floats, dtype, "fmod", T => {
-        Ok(apply::<T>(dtype, x, other, |a, b| T::from_acc(a.acc().fmod(b.acc())))?)
+    by_rows(dtype, x, other, |x, other, rows| {
+        dispatch!(carried_floats, dtype, "fmod", T => {
+            Ok(apply::<T>(dtype, x, other, move |a, b| {
+                let (a, b) = (a.acc(), b.acc());
+                T::from_acc(if rows && overflows(a, b) { Real::NAN } else { a.fmod(b) })
+            })?)
+        })
     })
 }
 

@@ -4,7 +4,7 @@
 //! inputs against the reference evaluator by this module's test.
 
 use flambeau_ir::RegistryBuilder;
-use flambeau_rewrite::facets::Chunk;
+use flambeau_rewrite::facets::{ByNumber, Chunk};
 use flambeau_rewrite::facets::Role;
 use flambeau_rewrite::{Cost, Elements, OnRequest, Rules};
 
@@ -21,6 +21,9 @@ pub(crate) fn add(builder: &mut RegistryBuilder) {
     for (op, role) in ROLES {
         builder.facet(op, *role);
     }
+    for op in ["aten::add.Tensor", "aten::sub.Tensor", "aten::mul.Tensor", "aten::div.Tensor"] {
+        builder.facet(op, ByNumber);
+    }
     for (op, what) in ELEMENTS {
         builder.facet(op, *what);
     }
@@ -35,6 +38,11 @@ const ROLES: &[(&str, Role)] = &[
     ("aten::sub.int", Role::Difference),
     ("aten::mul.int", Role::Product),
     ("aten::__round_to_zero_floordiv.int", Role::Quotient),
+    ("aten::eq.int", Role::Equal),
+    ("aten::ne.int", Role::Unequal),
+    ("aten::__not__", Role::Not),
+    ("aten::add.Tensor", Role::ScaledSum),
+    ("aten::mm", Role::MatrixProduct),
     ("aten::wait", Role::Wait),
     ("aten::relu", Role::Activation),
     ("aten::relu6", Role::Activation),

@@ -1,7 +1,8 @@
 //! Chunks of known number as one node with that many results: a list of chunks that is taken apart at once becomes
 //! `prim::ConstantChunk`, which fusion can look through. Operators that make such lists say so with the [`Chunk`] facet.
-//! Dead code, the numbers of chunks among it, is removed at the end.
+//! Constants that stand for numbers become numbers ([`super::constant_numbers`]). Dead code is removed at the end.
 
+use super::constant_numbers::ConstantNumbers;
 use super::dce::Dce;
 use crate::facets::Chunk;
 use crate::memory;
@@ -50,6 +51,7 @@ impl Pass for CanonicalizeOps {
             editor.erase(f.node);
         }
         drop((editor, fuel));
+        ConstantNumbers.run(cx)?;
         Dce::default().run(cx)
     }
 }

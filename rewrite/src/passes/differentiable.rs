@@ -56,7 +56,7 @@ impl Pass for CreateAutodiffSubgraphs {
                 && !memory::has_writers(db, graph, n)
         };
         let members = outline::members(graph, accepts);
-        let bounds = Bounds { least: self.least, ..Bounds::USUAL };
+        let bounds = Bounds { least: self.least, siblings: true, ..Bounds::USUAL };
         outline::apply(cx, members, bounds, Prim::DifferentiableGraph)?;
         Dce::default().run(cx)
     }

@@ -5,11 +5,11 @@
 //! do not always agree. Sizes, axes and other numbers that no overload takes as tensors stay numbers.
 
 use super::dce::Dce;
+use crate::numbers;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::twins::{for_all_dtypes, given_dtype};
 use flambeau_analysis::Shapes;
 use flambeau_analysis::shape::Operand;
-use flambeau_exec::Kernel;
 use flambeau_ir::types::{TensorType, TypeKind};
 use flambeau_ir::{At, Graph, IValue, NodeId, OpId, Registry, Type};
 use flambeau_tensor::{DType, Scalar, Tensor};
@@ -70,17 +70,7 @@ fn plan(g: &Graph, shapes: &Shapes, registry: &Registry, node: NodeId) -> Option
         Scalar::Bool(_) => DType::Bool,
         Scalar::Complex(_) => DType::C128,
     };
-    let takes_tensor = |&other: &OpId| {
-        let o = registry.schema(other);
-        o.args.len() == schema.args.len()
-            && o.returns.len() == schema.returns.len()
-            && o.returns.iter().zip(&schema.returns).all(|(a, b)| a.ty == b.ty)
-            && o.args.iter().zip(&schema.args).enumerate().all(|(i, (a, b))| {
-                a.name == b.name && if i == index { a.ty.is_tensor() } else { a.ty == b.ty }
-            })
-            && (registry.facet::<Kernel>(op).is_none() || registry.facet::<Kernel>(other).is_some())
-    };
-    let other = registry.overloads(schema.name).iter().copied().find(takes_tensor)?;
+    let other = numbers::overload(registry, op, index, Type::is_tensor)?;
     let tensor = Tensor::from_scalars(&[scalar], &[], dtype).ok()?;
     let as_tensor = Operand::of(&IValue::Tensor(tensor.clone()));
     let same = for_all_dtypes(g, shapes, node, |operands| {

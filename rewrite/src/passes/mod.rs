@@ -1,8 +1,10 @@
 //! Passes, one file each. All ask facets and effects, none knows an operator by name.
 
 pub mod activations;
+pub mod batch_mm;
 pub mod canonicalize;
 pub mod canonicalize_ops;
+pub mod constant_numbers;
 pub mod constant_pooling;
 pub mod constant_propagation;
 pub mod cse;
@@ -20,6 +22,7 @@ pub mod lower_grad_of;
 pub mod lower_simple_tuples;
 pub mod peephole;
 pub mod propagate;
+pub mod refine_integer_values;
 pub mod refine_tuple_types;
 pub mod remove_mutation;
 pub mod specialize_autograd_zero;
@@ -32,7 +35,9 @@ use std::sync::Arc;
 /// The passes of this crate, in order: those without options, then those with some.
 const PASSES: &[fn() -> PassEntry] = &[
     PassEntry::of::<activations::ActivationsInPlace>,
+    PassEntry::of::<batch_mm::BatchMm>,
     PassEntry::of::<canonicalize_ops::CanonicalizeOps>,
+    PassEntry::of::<constant_numbers::ConstantNumbers>,
     PassEntry::of::<constant_pooling::ConstantPooling>,
     PassEntry::of::<cse::Cse>,
     PassEntry::of::<erase::EraseShapes>,
@@ -45,6 +50,7 @@ const PASSES: &[fn() -> PassEntry] = &[
     PassEntry::of::<lower_all_tuples::LowerAllTuples>,
     PassEntry::of::<lower_grad_of::LowerGradOf>,
     PassEntry::of::<lower_simple_tuples::LowerSimpleTuples>,
+    PassEntry::of::<refine_integer_values::RefineIntegerValues>,
     PassEntry::of::<refine_tuple_types::RefineTupleTypes>,
     PassEntry::of::<specialize_autograd_zero::SpecializeAutogradZero>,
     PassEntry::configured::<constant_propagation::ConstantPropagation>,

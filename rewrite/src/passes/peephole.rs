@@ -43,10 +43,11 @@ impl Pass for Peephole {
                 return Ok(());
             }
             Idioms.run(cx)?;
-            if cx.graph().journal().revision() == before {
+            let found = cx.graph().journal().revision() != before;
+            Dce::default().run(cx)?;
+            if !found {
                 return Ok(());
             }
-            Dce::default().run(cx)?;
         }
         Ok(())
     }

@@ -1,0 +1,269 @@
+//! Products of matrices that stand together become one: sums of products (`a b + c d + ...`) as `prim::MMTreeReduce`,
+//! and products that share a side as `prim::MMBatchSide`.
+//!
+//! Both pay from a few products on. What they take must not be written meanwhile, so nobody may write it at all, and
+//! sums that anything else uses stay. Results may differ by rounding.
+
+use crate::facets::Role;
+use crate::memory;
+use crate::pass::{Pass, PassCx, PassError};
+use flambeau_analysis::AliasDb;
+use flambeau_ir::attr::names;
+use flambeau_ir::{At, Attr, BlockId, Column, Graph, NodeId, NodeSet, Prim, Step, Type, ValueId};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+
+/// Fewest products that are worth it.
+const LEAST: usize = 4;
+
+/// See the module's head.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BatchMm;
+
+impl Pass for BatchMm {
+    const NAME: &'static str = "batch_mm";
+    const DOC: &'static str = "computes matrix products that are added up or share a side at once";
+
+    fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+        sums(cx);
+        sides(cx);
+        Ok(())
+    }
+}
+
+/// What is looked for in a graph.
+struct Search<'g> {
+    graph: &'g Graph,
+    roles: Column<'g, Role>,
+    db: &'g AliasDb,
+}
+
+impl Search<'_> {
+    fn has_role(&self, node: NodeId, role: Role) -> bool {
+        self.roles.of(self.graph.op(node)) == Some(&role) && !memory::has_writers(self.db, self.graph, node)
+    }
+
+    fn blocks(&self) -> Vec<BlockId> {
+        let steps = self.graph.walk(self.graph.root());
+        steps.filter_map(|s| if let Step::Enter(b) = s { Some(b) } else { None }).collect()
+    }
+
+    /// `x + 1 * y`.
+    fn is_sum(&self, node: NodeId) -> bool {
+        let once = |v| self.graph.constant(v).is_some_and(|c| c.as_int() == Some(1));
+        self.has_role(node, Role::ScaledSum) && self.graph.operands(node).nth(2).is_some_and(once)
+    }
+}
+
+/// A sum of products: its last node, and the products in order.
+struct Sum {
+    root: NodeId,
+    products: Vec<NodeId>,
+}
+
+fn sums(cx: &mut PassCx<'_>) {
+    let registry = cx.registry();
+    let (graph, db) = cx.with::<AliasDb>();
+    let search = Search { graph, roles: registry.column::<Role>(), db };
+    let found: Vec<Sum> = search.blocks().into_iter().flat_map(|b| sums_in(&search, b)).collect();
+    let (mut editor, mut fuel) = cx.edit_fuelled();
+    for sum in found {
+        if !fuel.take("sum", editor.graph(), sum.root) {
+            return;
+        }
+        let g = editor.graph();
+        let side = |i: usize| sum.products.iter().map(move |&n| g.operand(n, i));
+        let operands: Vec<ValueId> = side(0).chain(side(1)).collect();
+        let (loc, ty) = (g.loc(sum.root), g.ty(g.result(sum.root, 0)));
+        let value = editor.at(At::before(sum.root)).loc(loc).value(Prim::MMTreeReduce, &operands, ty);
+        editor.replace_node(sum.root, &[value]);
+        // The products and the sums within are used by nobody now.
+        erase_unused(&mut editor, sum.products);
+    }
+}
+
+/// Erases products, and what was only made of them.
+fn erase_unused(editor: &mut flambeau_ir::Editor<'_>, products: Vec<NodeId>) {
+    let mut ready: Vec<NodeId> = Vec::new();
+    for product in products {
+        // From the product on to the sums, which are used by one node each: the last first.
+        let mut chain = vec![product];
+        while let Some(user) = {
+            let g = editor.graph();
+            let last = chain[chain.len() - 1];
+            g.uses(g.result(last, 0)).map(|u| u.user).next()
+        } {
+            chain.push(user);
+        }
+        ready.extend(chain.into_iter().rev());
+        for node in ready.drain(..) {
+            editor.erase(node);
+        }
+    }
+}
+
+fn sums_in(search: &Search<'_>, block: BlockId) -> Vec<Sum> {
+    let g = search.graph;
+    // Per value that is a product or a sum of some: the products.
+    let mut parts: HashMap<ValueId, Vec<NodeId>, FxBuildHasher> = HashMap::default();
+    let mut sums = Vec::new();
+    for node in g.nodes(block) {
+        if search.has_role(node, Role::MatrixProduct) {
+            parts.insert(g.result(node, 0), vec![node]);
+        } else if search.is_sum(node) {
+            let (a, b) = (g.operand(node, 0), g.operand(node, 1));
+            let alone = |v| parts.contains_key(&v) && g.use_count(v) == 1;
+            if !alone(a) || !alone(b) {
+                continue;
+            }
+            let mut all = parts.remove(&a).unwrap_or_default();
+            all.extend(parts.remove(&b).unwrap_or_default());
+            parts.insert(g.result(node, 0), all);
+            sums.push(node);
+        }
+    }
+    // What is left is part of no greater sum.
+    let whole = |root: NodeId| parts.remove(&g.result(root, 0)).map(|products| Sum { root, products });
+    sums.into_iter().filter_map(whole).filter(|s| s.products.len() >= LEAST).collect()
+}
+
+/// Products that share a side: they are put where the first of them stands.
+struct Side {
+    shared: ValueId,
+    side: usize,
+    products: Vec<NodeId>,
+}
+
+fn sides(cx: &mut PassCx<'_>) {
+    let registry = cx.registry();
+    let (graph, db) = cx.with::<AliasDb>();
+    let search = Search { graph, roles: registry.column::<Role>(), db };
+    let found: Vec<Side> = search.blocks().into_iter().flat_map(|b| sides_in(&search, b)).collect();
+    let (mut editor, mut fuel) = cx.edit_fuelled();
+    for Side { shared, side, products } in found {
+        let first = products[0];
+        if !fuel.take("side", editor.graph(), first) {
+            return;
+        }
+        let g = editor.graph();
+        let others = products.iter().map(|&n| g.operand(n, 1 - side));
+        let operands: Vec<ValueId> = std::iter::once(shared).chain(others).collect();
+        let types: Vec<Type> = products.iter().map(|&n| g.ty(g.result(n, 0))).collect();
+        let loc = g.loc(first);
+        let attrs = editor.attrs(vec![(names::side(), Attr::int(side as i64))]);
+        let batch = editor.at(At::before(first)).loc(loc).insert(Prim::MMBatchSide, &operands, attrs, &types);
+        for (i, product) in products.into_iter().enumerate() {
+            let value = editor.graph().result(batch, i);
+            editor.replace_node(product, &[value]);
+        }
+    }
+}
+
+fn sides_in(search: &Search<'_>, block: BlockId) -> Vec<Side> {
+    let g = search.graph;
+    let products: Vec<NodeId> =
+        g.nodes(block).filter(|&n| search.has_role(n, Role::MatrixProduct)).collect();
+    let mut taken = NodeSet::new();
+    let mut found = Vec::new();
+    for side in [0, 1] {
+        let mut by_value: HashMap<ValueId, usize, FxBuildHasher> = HashMap::default();
+        let mut groups: Vec<Side> = Vec::new();
+        for &node in products.iter().filter(|&&n| !taken.contains(n)) {
+            let shared = g.operand(node, side);
+            let at = *by_value.entry(shared).or_insert_with(|| {
+                groups.push(Side { shared, side, products: Vec::new() });
+                groups.len() - 1
+            });
+            let group = &mut groups[at].products;
+            let other = g.def(g.operand(node, 1 - side));
+            // The other side must be there where the first stands.
+            if group.first().is_none_or(|&first| g.parent(other) != block || g.is_before(other, first)) {
+                group.push(node);
+            }
+        }
+        for group in groups.into_iter().filter(|s| s.products.len() >= LEAST) {
+            for &n in &group.products {
+                taken.insert(n);
+            }
+            found.push(group);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{assert_passes, toy};
+
+    #[test]
+    fn sums_of_products_are_one() {
+        assert_passes(
+            &toy(),
+            "batch_mm",
+            "graph(%a : Tensor, %b : Tensor, %c : Tensor, %d : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %p : Tensor = toy::mm(%a, %b)
+  %q : Tensor = toy::mm(%c, %d)
+  %r : Tensor = toy::mm(%b, %c)
+  %s : Tensor = toy::mm(%d, %a)
+  %pq : Tensor = toy::plus(%p, %q, %1)
+  %rs : Tensor = toy::plus(%r, %s, %1)
+  %z : Tensor = toy::plus(%pq, %rs, %1)
+  return (%z)
+",
+            "graph(%a : Tensor, %b : Tensor, %c : Tensor, %d : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %z : Tensor = prim::MMTreeReduce(%a, %c, %b, %d, %b, %d, %c, %a)
+  return (%z)
+",
+        );
+    }
+
+    #[test]
+    fn a_sum_that_is_used_elsewhere_stays() {
+        let text = "graph(%a : Tensor, %b : Tensor, %c : Tensor, %d : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %p : Tensor = toy::mm(%a, %b)
+  %q : Tensor = toy::mm(%c, %d)
+  %r : Tensor = toy::mm(%b, %c)
+  %s : Tensor = toy::mm(%d, %a)
+  %pq : Tensor = toy::plus(%p, %q, %1)
+  %rs : Tensor = toy::plus(%r, %s, %1)
+  %z : Tensor = toy::plus(%pq, %rs, %1)
+  return (%z, %rs)
+";
+        assert_passes(&toy(), "batch_mm", text, text);
+    }
+
+    #[test]
+    fn products_that_share_a_side_are_one() {
+        assert_passes(
+            &toy(),
+            "batch_mm",
+            "graph(%a : Tensor, %b : Tensor, %c : Tensor, %d : Tensor):
+  %p : Tensor = toy::mm(%a, %b)
+  %q : Tensor = toy::mm(%a, %c)
+  %x : Tensor = toy::relu(%q)
+  %late : Tensor = toy::mm(%a, %x)
+  %r : Tensor = toy::mm(%a, %d)
+  %s : Tensor = toy::mm(%a, %a)
+  return (%p, %q, %late, %r, %s)
+",
+            "graph(%a : Tensor, %b : Tensor, %c : Tensor, %d : Tensor):
+  %p : Tensor, %q : Tensor, %r : Tensor, %s : Tensor = prim::MMBatchSide[side=0](%a, %b, %c, %d, %a)
+  %x : Tensor = toy::relu(%q)
+  %late : Tensor = toy::mm(%a, %x)
+  return (%p, %q, %late, %r, %s)
+",
+        );
+        let written = "graph(%a : Tensor, %b : Tensor):
+  %p : Tensor = toy::mm(%a, %b)
+  %q : Tensor = toy::mm(%a, %b)
+  %w : Tensor = toy::relu_(%a)
+  %r : Tensor = toy::mm(%a, %b)
+  %s : Tensor = toy::mm(%a, %b)
+  return (%p, %q, %r, %s)
+";
+        assert_passes(&toy(), "batch_mm", written, written);
+    }
+}
