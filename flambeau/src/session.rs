@@ -11,7 +11,9 @@ use flambeau_frontend::emit::StageText;
 use flambeau_ir::text::parse_graph;
 use flambeau_ir::{CompilationUnit, Facet, Graph, OpDef, Registry, RegistryBuilder, Source};
 use flambeau_rewrite::passes::constant_numbers::ConstantNumbers;
-use flambeau_rewrite::{Control, Manager, Pass, PassEntry, PassLibrary, Pipeline, RuleSet, Rulebook, Vocabulary};
+use flambeau_rewrite::{
+    Control, Manager, Pass, PassEntry, PassLibrary, Pipeline, RuleSet, Rulebook, Vocabulary,
+};
 use flambeau_tensor::Budget;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};

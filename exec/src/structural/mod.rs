@@ -120,10 +120,7 @@ pub(crate) fn run(prim: Prim, cx: &mut KernelCx<'_>, callees: &dyn Callees) -> K
                 prim.name()
             )));
         }
-        Prim::Awaitable
-        | Prim::FusedConcat
-        | Prim::VarConcat
-        | Prim::VarStack => {
+        Prim::Awaitable | Prim::FusedConcat | Prim::VarConcat | Prim::VarStack => {
             return Err(KernelError::unsupported(format!("`{}` cannot be run", prim.name())));
         }
         control => return Err(KernelError::internal(format!("`{}` is control flow", control.name()))),

@@ -5,8 +5,8 @@
 use super::autograd::sum_gradients;
 use crate::error::KernelError;
 use crate::kernel::{KernelCx, KernelResult};
-use flambeau_ir::attr::names;
 use flambeau_ir::Prim;
+use flambeau_ir::attr::names;
 use flambeau_tensor::{Tensor, matmul};
 
 pub(super) fn run(prim: Prim, cx: &mut KernelCx<'_>) -> KernelResult {
@@ -48,9 +48,8 @@ fn sum_of_products(left: &[Tensor], right: &[Tensor]) -> Result<Tensor, KernelEr
 
 /// The products of one matrix, which stands at side 0 (left) or 1, with each of others.
 fn products_of_side(shared: &Tensor, others: &[Tensor], side: i64) -> Result<Vec<Tensor>, KernelError> {
-    let each = |other: &Tensor| {
-        Ok(if side == 0 { matmul::mm(shared, other)? } else { matmul::mm(other, shared)? })
-    };
+    let each =
+        |other: &Tensor| Ok(if side == 0 { matmul::mm(shared, other)? } else { matmul::mm(other, shared)? });
     if !alike(others) {
         return others.iter().map(each).collect();
     }

@@ -4,8 +4,8 @@
 //! inputs against the reference evaluator by this module's test.
 
 use flambeau_ir::RegistryBuilder;
-use flambeau_rewrite::facets::{ByNumber, Chunk};
 use flambeau_rewrite::facets::Role;
+use flambeau_rewrite::facets::{ByNumber, Chunk};
 use flambeau_rewrite::{Cost, Elements, OnRequest, Rules};
 
 /// States rules and costs.

@@ -161,8 +161,7 @@ fn sides(cx: &mut PassCx<'_>) {
 
 fn sides_in(search: &Search<'_>, block: BlockId) -> Vec<Side> {
     let g = search.graph;
-    let products: Vec<NodeId> =
-        g.nodes(block).filter(|&n| search.has_role(n, Role::MatrixProduct)).collect();
+    let products: Vec<NodeId> = g.nodes(block).filter(|&n| search.has_role(n, Role::MatrixProduct)).collect();
     let mut taken = NodeSet::new();
     let mut found = Vec::new();
     for side in [0, 1] {

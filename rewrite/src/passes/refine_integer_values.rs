@@ -64,7 +64,9 @@ impl Found {
         };
         let holds = |user: NodeId| match self.place {
             Place::Block(i) => g.is_nested_in(g.parent(user), g.block(self.node, i)),
-            Place::After => g.is_before(self.node, user) && g.is_nested_in(g.parent(user), g.parent(self.node)),
+            Place::After => {
+                g.is_before(self.node, user) && g.is_nested_in(g.parent(user), g.parent(self.node))
+            }
         };
         let uses: Vec<_> = g.uses(self.value).filter(|u| holds(u.user)).collect();
         if uses.is_empty() {
