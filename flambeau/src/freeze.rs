@@ -29,6 +29,8 @@ const INLINE: &str = "inline";
 /// Computes what depends on constants alone.
 const FOLD: &str =
     "lower_simple_tuples,constant_propagation,peephole,constant_propagation,constant_pooling,cse,dce";
+/// Joins layers whose weights are constants. Frozen convolutions that were normalized take batches alone.
+const JOIN: &str = "fold_channels{batched},constant_pooling,dce";
 /// Interfaces that hold modules with interfaces: rounds of finding out what they are.
 const ROUNDS: usize = 1000;
 
@@ -70,6 +72,9 @@ pub(crate) fn freeze(program: &Program, preserved: &[&str]) -> Result<Program, E
         return Err(Error::new(Fault::Unsupported, "X0006", message));
     }
     freezer.fold(root.object(), Held::Everything)?;
+    for (_, _, graph) in &mut freezer.graphs {
+        *graph = program.session().apply_text(graph, &freezer.unit, JOIN)?;
+    }
     freezer.finish(root.object())
 }
 

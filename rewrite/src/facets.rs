@@ -1,6 +1,6 @@
 //! Kinds of fact about operators that rewriting consumes.
 
-use flambeau_ir::Facet;
+use flambeau_ir::{Facet, IValue};
 
 /// Rewrite rules stated by an operator; see [`crate::egraph::ruleparse`] for the language.
 #[derive(Clone, Debug, Default)]
@@ -133,8 +133,60 @@ pub enum Role {
     AsTensor,
     /// A function of one tensor (and numbers), element by element, that networks put behind their layers.
     Activation,
+    /// `(tensor)`: the number of its dimensions.
+    Rank,
+    /// `(int, int)`: whether they differ.
+    Differs,
 }
 
 impl Facet for Role {
     const NAME: &'static str = "role";
+}
+
+/// States that an operator's result is linear in its weights and bias, and that a slice of the weights and an element of
+/// the bias make one channel of it alone. Where the result has the rank of the weights, dimension 1 holds the channels.
+#[derive(Clone, Copy, Debug)]
+pub struct ChannelLinear {
+    /// The operand that is the weights.
+    pub weight: usize,
+    /// The operand that is the bias, `None` for none.
+    pub bias: usize,
+    /// Which slice of the weights belongs to a channel.
+    pub slices: Slices,
+    /// Whether an input of another rank than the weights' is a batch left out, and not one more dimension. Passes may
+    /// insist on the batch then.
+    pub batched: bool,
+}
+
+/// Where the slices of the weights that belong to channels are.
+#[derive(Clone, Copy, Debug)]
+pub enum Slices {
+    /// In dimension 0.
+    First,
+    /// In dimension 1, within each of the groups that dimension 0 falls into: the operand with their number.
+    Second {
+        /// The number of groups.
+        groups: usize,
+    },
+    /// As the operand `second` says: in dimension 1 if it is true, else in dimension 0.
+    Either {
+        /// A boolean.
+        second: usize,
+        /// The number of groups.
+        groups: usize,
+    },
+}
+
+impl Facet for ChannelLinear {
+    const NAME: &'static str = "channel-linear";
+}
+
+/// States that an operator scales and shifts the channels (dimension 1) of its first operand: factors and summands as
+/// the other operands give them, where these are constants and it does nothing else. What the first operand is does
+/// not matter; a `None` is no constant.
+#[derive(Clone, Copy)]
+pub struct ChannelAffine(pub fn(&[Option<IValue>]) -> Option<Vec<(f64, f64)>>);
+
+impl Facet for ChannelAffine {
+    const NAME: &'static str = "channel-affine";
 }

@@ -143,51 +143,80 @@ fn with_kernel_size(cx: &KernelCx<'_>, row: Sized) -> Computed {
     run(x, weight, cx.opt_tensor(3)?, &spec)
 }
 
-/// The sizes of a convolution's result as far as they can be told: positions of stride, padding, dilation, groups,
-/// output padding, and whether it is transposed.
-fn shape(stride: usize, padding: usize, dilation: usize, groups: usize, output: Option<usize>) -> Shape {
-    Shape::from(move |cx: &mut ShapeCx<'_>| {
-        let (x, w) = (cx.take_dims(0)?, cx.take_dims(1)?);
-        let space = w.len().checked_sub(2)?;
-        let known = |cx: &ShapeCx<'_>, i: usize| Some(expanded(&cx.known_ints(i)?, space));
-        if x.len() != w.len() {
-            return Some(TensorFact::of_dims(cx.fresh_dims(x.len())));
+/// Where a convolution's schema has what its sizes depend on.
+#[derive(Clone, Copy)]
+struct Places {
+    stride: usize,
+    padding: usize,
+    dilation: usize,
+    groups: usize,
+    /// Where it is transposed.
+    output: Option<usize>,
+}
+
+/// The sizes of a convolution's result as far as they can be told.
+fn shape(places: Places) -> Shape {
+    Shape::from(move |cx: &mut ShapeCx<'_>| sizes(cx, places))
+}
+
+/// As [`shape`] where an operand says whether it is transposed.
+fn shape_of_general() -> Shape {
+    Shape::from(|cx: &mut ShapeCx<'_>| match cx.bool(6) {
+        Some(transposed) => {
+            let output = transposed.then_some(7);
+            sizes(cx, Places { stride: 3, padding: 4, dilation: 5, groups: 8, output })
         }
-        let channels = match output {
-            None => w[0],
-            Some(_) => match (w[1].known(), cx.known_int(groups)) {
-                (Some(n), Some(g)) => Dim::Known(n * g),
-                _ => cx.fresh_size(),
-            },
-        };
-        let all = (known(cx, stride), known(cx, padding), known(cx, dilation));
-        let extra = output.map_or(Some(vec![0; space]), |i| known(cx, i));
-        let mut dims = vec![x[0], channels];
-        for d in 0..space {
-            let size = match (&all, &extra, x[d + 2].known(), w[d + 2].known()) {
-                ((Some(s), Some(p), Some(l)), Some(extra), Some(n), Some(k))
-                    if s.len() == space
-                        && p.len() == space
-                        && l.len() == space
-                        && extra.len() == space
-                        && s[d] > 0 =>
-                {
-                    let reach = l[d] * (k - 1) + 1;
-                    let size = match output {
-                        None => (n + 2 * p[d] - reach).div_euclid(s[d]) + 1,
-                        Some(_) => (n - 1) * s[d] - 2 * p[d] + reach + extra[d],
-                    };
-                    if size < 0 {
-                        return None;
-                    }
-                    Dim::Known(size)
-                }
-                _ => cx.fresh_size(),
-            };
-            dims.push(size);
-        }
-        Some(TensorFact::contiguous(dims))
+        None => same_rank(cx),
     })
+}
+
+/// As many dimensions as the input has.
+fn same_rank(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
+    let rank = cx.rank(0)?;
+    Some(TensorFact::of_dims(cx.fresh_dims(rank)))
+}
+
+fn sizes(cx: &mut ShapeCx<'_>, places: Places) -> Option<TensorFact> {
+    let (Some(x), Some(w)) = (cx.take_dims(0), cx.take_dims(1)) else { return same_rank(cx) };
+    let space = w.len().checked_sub(2)?;
+    let known = |cx: &ShapeCx<'_>, i: usize| Some(expanded(&cx.known_ints(i)?, space));
+    if x.len() != w.len() {
+        return Some(TensorFact::of_dims(cx.fresh_dims(x.len())));
+    }
+    let channels = match places.output {
+        None => w[0],
+        Some(_) => match (w[1].known(), cx.known_int(places.groups)) {
+            (Some(n), Some(g)) => Dim::Known(n * g),
+            _ => cx.fresh_size(),
+        },
+    };
+    let all = (known(cx, places.stride), known(cx, places.padding), known(cx, places.dilation));
+    let extra = places.output.map_or(Some(vec![0; space]), |i| known(cx, i));
+    let mut dims = vec![x[0], channels];
+    for d in 0..space {
+        let size = match (&all, &extra, x[d + 2].known(), w[d + 2].known()) {
+            ((Some(s), Some(p), Some(l)), Some(extra), Some(n), Some(k))
+                if s.len() == space
+                    && p.len() == space
+                    && l.len() == space
+                    && extra.len() == space
+                    && s[d] > 0 =>
+            {
+                let reach = l[d] * (k - 1) + 1;
+                let size = match places.output {
+                    None => (n + 2 * p[d] - reach).div_euclid(s[d]) + 1,
+                    Some(_) => (n - 1) * s[d] - 2 * p[d] + reach + extra[d],
+                };
+                if size < 0 {
+                    return None;
+                }
+                Dim::Known(size)
+            }
+            _ => cx.fresh_size(),
+        };
+        dims.push(size);
+    }
+    Some(TensorFact::contiguous(dims))
 }
 
 const SIZES: [&[&[i64]]; 3] = [
@@ -218,7 +247,7 @@ fn spatial() -> Vec<OpDef> {
         defs.extend(
             op(name, "", doc)
                 .facts(|d| {
-                    d.with(shape(3, 4, 5, 6, None))
+                    d.with(shape(Places { stride: 3, padding: 4, dilation: 5, groups: 6, output: None }))
                         .with(Dtype::same_as(0))
                         .with(sample(SIZES, int_lists(&[&[2], &[1]])))
                 })
@@ -227,13 +256,16 @@ fn spatial() -> Vec<OpDef> {
         let words: fn() -> Vec<IValue> = || vec![IValue::ints(vec![1]), IValue::str("same")];
         defs.extend(
             op(name, "padding", doc)
-                .facts(|d| d.with(Dtype::same_as(0)).with(sample(SIZES, Box::new(words))))
+                .facts(|d| {
+                    let d = d.with(Shape::from(same_rank)).with(Dtype::same_as(0));
+                    d.with(sample(SIZES, Box::new(words)))
+                })
                 .one(move |cx| worded(cx, space)),
         );
         defs.extend(
             op(turned, turned_overload, "Each element spread over a window, scaled by weights.")
                 .facts(|d| {
-                    d.with(shape(3, 4, 7, 6, Some(5)))
+                    d.with(shape(Places { stride: 3, padding: 4, dilation: 7, groups: 6, output: Some(5) }))
                         .with(Dtype::same_as(0))
                         .with(sample(TURNED, int_lists(&[&[2], &[1]])))
                 })
@@ -260,15 +292,20 @@ pub(super) fn family() -> Vec<OpDef> {
         ("_convolution", "", 4),
         ("_convolution", "deprecated", 3),
     ] {
-        let facts =
-            |d: OpDef| d.with(Dtype::same_as(0)).with(sized(SIZES[1], flags(n)).tolerance(1e-4, 1e-4));
+        let facts = |d: OpDef| {
+            let d = d.with(shape_of_general()).with(Dtype::same_as(0));
+            d.with(sized(SIZES[1], flags(n)).tolerance(1e-4, 1e-4))
+        };
         defs.extend(op(name, overload, doc).facts(facts).one(general));
     }
     let mode: fn() -> Vec<IValue> =
         || vec![IValue::ints(vec![1, 1]), IValue::str("same"), IValue::ints(vec![1, 1]), IValue::Int(1)];
     defs.extend(
         op("_convolution_mode", "", doc)
-            .facts(|d| d.with(Dtype::same_as(0)).with(sized(SIZES[1], Box::new(mode)).tolerance(1e-4, 1e-4)))
+            .facts(|d| {
+                let d = d.with(Shape::from(same_rank)).with(Dtype::same_as(0));
+                d.with(sized(SIZES[1], Box::new(mode)).tolerance(1e-4, 1e-4))
+            })
             .one(|cx| worded(cx, cx.tensor(1)?.rank().saturating_sub(2))),
     );
     // Other devices' and other libraries' names of the same: `(self, weight, bias, padding, stride, dilation, groups)`.

@@ -3,6 +3,8 @@
 //! The language of the `.rules` files is described in `flambeau_rewrite::egraph::ruleparse`. Every rule is tried on drawn
 //! inputs against the reference evaluator by this module's test.
 
+mod channels;
+
 use flambeau_ir::RegistryBuilder;
 use flambeau_rewrite::facets::Role;
 use flambeau_rewrite::facets::{ByNumber, Chunk};
@@ -18,6 +20,7 @@ pub(crate) fn add(builder: &mut RegistryBuilder) {
         .facet("aten::dim", Rules::file("questions.rules", include_str!("questions.rules")))
         .facet("aten::addmm", OnRequest(Rules::file("forms.rules", include_str!("forms.rules"))))
         .facet("aten::chunk", Chunk);
+    channels::add(builder);
     for (op, role) in ROLES {
         builder.facet(op, *role);
     }
@@ -44,6 +47,8 @@ const ROLES: &[(&str, Role)] = &[
     ("aten::add.Tensor", Role::ScaledSum),
     ("aten::mm", Role::MatrixProduct),
     ("aten::wait", Role::Wait),
+    ("aten::dim", Role::Rank),
+    ("aten::ne.int", Role::Differs),
     ("aten::relu", Role::Activation),
     ("aten::relu6", Role::Activation),
     ("aten::sigmoid", Role::Activation),

@@ -12,6 +12,7 @@ pub mod dce;
 pub mod differentiable;
 pub mod erase;
 pub mod erase_number_types;
+pub mod fold_channels;
 pub mod functional;
 pub mod fuse;
 pub mod idioms;
@@ -58,6 +59,7 @@ const PASSES: &[fn() -> PassEntry] = &[
     PassEntry::configured::<dce::Dce>,
     PassEntry::configured::<differentiable::CreateAutodiffSubgraphs>,
     PassEntry::configured::<differentiable::InlineAutodiffSubgraphs>,
+    PassEntry::configured::<fold_channels::FoldChannels>,
     PassEntry::configured::<inline::Inline>,
     PassEntry::configured::<propagate::PropagateShapes>,
     PassEntry::configured::<remove_mutation::RemoveMutation>,

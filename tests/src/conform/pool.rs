@@ -145,12 +145,10 @@ struct Worker {
 impl Worker {
     fn start(suite: &Suite, options: &Options) -> anyhow::Result<Worker> {
         let mut command = worker_command()?;
-        command.arg("--worker").arg(&suite.folder);
-        if options.compare_text {
-            command.arg("--compare-text");
-        }
-        if let Some(folder) = &options.through_save {
-            command.arg("--through-save").arg(folder);
+        command.arg("--worker").arg(&suite.folder).args(options.ways.to_args());
+        if let Some(folder) = &options.ways.through_save {
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("cannot make the folder {}", folder.display()))?;
         }
         let mut child = command
             .stdin(Stdio::piped())

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use super::case::{Case, Verdict};
+use super::options::Ways;
 use super::replay::Replay;
 
 /// The line a worker writes when it can take cases.
@@ -16,19 +17,17 @@ pub(super) const READY: &str = "ready";
 /// Replays cases from standard input until it ends.
 ///
 /// # Errors
-/// If the arguments are not `FOLDER [--compare-text] [--through-save FOLDER]`, or the session cannot be made.
+/// If the arguments are not `FOLDER` and those of [`Ways`], or the session cannot be made.
 pub fn serve(args: &[String]) -> anyhow::Result<()> {
     let folder = args.first().map(PathBuf::from);
     let Some(folder) = folder else { anyhow::bail!("--worker needs a folder") };
-    let compare_text = args.iter().any(|a| a == "--compare-text");
-    let through =
-        args.iter().position(|a| a == "--through-save").and_then(|i| args.get(i + 1)).map(PathBuf::from);
-    let thread = std::thread::Builder::new().spawn(move || work(folder, compare_text, through))?;
+    let ways = Ways::from_args(args);
+    let thread = std::thread::Builder::new().spawn(move || work(folder, ways))?;
     thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the worker panicked")))
 }
 
-fn work(folder: PathBuf, compare_text: bool, through_save: Option<PathBuf>) -> anyhow::Result<()> {
-    let replay = Replay::new(folder, compare_text, through_save)?;
+fn work(folder: PathBuf, ways: Ways) -> anyhow::Result<()> {
+    let replay = Replay::new(folder, ways)?;
     println!("{READY}");
     let message = Arc::new(Mutex::new(String::new()));
     let kept = message.clone();

@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use flambeau::{Error, Fault, Session};
 
 use super::case::{Case, Verdict};
+use super::options::Ways;
 
 /// What a case may hold of memory at a time, in bytes: bad ones and others.
 const MEMORY: (usize, usize) = (768 << 20, 4 << 30);
@@ -24,9 +25,7 @@ const MEMORY: (usize, usize) = (768 << 20, 4 << 30);
 /// What cases are replayed with.
 pub struct Replay {
     folder: PathBuf,
-    compare_text: bool,
-    /// Where archives are saved, to be loaded from there.
-    through_save: Option<PathBuf>,
+    ways: Ways,
     session: Session,
     /// For programs that want too much.
     strict: Session,
@@ -37,10 +36,10 @@ impl Replay {
     ///
     /// # Errors
     /// If the session cannot be made.
-    pub fn new(folder: PathBuf, compare_text: bool, through_save: Option<PathBuf>) -> anyhow::Result<Replay> {
+    pub fn new(folder: PathBuf, ways: Ways) -> anyhow::Result<Replay> {
         let session = Session::builder().standard().memory(MEMORY.1).build()?;
         let strict = Session::builder().standard().memory(MEMORY.0).build()?;
-        Ok(Replay { folder, compare_text, through_save, session, strict })
+        Ok(Replay { folder, ways, session, strict })
     }
 
     /// Replays a case.
@@ -63,7 +62,7 @@ impl Replay {
 
     fn ir_text(&self, case: &Case, field: &str) -> Result<(), Verdict> {
         let graph = text::read(case.text(field), self.session.registry())?;
-        text::check(case, &graph, self.compare_text)
+        text::check(case, &graph, self.ways.compare_text)
     }
 }
 

@@ -30,8 +30,8 @@ impl Replay {
             "ir" => session.parse_ir(case.text("ir")),
             _ => {
                 let path = self.folder.join(case.text("archive"));
-                let program = session.load_archive(&path)?;
-                match self.through_save.as_ref().zip(path.file_name()) {
+                let program = self.frozen(session.load_archive(&path)?, case.text("entry"))?;
+                match self.ways.through_save.as_ref().zip(path.file_name()) {
                     Some((folder, name)) => {
                         program.save(folder.join(name))?;
                         session.load_archive(folder.join(name))
@@ -40,6 +40,18 @@ impl Replay {
                 }
             }
         }
+    }
+
+    /// The program with its module frozen, if that is asked for and it is in eval mode.
+    fn frozen(&self, program: Program, entry: &str) -> Result<Program, Error> {
+        let training = |p: &Program| {
+            p.module().is_none_or(|root| root.named_modules().iter().any(|(_, module)| module.is_training()))
+        };
+        if !self.ways.through_freeze || training(&program) {
+            return Ok(program);
+        }
+        let kept: &[&str] = if entry == "forward" { &[] } else { &[entry] };
+        program.freeze(kept)
     }
 
     /// Loads and calls a program.

@@ -1,0 +1,54 @@
+//! What passes need to know of operators that treat each channel by itself.
+
+use flambeau_ir::{IValue, RegistryBuilder};
+use flambeau_rewrite::facets::{ChannelAffine, ChannelLinear, Slices};
+
+/// States it.
+pub(super) fn add(builder: &mut RegistryBuilder) {
+    for (op, slices) in CONVOLUTIONS {
+        builder.facet(op, ChannelLinear { weight: 1, bias: 2, slices: *slices, batched: true });
+    }
+    let product = ChannelLinear { weight: 1, bias: 2, slices: Slices::First, batched: false };
+    builder.facet("aten::linear", product);
+    builder.facet("aten::batch_norm", ChannelAffine(batch_norm));
+}
+
+/// Operators of `(input, weight, bias, …)`.
+const CONVOLUTIONS: &[(&str, Slices)] = &[
+    ("aten::conv1d", Slices::First),
+    ("aten::conv1d.padding", Slices::First),
+    ("aten::conv2d", Slices::First),
+    ("aten::conv2d.padding", Slices::First),
+    ("aten::conv3d", Slices::First),
+    ("aten::conv3d.padding", Slices::First),
+    ("aten::_convolution_mode", Slices::First),
+    ("aten::conv_transpose1d", Slices::Second { groups: 6 }),
+    ("aten::conv_transpose2d.input", Slices::Second { groups: 6 }),
+    ("aten::conv_transpose3d.input", Slices::Second { groups: 6 }),
+    ("aten::convolution", Slices::Either { second: 6, groups: 8 }),
+    ("aten::_convolution", Slices::Either { second: 6, groups: 8 }),
+    ("aten::_convolution.deprecated", Slices::Either { second: 6, groups: 8 }),
+];
+
+/// `(input, weight, bias, mean, var, training, momentum, eps, …)`: by running statistics it is affine, by the batch's not.
+fn batch_norm(args: &[Option<IValue>]) -> Option<Vec<(f64, f64)>> {
+    let constant = |i: usize| args.get(i)?.as_ref();
+    let values = |i: usize| constant(i)?.as_tensor()?.to_vec::<f64>().ok();
+    if constant(5)?.as_bool()? {
+        return None;
+    }
+    let (mean, var, eps) = (values(3)?, values(4)?, constant(7)?.as_float()?);
+    let or = |i: usize, default: f64| match constant(i)? {
+        IValue::None => Some(vec![default; mean.len()]),
+        _ => values(i),
+    };
+    let (weight, bias) = (or(1, 1.0)?, or(2, 0.0)?);
+    if [var.len(), weight.len(), bias.len()] != [mean.len(); 3] {
+        return None;
+    }
+    let channel = |c: usize| {
+        let scale = weight[c] / (var[c] + eps).sqrt();
+        (scale, bias[c] - mean[c] * scale)
+    };
+    Some((0..mean.len()).map(channel).collect())
+}

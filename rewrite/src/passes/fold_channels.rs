@@ -1,0 +1,348 @@
+//! What scales and shifts channels is folded into the weights that made them: batch normalization by running
+//! statistics into the convolution or linear layer in front of it, wherever all of them are constants.
+//!
+//! Which operators these are they say themselves ([`ChannelLinear`], [`ChannelAffine`]). The result in between must have
+//! no other use but being asked for its rank; the new weights are new constants, so whoever shares the old ones keeps
+//! them. Only single and double floats are folded, and only if all constants are of the one dtype: the result then
+//! differs by rounding alone.
+//!
+//! Both operators must mean the same dimension by "channels", which depends on the rank. It is known from shapes, or from
+//! a check in front that raises for any other rank, as PyTorch's own modules make. With the option `batched`, such a check
+//! is put in front of convolutions that could be called without a batch, of an input of the graph if that settles it.
+//! What it refuses normalization, taking space for channels, nearly always refuses too, in other words: the pass keeps
+//! the meaning of programs without the option alone.
+
+use crate::facets::{ChannelAffine, ChannelLinear, Role, Slices};
+use crate::pass::{Pass, PassCx, PassError};
+use crate::pipeline::{Configure, Options};
+use crate::roles;
+use flambeau_analysis::alias::AliasDb;
+use flambeau_analysis::shape::{Dims, Fact, Shapes, TensorFact};
+use flambeau_ir::types::Dim;
+use flambeau_ir::{At, Column, Editor, Graph, IValue, NodeId, OpId, Prim, Type, ValueId};
+use flambeau_tensor::{DType, Tensor};
+use hashbrown::{HashMap, HashSet};
+use rustc_hash::FxBuildHasher;
+
+/// See the module's head.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FoldChannels {
+    /// Insist on batches where folding needs it.
+    pub batched: bool,
+}
+
+impl Configure for FoldChannels {
+    const OPTIONS: &'static [&'static str] = &["batched"];
+
+    fn configure(options: &Options) -> Result<Self, String> {
+        Ok(FoldChannels { batched: options.flag("batched") })
+    }
+}
+
+impl Pass for FoldChannels {
+    const NAME: &'static str = "fold_channels";
+    const ALIASES: &'static [&'static str] = &["fold_frozen_conv_bn", "fold_frozen_linear_bn"];
+    const DOC: &'static str = "folds batch normalization into the constant weights of what it normalizes";
+
+    fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+        let registry = cx.registry();
+        let (linear, affine) = (registry.column::<ChannelLinear>(), registry.column::<ChannelAffine>());
+        let (ranks, differs) =
+            match (roles::find(&registry, Role::Rank), roles::find(&registry, Role::Differs)) {
+                (Ok(rank), Ok(differs)) => (rank, differs),
+                // Nobody can ask for ranks: no operator can depend on them either.
+                _ => return Ok(()),
+            };
+        let candidates = Candidates { graph: cx.graph(), linear, affine, ranks };
+        let mut folds = candidates.find();
+        if folds.is_empty() {
+            return Ok(());
+        }
+        let (graph, (db, shapes)) = cx.with::<(AliasDb, Shapes)>();
+        let evidence = Evidence { graph, ranks, differs, batched: self.batched };
+        let assumed = evidence.settle(&mut folds, db, shapes);
+        let (mut editor, mut fuel) = cx.edit_fuelled();
+        let mut assumed = Some(assumed);
+        for fold in folds {
+            if fold.rank == Known::No {
+                continue;
+            }
+            if !fuel.take("fold", editor.graph(), fold.affine) {
+                break;
+            }
+            if fold.rank == Known::ByInputs {
+                for (input, rank) in assumed.take().into_iter().flatten() {
+                    let root = editor.graph().root();
+                    insist(&mut editor, At::start(root), (input, rank), (ranks, differs));
+                }
+            }
+            fold.apply(&mut editor, (ranks, differs));
+        }
+        Ok(())
+    }
+}
+
+/// Why the rank of a result is known to be that of the weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    No,
+    Yes,
+    /// Because of checks of the graph's inputs.
+    ByInputs,
+    /// Because of a check to be put in front.
+    ByCheck,
+}
+
+/// An affine operator that can go.
+struct Fold {
+    linear: NodeId,
+    affine: NodeId,
+    of: ChannelLinear,
+    weight: Tensor,
+    bias: Tensor,
+    rank: Known,
+}
+
+impl Fold {
+    fn wanted_rank(&self) -> usize {
+        self.weight.rank()
+    }
+
+    fn apply(self, editor: &mut Editor<'_>, checks: (OpId, OpId)) {
+        let graph = editor.graph();
+        let (old, new) = (graph.result(self.affine, 0), graph.result(self.linear, 0));
+        let (input, rank) = (graph.operand(self.linear, 0), self.wanted_rank());
+        let loc = graph.loc(self.linear);
+        if self.rank == Known::ByCheck {
+            insist(editor, At::before(self.linear), (input, rank), checks);
+        }
+        editor.at(At::before(self.linear)).loc(loc);
+        let (weight, bias) = (IValue::Tensor(self.weight), IValue::Tensor(self.bias));
+        let weight = editor.constant_of(weight, Type::TENSOR);
+        let bias = editor.constant_of(bias, Type::TENSOR);
+        editor.set_operand(self.linear, self.of.weight, weight);
+        editor.set_operand(self.linear, self.of.bias, bias);
+        editor.replace_all_uses(old, new);
+        editor.erase(self.affine);
+    }
+}
+
+/// Puts in a check that raises an exception unless a tensor has a rank.
+fn insist(editor: &mut Editor<'_>, at: At, (value, rank): (ValueId, usize), (ranks, differs): (OpId, OpId)) {
+    editor.at(at);
+    let have = editor.value(ranks, &[value], Type::INT);
+    let want = editor.constant(IValue::Int(rank as i64));
+    let wrong = editor.value(differs, &[have, want], Type::BOOL);
+    let check = editor.node(Prim::If, &[wrong], &[]);
+    let (raising, _) = (editor.add_block(check), editor.add_block(check));
+    let message = format!("a frozen layer takes batches alone: inputs of {rank} dimensions");
+    let resume = At::after(check);
+    editor.at(At::start(raising));
+    let message = editor.constant(IValue::str(&message));
+    let class = editor.constant_of(IValue::None, Type::optional(Type::STR));
+    editor.node(Prim::RaiseException, &[message, class], &[]);
+    editor.at(resume);
+}
+
+/// Where pairs of operators stand whose constants fit each other.
+struct Candidates<'a> {
+    graph: &'a Graph,
+    linear: Column<'a, ChannelLinear>,
+    affine: Column<'a, ChannelAffine>,
+    ranks: OpId,
+}
+
+impl Candidates<'_> {
+    fn find(&self) -> Vec<Fold> {
+        self.graph.nodes_deep().filter_map(|node| self.fold_at(node)).collect()
+    }
+
+    fn constants(&self, node: NodeId) -> Vec<Option<IValue>> {
+        self.graph.operands(node).map(|value| self.graph.constant(value)).collect()
+    }
+
+    fn fold_at(&self, affine: NodeId) -> Option<Fold> {
+        let ChannelAffine(pairs) = self.affine.of(self.graph.op(affine))?;
+        let between = self.graph.operand(affine, 0);
+        let linear = self.graph.def(between);
+        let of = *self.linear.of(self.graph.op(linear))?;
+        let asks = |user: NodeId| self.graph.op(user).row() == Some(self.ranks);
+        let alone = |u: flambeau_ir::Use| (u.user == affine && u.index == 0) || asks(u.user);
+        if !self.graph.uses(between).all(alone) {
+            return None;
+        }
+        let (layer, scaling) = (self.constants(linear), self.constants(affine));
+        let weight = layer.get(of.weight)?.as_ref()?.as_tensor()?;
+        let dtype = weight.dtype();
+        let tensors = layer.iter().chain(&scaling).flatten().filter_map(IValue::as_tensor);
+        if !matches!(dtype, DType::F32 | DType::F64) || tensors.clone().any(|t| t.dtype() != dtype) {
+            return None;
+        }
+        let pairs = pairs(&scaling)?;
+        let channel = channels(of.slices, weight, &layer, pairs.len())?;
+        let folded = folded_weights(weight, &pairs, &channel)?;
+        let bias = match layer.get(of.bias)?.as_ref()? {
+            IValue::None => vec![0.0; pairs.len()],
+            bias => bias.as_tensor().filter(|b| b.rank() == 1)?.to_vec::<f64>().ok()?,
+        };
+        if bias.len() != pairs.len() {
+            return None;
+        }
+        let bias: Vec<f64> = bias.iter().zip(&pairs).map(|(b, (scale, shift))| b * scale + shift).collect();
+        let bias = of_dtype(bias, &[pairs.len() as i64], dtype)?;
+        Some(Fold { linear, affine, of, weight: folded, bias, rank: Known::No })
+    }
+}
+
+/// Values as a tensor of `dtype`, if all of them are finite in it.
+fn of_dtype(values: Vec<f64>, sizes: &[i64], dtype: DType) -> Option<Tensor> {
+    let limit = if dtype == DType::F32 { f64::from(f32::MAX) } else { f64::MAX };
+    let fits = values.iter().all(|v| v.abs() <= limit);
+    fits.then(|| Tensor::from_vec(values, sizes).ok()?.to_dtype(dtype).ok()).flatten()
+}
+
+/// How the elements of weights, in order, fall to channels.
+struct Spread {
+    /// Rows of dimension 0 that make a group, with channels of their own.
+    rows: usize,
+    /// Channels in a group, one after the other in each row.
+    channels: usize,
+    /// Elements in a row for each channel.
+    run: usize,
+}
+
+/// The spread of weights over `count` channels, if that is how many they have.
+fn channels(slices: Slices, weight: &Tensor, layer: &[Option<IValue>], count: usize) -> Option<Spread> {
+    let sizes: Vec<usize> = weight.sizes().iter().map(|&s| s as usize).collect();
+    let groups = |i: usize| usize::try_from(layer.get(i)?.as_ref()?.as_int()?).ok().filter(|&g| g > 0);
+    let groups = match slices {
+        Slices::First => None,
+        Slices::Second { groups: g } => Some(groups(g)?),
+        Slices::Either { second, groups: g } => match layer.get(second)?.as_ref()?.as_bool()? {
+            true => Some(groups(g)?),
+            false => None,
+        },
+    };
+    if sizes.len() < 2 || sizes.contains(&0) {
+        return None;
+    }
+    match groups {
+        None => {
+            let run = sizes[1..].iter().product();
+            (sizes[0] == count).then_some(Spread { rows: 1, channels: 1, run })
+        }
+        Some(groups) => {
+            let run = sizes[2..].iter().product();
+            let fits = sizes[0] % groups == 0 && sizes[1] * groups == count;
+            fits.then_some(Spread { rows: sizes[0] / groups, channels: sizes[1], run })
+        }
+    }
+}
+
+/// Each slice of the weights times the factor of its channel.
+fn folded_weights(weight: &Tensor, pairs: &[(f64, f64)], spread: &Spread) -> Option<Tensor> {
+    let mut values = weight.to_vec::<f64>().ok()?;
+    for (i, run) in values.chunks_exact_mut(spread.run).enumerate() {
+        let (row, within) = (i / spread.channels, i % spread.channels);
+        let (scale, _) = pairs[row / spread.rows * spread.channels + within];
+        run.iter_mut().for_each(|v| *v *= scale);
+    }
+    of_dtype(values, weight.sizes(), weight.dtype())
+}
+
+/// What is known of ranks.
+struct Evidence<'a> {
+    graph: &'a Graph,
+    ranks: OpId,
+    differs: OpId,
+    batched: bool,
+}
+
+impl Evidence<'_> {
+    /// Finds out for each fold whether its rank is known; inputs of the graph that have to be checked, with their ranks.
+    fn settle(&self, folds: &mut [Fold], db: &AliasDb, shapes: &Shapes) -> Vec<(ValueId, usize)> {
+        let rank_of = |shapes: &Shapes, fold: &Fold| {
+            let of = |value| shapes.tensor(value).and_then(TensorFact::rank);
+            of(self.graph.result(fold.linear, 0)).or_else(|| of(self.graph.operand(fold.linear, 0)))
+        };
+        let checks = self.checks();
+        for fold in &mut *folds {
+            let checked = || self.is_checked(&checks, fold);
+            fold.rank = match rank_of(shapes, fold) {
+                Some(rank) if rank != fold.wanted_rank() => Known::No,
+                Some(_) => Known::Yes,
+                None if checked() => Known::Yes,
+                None if fold.of.batched && self.batched => Known::ByCheck,
+                None => Known::No,
+            };
+        }
+        let inputs = self.assumable(folds);
+        if inputs.is_empty() {
+            return inputs;
+        }
+        let facts = self.graph.inputs().map(|input| match inputs.iter().find(|(i, _)| *i == input) {
+            Some((_, rank)) => Fact::Tensor(TensorFact::of_dims(Dims::from_elem(Dim::Unknown, *rank))),
+            None => Fact::of_type(self.graph.ty(input)),
+        });
+        let assuming = Shapes::with_inputs(self.graph, db, facts.collect());
+        for fold in &mut *folds {
+            if fold.rank == Known::ByCheck && rank_of(&assuming, fold) == Some(fold.wanted_rank()) {
+                fold.rank = Known::ByInputs;
+            }
+        }
+        inputs
+    }
+
+    /// Inputs of the graph that a check would be put in front of for certain: layers outside of branches take them.
+    fn assumable(&self, folds: &[Fold]) -> Vec<(ValueId, usize)> {
+        let root = self.graph.root();
+        let mut found: Vec<(ValueId, usize)> = Vec::new();
+        for fold in folds.iter().filter(|f| f.rank == Known::ByCheck) {
+            let input = self.graph.operand(fold.linear, 0);
+            let is_input = self.graph.def(input) == self.graph.param(root);
+            let certain = is_input && self.graph.parent(fold.linear) == root;
+            if certain && !found.iter().any(|(i, _)| *i == input) {
+                found.push((input, fold.wanted_rank()));
+            }
+        }
+        found
+    }
+
+    /// Checks of ranks by value: an `If` that raises unless the value has this one.
+    fn checks(&self) -> HashMap<ValueId, Vec<(NodeId, i64)>, FxBuildHasher> {
+        let mut found: HashMap<_, Vec<_>, _> = HashMap::default();
+        let mut seen: HashSet<NodeId, FxBuildHasher> = HashSet::default();
+        for node in self.graph.nodes_deep().filter(|&n| self.graph.is_prim(n, Prim::RaiseException)) {
+            let Some(check) = self.graph.enclosing(node).filter(|&c| seen.insert(c)) else { continue };
+            if self.graph.is_prim(check, Prim::If)
+                && self.graph.parent(node) == self.graph.block(check, 0)
+                && let Some((value, rank)) = self.difference(self.graph.operand(check, 0))
+            {
+                found.entry(value).or_default().push((check, rank));
+            }
+        }
+        found
+    }
+
+    /// The value and number of `rank(value) != number`.
+    fn difference(&self, condition: ValueId) -> Option<(ValueId, i64)> {
+        let differs = self.graph.def(condition);
+        if self.graph.op(differs).row() != Some(self.differs) {
+            return None;
+        }
+        let asks = self.graph.def(self.graph.operand(differs, 0));
+        let rank = self.graph.constant(self.graph.operand(differs, 1))?.as_int()?;
+        (self.graph.op(asks).row() == Some(self.ranks)).then(|| (self.graph.operand(asks, 0), rank))
+    }
+
+    fn is_checked(&self, checks: &HashMap<ValueId, Vec<(NodeId, i64)>, FxBuildHasher>, fold: &Fold) -> bool {
+        let between = self.graph.result(fold.linear, 0);
+        let dominates = |check: NodeId| {
+            let holder = self.graph.ancestor_in(fold.affine, self.graph.parent(check));
+            holder.is_some_and(|holder| holder != check && self.graph.is_before(check, holder))
+        };
+        checks.get(&between).is_some_and(|all| {
+            all.iter().any(|&(check, rank)| rank == fold.wanted_rank() as i64 && dominates(check))
+        })
+    }
+}
