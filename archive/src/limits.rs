@@ -33,6 +33,10 @@ pub struct Limits {
     pub source_bytes: usize,
     /// Dimensions of one tensor.
     pub tensor_rank: usize,
+    /// Bytes of storages shared with a mapped file that are read at once to compare their checksums, together. Those
+    /// behind are taken as they are: a gigabyte opens in the time of reading this much, every byte pattern is a valid
+    /// element, and checksums guard against decay, not against strangers. Copied storages are always checked.
+    pub mapped_checks: u64,
 }
 
 impl Default for Limits {
@@ -50,12 +54,14 @@ impl Default for Limits {
             depth: 1000,
             source_bytes: 64 << 20,
             tensor_rank: 64,
+            mapped_checks: 64 << 20,
         }
     }
 }
 
 impl Limits {
-    /// No bounds but those of the formats themselves (32-bit ids inside one pickle, for instance).
+    /// No bounds but those of the formats themselves (32-bit ids inside one pickle, for instance); nothing that is mapped
+    /// is checked.
     pub fn trusted() -> Self {
         Limits {
             records: usize::MAX,
@@ -70,6 +76,7 @@ impl Limits {
             depth: usize::MAX,
             source_bytes: usize::MAX,
             tensor_rank: usize::MAX,
+            mapped_checks: 0,
         }
     }
 }

@@ -32,8 +32,9 @@ pub struct LoadOptions {
     pub limits: Limits,
     /// Bounds on its source code.
     pub source_limits: flambeau_frontend::Limits,
-    /// Share tensors with the mapped file instead of copying them, where [`load_file`] is used. Their checksums are not
-    /// looked at, and the file must not be changed by anyone as long as a tensor of it lives.
+    /// Share tensors with the mapped file instead of copying them, where [`load_file`] is used. The file must not be
+    /// changed by anyone as long as a tensor of it lives: replacing it by another is fine, writing into it or cutting it
+    /// is not. [`Limits::mapped_checks`] says which checksums are looked at.
     pub map: bool,
     /// Whether methods are compiled. Without, only the objects are loaded, which needs declarations alone.
     pub code: bool,

@@ -2,8 +2,9 @@
 //!
 //! The operating system shows the file's pages as bytes; they are read when touched and shared between processes.
 //! What it cannot promise is that the bytes stay: if someone writes to or cuts the file while it is mapped, tensors
-//! change under the program or its process is killed. So mapping is only done where it is asked for, and the documents
-//! of the option hand this condition to whoever asks.
+//! change under the program or its process is killed. So the library maps only where it is asked to, and the documents
+//! of the option hand this condition to whoever asks; the command, which ends with what it was asked for and has nobody
+//! else's work to lose, maps unless told otherwise. Files that this crate writes are replaced, never written into.
 #![allow(unsafe_code, reason = "memory that a file stands behind is outside what the language can promise")]
 
 use std::fs::File;

@@ -6,8 +6,8 @@
 //! inside. Tensors with the same key share their storage, as they did when they were saved.
 //!
 //! Storages are copied out of the file (and their checksum is computed) unless a [`Mapping`] is given; then a storage
-//! that lies uncompressed, aligned and in this machine's byte order is shared with the file, unchecked, until the first
-//! write to it.
+//! that lies uncompressed, aligned and in this machine's byte order is shared with the file until the first write to it,
+//! and checksums are computed of the first [`Limits::mapped_checks`] bytes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,6 +40,8 @@ pub struct Tensors<'a> {
     order: ByteOrder,
     mapping: Option<Arc<Mapping>>,
     limits: &'a Limits,
+    /// Bytes shared so far.
+    shared: u64,
     /// Storages made so far, by key and width of the numbers whose bytes were swapped (1: none were).
     made: BTreeMap<(String, usize), Storage>,
 }
@@ -54,7 +56,7 @@ impl<'a> Tensors<'a> {
         mapping: Option<Arc<Mapping>>,
         limits: &'a Limits,
     ) -> Self {
-        Tensors { zip, folder, order, mapping, limits, made: BTreeMap::new() }
+        Tensors { zip, folder, order, mapping, limits, shared: 0, made: BTreeMap::new() }
     }
 
     /// The tensor that a call of [`Global::RebuildTensor`] or [`Global::RebuildParameter`] describes. Each call of this
@@ -98,10 +100,14 @@ impl<'a> Tensors<'a> {
         Ok(made)
     }
 
-    fn make(&self, key: &str, width: usize) -> Result<Storage, ArchiveError> {
+    fn make(&mut self, key: &str, width: usize) -> Result<Storage, ArchiveError> {
         let record = self.zip.require(&format!("{}/{key}", self.folder))?;
         let failed = |e: TensorError| ArchiveError::new(Code::Limit, e.to_string()).in_record(record.name());
         if let Some(foreign) = self.share(record, width) {
+            self.shared = self.shared.saturating_add(record.size());
+            if self.shared <= self.limits.mapped_checks {
+                self.zip.read(record)?;
+            }
             return Storage::foreign(foreign).map_err(failed);
         }
         let bytes = self.zip.read(record)?;
@@ -406,6 +412,26 @@ mod tests {
         drop(t);
         assert_eq!(Arc::strong_count(&mapping), 1);
         assert_eq!(Mapping::open(&path.join("nope")).expect_err("no file").code(), Code::Io);
+    }
+
+    #[test]
+    fn checksums_of_mapped_storages_are_compared_up_to_a_bound() {
+        let mut bytes = shared().to_vec();
+        let zip = ZipReader::open(shared(), &Limits::default()).expect("an archive");
+        let at = zip.require("data/0").expect("a storage").data_range().start;
+        bytes[at] ^= 1;
+        let path = std::env::temp_dir().join(format!("flambeau-damaged-{}.pt", std::process::id()));
+        std::fs::write(&path, &bytes).expect("room on the disk");
+        let mapping = Mapping::open(&path).expect("the file is there");
+        let load = |limits: &Limits| {
+            let zip = ZipReader::open(mapping.bytes(), limits)?;
+            let mut tensors = Tensors::new(&zip, "data", ByteOrder::Little, Some(mapping.clone()), limits);
+            tensors.make("0", 1).map(drop)
+        };
+        assert_eq!(load(&Limits::default()).expect_err("checked").code(), Code::Checksum);
+        let unchecked = Limits { mapped_checks: 0, ..Limits::default() };
+        load(&unchecked).expect("taken as it is");
+        std::fs::remove_file(&path).expect("it was there");
     }
 
     #[test]

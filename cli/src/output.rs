@@ -1,10 +1,10 @@
 //! Results and errors: JSON in a pipe, readable text on a terminal.
 
-use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use annotate_snippets::{Annotation, AnnotationKind, Level, Renderer, Snippet};
 use anstream::{eprint, eprintln, println};
 use anyhow::Result;
 use flambeau::ir::text::PrintOptions;
-use flambeau::ir::{Diagnostic, Step};
+use flambeau::ir::{Diagnostic, SourceRange, Step};
 use flambeau::{Error, Fault, Graph, IValue};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
@@ -106,22 +106,16 @@ const MAX_SOURCE: usize = 1 << 20;
 
 fn rendered(d: &Diagnostic) -> String {
     let Some(primary) = &d.primary else { return d.render() };
-    let source = &primary.at.source;
-    let (start, end) = (primary.at.range.start as usize, primary.at.range.end as usize);
-    let whole = source.text.len() <= MAX_SOURCE && source.text.is_char_boundary(start.min(source.text.len()));
-    if !whole || start > source.text.len() || longest_line(&source.text) > 400 {
+    if !can_be_shown(&primary.at) {
         return d.render();
     }
-    let end = end.clamp(start, source.text.len());
-    if !source.text.is_char_boundary(end) {
-        return d.render();
-    }
-    let snippet = Snippet::source(&source.text)
-        .path(&source.name)
-        .line_start(source.first_line as usize)
-        .annotation(AnnotationKind::Primary.span(start..end).label(&primary.text));
+    // What an archive's code was printed from is shown below it.
+    let original = primary.at.original().filter(can_be_shown);
     let title = format!("[{}] {}", d.code, d.message);
-    let group = Level::ERROR.primary_title(&title).element(snippet);
+    let mut group = Level::ERROR.primary_title(&title).element(snippet(&primary.at, &primary.text));
+    if let Some(original) = &original {
+        group = group.element(snippet(original, "printed from here"));
+    }
     let mut text = format!("{}\n", Renderer::styled().render(&[group]));
     for note in &d.notes {
         text.push_str(&format!("  note: {note}\n"));
@@ -130,6 +124,21 @@ fn rendered(d: &Diagnostic) -> String {
         text.push_str(&format!("  help: {help}\n"));
     }
     text
+}
+
+/// Whether a place is one of its text, and the text of a length that is shown with the lines around it.
+fn can_be_shown(at: &SourceRange) -> bool {
+    let (text, start, end) = (&at.source.text, at.range.start as usize, at.range.end as usize);
+    let whole = text.len() <= MAX_SOURCE && start <= text.len() && text.is_char_boundary(start);
+    whole && text.is_char_boundary(end.clamp(start, text.len())) && longest_line(text) <= 400
+}
+
+/// A place that [`can_be_shown`], with its lines.
+fn snippet<'a>(at: &'a SourceRange, label: &'a str) -> Snippet<'a, Annotation<'a>> {
+    let (source, start) = (&at.source, at.range.start as usize);
+    let end = (at.range.end as usize).clamp(start, source.text.len());
+    let snippet = Snippet::source(&source.text).path(&source.name).line_start(source.first_line as usize);
+    snippet.annotation(AnnotationKind::Primary.span(start..end).label(label))
 }
 
 fn longest_line(text: &str) -> usize {

@@ -22,18 +22,21 @@ pub(crate) struct ProgramArgs {
     /// Function or method; `forward` or the only one if left out.
     #[arg(long, short)]
     pub(crate) entry: Option<String>,
-    /// Share tensors with an archive's file instead of reading them: it opens at once, its tensors' checksums are not
-    /// looked at, and nobody may change it meanwhile.
+    /// Copy tensors out of an archive's file instead of sharing them with it: for files that others may write into
+    /// meanwhile. All checksums are looked at then, else those of the first 64 MB.
     #[arg(long)]
-    pub(crate) map: bool,
+    pub(crate) copy: bool,
 }
 
-/// The session, sharing tensors with the files it loads if asked to.
-pub(crate) fn mapping(session: &Session, map: bool) -> Session {
+/// The session, sharing tensors with the files it loads unless they are to be copied.
+pub(crate) fn sharing(session: &Session, copy: bool) -> Session {
     let mut options = LoadOptions::default();
-    options.map = map;
+    options.map = !copy;
     session.with_load_options(options)
 }
+
+/// Bytes that tell what a file holds.
+const HEAD: u64 = 4096;
 
 /// Told by the first bytes: zip archives begin with `PK`, graphs with `graph(`.
 fn kind_of(bytes: &[u8], name: &str) -> Kind {
@@ -59,10 +62,22 @@ impl ProgramArgs {
         std::fs::read(&self.file).with_context(|| format!("reading {}", self.file))
     }
 
+    /// Whether it is a file (and no pipe) that holds an archive.
+    fn is_archive_file(&self) -> Result<bool> {
+        let reading = || format!("reading {}", self.file);
+        if self.file == "-" || !std::fs::metadata(&self.file).with_context(reading)?.is_file() {
+            return Ok(false);
+        }
+        let mut head = Vec::new();
+        let file = std::fs::File::open(&self.file).with_context(reading)?;
+        file.take(HEAD).read_to_end(&mut head).with_context(reading)?;
+        Ok(kind_of(&head, &self.file) == Kind::Archive)
+    }
+
     /// Loads the program.
     pub(crate) fn load(&self, session: &Session) -> Result<Program> {
-        if self.map {
-            return Ok(mapping(session, true).load_archive(&self.file)?);
+        if self.is_archive_file()? {
+            return Ok(sharing(session, self.copy).load_archive(&self.file)?);
         }
         let bytes = self.bytes()?;
         let text = |bytes: Vec<u8>| {

@@ -10,7 +10,7 @@ use flambeau_frontend::print::{self, Receiver};
 use flambeau_ir::module::Function;
 use flambeau_ir::schema::Argument;
 use flambeau_ir::value::Object;
-use flambeau_ir::{CompilationUnit, FunctionSchema, Graph, IValue, Symbol};
+use flambeau_ir::{CompilationUnit, Diagnostic, FunctionSchema, Graph, IValue, Symbol};
 use std::sync::Arc;
 
 /// A loaded program.
@@ -146,14 +146,43 @@ impl Program {
     /// Why a method that its class declares could not be compiled.
     fn missing_method(&self, object: &Object, name: &str) -> Option<Error> {
         let function = self.unit.class(object.class())?.methods.get(&Symbol::new(name))?;
-        self.module.as_ref()?.missing.get(function).cloned().map(Error::from)
+        let problem = self.module.as_ref()?.missing.get(function)?;
+        Some(self.told(problem))
+    }
+
+    /// A problem of compiling with the modules that have it.
+    fn told(&self, problem: &Diagnostic) -> Error {
+        // Callers have the problem of what they call; the function that has it itself has the fewest remarks.
+        let place = |d: &Diagnostic| {
+            d.primary.as_ref().map(|label| (label.at.source.name.clone(), label.at.range.clone()))
+        };
+        let here = place(problem);
+        let all = self.module.iter().flat_map(|root| &root.missing);
+        let own = all.filter(|(_, d)| place(d) == here).min_by_key(|(_, d)| d.notes.len());
+        let mut problem = problem.clone();
+        let modules = own.map(|(&function, _)| self.modules_with(function)).unwrap_or_default();
+        if !modules.is_empty() {
+            problem.notes.push(format!("it is used by {}", modules.join(", ")));
+        }
+        Error::from(problem)
+    }
+
+    /// Paths of the modules whose class has a function as a method, `(root)` for the module itself.
+    pub fn modules_with(&self, function: Symbol) -> Vec<String> {
+        let Some(root) = self.module() else { return Vec::new() };
+        let has = |module: &Module| {
+            let class = self.unit.class(module.object().class());
+            class.is_some_and(|class| class.methods.values().any(|&f| f == function))
+        };
+        let named = root.named_modules().into_iter().filter(|(_, module)| has(module));
+        named.map(|(path, _)| if path.is_empty() { "(root)".to_owned() } else { path }).collect()
     }
 
     /// Functions that could not be compiled, in order of definition, with what they miss: a call of one, or of what
     /// calls it, is that error.
     pub fn missing(&self) -> impl Iterator<Item = (Symbol, Error)> + '_ {
         let all = self.module.iter().flat_map(|root| &root.missing);
-        all.map(|(&name, problem)| (name, Error::from(problem.clone())))
+        all.map(|(&name, problem)| (name, self.told(problem)))
     }
 
     /// The files that were put beside the module of an archive, by name, if the session's `LoadOptions` ask for them.

@@ -22,7 +22,7 @@ impl Program {
     /// bytes.
     ///
     /// # Errors
-    /// `X0003` for programs without a module, `F012…` for code that has no source form, `A0044` for values that archives
+    /// `X0003` for programs without a module, what functions miss that could not be compiled, `F012…` for code that has no source form, `A0044` for values that archives
     /// cannot hold, `A0091` if the file cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
@@ -52,6 +52,9 @@ impl Parts {
     fn of(program: &Program) -> Result<Parts, Error> {
         let module =
             program.module().ok_or_else(|| Error::misuse("only modules can be saved as archives"))?;
+        if let Some((_, problem)) = program.missing().next() {
+            return Err(problem);
+        }
         let root = module.object().clone();
         let (states, types) = states_and_types(program, &root)?;
         let roots = types.into_iter().map(Definition::Type);

@@ -51,7 +51,7 @@ fn fastest<P, R>(
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let session = Session::standard()?;
-    let program = ProgramArgs { file: args.file.clone(), entry: None, map: false };
+    let program = ProgramArgs { file: args.file.clone(), entry: None, copy: false };
     let text = String::from_utf8(program.bytes()?).context("the file is not UTF-8")?;
     let source = Source::new(&*args.file, text);
     let parse = || -> Result<Graph> { Ok(parse_graph(&source, session.registry()).map_err(Error::from)?) };

@@ -26,6 +26,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let mut options = LoadOptions::default();
     options.extra_files = true;
+    options.map = true;
     let session = Session::builder().standard().load_options(options).build()?;
     let limits = flambeau::archive::Limits::default();
     if args.output.extension().is_some_and(|e| e == "safetensors") {
@@ -47,7 +48,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 /// Functions to a module's archive.
 fn convert_functions(session: &Session, args: &Args) -> Result<()> {
     let file = args.input.to_string_lossy().into_owned();
-    let program = ProgramArgs { file, entry: args.entry.clone(), map: false }.load(session)?;
+    let program = ProgramArgs { file, entry: args.entry.clone(), copy: false }.load(session)?;
     let entries = program.entries();
     let methods: Vec<(&str, &str)> = match (&args.entry, entries.as_slice()) {
         (Some(only), _) | (None, [only]) => vec![(only, "forward")],

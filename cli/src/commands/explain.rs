@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     let Some(file) = args.what.clone() else { bail!("a program is missing: explain FILE --value %NAME") };
     let session = Session::standard()?;
-    let program_args = ProgramArgs { file, entry: args.entry.clone(), map: false };
+    let program_args = ProgramArgs { file, entry: args.entry.clone(), copy: false };
     let program = program_args.load(&session)?;
     let entry = program_args.pick(&program)?;
     let before = entry.graph();

@@ -1,5 +1,6 @@
 //! `flambeau freeze`: a module with its weights and settings made part of its code.
 
+use crate::program::sharing;
 use anyhow::Result;
 use flambeau::Session;
 use std::path::PathBuf;
@@ -18,7 +19,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = Session::standard()?;
+    let session = sharing(&Session::standard()?, false);
     let program = session.load_archive(&args.input)?;
     if let Some(module) = program.module() {
         module.eval();

@@ -1,6 +1,6 @@
 //! `flambeau info`: what a file holds, which operators it uses, and which of them are missing.
 
-use crate::program::mapping;
+use crate::program::sharing;
 use crate::report::report;
 use anstream::{print, println};
 use anyhow::Result;
@@ -21,14 +21,14 @@ pub(crate) struct Args {
     /// Show the state dict alone: names, types and sizes of parameters and buffers.
     #[arg(long)]
     state_dict: bool,
-    /// Look at the tensors' places in the file alone: their checksums are not looked at.
+    /// Read all tensors, and hold them against their checksums; else those of the first 64 MB.
     #[arg(long)]
-    map: bool,
+    copy: bool,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = mapping(&Session::standard()?, args.map);
+    let session = sharing(&Session::standard()?, args.copy);
     if args.state_dict {
         for (name, tensor) in session.load_weights(&args.file)? {
             println!("{name}: {}{:?}", tensor.dtype().name(), tensor.sizes());

@@ -6,7 +6,7 @@ use flambeau::exec::Kernel;
 use flambeau::ir::module::AttributeKind;
 use flambeau::ir::{Graph, NodeId, SourceRange};
 use flambeau::{IValue, Module, Program, Session};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Characters of an attribute's value that are shown.
@@ -102,6 +102,7 @@ fn methods(program: &Program) -> Vec<String> {
 /// All operators, those without a kernel first, then by name.
 fn operators(program: &Program) -> Vec<OperatorRow> {
     let mut rows: BTreeMap<String, OperatorRow> = BTreeMap::new();
+    let mut users = BTreeSet::new();
     for function in program.unit().functions() {
         let graph = &function.graph;
         for node in graph.nodes_deep() {
@@ -110,13 +111,20 @@ fn operators(program: &Program) -> Vec<OperatorRow> {
             let row = rows.entry(name.clone()).or_insert_with(|| {
                 let kernel = graph.op(node).row().and_then(|row| graph.registry().facet::<Kernel>(row));
                 let missing_at = kernel.is_none().then(|| place_of(graph, node));
-                OperatorRow { name, uses: 0, missing_at }
+                OperatorRow { name, uses: 0, missing_at, modules: Vec::new() }
             });
             row.uses += 1;
+            if row.missing_at.is_some() && users.insert((row.name.clone(), function.name)) {
+                row.modules.extend(program.modules_with(function.name));
+            }
         }
     }
     let mut rows: Vec<_> = rows.into_values().collect();
     rows.sort_by_key(|row| row.missing_at.is_none());
+    for row in &mut rows {
+        row.modules.sort();
+        row.modules.dedup();
+    }
     rows
 }
 

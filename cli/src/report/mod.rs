@@ -67,6 +67,8 @@ pub(crate) struct OperatorRow {
     pub(crate) uses: usize,
     /// Where it is first used, if it cannot be run.
     pub(crate) missing_at: Option<String>,
+    /// Paths of the modules that use it, if it cannot be run.
+    pub(crate) modules: Vec<String>,
 }
 
 /// A function that could not be compiled.

@@ -28,7 +28,7 @@ pub(super) fn json(report: &Report) -> Value {
         "tensors": tensors(&report.tensors),
         "methods": report.methods,
         "operators": operators
-            .map(|o| json!({"name": o.name, "uses": o.uses, "missing_at": o.missing_at}))
+            .map(|o| json!({"name": o.name, "uses": o.uses, "missing_at": o.missing_at, "modules": o.modules}))
             .collect::<Vec<_>>(),
         "missing": missing.map(|m| json!({"function": m.function, "problem": m.problem})).collect::<Vec<_>>(),
         "extra_files": report
@@ -73,7 +73,11 @@ fn write_parts(out: &mut String, report: &Report, all: bool) -> std::fmt::Result
     }
     for operator in &report.operators {
         match &operator.missing_at {
-            Some(at) => writeln!(out, "  missing {} ({} uses, first at {at})", operator.name, operator.uses)?,
+            Some(at) => {
+                write!(out, "  missing {} ({} uses, first at {at})", operator.name, operator.uses)?;
+                let of = if operator.modules.is_empty() { "" } else { ", used by " };
+                writeln!(out, "{of}{}", operator.modules.join(", "))?;
+            }
             None if all => writeln!(out, "  {} ({} uses)", operator.name, operator.uses)?,
             None => {}
         }

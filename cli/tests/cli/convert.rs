@@ -28,8 +28,7 @@ fn one_function_becomes_forward() {
     let inputs = file("convert", "one.json", r#"[{"t": "int", "v": 20}]"#);
     accepted(&["convert", &source, &archive, "--entry", "f"]);
     assert!(accepted(&["run", &archive, "--inputs", &inputs]).contains("41"));
-    assert!(accepted(&["run", &archive, "--inputs", &inputs, "--map"]).contains("41"));
-    assert!(accepted(&["info", &archive, "--map"]).contains("forward"));
-    refused(&["run", &source, "--entry", "f", "--inputs", &inputs, "--map"], &["zip"]);
+    assert!(accepted(&["run", &archive, "--inputs", &inputs, "--copy"]).contains("41"));
+    assert!(accepted(&["info", &archive, "--copy"]).contains("forward"));
     refused(&["convert", &source, &archive, "--entry", "g"], &["no entry `g`"]);
 }

@@ -6,6 +6,7 @@ mod bad_source;
 mod convert;
 mod explain;
 mod lstm_cell;
+mod missing;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,0 +1,30 @@
+//! Archives that use operators nobody registered: which, where, and what to do.
+
+use super::{accepted, data, file, refused};
+
+/// A module whose `body.0` and `tail` call `acme::blend`, written by PyTorch (`tests/oracle/custom.py`).
+const ARCHIVE: &str = "tests/data/custom.pt";
+
+#[test]
+fn info_says_what_is_missing_and_where() {
+    let text = accepted(&["info", &data(ARCHIVE)]);
+    for part in [
+        "operator `acme::blend` is not registered",
+        "it is used by body.0, tail",
+        "return torch.ops.acme.blend(x, x * 2)",
+        "OpDef::new(\"acme::blend(…) -> …\")",
+    ] {
+        assert!(text.contains(part), "no `{part}` in:\n{text}");
+    }
+}
+
+#[test]
+fn run_says_so_too_and_runs_what_needs_it_not() {
+    let inputs = file("missing", "inputs.json", r#"[{"t": "tensor", "dtype": "float32", "shape": [1], "data": [1]}]"#);
+    let parts = ["F0108", "`acme::blend`", "printed from here", "it is used by body.0, tail", "OpDef::new"];
+    refused(&["run", &data(ARCHIVE), "--inputs", &inputs], &parts);
+    assert!(accepted(&["run", &data(ARCHIVE), "--entry", "fine", "--inputs", &inputs]).contains("2.0"));
+    let out = super::folder("missing").join("out.pt").to_string_lossy().into_owned();
+    refused(&["convert", &data(ARCHIVE), &out], &["`acme::blend`"]);
+    refused(&["freeze", &data(ARCHIVE), &out], &["`acme::blend`"]);
+}
