@@ -49,7 +49,7 @@ pub use load::{LoadOptions, LoadedModule, Missing, load, load_file};
 pub use map::Mapping;
 pub use open::{Archive, VERSIONS};
 pub use safetensors::save_safetensors;
-pub use save::{SaveModule, States, save};
+pub use save::{CodeFile, SaveModule, States, save};
 pub use tensors::{ByteOrder, TensorDescription, Tensors};
 pub use values::PendingState;
 pub use weights::{

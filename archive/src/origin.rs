@@ -5,6 +5,8 @@
 //! kept as it lies in the file and read when a place is first asked for. Whatever is wrong with it means that there is
 //! no original place, never an error: the table is a remark on the program, not part of it.
 
+pub(crate) mod write;
+
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 

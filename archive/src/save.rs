@@ -11,11 +11,12 @@ use std::io::Write;
 use flambeau_ir::module::CompilationUnit;
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::value::Object;
-use flambeau_ir::{IValue, Symbol, Type};
+use flambeau_ir::{IValue, SourceRange, Symbol, Type};
 use flambeau_tensor::{DType, Layout, Tensor};
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
+use crate::origin::write::debug_ranges;
 use crate::pickle::{MemoId, PickleWriter};
 use crate::zip::ZipWriter;
 use crate::{ArchiveError, Code};
@@ -30,8 +31,8 @@ pub struct SaveModule<'a> {
     pub unit: &'a CompilationUnit,
     /// The table that code refers to as `CONSTANTS.cN`.
     pub constants: &'a [IValue],
-    /// Source files: record (`code/__torch__/net.py`) and text, in order.
-    pub code: &'a [(String, String)],
+    /// Source files, in order.
+    pub code: &'a [CodeFile],
     /// The format version that the code needs: 3 to 10.
     pub version: u64,
     /// Files to be put beside the module, by name.
@@ -39,6 +40,18 @@ pub struct SaveModule<'a> {
     /// By [`Object::id`], what is written of objects that restore themselves by `__setstate__`: what their
     /// `__getstate__` gave.
     pub states: &'a States,
+}
+
+/// A source file of an archive.
+#[derive(Clone, Debug, Default)]
+pub struct CodeFile {
+    /// The record: `code/__torch__/net.py`.
+    pub record: String,
+    /// The text.
+    pub text: String,
+    /// From which offsets on it stands for what in the text that people wrote, ascending. With none, the archive says
+    /// nothing of that.
+    pub origins: Vec<(usize, Option<SourceRange>)>,
 }
 
 /// States of objects by [`Object::id`].
@@ -75,8 +88,11 @@ pub fn save<W: Write>(module: &SaveModule<'_>, out: W) -> Result<W, ArchiveError
     let data = IValue::Object(module.root.clone());
     let pickled = Pickled { unit: module.unit, states: Some(module.states), typed: true };
     write_values(&mut zip, "data", &pickled, &data)?;
-    for (record, text) in module.code {
-        zip.deflate(record, text.as_bytes())?;
+    for file in module.code {
+        zip.deflate(&file.record, file.text.as_bytes())?;
+        if !file.origins.is_empty() {
+            zip.deflate(&format!("{}.debug_pkl", file.record), &debug_ranges(&file.origins))?;
+        }
     }
     let constants = IValue::tuple(module.constants.to_vec());
     write_values(&mut zip, "constants", &pickled, &constants)?;

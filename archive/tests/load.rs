@@ -276,7 +276,7 @@ fn damaged_archives_are_answered() {
 
 /// The archive's code and constants, for writing it again.
 fn rewritten(name: &str) -> (LoadedModule, Vec<u8>) {
-    use flambeau_archive::{SaveModule, save, zip::ZipReader};
+    use flambeau_archive::{CodeFile, SaveModule, save, zip::ZipReader};
     let bytes = std::fs::read(data(name)).expect("test data");
     let module = load(&bytes, &registry(), &options()).expect("a module");
     let zip = ZipReader::open(&bytes, &Default::default()).expect("an archive");
@@ -284,8 +284,10 @@ fn rewritten(name: &str) -> (LoadedModule, Vec<u8>) {
         .records()
         .iter()
         .filter(|r| r.name().ends_with(".py"))
-        .map(|r| {
-            (r.name().to_owned(), String::from_utf8(zip.read(r).expect("whole").into_owned()).expect("text"))
+        .map(|r| CodeFile {
+            record: r.name().to_owned(),
+            text: String::from_utf8(zip.read(r).expect("whole").into_owned()).expect("text"),
+            origins: Vec::new(),
         })
         .collect();
     let saved = SaveModule {

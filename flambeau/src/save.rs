@@ -6,8 +6,8 @@
 
 use crate::error::Error;
 use crate::program::Program;
-use flambeau_archive::{ArchiveError, SaveModule, States, replace_file, save};
-use flambeau_frontend::print::{Definition, Printed, program as print_program};
+use flambeau_archive::{ArchiveError, CodeFile, SaveModule, States, replace_file, save};
+use flambeau_frontend::print::{Definition, Places, Printed, program as print_program};
 use flambeau_ir::value::Object;
 use flambeau_ir::{IValue, Symbol, Type};
 use std::collections::BTreeSet;
@@ -63,8 +63,10 @@ impl Parts {
     }
 
     fn write<W: Write>(&self, program: &Program, name: &str, out: W) -> Result<W, ArchiveError> {
-        let file = |(module, text): (&String, &String)| {
-            (format!("code/{}.py", module.replace('.', "/")), text.clone())
+        let file = |(module, (text, origins)): (&String, &(String, Places))| CodeFile {
+            record: format!("code/{}.py", module.replace('.', "/")),
+            text: text.clone(),
+            origins: origins.clone(),
         };
         let code: Vec<_> = self.printed.files.iter().map(file).collect();
         let module = SaveModule {

@@ -211,3 +211,29 @@ fn what_is_saved_is_the_same_program() {
     };
     assert_eq!(run(&session.load_archive_bytes(&frozen).expect("as written")), run(&program));
 }
+
+#[test]
+fn what_is_saved_remembers_the_lines_it_was_made_from() {
+    let session = Session::standard().expect("consistent");
+    let program = load(&session, "nested.pt");
+    program.module().expect("a module").eval();
+    let three = IValue::Tensor(Tensor::from_slice(&[1.0_f32, -2.0, 0.5], &[1, 3]).expect("small"));
+    let failure = |p: &Program| {
+        let entry = p.entry("forward").expect("there");
+        entry.call(std::slice::from_ref(&three), &[]).expect_err("sizes do not fit").render()
+    };
+    let line = |text: &str| {
+        let lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        let at = lines.iter().rposition(|line| line.contains("what it was made from"));
+        let at = at.unwrap_or_else(|| panic!("no line of people's in {text}"));
+        lines[at..at + 3].to_vec()
+    };
+    let again = |p: &Program| {
+        session.load_archive_bytes(&p.to_archive("nested").expect("saved")).expect("as written")
+    };
+    let want = line(&failure(&program));
+    assert_eq!(line(&failure(&again(&program))), want);
+    assert_eq!(line(&failure(&again(&again(&program)))), want);
+    let frozen = program.freeze(&[]).expect("frozen");
+    assert_eq!(line(&failure(&again(&frozen))), line(&failure(&frozen)), "inlined code too");
+}

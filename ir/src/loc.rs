@@ -46,6 +46,12 @@ impl Source {
         Arc::new(Source { name: name.into(), text: text.into(), first_line: 1, origin: Some(origin) })
     }
 
+    /// Whether it is the same text from the same place.
+    pub fn same_place(self: &Arc<Self>, other: &Arc<Self>) -> bool {
+        let same = || self.name == other.name && self.first_line == other.first_line && self.text == other.text;
+        Arc::ptr_eq(self, other) || same()
+    }
+
     /// Line and column (both from 1; columns count characters) of a byte offset.
     pub fn line_column(&self, offset: usize) -> (u32, u32) {
         let mut offset = offset.min(self.text.len());

@@ -14,6 +14,7 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
 use super::inline::{self, Inline};
+use super::marks;
 use super::names::is_identifier;
 use super::{File, Printer, Receiver, Res, unprintable};
 
@@ -48,7 +49,7 @@ struct Layer<'g> {
 /// The statements of one function, being written.
 pub(super) struct Body<'p, 'u, 'g> {
     pub(super) printer: &'p mut Printer<'u>,
-    file: &'p mut File,
+    pub(super) file: &'p mut File,
     layers: Vec<Layer<'g>>,
     agenda: Vec<Step>,
     level: usize,
@@ -178,7 +179,7 @@ impl<'g> Body<'_, '_, 'g> {
     }
 
     fn is_long(&self, text: &str) -> bool {
-        text.len() + 2 * self.level >= LONG
+        marks::width(text) + 2 * self.level >= LONG
     }
 
     fn line(&mut self, text: &str) {
@@ -187,7 +188,7 @@ impl<'g> Body<'_, '_, 'g> {
         for _ in 0..self.level {
             out.push_str("  ");
         }
-        out.push_str(text);
+        self.file.marks.write(out, text);
         out.push('\n');
     }
 

@@ -80,10 +80,17 @@ impl Body<'_, '_, '_> {
     pub(super) fn expression(&mut self, node: NodeId) -> Res<String> {
         let g = self.graph();
         let operands = g.operands(node).map(|v| self.text_of(v)).collect::<Res<Vec<_>>>()?;
-        match g.prim(node) {
+        let text = match g.prim(node) {
+            Some(Prim::Constant) => return self.structural(node, Prim::Constant, &operands),
             Some(prim) => self.structural(node, prim, &operands),
             None => self.operator(node, &operands),
-        }
+        }?;
+        Ok(self.file.marks.numbered(text, || {
+            // Where archived code says nothing of what it was printed from, neither is anything known of what is printed
+            // from it.
+            let range = g.locs().range(g.loc(node))?;
+            if range.source.origin.is_some() { range.original() } else { Some(range) }
+        }))
     }
 
     fn result_type(&self, node: NodeId) -> Type {

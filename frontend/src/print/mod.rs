@@ -19,6 +19,7 @@ mod class;
 mod constants;
 mod expr;
 mod inline;
+mod marks;
 mod names;
 mod types;
 
@@ -31,6 +32,8 @@ use std::sync::Arc;
 use crate::Limits;
 use crate::emit::{Resolver, Session, SourceFile, Sugar};
 use constants::Constants;
+use marks::Marks;
+pub use marks::Places;
 use names::LocalNames;
 pub use names::is_identifier;
 use types::TypeNames;
@@ -71,13 +74,14 @@ pub struct Printer<'u> {
 pub struct File {
     text: String,
     names: LocalNames,
+    marks: Marks,
 }
 
 /// A program as source.
 #[derive(Debug, Default)]
 pub struct Printed {
-    /// Text by module (`__torch__.net`), in order of first mention.
-    pub files: IndexMap<String, String, FxBuildHasher>,
+    /// Text by module (`__torch__.net`) with what it was made from, in order of first mention.
+    pub files: IndexMap<String, (String, Places), FxBuildHasher>,
     /// What `CONSTANTS.c0` and so on mean.
     pub constants: Vec<IValue>,
 }
@@ -259,10 +263,12 @@ pub fn program(
         let Some(what) = printer.needed(i) else { break };
         let name = printer.qualified_name(what);
         let module = name.as_str().rsplit_once('.').map_or("", |(module, _)| module);
-        let file = files.entry(module.to_owned()).or_default();
+        let file = files.entry(module.to_owned());
+        let file = file.or_insert_with(|| File { marks: Marks::wanted(), ..File::default() });
         printer.define(file, what)?;
     }
-    let files = files.into_iter().map(|(module, file)| (module, file.text)).collect();
+    let written = |(module, file): (String, File)| (module, (file.text, file.marks.into_places()));
+    let files = files.into_iter().map(written).collect();
     Ok(Printed { files, constants: printer.constants.into_values() })
 }
 
