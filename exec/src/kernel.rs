@@ -369,9 +369,14 @@ impl<'a> KernelCx<'a> {
         }
     }
 
-    /// Argument `i` as exactly `n` integers; one integer, or a list of one, stands for all.
+    /// Argument `i` as a measure (of a window, of its steps, of what surrounds an image) in each of `n` dimensions; one
+    /// integer, or a list of one, stands for all. Those beyond 32 bits are refused: what follows from a few of them then
+    /// fits 64.
     pub fn ints_n(&self, i: usize, n: usize) -> Result<Ints, KernelError> {
         let mut ints = self.ints(i)?;
+        if let Some(far) = ints.iter().find(|v| i32::try_from(**v).is_err()) {
+            return Err(KernelError::input(format!("argument {i} holds {far}, which is out of range")));
+        }
         if ints.len() == 1 && n > 1 {
             let v = ints[0];
             ints.resize(n, v);

@@ -297,9 +297,16 @@ impl Drop for Charge {
     }
 }
 
-/// An error if `bytes` more would not fit this thread's budget: for host memory that is not a storage.
+/// Host memory from here on is asked of the system before it is taken: a program that asks for too much by an ordinary
+/// allocation ends.
+const ASKED_FIRST: usize = 1 << 30;
+
+/// An error if `bytes` more would not fit this thread's budget, or are more than the system has: for host memory that is
+/// not a storage.
 pub fn check_budget(bytes: usize) -> Result<()> {
-    Charge::take(bytes).map(drop)
+    Charge::take(bytes)?;
+    let asked = if bytes < ASKED_FIRST { Ok(()) } else { Vec::<u8>::new().try_reserve_exact(bytes) };
+    asked.map_err(|_| TensorError::OutOfMemory { requested: bytes, limit: usize::MAX })
 }
 
 #[cfg(test)]

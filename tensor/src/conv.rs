@@ -70,12 +70,14 @@ impl ConvSpec {
         for d in 0..input.len() - 2 {
             let (n, k) = (input[d + 2], weight[d + 2]);
             let (s, p, l) = (self.stride[d], self.padding[d], self.dilation[d]);
-            let reach = l * (k - 1) + 1;
+            let [n, k, s, p, l, more] = [n, k, s, p, l, self.output_padding[d]].map(i128::from);
+            let reach = l.saturating_mul(k - 1).saturating_add(1);
             let size = if self.transposed {
-                (n - 1) * s - 2 * p + reach + self.output_padding[d]
+                (n - 1).saturating_mul(s).saturating_add(reach) - 2 * p + more
             } else {
                 (n + 2 * p - reach) / s + 1
             };
+            let size = i64::try_from(size).unwrap_or(if size < 0 { i64::MIN } else { i64::MAX });
             if size < 0 || (self.transposed && size <= 0 && !input.contains(&0)) {
                 return Err(TensorError::shape(format!(
                     "Given input size per channel: {:?}. Calculated output size per channel: {size} at dimension {d}. \
@@ -116,6 +118,10 @@ impl ConvSpec {
             ("dilation", &self.dilation, 1),
             ("output_padding", &self.output_padding, 0),
         ] {
+            // What follows from a few of them then fits 64 bits.
+            if let Some(far) = values.iter().find(|v| **v > i64::from(i32::MAX)) {
+                return say(format!("{what} {far} is out of range"));
+            }
             if values.iter().any(|v| *v < least) {
                 let kind = if least == 0 { "negative" } else { "non-positive" };
                 return say(format!("{kind} {what} is not supported"));

@@ -8,6 +8,7 @@ use std::f64::consts::PI;
 
 use num_complex::Complex;
 
+use crate::alloc::check_budget;
 use crate::element::Element;
 use crate::error::Result;
 use crate::rows::map_rows;
@@ -69,13 +70,18 @@ fn factors(mut n: usize) -> Vec<usize> {
 
 impl Plan {
     /// For rows of `n` numbers.
-    pub fn new(n: usize) -> Plan {
+    ///
+    /// # Errors
+    /// If there is no memory for what rows of this length need.
+    pub fn new(n: usize) -> Result<Plan> {
+        // Roots and buffers of the row, or of one up to four times its length.
+        check_budget(n.saturating_mul(8 * size_of::<C>()))?;
         let factors = factors(n);
         if factors.iter().all(|&p| p <= DIRECT) {
-            return Plan { n, factors, roots: roots(n), chirp: None };
+            return Ok(Plan { n, factors, roots: roots(n), chirp: None });
         }
         let length = (2 * n - 1).next_power_of_two();
-        let plan = Plan::new(length);
+        let plan = Plan::new(length)?;
         // The square modulo the wave's period, so that the angle stays exact.
         let square = |k: usize| (k as u128 * k as u128 % (2 * n as u128)) as f64;
         let wave: Vec<C> = (0..n)
@@ -91,7 +97,8 @@ impl Plan {
         }
         plan.forward(&mut spectrum);
         spectrum.iter_mut().for_each(|x| *x /= length as f64);
-        Plan { n, factors, roots: Vec::new(), chirp: Some(Box::new(Chirp { wave, spectrum, plan })) }
+        let chirp = Some(Box::new(Chirp { wave, spectrum, plan }));
+        Ok(Plan { n, factors, roots: Vec::new(), chirp })
     }
 
     /// `X[j] = sum of x[k] e^(-2 pi i j k / n)`, in place.
@@ -163,7 +170,7 @@ pub fn complex<R: Element>(x: &Tensor, dim: i64, n: usize, kind: Kind) -> Result
 where
     R: Element<Raw = R>,
 {
-    let plan = Plan::new(n);
+    let plan = Plan::new(n)?;
     let mut buffer = Vec::with_capacity(n);
     map_rows::<C, R>(x, dim, Some(n), |row, out| {
         load(&mut buffer, row.iter().copied(), n);
@@ -183,7 +190,7 @@ pub fn real<R: Element>(x: &Tensor, dim: i64, n: usize, kind: Kind, onesided: bo
 where
     R: Element<Raw = R>,
 {
-    let plan = Plan::new(n);
+    let plan = Plan::new(n)?;
     let mut buffer = Vec::with_capacity(n);
     let length = if onesided { n / 2 + 1 } else { n };
     map_rows::<f64, R>(x, dim, Some(length), |row, out| {
@@ -198,7 +205,7 @@ pub fn hermitian<R: Element>(x: &Tensor, dim: i64, n: usize, kind: Kind) -> Resu
 where
     R: Element<Raw = R>,
 {
-    let plan = Plan::new(n);
+    let plan = Plan::new(n)?;
     let half = n / 2 + 1;
     let mut buffer = Vec::with_capacity(n);
     map_rows::<C, R>(x, dim, Some(n), |row, out| {
@@ -223,7 +230,7 @@ mod tests {
         for n in [1usize, 2, 3, 4, 5, 8, 12, 30, 49, 61, 67, 101, 128, 134, 360] {
             let x: Vec<C> = (0..n).map(|k| C::new((k * 7 % 11) as f64 - 5.0, (k * 5 % 13) as f64)).collect();
             let mut y = x.clone();
-            let plan = Plan::new(n);
+            let plan = Plan::new(n).unwrap();
             plan.forward(&mut y);
             for (j, got) in y.iter().enumerate() {
                 let term = |k: usize| x[k] * C::from_polar(1.0, -2.0 * PI * (j * k % n) as f64 / n as f64);

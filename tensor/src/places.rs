@@ -77,6 +77,10 @@ impl Places {
     /// Calls `f(first, at, count)` for runs of consecutive positions: the number of the first, its position, the length.
     #[inline]
     fn runs(&self, mut f: impl FnMut(usize, usize, usize)) {
+        // An empty run has a position all the same, which need not exist.
+        if self.is_empty() {
+            return;
+        }
         let mut first = 0;
         for &outer in &self.outer {
             for &middle in &self.middle {

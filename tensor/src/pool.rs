@@ -4,6 +4,7 @@
 //! one loop. Everything is three-dimensional inside; all dimensions in front of space are planes.
 
 use crate::access;
+use crate::alloc::check_budget;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::element::{Element, cast};
@@ -91,13 +92,18 @@ impl Slide {
 }
 
 /// The windows that divide `n` positions among `count`, overlapping where they must.
-#[must_use]
-pub fn adaptive(n: i64, count: i64) -> Vec<Window> {
+///
+/// # Errors
+/// If there is no memory for so many.
+pub fn adaptive(n: i64, count: i64) -> Result<Vec<Window>> {
+    check_budget(usize::try_from(count).unwrap_or(0).saturating_mul(size_of::<Window>()))?;
+    let (n, all) = (i128::from(n), i128::from(count));
     let cut = |i: i64| {
-        let (start, end) = (i * n / count, ((i + 1) * n + count - 1) / count);
+        let i = i128::from(i);
+        let (start, end) = (i * n / all, ((i + 1) * n + all - 1) / all);
         Window { start: start as usize, count: (end - start) as usize }
     };
-    (0..count).map(cut).collect()
+    Ok((0..count).map(cut).collect())
 }
 
 /// Sizes of the input with space as three dimensions: planes, depth, height, width.

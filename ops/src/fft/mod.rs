@@ -94,12 +94,21 @@ fn points(n: i64) -> Result<usize, KernelError> {
         .ok_or_else(|| KernelError::input(format!("Invalid number of data points ({n}) specified")))
 }
 
+/// A dimension that is there: a tensor without any has none to transform.
+fn existing(x: &Tensor, dim: i64) -> Result<usize, KernelError> {
+    if x.rank() == 0 {
+        let message = format!("Dimension specified as {dim} but tensor has no dimensions");
+        return Err(KernelError::new(flambeau_exec::Fault::Input, "IndexError", message));
+    }
+    Ok(wrap_dim(dim, x.rank())?)
+}
+
 impl Transform {
     /// `(self, n, dim, norm)`.
     fn over_one(self, cx: &KernelCx<'_>) -> Computed {
         let (x, n, dim) = (cx.tensor(0)?, cx.opt_int(1)?, cx.int(2)?);
-        let d = wrap_dim(dim, x.rank())?;
-        let size = x.sizes().get(d).copied().unwrap_or(1);
+        let d = existing(x, dim)?;
+        let size = x.sizes()[d];
         let given = match self.sides {
             Sides::RealOut => 2 * (size - 1),
             _ => size,
@@ -115,7 +124,7 @@ impl Transform {
         let rank = x.rank() as i64;
         let dims: Vec<i64> = match (&dims, &s) {
             (Some(dims), _) => {
-                dims.iter().map(|&d| wrap_dim(d, x.rank()).map(|d| d as i64)).collect::<Result<_, _>>()?
+                dims.iter().map(|&d| existing(x, d).map(|d| d as i64)).collect::<Result<_, _>>()?
             }
             (None, Some(s)) if s.len() as i64 > rank => {
                 return Err(KernelError::input(format!(
@@ -148,7 +157,7 @@ impl Transform {
 
     fn run(self, x: &Tensor, lengths: &Lengths, norm: Option<&[u8]>) -> Computed {
         let dtype = complex_dtype(x)?;
-        let total = lengths.sizes.iter().product();
+        let total = lengths.sizes.iter().fold(1_usize, |all, &n| all.saturating_mul(n));
         let plain = |inverse| Kind { inverse, scale: 1.0 };
         let scaled =
             |inverse| Ok::<_, KernelError>(Kind { inverse, scale: scale(norm, self.inverse, total)? });
@@ -258,7 +267,7 @@ fn low(cx: &KernelCx<'_>, which: Low) -> Computed {
     };
     let mut total = end;
     for &d in others {
-        total *= size(d)?;
+        total = total.saturating_mul(size(d)?);
     }
     let scale = match normalization {
         0 => 1.0,

@@ -145,13 +145,17 @@ fn chunk_cat(cx: &KernelCx<'_>) -> Computed {
     }
     let rank = all.iter().map(Tensor::rank).min().unwrap_or(0);
     let dim = wrap_dim(cx.int(1)?, rank)?;
+    if rank == 0 {
+        return Err(KernelError::input("_chunk_cat expects tensors with dimensions"));
+    }
     let mut parts = Vec::with_capacity(all.len());
     for t in &all {
         if t.numel() == 0 || t.sizes()[..dim] != all[0].sizes()[..dim] {
             return Err(KernelError::input("_chunk_cat expects same sizes of 0,...,dim-1 dimensions"));
         }
         let n = t.sizes()[dim];
-        let filled = (n + chunks - 1) / chunks * chunks;
+        let filled = (n as u64).checked_next_multiple_of(chunks as u64);
+        let filled = filled.and_then(|n| i64::try_from(n).ok()).unwrap_or(i64::MAX);
         let mut sizes = t.sizes().to_vec();
         sizes[dim] = filled;
         let wide = Tensor::zeros(&sizes, t.dtype())?;

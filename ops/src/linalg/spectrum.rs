@@ -279,6 +279,9 @@ pub(super) fn not_converged(op: &str) -> KernelError {
 fn pinv_of(x: &Tensor, limits: &Limits, hermitian: bool) -> Computed {
     let op = "linalg.pinv";
     let (m, n) = matrix_sizes(x, op)?;
+    if hermitian {
+        square(x, op)?;
+    }
     let x = &super::expanded(x, &limits.lead)?;
     field!(x, op, F => {
         let (lead, all) = batches::<F>(x)?;

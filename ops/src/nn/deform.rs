@@ -34,10 +34,17 @@ impl Deformed {
         if stride.iter().chain(&dilation).any(|v| *v <= 0) || pad.iter().any(|v| *v < 0) {
             return say("strides and dilations must be positive, paddings not negative");
         }
+        // What follows from a few of them then fits 64 bits.
+        if stride.iter().chain(&pad).chain(&dilation).any(|v| *v > i64::from(i32::MAX)) {
+            return say("strides, paddings and dilations must fit 32 bits");
+        }
         if groups <= 0 || offset_groups <= 0 {
             return say("the numbers of groups must be positive");
         }
-        if weight[1] * groups != input[1] || weight[0] % groups != 0 || input[1] % offset_groups != 0 {
+        if weight[1].checked_mul(groups) != Some(input[1])
+            || weight[0] % groups != 0
+            || input[1] % offset_groups != 0
+        {
             return say("the channels of input and weight do not fit the groups");
         }
         let size = |d: usize| {
@@ -48,8 +55,8 @@ impl Deformed {
         if out.iter().any(|v| *v <= 0) {
             return say("the calculated output size is too small");
         }
-        let taps = offset_groups * weight[2] * weight[3];
-        if four(2)? != [input[0], 2 * taps, out[0], out[1]] {
+        let taps = offset_groups.saturating_mul(weight[2] * weight[3]);
+        if four(2)? != [input[0], taps.saturating_mul(2), out[0], out[1]] {
             return say("offset does not have the output's size, two numbers per tap");
         }
         if cx.boolean(13)? && four(3)? != [input[0], taps, out[0], out[1]] {

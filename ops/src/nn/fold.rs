@@ -51,11 +51,21 @@ impl Patches {
         Ok(Patches { batch: 1, channels: 1, image, kernel, dilation, padding, stride, blocks })
     }
 
+    /// How many patches an image has.
+    fn length(&self) -> i64 {
+        self.blocks[0].saturating_mul(self.blocks[1])
+    }
+
+    /// How many pixels a patch has.
+    fn depth(&self) -> i64 {
+        self.kernel[0].saturating_mul(self.kernel[1])
+    }
+
     /// Calls `f` with the positions in the columns and in the image of everything that is in both.
     fn each(&self, mut f: impl FnMut(usize, usize)) {
         let [h, w] = self.image;
-        let length = self.blocks[0] * self.blocks[1];
-        let depth = self.kernel[0] * self.kernel[1];
+        let length = self.length();
+        let depth = self.depth();
         for plane in 0..(self.batch * self.channels) as i64 {
             for k in 0..depth {
                 let (ky, kx) = (k / self.kernel[1], k % self.kernel[1]);
@@ -93,7 +103,7 @@ fn im2col(cx: &KernelCx<'_>) -> Computed {
     patches.batch = if lead == 1 { x.sizes()[0] as usize } else { 1 };
     patches.channels = sizes[0] as usize;
     let mut out = x.sizes()[..lead].to_vec();
-    out.extend([sizes[0] * patches.kernel[0] * patches.kernel[1], patches.blocks[0] * patches.blocks[1]]);
+    out.extend([sizes[0].saturating_mul(patches.depth()), patches.length()]);
     let (x, out) = (x.contiguous()?, Tensor::zeros(&out, x.dtype())?);
     dispatch!(all, x.dtype(), "im2col_out_cpu", T => access::edit_with::<T, T, _>(&out, &[&x], |mut out, ins| {
         let (from, to) = (ins[0].data(), out.data());
@@ -114,7 +124,7 @@ fn col2im(cx: &KernelCx<'_>) -> Computed {
         )));
     }
     let mut patches = Patches::new(cx, 2, [image[0], image[1]])?;
-    let depth = patches.kernel[0] * patches.kernel[1];
+    let depth = patches.depth();
     let (rows, length) = (x.sizes()[lead], x.sizes()[lead + 1]);
     if rows % depth != 0 {
         return Err(KernelError::input(format!(
@@ -123,12 +133,12 @@ fn col2im(cx: &KernelCx<'_>) -> Computed {
             patches.kernel
         )));
     }
-    if length != patches.blocks[0] * patches.blocks[1] {
+    if length != patches.length() {
         return Err(KernelError::input(format!(
             "Given output_size={:?}, expected size of input's dimension to match the calculated number of sliding \
              blocks {}, but got {length}.",
             &image[..],
-            patches.blocks[0] * patches.blocks[1]
+            patches.length()
         )));
     }
     patches.batch = if lead == 1 { x.sizes()[0] as usize } else { 1 };

@@ -9,7 +9,7 @@ use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::remap::{NOTHING, remap};
-use flambeau_tensor::{DType, Scalar, Tensor};
+use flambeau_tensor::{DType, Scalar, Tensor, check_budget};
 
 /// What stands outside.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,12 +66,17 @@ fn padded(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
                 x.sizes()
             ));
         }
-        if n + before + after < 0 {
+        let whole = n.checked_add(before).and_then(|n| n.checked_add(after));
+        let Some(whole) = whole else {
+            return say(format!("Padding {before} and {after} of dimension {d} is too large"));
+        };
+        if whole < 0 {
             return say(format!(
                 "The input size {n}, plus negative padding {before} and {after} resulted in a negative output size, \
                  which is invalid. Check dimension {d} of your input."
             ));
         }
+        check_budget((whole as usize).saturating_mul(size_of::<i64>()))?;
         maps.push(positions(n, before, after, mode));
     }
     let fill = if let Mode::Constant(value) = mode { value } else { Scalar::Int(0) };
@@ -145,7 +150,7 @@ fn shape() -> Shape {
         let rank = dims.len();
         for (i, pair) in pad.chunks_exact(2).enumerate() {
             let d = rank.checked_sub(i + 1)?;
-            dims[d] = cx.symbols.add(dims[d], Dim::Known(pair[0] + pair[1]));
+            dims[d] = cx.symbols.add(dims[d], Dim::Known(pair[0].checked_add(pair[1])?));
         }
         let dims: Vec<Dim> = dims.into_iter().map(|d| cx.size_or_fresh(d)).collect();
         Some(TensorFact::of_dims(dims))

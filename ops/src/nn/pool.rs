@@ -142,8 +142,8 @@ fn adaptive_windows(cx: &KernelCx<'_>, space: usize, name: &str) -> Result<Windo
             &sizes[..]
         )));
     }
-    let along = space_of(x, space).iter().zip(&sizes).map(|(n, count)| pool::adaptive(*n, *count)).collect();
-    Ok(windows(along, &vec![1; space]))
+    let along = space_of(x, space).iter().zip(&sizes).map(|(n, count)| pool::adaptive(*n, *count));
+    Ok(windows(along.collect::<Result<_, _>>()?, &vec![1; space]))
 }
 
 fn adaptive_avg(cx: &KernelCx<'_>, space: usize) -> Computed {

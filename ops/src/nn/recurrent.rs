@@ -230,7 +230,7 @@ fn network(cx: &KernelCx<'_>, cell: Cell, at: usize, projected: bool) -> Result<
     let layers = usize::try_from(cx.int(at + 2)?).unwrap_or(0);
     let directions = if cx.boolean(at + 5)? { 2 } else { 1 };
     let each = 2 + 2 * usize::from(biases) + usize::from(projected);
-    if all.len() != each * layers * directions {
+    if Some(all.len()) != layers.checked_mul(each * directions) {
         return Err(KernelError::input(
             "Incorrect number of RNN parameters: the count does not fit layers, directions and biases",
         ));

@@ -60,7 +60,7 @@ impl Regions {
 
     /// The channels of the result, for operators that take a channel per cell.
     fn channels_per_cell(&self) -> Result<i64, KernelError> {
-        let cells = self.grid.0 * self.grid.1;
+        let cells = self.grid.0.saturating_mul(self.grid.1);
         if self.sizes[1] % cells != 0 {
             return Err(KernelError::input(
                 "input channels must be a multiple of pooling height * pooling width",
@@ -139,14 +139,17 @@ fn roi_pool(cx: &KernelCx<'_>) -> Several {
 }
 
 /// Runs `f` for every cell with the channel it takes, and records that channel.
-fn per_cell(regions: &Regions, mut f: impl FnMut(&[f64], i64, i64, i64) -> f64) -> Several {
+fn per_cell(
+    regions: &Regions,
+    mut f: impl FnMut(&[f64], i64, i64, i64) -> Result<f64, KernelError>,
+) -> Several {
     let channels = regions.channels_per_cell()?;
     let (mut values, mut from) = (Vec::new(), Vec::new());
     for roi in regions.boxes.chunks_exact(5) {
         let mut channel = 0;
         for _ in 0..channels {
             for (y, x) in (0..regions.grid.0).flat_map(|y| (0..regions.grid.1).map(move |x| (y, x))) {
-                values.push(f(roi, channel, y, x));
+                values.push(f(roi, channel, y, x)?);
                 from.push(channel);
                 channel += 1;
             }
@@ -163,8 +166,21 @@ fn ps_roi_pool(cx: &KernelCx<'_>) -> Several {
         let cell = regions.cells(roi, false)[(y * regions.grid.1 + x) as usize];
         let plane = regions.plane(roi, channel);
         let (count, sum) = pixels(cell, width).fold((0, 0.0), |(n, sum), i| (n + 1, sum + plane[i]));
-        if count == 0 { 0.0 } else { sum / f64::from(count) }
+        Ok(if count == 0 { 0.0 } else { sum / f64::from(count) })
     })
+}
+
+/// Points sampled along one side of a cell: as many as are asked for, or one per pixel.
+///
+/// # Errors
+/// If there are more than any image could need: regions and scales may be of any size, a kernel's time may not.
+pub(super) fn points_along(asked: i64, pixels: f64) -> Result<i64, KernelError> {
+    const MOST: i64 = 1 << 14;
+    let points = if asked > 0 { asked } else { pixels.ceil() as i64 };
+    if points > MOST {
+        return Err(KernelError::input(format!("{points} points along one side of a cell: at most {MOST}")));
+    }
+    Ok(points)
 }
 
 /// The mean of interpolated points per cell, each cell of a channel of its own.
@@ -176,8 +192,7 @@ fn ps_roi_align(cx: &KernelCx<'_>) -> Several {
         let (y0, x0) = (start(roi[2]), start(roi[1]));
         let (height, width) = (start(roi[4]) - y0, start(roi[3]) - x0);
         let bin = (height / regions.grid.0 as f64, width / regions.grid.1 as f64);
-        let points = |size: f64| if ratio > 0 { ratio } else { size.ceil() as i64 };
-        let (gh, gw) = (points(bin.0), points(bin.1));
+        let (gh, gw) = (points_along(ratio, bin.0)?, points_along(ratio, bin.1)?);
         let plane = regions.plane(roi, channel);
         let mut sum = 0.0;
         for (iy, ix) in (0..gh).flat_map(|y| (0..gw).map(move |x| (y, x))) {
@@ -187,7 +202,7 @@ fn ps_roi_align(cx: &KernelCx<'_>) -> Several {
                 sum += corners(y, x, h, w).iter().map(|(at, weight)| plane[*at] * weight).sum::<f64>();
             }
         }
-        sum / (gh * gw) as f64
+        Ok(sum / (gh * gw) as f64)
     })
 }
 

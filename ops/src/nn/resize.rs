@@ -10,7 +10,7 @@ use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::remap::remap;
 use flambeau_tensor::resample::{Taps, apply};
-use flambeau_tensor::{DType, Scalar, Tensor, pool};
+use flambeau_tensor::{DType, Layout, Scalar, Tensor, check_budget, pool};
 
 /// How values between elements are found.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -154,6 +154,10 @@ fn resized(x: &Tensor, sizes: &[i64], scales: &[Option<f64>], align: bool, mode:
             "Non-empty 4D data tensor expected but got a tensor with sizes that have none",
         ));
     }
+    // Tables of places and weights are made before the result is.
+    let whole = [&x.sizes()[..2], sizes].concat();
+    check_budget(Layout::contiguous(&whole)?.numel().saturating_mul(x.dtype().size()))?;
+    check_budget(sizes.iter().fold(0_usize, |all, &n| all.saturating_add(n as usize)).saturating_mul(32))?;
     let single = x.dtype() != DType::F64;
     let along = |d: usize| Along {
         from: input[d],
@@ -312,8 +316,8 @@ fn named(
 /// The means of evenly divided parts.
 fn area(x: &Tensor, sizes: &[i64]) -> Computed {
     let space = sizes.len();
-    let mut along: Vec<Vec<pool::Window>> =
-        x.sizes()[2..].iter().zip(sizes).map(|(n, to)| pool::adaptive(*n, *to)).collect();
+    let along = x.sizes()[2..].iter().zip(sizes).map(|(n, to)| pool::adaptive(*n, *to));
+    let mut along: Vec<Vec<pool::Window>> = along.collect::<Result<_, _>>()?;
     let mut all = pool::Windows { along: Default::default(), step: [1; 3] };
     for slot in all.along.iter_mut().rev() {
         *slot = along.pop().unwrap_or_else(|| vec![pool::Window { start: 0, count: 1 }]);

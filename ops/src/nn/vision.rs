@@ -1,9 +1,10 @@
 //! `torchvision`'s operators of detection models: overlapping boxes suppressed, and regions pooled by interpolation.
 
+use super::regions::points_along;
 use crate::support::{Computed, fresh};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, IValue, OpDef};
-use flambeau_tensor::{DType, Tensor};
+use flambeau_tensor::{DType, Layout, Tensor, check_budget};
 
 /// Indices of the boxes that stay, best first: `(dets, scores, iou_threshold)`.
 fn nms(cx: &KernelCx<'_>) -> Computed {
@@ -83,6 +84,9 @@ fn roi_align(cx: &KernelCx<'_>) -> Computed {
         return Err(KernelError::input("roi_align expects input and rois of one dtype"));
     }
     let (data, boxes) = (input.to_vec::<f64>()?, rois.to_vec::<f64>()?);
+    // The points of the cells of a region, and what they give.
+    let cells = Layout::contiguous(&[rois.sizes()[0], c.max(1), ph, pw])?.numel();
+    check_budget(cells.saturating_mul(32))?;
     let mut out = Vec::new();
     let plane = (h * w) as usize;
     for roi in boxes.chunks_exact(5) {
@@ -97,9 +101,7 @@ fn roi_align(cx: &KernelCx<'_>) -> Computed {
             (width, height) = (width.max(1.0), height.max(1.0));
         }
         let (bin_h, bin_w) = (height / ph as f64, width / pw as f64);
-        let grid =
-            |size: f64, count: i64| if ratio > 0 { ratio } else { (size / count as f64).ceil() as i64 };
-        let (gh, gw) = (grid(height, ph), grid(width, pw));
+        let (gh, gw) = (points_along(ratio, bin_h)?, points_along(ratio, bin_w)?);
         let count = (gh * gw).max(1) as f64;
         // The points of a bin are the same for all channels.
         let mut bins: Vec<Vec<(usize, f64)>> = Vec::new();

@@ -282,7 +282,8 @@ fn pow_in(x: &Tensor, other: Other<'_>) -> Computed {
         Category::Floating => pow_floats(x, other, dtype),
         Category::Complex => match dtype {
             DType::C64 => Ok(apply::<Complex<f32>>(dtype, x, other, complex_power)?),
-            _ => Ok(apply::<Complex<f64>>(dtype, x, other, complex_power)?),
+            DType::C128 => Ok(apply::<Complex<f64>>(dtype, x, other, complex_power)?),
+            _ => Err(KernelError::input(format!("\"pow\" not implemented for '{}'", dtype.ir_name()))),
         },
     }
 }

@@ -12,7 +12,7 @@ use flambeau_tensor::loops::{binary_in, unary_in};
 use flambeau_tensor::math::special::{self as sf, Chebyshev, Orthogonal};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::to_float;
-use flambeau_tensor::{DType, Element, Tensor, TensorError, dispatch};
+use flambeau_tensor::{DType, Element, Tensor, TensorError, check_budget, dispatch};
 
 /// Whether halves are taken, as PyTorch has it for each function.
 #[derive(Clone, Copy, PartialEq)]
@@ -251,6 +251,8 @@ fn mvlgamma(cx: &KernelCx<'_>) -> Computed {
     if p < 1 {
         return Err(KernelError::input("p has to be greater than or equal to 1"));
     }
+    // PyTorch makes a tensor of all terms, which is what bounds them there.
+    check_budget(x.numel().saturating_mul(p as usize).saturating_mul(size_of::<f64>()))?;
     let p = p as f64;
     dispatch!(carried_floats, to_float(x.dtype()), "mvlgamma", T => Ok(unary_in::<T>(to_float(x.dtype()), x, move |v: T| {
         let x = v.to_f64();

@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 mod docs;
+mod hostile;
 mod matrix;
 mod recorded;

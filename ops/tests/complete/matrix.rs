@@ -55,7 +55,7 @@ fn functional(registry: &Registry, schema: &FunctionSchema) -> Option<OpId> {
 }
 
 /// Arguments to try an operator on; `None` if a variant has nothing to follow from or its base cannot be run.
-fn arguments(registry: &Registry, id: OpId, g: &mut Gen<'_>) -> Option<Vec<IValue>> {
+pub(crate) fn arguments(registry: &Registry, id: OpId, g: &mut Gen<'_>) -> Option<Vec<IValue>> {
     let schema = registry.schema(id);
     if let Some(sample) = registry.facet::<Sample>(id) {
         return Some(sample.make(schema, g));
