@@ -66,7 +66,8 @@ impl ConvSpec {
     /// The sizes of the result, by PyTorch's rules, which refuse what makes no sense.
     pub fn output_sizes(&self, input: &[i64], weight: &[i64], bias: Option<&[i64]>) -> Result<Vec<i64>> {
         self.check(input, weight, bias)?;
-        let mut sizes = vec![input[0], if self.transposed { weight[1] * self.groups } else { weight[0] }];
+        let mut sizes =
+            vec![input[0], if self.transposed { weight[1].saturating_mul(self.groups) } else { weight[0] }];
         for d in 0..input.len() - 2 {
             let (n, k) = (input[d + 2], weight[d + 2]);
             let (s, p, l) = (self.stride[d], self.padding[d], self.dilation[d]);
@@ -128,7 +129,7 @@ impl ConvSpec {
             }
         }
         let groups = self.groups;
-        let given = if self.transposed { weight[0] } else { weight[1] * groups };
+        let given = if self.transposed { weight[0] } else { weight[1].saturating_mul(groups) };
         if weight[0] < groups || weight[0] % groups != 0 {
             return say(format!(
                 "Given groups={groups}, expected weight to be at least {groups} at dimension 0 and divisible by it, \
@@ -142,7 +143,7 @@ impl ConvSpec {
                 input[1]
             ));
         }
-        let results = if self.transposed { weight[1] * groups } else { weight[0] };
+        let results = if self.transposed { weight[1].saturating_mul(groups) } else { weight[0] };
         if bias.is_some_and(|b| *b != [results]) {
             return say(format!(
                 "Given weight of size {weight:?}, expected bias to be 1-dimensional with {results} elements, but got \

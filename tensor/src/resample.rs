@@ -5,6 +5,7 @@
 //! all dimensions.
 
 use crate::access;
+use crate::alloc::check_budget;
 use crate::error::Result;
 use crate::layout::contiguous_strides;
 use crate::math::Real;
@@ -24,7 +25,15 @@ pub struct Taps {
 
 impl Taps {
     /// Taps of `width` elements per position from a function that gives each its element and weight.
-    pub fn new(count: usize, width: usize, mut tap: impl FnMut(usize, usize) -> (usize, f64)) -> Taps {
+    ///
+    /// # Errors
+    /// If there is no memory for so many.
+    pub fn new(
+        count: usize,
+        width: usize,
+        mut tap: impl FnMut(usize, usize) -> (usize, f64),
+    ) -> Result<Taps> {
+        check_budget(count.saturating_mul(width).saturating_mul(16))?;
         let mut taps = Taps { width, places: Vec::new(), weights: Vec::new() };
         for i in 0..count {
             for k in 0..width {
@@ -33,7 +42,7 @@ impl Taps {
                 taps.weights.push(weight);
             }
         }
-        taps
+        Ok(taps)
     }
 
     /// Number of positions of the result.
@@ -105,9 +114,9 @@ mod tests {
     #[test]
     fn halves_meet_in_the_middle() {
         let x = Tensor::from_vec(vec![0.0_f32, 2.0, 4.0, 10.0, 12.0, 14.0], &[2, 3]).unwrap();
-        let taps = Taps::new(2, 2, |i, k| (i + k, 0.5));
+        let taps = Taps::new(2, 2, |i, k| (i + k, 0.5)).unwrap();
         assert_eq!(apply::<f32>(&x, 1, &taps).unwrap().to_vec::<f32>().unwrap(), [1.0, 3.0, 11.0, 13.0]);
-        let rows = Taps::new(1, 2, |_, k| (k, 0.5));
+        let rows = Taps::new(1, 2, |_, k| (k, 0.5)).unwrap();
         assert_eq!(apply::<f32>(&x, 0, &rows).unwrap().to_vec::<f32>().unwrap(), [5.0, 7.0, 9.0]);
     }
 }

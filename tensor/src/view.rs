@@ -5,6 +5,7 @@
 
 use smallvec::SmallVec;
 
+use crate::alloc::check_budget;
 use crate::dtype::DType;
 use crate::error::{Result, Shape, TensorError};
 use crate::layout::{Dims, Layout, check_rank, numel_of, wrap_dim, wrap_dim_insert};
@@ -403,6 +404,7 @@ impl Tensor {
         let size = layout.sizes()[wrap_dim(dim, layout.rank())?];
         let piece = size / chunks + i64::from(size % chunks != 0);
         if piece == 0 {
+            check_budget((chunks as usize).saturating_mul(size_of::<Tensor>() + size_of::<Layout>()))?;
             return (0..chunks).map(|_| self.slice(dim, Some(0), Some(0), 1)).collect();
         }
         self.split(piece, dim)

@@ -7,7 +7,7 @@ use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::fft::{self, Kind};
 use flambeau_tensor::loops::binary;
-use flambeau_tensor::{Complex, DType, Tensor, dispatch};
+use flambeau_tensor::{Complex, DType, Tensor, check_budget, dispatch};
 
 /// The arguments that both directions share.
 struct Frames {
@@ -214,7 +214,8 @@ fn istft(cx: &KernelCx<'_>) -> Computed {
 fn overlapped(pieces: &Tensor, frames: &Frames, center: bool, length: Option<i64>) -> Computed {
     let (batch, count) = (pieces.size(0)? as usize, pieces.size(1)? as usize);
     let (n, hop) = (frames.n_fft, frames.hop);
-    let full = n + hop * (count - 1);
+    let full = hop.saturating_mul(count.saturating_sub(1)).saturating_add(n);
+    check_budget(full.saturating_mul(2 * size_of::<Complex<f64>>()))?;
     let window = frames.window.to_vec::<Complex<f64>>()?;
     let values = pieces.to_vec::<Complex<f64>>()?;
     let mut weights = vec![Complex::new(0.0, 0.0); full];
@@ -223,10 +224,11 @@ fn overlapped(pieces: &Tensor, frames: &Frames, center: bool, length: Option<i64
     }
     let start = if center { n / 2 } else { 0 };
     let end = match length {
-        Some(length) => start + usize::try_from(length).unwrap_or(0),
+        Some(length) => start.saturating_add(usize::try_from(length).unwrap_or(0)),
         None if center => full - n / 2,
         None => full,
     };
+    check_budget(batch.saturating_mul(end.saturating_sub(start)).saturating_mul(size_of::<Complex<f64>>()))?;
     let inside = end.min(full);
     if weights[start..inside.max(start)].iter().any(|w| w.norm() < 1e-11) {
         return Err(KernelError::input("window overlap add min: 1"));

@@ -58,7 +58,9 @@ fn worded(cx: &KernelCx<'_>, space: usize) -> Computed {
             if spec.stride.iter().any(|s| *s != 1) {
                 return Err(KernelError::input("padding='same' is not supported for strided convolutions"));
             }
-            if weight.rank() != space + 2 {
+            let far = |l: &i64| i32::try_from(*l).is_err();
+            if weight.rank() != space + 2 || spec.dilation.len() != space || spec.dilation.iter().any(far) {
+                // Which says what is wrong with it.
                 return run(x, weight, bias, &spec);
             }
             let total = |d: usize| spec.dilation[d] * (weight.sizes()[d + 2] - 1);
@@ -186,7 +188,7 @@ fn sizes(cx: &mut ShapeCx<'_>, places: Places) -> Option<TensorFact> {
     let channels = match places.output {
         None => w[0],
         Some(_) => match (w[1].known(), cx.known_int(places.groups)) {
-            (Some(n), Some(g)) => Dim::Known(n * g),
+            (Some(n), Some(g)) => Dim::Known(n.checked_mul(g)?),
             _ => cx.fresh_size(),
         },
     };
@@ -202,15 +204,13 @@ fn sizes(cx: &mut ShapeCx<'_>, places: Places) -> Option<TensorFact> {
                     && extra.len() == space
                     && s[d] > 0 =>
             {
-                let reach = l[d] * (k - 1) + 1;
+                let [n, k, s, p, l, extra] = [n, k, s[d], p[d], l[d], extra[d]].map(i128::from);
+                let reach = l * (k - 1) + 1;
                 let size = match places.output {
-                    None => (n + 2 * p[d] - reach).div_euclid(s[d]) + 1,
-                    Some(_) => (n - 1) * s[d] - 2 * p[d] + reach + extra[d],
+                    None => (n + 2 * p - reach).div_euclid(s) + 1,
+                    Some(_) => (n - 1) * s - 2 * p + reach + extra,
                 };
-                if size < 0 {
-                    return None;
-                }
-                Dim::Known(size)
+                Dim::Known(i64::try_from(size).ok().filter(|n| *n >= 0)?)
             }
             _ => cx.fresh_size(),
         };

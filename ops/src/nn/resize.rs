@@ -69,7 +69,7 @@ impl Along {
             .collect()
     }
 
-    fn taps(self, mode: Mode) -> Taps {
+    fn taps(self, mode: Mode) -> flambeau_tensor::Result<Taps> {
         let last = (self.from - 1).max(0);
         let count = self.to as usize;
         match mode {
@@ -100,11 +100,12 @@ impl Along {
     }
 
     /// A filter stretched over the elements that one of the result covers, its weights made to sum to 1.
-    fn smooth(self, reach: f64, filter: impl Fn(f64) -> f64) -> Taps {
+    fn smooth(self, reach: f64, filter: impl Fn(f64) -> f64) -> flambeau_tensor::Result<Taps> {
         let step = self.step();
         let support = if step >= 1.0 { reach * step } else { reach };
         let inverse = if step >= 1.0 { 1.0 / step } else { 1.0 };
-        let width = (support.ceil() as usize) * 2 + 1;
+        // Never wider than twice what is there.
+        let width = (support.ceil().min(self.from as f64) as usize) * 2 + 1;
         let mut rows: Vec<(i64, Vec<f64>)> = Vec::new();
         for i in 0..self.to {
             let center = step * (i as f64 + 0.5);
@@ -188,7 +189,7 @@ fn resized(x: &Tensor, sizes: &[i64], scales: &[Option<f64>], align: bool, mode:
     let mut out = x.to_dtype(wide)?;
     // The last dimension first: it shrinks or grows what the others then see.
     for d in (0..space).rev() {
-        let taps = along(d).taps(mode);
+        let taps = along(d).taps(mode)?;
         out = if wide == DType::F64 {
             apply::<f64>(&out, d + 2, &taps)?
         } else {

@@ -123,6 +123,7 @@ fn combinations(cx: &KernelCx<'_>) -> Computed {
     }
     let (n, r) = (x.numel(), r as usize);
     let next_least = usize::from(!again);
+    check_budget(r.saturating_mul(16))?;
     let mut rows: Vec<i64> = Vec::new();
     // The choice as a counter whose digits never fall.
     let mut choice: Vec<usize> = (0..r).map(|i| i * next_least).collect();

@@ -15,7 +15,7 @@ fn embedded(x: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Computed {
     if a == b {
         return Err(KernelError::input(format!("diagonal dimensions cannot be identical {dim1}, {dim2}")));
     }
-    let n = x.size(-1)? + offset.abs();
+    let n = x.size(-1)?.saturating_add(offset.saturating_abs());
     let mut sizes: Vec<i64> = x.sizes()[..x.rank() - 1].to_vec();
     sizes.insert(a.min(b), n);
     sizes.insert(a.max(b), n);

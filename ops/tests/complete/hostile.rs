@@ -23,7 +23,7 @@ const ROUNDS: u64 = 6;
 /// What tensors of one call may hold.
 const MEMORY: usize = 64 << 20;
 /// How long one call may take, in a program that is not optimized and on a machine that does other things.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 const INTS: &[i64] = &[
     0,
@@ -201,9 +201,6 @@ fn no_arguments_break_an_operator() {
         let mut wrong = Vec::new();
         for (id, _) in registry.column::<Kernel>().iter() {
             let name = registry.schema(id).full_name();
-            if std::env::var("FLAMBEAU_SKIP").unwrap_or_default().split(',').any(|n| n == name) {
-                continue;
-            }
             if !name.contains(&wanted) {
                 continue;
             }

@@ -9,7 +9,7 @@ pub fn exponential<F: Field>(a: &Matrix<F>) -> Matrix<F> {
     if !norm.is_finite() {
         return Matrix::from_fn(n, n, |_, _| F::real(f64::NAN));
     }
-    let halvings = if norm > 0.5 { (norm / 0.5).log2().ceil() as i32 } else { 0 };
+    let halvings = if norm > 0.5 { (norm.log2() + 1.0).ceil() as i32 } else { 0 };
     let small = a.clone().scaled(F::real(0.5f64.powi(halvings)));
     let (mut sum, mut term) = (Matrix::identity(n, n), Matrix::identity(n, n));
     // 0.5^18 / 18! is far below the last place.
