@@ -26,8 +26,6 @@ impl Drop for TupleData {
     }
 }
 
-identity!(Tuple: "tuple", Object: "instance");
-
 impl Tuple {
     /// Of these items.
     #[must_use]
@@ -52,6 +50,18 @@ impl Tuple {
     #[must_use]
     pub fn named_type(&self) -> Option<Type> {
         self.0.named
+    }
+
+    /// Whether both are one tuple.
+    #[must_use]
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Its identity, stable while it lives.
+    #[must_use]
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
     }
 
     /// The items by value, without copying if this is the only handle.
@@ -129,6 +139,18 @@ impl Object {
         }
         // Dropped outside the lock: the old value may hold this very object.
         drop(old);
+    }
+
+    /// Whether both are one instance.
+    #[must_use]
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Its identity, stable while it lives.
+    #[must_use]
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
     }
 
     pub(super) fn dismantle(self, into: &mut Vec<IValue>) {

@@ -154,8 +154,6 @@ impl Drop for Data {
     }
 }
 
-identity!(Dict: "dictionary");
-
 impl Dict {
     /// Empty.
     #[must_use]
@@ -236,6 +234,18 @@ impl Dict {
     #[must_use]
     pub fn copy(&self) -> Self {
         Self::from_map(self.key_type(), self.value_type(), self.read().clone())
+    }
+
+    /// Whether both are one dictionary.
+    #[must_use]
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Its identity, stable while it lives.
+    #[must_use]
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
     }
 
     pub(super) fn dismantle(self, into: &mut Vec<IValue>) {

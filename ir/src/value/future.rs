@@ -41,8 +41,6 @@ impl Drop for Data {
     }
 }
 
-identity!(Future: "future");
-
 impl Future {
     /// A future of a value of type `elem`.
     #[must_use]
@@ -121,6 +119,18 @@ impl Future {
             }
             self.0.done.wait(&mut state);
         }
+    }
+
+    /// Whether both are one future.
+    #[must_use]
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Its identity, stable while it lives.
+    #[must_use]
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
     }
 
     pub(super) fn dismantle(self, into: &mut Vec<IValue>) {

@@ -203,8 +203,6 @@ impl Drop for Data {
     }
 }
 
-identity!(List: "list");
-
 impl List {
     /// Empty.
     #[must_use]
@@ -365,6 +363,18 @@ impl List {
     #[must_use]
     pub fn copy(&self) -> Self {
         Self::from_items(self.elem_type(), self.read().clone())
+    }
+
+    /// Whether both are one list.
+    #[must_use]
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Its identity, stable while it lives.
+    #[must_use]
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
     }
 
     /// Whether this is the only handle.

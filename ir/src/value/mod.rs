@@ -7,9 +7,6 @@
 //! Values nest as deep as input makes them, and lists can hold themselves. So nothing here recurses on values: walks,
 //! comparison, copying, printing and even dropping use explicit stacks.
 
-#[macro_use]
-mod identity;
-
 mod access;
 mod aggregate;
 mod compare;

@@ -2,6 +2,7 @@
 
 use flambeau_tensor::math::Real;
 use flambeau_tensor::{Complex, Element, bf16, f16};
+use std::convert::identity;
 
 /// Elements that can be added, subtracted and multiplied. Integers wrap, truth values add by `or` and multiply by
 /// `and`, halves compute in single precision.
@@ -93,43 +94,32 @@ pub(crate) trait Whole: Number + Ord {
 
 integers!(u8 i8 i16 i32 i64);
 
+/// By the operators of the type that `$wide` makes of an element and `$narrow` takes back.
 macro_rules! operators {
-    ($($t:ty)*) => {$(
+    ($($t:ty: $wide:path, $narrow:path;)*) => {$(
         impl Number for $t {
             #[inline(always)]
-            fn add(self, other: Self) -> Self { self + other }
+            fn add(self, other: Self) -> Self { $narrow($wide(self) + $wide(other)) }
             #[inline(always)]
-            fn sub(self, other: Self) -> Self { self - other }
+            fn sub(self, other: Self) -> Self { $narrow($wide(self) - $wide(other)) }
             #[inline(always)]
-            fn mul(self, other: Self) -> Self { self * other }
+            fn mul(self, other: Self) -> Self { $narrow($wide(self) * $wide(other)) }
             #[inline(always)]
-            fn neg(self) -> Self { -self }
+            fn neg(self) -> Self { $narrow(-$wide(self)) }
             #[inline(always)]
-            fn div(self, other: Self) -> Self { self / other }
+            fn div(self, other: Self) -> Self { $narrow($wide(self) / $wide(other)) }
         }
     )*};
 }
 
-operators!(f32 f64 Complex<f32> Complex<f64>);
-
-macro_rules! halves {
-    ($($t:ty)*) => {$(
-        impl Number for $t {
-            #[inline(always)]
-            fn add(self, other: Self) -> Self { <$t>::from_f32(self.to_f32() + other.to_f32()) }
-            #[inline(always)]
-            fn sub(self, other: Self) -> Self { <$t>::from_f32(self.to_f32() - other.to_f32()) }
-            #[inline(always)]
-            fn mul(self, other: Self) -> Self { <$t>::from_f32(self.to_f32() * other.to_f32()) }
-            #[inline(always)]
-            fn neg(self) -> Self { <$t>::from_f32(-self.to_f32()) }
-            #[inline(always)]
-            fn div(self, other: Self) -> Self { <$t>::from_f32(self.to_f32() / other.to_f32()) }
-        }
-    )*};
+operators! {
+    f32: identity, identity;
+    f64: identity, identity;
+    Complex<f32>: identity, identity;
+    Complex<f64>: identity, identity;
+    f16: f16::to_f32, f16::from_f32;
+    bf16: bf16::to_f32, bf16::from_f32;
 }
-
-halves!(f16 bf16);
 
 impl Number for bool {
     #[inline(always)]
