@@ -1,8 +1,11 @@
 //! Raw bytes at every reader: none may panic, hang, or take memory that the bytes do not justify.
 
+use flambeau_frontend::print::{self, Receiver};
+use flambeau_frontend::{Limits, compile};
+use flambeau_ir::module::Function;
 use flambeau_ir::text::{ReadLimits, parse_graph_with};
 use flambeau_ir::verify::verify;
-use flambeau_ir::{Registry, Source};
+use flambeau_ir::{CompilationUnit, Registry, Source};
 use std::sync::Arc;
 
 /// IR text.
@@ -21,11 +24,27 @@ pub fn ir(data: &[u8], registry: &Arc<Registry>) {
     }
 }
 
-/// TorchScript source.
+/// TorchScript source, to trees.
 pub fn source(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let limits = flambeau_frontend::Limits::default();
-    let _ = flambeau_frontend::parse(&text, &limits);
+    let _ = flambeau_frontend::parse(&text, &Limits::default());
+}
+
+/// TorchScript source, to graphs: what compiles verifies, and what prints as source compiles again.
+pub fn emit(data: &[u8], registry: &Arc<Registry>) {
+    let source = Source::new("fuzz.py", String::from_utf8_lossy(data));
+    let limits = Limits { nodes: 100_000, ..Limits::default() };
+    if let Ok(unit) = compile(&source, registry, &limits) {
+        unit.functions().for_each(|function| settled(&unit, function, registry));
+    }
+}
+
+fn settled(unit: &CompilationUnit, function: &Function, registry: &Arc<Registry>) {
+    let problems = verify(&function.graph).err();
+    assert!(problems.is_none(), "a compiled graph does not verify: {problems:?}\n{}", function.graph);
+    let Ok(code) = print::code(unit, function, Receiver::Typed) else { return };
+    let again = code.compile(unit, registry, &Limits::default());
+    assert!(again.is_ok(), "printed source does not compile: {:?}\n{}", again.err(), code.text);
 }
 
 /// A pickle.

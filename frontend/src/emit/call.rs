@@ -77,7 +77,7 @@ impl<'a> Cx<'a> {
                     return self.fail(span, "print doesn't accept any keyword arguments");
                 }
                 self.node(Prim::Print, &operands, &[]);
-                Ok(Sugar::Value(self.none()))
+                Ok(Sugar::Nothing)
             }
             Sugar::Function(name) => {
                 let name = self.flagged(span, name, &args)?;
@@ -380,6 +380,9 @@ impl<'a> Cx<'a> {
                 self.range_of(span, &values)
             }
             Special::Zip => {
+                if inputs.is_empty() {
+                    return self.fail(span, "zip takes at least one argument");
+                }
                 let mut parts = Vec::with_capacity(inputs.len());
                 for &input in &inputs {
                     parts.push(self.iterable(input).await?);

@@ -306,11 +306,23 @@ impl<'a> Cx<'a> {
             let (view, indices) = self.tensor_view(span, container, parts)?;
             return self.put(span, view, &indices, value);
         }
-        let [Part::Value(index)] = *parts.as_slice() else {
-            return self.foreign(span, "assignment to a slice is");
-        };
+        let index = self.assigned_index(span, container, &parts)?;
         self.operate(span, "aten::_set_item", "__setitem__", &[container, index, value]).await?;
         Ok(())
+    }
+
+    /// The one index of an item to be assigned in something that is no tensor.
+    fn assigned_index(&self, span: Span, container: ValueId, parts: &[Part]) -> Res<ValueId> {
+        let ty = self.ty(container);
+        // A tuple would be taken as the list it converts to, and the assignment be lost.
+        if ty.as_tuple().is_some() || ty == Type::STR {
+            return self.fail(span, format!("'{}' does not support item assignment", ty.annotation()));
+        }
+        match *parts {
+            [Part::Value(index)] => Ok(index),
+            [Part::Slice(_)] => self.foreign(span, "assignment to a slice is"),
+            _ => self.fail(span, format!("'{}' takes one index", ty.annotation())),
+        }
     }
 
     /// Writes into a view of a tensor.
@@ -373,9 +385,7 @@ impl<'a> Cx<'a> {
             self.builtin(span, "aten::index_put_", &[view, list, result])?;
             return Ok(());
         }
-        let [Part::Value(index)] = *parts.as_slice() else {
-            return self.foreign(span, "augmented assignment to a slice is");
-        };
+        let index = self.assigned_index(span, container, &parts)?;
         let current = self.operate(span, "aten::__getitem__", "__getitem__", &[container, index]).await?;
         let rhs = self.eval(value, None).await?;
         let result = self.augment_value(span, op, current, rhs).await?;

@@ -43,6 +43,8 @@ pub enum Sugar {
     Method(ValueId, Symbol),
     /// `print`.
     Print,
+    /// What `print(...)` gives: nothing that can be used.
+    Nothing,
     /// `int`, `float`, `complex`, `bool`, `str`: the operator and the type it makes.
     Cast(Symbol, Type),
     /// An operator that a class can define by this method.
@@ -154,6 +156,7 @@ impl Sugar {
             Sugar::Function(_) | Sugar::Closure(_) => "function",
             Sugar::Method(..) => "method",
             Sugar::Print => "print",
+            Sugar::Nothing => "the result of print",
             Sugar::Cast(..) => "type cast",
             Sugar::Special(_) => "special form",
             Sugar::Range(_) => "range",

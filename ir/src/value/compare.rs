@@ -27,8 +27,8 @@ impl IValue {
         }
     }
 
-    /// `==`: containers by contents, objects by identity, numbers of different kinds are different. Two tensors must
-    /// have one element each to be compared.
+    /// `==`: containers by contents (one is equal to itself, whatever it holds), objects by identity, numbers of
+    /// different kinds are different. Two tensors must have one element each to be compared.
     ///
     /// # Errors
     /// If tensors of more or fewer elements meet, or cannot be read.
@@ -43,7 +43,7 @@ impl IValue {
             }
             // A pair met again is being compared already: a cycle, or shared contents.
             if let (Some(x), Some(y)) = (a.identity(), b.identity())
-                && !assumed.insert((x, y))
+                && (x == y || !assumed.insert((x, y)))
             {
                 continue;
             }

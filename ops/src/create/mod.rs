@@ -118,11 +118,11 @@ fn num_to_tensor(cx: &KernelCx<'_>) -> Computed {
 /// `torch.tensor(list)`: nested lists of numbers, or of tensors with one element.
 fn of_list(cx: &KernelCx<'_>) -> Computed {
     check_device(cx, 2)?;
+    check_numbers(cx.arg(0)?)?;
     let mut sizes = Vec::new();
     let mut values = Vec::new();
     // Depth first by an explicit stack; the first list of each level fixes that level's length.
     let mut stack = vec![(cx.arg(0)?.clone(), 0usize)];
-    let mut tensor_dtype = None;
     while let Some((value, depth)) = stack.pop() {
         match &value {
             IValue::List(list) => {
@@ -143,11 +143,6 @@ fn of_list(cx: &KernelCx<'_>) -> Computed {
                 }
                 stack.extend(items.iter().rev_list().map(|v| (v, depth + 1)));
             }
-            IValue::Tensor(t) => {
-                tensor_dtype =
-                    Some(tensor_dtype.map_or(t.dtype(), |d| flambeau_tensor::promote::promote(d, t.dtype())));
-                values.push(t.item()?);
-            }
             other => {
                 let scalar = other.as_scalar();
                 values.push(scalar.ok_or_else(|| {
@@ -156,18 +151,38 @@ fn of_list(cx: &KernelCx<'_>) -> Computed {
             }
         }
     }
-    let guess = tensor_dtype.or_else(|| values.first().map(|&v| default_dtype(v)));
+    let guess = values.first().map(|&v| default_dtype(v));
     let dtype = cx.opt_dtype(1)?.or(guess).unwrap_or_else(|| empty_dtype(cx.arg(0)));
     Ok(Tensor::from_scalars(&values, &sizes, dtype)?)
 }
 
-/// The dtype of an empty list's tensor: of its element type.
-fn empty_dtype(list: Result<&IValue, KernelError>) -> DType {
-    let mut ty = list.map_or(Type::ANY, IValue::type_of);
+/// What the nested lists of a value hold.
+fn innermost(list: &IValue) -> Type {
+    let mut ty = list.type_of();
     while let flambeau_ir::types::TypeKind::List(elem) = ty.kind() {
         ty = *elem;
     }
-    match ty {
+    ty
+}
+
+/// A tensor is made of numbers of one kind: which dtype would it have otherwise?
+fn check_numbers(list: &IValue) -> Result<(), KernelError> {
+    match innermost(list) {
+        Type::INT | Type::FLOAT | Type::BOOL | Type::COMPLEX => Ok(()),
+        ty if ty.is_tensor() && matches!(list, IValue::List(l) if l.is_empty()) => Err(KernelError::input(
+            "Empty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty list \
+             of another type",
+        )),
+        ty => Err(KernelError::input(format!(
+            "Input must be of ints, floats, or bools, got {}",
+            ty.annotation_str()
+        ))),
+    }
+}
+
+/// The dtype of an empty list's tensor: of its element type.
+fn empty_dtype(list: Result<&IValue, KernelError>) -> DType {
+    match list.map_or(Type::ANY, innermost) {
         Type::INT => DType::I64,
         Type::BOOL => DType::Bool,
         Type::COMPLEX => DEFAULT_COMPLEX,

@@ -92,13 +92,6 @@ bits! {
 fn shift(cx: &KernelCx<'_>, left: bool) -> Computed {
     let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
     let dtype = other.promoted(x);
-    if dtype.is_floating() {
-        // Floats shift by powers of two.
-        return dispatch!(floats, dtype, "shift", T => Ok(apply::<T>(dtype, x, other, move |a: T, b: T| {
-            let factor = b.to_f64().exp2();
-            T::from_f64(if left { a.to_f64() * factor } else { a.to_f64() / factor })
-        })?));
-    }
     let bits = 8 * dtype.size() as i64;
     dispatch!(carried_ints, dtype, "shift", T => Ok(apply::<T>(dtype, x, other, move |a: T, b: T| {
         let (a, n) = (a.to_i64(), b.to_i64());

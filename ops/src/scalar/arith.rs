@@ -222,6 +222,9 @@ fn powers() -> Vec<OpDef> {
     }));
     defs.push(base("Scalar_Scalar").with(Kernel::new(|cx| {
         let (a, b) = (cx.scalar(0)?, cx.scalar(1)?);
+        if matches!(a, Scalar::Complex(_)) || matches!(b, Scalar::Complex(_)) {
+            return Err(KernelError::input("a power of a complex and another number is not defined"));
+        }
         let word = ScalarOp::FPow.apply(float(a).to_bits(), float(b).to_bits())?;
         cx.ret(f64::from_bits(word));
         Ok(())

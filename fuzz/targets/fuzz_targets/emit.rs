@@ -1,0 +1,10 @@
+//! Raw bytes at the compiler.
+
+#![no_main]
+
+use std::sync::{Arc, OnceLock};
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    static REGISTRY: OnceLock<Arc<flambeau::ir::Registry>> = OnceLock::new();
+    flambeau_fuzz::raw::emit(data, REGISTRY.get_or_init(flambeau::ops::registry));
+});

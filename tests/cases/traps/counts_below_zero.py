@@ -1,0 +1,34 @@
+# test frontend
+# A range that ends before it begins has no turns.
+def f(n: int) -> Tuple[int, int]:
+    a, b = 0, 0
+    for i in range(n):
+        a += 1
+    for i in range(3, n, -1):
+        b += i
+    return a, b
+
+# run: f(-2) == (0, 5)
+# run: f(2) == (2, 3)
+# run: f(5) == (5, 0)
+
+# == frontend
+# def f
+# graph(%n.1 : int):
+#   %8 : bool = prim::Constant[value=1]()
+#   %1 : int = prim::Constant[value=0]()
+#   %11 : int = prim::Constant[value=1]()
+#   %14 : int = prim::Constant[value=3]()
+#   %16 : int = prim::Constant[value=-1]()
+#   %a : int = prim::Loop(%n.1, %8, %1)
+#     block0(%i.1 : int, %a.11 : int):
+#       %a.5 : int = aten::add(%a.11, %11)
+#       -> (%8, %a.5)
+#   %17 : int = aten::__range_length(%14, %n.1, %16)
+#   %b : int = prim::Loop(%17, %8, %1)
+#     block0(%19 : int, %b.11 : int):
+#       %i.3 : int = aten::__derive_index(%19, %14, %16)
+#       %b.5 : int = aten::add(%b.11, %i.3)
+#       -> (%8, %b.5)
+#   %27 : (int, int) = prim::TupleConstruct(%a, %b)
+#   return (%27)

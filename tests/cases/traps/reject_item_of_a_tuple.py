@@ -1,0 +1,9 @@
+# test frontend
+# Tuples and strings cannot be changed; the lists they convert to would be, and be lost.
+def f(t: Tuple[int, int]) -> int:
+    t[0] = 1  # error: does not support item assignment
+    return t[0]
+
+def g(s: str) -> str:
+    s[0] = "a"  # error: does not support item assignment
+    return s

@@ -1,0 +1,7 @@
+# test frontend
+# A list is a list of exactly its element type.
+def count(a: List[Optional[int]]) -> int:
+    return len(a)
+
+def f(a: List[int]) -> int:
+    return count(a)  # error: List[Optional[int]]

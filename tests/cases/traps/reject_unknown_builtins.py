@@ -1,0 +1,10 @@
+# test frontend
+# Builtins of Python that are not there are named.
+def f(a: List[int]) -> int:
+    return len(set(a))  # error: set
+
+def g(a: int) -> int:
+    return reversed([a])  # error: reversed
+
+def h(a: int) -> int:
+    return type(a)  # error: type
