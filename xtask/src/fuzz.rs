@@ -1,10 +1,85 @@
-//! Searches for wrong rewrites: builds and starts the fuzzer of `fuzz/`.
+//! Searches for wrong rewrites and for input that breaks a reader.
 //!
-//! Plain Rust, no instrumentation; `fuzz/targets` holds the libFuzzer targets.
+//! Without `--guided`, builds and starts the fuzzer of `fuzz/`: plain Rust, programs drawn at random. With it, builds
+//! and starts one of the libFuzzer targets of `fuzz/targets`, which need `cargo-fuzz` and a nightly compiler. These
+//! begin with what the file tests hold, and keep what they find interesting under `fuzz/targets/corpus`.
 
-use crate::process::hand_over;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-/// `cargo xtask fuzz`: all arguments are passed through.
+use anyhow::Context;
+
+use crate::process::{hand_over, is_installed, run as run_command};
+use crate::workspace::root;
+
+/// A target: its name, the extension of the files it begins with, and the longest input worth trying.
+struct Target {
+    name: &'static str,
+    seeds: &'static str,
+    longest: u32,
+}
+
+const TARGETS: &[Target] = &[
+    Target { name: "source", seeds: "py", longest: 4096 },
+    Target { name: "emit", seeds: "py", longest: 4096 },
+    Target { name: "ir", seeds: "ir", longest: 4096 },
+    Target { name: "pickle", seeds: "pkl", longest: 4096 },
+    Target { name: "archive", seeds: "pt", longest: 16_384 },
+    Target { name: "oracles", seeds: "", longest: 1024 },
+];
+
+/// `cargo xtask fuzz`: all arguments are passed through, but for `--guided TARGET [SECONDS] [FOLDER OF SEEDS]`.
 pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
-    hand_over("flambeau-fuzz", "fuzz", "release", args)
+    match args {
+        [flag, rest @ ..] if flag == "--guided" => guided(rest),
+        _ => hand_over("flambeau-fuzz", "fuzz", "release", args),
+    }
+}
+
+fn guided(args: &[String]) -> anyhow::Result<()> {
+    let names = || TARGETS.iter().map(|t| t.name).collect::<Vec<_>>().join(", ");
+    let name = args.first().with_context(|| format!("--guided takes a target: {}", names()))?;
+    let target = TARGETS.iter().find(|t| t.name == name);
+    let target = target.with_context(|| format!("there is no target `{name}`; there are {}", names()))?;
+    let seconds: u64 = match args.get(1) {
+        Some(text) => text.parse().with_context(|| format!("`{text}` is no number of seconds"))?,
+        None => 600,
+    };
+    anyhow::ensure!(
+        is_installed(Command::new("cargo").args(["+nightly", "fuzz"])),
+        "this needs a nightly compiler and `cargo install cargo-fuzz`"
+    );
+    let folder = root().join("fuzz").join("targets");
+    let corpus = folder.join("corpus").join(target.name);
+    seed(&corpus, target.seeds)?;
+    let mut command = Command::new("cargo");
+    command.args(["+nightly", "fuzz", "run", "--sanitizer", "none", "--fuzz-dir"]).arg(&folder);
+    command.arg(target.name).arg(&corpus);
+    if let Some(seeds) = args.get(2) {
+        command.arg(fs::canonicalize(seeds).with_context(|| format!("there is no folder {seeds}"))?);
+    }
+    command.args(["--", "-timeout=10", "-rss_limit_mb=2048"]);
+    command.arg(format!("-max_len={}", target.longest)).arg(format!("-max_total_time={seconds}"));
+    run_command(command.current_dir(&folder))
+}
+
+/// Puts the test files of an extension into a corpus.
+fn seed(corpus: &Path, extension: &str) -> anyhow::Result<()> {
+    fs::create_dir_all(corpus)?;
+    let mut folders: Vec<PathBuf> =
+        vec![root().join("tests").join("cases"), root().join("tests").join("data")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == extension)
+                && let Some(name) = path.file_name()
+            {
+                fs::copy(&path, corpus.join(name))?;
+            }
+        }
+    }
+    Ok(())
 }

@@ -74,8 +74,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "fuzz",
-        args: "[OPTIONS]",
-        about: "generate programs and try the oracles on them",
+        args: "[OPTIONS] | --guided TARGET",
+        about: "generate programs and try the oracles on them; or guided by coverage",
         run: fuzz::run,
     },
     Command {

@@ -20,10 +20,13 @@ pub(crate) enum Branch {
 }
 
 impl<'a> Cx<'a> {
-    /// Compiles statements until one leaves the block.
+    /// Compiles statements until one leaves the block. Those that do not compile are noted, and gone on behind.
     pub(crate) async fn statements(&self, trees: &[TreeId]) -> Res<()> {
         for &tree in trees {
-            self.statement(tree).await?;
+            let place = self.place();
+            if let Err(problem) = self.statement(tree).await {
+                self.recover(&place, tree, problem)?;
+            }
             if self.block_exits() {
                 return Ok(());
             }
@@ -37,7 +40,7 @@ impl<'a> Cx<'a> {
         block.is_some_and(|b| self.fun.exits.borrow().contains(&b))
     }
 
-    fn mark_exit(&self) {
+    pub(crate) fn mark_exit(&self) {
         if let Some(block) = self.fun.env.borrow().block() {
             self.fun.exits.borrow_mut().insert(block);
         }

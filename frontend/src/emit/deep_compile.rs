@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use flambeau_ir::module::Function;
 use flambeau_ir::schema::Argument;
-use flambeau_ir::{FunctionSchema, Graph, Prim, Symbol, Type, ValueId};
+use flambeau_ir::{Diagnostic, Fault, FunctionSchema, Graph, Prim, Symbol, Type, ValueId};
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 
@@ -69,6 +69,7 @@ async fn body<'a>(
         view::Def::of(ast, def).map(|d| d.body().to_vec()).unwrap_or_default()
     };
     cx.statements(&statements).await?;
+    cx.verdict()?;
     let result = finish_returns(&cx, def)?;
     if schema.returns.is_empty() {
         schema.returns.push(Argument::new(Symbol::EMPTY, result));
@@ -84,16 +85,33 @@ fn to_ssa(cx: Cx<'_>) -> Res<Graph> {
     let Cx { fun, session, .. } = cx;
     // Every step has ended, so nothing else holds the function.
     let Some(fun) = std::rc::Rc::into_inner(fun) else {
-        return Err(Box::new(flambeau_ir::Diagnostic::new(
-            flambeau_ir::Fault::Internal,
+        return Err(Box::new(Diagnostic::new(
+            Fault::Internal,
             "F0199",
             "the function is still being compiled",
         )));
     };
     let name = fun.name;
     let mut graph = fun.graph.into_inner();
+    check_types(&graph)?;
     ssa::convert(&mut graph, &mut |stage, graph| session.look(name, stage, graph));
     Ok(graph)
+}
+
+/// Refuses types past the bounds on their depth and size, which no annotation names but values may come to have.
+fn check_types(graph: &Graph) -> Res<()> {
+    let bad = graph.nodes_deep().find(|&n| graph.results(n).any(|v| graph.ty(v) == Type::OVERFLOW));
+    match bad {
+        None => Ok(()),
+        Some(node) => {
+            let problem = Diagnostic::new(Fault::Limit, "F0109", "the type of this value is too large");
+            let place = graph.locs().range(graph.loc(node));
+            Err(Box::new(match place {
+                Some(place) => problem.at(place),
+                None => problem,
+            }))
+        }
+    }
 }
 
 /// The names that a tree mentions, in order of first mention.
@@ -150,6 +168,7 @@ pub(crate) fn closure<'a>(outer: Cx<'a>, def: TreeId) -> Task<'a, Res<Closure>> 
             }
         }
         cx.statements(&statements).await?;
+        cx.verdict()?;
         let result = finish_returns(&cx, def)?;
         Ok((captured, to_ssa(cx)?, result))
     })

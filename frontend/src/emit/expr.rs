@@ -140,6 +140,9 @@ impl<'a> Cx<'a> {
 
     /// A variable of the function; an error says why it cannot be used.
     pub(crate) fn lookup(&self, name: Symbol) -> Option<Result<Sugar, String>> {
+        if self.is_spoilt(name) {
+            return Some(Err(super::recover::SPOILT.to_owned()));
+        }
         let entry = self.fun.env.borrow().find(name).cloned()?;
         Some(match entry {
             Entry::Typed(ty) => Ok(Sugar::Value(self.load(name, ty))),
@@ -194,6 +197,9 @@ impl<'a> Cx<'a> {
         sugar: Sugar,
         annotated: Option<Type>,
     ) -> Res<()> {
+        if self.is_spoilt(name) {
+            return Ok(());
+        }
         let mut value = match &sugar {
             Sugar::Value(value) => Some(*value),
             Sugar::Constant(_) => Some(self.as_value(span, sugar.clone())?),

@@ -88,6 +88,10 @@ pub(crate) struct Fun {
     /// Blocks whose end is never reached.
     pub(crate) exits: RefCell<HashSet<BlockId, FxBuildHasher>>,
     temporaries: Cell<u32>,
+    /// What is wrong with the statements so far.
+    pub(crate) problems: RefCell<Vec<Diagnostic>>,
+    /// Variables whose value is missing because of that.
+    pub(crate) spoilt: RefCell<HashSet<Symbol, FxBuildHasher>>,
     /// Number literals, each once, at the front of the graph.
     numbers: RefCell<HashMap<[u64; 3], ValueId, FxBuildHasher>>,
 }
@@ -117,6 +121,8 @@ impl Fun {
             loop_status: Cell::new(LoopStatus::Outside),
             exits: RefCell::default(),
             temporaries: Cell::new(0),
+            problems: RefCell::default(),
+            spoilt: RefCell::default(),
             numbers: RefCell::default(),
         }
     }

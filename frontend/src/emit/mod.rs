@@ -20,6 +20,7 @@ mod index;
 mod lists;
 mod matching;
 mod names;
+mod recover;
 mod scope;
 mod session;
 mod sugar;

@@ -108,6 +108,8 @@ pub struct Session<'s> {
     declared: RefCell<IndexMap<Symbol, Declared, FxBuildHasher>>,
     script_builtins: RefCell<HashMap<Symbol, Rc<Vec<Arc<Function>>>, FxBuildHasher>>,
     stages: Option<RefCell<Vec<StageText>>>,
+    /// Everything found wrong so far, each problem once.
+    problems: RefCell<Vec<Diagnostic>>,
     types: RefCell<HashMap<Symbol, Type, FxBuildHasher>>,
 }
 
@@ -122,6 +124,7 @@ impl<'s> Session<'s> {
             declared: RefCell::default(),
             script_builtins: RefCell::default(),
             stages: None,
+            problems: RefCell::default(),
             types: RefCell::default(),
         }
     }
@@ -235,9 +238,8 @@ impl<'s> Session<'s> {
     /// Compiles everything declared and not compiled yet; all problems.
     ///
     /// # Errors
-    /// One diagnostic per function that does not compile.
+    /// What is wrong with each statement of each function, in the order in which it was found.
     pub fn finish(&self) -> Result<(), Vec<Diagnostic>> {
-        let mut problems = Vec::new();
         // Compiling may declare more, behind the last.
         for i in 0.. {
             let next = self.declared.borrow().get_index(i).map(|(name, d)| (*name, d.state));
@@ -245,10 +247,31 @@ impl<'s> Session<'s> {
             if state == State::Waiting
                 && let Err(problem) = self.compile(name)
             {
-                problems.push(*problem);
+                self.tell(name, [*problem]);
             }
         }
+        let problems = self.problems.take();
         if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+
+    /// Keeps problems for [`Session::finish`]. One that several functions run into (it lies in a function they call) is
+    /// told once, with the longest chain of calls. Overloads of operators that do not compile are no problem: they are
+    /// no overloads where operators that they need are missing.
+    pub(crate) fn tell(&self, function: Symbol, problems: impl IntoIterator<Item = Diagnostic>) {
+        if self.declared.borrow().get(&function).is_some_and(|d| d.detached) {
+            return;
+        }
+        let mut told = self.problems.borrow_mut();
+        for problem in problems {
+            let place =
+                |d: &Diagnostic| d.primary.as_ref().map(|l| (l.at.source.name.clone(), l.at.range.clone()));
+            let same = |d: &Diagnostic| d.message == problem.message && place(d) == place(&problem);
+            match told.iter().position(same) {
+                Some(i) if told[i].notes.len() < problem.notes.len() => told[i] = problem,
+                None if told.len() < self.limits.problems => told.push(problem),
+                _ => {}
+            }
+        }
     }
 
     /// The functions that were tried and do not compile, in order of declaration, each with the problem that keeps it
@@ -402,7 +425,7 @@ pub(crate) fn context<'a>(session: &'a Session<'a>, deep: &'a Deep<'a>, fun: sup
 /// Compiles a source of functions into a unit.
 ///
 /// # Errors
-/// All problems of the source's syntax; else one per function that does not compile.
+/// All problems of the source's syntax; else those of its statements.
 pub fn compile(
     source: &Arc<flambeau_ir::Source>,
     registry: &Arc<Registry>,

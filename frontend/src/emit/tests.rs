@@ -230,3 +230,10 @@ fn depth_is_harmless() {
         assert!(seconds < 20.0, "{seconds} s for {}", &src[..60]);
     }
 }
+
+#[test]
+fn types_that_grow_too_large_are_refused_where_they_do() {
+    let source = format!("def f(x: int):\n    return {}x{}\n", "[".repeat(1000), "]".repeat(1000));
+    let (fault, message) = problem(&source);
+    assert_eq!((fault, message.as_str()), (Fault::Limit, "the type of this value is too large"));
+}

@@ -8,3 +8,25 @@ def g(x: int) -> int:
 
 def h(x: int) -> str:
     return x  # error: annotated as having type str
+
+# So are all statements of a function, but for what only follows from a mistake before it.
+def several(a: int, b: Optional[int]) -> int:
+    c = a + "s"  # error: are not valid
+    d = c.upper() + c[0]
+    if a > 0:
+        e = undefined(a)  # error: undefined value undefined
+    else:
+        e = 1
+    for i in range(a):
+        f = i.nothing  # error: nothing
+        break
+    while missing > 0:  # error: undefined value missing
+        a += 1
+    [a, b] = d
+    return a + e + b
+
+def nested(a: int) -> int:
+    if a > 0:
+        return undefined  # error: undefined value undefined
+    b: str = a  # error: is annotated with type str
+    return several(a, None)

@@ -3,6 +3,7 @@
 //! Taken with the `bench` profile by `cargo xtask bench`. Peak memory and start-up are those of a child process.
 
 mod ir;
+mod source;
 mod start;
 mod tensor;
 mod vm;
@@ -21,8 +22,13 @@ fn main() -> Result<()> {
     }
     let session = Session::standard()?;
     println!("{:<48} {:>12} {:>12}  PyTorch 2.6", "figure", "measured", "limit");
-    let groups: [(&str, Figures); 4] =
-        [("start", start::figures), ("ir", ir::figures), ("vm", vm::figures), ("tensor", tensor::figures)];
+    let groups: [(&str, Figures); 5] = [
+        ("start", start::figures),
+        ("source", source::figures),
+        ("ir", ir::figures),
+        ("vm", vm::figures),
+        ("tensor", tensor::figures),
+    ];
     for (name, figures) in groups {
         if name.contains(filter.as_str()) {
             figures(&session)?;
