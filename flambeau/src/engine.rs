@@ -5,26 +5,59 @@
 //! without allocating.
 
 use crate::error::Error;
-use crate::session::{Execution, Session};
+use crate::session::{Execution, SETTLE, Session};
 use flambeau_exec::vm::{Program as Functions, Vm};
 use flambeau_exec::{Callees, Host, Rets, bytecode::Code, reference};
 use flambeau_ir::types::ClassEnv;
 use flambeau_ir::{CompilationUnit, Graph, IValue, Symbol, Type};
 use flambeau_rewrite::Pass;
 use flambeau_rewrite::passes::constant_numbers::ConstantNumbers;
+use flambeau_rewrite::passes::guard_copies::GuardCopies;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Functions of a unit, prepared as the session says.
 struct Prepared {
     session: Session,
     unit: Arc<CompilationUnit>,
+    /// Whether copies stand for views anywhere in the unit.
+    copies: OnceLock<bool>,
+}
+
+impl Prepared {
+    fn new(session: &Session, unit: &Arc<CompilationUnit>) -> Prepared {
+        Prepared { session: session.clone(), unit: Arc::clone(unit), copies: OnceLock::new() }
+    }
+
+    /// The graph that is run for a function: optimized if the session says so, and if that succeeds. A pass that fails
+    /// leaves the program as it was.
+    fn prepare(&self, graph: &Arc<Graph>) -> Arc<Graph> {
+        if self.session.execution() != Execution::Optimized {
+            return self.settled(graph);
+        }
+        self.session.optimized(graph, &self.unit).map_or_else(|_| self.settled(graph), Arc::new)
+    }
+
+    /// The graph that means what a function means: see [`ConstantNumbers`] and [`GuardCopies`]. Who writes a view is
+    /// seen only where calls are inlined.
+    fn settled(&self, graph: &Arc<Graph>) -> Arc<Graph> {
+        let in_unit = || self.unit.functions().any(|f| GuardCopies::concerns(&f.graph));
+        let pipeline = if GuardCopies::concerns(graph) || *self.copies.get_or_init(in_unit) {
+            SETTLE
+        } else if ConstantNumbers::concerns(graph) {
+            ConstantNumbers::NAME
+        } else {
+            return Arc::clone(graph);
+        };
+        let settled = self.session.apply_text(graph, &self.unit, pipeline);
+        settled.map_or_else(|_| Arc::clone(graph), Arc::new)
+    }
 }
 
 impl Callees for Prepared {
     fn function(&self, name: Symbol) -> Option<Arc<Graph>> {
         let graph = &self.unit.function(name)?.graph;
-        Some(prepare(&self.session, &self.unit, graph))
+        Some(self.prepare(graph))
     }
 
     fn method(&self, class: Type, name: Symbol) -> Option<Symbol> {
@@ -44,24 +77,6 @@ impl Callees for Prepared {
     }
 }
 
-/// The graph that is run for a function: optimized if the session says so, and if that succeeds. A pass that fails
-/// leaves the program as it was.
-fn prepare(session: &Session, unit: &CompilationUnit, graph: &Arc<Graph>) -> Arc<Graph> {
-    if session.execution() != Execution::Optimized {
-        return settled(session, unit, graph);
-    }
-    session.optimized(graph, unit).map_or_else(|_| settled(session, unit, graph), Arc::new)
-}
-
-/// The graph that means what a function means: see [`ConstantNumbers`].
-fn settled(session: &Session, unit: &CompilationUnit, graph: &Arc<Graph>) -> Arc<Graph> {
-    if !ConstantNumbers::concerns(graph) {
-        return Arc::clone(graph);
-    }
-    let settled = session.apply_text(graph, unit, ConstantNumbers::NAME);
-    settled.map_or_else(|_| Arc::clone(graph), Arc::new)
-}
-
 /// Functions of a unit for the reference evaluator, which asks for them at every call.
 struct Settled {
     prepared: Prepared,
@@ -73,7 +88,7 @@ impl Settled {
     fn graph(&self, graph: &Arc<Graph>) -> Arc<Graph> {
         let mut known = lock(&self.known);
         let entry = known.entry(Arc::as_ptr(graph) as usize).or_insert_with(|| {
-            (Arc::clone(graph), settled(&self.prepared.session, &self.prepared.unit, graph))
+            (Arc::clone(graph), self.prepared.settled(graph))
         });
         Arc::clone(&entry.1)
     }
@@ -105,7 +120,8 @@ impl Callees for Settled {
 pub(crate) struct Engine {
     unit: Arc<CompilationUnit>,
     execution: Execution,
-    session: Session,
+    /// Prepares graphs called from outside.
+    entry: Prepared,
     functions: Arc<Functions>,
     plain: Settled,
     /// Code of graphs called from outside, by the address of the graph, which the code keeps alive.
@@ -115,14 +131,12 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub(crate) fn new(session: &Session, unit: &Arc<CompilationUnit>) -> Arc<Engine> {
-        let prepared = || Prepared { session: session.clone(), unit: Arc::clone(unit) };
-        let callees = Arc::new(prepared());
         Arc::new(Engine {
             unit: Arc::clone(unit),
             execution: session.execution(),
-            session: session.clone(),
-            functions: Functions::new(callees),
-            plain: Settled { prepared: prepared(), known: Mutex::default() },
+            entry: Prepared::new(session, unit),
+            functions: Functions::new(Arc::new(Prepared::new(session, unit))),
+            plain: Settled { prepared: Prepared::new(session, unit), known: Mutex::default() },
             codes: Mutex::default(),
             machines: Mutex::default(),
         })
@@ -139,7 +153,7 @@ impl Engine {
         if let Some(code) = lock(&self.codes).get(&key).cloned() {
             return Ok(code);
         }
-        let prepared = prepare(&self.session, &self.unit, graph);
+        let prepared = self.entry.prepare(graph);
         let code = Code::compile(&prepared, &**self.functions.callees());
         let code = Arc::new(code.map_err(|e| Error::from(flambeau_exec::ExecError::of(&e)))?);
         Ok(Arc::clone(lock(&self.codes).entry(key).or_insert(code)))

@@ -10,9 +10,8 @@ use flambeau_exec::Host;
 use flambeau_frontend::emit::StageText;
 use flambeau_ir::text::parse_graph;
 use flambeau_ir::{CompilationUnit, Facet, Graph, OpDef, Registry, RegistryBuilder, Source};
-use flambeau_rewrite::passes::constant_numbers::ConstantNumbers;
 use flambeau_rewrite::{
-    Control, Manager, Pass, PassEntry, PassLibrary, Pipeline, RuleSet, Rulebook, Vocabulary,
+    Control, Manager, PassEntry, PassLibrary, Pipeline, RuleSet, Rulebook, Vocabulary,
 };
 use flambeau_tensor::Budget;
 use std::path::Path;
@@ -35,6 +34,10 @@ const PIPELINES: &[(&str, &str)] = &[
     ("simplify", "inline,lower_simple_tuples,constant_propagation,constant_pooling,cse,dce"),
     ("default", "simplify,peephole,cse,dce,fuse,dce"),
 ];
+
+/// What is done to programs before they are optimized or run, so that they mean what they mean: calls first, because who
+/// writes a view is seen only with them.
+pub(crate) const SETTLE: &str = "inline,constant_numbers,guard_copies";
 
 /// Limits of runs.
 #[derive(Clone, Copy, Debug)]
@@ -173,9 +176,7 @@ impl Session {
         library: PassLibrary,
         book: Rulebook,
     ) -> Result<Session, Error> {
-        // Calls first: what a constant means does not depend on which function uses it.
-        let text = format!("inline,{},default", ConstantNumbers::NAME);
-        let default = Arc::new(Pipeline::parse(&text, &library)?);
+        let default = Arc::new(Pipeline::parse(&format!("{SETTLE},default"), &library)?);
         let (library, book) = (Arc::new(library), Arc::new(book));
         let gradients = Arc::default();
         Ok(Session { registry, execution, limits, load, library, book, default, gradients })

@@ -1,5 +1,6 @@
 //! Views: results that share the operand's storage. Those that may have to copy (`reshape`, `contiguous`) say so.
 
+use crate::pointwise::conj;
 use crate::support::{fresh, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
@@ -345,17 +346,17 @@ const ROWS: &[Row] = &[
     },
     Row {
         names: "aten::mH aten::mH.a aten::adjoint",
-        doc: "Matrices transposed; only of real numbers, because conjugation is never delayed here.",
-        run: |cx| adjoint(cx.tensor(0)?),
+        doc: "Matrices transposed and conjugated.",
+        run: adjoint,
         shape: unknown,
         rank: 2,
         args: none,
     },
     Row {
         names: "aten::matrix_H aten::matrix_H.a",
-        doc: "A matrix transposed; only of real numbers, because conjugation is never delayed here.",
+        doc: "A matrix transposed and conjugated.",
         run: |cx| match cx.tensor(0)?.rank() {
-            0 | 2 => adjoint(cx.tensor(0)?),
+            0 | 2 => adjoint(cx),
             rank => Err(KernelError::input(format!(
                 "tensor.H is only supported on matrices (2-D tensors). Got {rank}-D tensor."
             ))),
@@ -388,17 +389,14 @@ const ROWS: &[Row] = &[
     },
 ];
 
-/// Transposed, of real numbers.
-fn adjoint(x: &Tensor) -> Result<Tensor, KernelError> {
+fn adjoint(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
+    let x = cx.tensor(0)?;
     match x.rank() {
-        _ if x.dtype().is_complex() => {
-            Err(KernelError::unsupported("views that conjugate: use `transpose` and `conj_physical`"))
-        }
-        0 => Ok(x.clone()),
+        0 => conj(cx, x),
         1 => Err(KernelError::input(
             "tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.",
         )),
-        _ => Ok(x.transpose(-2, -1)?),
+        _ => conj(cx, &x.transpose(-2, -1)?),
     }
 }
 

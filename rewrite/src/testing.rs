@@ -2,7 +2,7 @@
 
 use crate::autodiff::Gradients;
 use crate::control::Control;
-use crate::facets::{ByNumber, Chunk, Elements, Role, Rules};
+use crate::facets::{ByNumber, Chunk, Elements, Role, Rules, ViewByCopy};
 use crate::manager::{Checks, Manager};
 use crate::pipeline::{PassLibrary, Pipeline};
 use flambeau_analysis::{Analyses, Dtype};
@@ -73,6 +73,8 @@ pub(crate) fn toy() -> Arc<Registry> {
         OpDef::new("toy::t(Tensor(a) self) -> Tensor(a)"),
         OpDef::new("toy::rand(int[] size) -> Tensor").with(Effects::RANDOM).with(zeros()),
         OpDef::new("toy::zeros(int[] size) -> Tensor").with(zeros()),
+        OpDef::new("toy::conj(Tensor(a) self) -> Tensor(a)").with(ViewByCopy),
+        OpDef::new("toy::zeros_like(Tensor self) -> Tensor"),
         OpDef::new("toy::eq.int(int a, int b) -> bool").with(Role::Equal),
         OpDef::new("toy::mm(Tensor a, Tensor b) -> Tensor").with(Role::MatrixProduct),
         OpDef::new("toy::plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")

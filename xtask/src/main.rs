@@ -16,6 +16,7 @@ mod new_op;
 mod new_pass;
 mod process;
 mod report;
+mod sanitize;
 mod scan;
 mod skeleton;
 mod source;
@@ -77,6 +78,12 @@ const COMMANDS: &[Command] = &[
         args: "[OPTIONS] | --guided TARGET",
         about: "generate programs and try the oracles on them; or guided by coverage",
         run: fuzz::run,
+    },
+    Command {
+        name: "sanitize",
+        args: "[ARGS FOR CARGO TEST]",
+        about: "the operator samples under AddressSanitizer, where a nightly compiler is installed",
+        run: sanitize::run,
     },
     Command {
         name: "new-op",

@@ -271,7 +271,13 @@ fn written(
         ));
     }
     let base = history::base(&tensor);
-    let call = before.call(op, schema, rets, vec![Geometry::of(&tensor)]);
+    let geometry = Geometry::of(&tensor);
+    if !base.ptr_eq(&tensor) && before.edges[own].as_ref().is_some_and(|e| e.geometry != geometry) {
+        // Not the memory changed but what of it the tensor shows.
+        history::set_view(&tensor, &base);
+        return Ok(());
+    }
+    let call = before.call(op, schema, rets, vec![geometry]);
     if base.ptr_eq(&tensor) {
         let node = Node::new(Kind::Op(call), before.edges);
         history::set_result(&tensor, &node, 0);

@@ -7,7 +7,7 @@ use flambeau_tensor::{DType, Tensor, reduce};
 use crate::structural::sum_gradients;
 
 /// Where a tensor's elements are in its storage, and of what type.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Geometry {
     layout: Layout,
     dtype: DType,

@@ -70,20 +70,32 @@ def _pair(x: BroadcastingList2[int]) -> List[int]:
 def _triple(x: BroadcastingList3[int]) -> List[int]:
     return x
 
-def tensordot(a: Tensor, b: Tensor, dims: int = 2) -> Tensor:
-    return torch.tensordot(a, b, [i for i in range(-dims, 0)], [i for i in range(dims)])
+def tensordot(a: Tensor, b: Tensor, dims: int = 2, out: Optional[Tensor] = None) -> Tensor:
+    if dims < 0:
+        raise RuntimeError("tensordot expects dims >= 0, but got dims=" + str(dims))
+    if dims > min(a.dim(), b.dim()):
+        raise RuntimeError("tensordot expects dims < ndim_a or ndim_b, but got dims=" + str(dims))
+    last = [i for i in range(-dims, 0)]
+    first = [i for i in range(dims)]
+    if out is None:
+        return torch.tensordot(a, b, last, first)
+    return torch.tensordot(a, b, last, first, out=out)
 
-def tensordot(a: Tensor, b: Tensor, dims: List[List[int]]) -> Tensor:
-    return torch.tensordot(a, b, dims[0], dims[1])
+def tensordot(a: Tensor, b: Tensor, dims: List[List[int]], out: Optional[Tensor] = None) -> Tensor:
+    if out is None:
+        return torch.tensordot(a, b, dims[0], dims[1])
+    return torch.tensordot(a, b, dims[0], dims[1], out=out)
 
-def norm(input: Tensor, p: str, dim: Optional[List[int]] = None, keepdim: bool = False, dtype: Optional[int] = None) -> Tensor:
+def norm(input: Tensor, p: str, dim: Optional[List[int]] = None, keepdim: bool = False, out: Optional[Tensor] = None, dtype: Optional[int] = None) -> Tensor:
     if p == "nuc":
         if dim is None:
-            return torch.nuclear_norm(input, keepdim)
-        return torch.nuclear_norm(input, dim, keepdim)
+            return torch.nuclear_norm(input, keepdim) if out is None else torch.nuclear_norm(input, keepdim, out=out)
+        return torch.nuclear_norm(input, dim, keepdim) if out is None else torch.nuclear_norm(input, dim, keepdim, out=out)
     if p != "fro":
         raise RuntimeError("only valid string values are 'fro' and 'nuc', found " + p)
-    return torch.linalg.vector_norm(input, 2, dim, keepdim, dtype=dtype)
+    if out is None:
+        return torch.linalg.vector_norm(input, 2, dim, keepdim, dtype=dtype)
+    return torch.linalg.vector_norm(input, 2, dim, keepdim, dtype=dtype, out=out)
 
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     return torch.cdist(x1, x2, p, None)

@@ -14,6 +14,7 @@ mod ternary;
 mod unary;
 
 pub(crate) use number::Number;
+pub(crate) use parts::conj;
 pub(crate) use tensors::{difference_of, product_of, quotient_of, sum_of};
 pub(crate) use ternary::gelu_of;
 

@@ -3,42 +3,36 @@
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
+use flambeau_ir::attr::names;
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::loops::unary;
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::{DType, Element, Tensor, dispatch};
 
-/// The conjugate; of a real tensor the tensor itself. (PyTorch delays the conjugation; here it is a copy.)
-fn conj(x: &Tensor) -> Computed {
+/// The conjugate; of a real tensor the tensor itself. PyTorch delays the conjugation; here it is a copy, and what would
+/// show the difference is refused.
+pub(crate) fn conj(cx: &KernelCx<'_>, x: &Tensor) -> Computed {
     if !x.dtype().is_complex() {
         return Ok(x.clone());
+    }
+    if cx.attr(names::written()).is_some() {
+        return Err(KernelError::unsupported("views that conjugate, and are written: use `conj_physical`"));
     }
     dispatch!(complex, x.dtype(), "conj", T => {
         Ok(unary::<T, T>(x, |v: T| T::from_complex(v.to_complex().conj()))?)
     })
 }
 
-/// Name, overload, what it is, the function, whether samples are complex matrices.
-type View = (&'static str, &'static str, &'static str, fn(&Tensor) -> Computed, bool);
-
-const VIEWS: &[View] = &[
-    ("aten::conj", "", "The complex conjugate; a real tensor itself.", conj, true),
-    ("aten::_conj", "", "The complex conjugate; a real tensor itself.", conj, true),
-];
-
-fn views() -> Vec<OpDef> {
-    let row = |&(name, overload, doc, f, complex): &View| {
-        let sample = Sample::tensors(1).rank(2, 2).not_differentiable();
-        let sample = if complex { sample.dtypes(&[DType::C64, DType::C128]) } else { sample.floats() };
-        let kernel = Kernel::new(move |cx| {
-            let result = f(cx.tensor(0)?)?;
+fn views() -> impl Iterator<Item = OpDef> {
+    ["aten::conj", "aten::_conj"].into_iter().map(|name| {
+        let sample = Sample::tensors(1).rank(2, 2).not_differentiable().dtypes(&[DType::C64, DType::C128]);
+        let doc = Doc("The complex conjugate; a real tensor itself.");
+        OpDef::named(name).with(doc).with(Dtype::same_as(0)).with(sample).with(Kernel::new(|cx| {
+            let result = conj(cx, cx.tensor(0)?)?;
             cx.ret(result);
             Ok(())
-        });
-        let dtype = Dtype::same_as(0);
-        OpDef::overload(name, overload).if_declared().with(Doc(doc)).with(dtype).with(sample).with(kernel)
-    };
-    VIEWS.iter().map(row).collect()
+        }))
+    })
 }
 
 /// To a number of decimals: scaled, rounded to even, scaled back, each step rounded to the element's type.
@@ -72,7 +66,7 @@ fn frexp(cx: &KernelCx<'_>) -> Several {
 }
 
 pub(super) fn family() -> Vec<OpDef> {
-    let mut defs = views();
+    let mut defs: Vec<OpDef> = views().collect();
     let doc = "To a number of decimal places, ties to even.";
     let decimals = |d: OpDef| {
         d.with(Shape::same_as(0))

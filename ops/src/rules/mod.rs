@@ -7,7 +7,7 @@ mod channels;
 
 use flambeau_ir::RegistryBuilder;
 use flambeau_rewrite::facets::Role;
-use flambeau_rewrite::facets::{ByNumber, Chunk};
+use flambeau_rewrite::facets::{ByNumber, Chunk, ViewByCopy};
 use flambeau_rewrite::{Cost, Elements, OnRequest, Rules};
 
 /// States rules and costs.
@@ -26,6 +26,9 @@ pub(crate) fn add(builder: &mut RegistryBuilder) {
     }
     for op in ["aten::add.Tensor", "aten::sub.Tensor", "aten::mul.Tensor", "aten::div.Tensor"] {
         builder.facet(op, ByNumber);
+    }
+    for op in BY_COPY {
+        builder.facet(op, ViewByCopy);
     }
     for (op, what) in ELEMENTS {
         builder.facet(op, *what);
@@ -59,6 +62,17 @@ const ROLES: &[(&str, Role)] = &[
     ("aten::hardswish", Role::Activation),
     ("aten::leaky_relu", Role::Activation),
     ("aten::elu", Role::Activation),
+];
+
+/// Views that conjugate: conjugation is never delayed here.
+const BY_COPY: &[&str] = &[
+    "aten::conj",
+    "aten::_conj",
+    "aten::mH",
+    "aten::mH.a",
+    "aten::adjoint",
+    "aten::matrix_H",
+    "aten::matrix_H.a",
 ];
 
 /// What operators do with the elements of lists and dictionaries.
