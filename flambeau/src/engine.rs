@@ -87,9 +87,9 @@ struct Settled {
 impl Settled {
     fn graph(&self, graph: &Arc<Graph>) -> Arc<Graph> {
         let mut known = lock(&self.known);
-        let entry = known.entry(Arc::as_ptr(graph) as usize).or_insert_with(|| {
-            (Arc::clone(graph), self.prepared.settled(graph))
-        });
+        let entry = known
+            .entry(Arc::as_ptr(graph) as usize)
+            .or_insert_with(|| (Arc::clone(graph), self.prepared.settled(graph)));
         Arc::clone(&entry.1)
     }
 }

@@ -10,9 +10,7 @@ use flambeau_exec::Host;
 use flambeau_frontend::emit::StageText;
 use flambeau_ir::text::parse_graph;
 use flambeau_ir::{CompilationUnit, Facet, Graph, OpDef, Registry, RegistryBuilder, Source};
-use flambeau_rewrite::{
-    Control, Manager, PassEntry, PassLibrary, Pipeline, RuleSet, Rulebook, Vocabulary,
-};
+use flambeau_rewrite::{Control, Manager, PassEntry, PassLibrary, Pipeline, RuleSet, Rulebook, Vocabulary};
 use flambeau_tensor::Budget;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};

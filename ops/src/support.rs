@@ -8,7 +8,8 @@ use flambeau_ir::value::List;
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::promote::can_cast;
 use flambeau_tensor::{DType, Tensor};
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
 
 /// What an operator's computation gives.
 pub(crate) type Computed = Result<Tensor, KernelError>;
@@ -50,13 +51,20 @@ fn several_of(f: Compute<Several>) -> Kernel {
 
 /// The kernel of the in-place variant: the result goes into argument 0, which is also what is returned.
 pub(crate) fn inplace(f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'static) -> Kernel {
-    inplace_of(Arc::new(f))
+    inplace_of(Arc::new(f), OutDtypes::Castable)
 }
 
-fn inplace_of(f: Compute<Computed>) -> Kernel {
+fn inplace_of(f: Compute<Computed>, dtypes: OutDtypes) -> Kernel {
     Kernel::new(move |cx| {
         let result = f(cx)?;
         let target = cx.take_tensor(0)?;
+        if dtypes == OutDtypes::Exact && target.dtype() != result.dtype() {
+            return Err(KernelError::input(format!(
+                "Bad in-place call: input tensor dtype {} and output tensor dtype {} should match",
+                target.dtype().ir_name(),
+                result.dtype().ir_name()
+            )));
+        }
         if result.sizes() != target.sizes() {
             return Err(KernelError::input(format!(
                 "output with shape {:?} doesn't match the broadcast shape {:?}",
@@ -72,21 +80,47 @@ fn inplace_of(f: Compute<Computed>) -> Kernel {
 
 /// The kernel of the `out=` variant: the last argument takes the result's shape and values.
 pub(crate) fn into_out(f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'static) -> Kernel {
-    into_out_of(Arc::new(f))
+    into_out_of(Arc::new(f), OutDtypes::Castable)
 }
 
-fn into_out_of(f: Compute<Computed>) -> Kernel {
+fn into_out_of(f: Compute<Computed>, dtypes: OutDtypes) -> Kernel {
     Kernel::new(move |cx| {
         let result = f(cx)?;
-        give_out(cx, &[result])
+        give_out(cx, &[result], dtypes)
     })
 }
 
+/// What outputs of other element types than the results' an `out=` variant takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OutDtypes {
+    /// Those that results can be cast to.
+    Castable,
+    /// None.
+    Exact,
+}
+
+impl OutDtypes {
+    /// As PyTorch has it: recorded in a table, by `tests/oracle/out_dtypes.py`.
+    fn of(name: &str, overload: &str) -> OutDtypes {
+        static EXACT: OnceLock<BTreeSet<&'static str>> = OnceLock::new();
+        let exact = EXACT.get_or_init(|| include_str!("exact_outs.txt").lines().collect());
+        let is_exact = exact.contains(format!("{name}.{overload}").as_str());
+        if is_exact { OutDtypes::Exact } else { OutDtypes::Castable }
+    }
+}
+
 /// Writes results into the last arguments, which take their shapes, and returns them.
-fn give_out(cx: &mut KernelCx<'_>, results: &[Tensor]) -> Result<(), KernelError> {
+fn give_out(cx: &mut KernelCx<'_>, results: &[Tensor], dtypes: OutDtypes) -> Result<(), KernelError> {
     let first = cx.n_args().saturating_sub(results.len());
     for (i, result) in results.iter().enumerate() {
         let target = cx.take_tensor(first + i)?;
+        if dtypes == OutDtypes::Exact && target.dtype() != result.dtype() {
+            return Err(KernelError::input(format!(
+                "Expected out tensor to have dtype {}, but got {} instead",
+                result.dtype().ir_name(),
+                target.dtype().ir_name()
+            )));
+        }
         if result.sizes() != target.sizes() {
             target.resize_(result.sizes())?;
         }
@@ -108,7 +142,7 @@ fn into_out_without_options(f: Compute<Computed>, at: usize) -> Kernel {
         let at = at.min(full.len());
         full.splice(at..at, [dtype, IValue::None, IValue::None, IValue::None]);
         let result = f(&KernelCx::new(&mut full, &mut Rets::new(), site, host))?;
-        give_out(cx, &[result])
+        give_out(cx, &[result], OutDtypes::Castable)
     })
 }
 
@@ -126,6 +160,19 @@ fn cast_error(from: DType, to: DType) -> KernelError {
         from.ir_name(),
         to.ir_name()
     ))
+}
+
+/// An error unless all tensors have the first one's element type.
+pub(crate) fn same_dtypes(tensors: &[&Tensor]) -> Result<(), KernelError> {
+    let Some((first, rest)) = tensors.split_first() else { return Ok(()) };
+    match rest.iter().find(|t| t.dtype() != first.dtype()) {
+        None => Ok(()),
+        Some(other) => Err(KernelError::input(format!(
+            "expected scalar type {} but found {}",
+            first.dtype().ir_name(),
+            other.dtype().ir_name()
+        ))),
+    }
 }
 
 /// An operator to be stated once under all its names, from which its in-place and `out=` variants follow.
@@ -199,11 +246,11 @@ impl<'a> OpRow<'a> {
 
     fn one_of(self, f: Compute<Computed>) -> Vec<OpDef> {
         let options_at = self.options_at;
-        let into = || match options_at {
+        let into = |dtypes| match options_at {
             Some(at) => into_out_without_options(f.clone(), at),
-            None => into_out_of(f.clone()),
+            None => into_out_of(f.clone(), dtypes),
         };
-        self.defs(&|| fresh_of(f.clone()), &|| Some(inplace_of(f.clone())), &into)
+        self.defs(&|| fresh_of(f.clone()), &|dtypes| Some(inplace_of(f.clone(), dtypes)), &into)
     }
 
     /// Computes several tensors, each a result of its own.
@@ -216,14 +263,14 @@ impl<'a> OpRow<'a> {
 
     fn several_of(self, f: Compute<Several>) -> Vec<OpDef> {
         let functional = || several_of(f.clone());
-        let into = || {
+        let into = |dtypes| {
             let f = f.clone();
             Kernel::new(move |cx| {
                 let results = f(cx)?;
-                give_out(cx, &results)
+                give_out(cx, &results, dtypes)
             })
         };
-        self.defs(&functional, &|| None, &into)
+        self.defs(&functional, &|_| None, &into)
     }
 
     /// Computes one list of tensors.
@@ -244,7 +291,7 @@ impl<'a> OpRow<'a> {
             })
         };
         // Lists of outputs are written one by one; nothing is returned.
-        let into = || {
+        let into = |_| {
             let f = f.clone();
             Kernel::new(move |cx| {
                 let results = f(cx)?;
@@ -265,7 +312,7 @@ impl<'a> OpRow<'a> {
                 Ok(())
             })
         };
-        self.defs(&functional, &|| None, &into)
+        self.defs(&functional, &|_| None, &into)
     }
 
     /// Changes a tensor: a copy of argument 0, or argument 0 itself in the in-place variant.
@@ -283,8 +330,8 @@ impl<'a> OpRow<'a> {
             change(cx, &copy)?;
             Ok(copy)
         });
-        self.defs(&|| fresh_of(changed.clone()), &|| Some(edited_by(f.clone())), &|| {
-            into_out_of(changed.clone())
+        self.defs(&|| fresh_of(changed.clone()), &|_| Some(edited_by(f.clone())), &|dtypes| {
+            into_out_of(changed.clone(), dtypes)
         })
     }
 
@@ -304,8 +351,8 @@ impl<'a> OpRow<'a> {
     fn defs(
         self,
         functional: &dyn Fn() -> Kernel,
-        in_place: &dyn Fn() -> Option<Kernel>,
-        into: &dyn Fn() -> Kernel,
+        in_place: &dyn Fn(OutDtypes) -> Option<Kernel>,
+        into: &dyn Fn(OutDtypes) -> Kernel,
     ) -> Vec<OpDef> {
         let outs = match (self.has_out, self.out) {
             (false, _) => Vec::new(),
@@ -318,7 +365,9 @@ impl<'a> OpRow<'a> {
             let base = if self.required { base } else { base.if_declared() };
             let base = base.with(Doc(self.doc)).with(functional());
             defs.push((self.facts)(base));
-            defs.extend(in_place().map(|kernel| {
+            let exact = outs.iter().any(|out| OutDtypes::of(&name, out) == OutDtypes::Exact);
+            let dtypes = if exact { OutDtypes::Exact } else { OutDtypes::Castable };
+            defs.extend(in_place(dtypes).map(|kernel| {
                 OpDef::overload(&format!("{name}_"), self.overload)
                     .if_declared()
                     .with(Doc("In place: the result replaces the first argument's elements."))
@@ -329,7 +378,7 @@ impl<'a> OpRow<'a> {
                 OpDef::overload(&name, out)
                     .if_declared()
                     .with(Doc("The result is written into `out`, which takes its shape."))
-                    .with(into())
+                    .with(into(OutDtypes::of(&name, out)))
             }));
         }
         defs

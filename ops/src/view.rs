@@ -459,6 +459,13 @@ const PIECES: &[Pieces] = &[
         names: "aten::tensor_split.tensor_indices_or_sections",
         doc: "As many pieces along `dim` as a number says, or pieces between places.",
         run: |cx| {
+            let given = cx.tensor(1)?.dtype();
+            if given != DType::I64 {
+                return Err(KernelError::input(format!(
+                    "tensor_split expected tensor_indices_or_sections to have dtype of long, but got {}",
+                    given.ir_name()
+                )));
+            }
             let places = cx.tensor(1)?.to_vec::<i64>()?;
             match (cx.tensor(1)?.rank(), &places[..]) {
                 (0, &[sections]) => Ok(cx.tensor(0)?.tensor_split(sections, cx.int(2)?)?),

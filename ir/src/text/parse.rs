@@ -304,7 +304,7 @@ impl<'t> Reader<'t> {
         let graph = &self.graph;
         let op = match named {
             OpName::Prim(prim) | OpName::Listed(prim, _) => Op::from(prim),
-            OpName::Rows(group) => resolver.pick(group, operands.iter().map(|&v| graph.ty(v))),
+            OpName::Rows(group) => resolver.pick(group, operands.iter().map(|&v| graph.ty(v)), first_type),
         };
         let types: SmallVec<[Type; 4]> = results.iter().map(|r| r.ty).collect();
         let loc = self.graph.locs_mut().at(self.source, op_at as u32..op_end as u32);

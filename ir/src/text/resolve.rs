@@ -3,7 +3,7 @@
 use crate::op::{Op, OpId, Prim, Registry};
 use crate::schema::accepts_types;
 use crate::symbol::Symbol;
-use crate::types::Type;
+use crate::types::{Type, TypeKind};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
@@ -24,7 +24,7 @@ struct Group<'r> {
     name: Symbol,
     overloads: &'r [OpId],
     /// The last few answers: programs repeat themselves.
-    memo: SmallVec<[(SmallVec<[Type; 6]>, Op); 2]>,
+    memo: SmallVec<[(SmallVec<[Type; 6]>, Option<Type>, Op); 2]>,
 }
 
 pub(super) struct Resolver<'r> {
@@ -58,14 +58,20 @@ impl<'r> Resolver<'r> {
         found
     }
 
-    /// The first overload that takes operands of these types, else an opaque operator.
-    pub(super) fn pick(&mut self, group: usize, types: impl ExactSizeIterator<Item = Type> + Clone) -> Op {
+    /// The first overload that takes operands of these types, else an opaque operator. `result` is what its first result
+    /// is declared to be: of overloads that differ in the number they give, the one that gives it goes first.
+    pub(super) fn pick(
+        &mut self,
+        group: usize,
+        types: impl ExactSizeIterator<Item = Type> + Clone,
+        result: Option<Type>,
+    ) -> Op {
         let group = &mut self.groups[group];
         if group.overloads.is_empty() {
             return Op::unknown(group.name);
         }
-        for (known, op) in &group.memo {
-            if known.len() == types.len() && known.iter().copied().eq(types.clone()) {
+        for (known, given, op) in &group.memo {
+            if *given == result && known.len() == types.len() && known.iter().copied().eq(types.clone()) {
                 return *op;
             }
         }
@@ -74,14 +80,25 @@ impl<'r> Resolver<'r> {
         let accepts = |id: OpId| accepts_types(self.registry.schema(id), &types);
         let exact = |id: OpId| self.registry.schema(id).args.len() == types.len() && accepts(id);
         let overloads = || group.overloads.iter().copied();
-        let found = overloads().find(|&id| exact(id)).or_else(|| overloads().find(|&id| accepts(id)));
+        let gives = |id: OpId| {
+            let first = self.registry.schema(id).returns.first().map(|r| r.ty);
+            first == result || !(first.is_some_and(is_number) && result.is_some_and(is_number))
+        };
+        let found = overloads().find(|&id| exact(id) && gives(id));
+        let found = found.or_else(|| overloads().find(|&id| exact(id)));
+        let found = found.or_else(|| overloads().find(|&id| accepts(id)));
         let op = found.map_or_else(|| Op::unknown(group.name), Op::from);
         if group.memo.len() == MEMO {
             group.memo.remove(0);
         }
-        group.memo.push((types, op));
+        group.memo.push((types, result, op));
         op
     }
+}
+
+/// A number of a known kind.
+fn is_number(ty: Type) -> bool {
+    matches!(ty.kind(), TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Complex)
 }
 
 /// `prim::FusionGroup_3` as its parts.
@@ -90,4 +107,30 @@ fn listed(text: &str) -> Option<OpName> {
     let number = digits.parse().ok().filter(|n: &u32| n.to_string() == digits)?;
     let prim = Prim::from_symbol(Symbol::new(base)).filter(|p| p.has_subgraph())?;
     Some(OpName::Listed(prim, number))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::text::parse_graph;
+    use crate::{OpDef, RegistryBuilder, Source};
+
+    #[test]
+    fn of_overloads_with_the_same_operands_the_result_decides() {
+        let mut builder = RegistryBuilder::new();
+        builder.add([
+            OpDef::new("toy::pow.real(int a, int b) -> float"),
+            OpDef::new("toy::pow.whole(int a, int b) -> int"),
+        ]);
+        let registry = builder.build().unwrap();
+        let text = "graph(%a : int):
+  %x : float = toy::pow(%a, %a)
+  %y : int = toy::pow(%a, %a)
+  %z : Scalar = toy::pow(%a, %a)
+  return (%x)
+";
+        let graph = parse_graph(&Source::new("test.ir", text), &registry).unwrap();
+        let found = graph.nodes_deep().filter_map(|n| graph.op(n).row());
+        let overloads: Vec<&str> = found.map(|op| registry.schema(op).overload.as_str()).collect();
+        assert_eq!(overloads, ["real", "whole", "real"]);
+    }
 }

@@ -122,6 +122,11 @@ impl Transform {
         let x = cx.tensor(0)?;
         let (s, dims) = (cx.opt_ints(1)?, cx.opt_ints(2)?);
         let rank = x.rank() as i64;
+        if let Some(&dim) = dims.as_ref().and_then(|dims| dims.first()).filter(|_| rank == 0) {
+            return Err(KernelError::input(format!(
+                "Dimension specified as {dim} but tensor has no dimensions"
+            )));
+        }
         let dims: Vec<i64> = match (&dims, &s) {
             (Some(dims), _) => {
                 dims.iter().map(|&d| existing(x, d).map(|d| d as i64)).collect::<Result<_, _>>()?

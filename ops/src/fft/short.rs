@@ -7,6 +7,7 @@ use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::fft::{self, Kind};
 use flambeau_tensor::loops::binary;
+use flambeau_tensor::promote::promote;
 use flambeau_tensor::{Complex, DType, Tensor, check_budget, dispatch};
 
 /// The arguments that both directions share.
@@ -138,7 +139,14 @@ fn stft_of(cx: &KernelCx<'_>, padding: Option<&[u8]>, at: usize) -> Computed {
     }
     let cut = product(&signal.unfold(1, frames.n_fft as i64, frames.hop as i64)?, &frames.window)?;
     let scale = if normalized { 1.0 / (frames.n_fft as f64).sqrt() } else { 1.0 };
-    let (kind, dtype) = (Kind { inverse: false, scale }, x.dtype().to_complex());
+    let real_dtype = promote(x.dtype().to_real(), frames.window.dtype().to_real());
+    if real_dtype.size() == 2 {
+        return Err(KernelError::input(format!(
+            "MKL FFT doesn't support tensors of type: {}",
+            real_dtype.ir_name()
+        )));
+    }
+    let (kind, dtype) = (Kind { inverse: false, scale }, real_dtype.to_complex());
     let spectrum = if complex {
         super::complex(&cut, -1, frames.n_fft, kind, dtype)?
     } else {
@@ -206,7 +214,8 @@ fn istft(cx: &KernelCx<'_>) -> Computed {
     let pieces = product(&pieces, &frames.window)?;
     let summed = overlapped(&pieces, &frames, center, length)?;
     let summed = if x.rank() == 2 { summed.squeeze(&[0])? } else { summed };
-    let dtype = if return_complex { x.dtype() } else { real_dtype };
+    let wide = promote(real_dtype, frames.window.dtype().to_real());
+    let dtype = if return_complex { wide.to_complex() } else { wide };
     Ok(summed.to_dtype(dtype)?)
 }
 

@@ -120,9 +120,7 @@ fn held(x: &Tensor, mask: &Tensor) -> Result<Vec<usize>, KernelError> {
 
 fn masked_select(cx: &KernelCx<'_>) -> Computed {
     let (x, mask) = (cx.tensor(0)?, cx.tensor(1)?);
-    if mask.dtype() != DType::U8 {
-        truth("masked_select", mask)?;
-    }
+    truth("masked_select", mask)?;
     let x = x.expand(&broadcast_shapes(x.sizes(), mask.sizes())?)?;
     let at = held(&x, mask)?;
     let n = at.len() as i64;

@@ -144,6 +144,14 @@ fn chunk_cat(cx: &KernelCx<'_>) -> Computed {
         ));
     }
     let rank = all.iter().map(Tensor::rank).min().unwrap_or(0);
+    if cx.int(1)? < 0 && all.iter().any(|t| t.rank() != rank) {
+        return Err(KernelError::input(
+            "_chunk_cat expects non-negative dim when input tensors have different ndims",
+        ));
+    }
+    if rank == 0 {
+        return Err(KernelError::input("_chunk_cat expects dim < ndim for all input tensors"));
+    }
     let dim = wrap_dim(cx.int(1)?, rank)?;
     if rank == 0 {
         return Err(KernelError::input("_chunk_cat expects tensors with dimensions"));

@@ -219,6 +219,21 @@ fn ormqr(cx: &KernelCx<'_>) -> Computed {
             "torch.ormqr: other.shape[{which}] must be equal to input.shape[-2]"
         )));
     }
+    for (name, t) in [("tau", tau), ("other", other)] {
+        if t.dtype() != x.dtype() {
+            return Err(KernelError::input(format!(
+                "torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype{} and {name} has dtype{}",
+                x.dtype().ir_name(),
+                t.dtype().ir_name()
+            )));
+        }
+    }
+    if tau.rank() + 1 == x.rank() && tau.sizes()[..tau.rank() - 1] != x.sizes()[..x.rank() - 2] {
+        return Err(KernelError::input(format!(
+            "torch.ormqr: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {:?}",
+            &tau.sizes()[..tau.rank() - 1]
+        )));
+    }
     if tau.rank() + 1 != x.rank() || tau.size(-1)? > x.size(-1)? {
         return Err(KernelError::input(
             "torch.ormqr: other.shape[-2] must be greater than or equal to tau.shape[-1]",

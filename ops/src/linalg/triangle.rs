@@ -54,6 +54,13 @@ fn cholesky_ex(cx: &KernelCx<'_>) -> Several {
 /// `(B, L, upper)`: solves `L L* X = B`.
 fn cholesky_solve(cx: &KernelCx<'_>) -> Computed {
     let (b, l, upper) = (cx.tensor(0)?, cx.tensor(1)?, cx.boolean(2)?);
+    if b.dtype() != l.dtype() {
+        return Err(KernelError::input(format!(
+            "Expected b and A to have the same dtype, but found b of type {} and A of type {} instead.",
+            b.dtype().ir_name(),
+            l.dtype().ir_name()
+        )));
+    }
     let n = square(l, "cholesky_solve")?;
     let (rows, cols) = matrix_sizes(b, "cholesky_solve")?;
     if rows != n {

@@ -1,7 +1,7 @@
 //! Distances of vectors: of pairs, of all rows of a matrix, of all rows of two; and how alike their directions are.
 
 use super::{nothing, sized};
-use crate::support::{Computed, op};
+use crate::support::{Computed, op, same_dtypes};
 use flambeau_analysis::Dtype;
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
@@ -129,6 +129,7 @@ fn cdist(a: &Tensor, b: &Tensor, p: f64) -> Computed {
             )));
         }
     }
+    same_dtypes(&[a, b])?;
     if a.sizes().last() != b.sizes().last() {
         return Err(KernelError::input("X1 and X2 must have the same number of columns"));
     }

@@ -11,7 +11,7 @@ use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::loops::{binary, binary_in, unary_in};
 use flambeau_tensor::math::{Float, Real};
-use flambeau_tensor::promote::result_type;
+use flambeau_tensor::promote::{can_cast, result_type};
 use flambeau_tensor::{DType, Element, Scalar, Tensor, dispatch, reduce};
 
 /// A number as a real element.
@@ -57,6 +57,28 @@ fn meet(name: &'static str, tensors: &[&Tensor]) -> Result<DType, KernelError> {
         return Ok(dtype);
     }
     Err(flambeau_tensor::TensorError::DType { op: name, dtype }.into())
+}
+
+/// PyTorch computes in memory of the input's dtype and the target's shape.
+fn margin_in_input_dtype(x: &Tensor, t: &Tensor) -> Computed {
+    if t.dtype() == DType::Bool {
+        return Err(KernelError::input("Negation, the `-` operator, on a bool tensor is not supported."));
+    }
+    if !can_cast(t.dtype(), x.dtype()) {
+        return Err(KernelError::input(format!(
+            "result type {} can't be cast to the desired output type {}",
+            t.dtype().ir_name(),
+            x.dtype().ir_name()
+        )));
+    }
+    if flambeau_tensor::broadcast_shapes(x.sizes(), t.sizes())?[..] != *t.sizes() {
+        return Err(KernelError::input(format!(
+            "output with shape {:?} doesn't match the broadcast shape {:?}",
+            t.sizes(),
+            x.sizes()
+        )));
+    }
+    soft_margin_loss(x, &t.to_dtype(x.dtype())?)
 }
 
 /// A value rounded to the elements' dtype.
@@ -340,7 +362,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let plain: [(&str, &str, fn(&Tensor, &Tensor) -> Computed); 3] = [
         ("mse_loss", "Squares of differences.", mse_loss),
         ("l1_loss", "Magnitudes of differences.", l1_loss),
-        ("soft_margin_loss", "`log(1 + e^(-x t))`.", soft_margin_loss),
+        ("soft_margin_loss", "`log(1 + e^(-x t))`.", margin_in_input_dtype),
     ];
     for (name, doc, f) in plain {
         let run = move |cx: &KernelCx<'_>| reduced(f(cx.tensor(0)?, cx.tensor(1)?)?, cx.int(2)?);

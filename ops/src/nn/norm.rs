@@ -4,6 +4,7 @@
 //! may be singles where the input is a half; statistics are then singles too.
 
 use super::{Args, lanes, opt_values, ranged, sized};
+use crate::pointwise::product_of;
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
@@ -11,10 +12,19 @@ use flambeau_ir::{AliasRule, IValue, OpDef};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::{DType, Element, Tensor, access, dispatch, loops, reduce};
 
-/// The dtype of statistics: singles where a half's parameters are singles.
-fn stats_dtype(x: &Tensor, params: &[Option<&Tensor>]) -> DType {
-    let mixed = params.iter().flatten().any(|p| p.dtype() != x.dtype());
-    if mixed && x.dtype() != DType::F64 { DType::F32 } else { x.dtype() }
+/// The dtype of statistics: singles where a half's parameters are singles, which all of them are then.
+fn stats_dtype(x: &Tensor, params: &[Option<&Tensor>]) -> Result<DType, KernelError> {
+    let mut given = params.iter().flatten();
+    if given.clone().all(|p| p.dtype() == x.dtype()) {
+        return Ok(x.dtype());
+    }
+    if given.any(|p| p.dtype() != DType::F32) {
+        return Err(KernelError::input("mixed dtype (CPU): expect parameter to have scalar type of Float"));
+    }
+    if !matches!(x.dtype(), DType::F16 | DType::BF16) {
+        return Err(KernelError::input("mixed dtype (CPU): all inputs must share same datatype."));
+    }
+    Ok(DType::F32)
 }
 
 /// What a batch normalization takes.
@@ -94,7 +104,7 @@ impl Batch<'_> {
             })
             .collect();
         let out = scaled::<T>(&x, &scales, plane)?;
-        let dtype = stats_dtype(self.x, &[self.weight, self.bias, self.mean, self.var]);
+        let dtype = stats_dtype(self.x, &[self.weight, self.bias, self.mean, self.var])?;
         let stat = |values: &[f64]| {
             let values = if self.training { values } else { &[] };
             Tensor::from_slice(values, &[values.len() as i64])?.to_dtype(dtype)
@@ -329,7 +339,7 @@ pub(super) fn layer(
         }
     }
     let width: usize = shape.iter().product::<i64>() as usize;
-    let dtype = stats_dtype(x, &[weight, bias]);
+    let dtype = stats_dtype(x, &[weight, bias])?;
     let mut sizes = x.sizes()[..lead].to_vec();
     sizes.resize(x.rank(), 1);
     dispatch!(floats, x.dtype(), "LayerNormKernelImpl", T => {
@@ -393,7 +403,7 @@ fn groups(
     let per_group = (c / groups) as usize;
     let width = x.numel() / ((n * groups) as usize).max(1);
     let plane = width / per_group.max(1);
-    let dtype = stats_dtype(x, &[weight, bias]);
+    let dtype = stats_dtype(x, &[weight, bias])?;
     dispatch!(floats, x.dtype(), "GroupNormKernelImpl", T => {
         type A = <T as Float>::Acc;
         let (weight, bias) = (opt_values::<A>(weight)?, opt_values::<A>(bias)?);
@@ -447,15 +457,22 @@ fn rms_norm(cx: &KernelCx<'_>) -> Computed {
             x.sizes()
         )));
     }
-    let eps = match (cx.opt_float(3)?, x.dtype()) {
+    rms_normalized(x, shape.len(), weight, cx.opt_float(3)?)
+}
+
+fn rms_normalized(x: &Tensor, dims: usize, weight: Option<&Tensor>, eps: Option<f64>) -> Computed {
+    if let Some(weight) = weight.filter(|w| w.dtype() != x.dtype()) {
+        return product_of(&rms_normalized(x, dims, None, eps)?, weight);
+    }
+    let eps = match (eps, x.dtype()) {
         (Some(eps), _) => eps,
         (None, DType::F64 | DType::C128) => f64::EPSILON,
         (None, _) => f64::from(f32::EPSILON),
     };
     if x.dtype().is_complex() {
-        return complex_rms_norm(x, shape.len(), weight, eps);
+        return complex_rms_norm(x, dims, weight, eps);
     }
-    let width: usize = shape.iter().product::<i64>() as usize;
+    let width: usize = x.sizes()[x.rank() - dims..].iter().product::<i64>() as usize;
     let x = x.contiguous()?;
     dispatch!(floats, x.dtype(), "rms_norm", T => {
         type A = <T as Float>::Acc;

@@ -58,6 +58,10 @@ fn pixel_unshuffle(cx: &KernelCx<'_>) -> Computed {
              both divisible by {r}"
         ));
     }
+    if x.numel() == 0 {
+        // As PyTorch has it: the sizes stay.
+        return Ok(x.clone_data()?);
+    }
     let batch: i64 = x.sizes()[..lead].iter().product();
     let mut sizes = x.sizes()[..lead].to_vec();
     sizes.extend([c * r * r, h / r, w / r]);

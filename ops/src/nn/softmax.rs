@@ -3,14 +3,14 @@
 //! Rows are computed in singles (doubles for doubles) whatever the dtype, and rounded once.
 
 use super::lanes;
-use crate::support::{Computed, op};
+use crate::support::{Computed, op, same_dtypes};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::to_float;
 use flambeau_tensor::rows::{compute_rows, map_rows};
-use flambeau_tensor::{Complex, DType, Element, Tensor, dispatch, loops, reduce, wrap_dim};
+use flambeau_tensor::{Complex, DType, Element, Tensor, TensorError, dispatch, loops, reduce, wrap_dim};
 
 /// Softmax along a dimension, or its logarithm.
 pub(super) fn softmax(x: &Tensor, dim: i64, log: bool) -> Computed {
@@ -61,6 +61,10 @@ fn backward(cx: &KernelCx<'_>, log: bool) -> Computed {
     let (grad, out, dim, dtype) = (cx.tensor(0)?, cx.tensor(1)?, cx.int(2)?, cx.dtype(3)?);
     if grad.sizes() != out.sizes() {
         return Err(KernelError::input("softmax_backward: gradient and output must have the same sizes"));
+    }
+    same_dtypes(&[grad, out])?;
+    if !grad.dtype().is_floating() {
+        return Err(TensorError::DType { op: "softmax_backward", dtype: grad.dtype() }.into());
     }
     let wide = if grad.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
     let (grad, out) = (grad.to_dtype(wide)?, out.to_dtype(wide)?);

@@ -97,14 +97,21 @@ fn add_scaled(cx: &KernelCx<'_>) -> Computed {
 }
 
 fn no_bool(x: &Tensor, other: Other<'_>) -> Result<(), KernelError> {
-    let both = x.dtype() == DType::Bool && matches!(other, Other::Tensor(t) if t.dtype() == DType::Bool);
-    if both {
-        return Err(KernelError::input(
+    let other = match other {
+        Other::Tensor(t) => t.dtype() == DType::Bool,
+        Other::Number(n) => matches!(n, Scalar::Bool(_)),
+    };
+    match (x.dtype() == DType::Bool, other) {
+        (false, false) => Ok(()),
+        (true, true) => Err(KernelError::input(
             "Subtraction, the `-` operator, with two bool tensors is not supported. \
              Use the `^` or `logical_xor()` operator instead.",
-        ));
+        )),
+        _ => Err(KernelError::input(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, \
+             use the `~` or `logical_not()` operator instead.",
+        )),
     }
-    Ok(())
 }
 
 fn sub_scaled(cx: &KernelCx<'_>) -> Computed {

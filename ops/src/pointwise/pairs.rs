@@ -216,7 +216,11 @@ fn ldexp(cx: &KernelCx<'_>) -> Computed {
             unary::<T, T>(other, |v: T| T::from_acc(v.acc().exp2()))
         })?,
     };
-    let dtype = Promotion::new().tensor(x).tensor(&power).result().unwrap_or(power.dtype());
+    // A power with a whole exponent counts as a number.
+    let both = Promotion::new().tensor(x);
+    let whole = other.dtype().is_integral(true);
+    let both = if whole { both.scalar(Scalar::Float(2.0)) } else { both.tensor(&power) };
+    let dtype = both.result().unwrap_or(power.dtype());
     use super::number::Number;
     dispatch!(carried_all, dtype, "mul", T => Ok(binary_in::<T>(dtype, x, &power, |a: T, b: T| a.mul(b))?))
 }

@@ -248,6 +248,9 @@ fn polygamma(cx: &KernelCx<'_>) -> Computed {
 /// The logarithm of the multivariate gamma function: a sum of [`Real::lgamma`]s.
 fn mvlgamma(cx: &KernelCx<'_>) -> Computed {
     let (x, p) = (cx.tensor(0)?, cx.int(1)?);
+    if x.dtype() == DType::Bool {
+        return Err(KernelError::input("The input tensor may not be a boolean tensor."));
+    }
     if p < 1 {
         return Err(KernelError::input("p has to be greater than or equal to 1"));
     }

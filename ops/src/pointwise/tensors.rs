@@ -3,29 +3,34 @@
 use super::Number;
 use crate::support::Computed;
 use flambeau_tensor::loops::binary_in;
-use flambeau_tensor::promote::promote;
-use flambeau_tensor::{Tensor, dispatch};
+use flambeau_tensor::promote::{promote, result_type};
+use flambeau_tensor::{DType, Tensor, dispatch};
+
+/// The dtype two tensors meet in: of one kind of number, one without dimensions counts less.
+fn met(a: &Tensor, b: &Tensor) -> DType {
+    result_type(&[a, b]).unwrap_or_else(|| promote(a.dtype(), b.dtype()))
+}
 
 /// `a + b`, broadcast, in the dtype both meet in.
 pub(crate) fn sum_of(a: &Tensor, b: &Tensor) -> Computed {
-    let dtype = promote(a.dtype(), b.dtype());
+    let dtype = met(a, b);
     dispatch!(carried_all, dtype, "add", T => Ok(binary_in::<T>(dtype, a, b, |a: T, b: T| a.add(b))?))
 }
 
 /// `a - b`, broadcast, in the dtype both meet in; of truth values, whether they differ.
 pub(crate) fn difference_of(a: &Tensor, b: &Tensor) -> Computed {
-    let dtype = promote(a.dtype(), b.dtype());
+    let dtype = met(a, b);
     dispatch!(carried_all, dtype, "sub", T => Ok(binary_in::<T>(dtype, a, b, |a: T, b: T| a.sub(b))?))
 }
 
 /// `a * b`, broadcast, in the dtype both meet in.
 pub(crate) fn product_of(a: &Tensor, b: &Tensor) -> Computed {
-    let dtype = promote(a.dtype(), b.dtype());
+    let dtype = met(a, b);
     dispatch!(carried_all, dtype, "mul", T => Ok(binary_in::<T>(dtype, a, b, |a: T, b: T| a.mul(b))?))
 }
 
 /// `a / b`, broadcast, in the dtype both meet in, which is floating or complex.
 pub(crate) fn quotient_of(a: &Tensor, b: &Tensor) -> Computed {
-    let dtype = promote(a.dtype(), b.dtype());
+    let dtype = met(a, b);
     dispatch!(carried_floats_complex, dtype, "div", T => Ok(binary_in::<T>(dtype, a, b, |a: T, b: T| a.div(b))?))
 }

@@ -278,6 +278,13 @@ fn gelu_tanh<A: Real>(x: A) -> A {
 
 fn prelu(cx: &KernelCx<'_>) -> Computed {
     let (x, weight) = (cx.tensor(0)?, cx.tensor(1)?);
+    if x.dtype() != weight.dtype() {
+        return Err(KernelError::input(format!(
+            "prelu: Type promoting not supported. Got {} and {}",
+            x.dtype().ir_name(),
+            weight.dtype().ir_name()
+        )));
+    }
     // One weight per channel, the second dimension.
     let weight = if weight.numel() != 1 && x.rank() > 1 {
         let mut sizes = vec![1; x.rank()];

@@ -343,8 +343,44 @@ const ALIASES: &[(&str, &str, Plain)] = &[
     ("aten::special_sinc", "`sin(pi x) / (pi x)`, 1 at 0.", sinc),
 ];
 
+/// Element types that PyTorch's kernels lack though the function is defined for them.
+const REFUSED: &[(&[&str], fn(DType) -> bool)] = &[
+    (
+        &[
+            "aten::silu",
+            "aten::hardswish",
+            "aten::hardsigmoid",
+            "aten::mish",
+            "aten::log_sigmoid",
+            "aten::frac",
+        ],
+        |dtype| dtype.is_integral(true),
+    ),
+    (
+        &[
+            "aten::relu",
+            "aten::relu6",
+            "aten::round",
+            "aten::floor",
+            "aten::ceil",
+            "aten::trunc",
+            "aten::fix",
+            "aten::abs",
+            "aten::absolute",
+        ],
+        |dtype| dtype == DType::Bool,
+    ),
+];
+
 fn defs(&(name, doc, f, to, tile): &Row) -> Vec<OpDef> {
-    let run = move |cx: &KernelCx<'_>| -> Computed { Ok(f(cx.tensor(0)?)?) };
+    let refused = REFUSED.iter().find(|(names, _)| names.contains(&name)).map(|(_, refused)| *refused);
+    let run = move |cx: &KernelCx<'_>| -> Computed {
+        let x = cx.tensor(0)?;
+        if refused.is_some_and(|refused| refused(x.dtype())) {
+            return Err(TensorError::DType { op: &name["aten::".len()..], dtype: x.dtype() }.into());
+        }
+        Ok(f(x)?)
+    };
     with_variants(name, "", doc, run, |def| {
         let def = match to {
             To::Float => def.with(Dtype::float_promote([0])),

@@ -42,7 +42,7 @@ fn baddbmm(cx: &KernelCx<'_>) -> Computed {
 fn addmv(cx: &KernelCx<'_>) -> Computed {
     let (bias, a, v) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
     let product = matmul::mv(a, v)?;
-    scaled_sum(bias, &product, cx.scalar(3)?, cx.scalar(4)?)
+    scaled_sum(&bias.to_dtype(product.dtype())?, &product, cx.scalar(3)?, cx.scalar(4)?)
 }
 
 /// `beta * a + alpha * b`, promoted; `beta` 0 ignores `a` altogether.

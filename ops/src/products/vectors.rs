@@ -3,7 +3,7 @@
 use super::scaled_sum;
 use crate::linalg::field;
 use crate::pointwise::{difference_of, product_of};
-use crate::support::{Computed, op};
+use crate::support::{Computed, op, same_dtypes};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::sample::{self, Elements};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
@@ -12,7 +12,7 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::linalg::{batches, joined, lu};
 use flambeau_tensor::loops::unary;
 use flambeau_tensor::promote::Promotion;
-use flambeau_tensor::{DType, Element, Scalar, Tensor, dispatch, matmul, reduce, wrap_dim};
+use flambeau_tensor::{DType, Element, Scalar, Tensor, TensorError, dispatch, matmul, reduce, wrap_dim};
 
 fn conjugated(x: &Tensor) -> Computed {
     if !x.dtype().is_complex() {
@@ -125,6 +125,10 @@ fn cross_along(a: &Tensor, b: &Tensor, dim: i64) -> Computed {
 }
 
 fn cross_same(a: &Tensor, b: &Tensor, dim: i64) -> Computed {
+    same_dtypes(&[a, b])?;
+    if a.dtype() == DType::Bool {
+        return Err(TensorError::DType { op: "cross", dtype: a.dtype() }.into());
+    }
     let d = wrap_dim(dim, a.rank())? as i64;
     if a.size(d)? != 3 {
         return Err(KernelError::input(format!(
@@ -134,8 +138,7 @@ fn cross_same(a: &Tensor, b: &Tensor, dim: i64) -> Computed {
         )));
     }
     let pick = |x: &Tensor, i: i64| x.select(d, i);
-    let dtype = Promotion::new().tensor(a).tensor(b).result().unwrap_or(a.dtype());
-    let made = Tensor::zeros(a.sizes(), dtype)?;
+    let made = Tensor::zeros(a.sizes(), a.dtype())?;
     for i in 0..3 {
         let (j, k) = ((i + 1) % 3, (i + 2) % 3);
         let up = product_of(&pick(a, j)?, &pick(b, k)?)?;

@@ -63,9 +63,21 @@ fn covariance(
     let rows = rows_of(x)?;
     let columns = rows.sizes()[1];
     if let Some(w) = counts {
+        if !w.dtype().is_integral(false) {
+            return Err(KernelError::input(format!(
+                "cov(): expected fweights to have integral dtype but got fweights with {} dtype",
+                w.dtype().ir_name()
+            )));
+        }
         weights(w, columns, "fweights")?;
     }
     if let Some(w) = reliabilities {
+        if !w.dtype().is_floating() {
+            return Err(KernelError::input(format!(
+                "cov(): expected aweights to have floating point dtype but got aweights with {} dtype",
+                w.dtype().ir_name()
+            )));
+        }
         weights(w, columns, "aweights")?;
     }
     let both = match (counts, reliabilities) {

@@ -110,7 +110,7 @@ fn trapezoid(cx: &KernelCx<'_>) -> Computed {
         let d = wrap_dim(cx.int(2)?, y.rank())?;
         let mut sizes = y.sizes().to_vec();
         sizes.remove(d);
-        return Ok(Tensor::full(&sizes, Scalar::Int(0), to_float(y.dtype()))?);
+        return Ok(Tensor::full(&sizes, Scalar::Int(0), y.dtype())?);
     }
     match areas(cx)? {
         (Areas::Doubled(areas), d) => {

@@ -100,8 +100,9 @@ mod tests {
             "guard_copies",
             "graph(%x : Tensor, %y : Tensor, %n : int):
   %t : bool = prim::Constant[value=1]()
-  %0 : Tensor = toy::relu_(%x)
-  %a : Tensor = toy::conj(%x)
+  %k : Tensor = toy::zeros_like(%x)
+  %0 : Tensor = toy::relu_(%k)
+  %a : Tensor = toy::conj(%k)
   %b : Tensor = toy::conj(%y)
    = prim::Loop(%n, %t)
     block0(%i : int):
@@ -114,8 +115,9 @@ mod tests {
 ",
             "graph(%x : Tensor, %y : Tensor, %n : int):
   %t : bool = prim::Constant[value=1]()
-  %0 : Tensor = toy::relu_(%x)
-  %a : Tensor = toy::conj(%x)
+  %k : Tensor = toy::zeros_like(%x)
+  %0 : Tensor = toy::relu_(%k)
+  %a : Tensor = toy::conj(%k)
   %b : Tensor = toy::conj[written=1](%y)
    = prim::Loop(%n, %t)
     block0(%i : int):
