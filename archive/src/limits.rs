@@ -54,7 +54,7 @@ impl Default for Limits {
             depth: 1000,
             source_bytes: 64 << 20,
             tensor_rank: 64,
-            mapped_checks: 64 << 20,
+            mapped_checks: 16 << 20,
         }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct ProgramArgs {
     #[arg(long, short)]
     pub(crate) entry: Option<String>,
     /// Copy tensors out of an archive's file instead of sharing them with it: for files that others may write into
-    /// meanwhile. All checksums are looked at then, else those of the first 64 MB.
+    /// meanwhile. All checksums are looked at then, else those of the first 16 MB.
     #[arg(long)]
     pub(crate) copy: bool,
 }

@@ -2,9 +2,11 @@
 //!
 //! Everything is three-dimensional inside: missing leading dimensions have size 1. A convolution is a matrix product of
 //! the weights with the patches under them (gathered a block of positions at a time, so that the block stays in cache);
-//! where a patch is one element the input itself is that matrix, and where every channel has its own kernel rows are
-//! scaled and added directly. The transposed convolution is the product with the weights turned, scattered back.
+//! where a patch is one element the input itself is that matrix, and where every channel has its own kernel ([`depthwise`])
+//! planes are scaled and added directly. The transposed convolution is the product with the weights turned, scattered back.
 //! Halves compute in singles.
+
+mod depthwise;
 
 use crate::access;
 use crate::dtype::DType;
@@ -13,6 +15,7 @@ use crate::error::{Result, TensorError};
 use crate::matmul::{Multiply, add_product};
 use crate::simd::{self, Kernel, Sets};
 use crate::tensor::Tensor;
+use depthwise::{Depthwise, Taps};
 
 /// What a convolution does besides multiplying; one entry per dimension of space.
 #[derive(Clone, Debug)]
@@ -32,7 +35,7 @@ pub struct ConvSpec {
 }
 
 /// Elements of a block of gathered patches.
-const BLOCK: usize = 1 << 16;
+const BLOCK: usize = 1 << 17;
 
 /// Sizes of one convolution as the loops see it.
 struct Geometry {
@@ -266,14 +269,16 @@ fn run<T: Multiply>(
         let (from, to) = (g.channels * volume(g.input), g.results * plane);
         let weights = w.len() / g.groups;
         let mut room = Vec::new();
+        let by_channel = !transposed && g.channels == 1 && g.results <= 2;
+        let taps = by_channel.then(|| Taps::new(g));
         for n in 0..g.batch * g.groups {
             let x = &x[n * from..(n + 1) * from];
             let w = &w[n % g.groups * weights..][..weights];
             let out = &mut out[n * to..(n + 1) * to];
             if transposed {
                 scatter_group(x, w, out, g, &mut room);
-            } else if g.channels == 1 && g.results <= 2 {
-                simd::run(Depthwise { x, w, out, g });
+            } else if let Some(taps) = &taps {
+                simd::run(Depthwise { x, w, out, room: &mut room, taps });
             } else {
                 forward_group(x, w, out, g, &mut room);
             }
@@ -360,64 +365,25 @@ impl<T: Multiply> Kernel for Gather<'_, T> {
                 if g.stride[2] == 1 {
                     target.copy_from_slice(&source[start..start + target.len()]);
                 } else {
-                    for (target, value) in target.iter_mut().zip(source[start..].iter().step_by(g.stride[2]))
-                    {
-                        *target = *value;
-                    }
+                    strided(&source[start..], g.stride[2], target);
                 }
             }
         }
     }
 }
 
-/// One input channel: rows are scaled and added, element of the kernel by element.
-struct Depthwise<'a, T> {
-    x: &'a [T],
-    w: &'a [T],
-    out: &'a mut [T],
-    g: &'a Geometry,
-}
-
-impl<T: Multiply> Kernel for Depthwise<'_, T> {
-    type Output = ();
-    const SETS: Sets = Sets::two(T::DTYPE);
-
-    #[inline(always)]
-    fn run(self) {
-        let Depthwise { x, w, out, g } = self;
-        let [_, kh, kw] = g.kernel;
-        let [d, h, wide] = g.input;
-        let (plane, width) = (volume(g.output), g.output[2]);
-        for (kernel, out) in w.chunks_exact(volume(g.kernel)).zip(out.chunks_exact_mut(plane)) {
-            for (row, out) in out.chunks_exact_mut(width).enumerate() {
-                let (oz, oy) = (row / g.output[1], row % g.output[1]);
-                for (k, &factor) in kernel.iter().enumerate() {
-                    let z = (oz * g.stride[0] + k / (kh * kw) * g.dilation[0]) as i64 - g.padding[0];
-                    let y = (oy * g.stride[1] + k / kw % kh * g.dilation[1]) as i64 - g.padding[1];
-                    if z < 0 || z >= d as i64 || y < 0 || y >= h as i64 {
-                        continue;
-                    }
-                    let at = (k % kw * g.dilation[2]) as i64 - g.padding[2];
-                    let (lo, hi) = inside(at, g.stride[2], wide, width);
-                    if lo == hi {
-                        continue;
-                    }
-                    let source = &x[(z as usize * h + y as usize) * wide..][..wide];
-                    let source = &source[(at + (lo * g.stride[2]) as i64) as usize..];
-                    let target = &mut out[lo..hi];
-                    if g.stride[2] == 1 {
-                        for (t, s) in target.iter_mut().zip(source) {
-                            *t = t.add_product(*s, factor);
-                        }
-                    } else {
-                        for (t, s) in target.iter_mut().zip(source.iter().step_by(g.stride[2])) {
-                            *t = t.add_product(*s, factor);
-                        }
-                    }
-                }
-            }
-        }
+/// Every `step`-th element, as many as there is room for.
+#[inline(always)]
+fn strided<T: Multiply>(from: &[T], step: usize, to: &mut [T]) {
+    if step == 2 {
+        // Known steps are loaded by the vector.
+        let pairs = (from.len() / 2).min(to.len());
+        let (whole, rest) = to.split_at_mut(pairs);
+        whole.iter_mut().zip(from.chunks_exact(2)).for_each(|(t, pair)| *t = pair[0]);
+        rest.iter_mut().zip(&from[pairs * 2..]).for_each(|(t, s)| *t = *s);
+        return;
     }
+    to.iter_mut().zip(from.iter().step_by(step)).for_each(|(t, s)| *t = *s);
 }
 
 /// One group of one image of a transposed convolution: the product with the turned weights, added where it belongs.

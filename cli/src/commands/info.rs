@@ -21,7 +21,7 @@ pub(crate) struct Args {
     /// Show the state dict alone: names, types and sizes of parameters and buffers.
     #[arg(long)]
     state_dict: bool,
-    /// Read all tensors, and hold them against their checksums; else those of the first 64 MB.
+    /// Read all tensors, and hold them against their checksums; else those of the first 16 MB.
     #[arg(long)]
     copy: bool,
 }

@@ -1,0 +1,135 @@
+//! Convolutions of one input channel: planes are scaled and added, element of the kernel by element.
+//!
+//! The channel is copied once into a plane with its padding around it, taken apart by the remainders of the strides: then
+//! what an element of the kernel meets at successive positions lies side by side, and the rows of a plane may be run
+//! through as one, which counts where rows are short. Positions behind the ends of rows are computed and dropped.
+
+use super::{Geometry, strided, volume};
+use crate::matmul::Multiply;
+use crate::simd::{Kernel, Sets};
+
+/// Positions computed together, in registers.
+const LANES: usize = 32;
+
+/// Where elements of kernels find their operands.
+pub(super) struct Taps<'a> {
+    g: &'a Geometry,
+    /// Steps between positions, where there is more than one.
+    stride: [usize; 3],
+    /// Sizes of a plane of one remainder each.
+    plane: [usize; 3],
+    /// For each element of the kernel, what it meets at the first position.
+    offsets: Vec<usize>,
+}
+
+impl<'a> Taps<'a> {
+    pub(super) fn new(g: &'a Geometry) -> Self {
+        let padded = [0, 1, 2].map(|d| g.input[d] + 2 * g.padding[d] as usize);
+        let stride = [0, 1, 2].map(|d| g.stride[d].min(padded[d]).max(1));
+        let plane = [0, 1, 2].map(|d| padded[d].div_ceil(stride[d]));
+        let mut taps = Taps { g, stride, plane, offsets: Vec::new() };
+        let [_, kh, kw] = g.kernel;
+        let at = |k: usize| {
+            let element = [k / (kh * kw), k / kw % kh, k % kw];
+            taps.place([0, 1, 2].map(|d| element[d] * g.dilation[d]))
+        };
+        taps.offsets = (0..volume(g.kernel)).map(at).collect();
+        taps
+    }
+
+    /// Where an element of the padded input lies.
+    #[inline(always)]
+    fn place(&self, at: [usize; 3]) -> usize {
+        let [s, p] = [self.stride, self.plane];
+        let remainder = (at[0] % s[0] * s[1] + at[1] % s[1]) * s[2] + at[2] % s[2];
+        remainder * volume(p) + (at[0] / s[0] * p[1] + at[1] / s[1]) * p[2] + at[2] / s[2]
+    }
+
+    /// Copies a channel.
+    #[inline(always)]
+    fn fill<T: Multiply>(&self, x: &[T], room: &mut Vec<T>) {
+        let [depth, height, width] = self.g.input;
+        let padding = self.g.padding.map(|p| p as usize);
+        let step = self.stride[2];
+        room.clear();
+        room.resize(volume(self.stride) * volume(self.plane) + LANES, T::ZERO);
+        for (i, row) in x.chunks_exact(width).enumerate().take(depth * height) {
+            let (z, y) = (i / height + padding[0], i % height + padding[1]);
+            if step == 1 {
+                let to = self.place([z, y, padding[2]]);
+                room[to..to + width].copy_from_slice(row);
+                continue;
+            }
+            for first in 0..step.min(width) {
+                let to = self.place([z, y, padding[2] + first]);
+                let count = (width - first).div_ceil(step);
+                strided(&row[first..], step, &mut room[to..to + count]);
+            }
+        }
+    }
+}
+
+/// One channel with its kernels, whose results are added to `out`.
+pub(super) struct Depthwise<'a, T> {
+    pub(super) x: &'a [T],
+    pub(super) w: &'a [T],
+    pub(super) out: &'a mut [T],
+    pub(super) room: &'a mut Vec<T>,
+    pub(super) taps: &'a Taps<'a>,
+}
+
+impl<T: Multiply> Kernel for Depthwise<'_, T> {
+    type Output = ();
+    const SETS: Sets = Sets::of(&[T::DTYPE]);
+
+    #[inline(always)]
+    fn run(self) {
+        let Depthwise { x, w, out, room, taps } = self;
+        taps.fill(x, room);
+        let [_, height, width] = taps.g.output;
+        let [_, rows, pitch] = taps.plane;
+        // Rows run through as one where little is dropped between them.
+        let at_once = if pitch <= 2 * width { height } else { 1 };
+        let layers = out.chunks_exact_mut(height * width).enumerate();
+        for (layer, out) in layers {
+            let kernel = layer / taps.g.output[0] * taps.offsets.len();
+            let kernel = &w[kernel..kernel + taps.offsets.len()];
+            let z = layer % taps.g.output[0];
+            for (part, out) in out.chunks_mut(at_once * width).enumerate() {
+                let start = (z * rows + part * at_once) * pitch;
+                let length = (out.len() / width - 1) * pitch + width;
+                for i in (0..length).step_by(LANES) {
+                    let sums = sums(&room[start + i..], kernel, &taps.offsets);
+                    add(&sums[..LANES.min(length - i)], i, pitch, width, out);
+                }
+            }
+        }
+    }
+}
+
+/// What a kernel gives at `LANES` positions side by side.
+#[inline(always)]
+fn sums<T: Multiply>(from: &[T], kernel: &[T], offsets: &[usize]) -> [T; LANES] {
+    let mut sums = [T::ZERO; LANES];
+    for (&factor, &offset) in kernel.iter().zip(offsets) {
+        let operands = &from[offset..offset + LANES];
+        for (sum, operand) in sums.iter_mut().zip(operands) {
+            *sum = sum.add_product(*operand, factor);
+        }
+    }
+    sums
+}
+
+/// Adds sums from position `at` of rows of `pitch` to those that are in rows of `width`.
+#[inline(always)]
+fn add<T: Multiply>(mut sums: &[T], at: usize, pitch: usize, width: usize, out: &mut [T]) {
+    let (mut row, mut column) = (at / pitch, at % pitch);
+    while !sums.is_empty() {
+        let here = sums.len().min(pitch - column);
+        let kept = here.min(width.saturating_sub(column));
+        let target = &mut out[(row * width + column).min(row * width + width)..][..kept];
+        target.iter_mut().zip(sums).for_each(|(t, s)| *t = t.add_product(*s, T::ONE));
+        sums = &sums[here..];
+        (row, column) = (row + 1, 0);
+    }
+}
