@@ -133,7 +133,10 @@ fn walk(
             // SAFETY: rows of the locked tensor and of the fresh, zeroed output; buffers are as long as rows.
             unsafe {
                 let from = base.wrapping_offset(at as isize * x.dtype().size() as isize);
-                let row = if n == 0 || same {
+                let row = if n == 0 {
+                    // Where nothing is read the place must still be one for elements of the wanted dtype.
+                    row_buffer.as_ptr().cast()
+                } else if same {
                     from.cast_const()
                 } else {
                     pack(from, step as isize, row_buffer.as_mut_ptr().cast(), 1, n);
