@@ -112,6 +112,9 @@ pub fn save_state_dict<W: Write>(weights: &Weights, out: W) -> Result<W, Archive
     zip.finish()
 }
 
+/// Unfinished files of one name that one process may leave or be at.
+const PARTS: usize = 1000;
+
 /// Lets `write` fill a new file that takes the place of `path` when it is whole and on disk: whoever opens `path` sees
 /// the old file or the new one, never a part.
 ///
@@ -124,12 +127,23 @@ pub fn replace_file(
     let failed =
         |e: std::io::Error| ArchiveError::new(Code::Io, format!("cannot write {}: {e}", path.display()));
     let name = path.file_name().ok_or_else(|| failed(std::io::Error::other("this names no file")))?;
-    let temporary = path.with_file_name(format!(".{}.{}.part", name.to_string_lossy(), std::process::id()));
-    let written = File::create_new(&temporary).map_err(failed).and_then(|file| {
+    let name = name.to_string_lossy();
+    // Others of this process may be writing the same file, and one that was killed has left its part.
+    let part = |n: usize| path.with_file_name(format!(".{name}.{}.{n}.part", std::process::id()));
+    let made = (0..PARTS).map(part).map(|part| (File::create_new(&part), part));
+    let taken = |made: &std::io::Result<File>| {
+        made.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::AlreadyExists)
+    };
+    let made = made.skip_while(|(file, _)| taken(file)).next();
+    let (file, temporary) =
+        made.ok_or_else(|| failed(std::io::Error::other("too many unfinished files lie beside it")))?;
+    let file = file.map_err(failed)?;
+    let finish = || {
         let file = write(std::io::BufWriter::new(file))?.into_inner().map_err(|e| failed(e.into_error()))?;
         file.sync_all().map_err(failed)?;
         std::fs::rename(&temporary, path).map_err(failed)
-    });
+    };
+    let written = finish();
     if written.is_err() {
         // The error is what counts; that the part stays behind too is not worth another.
         let _ = std::fs::remove_file(&temporary);

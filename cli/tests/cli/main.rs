@@ -5,6 +5,7 @@ mod bad_inputs;
 mod bad_source;
 mod convert;
 mod explain;
+mod killed;
 mod lstm_cell;
 mod missing;
 

@@ -20,7 +20,8 @@ fn info_says_what_is_missing_and_where() {
 
 #[test]
 fn run_says_so_too_and_runs_what_needs_it_not() {
-    let inputs = file("missing", "inputs.json", r#"[{"t": "tensor", "dtype": "float32", "shape": [1], "data": [1]}]"#);
+    let inputs =
+        file("missing", "inputs.json", r#"[{"t": "tensor", "dtype": "float32", "shape": [1], "data": [1]}]"#);
     let parts = ["F0108", "`acme::blend`", "printed from here", "it is used by body.0, tail", "OpDef::new"];
     refused(&["run", &data(ARCHIVE), "--inputs", &inputs], &parts);
     assert!(accepted(&["run", &data(ARCHIVE), "--entry", "fine", "--inputs", &inputs]).contains("2.0"));
