@@ -171,6 +171,78 @@ proptest! {
     }
 
     #[test]
+    fn sweeps_fill_all_outputs(made in made(4), ones in any::<u8>()) {
+        let a = made.tensor(DType::F32, true);
+        let mut b = Made { seed: made.seed ^ 3, ..made.clone() }.tensor(DType::F32, true);
+        for d in 0..b.rank() {
+            if ones >> d & 1 == 1 && b.sizes()[d] > 0 {
+                b = b.narrow(d as i64, 0, 1).unwrap();
+            }
+        }
+        let sweep = |inputs: &[&[f32]], outputs: &mut [&mut [f32]]| {
+            for k in 0..outputs[0].len() {
+                outputs[0][k] = inputs[0][k] + inputs[1][k];
+                outputs[1][k] = inputs[0][k] * inputs[1][k];
+            }
+        };
+        // Layouts that a sweep does not take are another loop's.
+        if let Some(outputs) = loops::fan::<f32>(&[&a, &b], 2, sweep).unwrap() {
+            check(&outputs[0], a.sizes(), |i| at(&a, i) + at_broadcast(&b, i))?;
+            check(&outputs[1], a.sizes(), |i| at(&a, i) * at_broadcast(&b, i))?;
+        }
+    }
+
+    #[test]
+    fn writes_reach_strided_outputs(made in made(4), dtypes in (0..4usize, 0..4usize)) {
+        let x = Made { seed: made.seed ^ 5, ..made.clone() }.tensor(DTYPES[dtypes.1], true);
+        let out = || made.tensor(DTYPES[dtypes.0], false);
+        let settled = |v: f64| if dtypes.0 == 2 { v.trunc() } else { v };
+        let one = out();
+        loops::unary_into(&one, &x, |v: f64| (v * 2.0) as f32).unwrap();
+        check(&one, one.sizes(), |i| settled(at(&x, i) * 2.0))?;
+        let three = out();
+        loops::ternary_into(&three, &x, &one, &x, |x: f32, y: f32, z: f32| x + y * z).unwrap();
+        check(&three, three.sizes(), |i| settled(at(&x, i) + at(&one, i) * at(&x, i)))?;
+        let many = out();
+        loops::nary_into::<f32, f32>(&many, &[&x, &one], |ins, out| {
+            for (k, out) in out.iter_mut().enumerate() { *out = ins[0][k] - ins[1][k]; }
+        }).unwrap();
+        check(&many, many.sizes(), |i| settled(at(&x, i) - at(&one, i)))?;
+        // Where rows of the output lie apart, what lies between them stays as it was.
+        let whole = Tensor::zeros(&[4, 6], DType::F32).unwrap();
+        let inner = whole.narrow(0, 1, 2).unwrap().slice(1, Some(1), None, 2).unwrap();
+        loops::unary_into(&inner, &inner, |_: f32| 1.0f32).unwrap();
+        check(&whole, &[4, 6], |i| f64::from((1..3).contains(&i[0]) && i[1] % 2 == 1))?;
+    }
+
+    #[test]
+    fn carried_elements_are_those_of_their_dtype(made in made(3), dtype in 0..4usize) {
+        // Integers wrap as their own dtype does, halves are rounded to it, though wider numbers compute.
+        let dtype = [DType::I8, DType::U8, DType::BF16, DType::F16][dtype];
+        let x = made.tensor(DType::I32, true);
+        let fits = |v: f64| Tensor::from_scalars(&[Scalar::Float(v)], &[1], DType::F64).unwrap()
+            .to_dtype(DType::I64).unwrap().to_dtype(dtype).unwrap().to_vec::<f64>().unwrap()[0];
+        let y = x.to_dtype(dtype).unwrap();
+        let (sum, product, test) = if dtype.is_integral(false) {
+            (
+                loops::unary_in::<i64>(dtype, &y, |v| v + 100).unwrap(),
+                loops::ternary_in::<i64>(dtype, &y, &y, &y, |a, b, c| a * b * c).unwrap(),
+                loops::test_in::<i64>(dtype, &y, &x, |a, b| a == b).unwrap(),
+            )
+        } else {
+            (
+                loops::unary_in::<f32>(dtype, &y, |v| v + 100.0).unwrap(),
+                loops::ternary_in::<f32>(dtype, &y, &y, &y, |a, b, c| a * b * c).unwrap(),
+                loops::test_in::<f32>(dtype, &y, &x, |a, b| a == b).unwrap(),
+            )
+        };
+        prop_assert_eq!(sum.dtype(), dtype);
+        check(&sum, x.sizes(), |i| fits(at(&y, i) + 100.0))?;
+        check(&product, x.sizes(), |i| fits(at(&y, i).powi(3)))?;
+        check(&test, x.sizes(), |_| 1.0)?;
+    }
+
+    #[test]
     fn copies_keep_elements(made in made(4), dtype in 0..4usize) {
         let x = made.tensor(DType::F32, true);
         for y in [
