@@ -195,8 +195,29 @@ impl<'a> Cx<'a> {
             self.error(span, format!("'{}' object has no attribute or method '{name}'.", ty.annotation()));
         if ty.optional_elem().is_some() {
             *error = error.help("the value may be None; compare it with None first");
+        } else if let Some(near) = self.nearest_member(ty, name) {
+            *error = error.help(format!("did you mean `{near}`?"));
         }
         Err(error)
+    }
+
+    /// The attribute or method of an object whose name is nearest to a misspelt one; of a tensor, the operator.
+    fn nearest_member(&self, ty: Type, name: &str) -> Option<String> {
+        if ty.is_tensor() {
+            let registry = self.session.registry();
+            let methods = registry.ids().filter(|&id| {
+                let first = registry.schema(id).args.first();
+                first.is_some_and(|a| a.ty.is_tensor()) && registry.schema(id).name.ns() == "aten"
+            });
+            let methods = methods.map(|id| registry.schema(id).name.base());
+            return names::nearest(name, methods).map(str::to_owned);
+        }
+        self.session.with_unit(|unit| {
+            let class = unit.class(ty)?;
+            let attributes = class.attributes.iter().map(|a| a.name.as_str());
+            let members = attributes.chain(class.methods.keys().map(|m| m.as_str()));
+            names::nearest(name, members).map(str::to_owned)
+        })
     }
 
     fn builtin_or_plain(&self, span: Span, op: &str, value: ValueId, ty: Type) -> Res<Sugar> {

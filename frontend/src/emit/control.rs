@@ -25,7 +25,7 @@ impl<'a> Cx<'a> {
         for &tree in trees {
             let place = self.place();
             if let Err(problem) = self.statement(tree).await {
-                self.recover(&place, tree, problem)?;
+                self.recover(&place, tree, problem).await?;
             }
             if self.block_exits() {
                 return Ok(());

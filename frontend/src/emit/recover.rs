@@ -9,9 +9,12 @@
 //! Invariant: a function with a problem never becomes a graph of the unit ([`Cx::verdict`]).
 
 use flambeau_ir::diag::{Diagnostic, Fault};
-use flambeau_ir::{BlockId, Symbol};
+use flambeau_ir::types::TypeKind;
+use flambeau_ir::{BlockId, Prim, Symbol, Type};
 
+use super::env::Entry;
 use super::fun::{Cx, LoopStatus, Res};
+use crate::deep::Task;
 use crate::tree::{Kind, TreeId};
 
 /// What is said of a variable whose value did not compile; never shown.
@@ -24,7 +27,7 @@ pub(crate) struct Place {
     status: LoopStatus,
 }
 
-impl Cx<'_> {
+impl<'a> Cx<'a> {
     /// Where things stand before a statement.
     pub(crate) fn place(&self) -> Place {
         Place {
@@ -39,12 +42,11 @@ impl Cx<'_> {
     /// # Errors
     /// The problem, if it is none of the statement alone: a limit that is reached, or a class whose attributes would
     /// stay unknown.
-    pub(crate) fn recover(&self, place: &Place, tree: TreeId, problem: Box<Diagnostic>) -> Res<()> {
+    pub(crate) async fn recover(&self, place: &Place, tree: TreeId, problem: Box<Diagnostic>) -> Res<()> {
         let defines_attributes = self.fun.name.as_str().ends_with(".__init__");
         if !matches!(problem.fault, Fault::Input | Fault::Unsupported) || defines_attributes {
             return Err(problem);
         }
-        self.spoil(tree);
         let mut problems = self.fun.problems.borrow_mut();
         if problem.message != SPOILT {
             problems.push(*problem);
@@ -59,40 +61,80 @@ impl Cx<'_> {
         }
         self.enter(place.block);
         self.fun.loop_status.set(place.status);
-        if matches!(self.kind(tree), Kind::Return | Kind::Raise) {
-            self.mark_exit();
+        self.spoil_head(tree);
+        match self.kind(tree) {
+            Kind::Return | Kind::Raise => self.mark_exit(),
+            Kind::If | Kind::While | Kind::For | Kind::With => {
+                self.deeper(self.clone().look_into(tree)).await?;
+                self.spoil_blocks(tree);
+            }
+            _ => {}
         }
         Ok(())
     }
 
-    /// Spoils the variables that a statement assigns, and those it may tell something of.
-    fn spoil(&self, tree: TreeId) {
-        let mut spoilt = self.fun.spoilt.borrow_mut();
-        let env = self.fun.env.borrow();
-        let ast = self.ast();
-        let tells = matches!(self.kind(tree), Kind::If | Kind::While | Kind::Assert);
-        let mut stack = vec![tree];
-        while let Some(part) = stack.pop() {
-            let children = ast.children(part);
-            match ast.kind(part) {
-                Kind::Assign | Kind::AugAssign | Kind::For => {
-                    if let Some(&targets) = children.first() {
-                        spoilt.extend(self.variables(targets));
-                    }
+    /// Compiles the blocks of a statement whose head does not compile. They lead nowhere.
+    fn look_into(self, tree: TreeId) -> Task<'a, Res<()>> {
+        Box::pin(async move {
+            let (bodies, in_loop) = match self.kind(tree) {
+                Kind::If => (vec![1, 2], false),
+                Kind::For => (vec![2], true),
+                kind => (vec![1], kind == Kind::While),
+            };
+            let place = self.place();
+            let node = self.node(Prim::If, &[], &[]);
+            for child in bodies {
+                let block = self.edit(|e| e.add_block(node));
+                self.enter(block);
+                self.fun.env.borrow_mut().push(block);
+                if in_loop {
+                    self.fun.loop_status.set(LoopStatus::InLoop);
                 }
-                Kind::With | Kind::Delete => spoilt.extend(self.variables(part)),
-                Kind::Def => {
-                    spoilt.insert(Symbol::new(ast.name(part)));
-                }
-                Kind::Var if tells => {
-                    let name = Symbol::new(ast.name(part));
-                    if env.find(name).is_some() {
-                        spoilt.insert(name);
-                    }
-                }
-                _ => {}
+                let statements = self.list(self.ast().child(tree, child));
+                self.statements(&statements).await?;
+                self.fun.env.borrow_mut().pop();
+                self.fun.loop_status.set(place.status);
             }
-            stack.extend(children);
+            self.enter(place.block);
+            Ok(())
+        })
+    }
+
+    /// Spoils the variables that a statement itself assigns, and those its condition may tell something of: what may be
+    /// of several types.
+    fn spoil_head(&self, tree: TreeId) {
+        let names = match self.kind(tree) {
+            Kind::Assign | Kind::AugAssign | Kind::For | Kind::With => {
+                self.variables(self.ast().child(tree, 0))
+            }
+            Kind::Delete => self.variables(tree),
+            Kind::Def => vec![self.symbol(tree)],
+            Kind::If | Kind::While | Kind::Assert => {
+                let env = self.fun.env.borrow();
+                let open = |name: &Symbol| match env.find(*name) {
+                    Some(Entry::Typed(ty)) => {
+                        *ty == Type::ANY || matches!(ty.kind(), TypeKind::Optional(_) | TypeKind::Union(_))
+                    }
+                    _ => false,
+                };
+                let mut names = self.variables(self.ast().child(tree, 0));
+                names.retain(open);
+                names
+            }
+            _ => Vec::new(),
+        };
+        self.fun.spoilt.borrow_mut().extend(names);
+    }
+
+    /// Spoils the variables that the blocks of a statement assign.
+    fn spoil_blocks(&self, tree: TreeId) {
+        let mut stack = self.ast().children(tree).to_vec();
+        while let Some(part) = stack.pop() {
+            if matches!(self.kind(part), Kind::Assign | Kind::AugAssign | Kind::For | Kind::With | Kind::Def)
+            {
+                self.spoil_head(part);
+            }
+            stack.extend(self.ast().children(part));
         }
     }
 

@@ -290,6 +290,14 @@ fn divmods() -> Vec<OpDef> {
     defs
 }
 
+/// A number as a double, where a complex one has no meaning.
+pub(super) fn real(s: Scalar, name: &str) -> Result<f64, KernelError> {
+    match s {
+        Scalar::Complex(_) => Err(KernelError::input(format!("{name} is not defined for complex numbers"))),
+        other => Ok(float(other)),
+    }
+}
+
 /// A double from two numbers, whatever their types.
 pub(super) fn float_of_two(
     name: &'static str,
@@ -300,8 +308,11 @@ pub(super) fn float_of_two(
     overloads
         .iter()
         .map(|o| {
-            OpDef::overload(name, o).with(Doc(doc)).with(numbers()).with(Kernel::new(move |cx| {
-                let value = f(float(cx.scalar(0)?), float(cx.scalar(1)?));
+            // Only where the types leave it open may a number be complex.
+            let effects = if matches!(*o, "" | "Scalar_Scalar") { Effects::RAISES } else { Effects::PURE };
+            let base = OpDef::overload(name, o).with(Doc(doc)).with(effects).with(numbers());
+            base.with(Kernel::new(move |cx| {
+                let value = f(real(cx.scalar(0)?, name)?, real(cx.scalar(1)?, name)?);
                 match cx.result_type(0) {
                     Type::INT => cx.ret(value as i64),
                     _ => cx.ret(value),
@@ -331,6 +342,17 @@ pub(super) fn family() -> Vec<OpDef> {
         f64::atan2,
     ));
     let logs: &[&str] = &["int_int", "float_float", "int_float", "float_int", "Scalar_Scalar"];
-    defs.extend(float_of_two("aten::log", "The logarithm of `a` to base `b`.", logs, |a, b| a.ln() / b.ln()));
+    let doc = "The logarithm of `a` to base `b`.";
+    defs.extend(float_of_two("aten::log", doc, logs, |a, b| a.ln() / b.ln()));
+    let logs = ["complex_complex", "complex_float", "float_complex", "complex_int", "int_complex"];
+    defs.extend(logs.map(|o| {
+        OpDef::overload("aten::log", o).with(Doc(doc)).with(numbers().range(0.5, 3.0)).with(Kernel::new(
+            |cx| {
+                let z = complex(cx.scalar(0)?).ln() / complex(cx.scalar(1)?).ln();
+                cx.ret(number(z));
+                Ok(())
+            },
+        ))
+    }));
     defs
 }

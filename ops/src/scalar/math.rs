@@ -87,7 +87,7 @@ fn function(&(name, doc, real, on_complex): &Function) -> Vec<OpDef> {
     defs
 }
 
-/// `floor` and `ceil` give integers.
+/// `floor` and `ceil` give integers, or raise where there is none.
 fn rounding() -> Vec<OpDef> {
     let rows: [(&str, &'static str, fn(f64) -> f64); 2] = [
         ("aten::floor", "The largest integer that is not above `a`.", f64::floor),
@@ -96,18 +96,28 @@ fn rounding() -> Vec<OpDef> {
     let mut defs = Vec::new();
     for (name, doc, f) in rows {
         for overload in ["int", "float", "Scalar"] {
-            defs.push(OpDef::overload(name, overload).with(Doc(doc)).with(numbers()).with(Kernel::new(
-                move |cx| {
-                    match cx.scalar(0)? {
-                        Scalar::Int(i) => cx.ret(i),
-                        x => cx.ret(super::arith::int(Scalar::Float(f(float(x))))),
-                    }
-                    Ok(())
-                },
-            )));
+            let effects = if overload == "int" { Effects::PURE } else { Effects::RAISES };
+            let base = OpDef::overload(name, overload).with(Doc(doc)).with(effects).with(numbers());
+            defs.push(base.with(Kernel::new(move |cx| {
+                let rounded = match cx.scalar(0)? {
+                    Scalar::Int(i) => i,
+                    x => whole(f(super::arith::real(x, name)?))?,
+                };
+                cx.ret(rounded);
+                Ok(())
+            })));
         }
     }
     defs
+}
+
+/// The integer that a double without fraction is.
+fn whole(x: f64) -> Result<i64, KernelError> {
+    // The bounds are powers of two, so they are doubles; the upper one is no integer any more.
+    match x >= i64::MIN as f64 && x < i64::MAX as f64 {
+        true => Ok(x as i64),
+        false => Err(KernelError::input(format!("cannot convert float {x:?} to integer"))),
+    }
 }
 
 /// Signs and magnitudes.

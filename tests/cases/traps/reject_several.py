@@ -30,3 +30,15 @@ def nested(a: int) -> int:
         return undefined  # error: undefined value undefined
     b: str = a  # error: is annotated with type str
     return several(a, None)
+
+def bodies(a: int, x: Optional[int]) -> int:
+    if a > "s":  # error: are not valid
+        return undefined  # error: undefined value undefined
+    else:
+        d = "t"
+    for i in a:  # error: iter
+        j: int = "u"  # error: is annotated with type int
+    while x is not None and wrong:  # error: undefined value wrong
+        b: int = x
+        c: str = 3  # error: is annotated with type str
+    return a
