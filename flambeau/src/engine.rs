@@ -126,7 +126,10 @@ pub(crate) struct Engine {
     plain: Settled,
     /// Code of graphs called from outside, by the address of the graph, which the code keeps alive.
     codes: Mutex<BTreeMap<usize, Arc<Code>>>,
-    machines: Mutex<Vec<Vm>>,
+    /// The machine that calls use when no other is at work: one lock, and nothing is moved.
+    machine: Mutex<Option<Vm>>,
+    /// Machines for calls beside others.
+    others: Mutex<Vec<Vm>>,
 }
 
 impl Engine {
@@ -138,7 +141,8 @@ impl Engine {
             functions: Functions::new(Arc::new(Prepared::new(session, unit))),
             plain: Settled { prepared: Prepared::new(session, unit), known: Mutex::default() },
             codes: Mutex::default(),
-            machines: Mutex::default(),
+            machine: Mutex::default(),
+            others: Mutex::default(),
         })
     }
 
@@ -159,17 +163,35 @@ impl Engine {
         Ok(Arc::clone(lock(&self.codes).entry(key).or_insert(code)))
     }
 
-    /// Runs `graph` on complete arguments.
-    pub(crate) fn run(&self, graph: &Arc<Graph>, args: Vec<IValue>, host: &mut Host) -> Result<Rets, Error> {
+    /// Runs `graph` on the arguments that `bind` gives: complete, in order. Its code is kept in `plan`.
+    pub(crate) fn run(
+        &self,
+        graph: &Arc<Graph>,
+        plan: &OnceLock<Arc<Code>>,
+        host: &mut Host,
+        bind: impl FnOnce(&mut Vec<IValue>) -> Result<(), Error>,
+    ) -> Result<Rets, Error> {
         // The reference records what it does; the machine does not.
         if self.execution == Execution::Reference || host.tape().is_some() {
+            let mut args = Vec::new();
+            bind(&mut args)?;
             return Ok(reference::run(&self.plain.graph(graph), args, &self.plain, host)?.into());
         }
-        let code = self.code(graph)?;
-        let mut machine = lock(&self.machines).pop().unwrap_or_else(|| Vm::new(Arc::clone(&self.functions)));
-        let result = machine.run(&code, args, host);
-        lock(&self.machines).push(machine);
-        Ok(result?)
+        let code = match plan.get() {
+            Some(code) => code,
+            None => {
+                let code = self.code(graph)?;
+                plan.get_or_init(|| code)
+            }
+        };
+        if let Ok(mut machine) = self.machine.try_lock() {
+            let machine = machine.get_or_insert_with(|| Vm::new(Arc::clone(&self.functions)));
+            return machine.run_bound(code, host, bind);
+        }
+        let mut machine = lock(&self.others).pop().unwrap_or_else(|| Vm::new(Arc::clone(&self.functions)));
+        let result = machine.run_bound(code, host, bind);
+        lock(&self.others).push(machine);
+        result
     }
 }
 

@@ -5,13 +5,13 @@ use crate::error::Error;
 use crate::module::Module;
 use crate::session::Session;
 use flambeau_archive::{LoadedModule, Missing};
-use flambeau_exec::{Host, Rets};
+use flambeau_exec::{Code, Host, Rets};
 use flambeau_frontend::print::{self, Receiver};
 use flambeau_ir::module::Function;
 use flambeau_ir::schema::Argument;
 use flambeau_ir::value::Object;
 use flambeau_ir::{CompilationUnit, Diagnostic, FunctionSchema, Graph, IValue, Symbol};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A loaded program.
 #[derive(Clone)]
@@ -50,6 +50,8 @@ pub struct Entry {
     schema: Arc<FunctionSchema>,
     graph: Arc<Graph>,
     receiver: Option<Object>,
+    /// The code that calls run, once there was one.
+    plan: OnceLock<Arc<Code>>,
 }
 
 impl Program {
@@ -138,8 +140,12 @@ impl Program {
         let method = self.unit.method(object.class(), Symbol::new(name));
         let missing = || self.missing_method(object, name).unwrap_or_else(|| no_method(object, name));
         let method = method.ok_or_else(missing)?;
-        let args = [IValue::Object(object.clone())].into_iter().chain(args).collect();
-        let results = self.engine.run(&method.graph, args, &mut self.session.host())?;
+        let receiver = IValue::Object(object.clone());
+        let bind = |buffer: &mut Vec<IValue>| {
+            buffer.extend([receiver].into_iter().chain(args));
+            Ok(())
+        };
+        let results = self.engine.run(&method.graph, &OnceLock::new(), &mut self.session.host(), bind)?;
         Ok(one_value(results))
     }
 
@@ -278,6 +284,7 @@ impl Program {
             schema,
             graph,
             receiver,
+            plan: OnceLock::new(),
         }
     }
 }
@@ -330,8 +337,8 @@ impl Entry {
         kwargs: &[(&str, IValue)],
         host: &mut Host,
     ) -> Result<IValue, Error> {
-        let args = self.bind(args, kwargs)?;
-        Ok(one_value(self.engine.run(&self.graph, args, host)?))
+        let bind = |bound: &mut Vec<IValue>| self.bind(args, kwargs, bound);
+        Ok(one_value(self.engine.run(&self.graph, &self.plan, host, bind)?))
     }
 
     /// The body as TorchScript source, as PyTorch's `.code` shows it.
@@ -357,41 +364,56 @@ impl Entry {
     }
 
     /// The arguments in order of the parameters, receiver and defaults filled in.
-    fn bind(&self, args: &[IValue], kwargs: &[(&str, IValue)]) -> Result<Vec<IValue>, Error> {
+    fn bind(
+        &self,
+        args: &[IValue],
+        kwargs: &[(&str, IValue)],
+        bound: &mut Vec<IValue>,
+    ) -> Result<(), Error> {
         let params = self.params();
         if args.len() > params.len() {
             let message =
                 format!("{} takes {} arguments but {} were given", self.name, params.len(), args.len());
             return Err(Error::misuse(message));
         }
-        let mut bound: Vec<IValue> = self.receiver.iter().cloned().map(IValue::Object).collect();
+        if let Some(receiver) = &self.receiver {
+            bound.push(IValue::Object(receiver.clone()));
+        }
         for (i, param) in params.iter().enumerate() {
-            let named = kwargs.iter().find(|(n, _)| *n == param.name.as_str());
-            let value = match (args.get(i), named) {
-                (Some(_), Some(_)) => {
-                    return Err(Error::misuse(format!("argument `{}` is given twice", param.name)));
-                }
-                (Some(v), None) => v.clone(),
-                (None, Some((_, v))) => v.clone(),
-                (None, None) => match &param.default {
-                    Some(v) => v.clone(),
-                    None => return Err(Error::misuse(format!("argument `{}` is missing", param.name))),
-                },
+            let value = match args.get(i) {
+                Some(value) if kwargs.is_empty() => value,
+                given => named(param, given, kwargs)?,
             };
             if !value.fits(param.ty) {
-                let message = format!(
-                    "argument `{}` must be of type {} but is a {}",
-                    param.name,
-                    param.ty,
-                    value.type_of()
-                );
-                return Err(Error::misuse(message));
+                return Err(unfit(param, value));
             }
-            bound.push(value);
+            bound.push(value.clone());
         }
         if let Some((name, _)) = kwargs.iter().find(|(n, _)| !params.iter().any(|p| p.name.as_str() == *n)) {
             return Err(Error::misuse(format!("{} has no parameter `{name}`", self.name)));
         }
-        Ok(bound)
+        Ok(())
     }
+}
+
+/// The argument of a parameter that may be given by name, or not at all.
+fn named<'a>(
+    param: &'a Argument,
+    given: Option<&'a IValue>,
+    kwargs: &'a [(&str, IValue)],
+) -> Result<&'a IValue, Error> {
+    let by_name = kwargs.iter().find(|(n, _)| *n == param.name.as_str()).map(|(_, v)| v);
+    match (given, by_name) {
+        (Some(_), Some(_)) => Err(Error::misuse(format!("argument `{}` is given twice", param.name))),
+        (Some(value), None) | (None, Some(value)) => Ok(value),
+        (None, None) => {
+            let missing = || Error::misuse(format!("argument `{}` is missing", param.name));
+            param.default.as_ref().ok_or_else(missing)
+        }
+    }
+}
+
+fn unfit(param: &Argument, value: &IValue) -> Error {
+    let (name, ty) = (&param.name, param.ty);
+    Error::misuse(format!("argument `{name}` must be of type {ty} but is a {}", value.type_of()))
 }

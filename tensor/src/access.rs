@@ -26,6 +26,78 @@ pub struct LockSet<'a> {
     wanted: SmallVec<[(&'a Storage, bool); 4]>,
 }
 
+/// Shared locks of one storage or two, held until dropped: what most kernels need, without a list.
+pub(crate) struct ReadGuards<'a>(&'a Storage, Option<&'a Storage>);
+
+impl<'a> ReadGuards<'a> {
+    /// Locks storages, perhaps the same, in their order.
+    #[inline]
+    pub(crate) fn new(a: &'a Storage, b: &'a Storage) -> ReadGuards<'a> {
+        debug_assert_eq!(HELD.get(), 0, "invariant: locks are taken all at once");
+        if cfg!(debug_assertions) {
+            HELD.set(1);
+        }
+        let (first, second) = match a.address().cmp(&b.address()) {
+            std::cmp::Ordering::Less => (a, Some(b)),
+            std::cmp::Ordering::Equal => (a, None),
+            std::cmp::Ordering::Greater => (b, Some(a)),
+        };
+        first.lock_shared();
+        if let Some(second) = second {
+            second.lock_shared();
+        }
+        ReadGuards(first, second)
+    }
+
+    /// Locks one storage.
+    #[inline]
+    pub(crate) fn one(storage: &'a Storage) -> ReadGuards<'a> {
+        ReadGuards::new(storage, storage)
+    }
+
+    /// As [`Guards::ptr`].
+    #[inline]
+    pub(crate) fn ptr<T: Element>(&self, meta: &Meta) -> *mut T::Raw {
+        self.start(meta, T::DTYPE).cast()
+    }
+
+    /// As [`Guards::start`].
+    #[inline]
+    pub(crate) fn start(&self, meta: &Meta, dtype: DType) -> *mut u8 {
+        debug_assert!(
+            self.0.ptr_eq(&meta.storage) || self.1.is_some_and(|s| s.ptr_eq(&meta.storage)),
+            "invariant: the storage is locked"
+        );
+        start_of(meta, dtype)
+    }
+}
+
+impl Drop for ReadGuards<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if cfg!(debug_assertions) {
+            HELD.set(HELD.get() - 1);
+        }
+        // SAFETY: the locks were taken when this was made.
+        unsafe {
+            if let Some(second) = self.1 {
+                second.unlock_shared();
+            }
+            self.0.unlock_shared();
+        }
+    }
+}
+
+/// Where the first element of a layout is, in a storage that is locked.
+#[inline]
+fn start_of(meta: &Meta, dtype: DType) -> *mut u8 {
+    if meta.layout.numel() == 0 {
+        return std::ptr::dangling_mut::<u128>().cast();
+    }
+    // SAFETY: the storage is locked; a tensor's layout lies within its storage.
+    unsafe { meta.storage.data().add(meta.layout.offset() as usize * dtype.size()) }
+}
+
 /// The locks of a [`LockSet`], held until dropped.
 pub struct Guards<'a> {
     held: SmallVec<[(&'a Storage, bool); 4]>,
@@ -55,33 +127,6 @@ impl<'a> LockSet<'a> {
     pub fn write(&mut self, storage: &'a Storage) -> &mut Self {
         self.wanted.push((storage, true));
         self
-    }
-
-    /// One storage, locked for reading.
-    #[inline]
-    pub(crate) fn one_read(storage: &'a Storage) -> Guards<'a> {
-        debug_assert_eq!(HELD.get(), 0, "invariant: locks are taken all at once");
-        if cfg!(debug_assertions) {
-            HELD.set(1);
-        }
-        storage.lock_shared();
-        Guards { held: SmallVec::from_buf_and_len([(storage, false); 4], 1) }
-    }
-
-    /// Two storages, perhaps the same, locked for reading.
-    #[inline]
-    pub(crate) fn two_read(a: &'a Storage, b: &'a Storage) -> Guards<'a> {
-        if a.ptr_eq(b) {
-            return LockSet::one_read(a);
-        }
-        debug_assert_eq!(HELD.get(), 0, "invariant: locks are taken all at once");
-        if cfg!(debug_assertions) {
-            HELD.set(1);
-        }
-        let (a, b) = if a.address() < b.address() { (a, b) } else { (b, a) };
-        a.lock_shared();
-        b.lock_shared();
-        Guards { held: SmallVec::from_buf_and_len([(a, false), (b, false), (b, false), (b, false)], 2) }
     }
 
     /// Takes the locks. Foreign bytes that are to be written are copied first, which may fail.
@@ -118,19 +163,9 @@ impl Guards<'_> {
     /// it was named for writing.
     #[inline]
     pub(crate) fn ptr<T: Element>(&self, meta: &Meta) -> *mut T::Raw {
-        debug_assert!(
-            self.held.iter().any(|(s, _)| s.ptr_eq(&meta.storage)),
-            "invariant: the storage is locked"
-        );
-        if meta.layout.numel() == 0 {
-            return std::ptr::dangling_mut();
-        }
-        // SAFETY: the storage is locked; a tensor's layout lies within its storage.
-        unsafe { meta.storage.data().cast::<T::Raw>().add(meta.layout.offset() as usize) }
+        self.start(meta, T::DTYPE).cast()
     }
-}
 
-impl Guards<'_> {
     /// As [`Guards::ptr`], for a dtype known at run time.
     #[inline]
     pub(crate) fn start(&self, meta: &Meta, dtype: DType) -> *mut u8 {
@@ -138,11 +173,7 @@ impl Guards<'_> {
             self.held.iter().any(|(s, _)| s.ptr_eq(&meta.storage)),
             "invariant: the storage is locked"
         );
-        if meta.layout.numel() == 0 {
-            return std::ptr::dangling_mut::<u128>().cast();
-        }
-        // SAFETY: the storage is locked; a tensor's layout lies within its storage.
-        unsafe { meta.storage.data().add(meta.layout.offset() as usize * dtype.size()) }
+        start_of(meta, dtype)
     }
 }
 
@@ -235,10 +266,10 @@ impl<T: Element> StridedMut<'_, T> {
 
 /// Memory of a locked layout from its first element to its furthest: valid while the guards live, for writes if
 /// the storage was named for writing.
-fn span<T: Element>(guards: &Guards<'_>, meta: &Meta) -> *mut [T::Raw] {
+fn span<T: Element>(start: *mut T::Raw, meta: &Meta) -> *mut [T::Raw] {
     let layout = &meta.layout;
     let len = if layout.numel() == 0 { 0 } else { layout.storage_end() - layout.offset() as usize };
-    std::ptr::slice_from_raw_parts_mut(guards.ptr::<T>(meta), len)
+    std::ptr::slice_from_raw_parts_mut(start, len)
 }
 
 /// That a tensor's dtype is the one its elements are wanted as.
@@ -248,10 +279,10 @@ fn check_dtype(op: &'static str, tensor: &Tensor, expected: DType) -> Result<()>
 }
 
 /// What every function below begins with, compiled once: the tensor checked, its storage locked.
-fn reading(tensor: &Tensor, dtype: DType) -> Result<(&Meta, Guards<'_>)> {
+fn reading(tensor: &Tensor, dtype: DType) -> Result<(&Meta, ReadGuards<'_>)> {
     check_dtype("read", tensor, dtype)?;
     let meta = tensor.meta();
-    Ok((meta, LockSet::one_read(&meta.storage)))
+    Ok((meta, ReadGuards::one(&meta.storage)))
 }
 
 /// As [`reading`], to write: foreign bytes are copied first; the layout must not repeat locations.
@@ -317,7 +348,7 @@ fn reading_all<'a>(tensors: &[&'a Tensor], dtype: DType) -> Result<(Metas<'a>, G
 pub fn read<T: Element, R>(tensor: &Tensor, f: impl FnOnce(Strided<'_, T>) -> R) -> Result<R> {
     let (meta, guards) = reading(tensor, T::DTYPE)?;
     // SAFETY: locked for reading; only a shared reference is made.
-    let data: &[T::Raw] = unsafe { &*span::<T>(&guards, meta) };
+    let data: &[T::Raw] = unsafe { &*span::<T>(guards.ptr::<T>(meta), meta) };
     Ok(f(Strided { data, layout: &meta.layout }))
 }
 
@@ -330,9 +361,9 @@ pub fn read2<A: Element, B: Element, R>(
     check_dtype("read", a, A::DTYPE)?;
     check_dtype("read", b, B::DTYPE)?;
     let (a, b) = (a.meta(), b.meta());
-    let guards = LockSet::two_read(&a.storage, &b.storage);
+    let guards = ReadGuards::new(&a.storage, &b.storage);
     // SAFETY: locked for reading; only shared references are made.
-    let (x, y): (&[A::Raw], &[B::Raw]) = unsafe { (&*span::<A>(&guards, a), &*span::<B>(&guards, b)) };
+    let (x, y): (&[A::Raw], &[B::Raw]) = unsafe { (&*span::<A>(guards.ptr::<A>(a), a), &*span::<B>(guards.ptr::<B>(b), b)) };
     Ok(f(Strided { data: x, layout: &a.layout }, Strided { data: y, layout: &b.layout }))
 }
 
@@ -343,7 +374,7 @@ pub fn read_all<T: Element, R>(tensors: &[&Tensor], f: impl FnOnce(&[Strided<'_,
         .into_iter()
         .map(|meta| {
             // SAFETY: locked for reading; only shared references are made.
-            let data: &[T::Raw] = unsafe { &*span::<T>(&guards, meta) };
+            let data: &[T::Raw] = unsafe { &*span::<T>(guards.ptr::<T>(meta), meta) };
             Strided { data, layout: &meta.layout }
         })
         .collect();
@@ -354,7 +385,7 @@ pub fn read_all<T: Element, R>(tensors: &[&Tensor], f: impl FnOnce(&[Strided<'_,
 pub fn edit<T: Element, R>(tensor: &Tensor, f: impl FnOnce(StridedMut<'_, T>) -> R) -> Result<R> {
     let (meta, guards) = writing(tensor, T::DTYPE)?;
     // SAFETY: locked for writing, and this is the only reference made.
-    let data = unsafe { &mut *span::<T>(&guards, meta) };
+    let data = unsafe { &mut *span::<T>(guards.ptr::<T>(meta), meta) };
     let result = f(StridedMut { data, layout: &meta.layout });
     meta.storage.bump_version();
     Ok(result)
@@ -373,12 +404,12 @@ pub fn edit_with<T: Element, S: Element, R>(
         .into_iter()
         .map(|meta| {
             // SAFETY: locked for reading; the storage written to is none of these.
-            let data: &[S::Raw] = unsafe { &*span::<S>(&guards, meta) };
+            let data: &[S::Raw] = unsafe { &*span::<S>(guards.ptr::<S>(meta), meta) };
             Strided { data, layout: &meta.layout }
         })
         .collect();
     // SAFETY: locked for writing, and no other reference to this storage is made.
-    let data = unsafe { &mut *span::<T>(&guards, meta) };
+    let data = unsafe { &mut *span::<T>(guards.ptr::<T>(meta), meta) };
     let result = f(StridedMut { data, layout: &meta.layout }, &views);
     meta.storage.bump_version();
     Ok(result)

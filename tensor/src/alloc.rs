@@ -15,6 +15,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use parking_lot::Mutex;
+
 use crate::error::{Result, TensorError};
 
 /// Alignment of every block.
@@ -33,17 +35,46 @@ pub(crate) struct Block {
     pub(crate) slack: u32,
 }
 
+/// A block without its start, in half a word.
+#[derive(Clone, Copy)]
+pub(crate) struct Packed {
+    class: u16,
+    slack: u16,
+}
+
+impl Block {
+    /// Without its start.
+    #[inline]
+    pub(crate) fn packed(self) -> Packed {
+        Packed { class: class_of(self.size).0 as u16, slack: self.slack as u16 }
+    }
+}
+
+impl Packed {
+    /// The block that starts there.
+    #[inline]
+    pub(crate) fn at(self, start: NonNull<u8>) -> Block {
+        Block { start, size: size_of_class(self.class as usize), slack: u32::from(self.slack) }
+    }
+}
+
 /// The class of a request and the size of that class (at least the request).
 #[inline]
-fn class_of(bytes: usize) -> (usize, usize) {
-    let bytes = bytes.max(1 << SMALLEST_LOG2);
-    // Round up to 3 significant bits.
-    let log2 = (usize::BITS - 1) - (bytes - 1).leading_zeros().min(usize::BITS - 1);
-    let log2 = log2.max(SMALLEST_LOG2 - 1);
-    let quarter = 1usize << (log2.saturating_sub(2));
-    let size = bytes.next_multiple_of(quarter.max(32));
-    let class = (log2 - (SMALLEST_LOG2 - 1)) as usize * 4 + (size - 1 - (1 << log2)) / quarter.max(32);
-    (class.min(CLASSES - 1), size)
+const fn class_of(bytes: usize) -> (usize, usize) {
+    let bytes = if bytes < 1 << SMALLEST_LOG2 { 1 << SMALLEST_LOG2 } else { bytes };
+    // Round up to 3 significant bits: a quarter of the power of two at or below, and 32 at least.
+    let log2 = (bytes - 1).ilog2();
+    let quarter = 1 << (log2 - 2);
+    let size = bytes.next_multiple_of(quarter);
+    let class = (log2 - (SMALLEST_LOG2 - 1)) as usize * 4 + (size - 1 - (1 << log2)) / quarter;
+    (if class < CLASSES { class } else { CLASSES - 1 }, size)
+}
+
+/// The size of the blocks of a class: what [`class_of`] rounds to.
+#[inline]
+const fn size_of_class(class: usize) -> usize {
+    let log2 = class as u32 / 4 + SMALLEST_LOG2 - 1;
+    (1 << log2) + (1 << (log2 - 2)) * (class % 4 + 1)
 }
 
 #[inline]
@@ -109,6 +140,48 @@ unsafe fn system_release(block: Block) {
     unsafe { dealloc(block.start.as_ptr().sub(block.slack as usize), layout) }
 }
 
+/// Moves a value into a block of its own. Ends the process if there is no memory, as `Box` does.
+#[inline]
+pub(crate) fn box_in_block<T>(value: T) -> NonNull<T> {
+    const { assert!(align_of::<T>() <= ALIGN) };
+    let Ok(block) = allocate(BoxHead::<T>::SIZE, false) else {
+        std::alloc::handle_alloc_error(RawLayout::new::<BoxHead<T>>())
+    };
+    let boxed = block.start.cast::<BoxHead<T>>();
+    // SAFETY: the block is large enough and aligned.
+    unsafe {
+        boxed.write(BoxHead { value, slack: block.slack });
+        NonNull::new_unchecked(&raw mut (*boxed.as_ptr()).value)
+    }
+}
+
+/// Drops a value and gives its block back.
+///
+/// # Safety
+/// The value came from [`box_in_block`] and nobody uses it any more.
+#[inline]
+pub(crate) unsafe fn unbox<T>(value: NonNull<T>) {
+    let boxed = value.cast::<BoxHead<T>>();
+    // SAFETY: the value is the first field; the caller's word for the rest.
+    unsafe {
+        let slack = (*boxed.as_ptr()).slack;
+        value.drop_in_place();
+        release(Block { start: boxed.cast(), size: BoxHead::<T>::SIZE, slack });
+    }
+}
+
+/// A value and what giving its block back takes.
+#[repr(C)]
+struct BoxHead<T> {
+    value: T,
+    slack: u32,
+}
+
+impl<T> BoxHead<T> {
+    /// A class size.
+    const SIZE: usize = class_of(size_of::<Self>()).1;
+}
+
 thread_local! {
     static POOL: Cell<*mut Pool> = const { Cell::new(std::ptr::null_mut()) };
     static BUDGET: Cell<*const BudgetInner> = const { Cell::new(std::ptr::null()) };
@@ -125,11 +198,97 @@ struct Pool {
     heads: Box<[Option<NonNull<Free>>]>,
     held: usize,
     limit: usize,
+    home: Home,
+}
+
+/// Where large blocks of a recycler go when they are freed while it is not at work: results of a run, which the caller
+/// drops. Without it every run would fault in fresh pages for them, which takes longer than computing what they hold.
+#[derive(Clone)]
+pub(crate) struct Home(Arc<Mutex<Inbox>>);
+
+/// Blocks that came back.
+struct Inbox {
+    blocks: Vec<Block>,
+    held: usize,
+    /// What may be held; nothing once the recycler is gone.
+    limit: usize,
+}
+
+// SAFETY: the blocks are raw memory nobody else refers to; they may be freed from any thread.
+unsafe impl Send for Inbox {}
+
+/// Blocks from this size go home: what is smaller the system's allocator hands out without a page fault.
+const LARGE: usize = 1 << 20;
+
+impl Home {
+    fn new(limit: usize) -> Home {
+        Home(Arc::new(Mutex::new(Inbox { blocks: Vec::new(), held: 0, limit })))
+    }
+
+    /// The home of a block of this size that was just allocated on this thread.
+    #[inline]
+    pub(crate) fn of(size: usize) -> Option<Home> {
+        if size < LARGE { None } else { Home::of_large() }
+    }
+
+    fn of_large() -> Option<Home> {
+        let pool = POOL.get();
+        // SAFETY: as in `allocate`.
+        (!pool.is_null()).then(|| unsafe { (*pool).home.clone() })
+    }
+
+    /// Gives a block back.
+    ///
+    /// # Safety
+    /// As the function [`release`].
+    pub(crate) unsafe fn release(self, block: Block) {
+        let pool = POOL.get();
+        // SAFETY: as in `allocate`; the block is unused by the caller's word.
+        if !pool.is_null() && unsafe { (*pool).put(block) } {
+            return;
+        }
+        let mut inbox = self.0.lock();
+        if inbox.held + block.size > inbox.limit {
+            drop(inbox);
+            // SAFETY: the caller's word.
+            return unsafe { system_release(block) };
+        }
+        inbox.held += block.size;
+        inbox.blocks.push(block);
+    }
+
+    /// Takes what came back; `limit` is what may come back from now on.
+    fn empty(&self, limit: usize) -> Vec<Block> {
+        let mut inbox = self.0.lock();
+        (inbox.held, inbox.limit) = (0, limit);
+        std::mem::take(&mut inbox.blocks)
+    }
 }
 
 impl Pool {
+    /// A free block of a class, if there is one.
     #[inline]
     fn take(&mut self, class: usize, size: usize) -> Option<Block> {
+        let found = self.take_held(class, size);
+        if found.is_some() || size < LARGE {
+            return found;
+        }
+        self.fetch_home();
+        self.take_held(class, size)
+    }
+
+    /// Brings in what came home; what there is no room for goes to the system.
+    fn fetch_home(&mut self) {
+        for block in self.home.empty(self.limit) {
+            if !self.put(block) {
+                // SAFETY: blocks in the inbox are unused.
+                unsafe { system_release(block) };
+            }
+        }
+    }
+
+    #[inline]
+    fn take_held(&mut self, class: usize, size: usize) -> Option<Block> {
         let free = self.heads[class]?;
         // SAFETY: blocks in the chains are owned by the pool and start with a `Free`.
         let header = unsafe { free.read() };
@@ -156,6 +315,7 @@ impl Pool {
     }
 
     fn clear(&mut self) {
+        self.fetch_home();
         for head in self.heads.iter_mut() {
             while let Some(free) = *head {
                 // SAFETY: blocks in the chains are owned by the pool; this one leaves it here.
@@ -182,7 +342,7 @@ impl Recycler {
     /// A recycler that holds at most `limit` bytes of free blocks.
     pub fn new(limit: usize) -> Recycler {
         let heads = vec![None; CLASSES].into_boxed_slice();
-        Recycler { pool: Box::new(Pool { heads, held: 0, limit }) }
+        Recycler { pool: Box::new(Pool { heads, held: 0, limit, home: Home::new(limit) }) }
     }
 
     /// Runs `f` with this recycler at work on this thread; runs nest, the innermost recycler works.
@@ -211,6 +371,10 @@ impl Recycler {
 impl Drop for Recycler {
     fn drop(&mut self) {
         self.pool.clear();
+        for block in self.pool.home.empty(0) {
+            // SAFETY: blocks in the inbox are unused.
+            unsafe { system_release(block) };
+        }
     }
 }
 
@@ -320,6 +484,7 @@ mod tests {
             let (class, size) = class_of(bytes);
             assert!(size >= bytes && (bytes < 128 || size < bytes + bytes / 2), "{bytes} -> {size}");
             assert_eq!(class_of(size), (class, size), "a class size is its own class");
+            assert_eq!(size_of_class(class), size);
             assert!((class, size) >= last, "{bytes}: {class} {size} after {last:?}");
             last = (class, size);
         }
@@ -348,6 +513,23 @@ mod tests {
         assert!(recycler.held() >= 1000 && recycler.held() < 2000);
         recycler.clear();
         assert_eq!(recycler.held(), 0);
+    }
+
+    #[test]
+    fn large_blocks_come_home() {
+        let mut recycler = Recycler::new(16 << 20);
+        let make = || crate::Storage::zeroed(4 << 20).unwrap();
+        let first = recycler.run(make);
+        let address = first.address();
+        drop(first);
+        let second = recycler.run(make);
+        assert_eq!(second.address(), address);
+        let third = recycler.run(make);
+        std::thread::spawn(|| drop(second)).join().unwrap();
+        recycler.clear();
+        assert_eq!(recycler.held(), 0);
+        drop(recycler);
+        drop(third);
     }
 
     #[test]

@@ -28,13 +28,27 @@ impl Clone for Layout {
     #[inline]
     fn clone(&self) -> Layout {
         Layout {
-            sizes: Dims::from_slice(&self.sizes),
-            strides: Dims::from_slice(&self.strides),
+            sizes: dims(&self.sizes),
+            strides: dims(&self.strides),
             offset: self.offset,
             numel: self.numel,
             contiguous: self.contiguous,
         }
     }
+}
+
+/// A copy. Few dimensions are copied one by one: a call of the system's copying function costs more than all of them.
+#[inline]
+pub(crate) fn dims(of: &[i64]) -> Dims {
+    let inline = match *of {
+        [] => [0; 5],
+        [a] => [a, 0, 0, 0, 0],
+        [a, b] => [a, b, 0, 0, 0],
+        [a, b, c] => [a, b, c, 0, 0],
+        [a, b, c, d] => [a, b, c, d, 0],
+        _ => return Dims::from_slice(of),
+    };
+    Dims::from_buf_and_len(inline, of.len())
 }
 
 /// Number of elements of sizes; an error if a size is negative or the product does not fit.
@@ -63,8 +77,7 @@ pub fn numel_of(sizes: &[i64]) -> Result<i64> {
 
 /// Row-major strides; dimensions of size 0 count as 1, as in PyTorch.
 pub fn contiguous_strides(sizes: &[i64]) -> Dims {
-    // A copy of a slice: filling a `SmallVec` goes element by element.
-    let mut strides = Dims::from_slice(sizes);
+    let mut strides = dims(sizes);
     let mut step: i64 = 1;
     for (stride, size) in strides.iter_mut().zip(sizes).rev() {
         *stride = step;
@@ -145,7 +158,7 @@ impl Layout {
                 return Err(TensorError::SizeOverflow(sizes.into()));
             }
         }
-        Ok(Layout::of_parts(Dims::from_slice(sizes), Dims::from_slice(strides), offset, numel))
+        Ok(Layout::of_parts(dims(sizes), dims(strides), offset, numel))
     }
 
     /// Row-major at offset 0.
@@ -154,7 +167,7 @@ impl Layout {
         check_rank(sizes.len())?;
         let numel = numel_of(sizes)?;
         let strides = contiguous_strides(sizes);
-        Ok(Layout { sizes: Dims::from_slice(sizes), strides, offset: 0, numel, contiguous: true })
+        Ok(Layout { sizes: dims(sizes), strides, offset: 0, numel, contiguous: true })
     }
 
     /// From parts whose validity follows from another layout's (views).
@@ -168,7 +181,7 @@ impl Layout {
     #[inline]
     pub(crate) fn to_contiguous(&self) -> Layout {
         Layout {
-            sizes: Dims::from_slice(&self.sizes),
+            sizes: dims(&self.sizes),
             strides: contiguous_strides(&self.sizes),
             offset: 0,
             numel: self.numel,

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use num_complex::Complex;
 use smallvec::SmallVec;
 
-use crate::access::LockSet;
+use crate::access::ReadGuards;
 use crate::create::bytes_of;
 use crate::dtype::DType;
 use crate::element::Element;
@@ -500,10 +500,16 @@ fn batched(a: &Tensor, b: &Tensor, c: Option<(Tensor, Scalar)>, factor: Scalar) 
         Some((c, keep)) => (c.storage().clone(), c.layout().clone(), *keep),
         None => {
             let layout = Layout::contiguous(&sizes)?;
-            (Storage::zeroed(bytes_of(&layout, a.dtype())?)?, layout, Scalar::Int(0))
+            let nbytes = bytes_of(&layout, a.dtype())?;
+            let storage = match a.dtype() {
+                // SAFETY: a product that keeps nothing writes every element.
+                DType::F32 | DType::F64 => unsafe { Storage::uninit(nbytes)? },
+                _ => Storage::zeroed(nbytes)?,
+            };
+            (storage, layout, Scalar::Int(0))
         }
     };
-    let guards = LockSet::two_read(&am.storage, &bm.storage);
+    let guards = ReadGuards::new(&am.storage, &bm.storage);
     let (start_a, start_b) = (guards.start(am, a.dtype()), guards.start(bm, b.dtype()));
     // SAFETY: the result's storage is fresh: nobody else reads it.
     let start_c = unsafe { storage.data() };

@@ -4,7 +4,7 @@
 
 use smallvec::SmallVec;
 
-use crate::access::{self, LockSet};
+use crate::access::{self, ReadGuards};
 use crate::create::bytes_of;
 use crate::dispatch;
 use crate::dtype::DType;
@@ -120,7 +120,7 @@ fn walk(
     let to = Layout::contiguous(&sizes)?;
     let storage = Storage::zeroed(bytes_of(&to, dtypes[1])?)?;
     let to_step = if layout.rank() == 0 { 1 } else { to.strides()[d] };
-    let guards = LockSet::one_read(&meta.storage);
+    let guards = ReadGuards::one(&meta.storage);
     let base = guards.start(meta, x.dtype());
     let same = x.dtype() == dtypes[0] && (step == 1 || n == 1);
     let pack = pack_fn(x.dtype(), dtypes[0])?;

@@ -12,12 +12,12 @@
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::RawRwLock;
 use parking_lot::lock_api::RawRwLock as _;
 
-use crate::alloc::{Block, Charge, allocate, release};
+use crate::alloc::{Block, Charge, Home, Packed, allocate, release};
 use crate::error::Result;
 
 /// Bytes that someone else owns, such as a mapped file.
@@ -29,8 +29,10 @@ const HEADER: usize = 64;
 #[repr(C)]
 struct Header {
     refs: AtomicU32,
-    slack: u32,
-    block_size: usize,
+    /// The block this header begins.
+    block: Packed,
+    /// Where the block is kept when it is free, if not by whoever frees it.
+    home: Option<Home>,
     version: AtomicU64,
     nbytes: AtomicUsize,
     /// Where the bytes are; changes only under the write lock.
@@ -86,8 +88,8 @@ impl Storage {
         unsafe {
             header.write(Header {
                 refs: AtomicU32::new(1),
-                slack: block.slack,
-                block_size: block.size,
+                block: block.packed(),
+                home: Home::of(block.size),
                 version: AtomicU64::new(0),
                 nbytes: AtomicUsize::new(nbytes),
                 data: UnsafeCell::new(block.start.as_ptr().add(HEADER)),
@@ -297,19 +299,20 @@ impl Storage {
         }
     }
 
-    #[cold]
     #[inline(never)]
     fn free(&mut self) {
-        fence(Ordering::Acquire);
         // SAFETY: the last handle: nobody else can reach the header or the bytes.
         unsafe {
             if self.is_elsewhere() {
                 self.drop_elsewhere();
             }
-            let head = self.head();
-            let block = Block { start: self.header.cast(), size: head.block_size, slack: head.slack };
-            head.charge.get().drop_in_place();
-            release(block);
+            let head = self.header.as_ptr();
+            let block = (*head).block.at(self.header.cast());
+            (*head).charge.get().drop_in_place();
+            match (*head).home.take() {
+                None => release(block),
+                Some(home) => home.release(block),
+            }
         }
     }
 }
@@ -330,7 +333,9 @@ impl Clone for Storage {
 impl Drop for Storage {
     #[inline]
     fn drop(&mut self) {
-        if self.head().refs.fetch_sub(1, Ordering::Release) == 1 {
+        // A count of one is this handle's: nobody is left who could make it more.
+        let refs = &self.head().refs;
+        if refs.load(Ordering::Acquire) == 1 || refs.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.free();
         }
     }

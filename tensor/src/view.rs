@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use crate::alloc::check_budget;
 use crate::dtype::DType;
 use crate::error::{Result, Shape, TensorError};
-use crate::layout::{Dims, Layout, check_rank, numel_of, wrap_dim, wrap_dim_insert};
+use crate::layout::{Dims, Layout, check_rank, dims, numel_of, wrap_dim, wrap_dim_insert};
 use crate::tensor::Tensor;
 
 impl Tensor {
@@ -44,7 +44,7 @@ impl Tensor {
             return Err(TensorError::IndexRange { op: "select()", index, sizes, dim });
         }
         let index = if index < 0 { index + size } else { index };
-        let (mut sizes, mut strides) = (Dims::from_slice(layout.sizes()), Dims::from_slice(layout.strides()));
+        let (mut sizes, mut strides) = (dims(layout.sizes()), dims(layout.strides()));
         sizes.remove(d);
         let stride = strides.remove(d);
         Ok(self.derived(sizes, strides, layout.offset() + index * stride))
@@ -64,7 +64,7 @@ impl Tensor {
         let clamp = |at: i64| if at < 0 { at.saturating_add(size).max(0) } else { at.min(size) };
         let start = clamp(start.unwrap_or(0));
         let end = clamp(end.unwrap_or(i64::MAX)).max(start);
-        let (mut sizes, mut strides) = (Dims::from_slice(layout.sizes()), Dims::from_slice(layout.strides()));
+        let (mut sizes, mut strides) = (dims(layout.sizes()), dims(layout.strides()));
         let count = end - start;
         sizes[d] = count / step + i64::from(count % step != 0);
         let offset = layout.offset() + start * strides[d];
@@ -101,7 +101,7 @@ impl Tensor {
     pub fn transpose(&self, a: i64, b: i64) -> Result<Tensor> {
         let layout = self.layout();
         let (a, b) = (wrap_dim(a, layout.rank())?, wrap_dim(b, layout.rank())?);
-        let (mut sizes, mut strides) = (Dims::from_slice(layout.sizes()), Dims::from_slice(layout.strides()));
+        let (mut sizes, mut strides) = (dims(layout.sizes()), dims(layout.strides()));
         if a != b {
             sizes.swap(a, b);
             strides.swap(a, b);
@@ -262,7 +262,7 @@ impl Tensor {
         let layout = self.layout();
         let d = wrap_dim_insert(dim, layout.rank())?;
         check_rank(layout.rank() + 1)?;
-        let (mut sizes, mut strides) = (Dims::from_slice(layout.sizes()), Dims::from_slice(layout.strides()));
+        let (mut sizes, mut strides) = (dims(layout.sizes()), dims(layout.strides()));
         let stride = if d < sizes.len() { sizes[d].saturating_mul(strides[d]) } else { 1 };
         sizes.insert(d, 1);
         strides.insert(d, stride);
@@ -471,7 +471,7 @@ impl Tensor {
                 "diagonal dimensions cannot be identical {dim1}, {dim2}"
             )));
         }
-        let (mut sizes, mut strides) = (Dims::from_slice(layout.sizes()), Dims::from_slice(layout.strides()));
+        let (mut sizes, mut strides) = (dims(layout.sizes()), dims(layout.strides()));
         let (rows, columns) = (sizes[a], sizes[b]);
         let skipped = offset.saturating_abs();
         let count = if offset >= 0 {
@@ -508,7 +508,7 @@ impl Tensor {
             return Err(TensorError::value(format!("step is {step} but must be > 0")));
         }
         check_rank(layout.rank() + 1)?;
-        let (mut sizes, mut strides) = (Dims::from_slice(layout.sizes()), Dims::from_slice(layout.strides()));
+        let (mut sizes, mut strides) = (dims(layout.sizes()), dims(layout.strides()));
         let stride = if layout.rank() == 0 { 1 } else { strides[d] };
         if layout.rank() > 0 {
             sizes[d] = (sizes[d] - length) / step + 1;
@@ -593,8 +593,8 @@ impl Tensor {
                 Err(bad(&format!("{what} must be divisible by {}", to / from)))
             }
         };
-        let mut sizes = Dims::from_slice(layout.sizes());
-        let mut strides = Dims::from_slice(layout.strides());
+        let mut sizes = dims(layout.sizes());
+        let mut strides = dims(layout.strides());
         sizes[last] = scale(sizes[last], "size(-1)")?;
         for stride in &mut strides[..last] {
             *stride = scale(*stride, "strides")?;
@@ -648,7 +648,7 @@ pub fn infer_sizes(sizes: &[i64], numel: i64) -> Result<Dims> {
 pub fn view_strides(layout: &Layout, sizes: &[i64]) -> Option<Dims> {
     if layout.numel() == 0 {
         if layout.sizes() == sizes {
-            return Some(Dims::from_slice(layout.strides()));
+            return Some(dims(layout.strides()));
         }
         return Some(crate::layout::contiguous_strides(sizes));
     }

@@ -34,7 +34,7 @@ impl Vm {
         let mut fuel = 0;
         let result = loop {
             let (words, values) = (frame.words, frame.values);
-            let s = &mut self.words[words..words + frame.code.n_scalars as usize];
+            let s = &mut self.words[words..words + super::window(&frame.code)];
             let v = &mut self.values[values..values + frame.code.n_values as usize];
             let callees = &*self.program.callees;
             let mut env = Env { host, callees, args, rets: &mut rets, fuel };
@@ -227,11 +227,16 @@ impl Vm {
             let s = &self.words[frame.words..frame.words + code.n_scalars as usize];
             let v = &mut self.values[frame.values..frame.values + code.n_values as usize];
             let operands = &code.operands[site.operands.start as usize..site.operands.end as usize];
-            rets.extend(operands.iter().map(|&operand| steps::fetch(operand, code, s, v)));
+            for &operand in operands {
+                rets.push(steps::fetch(operand, code, s, v));
+            }
         }
         self.clear(&frame);
         let to = match frame.after {
-            After::Done => return Ok(Next::Done(std::mem::take(rets))),
+            After::Done => {
+                self.last = Some(frame.code);
+                return Ok(Next::Done(std::mem::take(rets)));
+            }
             After::Results(to) => to,
             After::Future(to, future) => {
                 let value =

@@ -1,12 +1,12 @@
 //! The loop: one instruction after another inside one frame.
 //!
-//! Words are read and written in place; everything that touches values is a step function. The loop leaves when the
-//! frame calls, returns, or fails.
+//! There are two: [`scalars`] runs what needs words alone, [`execute`] everything else, by step functions where values
+//! are touched. They leave when the frame calls, returns, or fails.
 
-use super::{Env, steps};
+use super::{Env, WINDOW, steps};
 use crate::bytecode::{Code, Instr, Opcode, Operand};
 use crate::error::KernelError;
-use crate::intrinsic::{Kind, Word, for_each_scalar, sem};
+use crate::intrinsic::{Kind, ScalarFault, Word, for_each_scalar, sem};
 use flambeau_ir::value::IValue;
 
 /// Why the loop left.
@@ -21,6 +21,50 @@ pub(super) enum Exit {
     Fail(KernelError),
 }
 
+/// Why [`scalars`] stopped, at the instruction it stopped at.
+enum Pause {
+    /// It is none of numbers alone.
+    Other,
+    /// It jumps back and the fuel at hand is used up.
+    Fuel,
+    /// It has no result.
+    Fault(ScalarFault),
+}
+
+/// Words of a frame, by register.
+trait Words {
+    fn get(&self, register: u32) -> u64;
+    fn set(&mut self, register: u32, word: u64);
+}
+
+/// Any number of words.
+impl Words for [u64] {
+    #[inline(always)]
+    fn get(&self, register: u32) -> u64 {
+        self[register as usize]
+    }
+
+    #[inline(always)]
+    fn set(&mut self, register: u32, word: u64) {
+        self[register as usize] = word;
+    }
+}
+
+/// As most frames have them: no register is outside, so that none is checked.
+impl Words for [u64; WINDOW] {
+    #[inline(always)]
+    fn get(&self, register: u32) -> u64 {
+        self[register as u8 as usize]
+    }
+
+    #[inline(always)]
+    fn set(&mut self, register: u32, word: u64) {
+        self[register as u8 as usize] = word;
+    }
+}
+
+const _: () = assert!(WINDOW == 1 << u8::BITS);
+
 /// The match over opcodes: scalar operations from their table, the others as given.
 macro_rules! dispatch {
     ([$op:expr, $i:ident, $s:ident, $fail:ident, { $($arms:tt)* }]
@@ -28,9 +72,9 @@ macro_rules! dispatch {
         match $op {
             $(Opcode::$name => {
                 let mut fields = [$i.b, $i.c].into_iter();
-                $(let $p = <$t as Word>::from_word($s[fields.next().unwrap_or(0) as usize]);)*
+                $(let $p = <$t as Word>::from_word($s.get(fields.next().unwrap_or(0)));)*
                 match sem::$name($($p),*) {
-                    Ok(result) => $s[$i.a as usize] = result.to_word(),
+                    Ok(result) => $s.set($i.a, result.to_word()),
                     Err(fault) => $fail!(fault),
                 }
             })*
@@ -39,34 +83,21 @@ macro_rules! dispatch {
     };
 }
 
-/// Runs from `pc` until the frame is left; `pc` is then at the instruction that left it.
-#[allow(clippy::too_many_lines, reason = "one arm per instruction of the machine")]
-pub(super) fn execute(
-    code: &Code,
-    at: &mut usize,
-    s: &mut [u64],
-    v: &mut [IValue],
-    env: &mut Env<'_>,
-) -> Exit {
-    let instrs = &code.instrs[..];
+/// Runs instructions on numbers and jumps until one is neither. A function by itself, because it needs so little that
+/// all of it stays in the processor's registers.
+#[inline(never)]
+fn scalars<S: Words + ?Sized>(instrs: &[Instr], at: &mut usize, s: &mut S, fuel: &mut u64) -> Pause {
     let mut pc = *at;
-    macro_rules! leave {
-        ($exit:expr) => {{
-            *at = pc;
-            return $exit;
+    let mut left = *fuel;
+    macro_rules! pause {
+        ($pause:expr) => {{
+            (*at, *fuel) = (pc, left);
+            return $pause;
         }};
     }
-    macro_rules! fail {
-        ($error:expr) => {
-            leave!(Exit::Fail($error.into()))
-        };
-    }
-    macro_rules! ok {
-        ($result:expr) => {
-            match $result {
-                Ok(value) => value,
-                Err(error) => fail!(error),
-            }
+    macro_rules! fault {
+        ($fault:expr) => {
+            pause!(Pause::Fault($fault))
         };
     }
     macro_rules! jump {
@@ -74,7 +105,10 @@ pub(super) fn execute(
             if $taken {
                 let target = $i.c as usize;
                 if target <= pc {
-                    ok!(env.burn());
+                    match left.checked_sub(1) {
+                        Some(less) => left = less,
+                        None => pause!(Pause::Fuel),
+                    }
                 }
                 pc = target;
                 continue;
@@ -83,30 +117,21 @@ pub(super) fn execute(
     }
     macro_rules! int {
         ($r:expr) => {
-            s[$r as usize] as i64
+            s.get($r) as i64
         };
     }
     macro_rules! float {
         ($r:expr) => {
-            f64::from_bits(s[$r as usize])
+            f64::from_bits(s.get($r))
         };
     }
     loop {
-        let i: Instr = instrs[pc];
-        for_each_scalar!(dispatch i.op, i, s, fail, {
-            Opcode::MovS => s[i.a as usize] = s[i.b as usize],
-            Opcode::MovV => v[i.a as usize] = std::mem::take(&mut v[i.b as usize]),
-            Opcode::Load => {
-                let value = steps::fetch(Operand(i.b), code, s, v);
-                v[i.a as usize] = value;
-            }
-            Opcode::UnboxI => s[i.a as usize] = ok!(steps::unbox(i.b, Kind::Int, code, s, v)),
-            Opcode::UnboxF => s[i.a as usize] = ok!(steps::unbox(i.b, Kind::Float, code, s, v)),
-            Opcode::UnboxB => s[i.a as usize] = ok!(steps::unbox(i.b, Kind::Bool, code, s, v)),
-            Opcode::Drop => v[i.a as usize] = IValue::None,
+        let i = &instrs[pc];
+        for_each_scalar!(dispatch i.op, i, s, fault, {
+            Opcode::MovS => s.set(i.a, s.get(i.b)),
             Opcode::Jmp => jump!(i, true),
-            Opcode::JTrue => jump!(i, s[i.a as usize] != 0),
-            Opcode::JFalse => jump!(i, s[i.a as usize] == 0),
+            Opcode::JTrue => jump!(i, s.get(i.a) != 0),
+            Opcode::JFalse => jump!(i, s.get(i.a) == 0),
             Opcode::JIEq => jump!(i, int!(i.a) == int!(i.b)),
             Opcode::JINe => jump!(i, int!(i.a) != int!(i.b)),
             Opcode::JILt => jump!(i, int!(i.a) < int!(i.b)),
@@ -118,10 +143,67 @@ pub(super) fn execute(
             Opcode::JFNlt => jump!(i, !(float!(i.a) < float!(i.b))),
             Opcode::JFNle => jump!(i, !(float!(i.a) <= float!(i.b))),
             Opcode::Next => {
+                // Nothing is changed before the jump is sure of its fuel: it may be tried again.
                 let trip = int!(i.a).wrapping_add(1);
-                s[i.a as usize] = trip as u64;
-                jump!(i, trip < int!(i.b));
+                let again = trip < int!(i.b);
+                if again && left == 0 {
+                    pause!(Pause::Fuel);
+                }
+                s.set(i.a, trip as u64);
+                jump!(i, again);
             }
+            _ => pause!(Pause::Other),
+        });
+        pc += 1;
+    }
+}
+
+/// Runs from `pc` until the frame is left; `pc` is then at the instruction that left it.
+pub(super) fn execute(
+    code: &Code,
+    at: &mut usize,
+    s: &mut [u64],
+    v: &mut [IValue],
+    env: &mut Env<'_>,
+) -> Exit {
+    macro_rules! ok {
+        ($result:expr) => {
+            match $result {
+                Ok(value) => value,
+                Err(error) => return Exit::Fail(error.into()),
+            }
+        };
+    }
+    macro_rules! int {
+        ($r:expr) => {
+            s[$r as usize] as i64
+        };
+    }
+    let instrs = &code.instrs[..];
+    loop {
+        let pause = match <&mut [u64; WINDOW]>::try_from(&mut *s) {
+            Ok(few) => scalars(instrs, at, few, &mut env.fuel),
+            Err(_) => scalars(instrs, at, s, &mut env.fuel),
+        };
+        match pause {
+            Pause::Other => {}
+            Pause::Fuel => {
+                ok!(env.refill());
+                continue;
+            }
+            Pause::Fault(fault) => return Exit::Fail(fault.into()),
+        }
+        let i = instrs[*at];
+        match i.op {
+            Opcode::MovV => v[i.a as usize] = std::mem::take(&mut v[i.b as usize]),
+            Opcode::Load => {
+                let value = steps::fetch(Operand(i.b), code, s, v);
+                v[i.a as usize] = value;
+            }
+            Opcode::UnboxI => s[i.a as usize] = ok!(steps::unbox(i.b, Kind::Int, code, s, v)),
+            Opcode::UnboxF => s[i.a as usize] = ok!(steps::unbox(i.b, Kind::Float, code, s, v)),
+            Opcode::UnboxB => s[i.a as usize] = ok!(steps::unbox(i.b, Kind::Bool, code, s, v)),
+            Opcode::Drop => v[i.a as usize] = IValue::None,
             Opcode::ListLen => s[i.a as usize] = ok!(steps::list(i.b, code, v)).len() as u64,
             Opcode::ListGetI => s[i.a as usize] = ok!(get(i, Kind::Int, code, s, v)),
             Opcode::ListGetF => s[i.a as usize] = ok!(get(i, Kind::Float, code, s, v)),
@@ -159,7 +241,7 @@ pub(super) fn execute(
             Opcode::Op => ok!(steps::op(code, i.a, s, v, env)),
             Opcode::Fused => {
                 if !ok!(steps::fused(code, i.a, s, v, env)) {
-                    leave!(Exit::Unfused(i.a));
+                    return Exit::Unfused(i.a);
                 }
             }
             Opcode::AnyDefined => {
@@ -168,24 +250,37 @@ pub(super) fn execute(
                 s[i.a as usize] = u64::from(env.args.iter().any(crate::structural::any_defined));
                 env.args.clear();
             }
-            Opcode::Call => leave!(Exit::Call(i.a)),
-            Opcode::Ret => leave!(Exit::Return(i.a)),
-        });
-        pc += 1;
+            Opcode::Call => return Exit::Call(i.a),
+            Opcode::Ret => return Exit::Return(i.a),
+            _ => unreachable!("invariant: `scalars` runs all others"),
+        }
+        *at += 1;
     }
 }
 
 #[inline]
-fn get(i: Instr, kind: Kind, code: &Code, s: &[u64], v: &[IValue]) -> Result<u64, KernelError> {
-    steps::get_word(steps::list(i.b, code, v)?, s[i.c as usize] as i64, kind)
+fn get(i: Instr, kind: Kind, code: &Code, s: &[u64], v: &mut [IValue]) -> Result<u64, KernelError> {
+    let at = s[i.c as usize] as i64;
+    match steps::own_list(i.b, v) {
+        Some(items) => steps::get_word(items, at, kind),
+        None => steps::get_word(&steps::list(i.b, code, v)?.read(), at, kind),
+    }
 }
 
 #[inline]
-fn set(i: Instr, kind: Kind, code: &Code, s: &[u64], v: &[IValue]) -> Result<(), KernelError> {
-    steps::set_word(steps::list(i.a, code, v)?, s[i.b as usize] as i64, kind, s[i.c as usize])
+fn set(i: Instr, kind: Kind, code: &Code, s: &[u64], v: &mut [IValue]) -> Result<(), KernelError> {
+    let (at, word) = (s[i.b as usize] as i64, s[i.c as usize]);
+    match steps::own_list(i.a, v) {
+        Some(items) => steps::set_word(items, at, kind, word),
+        None => steps::set_word(&mut steps::list(i.a, code, v)?.write(), at, kind, word),
+    }
 }
 
 #[inline]
-fn append(i: Instr, kind: Kind, code: &Code, s: &[u64], v: &[IValue]) -> Result<(), KernelError> {
-    steps::append_word(steps::list(i.a, code, v)?, kind, s[i.b as usize])
+fn append(i: Instr, kind: Kind, code: &Code, s: &[u64], v: &mut [IValue]) -> Result<(), KernelError> {
+    let word = s[i.b as usize];
+    match steps::own_list(i.a, v) {
+        Some(items) => steps::append_word(items, kind, word),
+        None => steps::append_word(&mut steps::list(i.a, code, v)?.write(), kind, word),
+    }
 }

@@ -96,16 +96,29 @@ impl Env<'_> {
                 self.fuel = left;
                 Ok(())
             }
-            None => self.refill(),
+            None => {
+                self.refill()?;
+                self.fuel -= 1;
+                Ok(())
+            }
         }
     }
 
+    /// Asks the host for more; there is some then.
     #[cold]
     #[inline(never)]
     fn refill(&mut self) -> Result<(), KernelError> {
-        self.fuel = self.host.grant(SLICE)? - 1;
+        self.fuel = self.host.grant(SLICE)?;
         Ok(())
     }
+}
+
+/// Words that a frame can reach at least; those beyond its own are never looked at.
+const WINDOW: usize = 256;
+
+/// Words that the frame of some code can reach.
+fn window(code: &Code) -> usize {
+    WINDOW.max(code.n_scalars as usize)
 }
 
 /// A machine for one run at a time.
@@ -117,6 +130,8 @@ pub struct Vm {
     frames: Vec<Frame>,
     args: Vec<IValue>,
     rets: Rets,
+    /// The code of the last run: a run of the same code takes it instead of counting another handle.
+    last: Option<Arc<Code>>,
     recycler: Option<Recycler>,
     unwinding: u32,
 }
@@ -138,6 +153,7 @@ impl Vm {
             frames: Vec::new(),
             args: Vec::new(),
             rets: Rets::new(),
+            last: None,
             recycler: Some(Recycler::new(RECYCLED)),
             unwinding: 0,
         }
@@ -187,14 +203,42 @@ impl Vm {
         args: impl IntoIterator<Item = IValue>,
         host: &mut Host,
     ) -> Result<Rets, ExecError> {
-        let mut given = std::mem::take(&mut self.args);
-        given.extend(args);
+        self.run_bound(code, host, |buffer| {
+            buffer.extend(args);
+            Ok(())
+        })
+    }
+
+    /// Runs code on the arguments that `bind` puts into the machine's own buffer, or fails as `bind` does.
+    ///
+    /// # Errors
+    /// As [`Vm::run`], and those of `bind`.
+    pub fn run_bound<E: From<ExecError>>(
+        &mut self,
+        code: &Arc<Code>,
+        host: &mut Host,
+        bind: impl FnOnce(&mut Vec<IValue>) -> Result<(), E>,
+    ) -> Result<Rets, E> {
+        let mut args = std::mem::take(&mut self.args);
+        let result = bind(&mut args).and_then(|()| Ok(self.on_thread(code, &mut args, host)?));
+        args.clear();
+        self.args = args;
+        result
+    }
+
+    /// Runs with this machine's recycler and the host's budget at work on the thread.
+    fn on_thread(
+        &mut self,
+        code: &Arc<Code>,
+        args: &mut Vec<IValue>,
+        host: &mut Host,
+    ) -> Result<Rets, ExecError> {
         // While this machine runs, its recycler is the thread's; a run inside it would find none and do without.
         let mut recycler = self.recycler.take();
         let budget = host.budget().cloned();
-        let run = || match &budget {
-            Some(budget) => budget.run(|| self.start(code, given, host)),
-            None => self.start(code, given, host),
+        let mut run = || match &budget {
+            Some(budget) => budget.run(|| self.start(code, args, host)),
+            None => self.start(code, args, host),
         };
         let result = match &mut recycler {
             Some(recycler) => recycler.run(run),
@@ -204,15 +248,18 @@ impl Vm {
         result
     }
 
-    fn start(&mut self, code: &Arc<Code>, mut args: Vec<IValue>, host: &mut Host) -> Result<Rets, ExecError> {
-        let frame = self.frame(Arc::clone(code), &mut args, After::Done, host.max_depth());
-        let result = match frame {
-            Ok(frame) => self.drive(frame, &mut args, host),
-            Err(e) => Err(ExecError::of(&e)),
+    fn start(
+        &mut self,
+        code: &Arc<Code>,
+        args: &mut Vec<IValue>,
+        host: &mut Host,
+    ) -> Result<Rets, ExecError> {
+        let code = match self.last.take() {
+            Some(last) if Arc::ptr_eq(&last, code) => last,
+            _ => Arc::clone(code),
         };
-        args.clear();
-        self.args = args;
-        result
+        let frame = self.frame(code, args, After::Done, host.max_depth()).map_err(|e| ExecError::of(&e))?;
+        self.drive(frame, args, host)
     }
 
     /// The code of a function, from this machine's own table if it was called before.
@@ -256,9 +303,9 @@ impl Vm {
             return Err(KernelError::input(format!("expected {wanted} arguments but {found} were given")));
         }
         let (words_end, values_end) = (words + code.n_scalars as usize, values + code.n_values as usize);
-        if self.words.len() < words_end {
+        if self.words.len() < words + window(code) {
             flambeau_tensor::check_budget((words_end - words) * size_of::<u64>())?;
-            self.words.resize(words_end, 0);
+            self.words.resize(words + window(code), 0);
         }
         if self.values.len() < values_end {
             flambeau_tensor::check_budget((values_end - values) * size_of::<IValue>())?;

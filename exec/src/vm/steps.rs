@@ -73,7 +73,10 @@ pub(super) fn unbox(
 pub(super) fn gather(code: &Code, site: &Site, s: &[u64], v: &mut [IValue], args: &mut Vec<IValue>) {
     args.clear();
     let operands = &code.operands[site.operands.start as usize..site.operands.end as usize];
-    args.extend(operands.iter().map(|&operand| fetch(operand, code, s, v)));
+    args.reserve(operands.len());
+    for &operand in operands {
+        args.push(fetch(operand, code, s, v));
+    }
 }
 
 /// Puts results where a site wants them.
@@ -88,6 +91,11 @@ pub(super) fn scatter(
     let dests = &code.operands[site.dests.start as usize..site.dests.end as usize];
     if dests.len() != results.len() {
         return Err(wrong_count(code, site, results.len()));
+    }
+    if let &[dest] = dests
+        && let Some(value) = results.pop()
+    {
+        return store(dest, value, s, v);
     }
     for (&dest, value) in dests.iter().zip(results.iter_mut()) {
         store(dest, std::mem::take(value), s, v)?;
@@ -166,6 +174,18 @@ pub(super) fn list<'a>(operand: u32, code: &'a Code, v: &'a [IValue]) -> Result<
     }
 }
 
+/// The contents of the list in a register, if that register alone has it: then there is nobody to lock out.
+#[inline]
+pub(super) fn own_list(operand: u32, v: &mut [IValue]) -> Option<&mut ListItems> {
+    match Operand(operand).place() {
+        Place::Copy(r) | Place::Move(r) => match &mut v[r as usize] {
+            IValue::List(list) => list.get_mut(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 #[cold]
 fn not_a_list(value: &IValue) -> KernelError {
     KernelError::input(format!("expected a list but found {}", value.tag()))
@@ -173,13 +193,12 @@ fn not_a_list(value: &IValue) -> KernelError {
 
 /// Element `i` as a word.
 #[inline]
-pub(super) fn get_word(list: &List, i: i64, kind: Kind) -> Result<u64, KernelError> {
-    let items = list.read();
-    match (&*items, kind) {
+pub(super) fn get_word(items: &ListItems, i: i64, kind: Kind) -> Result<u64, KernelError> {
+    match (items, kind) {
         (ListItems::Ints(v), Kind::Int) => Ok(v[intrinsic::wrap_index(i, v.len())?] as u64),
         (ListItems::Floats(v), Kind::Float) => Ok(v[intrinsic::wrap_index(i, v.len())?].to_bits()),
         (ListItems::Bools(v), Kind::Bool) => Ok(u64::from(v[intrinsic::wrap_index(i, v.len())?])),
-        _ => get_other(&items, i, kind),
+        _ => get_other(items, i, kind),
     }
 }
 
@@ -192,10 +211,9 @@ fn get_other(items: &ListItems, i: i64, kind: Kind) -> Result<u64, KernelError> 
 
 /// Element `i` = a word.
 #[inline]
-pub(super) fn set_word(list: &List, i: i64, kind: Kind, word: u64) -> Result<(), KernelError> {
-    let mut items = list.write();
+pub(super) fn set_word(items: &mut ListItems, i: i64, kind: Kind, word: u64) -> Result<(), KernelError> {
     let at = intrinsic::wrap_index(i, items.len())?;
-    match (&mut *items, kind) {
+    match (items, kind) {
         (ListItems::Ints(v), Kind::Int) => v[at] = word as i64,
         (ListItems::Floats(v), Kind::Float) => v[at] = f64::from_bits(word),
         (other, _) => other.set(at, kind.boxed(word)),
@@ -205,9 +223,8 @@ pub(super) fn set_word(list: &List, i: i64, kind: Kind, word: u64) -> Result<(),
 
 /// Appends a word.
 #[inline]
-pub(super) fn append_word(list: &List, kind: Kind, word: u64) -> Result<(), KernelError> {
-    let mut items = list.write();
-    match (&mut *items, kind) {
+pub(super) fn append_word(items: &mut ListItems, kind: Kind, word: u64) -> Result<(), KernelError> {
+    match (items, kind) {
         (ListItems::Ints(v), Kind::Int) => {
             grow(v)?;
             v.push(word as i64);

@@ -13,7 +13,7 @@ use super::block::{self, Closure, Map};
 use super::drive::{BLOCK, BlockKernel, FLAT, Operand, drive, drive_flat, walk_copy};
 use super::pack::pack_fn;
 use super::plan::Plan;
-use crate::access::LockSet;
+use crate::access::{LockSet, ReadGuards};
 use crate::create::bytes_of;
 use crate::dtype::DType;
 use crate::element::Element;
@@ -252,7 +252,7 @@ impl<'a> Plain<'a> {
         let layout = self.x.layout.to_contiguous();
         // SAFETY: the kernel writes all elements; the fresh storage overlaps nothing.
         let storage = unsafe { Storage::uninit(bytes_of(&layout, dtype)?)? };
-        let guards = LockSet::two_read(&self.x.storage, &self.y.storage);
+        let guards = ReadGuards::new(&self.x.storage, &self.y.storage);
         let [x, y] = [(self.x, self.dtypes[0]), (self.y, self.dtypes[1])].map(|(m, d)| guards.start(m, d));
         // SAFETY: as above; a second input that is not there is the first, and the kernel does not ask for it.
         kernel(&[unsafe { storage.data() }, x, y], layout.numel());

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::kernel::{Pairwise, rows, run};
 use super::{Reducer, partition, reduced_sizes};
-use crate::access::{Guards, LockSet};
+use crate::access::ReadGuards;
 use crate::create::bytes_of;
 use crate::dtype::DType;
 use crate::element::Element;
@@ -114,7 +114,7 @@ impl Source {
 
 /// A reduction ready to be walked: all that depends on no type.
 struct Walk<'a> {
-    guards: Guards<'a>,
+    guards: ReadGuards<'a>,
     source: Source,
     kept: DimList,
     reduced: DimList,
@@ -141,7 +141,7 @@ impl<'a> Walk<'a> {
             step: *step,
             out: *out,
         }));
-        let guards = LockSet::one_read(&meta.storage);
+        let guards = ReadGuards::one(&meta.storage);
         let base = guards.start(meta, dtype);
         let source = Source { base, size: dtype.size(), pack: pack_fn(dtype, from)?, same: dtype == from };
         let storage = Storage::zeroed(bytes_of(layout, to)?)?;
@@ -165,7 +165,7 @@ pub fn fold<T: Element, F: Reducer<T>, R: Element>(
     let meta = x.meta();
     let layout = Layout::contiguous(&reduced_sizes(meta.layout.sizes(), mask, keepdim))?;
     if layout.numel() == 1 && x.dtype() == T::DTYPE && meta.layout.is_contiguous() {
-        let guards = LockSet::one_read(&meta.storage);
+        let guards = ReadGuards::one(&meta.storage);
         // SAFETY: the tensor is contiguous, and its storage is locked.
         let row =
             unsafe { std::slice::from_raw_parts(guards.ptr::<T>(meta).cast_const(), meta.layout.numel()) };
