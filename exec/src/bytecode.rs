@@ -5,10 +5,10 @@
 //! - The **value bank** holds [`IValue`]s: everything else. Values move out of their register at their last use, so
 //!   that memory is freed, and may be reused, as early as the program allows.
 //!
-//! An instruction is 16 bytes: an opcode and three fields. Where a field may name a value of either bank or a constant
+//! An instruction is 16 bytes: an opcode, three fields, and two small ones for what is done in one. Where a field may name a value of either bank or a constant
 //! it is an [`Operand`]. Calls of kernels and functions have as many operands as they like, in a side table.
 
-use crate::intrinsic::{Kind, for_each_scalar};
+use crate::intrinsic::{Kind, for_each_pair, for_each_scalar};
 use crate::kernel::Kernel;
 use flambeau_ir::value::IValue;
 use flambeau_ir::{Graph, NodeId, Prim, Symbol, Type};
@@ -16,14 +16,23 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+macro_rules! with_pairs {
+    ([] $($scalars:tt)*) => {
+        for_each_pair!(opcodes { $($scalars)* });
+    };
+}
+
 macro_rules! opcodes {
-    ([] $($name:ident($($p:ident: $t:ty),*) -> $r:ty = $body:expr;)*) => {
-        /// What an instruction does. `a`, `b`, `c` are its fields; `s[..]` is the scalar bank, `v[..]` the value bank.
+    ([{ $($name:ident($($p:ident: $t:ty),*) -> $r:ty = $body:expr;)* }]
+     $($pair:ident = $first:ident, $second:ident;)*) => {
+        /// What an instruction does. `a`, `b`, `c` are its fields, `d` and `e` its small ones; `s[..]` is the scalar bank,
+        /// `v[..]` the value bank.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
-        #[allow(missing_docs, reason = "scalar operations are documented in the table of intrinsics")]
+        #[allow(missing_docs, reason = "scalar operations and pairs are documented in the tables of intrinsics")]
         pub enum Opcode {
             $($name,)*
+            $($pair,)*
             /// `s[a] = s[b]`.
             MovS,
             /// `v[a] = take(v[b])`.
@@ -66,6 +75,10 @@ macro_rules! opcodes {
             JFNle,
             /// `s[a] += 1`; jumps to `c` if `s[a] < s[b]`.
             Next,
+            /// The integers `s[a] += s[b]`, then `s[d] += 1`; jumps to `c` if `s[d] < s[e]`.
+            IAddNext,
+            /// The doubles `s[a] += s[b]`, then as `IAddNext`.
+            FAddNext,
             /// `s[a]` = length of the list `operand b`.
             ListLen,
             /// `s[a]` = element `s[c]` of the list `v[b]` of integers.
@@ -121,15 +134,32 @@ macro_rules! opcodes {
                     _ => None,
                 }
             }
+
+            /// The two operations behind the opcode of a pair: `s[a]` is the second one of the first one of `s[b]` and
+            /// `s[c]`, and of `s[d]`.
+            pub fn pair(self) -> Option<[crate::ScalarOp; 2]> {
+                match self {
+                    $(Opcode::$pair => Some([crate::ScalarOp::$first, crate::ScalarOp::$second]),)*
+                    _ => None,
+                }
+            }
+
+            /// The opcode of a pair, if there is one.
+            pub fn of_pair(first: crate::ScalarOp, second: crate::ScalarOp) -> Option<Opcode> {
+                match (first, second) {
+                    $((crate::ScalarOp::$first, crate::ScalarOp::$second) => Some(Opcode::$pair),)*
+                    _ => None,
+                }
+            }
         }
     };
 }
-for_each_scalar!(opcodes);
+for_each_scalar!(with_pairs);
 
 impl Opcode {
     /// Whether field `c` is a position in the code.
     pub fn is_jump(self) -> bool {
-        let (op, first, last) = (self as u8, Opcode::Jmp as u8, Opcode::Next as u8);
+        let (op, first, last) = (self as u8, Opcode::Jmp as u8, Opcode::FAddNext as u8);
         (first..=last).contains(&op)
     }
 }
@@ -145,6 +175,10 @@ pub struct Instr {
     pub b: u32,
     /// Its third field.
     pub c: u32,
+    /// A register of the scalar bank below 256: a fourth field.
+    pub d: u8,
+    /// Another: a fifth.
+    pub e: u8,
 }
 
 const _: () = assert!(size_of::<Instr>() == 16);
@@ -345,6 +379,11 @@ impl Code {
             let args: Vec<String> = kinds.iter().zip([i.b, i.c]).map(|(&k, r)| s(r, k)).collect();
             return format!("s{} = {:?} {}", i.a, i.op, args.join(", "));
         }
+        if let Some([first, second]) = i.op.pair() {
+            let kind = first.signature().1;
+            let [b, c, d] = [i.b, i.c, u32::from(i.d)].map(|r| s(r, kind));
+            return format!("s{} = {second:?} ({first:?} {b}, {c}), {d}", i.a);
+        }
         let name = format!("{:?}", i.op);
         match i.op {
             MovS => format!("s{} = {}", i.a, s(i.b, Kind::Int)),
@@ -361,6 +400,11 @@ impl Code {
                 format!("{name} {}, {} -> {}", s(i.a, Kind::Float), s(i.b, Kind::Float), i.c)
             }
             Next => format!("Next s{} < {} -> {}", i.a, s(i.b, Kind::Int), i.c),
+            IAddNext | FAddNext => {
+                let kind = if i.op == IAddNext { Kind::Int } else { Kind::Float };
+                let (b, e) = (s(i.b, kind), s(u32::from(i.e), Kind::Int));
+                format!("{name} s{} += {b}; s{} < {e} -> {}", i.a, i.d, i.c)
+            }
             ListGetI | ListGetF | ListGetB => format!("s{} = {name} {}, {}", i.a, o(i.b), s(i.c, Kind::Int)),
             ListGetV => format!("v{} = ListGetV {}, {}", i.a, o(i.b), s(i.c, Kind::Int)),
             ListSetI => format!("ListSetI {}, {}, {}", o(i.a), s(i.b, Kind::Int), s(i.c, Kind::Int)),

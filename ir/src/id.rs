@@ -40,17 +40,20 @@ impl fmt::Debug for Entity {
 }
 
 /// The slot number of a key: dense from 0, reused after removal.
+#[inline(always)]
 pub(crate) fn slot_of<K: Key>(key: K) -> u32 {
     key.data().as_ffi() as u32
 }
 
 /// Slot and generation of a key.
+#[inline(always)]
 pub(crate) fn split<K: Key>(key: K) -> (u32, u32) {
     let raw = key.data().as_ffi();
     (raw as u32, (raw >> 32) as u32)
 }
 
 /// The key of a slot at a generation (generations of live slots are odd).
+#[inline(always)]
 pub(crate) fn join<K: Key>(slot: u32, generation: u32) -> K {
     K::from(KeyData::from_ffi(u64::from(generation) << 32 | u64::from(slot)))
 }

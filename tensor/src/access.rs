@@ -100,7 +100,9 @@ fn start_of(meta: &Meta, dtype: DType) -> *mut u8 {
 
 /// The locks of a [`LockSet`], held until dropped.
 pub struct Guards<'a> {
-    held: SmallVec<[(&'a Storage, bool); 4]>,
+    wanted: SmallVec<[(&'a Storage, bool); 4]>,
+    /// How many of them are locked.
+    held: usize,
 }
 
 thread_local! {
@@ -132,27 +134,45 @@ impl<'a> LockSet<'a> {
     /// Takes the locks. Foreign bytes that are to be written are copied first, which may fail.
     pub fn lock(mut self) -> Result<Guards<'a>> {
         if self.wanted.len() > 1 {
-            self.wanted.sort_unstable_by_key(|(storage, write)| (storage.address(), !*write));
-            self.wanted.dedup_by_key(|(storage, _)| storage.address());
+            self.order();
         }
         debug_assert_eq!(HELD.get(), 0, "invariant: locks are taken all at once");
-        let mut guards = Guards { held: SmallVec::new() };
         if cfg!(debug_assertions) {
             HELD.set(HELD.get() + 1);
         }
-        for &(storage, write) in &self.wanted {
+        let mut guards = Guards { wanted: self.wanted, held: 0 };
+        for at in 0..guards.wanted.len() {
+            let (storage, write) = guards.wanted[at];
             if write {
                 storage.lock_exclusive();
             } else {
                 storage.lock_shared();
             }
-            guards.held.push((storage, write));
+            guards.held += 1;
             if write {
                 // SAFETY: the exclusive lock was just taken.
                 unsafe { storage.make_owned()? };
             }
         }
         Ok(guards)
+    }
+
+    /// Puts storages in order of addresses, each once, to be written if any of its names says so.
+    fn order(&mut self) {
+        let key = |wanted: &(&Storage, bool)| (wanted.0.address(), !wanted.1);
+        if self.wanted.len() > 8 {
+            self.wanted.sort_unstable_by_key(key);
+        } else {
+            // Few are in order after a few steps, without a call.
+            for end in 1..self.wanted.len() {
+                let mut at = end;
+                while at > 0 && key(&self.wanted[at - 1]) > key(&self.wanted[at]) {
+                    self.wanted.swap(at - 1, at);
+                    at -= 1;
+                }
+            }
+        }
+        self.wanted.dedup_by_key(|(storage, _)| storage.address());
     }
 }
 
@@ -170,7 +190,7 @@ impl Guards<'_> {
     #[inline]
     pub(crate) fn start(&self, meta: &Meta, dtype: DType) -> *mut u8 {
         debug_assert!(
-            self.held.iter().any(|(s, _)| s.ptr_eq(&meta.storage)),
+            self.wanted.iter().any(|(s, _)| s.ptr_eq(&meta.storage)),
             "invariant: the storage is locked"
         );
         start_of(meta, dtype)
@@ -182,8 +202,8 @@ impl Drop for Guards<'_> {
         if cfg!(debug_assertions) {
             HELD.set(HELD.get() - 1);
         }
-        for &(storage, write) in self.held.iter().rev() {
-            // SAFETY: `held` lists exactly the locks taken.
+        for &(storage, write) in self.wanted[..self.held].iter().rev() {
+            // SAFETY: these are exactly the locks taken.
             unsafe {
                 if write {
                     storage.unlock_exclusive();

@@ -140,48 +140,6 @@ unsafe fn system_release(block: Block) {
     unsafe { dealloc(block.start.as_ptr().sub(block.slack as usize), layout) }
 }
 
-/// Moves a value into a block of its own. Ends the process if there is no memory, as `Box` does.
-#[inline]
-pub(crate) fn box_in_block<T>(value: T) -> NonNull<T> {
-    const { assert!(align_of::<T>() <= ALIGN) };
-    let Ok(block) = allocate(BoxHead::<T>::SIZE, false) else {
-        std::alloc::handle_alloc_error(RawLayout::new::<BoxHead<T>>())
-    };
-    let boxed = block.start.cast::<BoxHead<T>>();
-    // SAFETY: the block is large enough and aligned.
-    unsafe {
-        boxed.write(BoxHead { value, slack: block.slack });
-        NonNull::new_unchecked(&raw mut (*boxed.as_ptr()).value)
-    }
-}
-
-/// Drops a value and gives its block back.
-///
-/// # Safety
-/// The value came from [`box_in_block`] and nobody uses it any more.
-#[inline]
-pub(crate) unsafe fn unbox<T>(value: NonNull<T>) {
-    let boxed = value.cast::<BoxHead<T>>();
-    // SAFETY: the value is the first field; the caller's word for the rest.
-    unsafe {
-        let slack = (*boxed.as_ptr()).slack;
-        value.drop_in_place();
-        release(Block { start: boxed.cast(), size: BoxHead::<T>::SIZE, slack });
-    }
-}
-
-/// A value and what giving its block back takes.
-#[repr(C)]
-struct BoxHead<T> {
-    value: T,
-    slack: u32,
-}
-
-impl<T> BoxHead<T> {
-    /// A class size.
-    const SIZE: usize = class_of(size_of::<Self>()).1;
-}
-
 thread_local! {
     static POOL: Cell<*mut Pool> = const { Cell::new(std::ptr::null_mut()) };
     static BUDGET: Cell<*const BudgetInner> = const { Cell::new(std::ptr::null()) };

@@ -37,6 +37,7 @@ pub mod resample;
 pub mod rows;
 mod scalar;
 pub mod select;
+mod shared;
 pub mod simd;
 mod storage;
 mod tensor;
@@ -55,6 +56,7 @@ pub use layout::{
 };
 pub use num_complex::Complex;
 pub use scalar::Scalar;
+pub use shared::Shared;
 pub use storage::{ForeignBytes, Storage};
 pub use tensor::{AutogradSlot, Tensor};
 pub use view::{infer_sizes, view_strides};

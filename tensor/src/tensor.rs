@@ -1,28 +1,24 @@
 //! The tensor: one pointer to dtype, layout, storage and the little state autograd keeps with it.
 //!
-//! The pointer counts its handles as `Arc` does, with two differences that small tensors feel: the record comes from
-//! the recycler as storages do, and the last handle goes without an atomic read-modify-write, which costs as much as
-//! the allocation.
-//!
 //! In-place metadata changes (`t_`, `unsqueeze_`, `resize_`, `set_`) happen through `&Tensor`, while readers hold
 //! `&Layout`. So a change publishes a new record by one atomic store and keeps the old ones until the tensor
 //! drops; a change back to a recent record reuses it, so alternating changes keep memory constant.
 //!
 //! Invariant: every record's layout lies within its storage (a storage never shrinks).
-#![allow(unsafe_code, reason = "counts handles, and publishes metadata records by an atomic pointer")]
+#![allow(unsafe_code, reason = "publishes metadata records by an atomic pointer")]
 
 use std::any::Any;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use crate::alloc::{box_in_block, unbox};
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Result, TensorError};
 use crate::layout::Layout;
+use crate::shared::Shared;
 use crate::storage::Storage;
 
 /// What autograd hangs on a tensor; this crate does not look inside.
@@ -43,8 +39,6 @@ struct Extra {
 }
 
 struct TensorImpl {
-    /// How many handles there are.
-    refs: AtomicU32,
     first: Meta,
     /// The current record; null while it is `first`.
     current: AtomicPtr<Meta>,
@@ -71,34 +65,8 @@ impl Drop for TensorImpl {
 }
 
 /// A strided view of typed elements in a shared storage. Clones are the same tensor ([`Tensor::ptr_eq`]).
-pub struct Tensor(NonNull<TensorImpl>);
-
-// SAFETY: a handle gives shared access to the record, which is `Send` and `Sync`; the last one drops it.
-unsafe impl Send for Tensor {}
-// SAFETY: as above.
-unsafe impl Sync for Tensor {}
-
-impl Clone for Tensor {
-    #[inline]
-    fn clone(&self) -> Tensor {
-        let before = self.record().refs.fetch_add(1, Ordering::Relaxed);
-        if before > u32::MAX / 2 {
-            std::process::abort();
-        }
-        Tensor(self.0)
-    }
-}
-
-impl Drop for Tensor {
-    #[inline]
-    fn drop(&mut self) {
-        // A count of one is this handle's: nobody is left who could make it more.
-        let refs = &self.record().refs;
-        if refs.load(Ordering::Acquire) == 1 || refs.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.free();
-        }
-    }
-}
+#[derive(Clone)]
+pub struct Tensor(Shared<TensorImpl>);
 
 /// Records looked through for one to reuse.
 const RECENT: usize = 8;
@@ -114,8 +82,7 @@ impl Tensor {
     #[inline]
     pub(crate) fn from_parts(storage: Storage, dtype: DType, layout: Layout) -> Tensor {
         debug_assert!(layout.storage_end() * dtype.size() <= storage.nbytes());
-        Tensor(box_in_block(TensorImpl {
-            refs: AtomicU32::new(1),
+        Tensor(Shared::new(TensorImpl {
             first: Meta { layout, storage },
             current: AtomicPtr::new(std::ptr::null_mut()),
             extra: OnceLock::new(),
@@ -124,24 +91,12 @@ impl Tensor {
         }))
     }
 
-    #[inline]
-    fn record(&self) -> &TensorImpl {
-        // SAFETY: the record lives as long as any handle.
-        unsafe { self.0.as_ref() }
-    }
-
-    #[inline(never)]
-    fn free(&mut self) {
-        // SAFETY: the last handle, which is being dropped.
-        unsafe { unbox(self.0) };
-    }
-
     /// One consistent state of layout and storage; take it once and use it throughout a kernel.
     #[inline]
     pub(crate) fn meta(&self) -> &Meta {
-        let current = self.record().current.load(Ordering::Acquire);
+        let current = self.0.current.load(Ordering::Acquire);
         if current.is_null() {
-            return &self.record().first;
+            return &self.0.first;
         }
         // SAFETY: published records live as long as the tensor and never change.
         unsafe { &*current }
@@ -149,11 +104,11 @@ impl Tensor {
 
     /// Puts another layout (and storage) in place of the present one.
     fn publish(&self, meta: Meta) {
-        let extra = self.record().extra.get_or_init(Box::default);
+        let extra = self.0.extra.get_or_init(Box::default);
         let mut records = extra.records.lock();
         let same = |record: &Meta| record.layout == meta.layout && record.storage.ptr_eq(&meta.storage);
-        if same(&self.record().first) {
-            self.record().current.store(std::ptr::null_mut(), Ordering::Release);
+        if same(&self.0.first) {
+            self.0.current.store(std::ptr::null_mut(), Ordering::Release);
             return;
         }
         // SAFETY: records are live boxes.
@@ -164,7 +119,7 @@ impl Tensor {
             records.push(record);
             record
         });
-        self.record().current.store(record.as_ptr(), Ordering::Release);
+        self.0.current.store(record.as_ptr(), Ordering::Release);
     }
 
     /// Replaces the layout in place (all clones see it). An error if it reaches outside the storage.
@@ -200,7 +155,7 @@ impl Tensor {
     /// Element type.
     #[inline]
     pub fn dtype(&self) -> DType {
-        self.record().dtype
+        self.0.dtype
     }
 
     /// Sizes, strides and offset.
@@ -274,13 +229,13 @@ impl Tensor {
     /// Whether two handles are the same tensor (not merely views of the same memory).
     #[inline]
     pub fn ptr_eq(&self, other: &Tensor) -> bool {
-        self.0 == other.0
+        Shared::ptr_eq(&self.0, &other.0)
     }
 
     /// The tensor's identity: equal for handles of the same one, stable while it lives.
     #[inline]
     pub fn id(&self) -> usize {
-        self.0.as_ptr() as usize
+        self.0.address()
     }
 
     /// Whether two tensors share storage.
@@ -292,35 +247,32 @@ impl Tensor {
     /// nobody can tell if the memory is reused.
     #[inline]
     pub fn is_unique(&self) -> bool {
-        let record = self.record();
-        record.refs.load(Ordering::Acquire) == 1
-            && record.extra.get().is_none()
-            && self.storage().ref_count() == 1
+        self.0.is_unique() && self.0.extra.get().is_none() && self.storage().ref_count() == 1
     }
 
     /// Whether gradients are wanted for it.
     #[inline]
     pub fn requires_grad(&self) -> bool {
-        self.record().requires_grad.load(Ordering::Relaxed)
+        self.0.requires_grad.load(Ordering::Relaxed)
     }
 
     /// Says whether gradients are wanted for it.
     #[inline]
     pub fn set_requires_grad(&self, wanted: bool) {
-        self.record().requires_grad.store(wanted, Ordering::Relaxed);
+        self.0.requires_grad.store(wanted, Ordering::Relaxed);
     }
 
     /// What autograd hung on it.
     pub fn autograd(&self) -> Option<AutogradSlot> {
-        self.record().extra.get().and_then(|extra| extra.autograd.lock().clone())
+        self.0.extra.get().and_then(|extra| extra.autograd.lock().clone())
     }
 
     /// Hangs something of autograd's on it (or takes it away); gives back what was there.
     pub fn set_autograd(&self, slot: Option<AutogradSlot>) -> Option<AutogradSlot> {
-        if slot.is_none() && self.record().extra.get().is_none() {
+        if slot.is_none() && self.0.extra.get().is_none() {
             return None;
         }
-        std::mem::replace(&mut *self.record().extra.get_or_init(Box::default).autograd.lock(), slot)
+        std::mem::replace(&mut *self.0.extra.get_or_init(Box::default).autograd.lock(), slot)
     }
 }
 
@@ -379,7 +331,7 @@ mod tests {
             t.set_layout(Layout::contiguous(&[6]).unwrap()).unwrap();
         }
         assert_eq!(before.sizes(), [2, 3]);
-        assert_eq!(t.record().extra.get().unwrap().records.lock().len(), 2);
+        assert_eq!(t.0.extra.get().unwrap().records.lock().len(), 2);
         assert!(t.set_layout(Layout::contiguous(&[7]).unwrap()).is_err());
         t.resize_(&[2, 4]).unwrap();
         assert_eq!(clone.to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 0.0, 0.0]);

@@ -118,6 +118,7 @@ impl Emit<'_> {
         let here = self.here();
         if let Some(at) = jump {
             self.instrs[at as usize].c = here;
+            self.label = here;
         }
     }
 
@@ -208,7 +209,8 @@ impl Emit<'_> {
         self.release_operands(node, initial.into_iter().chain([cond]), true);
         let max = (known != Some(i64::MAX)).then_some(limit);
         held.push(Loc::Word(trip));
-        let body = Loop { trip, max, top: self.here(), exits, held };
+        self.label = self.here();
+        let body = Loop { trip, max, top: self.label, exits, held };
         self.opens.push(Open { node, kind: Kinds::Loop(body), dests, dying: Vec::new() });
         // The limit is read until the loop is done.
         self.note_nested_use(max_value);
@@ -276,7 +278,7 @@ impl Emit<'_> {
             max => {
                 let exit = self.jump_if(ret, cond, false, 0);
                 let limit = max.unwrap_or_else(|| self.known_word(i64::MAX as u64));
-                self.push(ret, Opcode::Next, body.trip, limit, body.top);
+                self.next(ret, body.trip, limit, body.top);
                 exit
             }
         };

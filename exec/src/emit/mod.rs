@@ -8,6 +8,7 @@
 pub(crate) mod control;
 mod moves;
 mod nodes;
+mod pairs;
 mod regs;
 mod uses;
 
@@ -83,6 +84,8 @@ pub(crate) struct Emit<'g> {
     constants: Vec<IValue>,
     params: Vec<Operand>,
     opens: Vec<Open>,
+    /// The last place that a jump leads to: an instruction there cannot become one with that before it.
+    label: u32,
     /// Values already listed to die with the construct that uses them last.
     doomed: ValueSet,
 }
@@ -178,6 +181,7 @@ impl<'g> Emit<'g> {
             constants: Vec::new(),
             params: Vec::new(),
             opens: Vec::new(),
+            label: 0,
             doomed: ValueSet::new(),
         };
         emit.find_constants();
@@ -242,7 +246,7 @@ impl<'g> Emit<'g> {
     }
 
     fn push(&mut self, node: NodeId, op: Opcode, a: u32, b: u32, c: u32) {
-        self.instrs.push(Instr { op, a, b, c });
+        self.instrs.push(Instr { op, a, b, c, d: 0, e: 0 });
         self.nodes.push(node);
     }
 

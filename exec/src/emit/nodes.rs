@@ -236,7 +236,9 @@ impl Emit<'_> {
             args.iter().copied().filter(|&v| matches!(self.loc[v], Loc::Word(_))).collect();
         self.release_operands(node, dying.into_iter(), true);
         let dest = self.result_word(node);
-        self.push(node, Opcode::of_scalar(op), dest, words[0], words[1]);
+        if !self.paired(node, op, dest, args, words) {
+            self.push(node, Opcode::of_scalar(op), dest, words[0], words[1]);
+        }
         self.release_operands(node, args.iter().copied(), false);
         true
     }

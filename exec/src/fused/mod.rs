@@ -89,7 +89,9 @@ impl Group {
             _ => self.sweep(&self.doubles, &lanes)?,
         };
         let Some(made) = made else { return Ok(false) };
-        rets.extend(made.into_iter().map(IValue::Tensor));
+        for tensor in made {
+            rets.push(IValue::Tensor(tensor));
+        }
         Ok(true)
     }
 
@@ -142,13 +144,25 @@ impl Group {
         kept: &Mutex<Option<Tiles<T>>>,
         lanes: &Lanes<'_>,
     ) -> Result<Option<SmallVec<[Tensor; 2]>>, KernelError> {
+        // Held through the sweep, which runs no code of programs; a sweep beside another makes tiles of its own.
+        match kept.try_lock() {
+            Some(mut tiles) => {
+                self.sweep_with(tiles.get_or_insert_with(|| Tiles::new(&self.program)), lanes)
+            }
+            None => self.sweep_with(&mut Tiles::<T>::new(&self.program), lanes),
+        }
+    }
+
+    fn sweep_with<T: Real>(
+        &self,
+        tiles: &mut Tiles<T>,
+        lanes: &Lanes<'_>,
+    ) -> Result<Option<SmallVec<[Tensor; 2]>>, KernelError> {
         let program = &self.program;
-        let mut tiles = kept.lock().take().unwrap_or_else(|| Tiles::new(program));
         tiles.begin(program, &lanes.sources);
         let made = loops::fan::<T>(&lanes.tensors, program.outputs.len(), |ins, outs| {
             tiles.run(program, &lanes.sources, ins, outs);
         });
-        *kept.lock() = Some(tiles);
         Ok(made?)
     }
 }

@@ -80,13 +80,17 @@ pub(super) fn list_construct(cx: &mut KernelCx<'_>) {
 }
 
 pub(super) fn list_unpack(cx: &mut KernelCx<'_>) -> KernelResult {
-    let items = cx.list(0)?.to_vec();
-    let wanted = cx.n_results();
-    if items.len() != wanted {
-        let found = items.len();
+    let (wanted, found) = (cx.n_results(), cx.list(0)?.len());
+    if found != wanted {
         return Err(KernelError::input(format!("Expected {wanted} elements in a list but found {found}")));
     }
-    items.into_iter().for_each(|item| cx.ret(item));
+    // A list that ends here gives its elements away.
+    if let IValue::List(list) = cx.take(0) {
+        match list.into_items() {
+            ListItems::Tensors(items) => items.into_iter().for_each(|item| cx.ret(item)),
+            items => items.iter().for_each(|item| cx.ret(item)),
+        }
+    }
     Ok(())
 }
 

@@ -6,7 +6,7 @@
 use super::{Env, WINDOW, steps};
 use crate::bytecode::{Code, Instr, Opcode, Operand};
 use crate::error::KernelError;
-use crate::intrinsic::{Kind, ScalarFault, Word, for_each_scalar, sem};
+use crate::intrinsic::{Kind, ScalarFault, Word, for_each_pair, for_each_scalar, sem};
 use flambeau_ir::value::IValue;
 
 /// Why the loop left.
@@ -83,6 +83,23 @@ macro_rules! dispatch {
     };
 }
 
+/// As [`dispatch`], with the pairs of their table.
+macro_rules! dispatch_pairs {
+    ([$op:expr, $i:ident, $s:ident, $fail:ident, { $($arms:tt)* }]
+     $($pair:ident = $first:ident, $second:ident;)*) => {
+        for_each_scalar!(dispatch $op, $i, $s, $fail, {
+            $(Opcode::$pair => {
+                let [a, b, c] = [$i.b, $i.c, u32::from($i.d)].map(|r| Word::from_word($s.get(r)));
+                match sem::$first(a, b).and_then(|first| sem::$second(first, c)) {
+                    Ok(result) => $s.set($i.a, result.to_word()),
+                    Err(fault) => $fail!(fault),
+                }
+            })*
+            $($arms)*
+        })
+    };
+}
+
 /// Runs instructions on numbers and jumps until one is neither. A function by itself, because it needs so little that
 /// all of it stays in the processor's registers.
 #[inline(never)]
@@ -125,9 +142,22 @@ fn scalars<S: Words + ?Sized>(instrs: &[Instr], at: &mut usize, s: &mut S, fuel:
             f64::from_bits(s.get($r))
         };
     }
+    macro_rules! next {
+        ($i:ident, $trip:expr, $limit:expr $(, $first:expr)?) => {{
+            let trip = int!($trip).wrapping_add(1);
+            let again = trip < int!($limit);
+            // Nothing is changed before the jump is sure of its fuel: it may be tried again.
+            if again && left == 0 {
+                pause!(Pause::Fuel);
+            }
+            $($first;)?
+            s.set($trip, trip as u64);
+            jump!($i, again);
+        }};
+    }
     loop {
         let i = &instrs[pc];
-        for_each_scalar!(dispatch i.op, i, s, fault, {
+        for_each_pair!(dispatch_pairs i.op, i, s, fault, {
             Opcode::MovS => s.set(i.a, s.get(i.b)),
             Opcode::Jmp => jump!(i, true),
             Opcode::JTrue => jump!(i, s.get(i.a) != 0),
@@ -142,15 +172,12 @@ fn scalars<S: Words + ?Sized>(instrs: &[Instr], at: &mut usize, s: &mut S, fuel:
             Opcode::JFLe => jump!(i, float!(i.a) <= float!(i.b)),
             Opcode::JFNlt => jump!(i, !(float!(i.a) < float!(i.b))),
             Opcode::JFNle => jump!(i, !(float!(i.a) <= float!(i.b))),
-            Opcode::Next => {
-                // Nothing is changed before the jump is sure of its fuel: it may be tried again.
-                let trip = int!(i.a).wrapping_add(1);
-                let again = trip < int!(i.b);
-                if again && left == 0 {
-                    pause!(Pause::Fuel);
-                }
-                s.set(i.a, trip as u64);
-                jump!(i, again);
+            Opcode::Next => next!(i, i.a, i.b),
+            Opcode::IAddNext => {
+                next!(i, u32::from(i.d), u32::from(i.e), s.set(i.a, int!(i.a).wrapping_add(int!(i.b)) as u64))
+            }
+            Opcode::FAddNext => {
+                next!(i, u32::from(i.d), u32::from(i.e), s.set(i.a, (float!(i.a) + float!(i.b)).to_bits()))
             }
             _ => pause!(Pause::Other),
         });

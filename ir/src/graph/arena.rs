@@ -121,9 +121,15 @@ impl<K: Key, T: Copy> Arena<K, T> {
     }
 }
 
-/// Grows by an eighth: the doubling of `Vec` would cost a third of the byte budget of a node in slack.
+/// Grows by less the more there is: the doubling of `Vec` would cost a third of the byte budget of a node in slack, and
+/// growing by an eighth from the start would copy every row nine times.
 pub(crate) fn grow<T>(v: &mut Vec<T>) {
-    let more = (v.capacity() / 8).max(16);
+    let held = v.capacity();
+    let more = match held {
+        0..0x4000 => held / 2,
+        0x4000..0x1_0000 => held / 4,
+        _ => held / 8,
+    };
     // Counted from the length, which may lie below the capacity: a wide run must get there.
-    v.reserve_exact(v.capacity() - v.len() + more);
+    v.reserve_exact(held - v.len() + more.max(16));
 }

@@ -1,8 +1,6 @@
 //! Lists: shared, lockable, with numbers and tensors stored flat.
 
-use std::sync::Arc;
-
-use flambeau_tensor::Tensor;
+use flambeau_tensor::{Shared, Tensor};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::{IValue, ValueError, walk};
@@ -12,7 +10,7 @@ use crate::types::{Type, TypeCell, TypeKind};
 ///
 /// Locks are not reentrant: take no second guard of a list while holding one, and run no program code under a guard.
 #[derive(Clone)]
-pub struct List(Arc<Data>);
+pub struct List(Shared<Data>);
 
 struct Data {
     elem: TypeCell,
@@ -213,7 +211,7 @@ impl List {
     /// Of these.
     #[must_use]
     pub fn from_items(elem: Type, items: ListItems) -> Self {
-        Self(Arc::new(Data { elem: TypeCell::new(elem), items: RwLock::new(items) }))
+        Self(Shared::new(Data { elem: TypeCell::new(elem), items: RwLock::new(items) }))
     }
 
     /// Of these values.
@@ -284,11 +282,16 @@ impl List {
     /// Changes the elements without a lock, if no other name of the list is left.
     #[inline]
     pub fn get_mut(&mut self) -> Option<&mut ListItems> {
-        // Asked first because it costs nothing: most lists with two names keep them.
-        if Arc::strong_count(&self.0) != 1 {
-            return None;
+        self.0.get_mut().map(|data| data.items.get_mut())
+    }
+
+    /// The elements: the list's own if this was its last name, else copies.
+    #[must_use]
+    pub fn into_items(mut self) -> ListItems {
+        match self.get_mut() {
+            Some(items) => std::mem::replace(items, ListItems::Ints(Vec::new())),
+            None => self.read().clone(),
         }
-        Arc::get_mut(&mut self.0).map(|data| data.items.get_mut())
     }
 
     /// How many.
@@ -378,25 +381,24 @@ impl List {
     /// Whether both are one list.
     #[must_use]
     pub fn ptr_eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Shared::ptr_eq(&self.0, &other.0)
     }
 
     /// Its identity, stable while it lives.
     #[must_use]
     pub fn id(&self) -> usize {
-        Arc::as_ptr(&self.0) as usize
+        self.0.address()
     }
 
     /// Whether this is the only handle.
     #[must_use]
     pub fn is_unique(&self) -> bool {
-        Arc::strong_count(&self.0) == 1
+        self.0.is_unique()
     }
 
     /// Moves nested values out if this was the last handle.
-    pub(super) fn dismantle(self, into: &mut Vec<IValue>) {
-        if let Some(mut data) = Arc::into_inner(self.0)
-            && let ListItems::Values(v) = data.items.get_mut()
+    pub(super) fn dismantle(mut self, into: &mut Vec<IValue>) {
+        if let Some(ListItems::Values(v)) = self.get_mut()
         {
             into.append(v);
         }

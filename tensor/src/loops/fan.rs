@@ -38,7 +38,6 @@ pub fn fan<T: Element>(
     mut f: impl FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]]),
 ) -> Result<Option<SmallVec<[Tensor; 2]>>> {
     let metas: SmallVec<[&Meta; 8]> = inputs.iter().map(|input| input.meta()).collect();
-    let layouts: SmallVec<[&Layout; 8]> = metas.iter().map(|meta| &meta.layout).collect();
     for input in inputs {
         if input.dtype() != T::DTYPE {
             return Err(TensorError::DTypeMismatch { op: "fan", expected: T::DTYPE, found: input.dtype() });
@@ -50,6 +49,7 @@ pub fn fan<T: Element>(
     let layout = match row {
         Some(layout) => layout,
         None => {
+            let layouts: SmallVec<[&Layout; 8]> = metas.iter().map(|meta| &meta.layout).collect();
             let plan = plan.insert(Plan::new(Plan::shape(&layouts)?, &layouts));
             let layout = if layouts.is_empty() { Layout::scalar() } else { plan.output_layout(&layouts)? };
             let alike =
