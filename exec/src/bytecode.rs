@@ -35,18 +35,6 @@ macro_rules! opcodes {
             $($pair,)*
             /// `s[a] = s[b]`.
             MovS,
-            /// `v[a] = take(v[b])`.
-            MovV,
-            /// `v[a] = operand b`.
-            Load,
-            /// `s[a] = operand b`, an integer.
-            UnboxI,
-            /// `s[a] = operand b`, a double.
-            UnboxF,
-            /// `s[a] = operand b`, a truth value.
-            UnboxB,
-            /// Clears `v[a]`.
-            Drop,
             /// Jumps to `c`.
             Jmp,
             /// Jumps to `c` if `s[a]`.
@@ -79,6 +67,18 @@ macro_rules! opcodes {
             IAddNext,
             /// The doubles `s[a] += s[b]`, then as `IAddNext`.
             FAddNext,
+            /// `v[a] = take(v[b])`.
+            MovV,
+            /// `v[a] = operand b`.
+            Load,
+            /// `s[a] = operand b`, an integer.
+            UnboxI,
+            /// `s[a] = operand b`, a double.
+            UnboxF,
+            /// `s[a] = operand b`, a truth value.
+            UnboxB,
+            /// Clears `v[a]`.
+            Drop,
             /// `s[a]` = length of the list `operand b`.
             ListLen,
             /// `s[a]` = element `s[c]` of the list `v[b]` of integers.
@@ -157,6 +157,12 @@ macro_rules! opcodes {
 for_each_scalar!(with_pairs);
 
 impl Opcode {
+    /// Whether it reads and writes words alone, or jumps.
+    #[inline]
+    pub fn is_on_words(self) -> bool {
+        self as u8 <= Opcode::FAddNext as u8
+    }
+
     /// Whether field `c` is a position in the code.
     pub fn is_jump(self) -> bool {
         let (op, first, last) = (self as u8, Opcode::Jmp as u8, Opcode::FAddNext as u8);

@@ -364,12 +364,7 @@ impl Entry {
     }
 
     /// The arguments in order of the parameters, receiver and defaults filled in.
-    fn bind(
-        &self,
-        args: &[IValue],
-        kwargs: &[(&str, IValue)],
-        bound: &mut Vec<IValue>,
-    ) -> Result<(), Error> {
+    fn bind(&self, args: &[IValue], kwargs: &[(&str, IValue)], bound: &mut Vec<IValue>) -> Result<(), Error> {
         let params = self.params();
         if args.len() > params.len() {
             let message =

@@ -383,7 +383,8 @@ pub fn read2<A: Element, B: Element, R>(
     let (a, b) = (a.meta(), b.meta());
     let guards = ReadGuards::new(&a.storage, &b.storage);
     // SAFETY: locked for reading; only shared references are made.
-    let (x, y): (&[A::Raw], &[B::Raw]) = unsafe { (&*span::<A>(guards.ptr::<A>(a), a), &*span::<B>(guards.ptr::<B>(b), b)) };
+    let (x, y): (&[A::Raw], &[B::Raw]) =
+        unsafe { (&*span::<A>(guards.ptr::<A>(a), a), &*span::<B>(guards.ptr::<B>(b), b)) };
     Ok(f(Strided { data: x, layout: &a.layout }, Strided { data: y, layout: &b.layout }))
 }
 

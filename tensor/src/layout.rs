@@ -78,10 +78,12 @@ pub fn numel_of(sizes: &[i64]) -> Result<i64> {
 /// Row-major strides; dimensions of size 0 count as 1, as in PyTorch.
 pub fn contiguous_strides(sizes: &[i64]) -> Dims {
     let mut strides = dims(sizes);
-    let mut step: i64 = 1;
-    for (stride, size) in strides.iter_mut().zip(sizes).rev() {
-        *stride = step;
-        step = step.saturating_mul((*size).max(1));
+    let each = &mut strides[..];
+    let (mut step, mut dim): (i64, usize) = (1, each.len());
+    while dim > 0 {
+        dim -= 1;
+        let size = std::mem::replace(&mut each[dim], step);
+        step = step.saturating_mul(size.max(1));
     }
     strides
 }

@@ -124,7 +124,7 @@ mod tests {
         let mut first = Shared::new((7u64, Arc::clone(&witness)));
         first.get_mut().unwrap().0 = 8;
         let second = first.clone();
-        assert!(Shared::ptr_eq(&first, &second) && first.get_mut().is_none() && second.0 == 8);
+        assert!(Shared::ptr_eq(&first, &second) && first.get_mut().is_none() && (*second).0 == 8);
         let other = std::thread::spawn(move || drop(second));
         other.join().unwrap();
         assert!(first.is_unique() && Arc::strong_count(&witness) == 2);

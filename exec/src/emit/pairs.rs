@@ -25,7 +25,9 @@ impl Emit<'_> {
         words: [u32; 2],
     ) -> bool {
         let Some(before) = self.before() else { return false };
-        let Some(pair) = before.op.scalar().and_then(|first| Opcode::of_pair(first, op)) else { return false };
+        let Some(pair) = before.op.scalar().and_then(|first| Opcode::of_pair(first, op)) else {
+            return false;
+        };
         let follows = |i: usize| {
             let graph = self.graph;
             self.nodes.last() == Some(&graph.def(args[i]))

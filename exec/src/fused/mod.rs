@@ -146,9 +146,7 @@ impl Group {
     ) -> Result<Option<SmallVec<[Tensor; 2]>>, KernelError> {
         // Held through the sweep, which runs no code of programs; a sweep beside another makes tiles of its own.
         match kept.try_lock() {
-            Some(mut tiles) => {
-                self.sweep_with(tiles.get_or_insert_with(|| Tiles::new(&self.program)), lanes)
-            }
+            Some(mut tiles) => self.sweep_with(tiles.get_or_insert_with(|| Tiles::new(&self.program)), lanes),
             None => self.sweep_with(&mut Tiles::<T>::new(&self.program), lanes),
         }
     }

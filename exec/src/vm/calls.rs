@@ -1,7 +1,7 @@
 //! Between frames: calls, returns, tasks, bailouts, errors.
 
-use super::dispatch::{Exit, execute};
-use super::{After, Env, Frame, MAX_UNWINDING, Vm, steps};
+use super::dispatch::Exit;
+use super::{After, Frame, MAX_UNWINDING, Vm, burn, steps};
 use crate::bytecode::{Code, Work};
 use crate::error::{ExecError, Fault, KernelError};
 use crate::host::Host;
@@ -21,31 +21,28 @@ enum Next {
 }
 
 impl Vm {
-    /// Runs a frame and all it calls.
+    /// Runs a frame and all it calls, from where it was left if it was.
     pub(super) fn drive(
         &mut self,
-        frame: Frame,
+        mut frame: Frame,
+        mut left: Option<Exit>,
+        mut fuel: u64,
         args: &mut Vec<IValue>,
         host: &mut Host,
     ) -> Result<Rets, ExecError> {
         let bottom = self.frames.len();
-        let mut rets = std::mem::take(&mut self.rets);
-        let mut frame = frame;
-        let mut fuel = 0;
         let result = loop {
-            let (words, values) = (frame.words, frame.values);
-            let s = &mut self.words[words..words + super::window(&frame.code)];
-            let v = &mut self.values[values..values + frame.code.n_values as usize];
-            let callees = &*self.program.callees;
-            let mut env = Env { host, callees, args, rets: &mut rets, fuel };
-            let exit = execute(&frame.code, &mut frame.pc, s, v, &mut env);
-            let burnt = if matches!(exit, Exit::Call(_)) { env.burn() } else { Ok(()) };
-            fuel = env.fuel;
+            let registers = (frame.words, frame.values);
+            let exit = match left.take() {
+                Some(exit) => exit,
+                None => self.execute(&frame.code, &mut frame.pc, registers, args, host, &mut fuel),
+            };
+            let burnt = if matches!(exit, Exit::Call(_)) { burn(&mut fuel, host) } else { Ok(()) };
             let next = match (exit, burnt) {
                 (Exit::Fail(error), _) | (_, Err(error)) => Err((frame, error)),
                 (Exit::Call(site), _) => self.call_site(frame, site, args, host.max_depth()),
                 (Exit::Unfused(site), _) => self.unfused(frame, site, args, host.max_depth()),
-                (Exit::Return(site), _) => self.leave(frame, site, &mut rets),
+                (Exit::Return(site), _) => self.leave(frame, site),
             };
             match next {
                 Ok(Next::Run(on)) => frame = on,
@@ -57,8 +54,7 @@ impl Vm {
             }
         };
         host.give_back(fuel);
-        rets.clear();
-        self.rets = rets;
+        self.rets.clear();
         result
     }
 
@@ -219,24 +215,10 @@ impl Vm {
     }
 
     /// Ends a frame: its results go where the frame's maker wanted them.
-    fn leave(&mut self, frame: Frame, at: u32, rets: &mut Rets) -> Result<Next, (Frame, KernelError)> {
-        let code = &frame.code;
-        let site = &code.sites[at as usize];
-        rets.clear();
-        {
-            let s = &self.words[frame.words..frame.words + code.n_scalars as usize];
-            let v = &mut self.values[frame.values..frame.values + code.n_values as usize];
-            let operands = &code.operands[site.operands.start as usize..site.operands.end as usize];
-            for &operand in operands {
-                rets.push(steps::fetch(operand, code, s, v));
-            }
-        }
-        self.clear(&frame);
+    fn leave(&mut self, frame: Frame, at: u32) -> Result<Next, (Frame, KernelError)> {
+        let mut rets = self.results(&frame.code, at, (frame.words, frame.values));
         let to = match frame.after {
-            After::Done => {
-                self.last = Some(frame.code);
-                return Ok(Next::Done(std::mem::take(rets)));
-            }
+            After::Done => return Ok(Next::Done(rets)),
             After::Results(to) => to,
             After::Future(to, future) => {
                 let value =
@@ -246,7 +228,7 @@ impl Vm {
                 to
             }
         };
-        self.resume(to, rets)
+        self.resume(to, &mut rets)
     }
 
     /// Takes up the frame below after the call at its site.
@@ -315,7 +297,7 @@ impl Vm {
         self.unwinding += 1;
         if let Ok(frame) = self.frame(code, &mut args, After::Done, host.max_depth()) {
             // Neither its result nor its error is anybody's.
-            let _ = self.drive(frame, &mut args, host);
+            let _ = self.drive(frame, None, 0, &mut args, host);
         }
         self.unwinding -= 1;
     }

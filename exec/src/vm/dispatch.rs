@@ -3,7 +3,7 @@
 //! There are two: [`scalars`] runs what needs words alone, [`execute`] everything else, by step functions where values
 //! are touched. They leave when the frame calls, returns, or fails.
 
-use super::{Env, WINDOW, steps};
+use super::{Env, SLICE, WINDOW, steps};
 use crate::bytecode::{Code, Instr, Opcode, Operand};
 use crate::error::KernelError;
 use crate::intrinsic::{Kind, ScalarFault, Word, for_each_pair, for_each_scalar, sem};
@@ -208,17 +208,19 @@ pub(super) fn execute(
     }
     let instrs = &code.instrs[..];
     loop {
-        let pause = match <&mut [u64; WINDOW]>::try_from(&mut *s) {
-            Ok(few) => scalars(instrs, at, few, &mut env.fuel),
-            Err(_) => scalars(instrs, at, s, &mut env.fuel),
-        };
-        match pause {
-            Pause::Other => {}
-            Pause::Fuel => {
-                ok!(env.refill());
-                continue;
+        if instrs[*at].op.is_on_words() {
+            let pause = match <&mut [u64; WINDOW]>::try_from(&mut *s) {
+                Ok(few) => scalars(instrs, at, few, &mut env.fuel),
+                Err(_) => scalars(instrs, at, s, &mut env.fuel),
+            };
+            match pause {
+                Pause::Other => {}
+                Pause::Fuel => {
+                    env.fuel = ok!(env.host.grant(SLICE));
+                    continue;
+                }
+                Pause::Fault(fault) => return Exit::Fail(fault.into()),
             }
-            Pause::Fault(fault) => return Exit::Fail(fault.into()),
         }
         let i = instrs[*at];
         match i.op {

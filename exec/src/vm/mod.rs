@@ -14,6 +14,7 @@ use crate::callees::Callees;
 use crate::error::{ExecError, Fault, KernelError};
 use crate::host::Host;
 use crate::kernel::Rets;
+use dispatch::Exit;
 use flambeau_ir::Symbol;
 use flambeau_ir::value::{Future, IValue};
 use flambeau_tensor::Recycler;
@@ -88,29 +89,13 @@ struct Env<'e> {
 /// Fuel taken from the host at a time: how many backward jumps pass until cancellation is noticed.
 const SLICE: u64 = 1024;
 
-impl Env<'_> {
-    #[inline]
-    fn burn(&mut self) -> Result<(), KernelError> {
-        match self.fuel.checked_sub(1) {
-            Some(left) => {
-                self.fuel = left;
-                Ok(())
-            }
-            None => {
-                self.refill()?;
-                self.fuel -= 1;
-                Ok(())
-            }
-        }
+/// Takes one unit of the fuel at hand, or of more that the host grants.
+fn burn(fuel: &mut u64, host: &mut Host) -> Result<(), KernelError> {
+    if *fuel == 0 {
+        *fuel = host.grant(SLICE)?;
     }
-
-    /// Asks the host for more; there is some then.
-    #[cold]
-    #[inline(never)]
-    fn refill(&mut self) -> Result<(), KernelError> {
-        self.fuel = self.host.grant(SLICE)?;
-        Ok(())
-    }
+    *fuel -= 1;
+    Ok(())
 }
 
 /// Words that a frame can reach at least; those beyond its own are never looked at.
@@ -130,8 +115,6 @@ pub struct Vm {
     frames: Vec<Frame>,
     args: Vec<IValue>,
     rets: Rets,
-    /// The code of the last run: a run of the same code takes it instead of counting another handle.
-    last: Option<Arc<Code>>,
     recycler: Option<Recycler>,
     unwinding: u32,
 }
@@ -153,7 +136,6 @@ impl Vm {
             frames: Vec::new(),
             args: Vec::new(),
             rets: Rets::new(),
-            last: None,
             recycler: Some(Recycler::new(RECYCLED)),
             unwinding: 0,
         }
@@ -254,12 +236,51 @@ impl Vm {
         args: &mut Vec<IValue>,
         host: &mut Host,
     ) -> Result<Rets, ExecError> {
-        let code = match self.last.take() {
-            Some(last) if Arc::ptr_eq(&last, code) => last,
-            _ => Arc::clone(code),
-        };
-        let frame = self.frame(code, args, After::Done, host.max_depth()).map_err(|e| ExecError::of(&e))?;
-        self.drive(frame, args, host)
+        let failed = |e: KernelError| ExecError::of(&e);
+        let (words, values) = self.top(host.max_depth()).map_err(failed)?;
+        self.bind(code, args, words, values).map_err(failed)?;
+        // Most runs end without a call or an error: they need no frame.
+        let (mut pc, mut fuel) = (0, 0);
+        let exit = self.execute(code, &mut pc, (words, values), args, host, &mut fuel);
+        if let Exit::Return(site) = exit {
+            host.give_back(fuel);
+            return Ok(self.results(code, site, (words, values)));
+        }
+        let code = Arc::clone(code);
+        let frame = Frame { code, pc, words, values, entered: Vec::new(), after: After::Done };
+        self.drive(frame, Some(exit), fuel, args, host)
+    }
+
+    /// Runs instructions of a frame until it is left.
+    fn execute(
+        &mut self,
+        code: &Code,
+        pc: &mut usize,
+        (words, values): (usize, usize),
+        args: &mut Vec<IValue>,
+        host: &mut Host,
+        fuel: &mut u64,
+    ) -> Exit {
+        let s = &mut self.words[words..words + window(code)];
+        let v = &mut self.values[values..values + code.n_values as usize];
+        let callees = &*self.program.callees;
+        let mut env = Env { host, callees, args, rets: &mut self.rets, fuel: *fuel };
+        let exit = dispatch::execute(code, pc, s, v, &mut env);
+        *fuel = env.fuel;
+        exit
+    }
+
+    /// The results that a frame returns at a site; nothing is left in its registers.
+    fn results(&mut self, code: &Code, site: u32, (words, values): (usize, usize)) -> Rets {
+        let s = &self.words[words..words + code.n_scalars as usize];
+        let v = &mut self.values[values..values + code.n_values as usize];
+        let range = &code.sites[site as usize].operands;
+        let mut rets = Rets::new();
+        for &operand in &code.operands[range.start as usize..range.end as usize] {
+            rets.push(steps::fetch(operand, code, s, v));
+        }
+        clear(v);
+        rets
     }
 
     /// The code of a function, from this machine's own table if it was called before.
@@ -272,6 +293,17 @@ impl Vm {
         Ok(code)
     }
 
+    /// Where the registers of a frame above all others begin.
+    fn top(&self, max_depth: usize) -> Result<(usize, usize), KernelError> {
+        if self.frames.len() >= max_depth {
+            return Err(KernelError::new(Fault::Limit, "RecursionError", "too many nested calls"));
+        }
+        Ok(self
+            .frames
+            .last()
+            .map_or((0, 0), |f| (f.words + f.code.n_scalars as usize, f.values + f.code.n_values as usize)))
+    }
+
     /// A frame above all others, its parameters bound. Takes the arguments out of the buffer.
     fn frame(
         &mut self,
@@ -280,12 +312,7 @@ impl Vm {
         after: After,
         max_depth: usize,
     ) -> Result<Frame, KernelError> {
-        let top = self.frames.last();
-        let words = top.map_or(0, |f| f.words + f.code.n_scalars as usize);
-        let values = top.map_or(0, |f| f.values + f.code.n_values as usize);
-        if self.frames.len() >= max_depth {
-            return Err(KernelError::new(Fault::Limit, "RecursionError", "too many nested calls"));
-        }
+        let (words, values) = self.top(max_depth)?;
         self.bind(&code, args, words, values)?;
         Ok(Frame { code, pc: 0, words, values, entered: Vec::new(), after })
     }
@@ -321,12 +348,17 @@ impl Vm {
         Ok(())
     }
 
-    /// Drops what a window of value registers still holds.
+    /// Drops what a frame's value registers still hold.
     fn clear(&mut self, frame: &Frame) {
-        for value in &mut self.values[frame.values..frame.values + frame.code.n_values as usize] {
-            if !value.is_none() {
-                *value = IValue::None;
-            }
+        clear(&mut self.values[frame.values..frame.values + frame.code.n_values as usize]);
+    }
+}
+
+/// Drops what registers still hold.
+fn clear(values: &mut [IValue]) {
+    for value in values {
+        if !value.is_none() {
+            *value = IValue::None;
         }
     }
 }

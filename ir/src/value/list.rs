@@ -398,8 +398,7 @@ impl List {
 
     /// Moves nested values out if this was the last handle.
     pub(super) fn dismantle(mut self, into: &mut Vec<IValue>) {
-        if let Some(ListItems::Values(v)) = self.get_mut()
-        {
+        if let Some(ListItems::Values(v)) = self.get_mut() {
             into.append(v);
         }
     }

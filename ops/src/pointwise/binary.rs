@@ -67,7 +67,7 @@ pub(super) fn compare<T: Element>(
 }
 
 fn is_one(alpha: Scalar) -> bool {
-    alpha == Scalar::Int(1)
+    matches!(alpha, Scalar::Int(1)) || alpha == Scalar::Int(1)
 }
 
 /// `alpha` must be a kind of number the result can hold.

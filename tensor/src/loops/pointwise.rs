@@ -243,8 +243,8 @@ impl<'a> Plain<'a> {
         let plain = Plain { x: x.meta(), y: y.meta(), dtypes: [x.dtype(), y.dtype()] };
         let fits = plain.dtypes[..inputs.len()] == *blocks
             && plain.x.layout.is_contiguous()
-            && plain.y.layout.is_contiguous()
-            && plain.x.layout.sizes() == plain.y.layout.sizes();
+            && (std::ptr::eq(plain.x, plain.y)
+                || plain.y.layout.is_contiguous() && plain.x.layout.sizes() == plain.y.layout.sizes());
         fits.then_some(plain)
     }
 
