@@ -90,7 +90,7 @@ impl Drop for ReadGuards<'_> {
 
 /// Where the first element of a layout is, in a storage that is locked.
 #[inline]
-fn start_of(meta: &Meta, dtype: DType) -> *mut u8 {
+pub(crate) fn start_of(meta: &Meta, dtype: DType) -> *mut u8 {
     if meta.layout.numel() == 0 {
         return std::ptr::dangling_mut::<u128>().cast();
     }

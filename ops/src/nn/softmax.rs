@@ -9,7 +9,7 @@ use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::to_float;
-use flambeau_tensor::rows::{compute_rows, map_rows};
+use flambeau_tensor::rows::{RowMap, compute_rows, map_rows};
 use flambeau_tensor::{Complex, DType, Element, Tensor, TensorError, dispatch, loops, reduce, wrap_dim};
 
 /// Softmax along a dimension, or its logarithm.
@@ -20,26 +20,42 @@ pub(super) fn softmax(x: &Tensor, dim: i64, log: bool) -> Computed {
 }
 
 fn rows<T: Float>(x: &Tensor, dim: i64, log: bool) -> Computed {
-    let mut powers: Vec<T::Acc> = Vec::new();
-    Ok(compute_rows::<T::Acc, T>(x, dim, None, |row, out| {
+    Ok(compute_rows::<T::Acc, T>(x, dim, None, Softmax { powers: Vec::new(), log })?)
+}
+
+/// Softmax of a row, or its logarithm.
+struct Softmax<A> {
+    powers: Vec<A>,
+    log: bool,
+}
+
+impl<T: Float> RowMap<T::Acc, T> for Softmax<T::Acc> {
+    #[inline(always)]
+    fn row(&mut self, row: &[T::Acc], out: &mut [T::Raw]) {
         let top = lanes::max(row);
-        powers.resize(row.len(), T::Acc::ZERO);
-        for (power, x) in powers.iter_mut().zip(row) {
-            *power = (*x - top).exp();
-        }
-        let sum = lanes::sum(&powers);
-        if log {
+        powers_of(row, top, &mut self.powers);
+        let sum = lanes::sum(&self.powers);
+        if self.log {
             let shift = top + sum.ln();
             for (out, x) in out.iter_mut().zip(row) {
                 *out = T::from_acc(*x - shift).to_raw();
             }
         } else {
             let scale = T::Acc::ONE / sum;
-            for (out, power) in out.iter_mut().zip(&powers) {
+            for (out, power) in out.iter_mut().zip(&self.powers) {
                 *out = T::from_acc(*power * scale).to_raw();
             }
         }
-    })?)
+    }
+}
+
+/// The exponentials of a row's elements less one number.
+#[inline(always)]
+fn powers_of<A: Real>(row: &[A], top: A, powers: &mut Vec<A>) {
+    powers.resize(row.len(), A::ZERO);
+    for (power, x) in powers.iter_mut().zip(row) {
+        *power = (*x - top).exp();
+    }
 }
 
 /// `(self, dim, dtype)`.
@@ -148,16 +164,22 @@ pub(super) fn over_dims(x: &Tensor, dims: &[i64], keepdim: bool) -> Computed {
 }
 
 fn one_per_row<T: Float>(flat: &Tensor) -> Computed {
-    let mut powers: Vec<T::Acc> = Vec::new();
-    Ok(compute_rows::<T::Acc, T>(flat, -1, Some(1), |row, out| {
+    Ok(compute_rows::<T::Acc, T>(flat, -1, Some(1), LogSum { powers: Vec::new() })?)
+}
+
+/// The logarithm of the sum of a row's exponentials.
+struct LogSum<A> {
+    powers: Vec<A>,
+}
+
+impl<T: Float> RowMap<T::Acc, T> for LogSum<T::Acc> {
+    #[inline(always)]
+    fn row(&mut self, row: &[T::Acc], out: &mut [T::Raw]) {
         let top = lanes::max(row);
         let top = if top.abs() == T::Acc::INFINITY { T::Acc::ZERO } else { top };
-        powers.resize(row.len(), T::Acc::ZERO);
-        for (power, x) in powers.iter_mut().zip(row) {
-            *power = (*x - top).exp();
-        }
-        out[0] = T::from_acc(lanes::sum(&powers).ln() + top).to_raw();
-    })?)
+        powers_of(row, top, &mut self.powers);
+        out[0] = T::from_acc(lanes::sum(&self.powers).ln() + top).to_raw();
+    }
 }
 
 pub(super) fn family() -> Vec<OpDef> {

@@ -13,6 +13,7 @@ mod fan;
 mod pack;
 mod plan;
 mod pointwise;
+mod repeat;
 
 pub use block::Map;
 pub use fan::{FAN_BLOCK, fan};

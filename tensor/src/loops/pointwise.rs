@@ -13,7 +13,8 @@ use super::block::{self, Closure, Map};
 use super::drive::{BLOCK, BlockKernel, FLAT, Operand, drive, drive_flat, walk_copy};
 use super::pack::pack_fn;
 use super::plan::Plan;
-use crate::access::{LockSet, ReadGuards};
+use super::repeat::Repeated;
+use crate::access::{LockSet, ReadGuards, start_of};
 use crate::create::bytes_of;
 use crate::dtype::DType;
 use crate::element::Element;
@@ -225,38 +226,56 @@ pub(super) fn flat<'a>(metas: &[&'a Meta]) -> Option<&'a Layout> {
     fit.then_some(lead)
 }
 
-/// The fast case: one or two row-major inputs of one shape and of the dtypes wanted.
+/// The fast case: up to three row-major inputs of one shape and of the dtypes wanted.
 struct Plain<'a> {
-    x: &'a Meta,
-    y: &'a Meta,
-    dtypes: [DType; 2],
+    /// As many as there are inputs; the first stands for those that are not there.
+    metas: [&'a Meta; 3],
+    dtypes: [DType; 3],
+    inputs: usize,
 }
 
 impl<'a> Plain<'a> {
     #[inline]
     fn of(inputs: &[&'a Tensor], blocks: &[DType]) -> Option<Plain<'a>> {
-        let (x, y) = match inputs {
-            [x] => (*x, *x),
-            [x, y] => (*x, *y),
-            _ => return None,
-        };
-        let plain = Plain { x: x.meta(), y: y.meta(), dtypes: [x.dtype(), y.dtype()] };
-        let fits = plain.dtypes[..inputs.len()] == *blocks
-            && plain.x.layout.is_contiguous()
-            && (std::ptr::eq(plain.x, plain.y)
-                || plain.y.layout.is_contiguous() && plain.x.layout.sizes() == plain.y.layout.sizes());
-        fits.then_some(plain)
+        let first = *inputs.first()?;
+        if inputs.len() > 3 || !first.meta().layout.is_contiguous() {
+            return None;
+        }
+        let (mut metas, mut dtypes) = ([first.meta(); 3], [first.dtype(); 3]);
+        for (k, input) in inputs.iter().enumerate() {
+            let meta = input.meta();
+            let alike = std::ptr::eq(meta, metas[0])
+                || meta.layout.is_contiguous() && meta.layout.sizes() == metas[0].layout.sizes();
+            if !alike || input.dtype() != blocks[k] {
+                return None;
+            }
+            (metas[k], dtypes[k]) = (meta, input.dtype());
+        }
+        Some(Plain { metas, dtypes, inputs: inputs.len() })
     }
 
     fn run(self, dtype: DType, kernel: BlockKernel<'_>) -> Result<Tensor> {
-        let layout = self.x.layout.to_contiguous();
+        let [x, y, z] = self.metas;
+        let layout = x.layout.to_contiguous();
         // SAFETY: the kernel writes all elements; the fresh storage overlaps nothing.
         let storage = unsafe { Storage::uninit(bytes_of(&layout, dtype)?)? };
-        let guards = ReadGuards::new(&self.x.storage, &self.y.storage);
-        let [x, y] = [(self.x, self.dtypes[0]), (self.y, self.dtypes[1])].map(|(m, d)| guards.start(m, d));
-        // SAFETY: as above; a second input that is not there is the first, and the kernel does not ask for it.
-        kernel(&[unsafe { storage.data() }, x, y], layout.numel());
-        drop(guards);
+        let start = |k: usize| start_of(self.metas[k], self.dtypes[k]);
+        // SAFETY: the storage is fresh.
+        let mut ptrs =
+            [unsafe { storage.data() }, std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut()];
+        if self.inputs < 3 {
+            let guards = ReadGuards::new(&x.storage, &y.storage);
+            (ptrs[1], ptrs[2]) = (start(0), start(1));
+            kernel(&ptrs[..3], layout.numel());
+            drop(guards);
+        } else {
+            let mut set = LockSet::new();
+            set.read(&x.storage).read(&y.storage).read(&z.storage);
+            let guards = set.lock()?;
+            (ptrs[1], ptrs[2], ptrs[3]) = (start(0), start(1), start(2));
+            kernel(&ptrs, layout.numel());
+            drop(guards);
+        }
         Ok(Tensor::from_parts(storage, dtype, layout))
     }
 }
@@ -296,6 +315,12 @@ fn fresh(
         let layout = lead.to_contiguous();
         // SAFETY: as below.
         return unsafe { fresh_walked(inputs, &metas, blocks, out, layout, None, longest, kernel) };
+    }
+    if longest == usize::MAX
+        && out.block == out.dtype
+        && let Some(repeated) = Repeated::of(inputs, blocks)
+    {
+        return repeated.run(out.dtype, kernel);
     }
     let layouts: SmallVec<[&Layout; 4]> = metas.iter().map(|meta| &meta.layout).collect();
     let mut plan = Plan::new(Plan::shape(&layouts)?, &layouts);
