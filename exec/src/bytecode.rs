@@ -157,12 +157,6 @@ macro_rules! opcodes {
 for_each_scalar!(with_pairs);
 
 impl Opcode {
-    /// Whether it reads and writes words alone, or jumps.
-    #[inline]
-    pub fn is_on_words(self) -> bool {
-        self as u8 <= Opcode::FAddNext as u8
-    }
-
     /// Whether field `c` is a position in the code.
     pub fn is_jump(self) -> bool {
         let (op, first, last) = (self as u8, Opcode::Jmp as u8, Opcode::FAddNext as u8);

@@ -143,8 +143,6 @@ pub enum Role {
     Activation,
     /// `(tensor)`: the number of its dimensions.
     Rank,
-    /// `(int, int)`: whether they differ.
-    Differs,
 }
 
 impl Facet for Role {

@@ -208,20 +208,6 @@ pub(super) fn execute(
     }
     let instrs = &code.instrs[..];
     loop {
-        if instrs[*at].op.is_on_words() {
-            let pause = match <&mut [u64; WINDOW]>::try_from(&mut *s) {
-                Ok(few) => scalars(instrs, at, few, &mut env.fuel),
-                Err(_) => scalars(instrs, at, s, &mut env.fuel),
-            };
-            match pause {
-                Pause::Other => {}
-                Pause::Fuel => {
-                    env.fuel = ok!(env.host.grant(SLICE));
-                    continue;
-                }
-                Pause::Fault(fault) => return Exit::Fail(fault.into()),
-            }
-        }
         let i = instrs[*at];
         match i.op {
             Opcode::MovV => v[i.a as usize] = std::mem::take(&mut v[i.b as usize]),
@@ -281,7 +267,37 @@ pub(super) fn execute(
             }
             Opcode::Call => return Exit::Call(i.a),
             Opcode::Ret => return Exit::Return(i.a),
-            _ => unreachable!("invariant: `scalars` runs all others"),
+            // The ends of loops over lists: changing to the other function and back would cost as much as the list.
+            Opcode::Next | Opcode::IAddNext => {
+                let adds = i.op == Opcode::IAddNext;
+                let (trip, limit) = if adds { (u32::from(i.d), u32::from(i.e)) } else { (i.a, i.b) };
+                let next = int!(trip).wrapping_add(1);
+                let again = next < int!(limit);
+                if again && env.fuel == 0 {
+                    env.fuel = ok!(env.host.grant(SLICE));
+                }
+                if adds {
+                    s[i.a as usize] = int!(i.a).wrapping_add(int!(i.b)) as u64;
+                }
+                s[trip as usize] = next as u64;
+                if again {
+                    env.fuel -= 1;
+                    *at = i.c as usize;
+                    continue;
+                }
+            }
+            _ => {
+                let pause = match <&mut [u64; WINDOW]>::try_from(&mut *s) {
+                    Ok(few) => scalars(instrs, at, few, &mut env.fuel),
+                    Err(_) => scalars(instrs, at, s, &mut env.fuel),
+                };
+                match pause {
+                    Pause::Other => {}
+                    Pause::Fuel => env.fuel = ok!(env.host.grant(SLICE)),
+                    Pause::Fault(fault) => return Exit::Fail(fault.into()),
+                }
+                continue;
+            }
         }
         *at += 1;
     }

@@ -51,7 +51,6 @@ const ROLES: &[(&str, Role)] = &[
     ("aten::mm", Role::MatrixProduct),
     ("aten::wait", Role::Wait),
     ("aten::dim", Role::Rank),
-    ("aten::ne.int", Role::Differs),
     ("aten::relu", Role::Activation),
     ("aten::relu6", Role::Activation),
     ("aten::sigmoid", Role::Activation),

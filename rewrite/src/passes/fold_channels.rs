@@ -48,7 +48,7 @@ impl Pass for FoldChannels {
         let registry = cx.registry();
         let (linear, affine) = (registry.column::<ChannelLinear>(), registry.column::<ChannelAffine>());
         let (ranks, differs) =
-            match (roles::find(&registry, Role::Rank), roles::find(&registry, Role::Differs)) {
+            match (roles::find(&registry, Role::Rank), roles::find(&registry, Role::Unequal)) {
                 (Ok(rank), Ok(differs)) => (rank, differs),
                 // Nobody can ask for ranks: no operator can depend on them either.
                 _ => return Ok(()),
