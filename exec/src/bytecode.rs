@@ -16,15 +16,9 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-macro_rules! with_pairs {
-    ([] $($scalars:tt)*) => {
-        for_each_pair!(opcodes { $($scalars)* });
-    };
-}
-
 macro_rules! opcodes {
-    ([{ $($name:ident($($p:ident: $t:ty),*) -> $r:ty = $body:expr;)* }]
-     $($pair:ident = $first:ident, $second:ident;)*) => {
+    ([{ $($pair:ident = $first:ident, $second:ident;)* }]
+     $($name:ident($($p:ident: $t:ty),*) -> $r:ty = $body:expr;)*) => {
         /// What an instruction does. `a`, `b`, `c` are its fields, `d` and `e` its small ones; `s[..]` is the scalar bank,
         /// `v[..]` the value bank.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -154,7 +148,7 @@ macro_rules! opcodes {
         }
     };
 }
-for_each_scalar!(with_pairs);
+for_each_pair!(for_each_scalar opcodes);
 
 impl Opcode {
     /// Whether field `c` is a position in the code.

@@ -116,8 +116,12 @@ impl From<ScalarFault> for KernelError {
     }
 }
 
-/// Hands the table of scalar operations to a macro: name, parameters, result, meaning.
+/// Hands the table of scalar operations to a macro: name, parameters, result, meaning. From the table of pairs
+/// ([`for_each_pair`]) it hands both.
 macro_rules! for_each_scalar {
+    ([$cb:ident $($extra:tt)*] $($pairs:tt)*) => {
+        for_each_scalar!($cb { $($pairs)* } $($extra)*);
+    };
     ($cb:ident $($extra:tt)*) => {
         $cb! {
             [$($extra)*]

@@ -35,6 +35,16 @@ enum Pause {
 trait Words {
     fn get(&self, register: u32) -> u64;
     fn set(&mut self, register: u32, word: u64);
+
+    #[inline(always)]
+    fn int(&self, register: u32) -> i64 {
+        self.get(register) as i64
+    }
+
+    #[inline(always)]
+    fn float(&self, register: u32) -> f64 {
+        f64::from_bits(self.get(register))
+    }
 }
 
 /// Any number of words.
@@ -65,9 +75,9 @@ impl Words for [u64; WINDOW] {
 
 const _: () = assert!(WINDOW == 1 << u8::BITS);
 
-/// The match over opcodes: scalar operations from their table, the others as given.
+/// The match over opcodes: scalar operations and pairs from their tables, the others as given.
 macro_rules! dispatch {
-    ([$op:expr, $i:ident, $s:ident, $fail:ident, { $($arms:tt)* }]
+    ([{ $($pair:ident = $first:ident, $second:ident;)* } $op:expr, $i:ident, $s:ident, $pause:ident, { $($arms:tt)* }]
      $($name:ident($($p:ident: $t:ty),*) -> $r:ty = $body:expr;)*) => {
         match $op {
             $(Opcode::$name => {
@@ -75,28 +85,18 @@ macro_rules! dispatch {
                 $(let $p = <$t as Word>::from_word($s.get(fields.next().unwrap_or(0)));)*
                 match sem::$name($($p),*) {
                     Ok(result) => $s.set($i.a, result.to_word()),
-                    Err(fault) => $fail!(fault),
+                    Err(fault) => $pause!(Pause::Fault(fault)),
                 }
             })*
-            $($arms)*
-        }
-    };
-}
-
-/// As [`dispatch`], with the pairs of their table.
-macro_rules! dispatch_pairs {
-    ([$op:expr, $i:ident, $s:ident, $fail:ident, { $($arms:tt)* }]
-     $($pair:ident = $first:ident, $second:ident;)*) => {
-        for_each_scalar!(dispatch $op, $i, $s, $fail, {
             $(Opcode::$pair => {
                 let [a, b, c] = [$i.b, $i.c, u32::from($i.d)].map(|r| Word::from_word($s.get(r)));
                 match sem::$first(a, b).and_then(|first| sem::$second(first, c)) {
                     Ok(result) => $s.set($i.a, result.to_word()),
-                    Err(fault) => $fail!(fault),
+                    Err(fault) => $pause!(Pause::Fault(fault)),
                 }
             })*
             $($arms)*
-        })
+        }
     };
 }
 
@@ -111,11 +111,6 @@ fn scalars<S: Words + ?Sized>(instrs: &[Instr], at: &mut usize, s: &mut S, fuel:
             (*at, *fuel) = (pc, left);
             return $pause;
         }};
-    }
-    macro_rules! fault {
-        ($fault:expr) => {
-            pause!(Pause::Fault($fault))
-        };
     }
     macro_rules! jump {
         ($i:ident, $taken:expr) => {
@@ -132,20 +127,10 @@ fn scalars<S: Words + ?Sized>(instrs: &[Instr], at: &mut usize, s: &mut S, fuel:
             }
         };
     }
-    macro_rules! int {
-        ($r:expr) => {
-            s.get($r) as i64
-        };
-    }
-    macro_rules! float {
-        ($r:expr) => {
-            f64::from_bits(s.get($r))
-        };
-    }
     macro_rules! next {
         ($i:ident, $trip:expr, $limit:expr $(, $first:expr)?) => {{
-            let trip = int!($trip).wrapping_add(1);
-            let again = trip < int!($limit);
+            let trip = s.int($trip).wrapping_add(1);
+            let again = trip < s.int($limit);
             // Nothing is changed before the jump is sure of its fuel: it may be tried again.
             if again && left == 0 {
                 pause!(Pause::Fuel);
@@ -157,27 +142,27 @@ fn scalars<S: Words + ?Sized>(instrs: &[Instr], at: &mut usize, s: &mut S, fuel:
     }
     loop {
         let i = &instrs[pc];
-        for_each_pair!(dispatch_pairs i.op, i, s, fault, {
+        for_each_pair!(for_each_scalar dispatch i.op, i, s, pause, {
             Opcode::MovS => s.set(i.a, s.get(i.b)),
             Opcode::Jmp => jump!(i, true),
             Opcode::JTrue => jump!(i, s.get(i.a) != 0),
             Opcode::JFalse => jump!(i, s.get(i.a) == 0),
-            Opcode::JIEq => jump!(i, int!(i.a) == int!(i.b)),
-            Opcode::JINe => jump!(i, int!(i.a) != int!(i.b)),
-            Opcode::JILt => jump!(i, int!(i.a) < int!(i.b)),
-            Opcode::JILe => jump!(i, int!(i.a) <= int!(i.b)),
-            Opcode::JFEq => jump!(i, float!(i.a) == float!(i.b)),
-            Opcode::JFNe => jump!(i, float!(i.a) != float!(i.b)),
-            Opcode::JFLt => jump!(i, float!(i.a) < float!(i.b)),
-            Opcode::JFLe => jump!(i, float!(i.a) <= float!(i.b)),
-            Opcode::JFNlt => jump!(i, !(float!(i.a) < float!(i.b))),
-            Opcode::JFNle => jump!(i, !(float!(i.a) <= float!(i.b))),
+            Opcode::JIEq => jump!(i, s.int(i.a) == s.int(i.b)),
+            Opcode::JINe => jump!(i, s.int(i.a) != s.int(i.b)),
+            Opcode::JILt => jump!(i, s.int(i.a) < s.int(i.b)),
+            Opcode::JILe => jump!(i, s.int(i.a) <= s.int(i.b)),
+            Opcode::JFEq => jump!(i, s.float(i.a) == s.float(i.b)),
+            Opcode::JFNe => jump!(i, s.float(i.a) != s.float(i.b)),
+            Opcode::JFLt => jump!(i, s.float(i.a) < s.float(i.b)),
+            Opcode::JFLe => jump!(i, s.float(i.a) <= s.float(i.b)),
+            Opcode::JFNlt => jump!(i, !(s.float(i.a) < s.float(i.b))),
+            Opcode::JFNle => jump!(i, !(s.float(i.a) <= s.float(i.b))),
             Opcode::Next => next!(i, i.a, i.b),
             Opcode::IAddNext => {
-                next!(i, u32::from(i.d), u32::from(i.e), s.set(i.a, int!(i.a).wrapping_add(int!(i.b)) as u64))
+                next!(i, u32::from(i.d), u32::from(i.e), s.set(i.a, s.int(i.a).wrapping_add(s.int(i.b)) as u64))
             }
             Opcode::FAddNext => {
-                next!(i, u32::from(i.d), u32::from(i.e), s.set(i.a, (float!(i.a) + float!(i.b)).to_bits()))
+                next!(i, u32::from(i.d), u32::from(i.e), s.set(i.a, (s.float(i.a) + s.float(i.b)).to_bits()))
             }
             _ => pause!(Pause::Other),
         });
@@ -201,11 +186,6 @@ pub(super) fn execute(
             }
         };
     }
-    macro_rules! int {
-        ($r:expr) => {
-            s[$r as usize] as i64
-        };
-    }
     let instrs = &code.instrs[..];
     loop {
         let i = instrs[*at];
@@ -225,14 +205,14 @@ pub(super) fn execute(
             Opcode::ListGetB => s[i.a as usize] = ok!(get(i, Kind::Bool, code, s, v)),
             Opcode::ListGetV => {
                 let list = ok!(steps::list(i.b, code, v));
-                let value = ok!(crate::intrinsic::list_get(list, int!(i.c)));
+                let value = ok!(crate::intrinsic::list_get(list, s.int(i.c)));
                 v[i.a as usize] = value;
             }
             Opcode::ListSetI => ok!(set(i, Kind::Int, code, s, v)),
             Opcode::ListSetF => ok!(set(i, Kind::Float, code, s, v)),
             Opcode::ListSetV => {
                 let value = steps::fetch(Operand(i.c), code, s, v);
-                ok!(crate::intrinsic::list_set(ok!(steps::list(i.a, code, v)), int!(i.b), value));
+                ok!(crate::intrinsic::list_set(ok!(steps::list(i.a, code, v)), s.int(i.b), value));
             }
             Opcode::AppendI => ok!(append(i, Kind::Int, code, s, v)),
             Opcode::AppendF => ok!(append(i, Kind::Float, code, s, v)),
@@ -271,13 +251,13 @@ pub(super) fn execute(
             Opcode::Next | Opcode::IAddNext => {
                 let adds = i.op == Opcode::IAddNext;
                 let (trip, limit) = if adds { (u32::from(i.d), u32::from(i.e)) } else { (i.a, i.b) };
-                let next = int!(trip).wrapping_add(1);
-                let again = next < int!(limit);
+                let next = s.int(trip).wrapping_add(1);
+                let again = next < s.int(limit);
                 if again && env.fuel == 0 {
                     env.fuel = ok!(env.host.grant(SLICE));
                 }
                 if adds {
-                    s[i.a as usize] = int!(i.a).wrapping_add(int!(i.b)) as u64;
+                    s[i.a as usize] = s.int(i.a).wrapping_add(s.int(i.b)) as u64;
                 }
                 s[trip as usize] = next as u64;
                 if again {
@@ -287,11 +267,13 @@ pub(super) fn execute(
                 }
             }
             _ => {
+                let before = *at;
                 let pause = match <&mut [u64; WINDOW]>::try_from(&mut *s) {
                     Ok(few) => scalars(instrs, at, few, &mut env.fuel),
                     Err(_) => scalars(instrs, at, s, &mut env.fuel),
                 };
                 match pause {
+                    Pause::Other if *at == before => return Exit::Fail(nobody_runs(i.op)),
                     Pause::Other => {}
                     Pause::Fuel => env.fuel = ok!(env.host.grant(SLICE)),
                     Pause::Fault(fault) => return Exit::Fail(fault.into()),
@@ -301,6 +283,11 @@ pub(super) fn execute(
         }
         *at += 1;
     }
+}
+
+#[cold]
+fn nobody_runs(op: Opcode) -> KernelError {
+    KernelError::internal(format!("an instruction that nobody runs: {op:?}"))
 }
 
 #[inline]
