@@ -34,7 +34,9 @@ const QUESTIONS: &[(&str, &str, Ask)] = &[
     ("prim::layout", "The layout, as a number: strided.", |_| IValue::Int(0)),
     ("prim::itemsize", "Bytes of an element.", |t| IValue::Int(t.dtype().size() as i64)),
     ("prim::nbytes", "Bytes of all elements.", |t| IValue::Int((t.dtype().size() * t.numel()) as i64)),
-    ("prim::grad", "The gradient it has gathered: none, for gradients are asked for by name here.", |_| IValue::None),
+    ("prim::grad", "The gradient it has gathered: none, for gradients are asked for by name here.", |_| {
+        IValue::None
+    }),
     ("prim::requires_grad", "Whether it takes part in differentiation.", |t| IValue::Bool(t.requires_grad())),
     ("prim::is_cpu", "Whether it is on the processor.", |_| IValue::Bool(true)),
     ("prim::is_cuda", "Whether it is on a CUDA device: never.", |_| IValue::Bool(false)),

@@ -1,9 +1,9 @@
-"""Writes ops/src/exact_outs.txt: the `out=` overloads that refuse an `out` of another floating dtype than the result's.
+"""Writes ops/src/exact_outs.txt: the `out=` overloads that refuse an `out` of another dtype than the result's.
 
     python tests/oracle/out_dtypes.py > ops/src/exact_outs.txt
 
 Needs torch 2.6. Every operator of PyTorch's operator samples is called on its first samples with outputs of doubles in
-place of singles; those that raise are listed by the overload that TorchScript chooses.
+place of singles, and of singles in place of integers and truth values; those that raise are listed by the overload that TorchScript chooses.
 """
 
 import re
@@ -14,6 +14,10 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 warnings.filterwarnings("ignore")
+
+
+# To which a result could be cast.
+OTHER = {torch.float32: torch.float64, torch.int64: torch.float32, torch.bool: torch.float32}
 
 
 class Unwritable(Exception):
@@ -45,9 +49,9 @@ def refuses(op, called, sample):
     """The overload of the function called so, and whether it refuses."""
     result = op.op(sample.input, *sample.args, **sample.kwargs)
     results = result if isinstance(result, (tuple, list)) else (result,)
-    if not any(r.dtype == torch.float32 for r in results):
+    if not any(r.dtype in OTHER for r in results):
         return None
-    outs = [torch.zeros(r.shape, dtype=torch.float64 if r.dtype == torch.float32 else r.dtype) for r in results]
+    outs = [torch.zeros(r.shape, dtype=OTHER.get(r.dtype, r.dtype)) for r in results]
     same = [torch.zeros_like(r) for r in results]
     tensors = []
     args = [literal(a, tensors) for a in (sample.input, *sample.args)]

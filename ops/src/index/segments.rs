@@ -143,6 +143,9 @@ fn chunk_cat(cx: &KernelCx<'_>) -> Computed {
             "_chunk_cat expects a non-empty input tensor list and num_chunks >= 1",
         ));
     }
+    if all.iter().any(|t| t.dtype() != all[0].dtype()) {
+        return Err(KernelError::input("_chunk_cat expects all input tensors with the same dtype"));
+    }
     let rank = all.iter().map(Tensor::rank).min().unwrap_or(0);
     if cx.int(1)? < 0 && all.iter().any(|t| t.rank() != rank) {
         return Err(KernelError::input(

@@ -2,6 +2,7 @@
 
 use super::Number;
 use crate::support::Computed;
+use flambeau_exec::KernelError;
 use flambeau_tensor::loops::binary_in;
 use flambeau_tensor::promote::{promote, result_type};
 use flambeau_tensor::{DType, Tensor, dispatch};
@@ -19,6 +20,11 @@ pub(crate) fn sum_of(a: &Tensor, b: &Tensor) -> Computed {
 
 /// `a - b`, broadcast, in the dtype both meet in; of truth values, whether they differ.
 pub(crate) fn difference_of(a: &Tensor, b: &Tensor) -> Computed {
+    if (a.dtype() == DType::Bool) != (b.dtype() == DType::Bool) {
+        return Err(KernelError::input(
+            "Subtraction, the `-` operator, with a bool tensor is not supported.",
+        ));
+    }
     let dtype = met(a, b);
     dispatch!(carried_all, dtype, "sub", T => Ok(binary_in::<T>(dtype, a, b, |a: T, b: T| a.sub(b))?))
 }

@@ -7,7 +7,7 @@ use flambeau_analysis::Dtype;
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::promote::{Promotion, to_float};
-use flambeau_tensor::{Scalar, Tensor, reduce, wrap_dim};
+use flambeau_tensor::{DType, Scalar, Tensor, reduce, wrap_dim};
 
 /// All but the first and all but the last places of a dimension.
 fn neighbours(x: &Tensor, d: i64) -> Result<(Tensor, Tensor), KernelError> {
@@ -106,6 +106,12 @@ fn half_of(by: Scalar) -> Scalar {
 
 fn trapezoid(cx: &KernelCx<'_>) -> Computed {
     let y = cx.tensor(0)?;
+    let x = cx.arg(1)?.as_tensor();
+    if y.dtype() == DType::Bool || x.is_some_and(|x| x.dtype() == DType::Bool) {
+        return Err(KernelError::input(
+            "trapezoid: received a bool input for `x` or `y`, but bool is not supported",
+        ));
+    }
     if y.rank() > 0 && y.size(cx.int(2)?)? == 0 {
         let d = wrap_dim(cx.int(2)?, y.rank())?;
         let mut sizes = y.sizes().to_vec();
