@@ -486,7 +486,7 @@ fn without_replacement(
         }))
         .map_err(KernelError::from)?;
     let mut picked = Vec::new();
-    for keys in keys.chunks(n) {
+    for keys in keys.chunks(n.max(1)) {
         let mut order: Vec<i64> = (0..n as i64).collect();
         order.sort_by(|a, b| keys[*b as usize].total_cmp(&keys[*a as usize]));
         picked.extend_from_slice(&order[..count]);

@@ -145,7 +145,8 @@ fn walk(
         drop(guards);
         return Ok(Tensor::from_parts(storage, dtypes[1], to));
     }
-    let mut out_buffer = room(dtypes[1], if direct { 0 } else { length });
+    // Of a result without elements a row may be of any length.
+    let mut out_buffer = room(dtypes[1], if direct || to.numel() == 0 { 0 } else { length });
     if to.numel() > 0 {
         for (at, to_at) in starts(layout, d).into_iter().zip(starts(&to, d)) {
             // SAFETY: rows of the locked tensor and of the fresh, zeroed output; buffers are as long as rows.

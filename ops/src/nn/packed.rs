@@ -72,7 +72,8 @@ fn pad(cx: &KernelCx<'_>) -> Several {
         return Err(KernelError::input("batch_sizes can not be empty"));
     };
     let falls = counts.windows(2).all(|pair| pair[0] >= pair[1]) && counts.iter().all(|n| *n > 0);
-    if !falls || counts.iter().sum::<i64>() != data.size(0)? {
+    let steps = counts.iter().fold(0_i64, |sum, n| sum.saturating_add(*n));
+    if !falls || steps != data.size(0)? {
         return Err(KernelError::input(
             "batch_sizes must be positive, fall, and add up to the steps of the data",
         ));

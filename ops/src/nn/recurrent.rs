@@ -363,7 +363,7 @@ fn packed(cx: &KernelCx<'_>, cell: Cell) -> Several {
     let net = network(cx, cell, 3, projected(&h, c.as_ref()))?;
     let (x, sizes) = (cx.tensor(0)?, cx.tensor(1)?.to_vec::<i64>()?);
     let fits = x.rank() == 2
-        && sizes.iter().sum::<i64>() == x.sizes()[0]
+        && sizes.iter().fold(0_i64, |sum, n| sum.saturating_add(*n)) == x.sizes()[0]
         && sizes.iter().all(|n| *n >= 0)
         && sizes.windows(2).all(|w| w[0] >= w[1])
         && h.rank() == 3

@@ -24,17 +24,17 @@ fn pixel_shuffle(cx: &KernelCx<'_>) -> Computed {
     }
     let lead = x.rank() - 3;
     let (c, h, w) = (x.sizes()[lead], x.sizes()[lead + 1], x.sizes()[lead + 2]);
-    if c % (r * r) != 0 {
+    let square = r.saturating_mul(r);
+    if c % square != 0 {
         return wrong(format!(
             "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, \
-             but input.size(-3)={c} is not divisible by {}",
-            r * r
+             but input.size(-3)={c} is not divisible by {square}"
         ));
     }
     let batch: i64 = x.sizes()[..lead].iter().product();
     let mut sizes = x.sizes()[..lead].to_vec();
-    sizes.extend([c / (r * r), h * r, w * r]);
-    let split = x.reshape(&[batch, c / (r * r), r, r, h, w])?;
+    sizes.extend([c / square, h.saturating_mul(r), w.saturating_mul(r)]);
+    let split = x.reshape(&[batch, c / square, r, r, h, w])?;
     Ok(split.permute(&[0, 1, 4, 2, 5, 3])?.clone_contiguous()?.view(&sizes)?)
 }
 

@@ -53,7 +53,8 @@ fn indices(cx: &KernelCx<'_>, lower: bool) -> Computed {
     }
     check_budget((rows as usize).saturating_mul(columns as usize).saturating_mul(16))?;
     let mut at: [Vec<i64>; 2] = Default::default();
-    for row in 0..rows {
+    // Rows without columns, however many, have no elements.
+    for row in 0..if columns == 0 { 0 } else { rows } {
         let out = outside(row, columns, offset, lower);
         for column in (0..columns).filter(|c| !out.contains(c)) {
             at[0].push(row);
