@@ -13,7 +13,9 @@ use flambeau_ir::{Doc, Effects, IValue, OpDef};
 use flambeau_tensor::loops::binary_in;
 use flambeau_tensor::math::Float;
 use flambeau_tensor::random::{Engine, Law, fill, permutation};
-use flambeau_tensor::{DType, Element, MemoryFormat, Scalar, Tensor, access, broadcast_shapes, dispatch};
+use flambeau_tensor::{
+    DType, Element, MemoryFormat, Scalar, Tensor, access, broadcast_shapes, check_budget, dispatch,
+};
 
 /// The generator in argument `i`, or the session's.
 pub(crate) fn generator(cx: &KernelCx<'_>, i: Option<usize>) -> Result<Generator, KernelError> {
@@ -449,12 +451,18 @@ fn multinomial(cx: &KernelCx<'_>) -> Computed {
     }
     let generator = cx.generator(3)?;
     let rows = weights.to_vec::<f64>()?;
-    for row in rows.chunks(n.max(1) as usize) {
+    let invalid = || KernelError::input("invalid multinomial distribution (sum of probabilities <= 0)");
+    if n == 0 {
+        return Err(invalid());
+    }
+    let picks = (rows.len() / n as usize).saturating_mul(count as usize);
+    check_budget(picks.saturating_mul(size_of::<i64>()))?;
+    for row in rows.chunks(n as usize) {
         if row.iter().any(|w| !(*w >= 0.0 && w.is_finite())) {
             return Err(KernelError::input("probability tensor contains either `inf`, `nan` or element < 0"));
         }
         if row.iter().sum::<f64>() <= 0.0 {
-            return Err(KernelError::input("invalid multinomial distribution (sum of probabilities <= 0)"));
+            return Err(invalid());
         }
     }
     let picked = if replacement && count > 1 {
@@ -486,7 +494,7 @@ fn without_replacement(
         }))
         .map_err(KernelError::from)?;
     let mut picked = Vec::new();
-    for keys in keys.chunks(n.max(1)) {
+    for keys in keys.chunks(n) {
         let mut order: Vec<i64> = (0..n as i64).collect();
         order.sort_by(|a, b| keys[*b as usize].total_cmp(&keys[*a as usize]));
         picked.extend_from_slice(&order[..count]);

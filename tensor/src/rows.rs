@@ -5,6 +5,10 @@
 use smallvec::SmallVec;
 
 use crate::access::{self, ReadGuards};
+=======
+use crate::access::{self, LockSet};
+use crate::alloc::check_budget;
+>>>>>>> d4f3f5b (Drawing from nothing is an error; rows longer than memory are too)
 use crate::create::bytes_of;
 use crate::dispatch;
 use crate::dtype::DType;
@@ -102,8 +106,10 @@ pub fn compute_rows<T: Element, R: Element>(
 type EachRow<'a> = &'a mut dyn FnMut(*const u8, usize, *mut u8, usize);
 
 /// Room for elements of any dtype.
-fn room(dtype: DType, count: usize) -> Vec<u128> {
-    vec![0; (count * dtype.size()).div_ceil(size_of::<u128>())]
+fn room(dtype: DType, count: usize) -> Result<Vec<u128>> {
+    let bytes = count.saturating_mul(dtype.size());
+    check_budget(bytes)?;
+    Ok(vec![0; bytes.div_ceil(size_of::<u128>())])
 }
 
 /// The walk of [`map_rows`], for rows and results of these dtypes.
@@ -132,8 +138,11 @@ fn walk(
     let same = x.dtype() == dtypes[0] && (step == 1 || n == 1);
     let pack = pack_fn(x.dtype(), dtypes[0])?;
     let unpack = pack_fn(dtypes[1], dtypes[1])?;
-    let mut row_buffer = room(dtypes[0], if same { 0 } else { n });
+    // Where the result has no elements a row may be of any length.
+    let empty = to.numel() == 0;
+    let mut row_buffer = room(dtypes[0], if same || empty { 0 } else { n })?;
     let direct = to_step == 1 || length == 1;
+<<<<<<< HEAD
     if same && direct && layout.is_contiguous() && d + 1 == layout.rank() && n > 0 && length > 0 {
         // Row after row in memory.
         let steps = [n * x.dtype().size(), length * dtypes[1].size()];
@@ -145,9 +154,8 @@ fn walk(
         drop(guards);
         return Ok(Tensor::from_parts(storage, dtypes[1], to));
     }
-    // Of a result without elements a row may be of any length.
-    let mut out_buffer = room(dtypes[1], if direct || to.numel() == 0 { 0 } else { length });
-    if to.numel() > 0 {
+    let mut out_buffer = room(dtypes[1], if direct || empty { 0 } else { length })?;
+    if !empty {
         for (at, to_at) in starts(layout, d).into_iter().zip(starts(&to, d)) {
             // SAFETY: rows of the locked tensor and of the fresh, zeroed output; buffers are as long as rows.
             unsafe {
