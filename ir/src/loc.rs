@@ -48,7 +48,8 @@ impl Source {
 
     /// Whether it is the same text from the same place.
     pub fn same_place(self: &Arc<Self>, other: &Arc<Self>) -> bool {
-        let same = || self.name == other.name && self.first_line == other.first_line && self.text == other.text;
+        let same =
+            || self.name == other.name && self.first_line == other.first_line && self.text == other.text;
         Arc::ptr_eq(self, other) || same()
     }
 

@@ -5,10 +5,7 @@
 use smallvec::SmallVec;
 
 use crate::access::{self, ReadGuards};
-=======
-use crate::access::{self, LockSet};
 use crate::alloc::check_budget;
->>>>>>> d4f3f5b (Drawing from nothing is an error; rows longer than memory are too)
 use crate::create::bytes_of;
 use crate::dispatch;
 use crate::dtype::DType;
@@ -142,7 +139,6 @@ fn walk(
     let empty = to.numel() == 0;
     let mut row_buffer = room(dtypes[0], if same || empty { 0 } else { n })?;
     let direct = to_step == 1 || length == 1;
-<<<<<<< HEAD
     if same && direct && layout.is_contiguous() && d + 1 == layout.rank() && n > 0 && length > 0 {
         // Row after row in memory.
         let steps = [n * x.dtype().size(), length * dtypes[1].size()];
