@@ -130,11 +130,11 @@ pub fn replace_file(
     let name = name.to_string_lossy();
     // Others of this process may be writing the same file, and one that was killed has left its part.
     let part = |n: usize| path.with_file_name(format!(".{name}.{}.{n}.part", std::process::id()));
-    let made = (0..PARTS).map(part).map(|part| (File::create_new(&part), part));
+    let mut made = (0..PARTS).map(part).map(|part| (File::create_new(&part), part));
     let taken = |made: &std::io::Result<File>| {
         made.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::AlreadyExists)
     };
-    let made = made.skip_while(|(file, _)| taken(file)).next();
+    let made = made.find(|(file, _)| !taken(file));
     let (file, temporary) =
         made.ok_or_else(|| failed(std::io::Error::other("too many unfinished files lie beside it")))?;
     let file = file.map_err(failed)?;

@@ -47,13 +47,10 @@ impl<'a> Cx<'a> {
         if !matches!(problem.fault, Fault::Input | Fault::Unsupported) || defines_attributes {
             return Err(problem);
         }
-        let mut problems = self.fun.problems.borrow_mut();
         if problem.message != SPOILT {
-            problems.push(*problem);
+            self.fun.problems.borrow_mut().push(*problem);
         }
-        let full = problems.len() >= self.session.limits.problems;
-        drop(problems);
-        if full {
+        if self.fun.problems.borrow().len() >= self.session.limits.problems {
             return self.verdict();
         }
         while self.fun.env.borrow().depth() > place.depth {

@@ -233,7 +233,7 @@ fn channels(slices: Slices, weight: &Tensor, layer: &[Option<IValue>], count: us
         }
         Some(groups) => {
             let run = sizes[2..].iter().product();
-            let fits = sizes[0] % groups == 0 && sizes[1] * groups == count;
+            let fits = sizes[0].is_multiple_of(groups) && sizes[1].checked_mul(groups) == Some(count);
             fits.then_some(Spread { rows: sizes[0] / groups, channels: sizes[1], run })
         }
     }
