@@ -262,7 +262,7 @@ impl Walk<'_> {
 
     fn call(&mut self, function: Symbol, args: Vec<IValue>, after: After) -> Result<(), KernelError> {
         self.host.tick(1)?;
-        let graph = self.callees.function(function);
+        let graph = self.callees.function(function)?;
         let graph = graph.ok_or_else(|| KernelError::input(format!("unknown function '{function}'")))?;
         self.push(graph, function, args, after)
     }
@@ -351,7 +351,7 @@ impl Walk<'_> {
     fn exit(&mut self, object: IValue) {
         let args = vec![object, IValue::None, IValue::None, IValue::None];
         let Ok(function) = resolve::method(self.callees, &args, Symbol::new("__exit__")) else { return };
-        let Some(graph) = self.callees.function(function) else { return };
+        let Ok(Some(graph)) = self.callees.function(function) else { return };
         if self.unwinding < MAX_UNWINDING {
             self.unwinding += 1;
             let _ = self.start(&graph, function, args);

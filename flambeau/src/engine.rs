@@ -7,7 +7,7 @@
 use crate::error::Error;
 use crate::session::{Execution, SETTLE, Session};
 use flambeau_exec::vm::{Program as Functions, Vm};
-use flambeau_exec::{Callees, Host, Rets, bytecode::Code, reference};
+use flambeau_exec::{Callees, Host, KernelError, Rets, bytecode::Code, reference};
 use flambeau_ir::types::ClassEnv;
 use flambeau_ir::{CompilationUnit, Graph, IValue, Symbol, Type};
 use flambeau_rewrite::Pass;
@@ -29,35 +29,40 @@ impl Prepared {
         Prepared { session: session.clone(), unit: Arc::clone(unit), copies: OnceLock::new() }
     }
 
-    /// The graph that is run for a function: optimized if the session says so, and if that succeeds. A pass that fails
-    /// leaves the program as it was.
-    fn prepare(&self, graph: &Arc<Graph>) -> Arc<Graph> {
+    /// The graph that is run for a function: optimized if the session says so, and if that succeeds. An optimization
+    /// that fails is left out.
+    ///
+    /// # Errors
+    /// As [`Prepared::settled`].
+    fn prepare(&self, graph: &Arc<Graph>) -> Result<Arc<Graph>, Error> {
         if self.session.execution() != Execution::Optimized {
             return self.settled(graph);
         }
-        self.session.optimized(graph, &self.unit).map_or_else(|_| self.settled(graph), Arc::new)
+        self.session.optimized(graph, &self.unit).map(Arc::new).or_else(|_| self.settled(graph))
     }
 
     /// The graph that means what a function means: see [`ConstantNumbers`] and [`GuardCopies`]. Who writes a view is
     /// seen only where calls are inlined.
-    fn settled(&self, graph: &Arc<Graph>) -> Arc<Graph> {
+    ///
+    /// # Errors
+    /// If a pass fails: without it the function could mean something else, so it does not run.
+    fn settled(&self, graph: &Arc<Graph>) -> Result<Arc<Graph>, Error> {
         let in_unit = || self.unit.functions().any(|f| GuardCopies::concerns(&f.graph));
         let pipeline = if GuardCopies::concerns(graph) || *self.copies.get_or_init(in_unit) {
             SETTLE
         } else if ConstantNumbers::concerns(graph) {
             ConstantNumbers::NAME
         } else {
-            return Arc::clone(graph);
+            return Ok(Arc::clone(graph));
         };
-        let settled = self.session.apply_text(graph, &self.unit, pipeline);
-        settled.map_or_else(|_| Arc::clone(graph), Arc::new)
+        self.session.apply_text(graph, &self.unit, pipeline).map(Arc::new)
     }
 }
 
 impl Callees for Prepared {
-    fn function(&self, name: Symbol) -> Option<Arc<Graph>> {
-        let graph = &self.unit.function(name)?.graph;
-        Some(self.prepare(graph))
+    fn function(&self, name: Symbol) -> Result<Option<Arc<Graph>>, KernelError> {
+        let function = self.unit.function(name);
+        function.map(|f| self.prepare(&f.graph)).transpose().map_err(|e| of_callee(&e))
     }
 
     fn method(&self, class: Type, name: Symbol) -> Option<Symbol> {
@@ -85,18 +90,22 @@ struct Settled {
 }
 
 impl Settled {
-    fn graph(&self, graph: &Arc<Graph>) -> Arc<Graph> {
+    fn graph(&self, graph: &Arc<Graph>) -> Result<Arc<Graph>, Error> {
+        let key = Arc::as_ptr(graph) as usize;
         let mut known = lock(&self.known);
-        let entry = known
-            .entry(Arc::as_ptr(graph) as usize)
-            .or_insert_with(|| (Arc::clone(graph), self.prepared.settled(graph)));
-        Arc::clone(&entry.1)
+        if let Some((_, settled)) = known.get(&key) {
+            return Ok(Arc::clone(settled));
+        }
+        let settled = self.prepared.settled(graph)?;
+        known.insert(key, (Arc::clone(graph), Arc::clone(&settled)));
+        Ok(settled)
     }
 }
 
 impl Callees for Settled {
-    fn function(&self, name: Symbol) -> Option<Arc<Graph>> {
-        self.prepared.unit.function(name).map(|f| self.graph(&f.graph))
+    fn function(&self, name: Symbol) -> Result<Option<Arc<Graph>>, KernelError> {
+        let function = self.prepared.unit.function(name);
+        function.map(|f| self.graph(&f.graph)).transpose().map_err(|e| of_callee(&e))
     }
 
     fn method(&self, class: Type, name: Symbol) -> Option<Symbol> {
@@ -116,10 +125,17 @@ impl Callees for Settled {
     }
 }
 
+/// That a called function can't be made ready, as an error of the call.
+fn of_callee(error: &Error) -> KernelError {
+    KernelError::new(error.fault, "RuntimeError", error.message.clone())
+}
+
 /// Runs the functions of one program.
 pub(crate) struct Engine {
     unit: Arc<CompilationUnit>,
     execution: Execution,
+    /// Bytes of freed tensors that each machine keeps.
+    recycled: usize,
     /// Prepares graphs called from outside.
     entry: Prepared,
     functions: Arc<Functions>,
@@ -137,6 +153,7 @@ impl Engine {
         Arc::new(Engine {
             unit: Arc::clone(unit),
             execution: session.execution(),
+            recycled: session.limits.recycled,
             entry: Prepared::new(session, unit),
             functions: Functions::new(Arc::new(Prepared::new(session, unit))),
             plain: Settled { prepared: Prepared::new(session, unit), known: Mutex::default() },
@@ -157,7 +174,7 @@ impl Engine {
         if let Some(code) = lock(&self.codes).get(&key).cloned() {
             return Ok(code);
         }
-        let prepared = self.entry.prepare(graph);
+        let prepared = self.entry.prepare(graph)?;
         let code = Code::compile(&prepared, &**self.functions.callees());
         let code = Arc::new(code.map_err(|e| Error::from(flambeau_exec::ExecError::of(&e)))?);
         Ok(Arc::clone(lock(&self.codes).entry(key).or_insert(code)))
@@ -175,7 +192,7 @@ impl Engine {
         if self.execution == Execution::Reference || host.tape().is_some() {
             let mut args = Vec::new();
             bind(&mut args)?;
-            return Ok(reference::run(&self.plain.graph(graph), args, &self.plain, host)?.into());
+            return Ok(reference::run(&self.plain.graph(graph)?, args, &self.plain, host)?.into());
         }
         let code = match plan.get() {
             Some(code) => code,
@@ -185,13 +202,17 @@ impl Engine {
             }
         };
         if let Ok(mut machine) = self.machine.try_lock() {
-            let machine = machine.get_or_insert_with(|| Vm::new(Arc::clone(&self.functions)));
+            let machine = machine.get_or_insert_with(|| self.new_machine());
             return machine.run_bound(code, host, bind);
         }
-        let mut machine = lock(&self.others).pop().unwrap_or_else(|| Vm::new(Arc::clone(&self.functions)));
+        let mut machine = lock(&self.others).pop().unwrap_or_else(|| self.new_machine());
         let result = machine.run_bound(code, host, bind);
         lock(&self.others).push(machine);
         result
+    }
+
+    fn new_machine(&self) -> Vm {
+        Vm::with_recycled(Arc::clone(&self.functions), self.recycled)
     }
 }
 

@@ -7,6 +7,7 @@ use crate::program::Program;
 use flambeau_analysis::Analyses;
 use flambeau_archive::{LoadOptions, Weights};
 use flambeau_exec::Host;
+use flambeau_exec::vm::Vm;
 use flambeau_frontend::emit::StageText;
 use flambeau_ir::text::parse_graph;
 use flambeau_ir::{CompilationUnit, Facet, Graph, OpDef, Registry, RegistryBuilder, Source};
@@ -42,6 +43,13 @@ pub(crate) const SETTLE: &str = "inline,constant_numbers,guard_copies";
 pub(crate) struct RunLimits {
     pub(crate) fuel: u64,
     pub(crate) memory: Option<usize>,
+    pub(crate) recycled: usize,
+}
+
+impl Default for RunLimits {
+    fn default() -> Self {
+        RunLimits { fuel: u64::MAX, memory: None, recycled: Vm::RECYCLED }
+    }
 }
 
 /// What a session is made from.
@@ -121,6 +129,14 @@ impl SessionBuilder {
         self
     }
 
+    /// Bounds the bytes of freed tensors that each of a program's machines keeps for its next tensors, and as much again
+    /// of dropped results ([`Vm::RECYCLED`] unless set). With 0 all goes back to the system at once, and large tensors
+    /// pay for fresh pages at every call.
+    pub fn recycled(mut self, bytes: usize) -> Self {
+        self.limits.recycled = bytes;
+        self
+    }
+
     /// Sets how archives are loaded.
     pub fn load_options(mut self, options: LoadOptions) -> Self {
         self.load = options;
@@ -185,7 +201,7 @@ impl Session {
         SessionBuilder {
             registry: RegistryBuilder::new(),
             execution: Execution::default(),
-            limits: RunLimits { fuel: u64::MAX, memory: None },
+            limits: RunLimits::default(),
             load: LoadOptions::default(),
             library: standard_library(),
             book: Rulebook::new(),
@@ -197,7 +213,7 @@ impl Session {
     /// # Errors
     /// Never in a build whose tests pass; see [`SessionBuilder::build`].
     pub fn standard() -> Result<Session, Error> {
-        let limits = RunLimits { fuel: u64::MAX, memory: None };
+        let limits = RunLimits::default();
         let load = LoadOptions::default();
         let (registry, library) = (flambeau_ops::registry(), standard_library());
         Session::new(registry, Execution::default(), limits, load, library, Rulebook::new())

@@ -50,7 +50,7 @@ impl Program {
         if let Some(code) = self.codes.read().get(&name) {
             return Ok(Arc::clone(code));
         }
-        let graph = self.callees.function(name);
+        let graph = self.callees.function(name)?;
         let graph = graph.ok_or_else(|| KernelError::input(format!("unknown function '{name}'")))?;
         let code = Arc::new(Code::compile_function(&graph, name, &*self.callees)?);
         Ok(Arc::clone(self.codes.write().entry(name).or_insert(code)))
@@ -119,13 +119,13 @@ pub struct Vm {
     unwinding: u32,
 }
 
-/// Bytes of freed tensors kept for the next ones.
-const RECYCLED: usize = 256 << 20;
-
 /// Errors in context managers' exits inside unwinding inside exits … end here.
 const MAX_UNWINDING: u32 = 8;
 
 impl Vm {
+    /// Bytes of freed tensors that a machine keeps unless told otherwise.
+    pub const RECYCLED: usize = 256 << 20;
+
     /// A machine for a program.
     pub fn new(program: Arc<Program>) -> Vm {
         Vm {
@@ -136,12 +136,13 @@ impl Vm {
             frames: Vec::new(),
             args: Vec::new(),
             rets: Rets::new(),
-            recycler: Some(Recycler::new(RECYCLED)),
+            recycler: Some(Recycler::new(Self::RECYCLED)),
             unwinding: 0,
         }
     }
 
-    /// A machine that keeps at most `bytes` of freed tensors.
+    /// A machine that keeps at most `bytes` of its freed tensors for the next ones, and as much again of the results
+    /// that its callers drop. [`Vm::new`] makes one with [`Vm::RECYCLED`].
     pub fn with_recycled(program: Arc<Program>, bytes: usize) -> Vm {
         Vm { recycler: Some(Recycler::new(bytes)), ..Vm::new(program) }
     }
