@@ -55,6 +55,14 @@ impl Search<'_> {
     }
 }
 
+/// What `in_block` finds in each block of the graph.
+fn find<T>(cx: &mut PassCx<'_>, in_block: fn(&Search<'_>, BlockId) -> Vec<T>) -> Vec<T> {
+    let registry = cx.registry();
+    let (graph, db) = cx.with::<AliasDb>();
+    let search = Search { graph, roles: registry.column::<Role>(), db };
+    search.blocks().into_iter().flat_map(|b| in_block(&search, b)).collect()
+}
+
 /// A sum of products: its last node, and the products in order.
 struct Sum {
     root: NodeId,
@@ -62,10 +70,7 @@ struct Sum {
 }
 
 fn sums(cx: &mut PassCx<'_>) {
-    let registry = cx.registry();
-    let (graph, db) = cx.with::<AliasDb>();
-    let search = Search { graph, roles: registry.column::<Role>(), db };
-    let found: Vec<Sum> = search.blocks().into_iter().flat_map(|b| sums_in(&search, b)).collect();
+    let found = find(cx, sums_in);
     let (mut editor, mut fuel) = cx.edit_fuelled();
     for sum in found {
         if !fuel.take("sum", editor.graph(), sum.root) {
@@ -104,27 +109,39 @@ fn erase_unused(editor: &mut flambeau_ir::Editor<'_>, products: Vec<NodeId>) {
 
 fn sums_in(search: &Search<'_>, block: BlockId) -> Vec<Sum> {
     let g = search.graph;
-    // Per value that is a product or a sum of some: the products.
-    let mut parts: HashMap<ValueId, Vec<NodeId>, FxBuildHasher> = HashMap::default();
-    let mut sums = Vec::new();
+    // Per value that is a product or a sum of some, and part of no sum yet: how many products.
+    let mut parts: HashMap<ValueId, usize, FxBuildHasher> = HashMap::default();
+    let mut roots = Vec::new();
     for node in g.nodes(block) {
         if search.has_role(node, Role::MatrixProduct) {
-            parts.insert(g.result(node, 0), vec![node]);
+            parts.insert(g.result(node, 0), 1);
         } else if search.is_sum(node) {
             let (a, b) = (g.operand(node, 0), g.operand(node, 1));
-            let alone = |v| parts.contains_key(&v) && g.use_count(v) == 1;
-            if !alone(a) || !alone(b) {
-                continue;
-            }
-            let mut all = parts.remove(&a).unwrap_or_default();
-            all.extend(parts.remove(&b).unwrap_or_default());
-            parts.insert(g.result(node, 0), all);
-            sums.push(node);
+            let alone = |v| parts.get(&v).copied().filter(|_| g.use_count(v) == 1);
+            let (Some(left), Some(right)) = (alone(a), alone(b)) else { continue };
+            parts.remove(&a);
+            parts.remove(&b);
+            parts.insert(g.result(node, 0), left + right);
+            roots.push(node);
         }
     }
-    // What is left is part of no greater sum.
-    let whole = |root: NodeId| parts.remove(&g.result(root, 0)).map(|products| Sum { root, products });
-    sums.into_iter().filter_map(whole).filter(|s| s.products.len() >= LEAST).collect()
+    roots.retain(|&root| parts.get(&g.result(root, 0)).is_some_and(|&count| count >= LEAST));
+    roots.into_iter().map(|root| Sum { root, products: products_of(search, root) }).collect()
+}
+
+/// The products of a sum, in order.
+fn products_of(search: &Search<'_>, root: NodeId) -> Vec<NodeId> {
+    let g = search.graph;
+    let mut products = Vec::new();
+    let mut open = vec![root];
+    while let Some(node) = open.pop() {
+        if search.has_role(node, Role::MatrixProduct) {
+            products.push(node);
+        } else {
+            open.extend([1, 0].map(|i| g.def(g.operand(node, i))));
+        }
+    }
+    products
 }
 
 /// Products that share a side: they are put where the first of them stands.
@@ -135,10 +152,7 @@ struct Side {
 }
 
 fn sides(cx: &mut PassCx<'_>) {
-    let registry = cx.registry();
-    let (graph, db) = cx.with::<AliasDb>();
-    let search = Search { graph, roles: registry.column::<Role>(), db };
-    let found: Vec<Side> = search.blocks().into_iter().flat_map(|b| sides_in(&search, b)).collect();
+    let found = find(cx, sides_in);
     let (mut editor, mut fuel) = cx.edit_fuelled();
     for Side { shared, side, products } in found {
         let first = products[0];
