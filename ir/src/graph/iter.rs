@@ -88,7 +88,7 @@ impl Iterator for Walk<'_> {
                 Some(Step::Node(g.nodes.key(node)))
             }
             Frame::Blocks { node, next } => {
-                let blocks = g.links.slice(g.nodes.at(node).blocks);
+                let blocks = g.links.items(&g.nodes.at(node).blocks);
                 if next as usize == blocks.len() {
                     return Some(Step::Done(g.nodes.key(node)));
                 }

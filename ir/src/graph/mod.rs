@@ -14,6 +14,7 @@
 
 mod arena;
 mod iter;
+mod links;
 mod names;
 mod operand;
 mod ops;
@@ -37,6 +38,7 @@ use crate::loc::{LocId, LocTable};
 use crate::op::{Op, Registry};
 use crate::types::Type;
 use arena::{Arena, NONE};
+use links::Links;
 use operand::Operand;
 use pool::{Pool, Run};
 use std::sync::Arc;
@@ -90,7 +92,7 @@ pub struct Graph {
     values: Arena<ValueId, ValueRow>,
     blocks: Arena<BlockId, BlockRow>,
     operands: Pool<Operand>,
-    links: Pool<u32>,
+    links: Links,
     names: names::NameTable,
     root: u32,
     pub(crate) attrs: AttrTable,
@@ -107,7 +109,7 @@ impl Graph {
             values: Arena::new(),
             blocks: Arena::new(),
             operands: Pool::new(),
-            links: Pool::new(),
+            links: Links::new(),
             names: names::NameTable::new(),
             root: 0,
             attrs: AttrTable::new(),
@@ -123,7 +125,6 @@ impl Graph {
         self.nodes.reserve(nodes);
         self.values.reserve(nodes);
         self.operands.reserve(operands);
-        self.links.reserve(nodes);
         self.locs.reserve(nodes);
     }
 

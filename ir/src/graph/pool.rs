@@ -41,6 +41,16 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) const EMPTY: Run = Run { start: 0, meta: 0 };
 
+    /// A run of one row that stands in the run itself and in no pool: see [`Links`](super::links::Links).
+    pub(crate) fn of_one(item: u32) -> Run {
+        Run { start: item, meta: 1 }
+    }
+
+    /// What [`Run::of_one`] was given.
+    pub(crate) fn item(&self) -> &u32 {
+        &self.start
+    }
+
     pub(crate) fn len(self) -> u32 {
         self.meta & LEN_MASK
     }

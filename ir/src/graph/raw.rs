@@ -7,6 +7,7 @@ use crate::id::{BlockId, NodeId, ValueId};
 use crate::loc::LocId;
 use crate::op::{Op, Prim};
 use crate::types::Type;
+use smallvec::SmallVec;
 
 impl Graph {
     /// A new unplaced node without operands, results and blocks.
@@ -29,12 +30,16 @@ impl Graph {
 
     /// Gives a node its results (it must have none).
     pub(super) fn raw_set_results(&mut self, node: u32, types: &[Type]) {
-        let run = self.links.take(types.len() as u32, NONE);
-        for (i, &ty) in types.iter().enumerate() {
-            let value = self.raw_new_value(node, i as u32, ty);
-            self.links.slice_mut(run)[i] = value;
-        }
-        self.nodes.at_mut(node).results = run;
+        let list = match *types {
+            [ty] => Run::of_one(self.raw_new_value(node, 0, ty)),
+            _ => {
+                let values = types.iter().enumerate();
+                let values: SmallVec<[u32; 8]> =
+                    values.map(|(i, &ty)| self.raw_new_value(node, i as u32, ty)).collect();
+                self.links.list(&values)
+            }
+        };
+        self.nodes.at_mut(node).results = list;
     }
 
     /// Inserts a result at `index`; later ones move down.
@@ -42,7 +47,7 @@ impl Graph {
         let run = self.nodes.at(node).results;
         assert!(index <= run.len(), "result position {index} of {}", run.len());
         let value = self.raw_new_value(node, index, ty);
-        let run = self.link_insert(run, index, value);
+        let run = self.links.insert(run, index, value);
         self.nodes.at_mut(node).results = run;
         self.raw_renumber_results(node, index + 1);
         value
@@ -51,9 +56,8 @@ impl Graph {
     /// Removes result `index`, which must be unused.
     pub(super) fn raw_remove_result(&mut self, node: u32, index: u32) {
         let run = self.nodes.at(node).results;
-        let value = self.links.slice(run)[index as usize];
-        self.raw_drop_value(value);
-        let run = self.link_remove(run, index);
+        self.raw_drop_value(self.links.items(&run)[index as usize]);
+        let run = self.links.remove(run, index);
         self.nodes.at_mut(node).results = run;
         self.raw_renumber_results(node, index);
     }
@@ -61,18 +65,14 @@ impl Graph {
     fn raw_renumber_results(&mut self, node: u32, from: u32) {
         let run = self.nodes.at(node).results;
         for i in from..run.len() {
-            let value = self.links.slice(run)[i as usize];
+            let value = self.links.items(&run)[i as usize];
             self.values.at_mut(value).index = i;
         }
     }
 
     /// Puts the results of a node in the order `order` (a permutation of positions).
     pub(super) fn raw_permute_results(&mut self, node: u32, order: &[u32]) {
-        let run = self.nodes.at(node).results;
-        let old: Vec<u32> = self.links.slice(run).to_vec();
-        for (slot, &from) in self.links.slice_mut(run).iter_mut().zip(order) {
-            *slot = old[from as usize];
-        }
+        self.links.permute(self.nodes.at(node).results, order);
         self.raw_renumber_results(node, 0);
     }
 
@@ -84,35 +84,6 @@ impl Graph {
         self.values.remove(value);
     }
 
-    fn link_insert(&mut self, run: Run, index: u32, item: u32) -> Run {
-        let len = run.len();
-        let run = if len < run.capacity() {
-            run.with_len(len + 1)
-        } else {
-            let wider = self.links.take(len + 1, NONE);
-            for i in 0..len {
-                *self.links.at_mut(wider.start() + i) = *self.links.at(run.start() + i);
-            }
-            self.links.give(run);
-            wider
-        };
-        let items = self.links.slice_mut(run);
-        items.copy_within(index as usize..len as usize, index as usize + 1);
-        items[index as usize] = item;
-        run
-    }
-
-    fn link_remove(&mut self, run: Run, index: u32) -> Run {
-        let len = run.len();
-        self.links.slice_mut(run).copy_within(index as usize + 1.., index as usize);
-        if len == 1 {
-            self.links.give(run);
-            Run::EMPTY
-        } else {
-            run.with_len(len - 1)
-        }
-    }
-
     /// A new empty block owned by `owner` (or the root), appended to the owner's blocks.
     pub(super) fn raw_new_block(&mut self, owner: u32) -> u32 {
         let param = self.raw_new_node(Op::from(Prim::Param), AttrsId::EMPTY, LocId::UNKNOWN);
@@ -121,7 +92,7 @@ impl Graph {
         self.raw_bracket(block, param, ret);
         if owner != NONE {
             let run = self.nodes.at(owner).blocks;
-            let run = self.link_insert(run, run.len(), block);
+            let run = self.links.insert(run, run.len(), block);
             self.nodes.at_mut(owner).blocks = run;
         }
         block
@@ -145,7 +116,7 @@ impl Graph {
         while next < nodes.len() {
             let run = self.nodes.at(nodes[next]).blocks;
             for i in 0..run.len() {
-                let block = *self.links.at(run.start() + i);
+                let block = self.links.items(&run)[i as usize];
                 blocks.push(block);
                 let mut at = self.blocks.at(block).param;
                 while at != NONE {
@@ -172,7 +143,7 @@ impl Graph {
     fn raw_drop_results(&mut self, node: u32) {
         let run = self.nodes.at(node).results;
         for i in 0..run.len() {
-            let value = *self.links.at(run.start() + i);
+            let value = self.links.items(&run)[i as usize];
             self.raw_drop_value(value);
         }
         self.links.give(run);
@@ -182,7 +153,7 @@ impl Graph {
     /// Erases block `index` of a node with all it holds.
     pub(super) fn raw_erase_block(&mut self, node: u32, index: u32) {
         let run = self.nodes.at(node).blocks;
-        let block = self.links.slice(run)[index as usize];
+        let block = self.links.items(&run)[index as usize];
         let ret = self.blocks.at(block).ret;
         let param = self.blocks.at(block).param;
         self.raw_clear_operands(ret);
@@ -196,7 +167,7 @@ impl Graph {
         self.nodes.remove(param);
         self.nodes.remove(ret);
         self.blocks.remove(block);
-        let run = self.link_remove(run, index);
+        let run = self.links.remove(run, index);
         self.nodes.at_mut(node).blocks = run;
     }
 

@@ -69,15 +69,14 @@ impl Graph {
 
     /// The results of a node, in order.
     pub fn results(&self, node: NodeId) -> impl DoubleEndedIterator<Item = ValueId> + ExactSizeIterator + '_ {
-        let run = self.nodes.get(node).results;
-        self.links.slice(run).iter().map(|&v| self.values.key(v))
+        let list = &self.nodes.get(node).results;
+        self.links.items(list).iter().map(|&v| self.values.key(v))
     }
 
     /// Result `index` of a node. Panics if there is none.
     #[track_caller]
     pub fn result(&self, node: NodeId, index: usize) -> ValueId {
-        let run = self.nodes.get(node).results;
-        self.values.key(self.links.slice(run)[index])
+        self.values.key(self.links.items(&self.nodes.get(node).results)[index])
     }
 
     /// Number of results.
@@ -87,15 +86,14 @@ impl Graph {
 
     /// The blocks of a node, in order.
     pub fn blocks(&self, node: NodeId) -> impl DoubleEndedIterator<Item = BlockId> + ExactSizeIterator + '_ {
-        let run = self.nodes.get(node).blocks;
-        self.links.slice(run).iter().map(|&b| self.blocks.key(b))
+        let list = &self.nodes.get(node).blocks;
+        self.links.items(list).iter().map(|&b| self.blocks.key(b))
     }
 
     /// Block `index` of a node. Panics if there is none.
     #[track_caller]
     pub fn block(&self, node: NodeId, index: usize) -> BlockId {
-        let run = self.nodes.get(node).blocks;
-        self.blocks.key(self.links.slice(run)[index])
+        self.blocks.key(self.links.items(&self.nodes.get(node).blocks)[index])
     }
 
     /// Number of nested blocks.
@@ -252,8 +250,7 @@ impl Graph {
                 if oa == ob {
                     // Two blocks of one node: their order among the node's blocks.
                     let (pa, pb) = (self.nodes.at(a).place.parent, self.nodes.at(b).place.parent);
-                    let run = self.nodes.at(oa).blocks;
-                    let blocks = self.links.slice(run);
+                    let blocks = self.links.items(&self.nodes.at(oa).blocks);
                     return blocks.iter().position(|&x| x == pa) < blocks.iter().position(|&x| x == pb);
                 }
                 (a, b) = (oa, ob);

@@ -33,15 +33,12 @@ impl Pass for Cse {
         let registry = cx.registry();
         let traits = TraitTable::new(&registry);
         // Without a writer in the graph, memory matters only once there is something to merge.
-        let writes = cx.graph().nodes_deep().any(|n| traits.of_node(cx.graph(), n).may_write());
-        let plan =
-            if writes && !ignore_writers { None } else { Search::new(cx.graph(), &traits, None).run() };
-        let plan = match plan {
+        let plan = match Search::new(cx.graph(), &traits, None, ignore_writers).run() {
             Some(plan) => plan,
             None => {
                 let (graph, db) = cx.with::<AliasDb>();
-                let db = Memory { db, ignore_writers };
-                Search::new(graph, &traits, Some(db)).run().expect("invariant: memory is known")
+                let search = Search::new(graph, &traits, Some(db), ignore_writers);
+                search.run().expect("invariant: memory is known")
             }
         };
         let (mut editor, mut fuel) = cx.edit_fuelled();
@@ -56,22 +53,13 @@ impl Pass for Cse {
     }
 }
 
-#[derive(Clone, Copy)]
-struct Memory<'a> {
-    db: &'a AliasDb,
-    ignore_writers: bool,
-}
-
-struct Entry {
-    hash: u64,
-    node: NodeId,
-}
-
 struct Search<'a> {
     graph: &'a Graph,
     traits: &'a TraitTable<'a>,
-    memory: Option<Memory<'a>>,
-    table: HashTable<Entry>,
+    memory: Option<&'a AliasDb>,
+    ignore_writers: bool,
+    /// By what they compute. Nodes alone: a hash beside each would double what large graphs fetch.
+    table: HashTable<NodeId>,
     /// What a merged value has become; `None` for itself.
     stands_for: ValueMap<Option<ValueId>>,
     /// Merged nodes whose results leave the graph, by the node kept: it takes over that they do. As a second one is
@@ -81,11 +69,17 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(graph: &'a Graph, traits: &'a TraitTable<'a>, memory: Option<Memory<'a>>) -> Self {
+    fn new(
+        graph: &'a Graph,
+        traits: &'a TraitTable<'a>,
+        memory: Option<&'a AliasDb>,
+        ignore_writers: bool,
+    ) -> Self {
         Search {
             graph,
             traits,
             memory,
+            ignore_writers,
             table: HashTable::with_capacity(graph.node_count()),
             stands_for: ValueMap::for_values(graph, None),
             leaving: HashMap::default(),
@@ -96,7 +90,7 @@ impl<'a> Search<'a> {
     /// Pairs of a node and the one it merges into, in program order; `None` if memory would have to be known.
     fn run(mut self) -> Option<Vec<(NodeId, NodeId)>> {
         let graph = self.graph;
-        // Entries made since each open block began.
+        // Entries of nested blocks, and how many there were when each open block began. Those of the root stay.
         let mut made: Vec<(u64, NodeId)> = Vec::new();
         let mut open: Vec<usize> = Vec::new();
         for step in graph.walk(graph.root()) {
@@ -108,19 +102,17 @@ impl<'a> Search<'a> {
                         break;
                     }
                     for (hash, node) in made.drain(mark..) {
-                        if let Ok(entry) = self.table.find_entry(hash, |e| e.node == node) {
+                        if let Ok(entry) = self.table.find_entry(hash, |&n| n == node) {
                             entry.remove();
                         }
                     }
                 }
                 Step::Node(node) => {
-                    if !self.is_candidate(node) {
+                    if !self.is_candidate(node)? {
                         continue;
                     }
-                    let hash = self.hash(node);
-                    let found =
-                        self.table.find(hash, |e| e.hash == hash && self.same(e.node, node)).map(|e| e.node);
-                    match found {
+                    let hash = hash_of(graph, &self.stands_for, node);
+                    match self.table.find(hash, |&n| self.same(n, node)).copied() {
                         // One entry stands for all alike, merged or not: a chain of equal entries would be walked again
                         // and again.
                         Some(kept) => {
@@ -129,8 +121,10 @@ impl<'a> Search<'a> {
                             }
                         }
                         None => {
-                            self.table.insert_unique(hash, Entry { hash, node }, |e| e.hash);
-                            made.push((hash, node));
+                            self.enter(hash, node);
+                            if open.len() > 1 {
+                                made.push((hash, node));
+                            }
                         }
                     }
                 }
@@ -140,32 +134,29 @@ impl<'a> Search<'a> {
         Some(self.plan)
     }
 
-    fn is_candidate(&self, node: NodeId) -> bool {
+    fn enter(&mut self, hash: u64, node: NodeId) {
+        let (graph, stands_for) = (self.graph, &self.stands_for);
+        self.table.insert_unique(hash, node, |&n| hash_of(graph, stands_for, n));
+    }
+
+    /// Whether a node may be merged, or be what others merge into; `None` if memory would have to be known.
+    fn is_candidate(&self, node: NodeId) -> Option<bool> {
         let g = self.graph;
         let t = self.traits.of_node(g, node);
+        if t.may_write() && self.memory.is_none() && !self.ignore_writers {
+            return None;
+        }
         if t.has_side_effects() || t.is_random() || t.may_write() || t.has_identity() {
-            return false;
+            return Some(false);
         }
         if g.result_count(node) == 0 || g.block_count(node) > 0 {
-            return false;
+            return Some(false);
         }
-        self.memory.is_none_or(|m| m.ignore_writers || !memory::has_writers(m.db, g, node))
+        Some(self.memory.is_none_or(|db| self.ignore_writers || !memory::has_writers(db, g, node)))
     }
 
     fn resolve(&self, value: ValueId) -> ValueId {
         self.stands_for[value].unwrap_or(value)
-    }
-
-    fn hash(&self, node: NodeId) -> u64 {
-        let g = self.graph;
-        let mut h = FxHasher::default();
-        let op: Op = g.op(node);
-        op.hash(&mut h);
-        g.attrs_id(node).hash(&mut h);
-        for v in g.operands(node) {
-            self.resolve(v).hash(&mut h);
-        }
-        h.finish()
     }
 
     fn same(&self, a: NodeId, b: NodeId) -> bool {
@@ -184,7 +175,7 @@ impl<'a> Search<'a> {
         if g.results(node).all(|v| !g.ty(v).is_mutable()) {
             return Some(true);
         }
-        let db = self.memory?.db;
+        let db = self.memory?;
         let others = self.leaving.get(&kept).map_or(&[] as &[NodeId], SmallVec::as_slice);
         let stays = |n: NodeId| g.results(n).all(|v| memory::stays_inside(g, v));
         Some(std::iter::once(kept).chain(others.iter().copied()).all(|other| {
@@ -199,13 +190,26 @@ impl<'a> Search<'a> {
         for (old, new) in g.results(node).zip(g.results(kept)) {
             self.stands_for[old] = Some(new);
         }
-        if let Some(m) = self.memory
-            && g.results(node).any(|v| !memory::may_share(m.db, g, v, v))
+        if let Some(db) = self.memory
+            && g.results(node).any(|v| !memory::may_share(db, g, v, v))
         {
             self.leaving.entry(kept).or_default().push(node);
         }
         self.plan.push((node, kept));
     }
+}
+
+/// What [`Search::same`] compares, hashed; operands as they are resolved now. A node's operands come before it, so they
+/// are resolved the same ever after.
+fn hash_of(g: &Graph, stands_for: &ValueMap<Option<ValueId>>, node: NodeId) -> u64 {
+    let mut h = FxHasher::default();
+    let op: Op = g.op(node);
+    op.hash(&mut h);
+    g.attrs_id(node).hash(&mut h);
+    for v in g.operands(node) {
+        stands_for[v].unwrap_or(v).hash(&mut h);
+    }
+    h.finish()
 }
 
 #[cfg(test)]

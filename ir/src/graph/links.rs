@@ -1,0 +1,120 @@
+//! Lists of slots: the results of a node, its blocks. Most have one item, which stands in the run itself; longer ones are
+//! slabs of a pool.
+
+use super::arena::NONE;
+use super::pool::{Pool, Run};
+
+/// Storage of the lists. A list is a [`Run`]: of one item, the item; of several, where they are.
+#[derive(Clone)]
+pub(crate) struct Links(Pool<u32>);
+
+impl Links {
+    pub(crate) fn new() -> Self {
+        Links(Pool::new())
+    }
+
+    /// A list of these items.
+    pub(crate) fn list(&mut self, items: &[u32]) -> Run {
+        if let [item] = *items {
+            return Run::of_one(item);
+        }
+        let run = self.0.take(items.len() as u32, NONE);
+        self.0.slice_mut(run).copy_from_slice(items);
+        run
+    }
+
+    /// The items of a list.
+    pub(crate) fn items<'a>(&'a self, list: &'a Run) -> &'a [u32] {
+        if list.len() == 1 { std::slice::from_ref(list.item()) } else { self.0.slice(*list) }
+    }
+
+    /// The list with an item more at `index`; the old one is gone.
+    pub(crate) fn insert(&mut self, list: Run, index: u32, item: u32) -> Run {
+        let len = list.len();
+        if len == 0 {
+            return Run::of_one(item);
+        }
+        let run = if len > 1 && len < list.capacity() { list.with_len(len + 1) } else { self.widen(list) };
+        let items = self.0.slice_mut(run);
+        items.copy_within(index as usize..len as usize, index as usize + 1);
+        items[index as usize] = item;
+        run
+    }
+
+    /// The items of a list in a slab with room for one more.
+    fn widen(&mut self, list: Run) -> Run {
+        let len = list.len();
+        let wider = self.0.take(len + 1, NONE);
+        for i in 0..len {
+            *self.0.at_mut(wider.start() + i) = self.items(&list)[i as usize];
+        }
+        self.give(list);
+        wider
+    }
+
+    /// The list without the item at `index`; the old one is gone.
+    pub(crate) fn remove(&mut self, list: Run, index: u32) -> Run {
+        let len = list.len();
+        if len <= 2 {
+            let left = (0..len).find(|&i| i != index).map(|i| self.items(&list)[i as usize]);
+            self.give(list);
+            return left.map_or(Run::EMPTY, Run::of_one);
+        }
+        self.0.slice_mut(list).copy_within(index as usize + 1.., index as usize);
+        list.with_len(len - 1)
+    }
+
+    /// Puts the items in the order `order`, a permutation of positions.
+    pub(crate) fn permute(&mut self, list: Run, order: &[u32]) {
+        if list.len() > 1 {
+            let old = self.0.slice(list).to_vec();
+            for (slot, &from) in self.0.slice_mut(list).iter_mut().zip(order) {
+                *slot = old[from as usize];
+            }
+        }
+    }
+
+    /// Gives a list back.
+    pub(crate) fn give(&mut self, list: Run) {
+        if list.len() > 1 {
+            self.0.give(list);
+        }
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.0.heap_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_agree_with_vectors() {
+        let (mut links, mut list, mut model) = (Links::new(), Run::EMPTY, Vec::new());
+        let mut state = 7u32;
+        for step in 0..2000u32 {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let grow = model.len() < 2 || state >> 31 == 0;
+            if grow && model.len() < 40 {
+                let at = (state >> 8) as usize % (model.len() + 1);
+                list = links.insert(list, at as u32, step);
+                model.insert(at, step);
+            } else if state & 0x70 == 0 {
+                let order: Vec<u32> = (0..model.len() as u32).rev().collect();
+                links.permute(list, &order);
+                model.reverse();
+            } else {
+                let at = (state >> 8) as usize % model.len();
+                list = links.remove(list, at as u32);
+                model.remove(at);
+            }
+            assert_eq!(links.items(&list), model);
+        }
+        for items in [&[][..], &[4], &[4, 5], &[4, 5, 6]] {
+            let list = links.list(items);
+            assert_eq!(links.items(&list), items);
+        }
+    }
+}
