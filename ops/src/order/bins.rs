@@ -1,6 +1,6 @@
 //! Search in sorted sequences, and membership: `searchsorted`, `bucketize`, `isin`, `bincount`.
 
-use super::ordering;
+use super::{is_nan, rank};
 use crate::support::{Computed, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
@@ -146,9 +146,9 @@ fn isin(cx: &KernelCx<'_>) -> Computed {
     }
     let dtype = meeting.result().unwrap_or(elements.dtype());
     let found = dispatch!(real_bool, dtype, "isin", T => {
-        let mut tests = tests.to_vec::<T>()?;
-        tests.sort_by(|a, b| ordering(*a, *b));
-        let member = |x: &T| tests.binary_search_by(|t| ordering(*t, *x)).is_ok_and(|i| tests[i] == *x);
+        let mut tests: Vec<u64> = tests.to_vec::<T>()?.into_iter().map(rank).collect();
+        tests.sort_unstable();
+        let member = |x: &T| !is_nan(*x) && tests.binary_search(&rank(*x)).is_ok();
         Ok::<Vec<bool>, KernelError>(elements.to_vec::<T>()?.iter().map(|x| member(x) != invert).collect())
     })?;
     Ok(Tensor::from_vec(found, elements.sizes())?)

@@ -1,6 +1,6 @@
 //! `kthvalue`, `median`, `nanmedian`, `mode`: one element of each row, by its place in the order or its frequency.
 
-use super::{check_some, greater, is_nan, less, numbered, picked, sample, values_and_indices};
+use super::{Ranked, before, check_some, is_nan, picked, ranked, sample, values_and_indices};
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
@@ -19,28 +19,26 @@ fn kthvalue(cx: &KernelCx<'_>) -> Several {
     let at = k as usize - 1;
     let indices = dispatch!(carried_real, x.dtype(), "kthvalue_cpu", T => {
         Ok::<_, KernelError>(map_rows::<T, i64>(x, dim, Some(1), |row, out| {
-            let mut pairs = numbered::<T>(row);
-            select::quick_select(&mut pairs, at, &|a: (T, i64), b: (T, i64)| greater(a.0, b.0));
-            out[0] = pairs[at].1;
+            let mut elements = ranked::<T>(row, false);
+            select::quick_select(&mut elements, at, &|a, b| before(b, a));
+            out[0] = elements[at].at;
         })?)
     })?;
     Ok(picked(x, dim, indices, keep)?)
 }
 
 /// The number of the lower middle element; of the first NaN if there is one and it counts.
-fn middle<T: Element + PartialOrd>(row: &[T::Raw], ignore_nan: bool) -> i64 {
-    let value = |i: i64| T::from_raw(row[i as usize]);
+fn middle<T: Element>(row: &[T::Raw], ignore_nan: bool) -> i64 {
     let nans = row.iter().filter(|&&x| is_nan(T::from_raw(x))).count();
     if nans > 0 && !ignore_nan {
         let first = row.iter().position(|&x| is_nan(T::from_raw(x)));
         return first.map_or(0, |i| i as i64);
     }
-    let mut numbers: Vec<i64> = (0..row.len() as i64).collect();
+    let mut elements = ranked::<T>(row, false);
     let at = (row.len() - nans).saturating_sub(1) / 2;
     // Of equal elements, PyTorch counts those in front first.
-    let before = |a: i64, b: i64| less(value(a), value(b)) || (a < b && !less(value(b), value(a)));
-    select::nth_element(&mut numbers, at, &before);
-    numbers[at]
+    select::nth_element(&mut elements, at, &|a: Ranked, b: Ranked| a.key() < b.key());
+    elements[at].at
 }
 
 /// `(self, dim, keepdim)`.
@@ -69,15 +67,17 @@ fn median_all(cx: &KernelCx<'_>, ignore_nan: bool) -> Computed {
 }
 
 /// The most frequent element (the smallest of several), and the last place it has.
-fn most_frequent<T: Element + PartialOrd>(row: &[T::Raw]) -> i64 {
-    let mut pairs = numbered::<T>(row);
-    select::sort(&mut pairs, &|a: (T, i64), b: (T, i64)| less(a.0, b.0));
+fn most_frequent<T: Element>(row: &[T::Raw]) -> i64 {
+    let mut elements = ranked::<T>(row, false);
+    select::sort(&mut elements, &before);
     let (mut best, mut most, mut count) = (0, 0, 0);
-    for (i, &(value, at)) in pairs.iter().enumerate() {
+    for (i, e) in elements.iter().enumerate() {
         count += 1;
-        if pairs.get(i + 1).is_none_or(|next| next.0 != value) {
+        // Every NaN is one of its own.
+        let alone = is_nan(T::from_raw(row[e.at as usize]));
+        if alone || elements.get(i + 1).is_none_or(|next| next.rank != e.rank) {
             if count > most {
-                (best, most) = (at, count);
+                (best, most) = (e.at, count);
             }
             count = 0;
         }

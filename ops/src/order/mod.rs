@@ -13,8 +13,7 @@ mod unique;
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::Sample;
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::{DType, Element, Tensor, TensorError, wrap_dim};
-use std::cmp::Ordering;
+use flambeau_tensor::{DType, Element, Scalar, Tensor, TensorError, wrap_dim};
 
 /// All operators of the family.
 pub(crate) fn family() -> Vec<OpDef> {
@@ -34,27 +33,48 @@ fn is_nan<T: Element>(x: T) -> bool {
     x != x
 }
 
-/// `a < b`, NaN last.
+/// A number that orders as the element does: NaN last, zeros of either sign equal. Sorting these instead of elements
+/// needs one sort in the program, not one for each element type and direction.
 #[inline(always)]
-fn less<T: Element + PartialOrd>(a: T, b: T) -> bool {
-    a < b || (is_nan(b) && !is_nan(a))
+fn rank<T: Element>(x: T) -> u64 {
+    const SIGN: u64 = 1 << 63;
+    match x.to_scalar() {
+        Scalar::Bool(b) => u64::from(b),
+        Scalar::Int(i) => i as u64 ^ SIGN,
+        Scalar::Float(f) if f.is_nan() => u64::MAX,
+        Scalar::Float(f) => {
+            // Adding zero leaves the negative zero behind.
+            let bits = (f + 0.0).to_bits();
+            if bits & SIGN == 0 { bits | SIGN } else { !bits }
+        }
+        // Not ordered; no kernel here is compiled for it.
+        Scalar::Complex(_) => 0,
+    }
 }
 
-/// `a > b`, NaN first.
-#[inline(always)]
-fn greater<T: Element + PartialOrd>(a: T, b: T) -> bool {
-    a > b || (is_nan(a) && !is_nan(b))
+/// An element of a row: its rank, and where it stands.
+#[derive(Clone, Copy)]
+struct Ranked {
+    rank: u64,
+    at: i64,
 }
 
-/// The order with NaN last.
-#[inline(always)]
-fn ordering<T: Element + PartialOrd>(a: T, b: T) -> Ordering {
-    a.partial_cmp(&b).unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)))
+impl Ranked {
+    /// Ranks and places in one: no two are equal.
+    fn key(self) -> (u64, i64) {
+        (self.rank, self.at)
+    }
 }
 
-/// Elements of a row with their numbers.
-fn numbered<T: Element>(row: &[T::Raw]) -> Vec<(T, i64)> {
-    row.iter().zip(0i64..).map(|(&x, i)| (T::from_raw(x), i)).collect()
+/// Smaller ranks first; equal ones as the algorithm leaves them.
+fn before(a: Ranked, b: Ranked) -> bool {
+    a.rank < b.rank
+}
+
+/// The elements of a row, the largest ranked first if `descending`.
+fn ranked<T: Element>(row: &[T::Raw], descending: bool) -> Vec<Ranked> {
+    let turn = if descending { u64::MAX } else { 0 };
+    row.iter().zip(0..).map(|(&x, at)| Ranked { rank: rank(T::from_raw(x)) ^ turn, at }).collect()
 }
 
 /// Values by indices along a dimension, which goes if it is not kept.

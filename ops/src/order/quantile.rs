@@ -66,7 +66,7 @@ fn rows<T: Real + PartialOrd>(
     }
     Ok(map_rows::<T, T>(x, dim, Some(parts.len()), |row, out| {
         let mut row = row.to_vec();
-        row.sort_by(|a, b| super::ordering(*a, *b));
+        row.sort_by_key(|x| super::rank(*x));
         let n = row.iter().take_while(|x| !is_nan(**x)).count();
         for (out, q) in out.iter_mut().zip(&parts) {
             let nothing = n == 0 || (n < row.len() && !ignore_nan);

@@ -1,6 +1,6 @@
 //! `sort`, `argsort`, `msort`, `topk`.
 
-use super::{greater, less, numbered, ordering, picked, sample, values_and_indices};
+use super::{Ranked, before, picked, ranked, sample, values_and_indices};
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
@@ -20,15 +20,14 @@ fn order(x: &Tensor, dim: i64, descending: bool, stable: bool) -> Computed {
     })
 }
 
-fn sort_row<T: Element + PartialOrd>(row: &[T::Raw], out: &mut [i64], descending: bool, stable: bool) {
-    let mut pairs = numbered::<T>(row);
-    match (stable, descending) {
-        (true, true) => pairs.sort_by(|a, b| ordering(b.0, a.0)),
-        (true, false) => pairs.sort_by(|a, b| ordering(a.0, b.0)),
-        (false, true) => select::sort(&mut pairs, &|a: (T, i64), b: (T, i64)| greater(a.0, b.0)),
-        (false, false) => select::sort(&mut pairs, &|a: (T, i64), b: (T, i64)| less(a.0, b.0)),
+fn sort_row<T: Element>(row: &[T::Raw], out: &mut [i64], descending: bool, stable: bool) {
+    let mut elements = ranked::<T>(row, descending);
+    if stable {
+        elements.sort_unstable_by_key(|e| e.key());
+    } else {
+        select::sort(&mut elements, &before);
     }
-    out.iter_mut().zip(pairs).for_each(|(out, (_, i))| *out = i);
+    out.iter_mut().zip(elements).for_each(|(out, e)| *out = e.at);
 }
 
 /// Whether argument 0 after the tensor asks for a stable order.
@@ -51,29 +50,25 @@ fn topk(cx: &KernelCx<'_>) -> Several {
     }
     let indices = dispatch!(carried_real, x.dtype(), "topk_cpu", T => {
         Ok::<_, KernelError>(map_rows::<T, i64>(x, dim, Some(k as usize), |row, out| {
-            let mut pairs = numbered::<T>(row);
-            if largest {
-                first(&mut pairs, out.len(), sorted, &|a: (T, i64), b: (T, i64)| greater(a.0, b.0));
-            } else {
-                first(&mut pairs, out.len(), sorted, &|a: (T, i64), b: (T, i64)| less(a.0, b.0));
-            }
-            out.iter_mut().zip(pairs).for_each(|(out, (_, i))| *out = i);
+            let mut elements = ranked::<T>(row, largest);
+            first(&mut elements, out.len(), sorted);
+            out.iter_mut().zip(elements).for_each(|(out, e)| *out = e.at);
         })?)
     })?;
     Ok(picked(x, dim, if x.rank() == 0 { indices.reshape(&[])? } else { indices }, true)?)
 }
 
 /// Brings the first `k` of an order to the front.
-fn first<P: Copy>(pairs: &mut [P], k: usize, sorted: bool, before: &impl Fn(P, P) -> bool) {
+fn first(elements: &mut [Ranked], k: usize, sorted: bool) {
     if k == 0 {
         return;
     }
-    if k * 64 <= pairs.len() {
-        return select::partial_sort(pairs, k, before);
+    if k * 64 <= elements.len() {
+        return select::partial_sort(elements, k, &before);
     }
-    select::nth_element(pairs, k - 1, before);
+    select::nth_element(elements, k - 1, &before);
     if sorted {
-        select::sort(&mut pairs[..k - 1], before);
+        select::sort(&mut elements[..k - 1], &before);
     }
 }
 

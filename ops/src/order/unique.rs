@@ -1,12 +1,11 @@
 //! The different elements (or slices) of a tensor: `unique` in all its forms.
 
-use super::{ordering, sample};
+use super::{Ranked, rank, sample};
 use crate::support::{Several, op};
 use flambeau_analysis::Dtype;
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::{DType, Element, Tensor, check_budget, dispatch, wrap_dim};
-use std::cmp::Ordering;
+use flambeau_tensor::{DType, Tensor, check_budget, dispatch, wrap_dim};
 
 /// What elements fall into: the number of a representative per class, each element's class, each class's size.
 #[derive(Default)]
@@ -43,7 +42,7 @@ fn of_elements(x: &Tensor, sort: bool) -> Result<(Tensor, Classes), KernelError>
         let values = x.to_vec::<T>()?;
         let mut order: Vec<usize> = (0..values.len()).collect();
         if sort {
-            order.sort_by(|&a, &b| ordering(values[a], values[b]));
+            order = sorted(values.iter().map(|&x| rank(x)));
         }
         let found = classes(&order, |a, b| values[a] == values[b]);
         let kept: Vec<T> = found.first.iter().map(|&i| values[i]).collect();
@@ -67,7 +66,8 @@ fn of_slices(x: &Tensor, dim: i64, sort: bool) -> Result<(Tensor, Classes), Kern
         let slice = |i: usize| &values[i * width..(i + 1) * width];
         let mut order: Vec<usize> = (0..n).collect();
         if sort {
-            order.sort_by(|&a, &b| lexicographic(slice(a), slice(b)));
+            let ranks: Vec<u64> = values.iter().map(|&x| rank(x)).collect();
+            sort_slices(&mut order, &ranks, width);
         }
         Ok::<_, KernelError>(classes(&order, |a, b| slice(a) == slice(b)))
     })?;
@@ -81,8 +81,17 @@ fn of_slices(x: &Tensor, dim: i64, sort: bool) -> Result<(Tensor, Classes), Kern
     Ok((out, found))
 }
 
-fn lexicographic<T: Element + PartialOrd>(a: &[T], b: &[T]) -> Ordering {
-    a.iter().zip(b).map(|(x, y)| ordering(*x, *y)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+/// The places of ranks, in order; equal ones as they stand.
+fn sorted(ranks: impl Iterator<Item = u64>) -> Vec<usize> {
+    let mut elements: Vec<Ranked> = ranks.zip(0..).map(|(rank, at)| Ranked { rank, at }).collect();
+    elements.sort_unstable_by_key(|e| e.key());
+    elements.into_iter().map(|e| e.at as usize).collect()
+}
+
+/// Orders numbers of slices by their ranks, the first that differ; equal ones stay as they stand.
+fn sort_slices(order: &mut [usize], ranks: &[u64], width: usize) {
+    let slice = |i: usize| &ranks[i * width..(i + 1) * width];
+    order.sort_by(|&a, &b| slice(a).cmp(slice(b)));
 }
 
 /// The results asked for; what is not is empty.
