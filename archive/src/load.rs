@@ -20,7 +20,6 @@ use crate::link::{Definition, check_obligations, link};
 use crate::map::Mapping;
 use crate::open::Archive;
 use crate::resolve::ArchiveResolver;
-use crate::upgrade::upgrade;
 use crate::values::{Converter, PendingState};
 use crate::{ArchiveError, Code, Limits, Tensors};
 
@@ -213,7 +212,6 @@ fn compile(
     }
     check_obligations(&importer.obligations, &session)?;
     importer.unit = session.into_unit();
-    upgrade(&mut importer.unit, registry, version)?;
     Ok(missing)
 }
 

@@ -2,8 +2,10 @@
 //!
 //! Functions need nothing here: they are declared in the session under the names that code has for them.
 
-use flambeau_frontend::{Resolver, Sugar};
-use flambeau_ir::{IValue, Symbol, Type};
+use std::sync::Arc;
+
+use flambeau_frontend::{Overload, Resolver, Sugar};
+use flambeau_ir::{Diagnostic, IValue, Registry, Symbol, Type};
 
 use crate::link::{Named, Names};
 use crate::upgrade::former_overloads;
@@ -35,8 +37,8 @@ impl Resolver for ArchiveResolver {
         }
     }
 
-    fn overloads(&self, name: Symbol) -> &'static [&'static str] {
-        former_overloads(name, self.version)
+    fn overloads(&self, registry: &Arc<Registry>, name: Symbol) -> Result<Vec<Overload>, Box<Diagnostic>> {
+        former_overloads(registry, name, self.version)
     }
 
     fn knows_python_functions(&self) -> bool {

@@ -13,7 +13,7 @@ pub mod tree;
 pub mod view;
 
 pub use emit::{
-    NativeResolver, Resolver, Session, SourceFile, Sugar, SugaredValue, compile, compile_stages,
+    NativeResolver, Overload, Resolver, Session, SourceFile, Sugar, SugaredValue, compile, compile_stages,
     compile_with, host_object,
 };
 pub use limits::Limits;

@@ -8,7 +8,7 @@ use std::fmt;
 use num_complex::Complex;
 
 use crate::dispatch;
-use crate::dtype::DType;
+use crate::dtype::{Category, DType};
 use crate::element::Element;
 use crate::error::TensorError;
 
@@ -92,6 +92,43 @@ impl Scalar {
         matches!(self, Scalar::Int(_)) || (include_bool && matches!(self, Scalar::Bool(_)))
     }
 
+    /// Whether elements of `dtype` have it in their range, so that it may be written into them: fractions are cut off,
+    /// a negative number may become an unsigned one of its size, infinities are floats. Everything is true or false.
+    pub fn is_in_range_of(self, dtype: DType) -> bool {
+        match (self, dtype.category()) {
+            (_, Category::Bool) | (Scalar::Bool(_), _) => true,
+            (Scalar::Complex(z), Category::Complex) => {
+                [z.re, z.im].iter().all(|&part| Scalar::Float(part).is_in_range_of(dtype.to_real()))
+            }
+            (Scalar::Complex(z), _) => z.im == 0.0 && Scalar::Float(z.re).is_in_range_of(dtype),
+            (_, Category::Complex) => self.is_in_range_of(dtype.to_real()),
+            (_, Category::Floating) => {
+                let largest = match dtype {
+                    DType::F16 => half::f16::MAX.to_f64(),
+                    DType::BF16 => half::bf16::MAX.to_f64(),
+                    DType::F32 => f64::from(f32::MAX),
+                    _ => f64::MAX,
+                };
+                let x = self.to_f64();
+                !x.is_finite() || x.abs() <= largest
+            }
+            (Scalar::Int(i), Category::Integral) if !dtype.is_signed() => {
+                i.unsigned_abs() <= u64::from(u8::MAX)
+            }
+            (_, Category::Integral) => {
+                let top = match dtype.is_signed() {
+                    true => (1_i128 << (8 * dtype.size() - 1)) - 1,
+                    false => i128::from(u8::MAX),
+                };
+                let bottom = if dtype.is_signed() { -top - 1 } else { 0 };
+                match self {
+                    Scalar::Int(i) => (bottom..=top).contains(&i128::from(i)),
+                    x => (bottom as f64..=top as f64).contains(&x.to_f64()),
+                }
+            }
+        }
+    }
+
     /// Same kind and same bits, so that NaN equals itself and the zeros differ: for interning constants.
     pub fn bit_eq(self, other: Scalar) -> bool {
         match (self, other) {
@@ -164,6 +201,33 @@ impl fmt::Display for Scalar {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranges_are_those_of_the_elements() {
+        use DType::*;
+        for (value, dtype, fits) in [
+            (Scalar::Int(255), U8, true),
+            (Scalar::Int(-255), U8, true),
+            (Scalar::Int(-256), U8, false),
+            (Scalar::Float(-1.0), U8, false),
+            (Scalar::Int(127), I8, true),
+            (Scalar::Int(128), I8, false),
+            (Scalar::Float(1.5), I64, true),
+            (Scalar::Float(1e30), I64, false),
+            (Scalar::Float(f64::NAN), I32, false),
+            (Scalar::Float(f64::INFINITY), F16, true),
+            (Scalar::Float(65519.0), F16, false),
+            (Scalar::Float(1e39), F32, false),
+            (Scalar::Float(1e39), F64, true),
+            (Scalar::Complex(Complex::new(1.0, 0.0)), F32, true),
+            (Scalar::Complex(Complex::new(1.0, 1.0)), F32, false),
+            (Scalar::Complex(Complex::new(1.0, 1.0)), Bool, true),
+            (Scalar::Complex(Complex::new(1.0, 1e39)), C64, false),
+            (Scalar::Int(1 << 40), C32, false),
+        ] {
+            assert_eq!(value.is_in_range_of(dtype), fits, "{value:?} {dtype:?}");
+        }
+    }
 
     #[test]
     fn conversions_follow_the_machine() {

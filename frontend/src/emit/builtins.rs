@@ -6,11 +6,10 @@
 
 use std::sync::Arc;
 
-use flambeau_ir::module::Function;
 use flambeau_ir::{Source, Symbol};
 
 use super::fun::SourceFile;
-use super::session::Session;
+use super::session::{Overload, Session};
 use crate::tree::TreeId;
 
 /// Sources by the namespace their functions are overloads in.
@@ -38,13 +37,12 @@ const CLASSES: &str = include_str!("../library/classes.py");
 const SCALARS: [&str; 3] = ["float", "int", "complex"];
 
 /// All overloads of `name` that are written in TorchScript.
-pub(crate) fn compile(session: &Session<'_>, name: Symbol) -> Vec<Arc<Function>> {
+pub(crate) fn compile(session: &Session<'_>, name: Symbol) -> Vec<Overload> {
     let text = SOURCES.iter().find(|(ns, _)| *ns == name.ns()).map_or("", |(_, text)| text);
     let header = format!("def {}(", name.base());
     let mut found = Vec::new();
     // Definitions are separated by blank lines.
-    let own = text.split("\n\n").filter(|d| d.trim_start().starts_with(&header));
-    for definition in own.chain(session.resolver().overloads(name).iter().copied()) {
+    for definition in text.split("\n\n").filter(|d| d.trim_start().starts_with(&header)) {
         let kinds = if definition.contains("Scalar") { &SCALARS[..] } else { &SCALARS[..1] };
         for kind in kinds {
             let text = definition.replace("Scalar", kind);
@@ -55,7 +53,7 @@ pub(crate) fn compile(session: &Session<'_>, name: Symbol) -> Vec<Arc<Function>>
             let qualified = Symbol::new(&format!("{name}.script{}", found.len()));
             session.declare_as(qualified, &file, def, None, true);
             if let Ok(function) = session.compile(qualified) {
-                found.push(function);
+                found.push(Overload { replaces: None, function });
             }
         }
     }

@@ -3,6 +3,7 @@
 //! Matching itself is [`flambeau_ir::schema::match_call`], which decides on types alone; here its plan
 //! becomes nodes.
 
+use flambeau_ir::module::Function;
 use flambeau_ir::schema::{
     Arg, Binding, Call, CallError, Conversion, Failure, FunctionSchema, MatchedSchema, match_call, match_one,
 };
@@ -10,6 +11,7 @@ use flambeau_ir::types::is_subtype;
 use flambeau_ir::{IValue, OpId, Prim, Registry, Symbol, Type, ValueId};
 
 use super::fun::{Cx, Res};
+use super::session::Overload;
 use crate::span::Span;
 use crate::ssa::operator;
 
@@ -69,6 +71,35 @@ fn same_overload(registry: &Registry, target: Symbol, schema: &FunctionSchema) -
     let other = registry.schema(id);
     let types = |s: &FunctionSchema| s.args.iter().map(|a| a.ty).collect::<Vec<_>>();
     (types(other) == types(schema) && other.returns.len() == schema.returns.len()).then_some(id)
+}
+
+/// What a call of an operator may come to.
+#[derive(Clone, Copy)]
+enum Target<'a> {
+    Row(OpId),
+    Written(&'a Function),
+    Structural(Prim),
+}
+
+/// All that a call of the operator `name` is held against, in order: what is registered, or stands for it, then what is
+/// written in TorchScript besides.
+fn candidates<'a>(
+    registry: &'a Registry,
+    name: Symbol,
+    written: &'a [Overload],
+    structural: Option<&'a (Prim, FunctionSchema)>,
+) -> Vec<(Target<'a>, &'a FunctionSchema)> {
+    let function = |o: &'a Overload| (Target::Written(&o.function), &*o.function.schema);
+    let row = |&id: &OpId| {
+        let schema = registry.schema(id);
+        let instead = written.iter().find(|o| o.replaces == Some(schema.overload));
+        instead.map_or((Target::Row(id), schema), function)
+    };
+    let rows = registry.overloads(name).iter().filter(|&&id| !is_blocked(registry.schema(id)));
+    let mut all: Vec<_> = rows.map(row).collect();
+    all.extend(written.iter().filter(|o| o.replaces.is_none()).map(function));
+    all.extend(structural.map(|(prim, schema)| (Target::Structural(*prim), schema)));
+    all
 }
 
 impl Cx<'_> {
@@ -210,37 +241,37 @@ impl Cx<'_> {
         let alias = super::names::alias_of(name);
         // A second name that the registry does not have is as good as the first.
         let name = alias.filter(|_| registry.overloads(name).is_empty()).unwrap_or(name);
-        let rows: Vec<_> =
-            registry.overloads(name).iter().copied().filter(|&id| !is_blocked(registry.schema(id))).collect();
-        let extra = self.session.script_builtins(name);
+        let written = self.session.script_builtins(name)?;
         let structural = super::names::structural(name);
-        if rows.is_empty() && extra.is_empty() && structural.is_none() {
+        let candidates = candidates(registry, name, &written, structural.as_ref());
+        if candidates.is_empty() {
             return Err(self.unknown_operator(span, name));
         }
-        let mut schemas: Vec<&FunctionSchema> = rows.iter().map(|&id| registry.schema(id)).collect();
-        schemas.extend(extra.iter().map(|f| &*f.schema));
-        schemas.extend(structural.as_ref().map(|(_, schema)| schema));
+        let schemas: Vec<&FunctionSchema> = candidates.iter().map(|(_, schema)| *schema).collect();
         let matched = match args.as_call(|call| match_call(&schemas, call, self.session)) {
             Ok(matched) => matched,
             Err(why) => return Err(self.no_match(span, name, &why)),
         };
         self.at(span);
-        let schema = schemas[matched.schema];
+        let (target, schema) = &candidates[matched.schema];
         let operands = self.apply(schema, &matched, args);
-        if let Some(&id) = rows.get(matched.schema) {
-            let id = alias.and_then(|target| same_overload(registry, target, schema)).unwrap_or(id);
-            let node = self.node(id, &operands, &matched.returns);
-            return Ok(self.pack(node, schema, &matched.returns));
-        }
-        let Some(function) = extra.get(matched.schema - rows.len()) else {
-            let Some((prim, _)) = structural else { return self.fail(span, "no such operator") };
-            let node = self.node(prim, &operands, &matched.returns);
-            return Ok(self.pack(node, schema, &matched.returns));
-        };
-        let results = self.edit(|e| e.inline_graph(&function.graph, &operands, None));
-        match results.map(|r| r.first().copied()) {
-            Ok(Some(value)) => Ok(value),
-            _ => self.fail(span, format!("`{name}` cannot be put in place")),
+        match *target {
+            Target::Row(id) => {
+                let id = alias.and_then(|target| same_overload(registry, target, schema)).unwrap_or(id);
+                let node = self.node(id, &operands, &matched.returns);
+                Ok(self.pack(node, schema, &matched.returns))
+            }
+            Target::Structural(prim) => {
+                let node = self.node(prim, &operands, &matched.returns);
+                Ok(self.pack(node, schema, &matched.returns))
+            }
+            Target::Written(function) => {
+                let results = self.edit(|e| e.inline_graph(&function.graph, &operands, None));
+                match results.map(|r| r.first().copied()) {
+                    Ok(Some(value)) => Ok(value),
+                    _ => self.fail(span, format!("`{name}` cannot be put in place")),
+                }
+            }
         }
     }
 

@@ -31,7 +31,9 @@ pub(crate) use fun::is_meaningful;
 pub use host::host_object;
 pub(crate) use names::structural;
 pub use scope::Scope;
-pub use session::{NativeResolver, Resolver, Session, StageText, compile, compile_stages, compile_with};
+pub use session::{
+    NativeResolver, Overload, Resolver, Session, StageText, compile, compile_stages, compile_with,
+};
 pub use sugar::{Range, Special, Sugar, SugaredValue};
 
 #[cfg(test)]

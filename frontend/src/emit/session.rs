@@ -26,6 +26,15 @@ use crate::deep::{Deep, run};
 use crate::ssa::Stage;
 use crate::tree::{Kind, TreeId};
 
+/// An overload of an operator that is a function: calls that it fits are put in place.
+#[derive(Clone, Debug)]
+pub struct Overload {
+    /// The registered overload that it stands for. Without, it is tried behind those that are registered.
+    pub replaces: Option<Symbol>,
+    /// The function, with the schema that calls are held against.
+    pub function: Arc<Function>,
+}
+
 /// Finds what a program's own source does not define.
 pub trait Resolver {
     /// The value of a name that no variable, builtin or function of the unit has.
@@ -40,11 +49,14 @@ pub trait Resolver {
         None
     }
 
-    /// Further overloads of the operator `name`, each the source of one function, tried behind those that are
-    /// registered: what calls in old programs mean that no operator takes any more.
-    fn overloads(&self, name: Symbol) -> &'static [&'static str] {
-        let _ = name;
-        &[]
+    /// What calls of the operator `name` mean in the program in other ways than today: old programs were written when
+    /// operators took and meant other things.
+    ///
+    /// # Errors
+    /// If an old meaning needs an operator that `registry` does not have.
+    fn overloads(&self, registry: &Arc<Registry>, name: Symbol) -> Result<Vec<Overload>, Box<Diagnostic>> {
+        let _ = (registry, name);
+        Ok(Vec::new())
     }
 
     /// Whether `torch.unique` and the like mean PyTorch's Python functions, as in what people write. In printed and
@@ -106,7 +118,7 @@ pub struct Session<'s> {
     pub(crate) limits: Limits,
     pub(crate) unit: RefCell<CompilationUnit>,
     declared: RefCell<IndexMap<Symbol, Declared, FxBuildHasher>>,
-    script_builtins: RefCell<HashMap<Symbol, Rc<Vec<Arc<Function>>>, FxBuildHasher>>,
+    script_builtins: RefCell<HashMap<Symbol, Rc<Vec<Overload>>, FxBuildHasher>>,
     stages: Option<RefCell<Vec<StageText>>>,
     /// Everything found wrong so far, each problem once.
     problems: RefCell<Vec<Diagnostic>>,
@@ -378,15 +390,18 @@ impl<'s> Session<'s> {
     }
 
     /// Overloads of a builtin that are written in TorchScript, compiled at first use.
-    pub(crate) fn script_builtins(&self, name: Symbol) -> Rc<Vec<Arc<Function>>> {
+    pub(crate) fn script_builtins(&self, name: Symbol) -> Res<Rc<Vec<Overload>>> {
         if let Some(found) = self.script_builtins.borrow().get(&name) {
-            return Rc::clone(found);
+            return Ok(Rc::clone(found));
         }
+        let former = self.resolver.overloads(&self.registry, name)?;
         // Found again while it is being compiled, it has no such overloads: that ends the recursion.
         self.script_builtins.borrow_mut().insert(name, Rc::default());
-        let compiled = Rc::new(builtins::compile(self, name));
+        let mut compiled = builtins::compile(self, name);
+        compiled.extend(former);
+        let compiled = Rc::new(compiled);
         self.script_builtins.borrow_mut().insert(name, Rc::clone(&compiled));
-        compiled
+        Ok(compiled)
     }
 
     /// The context of a function to compile.

@@ -30,11 +30,20 @@ fn default_dtype(fill: Scalar) -> DType {
     }
 }
 
+/// A number to be written into elements of `dtype`: those out of its range are refused.
+fn in_range(value: Scalar, dtype: DType) -> Result<Scalar, KernelError> {
+    if value.is_in_range_of(dtype) {
+        return Ok(value);
+    }
+    let name = dtype.name();
+    Err(KernelError::input(format!("value cannot be converted to type {name} without overflow")))
+}
+
 /// `(size, fill, dtype, layout, device, pin_memory)` with the positions of size and dtype.
 fn filled(cx: &KernelCx<'_>, fill: Scalar, dtype_at: usize, default: DType) -> Computed {
     check_device(cx, dtype_at + 2)?;
     let dtype = cx.opt_dtype(dtype_at)?.unwrap_or(default);
-    Ok(Tensor::full(&cx.ints(0)?, fill, dtype)?)
+    Ok(Tensor::full(&cx.ints(0)?, in_range(fill, dtype)?, dtype)?)
 }
 
 fn zeros(cx: &KernelCx<'_>) -> Computed {
@@ -55,6 +64,7 @@ fn like(cx: &KernelCx<'_>, fill: Scalar, dtype_at: usize) -> Computed {
     check_device(cx, dtype_at + 2)?;
     let x = cx.tensor(0)?;
     let dtype = cx.opt_dtype(dtype_at)?.unwrap_or(x.dtype());
+    let fill = in_range(fill, dtype)?;
     let made = match cx.opt_int(dtype_at + 4)?.and_then(MemoryFormat::from_number) {
         Some(MemoryFormat::Contiguous) => x.zeros_contiguous_like(dtype)?,
         Some(format @ (MemoryFormat::ChannelsLast | MemoryFormat::ChannelsLast3d)) => {
@@ -82,7 +92,7 @@ fn full_like(cx: &KernelCx<'_>) -> Computed {
 fn new_filled(cx: &KernelCx<'_>, fill: Scalar, dtype_at: usize) -> Computed {
     check_device(cx, dtype_at + 2)?;
     let dtype = cx.opt_dtype(dtype_at)?.unwrap_or(cx.tensor(0)?.dtype());
-    Ok(Tensor::full(&cx.ints(1)?, fill, dtype)?)
+    Ok(Tensor::full(&cx.ints(1)?, in_range(fill, dtype)?, dtype)?)
 }
 
 fn new_zeros(cx: &KernelCx<'_>) -> Computed {
@@ -273,7 +283,7 @@ fn clone_of(cx: &KernelCx<'_>) -> Computed {
 }
 
 fn write_number(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
-    Ok(target.fill_(cx.scalar(1)?)?)
+    Ok(target.fill_(in_range(cx.scalar(1)?, target.dtype())?)?)
 }
 
 fn write_tensor(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {

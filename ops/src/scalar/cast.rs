@@ -27,13 +27,12 @@ fn from_scalar() -> Vec<OpDef> {
     };
     let lossy = |what: &str| KernelError::input(format!("a complex number cannot be converted to {what}"));
     vec![
-        plain("aten::Float.Scalar", "A number as a double.").with(Kernel::new(move |cx| {
-            match cx.scalar(0)? {
-                Scalar::Complex(_) => return Err(lossy("a float")),
-                x => cx.ret(float(x)),
-            }
-            Ok(())
-        })),
+        plain("aten::Float.Scalar", "A number as a double; the real part of a complex one.").with(
+            Kernel::new(move |cx| {
+                cx.ret(IValue::Float(cx.scalar(0)?.to_f64()));
+                Ok(())
+            }),
+        ),
         plain("aten::Int.Scalar", "A number truncated to an integer.").with(Kernel::new(move |cx| {
             match cx.scalar(0)? {
                 Scalar::Complex(_) => return Err(lossy("an int")),
