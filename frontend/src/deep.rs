@@ -1,11 +1,11 @@
 //! Recursion whose depth lives on the heap.
 //!
 //! Compiling a tree is recursive by nature: an expression compiles its operands, a statement its
-//! blocks, a call its callee's definition. Sources may nest 100,000 deep, so these calls must not be
-//! calls of Rust. Each is a future; [`Deep::call`] hands the callee to the driver and suspends the
-//! caller until the callee is done. The driver ([`run`]) keeps all suspended futures in a vector and
-//! polls only the last. Nothing ever waits for anything else, so there is no executor beyond this
-//! file, and the code that recurses reads as if it did so plainly.
+//! blocks, a call its callee's definition. Sources may nest 100,000 deep, so these calls must not all be
+//! calls of Rust. Each is a future. A few levels are polled within each other; the next [`Deep::call`] hands
+//! its callee to the driver and suspends the caller until the callee is done. The driver ([`run`]) keeps all
+//! suspended futures in a vector and polls only the last. Nothing ever waits for anything else, so there is no
+//! executor beyond this file, and the code that recurses reads as if it did so plainly.
 //!
 //! Invariant: a future that returns `Pending` has left exactly one callee in `spawned`.
 
@@ -18,32 +18,79 @@ use std::task::{Context, Poll, Waker};
 
 pub(crate) type Task<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
+/// Callees within each other that are run as calls of Rust, before one goes to the driver. Most of what is compiled
+/// nests no deeper, and the driver costs two allocations.
+const WITHIN: u32 = 12;
+
 /// The slot through which a suspended caller passes its callee to the driver.
 pub(crate) struct Deep<'a> {
     // No drop glue, so that tasks may borrow the `Deep` they are passed through; the driver empties
     // the slot after every poll, so nothing is ever left in it.
     spawned: Cell<ManuallyDrop<Option<Task<'a, ()>>>>,
+    /// How many callees run within the task that the driver polls.
+    within: Cell<u32>,
 }
 
 impl<'a> Deep<'a> {
     pub(crate) fn new() -> Self {
-        Deep { spawned: Cell::new(ManuallyDrop::new(None)) }
+        Deep { spawned: Cell::new(ManuallyDrop::new(None)), within: Cell::new(0) }
     }
 
     fn take(&self) -> Option<Task<'a, ()>> {
         ManuallyDrop::into_inner(self.spawned.replace(ManuallyDrop::new(None)))
     }
 
-    /// Runs `task` to its end, one level deeper on the driver's vector.
-    pub(crate) fn call<T: 'a>(&self, task: Task<'a, T>) -> impl Future<Output = T> + use<'a, T> {
+    /// Runs `task` to its end, one level deeper.
+    pub(crate) fn call<T: 'a>(&'a self, task: Task<'a, T>) -> Call<'a, T> {
+        Call { deep: self, state: State::New(task) }
+    }
+
+    /// Hands a task to the driver; its result will be in the slot.
+    fn spawn<T: 'a>(&self, task: Task<'a, T>) -> Rc<Cell<Option<T>>> {
         let slot = Rc::new(Cell::new(None));
         let result = Rc::clone(&slot);
         let callee: Task<'a, ()> = Box::pin(async move { result.set(Some(task.await)) });
         self.spawned.set(ManuallyDrop::new(Some(callee)));
-        std::future::poll_fn(move |_| match slot.take() {
-            Some(value) => Poll::Ready(value),
-            None => Poll::Pending,
-        })
+        slot
+    }
+}
+
+/// A callee, waited for by its caller.
+pub(crate) struct Call<'a, T> {
+    deep: &'a Deep<'a>,
+    state: State<'a, T>,
+}
+
+enum State<'a, T> {
+    New(Task<'a, T>),
+    /// Polled by its caller.
+    Within(Task<'a, T>),
+    /// Polled by the driver.
+    Beyond(Rc<Cell<Option<T>>>),
+    Done,
+}
+
+impl<'a, T: 'a> Future for Call<'a, T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        let deep = self.deep;
+        let within = deep.within.get();
+        let (poll, state) = match std::mem::replace(&mut self.state, State::Done) {
+            State::New(task) if within >= WITHIN => (Poll::Pending, State::Beyond(deep.spawn(task))),
+            State::New(mut task) | State::Within(mut task) => {
+                deep.within.set(within + 1);
+                let poll = task.as_mut().poll(context);
+                deep.within.set(within);
+                (poll, State::Within(task))
+            }
+            State::Beyond(slot) => (slot.take().map_or(Poll::Pending, Poll::Ready), State::Beyond(slot)),
+            State::Done => (Poll::Pending, State::Done),
+        };
+        if poll.is_pending() {
+            self.state = state;
+        }
+        poll
     }
 }
 

@@ -140,11 +140,8 @@ impl Tok {
     }
 
     fn keyword(text: &str) -> Option<Tok> {
-        // All keywords are 2 to 8 bytes long; names usually differ in the first comparison.
-        if !(2..=8).contains(&text.len()) {
-            return None;
-        }
-        KEYWORDS.iter().find(|(s, _)| *s == text).map(|(_, t)| *t)
+        let first = *text.as_bytes().first()?;
+        rows_of(KEYWORDS, &KEYWORD_STARTS, first).find(|(s, _)| *s == text).map(|(_, t)| *t)
     }
 
     /// True for the words of the language, which may still follow a dot as a member's name.
@@ -153,95 +150,128 @@ impl Tok {
     }
 }
 
-/// Longest first, so that the first match is the longest.
+/// By first byte, of those the longest first, so that the first match is the longest.
 const OPERATORS: &[(&str, Tok)] = &[
     ("**=", Tok::DoubleStarAssign),
-    ("//=", Tok::DoubleSlashAssign),
-    ("<<=", Tok::ShlAssign),
-    (">>=", Tok::ShrAssign),
-    ("...", Tok::Ellipsis),
-    ("->", Tok::Arrow),
-    (":=", Tok::Walrus),
     ("**", Tok::DoubleStar),
-    ("//", Tok::DoubleSlash),
-    ("<<", Tok::Shl),
-    (">>", Tok::Shr),
-    ("<=", Tok::Le),
-    (">=", Tok::Ge),
-    ("==", Tok::EqEq),
-    ("!=", Tok::NotEq),
-    ("+=", Tok::PlusAssign),
-    ("-=", Tok::MinusAssign),
     ("*=", Tok::StarAssign),
+    ("*", Tok::Star),
+    ("//=", Tok::DoubleSlashAssign),
+    ("//", Tok::DoubleSlash),
     ("/=", Tok::SlashAssign),
+    ("/", Tok::Slash),
+    ("<<=", Tok::ShlAssign),
+    ("<<", Tok::Shl),
+    ("<=", Tok::Le),
+    ("<", Tok::Lt),
+    (">>=", Tok::ShrAssign),
+    (">>", Tok::Shr),
+    (">=", Tok::Ge),
+    (">", Tok::Gt),
+    ("...", Tok::Ellipsis),
+    (".", Tok::Dot),
+    ("->", Tok::Arrow),
+    ("-=", Tok::MinusAssign),
+    ("-", Tok::Minus),
+    (":=", Tok::Walrus),
+    (":", Tok::Colon),
+    ("==", Tok::EqEq),
+    ("=", Tok::Assign),
+    ("!=", Tok::NotEq),
+    ("!", Tok::Bang),
+    ("+=", Tok::PlusAssign),
+    ("+", Tok::Plus),
     ("%=", Tok::PercentAssign),
+    ("%", Tok::Percent),
     ("@=", Tok::AtAssign),
+    ("@", Tok::At),
     ("&=", Tok::AmpAssign),
+    ("&", Tok::Amp),
     ("|=", Tok::PipeAssign),
+    ("|", Tok::Pipe),
     ("^=", Tok::CaretAssign),
+    ("^", Tok::Caret),
     ("(", Tok::LParen),
     (")", Tok::RParen),
     ("[", Tok::LBracket),
     ("]", Tok::RBracket),
     ("{", Tok::LBrace),
     ("}", Tok::RBrace),
-    (":", Tok::Colon),
     (",", Tok::Comma),
     (";", Tok::Semicolon),
-    (".", Tok::Dot),
-    ("@", Tok::At),
-    ("=", Tok::Assign),
-    ("+", Tok::Plus),
-    ("-", Tok::Minus),
-    ("*", Tok::Star),
-    ("/", Tok::Slash),
-    ("%", Tok::Percent),
-    ("&", Tok::Amp),
-    ("|", Tok::Pipe),
-    ("^", Tok::Caret),
     ("~", Tok::Tilde),
-    ("!", Tok::Bang),
-    ("<", Tok::Lt),
-    (">", Tok::Gt),
 ];
 
+/// By first byte.
 const KEYWORDS: &[(&str, Tok)] = &[
-    ("def", Tok::Def),
-    ("class", Tok::Class),
-    ("if", Tok::If),
-    ("elif", Tok::Elif),
-    ("else", Tok::Else),
-    ("while", Tok::While),
-    ("for", Tok::For),
-    ("in", Tok::In),
-    ("not", Tok::Not),
-    ("and", Tok::And),
-    ("or", Tok::Or),
-    ("is", Tok::Is),
-    ("return", Tok::Return),
-    ("raise", Tok::Raise),
-    ("assert", Tok::Assert),
-    ("break", Tok::Break),
-    ("continue", Tok::Continue),
-    ("del", Tok::Del),
-    ("pass", Tok::Pass),
-    ("import", Tok::Import),
-    ("from", Tok::From),
-    ("with", Tok::With),
-    ("as", Tok::As),
-    ("global", Tok::Global),
-    ("nonlocal", Tok::Nonlocal),
-    ("try", Tok::Try),
-    ("except", Tok::Except),
-    ("finally", Tok::Finally),
-    ("lambda", Tok::Lambda),
-    ("yield", Tok::Yield),
-    ("async", Tok::Async),
-    ("await", Tok::Await),
-    ("True", Tok::True),
     ("False", Tok::False),
     ("None", Tok::None),
+    ("True", Tok::True),
+    ("and", Tok::And),
+    ("as", Tok::As),
+    ("assert", Tok::Assert),
+    ("async", Tok::Async),
+    ("await", Tok::Await),
+    ("break", Tok::Break),
+    ("class", Tok::Class),
+    ("continue", Tok::Continue),
+    ("def", Tok::Def),
+    ("del", Tok::Del),
+    ("elif", Tok::Elif),
+    ("else", Tok::Else),
+    ("except", Tok::Except),
+    ("finally", Tok::Finally),
+    ("for", Tok::For),
+    ("from", Tok::From),
+    ("global", Tok::Global),
+    ("if", Tok::If),
+    ("import", Tok::Import),
+    ("in", Tok::In),
+    ("is", Tok::Is),
+    ("lambda", Tok::Lambda),
+    ("nonlocal", Tok::Nonlocal),
+    ("not", Tok::Not),
+    ("or", Tok::Or),
+    ("pass", Tok::Pass),
+    ("raise", Tok::Raise),
+    ("return", Tok::Return),
+    ("try", Tok::Try),
+    ("while", Tok::While),
+    ("with", Tok::With),
+    ("yield", Tok::Yield),
 ];
+
+/// Where the rows of a table that begin with a byte begin.
+const fn starts(rows: &[(&str, Tok)]) -> [u8; 128] {
+    let mut starts = [rows.len() as u8; 128];
+    let mut i = rows.len();
+    while i > 0 {
+        i -= 1;
+        starts[rows[i].0.as_bytes()[0] as usize] = i as u8;
+    }
+    starts
+}
+
+static OPERATOR_STARTS: [u8; 128] = starts(OPERATORS);
+static KEYWORD_STARTS: [u8; 128] = starts(KEYWORDS);
+
+/// The rows of a table that begin with a byte.
+fn rows_of(
+    rows: &'static [(&'static str, Tok)],
+    starts: &[u8; 128],
+    first: u8,
+) -> impl Iterator<Item = &'static (&'static str, Tok)> {
+    let start = starts.get(first as usize).map_or(rows.len(), |&i| i as usize);
+    rows[start..].iter().take_while(move |(text, _)| text.as_bytes()[0] == first)
+}
+
+/// How many spaces a text begins with.
+fn spaces(text: &[u8]) -> usize {
+    const WORD: usize = size_of::<u64>();
+    let words = text.chunks_exact(WORD).take_while(|word| **word == [b' '; WORD]).count();
+    let rest = &text[words * WORD..];
+    words * WORD + rest.iter().take_while(|&&b| b == b' ').count()
+}
 
 /// One token: its kind and the bytes it covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -351,7 +381,12 @@ impl Lexer<'_> {
         loop {
             match self.at(self.pos) {
                 _ if self.pos >= self.end => return false,
-                b' ' => column += 1,
+                b' ' => {
+                    let count = spaces(&self.bytes[self.pos..self.end]);
+                    column += count as u32;
+                    self.pos += count;
+                    continue;
+                }
                 b'\t' => column = column / 8 * 8 + 8,
                 b'\n' | b'\r' | 0x0c => column = 0,
                 b'#' if self.type_comment().is_none() => {
@@ -451,12 +486,16 @@ impl Lexer<'_> {
 
     fn word(&mut self, f_depth: u32) {
         let start = self.pos;
-        for (i, c) in self.src[start..self.end].char_indices() {
+        let plain = self.bytes[start..self.end].iter();
+        self.pos += plain.take_while(|&&b| b == b'_' || b.is_ascii_alphanumeric()).count();
+        let rest = if self.at(self.pos) < 0x80 { "" } else { &self.src[self.pos..self.end] };
+        let more = self.pos;
+        for (i, c) in rest.char_indices() {
             let fits = c == '_' || c.is_ascii_alphanumeric() || (!c.is_ascii() && c.is_alphanumeric());
             if !fits {
                 break;
             }
-            self.pos = start + i + c.len_utf8();
+            self.pos = more + i + c.len_utf8();
         }
         if self.pos == start {
             let c = self.src[start..].chars().next().map_or(1, char::len_utf8);
@@ -609,7 +648,8 @@ impl Lexer<'_> {
     fn operator(&mut self) {
         let start = self.pos;
         let rest = &self.bytes[start..self.end];
-        let Some((text, kind)) = OPERATORS.iter().find(|(s, _)| rest.starts_with(s.as_bytes())) else {
+        let mut rows = rows_of(OPERATORS, &OPERATOR_STARTS, rest[0]);
+        let Some((text, kind)) = rows.find(|(s, _)| rest.starts_with(s.as_bytes())) else {
             self.pos += 1;
             return self.problem(start, start + 1, "this character has no meaning here");
         };
@@ -667,6 +707,17 @@ mod tests {
         assert_eq!(kinds("(a,\n   b)\n"), [LParen, Ident, Comma, Ident, RParen, Newline, Eof]);
         assert_eq!(kinds("a + \\\n  b\n"), [Ident, Plus, Ident, Newline, Eof]);
         assert_eq!(kinds("a\r\nb\r\n"), [Ident, Newline, Ident, Newline, Eof]);
+    }
+
+    #[test]
+    fn tables_are_in_order() {
+        for (rows, starts) in [(OPERATORS, &OPERATOR_STARTS), (KEYWORDS, &KEYWORD_STARTS)] {
+            for row in rows {
+                assert!(rows_of(rows, starts, row.0.as_bytes()[0]).any(|r| r == row), "{row:?}");
+            }
+        }
+        assert!(OPERATORS.windows(2).all(|w| !w[1].0.starts_with(w[0].0)), "longest first");
+        assert_eq!([spaces(b""), spaces(b"  x "), spaces(&[b' '; 19])], [0, 2, 19]);
     }
 
     #[test]

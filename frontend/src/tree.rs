@@ -41,7 +41,9 @@
 //! | `FormatString` | parts... (strings and expressions) | |
 
 use std::fmt::Write as _;
+use std::sync::OnceLock;
 
+use flambeau_ir::Symbol;
 use hashbrown::HashMap;
 use id_arena::{Arena, ArenaBehavior};
 use rustc_hash::FxBuildHasher;
@@ -241,7 +243,7 @@ pub struct Tree {
 pub struct Ast {
     trees: Arena<Tree, TreeIds>,
     children: Vec<TreeId>,
-    names: Vec<Box<str>>,
+    names: Vec<(Box<str>, OnceLock<Symbol>)>,
     by_name: HashMap<Box<str>, Name, FxBuildHasher>,
 }
 
@@ -252,6 +254,11 @@ impl Default for Ast {
 }
 
 impl Ast {
+    /// No trees, with room for some.
+    pub(crate) fn with_capacity(trees: usize) -> Self {
+        Ast { trees: Arena::with_capacity(trees), children: Vec::with_capacity(trees), ..Ast::default() }
+    }
+
     /// Appends a tree.
     pub fn add(&mut self, kind: Kind, span: Span, leaf: Leaf, children: &[TreeId]) -> TreeId {
         let first = self.children.len() as u32;
@@ -308,7 +315,14 @@ impl Ast {
 
     /// The text of a name.
     pub fn text(&self, name: Name) -> &str {
-        &self.names[name.0 as usize]
+        &self.names[name.0 as usize].0
+    }
+
+    /// The name in the leaf of `id` as the programs have it; the empty name if the leaf is none.
+    pub(crate) fn symbol(&self, id: TreeId) -> Symbol {
+        let Leaf::Name(name) = self.trees[id].leaf else { return Symbol::EMPTY };
+        let (text, symbol) = &self.names[name.0 as usize];
+        *symbol.get_or_init(|| Symbol::new(text))
     }
 
     /// Interns `text`.
@@ -317,7 +331,7 @@ impl Ast {
             return name;
         }
         let name = Name(self.names.len() as u32);
-        self.names.push(text.into());
+        self.names.push((text.into(), OnceLock::new()));
         self.by_name.insert(text.into(), name);
         name
     }

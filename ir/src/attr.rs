@@ -17,6 +17,11 @@ pub struct AttrsId(u32);
 impl AttrsId {
     /// No attributes.
     pub const EMPTY: AttrsId = AttrsId(0);
+
+    /// The row's number in its table, dense. For side tables only.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
 }
 
 /// One attribute's data.
@@ -146,18 +151,12 @@ impl AttrSet {
 
     /// Whether two sets are interchangeable (see [`Attr::same`]).
     pub fn same(&self, other: &AttrSet) -> bool {
-        self.0.len() == other.0.len()
-            && self.0.iter().zip(&other.0).all(|(a, b)| a.0 == b.0 && a.1.same(&b.1))
+        same_entries(&self.0, &other.0)
     }
 
     /// A hash that agrees with [`AttrSet::same`].
     pub fn fingerprint(&self) -> u64 {
-        let mut h = FxHasher::default();
-        for (name, attr) in &self.0 {
-            name.hash(&mut h);
-            attr.hash_into(&mut h);
-        }
-        h.finish()
+        fingerprint(&self.0)
     }
 
     /// The value of a `prim::Constant` with these attributes whose result has type `ty`.
@@ -168,6 +167,19 @@ impl AttrSet {
             _ => IValue::None,
         }
     }
+}
+
+fn same_entries(a: &[(Symbol, Attr)], b: &[(Symbol, Attr)]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.0 == b.0 && a.1.same(&b.1))
+}
+
+fn fingerprint(entries: &[(Symbol, Attr)]) -> u64 {
+    let mut h = FxHasher::default();
+    for (name, attr) in entries {
+        name.hash(&mut h);
+        attr.hash_into(&mut h);
+    }
+    h.finish()
 }
 
 /// The attribute sets of one graph.
@@ -187,19 +199,19 @@ impl AttrTable {
         &self.sets[id.0 as usize]
     }
 
-    /// The id of a set, made if it is new.
-    pub fn intern(&mut self, entries: Vec<(Symbol, Attr)>) -> AttrsId {
-        if entries.is_empty() {
+    /// The id of a set (a vector or an array of entries), made if it is new.
+    pub fn intern(&mut self, entries: impl AsRef<[(Symbol, Attr)]> + Into<Box<[(Symbol, Attr)]>>) -> AttrsId {
+        let given = entries.as_ref();
+        if given.is_empty() {
             return AttrsId::EMPTY;
         }
-        let set = AttrSet(entries.into_boxed_slice());
-        let hash = set.fingerprint();
+        let hash = fingerprint(given);
         let sets = &self.sets;
-        if let Some(&found) = self.index.find(hash, |&i| sets[i as usize].same(&set)) {
+        if let Some(&found) = self.index.find(hash, |&i| same_entries(&sets[i as usize].0, given)) {
             return AttrsId(found);
         }
         let id = self.sets.len() as u32;
-        self.sets.push(set);
+        self.sets.push(AttrSet(entries.into()));
         let sets = &self.sets;
         self.index.insert_unique(hash, id, |&i| sets[i as usize].fingerprint());
         AttrsId(id)
@@ -209,7 +221,7 @@ impl AttrTable {
     pub fn intern_constant(&mut self, value: IValue) -> AttrsId {
         match value {
             IValue::None => AttrsId::EMPTY,
-            value => self.intern(vec![(names::value(), Attr::Value(value))]),
+            value => self.intern([(names::value(), Attr::Value(value))]),
         }
     }
 

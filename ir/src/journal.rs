@@ -64,6 +64,8 @@ pub struct Revision(pub u64);
 #[derive(Clone, Debug)]
 pub struct Journal {
     changes: VecDeque<Change>,
+    /// Edits are counted, not kept.
+    paused: bool,
     revision: u64,
     meaning: u64,
 }
@@ -73,18 +75,33 @@ impl Journal {
     pub const CAPACITY: usize = 1 << 16;
 
     pub(crate) fn new() -> Self {
-        Journal { changes: VecDeque::new(), revision: 0, meaning: 0 }
+        Journal { changes: VecDeque::new(), paused: false, revision: 0, meaning: 0 }
     }
 
     pub(crate) fn record(&mut self, change: Change) {
-        if self.changes.len() == Self::CAPACITY {
-            self.changes.pop_front();
-        }
         self.revision += 1;
         if !change.is_metadata() {
             self.meaning = self.revision;
         }
+        if self.paused {
+            return;
+        }
+        if self.changes.len() == Self::CAPACITY {
+            self.changes.pop_front();
+        }
         self.changes.push_back(change);
+    }
+
+    /// Forgets the edits so far, and keeps none until [`Journal::resume`]: who builds a graph that nobody has seen yet
+    /// needs no record of it. Edits count all the same, so whoever did look before starts over.
+    pub(crate) fn pause(&mut self) {
+        self.changes = VecDeque::new();
+        self.paused = true;
+    }
+
+    /// Keeps edits again.
+    pub(crate) fn resume(&mut self) {
+        self.paused = false;
     }
 
     /// The revision after the latest edit.

@@ -5,6 +5,7 @@ use flambeau_ir::types::{ClassEnv, TypeKind};
 use flambeau_ir::{IValue, Prim, Symbol, Type, ValueId};
 
 use super::fun::{Cx, Res};
+use super::known::Owner;
 use super::matching::Args;
 use super::names;
 use super::sugar::{Special, Sugar};
@@ -23,12 +24,11 @@ impl<'a> Cx<'a> {
     pub(crate) async fn select(&self, tree: TreeId) -> Res<Sugar> {
         // A dotted name may be a class as a whole.
         let base = self.ast().child(tree, 0);
-        let name = self.ast().name(tree).to_string();
         if let Some(found) = self.dotted_name(tree) {
             return Ok(found);
         }
         let sugar = self.sugar(base, None).await?;
-        self.member(self.span(tree), sugar, &name).await
+        self.member(self.span(tree), sugar, self.symbol(tree)).await
     }
 
     /// `a.b.C` that names a type or a function, unless `a` is a variable.
@@ -63,18 +63,12 @@ impl<'a> Cx<'a> {
     }
 
     /// `sugar.name`.
-    pub(crate) async fn member(&self, span: Span, sugar: Sugar, name: &str) -> Res<Sugar> {
+    pub(crate) async fn member(&self, span: Span, sugar: Sugar, name: Symbol) -> Res<Sugar> {
         match sugar {
-            Sugar::Namespace(space) => {
-                let script = |full: &str| match self.session.library_function(full) {
-                    Some(function) => Some(Sugar::Function(function)),
-                    None => self.session.library_class(full).map(Sugar::Class),
-                };
-                match names::member(self.session.registry(), space.as_str(), name, &script) {
-                    Some(found) => Ok(found),
-                    None => self.unsupported(span, &format!("`{space}.{name}` is")),
-                }
-            }
+            Sugar::Namespace(space) => match self.session.member(space, name) {
+                Some(found) => Ok(found),
+                None => self.unsupported(span, &format!("`{space}.{name}` is")),
+            },
             Sugar::Value(value) => self.value_member(span, value, name).await,
             Sugar::Constant(_) | Sugar::Tuple(_) => {
                 let value = self.as_value(span, sugar)?;
@@ -83,14 +77,13 @@ impl<'a> Cx<'a> {
             Sugar::Class(ty) => self.class_member(span, ty, name),
             Sugar::Enum(ty) => self.enum_member(span, ty, name),
             Sugar::Raised(..) => self.fail(span, "an exception has no members"),
-            Sugar::Custom(custom) => custom.attr(&super::scope::Scope::new(self), span, name),
+            Sugar::Custom(custom) => custom.attr(&super::scope::Scope::new(self), span, name.as_str()),
             other => self.fail(span, format!("attribute lookup is not defined on {}", other.describe())),
         }
     }
 
-    fn class_member(&self, span: Span, ty: Type, name: &str) -> Res<Sugar> {
+    fn class_member(&self, span: Span, ty: Type, name: Symbol) -> Res<Sugar> {
         self.complete(ty)?;
-        let symbol = Symbol::new(name);
         // `C.__new__(C)` makes an object without initializing it.
         if name == "__new__" {
             return Ok(Sugar::NewObject(ty));
@@ -98,8 +91,8 @@ impl<'a> Cx<'a> {
         let (function, constant) = self.session.with_unit(|u| {
             let class = u.class(ty);
             (
-                class.and_then(|c| c.static_methods.get(&symbol).or_else(|| c.methods.get(&symbol)).copied()),
-                class.and_then(|c| c.constant(symbol).cloned()),
+                class.and_then(|c| c.static_methods.get(&name).or_else(|| c.methods.get(&name)).copied()),
+                class.and_then(|c| c.constant(name).cloned()),
             )
         });
         if let Some(function) = function {
@@ -111,17 +104,15 @@ impl<'a> Cx<'a> {
         self.fail(span, format!("Tried to lookup unknown attribute on class '{}': {name}", ty.annotation()))
     }
 
-    fn enum_member(&self, span: Span, ty: Type, name: &str) -> Res<Sugar> {
+    fn enum_member(&self, span: Span, ty: Type, name: Symbol) -> Res<Sugar> {
         self.complete(ty)?;
-        let symbol = Symbol::new(name);
         let value = self.session.with_unit(|u| {
-            u.enumeration(ty)
-                .and_then(|e| e.members.iter().find(|(n, _)| *n == symbol).map(|(_, v)| v.clone()))
+            u.enumeration(ty).and_then(|e| e.members.iter().find(|(n, _)| *n == name).map(|(_, v)| v.clone()))
         });
         match value {
             Some(value) => {
                 self.at(span);
-                let member = IValue::Enum(flambeau_ir::value::EnumValue::new(ty, symbol, value));
+                let member = IValue::Enum(flambeau_ir::value::EnumValue::new(ty, name, value));
                 Ok(Sugar::Value(self.edit(|e| e.constant_of(member, ty))))
             }
             None => self.fail(span, format!("Enum {} has no member '{name}'", ty.annotation())),
@@ -129,29 +120,23 @@ impl<'a> Cx<'a> {
     }
 
     /// A member of a first-class value.
-    async fn value_member(&self, span: Span, value: ValueId, name: &str) -> Res<Sugar> {
+    async fn value_member(&self, span: Span, value: ValueId, name: Symbol) -> Res<Sugar> {
         self.at(span);
         let ty = self.ty(value);
-        if ty.is_tensor() {
-            if name == "tolist" {
-                return Ok(Sugar::Special(Special::ToList));
-            }
-            if names::TENSOR_CASTS.iter().any(|(n, _)| *n == name) {
-                return Ok(Sugar::Custom(std::rc::Rc::new(TensorCast { value, name: name.to_string() })));
-            }
+        if ty.is_tensor() && name == "tolist" {
+            return Ok(Sugar::Special(Special::ToList));
         }
-        let owner = match ty.kind() {
-            TypeKind::Tensor(_) => "Tensor",
-            TypeKind::Device => "Device",
-            TypeKind::Complex => "complex",
-            _ => "",
-        };
-        if let Some((_, _, op)) = names::PROPERTIES.iter().find(|(o, n, _)| *o == owner && *n == name) {
-            return self.builtin(span, op, &[value]).map(Sugar::Value);
+        let known = self.session.value_member(Owner::of(ty), name);
+        if let Some(dtype) = known.cast {
+            return Ok(Sugar::Custom(std::rc::Rc::new(TensorCast { value, dtype })));
+        }
+        if let Some(op) = known.property {
+            let args = Args { positional: vec![self.given(value)], ..Args::default() };
+            return self.call_builtin(span, op, &args).map(Sugar::Value);
         }
         match ty.kind() {
             TypeKind::PyObject => {
-                let member = flambeau_ir::HostOp::Member(Symbol::new(name));
+                let member = flambeau_ir::HostOp::Member(name);
                 return Ok(Sugar::Value(self.host(span, &member, &[value])));
             }
             TypeKind::Tuple(tuple) => {
@@ -168,11 +153,11 @@ impl<'a> Cx<'a> {
             }
             TypeKind::Interface(_) => {
                 self.complete(ty)?;
-                if self.session.method(ty, Symbol::new(name)).is_some() {
-                    return Ok(Sugar::Method(value, Symbol::new(name)));
+                if self.session.method(ty, name).is_some() {
+                    return Ok(Sugar::Method(value, name));
                 }
             }
-            TypeKind::Enum(_, inner) => match name {
+            TypeKind::Enum(_, inner) => match name.as_str() {
                 "name" => return self.builtin_or_plain(span, "prim::EnumName", value, Type::STR),
                 "value" => {
                     // The operator has an overload for each type of value.
@@ -186,16 +171,14 @@ impl<'a> Cx<'a> {
             }
             _ => {}
         }
-        let op = Symbol::new(&format!("aten::{name}"));
-        let is_method = !self.session.registry().overloads(op).is_empty();
-        if is_method || (ty.is_tensor() && name.starts_with('_')) {
-            return Ok(Sugar::Builtin(op, Some(value)));
+        if known.is_known || (ty.is_tensor() && name.as_str().starts_with('_')) {
+            return Ok(Sugar::Builtin(known.operator, Some(value)));
         }
         let mut error =
             self.error(span, format!("'{}' object has no attribute or method '{name}'.", ty.annotation()));
         if ty.optional_elem().is_some() {
             *error = error.help("the value may be None; compare it with None first");
-        } else if let Some(near) = self.nearest_member(ty, name) {
+        } else if let Some(near) = self.nearest_member(ty, name.as_str()) {
             *error = error.help(format!("did you mean `{near}`?"));
         }
         Err(error)
@@ -226,9 +209,15 @@ impl<'a> Cx<'a> {
     }
 
     /// A member of an object: an attribute, a method, a constant, a property.
-    async fn object_member(&self, span: Span, value: ValueId, ty: Type, name: &str) -> Res<Option<Sugar>> {
+    async fn object_member(
+        &self,
+        span: Span,
+        value: ValueId,
+        ty: Type,
+        symbol: Symbol,
+    ) -> Res<Option<Sugar>> {
         self.complete(ty)?;
-        let symbol = Symbol::new(name);
+        let name = symbol.as_str();
         self.ensure_attributes(span, ty, symbol).await?;
         enum Found {
             Attribute(Type),
@@ -387,7 +376,7 @@ impl<'a> Cx<'a> {
 #[derive(Debug)]
 struct TensorCast {
     value: ValueId,
-    name: String,
+    dtype: i64,
 }
 
 impl super::sugar::SugaredValue for TensorCast {
@@ -402,8 +391,7 @@ impl super::sugar::SugaredValue for TensorCast {
         positional: &[ValueId],
         keywords: &[(Symbol, ValueId)],
     ) -> Res<Sugar> {
-        let dtype = names::TENSOR_CASTS.iter().find(|(n, _)| *n == self.name).map_or(0, |(_, d)| *d);
-        let dtype = scope.constant(IValue::Int(dtype));
+        let dtype = scope.constant(IValue::Int(self.dtype));
         let mut named = vec![(Symbol::new("self"), self.value), (Symbol::new("dtype"), dtype)];
         named.extend_from_slice(keywords);
         scope.call(span, Symbol::new("aten::to"), positional, &named).map(Sugar::Value)

@@ -526,10 +526,12 @@ impl<'a> Cx<'a> {
             return self.fail(span, "getattr's second argument must be a string literal");
         }
         let sugar = self.sugar(object, None).await?;
-        let name = self.ast().name(name).to_string();
+        let name = self.symbol(name);
         match default {
-            Some(default) if !self.has_member(span, sugar.clone(), &name)? => self.sugar(default, None).await,
-            _ => self.member(span, sugar, &name).await,
+            Some(default) if !self.has_member(span, sugar.clone(), name.as_str())? => {
+                self.sugar(default, None).await
+            }
+            _ => self.member(span, sugar, name).await,
         }
     }
 

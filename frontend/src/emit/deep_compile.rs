@@ -93,17 +93,13 @@ fn to_ssa(cx: Cx<'_>) -> Res<Graph> {
     };
     let name = fun.name;
     let mut graph = fun.graph.into_inner();
-    check_types(&graph)?;
-    ssa::convert(&mut graph, &mut |stage, graph| session.look(name, stage, graph));
-    Ok(graph)
-}
-
-/// Refuses types past the bounds on their depth and size, which no annotation names but values may come to have.
-fn check_types(graph: &Graph) -> Res<()> {
-    let bad = graph.nodes_deep().find(|&n| graph.results(n).any(|v| graph.ty(v) == Type::OVERFLOW));
-    match bad {
-        None => Ok(()),
-        Some(node) => {
+    match ssa::convert(&mut graph, &mut |stage, graph| session.look(name, stage, graph)) {
+        Ok(()) => {
+            graph.keep_journal(true);
+            Ok(graph)
+        }
+        // No annotation names a type past the bounds on depth and size, but values may come to have one.
+        Err(node) => {
             let problem = Diagnostic::new(Fault::Limit, "F0109", "the type of this value is too large");
             let place = graph.locs().range(graph.loc(node));
             Err(Box::new(match place {

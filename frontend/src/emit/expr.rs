@@ -158,13 +158,13 @@ impl<'a> Cx<'a> {
         if let Some(sugar) = self.session.resolver().value(text) {
             return Ok(sugar);
         }
-        if let Some(function) = self.session.function_named(text) {
-            return Ok(Sugar::Function(function));
+        if self.session.has_function(name) {
+            return Ok(Sugar::Function(name));
         }
         if let Some(ty) = self.session.named_type(name) {
             return Ok(self.type_as_value(ty));
         }
-        if let Some(sugar) = names::global(text) {
+        if let Some(sugar) = self.session.global(name) {
             return Ok(sugar);
         }
         let mut error = self.error(span, format!("undefined value {name}"));
@@ -210,8 +210,8 @@ impl<'a> Cx<'a> {
         self.at(span);
         if let Some(v) = value
             && super::fun::is_meaningful(name.as_str())
-            && self
-                .read(|g| !g.has_debug_name(v) && Some(g.parent(g.def(v))) == self.fun.env.borrow().block())
+            && !self.is_named(v)
+            && self.read(|g| Some(g.parent(g.def(v)))) == self.fun.env.borrow().block()
         {
             self.set_name(v, name);
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
-use flambeau_ir::attr::{Attr, names};
+use flambeau_ir::attr::{Attr, AttrsId, names};
 use flambeau_ir::diag::{Diagnostic, Fault};
 use flambeau_ir::loc::{LocId, Source, SourceId, SourceRange};
 use flambeau_ir::value::IValue;
@@ -92,6 +92,8 @@ pub(crate) struct Fun {
     pub(crate) problems: RefCell<Vec<Diagnostic>>,
     /// Variables whose value is missing because of that.
     pub(crate) spoilt: RefCell<HashSet<Symbol, FxBuildHasher>>,
+    /// The attributes of stores and loads of variables.
+    variables: RefCell<HashMap<Symbol, AttrsId, FxBuildHasher>>,
     /// Number literals, each once, at the front of the graph.
     numbers: RefCell<HashMap<[u64; 3], ValueId, FxBuildHasher>>,
 }
@@ -107,6 +109,7 @@ pub(crate) struct Cx<'a> {
 impl Fun {
     pub(crate) fn new(session: &Session<'_>, file: Arc<SourceFile>, name: Symbol) -> Self {
         let mut graph = Graph::new(Arc::clone(session.registry()));
+        graph.keep_journal(false);
         let source = graph.locs_mut().add_source(&file.source);
         let root = graph.root();
         Fun {
@@ -123,6 +126,7 @@ impl Fun {
             temporaries: Cell::new(0),
             problems: RefCell::default(),
             spoilt: RefCell::default(),
+            variables: RefCell::default(),
             numbers: RefCell::default(),
         }
     }
@@ -153,7 +157,7 @@ impl<'a> Cx<'a> {
 
     /// The name in a tree's leaf.
     pub(crate) fn symbol(&self, tree: TreeId) -> Symbol {
-        Symbol::new(self.ast().name(tree))
+        self.ast().symbol(tree)
     }
 
     // --- problems --------------------------------------------------------------------------------------------------
@@ -281,7 +285,7 @@ impl<'a> Cx<'a> {
     }
 
     pub(crate) fn set_name(&self, value: ValueId, name: Symbol) {
-        self.edit(|e| e.set_name(value, name.as_str()));
+        self.edit(|e| e.set_name(value, name));
     }
 
     /// The value of a constant.
@@ -293,18 +297,37 @@ impl<'a> Cx<'a> {
         self.known(value).and_then(|v| v.as_int())
     }
 
-    pub(crate) fn store(&self, name: Symbol, value: ValueId) {
-        let attrs = vec![(names::name(), Attr::str(name.as_str()))];
-        self.node_with(Prim::Store, &[value], attrs, &[]);
+    fn variable_attrs(&self, e: &mut Editor<'_>, name: Symbol) -> AttrsId {
+        let mut known = self.fun.variables.borrow_mut();
+        *known.entry(name).or_insert_with(|| e.attrs([(names::name(), Attr::str(name.as_str()))]))
     }
 
+    pub(crate) fn store(&self, name: Symbol, value: ValueId) {
+        self.edit(|e| {
+            let attrs = self.variable_attrs(e, name);
+            e.insert(Prim::Store, &[value], attrs, &[]);
+        });
+    }
+
+    /// Reads a variable. In names of values such reads count, although they do not stay.
     pub(crate) fn load(&self, name: Symbol, ty: Type) -> ValueId {
-        let attrs = vec![(names::name(), Attr::str(name.as_str()))];
-        let value = self.value_with(Prim::Load, &[], attrs, ty);
-        if is_meaningful(name.as_str()) {
-            self.set_name(value, name);
-        }
-        value
+        self.edit(|e| {
+            let attrs = self.variable_attrs(e, name);
+            let node = e.insert(Prim::Load, &[], attrs, &[ty]);
+            if is_meaningful(name.as_str()) {
+                e.take_name(name);
+            }
+            e.graph().result(node, 0)
+        })
+    }
+
+    /// Does the value carry a name that a person gave: its own, or that of the variable it is read from?
+    pub(crate) fn is_named(&self, value: ValueId) -> bool {
+        self.read(|g| {
+            let def = g.def(value);
+            let read = || g.attr(def, names::name()).and_then(Attr::as_str).is_some_and(is_meaningful);
+            g.has_debug_name(value) || g.is_prim(def, Prim::Load) && read()
+        })
     }
 
     pub(crate) fn uninitialized(&self, ty: Type) -> ValueId {

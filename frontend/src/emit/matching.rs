@@ -3,20 +3,23 @@
 //! Matching itself is [`flambeau_ir::schema::match_call`], which decides on types alone; here its plan
 //! becomes nodes.
 
-use flambeau_ir::module::Function;
 use flambeau_ir::schema::{
     Arg, Binding, Call, CallError, Conversion, Failure, FunctionSchema, MatchedSchema, match_call, match_one,
 };
 use flambeau_ir::types::is_subtype;
-use flambeau_ir::{IValue, OpId, Prim, Registry, Symbol, Type, ValueId};
+use flambeau_ir::{IValue, Op, Prim, Symbol, Type, ValueId};
+use smallvec::SmallVec;
 
 use super::fun::{Cx, Res};
-use super::session::Overload;
+use super::overloads::{NoTarget, Shape, Target};
 use crate::span::Span;
 use crate::ssa::operator;
 
 /// How many variants are shown when none fits.
 const CANDIDATES: usize = 5;
+
+/// The operands of a call.
+pub(crate) type Operands = SmallVec<[ValueId; 8]>;
 
 /// An argument of a call.
 #[derive(Clone, Copy, Debug)]
@@ -43,18 +46,14 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Calls `f` with the arguments as matching wants them.
-    fn as_call<T>(&self, f: impl FnOnce(Call<'_>) -> T) -> T {
-        let args: Vec<Arg> = self.positional.iter().map(|g| g.arg()).collect();
-        let kwargs: Vec<(Symbol, Arg)> = self.keywords.iter().map(|(n, g)| (*n, g.arg())).collect();
-        f(Call { receiver: self.receiver.map(Given::arg), args: &args, kwargs: &kwargs })
+    /// The call as matching looks at it.
+    fn shape(&self) -> Shape {
+        Shape {
+            receiver: self.receiver.map(Given::arg),
+            args: self.positional.iter().map(|g| g.arg()).collect(),
+            kwargs: self.keywords.iter().map(|(n, g)| (*n, g.arg())).collect(),
+        }
     }
-}
-
-/// Overloads that PyTorch never picks in programs.
-fn is_blocked(schema: &FunctionSchema) -> bool {
-    let name = (schema.name.as_str(), schema.overload.as_str());
-    matches!(name, ("aten::view", "dtype") | ("aten::max" | "aten::min", "unary_out"))
 }
 
 /// The type a default is a constant of: its own, but a list takes the parameter's element type.
@@ -63,43 +62,6 @@ fn constant_type(default: &IValue, formal: Type) -> Type {
         IValue::List(_) if !formal.has_vars() => formal.unwrap_optional(),
         _ => default.type_of(),
     }
-}
-
-/// The overload of `target` that takes and gives what this schema does.
-fn same_overload(registry: &Registry, target: Symbol, schema: &FunctionSchema) -> Option<OpId> {
-    let id = registry.find(target, schema.overload)?;
-    let other = registry.schema(id);
-    let types = |s: &FunctionSchema| s.args.iter().map(|a| a.ty).collect::<Vec<_>>();
-    (types(other) == types(schema) && other.returns.len() == schema.returns.len()).then_some(id)
-}
-
-/// What a call of an operator may come to.
-#[derive(Clone, Copy)]
-enum Target<'a> {
-    Row(OpId),
-    Written(&'a Function),
-    Structural(Prim),
-}
-
-/// All that a call of the operator `name` is held against, in order: what is registered, or stands for it, then what is
-/// written in TorchScript besides.
-fn candidates<'a>(
-    registry: &'a Registry,
-    name: Symbol,
-    written: &'a [Overload],
-    structural: Option<&'a (Prim, FunctionSchema)>,
-) -> Vec<(Target<'a>, &'a FunctionSchema)> {
-    let function = |o: &'a Overload| (Target::Written(&o.function), &*o.function.schema);
-    let row = |&id: &OpId| {
-        let schema = registry.schema(id);
-        let instead = written.iter().find(|o| o.replaces == Some(schema.overload));
-        instead.map_or((Target::Row(id), schema), function)
-    };
-    let rows = registry.overloads(name).iter().filter(|&&id| !is_blocked(registry.schema(id)));
-    let mut all: Vec<_> = rows.map(row).collect();
-    all.extend(written.iter().filter(|o| o.replaces.is_none()).map(function));
-    all.extend(structural.map(|(prim, schema)| (Target::Structural(*prim), schema)));
-    all
 }
 
 impl Cx<'_> {
@@ -113,8 +75,8 @@ impl Cx<'_> {
     }
 
     /// Puts the nodes of a call's conversions and defaults into the graph; the operands result.
-    fn apply(&self, schema: &FunctionSchema, matched: &MatchedSchema, args: &Args) -> Vec<ValueId> {
-        let mut operands = Vec::with_capacity(matched.params.len());
+    fn apply(&self, schema: &FunctionSchema, matched: &MatchedSchema, args: &Args) -> Operands {
+        let mut operands = Operands::with_capacity(matched.params.len());
         let receiver = args.receiver.map(|g| g.value);
         for (param, formal) in matched.params.iter().zip(&schema.args) {
             let source = match &param.binding {
@@ -224,8 +186,8 @@ impl Cx<'_> {
         span: Span,
         schema: &FunctionSchema,
         args: &Args,
-    ) -> Res<(Vec<ValueId>, Type)> {
-        match args.as_call(|call| match_call(&[schema], call, self.session)) {
+    ) -> Res<(Operands, Type)> {
+        match match_call(&[schema], args.shape().call(), self.session) {
             Ok(matched) => {
                 self.at(span);
                 let operands = self.apply(schema, &matched, args);
@@ -237,35 +199,20 @@ impl Cx<'_> {
 
     /// Calls the overload of operator `name` that fits; several results come as a tuple.
     pub(crate) fn call_builtin(&self, span: Span, name: Symbol, args: &Args) -> Res<ValueId> {
-        let registry = self.session.registry();
-        let alias = super::names::alias_of(name);
-        // A second name that the registry does not have is as good as the first.
-        let name = alias.filter(|_| registry.overloads(name).is_empty()).unwrap_or(name);
-        let written = self.session.script_builtins(name)?;
-        let structural = super::names::structural(name);
-        let candidates = candidates(registry, name, &written, structural.as_ref());
-        if candidates.is_empty() {
-            return Err(self.unknown_operator(span, name));
-        }
-        let schemas: Vec<&FunctionSchema> = candidates.iter().map(|(_, schema)| *schema).collect();
-        let matched = match args.as_call(|call| match_call(&schemas, call, self.session)) {
-            Ok(matched) => matched,
-            Err(why) => return Err(self.no_match(span, name, &why)),
+        let chosen = match self.session.choose(name, args.shape()) {
+            Ok(chosen) => chosen,
+            Err(NoTarget::Lost(problem)) => return Err(problem),
+            Err(NoTarget::Unknown) => return Err(self.unknown_operator(span, name)),
+            Err(NoTarget::Mismatch(why)) => return Err(self.no_match(span, name, &why)),
         };
         self.at(span);
-        let (target, schema) = &candidates[matched.schema];
-        let operands = self.apply(schema, &matched, args);
-        match *target {
-            Target::Row(id) => {
-                let id = alias.and_then(|target| same_overload(registry, target, schema)).unwrap_or(id);
-                let node = self.node(id, &operands, &matched.returns);
-                Ok(self.pack(node, schema, &matched.returns))
-            }
-            Target::Structural(prim) => {
-                let node = self.node(prim, &operands, &matched.returns);
-                Ok(self.pack(node, schema, &matched.returns))
-            }
-            Target::Written(function) => {
+        let schema = chosen.target.schema(self.session.registry());
+        let returns = &chosen.matched.returns;
+        let operands = self.apply(schema, &chosen.matched, args);
+        match (&chosen.target, chosen.row) {
+            (Target::Structural(prim, _), _) => Ok(self.packed(*prim, &operands, schema, returns)),
+            (Target::Row(id), row) => Ok(self.packed(row.unwrap_or(*id), &operands, schema, returns)),
+            (Target::Written(function), _) => {
                 let results = self.edit(|e| e.inline_graph(&function.graph, &operands, None));
                 match results.map(|r| r.first().copied()) {
                     Ok(Some(value)) => Ok(value),
@@ -319,12 +266,19 @@ impl Cx<'_> {
         problem
     }
 
-    /// The results of a node as one value.
-    fn pack(&self, node: flambeau_ir::NodeId, schema: &FunctionSchema, types: &[Type]) -> ValueId {
-        let results: Vec<ValueId> = self.read(|g| g.results(node).collect());
-        match results.as_slice() {
-            [one] => *one,
-            many => self.value(Prim::TupleConstruct, many, schema.pack(types)),
+    /// A node, its results as one value.
+    fn packed(
+        &self,
+        op: impl Into<Op>,
+        operands: &[ValueId],
+        schema: &FunctionSchema,
+        types: &[Type],
+    ) -> ValueId {
+        let node = self.node(op, operands, types);
+        if types.len() == 1 {
+            return self.read(|g| g.result(node, 0));
         }
+        let results: Vec<ValueId> = self.read(|g| g.results(node).collect());
+        self.value(Prim::TupleConstruct, &results, schema.pack(types))
     }
 }

@@ -143,7 +143,7 @@ const DTYPES: [(&str, i64); 31] = [
 ];
 
 /// Methods of tensors that convert to a dtype.
-pub(crate) const TENSOR_CASTS: [(&str, i64); 10] = [
+const TENSOR_CASTS: [(&str, i64); 10] = [
     ("byte", 0),
     ("char", 1),
     ("short", 2),
@@ -157,7 +157,7 @@ pub(crate) const TENSOR_CASTS: [(&str, i64); 10] = [
 ];
 
 /// Members of values that are operators without arguments: type's name, member, operator.
-pub(crate) const PROPERTIES: [(&str, &str, &str); 37] = [
+const PROPERTIES: [(&str, &str, &str); 37] = [
     ("Tensor", "dtype", "prim::dtype"),
     ("Tensor", "device", "prim::device"),
     ("Tensor", "grad", "prim::grad"),
@@ -225,6 +225,16 @@ const EXCEPTIONS: [&str; 26] = [
     "ValueError",
     "ZeroDivisionError",
 ];
+
+/// The dtype that a method of tensors converts to.
+pub(super) fn tensor_cast(name: &str) -> Option<i64> {
+    row(&TENSOR_CASTS, name)
+}
+
+/// The operator that a member of a value is.
+pub(super) fn property(owner: &str, name: &str) -> Option<&'static str> {
+    PROPERTIES.iter().find(|(o, n, _)| *o == owner && *n == name).map(|(_, _, op)| *op)
+}
 
 fn row<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
     table.iter().find(|(n, _)| *n == name).map(|(_, v)| *v)

@@ -20,6 +20,8 @@ use flambeau_ir::{CompilationUnit, FunctionSchema, Registry, Symbol, Type};
 use super::builtins;
 use super::deep_compile;
 use super::fun::{Cx, Res, SourceFile};
+use super::known::KnownNames;
+use super::overloads::Overloads;
 use super::sugar::Sugar;
 use crate::Limits;
 use crate::deep::{Deep, run};
@@ -118,7 +120,10 @@ pub struct Session<'s> {
     pub(crate) limits: Limits,
     pub(crate) unit: RefCell<CompilationUnit>,
     declared: RefCell<IndexMap<Symbol, Declared, FxBuildHasher>>,
-    script_builtins: RefCell<HashMap<Symbol, Rc<Vec<Overload>>, FxBuildHasher>>,
+    /// By name; none while they are being compiled.
+    script_builtins: RefCell<HashMap<Symbol, Option<Rc<Vec<Overload>>>, FxBuildHasher>>,
+    pub(crate) overloads: RefCell<Overloads>,
+    pub(crate) known_names: RefCell<KnownNames>,
     stages: Option<RefCell<Vec<StageText>>>,
     /// Everything found wrong so far, each problem once.
     problems: RefCell<Vec<Diagnostic>>,
@@ -135,6 +140,8 @@ impl<'s> Session<'s> {
             unit: RefCell::default(),
             declared: RefCell::default(),
             script_builtins: RefCell::default(),
+            overloads: RefCell::default(),
+            known_names: RefCell::default(),
             stages: None,
             problems: RefCell::default(),
             types: RefCell::default(),
@@ -344,12 +351,6 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// The function that a plain name in a program means.
-    pub(crate) fn function_named(&self, text: &str) -> Option<Symbol> {
-        let name = Symbol::new(text);
-        self.has_function(name).then_some(name)
-    }
-
     /// A class of the library that is written in TorchScript, declared at first use.
     pub(crate) fn library_class(&self, full: &str) -> Option<Type> {
         let (name, file, tree) = builtins::library_class(self, full)?;
@@ -389,19 +390,19 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// Overloads of a builtin that are written in TorchScript, compiled at first use.
-    pub(crate) fn script_builtins(&self, name: Symbol) -> Res<Rc<Vec<Overload>>> {
+    /// Overloads of a builtin that are written in TorchScript, compiled at first use. None are known while they are
+    /// being compiled, which ends the recursion.
+    pub(crate) fn script_builtins(&self, name: Symbol) -> Res<Option<Rc<Vec<Overload>>>> {
         if let Some(found) = self.script_builtins.borrow().get(&name) {
-            return Ok(Rc::clone(found));
+            return Ok(found.clone());
         }
         let former = self.resolver.overloads(&self.registry, name)?;
-        // Found again while it is being compiled, it has no such overloads: that ends the recursion.
-        self.script_builtins.borrow_mut().insert(name, Rc::default());
+        self.script_builtins.borrow_mut().insert(name, None);
         let mut compiled = builtins::compile(self, name);
         compiled.extend(former);
         let compiled = Rc::new(compiled);
-        self.script_builtins.borrow_mut().insert(name, Rc::clone(&compiled));
-        Ok(compiled)
+        self.script_builtins.borrow_mut().insert(name, Some(Rc::clone(&compiled)));
+        Ok(Some(compiled))
     }
 
     /// The context of a function to compile.

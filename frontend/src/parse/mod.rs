@@ -79,7 +79,7 @@ pub(crate) struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     fn new(src: &'a str, tokens: &'a [Token], limits: &'a Limits, problems: Vec<Problem>) -> Self {
-        let mut ast = Ast::default();
+        let mut ast = Ast::with_capacity(tokens.len());
         let nothing = ast.add(Kind::Nothing, Span::default(), Leaf::None, &[]);
         Parser {
             src,
@@ -188,8 +188,12 @@ impl<'a> Parser<'a> {
 
     /// A [`Kind::List`] of the scratch elements from `base` on, which are taken off.
     fn list_from(&mut self, base: usize) -> TreeId {
-        let items = self.scratch.split_off(base);
-        self.list(&items)
+        let items = &self.scratch[base..];
+        let span = match (items.first(), items.last()) {
+            (Some(&a), Some(&b)) => self.ast.span(a).to(self.ast.span(b)),
+            _ => self.token().span(),
+        };
+        self.add_from(Kind::List, span, base)
     }
 
     /// A tree of the scratch elements from `base` on, which are taken off.

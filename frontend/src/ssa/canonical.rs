@@ -23,10 +23,14 @@ pub(crate) fn has_mixed_loops(g: &Graph) -> bool {
 }
 
 pub(crate) fn count_in_body(g: &mut Graph) {
-    let mut loops: Vec<NodeId> =
-        g.nodes_deep().filter(|&n| g.is_prim(n, Prim::Loop) && is_mixed(g, n)).collect();
-    loops.reverse();
-    for node in loops {
+    let loops: Vec<NodeId> = g.nodes_deep().filter(|&n| g.is_prim(n, Prim::Loop)).collect();
+    count_loops(g, &loops);
+}
+
+/// The same for loops that are known, in program order.
+pub(super) fn count_loops(g: &mut Graph, loops: &[NodeId]) {
+    let mixed: Vec<NodeId> = loops.iter().copied().filter(|&n| is_mixed(g, n)).collect();
+    for node in mixed.into_iter().rev() {
         rewrite(g, node);
     }
 }

@@ -1,6 +1,7 @@
 //! What is left to tidy: list literals of open type, tuples that are only taken apart, constants that
 //! repeat, and (in modules of their own) values nobody reads and the order of what blocks give.
 
+use flambeau_ir::attr::AttrsId;
 use flambeau_ir::types::Mutability;
 use flambeau_ir::value::Tuple;
 use flambeau_ir::{At, Graph, IValue, NodeId, Prim, Type, ValueId};
@@ -18,21 +19,31 @@ pub(super) fn tidy(g: &mut Graph) {
         }
     }
     // Backwards, so that what is in a branch is done when the branch is taken out.
+    let (mut after, mut taken) = (Vec::with_capacity(nodes.len()), false);
     for &node in nodes.iter().rev() {
+        after.push(node);
         match g.prim(node) {
-            Some(Prim::If) => take_known_branch(g, node),
-            Some(Prim::TupleConstruct) => fold_tuple(g, node),
+            Some(Prim::If) => taken |= take_known_branch(g, node),
+            Some(Prim::TupleConstruct) => after.extend(fold_tuple(g, node)),
             _ => {}
         }
     }
-    super::dead::erase(g);
-    pool(g);
-    super::outputs::order(g);
+    after.reverse();
+    if taken {
+        after.retain(|&n| g.has_node(n));
+    }
+    super::dead::erase(g, &after);
+    after.retain(|&n| g.has_node(n));
+    pool(g, &after);
+    let several = |&n: &NodeId| g.has_node(n) && g.block_count(n) > 0 && g.result_count(n) > 1;
+    if after.iter().any(several) {
+        super::outputs::order(g);
+    }
 }
 
 /// A condition that is known leaves one branch, whose nodes take the place of the `if`.
-fn take_known_branch(g: &mut Graph, node: NodeId) {
-    let Some(truth) = g.constant(g.operand(node, 0)).and_then(|c| c.as_bool()) else { return };
+fn take_known_branch(g: &mut Graph, node: NodeId) -> bool {
+    let Some(truth) = g.constant(g.operand(node, 0)).and_then(|c| c.as_bool()) else { return false };
     let block = g.block(node, usize::from(!truth));
     let outputs: Vec<ValueId> = g.block_outputs(block).collect();
     let mut e = g.edit();
@@ -42,18 +53,17 @@ fn take_known_branch(g: &mut Graph, node: NodeId) {
     }
     e.splice_before(block, node);
     e.erase(node);
+    true
 }
 
-/// A tuple of constants that nobody can change is a constant.
-fn fold_tuple(g: &mut Graph, node: NodeId) {
+/// A tuple of constants that nobody can change is a constant, which is put before it.
+fn fold_tuple(g: &mut Graph, node: NodeId) -> Option<NodeId> {
     let result = g.result(node, 0);
     let ty = g.ty(result);
     if ty.reachable() != Mutability::NONE {
-        return;
+        return None;
     }
-    let Some(items) = g.operands(node).map(|v| g.constant(v)).collect::<Option<Vec<IValue>>>() else {
-        return;
-    };
+    let items = g.operands(node).map(|v| g.constant(v)).collect::<Option<Vec<IValue>>>()?;
     let is_named = ty.as_tuple().is_some_and(|t| t.named.as_ref().is_some_and(|n| !n.name.is_empty()));
     let tuple = if is_named { Tuple::named(ty, items) } else { Tuple::new(items) };
     let mut e = g.edit();
@@ -63,8 +73,9 @@ fn fold_tuple(g: &mut Graph, node: NodeId) {
     let constant = e.constant_of(IValue::Tuple(tuple), ty);
     e.replace_all_uses(result, constant);
     if let Some(name) = name {
-        e.set_name(constant, name.as_str());
+        e.set_name(constant, name);
     }
+    Some(e.graph().def(constant))
 }
 
 fn constructed(g: &Graph, tuple: ValueId) -> Option<NodeId> {
@@ -99,36 +110,29 @@ fn forward(g: &mut Graph, from: ValueId, to: ValueId) {
     }
 }
 
-/// What makes two constants the same.
-fn key(value: &IValue) -> Option<String> {
-    Some(match value {
-        IValue::None => "n".to_string(),
-        IValue::Bool(v) => format!("b{v}"),
-        IValue::Int(v) => format!("i{v}"),
-        IValue::Float(v) => format!("f{}", v.to_bits()),
-        IValue::Str(s) => format!("s{s:?}"),
-        _ => return None,
-    })
+/// Is the constant of a kind that is the same wherever it is written? Equal ones then have the same attributes.
+fn is_plain(value: &IValue) -> bool {
+    matches!(value, IValue::None | IValue::Bool(_) | IValue::Int(_) | IValue::Float(_) | IValue::Str(_))
 }
 
 /// Moves constants to the front, plain ones each once; the one met last comes first, as PyTorch's compiler leaves them.
-fn pool(g: &mut Graph) {
-    let constants: Vec<NodeId> = g.nodes_deep().filter(|&n| g.is_prim(n, Prim::Constant)).collect();
-    let mut seen: HashMap<(Type, String), ValueId, FxBuildHasher> = HashMap::default();
+fn pool(g: &mut Graph, nodes: &[NodeId]) {
+    let constants: Vec<NodeId> = nodes.iter().copied().filter(|&n| g.is_prim(n, Prim::Constant)).collect();
+    let mut seen: HashMap<(Type, AttrsId), ValueId, FxBuildHasher> = HashMap::default();
     let root = g.root();
     let mut e = g.edit();
     for node in constants {
         let value = e.graph().result(node, 0);
         let ty = e.graph().ty(value);
-        if let Some(text) = e.graph().constant(value).and_then(|c| key(&c)) {
-            let first = *seen.entry((ty, text)).or_insert(value);
+        if e.graph().constant(value).is_some_and(|c| is_plain(&c)) {
+            let first = *seen.entry((ty, e.graph().attrs_id(node))).or_insert(value);
             if first != value {
                 let name = e.graph().name(value).symbol();
                 e.replace_all_uses(value, first);
                 e.erase(node);
                 // A name that a person gave outlives the constant that had it.
                 if let Some(name) = name.filter(|_| !e.graph().has_debug_name(first)) {
-                    e.set_name(first, name.as_str());
+                    e.set_name(first, name);
                 }
                 continue;
             }

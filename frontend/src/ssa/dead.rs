@@ -7,32 +7,66 @@
 //!
 //! Marking works with a list of values and nodes to look at; nothing recurses.
 
-use flambeau_ir::{AliasRule, Effects, Graph, NodeId, OpKind, Prim, ValueId};
-use hashbrown::HashSet;
+use flambeau_ir::{
+    AliasRule, Effects, Graph, NodeId, NodeSet, OpId, OpKind, Prim, Registry, ValueId, ValueSet,
+};
+use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
 #[derive(Default)]
 struct Live {
-    nodes: HashSet<NodeId, FxBuildHasher>,
-    values: HashSet<ValueId, FxBuildHasher>,
+    nodes: NodeSet,
+    values: ValueSet,
     todo: Vec<ValueId>,
 }
 
-/// Must the node stay whoever reads its results?
-fn has_effect(g: &Graph, node: NodeId) -> bool {
-    match g.op(node).kind() {
-        OpKind::Prim(Prim::If | Prim::Loop) => false,
-        OpKind::Prim(prim) => prim.has_side_effects() || g.block_count(node) > 0,
-        OpKind::Unknown(_) => true,
-        OpKind::Row(id) => {
-            let registry = g.registry();
-            let schema = registry.schema(id);
-            let effects = registry.facet::<Effects>(id).copied().unwrap_or(Effects::PURE);
-            // Who waits for a task fails with it, even if the result is not wanted.
-            let waits = g.operands(node).any(|v| g.ty(v).future_elem().is_some());
-            let writes = schema.is_mutable()
-                || registry.facet::<AliasRule>(id).is_some_and(|rule| rule.written(g, node).next().is_some());
-            writes || schema.returns.is_empty() || effects.has_side_effects() || waits
+/// What the operators of a graph do besides giving results, each asked once.
+#[derive(Default)]
+struct Doings(HashMap<OpId, Doing, FxBuildHasher>);
+
+/// What an operator does besides giving results.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    Nothing,
+    Something,
+    /// Its rule says, node by node.
+    Depends,
+}
+
+impl Doing {
+    fn of(registry: &Registry, id: OpId) -> Doing {
+        let schema = registry.schema(id);
+        let effects = registry.facet::<Effects>(id).copied().unwrap_or(Effects::PURE);
+        if schema.is_mutable() || schema.returns.is_empty() || effects.has_side_effects() {
+            Doing::Something
+        } else if registry.facet::<AliasRule>(id).is_some() {
+            Doing::Depends
+        } else {
+            Doing::Nothing
+        }
+    }
+}
+
+impl Doings {
+    /// Must the node stay whoever reads its results?
+    fn has_effect(&mut self, g: &Graph, node: NodeId) -> bool {
+        match g.op(node).kind() {
+            OpKind::Prim(Prim::If | Prim::Loop) => false,
+            OpKind::Prim(prim) => prim.has_side_effects() || g.block_count(node) > 0,
+            OpKind::Unknown(_) => true,
+            OpKind::Row(id) => {
+                let registry = g.registry();
+                let writes = match *self.0.entry(id).or_insert_with(|| Doing::of(registry, id)) {
+                    Doing::Something => return true,
+                    Doing::Nothing => false,
+                    Doing::Depends => {
+                        let rule = registry.facet::<AliasRule>(id);
+                        rule.is_some_and(|rule| rule.written(g, node).next().is_some())
+                    }
+                };
+                // Who waits for a task fails with it, even if the result is not wanted.
+                writes || g.operands(node).any(|v| g.ty(v).future_elem().is_some())
+            }
         }
     }
 }
@@ -99,17 +133,19 @@ impl Live {
     /// Is carried value `index` of a loop read, in it or behind it?
     fn carries(&self, g: &Graph, node: NodeId, index: usize) -> bool {
         let input = g.result(g.param(g.block(node, 0)), index + 1);
-        self.values.contains(&g.result(node, index)) || self.values.contains(&input)
+        self.values.contains(g.result(node, index)) || self.values.contains(input)
     }
 }
 
 /// Removes dead nodes, outputs and carried values.
-pub(super) fn erase(g: &mut Graph) {
-    let nodes: Vec<NodeId> = g.nodes_deep().collect();
+///
+/// `nodes` are all that there are, in program order.
+pub(super) fn erase(g: &mut Graph, nodes: &[NodeId]) {
     let mut live = Live::default();
+    let mut doings = Doings::default();
     live.node(g, g.ret(g.root()));
-    for &node in &nodes {
-        if has_effect(g, node) {
+    for &node in nodes {
+        if doings.has_effect(g, node) {
             live.node(g, node);
         }
     }
@@ -117,16 +153,16 @@ pub(super) fn erase(g: &mut Graph) {
     let choices: Vec<NodeId> = nodes
         .iter()
         .copied()
-        .filter(|n| live.nodes.contains(n) && matches!(g.prim(*n), Some(Prim::If | Prim::Loop)))
+        .filter(|n| live.nodes.contains(*n) && matches!(g.prim(*n), Some(Prim::If | Prim::Loop)))
         .collect();
     // First nobody reads dead values any more, then they can go, then the places they had.
     let dead: Vec<Vec<usize>> = choices.iter().map(|&n| drop_outputs(g, n, &live)).collect();
     // A dead node takes along what is in its blocks.
-    let stays = |node: Option<NodeId>| node.is_none_or(|n| live.nodes.contains(&n));
+    let stays = |node: Option<NodeId>| node.is_none_or(|n| live.nodes.contains(n));
     let outermost = nodes
         .iter()
         .copied()
-        .filter(|&n| !live.nodes.contains(&n) && stays(g.owner(g.parent(n))))
+        .filter(|&n| !live.nodes.contains(n) && stays(g.owner(g.parent(n))))
         .collect::<Vec<_>>();
     for node in outermost.into_iter().rev() {
         g.edit().erase(node);
@@ -147,7 +183,7 @@ pub(super) fn erase(g: &mut Graph) {
 fn drop_outputs(g: &mut Graph, node: NodeId, live: &Live) -> Vec<usize> {
     let is_loop = g.is_prim(node, Prim::Loop);
     let keeps = |g: &Graph, i| {
-        if is_loop { live.carries(g, node, i) } else { live.values.contains(&g.result(node, i)) }
+        if is_loop { live.carries(g, node, i) } else { live.values.contains(g.result(node, i)) }
     };
     let dead: Vec<usize> = (0..g.result_count(node)).filter(|&i| !keeps(g, i)).collect();
     let blocks: Vec<_> = g.blocks(node).collect();

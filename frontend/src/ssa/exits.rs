@@ -16,7 +16,7 @@ use flambeau_ir::{At, BlockId, Graph, IValue, NodeId, Prim, Type, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
-use super::withs;
+use super::{Control, withs};
 use crate::deep::{Deep, Task, run};
 
 /// Whether and with what control has left a block.
@@ -48,10 +48,6 @@ struct Exits<'a, 'g> {
 }
 
 pub(super) fn transform(graph: &mut Graph) {
-    let leaves = |g: &Graph, n| matches!(g.prim(n), Some(Prim::ReturnStmt | Prim::LoopContinuation));
-    if !graph.nodes_deep().any(|n| leaves(graph, n)) {
-        return;
-    }
     withs::to_blocks(graph);
     for kind in [Prim::LoopContinuation, Prim::ReturnStmt] {
         let root = graph.root();
@@ -64,6 +60,32 @@ pub(super) fn transform(graph: &mut Graph) {
     }
     merge_consecutive_ifs(graph);
     withs::to_nodes(graph);
+}
+
+/// The same where control leaves only by a return at the end.
+pub(super) fn return_at_the_end(graph: &mut Graph, control: &Control) {
+    for &last in &control.returns {
+        let (root, values) = (graph.root(), graph.operands(last).collect::<Vec<ValueId>>());
+        let mut e = graph.edit();
+        for i in (0..e.graph().operand_count(e.graph().ret(root))).rev() {
+            e.remove_block_output(root, i);
+        }
+        for value in values {
+            e.add_block_output(root, value);
+        }
+        // Behind it stands what was returned while nothing was known of it.
+        while let Some(node) = e.graph().prev(e.graph().ret(root)).filter(|&n| n != last) {
+            e.erase(node);
+        }
+        e.erase(last);
+    }
+    let follows_its_condition = |&node: &NodeId| {
+        let before = graph.def(graph.operand(node, 0));
+        graph.is_prim(before, Prim::If) && graph.next(before) == Some(node)
+    };
+    if control.branches.iter().any(follows_its_condition) {
+        merge_consecutive_ifs(graph);
+    }
 }
 
 impl<'a, 'g: 'a> Exits<'a, 'g> {
@@ -396,7 +418,7 @@ fn merge_with_next(g: &mut Graph, first: NodeId) -> bool {
         let new = e.add_result(first, ty);
         e.replace_all_uses(value, new);
         if let Some(name) = name {
-            e.set_name(new, name.as_str());
+            e.set_name(new, name);
         }
     }
     e.erase(second);

@@ -5,10 +5,14 @@
 //! variables, and `break` into one whose condition is false. [`inline_conditions`] then puts the
 //! condition before the loop and at the end of its body.
 
+use std::borrow::Cow;
+
 use flambeau_ir::{At, BlockId, Graph, IValue, NodeId, Prim, ValueId, ValueSubstitution};
 
-/// All nodes that `wanted` picks, with the innermost loop around each, in program order.
-fn nodes_in_loops(g: &Graph, wanted: impl Fn(&Graph, NodeId) -> bool) -> Vec<(NodeId, Option<NodeId>)> {
+use super::Control;
+
+/// Every `break` and `continue`, with the innermost loop around it, in program order.
+fn exits_in_loops(g: &Graph) -> Vec<(NodeId, Option<NodeId>)> {
     let mut found = Vec::new();
     let mut loops: Vec<NodeId> = Vec::new();
     let root = g.root();
@@ -28,7 +32,7 @@ fn nodes_in_loops(g: &Graph, wanted: impl Fn(&Graph, NodeId) -> bool) -> Vec<(No
             }
             flambeau_ir::Step::Done(_) => {}
             flambeau_ir::Step::Node(node) => {
-                if wanted(g, node) {
+                if matches!(g.prim(node), Some(Prim::BreakStmt | Prim::ContinueStmt)) {
                     found.push((node, loops.last().copied()));
                 }
             }
@@ -38,10 +42,7 @@ fn nodes_in_loops(g: &Graph, wanted: impl Fn(&Graph, NodeId) -> bool) -> Vec<(No
 }
 
 pub(super) fn carry_continuations(g: &mut Graph) {
-    let exits = nodes_in_loops(g, |g, n| matches!(g.prim(n), Some(Prim::BreakStmt | Prim::ContinueStmt)));
-    if exits.is_empty() {
-        return;
-    }
+    let exits = exits_in_loops(g);
     let root = g.root();
     let mut e = g.edit();
     e.at(At::start(root));
@@ -82,14 +83,16 @@ fn copy_condition(g: &mut Graph, block: BlockId, place: NodeId) -> ValueId {
     map.get(out).unwrap_or(out)
 }
 
-pub(super) fn inline_conditions(g: &mut Graph) {
+pub(super) fn inline_conditions(g: &mut Graph, control: &Control) {
+    // Conditions that `continue` copied may have loops.
+    let copied = |g: &Graph| g.nodes_deep().filter(|&n| g.is_prim(n, Prim::Loop)).collect();
+    let loops: Cow<'_, [NodeId]> =
+        if control.leaves_loops { Cow::Owned(copied(g)) } else { Cow::Borrowed(&control.loops) };
     // Inner loops first: an outer condition that is copied must have no condition blocks left.
-    let mut loops: Vec<NodeId> = nodes_in_loops(g, |g, n| g.is_prim(n, Prim::Loop) && g.block_count(n) == 2)
-        .into_iter()
-        .map(|(n, _)| n)
-        .collect();
-    loops.reverse();
-    for node in loops {
+    for &node in loops.iter().rev() {
+        if g.block_count(node) != 2 {
+            continue;
+        }
         let (body, header) = (g.block(node, 0), g.block(node, 1));
         let start = copy_condition(g, header, node);
         let end = g.ret(body);

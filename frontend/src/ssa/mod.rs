@@ -15,7 +15,7 @@ mod scopes;
 mod variables;
 mod withs;
 
-use flambeau_ir::{Graph, Registry};
+use flambeau_ir::{Graph, NodeId, Registry};
 
 pub(crate) use canonical::{count_in_body, has_mixed_loops};
 pub(crate) use scopes::{Defined, Scopes};
@@ -69,23 +69,64 @@ impl Stage {
     }
 }
 
+/// What an emitted graph has that some stages are about, so that they need not look for it.
+#[derive(Debug, Default)]
+struct Control {
+    /// All loops, in program order.
+    loops: Vec<NodeId>,
+    /// All branches, in program order.
+    branches: Vec<NodeId>,
+    /// There is a `break` or `continue`.
+    leaves_loops: bool,
+    /// Something is raised.
+    raises: bool,
+    /// All returns, in program order.
+    returns: Vec<NodeId>,
+}
+
+impl Control {
+    /// Does control leave blocks only at the end of the function?
+    fn is_structured(&self, g: &Graph) -> bool {
+        // Behind a return nothing is emitted, so one in the root block is at the end.
+        !self.leaves_loops
+            && !self.raises
+            && self.returns.len() == 1
+            && self.returns.iter().all(|&n| g.parent(n) == g.root())
+    }
+}
+
 /// Brings an emitted graph to SSA. `look` sees the graph after every stage.
-pub(crate) fn convert(graph: &mut Graph, look: &mut dyn FnMut(Stage, &Graph)) {
+///
+/// # Errors
+/// A node with a result whose type is too large.
+pub(crate) fn convert(graph: &mut Graph, look: &mut dyn FnMut(Stage, &Graph)) -> Result<(), NodeId> {
     look(Stage::Emitted, graph);
-    variables::cross_control_flow(graph);
+    let control = variables::cross_control_flow(graph)?;
     look(Stage::ControlFlow, graph);
-    loops::carry_continuations(graph);
+    if control.leaves_loops {
+        loops::carry_continuations(graph);
+    }
     look(Stage::Continuations, graph);
-    loops::inline_conditions(graph);
+    loops::inline_conditions(graph, &control);
     look(Stage::Conditions, graph);
     variables::erase(graph);
     look(Stage::Values, graph);
-    exits::transform(graph);
+    let structured = control.is_structured(graph);
+    if structured {
+        exits::return_at_the_end(graph, &control);
+    } else if control.leaves_loops || !control.returns.is_empty() {
+        exits::transform(graph);
+    }
     look(Stage::Exits, graph);
-    count_in_body(graph);
+    if structured {
+        canonical::count_loops(graph, &control.loops);
+    } else {
+        count_in_body(graph);
+    }
     look(Stage::Canonical, graph);
     clean::tidy(graph);
     look(Stage::Tidy, graph);
+    Ok(())
 }
 
 /// An operator the frontend itself needs: the row if the registry has it, else an opaque name, so

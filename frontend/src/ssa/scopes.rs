@@ -13,31 +13,40 @@ pub(crate) type Defined<T> = IndexMap<Symbol, T, FxBuildHasher>;
 
 /// Open scopes, innermost last.
 pub(crate) struct Scopes<T> {
-    open: Vec<Vec<Symbol>>,
-    names: HashMap<Symbol, SmallVec<[(u32, T); 1]>, FxBuildHasher>,
+    /// Where each scope's own names begin.
+    open: Vec<usize>,
+    own: Vec<Symbol>,
+    names: HashMap<Symbol, SmallVec<[(u32, T); 2]>, FxBuildHasher>,
 }
 
 impl<T> Default for Scopes<T> {
     fn default() -> Self {
-        Scopes { open: Vec::new(), names: HashMap::default() }
+        Scopes { open: Vec::new(), own: Vec::new(), names: HashMap::default() }
     }
 }
 
 impl<T> Scopes<T> {
     pub(crate) fn push(&mut self) {
-        self.open.push(Vec::new());
+        self.open.push(self.own.len());
     }
 
     /// Closes the innermost scope.
     pub(crate) fn pop(&mut self) -> Defined<T> {
-        let names = self.open.pop().unwrap_or_default();
         let mut defined = Defined::default();
-        for name in names {
+        self.close(|name, value| {
+            defined.insert(name, value);
+        });
+        defined
+    }
+
+    /// Closes the innermost scope; what it defined goes to `f`, in order of first definition.
+    pub(crate) fn close(&mut self, mut f: impl FnMut(Symbol, T)) {
+        let start = self.open.pop().unwrap_or_default();
+        for name in self.own.drain(start..) {
             if let Some((_, value)) = self.names.get_mut(&name).and_then(SmallVec::pop) {
-                defined.insert(name, value);
+                f(name, value);
             }
         }
-        defined
     }
 
     /// How many scopes are open.
@@ -53,8 +62,8 @@ impl<T> Scopes<T> {
             Some((at, old)) if *at == level => *old = value,
             _ => {
                 stack.push((level, value));
-                if let Some(names) = self.open.last_mut() {
-                    names.push(name);
+                if level > 0 {
+                    self.own.push(name);
                 }
             }
         }
@@ -73,7 +82,7 @@ impl<T> Scopes<T> {
 
     /// Names defined in open scopes, sorted.
     pub(crate) fn names_in_scope(&self) -> Vec<Symbol> {
-        let mut names: Vec<Symbol> = self.open.iter().flatten().copied().collect();
+        let mut names = self.own.clone();
         names.sort();
         names.dedup();
         names

@@ -5,11 +5,13 @@
 //! only stores of the block itself or of blocks around it, and [`erase`] replaces each load by the
 //! value stored last.
 
-use flambeau_ir::attr::{Attr, names};
+use flambeau_ir::attr::{Attr, AttrsId, names};
 use flambeau_ir::types::{NoClasses, unify};
-use flambeau_ir::{At, BlockId, Graph, NodeId, Prim, Symbol, Type, ValueId};
+use flambeau_ir::{At, BlockId, Editor, Graph, NodeId, Prim, Symbol, Type, ValueId};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
 
-use super::{Defined, Scopes};
+use super::{Control, Defined, Scopes};
 use crate::emit::is_meaningful;
 
 /// A block being walked.
@@ -22,16 +24,75 @@ struct Level {
     first: Option<Defined<Type>>,
 }
 
-fn variable(g: &Graph, node: NodeId) -> Symbol {
-    g.attr(node, names::name()).and_then(Attr::as_str).map(Symbol::new).unwrap_or_default()
+/// The variables of a graph, by the attributes of their stores and loads: each name is read and written once.
+#[derive(Default)]
+struct Variables {
+    names: Vec<Symbol>,
+    attrs: HashMap<Symbol, AttrsId, FxBuildHasher>,
+}
+
+impl Variables {
+    /// The variable that a node stores or loads.
+    fn of(&mut self, g: &Graph, node: NodeId) -> Symbol {
+        let attrs = g.attrs_id(node);
+        if let Some(&name) = self.names.get(attrs.index())
+            && !name.is_empty()
+        {
+            return name;
+        }
+        let name = g.attr(node, names::name()).and_then(Attr::as_str).map(Symbol::new).unwrap_or_default();
+        if self.names.len() <= attrs.index() {
+            self.names.resize(attrs.index() + 1, Symbol::EMPTY);
+        }
+        self.names[attrs.index()] = name;
+        self.attrs.insert(name, attrs);
+        name
+    }
+
+    fn attrs(&mut self, e: &mut Editor<'_>, name: Symbol) -> AttrsId {
+        *self.attrs.entry(name).or_insert_with(|| e.attrs([(names::name(), Attr::str(name.as_str()))]))
+    }
+
+    fn load(&mut self, e: &mut Editor<'_>, name: Symbol, ty: Type) -> ValueId {
+        let attrs = self.attrs(e, name);
+        let node = e.insert(Prim::Load, &[], attrs, &[ty]);
+        e.graph().result(node, 0)
+    }
+
+    fn store(&mut self, e: &mut Editor<'_>, name: Symbol, value: ValueId) {
+        let attrs = self.attrs(e, name);
+        e.insert(Prim::Store, &[value], attrs, &[]);
+    }
+
+    /// Gives a block the variable as an output.
+    fn add_output(&mut self, g: &mut Graph, block: BlockId, name: Symbol, ty: Type) {
+        let mut e = g.edit();
+        e.at(At::end(block));
+        let value = self.load(&mut e, name, ty);
+        e.add_block_output(block, value);
+    }
+
+    /// Stores the variable from a new result of a node.
+    fn add_result(&mut self, g: &mut Graph, node: NodeId, name: Symbol, ty: Type) {
+        let mut e = g.edit();
+        let value = e.add_result(node, ty);
+        if is_meaningful(name.as_str()) {
+            e.set_name(value, name);
+        }
+        e.at(At::after(node));
+        self.store(&mut e, name, value);
+    }
 }
 
 fn first_node(g: &Graph, block: BlockId) -> NodeId {
     g.next(g.param(block)).expect("invariant: a block ends in prim::Return")
 }
 
-pub(super) fn cross_control_flow(g: &mut Graph) {
+/// Says on the way what control there is; a node whose result has a type that is too large is an error.
+pub(super) fn cross_control_flow(g: &mut Graph) -> Result<Control, NodeId> {
+    let mut control = Control::default();
     let mut scopes: Scopes<Type> = Scopes::default();
+    let mut variables = Variables::default();
     scopes.push();
     let mut stack = vec![Level { index: 0, cursor: first_node(g, g.root()), first: None }];
     while let Some(level) = stack.last_mut() {
@@ -43,14 +104,14 @@ pub(super) fn cross_control_flow(g: &mut Graph) {
                 let first = level.first.take();
                 let owner = g.owner(g.parent(node));
                 stack.pop();
-                let (Some(owner), Some(outer)) = (owner, stack.last_mut()) else { return };
+                let (Some(owner), Some(outer)) = (owner, stack.last_mut()) else { return Ok(control) };
                 let blocks = g.block_count(owner);
                 if g.is_prim(owner, Prim::If) {
                     if let Some(first) = &first {
-                        merge_branches(g, owner, first, &defined, &scopes);
+                        merge_branches(g, &mut variables, owner, first, &defined, &scopes);
                     }
                 } else if g.is_prim(owner, Prim::Loop) && index == 0 {
-                    carry(g, owner, &defined, &scopes);
+                    carry(g, &mut variables, owner, &defined, &scopes);
                 }
                 if index + 1 < blocks {
                     let cursor = first_node(g, g.block(owner, index + 1));
@@ -62,23 +123,37 @@ pub(super) fn cross_control_flow(g: &mut Graph) {
                 continue;
             }
             Some(Prim::Store) => {
-                scopes.set(variable(g, node), g.ty(g.operand(node, 0)));
+                scopes.set(variables.of(g, node), g.ty(g.operand(node, 0)));
             }
-            _ if g.block_count(node) > 0 => {
-                let cursor = first_node(g, g.block(node, 0));
-                scopes.push();
-                stack.push(Level { index: 0, cursor, first: None });
-                continue;
+            Some(Prim::BreakStmt | Prim::ContinueStmt) => control.leaves_loops = true,
+            Some(Prim::ReturnStmt) => control.returns.push(node),
+            Some(Prim::RaiseException) => control.raises = true,
+            prim => {
+                if g.results(node).any(|v| g.ty(v) == Type::OVERFLOW) {
+                    return Err(node);
+                }
+                match prim {
+                    Some(Prim::Loop) => control.loops.push(node),
+                    Some(Prim::If) => control.branches.push(node),
+                    _ => {}
+                }
+                if g.block_count(node) > 0 {
+                    let cursor = first_node(g, g.block(node, 0));
+                    scopes.push();
+                    stack.push(Level { index: 0, cursor, first: None });
+                    continue;
+                }
             }
-            _ => {}
         }
         level.cursor = g.next(node).expect("invariant: a block ends in prim::Return");
     }
+    Ok(control)
 }
 
 /// Gives an `if` an output for each variable that both branches know and one changed.
 fn merge_branches(
     g: &mut Graph,
+    variables: &mut Variables,
     node: NodeId,
     then_defined: &Defined<Type>,
     else_defined: &Defined<Type>,
@@ -96,15 +171,21 @@ fn merge_branches(
     changed.dedup_by_key(|c| c.0);
     let (then_block, else_block) = (g.block(node, 0), g.block(node, 1));
     for (name, a, b) in changed {
-        add_output(g, then_block, name, a);
-        add_output(g, else_block, name, b);
+        variables.add_output(g, then_block, name, a);
+        variables.add_output(g, else_block, name, b);
         let ty = unify(a, b, true, None, &NoClasses).unwrap_or(Type::ANY);
-        add_result(g, node, name, ty);
+        variables.add_result(g, node, name, ty);
     }
 }
 
 /// Makes each variable that a loop's body changes and that is known outside a carried value.
-fn carry(g: &mut Graph, node: NodeId, body: &Defined<Type>, outside: &Scopes<Type>) {
+fn carry(
+    g: &mut Graph,
+    variables: &mut Variables,
+    node: NodeId,
+    body: &Defined<Type>,
+    outside: &Scopes<Type>,
+) {
     let block = g.block(node, 0);
     let mut changed: Vec<(Symbol, Type, Type)> =
         body.iter().filter_map(|(&name, &inner)| Some((name, inner, *outside.find(name)?))).collect();
@@ -114,56 +195,30 @@ fn carry(g: &mut Graph, node: NodeId, body: &Defined<Type>, outside: &Scopes<Typ
         let mut e = g.edit();
         let loc = e.graph().loc(node);
         e.loc(loc).at(At::before(node));
-        let start = load(&mut e, name, outer);
+        let start = variables.load(&mut e, name, outer);
         e.push_operand(node, start);
         let carried = e.add_block_input(block, ty);
         if is_meaningful(name.as_str()) {
-            e.set_name(carried, name.as_str());
+            e.set_name(carried, name);
         }
         e.at(At::start(block));
-        store(&mut e, name, carried);
-        add_output(g, block, name, inner);
-        add_result(g, node, name, ty);
+        variables.store(&mut e, name, carried);
+        variables.add_output(g, block, name, inner);
+        variables.add_result(g, node, name, ty);
     }
-}
-
-fn load(e: &mut flambeau_ir::Editor<'_>, name: Symbol, ty: Type) -> ValueId {
-    let attrs = e.attrs(vec![(names::name(), Attr::str(name.as_str()))]);
-    let node = e.insert(Prim::Load, &[], attrs, &[ty]);
-    e.graph().result(node, 0)
-}
-
-fn store(e: &mut flambeau_ir::Editor<'_>, name: Symbol, value: ValueId) {
-    let attrs = e.attrs(vec![(names::name(), Attr::str(name.as_str()))]);
-    e.insert(Prim::Store, &[value], attrs, &[]);
-}
-
-fn add_output(g: &mut Graph, block: BlockId, name: Symbol, ty: Type) {
-    let mut e = g.edit();
-    e.at(At::end(block));
-    let value = load(&mut e, name, ty);
-    e.add_block_output(block, value);
-}
-
-fn add_result(g: &mut Graph, node: NodeId, name: Symbol, ty: Type) {
-    let mut e = g.edit();
-    let value = e.add_result(node, ty);
-    if is_meaningful(name.as_str()) {
-        e.set_name(value, name.as_str());
-    }
-    e.at(At::after(node));
-    store(&mut e, name, value);
 }
 
 /// Replaces every load by what was stored last, and removes both.
 pub(super) fn erase(g: &mut Graph) {
+    g.edit().release_names();
     let mut scopes: Scopes<ValueId> = Scopes::default();
+    let mut variables = Variables::default();
     scopes.push();
     let mut stack = vec![(0_usize, first_node(g, g.root()))];
     while let Some(&mut (index, ref mut cursor)) = stack.last_mut() {
         let node = *cursor;
         if g.is_prim(node, Prim::Return) {
-            scopes.pop();
+            scopes.close(|_, _| {});
             stack.pop();
             let Some(owner) = g.owner(g.parent(node)) else { return };
             if index + 1 < g.block_count(owner) {
@@ -185,12 +240,12 @@ pub(super) fn erase(g: &mut Graph) {
         *cursor = next;
         match g.prim(node) {
             Some(Prim::Store) => {
-                scopes.set(variable(g, node), g.operand(node, 0));
+                scopes.set(variables.of(g, node), g.operand(node, 0));
                 g.edit().erase(node);
             }
             Some(Prim::Load) => {
                 let stored = *scopes
-                    .find(variable(g, node))
+                    .find(variables.of(g, node))
                     .expect("invariant: the emitter loads only variables it stored on every path");
                 let loaded = g.result(node, 0);
                 let mut e = g.edit();

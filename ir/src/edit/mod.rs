@@ -134,7 +134,7 @@ impl<'g> Editor<'g> {
     }
 
     /// Interns attributes for use with [`Editor::insert`].
-    pub fn attrs(&mut self, entries: Vec<(Symbol, Attr)>) -> AttrsId {
+    pub fn attrs(&mut self, entries: impl AsRef<[(Symbol, Attr)]> + Into<Box<[(Symbol, Attr)]>>) -> AttrsId {
         self.graph.attrs.intern(entries)
     }
 
@@ -363,9 +363,21 @@ impl<'g> Editor<'g> {
     }
 
     /// Gives a value a debug name; an older value of the same name gets a numbered one.
-    pub fn set_name(&mut self, value: ValueId, name: &str) {
-        self.graph.raw_name_value(value, Symbol::new(name));
+    pub fn set_name(&mut self, value: ValueId, name: impl Into<Symbol>) {
+        self.graph.raw_name_value(value, name.into());
         self.graph.journal.record(Change::Metadata);
+    }
+
+    /// As if a value got a debug name that will not stay: who has it moves on to a numbered one, now and whenever the
+    /// name is asked for again, until [`Editor::release_names`].
+    pub fn take_name(&mut self, name: Symbol) {
+        self.graph.raw_take_name(name);
+        self.graph.journal.record(Change::Metadata);
+    }
+
+    /// Frees the names that [`Editor::take_name`] took.
+    pub fn release_names(&mut self) {
+        self.graph.raw_release_names();
     }
 
     /// Sets a node's location.

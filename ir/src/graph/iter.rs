@@ -56,48 +56,64 @@ pub enum Step {
 /// A walk through a block and everything nested in it, in program order, with entry and exit of every block.
 pub struct Walk<'g> {
     graph: &'g Graph,
-    stack: Vec<Frame>,
+    cursor: Cursor,
+    /// The nodes around the cursor, each with the number of its blocks that were entered.
+    around: Vec<(u32, u32)>,
 }
 
-enum Frame {
+#[derive(Clone, Copy)]
+enum Cursor {
+    /// Before a block.
     Enter(u32),
+    /// Before a node.
     At(u32),
-    Blocks { node: u32, next: u32 },
+    /// Behind a block, or before the first of a node.
+    Between,
 }
 
 impl Iterator for Walk<'_> {
     type Item = Step;
 
+    #[inline]
     fn next(&mut self) -> Option<Step> {
         let g = self.graph;
-        match self.stack.pop()? {
-            Frame::Enter(block) => {
-                let first = g.nodes.at(g.blocks.at(block).param).place.next;
-                self.stack.push(Frame::At(first));
-                Some(Step::Enter(g.blocks.key(block)))
-            }
-            Frame::At(node) => {
+        match self.cursor {
+            Cursor::Enter(block) => Some(self.enter(block)),
+            Cursor::At(node) => {
                 let row = g.nodes.at(node);
                 if row.place.next == NONE {
+                    self.cursor = Cursor::Between;
                     return Some(Step::Leave(g.blocks.key(row.place.parent)));
                 }
-                self.stack.push(Frame::At(row.place.next));
-                if row.blocks.len() > 0 {
-                    self.stack.push(Frame::Blocks { node, next: 0 });
+                if row.blocks.len() == 0 {
+                    self.cursor = Cursor::At(row.place.next);
+                } else {
+                    self.cursor = Cursor::Between;
+                    self.around.push((node, 0));
                 }
                 Some(Step::Node(g.nodes.key(node)))
             }
-            Frame::Blocks { node, next } => {
-                let blocks = g.links.items(&g.nodes.at(node).blocks);
-                if next as usize == blocks.len() {
-                    return Some(Step::Done(g.nodes.key(node)));
+            Cursor::Between => {
+                let (node, entered) = self.around.last_mut()?;
+                let row = g.nodes.at(*node);
+                if let Some(&block) = g.links.items(&row.blocks).get(*entered as usize) {
+                    *entered += 1;
+                    return Some(self.enter(block));
                 }
-                let block = blocks[next as usize];
-                self.stack.push(Frame::Blocks { node, next: next + 1 });
-                self.stack.push(Frame::Enter(block));
-                self.next()
+                let done = g.nodes.key(*node);
+                self.around.pop();
+                self.cursor = Cursor::At(row.place.next);
+                Some(Step::Done(done))
             }
         }
+    }
+}
+
+impl Walk<'_> {
+    fn enter(&mut self, block: u32) -> Step {
+        let g = self.graph;
+        self.cursor = Cursor::At(g.nodes.at(g.blocks.at(block).param).place.next);
+        Step::Enter(g.blocks.key(block))
     }
 }
 
@@ -128,7 +144,7 @@ impl Graph {
 
     /// Walks a block and everything nested in it.
     pub fn walk(&self, block: BlockId) -> Walk<'_> {
-        Walk { graph: self, stack: vec![Frame::Enter(self.block_slot(block))] }
+        Walk { graph: self, cursor: Cursor::Enter(self.block_slot(block)), around: Vec::new() }
     }
 
     /// All nodes of the graph, nested ones after the node that holds them.

@@ -153,6 +153,11 @@ impl Graph {
         &self.journal
     }
 
+    /// Whether edits are kept in the journal, as they are in a new graph. Building goes faster without.
+    pub fn keep_journal(&mut self, keep: bool) {
+        if keep { self.journal.resume() } else { self.journal.pause() }
+    }
+
     /// The one door to change: an editor positioned at the end of the root block.
     pub fn edit(&mut self) -> crate::Editor<'_> {
         crate::Editor::new(self)

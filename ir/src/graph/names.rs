@@ -6,8 +6,9 @@
 use super::Graph;
 use crate::id::ValueId;
 use crate::symbol::Symbol;
-use hashbrown::{HashMap, HashTable};
+use hashbrown::{HashMap, HashSet, HashTable};
 use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
 use std::fmt;
 use std::hash::BuildHasher;
 
@@ -55,11 +56,18 @@ pub(crate) struct NameTable {
     /// Values with debug names, found by the names in their rows: a name is taken out before its row changes.
     owner: HashTable<u32>,
     next_suffix: HashMap<Symbol, u64, FxBuildHasher>,
+    /// Names held by nobody in particular.
+    taken: HashSet<Symbol, FxBuildHasher>,
 }
 
 impl NameTable {
     pub(super) fn new() -> Self {
-        NameTable { next_number: 0, owner: HashTable::new(), next_suffix: HashMap::default() }
+        NameTable {
+            next_number: 0,
+            owner: HashTable::new(),
+            next_suffix: HashMap::default(),
+            taken: HashSet::default(),
+        }
     }
 
     pub(super) fn fresh(&mut self) -> Name {
@@ -79,7 +87,22 @@ impl NameTable {
 
     pub(super) fn heap_bytes(&self) -> usize {
         // An entry and a control byte each, at most seven of eight places in use.
-        self.owner.capacity() * 8 / 7 * (size_of::<u32>() + 1) + self.next_suffix.capacity() * 8 / 7 * 17
+        let taken = self.taken.capacity() * 8 / 7 * (size_of::<Symbol>() + 1);
+        self.owner.capacity() * 8 / 7 * (size_of::<u32>() + 1)
+            + self.next_suffix.capacity() * 8 / 7 * 17
+            + taken
+    }
+
+    /// The next number to try behind `base`. TorchScript remembers the suffix after the last one and goes on behind
+    /// that: 1, 3, 5, ...
+    fn next_number(&self, base: Symbol, least: u64) -> u64 {
+        self.next_suffix.get(&base).map_or(least, |next| least.max(next.wrapping_add(1)))
+    }
+
+    /// Who holds a taken name moves on to a numbered one, which nobody will ever see.
+    fn move_taken(&mut self, name: Symbol) {
+        let next = self.next_number(name, 1).wrapping_add(1);
+        self.next_suffix.insert(name, next);
     }
 }
 
@@ -87,8 +110,29 @@ fn hash(name: Name) -> u64 {
     FxBuildHasher.hash_one(name)
 }
 
+/// `x.12` from `x` and 12.
+fn numbered(base: &str, number: u64) -> Symbol {
+    let mut text: SmallVec<[u8; 48]> = SmallVec::from_slice(base.as_bytes());
+    text.push(b'.');
+    let start = text.len();
+    let mut rest = number;
+    loop {
+        text.push(b'0' + (rest % 10) as u8);
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    text[start..].reverse();
+    Symbol::new(std::str::from_utf8(&text).expect("invariant: a name and digits are text"))
+}
+
 /// Splits `x.12` into `x` and 12.
 fn split_suffix(text: &str) -> (&str, Option<u64>) {
+    // Only what ends in a digit has a suffix.
+    if !text.ends_with(|c: char| c.is_ascii_digit()) {
+        return (text, None);
+    }
     match text.rsplit_once('.') {
         Some((base, digits)) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => {
             match digits.parse() {
@@ -136,24 +180,40 @@ impl Graph {
             return;
         }
         self.names.release(current, value);
+        if self.names.taken.remove(&symbol) {
+            self.names.move_taken(symbol);
+        }
+        self.displace(symbol);
+        self.own(value, symbol);
+    }
+
+    /// Who has a name moves on to a numbered one.
+    fn displace(&mut self, symbol: Symbol) {
         if let Some(older) = self.bearer(symbol) {
             let moved = self.next_free_name(symbol);
-            self.names.release(wanted, older);
+            self.names.release(Name::named(symbol), older);
             self.own(older, moved);
         }
-        self.own(value, symbol);
+    }
+
+    pub(crate) fn raw_take_name(&mut self, symbol: Symbol) {
+        if self.names.taken.insert(symbol) {
+            self.displace(symbol);
+        } else {
+            self.names.move_taken(symbol);
+        }
+    }
+
+    pub(crate) fn raw_release_names(&mut self) {
+        self.names.taken = HashSet::default();
     }
 
     fn next_free_name(&mut self, symbol: Symbol) -> Symbol {
         let (base, suffix) = split_suffix(symbol.as_str());
-        let base_symbol = Symbol::new(base);
-        let mut n = suffix.unwrap_or(1);
-        if let Some(&next) = self.names.next_suffix.get(&base_symbol) {
-            // TorchScript remembers the suffix after the last one and goes on behind that: 1, 3, 5, ...
-            n = n.max(next.wrapping_add(1));
-        }
+        let base_symbol = if suffix.is_none() { symbol } else { Symbol::new(base) };
+        let mut n = self.names.next_number(base_symbol, suffix.unwrap_or(1));
         loop {
-            let candidate = Symbol::new(&format!("{base}.{n}"));
+            let candidate = numbered(base, n);
             n = n.wrapping_add(1);
             if self.bearer(candidate).is_none() {
                 self.names.next_suffix.insert(base_symbol, n);

@@ -25,6 +25,9 @@ const fn class_sizes() -> [u32; 53] {
 }
 
 fn class_for(len: u32) -> u8 {
+    if len <= 4 {
+        return len as u8;
+    }
     CLASS_SIZE.partition_point(|&s| s < len) as u8
 }
 

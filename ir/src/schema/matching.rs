@@ -16,7 +16,7 @@ use crate::symbol::Symbol;
 use crate::types::{ClassEnv, Type, TypeBindings, TypeKind, is_subtype, match_type_variables};
 
 /// An argument of a call, as far as matching looks at it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Arg {
     /// Its type.
     pub ty: Type,

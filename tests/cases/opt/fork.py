@@ -18,10 +18,10 @@ def main(x: int):
 #
 # graph(%x.1 : int):
 #   %4 : int = prim::Constant[value=1]()
-#   %18 : Function = prim::Constant[name="double"]()
-#   %19 : int = prim::CallFunction(%18, %x.1)
+#   %13 : Function = prim::Constant[name="double"]()
+#   %14 : int = prim::CallFunction(%13, %x.1)
 #   %5 : int = aten::add(%x.1, %4)
-#   %20 : Function = prim::Constant[name="double"]()
-#   %21 : int = prim::CallFunction(%20, %5)
-#   %11 : int = aten::add(%19, %21)
+#   %15 : Function = prim::Constant[name="double"]()
+#   %16 : int = prim::CallFunction(%15, %5)
+#   %11 : int = aten::add(%14, %16)
 #   return (%11)

@@ -1,0 +1,185 @@
+//! Which overload of an operator a call means, remembered.
+//!
+//! The choice depends on the operator's name and on the types of the arguments alone, so of the calls of one kind in a
+//! source only the first is matched. Classes are an exception: what is a subtype of what can change while a source is
+//! compiled, so a call with an object in it is matched every time.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use flambeau_ir::module::Function;
+use flambeau_ir::schema::{Arg, Call, CallError, FunctionSchema, MatchedSchema, match_call};
+use flambeau_ir::types::Mutability;
+use flambeau_ir::{Diagnostic, OpId, Prim, Registry, Symbol, Type};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
+
+use super::fun::Res;
+use super::session::{Overload, Session};
+
+/// A call as far as matching looks at it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Shape {
+    pub(crate) receiver: Option<Arg>,
+    pub(crate) args: SmallVec<[Arg; 4]>,
+    pub(crate) kwargs: SmallVec<[(Symbol, Arg); 2]>,
+}
+
+impl Shape {
+    pub(crate) fn call(&self) -> Call<'_> {
+        Call { receiver: self.receiver, args: &self.args, kwargs: &self.kwargs }
+    }
+
+    /// Will a call of this shape always mean the same?
+    fn lasts(&self) -> bool {
+        let named = self.kwargs.iter().map(|(_, arg)| arg);
+        let mut all = self.receiver.iter().chain(&self.args).chain(named);
+        all.all(|arg| arg.ty.reachable() != Mutability::ALL)
+    }
+}
+
+/// What a call of an operator may come to.
+#[derive(Clone)]
+pub(crate) enum Target {
+    /// A registered overload.
+    Row(OpId),
+    /// A function whose graph takes the place of the call.
+    Written(Arc<Function>),
+    Structural(Prim, Rc<FunctionSchema>),
+}
+
+impl Target {
+    pub(crate) fn schema<'t>(&'t self, registry: &'t Registry) -> &'t FunctionSchema {
+        match self {
+            Target::Row(id) => registry.schema(*id),
+            Target::Written(function) => &function.schema,
+            Target::Structural(_, schema) => schema,
+        }
+    }
+}
+
+/// All that a call of an operator is held against, in order: what is registered, or stands for it, then what is written
+/// in TorchScript besides.
+pub(crate) struct Candidates {
+    targets: Vec<Target>,
+    /// The operator that the name is a second name of.
+    alias: Option<Symbol>,
+    /// The overloads written in TorchScript are known, not being compiled just now.
+    complete: bool,
+}
+
+impl Candidates {
+    fn of(session: &Session<'_>, name: Symbol) -> Res<Self> {
+        let registry = session.registry();
+        let alias = super::names::alias_of(name);
+        // A second name that the registry does not have is as good as the first.
+        let name = alias.filter(|_| registry.overloads(name).is_empty()).unwrap_or(name);
+        let written = session.script_builtins(name)?;
+        let complete = written.is_some();
+        let written = written.unwrap_or_default();
+        let function = |o: &Overload| Target::Written(Arc::clone(&o.function));
+        let row = |&id: &OpId| {
+            let overload = registry.schema(id).overload;
+            let instead = written.iter().find(|o| o.replaces == Some(overload));
+            instead.map_or(Target::Row(id), function)
+        };
+        let rows = registry.overloads(name).iter().filter(|&&id| !is_blocked(registry.schema(id)));
+        let mut targets: Vec<Target> = rows.map(row).collect();
+        targets.extend(written.iter().filter(|o| o.replaces.is_none()).map(function));
+        let structural = super::names::structural(name);
+        targets.extend(structural.map(|(prim, schema)| Target::Structural(prim, Rc::new(schema))));
+        Ok(Candidates { targets, alias, complete })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.targets.is_empty()
+    }
+
+    fn choose(&self, shape: &Shape, session: &Session<'_>) -> Result<Chosen, CallError> {
+        let registry = session.registry();
+        let schemas: SmallVec<[&FunctionSchema; 16]> =
+            self.targets.iter().map(|t| t.schema(registry)).collect();
+        let matched = match_call(&schemas, shape.call(), session)?;
+        let target = self.targets[matched.schema].clone();
+        let row = match target {
+            Target::Row(id) => {
+                let first = self.alias.and_then(|name| same_overload(registry, name, registry.schema(id)));
+                Some(first.unwrap_or(id))
+            }
+            _ => None,
+        };
+        Ok(Chosen { target, row, matched })
+    }
+}
+
+/// What a call means, and how its arguments feed it.
+pub(crate) struct Chosen {
+    pub(crate) target: Target,
+    /// The overload that is put into the graph, if it is a registered one: of an operator with two names the first's.
+    pub(crate) row: Option<OpId>,
+    pub(crate) matched: MatchedSchema,
+}
+
+/// What calls of a compilation meant so far.
+#[derive(Default)]
+pub(crate) struct Overloads {
+    candidates: HashMap<Symbol, Rc<Candidates>, FxBuildHasher>,
+    chosen: HashMap<(Symbol, Shape), Rc<Chosen>, FxBuildHasher>,
+}
+
+/// Why a call means nothing.
+pub(crate) enum NoTarget {
+    /// There is no operator of the name.
+    Unknown,
+    /// None of them takes the arguments.
+    Mismatch(CallError),
+    /// What it meant when the program was written cannot be known.
+    Lost(Box<Diagnostic>),
+}
+
+impl Session<'_> {
+    /// All that a name of an operator may mean.
+    fn candidates(&self, name: Symbol) -> Res<Rc<Candidates>> {
+        if let Some(known) = self.overloads.borrow().candidates.get(&name) {
+            return Ok(Rc::clone(known));
+        }
+        let found = Rc::new(Candidates::of(self, name)?);
+        if found.complete {
+            self.overloads.borrow_mut().candidates.insert(name, Rc::clone(&found));
+        }
+        Ok(found)
+    }
+
+    /// The overload that a call means.
+    pub(crate) fn choose(&self, name: Symbol, shape: Shape) -> Result<Rc<Chosen>, NoTarget> {
+        let key = (name, shape);
+        if let Some(known) = self.overloads.borrow().chosen.get(&key) {
+            return Ok(Rc::clone(known));
+        }
+        let candidates = self.candidates(name).map_err(NoTarget::Lost)?;
+        if candidates.is_empty() {
+            return Err(NoTarget::Unknown);
+        }
+        let chosen = candidates.choose(&key.1, self).map_err(NoTarget::Mismatch)?;
+        let chosen = Rc::new(chosen);
+        if candidates.complete && key.1.lasts() {
+            self.overloads.borrow_mut().chosen.insert(key, Rc::clone(&chosen));
+        }
+        Ok(chosen)
+    }
+}
+
+/// Overloads that PyTorch never picks in programs.
+fn is_blocked(schema: &FunctionSchema) -> bool {
+    let name = (schema.name.as_str(), schema.overload.as_str());
+    matches!(name, ("aten::view", "dtype") | ("aten::max" | "aten::min", "unary_out"))
+}
+
+/// The overload of `target` that takes and gives what this schema does.
+fn same_overload(registry: &Registry, target: Symbol, schema: &FunctionSchema) -> Option<OpId> {
+    let id = registry.find(target, schema.overload)?;
+    let other = registry.schema(id);
+    let types = |s: &FunctionSchema| s.args.iter().map(|a| a.ty).collect::<Vec<Type>>();
+    (types(other) == types(schema) && other.returns.len() == schema.returns.len()).then_some(id)
+}
