@@ -3,7 +3,9 @@
 //! Octal escapes are bytes, because that is how archives spell text that is not ASCII; `\x`, `\u`
 //! and `\U` are characters, as in Python.
 
-use crate::tree::Leaf;
+use flambeau_ir::IValue;
+
+use crate::tree::{Leaf, Op};
 
 /// Reads the text of a number token.
 pub(crate) fn number(text: &str) -> Result<Leaf, String> {
@@ -46,6 +48,49 @@ fn integer(digits: &str, radix: u32, text: &str) -> Result<Leaf, String> {
         }
         Err(_) => Err(format!("`{text}` is not a number")),
     }
+}
+
+/// What an operator makes of two constants, as it would when the program runs; `None` if that would fail, or of kinds
+/// that constants are not computed from.
+pub(crate) fn arithmetic(op: Op, a: &IValue, b: &IValue) -> Option<IValue> {
+    let floor = |x: f64, y: f64| (y != 0.0).then(|| (x / y).floor());
+    if let (IValue::Int(a), IValue::Int(b)) = (a, b) {
+        let (a, b) = (*a, *b);
+        // The quotient towards minus infinity.
+        let quotient = || {
+            let (q, r) = (a.checked_div(b)?, a.wrapping_rem(b));
+            Some(if r != 0 && (r < 0) != (b < 0) { q - 1 } else { q })
+        };
+        return Some(match op {
+            Op::Add => IValue::Int(a.wrapping_add(b)),
+            Op::Sub => IValue::Int(a.wrapping_sub(b)),
+            Op::Mul => IValue::Int(a.wrapping_mul(b)),
+            Op::Div if b != 0 => IValue::Float(a as f64 / b as f64),
+            Op::FloorDiv => IValue::Int(quotient()?),
+            Op::Mod => IValue::Int(a.wrapping_sub(quotient()?.wrapping_mul(b))),
+            Op::Pow => IValue::Float((a as f64).powf(b as f64)),
+            _ => return None,
+        });
+    }
+    if let (IValue::Str(a), IValue::Str(b), Op::Add) = (a, b, op) {
+        return Some(IValue::str(&format!("{}{}", a.to_str()?, b.to_str()?)));
+    }
+    let float = |v: &IValue| match v {
+        IValue::Int(v) => Some(*v as f64),
+        IValue::Float(v) => Some(*v),
+        _ => None,
+    };
+    let (a, b) = (float(a)?, float(b)?);
+    Some(IValue::Float(match op {
+        Op::Add => a + b,
+        Op::Sub => a - b,
+        Op::Mul => a * b,
+        Op::Div if b != 0.0 => a / b,
+        Op::FloorDiv => floor(a, b)?,
+        Op::Mod => a - b * floor(a, b)?,
+        Op::Pow => a.powf(b),
+        _ => return None,
+    }))
 }
 
 /// Appends the value of a string token (prefix and quotes included) to `out`.

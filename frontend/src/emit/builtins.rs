@@ -24,7 +24,15 @@ const TORCH: &str = include_str!("../library/torch.py");
 
 /// Functions whose number of results depends on truth values, which calls must state as constants: the flags with their
 /// positions. The library has a definition for each combination; its name ends in the flags that hold.
-const FLAGS: [(&str, &[(&str, usize)]); 3] = [
+const FLAGS: [(&str, &[(&str, usize)]); 11] = [
+    ("torch.nn.functional.max_pool1d", &[("return_indices", 6)]),
+    ("torch.nn.functional.max_pool2d", &[("return_indices", 6)]),
+    ("torch.nn.functional.max_pool3d", &[("return_indices", 6)]),
+    ("torch.nn.functional.adaptive_max_pool1d", &[("return_indices", 2)]),
+    ("torch.nn.functional.adaptive_max_pool2d", &[("return_indices", 2)]),
+    ("torch.nn.functional.adaptive_max_pool3d", &[("return_indices", 2)]),
+    ("torch.nn.functional.fractional_max_pool2d", &[("return_indices", 4)]),
+    ("torch.nn.functional.fractional_max_pool3d", &[("return_indices", 4)]),
     ("torch.lu", &[("get_infos", 2)]),
     ("torch.unique", &[("return_inverse", 2), ("return_counts", 3)]),
     ("torch.unique_consecutive", &[("return_inverse", 1), ("return_counts", 2)]),

@@ -217,7 +217,7 @@ impl TypeReader<'_> {
             arg.n = param.annotation().and_then(|a| self.broadcast(a));
             arg.kwarg_only = param.keyword_only();
             arg.default = match param.default() {
-                Some(default) => Some(self.default(default, ty)?),
+                Some(default) => Some(repeated(self.default(default, ty)?, arg.n)),
                 None => None,
             };
             args.push(arg);
@@ -261,6 +261,13 @@ impl TypeReader<'_> {
                     IValue::Int(v) => IValue::Int(v.wrapping_neg()),
                     IValue::Float(v) => IValue::Float(-v),
                     _ => return self.error(tree, NO_DEFAULT),
+                }
+            }
+            Kind::BinOp => {
+                let [a, b] = [0, 1].map(|i| self.literal(ast.child(tree, i), depth + 1));
+                match ast.op(tree).and_then(|op| crate::literal::arithmetic(op, &a.ok()?, &b.ok()?)) {
+                    Some(value) => value,
+                    None => return self.error(tree, NO_DEFAULT),
                 }
             }
             Kind::DictLiteral => {
@@ -333,6 +340,12 @@ impl TypeReader<'_> {
 
 /// What is said of a default that is an expression of any other kind.
 const NO_DEFAULT: &str = "only a constant can be a default";
+
+/// One number as the default of a list of `n`.
+fn repeated(value: IValue, n: Option<u32>) -> IValue {
+    let Some(n) = n.filter(|_| matches!(value, IValue::Int(_) | IValue::Float(_))) else { return value };
+    list_of(value.type_of(), vec![value; n as usize])
+}
 
 /// A literal as a value of a declared type: what the literal alone leaves open is the type's.
 fn fitted(value: IValue, ty: Type) -> IValue {

@@ -211,8 +211,10 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: Optional[bool] =
         result = torch.smooth_l1_loss(expanded[0], expanded[1], torch.nn.functional._reduction(reduction), beta)
     return result
 
-def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Optional[Tensor] = None) -> Tensor:
     expanded = torch.broadcast_tensors([input, target])
+    if weight is not None:
+        return torch.nn.functional._weighted(torch.huber_loss(expanded[0], expanded[1], 0, delta), weight, reduction)
     return torch.huber_loss(expanded[0], expanded[1], torch.nn.functional._reduction(reduction), delta)
 
 def nll_loss(input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None, ignore_index: int = -100, reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
@@ -341,3 +343,358 @@ def interpolate(input: Tensor, size: Optional[BroadcastingList2[int]] = None, sc
             return torch._upsample_bicubic2d_aa(input, out_size, corners, scales)
         return torch.upsample_bicubic2d(input, out_size, corners, scales)
     raise NotImplementedError("Input Error: Only 3D, 4D and 5D input Tensors supported")
+
+def _probability(p: float) -> None:
+    if p < 0.0 or p > 1.0:
+        raise ValueError("dropout probability has to be between 0 and 1, but got {}".format(p))
+
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    torch.nn.functional._probability(p)
+    return torch.alpha_dropout_(input, p, training) if inplace else torch.alpha_dropout(input, p, training)
+
+def _feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
+    return torch.feature_dropout_(input, p, training) if inplace else torch.feature_dropout(input, p, training)
+
+def _sample_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
+    if inplace:
+        return torch.feature_dropout_(input.unsqueeze_(0), p, training).squeeze_(0)
+    return torch.feature_dropout(input.unsqueeze(0), p, training).squeeze(0)
+
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    torch.nn.functional._probability(p)
+    if input.dim() == 3:
+        return torch.nn.functional._feature_dropout(input, p, training, inplace)
+    if input.dim() != 2:
+        raise RuntimeError("dropout1d: Expected 2D or 3D input, but received a {}D input.".format(input.dim()))
+    return torch.nn.functional._sample_dropout(input, p, training, inplace)
+
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    torch.nn.functional._probability(p)
+    return torch.nn.functional._feature_dropout(input, p, training, inplace)
+
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    torch.nn.functional._probability(p)
+    if input.dim() == 5:
+        return torch.nn.functional._feature_dropout(input, p, training, inplace)
+    return torch.nn.functional._sample_dropout(input, p, training, inplace)
+
+def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    noise = -torch.empty_like(logits, memory_format=torch.contiguous_format).exponential_().log()
+    soft = ((logits + noise) / tau).softmax(dim)
+    if hard:
+        index = soft.max(dim, keepdim=True)[1]
+        picked = torch.zeros_like(logits, memory_format=torch.contiguous_format).scatter_(dim, index, 1.0)
+        soft = picked - soft.detach() + soft
+    return soft
+
+def _root(pooled: Tensor, size: int, norm_type: float) -> Tensor:
+    return (torch.sign(pooled) * torch.relu(torch.abs(pooled))).mul(size).pow(1.0 / norm_type)
+
+def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int, stride: Optional[BroadcastingList1[int]] = None, ceil_mode: bool = False) -> Tensor:
+    step: List[int] = []
+    if stride is not None:
+        step = stride
+    pooled = torch.avg_pool1d(input.pow(norm_type), kernel_size, step, 0, ceil_mode)
+    return torch.nn.functional._root(pooled, kernel_size, norm_type)
+
+def lp_pool2d(input: Tensor, norm_type: float, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None, ceil_mode: bool = False) -> Tensor:
+    step: List[int] = []
+    if stride is not None:
+        step = stride
+    pooled = torch.avg_pool2d(input.pow(norm_type), kernel_size, step, 0, ceil_mode)
+    return torch.nn.functional._root(pooled, kernel_size[0] * kernel_size[1], norm_type)
+
+def lp_pool3d(input: Tensor, norm_type: float, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None, ceil_mode: bool = False) -> Tensor:
+    step: List[int] = []
+    if stride is not None:
+        step = stride
+    pooled = torch.avg_pool3d(input.pow(norm_type), kernel_size, step, 0, ceil_mode)
+    return torch.nn.functional._root(pooled, kernel_size[0] * kernel_size[1] * kernel_size[2], norm_type)
+
+def gaussian_nll_loss(input: Tensor, target: Tensor, var: Union[Tensor, float], full: bool = False, eps: float = 1e-06, reduction: str = "mean") -> Tensor:
+    if isinstance(var, float):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        spread = var * torch.ones_like(input)
+    else:
+        if bool(torch.any(var < 0)):
+            raise ValueError("var has negative entry/entries")
+        spread = var
+    if spread.size() != input.size():
+        if input.size()[:-1] == spread.size():
+            spread = torch.unsqueeze(spread, -1)
+        elif not (input.size()[:-1] == spread.size()[:-1] and spread.size(-1) == 1):
+            raise ValueError("var is of incorrect size")
+    kind = torch.nn.functional._reduction(reduction)
+    with torch.no_grad():
+        spread = spread.clone().clamp_(min=eps)
+    loss = 0.5 * (torch.log(spread) + (input - target) ** 2 / spread)
+    if full:
+        loss += 0.5 * math.log(2 * math.pi)
+    if kind == 1:
+        loss = loss.mean()
+    elif kind == 2:
+        loss = loss.sum()
+    return loss
+
+def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Optional[Tensor] = None, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
+    kind = torch.nn.functional._legacy(size_average, reduce, reduction)
+    if p != 1 and p != 2:
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None:
+        if weight.dim() != 1:
+            raise ValueError("weight must be one-dimensional")
+    return torch.multi_margin_loss(input, target, p, margin, weight, kind)
+
+def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
+    return torch.multilabel_margin_loss(input, target, torch.nn.functional._legacy(size_average, reduce, reduction))
+
+def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
+    kind = torch.nn.functional._legacy(size_average, reduce, reduction)
+    loss = -(target * torch.log_sigmoid(input) + (1 - target) * torch.log_sigmoid(-input))
+    if weight is not None:
+        loss = loss * weight
+    classes = input.dim() - 1
+    loss = loss.sum(dim=classes) / input.size(classes)
+    if kind == 1:
+        loss = loss.mean()
+    elif kind == 2:
+        loss = loss.sum()
+    return loss
+
+def local_response_norm(input: Tensor, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> Tensor:
+    dim = input.dim()
+    if dim < 3:
+        raise ValueError("Expected 3D or higher dimensionality input (got {} dimensions)".format(dim))
+    if input.numel() == 0:
+        return input
+    squares = input.mul(input)
+    before, after = size // 2, (size - 1) // 2
+    if dim == 3:
+        padded = torch.pad(squares.unsqueeze(1), [0, 0, before, after])
+        around = torch.avg_pool2d(padded, [size, 1], 1).squeeze(1)
+    else:
+        sizes = input.size()
+        padded = torch.pad(squares.view(sizes[0], 1, sizes[1], sizes[2], -1), [0, 0, 0, 0, before, after])
+        around = torch.avg_pool3d(padded, [size, 1, 1], 1).squeeze(1).view(sizes)
+    return input / around.mul(alpha).add(k).pow(beta)
+
+def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: Optional[bool] = None) -> Tensor:
+    modes = ["bilinear", "nearest", "bicubic"]
+    if mode not in modes:
+        raise ValueError("nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{}'".format(mode))
+    paddings = ["zeros", "border", "reflection"]
+    if padding_mode not in paddings:
+        raise ValueError("nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '{}'".format(padding_mode))
+    corners = False
+    if align_corners is not None:
+        corners = align_corners
+    return torch.grid_sampler(input, grid, modes.index(mode), paddings.index(padding_mode), corners)
+
+def affine_grid(theta: Tensor, size: List[int], align_corners: Optional[bool] = None) -> Tensor:
+    if not theta.is_floating_point():
+        raise ValueError("Expected theta to have floating point type")
+    spatial = len(size) - 2
+    if spatial != 1 and spatial != 2 and spatial != 3:
+        raise NotImplementedError("affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively.")
+    if theta.dim() != 3 or (spatial != 1 and (theta.size(1) != spatial or theta.size(2) != spatial + 1)):
+        raise ValueError("Expected a batch of affine matrices for size {}".format(size))
+    if spatial == 1 or min(size) <= 0:
+        raise ValueError("Expected non-zero, positive output size. Got {}".format(size))
+    corners = False
+    if align_corners is not None:
+        corners = align_corners
+    return torch.affine_grid_generator(theta, size, corners)
+
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> Tensor:
+    return torch.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, torch.nn.functional._reduction(reduction), zero_infinity)
+
+def embedding_bag(input: Tensor, weight: Tensor, offsets: Optional[Tensor] = None, max_norm: Optional[float] = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Optional[Tensor] = None, include_last_offset: bool = False, padding_idx: Optional[int] = None) -> Tensor:
+    if weight.dtype == torch.long and input.is_floating_point():
+        weight, input = input, weight
+    if per_sample_weights is not None:
+        if input.size() != per_sample_weights.size():
+            raise ValueError("embedding_bag: per_sample_weights must have the same shape as the input")
+    if input.dim() == 2:
+        if offsets is not None:
+            raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences")
+        bags = torch.arange(0, input.numel(), input.size(1), dtype=input.dtype, device=input.device)
+        input = input.reshape(-1)
+        if per_sample_weights is not None:
+            per_sample_weights = per_sample_weights.reshape(-1)
+    elif input.dim() == 1:
+        if offsets is None:
+            raise ValueError("offsets has to be a 1D Tensor but got None")
+        bags = offsets
+        if bags.dim() != 1:
+            raise ValueError("offsets has to be a 1D Tensor")
+    else:
+        raise ValueError("input has to be 1D or 2D Tensor, but got Tensor of dimension {}".format(input.dim()))
+    modes = ["sum", "mean", "max"]
+    if mode not in modes:
+        raise ValueError("mode has to be one of sum, mean or max")
+    if mode == "max" and (scale_grad_by_freq or sparse):
+        raise ValueError("max mode supports neither scaling the gradient by the frequency nor sparse weights")
+    if max_norm is not None:
+        torch.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum'")
+    result, offset2bag, bag_size, max_indices = torch.embedding_bag(weight, input, bags, scale_grad_by_freq, modes.index(mode), sparse, per_sample_weights, include_last_offset, padding_idx)
+    return result
+
+def rms_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor] = None, eps: Optional[float] = None) -> Tensor:
+    return torch.rms_norm(input, normalized_shape, weight, eps)
+
+def rrelu(input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, inplace: bool = False) -> Tensor:
+    return torch.rrelu_(input, lower, upper, training) if inplace else torch.rrelu(input, lower, upper, training)
+
+def _legacy(size_average: Optional[bool], reduce: Optional[bool], reduction: str) -> int:
+    if size_average is None and reduce is None:
+        return torch.nn.functional._reduction(reduction)
+    if reduce is not None and not reduce:
+        return 0
+    if size_average is not None and not size_average:
+        return 2
+    return 1
+
+def _steps(stride: Optional[List[int]]) -> List[int]:
+    if stride is None:
+        steps: List[int] = []
+        return steps
+    return stride
+
+def max_pool1d(input: Tensor, kernel_size: BroadcastingList1[int], stride: Optional[BroadcastingList1[int]] = None, padding: BroadcastingList1[int] = 0, dilation: BroadcastingList1[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tensor:
+    return torch.max_pool1d(input, kernel_size, torch.nn.functional._steps(stride), padding, dilation, ceil_mode)
+
+def max_pool1d__return_indices(input: Tensor, kernel_size: BroadcastingList1[int], stride: Optional[BroadcastingList1[int]] = None, padding: BroadcastingList1[int] = 0, dilation: BroadcastingList1[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tuple[Tensor, Tensor]:
+    return torch.max_pool1d_with_indices(input, kernel_size, torch.nn.functional._steps(stride), padding, dilation, ceil_mode)
+
+def max_pool2d(input: Tensor, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None, padding: BroadcastingList2[int] = 0, dilation: BroadcastingList2[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tensor:
+    return torch.max_pool2d(input, kernel_size, torch.nn.functional._steps(stride), padding, dilation, ceil_mode)
+
+def max_pool2d__return_indices(input: Tensor, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None, padding: BroadcastingList2[int] = 0, dilation: BroadcastingList2[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tuple[Tensor, Tensor]:
+    return torch.max_pool2d_with_indices(input, kernel_size, torch.nn.functional._steps(stride), padding, dilation, ceil_mode)
+
+def max_pool3d(input: Tensor, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None, padding: BroadcastingList3[int] = 0, dilation: BroadcastingList3[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tensor:
+    return torch.max_pool3d(input, kernel_size, torch.nn.functional._steps(stride), padding, dilation, ceil_mode)
+
+def max_pool3d__return_indices(input: Tensor, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None, padding: BroadcastingList3[int] = 0, dilation: BroadcastingList3[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tuple[Tensor, Tensor]:
+    return torch.max_pool3d_with_indices(input, kernel_size, torch.nn.functional._steps(stride), padding, dilation, ceil_mode)
+
+def max_pool1d_with_indices(input: Tensor, kernel_size: BroadcastingList1[int], stride: Optional[BroadcastingList1[int]] = None, padding: BroadcastingList1[int] = 0, dilation: BroadcastingList1[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tuple[Tensor, Tensor]:
+    return torch.max_pool1d_with_indices(input, kernel_size, torch.nn.functional._steps(stride), padding, dilation, ceil_mode)
+
+def max_pool2d_with_indices(input: Tensor, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None, padding: BroadcastingList2[int] = 0, dilation: BroadcastingList2[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tuple[Tensor, Tensor]:
+    return torch.max_pool2d_with_indices(input, kernel_size, torch.nn.functional._steps(stride), padding, dilation, ceil_mode)
+
+def max_pool3d_with_indices(input: Tensor, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None, padding: BroadcastingList3[int] = 0, dilation: BroadcastingList3[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tuple[Tensor, Tensor]:
+    return torch.max_pool3d_with_indices(input, kernel_size, torch.nn.functional._steps(stride), padding, dilation, ceil_mode)
+
+def adaptive_max_pool1d(input: Tensor, output_size: BroadcastingList1[int], return_indices: bool = False) -> Tensor:
+    return torch.adaptive_max_pool1d(input, output_size)[0]
+
+def adaptive_max_pool1d__return_indices(input: Tensor, output_size: BroadcastingList1[int], return_indices: bool = False) -> Tuple[Tensor, Tensor]:
+    return torch.adaptive_max_pool1d(input, output_size)
+
+def adaptive_max_pool2d(input: Tensor, output_size: BroadcastingList2[int], return_indices: bool = False) -> Tensor:
+    return torch.adaptive_max_pool2d(input, output_size)[0]
+
+def adaptive_max_pool2d__return_indices(input: Tensor, output_size: BroadcastingList2[int], return_indices: bool = False) -> Tuple[Tensor, Tensor]:
+    return torch.adaptive_max_pool2d(input, output_size)
+
+def adaptive_max_pool3d(input: Tensor, output_size: BroadcastingList3[int], return_indices: bool = False) -> Tensor:
+    return torch.adaptive_max_pool3d(input, output_size)[0]
+
+def adaptive_max_pool3d__return_indices(input: Tensor, output_size: BroadcastingList3[int], return_indices: bool = False) -> Tuple[Tensor, Tensor]:
+    return torch.adaptive_max_pool3d(input, output_size)
+
+def adaptive_max_pool1d_with_indices(input: Tensor, output_size: BroadcastingList1[int], return_indices: bool = False) -> Tuple[Tensor, Tensor]:
+    return torch.adaptive_max_pool1d(input, output_size)
+
+def adaptive_max_pool2d_with_indices(input: Tensor, output_size: BroadcastingList2[int], return_indices: bool = False) -> Tuple[Tensor, Tensor]:
+    return torch.adaptive_max_pool2d(input, output_size)
+
+def adaptive_max_pool3d_with_indices(input: Tensor, output_size: BroadcastingList3[int], return_indices: bool = False) -> Tuple[Tensor, Tensor]:
+    return torch.adaptive_max_pool3d(input, output_size)
+
+def _fraction(input: Tensor, dims: int, output_size: Optional[List[int]], output_ratio: Optional[List[float]]) -> List[int]:
+    if output_size is not None:
+        return output_size
+    if output_ratio is None:
+        raise ValueError("fractional_max_pool{}d requires specifying either an output_size or an output_ratio".format(dims))
+    sizes: List[int] = []
+    for i in range(dims):
+        sizes.append(int(input.size(i - dims) * output_ratio[i]))
+    return sizes
+
+def _samples(input: Tensor, dims: int, given: Optional[Tensor]) -> Tensor:
+    if given is not None:
+        return given
+    batch = 1 if input.dim() == dims + 1 else input.size(0)
+    return torch.rand([batch, input.size(-1 - dims), dims], dtype=input.dtype, device=input.device)
+
+def fractional_max_pool2d_with_indices(input: Tensor, kernel_size: BroadcastingList2[int], output_size: Optional[BroadcastingList2[int]] = None, output_ratio: Optional[BroadcastingList2[float]] = None, return_indices: bool = False, _random_samples: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
+    sizes = torch.nn.functional._fraction(input, 2, output_size, output_ratio)
+    return torch.fractional_max_pool2d(input, kernel_size, sizes, torch.nn.functional._samples(input, 2, _random_samples))
+
+def fractional_max_pool2d__return_indices(input: Tensor, kernel_size: BroadcastingList2[int], output_size: Optional[BroadcastingList2[int]] = None, output_ratio: Optional[BroadcastingList2[float]] = None, return_indices: bool = False, _random_samples: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
+    return torch.nn.functional.fractional_max_pool2d_with_indices(input, kernel_size, output_size, output_ratio, True, _random_samples)
+
+def fractional_max_pool2d(input: Tensor, kernel_size: BroadcastingList2[int], output_size: Optional[BroadcastingList2[int]] = None, output_ratio: Optional[BroadcastingList2[float]] = None, return_indices: bool = False, _random_samples: Optional[Tensor] = None) -> Tensor:
+    return torch.nn.functional.fractional_max_pool2d_with_indices(input, kernel_size, output_size, output_ratio, True, _random_samples)[0]
+
+def fractional_max_pool3d_with_indices(input: Tensor, kernel_size: BroadcastingList3[int], output_size: Optional[BroadcastingList3[int]] = None, output_ratio: Optional[BroadcastingList3[float]] = None, return_indices: bool = False, _random_samples: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
+    sizes = torch.nn.functional._fraction(input, 3, output_size, output_ratio)
+    return torch.fractional_max_pool3d(input, kernel_size, sizes, torch.nn.functional._samples(input, 3, _random_samples))
+
+def fractional_max_pool3d__return_indices(input: Tensor, kernel_size: BroadcastingList3[int], output_size: Optional[BroadcastingList3[int]] = None, output_ratio: Optional[BroadcastingList3[float]] = None, return_indices: bool = False, _random_samples: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
+    return torch.nn.functional.fractional_max_pool3d_with_indices(input, kernel_size, output_size, output_ratio, True, _random_samples)
+
+def fractional_max_pool3d(input: Tensor, kernel_size: BroadcastingList3[int], output_size: Optional[BroadcastingList3[int]] = None, output_ratio: Optional[BroadcastingList3[float]] = None, return_indices: bool = False, _random_samples: Optional[Tensor] = None) -> Tensor:
+    return torch.nn.functional.fractional_max_pool3d_with_indices(input, kernel_size, output_size, output_ratio, True, _random_samples)[0]
+
+def _unpooled(input: Tensor, kernel_size: List[int], stride: Optional[List[int]], padding: List[int], output_size: Optional[List[int]]) -> List[int]:
+    dims = len(kernel_size)
+    steps = kernel_size if stride is None else stride
+    sizes: List[int] = []
+    for d in range(dims):
+        sizes.append((input.size(d - dims) - 1) * steps[d] + kernel_size[d] - 2 * padding[d])
+    if output_size is None:
+        return sizes
+    wanted = output_size[2:] if len(output_size) == dims + 2 else output_size
+    if len(wanted) != dims:
+        raise ValueError("output_size should be a sequence containing {} or {} elements, but it has a length of '{}'".format(dims, dims + 2, len(wanted)))
+    for d in range(dims):
+        least, most = sizes[d] - steps[d], sizes[d] + steps[d]
+        if not (least < wanted[d] and wanted[d] < most):
+            raise ValueError('invalid output_size "{}" (dim {} must be between {} and {})'.format(wanted, d, least, most))
+    return wanted
+
+def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: BroadcastingList1[int], stride: Optional[BroadcastingList1[int]] = None, padding: BroadcastingList1[int] = 0, output_size: Optional[BroadcastingList1[int]] = None) -> Tensor:
+    size = torch.nn.functional._unpooled(input, kernel_size, stride, padding, output_size)
+    return torch.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), size + [1]).squeeze(-1)
+
+def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None, padding: BroadcastingList2[int] = 0, output_size: Optional[BroadcastingList2[int]] = None) -> Tensor:
+    return torch.max_unpool2d(input, indices, torch.nn.functional._unpooled(input, kernel_size, stride, padding, output_size))
+
+def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None, padding: BroadcastingList3[int] = 0, output_size: Optional[BroadcastingList3[int]] = None) -> Tensor:
+    size = torch.nn.functional._unpooled(input, kernel_size, stride, padding, output_size)
+    return torch.max_unpool3d(input, indices, size, kernel_size if stride is None else stride, padding)
+
+def unfold(input: Tensor, kernel_size: BroadcastingList2[int], dilation: BroadcastingList2[int] = 1, padding: BroadcastingList2[int] = 0, stride: BroadcastingList2[int] = 1) -> Tensor:
+    return torch.im2col(input, kernel_size, dilation, padding, stride)
+
+def fold(input: Tensor, output_size: BroadcastingList2[int], kernel_size: BroadcastingList2[int], dilation: BroadcastingList2[int] = 1, padding: BroadcastingList2[int] = 0, stride: BroadcastingList2[int] = 1) -> Tensor:
+    return torch.col2im(input, output_size, kernel_size, dilation, padding, stride)
+
+def upsample(input: Tensor, size: Optional[BroadcastingList2[int]] = None, scale_factor: Optional[BroadcastingList2[float]] = None, mode: str = "nearest", align_corners: Optional[bool] = None) -> Tensor:
+    return torch.nn.functional.interpolate(input, size, scale_factor, mode, align_corners)
+
+def upsample_nearest(input: Tensor, size: Optional[BroadcastingList2[int]] = None, scale_factor: Optional[BroadcastingList2[float]] = None) -> Tensor:
+    return torch.nn.functional.interpolate(input, size, scale_factor, "nearest")
+
+def upsample_bilinear(input: Tensor, size: Optional[BroadcastingList2[int]] = None, scale_factor: Optional[BroadcastingList2[float]] = None) -> Tensor:
+    return torch.nn.functional.interpolate(input, size, scale_factor, "bilinear", True)
+
+def logsigmoid(input: Tensor) -> Tensor:
+    return torch.log_sigmoid(input)

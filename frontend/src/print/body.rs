@@ -285,13 +285,10 @@ impl<'g> Body<'_, '_, 'g> {
         if prim == Some(Prim::Constant) {
             return Ok(());
         }
-        if prim == Some(Prim::Return) && g.owner(g.parent(node)).is_some() {
-            // The step behind this one assigns what the block gives, nested expressions and all.
-            self.take_nested(node);
-            return Ok(());
-        }
         self.split_long(node)?;
         match prim {
+            // The step behind this one assigns what the block gives, nested expressions and all.
+            Some(Prim::Return) if g.owner(g.parent(node)).is_some() => Ok(()),
             Some(Prim::Return) => self.return_statement(node),
             Some(Prim::If) => self.if_statement(node),
             Some(Prim::Loop) => self.loop_statement(node),
@@ -355,6 +352,10 @@ impl<'g> Body<'_, '_, 'g> {
         let Some(layer) = self.layers.last_mut().filter(|_| split > 0) else { return Ok(()) };
         let mut first = std::mem::take(&mut layer.pending);
         first.extend_from_slice(&nested[..split]);
+        // From here on they are variables, not expressions within others.
+        for &value in &first {
+            layer.inline.remove(&g.def(value));
+        }
         for value in first {
             let text = self.text_of(value)?;
             self.define(g.def(value), &text);
@@ -399,11 +400,12 @@ impl<'g> Body<'_, '_, 'g> {
         let cond = self.text_of(g.operand(node, 0))?;
         let heads = ["else:".to_owned(), format!("if {cond}:")];
         let sides = [g.block(node, 0), g.block(node, 1)].map(|b| g.block_outputs(b).collect::<Vec<_>>());
-        // What the compiler would not find out from the values of both sides is said on the first.
+        // What the compiler would not find out from the values of both sides is said on the first; so is a choice of
+        // types, as PyTorch does where one variable is assigned.
         let is_typed = |i: usize| {
             let ([a, b], ty) = ([g.ty(sides[0][i]), g.ty(sides[1][i])], g.ty(results[i]));
             let is_choice = matches!(ty.kind(), TypeKind::Optional(_) | TypeKind::Union(_));
-            (is_choice && a != ty) || unify(a, b, false, None, self.printer.unit) != Some(ty)
+            (is_choice && results.len() == 1) || unify(a, b, false, None, self.printer.unit) != Some(ty)
         };
         let all: Vec<usize> = (0..results.len()).collect();
         let (typed, plain): (Vec<usize>, Vec<usize>) = all.iter().copied().partition(|&i| is_typed(i));

@@ -9,28 +9,35 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
 pub(super) fn tidy(g: &mut Graph) {
-    let nodes: Vec<NodeId> = g.nodes_deep().collect();
+    let (mut nodes, mut agreed): (Vec<NodeId>, bool) = (g.nodes_deep().collect(), false);
     for &node in &nodes {
         match g.prim(node) {
             Some(Prim::EmptyListLiteral) => g.edit().set_op(node, Prim::ListConstruct),
             Some(Prim::TupleUnpack) => shortcut_unpack(g, node),
             Some(Prim::TupleIndex) => shortcut_index(g, node),
+            Some(Prim::If) => agreed |= forward_agreed(g, node),
             _ => {}
         }
+    }
+    if agreed {
+        nodes = g.nodes_deep().collect();
     }
     // Backwards, so that what is in a branch is done when the branch is taken out.
-    let (mut after, mut taken) = (Vec::with_capacity(nodes.len()), false);
     for &node in nodes.iter().rev() {
-        after.push(node);
-        match g.prim(node) {
-            Some(Prim::If) => taken |= take_known_branch(g, node),
-            Some(Prim::TupleConstruct) => after.extend(fold_tuple(g, node)),
-            _ => {}
+        if g.is_prim(node, Prim::If) {
+            take_known_branch(g, node);
         }
     }
-    after.reverse();
-    if taken {
-        after.retain(|&n| g.has_node(n));
+    // Forwards, so that tuples of tuples are constants too.
+    let mut after = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        if !g.has_node(node) {
+            continue;
+        }
+        if g.is_prim(node, Prim::TupleConstruct) {
+            after.extend(fold_tuple(g, node));
+        }
+        after.push(node);
     }
     super::dead::erase(g, &after);
     after.retain(|&n| g.has_node(n));
@@ -41,9 +48,30 @@ pub(super) fn tidy(g: &mut Graph) {
     }
 }
 
+/// What both branches give as the same constant is that constant, put before them. Is there any?
+fn forward_agreed(g: &mut Graph, node: NodeId) -> bool {
+    let mut any = false;
+    for i in 0..g.result_count(node) {
+        let [a, b] = [0, 1].map(|side| g.operand(g.ret(g.block(node, side)), i));
+        let (ty, attrs) = (g.ty(a), g.attrs_id(g.def(a)));
+        let same = ty == g.ty(b) && ty == g.ty(g.result(node, i)) && attrs == g.attrs_id(g.def(b));
+        let Some(value) = g.constant(a).filter(|c| same && is_plain(c) && g.constant(b).is_some()) else {
+            continue;
+        };
+        let result = g.result(node, i);
+        let mut e = g.edit();
+        let loc = e.graph().loc(node);
+        e.loc(loc).at(At::before(node));
+        let constant = e.constant_of(value, ty);
+        e.replace_all_uses(result, constant);
+        any = true;
+    }
+    any
+}
+
 /// A condition that is known leaves one branch, whose nodes take the place of the `if`.
-fn take_known_branch(g: &mut Graph, node: NodeId) -> bool {
-    let Some(truth) = g.constant(g.operand(node, 0)).and_then(|c| c.as_bool()) else { return false };
+fn take_known_branch(g: &mut Graph, node: NodeId) {
+    let Some(truth) = g.constant(g.operand(node, 0)).and_then(|c| c.as_bool()) else { return };
     let block = g.block(node, usize::from(!truth));
     let outputs: Vec<ValueId> = g.block_outputs(block).collect();
     let mut e = g.edit();
@@ -53,7 +81,6 @@ fn take_known_branch(g: &mut Graph, node: NodeId) -> bool {
     }
     e.splice_before(block, node);
     e.erase(node);
-    true
 }
 
 /// A tuple of constants that nobody can change is a constant, which is put before it.

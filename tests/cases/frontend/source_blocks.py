@@ -19,7 +19,8 @@ def f(x: Tensor, n: int) -> Tensor:
 #     x0 = torch.add(torch.mul(x0, 2), i)
 #   if torch.gt(n, 1):
 #     _0 = torch.mul(torch.add(x0, n), torch.add(x0, 3))
-#     y = torch.add(_0, torch.mul(torch.add(x0, 4), x0))
+#     y0 = torch.add(_0, torch.mul(torch.add(x0, 4), x0))
+#     y = y0
 #   else:
 #     y = x0
 #   _1 = torch.mul(torch.add(y, n), torch.add(y, 5))

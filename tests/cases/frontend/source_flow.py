@@ -70,12 +70,13 @@ def alternatives(c: bool, x: Tensor) -> Tensor:
 #           _16 = _10
 #         _13, _14, _15 = _16, False, _0
 #       _17 = torch.add(_5, 1)
-#       i, _3, _4, _5 = torch.__and__(torch.lt(_17, n), _13), _14, _15, _17
+#       _18 = torch.__and__(torch.lt(_17, n), _13)
+#       i, _3, _4, _5 = _18, _14, _15, _17
 #     if _3:
-#       _18 = _4
+#       _19 = _4
 #     else:
-#       _18 = -1
-#     _2 = _18
+#       _19 = -1
+#     _2 = _19
 #   return _2
 #
 # def empty(x: int) -> int:

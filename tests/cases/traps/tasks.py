@@ -36,5 +36,6 @@ def f(n: int) -> int:
 #   total = 0
 #   for _3 in range(torch.len(futures)):
 #     future = futures[_3]
-#     total = torch.add(total, torch.wait(future))
+#     total0 = torch.add(total, torch.wait(future))
+#     total = total0
 #   return total
