@@ -58,6 +58,12 @@ impl Dtype {
         })
     }
 
+    /// What a function makes of the dtype.
+    #[must_use]
+    pub fn then(self, f: fn(DType) -> DType) -> Dtype {
+        Dtype::from(move |cx| self.result(0, cx).map(f))
+    }
+
     /// The dtype that a number of the program becomes as a tensor: `full`, `tensor`, `scalar_tensor`.
     pub fn of_number(arg: impl Into<Arg>) -> Dtype {
         let arg = arg.into();

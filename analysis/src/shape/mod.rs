@@ -7,6 +7,7 @@
 mod cx;
 mod dtypes;
 mod fact;
+mod parts;
 mod propagate;
 mod report;
 mod rule;

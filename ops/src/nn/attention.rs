@@ -4,8 +4,10 @@ use super::softmax::{over_dims, softmax};
 use super::{nothing, sized};
 use crate::random::{drawn, generator};
 use crate::support::{Computed, Several, op};
-use flambeau_analysis::Dtype;
+use flambeau_analysis::shape::{Dims, ShapeCx};
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
+use flambeau_ir::types::Dim;
 use flambeau_ir::{Effects, IValue, OpDef};
 use flambeau_tensor::loops::{binary, binary_in, unary_in};
 use flambeau_tensor::math::Float;
@@ -216,13 +218,62 @@ fn transform_qkv(cx: &KernelCx<'_>) -> Several {
     Ok(vec![times(&part(0)?, scale)?, part(1)?, part(2)?])
 }
 
+/// Where a schema has what the sizes of attention depend on besides query, key and value.
+#[derive(Clone, Copy)]
+struct Places {
+    mask: usize,
+    dropout_mask: Option<usize>,
+    shared_heads: Option<usize>,
+}
+
+/// The batch of query, key or value; with heads as many as the query has, where they may be shared.
+fn batch(cx: &ShapeCx<'_>, arg: usize, places: Places) -> Option<Dims> {
+    let mut lead = cx.lead(arg, 2)?;
+    if places.shared_heads.map_or(Some(false), |flag| cx.bool(flag))? {
+        let ranks = [cx.rank(0)?, cx.rank(1)?, cx.rank(2)?];
+        if ranks.iter().all(|&rank| rank > 2) {
+            *lead.last_mut()? = cx.size(0, -3);
+        }
+    }
+    Some(lead)
+}
+
+/// The sizes of the weights: a row for each query with an element for each key, as masks widen them.
+fn weights(cx: &mut ShapeCx<'_>, places: Places, masks: &[usize]) -> Option<Dims> {
+    let (queries, keys) = (batch(cx, 0, places)?, batch(cx, 1, places)?);
+    let mut dims = cx.broadcast(&[&queries, &keys])?;
+    dims.extend([cx.size(0, -2), cx.size(1, -2)]);
+    for &mask in masks {
+        if !cx.is_none(mask)? {
+            let mask = cx.take_dims(mask)?;
+            dims = cx.broadcast(&[&dims, &mask])?;
+        }
+    }
+    Some(dims)
+}
+
+/// What attention gives, and the weights.
+fn shapes(places: Places) -> [Shape; 2] {
+    let result = Shape::dims(move |cx| {
+        let masks: Vec<usize> = [Some(places.mask), places.dropout_mask].into_iter().flatten().collect();
+        let (weights, values) = (weights(cx, places, &masks)?, batch(cx, 2, places)?);
+        let (lead, rows) = weights.split_at(weights.len().checked_sub(2)?);
+        let mut dims = cx.broadcast(&[lead, &values])?;
+        dims.extend([rows[0], cx.size(2, -1)]);
+        Some(dims)
+    });
+    [result, Shape::dims(move |cx| weights(cx, places, &[places.mask]))]
+}
+
 pub(super) fn family() -> Vec<OpDef> {
     const QKV: &[&[i64]] = &[&[2, 3, 4], &[2, 5, 4], &[2, 5, 4]];
     const DEEP: &[&[i64]] = &[&[1, 2, 3, 4], &[1, 2, 5, 4], &[1, 2, 5, 4]];
     let mut defs = op("scaled_dot_product_attention", "", "Values weighted by how queries and keys match.")
         .facts(|d| {
             let sample = sized(QKV, nothing()).tolerance(1e-4, 1e-5).not_differentiable();
-            d.with(Dtype::same_as(0)).with(Effects::RANDOM).with(sample)
+            let places = Places { mask: 3, dropout_mask: None, shared_heads: Some(7) };
+            let [result, _] = shapes(places);
+            d.with(result).with(Dtype::same_as(0)).with(Effects::RANDOM).with(sample)
         })
         .one(attention);
     defs.extend(
@@ -233,7 +284,8 @@ pub(super) fn family() -> Vec<OpDef> {
         )
         .facts(|d| {
             let sample = sized(QKV, nothing()).tolerance(1e-4, 1e-5).not_differentiable();
-            d.with(Dtype::same_as(0)).with(Effects::RANDOM).with(sample)
+            let places = Places { mask: 3, dropout_mask: Some(6), shared_heads: Some(8) };
+            d.with(Shape::results(shapes(places))).with(Dtype::same_as(0)).with(Effects::RANDOM).with(sample)
         })
         .several(with_weights),
     );
@@ -245,7 +297,16 @@ pub(super) fn family() -> Vec<OpDef> {
         )
         .facts(|d| {
             let sample = sized(DEEP, nothing()).tolerance(1e-4, 1e-5).not_differentiable();
-            d.with(Effects::RANDOM).with(sample)
+            let places = Places { mask: 5, dropout_mask: None, shared_heads: None };
+            let [result, _] = shapes(places);
+            let sums = Shape::dims(move |cx| {
+                let mut dims = weights(cx, places, &[places.mask])?;
+                dims.pop();
+                Some(dims)
+            });
+            let wide = |d| if matches!(d, DType::F16 | DType::BF16) { DType::F32 } else { d };
+            let dtypes = Dtype::results([Dtype::same_as(0), Dtype::same_as(0).then(wide)]);
+            d.with(Shape::results([result, sums])).with(dtypes).with(Effects::RANDOM).with(sample)
         })
         .several(flash),
     );
@@ -253,7 +314,17 @@ pub(super) fn family() -> Vec<OpDef> {
         op("_transform_bias_rescale_qkv", "", "Heads of query, key and value from one tensor.")
             .facts(|d| {
                 let heads: fn() -> Vec<IValue> = || vec![IValue::Int(2)];
-                d.with(Dtype::same_as(0)).with(sized(&[&[2, 3, 12], &[12]], Box::new(heads)))
+                let part = || {
+                    Shape::dims(|cx| {
+                        let (three, heads) = (cx.size(0, 2), cx.number(2));
+                        let width = cx.symbols.floor_div(three, Dim::Known(3));
+                        let each = cx.symbols.floor_div(width, heads);
+                        Some([cx.size(0, 0), heads, cx.size(0, 1), each])
+                    })
+                };
+                d.with(Shape::results([part(), part(), part()]))
+                    .with(Dtype::same_as(0))
+                    .with(sized(&[&[2, 3, 12], &[12]], Box::new(heads)))
             })
             .several(transform_qkv),
     );

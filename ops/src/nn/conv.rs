@@ -4,7 +4,7 @@ use super::{Args, int_lists, nothing, sized};
 use crate::support::{Computed, op};
 use flambeau_analysis::Dtype;
 use flambeau_analysis::Shape;
-use flambeau_analysis::shape::{ShapeCx, TensorFact};
+use flambeau_analysis::shape::{Dims, ShapeCx};
 use flambeau_exec::kernel::Ints;
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
@@ -150,73 +150,70 @@ fn with_kernel_size(cx: &KernelCx<'_>, row: Sized) -> Computed {
 struct Places {
     stride: usize,
     padding: usize,
-    dilation: usize,
-    groups: usize,
-    /// Where it is transposed.
+    /// 1 if there is none.
+    dilation: Option<usize>,
+    /// One if there is none.
+    groups: Option<usize>,
+    /// The sizes added, where it is transposed.
     output: Option<usize>,
 }
 
+/// `(input, weight, bias, stride, padding, dilation, groups)`.
+const FORWARD: Places = Places { stride: 3, padding: 4, dilation: Some(5), groups: Some(6), output: None };
+
 /// The sizes of a convolution's result as far as they can be told.
 fn shape(places: Places) -> Shape {
-    Shape::from(move |cx: &mut ShapeCx<'_>| sizes(cx, places))
+    Shape::dims(move |cx| sizes(cx, places))
 }
 
 /// As [`shape`] where an operand says whether it is transposed.
 fn shape_of_general() -> Shape {
-    Shape::from(|cx: &mut ShapeCx<'_>| match cx.bool(6) {
-        Some(transposed) => {
-            let output = transposed.then_some(7);
-            sizes(cx, Places { stride: 3, padding: 4, dilation: 5, groups: 8, output })
-        }
-        None => same_rank(cx),
+    let places = |output| Places { stride: 3, padding: 4, dilation: Some(5), groups: Some(8), output };
+    Shape::either(6, shape(places(Some(7))), shape(places(None)))
+}
+
+/// As [`shape`] where a word is the padding: the same space, or what a padding of nothing leaves.
+fn shape_of_worded() -> Shape {
+    Shape::dims(|cx| {
+        let x = cx.take_dims(0)?;
+        let w = cx.take_dims(1).filter(|_| cx.text(4) == Some(b"same"));
+        let Some(w) = w else { return Some(cx.fresh_dims(x.len())) };
+        let at = (x.len() + 1).checked_sub(w.len())?;
+        let mut dims = x;
+        *dims.get_mut(at)? = w[0];
+        Some(dims)
     })
 }
 
-/// As many dimensions as the input has.
-fn same_rank(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
-    let rank = cx.rank(0)?;
-    Some(TensorFact::of_dims(cx.fresh_dims(rank)))
-}
-
-fn sizes(cx: &mut ShapeCx<'_>, places: Places) -> Option<TensorFact> {
-    let (Some(x), Some(w)) = (cx.take_dims(0), cx.take_dims(1)) else { return same_rank(cx) };
+fn sizes(cx: &mut ShapeCx<'_>, places: Places) -> Option<Dims> {
+    let x = cx.take_dims(0)?;
+    let Some(w) = cx.take_dims(1) else { return Some(cx.fresh_dims(x.len())) };
     let space = w.len().checked_sub(2)?;
-    let known = |cx: &ShapeCx<'_>, i: usize| Some(expanded(&cx.known_ints(i)?, space));
-    if x.len() != w.len() {
-        return Some(TensorFact::of_dims(cx.fresh_dims(x.len())));
-    }
+    // Without the dimension of the batch, space starts one earlier.
+    let lead = x.len().checked_sub(space).filter(|lead| (1..=2).contains(lead))?;
     let channels = match places.output {
         None => w[0],
-        Some(_) => match (w[1].known(), cx.known_int(places.groups)) {
-            (Some(n), Some(g)) => Dim::Known(n.checked_mul(g)?),
-            _ => cx.fresh_size(),
-        },
+        Some(_) => {
+            let groups = places.groups.map_or(Dim::Known(1), |i| cx.number(i));
+            cx.symbols.mul(w[1], groups)
+        }
     };
-    let all = (known(cx, places.stride), known(cx, places.padding), known(cx, places.dilation));
-    let extra = places.output.map_or(Some(vec![0; space]), |i| known(cx, i));
-    let mut dims = vec![x[0], channels];
+    let mut dims = Dims::from_slice(&x[..lead - 1]);
+    dims.push(channels);
     for d in 0..space {
-        let size = match (&all, &extra, x[d + 2].known(), w[d + 2].known()) {
-            ((Some(s), Some(p), Some(l)), Some(extra), Some(n), Some(k))
-                if s.len() == space
-                    && p.len() == space
-                    && l.len() == space
-                    && extra.len() == space
-                    && s[d] > 0 =>
-            {
-                let [n, k, s, p, l, extra] = [n, k, s[d], p[d], l[d], extra[d]].map(i128::from);
-                let reach = l * (k - 1) + 1;
-                let size = match places.output {
-                    None => (n + 2 * p - reach).div_euclid(s) + 1,
-                    Some(_) => (n - 1) * s - 2 * p + reach + extra,
-                };
-                Dim::Known(i64::try_from(size).ok().filter(|n| *n >= 0)?)
+        let (n, k) = (x[lead + d], w[d + 2]);
+        let (s, p) = (cx.along(places.stride, d), cx.along(places.padding, d));
+        let l = places.dilation.map_or(Dim::Known(1), |i| cx.along(i, d));
+        dims.push(match places.output {
+            None => cx.symbols.windows(n, k, s, p, l),
+            Some(i) => {
+                let extra = cx.along(i, d);
+                let size = cx.symbols.spread(n, k, s, p, l);
+                cx.symbols.add(size, extra)
             }
-            _ => cx.fresh_size(),
-        };
-        dims.push(size);
+        });
     }
-    Some(TensorFact::contiguous(dims))
+    Some(dims)
 }
 
 const SIZES: [&[&[i64]]; 3] = [
@@ -247,7 +244,7 @@ fn spatial() -> Vec<OpDef> {
         defs.extend(
             op(name, "", doc)
                 .facts(|d| {
-                    d.with(shape(Places { stride: 3, padding: 4, dilation: 5, groups: 6, output: None }))
+                    d.with(shape(FORWARD))
                         .with(Dtype::same_as(0))
                         .with(sample(SIZES, int_lists(&[&[2], &[1]])))
                 })
@@ -257,7 +254,7 @@ fn spatial() -> Vec<OpDef> {
         defs.extend(
             op(name, "padding", doc)
                 .facts(|d| {
-                    let d = d.with(Shape::from(same_rank)).with(Dtype::same_as(0));
+                    let d = d.with(shape_of_worded()).with(Dtype::same_as(0));
                     d.with(sample(SIZES, Box::new(words)))
                 })
                 .one(move |cx| worded(cx, space)),
@@ -265,7 +262,7 @@ fn spatial() -> Vec<OpDef> {
         defs.extend(
             op(turned, turned_overload, "Each element spread over a window, scaled by weights.")
                 .facts(|d| {
-                    d.with(shape(Places { stride: 3, padding: 4, dilation: 7, groups: 6, output: Some(5) }))
+                    d.with(shape(Places { dilation: Some(7), output: Some(5), ..FORWARD }))
                         .with(Dtype::same_as(0))
                         .with(sample(TURNED, int_lists(&[&[2], &[1]])))
                 })
@@ -303,7 +300,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("_convolution_mode", "", doc)
             .facts(|d| {
-                let d = d.with(Shape::from(same_rank)).with(Dtype::same_as(0));
+                let d = d.with(shape_of_worded()).with(Dtype::same_as(0));
                 d.with(sized(SIZES[1], Box::new(mode)).tolerance(1e-4, 1e-4))
             })
             .one(|cx| worded(cx, cx.tensor(1)?.rank().saturating_sub(2))),
@@ -316,7 +313,10 @@ pub(super) fn family() -> Vec<OpDef> {
                     let list = || IValue::ints(vec![1, 1]);
                     vec![list(), list(), list(), IValue::Int(1)]
                 });
-                d.with(Dtype::same_as(0)).with(sized(SIZES[1], args).tolerance(1e-4, 1e-4))
+                let places = Places { stride: 4, padding: 3, ..FORWARD };
+                d.with(shape(places))
+                    .with(Dtype::same_as(0))
+                    .with(sized(SIZES[1], args).tolerance(1e-4, 1e-4))
             })
             .one(|cx| {
                 let space = cx.tensor(1)?.rank().saturating_sub(2);
@@ -327,7 +327,13 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("conv_tbc", "", "A convolution over time, which is the first dimension.")
             .facts(|d| {
-                d.with(Dtype::same_as(0))
+                let shape = Shape::dims(|cx| {
+                    let one = Dim::Known(1);
+                    let (time, taps, padding) = (cx.size(0, 0), cx.size(1, 0), cx.number(3));
+                    Some([cx.symbols.windows(time, taps, one, padding, one), cx.size(0, 1), cx.size(1, 2)])
+                });
+                d.with(shape)
+                    .with(Dtype::same_as(0))
                     .with(sized(&[&[5, 2, 3], &[2, 3, 4], &[4]], nothing()).tolerance(1e-4, 1e-4))
             })
             .one(time_first),
@@ -371,7 +377,14 @@ pub(super) fn family() -> Vec<OpDef> {
                 args.extend(row.dilation.map(|_| one()));
                 args
             });
-            d.with(Dtype::same_as(0)).with(sample.tolerance(1e-4, 1e-4))
+            let places = Places {
+                stride: 4,
+                padding: 5,
+                dilation: row.dilation,
+                groups: None,
+                output: row.output_padding,
+            };
+            d.with(shape(places)).with(Dtype::same_as(0)).with(sample.tolerance(1e-4, 1e-4))
         };
         let out = if name.ends_with("forward") { "output" } else { "out" };
         defs.extend(op(name, "", doc).out(out).facts(facts).one(move |cx| with_kernel_size(cx, row)));

@@ -4,6 +4,7 @@
 //! matrices per image and group.
 
 use crate::support::{Computed, fresh};
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::{DType, Scalar, Tensor, matmul};
@@ -157,7 +158,8 @@ pub(super) fn family() -> Vec<OpDef> {
              groups, SymInt offset_groups, bool use_mask) -> Tensor",
         )
         .with(Doc("A convolution whose taps are moved by offsets and weighted by a mask."))
-        .with(flambeau_analysis::Dtype::same_as(0))
+        .with(Shape::dims(|cx| Some([cx.size(0, 0), cx.size(1, 0), cx.size(2, 2), cx.size(2, 3)])))
+        .with(Dtype::same_as(0))
         .with(sample.tolerance(1e-4, 1e-4).not_differentiable())
         .with(fresh(deform_conv2d)),
     ]

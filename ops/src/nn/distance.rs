@@ -2,8 +2,10 @@
 
 use super::{nothing, sized};
 use crate::support::{Computed, op, same_dtypes};
-use flambeau_analysis::Dtype;
+use flambeau_analysis::shape::Dims;
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::loops::binary;
 use flambeau_tensor::math::Float;
@@ -167,37 +169,79 @@ fn cdist(a: &Tensor, b: &Tensor, p: f64) -> Computed {
     Ok(Tensor::from_vec(out, &sizes)?.to_dtype(dtype)?)
 }
 
+/// A number for each row of the one and each of the other.
+fn pairs(d: OpDef) -> OpDef {
+    let shape = Shape::dims(|cx| {
+        let (a, b) = (cx.lead(0, 2)?, cx.lead(1, 2)?);
+        let mut dims = cx.broadcast(&[&a, &b])?;
+        dims.extend([cx.size(0, -2), cx.size(1, -2)]);
+        Some(dims)
+    });
+    d.with(shape).with(Dtype::promote([0, 1]))
+}
+
 pub(super) fn family() -> Vec<OpDef> {
     let two = |sizes: &'static [&'static [i64]]| sized(sizes, nothing()).tolerance(1e-4, 1e-5);
     let mut defs = op("pairwise_distance", "", "Norms of differences along the last dimension.")
-        .facts(|d| d.with(two(&[&[2, 3], &[2, 3]])))
+        .facts(|d| {
+            let shape = Shape::dims(|cx| {
+                let (a, b) = (cx.take_dims(0)?, cx.take_dims(1)?);
+                let mut dims = cx.broadcast(&[&a, &b])?;
+                let keep = cx.bool(4)?;
+                dims.pop();
+                dims.extend(keep.then_some(Dim::Known(1)));
+                Some(dims)
+            });
+            let dtype = Dtype::float_promote([0, 1]).then(DType::to_real);
+            d.with(shape).with(dtype).with(two(&[&[2, 3], &[2, 3]]))
+        })
         .one(|cx| pairwise(cx.tensor(0)?, cx.tensor(1)?, cx.float(2)?, cx.float(3)?, cx.boolean(4)?));
     defs.extend(
         op("cosine_similarity", "", "Cosines of the angles between vectors along a dimension.")
-            .facts(|d| d.with(Dtype::promote([0, 1])).with(two(&[&[2, 3], &[2, 3]])))
+            .facts(|d| {
+                let shape = Shape::dims(|cx| {
+                    let (a, b) = (cx.take_dims(0)?, cx.take_dims(1)?);
+                    let mut dims = cx.broadcast(&[&a, &b])?;
+                    match cx.wrap(2, dims.len()) {
+                        Some(at) if at < dims.len() => drop(dims.remove(at)),
+                        Some(_) => {}
+                        None => dims = Dims::from_elem(Dim::Unknown, dims.len().saturating_sub(1)),
+                    }
+                    Some(dims)
+                });
+                d.with(shape).with(Dtype::promote([0, 1])).with(two(&[&[2, 3], &[2, 3]]))
+            })
             .one(cosine_similarity),
     );
     let matrix = || Sample::tensors(1).floats().rank(2, 2).tolerance(1e-4, 1e-5);
     defs.extend(
         op("pdist _pdist_forward", "", "Distances of all pairs of rows.")
-            .facts(|d| d.with(Dtype::same_as(0)).with(matrix()))
+            .facts(|d| {
+                let shape = Shape::dims(|cx| {
+                    let n = cx.size(0, 0);
+                    let others = cx.symbols.sub(n, Dim::Known(1));
+                    let ordered = cx.symbols.mul(n, others);
+                    Some([cx.symbols.floor_div(ordered, Dim::Known(2))])
+                });
+                d.with(shape).with(Dtype::same_as(0)).with(matrix())
+            })
             .one(pdist),
     );
     let doc = "Distances of all rows of one matrix to all of another.";
     defs.extend(
         op("cdist", "", doc)
-            .facts(|d| d.with(Dtype::promote([0, 1])).with(two(&[&[2, 3], &[4, 3]])))
+            .facts(|d| pairs(d).with(two(&[&[2, 3], &[4, 3]])))
             .one(|cx| cdist(cx.tensor(0)?, cx.tensor(1)?, cx.float(2)?)),
     );
     let forward: fn() -> Vec<IValue> = || vec![IValue::Float(2.0), IValue::None];
     defs.extend(
         op("_cdist_forward", "", doc)
-            .facts(|d| d.with(Dtype::promote([0, 1])).with(sized(&[&[2, 3], &[4, 3]], Box::new(forward))))
+            .facts(|d| pairs(d).with(sized(&[&[2, 3], &[4, 3]], Box::new(forward))))
             .one(|cx| cdist(cx.tensor(0)?, cx.tensor(1)?, cx.float(2)?)),
     );
     defs.extend(
         op("_euclidean_dist", "", doc)
-            .facts(|d| d.with(Dtype::promote([0, 1])).with(two(&[&[2, 3], &[4, 3]])))
+            .facts(|d| pairs(d).with(two(&[&[2, 3], &[4, 3]])))
             .one(|cx| cdist(cx.tensor(0)?, cx.tensor(1)?, 2.0)),
     );
     defs

@@ -178,7 +178,8 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.push(
         OpDef::named("aten::native_dropout_backward")
             .with(Doc("The gradient where elements stayed, scaled."))
-            .with(Shape::same_as(0))
+            .with(Shape::broadcast([0, 1]))
+            .with(Dtype::float_promote([0, 1]))
             .with(Sample::tensors(2).floats().then([IValue::Float(2.0)]))
             .with(crate::support::fresh(|cx| {
                 let (grad, mask, scale) = (cx.tensor(0)?, cx.tensor(1)?, cx.float(2)?);
@@ -212,11 +213,18 @@ pub(super) fn family() -> Vec<OpDef> {
             .with(Doc("The randomly leaky rectifier; the slopes are written into `noise`."))
             .with(Shape::same_as(0))
             .with(rrelu_with_noise(target));
-        defs.push(if i == 0 { def.with(two()) } else { def });
+        defs.push(if i == 0 { def.with(Dtype::same_as(0)).with(two()) } else { def });
     }
     defs.extend(
         op("rrelu_with_noise_functional", "", "The randomly leaky rectifier, and its slopes.")
-            .facts(|d| d.with(Dtype::same_as(0)).with(two()))
+            .facts(|d| {
+                // Out of training the slopes are as they were.
+                let slopes = Shape::either(4, Shape::same_as(0), Shape::same_as(1));
+                let of_slopes = Dtype::from(|cx| cx.dtype(if cx.bool(4)? { 0 } else { 1 }));
+                d.with(Shape::results([Shape::same_as(0), slopes]))
+                    .with(Dtype::results([Dtype::same_as(0), of_slopes]))
+                    .with(two())
+            })
             .several(|cx| {
                 let (out, noise) = rrelu(cx, 2)?;
                 Ok(vec![

@@ -1,8 +1,10 @@
 //! Rows of a table looked up by index: alone, or bags of them summed, averaged, or compared.
 
 use crate::support::{Computed, Several, op};
+use flambeau_analysis::shape::{Fact, ShapeCx};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Fault, Gen, Kernel, KernelCx, KernelError, Sample};
+use flambeau_ir::types::Dim;
 use flambeau_ir::{Doc, Effects, IValue, OpDef};
 use flambeau_tensor::{DType, Element, Scalar, Tensor, access, dispatch, reduce};
 
@@ -238,6 +240,26 @@ fn table(sizes: &'static [i64]) -> impl Fn(&mut Gen<'_>) -> Vec<IValue> {
     }
 }
 
+/// One row for each bag; the bag of each index that is in one; a size for each bag, and for the largest where each
+/// element of a bag's row stood.
+fn bag_shapes() -> Shape {
+    fn count(cx: &mut ShapeCx<'_>) -> Dim {
+        let starts = cx.size(2, 0);
+        // The last start may be the end.
+        let fewer = cx.symbols.sub(starts, Dim::Known(1));
+        let fewer = cx.symbols.max(fewer, Dim::Known(0));
+        cx.either(7, fewer, starts)
+    }
+    let each = || Shape::dims(|cx| Some([count(cx)]));
+    let rows = || Shape::dims(|cx| Some([count(cx), cx.size(0, 1)]));
+    let last = Shape::from(move |cx| match cx.known_int(4) {
+        Some(2) => rows().result(0, cx),
+        Some(_) => each().result(0, cx),
+        None => Some(Fact::any_tensor()),
+    });
+    Shape::results([rows(), Shape::ranked(1), each(), last])
+}
+
 fn bags() -> Vec<OpDef> {
     let mut defs = Vec::new();
     let sample = || {
@@ -250,10 +272,14 @@ fn bags() -> Vec<OpDef> {
     };
     let doc =
         "Bags of rows as one row each; which bag each index is in; sizes of bags; where the largest stood.";
-    let first = || Dtype::results([Dtype::same_as(0), Dtype::from(|_| None)]);
+    let first = |d: OpDef| {
+        let dtypes =
+            Dtype::results([Dtype::same_as(0), Dtype::same_as(2), Dtype::same_as(2), Dtype::same_as(2)]);
+        d.with(bag_shapes()).with(dtypes)
+    };
     defs.extend(
         op("embedding_bag", "", doc)
-            .facts(|d| d.with(first()).with(sample()))
+            .facts(|d| first(d).with(sample()))
             .several(|cx| embedding_bag(cx, Padding::None)),
     );
     let all = || {
@@ -268,12 +294,12 @@ fn bags() -> Vec<OpDef> {
     };
     defs.extend(
         op("embedding_bag", "padding_idx", doc)
-            .facts(|d| d.with(first()).with(sample().then(all())))
+            .facts(|d| first(d).with(sample().then(all())))
             .several(|cx| embedding_bag(cx, Padding::Index)),
     );
     defs.extend(
         op("_embedding_bag _embedding_bag_forward_only", "", doc)
-            .facts(|d| d.with(first()).with(sample()))
+            .facts(|d| first(d).with(sample()))
             .several(|cx| embedding_bag(cx, Padding::OrMinusOne)),
     );
     defs
@@ -303,6 +329,13 @@ pub(super) fn family() -> Vec<OpDef> {
         OpDef::named("aten::one_hot")
             .with(Doc("A row of zeros with a one for each index."))
             .with(Effects::RAISES)
+            .with(Shape::dims(|cx| {
+                let mut dims = cx.take_dims(0)?;
+                // -1 stands for as many as there are.
+                let count = cx.number(1);
+                dims.push(if cx.symbols.range(count).min < 0 { Dim::Unknown } else { count });
+                Some(dims)
+            }))
             .with(Dtype::fixed(DType::I64))
             .with(one_hot_sample().exact().not_differentiable())
             .with(Kernel::new(|cx| {

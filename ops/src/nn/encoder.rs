@@ -10,6 +10,7 @@ use crate::support::{Computed, Several, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::sample::Elements;
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample, sample};
+use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::loops::unary;
 use flambeau_tensor::math::{Float, Real};
@@ -96,6 +97,32 @@ fn attention(cx: &KernelCx<'_>) -> Several {
     Ok(vec![out, weights])
 }
 
+/// Of the weights, what a mask makes of their sizes is not followed.
+fn attention_shapes() -> Shape {
+    let result = Shape::dims(|cx| {
+        let mut dims = [Dim::Unknown; 3];
+        if cx.is_none(9) == Some(true) {
+            let batches = [cx.size(0, 0), cx.size(1, 0), cx.size(2, 0)];
+            dims[0] = cx.broadcast(&[&batches[..1], &batches[1..2], &batches[2..]])?[0];
+            dims[1] = cx.size(0, 1);
+        }
+        dims[2] = cx.size(7, 0);
+        let bias = cx.take_dims(8)?;
+        cx.broadcast(&[&dims, &bias])
+    });
+    let per_head = Shape::dims(|cx| {
+        if !cx.is_none(9)? {
+            return None;
+        }
+        let batches = [cx.size(0, 0), cx.size(1, 0)];
+        let batch = cx.broadcast(&[&batches[..1], &batches[1..]])?[0];
+        // Averaged, the heads are one, and gone.
+        let heads = (!cx.bool(11)?).then(|| cx.number(4));
+        Some([Some(batch), heads, Some(cx.size(0, 1)), Some(cx.size(1, 1))].into_iter().flatten())
+    });
+    Shape::results([result, Shape::wanted(10, per_head)])
+}
+
 /// `(src, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, use_gelu, norm_first, eps, norm_weight_1,
 /// norm_bias_1, norm_weight_2, norm_bias_2, ffn_weight_1, ffn_bias_1, ffn_weight_2, ffn_bias_2, mask, mask_type)`.
 fn encoder_layer(cx: &KernelCx<'_>) -> Computed {
@@ -140,7 +167,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let close = |s: Sample| s.tolerance(1e-4, 1e-4).not_differentiable();
     let mut defs = op("_native_multi_head_attention", "", "Attention with its projections, and the weights.")
         .facts(|d| {
-            d.with(Dtype::same_as(0)).with(close(Sample::args(|g| {
+            d.with(attention_shapes()).with(Dtype::same_as(0)).with(close(Sample::args(|g| {
                 let mut args = tensors(g, &[&[2, 3, 4], &[2, 3, 4], &[2, 3, 4]]);
                 args.extend([4, 2].map(IValue::Int));
                 args.extend(tensors(g, QKV));

@@ -3,9 +3,10 @@
 use super::{int_lists, sized};
 use crate::pointwise::Number;
 use crate::support::{Computed, op};
-use flambeau_analysis::Dtype;
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::OpDef;
+use flambeau_ir::types::Dim;
 use flambeau_tensor::{Element, Tensor, access, dispatch};
 
 /// The geometry of both directions.
@@ -158,14 +159,37 @@ fn col2im(cx: &KernelCx<'_>) -> Computed {
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = op("im2col", "", "Patches of images as columns.")
         .facts(|d| {
-            d.with(Dtype::same_as(0))
+            let shape = Shape::dims(|cx| {
+                let mut dims = cx.lead(0, 3)?;
+                let (mut rows, mut columns) = (cx.size(0, -3), Dim::Known(1));
+                for d in 0..2 {
+                    let (n, kernel, dilation) = (cx.size(0, d as i64 - 2), cx.along(1, d), cx.along(2, d));
+                    let (padding, stride) = (cx.along(3, d), cx.along(4, d));
+                    rows = cx.symbols.mul(rows, kernel);
+                    let blocks = cx.symbols.windows(n, kernel, stride, padding, dilation);
+                    columns = cx.symbols.mul(columns, blocks);
+                }
+                dims.extend([rows, columns]);
+                Some(dims)
+            });
+            d.with(shape)
+                .with(Dtype::same_as(0))
                 .with(sized(&[&[2, 3, 4, 5]], int_lists(&[&[2, 2], &[1, 1], &[1, 1], &[1, 2]])))
         })
         .one(im2col);
     let lists = || int_lists(&[&[4, 5], &[2, 2], &[1, 1], &[0, 0], &[1, 1]]);
     defs.extend(
         op("col2im", "", "Columns added back into images.")
-            .facts(|d| d.with(Dtype::same_as(0)).with(sized(&[&[2, 12, 12]], lists())))
+            .facts(|d| {
+                let shape = Shape::dims(|cx| {
+                    let mut dims = cx.lead(0, 2)?;
+                    let (rows, patch) = (cx.size(0, -2), [cx.along(2, 0), cx.along(2, 1)]);
+                    let patch = cx.symbols.product(&patch);
+                    dims.extend([cx.symbols.floor_div(rows, patch), cx.along(1, 0), cx.along(1, 1)]);
+                    Some(dims)
+                });
+                d.with(shape).with(Dtype::same_as(0)).with(sized(&[&[2, 12, 12]], lists()))
+            })
             .one(col2im),
     );
     defs

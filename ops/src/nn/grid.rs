@@ -2,8 +2,9 @@
 
 use super::{Args, ranged, sized};
 use crate::support::{Computed, op};
-use flambeau_analysis::Dtype;
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
+use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::{DType, Tensor, matmul};
 
@@ -255,7 +256,15 @@ pub(super) fn family() -> Vec<OpDef> {
         defs.extend(
             op(names, "", "Images interpolated at the points of a grid.")
                 .facts(|d| {
-                    d.with(Dtype::same_as(0)).with(ranged(sizes, -1.2, 1.2, flags()).tolerance(1e-4, 1e-4))
+                    let shape = Shape::dims(|cx| {
+                        // The grid's points in space, for every channel.
+                        let mut dims = cx.lead(1, 1).filter(|dims| !dims.is_empty())?;
+                        dims.insert(1, cx.size(0, 1));
+                        Some(dims)
+                    });
+                    d.with(shape)
+                        .with(Dtype::same_as(0))
+                        .with(ranged(sizes, -1.2, 1.2, flags()).tolerance(1e-4, 1e-4))
                 })
                 .one(move |cx| grid_sampler(cx, space)),
         );
@@ -263,7 +272,15 @@ pub(super) fn family() -> Vec<OpDef> {
     let args = || -> Args { Box::new(|| vec![IValue::ints(vec![2, 1, 3, 4]), IValue::Bool(false)]) };
     defs.extend(
         op("affine_grid_generator", "", "The points that affine maps take an even grid to.")
-            .facts(|d| d.with(Dtype::same_as(0)).with(sized(&[&[2, 2, 3]], args()).tolerance(1e-4, 1e-5)))
+            .facts(|d| {
+                let shape = Shape::dims(|cx| {
+                    let mut dims = cx.ints(1).filter(|size| size.len() > 2)?;
+                    dims.remove(1);
+                    dims.push(Dim::Known(dims.len() as i64 - 1));
+                    Some(dims)
+                });
+                d.with(shape).with(Dtype::same_as(0)).with(sized(&[&[2, 2, 3]], args()).tolerance(1e-4, 1e-5))
+            })
             .one(affine_grid),
     );
     defs

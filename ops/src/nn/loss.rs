@@ -30,15 +30,13 @@ pub(super) fn reduced(loss: Tensor, reduction: i64) -> Computed {
     }
 }
 
-/// The sizes of a reduced loss; those of the operands broadcast where it is not reduced.
-pub(super) fn shape(operands: &'static [usize], reduction: usize) -> Shape {
-    Shape::from(move |cx| {
-        use flambeau_analysis::shape::{Fact, TensorFact};
-        match cx.known_int(reduction) {
-            Some(0) => Shape::broadcast(operands.iter().copied()).result(0, cx),
-            Some(_) => Some(Fact::Tensor(TensorFact::contiguous([]))),
-            None => Some(Fact::any_tensor()),
-        }
+/// The sizes that operands broadcast to but for the last dimension, over which vectors are compared.
+fn vectors(operands: &'static [usize]) -> Shape {
+    let whole = Shape::broadcast(operands);
+    Shape::dims(move |cx| {
+        let mut dims = whole.result(0, cx)?.as_tensor()?.dims.clone()?;
+        dims.pop();
+        Some(dims)
     })
 }
 
@@ -355,7 +353,10 @@ const TWO: &[&[i64]] = &[&[2, 3], &[2, 3]];
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = Vec::new();
     let facts = |sample: fn() -> flambeau_exec::Sample, reduction: usize| {
-        move |d: OpDef| d.with(shape(&[0, 1], reduction)).with(floats([0, 1])).with(sample())
+        move |d: OpDef| {
+            let shape = Shape::loss(reduction, Shape::broadcast([0, 1]));
+            d.with(shape).with(floats([0, 1])).with(sample())
+        }
     };
     let two = || sized(TWO, nothing()).tolerance(1e-4, 1e-5);
     let units = || ranged(TWO, 0.05, 0.95, nothing()).tolerance(1e-4, 1e-5);
@@ -416,17 +417,29 @@ pub(super) fn family() -> Vec<OpDef> {
     let three = || sized(&[&[3], &[3], &[3]], nothing()).tolerance(1e-4, 1e-5);
     defs.extend(
         op("margin_ranking_loss", "", "How far the order of two numbers is from the wanted one.")
-            .facts(|d| d.with(shape(&[0, 1, 2], 4)).with(floats([0, 1, 2])).with(three()))
+            .facts(|d| {
+                d.with(Shape::loss(4, Shape::broadcast([0, 1, 2]))).with(floats([0, 1, 2])).with(three())
+            })
             .one(margin_ranking_loss),
     );
     defs.extend(
         op("cosine_embedding_loss", "", "How far the angle of two vectors is from the wanted one.")
-            .facts(|d| d.with(sized(&[&[2, 3], &[2, 3], &[2]], nothing()).tolerance(1e-4, 1e-5)))
+            .facts(|d| {
+                let elements = Shape::dims(|cx| {
+                    let (a, b, target) = (cx.lead(0, 1)?, cx.lead(1, 1)?, cx.take_dims(2)?);
+                    cx.broadcast(&[&a, &b, &target])
+                });
+                let sample = sized(&[&[2, 3], &[2, 3], &[2]], nothing()).tolerance(1e-4, 1e-5);
+                d.with(Shape::loss(4, elements)).with(floats([0, 1])).with(sample)
+            })
             .one(cosine_embedding_loss),
     );
     defs.extend(
         op("triplet_margin_loss", "", "How much nearer one vector is than another.")
-            .facts(|d| d.with(sized(&[&[2, 3], &[2, 3], &[2, 3]], nothing()).tolerance(1e-4, 1e-5)))
+            .facts(|d| {
+                let sample = sized(&[&[2, 3], &[2, 3], &[2, 3]], nothing()).tolerance(1e-4, 1e-5);
+                d.with(Shape::loss(7, vectors(&[0, 1, 2]))).with(floats([0, 1, 2])).with(sample)
+            })
             .one(triplet_margin_loss),
     );
     defs

@@ -4,7 +4,7 @@ use super::loss::reduced;
 use super::opt_values;
 use super::softmax::softmax;
 use crate::support::{Computed, Several, op};
-use flambeau_analysis::Dtype;
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Fault, Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::loops::{binary, unary};
@@ -307,35 +307,64 @@ fn with_classes(sizes: &'static [i64], target: &'static [i64]) -> impl Fn(&mut G
     }
 }
 
+/// The elements of a cross entropy. Classes are dimension 1, or the only one; a target of as many dimensions has a
+/// probability for each.
+fn without_classes() -> Shape {
+    Shape::dims(|cx| {
+        let (mut x, target) = (cx.take_dims(0)?, cx.take_dims(1)?);
+        if target.len() + 1 == x.len() {
+            return Some(target);
+        }
+        // Of two vectors the target may also be the only class.
+        if x.len() < 2 {
+            return None;
+        }
+        x.remove(1);
+        Some(x)
+    })
+}
+
+/// One element for each row of a matrix, a single one for a vector.
+fn per_row() -> Shape {
+    Shape::dims(|cx| {
+        let rows = (cx.rank(0)? > 1).then(|| cx.size(0, 0));
+        Some(rows)
+    })
+}
+
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = Vec::new();
     let flat = || Sample::args(with_classes(&[3, 4], &[3])).tolerance(1e-4, 1e-5);
     let deep = || Sample::args(with_classes(&[2, 3, 2, 2], &[2, 2, 2])).tolerance(1e-4, 1e-5);
     let doc = "Minus the entry of the target's class.";
-    let facts = |sample: fn() -> Sample| move |d: OpDef| d.with(Dtype::same_as(0)).with(sample());
-    defs.extend(op("nll_loss nll_loss_nd", "", doc).facts(facts(flat)).one(nll_loss));
-    defs.extend(op("nll_loss2d", "", doc).facts(facts(deep)).one(nll_loss));
+    let facts = |shape: fn() -> Shape, sample: fn() -> Sample| {
+        move |d: OpDef| d.with(shape()).with(Dtype::same_as(0)).with(sample())
+    };
+    let by_target: fn() -> Shape = || Shape::loss(3, Shape::same_as(1));
+    defs.extend(op("nll_loss nll_loss_nd", "", doc).facts(facts(by_target, flat)).one(nll_loss));
+    defs.extend(op("nll_loss2d", "", doc).facts(facts(by_target, deep)).one(nll_loss));
+    let with_weights = || Shape::results([by_target(), Shape::scalar()]);
     let rest = || [IValue::None, IValue::Int(1), IValue::Int(-100)];
     defs.extend(
         op("nll_loss_forward", "", doc)
             .out("output")
-            .facts(|d| d.with(Dtype::same_as(0)).with(flat().then(rest())))
+            .facts(|d| d.with(with_weights()).with(Dtype::same_as(0)).with(flat().then(rest())))
             .several(nll_loss_forward),
     );
     defs.extend(
         op("nll_loss2d_forward", "", doc)
             .out("output")
-            .facts(|d| d.with(Dtype::same_as(0)).with(deep().then(rest())))
+            .facts(|d| d.with(with_weights()).with(Dtype::same_as(0)).with(deep().then(rest())))
             .several(nll_loss_forward),
     );
     defs.extend(
         op("cross_entropy_loss", "", "Minus the logarithm of the target's softmax.")
-            .facts(facts(flat))
+            .facts(facts(|| Shape::loss(3, without_classes()), flat))
             .one(cross_entropy),
     );
     defs.extend(
         op("multi_margin_loss", "", "How far other classes reach into the margin around the target's.")
-            .facts(facts(flat))
+            .facts(facts(|| Shape::loss(5, per_row()), flat))
             .one(multi_margin_loss),
     );
     let labels = || {
@@ -350,13 +379,16 @@ pub(super) fn family() -> Vec<OpDef> {
     let doc = "How far other classes reach into the margins around several targets.";
     defs.extend(
         op("multilabel_margin_loss", "", doc)
-            .facts(facts(labels))
+            .facts(facts(|| Shape::loss(2, per_row()), labels))
             .one(|cx| Ok(multilabel_margin(cx)?.swap_remove(0))),
     );
     defs.extend(
         op("multilabel_margin_loss_forward", "", doc)
             .out("output")
-            .facts(|d| d.with(Dtype::same_as(0)).with(labels().then([IValue::Int(1)])))
+            .facts(|d| {
+                let shape = Shape::results([Shape::loss(2, per_row()), Shape::same_as(1)]);
+                d.with(shape).with(Dtype::same_as(0)).with(labels().then([IValue::Int(1)]))
+            })
             .several(multilabel_margin),
     );
     defs

@@ -4,8 +4,9 @@
 
 use super::loss::reduced;
 use crate::support::{Computed, Several, op};
-use flambeau_analysis::Dtype;
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
+use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::{DType, Tensor};
 
@@ -209,7 +210,17 @@ pub(super) fn family() -> Vec<OpDef> {
     for (overload, tensors) in [("IntList", false), ("Tensor", true)] {
         let facts =
             |d: OpDef| d.with(Dtype::same_as(0)).with(Sample::args(sample(tensors)).tolerance(1e-4, 1e-5));
-        defs.extend(op("ctc_loss", overload, doc).facts(facts).one(ctc_loss));
+        let reduced = |d: OpDef| {
+            // Without a batch there is one loss.
+            let elements = Shape::dims(|cx| Some((cx.rank(0)? == 3).then(|| cx.size(0, 1))));
+            facts(d).with(Shape::loss(5, elements))
+        };
+        let facts = |d: OpDef| {
+            let table = Shape::dims(|cx| Some([cx.size(0, 1), cx.size(0, 0), Dim::Unknown]));
+            let losses = Shape::dims(|cx| Some([cx.size(0, 1)]));
+            facts(d).with(Shape::results([losses, table]))
+        };
+        defs.extend(op("ctc_loss", overload, doc).facts(reduced).one(ctc_loss));
         let (overload, out) = if tensors { ("Tensor", "Tensor_out") } else { ("", "out") };
         defs.extend(op("_ctc_loss", overload, doc).out(out).facts(facts).several(forward));
     }

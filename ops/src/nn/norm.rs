@@ -6,8 +6,10 @@
 use super::{Args, lanes, opt_values, ranged, sized};
 use crate::pointwise::product_of;
 use crate::support::{Computed, Several, op};
+use flambeau_analysis::shape::Dims;
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::types::Dim;
 use flambeau_ir::{AliasRule, IValue, OpDef};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::{DType, Element, Tensor, access, dispatch, loops, reduce};
@@ -522,6 +524,18 @@ fn norm_except(v: &Tensor, p: f64, dim: i64) -> Computed {
     })
 }
 
+/// The sizes of [`norm_except`]'s result, the dimension in argument 2: no position but one as it stands is any.
+fn norms_except() -> Shape {
+    Shape::dims(|cx| {
+        let (mut dims, dim) = (cx.take_dims(0)?, cx.known_int(2)?);
+        if dim == -1 {
+            dims.clear();
+        }
+        let kept = |(i, size)| if i as i64 == dim { size } else { Dim::Known(1) };
+        Some(dims.into_iter().enumerate().map(kept).collect::<Dims>())
+    })
+}
+
 /// `v * (g / norm(v))`, and the norms.
 fn weight_norm(v: &Tensor, g: &Tensor, dim: i64) -> Result<(Tensor, Tensor), KernelError> {
     let norms = norm_except(v, 2.0, dim)?;
@@ -704,18 +718,24 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(layers());
     defs.extend(
         op("norm_except_dim", "", "Norms of all slices along a dimension.")
-            .facts(|d| d.with(Dtype::same_as(0)).with(Sample::tensors(1).floats().rank(2, 3)))
+            .facts(|d| {
+                let sample = Sample::tensors(1).floats().rank(2, 3);
+                d.with(norms_except()).with(Dtype::same_as(0)).with(sample)
+            })
             .one(|cx| norm_except(cx.tensor(0)?, cx.int(1)? as f64, cx.int(2)?)),
     );
     let pair = || ranged(&[&[3, 4], &[3, 1]], 0.5, 2.0, super::nothing());
     defs.extend(
         op("_weight_norm", "", "A weight of given norms along a dimension.")
-            .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(pair()))
+            .facts(|d| d.with(Shape::broadcast([0, 1])).with(Dtype::same_as(0)).with(pair()))
             .one(|cx| Ok(weight_norm(cx.tensor(0)?, cx.tensor(1)?, cx.int(2)?)?.0)),
     );
     defs.extend(
         op("_weight_norm_interface", "", "A weight of given norms along a dimension, and its former norms.")
-            .facts(|d| d.with(Dtype::same_as(0)).with(pair()))
+            .facts(|d| {
+                let shape = Shape::results([Shape::broadcast([0, 1]), norms_except()]);
+                d.with(shape).with(Dtype::same_as(0)).with(pair())
+            })
             .several(|cx| {
                 let (out, norms) = weight_norm(cx.tensor(0)?, cx.tensor(1)?, cx.int(2)?)?;
                 Ok(vec![out, norms])

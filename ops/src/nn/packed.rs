@@ -3,7 +3,9 @@
 //! Sequences stand in falling order of length, so every step is a prefix of the batch.
 
 use crate::support::{Several, op};
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
+use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::{DType, Tensor};
 
@@ -109,7 +111,16 @@ fn whole(values: &[i64]) -> IValue {
 pub(super) fn family() -> Vec<OpDef> {
     let facts = |d: OpDef| {
         let draw = |g: &mut Gen<'_>| vec![draw(g, &[4, 3, 2]), whole(&[4, 2, 1]), IValue::Bool(false)];
-        d.with(Sample::args(draw).exact().not_differentiable())
+        let steps = Shape::dims(|cx| {
+            let mut dims = cx.take_dims(0)?;
+            dims.get(1)?;
+            dims.remove(0);
+            dims[0] = Dim::Unknown;
+            Some(dims)
+        });
+        let dtypes = Dtype::results([Dtype::same_as(0), Dtype::fixed(DType::I64)]);
+        let sample = Sample::args(draw).exact().not_differentiable();
+        d.with(Shape::results([steps, Shape::ranked(1)])).with(dtypes).with(sample)
     };
     let doc = "A padded batch of sequences without its padding, step by step.";
     let mut defs = op("_pack_padded_sequence", "", doc).facts(facts).several(pack);
@@ -118,7 +129,17 @@ pub(super) fn family() -> Vec<OpDef> {
             let (padding, total) = (IValue::Float(0.5), IValue::Int(-1));
             vec![draw(g, &[7, 2]), whole(&[3, 2, 1, 1]), IValue::Bool(true), padding, total]
         };
-        d.with(Sample::args(draw).exact().not_differentiable())
+        let padded = Shape::dims(|cx| {
+            let mut dims = cx.take_dims(0).filter(|dims| !dims.is_empty())?;
+            let (longest, total) = (cx.size(1, 0), cx.number(4));
+            let time = cx.symbols.max(longest, total);
+            dims[0] = cx.either(2, time, Dim::Unknown);
+            dims.insert(0, cx.either(2, Dim::Unknown, time));
+            Some(dims)
+        });
+        let dtypes = Dtype::results([Dtype::same_as(0), Dtype::fixed(DType::I64)]);
+        let sample = Sample::args(draw).exact().not_differentiable();
+        d.with(Shape::results([padded, Shape::ranked(1)])).with(dtypes).with(sample)
     };
     let doc = "A packed batch of sequences with padding again, and the sequences' lengths.";
     defs.extend(op("_pad_packed_sequence", "", doc).facts(facts).several(pad));

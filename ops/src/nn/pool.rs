@@ -335,20 +335,6 @@ fn slid(space: usize, dilation: Option<usize>, ceil: usize) -> Shape {
     })
 }
 
-/// The sizes of adaptive pooling's results.
-fn adapted(space: usize) -> Shape {
-    Shape::from(move |cx| {
-        let mut dims = cx.take_dims(0)?;
-        let lead = dims.len().checked_sub(space)?;
-        let sizes = cx.ints(1);
-        for d in 0..space {
-            let size = sizes.as_ref().and_then(|s| if s.len() == 1 { s.first() } else { s.get(d) }).copied();
-            dims[lead + d] = cx.size_or_fresh(size.unwrap_or(Dim::Unknown));
-        }
-        Some(TensorFact::of_dims(dims))
-    })
-}
-
 const SIZES: [&[&[i64]]; 3] = [&[&[2, 3, 6]], &[&[2, 3, 6, 5]], &[&[1, 2, 4, 5, 4]]];
 
 fn ints(values: &'static [&'static [i64]]) -> Args {
@@ -408,13 +394,13 @@ pub(super) fn family() -> Vec<OpDef> {
         defs.extend(
             op(&names, "", "The means of evenly divided parts.")
                 .facts(|d| {
-                    d.with(adapted(space))
+                    d.with(Shape::resized(space, 1))
                         .with(Dtype::same_as(0))
                         .with(sized(SIZES[space - 1], ints(&[&[2]])))
                 })
                 .one(move |cx| adaptive_avg(cx, space)),
         );
-        let both = || Shape::results([adapted(space), adapted(space)]);
+        let both = || Shape::results([Shape::resized(space, 1), Shape::resized(space, 1)]);
         defs.extend(
             op(
                 &name("adaptive_max_pool"),
@@ -445,7 +431,10 @@ pub(super) fn family() -> Vec<OpDef> {
         defs.extend(
             op(&name("fractional_max_pool"), "", "The largest elements of windows that lie at random.")
                 .out("output")
-                .facts(|d| d.with(indices()).with(fractional_sample()))
+                .facts(|d| {
+                    let both = [Shape::resized(space, 2), Shape::resized(space, 2)];
+                    d.with(Shape::results(both)).with(indices()).with(fractional_sample())
+                })
                 .several(move |cx| fractional(cx, space)),
         );
         let unpool_sample = move || {
@@ -466,7 +455,7 @@ pub(super) fn family() -> Vec<OpDef> {
         };
         defs.extend(
             op(&name("max_unpool"), "", "Elements put back where the largest stood, zeros elsewhere.")
-                .facts(|d| d.with(Dtype::same_as(0)).with(unpool_sample()))
+                .facts(|d| d.with(Shape::resized(space, 2)).with(Dtype::same_as(0)).with(unpool_sample()))
                 .one(move |cx| unpool(cx, space)),
         );
     }

@@ -6,8 +6,10 @@
 use super::sized;
 use crate::random::{drawn, generator};
 use crate::support::{Computed, Several, op};
+use flambeau_analysis::shape::{Dims, ShapeCx};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
+use flambeau_ir::types::Dim;
 use flambeau_ir::value::List;
 use flambeau_ir::{Effects, IValue, OpDef};
 use flambeau_tensor::loops::binary_in;
@@ -461,6 +463,35 @@ fn cell_args(g: &mut Gen<'_>, cell: Cell) -> Vec<IValue> {
     vec![x, state, IValue::Tensor(of(&[rows, 4])), IValue::Tensor(of(&[rows, 2]))]
 }
 
+/// State 0 or 1 (the cell) of argument `at`.
+fn state_dims(cx: &ShapeCx<'_>, cell: Cell, at: usize, which: usize) -> Option<Dims> {
+    match cell {
+        Cell::Lstm => cx.elements(at)?.get(which)?.as_tensor()?.dims.clone(),
+        _ => cx.dims(at).cloned(),
+    }
+}
+
+/// The states that argument `at` has, of which the new ones have the sizes.
+fn states_like(cell: Cell, at: usize) -> Vec<Shape> {
+    let states = if cell == Cell::Lstm { 2 } else { 1 };
+    (0..states).map(|which| Shape::dims(move |cx| state_dims(cx, cell, at, which))).collect()
+}
+
+/// Output and states of a network, the states in argument `at`: each step of the input with both directions' states.
+fn net_shapes(cell: Cell, at: usize) -> Shape {
+    let output = Shape::dims(move |cx| {
+        let mut dims = cx.lead(0, 1)?;
+        let width = state_dims(cx, cell, at, 0).and_then(|h| h.last().copied());
+        let directions = cx.either(at + 6, Dim::Known(2), Dim::Known(1));
+        let width = cx.symbols.mul(width.unwrap_or(Dim::Unknown), directions);
+        // Without any layer the input is the output.
+        let layers = cx.symbols.range(cx.number(at + 3));
+        dims.push(if layers.min > 0 { width } else { Dim::Unknown });
+        Some(dims)
+    });
+    Shape::results(std::iter::once(output).chain(states_like(cell, at)))
+}
+
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = Vec::new();
     let rows = [
@@ -475,12 +506,16 @@ pub(super) fn family() -> Vec<OpDef> {
             Sample::args(move |g| net_args(g, cell, packed)).tolerance(1e-4, 1e-5).not_differentiable()
         };
         let facts = |packed: bool| {
-            move |d: OpDef| d.with(Effects::RANDOM).with(Dtype::same_as(0)).with(sample(packed))
+            move |d: OpDef| {
+                let shape = net_shapes(cell, if packed { 2 } else { 1 });
+                d.with(Effects::RANDOM).with(shape).with(Dtype::same_as(0)).with(sample(packed))
+            }
         };
         defs.extend(op(net, "input", doc).facts(facts(false)).several(move |cx| padded(cx, cell)));
         defs.extend(op(net, "data", doc).facts(facts(true)).several(move |cx| packed(cx, cell)));
         let sample = || Sample::args(move |g| cell_args(g, cell)).tolerance(1e-4, 1e-5).not_differentiable();
-        let facts = |d: OpDef| d.with(Dtype::same_as(0)).with(sample());
+        let facts =
+            |d: OpDef| d.with(Shape::results(states_like(cell, 1))).with(Dtype::same_as(0)).with(sample());
         defs.extend(
             op(single, "", "One step of a recurrent network.")
                 .facts(facts)

@@ -5,7 +5,9 @@
 
 use super::vision::corners;
 use crate::support::{Several, several};
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
+use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::{DType, Tensor};
 
@@ -219,6 +221,15 @@ fn sample(extra: &'static [i64]) -> Sample {
     .not_differentiable()
 }
 
+/// A grid for each region, of every channel, or of those that one per cell leaves.
+pub(super) fn shape(every_channel: bool) -> Shape {
+    Shape::dims(move |cx| {
+        let (channels, grid) = (cx.size(0, 1), [cx.number(3), cx.number(4)]);
+        let cells = if every_channel { Dim::Known(1) } else { cx.symbols.product(&grid) };
+        Some([cx.size(1, 0), cx.symbols.floor_div(channels, cells), grid[0], grid[1]])
+    })
+}
+
 pub(super) fn family() -> Vec<OpDef> {
     const GRID: &str =
         "Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width";
@@ -244,6 +255,8 @@ pub(super) fn family() -> Vec<OpDef> {
         .map(|(name, more, extra, doc, f)| {
             OpDef::new(&format!("torchvision::{name}({GRID}{more}) -> (Tensor, Tensor)"))
                 .with(flambeau_ir::Doc(doc))
+                .with(Shape::results([shape(name == "roi_pool"), shape(name == "roi_pool")]))
+                .with(Dtype::results([Dtype::same_as(0), Dtype::fixed(DType::I32)]))
                 .with(sample(extra))
                 .with(several(f))
         })

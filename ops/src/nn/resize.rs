@@ -5,8 +5,10 @@
 
 use super::{Args, sized};
 use crate::support::{Computed, op};
-use flambeau_analysis::Dtype;
+use flambeau_analysis::shape::{Arg, Dims, ShapeCx};
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
+use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::remap::remap;
 use flambeau_tensor::resample::{Taps, apply};
@@ -342,6 +344,35 @@ fn older(cx: &KernelCx<'_>, mode: Option<&'static [u8]>) -> Computed {
     }
 }
 
+/// Argument 0 with its dimensions of space (all but two, if `space` does not say) as large as an argument asks, or as
+/// they are times a number or one number each.
+fn asked_sizes(space: Option<usize>, sizes: usize, scales: usize) -> Shape {
+    Shape::dims(move |cx| {
+        let space = space.or_else(|| cx.rank(0)?.checked_sub(2))?;
+        match (cx.is_none(sizes), cx.is_none(scales)) {
+            (Some(false), _) => Shape::resized(space, sizes).result(0, cx)?.as_tensor()?.dims.clone(),
+            (Some(true), Some(false)) => scaled_dims(cx, space, scales.into()),
+            _ => Shape::ranked_as(0).result(0, cx)?.as_tensor()?.dims.clone(),
+        }
+    })
+}
+
+/// Known sizes times known scales.
+fn scaled_dims(cx: &ShapeCx<'_>, space: usize, scales: Arg) -> Option<Dims> {
+    let scales = cx.constant(scales).and_then(|value| match value {
+        IValue::List(list) => list.to_vec().iter().map(|s| Some(s.as_scalar()?.to_f64())).collect(),
+        one => Some(vec![one.as_scalar()?.to_f64()]),
+    });
+    let mut dims = cx.lead(0, space)?;
+    for d in 0..space {
+        let scale = scales.as_ref().and_then(|s: &Vec<f64>| if s.len() == 1 { s.first() } else { s.get(d) });
+        let size = cx.size(0, dims.len() as i64).known();
+        let scaled = size.zip(scale).map(|(n, s)| Dim::Known((n as f64 * s).floor() as i64));
+        dims.push(scaled.unwrap_or(Dim::Unknown));
+    }
+    Some(dims)
+}
+
 const SIZES: [&[&[i64]]; 3] = [&[&[1, 2, 4]], &[&[1, 2, 4, 3]], &[&[1, 2, 3, 4, 3]]];
 
 fn kinds() -> Vec<OpDef> {
@@ -373,12 +404,15 @@ fn kinds() -> Vec<OpDef> {
         let sample = |vec: bool| sized(SIZES[space - 1], args(vec)).tolerance(1e-4, 1e-5);
         defs.extend(
             op(name, "", doc)
-                .facts(|d| d.with(Dtype::same_as(0)).with(sample(false)))
+                .facts(|d| d.with(Shape::resized(space, 1)).with(Dtype::same_as(0)).with(sample(false)))
                 .one(move |cx| sized_op(cx, space, mode, align)),
         );
         defs.extend(
             op(name, "vec", doc)
-                .facts(|d| d.with(Dtype::same_as(0)).with(sample(true)))
+                .facts(|d| {
+                    let shape = asked_sizes(Some(space), 1, if align { 3 } else { 2 });
+                    d.with(shape).with(Dtype::same_as(0)).with(sample(true))
+                })
                 .one(move |cx| vec_op(cx, space, mode, align)),
         );
     }
@@ -397,7 +431,7 @@ pub(super) fn family() -> Vec<OpDef> {
             })
         };
         let sample = || sized(SIZES[1], args()).tolerance(1e-4, 1e-5);
-        let facts = |d: OpDef| d.with(Dtype::same_as(0)).with(sample());
+        let facts = |d: OpDef| d.with(asked_sizes(None, 1, 2)).with(Dtype::same_as(0)).with(sample());
         defs.extend(op("__interpolate", overload, doc).facts(facts).one(interpolate));
         defs.extend(
             op("__upsample_bilinear", overload, doc).facts(facts).one(|cx| older(cx, Some(b"bilinear"))),

@@ -4,6 +4,7 @@ use super::{Args, sized};
 use crate::support::{Computed, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
+use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 
 fn wrong(text: String) -> Computed {
@@ -94,14 +95,42 @@ fn channel_shuffle(cx: &KernelCx<'_>) -> Computed {
     Ok(split.transpose(1, 2)?.clone_contiguous()?.view(x.sizes())?)
 }
 
+/// A tensor without elements keeps its sizes.
+fn unshuffled() -> Shape {
+    Shape::dims(|cx| {
+        let sizes = cx.take_dims(0)?;
+        let certain = |size: &Dim| cx.symbols.range(*size).min > 0;
+        if sizes.contains(&Dim::Known(0)) {
+            return Some(sizes);
+        }
+        if !sizes.iter().all(certain) {
+            return Some(cx.fresh_dims(sizes.len()));
+        }
+        let (mut dims, r) = (cx.lead(0, 3)?, cx.number(1));
+        let (c, h, w) = (cx.size(0, -3), cx.size(0, -2), cx.size(0, -1));
+        let square = cx.symbols.mul(r, r);
+        dims.extend([cx.symbols.mul(c, square), cx.symbols.floor_div(h, r), cx.symbols.floor_div(w, r)]);
+        Some(dims)
+    })
+}
+
 pub(super) fn family() -> Vec<OpDef> {
     let by_two = || -> Args { Box::new(|| vec![IValue::Int(2)]) };
     let mut defs = op("pixel_shuffle", "", "Channels moved into space.")
-        .facts(|d| d.with(Dtype::same_as(0)).with(sized(&[&[2, 4, 2, 3]], by_two())))
+        .facts(|d| {
+            let shape = Shape::dims(|cx| {
+                let (mut dims, r) = (cx.lead(0, 3)?, cx.number(1));
+                let square = cx.symbols.mul(r, r);
+                let (c, h, w) = (cx.size(0, -3), cx.size(0, -2), cx.size(0, -1));
+                dims.extend([cx.symbols.floor_div(c, square), cx.symbols.mul(h, r), cx.symbols.mul(w, r)]);
+                Some(dims)
+            });
+            d.with(shape).with(Dtype::same_as(0)).with(sized(&[&[2, 4, 2, 3]], by_two()))
+        })
         .one(pixel_shuffle);
     defs.extend(
         op("pixel_unshuffle", "", "Space moved into channels.")
-            .facts(|d| d.with(Dtype::same_as(0)).with(sized(&[&[2, 2, 4, 2]], by_two())))
+            .facts(|d| d.with(unshuffled()).with(Dtype::same_as(0)).with(sized(&[&[2, 2, 4, 2]], by_two())))
             .one(pixel_unshuffle),
     );
     defs.extend(

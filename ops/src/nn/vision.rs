@@ -1,7 +1,8 @@
 //! `torchvision`'s operators of detection models: overlapping boxes suppressed, and regions pooled by interpolation.
 
-use super::regions::points_along;
+use super::regions::{points_along, shape};
 use crate::support::{Computed, fresh};
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::{DType, Layout, Tensor, check_budget};
@@ -141,7 +142,8 @@ pub(super) fn family() -> Vec<OpDef> {
     vec![
         OpDef::new("torchvision::nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
             .with(Doc("Indices of the boxes that no better one overlaps too much, best first."))
-            .with(flambeau_analysis::Dtype::fixed(DType::I64))
+            .with(Shape::ranked(1))
+            .with(Dtype::fixed(DType::I64))
             .with(Sample::args(move |g| vec![boxes(false), tensor(g, &[3]), IValue::Float(0.5)]).not_differentiable())
             .with(fresh(nms)),
         OpDef::new(
@@ -149,7 +151,8 @@ pub(super) fn family() -> Vec<OpDef> {
              pooled_width, int sampling_ratio, bool aligned) -> Tensor",
         )
         .with(Doc("Regions of images as grids of means of interpolated points."))
-        .with(flambeau_analysis::Dtype::same_as(0))
+        .with(shape(true))
+        .with(Dtype::same_as(0))
         .with(
             Sample::args(move |g| {
                 let mut args = vec![tensor(g, &[1, 2, 6, 6]), boxes(true), IValue::Float(1.0)];
