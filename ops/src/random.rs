@@ -314,7 +314,9 @@ fn permutations() -> Vec<OpDef> {
                 args.extend(generator_at.map(|_| IValue::None));
                 args
             });
-            def.with(Dtype::named_or(options, Dtype::fixed(DType::I64))).with(sample.not_differentiable())
+            def.with(Shape::dims(|cx| Some([cx.number(0)])))
+                .with(Dtype::named_or(options, Dtype::fixed(DType::I64)))
+                .with(sample.not_differentiable())
         };
         let doc = "The integers below `n` in random order.";
         defs.extend(op("randperm", overload, doc).options_at(options).facts(facts).one(run));
@@ -387,7 +389,8 @@ fn given() -> Vec<OpDef> {
                 let mut of = |tensor: bool| if tensor { number(g) } else { IValue::Float(0.5) };
                 vec![of(first), of(second)]
             });
-            def.with(Shape::broadcast([0, 1])).with(sample.not_differentiable())
+            let dtype = Dtype::same_as(if first { 0 } else { 1 });
+            def.with(Shape::broadcast([0, 1])).with(dtype).with(sample.not_differentiable())
         };
         defs.extend(
             op("normal", overload, "Normal numbers of given means and deviations.")
@@ -538,7 +541,12 @@ pub(crate) fn family() -> Vec<OpDef> {
     defs.extend(permutations());
     defs.extend(given());
     let facts = |def: OpDef| {
-        def.with(Dtype::fixed(DType::I64)).with(
+        let shape = Shape::dims(|cx| {
+            let mut dims = cx.lead(0, 1)?;
+            dims.push(cx.number(1));
+            Some(dims)
+        });
+        def.with(shape).with(Dtype::fixed(DType::I64)).with(
             Sample::tensors(1)
                 .floats()
                 .rank(1, 2)

@@ -6,9 +6,11 @@
 mod short;
 
 use crate::support::{Computed, op};
-use flambeau_analysis::Dtype;
+use flambeau_analysis::shape::{Dims, ShapeCx, wrap};
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::sample::{self, Elements};
 use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::fft::{self, Kind};
 use flambeau_tensor::promote::{DEFAULT_FLOAT, to_float};
@@ -237,15 +239,79 @@ fn facts(d: OpDef, sides: Sides) -> OpDef {
     d.with(dtype).with(sample.tolerance(1e-4, 1e-5))
 }
 
+/// Half of a transform's numbers, that in the middle included: the others are conjugate.
+fn half(cx: &mut ShapeCx<'_>, n: Dim) -> Dim {
+    let half = cx.symbols.floor_div(n, Dim::Known(2));
+    cx.symbols.add(half, Dim::Known(1))
+}
+
+/// How many numbers a dimension of `size` has after a transform of `asked` points, or as many as there are: `last` is
+/// the dimension that makes numbers real or complex.
+fn transformed(cx: &mut ShapeCx<'_>, sides: Sides, size: Dim, asked: Option<Dim>, last: bool) -> Dim {
+    match sides {
+        Sides::RealIn if last => half(cx, asked.unwrap_or(size)),
+        Sides::RealOut if last => asked.unwrap_or_else(|| {
+            let inner = cx.symbols.sub(size, Dim::Known(1));
+            cx.symbols.mul(inner, Dim::Known(2))
+        }),
+        _ => asked.unwrap_or(size),
+    }
+}
+
+/// The sizes after a transform over one dimension: `(self, n, dim, norm)`.
+fn shape_over_one(sides: Sides) -> Shape {
+    Shape::dims(move |cx| {
+        let mut dims = cx.take_dims(0)?;
+        let at = cx.wrap(2, dims.len());
+        let (Some(at), Some(default)) = (at.filter(|&at| at < dims.len()), cx.is_none(1)) else {
+            return Some(Dims::from_elem(Dim::Unknown, dims.len()));
+        };
+        let asked = (!default).then(|| cx.number(1));
+        dims[at] = transformed(cx, sides, dims[at], asked, true);
+        Some(dims)
+    })
+}
+
+/// The sizes after a transform over several dimensions: `(self, s, dim, norm)`.
+fn shape_over_many(sides: Sides) -> Shape {
+    Shape::dims(move |cx| {
+        let mut dims = cx.take_dims(0)?;
+        let rank = dims.len();
+        let Some((which, asked)) = lengths(cx, rank) else {
+            return Some(Dims::from_elem(Dim::Unknown, rank));
+        };
+        for (i, &at) in which.iter().enumerate() {
+            let asked = asked.get(i).copied().filter(|&n| n != Dim::Known(-1));
+            // What may be -1 may stand for the size.
+            let asked = asked.map(|n| if cx.symbols.range(n).min < 0 { Dim::Unknown } else { n });
+            *dims.get_mut(at)? = transformed(cx, sides, *dims.get(at)?, asked, i + 1 == which.len());
+        }
+        Some(dims)
+    })
+}
+
+/// The dimensions that arguments 1 (lengths) and 2 (dimensions) name, and the lengths if they are given.
+fn lengths(cx: &ShapeCx<'_>, rank: usize) -> Option<(Vec<usize>, Dims)> {
+    let asked = if cx.is_none(1)? { Dims::new() } else { cx.ints(1)? };
+    let which = match (cx.is_none(2)?, cx.is_none(1)?) {
+        (false, _) => cx.known_ints(2)?.iter().map(|&d| wrap(d, rank)).collect::<Option<_>>()?,
+        (true, false) => (rank.checked_sub(asked.len())?..rank).collect(),
+        (true, true) => (0..rank).collect(),
+    };
+    Some((which, asked))
+}
+
 fn transforms() -> Vec<OpDef> {
     let mut defs = Vec::new();
     for &(name, _, t) in TRANSFORMS {
         let doc = "A discrete Fourier transform over one dimension.";
         let one = format!("fft_{name}");
-        defs.extend(op(&one, "", doc).facts(move |d| facts(d, t.sides)).one(move |cx| t.over_one(cx)));
+        let known = move |d| facts(d, t.sides).with(shape_over_one(t.sides));
+        defs.extend(op(&one, "", doc).facts(known).one(move |cx| t.over_one(cx)));
         let doc = "A discrete Fourier transform over several dimensions.";
         let many = format!("fft_{name}2 fft_{name}n");
-        defs.extend(op(&many, "", doc).facts(move |d| facts(d, t.sides)).one(move |cx| t.over_many(cx)));
+        let known = move |d| facts(d, t.sides).with(shape_over_many(t.sides));
+        defs.extend(op(&many, "", doc).facts(known).one(move |cx| t.over_many(cx)));
     }
     defs
 }
@@ -259,6 +325,27 @@ enum Low {
     RealToComplex,
     /// The last argument is the size of the last dimension.
     ComplexToReal,
+}
+
+impl Low {
+    /// The sizes of the result: those of argument 0 but for the last of the dimensions transformed.
+    fn shape(self) -> Shape {
+        Shape::dims(move |cx| {
+            let (mut dims, which) = (cx.take_dims(0)?, cx.known_ints(1));
+            let Some(which) = which else { return Some(Dims::from_elem(Dim::Unknown, dims.len())) };
+            let Some(&last) = which.last() else { return Some(dims) };
+            let at = wrap(last, dims.len()).filter(|&at| at < dims.len())?;
+            dims[at] = match self {
+                Low::ComplexToComplex => dims[at],
+                Low::RealToComplex => {
+                    let half = half(cx, dims[at]);
+                    cx.either(3, half, dims[at])
+                }
+                Low::ComplexToReal => cx.number(3),
+            };
+            Some(dims)
+        })
+    }
 }
 
 fn low(cx: &KernelCx<'_>, which: Low) -> Computed {
@@ -320,7 +407,7 @@ fn low_level() -> Vec<OpDef> {
                 };
                 vec![x, IValue::ints(vec![0, 1]), IValue::Int(g.int(0, 2)), last]
             });
-            facts(d, sides).with(sample.tolerance(1e-4, 1e-5))
+            facts(d, sides).with(which.shape()).with(sample.tolerance(1e-4, 1e-5))
         };
         op(name, "", "A discrete Fourier transform.").facts(facts).one(move |cx| low(cx, which))
     };
@@ -370,7 +457,12 @@ pub(crate) fn family() -> Vec<OpDef> {
     defs.extend(low_level());
     for (name, onesided) in [("fft_fftfreq", false), ("fft_rfftfreq", true)] {
         let facts = |d: OpDef| {
-            d.with(Dtype::named_or(2, Dtype::fixed(DEFAULT_FLOAT)))
+            let shape = Shape::dims(move |cx| {
+                let n = cx.number(0);
+                Some([if onesided { half(cx, n) } else { n }])
+            });
+            d.with(shape)
+                .with(Dtype::named_or(2, Dtype::fixed(DEFAULT_FLOAT)))
                 .with(Sample::args(|g| vec![IValue::Int(g.int(1, 9)), IValue::Float(0.5)]))
         };
         let doc = "The frequencies of a transform's results.";
@@ -378,9 +470,7 @@ pub(crate) fn family() -> Vec<OpDef> {
     }
     for (name, back) in [("fft_fftshift", false), ("fft_ifftshift", true)] {
         let facts = |d: OpDef| {
-            d.with(flambeau_analysis::Shape::like(0))
-                .with(Dtype::same_as(0))
-                .with(Sample::tensors(1).floats().rank(1, 3))
+            d.with(Shape::like(0)).with(Dtype::same_as(0)).with(Sample::tensors(1).floats().rank(1, 3))
         };
         let doc = "Dimensions turned by half their length: zero frequency to the middle, or back.";
         defs.extend(op(name, "", doc).facts(facts).one(move |cx| shift(cx, back)));

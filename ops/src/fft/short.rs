@@ -1,9 +1,12 @@
 //! Short-time Fourier transforms: of overlapping windows of a signal, and back.
 
-use super::{hermitian, real};
+use super::{half, hermitian, real};
 use crate::support::{Computed, op};
+use flambeau_analysis::shape::ShapeCx;
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::sample::{self, Elements};
 use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::fft::{self, Kind};
 use flambeau_tensor::loops::binary;
@@ -254,22 +257,98 @@ fn overlapped(pieces: &Tensor, frames: &Frames, center: bool, length: Option<i64
     Ok(Tensor::from_slice(&out, &[batch as i64, (end - start) as i64])?)
 }
 
+/// The real dtype that a signal and its window meet in.
+fn real_dtype(cx: &ShapeCx<'_>) -> Option<DType> {
+    let signal = cx.dtype(0)?.to_real();
+    if cx.is_none(4)? { Some(signal) } else { Some(promote(signal, cx.dtype(4)?.to_real())) }
+}
+
+/// How far windows are apart: argument 2, or a quarter of the transform.
+fn hop(cx: &mut ShapeCx<'_>) -> Dim {
+    match cx.is_none(2) {
+        Some(true) => {
+            let n = cx.number(1);
+            cx.symbols.floor_div(n, Dim::Known(4))
+        }
+        Some(false) => cx.number(2),
+        None => Dim::Unknown,
+    }
+}
+
+/// Whether an argument says so, or what it does not say follows from whether there are complex numbers.
+fn flag_or_complex(cx: &ShapeCx<'_>, flag: usize, of_complex: bool) -> Option<bool> {
+    if !cx.is_none(flag)? {
+        return cx.bool(flag);
+    }
+    let complex = cx.dtype(0)?.is_complex() || (!cx.is_none(4)? && cx.dtype(4)?.is_complex());
+    Some(complex == of_complex)
+}
+
+/// What is known of the transforms of a signal's windows: whether it is widened first says argument `center`; the flags
+/// start at `at`.
+fn stft_facts(d: OpDef, center: Option<usize>, at: usize) -> OpDef {
+    let shape = Shape::dims(move |cx| {
+        // One row of frames for each signal, or one alone.
+        let mut dims = cx.lead(0, 1)?;
+        let (n, step, one) = (cx.number(1), hop(cx), Dim::Known(1));
+        let (length, half_window) = (cx.size(0, -1), cx.symbols.floor_div(n, Dim::Known(2)));
+        let padding = center.map_or(Dim::Known(0), |flag| cx.either(flag, half_window, Dim::Known(0)));
+        let bins = match flag_or_complex(cx, at + 1, false) {
+            Some(true) => half(cx, n),
+            Some(false) => n,
+            None => Dim::Unknown,
+        };
+        dims.extend([bins, cx.symbols.windows(length, n, step, padding, one)]);
+        dims.extend((!flag_or_complex(cx, at + 2, true)?).then_some(Dim::Known(2)));
+        Some(dims)
+    });
+    let dtype = Dtype::from(move |cx| {
+        let real = real_dtype(cx)?;
+        Some(if flag_or_complex(cx, at + 2, true)? { real.to_complex() } else { real })
+    });
+    d.with(shape).with(dtype)
+}
+
+/// What is known of a signal put together again.
+fn istft_facts(d: OpDef) -> OpDef {
+    let shape = Shape::dims(|cx| {
+        let mut dims = cx.lead(0, 2)?;
+        let (n, step, count) = (cx.number(1), hop(cx), cx.size(0, -1));
+        dims.push(match cx.is_none(8)? {
+            false => cx.number(8),
+            true => {
+                let half_window = cx.symbols.floor_div(n, Dim::Known(2));
+                let ends = cx.either(5, half_window, Dim::Known(0));
+                cx.symbols.spread(count, n, step, ends, Dim::Known(1))
+            }
+        });
+        Some(dims)
+    });
+    let dtype = Dtype::from(|cx| {
+        let real = real_dtype(cx)?;
+        Some(if cx.bool(9)? { real.to_complex() } else { real })
+    });
+    d.with(shape).with(dtype)
+}
+
 pub(super) fn family() -> Vec<OpDef> {
     let doc = "Fourier transforms of overlapping windows of a signal.";
     let signal = |g: &mut flambeau_exec::Gen<'_>| {
         let x = sample::tensor(g, &[2, 24], DType::F32, &Elements::default());
         vec![IValue::Tensor(x), IValue::Int(8)]
     };
-    let facts = |d: OpDef| d.with(Sample::args(signal).tolerance(1e-4, 1e-5));
-    let mut defs = op("stft", "", doc).facts(facts).one(stft);
-    defs.extend(op("stft", "center", doc).facts(facts).one(stft_center));
+    let sampled = |d: OpDef| d.with(Sample::args(signal).tolerance(1e-4, 1e-5));
+    let mut defs = op("stft", "", doc).facts(|d| stft_facts(sampled(d), None, 5)).one(stft);
+    defs.extend(op("stft", "center", doc).facts(|d| stft_facts(sampled(d), Some(5), 7)).one(stft_center));
     let doc = "A signal from the Fourier transforms of its windows.";
     let spectrum = |g: &mut flambeau_exec::Gen<'_>| {
         let x = sample::tensor(g, &[2, 5, 7], DType::C64, &Elements::default());
         vec![IValue::Tensor(x), IValue::Int(8)]
     };
     defs.extend(
-        op("istft", "", doc).facts(|d| d.with(Sample::args(spectrum).tolerance(1e-4, 1e-5))).one(istft),
+        op("istft", "", doc)
+            .facts(|d| istft_facts(d.with(Sample::args(spectrum).tolerance(1e-4, 1e-5))))
+            .one(istft),
     );
     defs
 }

@@ -1,8 +1,13 @@
 //! LU with its unpacking, QR with the products of its reflections.
 
-use super::{drawn, element, field, integers, matrices, matrix_sizes};
+use super::{
+    Known, code, diagonal, drawn, element, field, integers, matrices, matrix, matrix_sizes, results,
+};
 use crate::support::{Computed, Several, op};
+use flambeau_analysis::shape::ShapeCx;
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::linalg::{Lu, Matrix, Qr, batches, joined, lu, order_of, qr};
 use flambeau_tensor::{DType, Tensor};
@@ -117,6 +122,22 @@ enum Mode {
     OnlyR,
 }
 
+impl Mode {
+    fn named(name: &[u8]) -> Option<Mode> {
+        match name {
+            b"reduced" => Some(Mode::Reduced),
+            b"complete" => Some(Mode::Complete),
+            b"r" => Some(Mode::OnlyR),
+            _ => None,
+        }
+    }
+
+    /// Whether less than everything is wanted.
+    fn of_some(some: bool) -> Mode {
+        if some { Mode::Reduced } else { Mode::Complete }
+    }
+}
+
 fn qr_of(x: &Tensor, mode: Mode) -> Several {
     let (m, n) = matrix_sizes(x, "linalg.qr")?;
     let rows = if mode == Mode::Complete { m } else { m.min(n) };
@@ -135,22 +156,18 @@ fn qr_of(x: &Tensor, mode: Mode) -> Several {
 }
 
 fn linalg_qr(cx: &KernelCx<'_>) -> Several {
-    let mode = match cx.str_bytes(1)? {
-        b"reduced" => Mode::Reduced,
-        b"complete" => Mode::Complete,
-        b"r" => Mode::OnlyR,
-        other => {
-            return Err(KernelError::input(format!(
-                "qr received unrecognized mode '{}' but expected one of 'reduced' (default), 'r', or 'complete'",
-                String::from_utf8_lossy(other)
-            )));
-        }
-    };
+    let name = cx.str_bytes(1)?;
+    let mode = Mode::named(name).ok_or_else(|| {
+        KernelError::input(format!(
+            "qr received unrecognized mode '{}' but expected one of 'reduced' (default), 'r', or 'complete'",
+            String::from_utf8_lossy(name)
+        ))
+    })?;
     qr_of(cx.tensor(0)?, mode)
 }
 
 fn qr_some(cx: &KernelCx<'_>) -> Several {
-    qr_of(cx.tensor(0)?, if cx.boolean(1)? { Mode::Reduced } else { Mode::Complete })
+    qr_of(cx.tensor(0)?, Mode::of_some(cx.boolean(1)?))
 }
 
 fn geqrf(cx: &KernelCx<'_>) -> Several {
@@ -253,15 +270,48 @@ fn ormqr(cx: &KernelCx<'_>) -> Computed {
     })
 }
 
+/// `Q` and `R`, of which the mode is known or not.
+fn qr_facts(mode: fn(&ShapeCx<'_>) -> Option<Mode>) -> [Known; 2] {
+    let side = move |cx: &mut ShapeCx<'_>, m, n| match mode(cx) {
+        Some(Mode::Complete) => m,
+        Some(_) => cx.symbols.min(m, n),
+        None => Dim::Unknown,
+    };
+    let (q, r) = (
+        Shape::per_matrix(0, move |cx, m, n| [m, side(cx, m, n)]),
+        Shape::per_matrix(0, move |cx, m, n| [side(cx, m, n), n]),
+    );
+    let q = Shape::from(move |cx| match mode(cx)? {
+        Mode::OnlyR => Shape::nothing().result(0, cx),
+        _ => q.result(0, cx),
+    });
+    [(q, Dtype::same_as(0)), (r, Dtype::same_as(0))]
+}
+
+/// `P`, `L` and `U`.
+fn lu_facts() -> [Shape; 3] {
+    [
+        Shape::per_matrix(0, |_, m, _| [m, m]),
+        Shape::per_matrix(0, |cx, m, n| [m, cx.symbols.min(m, n)]),
+        Shape::per_matrix(0, |cx, m, n| [cx.symbols.min(m, n), n]),
+    ]
+}
+
 pub(super) fn family() -> Vec<OpDef> {
     let one = |d: OpDef| d.with(matrices(&[&[4, 3]], false));
+    let exchanges = || diagonal(Dtype::fixed(DType::I32));
+    let factored = |d: OpDef| results(one(d), [matrix(), exchanges()]);
+    let with_code = |d: OpDef| results(one(d), [matrix(), exchanges(), code()]);
     let doc = "The factors of `P A = L U`, packed, and the exchanges of rows.";
-    let mut defs = op("linalg_lu_factor", "", doc).facts(one).several(lu_factor);
-    defs.extend(op("linalg_lu_factor_ex _lu_with_info", "", doc).facts(one).several(lu_factor_ex));
+    let mut defs = op("linalg_lu_factor", "", doc).facts(factored).several(lu_factor);
+    defs.extend(op("linalg_lu_factor_ex _lu_with_info", "", doc).facts(with_code).several(lu_factor_ex));
     let doc = "`P`, `L` and `U` with `A = P L U`.";
-    defs.extend(op("linalg_lu", "", doc).facts(one).several(linalg_lu));
+    let three = |d: OpDef| one(d).with(Shape::results(lu_facts())).with(Dtype::same_as(0));
+    defs.extend(op("linalg_lu", "", doc).facts(three).several(linalg_lu));
     let unpack = |d: OpDef| {
-        d.with(Sample::args(|g| {
+        let [p, l, u] = lu_facts();
+        let wanted = [Shape::wanted(3, p), Shape::wanted(2, l), Shape::wanted(2, u)];
+        d.with(Shape::results(wanted)).with(Dtype::same_as(0)).with(Sample::args(|g| {
             let pivots =
                 Tensor::from_slice(&[2i32, 3, 3], &[3]).expect("invariant: three elements of one row");
             vec![drawn(g, &[3, 3], false), IValue::Tensor(pivots)]
@@ -269,15 +319,26 @@ pub(super) fn family() -> Vec<OpDef> {
     };
     defs.extend(op("lu_unpack", "", doc).facts(unpack).several(lu_unpack));
     let doc = "`Q` with orthonormal columns and `R` upper triangular whose product is the matrix.";
-    defs.extend(op("linalg_qr", "", doc).facts(one).several(linalg_qr));
-    defs.extend(op("qr", "", doc).out("Q").facts(one).several(qr_some));
+    let by_name = |d: OpDef| results(one(d), qr_facts(|cx| Mode::named(cx.text(1)?)));
+    defs.extend(op("linalg_qr", "", doc).facts(by_name).several(linalg_qr));
+    let by_flag = |d: OpDef| results(one(d), qr_facts(|cx| cx.bool(1).map(Mode::of_some)));
+    defs.extend(op("qr", "", doc).out("Q").facts(by_flag).several(qr_some));
     let doc = "Householder's reflections that make a matrix triangular.";
-    defs.extend(op("geqrf", "", doc).out("a").facts(one).several(geqrf));
-    let with_tau = |d: OpDef| d.with(reflected(&[&[4, 3], &[3]]));
+    let reflections = |d: OpDef| results(one(d), [matrix(), diagonal(Dtype::same_as(0))]);
+    defs.extend(op("geqrf", "", doc).out("a").facts(reflections).several(geqrf));
+    let with_tau = |d: OpDef| results(d, [matrix()]).with(reflected(&[&[4, 3], &[3]]));
     let doc = "The first columns of a product of Householder's reflections.";
     defs.extend(op("linalg_householder_product orgqr", "", doc).facts(with_tau).one(householder));
     let doc = "A matrix multiplied by a product of Householder's reflections.";
-    let with_other = |d: OpDef| d.with(reflected(&[&[4, 3], &[3], &[4, 2]]));
+    let product = || {
+        Shape::dims(|cx| {
+            let mut dims = cx.lead(0, 2)?;
+            dims.extend([cx.size(2, -2), cx.size(2, -1)]);
+            Some(dims)
+        })
+    };
+    let with_other =
+        |d: OpDef| d.with(product()).with(Dtype::same_as(0)).with(reflected(&[&[4, 3], &[3], &[4, 2]]));
     defs.extend(op("ormqr", "", doc).facts(with_other).one(ormqr));
     defs
 }

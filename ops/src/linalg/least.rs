@@ -1,7 +1,8 @@
 //! Least squares.
 
-use super::{field, integers, matrix_sizes, numbers, together};
+use super::{batch_of_system, field, integers, matrix_sizes, numbers, results, solutions, together};
 use crate::support::{Several, op};
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::linalg::{Field, batches, joined, svd};
@@ -70,9 +71,31 @@ fn lstsq(cx: &KernelCx<'_>) -> Several {
     })
 }
 
+/// What some methods compute for each matrix: a number, or one for each singular value. The others leave it out.
+fn by_method(methods: &'static [&'static [u8]], values: bool) -> Shape {
+    Shape::dims(move |cx| {
+        let method = if cx.is_none(3)? { b"gelsy" } else { cx.text(3)? };
+        if !methods.contains(&method) {
+            return Shape::nothing().result(0, cx)?.as_tensor()?.dims.clone();
+        }
+        let mut dims = batch_of_system(cx)?;
+        let (m, n) = (cx.size(0, -2), cx.size(0, -1));
+        dims.extend(values.then(|| cx.symbols.min(m, n)));
+        Some(dims)
+    })
+}
+
 pub(super) fn family() -> Vec<OpDef> {
     let facts = |d: OpDef| {
-        d.with(Sample::args(|g| {
+        let real = || Dtype::real_of(0);
+        let known = [
+            (solutions(|cx, _| cx.size(0, -1)), Dtype::same_as(0)),
+            // Empty where a rank is not full.
+            (Shape::any(), real()),
+            (by_method(&[b"gelsy", b"gelsd", b"gelss"], false), Dtype::fixed(DType::I64)),
+            (by_method(&[b"gelsd", b"gelss"], true), real()),
+        ];
+        results(d, known).with(Sample::args(|g| {
             let a = super::drawn(g, &[4, 3], false);
             let dtype = a.as_tensor().map_or(DType::F32, Tensor::dtype);
             let b = flambeau_exec::sample::tensor(g, &[4, 2], dtype, &Default::default());

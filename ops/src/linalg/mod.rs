@@ -12,8 +12,11 @@ mod solve;
 mod spectrum;
 mod triangle;
 
+use flambeau_analysis::shape::{Dims, ShapeCx};
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::sample::{self, Elements};
 use flambeau_exec::{Gen, KernelError, Sample};
+use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::linalg::{Field, Matrix};
 use flambeau_tensor::{DType, Tensor};
@@ -107,6 +110,70 @@ fn together(a: &Tensor, b: &Tensor) -> Result<(Vec<i64>, Tensor, Tensor), Kernel
 /// A matrix with the lower triangle of another, or the transposed conjugate of its upper one.
 fn lower_of<F: Field>(a: &Matrix<F>, upper: bool) -> Matrix<F> {
     if upper { a.adjoint() } else { a.clone() }
+}
+
+/// What is known of one result.
+type Known = (Shape, Dtype);
+
+/// States what is known of each result.
+fn results<const N: usize>(def: OpDef, all: [Known; N]) -> OpDef {
+    let (shapes, dtypes): (Vec<Shape>, Vec<Dtype>) = all.into_iter().unzip();
+    def.with(Shape::results(shapes)).with(Dtype::results(dtypes))
+}
+
+/// A matrix for each of argument 0, as large.
+fn matrix() -> Known {
+    (Shape::like(0), Dtype::same_as(0))
+}
+
+/// A number for each matrix of argument 0.
+fn number(dtype: Dtype) -> Known {
+    (Shape::per_matrix(0, |_, _, _| []), dtype)
+}
+
+/// A code for each matrix of argument 0: whether and where its factorization failed.
+fn code() -> Known {
+    number(Dtype::fixed(DType::I32))
+}
+
+/// Numbers for each matrix of argument 0, as many as its smaller side.
+fn diagonal(dtype: Dtype) -> Known {
+    (Shape::per_matrix(0, |cx, m, n| [cx.symbols.min(m, n)]), dtype)
+}
+
+/// Numbers for each square matrix of argument 0, as many as its columns.
+fn columns(dtype: Dtype) -> Known {
+    (Shape::per_matrix(0, |_, _, n| [n]), dtype)
+}
+
+/// Whether argument 1 is vectors, one for each matrix of argument 0, rather than matrices.
+fn is_vector(cx: &ShapeCx<'_>) -> Option<bool> {
+    let (a, b) = (cx.dims(0)?, cx.dims(1)?);
+    if b.len() == 1 || b.len() + 1 != a.len() {
+        return Some(b.len() == 1);
+    }
+    let differ = |(x, y): (&Dim, &Dim)| x.known().zip(y.known()).is_some_and(|(x, y)| x != y);
+    if a.iter().zip(b).any(differ) {
+        return Some(false);
+    }
+    a.iter().zip(b).all(|(&x, &y)| cx.symbols.same(x, y)).then_some(true)
+}
+
+/// The batch that the equations of argument 0 and the right sides of argument 1 broadcast to.
+fn batch_of_system(cx: &mut ShapeCx<'_>) -> Option<Dims> {
+    let (a, b) = (cx.lead(0, 2)?, cx.lead(1, if is_vector(cx)? { 1 } else { 2 })?);
+    cx.broadcast(&[&a, &b])
+}
+
+/// The solutions of systems of equations; `rows` says how many unknowns each has.
+fn solutions(rows: fn(&ShapeCx<'_>, bool) -> Dim) -> Shape {
+    Shape::dims(move |cx| {
+        let vector = is_vector(cx)?;
+        let mut dims = batch_of_system(cx)?;
+        dims.push(rows(cx, vector));
+        dims.extend((!vector).then(|| cx.size(1, -1)));
+        Some(dims)
+    })
 }
 
 /// A drawn matrix, symmetric and positive if asked for.

@@ -2,8 +2,9 @@
 
 use super::{numbers, spectrum::singular_values};
 use crate::support::{Computed, op};
-use flambeau_analysis::Dtype;
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::reduce::{self, Reducer, dim_mask, fold, reduced_sizes};
 use flambeau_tensor::{Complex, DType, Element, Tensor, dispatch, wrap_dim};
@@ -270,15 +271,19 @@ fn nuclear_dim(cx: &KernelCx<'_>) -> Computed {
 
 pub(super) fn family() -> Vec<OpDef> {
     let x = || Sample::tensors(1).floats().rank(2, 3);
-    let real = |d: OpDef| d.with(Dtype::from(|cx| cx.dtype(0).map(DType::to_real)));
     let order = IValue::Int(1);
     let dims = || IValue::ints(vec![0, 1]);
     let doc = "The norm of elements as one vector.";
-    let plain = |d: OpDef| d.with(x());
+    let reduced = |d: OpDef| {
+        d.with(Shape::reduce(2, 3)).with(Dtype::named_or(4, Dtype::same_as(0)).then(DType::to_real))
+    };
+    let plain = |d: OpDef| reduced(d).with(x());
     let mut defs = op("linalg_vector_norm", "", doc).facts(plain).one(vector_norm);
     let doc = "The norm of matrices.";
     defs.extend(
-        op("linalg_matrix_norm", "", doc).facts(|d| d.with(x().then([order.clone()]))).one(matrix_norm),
+        op("linalg_matrix_norm", "", doc)
+            .facts(|d| reduced(d).with(x().then([order.clone()])))
+            .one(matrix_norm),
     );
     defs.extend(op("linalg_matrix_norm", "str_ord", doc).facts(plain).one(matrix_norm));
     let doc = "The norm of a vector or a matrix.";
@@ -286,11 +291,20 @@ pub(super) fn family() -> Vec<OpDef> {
     let matrix = || Sample::tensors(1).floats().rank(2, 2);
     defs.extend(
         op("linalg_norm", "ord_str", doc)
-            .facts(|d| d.with(matrix().then([IValue::str("fro")])))
+            .facts(|d| reduced(d).with(matrix().then([IValue::str("fro")])))
             .one(linalg_norm),
     );
     let doc = "The sum of singular values.";
-    defs.extend(op("nuclear_norm", "", doc).facts(|d| real(d).with(matrix())).one(nuclear));
-    defs.extend(op("nuclear_norm", "dim", doc).facts(|d| real(d).with(x().then([dims()]))).one(nuclear_dim));
+    let last_two = || {
+        Shape::dims(|cx| {
+            let kept = if cx.bool(1)? { 2 } else { 0 };
+            Some(cx.lead(0, 2)?.into_iter().chain(std::iter::repeat_n(Dim::Known(1), kept)))
+        })
+    };
+    let real = |d: OpDef, shape: Shape| d.with(shape).with(Dtype::real_of(0));
+    let of_matrix = |d: OpDef| real(d, last_two()).with(matrix());
+    defs.extend(op("nuclear_norm", "", doc).facts(of_matrix).one(nuclear));
+    let of_dims = |d: OpDef| real(d, Shape::reduce(1, 2)).with(x().then([dims()]));
+    defs.extend(op("nuclear_norm", "dim", doc).facts(of_dims).one(nuclear_dim));
     defs
 }

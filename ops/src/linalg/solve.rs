@@ -1,7 +1,11 @@
 //! Systems of equations, inverses and determinants by LU.
 
-use super::{element, field, integers, matrices, matrix_sizes, numbers, square, together};
+use super::{
+    batch_of_system, code, columns, element, field, integers, matrices, matrix, matrix_sizes, number,
+    numbers, results, solutions, square, together,
+};
 use crate::support::{Computed, Several, op};
+use flambeau_analysis::shape::{Dims, wrap};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
@@ -288,6 +292,13 @@ fn tensorsolve(cx: &KernelCx<'_>) -> Computed {
     Ok(s.result.reshape(&result_sizes)?)
 }
 
+/// Sizes of which some go to the end, in their order.
+fn moved_to_end(dims: Dims, which: &[i64]) -> Option<Dims> {
+    let which: Vec<usize> = which.iter().map(|&d| wrap(d, dims.len())).collect::<Option<_>>()?;
+    let kept = (0..dims.len()).filter(|d| !which.contains(d));
+    kept.chain(which.iter().copied()).map(|d| dims.get(d).copied()).collect()
+}
+
 /// Two matrices of one dtype, the first of them regular.
 fn system(first: &'static [i64], second: &'static [i64]) -> Sample {
     Sample::args(move |g| {
@@ -302,16 +313,33 @@ pub(super) fn family() -> Vec<OpDef> {
     let regular = |d: OpDef| d.with(Shape::like(0)).with(Dtype::same_as(0)).with(matrices(&[&[3, 3]], true));
     let parts = |d: OpDef| d.with(matrices(&[&[3, 3]], true));
     let two = |d: OpDef| d.with(system(&[3, 3], &[3, 2]));
+    let same = || Dtype::same_as(0);
+    let int = || Dtype::fixed(DType::I32);
+    let solution = || (solutions(|cx, vector| cx.size(1, if vector { -1 } else { -2 })), same());
+    // What is computed of each matrix of the batch that both arguments broadcast to.
+    let of_system = |sides: usize| {
+        Shape::dims(move |cx| {
+            let mut dims = batch_of_system(cx)?;
+            dims.extend(std::iter::repeat_n(cx.size(0, -1), sides));
+            Some(dims)
+        })
+    };
     let doc = "The solution of `A X = B`.";
-    let mut defs = op("linalg_solve", "", doc).facts(two).one(linalg_solve);
-    defs.extend(op("linalg_solve_ex", "", doc).facts(two).several(linalg_solve_ex));
-    defs.extend(op("_linalg_solve_ex", "", doc).out("result").facts(two).several(solve_ex_parts));
+    let mut defs = op("linalg_solve", "", doc).facts(|d| results(two(d), [solution()])).one(linalg_solve);
+    let with_code = |d: OpDef| results(two(d), [solution(), (of_system(0), int())]);
+    defs.extend(op("linalg_solve_ex", "", doc).facts(with_code).several(linalg_solve_ex));
+    let with_factors = |d: OpDef| {
+        results(two(d), [solution(), (of_system(2), same()), (of_system(1), int()), (of_system(0), int())])
+    };
+    defs.extend(op("_linalg_solve_ex", "", doc).out("result").facts(with_factors).several(solve_ex_parts));
     let doc = "The inverse of a square matrix.";
+    let with_code = |d: OpDef| results(parts(d), [matrix(), code()]);
     defs.extend(op("linalg_inv inverse", "", doc).facts(regular).one(inverse));
-    defs.extend(op("linalg_inv_ex", "", doc).out("inverse").facts(parts).several(inv_ex));
+    defs.extend(op("linalg_inv_ex", "", doc).out("inverse").facts(with_code).several(inv_ex));
     let factors = |first: bool| {
         move |d: OpDef| {
-            d.with(Sample::args(move |g| {
+            let shape = if first { Shape::matrices_with(0, 1) } else { Shape::matrices_with(2, 0) };
+            d.with(shape).with(Dtype::same_as(0)).with(Sample::args(move |g| {
                 let a = super::drawn(g, &[3, 3], true);
                 let b = a.clone();
                 let pivots =
@@ -323,23 +351,49 @@ pub(super) fn family() -> Vec<OpDef> {
     let doc = "The solution of `A X = B` from the factors of `A`.";
     defs.extend(op("lu_solve", "", doc).facts(factors(true)).one(lu_solve));
     defs.extend(op("linalg_lu_solve", "", doc).facts(factors(false)).one(linalg_lu_solve));
-    let number = |d: OpDef| d.with(Dtype::same_as(0)).with(matrices(&[&[2, 3, 3]], true));
-    defs.extend(op("linalg_det det", "", "The determinant.").facts(number).one(det));
-    defs.extend(op("logdet", "", "The logarithm of the determinant.").facts(number).one(logdet));
+    let one = |d: OpDef| results(d, [number(same())]).with(matrices(&[&[2, 3, 3]], true));
+    defs.extend(op("linalg_det det", "", "The determinant.").facts(one).one(det));
+    defs.extend(op("logdet", "", "The logarithm of the determinant.").facts(one).one(logdet));
+    let factors = || [matrix(), columns(int())];
     let doc = "The determinant, with the factors it comes from.";
-    defs.extend(op("_linalg_det", "", doc).out("result").facts(parts).several(det_parts));
+    let det_facts = |d: OpDef| {
+        let [packed, exchanges] = factors();
+        results(parts(d), [number(same()), packed, exchanges])
+    };
+    defs.extend(op("_linalg_det", "", doc).out("result").facts(det_facts).several(det_parts));
     let doc = "Sign, and logarithm of the magnitude, of the determinant.";
-    defs.extend(op("linalg_slogdet slogdet", "", doc).facts(parts).several(slogdet));
-    defs.extend(op("_linalg_slogdet", "", doc).out("sign").facts(parts).several(slogdet_parts));
+    let real = || number(Dtype::real_of(0));
+    let sign_and_log = |d: OpDef| results(parts(d), [number(same()), real()]);
+    defs.extend(op("linalg_slogdet slogdet", "", doc).facts(sign_and_log).several(slogdet));
+    let all = |d: OpDef| {
+        let [packed, exchanges] = factors();
+        results(parts(d), [number(same()), real(), packed, exchanges])
+    };
+    defs.extend(op("_linalg_slogdet", "", doc).out("sign").facts(all).several(slogdet_parts));
     let doc = "The inverse of a tensor as a map between its last and first dimensions.";
     defs.extend(
         op("linalg_tensorinv", "", doc)
-            .facts(|d| d.with(Dtype::same_as(0)).with(matrices(&[&[2, 2, 4]], false)))
+            .facts(|d| {
+                let turned = Shape::dims(|cx| {
+                    let (mut dims, first) = (cx.take_dims(0)?, usize::try_from(cx.known_int(1)?).ok()?);
+                    let rank = dims.len();
+                    dims.rotate_left(first.min(rank));
+                    Some(dims)
+                });
+                d.with(turned).with(Dtype::same_as(0)).with(matrices(&[&[2, 2, 4]], false))
+            })
             .one(tensorinv),
     );
     let doc = "The solution of `tensordot(A, X) = B`.";
     let maps = |d: OpDef| {
-        d.with(Sample::args(|g| {
+        let shape = Shape::dims(|cx| {
+            let (mut dims, known) = (cx.take_dims(0)?, cx.rank(1)?);
+            if !cx.is_none(2)? {
+                dims = moved_to_end(dims, &cx.known_ints(2)?)?;
+            }
+            Some(Dims::from_slice(&dims[known.min(dims.len())..]))
+        });
+        d.with(shape).with(Dtype::same_as(0)).with(Sample::args(|g| {
             let a = super::drawn(g, &[2, 2, 4], false);
             let dtype = a.as_tensor().map_or(DType::F32, Tensor::dtype);
             vec![a, IValue::Tensor(flambeau_exec::sample::tensor(g, &[2, 2], dtype, &Default::default()))]

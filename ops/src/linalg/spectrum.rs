@@ -1,9 +1,14 @@
 //! Singular values, eigenvalues, and what is told from them: rank, condition, pseudo-inverses.
 
-use super::{drawn, element, field, matrices, matrix_sizes, norm, numbers, square};
+use super::{
+    columns, diagonal, drawn, element, field, matrices, matrix, matrix_sizes, norm, number, numbers, results,
+    square,
+};
 use crate::support::{Computed, Several, op};
-use flambeau_analysis::Dtype;
+use flambeau_analysis::shape::{Dims, ShapeCx};
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::linalg::{Field, Matrix, batches, eig, eigh, joined, lu, precision, svd};
 use flambeau_tensor::{DType, Scalar, Tensor};
@@ -380,63 +385,143 @@ fn regular_inverse(x: &Tensor) -> Computed {
     })
 }
 
-fn real_of(d: OpDef) -> OpDef {
-    d.with(Dtype::real_of(0))
+/// `U`, singular values and `V*`: `full` says whether both are square.
+fn svd_shapes(full: fn(&ShapeCx<'_>) -> Option<bool>) -> [Shape; 3] {
+    let side = move |cx: &mut ShapeCx<'_>, whole: Dim, other: Dim| match full(cx) {
+        Some(true) => whole,
+        Some(false) => cx.symbols.min(whole, other),
+        None => Dim::Unknown,
+    };
+    [
+        Shape::per_matrix(0, move |cx, m, n| [m, side(cx, m, n)]),
+        diagonal(Dtype::real_of(0)).0,
+        Shape::per_matrix(0, move |cx, m, n| [side(cx, n, m), n]),
+    ]
+}
+
+/// The batch of argument 0, widened by limits that are tensors.
+fn limited_batch(cx: &mut ShapeCx<'_>, limits: &[usize]) -> Option<Dims> {
+    let mut lead = cx.lead(0, 2)?;
+    for &limit in limits {
+        if !cx.is_none(limit)? {
+            let limit = cx.take_dims(limit)?;
+            lead = cx.broadcast(&[&lead, &limit])?;
+        }
+    }
+    Some(lead)
+}
+
+/// A number for each matrix and limit.
+fn counts(limits: &'static [usize]) -> Shape {
+    Shape::dims(move |cx| limited_batch(cx, limits))
+}
+
+/// The inverses of matrices, whose rows are columns.
+fn inverses(limits: &'static [usize]) -> Shape {
+    Shape::dims(move |cx| {
+        let mut lead = limited_batch(cx, limits)?;
+        // Without elements there is nothing that a limit could widen.
+        let own = cx.take_dims(0)?;
+        if lead[..] != own[..own.len() - 2] && !own.iter().all(|&size| cx.symbols.range(size).min > 0) {
+            return None;
+        }
+        lead.extend([cx.size(0, -1), cx.size(0, -2)]);
+        Some(lead)
+    })
 }
 
 pub(super) fn family() -> Vec<OpDef> {
     let any = |d: OpDef| d.with(matrices(&[&[4, 3]], false));
     let symmetric = |d: OpDef| d.with(matrices(&[&[3, 3]], true));
     let doc = "Singular values with the orthonormal bases they belong to.";
-    let mut defs = op("linalg_svd", "", doc).out("U").facts(any).several(linalg_svd);
-    defs.extend(op("_linalg_svd", "", doc).out("U").facts(any).several(svd_only));
-    defs.extend(op("svd", "", doc).out("U").facts(any).several(svd_some));
-    defs.extend(
-        op("linalg_svdvals", "", "Singular values, falling.").facts(|d| real_of(any(d))).one(svdvals),
-    );
+    let same = || Dtype::same_as(0);
+    let real = || Dtype::real_of(0);
+    let three = |d: OpDef, shapes: [Shape; 3]| {
+        any(d).with(Shape::results(shapes)).with(Dtype::results([same(), real(), same()]))
+    };
+    let full = |cx: &ShapeCx<'_>| cx.bool(1);
+    let bases = |d: OpDef| three(d, svd_shapes(full));
+    let mut defs = op("linalg_svd", "", doc).out("U").facts(bases).several(linalg_svd);
+    let bases = |d: OpDef| {
+        let [u, s, vh] = svd_shapes(full);
+        three(d, [Shape::wanted(2, u), s, Shape::wanted(2, vh)])
+    };
+    defs.extend(op("_linalg_svd", "", doc).out("U").facts(bases).several(svd_only));
+    let bases = |d: OpDef| {
+        // Both are square also where they are zeros.
+        let [u, s, _] = svd_shapes(|cx| match (cx.bool(1), cx.bool(2)) {
+            (Some(false), _) | (_, Some(false)) => Some(true),
+            (some, vectors) => some.and(vectors).map(|_| false),
+        });
+        let v = Shape::per_matrix(0, |cx, m, n| {
+            let least = cx.symbols.min(m, n);
+            let narrow = cx.either(1, least, n);
+            [n, cx.either(2, narrow, n)]
+        });
+        three(d, [u, s, v])
+    };
+    defs.extend(op("svd", "", doc).out("U").facts(bases).several(svd_some));
+    let values = |d: OpDef| results(any(d), [diagonal(real())]);
+    defs.extend(op("linalg_svdvals", "", "Singular values, falling.").facts(values).one(svdvals));
     let doc = "Eigenvalues, rising, and eigenvectors of a Hermitian matrix.";
-    defs.extend(op("linalg_eigh", "", doc).out("eigvals").facts(symmetric).several(linalg_eigh));
-    defs.extend(op("_linalg_eigh", "", doc).out("eigenvalues").facts(symmetric).several(eigh_only));
+    let pair = |d: OpDef| results(symmetric(d), [columns(real()), matrix()]);
+    defs.extend(op("linalg_eigh", "", doc).out("eigvals").facts(pair).several(linalg_eigh));
+    let pair = |d: OpDef| {
+        let vectors = Shape::wanted(2, matrix().0);
+        results(symmetric(d), [columns(real()), (vectors, same())])
+    };
+    defs.extend(op("_linalg_eigh", "", doc).out("eigenvalues").facts(pair).several(eigh_only));
     let doc = "Eigenvalues of a Hermitian matrix, rising.";
-    defs.extend(op("linalg_eigvalsh", "", doc).facts(|d| real_of(symmetric(d))).one(eigvalsh));
+    let values = |d: OpDef| results(symmetric(d), [columns(real())]);
+    defs.extend(op("linalg_eigvalsh", "", doc).facts(values).one(eigvalsh));
     let doc = "Eigenvalues and eigenvectors of a square matrix, complex.";
-    let complex = |d: OpDef| symmetric(d).with(Dtype::from(|cx| cx.dtype(0).map(DType::to_complex)));
-    defs.extend(op("linalg_eig", "", doc).facts(complex).several(linalg_eig));
+    let complex = || same().then(DType::to_complex);
+    let pair = |d: OpDef| results(symmetric(d), [columns(complex()), (matrix().0, complex())]);
+    defs.extend(op("linalg_eig", "", doc).facts(pair).several(linalg_eig));
+    let values = |d: OpDef| results(symmetric(d), [columns(complex())]);
     let doc = "Eigenvalues of a square matrix, complex.";
-    defs.extend(op("linalg_eigvals _linalg_eigvals", "", doc).facts(complex).one(eigvals));
+    defs.extend(op("linalg_eigvals _linalg_eigvals", "", doc).facts(values).one(eigvals));
     let doc = "How many singular values are not zero.";
-    let count = |d: OpDef| any(d).with(Dtype::fixed(DType::I64));
-    let limited =
-        |d: OpDef| count(d).with(Sample::args(|g| vec![drawn(g, &[4, 3], false), IValue::Float(0.1)]));
+    let limited = |d: OpDef| d.with(Sample::args(|g| vec![drawn(g, &[4, 3], false), IValue::Float(0.1)]));
     let limited_by_tensor = |d: OpDef| {
-        count(d).with(Sample::args(|g| {
+        d.with(Sample::args(|g| {
             let tol =
                 Tensor::scalar(Scalar::Float(0.1), DType::F32).expect("invariant: one element can be made");
             vec![drawn(g, &[4, 3], false), IValue::Tensor(tol)]
         }))
     };
-    let rank = "linalg_matrix_rank";
-    defs.extend(op(rank, "", doc).facts(limited).one(rank_tol));
-    defs.extend(op(rank, "tol_tensor", doc).out("out_tol_tensor").facts(limited_by_tensor).one(rank_tol));
-    defs.extend(op(rank, "atol_rtol_tensor", doc).facts(count).one(rank_limits));
-    defs.extend(op(rank, "atol_rtol_float", doc).facts(count).one(rank_limits));
+    let rank = |overload: &'static str, limits: &'static [usize]| {
+        let fact = move |d: OpDef| d.with(counts(limits)).with(Dtype::fixed(DType::I64));
+        (op("linalg_matrix_rank", overload, doc), fact)
+    };
+    let (row, fact) = rank("", &[]);
+    defs.extend(row.facts(|d| limited(fact(d))).one(rank_tol));
+    let (row, fact) = rank("tol_tensor", &[1]);
+    defs.extend(row.out("out_tol_tensor").facts(|d| limited_by_tensor(fact(d))).one(rank_tol));
+    let (row, fact) = rank("atol_rtol_tensor", &[1, 2]);
+    defs.extend(row.facts(|d| any(fact(d))).one(rank_limits));
+    let (row, fact) = rank("atol_rtol_float", &[]);
+    defs.extend(row.facts(|d| any(fact(d))).one(rank_limits));
     let doc = "The pseudo-inverse.";
-    let same = |d: OpDef| d.with(Dtype::same_as(0));
+    let inverse = |d: OpDef, limits: &'static [usize]| d.with(inverses(limits)).with(same());
     let pinv = "linalg_pinv";
-    defs.extend(op(pinv, "", doc).facts(|d| same(limited(d))).one(pinv_rcond));
-    defs.extend(op("pinverse", "", doc).facts(|d| same(any(d))).one(pinv_rcond));
+    defs.extend(op(pinv, "", doc).facts(|d| inverse(limited(d), &[])).one(pinv_rcond));
+    defs.extend(op("pinverse", "", doc).facts(|d| inverse(any(d), &[])).one(pinv_rcond));
     defs.extend(
         op(pinv, "rcond_tensor", doc)
             .out("out_rcond_tensor")
-            .facts(|d| same(limited_by_tensor(d)))
+            .facts(|d| inverse(limited_by_tensor(d), &[1]))
             .one(pinv_rcond),
     );
-    defs.extend(op(pinv, "atol_rtol_tensor", doc).facts(|d| same(any(d))).one(pinv_limits));
-    defs.extend(op(pinv, "atol_rtol_float", doc).facts(|d| same(any(d))).one(pinv_limits));
+    defs.extend(op(pinv, "atol_rtol_tensor", doc).facts(|d| inverse(any(d), &[1, 2])).one(pinv_limits));
+    defs.extend(op(pinv, "atol_rtol_float", doc).facts(|d| inverse(any(d), &[])).one(pinv_limits));
     let doc = "The condition number.";
-    defs.extend(op("linalg_cond", "", doc).facts(|d| real_of(symmetric(d))).one(cond));
-    let named =
-        |d: OpDef| real_of(d).with(Sample::args(|g| vec![drawn(g, &[3, 3], true), IValue::str("fro")]));
+    let plain = |d: OpDef| results(symmetric(d), [number(real())]);
+    defs.extend(op("linalg_cond", "", doc).facts(plain).one(cond));
+    let named = |d: OpDef| {
+        let sample = Sample::args(|g| vec![drawn(g, &[3, 3], true), IValue::str("fro")]);
+        results(d, [number(real())]).with(sample)
+    };
     defs.extend(op("linalg_cond", "p_str", doc).facts(named).one(cond));
     defs
 }

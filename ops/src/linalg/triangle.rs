@@ -1,6 +1,9 @@
 //! Factorizations of symmetric matrices (Cholesky, LDL) and triangular systems.
 
-use super::{element, expanded, field, integers, lower_of, matrices, matrix_sizes, square, together};
+use super::{
+    code, columns, element, expanded, field, integers, lower_of, matrices, matrix, matrix_sizes, results,
+    square, together,
+};
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
@@ -230,12 +233,14 @@ fn triangular_solve(cx: &KernelCx<'_>) -> Several {
 pub(super) fn family() -> Vec<OpDef> {
     let positive = |d: OpDef| d.with(Shape::like(0)).with(Dtype::same_as(0)).with(matrices(&[&[3, 3]], true));
     let parts = |d: OpDef| d.with(matrices(&[&[3, 3]], true));
+    let same = || Dtype::same_as(0);
+    let with_code = |d: OpDef| results(parts(d), [matrix(), code()]);
     let doc = "The triangular factor `L` of `A = L L*`.";
     let mut defs = op("linalg_cholesky cholesky", "", doc).facts(positive).one(cholesky_of);
-    defs.extend(op("linalg_cholesky_ex", "", doc).out("L").facts(parts).several(cholesky_ex));
+    defs.extend(op("linalg_cholesky_ex", "", doc).out("L").facts(with_code).several(cholesky_ex));
     let doc = "The solution of `L L* X = B`.";
     let factor_last = |d: OpDef| {
-        d.with(Sample::args(|g| {
+        d.with(Shape::matrices_with(0, 1)).with(same()).with(Sample::args(|g| {
             let l = super::drawn(g, &[3, 3], true);
             let dtype = l.as_tensor().map_or(DType::F32, Tensor::dtype);
             let b = flambeau_exec::sample::tensor(g, &[3, 2], dtype, &Default::default());
@@ -245,11 +250,14 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(op("cholesky_solve", "", doc).facts(factor_last).one(cholesky_solve));
     defs.extend(op("cholesky_inverse", "", "The inverse of `L L*`.").facts(positive).one(cholesky_inverse));
     let doc = "The factors of `A = L D L^T`, packed, and the exchanges of rows.";
-    defs.extend(op("linalg_ldl_factor", "", doc).facts(parts).several(ldl_factor));
-    defs.extend(op("linalg_ldl_factor_ex", "", doc).facts(parts).several(ldl_factor_ex));
+    let exchanges = || columns(Dtype::fixed(DType::I32));
+    let factored = |d: OpDef| results(parts(d), [matrix(), exchanges()]);
+    defs.extend(op("linalg_ldl_factor", "", doc).facts(factored).several(ldl_factor));
+    let factored = |d: OpDef| results(parts(d), [matrix(), exchanges(), code()]);
+    defs.extend(op("linalg_ldl_factor_ex", "", doc).facts(factored).several(ldl_factor_ex));
     let doc = "The solution of `L D L^T X = B`.";
     let ldl_args = |d: OpDef| {
-        d.with(Sample::args(|g| {
+        d.with(Shape::matrices_with(2, 0)).with(same()).with(Sample::args(|g| {
             let x = super::drawn(g, &[3, 3], true);
             let b = x.clone();
             let pivots =
@@ -265,7 +273,11 @@ pub(super) fn family() -> Vec<OpDef> {
             vec![a.clone(), a, IValue::Bool(g.flag())]
         }))
     };
-    defs.extend(op("linalg_solve_triangular", "", doc).facts(two).one(solve_triangular));
-    defs.extend(op("triangular_solve", "", doc).out("X").facts(two).several(triangular_solve));
+    let last = |d: OpDef| two(d).with(Shape::matrices_with(1, 0)).with(same());
+    defs.extend(op("linalg_solve_triangular", "", doc).facts(last).one(solve_triangular));
+    let both = |d: OpDef| {
+        results(two(d), [(Shape::matrices_with(0, 1), same()), (Shape::matrices_with(1, 0), same())])
+    };
+    defs.extend(op("triangular_solve", "", doc).out("X").facts(both).several(triangular_solve));
     defs
 }

@@ -201,6 +201,22 @@ fn fixed(args: impl Fn() -> Vec<IValue> + Send + Sync + 'static) -> Sample {
     Sample::args(move |_| args()).exact().not_differentiable()
 }
 
+/// A place for each value of argument `values`, a tensor or a number; of the dtype that argument 2 says.
+fn places(d: OpDef, values: usize) -> OpDef {
+    let dtype = Dtype::from(|cx| Some(if cx.bool(2)? { DType::I32 } else { DType::I64 }));
+    d.with(Shape::broadcast([values])).with(dtype)
+}
+
+/// The dtype of counts, or of sums of the weights in argument 1, which nothing at all does not have.
+fn counts_dtype() -> Dtype {
+    Dtype::from(|cx| match (cx.is_none(1)?, cx.size(0, 0).known()) {
+        (true, _) | (false, Some(0)) => Some(DType::I64),
+        (false, Some(_)) if cx.dtype(1)? == DType::F32 => Some(DType::F32),
+        (false, Some(_)) => Some(DType::F64),
+        (false, None) => None,
+    })
+}
+
 pub(super) fn family() -> Vec<OpDef> {
     let boundaries = || vector(&[-1.0, 0.5, 0.5, 2.0]);
     let values = || vector(&[0.5, 3.0, f32::NAN, -2.0]);
@@ -216,7 +232,7 @@ pub(super) fn family() -> Vec<OpDef> {
             "Tensor" => fixed(move || vec![boundaries(), values()]),
             _ => fixed(move || vec![boundaries(), IValue::Float(0.5)]),
         };
-        defs.extend(row.facts(|d| d.with(sample.clone())).one(searchsorted));
+        defs.extend(row.facts(|d| places(d, 1).with(sample.clone())).one(searchsorted));
     }
     let doc = "The number of the interval between boundaries that each value falls in.";
     for overload in ["Tensor", "Scalar"] {
@@ -229,7 +245,7 @@ pub(super) fn family() -> Vec<OpDef> {
             "Tensor" => fixed(move || vec![values(), boundaries()]),
             _ => fixed(move || vec![IValue::Float(0.5), boundaries()]),
         };
-        defs.extend(row.facts(|d| d.with(sample.clone())).one(bucketize));
+        defs.extend(row.facts(|d| places(d, 0).with(sample.clone())).one(bucketize));
     }
     let doc = "Whether each element is among others.";
     for overload in ["Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor"] {
@@ -245,6 +261,7 @@ pub(super) fn family() -> Vec<OpDef> {
         fixed(|| vec![IValue::Tensor(Tensor::from_slice(&[1i64, 3, 1], &[3]).expect("invariant: a vector"))])
     };
     let doc = "How often each number from 0 occurs, or the sum of its weights.";
-    defs.extend(op("bincount", "", doc).facts(|d| d.with(counted())).one(bincount));
+    let facts = |d: OpDef| d.with(Shape::ranked(1)).with(counts_dtype()).with(counted());
+    defs.extend(op("bincount", "", doc).facts(facts).one(bincount));
     defs
 }

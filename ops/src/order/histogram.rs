@@ -1,7 +1,10 @@
 //! Histograms: `histc`, `histogram`, `histogramdd`.
 
 use crate::support::{Computed, Several, op};
+use flambeau_analysis::shape::{Dims, Fact, ShapeCx, TensorFact};
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
+use flambeau_ir::types::Dim;
 use flambeau_ir::value::List;
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::math::Real;
@@ -266,6 +269,66 @@ fn histogramdd(cx: &KernelCx<'_>, int_bins: bool) -> Result<(Tensor, Vec<Tensor>
     checked(&x, &ask)
 }
 
+/// How argument 1 says what the bins are.
+#[derive(Clone, Copy)]
+enum Asked {
+    /// Their number.
+    Count,
+    /// Their number, for each column of the values.
+    CountForAll,
+    /// A number for each column.
+    Counts,
+    /// A tensor of their edges.
+    Edges,
+    /// A list of such tensors, one for each column.
+    EdgesOfAll,
+}
+
+impl Asked {
+    /// How many edges each dimension has.
+    fn edges(self, cx: &mut ShapeCx<'_>) -> Option<Dims> {
+        let elements = |fact: &Fact| fact.as_tensor()?.dims.clone();
+        let edges: Vec<Dims> = match self {
+            Asked::Edges => vec![elements(cx.fact(1))?],
+            Asked::EdgesOfAll => cx.elements(1)?.iter().map(elements).collect::<Option<_>>()?,
+            Asked::Count => return Some(more(cx, &[cx.number(1)])),
+            Asked::CountForAll => {
+                let columns = usize::try_from(cx.size(0, -1).known()?).ok().filter(|&n| n <= 64)?;
+                return Some(more(cx, &vec![cx.number(1); columns]));
+            }
+            Asked::Counts => {
+                let counts = cx.ints(1)?;
+                return Some(more(cx, &counts));
+            }
+        };
+        Some(edges.iter().map(|dims| cx.symbols.product(dims)).collect())
+    }
+}
+
+/// One more than each.
+fn more(cx: &mut ShapeCx<'_>, counts: &[Dim]) -> Dims {
+    counts.iter().map(|&n| cx.symbols.add(n, Dim::Known(1))).collect()
+}
+
+/// The grid of bins.
+fn cells(asked: Asked) -> Shape {
+    Shape::dims(move |cx| {
+        let edges = asked.edges(cx)?;
+        Some(edges.into_iter().map(|n| cx.symbols.sub(n, Dim::Known(1))).collect::<Dims>())
+    })
+}
+
+/// The edges of each dimension.
+fn edge_list(asked: Asked) -> Shape {
+    Shape::from(move |cx| {
+        let vector = |n: Dim| Fact::Tensor(TensorFact::of_dims([n]));
+        Some(match asked.edges(cx) {
+            Some(edges) => Fact::list(edges.into_iter().map(vector).collect()),
+            None => Fact::ListOf(Box::new(vector(Dim::Unknown))),
+        })
+    })
+}
+
 pub(super) fn family() -> Vec<OpDef> {
     let plain = |sizes: &'static [i64], more: fn() -> Vec<IValue>| {
         Sample::args(move |g| {
@@ -281,13 +344,25 @@ pub(super) fn family() -> Vec<OpDef> {
     };
     let doc = "How many elements fall in each of equal parts of a range.";
     let few = || vec![IValue::Int(4)];
-    let mut defs = op("histc", "", doc).facts(|d| d.with(plain(&[6], few))).one(histc);
+    let mut defs = op("histc", "", doc)
+        .facts(|d| {
+            d.with(Shape::dims(|cx| Some([cx.number(1)]))).with(Dtype::same_as(0)).with(plain(&[6], few))
+        })
+        .one(histc);
     let doc = "How many elements fall between edges, and the edges.";
-    defs.extend(op("histogram", "bin_ct", doc).facts(|d| d.with(plain(&[6], few))).several(by_count));
+    let facts = |d: OpDef| {
+        let edges = Shape::dims(|cx| Asked::Count.edges(cx));
+        d.with(Shape::results([cells(Asked::Count), edges])).with(Dtype::same_as(0)).with(plain(&[6], few))
+    };
+    defs.extend(op("histogram", "bin_ct", doc).facts(facts).several(by_count));
     let given = plain(&[6], || {
         vec![IValue::Tensor(Tensor::from_slice(&[-2.0f32, 0.0, 1.0], &[3]).expect("invariant: a vector"))]
     });
-    defs.extend(op("histogram", "bins_tensor", doc).facts(|d| d.with(given.clone())).several(by_edges));
+    let facts = |d: OpDef| {
+        let shape = Shape::results([cells(Asked::Edges), Shape::same_as(1)]);
+        d.with(shape).with(Dtype::results([Dtype::same_as(0), Dtype::same_as(1)])).with(given.clone())
+    };
+    defs.extend(op("histogram", "bins_tensor", doc).facts(facts).several(by_edges));
     let doc = "How many rows fall in each cell of a grid, and the edges of its dimensions.";
     for overload in ["", "int_bins", "TensorList_bins"] {
         let sample = match overload {
@@ -301,21 +376,34 @@ pub(super) fn family() -> Vec<OpDef> {
             .not_differentiable(),
         };
         let int_bins = overload == "int_bins";
-        defs.push(OpDef::overload("aten::histogramdd", overload).with(Doc(doc)).with(sample).with(
-            Kernel::new(move |cx| {
-                let (counts, edges) = histogramdd(cx, int_bins)?;
-                cx.ret(counts);
-                cx.ret(IValue::List(List::from_tensors(edges)));
-                Ok(())
-            }),
-        ));
+        let asked = match overload {
+            "" => Asked::Counts,
+            "int_bins" => Asked::CountForAll,
+            _ => Asked::EdgesOfAll,
+        };
+        let kernel = Kernel::new(move |cx| {
+            let (counts, edges) = histogramdd(cx, int_bins)?;
+            cx.ret(counts);
+            cx.ret(IValue::List(List::from_tensors(edges)));
+            Ok(())
+        });
+        defs.push(
+            OpDef::overload("aten::histogramdd", overload)
+                .with(Doc(doc))
+                .with(Shape::results([cells(asked), edge_list(asked)]))
+                .with(Dtype::same_as(0))
+                .with(sample)
+                .with(kernel),
+        );
     }
     let doc = "The edges of each dimension of a grid.";
     let sample = plain(&[6, 2], || vec![IValue::ints(vec![2, 3])]);
-    let row = op("_histogramdd_bin_edges", "", doc).facts(|d| d.with(sample.clone()));
+    let edges = |d: OpDef| d.with(edge_list(Asked::Counts)).with(Dtype::same_as(0)).with(sample.clone());
+    let row = op("_histogramdd_bin_edges", "", doc).facts(edges);
     defs.extend(row.list(|cx| Ok(histogramdd(cx, false)?.1)));
     let doc = "How many rows fall in each cell of a grid.";
-    let row = op("_histogramdd_from_bin_cts", "", doc).facts(|d| d.with(sample.clone()));
+    let counts = |d: OpDef| d.with(cells(Asked::Counts)).with(Dtype::same_as(0)).with(sample.clone());
+    let row = op("_histogramdd_from_bin_cts", "", doc).facts(counts);
     defs.extend(row.one(|cx| Ok(histogramdd(cx, false)?.0)));
     defs
 }

@@ -2,8 +2,10 @@
 
 use super::{is_nan, sample};
 use crate::support::{Computed, op};
-use flambeau_analysis::Dtype;
+use flambeau_analysis::shape::Dims;
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
+use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::math::Real;
 use flambeau_tensor::rows::map_rows;
@@ -121,6 +123,16 @@ fn quantile(cx: &KernelCx<'_>, ignore_nan: bool) -> Computed {
     Ok(found.reshape(&sizes)?)
 }
 
+/// As a reduction; the dimension of argument 1, if it is a tensor that has one, comes first.
+fn parts_first() -> Shape {
+    let reduced = Shape::reduce(2, 3);
+    Shape::dims(move |cx| {
+        let parts = if cx.is_number(1) { Dims::new() } else { cx.take_dims(1)? };
+        let kept = reduced.result(0, cx)?.as_tensor()?.dims.clone()?;
+        Some(parts.into_iter().chain(kept).collect::<Vec<Dim>>())
+    })
+}
+
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = Vec::new();
     for (name, ignore_nan) in [("quantile", false), ("nanquantile", true)] {
@@ -136,7 +148,9 @@ pub(super) fn family() -> Vec<OpDef> {
                 false => "The values at given parts of the order.",
             };
             let facts = |d: OpDef| {
-                d.with(Dtype::same_as(0)).with(sample(vec![q(), IValue::Int(0)]).dtypes(&[DType::F32]))
+                d.with(parts_first())
+                    .with(Dtype::same_as(0))
+                    .with(sample(vec![q(), IValue::Int(0)]).dtypes(&[DType::F32]))
             };
             defs.extend(op(name, overload, doc).facts(facts).one(move |cx| quantile(cx, ignore_nan)));
         }

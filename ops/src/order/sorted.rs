@@ -104,11 +104,10 @@ pub(super) fn family() -> Vec<OpDef> {
             .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample(vec![])))
             .one(|cx| Ok(sorted(cx.tensor(0)?, 0, false, false)?.swap_remove(0))),
     );
-    let unknown = || Shape::from(|_| None::<flambeau_analysis::shape::Fact>);
     defs.extend(
         op("topk", "", "The `k` largest or smallest elements along a dimension, and where they stand.")
             .out("values")
-            .facts(|d| values_and_indices(d, unknown).with(sample(vec![int(1)])))
+            .facts(|d| values_and_indices(d, || Shape::narrow(2, 1)).with(sample(vec![int(1)])))
             .several(topk),
     );
     defs

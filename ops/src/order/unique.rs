@@ -2,8 +2,9 @@
 
 use super::{Ranked, rank, sample};
 use crate::support::{Several, op};
-use flambeau_analysis::Dtype;
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
+use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::{DType, Tensor, check_budget, dispatch, wrap_dim};
 
@@ -128,7 +129,53 @@ fn consecutive(cx: &KernelCx<'_>) -> Several {
     }
 }
 
+/// Some of the slices along a dimension.
+fn slices(dim: usize) -> Shape {
+    Shape::dims(move |cx| {
+        let mut dims = cx.take_dims(0)?;
+        if dims.is_empty() {
+            dims.push(Dim::Known(1));
+        } else if let Some(at) = cx.wrap(dim, dims.len()) {
+            dims[at] = Dim::Unknown;
+        } else {
+            dims.fill(Dim::Unknown);
+        }
+        Some(dims)
+    })
+}
+
+/// A number for each slice along a dimension.
+fn slice_count(dim: usize) -> Shape {
+    Shape::dims(move |cx| {
+        let dims = cx.take_dims(0)?;
+        let at = cx.wrap(dim, dims.len());
+        Some([at.map_or(Dim::Unknown, |at| dims.get(at).copied().unwrap_or(Dim::Known(1)))])
+    })
+}
+
+/// Of slices along dimension 3 if there is one, else of elements.
+fn consecutive_shapes() -> Shape {
+    let by_dim = |none: Shape, some: Shape| {
+        Shape::from(move |cx| if cx.is_none(3)? { none.result(0, cx) } else { some.result(0, cx) })
+    };
+    let values = by_dim(Shape::ranked(1), slices(3));
+    let classes = by_dim(Shape::same_as(0), slice_count(3));
+    Shape::results([values, Shape::wanted(1, classes), Shape::wanted(2, Shape::ranked(1))])
+}
+
 pub(super) fn family() -> Vec<OpDef> {
+    let vector = || Shape::ranked(1);
+    // The flags for the classes of elements and for their sizes; the dimension whose slices are meant, if any.
+    let facts = |d: OpDef, inverse: usize, counts: Option<usize>, dim: Option<usize>| {
+        let (values, classes) = match dim {
+            Some(dim) => (slices(dim), slice_count(dim)),
+            None => (vector(), Shape::same_as(0)),
+        };
+        let counts = counts.map(|flag| Shape::wanted(flag, vector()));
+        d.with(Shape::results(
+            [Some(values), Some(Shape::wanted(inverse, classes)), counts].into_iter().flatten(),
+        ))
+    };
     let dtypes = |n: usize| {
         let mut all = vec![Dtype::same_as(0)];
         all.resize_with(n, || Dtype::fixed(DType::I64));
@@ -138,11 +185,14 @@ pub(super) fn family() -> Vec<OpDef> {
     let dim = || IValue::Int(0);
     let doc = "The different elements in order, the class of each element, and the size of each class.";
     let mut defs = op("_unique2", "", doc)
-        .facts(|d| d.with(dtypes(3)).with(sample(vec![yes(true), yes(true), yes(true)])))
+        .facts(|d| {
+            let d = facts(d, 2, Some(3), None);
+            d.with(dtypes(3)).with(sample(vec![yes(true), yes(true), yes(true)]))
+        })
         .several(|cx| flat(cx, true, cx.boolean(2)?, cx.boolean(3)?));
     defs.extend(
         op("_unique", "", "The different elements in order, and the class of each element.")
-            .facts(|d| d.with(dtypes(2)).with(sample(vec![yes(true), yes(true)])))
+            .facts(|d| facts(d, 2, None, None).with(dtypes(2)).with(sample(vec![yes(true), yes(true)])))
             .several(|cx| {
                 let mut all = flat(cx, true, cx.boolean(2)?, false)?;
                 all.truncate(2);
@@ -153,19 +203,25 @@ pub(super) fn family() -> Vec<OpDef> {
         "The different slices along a dimension in order, the class of each, and the size of each class.";
     defs.extend(
         op("unique_dim", "", doc)
-            .facts(|d| d.with(dtypes(3)).with(sample(vec![dim(), yes(true), yes(true), yes(true)])))
+            .facts(|d| {
+                let d = facts(d, 3, Some(4), Some(1));
+                d.with(dtypes(3)).with(sample(vec![dim(), yes(true), yes(true), yes(true)]))
+            })
             .several(|cx| by_dim(cx, true, cx.boolean(3)?, cx.boolean(4)?, cx.int(1)?)),
     );
     let doc = "As `unique_dim`, but only neighbours fall together.";
     defs.extend(
         op("unique_dim_consecutive", "", doc)
-            .facts(|d| d.with(dtypes(3)).with(sample(vec![dim(), yes(true), yes(true)])))
+            .facts(|d| {
+                let d = facts(d, 2, Some(3), Some(1));
+                d.with(dtypes(3)).with(sample(vec![dim(), yes(true), yes(true)]))
+            })
             .several(|cx| by_dim(cx, false, cx.boolean(2)?, cx.boolean(3)?, cx.int(1)?)),
     );
     let doc = "The elements or slices that differ from the one before, each one's class, and the size of each class.";
     defs.extend(
         op("unique_consecutive", "", doc)
-            .facts(|d| d.with(dtypes(3)).with(sample(vec![yes(true), yes(true)])))
+            .facts(|d| d.with(consecutive_shapes()).with(dtypes(3)).with(sample(vec![yes(true), yes(true)])))
             .several(consecutive),
     );
     defs
