@@ -35,9 +35,10 @@ struct Contiguous<S: Element, D: Element> {
 
 impl<S: Element, D: Element> Kernel for Contiguous<S, D> {
     type Output = ();
-    const SETS: Sets = match Sets::of(&[S::DTYPE.carrier(), D::DTYPE.carrier()]) {
-        Sets::All => Sets::Two,
-        fewer => fewer,
+    // Memory bounds them all, but where something is made of halves or halves of something.
+    const SETS: Sets = match (S::DTYPE, D::DTYPE) {
+        (DType::F16 | DType::BF16, _) | (_, DType::F16 | DType::BF16) => Sets::Two,
+        _ => Sets::One,
     };
 
     #[inline(always)]

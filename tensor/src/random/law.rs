@@ -275,67 +275,81 @@ fn each<T: Element>(target: &Tensor, mut f: impl FnMut() -> T) -> Result<()> {
     })
 }
 
+/// Elements from doubles. The draw is behind a pointer: it costs more than the call, and is compiled once, not for every
+/// element type.
+fn doubles(target: &Tensor, draw: &mut dyn FnMut() -> f64) -> Result<()> {
+    dispatch!(all, target.dtype(), "random_", T => each::<T>(target, || T::from_f64(draw())))
+}
+
+/// As [`doubles`], from integers.
+fn integers(target: &Tensor, draw: &mut dyn FnMut() -> i64) -> Result<()> {
+    dispatch!(all, target.dtype(), "random_", T => each::<T>(target, || T::from_i64(draw())))
+}
+
 /// Laws whose numbers come from a stream that one word of the engine starts.
 fn streamed(target: &Tensor, law: Law, engine: &mut Engine) -> Result<()> {
     if target.numel() == 0 {
         return Ok(());
     }
-    let wide = matches!(law, Law::Exponential { .. }) && target.dtype() == DType::F64;
+    let dtype = target.dtype();
+    let wide = matches!(law, Law::Exponential { .. }) && dtype == DType::F64;
     let seed = if wide { engine.bits64() as u32 } else { engine.bits32() };
     let mut stream = Stream::new(seed);
-    dispatch!(all, target.dtype(), "bernoulli_", T => match law {
-        Law::Exponential { rate } if T::DTYPE == DType::F32 => {
-            each::<T>(target, || T::from_f64(-libm::log(f64::from(stream.unit() as f32)) / rate))
+    match law {
+        Law::Exponential { rate } if dtype == DType::F32 => {
+            doubles(target, &mut || -libm::log(f64::from(stream.unit() as f32)) / rate)
         }
-        Law::Exponential { rate } => each::<T>(target, || T::from_f64(-libm::log(stream.unit()) / rate)),
-        Law::Bernoulli { p } => each::<T>(target, || if stream.unit() < p { T::ONE } else { T::ZERO }),
+        Law::Exponential { rate } => doubles(target, &mut || -libm::log(stream.unit()) / rate),
+        Law::Bernoulli { p } => integers(target, &mut || i64::from(stream.unit() < p)),
         _ => Err(TensorError::value("invariant: this law has no stream")),
-    })
+    }
 }
 
 /// Laws that take each element from the engine.
 fn serial(target: &Tensor, law: Law, engine: &mut Engine) -> Result<()> {
-    dispatch!(all, target.dtype(), "random_", T => match law {
+    match law {
         Law::Uniform { from, to } => {
-            // Ends are rounded to the element type, the rest is computed in singles or doubles.
-            let (from, to) = (T::from_f64(from).to_f64(), T::from_f64(to).to_f64());
-            let width = T::from_f64(to - from);
-            match T::DTYPE {
-                DType::F64 => {
-                    each::<T>(target, || T::from_f64(uniform_of::<T>(engine).mul_add(width.to_f64(), from)))
-                }
-                _ => each::<T>(target, || {
-                    T::from_f32((uniform_of::<T>(engine) as f32).mul_add(width.to_f32(), from as f32))
-                }),
-            }
+            dispatch!(floats, target.dtype(), "uniform", T => uniform::<T>(target, from, to, engine))
         }
-        Law::Normal { mean, std } => each::<T>(target, || T::from_f64(normal::one(engine) * std + mean)),
-        Law::LogNormal { mean, std } => {
-            each::<T>(target, || T::from_f64(libm::exp(normal::one(engine) * std + mean)))
+        Law::Normal { mean, std } => doubles(target, &mut || normal::one(engine) * std + mean),
+        Law::LogNormal { mean, std } => doubles(target, &mut || libm::exp(normal::one(engine) * std + mean)),
+        Law::Geometric { p } => {
+            doubles(target, &mut || (libm::log(engine.unit_f64()) / libm::log1p(-p)).ceil())
         }
-        Law::Geometric { p } => each::<T>(target, || {
-            T::from_f64((libm::log(engine.unit_f64()) / libm::log1p(-p)).ceil())
+        Law::Cauchy { median, sigma } => doubles(target, &mut || {
+            median + sigma * libm::tan(std::f64::consts::PI * (engine.unit_f64() - 0.5))
         }),
-        Law::Cauchy { median, sigma } => each::<T>(target, || {
-            T::from_f64(median + sigma * libm::tan(std::f64::consts::PI * (engine.unit_f64() - 0.5)))
-        }),
-        Law::Integers { base, range } => each::<T>(target, || {
+        Law::Integers { base, range } => integers(target, &mut || {
             let above = if range == 0 { engine.bits64() } else { engine.below(range) };
-            T::from_i64((base as u64).wrapping_add(above) as i64)
+            (base as u64).wrapping_add(above) as i64
         }),
-        Law::AllIntegers => each::<T>(target, || T::from_i64(engine.bits64() as i64)),
+        Law::AllIntegers => integers(target, &mut || engine.bits64() as i64),
         Law::Natural => {
-            let count = largest(T::DTYPE) + 1;
-            let wide = matches!(T::DTYPE, DType::I64 | DType::F64);
-            each::<T>(target, || {
+            let count = largest(target.dtype()) + 1;
+            let wide = matches!(target.dtype(), DType::I64 | DType::F64);
+            integers(target, &mut || {
                 let bits = if wide { engine.bits64() } else { u64::from(engine.bits32()) };
-                T::from_i64((bits % count) as i64)
+                (bits % count) as i64
             })
         }
         Law::Bernoulli { .. } | Law::Exponential { .. } => {
             Err(TensorError::value("invariant: this law has a stream"))
         }
-    })
+    }
+}
+
+/// Ends are rounded to the element type, the rest is computed in singles or doubles.
+fn uniform<T: Element>(target: &Tensor, from: f64, to: f64, engine: &mut Engine) -> Result<()> {
+    let (from, to) = (T::from_f64(from).to_f64(), T::from_f64(to).to_f64());
+    let width = T::from_f64(to - from);
+    match T::DTYPE {
+        DType::F64 => {
+            each::<T>(target, || T::from_f64(uniform_of::<T>(engine).mul_add(width.to_f64(), from)))
+        }
+        _ => each::<T>(target, || {
+            T::from_f32((uniform_of::<T>(engine) as f32).mul_add(width.to_f32(), from as f32))
+        }),
+    }
 }
 
 /// Sixteen or more normal numbers in row-major memory.
