@@ -1,6 +1,7 @@
 //! Joining and repeating: `cat`, `stack`, `repeat`.
 
 use crate::support::{Computed, with_variants};
+use flambeau_analysis::shape::{Dim, Dims, ShapeCx, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::value::List;
@@ -173,15 +174,47 @@ pub(crate) fn family() -> Vec<OpDef> {
         ("aten::vstack", "Tensors one above the other.", vstack),
         ("aten::row_stack", "Tensors one above the other.", vstack),
     ] {
-        defs.extend(with_variants(name, "", doc, f, |d| d.with(elements()).with(lists(&[]))));
+        defs.extend(with_variants(name, "", doc, f, |d| {
+            let shape = match name {
+                "aten::hstack" => Shape::cat_lifted(0, vector_or_more, |rank| usize::from(rank > 1)),
+                _ => Shape::cat_lifted(0, matrix_or_more, |_| 0),
+            };
+            d.with(shape).with(elements()).with(lists(&[]))
+        }));
     }
     for (name, f) in [("aten::repeat", repeat as fn(&KernelCx<'_>) -> Computed), ("aten::tile", tile)] {
         defs.extend(with_variants(name, "", "The tensor over and over along each dimension.", f, |d| {
             let sample = Sample::tensors(1).floats().rank(2, 2).then([IValue::ints(vec![2, 1, 3])]).exact();
-            d.with(Dtype::same_as(0)).with(sample)
+            d.with(Shape::from(repeated_dims)).with(Dtype::same_as(0)).with(sample)
         }));
     }
     defs
+}
+
+/// The sizes that `atleast_1d` gives.
+pub(crate) fn vector_or_more(dims: Dims) -> Dims {
+    if dims.is_empty() { Dims::from_slice(&[Dim::Known(1)]) } else { dims }
+}
+
+/// The sizes that `atleast_2d` gives: a vector is a row.
+pub(crate) fn matrix_or_more(dims: Dims) -> Dims {
+    let mut dims = vector_or_more(dims);
+    if dims.len() == 1 {
+        dims.insert(0, Dim::Known(1));
+    }
+    dims
+}
+
+/// The sizes times the numbers of a list, both from the last on; what one of them lacks counts as 1.
+fn repeated_dims(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
+    let (dims, times) = (cx.take_dims(0)?, cx.ints(1)?);
+    let rank = dims.len().max(times.len());
+    let at = |all: &Dims, i: usize| (i + all.len()).checked_sub(rank).map_or(Dim::Known(1), |i| all[i]);
+    let made = (0..rank).map(|i| match at(&times, i) {
+        Dim::Unknown => cx.fresh_size(),
+        times => cx.symbols.mul(at(&dims, i), times),
+    });
+    Some(TensorFact::of_dims(made))
 }
 
 /// The dtype a list of tensors joins to, if all are known.

@@ -1,7 +1,7 @@
 //! What families share: kernels from a function that computes one or several tensors, and the in-place and `out=`
 //! variants that follow from it.
 
-use flambeau_analysis::Shape;
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::kernel::Rets;
 use flambeau_exec::{Kernel, KernelCx, KernelError};
 use flambeau_ir::value::List;
@@ -343,6 +343,7 @@ impl<'a> OpRow<'a> {
         let f: Change = Arc::new(f);
         let in_place = |name: String| {
             let def = OpDef::overload(&format!("{name}_"), self.overload).with(Doc(self.doc));
+            let def = def.with(Shape::same_as(0)).with(Dtype::same_as(0));
             (self.facts)(def.with(edited_by(f.clone())))
         };
         full_names(self.names).map(in_place).collect()
@@ -372,17 +373,30 @@ impl<'a> OpRow<'a> {
                     .if_declared()
                     .with(Doc("In place: the result replaces the first argument's elements."))
                     .with(Shape::same_as(0))
+                    .with(Dtype::same_as(0))
                     .with(kernel)
             }));
-            defs.extend(outs.iter().map(|out| {
-                OpDef::overload(&name, out)
-                    .if_declared()
-                    .with(Doc("The result is written into `out`, which takes its shape."))
-                    .with(into(OutDtypes::of(&name, out)))
-            }));
+            defs.extend(
+                outs.iter().map(|out| into_outputs(&name, out, &self.facts, into(OutDtypes::of(&name, out)))),
+            );
         }
         defs
     }
+}
+
+/// An `out=` variant, if it is declared: of the sizes that the facts of the functional operator say.
+pub(crate) fn into_outputs(
+    name: &str,
+    overload: &str,
+    facts: impl Fn(OpDef) -> OpDef,
+    kernel: Kernel,
+) -> OpDef {
+    facts(OpDef::overload(name, overload))
+        .only::<Shape>()
+        .if_declared()
+        .with(Doc("The result is written into `out`, which takes its shape."))
+        .with(Dtype::of_outputs())
+        .with(kernel)
 }
 
 /// What the `out=` variant of an overload may be called; which of them an operator has, its declaration says.

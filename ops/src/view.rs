@@ -2,8 +2,9 @@
 
 use crate::pointwise::conj;
 use crate::support::{fresh, op};
+use flambeau_analysis::shape::{Dim, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
-use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
+use flambeau_exec::{Gen, Kernel, KernelCx, KernelError, Sample};
 use flambeau_ir::value::List;
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::{DType, MemoryFormat, Tensor};
@@ -13,6 +14,15 @@ type Many = fn(&KernelCx<'_>) -> Result<Vec<Tensor>, KernelError>;
 
 fn unfold_sample(rank: usize, args: Vec<IValue>) -> Sample {
     Sample::tensors(1).floats().rank(rank, rank).then(args).exact()
+}
+
+/// As [`unfold_sample`], of a tensor of these sizes.
+fn sized_sample(sizes: [i64; 2], args: Vec<IValue>) -> Sample {
+    let args = move |g: &mut Gen<'_>| {
+        let x = flambeau_exec::sample::tensor(g, &sizes, DType::F32, &Default::default());
+        [vec![IValue::Tensor(x)], args.clone()].concat()
+    };
+    Sample::args(args).exact()
 }
 
 fn ints(values: &[i64]) -> IValue {
@@ -25,8 +35,49 @@ struct Row {
     doc: &'static str,
     run: One,
     shape: fn() -> Shape,
+    elements: Elements,
     rank: usize,
     args: fn() -> Vec<IValue>,
+}
+
+/// What a view makes of the elements.
+#[derive(Clone, Copy)]
+enum Elements {
+    /// They stay.
+    Kept,
+    /// Real numbers: the parts of complex ones (and of nothing else, if `only`).
+    Parts { only: bool },
+    /// Complex numbers of pairs.
+    Pairs,
+    /// The same bytes in the dtype that argument 1 names.
+    Bytes,
+}
+
+impl Elements {
+    fn dtype(self) -> Dtype {
+        match self {
+            Elements::Kept => Dtype::same_as(0),
+            Elements::Parts { .. } => Dtype::real_of(0),
+            Elements::Pairs => Dtype::from(|cx| Some(cx.dtype(0)?.to_complex())),
+            Elements::Bytes => Dtype::from(|cx| cx.dtype_arg(1)?),
+        }
+    }
+}
+
+/// The sizes of operand 0; strides differ.
+fn sizes_only() -> Shape {
+    Shape::from(|cx| Some(TensorFact::of_dims(cx.take_dims(0)?)))
+}
+
+/// The sizes of operand 0, but for the last dimension.
+fn last_unknown() -> Shape {
+    Shape::from(|cx| {
+        let mut dims = cx.take_dims(0)?;
+        if let Some(last) = dims.last_mut() {
+            *last = cx.fresh_size();
+        }
+        Some(TensorFact::of_dims(dims))
+    })
 }
 
 fn none() -> Vec<IValue> {
@@ -59,6 +110,7 @@ const ROWS: &[Row] = &[
         doc: "Place `index` along `dim`, without the dimension.",
         run: |cx| Ok(cx.tensor(0)?.select(dim0(cx)?, cx.int(2)?)?),
         shape: || Shape::select(1),
+        elements: Elements::Kept,
         rank: 2,
         args: || vec![IValue::Int(0), IValue::Int(0)],
     },
@@ -67,6 +119,7 @@ const ROWS: &[Row] = &[
         doc: "Places `start` to `end` along `dim`, every `step`th.",
         run: |cx| Ok(cx.tensor(0)?.slice(dim0(cx)?, opt_int(cx, 2)?, opt_int(cx, 3)?, cx.int(4)?)?),
         shape: || Shape::slice(1, 2, 3, 4),
+        elements: Elements::Kept,
         rank: 2,
         args: || vec![IValue::Int(1), IValue::Int(0), IValue::Int(2), IValue::Int(1)],
     },
@@ -75,6 +128,7 @@ const ROWS: &[Row] = &[
         doc: "`length` places from `start` along `dim`.",
         run: |cx| Ok(cx.tensor(0)?.narrow(dim0(cx)?, cx.int(2)?, cx.int(3)?)?),
         shape: || Shape::narrow(1, 3),
+        elements: Elements::Kept,
         rank: 2,
         args: || vec![IValue::Int(0), IValue::Int(0), IValue::Int(1)],
     },
@@ -83,6 +137,7 @@ const ROWS: &[Row] = &[
         doc: "Two dimensions exchanged.",
         run: |cx| Ok(cx.tensor(0)?.transpose(cx.int(1)?, cx.int(2)?)?),
         shape: || Shape::transpose(1, 2),
+        elements: Elements::Kept,
         rank: 3,
         args: || vec![IValue::Int(0), IValue::Int(2)],
     },
@@ -91,6 +146,7 @@ const ROWS: &[Row] = &[
         doc: "A matrix transposed; vectors stay as they are.",
         run: |cx| Ok(cx.tensor(0)?.t()?),
         shape: Shape::transpose_last,
+        elements: Elements::Kept,
         rank: 2,
         args: none,
     },
@@ -102,7 +158,8 @@ const ROWS: &[Row] = &[
             let order: Vec<i64> = (0..x.rank() as i64).rev().collect();
             Ok(x.permute(&order)?)
         },
-        shape: unknown,
+        shape: Shape::reversed,
+        elements: Elements::Kept,
         rank: 3,
         args: none,
     },
@@ -110,7 +167,8 @@ const ROWS: &[Row] = &[
         names: "aten::mT aten::mT.a",
         doc: "The last two dimensions exchanged.",
         run: |cx| Ok(cx.tensor(0)?.transpose(-2, -1)?),
-        shape: unknown,
+        shape: Shape::transpose_last,
+        elements: Elements::Kept,
         rank: 3,
         args: none,
     },
@@ -119,6 +177,7 @@ const ROWS: &[Row] = &[
         doc: "The dimensions in another order.",
         run: |cx| Ok(cx.tensor(0)?.permute(&cx.ints(1)?)?),
         shape: || Shape::permute(1),
+        elements: Elements::Kept,
         rank: 3,
         args: || vec![ints(&[2, 0, 1])],
     },
@@ -126,7 +185,8 @@ const ROWS: &[Row] = &[
         names: "aten::movedim.int aten::moveaxis.int",
         doc: "A dimension moved to another place.",
         run: |cx| Ok(cx.tensor(0)?.movedim(&[cx.int(1)?], &[cx.int(2)?])?),
-        shape: unknown,
+        shape: || Shape::moved(1, 2),
+        elements: Elements::Kept,
         rank: 3,
         args: || vec![IValue::Int(0), IValue::Int(2)],
     },
@@ -134,7 +194,8 @@ const ROWS: &[Row] = &[
         names: "aten::movedim.intlist aten::moveaxis.intlist",
         doc: "Dimensions moved to other places.",
         run: |cx| Ok(cx.tensor(0)?.movedim(&cx.ints(1)?, &cx.ints(2)?)?),
-        shape: unknown,
+        shape: || Shape::moved(1, 2),
+        elements: Elements::Kept,
         rank: 3,
         args: || vec![ints(&[0]), ints(&[2])],
     },
@@ -143,6 +204,7 @@ const ROWS: &[Row] = &[
         doc: "Broadcast to a size; -1 keeps a dimension.",
         run: |cx| Ok(cx.tensor(0)?.expand(&cx.ints(1)?)?),
         shape: || Shape::expand(1),
+        elements: Elements::Kept,
         rank: 2,
         args: || vec![ints(&[2, -1, -1])],
     },
@@ -151,6 +213,7 @@ const ROWS: &[Row] = &[
         doc: "Broadcast to the size of `other`.",
         run: |cx| Ok(cx.tensor(0)?.expand(cx.tensor(1)?.sizes())?),
         shape: || Shape::like(1),
+        elements: Elements::Kept,
         rank: 0,
         args: || vec![one_tensor()],
     },
@@ -159,6 +222,7 @@ const ROWS: &[Row] = &[
         doc: "Without dimensions of size 1.",
         run: |cx| Ok(cx.tensor(0)?.squeeze_all()),
         shape: || Shape::squeeze(None),
+        elements: Elements::Kept,
         rank: 2,
         args: none,
     },
@@ -167,6 +231,7 @@ const ROWS: &[Row] = &[
         doc: "Without a dimension, if its size is 1.",
         run: |cx| Ok(cx.tensor(0)?.squeeze(&[cx.int(1)?])?),
         shape: || Shape::squeeze(Some(1.into())),
+        elements: Elements::Kept,
         rank: 2,
         args: || vec![IValue::Int(0)],
     },
@@ -175,6 +240,7 @@ const ROWS: &[Row] = &[
         doc: "Without those of the dimensions whose size is 1.",
         run: |cx| Ok(cx.tensor(0)?.squeeze(&cx.ints(1)?)?),
         shape: || Shape::squeeze(Some(1.into())),
+        elements: Elements::Kept,
         rank: 2,
         args: || vec![ints(&[0])],
     },
@@ -183,6 +249,7 @@ const ROWS: &[Row] = &[
         doc: "With a dimension of size 1 before `dim`.",
         run: |cx| Ok(cx.tensor(0)?.unsqueeze(cx.int(1)?)?),
         shape: || Shape::unsqueeze(1),
+        elements: Elements::Kept,
         rank: 2,
         args: || vec![IValue::Int(1)],
     },
@@ -191,6 +258,7 @@ const ROWS: &[Row] = &[
         doc: "Another shape over the same elements; fails where strides do not allow it.",
         run: |cx| Ok(cx.tensor(0)?.view(&cx.ints(1)?)?),
         shape: || Shape::reshape(1),
+        elements: Elements::Kept,
         rank: 0,
         args: || vec![ints(&[1])],
     },
@@ -199,6 +267,7 @@ const ROWS: &[Row] = &[
         doc: "The shape of `other` over the same elements.",
         run: |cx| Ok(cx.tensor(0)?.view(cx.tensor(1)?.sizes())?),
         shape: || Shape::like(1),
+        elements: Elements::Kept,
         rank: 0,
         args: || vec![one_tensor()],
     },
@@ -206,7 +275,8 @@ const ROWS: &[Row] = &[
         names: "aten::view.dtype",
         doc: "The same bytes as another dtype.",
         run: |cx| Ok(cx.tensor(0)?.view_dtype(cx.dtype(1)?)?),
-        shape: unknown,
+        shape: last_unknown,
+        elements: Elements::Bytes,
         rank: 1,
         args: || vec![IValue::Int(DType::F32.scalar_type())],
     },
@@ -215,6 +285,7 @@ const ROWS: &[Row] = &[
         doc: "Another shape: a view where strides allow it, else a copy.",
         run: |cx| Ok(cx.tensor(0)?.reshape(&cx.ints(1)?)?),
         shape: || Shape::reshape(1),
+        elements: Elements::Kept,
         rank: 0,
         args: || vec![ints(&[1])],
     },
@@ -223,6 +294,7 @@ const ROWS: &[Row] = &[
         doc: "The shape of `other`: a view where strides allow it, else a copy.",
         run: |cx| Ok(cx.tensor(0)?.reshape(cx.tensor(1)?.sizes())?),
         shape: || Shape::like(1),
+        elements: Elements::Kept,
         rank: 0,
         args: || vec![one_tensor()],
     },
@@ -231,6 +303,7 @@ const ROWS: &[Row] = &[
         doc: "Dimensions `start_dim` to `end_dim` as one.",
         run: |cx| Ok(cx.tensor(0)?.flatten(cx.int(1)?, cx.int(2)?)?),
         shape: || Shape::flatten(1, 2),
+        elements: Elements::Kept,
         rank: 3,
         args: || vec![IValue::Int(1), IValue::Int(-1)],
     },
@@ -238,7 +311,13 @@ const ROWS: &[Row] = &[
         names: "aten::ravel",
         doc: "All dimensions as one.",
         run: |cx| Ok(cx.tensor(0)?.reshape(&[-1])?),
-        shape: unknown,
+        shape: || {
+            Shape::from(|cx| {
+                let dims = cx.take_dims(0)?;
+                Some(TensorFact::of_dims([cx.symbols.product(&dims)]))
+            })
+        },
+        elements: Elements::Kept,
         rank: 2,
         args: none,
     },
@@ -246,7 +325,8 @@ const ROWS: &[Row] = &[
         names: "aten::unflatten.int",
         doc: "One dimension as several.",
         run: |cx| Ok(cx.tensor(0)?.unflatten(cx.int(1)?, &cx.ints(2)?)?),
-        shape: unknown,
+        shape: || Shape::unflatten(1, 2),
+        elements: Elements::Kept,
         rank: 2,
         args: || vec![IValue::Int(0), ints(&[-1, 1])],
     },
@@ -254,7 +334,8 @@ const ROWS: &[Row] = &[
         names: "aten::diagonal",
         doc: "The diagonal of two dimensions, as the last dimension.",
         run: |cx| Ok(cx.tensor(0)?.diagonal(cx.int(1)?, cx.int(2)?, cx.int(3)?)?),
-        shape: unknown,
+        shape: || Shape::diagonal(1, 2, 3),
+        elements: Elements::Kept,
         rank: 2,
         args: none,
     },
@@ -262,7 +343,8 @@ const ROWS: &[Row] = &[
         names: "aten::unfold",
         doc: "Windows of `size` places, `step` apart, as a new last dimension.",
         run: |cx| Ok(cx.tensor(0)?.unfold(cx.int(1)?, cx.int(2)?, cx.int(3)?)?),
-        shape: unknown,
+        shape: || Shape::windows(1, 2, 3),
+        elements: Elements::Kept,
         rank: 2,
         args: || vec![IValue::Int(0), IValue::Int(1), IValue::Int(1)],
     },
@@ -271,6 +353,7 @@ const ROWS: &[Row] = &[
         doc: "Any size and strides over the storage.",
         run: |cx| Ok(cx.tensor(0)?.as_strided(&cx.ints(1)?, &cx.ints(2)?, cx.opt_int(3)?)?),
         shape: || Shape::strided(1),
+        elements: Elements::Kept,
         rank: 0,
         args: || vec![ints(&[1]), ints(&[1])],
     },
@@ -278,7 +361,14 @@ const ROWS: &[Row] = &[
         names: "aten::view_as_real",
         doc: "Complex numbers as pairs along a new last dimension.",
         run: |cx| Ok(cx.tensor(0)?.view_as_real()?),
-        shape: unknown,
+        shape: || {
+            Shape::from(|cx| {
+                let mut dims = cx.take_dims(0)?;
+                dims.push(Dim::Known(2));
+                Some(TensorFact::of_dims(dims))
+            })
+        },
+        elements: Elements::Parts { only: true },
         rank: 1,
         args: none,
     },
@@ -286,7 +376,14 @@ const ROWS: &[Row] = &[
         names: "aten::view_as_complex",
         doc: "Pairs along the last dimension as complex numbers.",
         run: |cx| Ok(cx.tensor(0)?.view_as_complex()?),
-        shape: unknown,
+        shape: || {
+            Shape::from(|cx| {
+                let mut dims = cx.take_dims(0)?;
+                dims.pop()?;
+                Some(TensorFact::of_dims(dims))
+            })
+        },
+        elements: Elements::Pairs,
         rank: 1,
         args: none,
     },
@@ -295,6 +392,7 @@ const ROWS: &[Row] = &[
         doc: "The same elements, apart from differentiation.",
         run: |cx| Ok(cx.tensor(0)?.alias()),
         shape: || Shape::same_as(0),
+        elements: Elements::Kept,
         rank: 1,
         args: none,
     },
@@ -303,6 +401,7 @@ const ROWS: &[Row] = &[
         doc: "The tensor itself if its layout is as asked, else a copy.",
         run: |cx| Ok(cx.tensor(0)?.contiguous_format(format(Some(cx.int(1)?))?)?),
         shape: || Shape::same_as(0),
+        elements: Elements::Kept,
         rank: 2,
         args: none,
     },
@@ -311,6 +410,7 @@ const ROWS: &[Row] = &[
         doc: "The tensor itself: conjugation and negation are never delayed here.",
         run: |cx| Ok(cx.tensor(0)?.clone()),
         shape: || Shape::same_as(0),
+        elements: Elements::Kept,
         rank: 1,
         args: none,
     },
@@ -318,7 +418,8 @@ const ROWS: &[Row] = &[
         names: "aten::linalg_diagonal",
         doc: "The diagonals of matrices, as the last dimension.",
         run: |cx| Ok(cx.tensor(0)?.diagonal(cx.int(1)?, cx.int(2)?, cx.int(3)?)?),
-        shape: unknown,
+        shape: || Shape::diagonal(1, 2, 3),
+        elements: Elements::Kept,
         rank: 3,
         args: none,
     },
@@ -329,7 +430,8 @@ const ROWS: &[Row] = &[
             x if x.dtype().is_complex() => Ok(x.view_as_real()?.select(-1, 0)?),
             x => Ok(x.clone()),
         },
-        shape: unknown,
+        shape: sizes_only,
+        elements: Elements::Parts { only: false },
         rank: 1,
         args: none,
     },
@@ -340,7 +442,8 @@ const ROWS: &[Row] = &[
             x if x.dtype().is_complex() => Ok(x.view_as_real()?.select(-1, 1)?),
             _ => Err(KernelError::input("imag is not implemented for tensors with non-complex dtypes.")),
         },
-        shape: unknown,
+        shape: sizes_only,
+        elements: Elements::Parts { only: true },
         rank: 1,
         args: none,
     },
@@ -348,7 +451,8 @@ const ROWS: &[Row] = &[
         names: "aten::mH aten::mH.a aten::adjoint",
         doc: "Matrices transposed and conjugated.",
         run: adjoint,
-        shape: unknown,
+        shape: Shape::transpose_last,
+        elements: Elements::Kept,
         rank: 2,
         args: none,
     },
@@ -361,7 +465,8 @@ const ROWS: &[Row] = &[
                 "tensor.H is only supported on matrices (2-D tensors). Got {rank}-D tensor."
             ))),
         },
-        shape: unknown,
+        shape: Shape::transpose_last,
+        elements: Elements::Kept,
         rank: 2,
         args: none,
     },
@@ -376,6 +481,7 @@ const ROWS: &[Row] = &[
             Ok(cx.tensor(0)?.narrow(dim0(cx)?, start.item()?.to_i64(), cx.int(3)?)?)
         },
         shape: || Shape::narrow(1, 3),
+        elements: Elements::Kept,
         rank: 2,
         args: || vec![IValue::Int(0), IValue::Tensor(index_zero()), IValue::Int(1)],
     },
@@ -384,6 +490,7 @@ const ROWS: &[Row] = &[
         doc: "Another shape over the same elements, its strides given.",
         run: |cx| Ok(cx.tensor(0)?.as_strided(&cx.ints(1)?, &cx.ints(2)?, None)?),
         shape: || Shape::strided(1),
+        elements: Elements::Kept,
         rank: 0,
         args: || vec![ints(&[1]), ints(&[1])],
     },
@@ -416,6 +523,8 @@ struct Pieces {
     doc: &'static str,
     run: Many,
     shape: fn() -> Shape,
+    /// Sizes of the tensor in samples, where they must fit the arguments.
+    sizes: Option<[i64; 2]>,
     args: fn() -> Vec<IValue>,
 }
 
@@ -425,6 +534,7 @@ const PIECES: &[Pieces] = &[
         doc: "At most `chunks` pieces along `dim`, all but the last of one size.",
         run: |cx| Ok(cx.tensor(0)?.chunk(cx.int(1)?, cx.int(2)?)?),
         shape: || Shape::chunk(1, 2),
+        sizes: None,
         args: || vec![IValue::Int(2), IValue::Int(0)],
     },
     Pieces {
@@ -432,6 +542,7 @@ const PIECES: &[Pieces] = &[
         doc: "Pieces of `split_size` along `dim`.",
         run: |cx| Ok(cx.tensor(0)?.split(cx.int(1)?, cx.int(2)?)?),
         shape: || Shape::split(1, 2),
+        sizes: None,
         args: || vec![IValue::Int(1), IValue::Int(0)],
     },
     Pieces {
@@ -439,13 +550,15 @@ const PIECES: &[Pieces] = &[
         doc: "Pieces of the given sizes along `dim`.",
         run: |cx| Ok(cx.tensor(0)?.split_sizes(&cx.ints(1)?, cx.int(2)?)?),
         shape: || Shape::split(1, 2),
-        args: || vec![ints(&[0]), IValue::Int(-2)],
+        sizes: Some([3, 2]),
+        args: || vec![ints(&[1, 2]), IValue::Int(-2)],
     },
     Pieces {
         names: "aten::tensor_split.sections",
         doc: "`sections` pieces along `dim`, the first ones larger by one if they must.",
         run: |cx| Ok(cx.tensor(0)?.tensor_split(cx.int(1)?, cx.int(2)?)?),
         shape: unknown,
+        sizes: None,
         args: || vec![IValue::Int(2), IValue::Int(0)],
     },
     Pieces {
@@ -453,6 +566,7 @@ const PIECES: &[Pieces] = &[
         doc: "Pieces between the given places along `dim`.",
         run: |cx| Ok(cx.tensor(0)?.tensor_split_at(&cx.ints(1)?, cx.int(2)?)?),
         shape: unknown,
+        sizes: None,
         args: || vec![ints(&[1]), IValue::Int(0)],
     },
     Pieces {
@@ -477,6 +591,7 @@ const PIECES: &[Pieces] = &[
             }
         },
         shape: unknown,
+        sizes: None,
         args: || {
             vec![IValue::Tensor(index_zero().reshape(&[1]).unwrap_or_else(|_| index_zero())), IValue::Int(0)]
         },
@@ -489,6 +604,7 @@ const PIECES: &[Pieces] = &[
             rank => split_along(cx, i64::from(rank > 1), "hsplit"),
         },
         shape: unknown,
+        sizes: None,
         args: || vec![IValue::Int(1)],
     },
     Pieces {
@@ -499,6 +615,7 @@ const PIECES: &[Pieces] = &[
             _ => split_along(cx, 0, "vsplit"),
         },
         shape: unknown,
+        sizes: None,
         args: || vec![IValue::Int(1)],
     },
     Pieces {
@@ -509,6 +626,7 @@ const PIECES: &[Pieces] = &[
             _ => split_along(cx, 2, "dsplit"),
         },
         shape: unknown,
+        sizes: None,
         args: || vec![IValue::Int(1)],
     },
     Pieces {
@@ -516,6 +634,7 @@ const PIECES: &[Pieces] = &[
         doc: "Each place along `dim`, without the dimension.",
         run: |cx| Ok(cx.tensor(0)?.unbind(cx.int(1)?)?),
         shape: || Shape::unbind(1),
+        sizes: None,
         args: || vec![IValue::Int(0)],
     },
 ];
@@ -541,33 +660,65 @@ fn split_along(cx: &KernelCx<'_>, dim: i64, op: &str) -> Result<Vec<Tensor>, Ker
 }
 
 /// In-place changes of shape: the tensor's own metadata changes.
-const IN_PLACE: &[(&str, &str, One)] = &[
-    ("aten::t_", "In place: a matrix transposed.", |cx| Ok(cx.tensor(0)?.t()?)),
-    ("aten::transpose_", EXCHANGED, exchanged),
-    ("aten::swapaxes_", EXCHANGED, exchanged),
-    ("aten::swapdims_", EXCHANGED, exchanged),
-    ("aten::squeeze_.dims", "In place: without those of the dimensions whose size is 1.", |cx| {
-        Ok(cx.tensor(0)?.squeeze(&cx.ints(1)?)?)
-    }),
-    ("aten::squeeze_", "In place: without dimensions of size 1.", |cx| Ok(cx.tensor(0)?.squeeze_all())),
-    ("aten::squeeze_.dim", "In place: without a dimension, if its size is 1.", |cx| {
-        Ok(cx.tensor(0)?.squeeze(&[cx.int(1)?])?)
-    }),
-    ("aten::unsqueeze_", "In place: with a dimension of size 1.", |cx| {
-        Ok(cx.tensor(0)?.unsqueeze(cx.int(1)?)?)
-    }),
-    ("aten::detach_", "In place: apart from differentiation.", |cx| Ok(cx.tensor(0)?.alias())),
-    ("aten::as_strided_", "In place: any size and strides over the storage.", |cx| {
-        Ok(cx.tensor(0)?.as_strided(&cx.ints(1)?, &cx.ints(2)?, cx.opt_int(3)?)?)
-    }),
-    ("aten::resize_", "In place: another size, elements kept in storage order.", |cx| {
-        cx.tensor(0)?.resize_(&cx.ints(1)?)?;
-        Ok(cx.tensor(0)?.alias())
-    }),
-    ("aten::resize_as_", "In place: the size of another tensor.", |cx| {
-        cx.tensor(0)?.resize_(cx.tensor(1)?.sizes())?;
-        Ok(cx.tensor(0)?.alias())
-    }),
+const IN_PLACE: &[(&str, &str, fn() -> Shape, One)] = &[
+    ("aten::t_", "In place: a matrix transposed.", Shape::transpose_last, |cx| Ok(cx.tensor(0)?.t()?)),
+    ("aten::transpose_", EXCHANGED, || Shape::transpose(1, 2), exchanged),
+    ("aten::swapaxes_", EXCHANGED, || Shape::transpose(1, 2), exchanged),
+    ("aten::swapdims_", EXCHANGED, || Shape::transpose(1, 2), exchanged),
+    (
+        "aten::squeeze_.dims",
+        "In place: without those of the dimensions whose size is 1.",
+        || Shape::squeeze(Some(1.into())),
+        |cx| Ok(cx.tensor(0)?.squeeze(&cx.ints(1)?)?),
+    ),
+    (
+        "aten::squeeze_",
+        "In place: without dimensions of size 1.",
+        || Shape::squeeze(None),
+        |cx| Ok(cx.tensor(0)?.squeeze_all()),
+    ),
+    (
+        "aten::squeeze_.dim",
+        "In place: without a dimension, if its size is 1.",
+        || Shape::squeeze(Some(1.into())),
+        |cx| Ok(cx.tensor(0)?.squeeze(&[cx.int(1)?])?),
+    ),
+    (
+        "aten::unsqueeze_",
+        "In place: with a dimension of size 1.",
+        || Shape::unsqueeze(1),
+        |cx| Ok(cx.tensor(0)?.unsqueeze(cx.int(1)?)?),
+    ),
+    (
+        "aten::detach_",
+        "In place: apart from differentiation.",
+        || Shape::same_as(0),
+        |cx| Ok(cx.tensor(0)?.alias()),
+    ),
+    (
+        "aten::as_strided_",
+        "In place: any size and strides over the storage.",
+        || Shape::strided(1),
+        |cx| Ok(cx.tensor(0)?.as_strided(&cx.ints(1)?, &cx.ints(2)?, cx.opt_int(3)?)?),
+    ),
+    (
+        "aten::resize_",
+        "In place: another size, elements kept in storage order.",
+        || Shape::strided(1),
+        |cx| {
+            cx.tensor(0)?.resize_(&cx.ints(1)?)?;
+            Ok(cx.tensor(0)?.alias())
+        },
+    ),
+    (
+        "aten::resize_as_",
+        "In place: the size of another tensor.",
+        || Shape::like(1),
+        |cx| {
+            cx.tensor(0)?.resize_(cx.tensor(1)?.sizes())?;
+            Ok(cx.tensor(0)?.alias())
+        },
+    ),
 ];
 
 const EXCHANGED: &str = "In place: two dimensions exchanged.";
@@ -619,18 +770,20 @@ fn copying(full: &str) -> (String, String) {
 const COPIED: &str = "A copy of what the view of the same name shows.";
 
 fn views(row: &'static Row) -> Vec<OpDef> {
-    let dtype = || match row.names {
-        "aten::view_as_real" | "aten::view_as_complex" | "aten::view.dtype" | "aten::real" | "aten::imag" => {
-            Dtype::from(|_| None)
+    let dtype = || row.elements.dtype();
+    let sample = || {
+        let sample = unfold_sample(row.rank, (row.args)());
+        match row.elements {
+            Elements::Parts { only: true } => sample.dtypes(&[DType::C64, DType::C128]),
+            _ => sample,
         }
-        _ => Dtype::same_as(0),
     };
     let facts =
-        |def: OpDef| def.with(dtype()).with(unfold_sample(row.rank, (row.args)()).not_differentiable());
+        |def: OpDef| def.with((row.shape)().copied()).with(dtype()).with(sample().not_differentiable());
     let mut defs = Vec::new();
     for full in row.names.split(' ') {
         let def = OpDef::named(full).with(Doc(row.doc)).with((row.shape)()).with(dtype());
-        defs.push(def.with(fresh(row.run)).with(unfold_sample(row.rank, (row.args)())));
+        defs.push(def.with(fresh(row.run)).with(sample()));
         let (name, overload) = copying(full);
         let copy = op(&name, &overload, COPIED).if_declared().facts(facts);
         let out = format!("{overload}_out");
@@ -647,10 +800,14 @@ fn pieces(row: &'static Pieces) -> Vec<OpDef> {
         Ok((row.run)(cx)?.iter().map(Tensor::clone_contiguous).collect::<Result<_, _>>()?)
     };
     for full in row.names.split(' ') {
-        let sample = if full.contains("array") { vec![ints(&[1])] } else { (row.args)() };
+        let args = if full.contains("array") { vec![ints(&[1])] } else { (row.args)() };
         let rank = if full.contains("dsplit") { 3 } else { 2 };
+        let sample = || match row.sizes {
+            Some(sizes) => sized_sample(sizes, args.clone()),
+            None => unfold_sample(rank, args.clone()),
+        };
         let def = OpDef::named(full).with(Doc(row.doc)).with((row.shape)()).with(list(row.run));
-        defs.push(def.with(unfold_sample(rank, sample.clone())));
+        defs.push(def.with(sample()));
         let (name, overload) = copying(full);
         // `unsafe_` ones promise that nobody looks at the pieces and the whole at once; here they are apart.
         let apart = full.replacen("aten::", "aten::unsafe_", 1);
@@ -660,7 +817,7 @@ fn pieces(row: &'static Pieces) -> Vec<OpDef> {
             let out = format!("{overload}_out");
             let row = op(&name, &overload, COPIED).if_declared();
             let row = if overload.is_empty() { row } else { row.out(&out) };
-            let sample = unfold_sample(2, sample.clone()).not_differentiable();
+            let sample = sample().not_differentiable();
             defs.extend(row.facts(move |d| d.with(sample.clone())).list(copies));
         }
     }
@@ -670,18 +827,23 @@ fn pieces(row: &'static Pieces) -> Vec<OpDef> {
 pub(crate) fn family() -> Vec<OpDef> {
     let mut defs: Vec<OpDef> = ROWS.iter().flat_map(views).collect();
     defs.extend(PIECES.iter().flat_map(pieces));
-    defs.extend(
-        IN_PLACE.iter().map(|&(name, doc, run)| OpDef::named(name).with(Doc(doc)).with(changing(run))),
-    );
+    defs.extend(IN_PLACE.iter().map(|&(name, doc, shape, run)| {
+        let def = OpDef::named(name).with(Doc(doc)).with(shape()).with(Dtype::same_as(0));
+        def.with(changing(run))
+    }));
     defs.push(
         OpDef::named("aten::set_.source_Tensor")
             .with(Doc("In place: the storage, sizes and strides of another tensor."))
-            .with(Shape::same_as(1))
+            .with(Shape::like(1))
+            .with(Dtype::same_as(0))
             .with(Kernel::new(set_to)),
     );
     defs.extend(
         op("lift", "", "A copy.")
-            .facts(|d| d.with(Dtype::same_as(0)).with(unfold_sample(1, vec![]).not_differentiable()))
+            .facts(|d| {
+                let sample = unfold_sample(1, vec![]).not_differentiable();
+                d.with(Shape::like(0)).with(Dtype::same_as(0)).with(sample)
+            })
             .one(|cx| Ok(cx.tensor(0)?.clone_data()?)),
     );
     defs

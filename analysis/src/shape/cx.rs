@@ -101,6 +101,13 @@ impl<'a> ShapeCx<'a> {
         }
     }
 
+    /// The position of the argument that takes result `index` of an `out=` variant.
+    #[must_use]
+    pub fn output(&self, index: usize) -> Option<usize> {
+        let args = self.schema?.args.iter().enumerate();
+        args.filter(|(_, a)| a.is_out()).nth(index).map(|(i, _)| i)
+    }
+
     fn operand(&self, arg: impl Into<Arg>) -> Option<&Operand<'a>> {
         self.operands.get(self.position(arg)?)
     }

@@ -23,6 +23,11 @@ impl Dtype {
         Dtype::from(move |cx| dtype_of(cx.fact(arg)))
     }
 
+    /// Those of the tensors that take the results of an `out=` variant, one for each.
+    pub fn of_outputs() -> Dtype {
+        Dtype::by_position(|cx, index| dtype_of(cx.fact(cx.output(index)?)))
+    }
+
     /// What the operands promote to: tensors (also those in lists) and numbers.
     pub fn promote<A: Into<Arg>>(args: impl IntoIterator<Item = A>) -> Dtype {
         let args = collect(args);
@@ -62,6 +67,28 @@ impl Dtype {
     #[must_use]
     pub fn then(self, f: fn(DType) -> DType) -> Dtype {
         Dtype::from(move |cx| self.result(0, cx).map(f))
+    }
+
+    /// That of evenly spaced numbers: integers if all operands are, else the default float; complex ones are not known.
+    pub fn of_numbers<A: Into<Arg>>(args: impl IntoIterator<Item = A>) -> Dtype {
+        let args = collect(args);
+        Dtype::from(move |cx| {
+            let mut all = DType::I64;
+            for &arg in &args {
+                match number(cx.ty(arg)?)? {
+                    DType::C128 => return None,
+                    DType::F64 => all = DType::F32,
+                    _ => {}
+                }
+            }
+            Some(all)
+        })
+    }
+
+    /// The dtype that holds a number of the program as it is, without rounding.
+    pub fn holding(arg: impl Into<Arg>) -> Dtype {
+        let arg = arg.into();
+        Dtype::from(move |cx| number(cx.ty(arg)?))
     }
 
     /// The dtype that a number of the program becomes as a tensor: `full`, `tensor`, `scalar_tensor`.

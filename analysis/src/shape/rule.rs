@@ -5,13 +5,14 @@
 //! integer, a list of as many elements. `Dtype` gives the dtype of every tensor in a result. A rule that cannot tell
 //! answers `None`. A rule never guesses: what it states holds whenever the operator succeeds.
 
-use super::{Arg, Fact, ShapeCx};
+use super::{Arg, Fact, ShapeCx, Strides, TensorFact};
 use flambeau_ir::{Facet, FunctionSchema};
 use flambeau_tensor::DType;
 use smallvec::{SmallVec, smallvec};
 
 type ShapeRule = Box<dyn Fn(&mut ShapeCx<'_>) -> Option<Fact> + Send + Sync>;
-type DtypeRule = Box<dyn Fn(&ShapeCx<'_>) -> Option<DType> + Send + Sync>;
+/// Of the result at a position.
+type DtypeRule = Box<dyn Fn(&ShapeCx<'_>, usize) -> Option<DType> + Send + Sync>;
 
 /// What the results of an operator are, but for dtypes.
 pub struct Shape {
@@ -76,6 +77,19 @@ impl Shape {
         self
     }
 
+    /// The same sizes in new memory, laid out row by row: for operators that copy what a view shows.
+    #[must_use]
+    pub fn copied(self) -> Shape {
+        let afresh = |rule: ShapeRule| -> ShapeRule {
+            Box::new(move |cx| {
+                let fact = rule(cx)?;
+                let Fact::Tensor(t) = fact else { return Some(fact) };
+                Some(Fact::Tensor(TensorFact { strides: Strides::Contiguous, ..t }))
+            })
+        };
+        Shape { rules: self.rules.into_iter().map(afresh).collect(), keeps: None }
+    }
+
     /// The position of the operand whose sizes the first result certainly has.
     #[must_use]
     pub fn keeps(&self, schema: Option<&FunctionSchema>) -> Option<usize> {
@@ -94,6 +108,11 @@ impl Shape {
 impl Dtype {
     /// A rule for an operator with one result (or whose results have one dtype).
     pub fn from(rule: impl Fn(&ShapeCx<'_>) -> Option<DType> + Send + Sync + 'static) -> Dtype {
+        Dtype { rules: smallvec![Box::new(move |cx: &ShapeCx<'_>, _: usize| rule(cx)) as _] }
+    }
+
+    /// One rule for all results, which is told the position.
+    pub fn by_position(rule: impl Fn(&ShapeCx<'_>, usize) -> Option<DType> + Send + Sync + 'static) -> Dtype {
         Dtype { rules: smallvec![Box::new(rule) as _] }
     }
 
@@ -105,15 +124,21 @@ impl Dtype {
     /// The dtype of the tensors of result `index`. The only rule of a single one is every result's.
     #[must_use]
     pub fn result(&self, index: usize, cx: &ShapeCx<'_>) -> Option<DType> {
-        let index = if self.rules.len() == 1 { 0 } else { index };
-        self.rules.get(index)?(cx)
+        let rule = if self.rules.len() == 1 { 0 } else { index };
+        self.rules.get(rule)?(cx, index)
     }
 }
 
 /// What the two facets together say of result `index`.
 #[must_use]
 pub fn infer(shape: Option<&Shape>, dtype: Option<&Dtype>, index: usize, cx: &mut ShapeCx<'_>) -> Fact {
-    let fact = shape.and_then(|s| s.result(index, cx)).unwrap_or_default();
+    let mut fact = shape.and_then(|s| s.result(index, cx)).unwrap_or_default();
+    // What takes the result keeps its strides, if it has the sizes.
+    if let Fact::Tensor(t) = &mut fact
+        && cx.output(index).is_some()
+    {
+        t.strides = Strides::Unknown;
+    }
     match dtype.and_then(|d| d.result(index, cx)) {
         Some(dtype) => with_dtype(fact, dtype),
         None => fact,
@@ -130,7 +155,7 @@ fn with_dtype(fact: Fact, dtype: DType) -> Fact {
         Fact::List(elems) => Fact::List(elems.into_iter().map(|e| with_dtype(e, dtype)).collect()),
         Fact::Tuple(elems) => Fact::Tuple(elems.into_iter().map(|e| with_dtype(e, dtype)).collect()),
         Fact::ListOf(elem) => Fact::ListOf(Box::new(with_dtype(*elem, dtype))),
-        Fact::Unknown => Fact::Tensor(super::TensorFact { dtype: Some(dtype), ..Default::default() }),
+        Fact::Unknown => Fact::Tensor(TensorFact { dtype: Some(dtype), ..Default::default() }),
         other => other,
     }
 }

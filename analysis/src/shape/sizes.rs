@@ -146,22 +146,19 @@ impl Shape {
         Shape::from(move |cx| {
             let all: Option<Vec<Dims>> =
                 cx.elements(tensors).and_then(|e| e.iter().map(|f| f.as_tensor()?.dims.clone()).collect());
-            let Some(mut all) = all else { return Some(TensorFact::default()) };
-            // A one-dimensional empty tensor joins with anything.
-            if all.iter().any(|d| d.len() > 1) {
-                all.retain(|d| d[..] != [Dim::Known(0)]);
-            }
-            let rank = all.first()?.len();
-            if all.iter().any(|d| d.len() != rank) {
-                // One of symbolic size may be the empty one.
-                return Some(TensorFact::default());
-            }
-            let Some(at) = cx.wrap(dim, rank).filter(|&at| at < rank) else {
-                return Some(TensorFact::of_dims(cx.fresh_dims(rank)));
-            };
-            let mut result: Dims = (0..rank).map(|i| common_size(&all, i)).collect();
-            result[at] = all.iter().fold(Dim::Known(0), |sum, d| cx.symbols.add(sum, d[at]));
-            Some(TensorFact::of_dims(result.into_iter().map(|d| cx.size_or_fresh(d))))
+            let Some(all) = all else { return Some(TensorFact::default()) };
+            joined(cx, all, |cx, rank| cx.wrap(dim, rank))
+        })
+    }
+
+    /// The tensors of a list, each first given the sizes that `lift` makes of its own, joined along the dimension that
+    /// `along` says for their rank.
+    pub fn cat_lifted(tensors: impl Into<Arg>, lift: fn(Dims) -> Dims, along: fn(usize) -> usize) -> Shape {
+        let tensors = tensors.into();
+        Shape::from(move |cx| {
+            let elements = cx.elements(tensors)?.iter();
+            let all: Option<Vec<Dims>> = elements.map(|f| Some(lift(f.as_tensor()?.dims.clone()?))).collect();
+            joined(cx, all?, |_, rank| Some(along(rank)))
         })
     }
 
@@ -366,6 +363,29 @@ fn matmul_dims(x: &[Dim], y: &[Dim], symbols: &mut Symbols) -> Option<Dims> {
     dims.extend(rows);
     dims.extend(columns);
     Some(dims)
+}
+
+/// Tensors of these sizes joined along a dimension.
+fn joined(
+    cx: &mut ShapeCx<'_>,
+    mut all: Vec<Dims>,
+    along: impl Fn(&ShapeCx<'_>, usize) -> Option<usize>,
+) -> Option<TensorFact> {
+    // A one-dimensional empty tensor joins with anything.
+    if all.iter().any(|d| d.len() > 1) {
+        all.retain(|d| d[..] != [Dim::Known(0)]);
+    }
+    let rank = all.first()?.len();
+    if all.iter().any(|d| d.len() != rank) {
+        // One of symbolic size may be the empty one.
+        return Some(TensorFact::default());
+    }
+    let Some(at) = along(cx, rank).filter(|&at| at < rank) else {
+        return Some(TensorFact::of_dims(cx.fresh_dims(rank)));
+    };
+    let mut result: Dims = (0..rank).map(|i| common_size(&all, i)).collect();
+    result[at] = all.iter().fold(Dim::Known(0), |sum, d| cx.symbols.add(sum, d[at]));
+    Some(TensorFact::of_dims(result.into_iter().map(|d| cx.size_or_fresh(d))))
 }
 
 /// The size that all have at `at`, as far as it is known.

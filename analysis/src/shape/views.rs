@@ -42,6 +42,104 @@ impl Shape {
         })
     }
 
+    /// All dimensions of operand 0 in reverse order.
+    pub fn reversed() -> Shape {
+        change(|_, mut dims| {
+            dims.reverse();
+            Some(dims)
+        })
+    }
+
+    /// The dimensions of operand 0 that `from` names (one, or a list) at the places that `to` names, the others in order
+    /// around them: `movedim`.
+    pub fn moved(from: impl Into<Arg>, to: impl Into<Arg>) -> Shape {
+        let (from, to) = (from.into(), to.into());
+        change(move |cx, dims| {
+            let rank = dims.len();
+            let (Some(from), Some(to)) = (cx.known_ints(from), cx.known_ints(to)) else {
+                return Some(cx.fresh_dims(rank));
+            };
+            let places =
+                |all: &[i64]| all.iter().map(|&d| wrap(d, rank)).collect::<Option<SmallVec<[usize; 4]>>>();
+            let (from, to) = (places(&from)?, places(&to)?);
+            let mut others = (0..rank).filter(|i| !from.contains(i));
+            (0..rank)
+                .map(|place| match to.iter().position(|&t| t == place) {
+                    Some(i) => dims.get(*from.get(i)?).copied(),
+                    None => dims.get(others.next()?).copied(),
+                })
+                .collect()
+        })
+    }
+
+    /// Two dimensions of operand 0 become one at the end, their diagonal beside the middle by `offset`.
+    pub fn diagonal(offset: impl Into<Arg>, a: impl Into<Arg>, b: impl Into<Arg>) -> Shape {
+        let (offset, a, b) = (offset.into(), a.into(), b.into());
+        change(move |cx, mut dims| {
+            let rank = dims.len();
+            let (Some(a), Some(b)) = (cx.wrap(a, rank), cx.wrap(b, rank)) else {
+                return Some(cx.fresh_dims(rank.checked_sub(1)?));
+            };
+            let (rows, columns) = (*dims.get(a)?, *dims.get(b)?);
+            let length = match (cx.known_int(offset), rows, columns) {
+                (Some(0), rows, columns) => cx.symbols.min(rows, columns),
+                (Some(by), Dim::Known(rows), Dim::Known(columns)) => {
+                    let above = columns.saturating_sub(by.max(0));
+                    let below = rows.saturating_add(by.min(0));
+                    let left = above.min(below).min(rows).min(columns).max(0);
+                    Dim::Known(left)
+                }
+                _ => cx.fresh_size(),
+            };
+            dims.remove(a.max(b));
+            dims.remove(a.min(b));
+            dims.push(length);
+            Some(dims)
+        })
+    }
+
+    /// Windows of `size` elements of operand 0 along `dim`, `step` apart, the elements of each in a last dimension.
+    pub fn windows(dim: impl Into<Arg>, size: impl Into<Arg>, step: impl Into<Arg>) -> Shape {
+        let (dim, size, step) = (dim.into(), size.into(), step.into());
+        change(move |cx, mut dims| {
+            let rank = dims.len();
+            let (size, step) = (cx.known_int(size), cx.known_int(step));
+            let Some(at) = cx.wrap(dim, rank) else { return Some(cx.fresh_dims(rank + 1)) };
+            if let Some(length) = dims.get_mut(at) {
+                *length = match (*length, size, step) {
+                    (Dim::Known(n), Some(size), Some(step)) if step > 0 && (0..=n).contains(&size) => {
+                        Dim::Known((n - size) / step + 1)
+                    }
+                    _ => cx.fresh_size(),
+                };
+            }
+            dims.push(size.map_or_else(|| cx.fresh_size(), Dim::Known));
+            Some(dims)
+        })
+    }
+
+    /// One dimension of operand 0 as several, of the sizes in a list, of which one may be -1.
+    pub fn unflatten(dim: impl Into<Arg>, sizes: impl Into<Arg>) -> Shape {
+        let (dim, sizes) = (dim.into(), sizes.into());
+        change(move |cx, mut dims| {
+            let rank = dims.len();
+            let wanted = cx.ints(sizes)?;
+            let Some(at) = cx.wrap(dim, rank).filter(|&at| at < rank) else {
+                return Some(cx.fresh_dims((rank + wanted.len()).checked_sub(1)?));
+            };
+            let whole = dims.remove(at);
+            let open = wanted.iter().position(|&d| d == Dim::Known(-1));
+            let rest: Dims = wanted.iter().copied().filter(|&d| d != Dim::Known(-1)).collect();
+            let mut parts: Dims = wanted.iter().map(|&d| cx.size_or_fresh(d)).collect();
+            if let Some(open) = open {
+                let known = rest.iter().all(|d| d.known().is_some_and(|n| n > 0));
+                parts[open] = if known { cx.symbols.quotient(&[whole], &rest) } else { cx.fresh_size() };
+            }
+            dims.insert_many(at, parts);
+            Some(dims)
+        })
+    }
+
     /// The dimensions of operand 0 in the order of a list argument.
     pub fn permute(order: impl Into<Arg>) -> Shape {
         let order = order.into();

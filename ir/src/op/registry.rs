@@ -15,7 +15,8 @@ type Put = Box<dyn FnOnce(&mut Columns, usize) + Send>;
 /// The definition of one operator overload: its schema and the facts stated about it.
 pub struct OpDef {
     head: Head,
-    puts: Vec<Put>,
+    /// Facts by the type of the facet.
+    puts: Vec<(TypeId, Put)>,
     optional: bool,
 }
 
@@ -61,7 +62,13 @@ impl OpDef {
 
     /// States a fact.
     pub fn with<F: Facet>(mut self, facet: F) -> Self {
-        self.puts.push(Box::new(move |columns, row| columns.put(row, facet)));
+        self.puts.push((TypeId::of::<F>(), Box::new(move |columns, row| columns.put(row, facet))));
+        self
+    }
+
+    /// Leaves out the facts of other kinds: for variants of which something is as it is of the operator they follow.
+    pub fn only<F: Facet>(mut self) -> Self {
+        self.puts.retain(|(facet, _)| *facet == TypeId::of::<F>());
         self
     }
 }
@@ -281,7 +288,7 @@ impl Making {
             let name = self.registry.schema(id).full_name();
             return self.errors.push(RegistryError::Duplicate(name));
         }
-        for put in def.puts {
+        for (_, put) in def.puts {
             put(&mut self.registry.columns, id.index());
         }
     }

@@ -5,8 +5,10 @@ mod sequences;
 mod windows;
 
 use crate::support::{Computed, edited, fresh, op};
+use flambeau_analysis::shape::{ShapeCx, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::types::{Dim, TypeKind};
 use flambeau_ir::value::ListItems;
 use flambeau_ir::{Doc, Effects, IValue, OpDef, Type};
 use flambeau_tensor::promote::{DEFAULT_COMPLEX, DEFAULT_FLOAT};
@@ -169,7 +171,7 @@ fn of_list(cx: &KernelCx<'_>) -> Computed {
 /// What the nested lists of a value hold.
 fn innermost(list: &IValue) -> Type {
     let mut ty = list.type_of();
-    while let flambeau_ir::types::TypeKind::List(elem) = ty.kind() {
+    while let TypeKind::List(elem) = ty.kind() {
         ty = *elem;
     }
     ty
@@ -192,12 +194,7 @@ fn check_numbers(list: &IValue) -> Result<(), KernelError> {
 
 /// The dtype of an empty list's tensor: of its element type.
 fn empty_dtype(list: Result<&IValue, KernelError>) -> DType {
-    match list.map_or(Type::ANY, innermost) {
-        Type::INT => DType::I64,
-        Type::BOOL => DType::Bool,
-        Type::COMPLEX => DEFAULT_COMPLEX,
-        _ => DEFAULT_FLOAT,
-    }
+    list.ok().and_then(|list| default_of(list.type_of())).unwrap_or(DEFAULT_FLOAT)
 }
 
 /// Reversing an iterator that is not double-ended.
@@ -368,6 +365,30 @@ fn by_example() -> Vec<OpDef> {
         .collect()
 }
 
+/// A vector, of a list of numbers. What lists of lists make depends on whether they have elements.
+fn nested(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
+    let list = cx.ty(0)?;
+    let TypeKind::List(element) = list.kind() else { return None };
+    default_of(*element)?;
+    let length = cx.elements(0).map(|e| Dim::Known(e.len() as i64)).unwrap_or_else(|| cx.fresh_size());
+    Some(TensorFact::contiguous([length]))
+}
+
+/// The dtype of a tensor made of numbers, which may be in lists.
+fn default_of(ty: Type) -> Option<DType> {
+    let mut ty = ty;
+    while let TypeKind::List(inner) = ty.kind() {
+        ty = *inner;
+    }
+    match ty.kind() {
+        TypeKind::Bool => Some(DType::Bool),
+        TypeKind::Int => Some(DType::I64),
+        TypeKind::Float => Some(DEFAULT_FLOAT),
+        TypeKind::Complex => Some(DEFAULT_COMPLEX),
+        _ => None,
+    }
+}
+
 fn from_values() -> Vec<OpDef> {
     let mut defs: Vec<OpDef> = ["bool", "float", "int", "complex"]
         .into_iter()
@@ -391,6 +412,8 @@ fn from_values() -> Vec<OpDef> {
         OpDef::named(name)
             .with(Doc("A tensor from nested lists of numbers."))
             .with(Effects::RAISES)
+            .with(Shape::from(nested))
+            .with(Dtype::named_or(1, Dtype::from(|cx| default_of(cx.ty(0)?))))
             .with(fixed_args(|| vec![size(&[1, 2, 3])]))
             .with(fresh(of_list))
     }));
@@ -408,6 +431,7 @@ fn from_values() -> Vec<OpDef> {
         OpDef::overload("prim::NumToTensor", o)
             .with(Doc("A number as a tensor without dimensions."))
             .with(Shape::scalar())
+            .with(Dtype::holding(0))
             .with(Sample::by_schema().exact().not_differentiable())
             .with(fresh(num_to_tensor))
     }));
@@ -517,7 +541,10 @@ fn writes() -> Vec<OpDef> {
         ("aten::copy_.float", "In place: all elements one number.", write_number),
     ];
     rows.into_iter()
-        .map(|(name, doc, f)| OpDef::named(name).with(Doc(doc)).with(Shape::same_as(0)).with(edited(f)))
+        .map(|(name, doc, f)| {
+            let def = OpDef::named(name).with(Doc(doc)).with(Shape::same_as(0)).with(Dtype::same_as(0));
+            def.with(edited(f))
+        })
         .collect()
 }
 

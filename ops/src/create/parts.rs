@@ -2,8 +2,10 @@
 
 use super::{check_device, fixed_args, size};
 use crate::support::{Computed, op};
+use flambeau_analysis::shape::TensorFact;
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
+use flambeau_ir::types::Dim;
 use flambeau_ir::{Effects, IValue, OpDef};
 use flambeau_tensor::loops::binary;
 use flambeau_tensor::math::Real;
@@ -75,6 +77,22 @@ fn vander(cx: &KernelCx<'_>) -> Computed {
     powers(x, n, cx.boolean(2)?)
 }
 
+/// The sizes with a last dimension more: as many as argument 1 says, or as the last has.
+fn powers_shape() -> Shape {
+    Shape::from(|cx| {
+        let mut dims = cx.take_dims(0)?;
+        if dims.is_empty() {
+            dims.push(Dim::Known(1));
+        }
+        let count = match cx.is_none(1)? {
+            true => *dims.last()?,
+            false => cx.int(1).unwrap_or(Dim::Unknown),
+        };
+        dims.push(cx.size_or_fresh(count));
+        Some(TensorFact::of_dims(dims))
+    })
+}
+
 /// `(x, N)`.
 fn linalg_vander(cx: &KernelCx<'_>) -> Computed {
     let x = cx.tensor(0)?;
@@ -139,11 +157,11 @@ pub(super) fn family() -> Vec<OpDef> {
     let mut defs = op("complex", "", doc).facts(complex).one(|cx| paired(cx, false));
     let doc = "Complex numbers from magnitudes and angles.";
     defs.extend(op("polar", "", doc).facts(complex).one(|cx| paired(cx, true)));
-    let facts = |d: OpDef| d.with(Dtype::sum_of(0)).with(numbers(1));
+    let facts = |d: OpDef| d.with(powers_shape()).with(Dtype::sum_of(0)).with(numbers(1));
     defs.extend(op("vander", "", "Powers of a vector's elements as columns.").facts(facts).one(vander));
     let some = |d: OpDef| {
         let sample = Sample::tensors(1).floats().rank(1, 2).then([IValue::Int(3)]).not_differentiable();
-        d.with(Dtype::sum_of(0)).with(sample)
+        d.with(powers_shape()).with(Dtype::sum_of(0)).with(sample)
     };
     let doc = "Powers of the elements along a new last dimension.";
     defs.extend(op("linalg_vander", "", doc).facts(some).one(linalg_vander));
@@ -166,7 +184,8 @@ pub(super) fn family() -> Vec<OpDef> {
     let doc = "A tensor whose dimensions lie in memory in a given order, its elements not said; here 0.";
     let facts = |d: OpDef| {
         let sample = fixed_args(|| vec![size(&[2, 3]), size(&[1, 0])]);
-        d.with(Effects::RANDOM).with(Shape::strided(0)).with(sample)
+        let dtype = Dtype::named_or(2, Dtype::fixed(DEFAULT_FLOAT));
+        d.with(Effects::RANDOM).with(Shape::strided(0)).with(dtype).with(sample)
     };
     defs.extend(op("empty_permuted", "", doc).options_at(2).facts(facts).one(empty_permuted));
     defs

@@ -2,9 +2,10 @@
 
 use super::{check_device, default_dtype, fixed_args};
 use crate::support::{Computed, op};
-use flambeau_analysis::shape::TensorFact;
+use flambeau_analysis::shape::{ShapeCx, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
+use flambeau_ir::types::{Dim, TypeKind};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::promote::{DEFAULT_COMPLEX, DEFAULT_FLOAT};
 use flambeau_tensor::{Complex, DType, Scalar, Tensor, TensorError, check_budget};
@@ -140,6 +141,17 @@ fn scalar_tensor(cx: &KernelCx<'_>) -> Computed {
     Ok(Tensor::scalar(value, cx.opt_dtype(1)?.unwrap_or(usual))?)
 }
 
+/// The default float, if none of these numbers (or tensors of one element) is complex.
+fn float_of(args: &'static [usize]) -> Dtype {
+    let real = |cx: &ShapeCx<'_>, arg: usize| match cx.is_number(arg) {
+        true => {
+            cx.ty(arg).is_some_and(|t| matches!(t.kind(), TypeKind::Int | TypeKind::Float | TypeKind::Bool))
+        }
+        false => cx.dtype(arg).is_some_and(|d| !d.is_complex()),
+    };
+    Dtype::from(move |cx| args.iter().all(|&arg| real(cx, arg)).then_some(DEFAULT_FLOAT))
+}
+
 fn between() -> Vec<OpDef> {
     let mut defs = Vec::new();
     let number = |i: usize| IValue::Float([0.0, 2.0][i]);
@@ -154,10 +166,12 @@ fn between() -> Vec<OpDef> {
             vec![start, end, IValue::Int(5)]
         };
         let sample = fixed_args(args);
-        let facts = |d: OpDef| d.with(Shape::of_size(2)).with(sample.clone());
+        let dtype = move |at: usize| Dtype::named_or(at, float_of(&[0, 1]));
+        let facts = |d: OpDef| d.with(Shape::of_size(2)).with(dtype(3)).with(sample.clone());
         let doc = "`steps` numbers from `start` to `end`, both included.";
         defs.extend(op("linspace", overload, doc).options_at(3).facts(facts).one(linspace));
-        let facts = |d: OpDef| d.with(Shape::of_size(2)).with(sample.clone().tolerance(1e-5, 1e-6));
+        let facts =
+            |d: OpDef| d.with(Shape::of_size(2)).with(dtype(4)).with(sample.clone().tolerance(1e-5, 1e-6));
         let doc = "Powers of a base, `steps` of them, from `start` to `end`.";
         defs.extend(op("logspace", overload, doc).options_at(4).facts(facts).one(logspace));
     }
@@ -168,36 +182,56 @@ pub(super) fn family() -> Vec<OpDef> {
     let int = IValue::Int;
     let unknown = || Shape::from(|cx| Some(TensorFact::of_dims([cx.fresh_size()])));
     let doc = "Numbers from `start` to `end` (left out), `step` apart.";
-    let with = |args: fn() -> Vec<IValue>| move |d: OpDef| d.with(unknown()).with(fixed_args(args));
+    // The dtype argument stands behind the numbers.
+    let with = |numbers: usize, args: fn() -> Vec<IValue>| {
+        let dtype = move || Dtype::named_or(numbers, Dtype::of_numbers(0..numbers));
+        move |d: OpDef| d.with(unknown()).with(dtype()).with(fixed_args(args))
+    };
+    let floats = |at: usize, args: fn() -> Vec<IValue>| {
+        let dtype = move || Dtype::named_or(at, Dtype::fixed(DEFAULT_FLOAT));
+        move |d: OpDef| d.with(unknown()).with(dtype()).with(fixed_args(args))
+    };
     let mut defs = op("arange", "", doc)
         .options_at(1)
-        .facts(with(|| vec![IValue::Int(5)]))
+        .facts(with(1, || vec![IValue::Int(5)]))
         .one(|cx| arange(cx, Scalar::Int(0), cx.scalar(0)?, Scalar::Int(1), 1));
-    let row = op("arange", "start", doc).without_out().facts(with(|| vec![IValue::Int(1), IValue::Int(5)]));
+    let row =
+        op("arange", "start", doc).without_out().facts(with(2, || vec![IValue::Int(1), IValue::Int(5)]));
     defs.extend(row.one(|cx| arange(cx, cx.scalar(0)?, cx.scalar(1)?, Scalar::Int(1), 2)));
     let row = op("arange", "start_step", doc)
         .out("start_out")
         .options_at(3)
-        .facts(with(|| vec![IValue::Int(1), IValue::Int(9), IValue::Int(2)]));
+        .facts(with(3, || vec![IValue::Int(1), IValue::Int(9), IValue::Int(2)]));
     defs.extend(row.one(|cx| arange(cx, cx.scalar(0)?, cx.scalar(1)?, cx.scalar(2)?, 3)));
     let doc = "Numbers from `start` to `end` (included), `step` apart.";
-    let row =
-        op("range", "", doc).out("out_").options_at(2).facts(with(|| vec![IValue::Int(1), IValue::Int(5)]));
+    let row = op("range", "", doc)
+        .out("out_")
+        .options_at(2)
+        .facts(floats(2, || vec![IValue::Int(1), IValue::Int(5)]));
     defs.extend(row.one(|cx| range(cx, Scalar::Int(1), 2)));
     let row = op("range", "step", doc)
         .out("out")
         .options_at(3)
-        .facts(with(|| vec![IValue::Int(1), IValue::Int(9), IValue::Int(2)]));
+        .facts(floats(3, || vec![IValue::Int(1), IValue::Int(9), IValue::Int(2)]));
     defs.extend(row.one(|cx| range(cx, cx.scalar(2)?, 3)));
     defs.extend(between());
     let dtype = |i: usize| Dtype::named_or(i, Dtype::fixed(DEFAULT_FLOAT));
-    let facts = |d: OpDef| d.with(dtype(1)).with(fixed_args(|| vec![IValue::Int(3)]));
+    let matrix = |rows: usize, columns: usize| {
+        Shape::from(move |cx| {
+            let size = [cx.int(rows), cx.int(columns)].map(|d| d.unwrap_or(Dim::Unknown));
+            Some(TensorFact::contiguous(size.map(|d| cx.size_or_fresh(d))))
+        })
+    };
+    let facts = |d: OpDef| d.with(matrix(0, 0)).with(dtype(1)).with(fixed_args(|| vec![IValue::Int(3)]));
     let row = op("eye", "", "The identity matrix.").options_at(1).facts(facts);
     defs.extend(row.one(|cx| eye(cx, cx.int(0)?, cx.int(0)?, 1)));
-    let facts = |d: OpDef| d.with(dtype(2)).with(fixed_args(move || vec![int(3), int(2)]));
+    let facts = |d: OpDef| d.with(matrix(0, 1)).with(dtype(2)).with(fixed_args(move || vec![int(3), int(2)]));
     let row = op("eye", "m", "Ones on the diagonal of a matrix of `n` rows and `m` columns.");
     defs.extend(row.options_at(2).facts(facts).one(|cx| eye(cx, cx.int(0)?, cx.int(1)?, 2)));
-    let facts = |d: OpDef| d.with(Shape::scalar()).with(fixed_args(|| vec![IValue::Float(1.5)]));
+    let facts = |d: OpDef| {
+        let sample = fixed_args(|| vec![IValue::Float(1.5)]);
+        d.with(Shape::scalar()).with(Dtype::named_or(1, float_of(&[0]))).with(sample)
+    };
     let row = op("scalar_tensor", "", "A number as a tensor without dimensions.");
     defs.extend(row.options_at(1).facts(facts).one(scalar_tensor));
     defs

@@ -4,7 +4,8 @@ use super::combine::{Combine, combine};
 use super::{below, data, index_error, like_self, made, wrapped};
 use crate::pointwise::product_of;
 use crate::support::{Computed, op};
-use flambeau_analysis::Dtype;
+use flambeau_analysis::shape::{Dim, Dims, Fact, ShapeCx, TensorFact, broadcast_dims};
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::value::List;
 use flambeau_ir::{IValue, OpDef, Type};
@@ -194,6 +195,42 @@ fn list(items: Vec<IValue>) -> IValue {
     IValue::List(List::from_values(Type::optional(Type::TENSOR), items))
 }
 
+fn picked(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
+    picked_by(cx, 1)
+}
+
+/// The sizes of what the list of indices at `list` picks: those of the indices, broadcast, where the dimensions that are
+/// indexed stand side by side, else in front.
+fn picked_by(cx: &mut ShapeCx<'_>, list: usize) -> Option<TensorFact> {
+    let dims = cx.take_dims(0)?;
+    let (mut indexed, mut sizes, mut at) = (Vec::new(), Vec::<Dims>::new(), 0);
+    for index in cx.elements(list)?.to_vec() {
+        match index {
+            Fact::None => at += 1,
+            Fact::Tensor(t) => {
+                let (dtype, index) = (t.dtype?, t.dims?);
+                // A mask stands for an index of each of its dimensions, as long as it holds places.
+                let masks = matches!(dtype, DType::Bool | DType::U8);
+                let spans = if masks { index.len() } else { 1 };
+                sizes.push(if masks { Dims::from_slice(&[cx.fresh_size()]) } else { index });
+                indexed.extend(at..at + spans);
+                at += spans;
+            }
+            _ => return None,
+        }
+    }
+    let (&first, &last) = (indexed.first()?, indexed.last()?);
+    if last >= dims.len() {
+        return None;
+    }
+    let sizes: Vec<&[Dim]> = sizes.iter().map(|d| &d[..]).collect();
+    let new = broadcast_dims(&sizes, cx.symbols)?;
+    let to = if last - first + 1 == indexed.len() { first } else { 0 };
+    let mut kept: Dims = (0..dims.len()).filter(|d| !indexed.contains(d)).map(|d| dims[d]).collect();
+    kept.insert_from_slice(to, &new);
+    Some(TensorFact::of_dims(kept))
+}
+
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = Vec::new();
     let read = "Elements by indices for several dimensions; masks stand for the places where they hold.";
@@ -210,7 +247,7 @@ pub(super) fn family() -> Vec<OpDef> {
         });
         let row = row.facts(|d| {
             let sample = made(|g| vec![data(g, &[3, 4]), list(vec![below(g, &[2], 3), below(g, &[2], 4)])]);
-            d.with(Dtype::same_as(0)).with(sample)
+            d.with(Shape::from(picked)).with(Dtype::same_as(0)).with(sample)
         });
         defs.extend(row.one(index));
     }
@@ -233,7 +270,9 @@ pub(super) fn family() -> Vec<OpDef> {
         vec![data(g, &[3, 4]), super::mask(g, &[2]), indices]
     };
     let sample = made(move |g| [args(g), vec![IValue::Float(1.5)]].concat());
-    let row = op("_unsafe_masked_index", "", doc).facts(|d| d.with(Dtype::same_as(0)).with(sample.clone()));
+    let sizes = || Shape::from(|cx| picked_by(cx, 2));
+    let row = op("_unsafe_masked_index", "", doc)
+        .facts(|d| d.with(sizes()).with(Dtype::same_as(0)).with(sample.clone()));
     defs.extend(row.one(masked_index));
     let doc = "The tensor with values added by index where a mask holds.";
     let sample = made(move |g| [args(g), vec![data(g, &[2])]].concat());

@@ -4,7 +4,8 @@ use super::combine::{Combine, combine, reduce_into};
 use super::{below, data, index_error, like_self, made, whole, within, wrapped};
 use crate::pointwise::product_of;
 use crate::support::{Computed, op};
-use flambeau_analysis::Dtype;
+use flambeau_analysis::shape::{Dim, TensorFact};
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::places::{Places, read_at};
@@ -144,9 +145,28 @@ fn rows(g: &mut Gen<'_>) -> Vec<IValue> {
     vec![data(g, &[3, 4]), IValue::Int(0), below(g, &[2], 3), data(g, &[2, 4])]
 }
 
+/// The sizes, with as many places along the dimension as there are indices.
+fn selected() -> Shape {
+    Shape::from(|cx| {
+        let mut dims = cx.take_dims(0)?;
+        let count = match cx.take_dims(2)?[..] {
+            [] => Dim::Known(1),
+            [count] => count,
+            _ => return None,
+        };
+        if let Some(at) = cx.wrap(1, dims.len()) {
+            if let Some(size) = dims.get_mut(at) {
+                *size = count;
+            }
+            return Some(TensorFact::of_dims(dims));
+        }
+        Some(TensorFact::of_dims(cx.fresh_dims(dims.len())))
+    })
+}
+
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = op("index_select", "", "Rows of a dimension by index.")
-        .facts(|d| d.with(Dtype::same_as(0)).with(made(|g| rows(g)[..3].to_vec())))
+        .facts(|d| d.with(selected()).with(Dtype::same_as(0)).with(made(|g| rows(g)[..3].to_vec())))
         .one(select);
     let row = |name, doc| op(name, "", doc).facts(|d| like_self(d).with(made(rows)));
     defs.extend(row("index_add", "The tensor with rows added by index, times `alpha`.").editing(add));

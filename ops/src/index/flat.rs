@@ -3,7 +3,8 @@
 use super::combine::{Combine, combine};
 use super::{below, data, index_error, like_self, longs, made, mask, wrapped};
 use crate::support::{Computed, Several, op};
-use flambeau_analysis::Dtype;
+use flambeau_analysis::shape::{Dim, TensorFact};
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::places::{Places, positions, read_at, write_at};
@@ -157,7 +158,12 @@ fn masked_scattered(cx: &KernelCx<'_>) -> Computed {
 pub(super) fn family() -> Vec<OpDef> {
     let indices = |d: OpDef| {
         let sample = made(|g| vec![data(g, &[2, 3])]).not_differentiable();
-        d.with(Dtype::fixed(DType::I64)).with(sample)
+        // How many there are, only the elements say.
+        let rows = Shape::from(|cx| {
+            let rank = cx.rank(0)? as i64;
+            Some(TensorFact::of_dims([cx.fresh_size(), Dim::Known(rank)]))
+        });
+        d.with(rows).with(Dtype::fixed(DType::I64)).with(sample)
     };
     let mut defs = op("nonzero argwhere", "", "Indices of the elements that are not zero, a row each.")
         .facts(indices)
@@ -170,15 +176,21 @@ pub(super) fn family() -> Vec<OpDef> {
     let doc =
         "Indices of the first elements that are not zero; rows of `fill_value` where there are too few.";
     let sample = || made(|g| vec![data(g, &[2, 3]), IValue::Int(4)]).not_differentiable();
+    let sized = || {
+        Shape::from(|cx| {
+            let (rank, size) = (cx.rank(0)? as i64, cx.int(1).unwrap_or(Dim::Unknown));
+            Some(TensorFact::of_dims([cx.size_or_fresh(size), Dim::Known(rank)]))
+        })
+    };
     defs.extend(
         op("nonzero_static", "", doc)
-            .facts(|d| d.with(Dtype::fixed(DType::I64)).with(sample()))
+            .facts(|d| d.with(sized()).with(Dtype::fixed(DType::I64)).with(sample()))
             .one(nonzero_static),
     );
     let sample = || made(|g| vec![data(g, &[3, 4]), below(g, &[2, 2], 12)]);
     defs.extend(
         op("take", "", "Elements by their numbers in row-major order.")
-            .facts(|d| d.with(flambeau_analysis::Shape::like(1)).with(Dtype::same_as(0)).with(sample()))
+            .facts(|d| d.with(Shape::like(1)).with(Dtype::same_as(0)).with(sample()))
             .one(take),
     );
     let sample = || made(|g| vec![data(g, &[3, 4]), below(g, &[2, 2], 12), data(g, &[2, 2])]);
@@ -188,15 +200,16 @@ pub(super) fn family() -> Vec<OpDef> {
             .editing(put),
     );
     let sample = || made(|g| vec![data(g, &[3, 4]), mask(g, &[4])]);
+    let vector = || Shape::from(|cx| Some(TensorFact::of_dims([cx.fresh_size()])));
     defs.extend(
         op("masked_select", "", "The elements where a mask holds, as a vector.")
-            .facts(|d| d.with(Dtype::same_as(0)).with(sample()))
+            .facts(|d| d.with(vector()).with(Dtype::same_as(0)).with(sample()))
             .one(masked_select),
     );
     let sample = || made(|g| vec![data(g, &[3, 4]), mask(g, &[3, 4]), data(g, &[12])]);
     defs.extend(
         op("masked_scatter", "", "The tensor with the first elements of a source where a mask holds.")
-            .facts(|d| d.with(Dtype::same_as(0)).with(sample()))
+            .facts(|d| d.with(Shape::broadcast([0, 1])).with(Dtype::same_as(0)).with(sample()))
             .one(masked_scattered),
     );
     defs

@@ -3,6 +3,7 @@
 use super::combine::{Combine, combine, reduce_into};
 use super::{below, data, index_error, like_self, made, whole, within, wrapped};
 use crate::support::{Computed, op};
+use flambeau_analysis::shape::{Dim, Dims, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
@@ -180,6 +181,23 @@ fn and_mode(args: Vec<IValue>, mode: &str) -> Vec<IValue> {
     [args, vec![IValue::str(mode)]].concat()
 }
 
+/// The index's size along the dimension, elsewhere what both broadcast to; without a dimension, the index's elements.
+fn taken() -> Shape {
+    Shape::from(|cx| {
+        let (x, index) = (cx.take_dims(0)?, cx.take_dims(1)?);
+        if cx.is_none(2)? {
+            return Some(TensorFact::of_dims([cx.symbols.product(&index)]));
+        }
+        let at = cx.wrap(2, x.len()).filter(|&at| at < x.len() && x.len() == index.len())?;
+        let meet = |(i, (&a, &b)): (usize, (&Dim, &Dim))| {
+            let met = if i == at { Some(b) } else { cx.symbols.broadcast(a, b) };
+            met.map(|d| cx.size_or_fresh(d))
+        };
+        let dims: Option<Dims> = x.iter().zip(&index).enumerate().map(meet).collect();
+        Some(TensorFact::of_dims(dims?))
+    })
+}
+
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = op("gather", "", "An element along a dimension for every element of an index.")
         .facts(|d| d.with(Shape::like(2)).with(Dtype::same_as(0)).with(made(indexed)))
@@ -187,7 +205,9 @@ pub(super) fn family() -> Vec<OpDef> {
     let doc = "An element along a dimension for every element of an index; the other sizes broadcast.";
     let args = |g: &mut Gen<'_>| vec![data(g, &[3, 4]), below(g, &[3, 2], 4), IValue::Int(1)];
     defs.extend(
-        op("take_along_dim", "", doc).facts(|d| d.with(Dtype::same_as(0)).with(made(args))).one(take_along),
+        op("take_along_dim", "", doc)
+            .facts(|d| d.with(taken()).with(Dtype::same_as(0)).with(made(args)))
+            .one(take_along),
     );
     let set = "The tensor with elements set by an index along a dimension.";
     let met = "The tensor with elements added to or multiplied by others, by an index along a dimension.";

@@ -4,7 +4,8 @@ use super::data;
 use crate::join::cat;
 use crate::pointwise::Number;
 use crate::support::{Computed, op};
-use flambeau_analysis::Dtype;
+use flambeau_analysis::shape::{Dim, Dims, TensorFact};
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::value::List;
 use flambeau_ir::{IValue, OpDef};
@@ -182,7 +183,9 @@ pub(super) fn family() -> Vec<OpDef> {
     let lengths = || IValue::Tensor(Tensor::from_slice(&[1i64, 0, 2], &[3]).expect("invariant: a vector"));
     let sample = Sample::args(move |g| vec![data(g, &[3, 2]), IValue::str("max"), lengths()]);
     let doc = "Runs of rows, each reduced to one row.";
-    let facts = |d: OpDef| d.with(Dtype::same_as(0)).with(sample.clone().exact().not_differentiable());
+    let rank = || Shape::from(|cx| Some(TensorFact::of_dims(cx.fresh_dims(cx.rank(0)?))));
+    let facts =
+        |d: OpDef| d.with(rank()).with(Dtype::same_as(0)).with(sample.clone().exact().not_differentiable());
     let mut defs = op("segment_reduce", "", doc).facts(facts).one(segment_reduce);
     let sample = Sample::args(|g| {
         let one = |g: &mut flambeau_exec::Gen<'_>, sizes: &[i64]| {
@@ -192,7 +195,18 @@ pub(super) fn family() -> Vec<OpDef> {
         vec![IValue::List(List::from_tensors(all)), IValue::Int(0), IValue::Int(2)]
     });
     let doc = "Tensors cut into as many chunks, filled up with zeros; chunks side by side.";
-    let facts = |d: OpDef| d.with(sample.clone().exact().not_differentiable());
+    // What is before the dimension, the chunks, and what is in one of them.
+    let chunks = || {
+        Shape::from(|cx| {
+            let (at, count) = (cx.known_int(1)?, cx.int(2)?);
+            let first = cx.elements(0)?.first()?.as_tensor()?.dims.clone()?;
+            let mut dims: Dims = first.get(..usize::try_from(at).ok()?)?.into();
+            dims.extend([count, Dim::Unknown]);
+            Some(TensorFact::of_dims(dims.into_iter().map(|d| cx.size_or_fresh(d))))
+        })
+    };
+    let facts =
+        |d: OpDef| d.with(chunks()).with(Dtype::same_as(0)).with(sample.clone().exact().not_differentiable());
     defs.extend(op("_chunk_cat", "", doc).facts(facts).one(chunk_cat));
     defs
 }

@@ -582,7 +582,11 @@ pub(super) fn family() -> Vec<OpDef> {
             } else {
                 Sample::tensors(2).broadcast()
             };
-            def.with(shape).with(sample.floats().range(0.5, 3.0))
+            let dtype = Dtype::from(|cx| match cx.is_none(2)? {
+                true => Dtype::float_promote([0, 1]).result(0, cx),
+                false => Dtype::promote([0, 1]).result(0, cx),
+            });
+            def.with(shape).with(dtype).with(sample.floats().range(0.5, 3.0))
         }));
     }
     // Declared under other overloads than the functional ones.

@@ -1,7 +1,7 @@
 //! Functions of two operands either of which may be a number, and those of two tensors that are no arithmetic.
 
 use super::ternary::{as_tensor, promoted};
-use crate::support::{Computed, fresh, inplace, into_out, op};
+use crate::support::{Computed, fresh, inplace, into_out, into_outputs, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::sample::{self, Elements};
 use flambeau_exec::{KernelCx, KernelError, Sample};
@@ -99,10 +99,7 @@ pub(super) fn number_first(
     facts: impl Fn(OpDef) -> OpDef,
 ) -> Vec<OpDef> {
     let name = format!("aten::{name}");
-    let into = OpDef::overload(&name, out)
-        .if_declared()
-        .with(Doc("The result is written into `out`, which takes its shape."))
-        .with(into_out(f));
+    let into = into_outputs(&name, out, &facts, into_out(f));
     vec![facts(OpDef::overload(&name, overload).with(Doc(doc)).with(fresh(f))), into]
 }
 
@@ -259,6 +256,7 @@ pub(super) fn in_place(
     OpDef::overload(name, overload)
         .with(Doc("In place: the result replaces the first argument's elements."))
         .with(Shape::same_as(0))
+        .with(Dtype::same_as(0))
         .with(inplace(f))
 }
 
@@ -289,7 +287,15 @@ fn of_tensors() -> Vec<OpDef> {
                 .one(f)
         })
         .collect();
-    defs.extend(op("ldexp", "Tensor", "`self * 2^other`.").facts(two_floats).one(ldexp));
+    // Powers of two of integers are singles.
+    let floating = || {
+        Dtype::from(|cx| match cx.dtype(1)?.is_integral(true) {
+            true => None,
+            false => Dtype::promote([0, 1]).result(0, cx),
+        })
+    };
+    let facts = |d: OpDef| two_floats(d).with(floating());
+    defs.extend(op("ldexp", "Tensor", "`self * 2^other`.").facts(facts).one(ldexp));
     // Declared without an overload's name, unlike the functional one.
     defs.push(in_place("aten::ldexp_", "", ldexp));
     defs

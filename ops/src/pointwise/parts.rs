@@ -1,6 +1,7 @@
 //! Parts of numbers: conjugates, mantissas and exponents, decimal places.
 
 use crate::support::{Computed, Several, op};
+use flambeau_analysis::shape::TensorFact;
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
 use flambeau_ir::attr::names;
@@ -27,7 +28,9 @@ fn views() -> impl Iterator<Item = OpDef> {
     ["aten::conj", "aten::_conj"].into_iter().map(|name| {
         let sample = Sample::tensors(1).rank(2, 2).not_differentiable().dtypes(&[DType::C64, DType::C128]);
         let doc = Doc("The complex conjugate; a real tensor itself.");
-        OpDef::named(name).with(doc).with(Dtype::same_as(0)).with(sample).with(Kernel::new(|cx| {
+        let sizes = Shape::from(|cx| Some(TensorFact::of_dims(cx.take_dims(0)?)));
+        let def = OpDef::named(name).with(doc).with(sizes).with(Dtype::same_as(0));
+        def.with(sample).with(Kernel::new(|cx| {
             let result = conj(cx, cx.tensor(0)?)?;
             cx.ret(result);
             Ok(())

@@ -4,7 +4,7 @@
 //! result depends on the precision it computes in (near poles, and where recurrences overflow).
 
 use super::pairs::{Pair, in_place, pairs};
-use crate::support::{Computed, fresh, into_out, op};
+use crate::support::{Computed, fresh, into_out, into_outputs, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, IValue, OpDef};
@@ -282,8 +282,7 @@ fn gammas() -> Vec<OpDef> {
     let mut defs = op("special_polygamma", "", doc).facts(facts).one(polygamma);
     // In place the tensor comes first, so the derived variant would not fit.
     defs.push(facts(OpDef::named("aten::polygamma").with(Doc(doc)).with(fresh(polygamma))));
-    let out_doc = Doc("The result is written into `out`, which takes its shape.");
-    defs.push(OpDef::overload("aten::polygamma", "out").with(out_doc).with(into_out(polygamma)));
+    defs.push(into_outputs("aten::polygamma", "out", facts, into_out(polygamma)));
     defs.push(in_place("aten::polygamma_", "", |cx| polygamma_of(cx.int(1)?, cx.tensor(0)?)));
     let doc = "Logarithm of the multivariate gamma function of dimension `p`.";
     let facts =

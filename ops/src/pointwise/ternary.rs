@@ -347,11 +347,12 @@ const ACTIVATIONS: &[(&str, &str, &str, Run)] = &[
     ("aten::special_logit", "", "`log(x / (1 - x))`.", logit),
 ];
 
-const BOUNDS: &[(&str, &[&str], Run)] = &[
-    ("aten::clamp", &["", "Tensor"], clamp),
-    ("aten::clip", &["", "Tensor"], clamp),
-    ("aten::clamp_min", &["", "Tensor"], clamp_min),
-    ("aten::clamp_max", &["", "Tensor"], clamp_max),
+/// Names, overloads, how many operands there are, the function.
+const BOUNDS: &[(&str, &[&str], usize, Run)] = &[
+    ("aten::clamp", &["", "Tensor"], 3, clamp),
+    ("aten::clip", &["", "Tensor"], 3, clamp),
+    ("aten::clamp_min", &["", "Tensor"], 2, clamp_min),
+    ("aten::clamp_max", &["", "Tensor"], 2, clamp_max),
 ];
 
 fn activations() -> Vec<OpDef> {
@@ -374,7 +375,7 @@ fn activations() -> Vec<OpDef> {
 
 fn bounds() -> Vec<OpDef> {
     let mut all = Vec::new();
-    for &(name, overloads, f) in BOUNDS {
+    for &(name, overloads, operands, f) in BOUNDS {
         for &overload in overloads {
             let out = if overload.is_empty() { "out" } else { "Tensor_out" };
             let doc = "Elements limited from below and above.";
@@ -384,8 +385,11 @@ fn bounds() -> Vec<OpDef> {
                     _ => Sample::tensors(2).broadcast().floats(),
                 };
                 // Bounds that are tensors broadcast with the elements, and either may be missing.
-                let def = if overload.is_empty() { def.with(Shape::same_as(0)) } else { def };
-                def.with(sample)
+                let def = match overload.is_empty() {
+                    true => def.with(Shape::same_as(0)),
+                    false => def.with(Shape::broadcast(0..operands)),
+                };
+                def.with(Dtype::promote(0..operands)).with(sample)
             }));
         }
     }

@@ -5,6 +5,8 @@
 //! columns. A dimension of size 1 is dropped from its operand, which is all that broadcasting takes.
 
 use crate::support::{Computed, op};
+use flambeau_analysis::shape::{Dim, Dims, ShapeCx, TensorFact, wrap};
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::sample::{self, Elements};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::value::List;
@@ -272,13 +274,46 @@ fn tensordot(cx: &KernelCx<'_>) -> Computed {
     Ok(product.x.permute(&order)?.reshape(&sizes)?)
 }
 
+/// A dimension for each letter behind the arrow, as large as that letter's elsewhere. Where dots stand for dimensions, or
+/// there is no arrow, nothing is said.
+fn named(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
+    let equation = cx.constant(0)?.as_str()?.to_string();
+    let (from, to) = equation.split_once("->").filter(|_| !equation.contains('.'))?;
+    let letters = |part: &str| part.chars().filter(|c| !c.is_whitespace()).collect::<Vec<char>>();
+    let operands: Vec<Option<Dims>> =
+        cx.elements(1)?.iter().map(|f| f.as_tensor().and_then(|t| t.dims.clone())).collect();
+    let mut known: Vec<(char, Dim)> = Vec::new();
+    for (part, dims) in from.split(',').zip(operands) {
+        known.extend(letters(part).into_iter().zip(dims.unwrap_or_default()));
+    }
+    // A size of 1 is broadcast to what the letter is elsewhere.
+    let size = |c: char, cx: &mut ShapeCx<'_>| {
+        let all: Dims = known.iter().filter(|(k, _)| *k == c).map(|(_, d)| *d).collect();
+        let met = all.iter().try_fold(Dim::Known(1), |met, &d| cx.symbols.broadcast(met, d));
+        cx.size_or_fresh(if all.is_empty() { Dim::Unknown } else { met.unwrap_or(Dim::Unknown) })
+    };
+    let dims: Dims = letters(to).into_iter().map(|c| size(c, cx)).collect();
+    Some(TensorFact::of_dims(dims))
+}
+
+/// The dimensions of both operands that no sum goes over.
+fn left_over(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
+    let mut kept = Dims::new();
+    for (tensor, summed) in [(0, 2), (1, 3)] {
+        let (dims, summed) = (cx.take_dims(tensor)?, cx.known_ints(summed)?);
+        let summed: Vec<usize> = summed.iter().map(|&d| wrap(d, dims.len())).collect::<Option<_>>()?;
+        kept.extend(dims.iter().enumerate().filter(|(i, _)| !summed.contains(i)).map(|(_, d)| *d));
+    }
+    Some(TensorFact::of_dims(kept))
+}
+
 pub(super) fn family() -> Vec<OpDef> {
     let doc = "Products summed over named dimensions.";
     let draw = |g: &mut flambeau_exec::Gen<'_>, sizes: &[i64]| {
         sample::tensor(g, sizes, DType::F32, &Elements::default())
     };
     let facts = |d: OpDef| {
-        d.with(Sample::args(move |g| {
+        d.with(Shape::from(named)).with(Dtype::same_as(1)).with(Sample::args(move |g| {
             let tensors = vec![draw(g, &[2, 3]), draw(g, &[3, 4])];
             vec![IValue::str("ij,jk->ki"), IValue::List(List::from_tensors(tensors))]
         }))
@@ -286,7 +321,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let mut defs = op("einsum", "", doc).facts(facts).one(einsum);
     let doc = "The sum of products over pairs of dimensions.";
     let facts = |d: OpDef| {
-        d.with(Sample::args(move |g| {
+        d.with(Shape::from(left_over)).with(Dtype::same_as(0)).with(Sample::args(move |g| {
             let (a, b) = (draw(g, &[2, 3, 4]), draw(g, &[4, 3, 2]));
             vec![IValue::Tensor(a), IValue::Tensor(b), IValue::ints(vec![1, 2]), IValue::ints(vec![1, 0])]
         }))

@@ -4,6 +4,7 @@ use super::scaled_sum;
 use crate::linalg::field;
 use crate::pointwise::{difference_of, product_of};
 use crate::support::{Computed, op, same_dtypes};
+use flambeau_analysis::shape::{Dim, Dims, Fact, ShapeCx, TensorFact, broadcast_dims};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::sample::{self, Elements};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
@@ -289,31 +290,112 @@ fn draw(g: &mut Gen<'_>, sizes: &[i64]) -> Tensor {
 
 type Run = fn(&KernelCx<'_>) -> Computed;
 
-/// Names, what it is, the function, sizes of a sample, operands that promote.
-const ROWS: &[(&str, &str, Run, &[&[i64]], &[usize])] = &[
-    ("vdot", "The product of two vectors, the first conjugated.", vdot, &[&[3], &[3]], &[0]),
+fn both() -> Shape {
+    Shape::broadcast([0, 1])
+}
+
+/// What both broadcast to, without the dimension that argument `dim` names.
+fn along_summed() -> Shape {
+    Shape::from(|cx| {
+        let (x, y) = (cx.take_dims(0)?, cx.take_dims(1)?);
+        let mut dims = broadcast_dims(&[&x, &y], cx.symbols)?;
+        let at = cx.wrap(2, dims.len()).filter(|&at| at < dims.len())?;
+        dims.remove(at);
+        Some(TensorFact::of_dims(dims))
+    })
+}
+
+/// A matrix: the size of one operand's dimension by that of another's, each given as `(operand, dimension)`.
+fn matrix_of(rows: (usize, usize), columns: (usize, usize)) -> Shape {
+    Shape::from(move |cx| {
+        let rows = cx.take_dims(rows.0)?.get(rows.1).copied()?;
+        let columns = cx.take_dims(columns.0)?.get(columns.1).copied()?;
+        Some(TensorFact::of_dims([rows, columns]))
+    })
+}
+
+/// All dimensions but the last of one, then of the other; numbers multiply.
+fn inner_dims(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
+    let (mut x, mut y) = (cx.take_dims(0)?, cx.take_dims(1)?);
+    if !x.is_empty() && !y.is_empty() {
+        x.pop();
+        y.pop();
+    }
+    x.extend(y);
+    Some(TensorFact::of_dims(x))
+}
+
+/// Products of sizes from the last on.
+fn kron_dims(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
+    let (x, y) = (cx.take_dims(0)?, cx.take_dims(1)?);
+    let rank = x.len().max(y.len());
+    let at = |all: &Dims, i: usize| (i + all.len()).checked_sub(rank).map_or(Dim::Known(1), |i| all[i]);
+    Some(TensorFact::of_dims((0..rank).map(|i| cx.symbols.mul(at(&x, i), at(&y, i)))))
+}
+
+/// The rows of the first matrix and the columns of the last; vectors at the ends have none.
+fn chain_dims(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
+    let all = cx.elements(0)?;
+    let of = |fact: Option<&Fact>| fact?.as_tensor()?.dims.clone();
+    let (first, last) = (of(all.first())?, of(all.last())?);
+    if all.len() == 1 {
+        return Some(TensorFact::of_dims(first.into_iter().map(|d| cx.size_or_fresh(d))));
+    }
+    let mut dims = Dims::new();
+    dims.extend(first.first().copied().filter(|_| first.len() == 2));
+    dims.extend(last.last().copied().filter(|_| last.len() == 2));
+    Some(TensorFact::of_dims(dims.into_iter().map(|d| cx.size_or_fresh(d))))
+}
+
+/// Names, what it is, the function, its sizes, sizes of a sample, operands that promote.
+const ROWS: &[(&str, &str, Run, fn() -> Shape, &[&[i64]], &[usize])] = &[
+    ("vdot", "The product of two vectors, the first conjugated.", vdot, Shape::scalar, &[&[3], &[3]], &[0]),
     (
         "linalg_vecdot",
         "Products of vectors along a dimension, the first conjugated.",
         vecdot,
+        along_summed,
         &[&[2, 3], &[2, 3]],
         &[0],
     ),
-    ("inner", "Products of vectors along the last dimensions.", inner, &[&[2, 3], &[4, 3]], &[0]),
-    ("addr", "`beta * self + alpha * outer(vec1, vec2)`.", addr, &[&[2, 3], &[2], &[3]], &[0, 1, 2]),
+    (
+        "inner",
+        "Products of vectors along the last dimensions.",
+        inner,
+        || Shape::from(inner_dims),
+        &[&[2, 3], &[4, 3]],
+        &[0],
+    ),
+    (
+        "addr",
+        "`beta * self + alpha * outer(vec1, vec2)`.",
+        addr,
+        || matrix_of((1, 0), (2, 0)),
+        &[&[2, 3], &[2], &[3]],
+        &[0, 1, 2],
+    ),
     (
         "addbmm",
         "`beta * self + alpha * sum(batch1 @ batch2)`.",
         addbmm,
+        || matrix_of((1, 1), (2, 2)),
         &[&[2, 4], &[5, 2, 3], &[5, 3, 4]],
         &[1],
     ),
-    ("kron", "Every element of one times the other.", kron, &[&[2, 3], &[3, 2]], &[0, 1]),
-    ("linalg_cross", "Cross products along a dimension.", linalg_cross, &[&[2, 3], &[2, 3]], &[0, 1]),
+    (
+        "kron",
+        "Every element of one times the other.",
+        kron,
+        || Shape::from(kron_dims),
+        &[&[2, 3], &[3, 2]],
+        &[0, 1],
+    ),
+    ("linalg_cross", "Cross products along a dimension.", linalg_cross, both, &[&[2, 3], &[2, 3]], &[0, 1]),
     (
         "cross",
         "Cross products along a dimension, or the first of size 3.",
         cross,
+        both,
         &[&[3, 2], &[3, 2]],
         &[0, 1],
     ),
@@ -322,16 +404,17 @@ const ROWS: &[(&str, &str, Run, &[&[i64]], &[usize])] = &[
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs: Vec<OpDef> = ROWS
         .iter()
-        .flat_map(|&(names, doc, f, sizes, dtypes)| {
+        .flat_map(|&(names, doc, f, shape, sizes, dtypes)| {
             let facts = |d: OpDef| {
-                d.with(Dtype::promote(dtypes.iter().copied())).with(sized(sizes).tolerance(1e-4, 1e-5))
+                let sample = sized(sizes).tolerance(1e-4, 1e-5);
+                d.with(shape()).with(Dtype::promote(dtypes.iter().copied())).with(sample)
             };
             op(names, "", doc).facts(facts).one(f)
         })
         .collect();
     let doc = "The product of a chain of matrices.";
     let list = |d: OpDef| {
-        d.with(Sample::args(|g| {
+        d.with(Shape::from(chain_dims)).with(Dtype::same_as(0)).with(Sample::args(|g| {
             let all = vec![draw(g, &[2, 3]), draw(g, &[3, 4]), draw(g, &[4, 2])];
             vec![IValue::List(List::from_tensors(all))]
         }))

@@ -2,6 +2,8 @@
 
 use crate::pointwise::{difference_of, product_of, quotient_of};
 use crate::support::{Computed, op};
+use flambeau_analysis::shape::{Dim, ShapeCx, TensorFact};
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::OpDef;
 use flambeau_tensor::loops::unary;
@@ -148,11 +150,29 @@ fn corrcoef(cx: &KernelCx<'_>) -> Computed {
     Ok(limited.to_dtype(both.dtype())?)
 }
 
+/// A square with a row for each row; a vector gives a number.
+fn between_rows(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
+    match cx.take_dims(0)?[..] {
+        [] | [_] => Some(TensorFact::of_dims([])),
+        // A matrix of one row does, too.
+        [Dim::Known(1), _] => Some(TensorFact::of_dims([])),
+        [rows @ Dim::Known(_), _] => Some(TensorFact::of_dims([rows, rows])),
+        _ => None,
+    }
+}
+
+/// Weights, which only `cov` has, may widen it.
+fn unweighted(cx: &ShapeCx<'_>) -> Option<DType> {
+    let plain = (2..cx.len()).all(|weights| cx.is_none(weights) == Some(true));
+    cx.dtype(0).filter(|d| plain && !d.is_integral(true))
+}
+
 pub(super) fn family() -> Vec<OpDef> {
-    let matrix = || Sample::tensors(1).floats().rank(2, 2).not_differentiable();
-    let mut defs = op("cov", "", "Covariance of the rows of a matrix.").facts(|d| d.with(matrix())).one(cov);
-    defs.extend(
-        op("corrcoef", "", "Correlation of the rows of a matrix.").facts(|d| d.with(matrix())).one(corrcoef),
-    );
+    let matrix = |d: OpDef| {
+        let sample = Sample::tensors(1).floats().rank(2, 2).not_differentiable();
+        d.with(Shape::from(between_rows)).with(Dtype::from(unweighted)).with(sample)
+    };
+    let mut defs = op("cov", "", "Covariance of the rows of a matrix.").facts(matrix).one(cov);
+    defs.extend(op("corrcoef", "", "Correlation of the rows of a matrix.").facts(matrix).one(corrcoef));
     defs
 }

@@ -3,7 +3,8 @@
 use crate::join::cat;
 use crate::pointwise::{difference_of, product_of, sum_of};
 use crate::support::{Computed, op};
-use flambeau_analysis::Dtype;
+use flambeau_analysis::shape::{Dim, ShapeCx, TensorFact};
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::promote::{Promotion, to_float};
@@ -138,20 +139,51 @@ fn cumulative(cx: &KernelCx<'_>) -> Computed {
     }
 }
 
+/// `(self, n, dim, prepend, append)`: the dimension shorter by `n`.
+fn shorter(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
+    let mut dims = cx.take_dims(0)?;
+    let at = cx.wrap(2, dims.len()).filter(|&at| at < dims.len())?;
+    // More differences than elements leave none, whatever is put in front or behind.
+    dims[at] = match (cx.known_int(1), dims[at], cx.is_none(3)? && cx.is_none(4)?) {
+        (Some(n), Dim::Known(size), true) => Dim::Known(size.saturating_sub(n).max(0)),
+        _ => cx.fresh_size(),
+    };
+    Some(TensorFact::of_dims(dims))
+}
+
+/// `(y, x or dx, dim)`: the dimension gone, or shorter by one if areas are summed up step by step. Places of more than
+/// one dimension broadcast with the elements.
+fn area_dims(step_by_step: bool) -> Shape {
+    Shape::from(move |cx| {
+        let mut dims = cx.take_dims(0)?;
+        if !cx.is_number(1) && cx.rank(1)? > 1 {
+            return None;
+        }
+        let at = cx.wrap(2, dims.len()).filter(|&at| at < dims.len())?;
+        let size = dims.remove(at);
+        if step_by_step {
+            let left = cx.symbols.sub(size, Dim::Known(1));
+            dims.insert(at, cx.symbols.max(left, Dim::Known(0)));
+        }
+        Some(TensorFact::of_dims(dims))
+    })
+}
+
 pub(super) fn family() -> Vec<OpDef> {
     let vector = || Sample::tensors(1).floats().rank(1, 3);
     let mut defs = op("diff", "", "Differences between neighbours along a dimension, `n` times.")
-        .facts(|d| d.with(Dtype::same_as(0)).with(vector()))
+        .facts(|d| d.with(Shape::from(shorter)).with(Dtype::same_as(0)).with(vector()))
         .one(diff);
     let same = || Sample::tensors(2).floats().rank(1, 2);
     let number = || vector().then([IValue::Float(0.5)]);
     for overload in ["x", "dx"] {
         let sample = || if overload == "x" { same() } else { number() };
         let doc = "The area under lines between neighbours along a dimension.";
-        let facts = |d: OpDef| d.with(sample());
+        let floats = || Dtype::float_promote([0, 1]);
+        let facts = |d: OpDef| d.with(area_dims(false)).with(floats()).with(sample());
         defs.extend(op("trapezoid trapz", overload, doc).facts(facts).one(trapezoid));
         let doc = "The areas under lines up to each neighbour along a dimension.";
-        let facts = |d: OpDef| d.with(sample());
+        let facts = |d: OpDef| d.with(area_dims(true)).with(floats()).with(sample());
         defs.extend(op("cumulative_trapezoid", overload, doc).facts(facts).one(cumulative));
     }
     defs

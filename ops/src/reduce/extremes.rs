@@ -117,7 +117,8 @@ pub(super) fn family() -> Vec<OpDef> {
     let shapes = || Shape::results([Shape::reduce(1, 2), Shape::reduce(1, 2)]);
     let row = op("aminmax", "", doc).facts(|d| d.with(shapes()).with(dtypes()).with(some()));
     defs.extend(row.several(|cx| aminmax(cx, cx.opt_int(1)?, cx.boolean(2)?)));
-    let row = op("_aminmax", "", doc).facts(|d| d.with(dtypes()).with(some()));
+    let single = || Shape::results([Shape::scalar(), Shape::scalar()]);
+    let row = op("_aminmax", "", doc).facts(|d| d.with(single()).with(dtypes()).with(some()));
     defs.extend(row.several(|cx| aminmax(cx, None, false)));
     let sample = || some().then([IValue::Int(0)]);
     let row = op("_aminmax", "dim", doc).facts(|d| d.with(shapes()).with(dtypes()).with(sample()));

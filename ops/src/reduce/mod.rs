@@ -11,6 +11,8 @@ mod spread;
 mod sums;
 mod truths;
 
+use flambeau_analysis::Shape;
+use flambeau_analysis::shape::{Fact, TensorFact};
 use flambeau_exec::Sample;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::{DType, Tensor, TensorError};
@@ -32,6 +34,14 @@ pub(crate) fn family() -> Vec<OpDef> {
 
 /// A reduction over dimensions (`None`: all), kept with size 1 or not, in a dtype.
 type Reduction = fn(&Tensor, Option<&[i64]>, bool, Option<DType>) -> Result<Tensor, TensorError>;
+
+/// The sizes that a reduction gives over the dimensions that argument 1 names, where naming none reduces nothing.
+fn over_named(reduced: Shape) -> Shape {
+    Shape::from(move |cx| match cx.ints(1) {
+        Some(dims) if dims.is_empty() => Some(Fact::Tensor(TensorFact::of_dims(cx.take_dims(0)?))),
+        _ => reduced.result(0, cx),
+    })
+}
 
 /// Samples for operators over dimension 0.
 fn one_dim() -> Sample {

@@ -178,6 +178,8 @@ fn logsumexp(cx: &KernelCx<'_>) -> Computed {
 pub(super) fn family() -> Vec<OpDef> {
     let doc = "The `p`-norm of the elements: the root of the sum of their `p`th powers.";
     let all = |d: OpDef| d.with(Shape::scalar());
+    // Magnitudes are real.
+    let named = |at: usize| Dtype::from(move |cx| cx.dtype_arg(at)?.map(DType::to_real));
     let one = || Sample::tensors(1).floats().rank(1, 3).not_differentiable();
     let single = || IValue::Int(DType::F64.scalar_type());
     let dims = || IValue::ints(vec![0]);
@@ -186,7 +188,7 @@ pub(super) fn family() -> Vec<OpDef> {
         .one(|cx| vector_norm(cx.tensor(0)?, order(cx, 1)?, None, false, None));
     defs.extend(
         op("norm", "ScalarOpt_dtype", doc)
-            .facts(|d| all(d).with(one().then([IValue::Float(1.0), single()])))
+            .facts(|d| all(d).with(named(2)).with(one().then([IValue::Float(1.0), single()])))
             .one(|cx| vector_norm(cx.tensor(0)?, order(cx, 1)?, None, false, Some(cx.dtype(2)?))),
     );
     defs.extend(
@@ -203,7 +205,7 @@ pub(super) fn family() -> Vec<OpDef> {
             .out("dtype_out")
             .facts(|d| {
                 let args = [IValue::Float(2.0), dims(), IValue::Bool(true), single()];
-                d.with(Shape::reduce(2, 3)).with(one().then(args))
+                d.with(Shape::reduce(2, 3)).with(named(4)).with(one().then(args))
             })
             .one(|cx| {
                 let dtype = Some(cx.dtype(4)?);
@@ -216,8 +218,17 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         row.facts(facts).one(|cx| vector_norm(cx.tensor(0)?, 2.0, Some(&cx.ints(1)?), cx.boolean(2)?, None)),
     );
+    let alike = || {
+        Dtype::from(|cx| {
+            cx.dtype(0).filter(|d| cx.dtype(1) == Some(*d) && !d.is_integral(true)).map(DType::to_real)
+        })
+    };
     let two = || Sample::tensors(2).floats().not_differentiable();
-    defs.extend(op("dist", "", "The `p`-norm of the difference.").facts(|d| all(d).with(two())).one(dist));
+    defs.extend(
+        op("dist", "", "The `p`-norm of the difference.")
+            .facts(|d| all(d).with(alike()).with(two()))
+            .one(dist),
+    );
     let args = || [IValue::Float(2.0), IValue::Int(0), IValue::Float(1.0)];
     let matrix = || Sample::tensors(1).floats().rank(2, 3).not_differentiable();
     defs.extend(

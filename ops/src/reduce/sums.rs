@@ -153,17 +153,19 @@ pub(super) fn family() -> Vec<OpDef> {
         defs.extend(op(name, "", doc).facts(facts).one(over_dims(f)));
     }
     let doc = "The number of elements that are not zero.";
-    let counted = |d: OpDef| d.with(Dtype::fixed(DType::I64));
+    // Neither variant can keep the dimensions.
+    let counted = |d: OpDef| d.with(super::over_named(Shape::reduce(1, 2))).with(Dtype::fixed(DType::I64));
     defs.extend(op("count_nonzero", "", doc).facts(|d| counted(d).with(one_dim().exact())).one(|cx| {
         let dim = cx.opt_int(1)?;
         Ok(reduce::count_nonzero(cx.tensor(0)?, dim.as_ref().map(std::slice::from_ref))?)
     }));
     let row = op("count_nonzero", "dim_IntList", doc).facts(|d| counted(d).with(dims_sample().exact()));
     defs.extend(row.one(|cx| Ok(reduce::count_nonzero(cx.tensor(0)?, Some(&cx.ints(1)?))?)));
+    let floating = || Dtype::from(|cx| cx.dtype(0).filter(|d| !d.is_integral(true)));
     let sample = || Sample::tensors(1).floats().rank(2, 2).then([IValue::ints(vec![1])]);
     defs.extend(
         op("sum_to_size", "", "The sum over the dimensions in which a size would be broadcast.")
-            .facts(|d| d.with(sample()))
+            .facts(|d| d.with(Shape::of_size(1)).with(floating()).with(sample()))
             .one(sum_to_size),
     );
     let matrix = || Sample::tensors(1).floats().rank(2, 2);

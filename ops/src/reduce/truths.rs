@@ -41,7 +41,8 @@ pub(super) fn family() -> Vec<OpDef> {
                 .facts(|d| d.with(Shape::reduce(1, 2)).with(dtype()).with(along()))
                 .one(move |cx| Ok(f(cx.tensor(0)?, Some(&[cx.int(1)?]), cx.boolean(2)?)?)),
         );
-        let facts = |d: OpDef| d.with(dtype()).with(dims_sample());
+        let sizes = || super::over_named(Shape::reduce(1, 2));
+        let facts = |d: OpDef| d.with(sizes()).with(dtype()).with(dims_sample());
         defs.extend(
             op(name, "dims", doc)
                 .facts(facts)

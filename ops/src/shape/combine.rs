@@ -2,9 +2,10 @@
 
 use super::{sample, tensors};
 use crate::index::rows_of;
-use crate::join::{at_least, cat};
+use crate::join::{at_least, cat, matrix_or_more, vector_or_more};
 use crate::support::{Computed, Several, op};
-use flambeau_analysis::Dtype;
+use flambeau_analysis::shape::{Dim, Dims, TensorFact};
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::{DType, Tensor, broadcast_shapes, check_budget};
@@ -23,6 +24,24 @@ fn solid(t: &Tensor) -> Computed {
         2 => t.unsqueeze(-1)?,
         _ => t.clone(),
     })
+}
+
+/// The sizes that [`solid`] gives.
+fn solid_or_more(dims: Dims) -> Dims {
+    let mut dims = matrix_or_more(dims);
+    if dims.len() == 2 {
+        dims.push(Dim::Known(1));
+    }
+    dims
+}
+
+/// The sizes of a vector as a column; others stay.
+fn column(dims: Dims) -> Dims {
+    let mut dims = vector_or_more(dims);
+    if dims.len() == 1 {
+        dims.push(Dim::Known(1));
+    }
+    dims
 }
 
 /// Vectors as columns, matrices side by side.
@@ -170,14 +189,28 @@ fn unflatten_all(cx: &KernelCx<'_>) -> Several {
 
 pub(super) fn family() -> Vec<OpDef> {
     let elements = |d: OpDef| d.with(Dtype::from(|cx| crate::join::joined_dtype(cx.elements(0)?)));
+    let flat = || Shape::from(|cx| Some(TensorFact::of_dims([cx.fresh_size()])));
+    // As many rows as there are choices, each with one of every vector.
+    let choices = || {
+        Shape::from(|cx| match cx.elements(0)?.len() {
+            1 => Some(TensorFact::of_dims([cx.fresh_size()])),
+            n => Some(TensorFact::of_dims([cx.fresh_size(), Dim::Known(n as i64)])),
+        })
+    };
+    let rows = || {
+        Shape::from(|cx| match cx.known_int(1)? {
+            0 => Some(TensorFact::of_dims([Dim::Known(0)])),
+            n => Some(TensorFact::of_dims([cx.fresh_size(), Dim::Known(n)])),
+        })
+    };
     let pair = || tensors(&[&[2, 3], &[2, 3]]);
     let vectors = || tensors(&[&[2], &[3]]);
     let mut defs = op("dstack", "", "Tensors one behind the other, along the third dimension.")
-        .facts(|d| elements(d).with(pair()))
+        .facts(|d| elements(d).with(Shape::cat_lifted(0, solid_or_more, |_| 2)).with(pair()))
         .one(dstack);
     defs.extend(
         op("column_stack", "", "Vectors as columns, matrices side by side.")
-            .facts(|d| elements(d).with(pair()))
+            .facts(|d| elements(d).with(Shape::cat_lifted(0, column, |_| 1)).with(pair()))
             .one(column_stack),
     );
     let doc = "Vectors along dimensions of their own, each repeated along the others.";
@@ -189,17 +222,19 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(op("broadcast_tensors", "", doc).facts(|d| d.with(sample_of())).list(broadcast));
     defs.extend(
         op("cartesian_prod", "", "All choices of one element from each vector, a row each.")
-            .facts(|d| elements(d).with(vectors()))
+            .facts(|d| elements(d).with(choices()).with(vectors()))
             .one(cartesian_prod),
     );
     defs.extend(
         op("combinations", "", "All choices of `r` elements of a vector in order, a row each.")
-            .facts(|d| d.with(Dtype::same_as(0)).with(sample(1, vec![])))
+            .facts(|d| d.with(rows()).with(Dtype::same_as(0)).with(sample(1, vec![])))
             .one(combinations),
     );
     for (name, rank) in [("atleast_1d", 1usize), ("atleast_2d", 2), ("atleast_3d", 3)] {
         let doc = "The tensor with dimensions of size 1 added, up to one, two or three.";
-        let facts = |d: OpDef| d.with(Dtype::same_as(0)).with(sample(1, vec![]));
+        let lift = [vector_or_more, matrix_or_more, solid_or_more][rank - 1];
+        let shape = move || Shape::from(move |cx| Some(TensorFact::of_dims(lift(cx.take_dims(0)?))));
+        let facts = |d: OpDef| d.with(shape()).with(Dtype::same_as(0)).with(sample(1, vec![]));
         defs.extend(op(name, "", doc).facts(facts).one(move |cx| at_least_of(cx.tensor(0)?, rank)));
         let facts = |d: OpDef| d.with(tensors(&[&[2, 1], &[3], &[]]));
         let all = move |cx: &KernelCx<'_>| -> Several {
@@ -209,7 +244,7 @@ pub(super) fn family() -> Vec<OpDef> {
     }
     defs.extend(
         op("flatten_dense_tensors", "", "All elements of tensors as one vector.")
-            .facts(|d| elements(d).with(pair()))
+            .facts(|d| elements(d).with(flat()).with(pair()))
             .one(flatten_all),
     );
     let pieces = || {

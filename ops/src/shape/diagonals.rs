@@ -1,8 +1,10 @@
 //! Diagonals taken out of matrices and put into them.
 
 use super::{sample, tensors};
+use crate::join::matrix_or_more;
 use crate::support::{Computed, op};
-use flambeau_analysis::Dtype;
+use flambeau_analysis::shape::{Dim, Dims, ShapeCx, TensorFact};
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::promote::result_type;
@@ -102,22 +104,78 @@ fn fill_diagonal(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> 
     Ok(())
 }
 
+/// A square whose diagonal, so far beside the middle one as argument 1 says, has this length.
+fn square(cx: &mut ShapeCx<'_>, length: Dim) -> Dim {
+    match cx.known_int(1) {
+        Some(offset) => cx.symbols.add(length, Dim::Known(offset.saturating_abs())),
+        None => cx.fresh_size(),
+    }
+}
+
+/// `(self, offset, dim1, dim2)`.
+fn embedded_dims(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
+    let mut dims = cx.take_dims(0)?;
+    let length = dims.pop()?;
+    let side = square(cx, length);
+    let rank = dims.len() + 2;
+    let (Some(a), Some(b)) = (cx.wrap(2, rank), cx.wrap(3, rank)) else {
+        return Some(TensorFact::of_dims(cx.fresh_dims(rank)));
+    };
+    dims.insert(a.min(b).min(dims.len()), side);
+    dims.insert(a.max(b).min(dims.len()), side);
+    Some(TensorFact::of_dims(dims))
+}
+
+fn flat(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
+    let dims = cx.take_dims(0)?;
+    let length = cx.symbols.product(&dims);
+    let side = square(cx, length);
+    Some(TensorFact::of_dims([side, side]))
+}
+
+fn either(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
+    match cx.take_dims(0)?[..] {
+        [length] => {
+            let side = square(cx, length);
+            Some(TensorFact::of_dims([side, side]))
+        }
+        [_, _] => Some(TensorFact::of_dims([cx.fresh_size()])),
+        _ => None,
+    }
+}
+
+/// One matrix behind and below the other; vectors count as rows, numbers as matrices of one element.
+fn blocks(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
+    let all: Option<Vec<Dims>> = cx.elements(0)?.iter().map(|f| f.as_tensor()?.dims.clone()).collect();
+    let mut sides = [Dim::Known(0); 2];
+    for dims in all? {
+        let block = matrix_or_more(dims);
+        sides = [0, 1].map(|i| cx.symbols.add(sides[i], block[i]));
+    }
+    Some(TensorFact::of_dims(sides.map(|d| cx.size_or_fresh(d))))
+}
+
 pub(super) fn family() -> Vec<OpDef> {
-    let same = |rank: usize, args: Vec<IValue>| {
-        move |d: OpDef| d.with(Dtype::same_as(0)).with(sample(rank, args.clone()))
+    let same = |shape: fn(&mut ShapeCx<'_>) -> Option<TensorFact>, rank: usize, args: Vec<IValue>| {
+        move |d: OpDef| d.with(Shape::from(shape)).with(Dtype::same_as(0)).with(sample(rank, args.clone()))
     };
     let doc = "The last dimension as the diagonal of two new ones, zeros elsewhere.";
-    let mut defs = op("diag_embed", "", doc).facts(same(2, vec![IValue::Int(1)])).one(diag_embed);
+    let mut defs =
+        op("diag_embed", "", doc).facts(same(embedded_dims, 2, vec![IValue::Int(1)])).one(diag_embed);
     let doc = "All elements as the diagonal of a matrix.";
-    defs.extend(op("diagflat", "", doc).facts(same(2, vec![])).one(diagflat));
+    defs.extend(op("diagflat", "", doc).facts(same(flat, 2, vec![])).one(diagflat));
     let doc = "A vector as the diagonal of a matrix; the diagonal of a matrix as a vector.";
-    defs.extend(op("diag", "", doc).facts(same(1, vec![])).one(diag));
+    defs.extend(op("diag", "", doc).facts(same(either, 1, vec![])).one(diag));
     let doc = "Matrices along the diagonal of one, zeros elsewhere.";
-    defs.extend(op("block_diag", "", doc).facts(|d| d.with(tensors(&[&[2, 3], &[2], &[]]))).one(block_diag));
+    let facts = |d: OpDef| {
+        let joined = Dtype::from(|cx| crate::join::joined_dtype(cx.elements(0)?));
+        d.with(Shape::from(blocks)).with(joined).with(tensors(&[&[2, 3], &[2], &[]]))
+    };
+    defs.extend(op("block_diag", "", doc).facts(facts).one(block_diag));
     let doc = "In place: the diagonal filled with a number.";
     let facts = |d: OpDef| {
         let sample = flambeau_exec::Sample::tensors(1).numbers().rank(2, 2).then([IValue::Int(1)]);
-        d.with(flambeau_analysis::Shape::same_as(0)).with(sample.exact().not_differentiable())
+        d.with(sample.exact().not_differentiable())
     };
     defs.extend(op("fill_diagonal", "", doc).facts(facts).editing_only(fill_diagonal));
     defs

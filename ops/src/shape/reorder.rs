@@ -3,6 +3,7 @@
 use super::sample;
 use crate::index::rows_of;
 use crate::support::{Computed, op};
+use flambeau_analysis::shape::{Dim, ShapeCx, TensorFact, wrap};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Kernel, KernelCx, KernelError};
 use flambeau_ir::{Doc, IValue, OpDef};
@@ -155,6 +156,37 @@ fn repeat_interleave(cx: &KernelCx<'_>) -> Computed {
     rows_of(&x, d, &interleaving(&repeats, output_size)?)
 }
 
+/// `(self, k, dims)`: odd numbers of quarters exchange the two dimensions.
+fn turned(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
+    let mut dims = cx.take_dims(0)?;
+    let (quarters, plane) = (cx.known_int(1), cx.known_ints(2));
+    let (Some(quarters), Some(plane)) = (quarters, plane) else {
+        return Some(TensorFact::of_dims(cx.fresh_dims(dims.len())));
+    };
+    let [a, b] = plane[..] else { return None };
+    if quarters.rem_euclid(2) == 1 {
+        let rank = dims.len();
+        dims.swap(wrap(a, rank)?, wrap(b, rank)?);
+    }
+    Some(TensorFact::of_dims(dims))
+}
+
+/// `(self, repeats, dim, output_size)`: all elements as a vector, or a dimension stretched.
+fn interleaved(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
+    let (mut dims, times) = (cx.take_dims(0)?, cx.int(1));
+    let stretch = |size: Dim, cx: &mut ShapeCx<'_>| match times {
+        Some(times) if times != Dim::Unknown => cx.symbols.mul(size, times),
+        _ => cx.fresh_size(),
+    };
+    if cx.is_none(2)? {
+        let all = cx.symbols.product(&dims);
+        return Some(TensorFact::of_dims([stretch(all, cx)]));
+    }
+    let at = cx.wrap(2, dims.len()).filter(|&at| at < dims.len())?;
+    dims[at] = stretch(dims[at], cx);
+    Some(TensorFact::of_dims(dims))
+}
+
 pub(super) fn family() -> Vec<OpDef> {
     let same = |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::same_as(0));
     let both = || IValue::ints(vec![0, 1]);
@@ -185,7 +217,7 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     defs.extend(
         op("rot90", "", "Two dimensions turned by quarters.")
-            .facts(|d| d.with(Dtype::same_as(0)).with(sample(2, vec![])))
+            .facts(|d| d.with(Shape::from(turned)).with(Dtype::same_as(0)).with(sample(2, vec![])))
             .one(rot90),
     );
     let doc = "Places along a dimension, each several times.";
@@ -193,13 +225,16 @@ pub(super) fn family() -> Vec<OpDef> {
         || IValue::Tensor(Tensor::from_slice(&[2i64], &[1]).expect("invariant: a vector can be made"));
     for overload in ["self_int", "self_Tensor"] {
         let times = if overload == "self_int" { IValue::Int(2) } else { counts() };
-        let facts =
-            move |d: OpDef| d.with(Dtype::same_as(0)).with(sample(2, vec![times.clone(), IValue::Int(1)]));
+        let facts = move |d: OpDef| {
+            let sample = sample(2, vec![times.clone(), IValue::Int(1)]);
+            d.with(Shape::from(interleaved)).with(Dtype::same_as(0)).with(sample)
+        };
         defs.extend(op("repeat_interleave", overload, doc).facts(facts).one(repeat_interleave));
     }
     let facts = |d: OpDef| {
         let sample = flambeau_exec::Sample::args(move |_| vec![counts()]).exact().not_differentiable();
-        d.with(Dtype::same_as(0)).with(sample)
+        let vector = Shape::from(|cx| Some(TensorFact::of_dims([cx.fresh_size()])));
+        d.with(vector).with(Dtype::same_as(0)).with(sample)
     };
     let doc = "`0` as often as the first number says, `1` as often as the second, and so on.";
     let row = op("repeat_interleave", "Tensor", doc).out("Tensor_out").facts(facts);
@@ -207,6 +242,8 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.push(
         OpDef::named("aten::_shape_as_tensor")
             .with(Doc("The sizes, as a tensor."))
+            .with(Shape::from(|cx| Some(TensorFact::of_dims([Dim::Known(cx.rank(0)? as i64)]))))
+            .with(Dtype::fixed(DType::I64))
             .with(sample(2, vec![]))
             .with(Kernel::new(|cx| {
                 let sizes = cx.tensor(0)?.sizes();

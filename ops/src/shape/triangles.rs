@@ -2,6 +2,7 @@
 
 use super::sample;
 use crate::support::{Computed, op};
+use flambeau_analysis::shape::{Dim, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
@@ -74,7 +75,8 @@ pub(super) fn family() -> Vec<OpDef> {
     let sized = || {
         Sample::args(|_| vec![IValue::Int(3), IValue::Int(2), IValue::Int(0)]).exact().not_differentiable()
     };
-    let facts = |d: OpDef| d.with(Dtype::named_or(3, Dtype::fixed(DType::I64))).with(sized());
+    let pairs = || Shape::from(|cx| Some(TensorFact::of_dims([Dim::Known(2), cx.fresh_size()])));
+    let facts = |d: OpDef| d.with(pairs()).with(Dtype::named_or(3, Dtype::fixed(DType::I64))).with(sized());
     let doc = "Rows and columns of the elements of a lower triangle.";
     defs.extend(op("tril_indices", "", doc).options_at(3).facts(facts).one(|cx| indices(cx, true)));
     let doc = "Rows and columns of the elements of an upper triangle.";

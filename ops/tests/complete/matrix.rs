@@ -14,17 +14,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 const TRIALS: u64 = 12;
 
 /// What is not asked of some operators: the operator, the check, why.
-const EXCEPTIONS: &[(&str, &str, &str)] = &[
-    ("aten::split.sizes", "success", "fixed sizes rarely add up to the drawn tensor's"),
-    ("aten::split_with_sizes", "success", "fixed sizes rarely add up to the drawn tensor's"),
-    ("aten::split", "success", "fixed sizes rarely add up to the drawn tensor's"),
-    ("aten::split_with_sizes_copy", "success", "fixed sizes rarely add up to the drawn tensor's"),
-    ("aten::unsafe_split_with_sizes", "success", "fixed sizes rarely add up to the drawn tensor's"),
-    ("aten::view_as_real", "success", "its family draws real tensors"),
-    ("aten::view_as_real_copy", "success", "its family draws real tensors"),
-    ("aten::imag", "success", "its family draws real tensors"),
-    ("prim::grad", "type", "a gradient that is not there is no tensor"),
-];
+const EXCEPTIONS: &[(&str, &str, &str)] =
+    &[("prim::grad", "type", "a gradient that is not there is no tensor")];
 
 fn excepted(op: &str, check: &str) -> bool {
     EXCEPTIONS.iter().any(|(name, what, _)| *name == op && *what == check)
@@ -47,10 +38,11 @@ fn functional(registry: &Registry, schema: &FunctionSchema) -> Option<OpId> {
     let name = schema.name.as_str();
     let out = schema.args.iter().any(is_output);
     let base = if out { name } else { name.strip_suffix('_')? };
-    let kept: Vec<Symbol> = schema.args.iter().filter(|a| !is_output(a)).map(|a| a.name).collect();
+    let kept: Vec<&Argument> = schema.args.iter().filter(|a| !is_output(a)).collect();
     let fits = |id: &OpId| {
+        let args = &registry.schema(*id).args;
         registry.facet::<Sample>(*id).is_some()
-            && registry.schema(*id).args.iter().map(|a| a.name).eq(kept.iter().copied())
+            && args.iter().map(|a| (a.name, a.ty)).eq(kept.iter().map(|a| (a.name, a.ty)))
     };
     registry.overloads(Symbol::new(base)).iter().copied().find(fits)
 }
