@@ -172,6 +172,7 @@ fn fillings() -> Vec<OpDef> {
             OpDef::named(name)
                 .with(Doc("In place: all elements drawn anew."))
                 .with(Shape::same_as(0))
+                .with(Dtype::same_as(0))
                 .with(sample())
                 .with(inplace(run))
         }));
@@ -179,6 +180,8 @@ fn fillings() -> Vec<OpDef> {
     defs.push(
         OpDef::named("aten::normal.out")
             .with(Doc("Normal numbers, written into `out`."))
+            .with(Shape::same_as(0))
+            .with(Dtype::of_outputs())
             .with(Sample::tensors(1).floats().not_differentiable())
             .with(crate::support::into_out(|cx| {
                 let x = cx.tensor(0)?;

@@ -213,7 +213,11 @@ pub(super) fn family() -> Vec<OpDef> {
             .with(Doc("The randomly leaky rectifier; the slopes are written into `noise`."))
             .with(Shape::same_as(0))
             .with(rrelu_with_noise(target));
-        defs.push(if i == 0 { def.with(Dtype::same_as(0)).with(two()) } else { def });
+        defs.push(match i {
+            0 => def.with(Dtype::same_as(0)).with(two()),
+            1 => def.with(Dtype::same_as(0)),
+            _ => def.with(Dtype::of_outputs()),
+        });
     }
     defs.extend(
         op("rrelu_with_noise_functional", "", "The randomly leaky rectifier, and its slopes.")

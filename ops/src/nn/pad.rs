@@ -4,7 +4,8 @@
 
 use super::{Args, sized};
 use crate::support::{Computed, op};
-use flambeau_analysis::{Dtype, Shape, shape::TensorFact};
+use flambeau_analysis::shape::{Dims, ShapeCx, TensorFact};
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
@@ -157,6 +158,19 @@ fn shape() -> Shape {
     })
 }
 
+/// As many sequences as there are, as long as the longest; what each element has beside, they share.
+fn batch_of(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
+    let all: Option<Vec<Dims>> = cx.elements(0)?.iter().map(|f| f.as_tensor()?.dims.clone()).collect();
+    let all = all?;
+    let mut dims = all.first()?.clone();
+    let mut lengths = all.iter().map(|dims| dims.first().copied());
+    let longest = lengths.next()??;
+    let longest = lengths.try_fold(longest, |a, b| Some(cx.symbols.max(a, b?)))?;
+    *dims.first_mut()? = longest;
+    dims.insert(usize::from(!cx.bool(1)?), Dim::Known(all.len() as i64));
+    Some(TensorFact::of_dims(dims.into_iter().map(|d| cx.size_or_fresh(d))))
+}
+
 /// Sequences of different lengths as one tensor: `(sequences, batch_first, padding_value, padding_side)`.
 fn pad_sequence(cx: &KernelCx<'_>) -> Computed {
     let (all, batch_first, value) = (cx.tensors(0)?, cx.boolean(1)?, cx.float(2)?);
@@ -250,7 +264,7 @@ pub(super) fn family() -> Vec<OpDef> {
     };
     defs.extend(
         op("pad_sequence", "", "Sequences of different lengths as one tensor.")
-            .facts(|d| d.with(sample()))
+            .facts(|d| d.with(Shape::from(batch_of)).with(Dtype::same_as(0)).with(sample()))
             .one(pad_sequence),
     );
     defs

@@ -17,6 +17,17 @@ without a name); facts beside the kernel: **s** shape, **d** dtype, **f** fused 
 **r** rewrite rules.
 ";
 
+const EXCEPTED: &str = "
+## Exceptions
+
+Every operator with a kernel is tried on samples: that it succeeds on some, that results are of the declared types, have
+the sizes and dtypes that its rules predict, share memory only as declared, and that it writes only what it says it
+writes (`ops/tests/complete/matrix.rs`). Not asked:
+
+| operator | check | why |
+|---|---|---|
+";
+
 /// Letters of the facts stated about a row.
 fn facts(registry: &Registry, id: OpId) -> String {
     let letters = [("shape", 's'), ("dtype", 'd'), ("pointwise", 'f'), ("intrinsic", 'i'), ("rules", 'r')];
@@ -75,6 +86,10 @@ fn page(registry: &Registry) -> String {
             ));
         }
         out.push_str(&lines);
+    }
+    out.push_str(EXCEPTED);
+    for (op, check, why) in crate::matrix::EXCEPTIONS {
+        writeln!(out, "| `{op}` | {check} | {why} |").expect("a string takes all");
     }
     out
 }
