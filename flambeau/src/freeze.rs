@@ -21,7 +21,7 @@ use flambeau_ir::types::TypeKind;
 use flambeau_ir::value::Object;
 use flambeau_ir::{At, Fault, FunctionSchema, Graph, IValue, NodeId, Prim, Symbol, Type, ValueId};
 use flambeau_tensor::Tensor;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// Puts calls in place.
@@ -50,7 +50,8 @@ pub(crate) fn freeze(program: &Program, preserved: &[&str]) -> Result<Program, E
     let methods: Vec<String> = root.methods().into_iter().map(|(name, _)| name).collect();
     let unit = (**program.unit()).clone();
     let (kept, whole) = (BTreeSet::new(), BTreeSet::new());
-    let mut freezer = Freezer { program, unit, kept, whole, graphs: Vec::new() };
+    let assigned = assigned(&unit);
+    let mut freezer = Freezer { program, unit, assigned, kept, whole, graphs: Vec::new() };
     let wanted = |name: &&String| *name == "forward" || preserved.contains(&name.as_str());
     for name in methods.iter().filter(wanted) {
         let entry = program.entry(name)?;
@@ -86,6 +87,19 @@ enum Held {
     Everything,
 }
 
+fn assigned(unit: &CompilationUnit) -> HashSet<(Type, usize)> {
+    let mut assigned = HashSet::new();
+    for graph in unit.functions().map(|function| &function.graph) {
+        for node in graph.nodes_deep().filter(|&node| graph.prim(node) == Some(Prim::SetAttr)) {
+            let class = graph.ty(graph.operand(node, 0));
+            let name = graph.attr(node, names::name()).and_then(|a| a.as_str()).map(Symbol::new);
+            let slot = name.and_then(|name| unit.class(class)?.slot(name));
+            assigned.extend(slot.map(|slot| (class, slot)));
+        }
+    }
+    assigned
+}
+
 fn holds_tensors(value: &IValue) -> bool {
     let mut any = false;
     value.visit_tensors(|_| any = true);
@@ -95,6 +109,8 @@ fn holds_tensors(value: &IValue) -> bool {
 struct Freezer<'a> {
     program: &'a Program,
     unit: CompilationUnit,
+    /// Slots of classes that some function assigns, whether it is ever called or not.
+    assigned: HashSet<(Type, usize)>,
     /// Attributes that stay.
     kept: BTreeSet<Place>,
     /// Objects that stay as they are, with all they hold: they are used as values, or were asked for.
@@ -149,6 +165,7 @@ impl Freezer<'_> {
         for node in graph.nodes_deep() {
             let Some((object, slot)) = self.place(graph, node, &known) else { continue };
             if graph.prim(node) == Some(Prim::GetAttr)
+                && !self.assigned.contains(&(object.class(), slot))
                 && let IValue::Object(inner) = object.get(slot)
                 && self.unit.class(inner.class()).is_some_and(|class| class.is_module)
             {
@@ -209,11 +226,15 @@ impl Freezer<'_> {
                 let place = self.place(graph, node, &known);
                 match (graph.prim(node), place) {
                     (Some(Prim::SetAttr), Some((object, slot))) => kept.push((object.id(), slot)),
-                    (Some(Prim::SetAttr), None) => {
-                        assigned_classes.push(graph.ty(graph.operand(node, 0)));
-                    }
                     (Some(Prim::GetAttr), Some((object, slot))) => {
-                        if aliases.has_writers(graph.result(node, 0)) {
+                        let value = graph.result(node, 0);
+                        if self.assigned.contains(&(object.class(), slot)) {
+                            // Which module this is is not known: the one there now is as good as used as a value.
+                            kept.push((object.id(), slot));
+                            escaped.extend(object.get(slot).as_object().cloned());
+                        }
+                        // What is read from a module that is known is judged where it is read, not the module.
+                        if !known.contains_key(&value) && aliases.has_writers(value) {
                             kept.push((object.id(), slot));
                             object.get(slot).visit_tensors(|t| {
                                 written.insert(t.storage().address());

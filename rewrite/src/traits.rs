@@ -12,6 +12,8 @@ const SIDE_EFFECTS: u16 = 2;
 const RANDOM: u16 = 4;
 const WRITES: u16 = 8;
 const RESULT_ALIASES: u16 = 16;
+/// Writes some operands, if they are there and another says so.
+const WRITES_SOME: u16 = 32;
 const IDENTITY: u16 = 128;
 
 impl Traits {
@@ -27,7 +29,7 @@ impl Traits {
 
     /// May write memory that operands reach.
     pub(crate) fn may_write(self) -> bool {
-        self.0 & WRITES != 0
+        self.0 & (WRITES | WRITES_SOME) != 0
     }
 
     /// Some result may share memory with an operand.
@@ -62,7 +64,13 @@ impl<'r> TraitTable<'r> {
     }
 
     pub(crate) fn of_node(&self, graph: &Graph, node: NodeId) -> Traits {
-        self.of(graph.op(node))
+        let traits = self.of(graph.op(node));
+        if traits.0 & WRITES_SOME == 0 {
+            return traits;
+        }
+        let rule = graph.op(node).row().and_then(|id| self.registry.facet::<AliasRule>(id));
+        let writes = rule.is_none_or(|rule| rule.written(graph, node).any(|v| graph.ty(v).is_mutable()));
+        if writes { traits } else { Traits(traits.0 & !WRITES_SOME) }
     }
 
     fn look_up(&self, op: Op) -> Traits {
@@ -80,7 +88,8 @@ impl<'r> TraitTable<'r> {
                 set(SIDE_EFFECTS, effects.has_side_effects());
                 set(RANDOM, effects.is_nondeterministic());
                 let hidden = matches!(self.registry.facet(id), Some(AliasRule::WritesWhen { .. }));
-                set(WRITES, schema.is_mutable() || stores || opaque || hidden);
+                set(WRITES, schema.is_mutable() || stores || opaque);
+                set(WRITES_SOME, hidden);
                 set(RESULT_ALIASES, opaque || schema.returns.iter().any(|r| r.alias.is_some()));
                 self.rows[id.index()].set(bits);
                 Traits(bits)

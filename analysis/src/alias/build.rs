@@ -8,10 +8,11 @@ use super::dag::{ElementId, MemoryDag, NONE, Of, contents_type, is_plain, owns_l
 use super::locations::Flags;
 use super::rule::{Class, Classes, returns_wildcard};
 use super::summary::Summaries;
+use flambeau_ir::attr::names;
 use flambeau_ir::schema::{AliasInfo, AliasSet};
 use flambeau_ir::{
-    AliasRule, BlockId, FunctionSchema, Graph, NodeId, NodeMap, OpId, OpKind, Prim, Step, Type, ValueId,
-    ValueMap,
+    AliasRule, BlockId, FunctionSchema, Graph, NodeId, NodeMap, OpId, OpKind, Prim, Step, Symbol, Type,
+    ValueId, ValueMap,
 };
 use smallvec::SmallVec;
 
@@ -69,6 +70,8 @@ pub(crate) struct Builder<'g> {
     pub(crate) outputs: Vec<ElementId>,
     pub(crate) summaries: Summaries,
     inputs: Inputs,
+    /// Attributes that may be assigned in the run, found when first asked for.
+    assigned: Option<Assigned>,
 }
 
 impl<'g> Builder<'g> {
@@ -82,6 +85,7 @@ impl<'g> Builder<'g> {
             outputs: Vec::new(),
             summaries,
             inputs,
+            assigned: None,
         }
     }
 
@@ -158,6 +162,14 @@ impl<'g> Builder<'g> {
         }
     }
 
+    /// The value comes from the outside, which had it before the run.
+    pub(crate) fn given(&mut self, v: ValueId) {
+        if self.is_mutable(v) {
+            let e = self.dag.given(self.g.ty(v));
+            self.set(v, e);
+        }
+    }
+
     /// The value is new, and so is all in it.
     pub(crate) fn fresh(&mut self, v: ValueId) {
         let ty = self.g.ty(v);
@@ -224,7 +236,7 @@ impl<'g> Builder<'g> {
         let Some(owner) = g.owner(block) else {
             for v in g.inputs() {
                 match self.inputs {
-                    Inputs::Outside => self.outside(v),
+                    Inputs::Outside => self.given(v),
                     Inputs::Distinct if self.is_mutable(v) => drop(self.element(v)),
                     Inputs::Distinct => {}
                 }
@@ -314,6 +326,44 @@ impl<'g> Builder<'g> {
                 self.any_of(v, &targets);
             }
         }
+    }
+
+    /// The value of an attribute: older than the run, if nothing can assign it meanwhile.
+    pub(crate) fn attribute(&mut self, node: NodeId) {
+        let g = self.g;
+        let assigned = self.assigned.take().unwrap_or_else(|| self.find_assigned());
+        let name = g.attr(node, names::name()).and_then(|a| a.as_str()).map(Symbol::new);
+        let stays = match (&assigned, name) {
+            (Assigned::Names(names), Some(name)) => !names.contains(&name),
+            _ => false,
+        };
+        self.assigned = Some(assigned);
+        if stays && self.inputs == Inputs::Outside {
+            g.results(node).for_each(|v| self.given(v));
+        } else {
+            g.results(node).for_each(|v| self.outside(v));
+        }
+    }
+
+    fn find_assigned(&mut self) -> Assigned {
+        let g = self.g;
+        let mut assigned = SmallVec::new();
+        for node in g.nodes_deep() {
+            match g.op(node).kind() {
+                OpKind::Prim(Prim::SetAttr) => match g.attr(node, names::name()).and_then(|a| a.as_str()) {
+                    Some(name) => assigned.push(Symbol::new(name)),
+                    None => return Assigned::Anything,
+                },
+                OpKind::Prim(prim) if super::prim::may_assign(prim) => return Assigned::Anything,
+                OpKind::Row(id) => match self.classes.of(g.registry(), id) {
+                    Class::Conservative | Class::Ruled(AliasRule::Waits) => return Assigned::Anything,
+                    _ => {}
+                },
+                OpKind::Prim(_) => {}
+                OpKind::Unknown(_) => return Assigned::Anything,
+            }
+        }
+        Assigned::Names(assigned)
     }
 
     // --- operators of the registry ---------------------------------------------------------------------------------
@@ -514,6 +564,14 @@ impl<'g> Builder<'g> {
             self.dag.escape(e);
         }
     }
+}
+
+/// What a graph may assign to objects.
+pub(crate) enum Assigned {
+    /// Attributes of these names.
+    Names(SmallVec<[Symbol; 8]>),
+    /// Any: it calls what is not looked into.
+    Anything,
 }
 
 /// Whether a result is a list of exactly what `info` annotates: then it does not join the wildcards for being put into a

@@ -7,7 +7,9 @@
 //! either is added. So constraints may come in any order, and loops may make cycles.
 //!
 //! There is one wildcard per tensor type, list type, dictionary type and class, and one for each kind of mutable thing
-//! above them; the wildcard of a type that may be several kinds points to all of these.
+//! above them; the wildcard of a type that may be several kinds points to all of these. What escapes becomes one with
+//! the wildcard of its type. Tensors that the outside had before the run are a wildcard of their own, which that of
+//! tensors points to: nothing made in the run can be one of them.
 
 use super::locations::{Flags, Locations};
 use flambeau_ir::types::{Mutability, TypeKind};
@@ -92,6 +94,8 @@ pub(crate) struct MemoryDag {
     pub(crate) wildcard_list: Vec<ElementId>,
     all: ElementId,
     kinds: [ElementId; 5],
+    /// Tensors that are older than the run.
+    given: ElementId,
     /// Whether some element points to a younger one, so that order of age is no order of dependence.
     pub(crate) late: bool,
     pub(crate) has_contents: bool,
@@ -157,6 +161,7 @@ impl MemoryDag {
             wildcard_list: Vec::new(),
             all: ElementId(0),
             kinds: [ElementId(0); 5],
+            given: ElementId(0),
             late: false,
             has_contents: false,
             escaping: Vec::new(),
@@ -175,6 +180,8 @@ impl MemoryDag {
             }
         }
         dag.elements[dag.all].contents = dag.all.0;
+        dag.given = dag.add(Of::Wildcard, Type::TENSOR, true);
+        dag.edge(dag.kinds[0], dag.given);
         dag
     }
 
@@ -343,6 +350,16 @@ impl MemoryDag {
             self.elements[e].contents = self.wildcard(inner).0;
         }
         e
+    }
+
+    /// Everything under a type that the outside had before the run.
+    pub(crate) fn given(&mut self, ty: Type) -> ElementId {
+        if ty.unwrap_optional().is_tensor() { self.given } else { self.wildcard(ty) }
+    }
+
+    /// Whether an element is the tensors that the outside had before the run.
+    pub(crate) fn is_given(&self, e: ElementId) -> bool {
+        e == self.given
     }
 
     /// The wildcard of a type that may be several kinds of thing (or, like a tuple, is none itself).

@@ -116,7 +116,10 @@ impl AliasDb {
             match self.dag.elements[e].of {
                 Of::Value(v) if g.has_value(v) => return format!("{prefix}%{}", g.name(v)),
                 Of::Value(_) => return format!("{prefix}a value that is gone"),
-                Of::Wildcard => return format!("{prefix}*{}", self.dag.ty(e)),
+                Of::Wildcard => {
+                    let given = if self.dag.is_given(e) { "given " } else { "" };
+                    return format!("{prefix}*{given}{}", self.dag.ty(e));
+                }
                 Of::Helper => return format!("{prefix}new {}", self.dag.ty(e)),
                 Of::Contents(of) => {
                     prefix.push_str("contents of ");

@@ -23,6 +23,8 @@ enum Transfer {
     Extract,
     /// Results come from outside, nothing is written.
     Outside,
+    /// The value of an attribute.
+    Attribute,
     /// What is stored is given to the outside.
     Store,
     /// Operands may be changed and kept, results come from outside.
@@ -54,7 +56,8 @@ fn transfer(prim: Prim) -> Transfer {
         P::With | P::ComprehensionScope | P::Closure | P::BailoutTemplate => Transfer::Captures,
         P::Constant => Transfer::Constant,
         P::Store | P::ReturnStmt | P::BreakStmt | P::ContinueStmt | P::LoopContinuation => Transfer::Store,
-        P::Load | P::GetAttr | P::ModuleContainerIndex => Transfer::Outside,
+        P::Load | P::ModuleContainerIndex => Transfer::Outside,
+        P::GetAttr => Transfer::Attribute,
         P::SetAttr => Transfer::SetAttr,
         P::CreateObject => Transfer::Object,
         P::TupleConstruct | P::ListConstruct | P::DictConstruct => Transfer::Construct,
@@ -118,6 +121,7 @@ pub(crate) fn only_reads(prim: Prim) -> bool {
         | Transfer::AnyOperand
         | Transfer::Construct
         | Transfer::Outside
+        | Transfer::Attribute
         | Transfer::Store
         | Transfer::Call
         | Transfer::Host
@@ -130,6 +134,19 @@ pub(crate) fn only_reads(prim: Prim) -> bool {
         | Transfer::Blocks
         | Transfer::Captures => false,
     }
+}
+
+/// Whether the operator may run code that assigns attributes.
+pub(crate) fn may_assign(prim: Prim) -> bool {
+    matches!(
+        transfer(prim),
+        Transfer::Call
+            | Transfer::Host
+            | Transfer::Task
+            | Transfer::Wait
+            | Transfer::Subgraph
+            | Transfer::Captures
+    )
 }
 
 impl Builder<'_> {
@@ -152,6 +169,7 @@ impl Builder<'_> {
             Transfer::Construct => self.construct(node),
             Transfer::Extract => self.extract(node, prim),
             Transfer::Outside => g.results(node).for_each(|v| self.outside(v)),
+            Transfer::Attribute => self.attribute(node),
             Transfer::Store | Transfer::Captures => {
                 g.operands(node).for_each(|v| self.escape(v));
                 g.results(node).for_each(|v| self.outside(v));

@@ -457,6 +457,36 @@ fn close(
 }
 
 #[test]
+fn what_is_made_is_nothing_that_was_there() {
+    let text = |more: &str| {
+        format!(
+            "graph(%self : __torch__.M, %x : Tensor, %all : Tensor[]):
+  %one : int = prim::Constant[value=1]()
+  %w : Tensor = prim::GetAttr[name=\"w\"](%self)
+  %list : Tensor[] = prim::GetAttr[name=\"list\"](%self)
+  %y : Tensor = aten::add_(%x, %x, %one)
+  %m : Tensor = aten::mul(%w, %w)
+  %z : Tensor = aten::add_(%m, %m, %one)
+  %l : Tensor[] = aten::append(%list, %z)
+{more}  %got : Tensor = aten::__getitem__(%all, %one)
+  return (%got)"
+        )
+    };
+    // The input may be the attribute, what is made is neither, and what the list holds may be any of them.
+    let facts = ["x ~ w", "w written", "m !~ w", "m !~ x", "got ~ m", "got ~ w", "m outside"];
+    check(&text(""), &facts);
+    let unwritten = text("").replace("add_(%x", "add(%x");
+    check(&unwritten, &["w !written", "x !written", "got written"]);
+    // An attribute that is assigned, or may be, can be what was made.
+    let assigned = "  = prim::SetAttr[name=\"w\"](%self, %m)\n";
+    check(&unwritten.replace("  %got", &format!("{assigned}  %got")), &["w ~ m", "w written", "x !written"]);
+    let other = assigned.replace("\"w\"", "\"v\"");
+    check(&unwritten.replace("  %got", &format!("{other}  %got")), &["w !~ m", "w !written"]);
+    let called = "  %r : Tensor = prim::CallMethod[name=\"f\"](%self, %m)\n";
+    check(&unwritten.replace("  %got", &format!("{called}  %got")), &["w ~ m", "w written"]);
+}
+
+#[test]
 fn updates_never_forget() {
     for seed in 1..60 {
         let mut random = Random(seed * 7919);

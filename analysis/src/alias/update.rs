@@ -165,6 +165,11 @@ fn replaced(db: &mut AliasDb, g: &Graph, old: ValueId, new: ValueId) -> bool {
     }
     let mut all: SmallVec<[u32; 8]> = db.solution.sets.iter(a).collect();
     all.extend(db.solution.sets.iter(b));
+    // Where one was kept by others, the other may be now: that of the outside's older tensors left no trace.
+    if all.iter().any(|&loc| db.dag.locations.flags(loc).has(Flags::WILDCARD)) {
+        let tensors = db.dag.wildcard(Type::TENSOR);
+        all.push(db.dag.elements[tensors].location);
+    }
     for pair in all.windows(2) {
         db.dag.locations.merge(pair[0], pair[1]);
     }

@@ -9,7 +9,7 @@ use crate::pointwise::gelu_of;
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::sample::Elements;
-use flambeau_exec::{Gen, KernelCx, KernelError, Sample, sample};
+use flambeau_exec::{Gen, Kernel, KernelCx, KernelError, Sample, sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::loops::unary;
@@ -73,7 +73,7 @@ fn scaled(x: &Tensor, by: f64) -> Computed {
 }
 
 /// `(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, need_weights,
-/// average_attn_weights, mask_type)`: result and weights, an empty tensor where these are not wanted.
+/// average_attn_weights, mask_type)`: result and weights.
 fn attention(cx: &KernelCx<'_>) -> Several {
     let heads = Heads {
         width: cx.int(3)?,
@@ -86,9 +86,7 @@ fn attention(cx: &KernelCx<'_>) -> Several {
         mask_type: cx.opt_int(12)?,
     };
     let (out, weights) = heads.run(cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?)?;
-    let weights = if !cx.boolean(10)? {
-        Tensor::zeros(&[0], out.dtype())?
-    } else if cx.boolean(11)? {
+    let weights = if cx.boolean(11)? {
         let sums = flambeau_tensor::reduce::sum(&weights, Some(&[1]), false, None)?;
         scaled(&sums, 1.0 / heads.heads as f64)?
     } else {
@@ -111,7 +109,8 @@ fn attention_shapes() -> Shape {
         cx.broadcast(&[&dims, &bias])
     });
     let per_head = Shape::dims(|cx| {
-        if !cx.is_none(9)? {
+        // Weights that are not wanted are not there.
+        if !cx.is_none(9)? || !cx.bool(10)? {
             return None;
         }
         let batches = [cx.size(0, 0), cx.size(1, 0)];
@@ -120,7 +119,16 @@ fn attention_shapes() -> Shape {
         let heads = (!cx.bool(11)?).then(|| cx.number(4));
         Some([Some(batch), heads, Some(cx.size(0, 1)), Some(cx.size(1, 1))].into_iter().flatten())
     });
-    Shape::results([result, Shape::wanted(10, per_head)])
+    Shape::results([result, per_head])
+}
+
+/// As [`attention`], without weights where these are not wanted: then that result is undefined.
+fn attention_as_wanted(cx: &mut KernelCx<'_>) -> Result<(), KernelError> {
+    let wanted = cx.boolean(10)?;
+    for (i, result) in attention(cx)?.into_iter().enumerate() {
+        cx.ret(if wanted || i == 0 { IValue::Tensor(result) } else { IValue::None });
+    }
+    Ok(())
 }
 
 /// `(src, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, use_gelu, norm_first, eps, norm_weight_1,
@@ -167,6 +175,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let close = |s: Sample| s.tolerance(1e-4, 1e-4).not_differentiable();
     let mut defs = op("_native_multi_head_attention", "", "Attention with its projections, and the weights.")
         .facts(|d| {
+            let d = d.with(Kernel::new(attention_as_wanted));
             d.with(attention_shapes()).with(Dtype::same_as(0)).with(close(Sample::args(|g| {
                 let mut args = tensors(g, &[&[2, 3, 4], &[2, 3, 4], &[2, 3, 4]]);
                 args.extend([4, 2].map(IValue::Int));

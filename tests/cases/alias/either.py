@@ -13,37 +13,37 @@ def foo(a, b):
     return c, r
 
 # == alias
-# %a.1 : Tensor -> *Tensor; written
-# %b.1 : Tensor -> *Tensor; written
+# %a.1 : Tensor -> *given Tensor; written
+# %b.1 : Tensor -> *given Tensor; written
 # %c.1 : Tensor -> new; returned
-# %8 : Tensor -> *Tensor; written
+# %8 : Tensor -> *given Tensor; written
 # %10 : Tensor -> new
 # %12 : Tensor -> new
-# %r : Tensor -> *Tensor; written
-# %22 : (Tensor, Tensor) -> new, holds %c.1, *Tensor
+# %r : Tensor -> *given Tensor; written
+# %22 : (Tensor, Tensor) -> new, holds %c.1, *given Tensor
 # writes:
-#   aten::add_(%a.1, %6, %6): *Tensor
+#   aten::add_(%a.1, %6, %6): *given Tensor
 
 # == alias dot
 # digraph memory {
 #   rankdir=LR;
 #   node [fontname="monospace"];
-#   e1 [label="*Tensor : Tensor", shape=box, style=filled, fillcolor=lightgrey, color=red];
-#   e6 [label="%22 : (Tensor, Tensor)", shape=ellipse];
-#   e7 [label="%c.1 : Tensor", shape=box];
-#   e8 [label="contents of %22 : Tensor", shape=ellipse];
-#   e6 -> e8 [style=dashed];
-#   e8 -> e1;
-#   e8 -> e7;
+#   e6 [label="*given Tensor : Tensor", shape=box, style=filled, fillcolor=lightgrey, color=red];
+#   e7 [label="%22 : (Tensor, Tensor)", shape=ellipse];
+#   e8 [label="%c.1 : Tensor", shape=box];
+#   e9 [label="contents of %22 : Tensor", shape=ellipse];
+#   e7 -> e9 [style=dashed];
+#   e9 -> e6;
+#   e9 -> e8;
 # }
 
 # == alias why %r %a.1
-# %r may be %a.1: both may be *Tensor
-#   %r -> *Tensor
-#   %a.1 -> *Tensor
+# %r may be %a.1: both may be *given Tensor
+#   %r -> *given Tensor
+#   %a.1 -> *given Tensor
 #   written by aten::add_
 
 # == alias why %r %c.1
 # %r cannot be %c.1: they lead to no memory in common
-#   %r is *Tensor
+#   %r is *given Tensor
 #   %c.1 is memory of its own
