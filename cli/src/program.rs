@@ -28,6 +28,21 @@ pub(crate) struct ProgramArgs {
     pub(crate) copy: bool,
 }
 
+/// How many threads compute.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct ThreadArgs {
+    /// Threads that work on large loops; as many as there are cores if left out. Results do not depend on it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+}
+
+impl ThreadArgs {
+    /// The session with this number of threads.
+    pub(crate) fn of(&self, session: &Session) -> Session {
+        session.with_threads(usize::from(self.threads.unwrap_or(0)))
+    }
+}
+
 /// The session, sharing tensors with the files it loads unless they are to be copied.
 pub(crate) fn sharing(session: &Session, copy: bool) -> Session {
     let mut options = LoadOptions::default();

@@ -13,6 +13,7 @@ use flambeau_ir::{CompilationUnit, Graph, IValue, Symbol, Type};
 use flambeau_rewrite::Pass;
 use flambeau_rewrite::passes::constant_numbers::ConstantNumbers;
 use flambeau_rewrite::passes::guard_copies::GuardCopies;
+use flambeau_tensor::threads;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -136,6 +137,8 @@ pub(crate) struct Engine {
     execution: Execution,
     /// Bytes of freed tensors that each machine keeps.
     recycled: usize,
+    /// How many threads may work on a loop of a run; 0: as many as the machine has.
+    threads: usize,
     /// Prepares graphs called from outside.
     entry: Prepared,
     functions: Arc<Functions>,
@@ -154,6 +157,7 @@ impl Engine {
             unit: Arc::clone(unit),
             execution: session.execution(),
             recycled: session.limits.recycled,
+            threads: session.threads(),
             entry: Prepared::new(session, unit),
             functions: Functions::new(Arc::new(Prepared::new(session, unit))),
             plain: Settled { prepared: Prepared::new(session, unit), known: Mutex::default() },
@@ -182,6 +186,16 @@ impl Engine {
 
     /// Runs `graph` on the arguments that `bind` gives: complete, in order. Its code is kept in `plan`.
     pub(crate) fn run(
+        &self,
+        graph: &Arc<Graph>,
+        plan: &OnceLock<Arc<Code>>,
+        host: &mut Host,
+        bind: impl FnOnce(&mut Vec<IValue>) -> Result<(), Error>,
+    ) -> Result<Rets, Error> {
+        threads::with(self.threads, || self.run_here(graph, plan, host, bind))
+    }
+
+    fn run_here(
         &self,
         graph: &Arc<Graph>,
         plan: &OnceLock<Arc<Code>>,

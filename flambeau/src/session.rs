@@ -57,6 +57,7 @@ pub struct SessionBuilder {
     registry: RegistryBuilder,
     execution: Execution,
     limits: RunLimits,
+    threads: usize,
     load: LoadOptions,
     library: PassLibrary,
     book: Rulebook,
@@ -137,6 +138,14 @@ impl SessionBuilder {
         self
     }
 
+    /// Sets how many threads may work on a large loop of a run: 1 for the calling thread alone, 0 for as many as the
+    /// machine has for this process, which is the default. Results are the same bits for any number. Sessions share
+    /// the threads there are; none is started before a loop is worth it.
+    pub fn threads(mut self, count: usize) -> Self {
+        self.threads = count;
+        self
+    }
+
     /// Sets how archives are loaded.
     pub fn load_options(mut self, options: LoadOptions) -> Self {
         self.load = options;
@@ -154,7 +163,9 @@ impl SessionBuilder {
             self.book.resolve(&registry)?;
         }
         self.library.rules(self.book.clone());
-        Session::new(registry, self.execution, self.limits, self.load, self.library, self.book)
+        let session =
+            Session::new(registry, self.execution, self.limits, self.load, self.library, self.book)?;
+        Ok(session.with_threads(self.threads))
     }
 }
 
@@ -164,6 +175,7 @@ pub struct Session {
     registry: Arc<Registry>,
     pub(crate) execution: Execution,
     pub(crate) limits: RunLimits,
+    threads: usize,
     load: LoadOptions,
     library: Arc<PassLibrary>,
     book: Arc<Rulebook>,
@@ -193,7 +205,7 @@ impl Session {
         let default = Arc::new(Pipeline::parse(&format!("{SETTLE},default"), &library)?);
         let (library, book) = (Arc::new(library), Arc::new(book));
         let gradients = Arc::default();
-        Ok(Session { registry, execution, limits, load, library, book, default, gradients })
+        Ok(Session { registry, execution, limits, threads: 0, load, library, book, default, gradients })
     }
 
     /// A session to be configured.
@@ -202,6 +214,7 @@ impl Session {
             registry: RegistryBuilder::new(),
             execution: Execution::default(),
             limits: RunLimits::default(),
+            threads: 0,
             load: LoadOptions::default(),
             library: standard_library(),
             book: Rulebook::new(),
@@ -285,6 +298,16 @@ impl Session {
     /// The same session with another way of execution.
     pub fn with_execution(&self, execution: Execution) -> Session {
         Session { execution, gradients: Arc::default(), ..self.clone() }
+    }
+
+    /// How many threads may work on a loop; see [`SessionBuilder::threads`].
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// The same session with another number of threads; see [`SessionBuilder::threads`].
+    pub fn with_threads(&self, count: usize) -> Session {
+        Session { threads: count, gradients: Arc::default(), ..self.clone() }
     }
 
     /// The same session with other options for loading archives.

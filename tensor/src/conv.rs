@@ -5,6 +5,8 @@
 //! where a patch is one element the input itself is that matrix, and where every channel has its own kernel ([`depthwise`])
 //! planes are scaled and added directly. The transposed convolution is the product with the weights turned, scattered back.
 //! Halves compute in singles.
+//!
+//! Several threads share many images, the blocks of positions of few, or the product of one block ([`crate::threads`]).
 
 mod depthwise;
 
@@ -12,9 +14,10 @@ use crate::access;
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
-use crate::matmul::{Multiply, add_product};
+use crate::matmul::{Columns, Multiply, add_product};
 use crate::simd::{self, Kernel, Sets};
 use crate::tensor::Tensor;
+use crate::threads;
 use depthwise::{Depthwise, Taps};
 
 /// What a convolution does besides multiplying; one entry per dimension of space.
@@ -36,6 +39,10 @@ pub struct ConvSpec {
 
 /// Elements of a block of gathered patches.
 const BLOCK: usize = 1 << 17;
+/// Blocks up to which all patches are gathered at once: weights are packed once for them.
+const FEW: usize = 4;
+/// Images from which each is one thread's.
+const MANY: usize = 8;
 
 /// Sizes of one convolution as the loops see it.
 struct Geometry {
@@ -268,21 +275,29 @@ fn run<T: Multiply>(
         }
         let (from, to) = (g.channels * volume(g.input), g.results * plane);
         let weights = w.len() / g.groups;
-        let mut room = Vec::new();
         let by_channel = !transposed && g.channels == 1 && g.results <= 2;
         let taps = by_channel.then(|| Taps::new(g));
-        for n in 0..g.batch * g.groups {
-            let x = &x[n * from..(n + 1) * from];
-            let w = &w[n % g.groups * weights..][..weights];
-            let out = &mut out[n * to..(n + 1) * to];
-            if transposed {
-                scatter_group(x, w, out, g, &mut room);
-            } else if let Some(taps) = &taps {
-                simd::run(Depthwise { x, w, out, room: &mut room, taps });
-            } else {
-                forward_group(x, w, out, g, &mut room);
+        let images = g.batch * g.groups;
+        let (side, per) = if transposed { (from, g.channels) } else { (to, g.results) };
+        let cost = side.saturating_mul(weights / per.max(1));
+        // Few images with much to do are divided themselves.
+        let divided = !by_channel && !transposed && images < MANY && cost > 2 * threads::GRAIN;
+        let at_once = if divided { images } else { threads::rows(cost) };
+        threads::chunks(&mut out[..images * to], at_once * to, |first, own| {
+            let mut room = Vec::new();
+            for (i, out) in own.chunks_exact_mut(to).enumerate() {
+                let n = first / to + i;
+                let x = &x[n * from..(n + 1) * from];
+                let w = &w[n % g.groups * weights..][..weights];
+                if transposed {
+                    scatter_group(x, w, out, g, &mut room);
+                } else if let Some(taps) = &taps {
+                    simd::run(Depthwise { x, w, out, room: &mut room, taps });
+                } else {
+                    forward_group(x, w, out, g, &mut room);
+                }
             }
-        }
+        });
         if let Some(bias) = ins.get(2)
             && plane > 0
             && g.rounded.is_some()
@@ -299,19 +314,30 @@ fn run<T: Multiply>(
 fn forward_group<T: Multiply>(x: &[T], w: &[T], out: &mut [T], g: &Geometry, room: &mut Vec<T>) {
     let (plane, depth) = (volume(g.output), g.channels * volume(g.kernel));
     if g.kernel == [1; 3] && g.stride == [1; 3] && g.padding == [0; 3] {
-        return add_product((g.results, depth, plane), (w, depth, 1), (x, plane, 1), out, plane);
+        return add_product((g.results, depth, plane), (w, depth, 1), (x, plane, 1), Columns::of(out, plane));
     }
     // Whole rows of the result, at least one.
     let width = g.output[2];
     let rows = (BLOCK / (depth * width).max(1)).clamp(1, plane / width);
-    for first in (0..plane / width).step_by(rows) {
-        let rows = rows.min(plane / width - first);
-        let n = rows * width;
+    if (plane / width).div_ceil(rows) <= FEW {
         room.clear();
-        room.resize(depth * n, T::ZERO);
-        simd::run(Gather { x, to: room, first, rows, g });
-        add_product((g.results, depth, n), (w, depth, 1), (room, n, 1), &mut out[first * width..], plane);
+        room.resize(depth * plane, T::ZERO);
+        threads::chunks(room, threads::rows(plane) * plane, |start, to| {
+            simd::run(Gather { x, to, line: start / plane, first: 0, rows: plane / width, g });
+        });
+        return add_product(
+            (g.results, depth, plane),
+            (w, depth, 1),
+            (room, plane, 1),
+            Columns::of(out, plane),
+        );
     }
+    Columns::of(out, plane).split(rows * width, |columns, out| {
+        let n = columns.len();
+        let mut room = vec![T::ZERO; depth * n];
+        simd::run(Gather { x, to: &mut room, line: 0, first: columns.start / width, rows: n / width, g });
+        add_product((g.results, depth, n), (w, depth, 1), (&room, n, 1), out);
+    });
 }
 
 /// The positions `o` of a row whose source `o * stride + at` lies in `0..size`.
@@ -325,10 +351,13 @@ fn inside(at: i64, stride: usize, size: usize, count: usize) -> (usize, usize) {
     (lo.clamp(0, hi) as usize, hi as usize)
 }
 
-/// Patches of some rows of positions as the columns of a zeroed matrix.
+/// Patches of some rows of positions as the columns of a zeroed matrix, or some of the lines of that.
 struct Gather<'a, T> {
     x: &'a [T],
     to: &'a mut [T],
+    /// The first line: which element of a patch.
+    line: usize,
+    /// The first row of positions.
     first: usize,
     rows: usize,
     g: &'a Geometry,
@@ -340,12 +369,13 @@ impl<T: Multiply> Kernel for Gather<'_, T> {
 
     #[inline(always)]
     fn run(self) {
-        let Gather { x, to, first, rows, g } = self;
+        let Gather { x, to, line: from, first, rows, g } = self;
         let [_, kh, kw] = g.kernel;
         let [d, h, w] = g.input;
         let width = g.output[2];
         let n = rows * width;
-        for (k, line) in to.chunks_exact_mut(n).enumerate() {
+        for (i, line) in to.chunks_exact_mut(n).enumerate() {
+            let k = from + i;
             let (channel, kd) = (k / volume(g.kernel), k / (kh * kw) % g.kernel[0]);
             let at = (k % kw * g.dilation[2]) as i64 - g.padding[2];
             let (lo, hi) = inside(at, g.stride[2], w, width);
@@ -402,7 +432,8 @@ fn scatter_group<T: Multiply>(x: &[T], w: &[T], out: &mut [T], g: &Geometry, roo
         let n = rows * width;
         room.clear();
         room.resize(depth * n, T::ZERO);
-        add_product((depth, g.channels, n), (w, 1, depth), (&x[first * width..], plane, 1), room, n);
+        let product = Columns::of(room, n);
+        add_product((depth, g.channels, n), (w, 1, depth), (&x[first * width..], plane, 1), product);
         let settle = |value: T| match g.rounded {
             Some(DType::F16) => T::from_f32(<crate::f16 as Element>::from_f32(value.to_f32()).to_f32()),
             Some(DType::BF16) => T::from_f32(<crate::bf16 as Element>::from_f32(value.to_f32()).to_f32()),

@@ -10,6 +10,7 @@ use crate::layout::{Layout, channels_last_strides, contiguous_strides};
 use crate::loops;
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
+use crate::threads::{self, GRAIN};
 
 impl Tensor {
     /// A copy with its own storage; a dense tensor's strides are kept (`clone`).
@@ -99,7 +100,9 @@ impl Tensor {
         dispatch!(all, self.dtype(), "fill_", T => {
             let value = value.to::<T>();
             if self.is_contiguous() {
-                return access::edit::<T, _>(self, |mut out| out.data().fill(value.to_raw()));
+                return access::edit::<T, _>(self, |mut out| {
+                    threads::chunks(out.data(), GRAIN, |_, part| part.fill(value.to_raw()));
+                });
             }
             let one = Tensor::from_element(value)?;
             loops::copy(self, &one)

@@ -9,6 +9,7 @@ use crate::layout::Layout;
 use crate::scalar::Scalar;
 use crate::storage::Storage;
 use crate::tensor::Tensor;
+use crate::threads::{self, GRAIN};
 
 /// Bytes of a row-major tensor; an error if they do not fit.
 pub(crate) fn bytes_of(layout: &Layout, dtype: DType) -> Result<usize> {
@@ -49,7 +50,7 @@ impl Tensor {
         dispatch!(all, dtype, "full", T => access::edit::<T, ()>(&tensor, |mut out| {
             let raw = value.to::<T>().to_raw();
             if raw != T::ZERO.to_raw() || dtype.is_floating() || dtype.is_complex() {
-                out.data().fill(raw);
+                threads::chunks(out.data(), GRAIN, |_, part| part.fill(raw));
             }
         }))?;
         Ok(tensor)

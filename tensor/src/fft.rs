@@ -172,9 +172,10 @@ where
 {
     let plan = Plan::new(n)?;
     let mut buffer = Vec::with_capacity(n);
-    map_rows::<C, R>(x, dim, Some(n), |row, out| {
+    let (plan, kind) = (&plan, &kind);
+    map_rows::<C, R>(x, dim, Some(n), move |row, out| {
         load(&mut buffer, row.iter().copied(), n);
-        kind.run(&plan, &mut buffer);
+        kind.run(plan, &mut buffer);
         out.iter_mut().zip(&buffer).for_each(|(o, x)| *o = R::from_complex(x * kind.scale));
     })
 }
@@ -193,9 +194,10 @@ where
     let plan = Plan::new(n)?;
     let mut buffer = Vec::with_capacity(n);
     let length = if onesided { n / 2 + 1 } else { n };
-    map_rows::<f64, R>(x, dim, Some(length), |row, out| {
+    let (plan, kind) = (&plan, &kind);
+    map_rows::<f64, R>(x, dim, Some(length), move |row, out| {
         load(&mut buffer, row.iter().map(|x| C::new(*x, 0.0)), n);
-        kind.run(&plan, &mut buffer);
+        kind.run(plan, &mut buffer);
         out.iter_mut().zip(&buffer).for_each(|(o, x)| *o = R::from_complex(x * kind.scale));
     })
 }
@@ -208,7 +210,8 @@ where
     let plan = Plan::new(n)?;
     let half = n / 2 + 1;
     let mut buffer = Vec::with_capacity(n);
-    map_rows::<C, R>(x, dim, Some(n), |row, out| {
+    let (plan, kind) = (&plan, &kind);
+    map_rows::<C, R>(x, dim, Some(n), move |row, out| {
         load(&mut buffer, row.iter().copied().take(half), n);
         // The imaginary parts of what is its own conjugate do not count.
         buffer[0].im = 0.0;
@@ -216,7 +219,7 @@ where
             buffer[n / 2].im = 0.0;
         }
         (half..n).for_each(|k| buffer[k] = buffer[n - k].conj());
-        kind.run(&plan, &mut buffer);
+        kind.run(plan, &mut buffer);
         out.iter_mut().zip(&buffer).for_each(|(o, x)| *o = R::from_f64(x.re * kind.scale));
     })
 }

@@ -41,6 +41,7 @@ mod shared;
 pub mod simd;
 mod storage;
 mod tensor;
+pub mod threads;
 mod view;
 
 pub use alloc::{Budget, Recycler, check_budget};

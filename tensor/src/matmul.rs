@@ -2,11 +2,12 @@
 //!
 //! Large products of floats go to the `gemm` crate (packed panels, registers blocked for the processor found at run
 //! time), complex numbers as their parts, bfloat16 as `f32`; integers have a loop of their own, exact modulo two
-//! to their width. Products too small to pay for packing are direct loops. One thread unless [`set_threads`] says
-//! otherwise; results do not depend on the number of threads, as each element is computed by one.
+//! to their width. Products too small to pay for packing are direct loops. Large results are computed in parts that
+//! follow from their sizes, by several threads ([`crate::threads`]).
 #![allow(unsafe_code, reason = "hands pointers with strides to the gemm crate")]
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::marker::PhantomData;
+use std::ops::Range;
 
 use num_complex::Complex;
 use smallvec::SmallVec;
@@ -22,23 +23,16 @@ use crate::scalar::Scalar;
 use crate::simd::{self, Kernel, Sets};
 use crate::storage::Storage;
 use crate::tensor::Tensor;
-
-static THREADS: AtomicUsize = AtomicUsize::new(1);
-
-/// How many threads large products use (at least 1).
-pub fn set_threads(count: usize) {
-    THREADS.store(count.max(1), Ordering::Relaxed);
-}
-
-/// How many threads large products use.
-pub fn threads() -> usize {
-    THREADS.load(Ordering::Relaxed)
-}
+use crate::threads::{self, Apart};
 
 /// Multiplications below which a direct loop is faster than packing.
 const TINY: usize = 6000;
-/// Multiplications from which a product is worth several threads.
-const SHARED: usize = 1 << 21;
+/// Multiplications worth a part of a result.
+const PART: usize = 1 << 20;
+/// Parts of a result at most: each packs the operand that it shares with others by itself.
+const PARTS: usize = 8;
+/// Rows or columns that a part has at least, and of which it has a multiple: what kernels keep in registers.
+const STRIP: usize = 48;
 
 /// A matrix in locked memory: pointer, row step, column step.
 #[derive(Clone, Copy)]
@@ -48,8 +42,10 @@ struct Matrix<T> {
     columns: isize,
 }
 
-// SAFETY: only moved to threads that work on disjoint parts while the locks are held.
-unsafe impl<T> Send for Matrix<T> {}
+// SAFETY: threads work on disjoint parts of results while the caller holds the locks.
+unsafe impl<T: Send> Send for Matrix<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Matrix<T> {}
 
 impl<T> Matrix<T> {
     fn element(self, i: usize, j: usize) -> *mut T {
@@ -315,44 +311,68 @@ unsafe fn product<T: Multiply>(p: Product<T>) {
 ///
 /// # Safety
 /// As [`product`].
-unsafe fn shared<T: Copy + Send>(p: Product<T>, work: usize, f: unsafe fn(Product<T>)) {
-    let parts = if work < SHARED { 1 } else { threads().min(p.m.max(p.n) / 16).max(1) };
-    if parts == 1 {
-        // SAFETY: the caller's word.
-        return unsafe { f(p) };
-    }
+unsafe fn shared<T: Copy + Send + Sync>(p: Product<T>, work: usize, f: unsafe fn(Product<T>)) {
     let by_rows = p.m >= p.n;
     let side = if by_rows { p.m } else { p.n };
-    let step = side.div_ceil(parts).next_multiple_of(16);
-    std::thread::scope(|scope| {
-        for start in (0..side).step_by(step) {
-            let count = step.min(side - start);
-            let mut part = p;
-            if by_rows {
-                part.m = count;
-                part.a.at = p.a.element(start, 0);
-                part.c.at = p.c.element(start, 0);
-            } else {
-                part.n = count;
-                part.b.at = p.b.element(0, start);
-                part.c.at = p.c.element(0, start);
-            }
-            // SAFETY: parts of the result are disjoint; the locks outlive the scope.
-            scope.spawn(move || unsafe { f(part) });
+    let parts = (work / PART).clamp(1, PARTS);
+    threads::split(side, side.div_ceil(parts).next_multiple_of(STRIP), |range| {
+        let mut part = p;
+        if by_rows {
+            part.m = range.len();
+            part.a.at = p.a.element(range.start, 0);
+            part.c.at = p.c.element(range.start, 0);
+        } else {
+            part.n = range.len();
+            part.b.at = p.b.element(0, range.start);
+            part.c.at = p.c.element(0, range.start);
         }
+        // SAFETY: the caller's word; parts of the result are apart.
+        unsafe { f(part) };
     });
 }
 
 /// A matrix within a slice: the slice from the first element on, row step, column step.
 pub(crate) type Part<'a, T> = (&'a [T], usize, usize);
 
-/// `c += a b` on slices, `c` with rows of `width` elements, each contiguous; `a` is m by k, `b` k by n.
+/// Columns of a row-major matrix, borrowed alone: what products are added to.
+pub(crate) struct Columns<'a, T> {
+    at: Apart<T>,
+    rows: usize,
+    columns: usize,
+    width: usize,
+    borrowed: PhantomData<&'a mut [T]>,
+}
+
+impl<'a, T: Send> Columns<'a, T> {
+    /// All of a matrix with rows of `width` elements.
+    pub(crate) fn of(matrix: &'a mut [T], width: usize) -> Self {
+        let rows = matrix.len() / width.max(1);
+        Columns { at: Apart(matrix.as_mut_ptr()), rows, columns: width, width, borrowed: PhantomData }
+    }
+
+    /// As [`threads::split`], of the columns.
+    pub(crate) fn split(self, grain: usize, part: impl Fn(Range<usize>, Columns<'_, T>) + Sync) {
+        let Columns { at, rows, columns, width, .. } = self;
+        threads::split(columns, grain, |range| {
+            // Ranges of a split are apart from each other, and so are the columns.
+            let own = Columns {
+                at: Apart(at.at(range.start)),
+                rows,
+                columns: range.len(),
+                width,
+                borrowed: PhantomData,
+            };
+            part(range, own);
+        });
+    }
+}
+
+/// `c += a b`; `a` is m by k, `b` k by n, `c` m by n.
 pub(crate) fn add_product<T: Multiply>(
     (m, k, n): (usize, usize, usize),
     a: Part<'_, T>,
     b: Part<'_, T>,
-    c: &mut [T],
-    width: usize,
+    c: Columns<'_, T>,
 ) {
     if m == 0 || n == 0 || k == 0 {
         return;
@@ -362,14 +382,14 @@ pub(crate) fn add_product<T: Multiply>(
     };
     assert!(end(m, k, (a.1, a.2)) < a.0.len(), "invariant: the left matrix lies within its slice");
     assert!(end(k, n, (b.1, b.2)) < b.0.len(), "invariant: the right matrix lies within its slice");
-    assert!(n <= width && end(m, n, (width, 1)) < c.len(), "invariant: the result lies within its slice");
+    assert!(n <= c.columns && m <= c.rows, "invariant: the result lies within its columns");
     let matrix = |part: Part<'_, T>| Matrix {
         at: part.0.as_ptr().cast_mut(),
         rows: part.1 as isize,
         columns: part.2 as isize,
     };
-    let c = Matrix { at: c.as_mut_ptr(), rows: width as isize, columns: 1 };
-    // SAFETY: all three were just checked against their slices, and the result is borrowed alone; operands are only
+    let c = Matrix { at: c.at.0, rows: c.width as isize, columns: 1 };
+    // SAFETY: all three were just checked against what they lie in, and the result is borrowed alone; operands are only
     // read.
     unsafe { product(Product { m, k, n, a: matrix(a), b: matrix(b), c, keep: T::ONE, factor: T::ONE }) }
 }
@@ -510,9 +530,9 @@ fn batched(a: &Tensor, b: &Tensor, c: Option<(Tensor, Scalar)>, factor: Scalar) 
         }
     };
     let guards = ReadGuards::new(&am.storage, &bm.storage);
-    let (start_a, start_b) = (guards.start(am, a.dtype()), guards.start(bm, b.dtype()));
+    let (start_a, start_b) = (Apart(guards.start(am, a.dtype())), Apart(guards.start(bm, b.dtype())));
     // SAFETY: the result's storage is fresh: nobody else reads it.
-    let start_c = unsafe { storage.data() };
+    let start_c = Apart(unsafe { storage.data() });
     let stride_in = |layout: &Layout, d: usize| -> i64 {
         let lead = batch.len() - (layout.rank() - 2);
         if d < lead || layout.sizes()[d - lead] == 1 { 0 } else { layout.strides()[d - lead] }
@@ -521,17 +541,24 @@ fn batched(a: &Tensor, b: &Tensor, c: Option<(Tensor, Scalar)>, factor: Scalar) 
         (0..batch.len()).map(|d| [stride_in(x, d), stride_in(y, d), layout.strides()[d]]).collect();
     let (m, k, n) = (m as usize, k as usize, n as usize);
     let size = a.dtype().size();
-    let mut each = |f: &mut dyn FnMut(*mut u8, *mut u8, *mut u8)| {
-        walk_batch(&batch, &steps, |at| {
-            let [i, j, o] = at.map(|at| at as isize * size as isize);
-            f(start_a.wrapping_offset(i), start_b.wrapping_offset(j), start_c.wrapping_offset(o));
+    let products = batch.iter().fold(1usize, |count, size| count.saturating_mul(*size as usize));
+    let work = m.saturating_mul(n).saturating_mul(k);
+    // Few large products are divided themselves.
+    let divided = products < PARTS && work >= 2 * PART;
+    let grain = if divided { products } else { (PART / work.max(1)).max(1) };
+    let each = |f: &(dyn Fn(*mut u8, *mut u8, *mut u8) + Sync)| {
+        threads::split(products, grain, |part| {
+            walk_batch(&batch, &steps, part, |at| {
+                let [i, j, o] = at.map(|at| at as isize * size as isize);
+                f(start_a.by(i), start_b.by(j), start_c.by(o));
+            });
         });
     };
     if layout.numel() > 0 {
         // SAFETY: operands are locked, positions are within their layouts; the result is fresh and apart.
         unsafe {
             if a.dtype() == DType::F16 {
-                each(&mut |i, j, o| {
+                each(&|i, j, o| {
                     product_f16(Product {
                         m,
                         k,
@@ -544,7 +571,7 @@ fn batched(a: &Tensor, b: &Tensor, c: Option<(Tensor, Scalar)>, factor: Scalar) 
                     });
                 });
             } else {
-                multiply_each(a.dtype(), &mut each, (m, k, n), (x, y, &layout), keep, factor)?;
+                multiply_each(a.dtype(), &each, (m, k, n), (x, y, &layout), keep, factor)?;
             }
         }
     }
@@ -552,7 +579,7 @@ fn batched(a: &Tensor, b: &Tensor, c: Option<(Tensor, Scalar)>, factor: Scalar) 
     Ok(Tensor::from_parts(storage, a.dtype(), layout))
 }
 
-type EachMatrix<'a> = &'a mut dyn FnMut(&mut dyn FnMut(*mut u8, *mut u8, *mut u8));
+type EachMatrix<'a> = &'a dyn Fn(&(dyn Fn(*mut u8, *mut u8, *mut u8) + Sync));
 
 /// The product of every matrix of a batch, in the type of a dtype that adds and multiplies by itself.
 ///
@@ -569,7 +596,7 @@ unsafe fn multiply_each(
     macro_rules! arm {
         ($type:ty) => {
             // SAFETY: the caller's word.
-            each(&mut |i, j, o| unsafe {
+            each(&|i, j, o| unsafe {
                 product::<$type>(Product {
                     m,
                     k,
@@ -598,21 +625,19 @@ unsafe fn multiply_each(
     Ok(())
 }
 
-/// Calls `f` with three positions for every index of the batch dimensions.
-fn walk_batch(sizes: &[i64], steps: &[[i64; 3]], mut f: impl FnMut([i64; 3])) {
-    if sizes.contains(&0) {
-        return;
-    }
+/// Calls `f` with three positions for some of the indices of the batch dimensions.
+fn walk_batch(sizes: &[i64], steps: &[[i64; 3]], part: Range<usize>, mut f: impl FnMut([i64; 3])) {
     let mut index: SmallVec<[i64; 4]> = SmallVec::from_elem(0, sizes.len());
     let mut at = [0i64; 3];
-    loop {
+    let mut number = part.start as i64;
+    for d in (0..sizes.len()).rev() {
+        index[d] = number % sizes[d];
+        number /= sizes[d];
+        (0..3).for_each(|k| at[k] += steps[d][k] * index[d]);
+    }
+    for _ in part {
         f(at);
-        let mut d = sizes.len();
-        loop {
-            if d == 0 {
-                return;
-            }
-            d -= 1;
+        for d in (0..sizes.len()).rev() {
             index[d] += 1;
             (0..3).for_each(|k| at[k] += steps[d][k]);
             if index[d] < sizes[d] {

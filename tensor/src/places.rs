@@ -11,6 +11,7 @@ use crate::dispatch;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
 use crate::tensor::Tensor;
+use crate::threads;
 
 /// Positions in a tensor's memory: the sums of one position of each of three lists, the last list fastest.
 pub struct Places {
@@ -98,6 +99,23 @@ impl Places {
         }
     }
 
+    /// Fills `to` with the elements at the places from a number of the last list's repetitions on.
+    fn read<R: Copy>(&self, first: usize, from: &[R], to: &mut [R]) {
+        let (mut outer, mut middle) = (first / self.middle.len(), first % self.middle.len());
+        for to in to.chunks_exact_mut(self.inner.len()) {
+            let base = self.outer[outer] + self.middle[middle];
+            match to {
+                [to] => *to = from[base + self.inner[0]],
+                _ if self.run => to.copy_from_slice(&from[base..base + to.len()]),
+                _ => to.iter_mut().zip(&self.inner).for_each(|(to, inner)| *to = from[base + inner]),
+            }
+            middle += 1;
+            if middle == self.middle.len() {
+                (outer, middle) = (outer + 1, 0);
+            }
+        }
+    }
+
     /// Calls `f(number, position)` for each.
     #[inline]
     pub fn for_each(&self, mut f: impl FnMut(usize, usize)) {
@@ -117,8 +135,8 @@ pub fn read_at(x: &Tensor, places: &Places, sizes: &[i64]) -> Result<Tensor> {
     let kind = x.dtype().bits();
     let (from, to) = (x.view_dtype(kind)?, out.view_dtype(kind)?);
     dispatch!(widths, kind, "index", T => access::edit_with::<T, T, _>(&to, &[&from], |mut out, ins| {
-        let (to, from) = (out.data(), ins[0].data());
-        places.runs(|first, at, count| to[first..first + count].copy_from_slice(&from[at..at + count]));
+        let (from, width) = (ins[0].data(), places.inner.len());
+        threads::chunks(out.data(), threads::rows(width) * width, |first, own| places.read(first / width, from, own));
     }))?;
     Ok(out)
 }

@@ -12,6 +12,7 @@ use crate::error::{Result, TensorError};
 use crate::math::{Float, Real};
 use crate::simd::{self, Kernel, Sets};
 use crate::tensor::Tensor;
+use crate::threads;
 
 /// The windows along one dimension: `first`, and how many elements, `step` apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +124,15 @@ fn output_sizes(x: &Tensor, space: usize, windows: &Windows) -> Vec<i64> {
     sizes
 }
 
+impl Windows {
+    /// How many there are, and what a plane of their results costs.
+    fn per_plane(&self) -> (usize, usize) {
+        let count = self.along.iter().map(Vec::len).product();
+        let largest = |along: &Vec<Window>| along.iter().map(|w| w.count).max().unwrap_or(0);
+        (count, self.along.iter().map(largest).fold(count, usize::saturating_mul))
+    }
+}
+
 /// A value that windows are compared by.
 trait Compare: Element {
     const LEAST: Self;
@@ -158,11 +168,14 @@ pub fn max_with_indices(x: &Tensor, space: usize, windows: &Windows) -> Result<(
     let [_, d, h, w] = planes(&x, space);
     let values = Tensor::zeros(&sizes, x.dtype())?;
     let places = Tensor::zeros(&sizes, DType::I64)?;
-    let mut found: Vec<i64> = Vec::with_capacity(values.numel());
+    let mut found = vec![0_i64; values.numel()];
+    let (count, cost) = windows.per_plane();
     dispatch!(real, x.dtype(), "max_pool2d", T => access::edit_with::<T, T, _>(&values, &[&x], |mut out, ins| {
         let (data, out) = (ins[0].data(), out.data());
-        let mut out = out.iter_mut();
-        for plane in data.chunks_exact((d * h * w).max(1)) {
+        threads::chunks_of_two(out, &mut found, [count; 2], threads::rows(cost), |first, out, found| {
+        let mut out = out.iter_mut().zip(found);
+        let planes = data.chunks_exact((d * h * w).max(1)).skip(first).take(out.len() / count);
+        for plane in planes {
             each_window(windows, |[z, y, v]| {
                 let mut best = <T as Compare>::LEAST;
                 let mut at = (z.start * h + y.start) * w + v.start;
@@ -178,14 +191,15 @@ pub fn max_with_indices(x: &Tensor, space: usize, windows: &Windows) -> Result<(
                         }
                     }
                 }
-                if let Some(out) = out.next() {
+                if let Some((out, found)) = out.next() {
                     *out = best.to_raw();
-                    found.push(at as i64);
+                    *found = at as i64;
                 }
             });
         }
+        });
     }))?;
-    access::edit::<i64, _>(&places, |mut out| out.data()[..found.len()].copy_from_slice(&found))?;
+    access::edit::<i64, _>(&places, |mut out| out.data().copy_from_slice(&found))?;
     Ok((values, places))
 }
 
@@ -216,25 +230,34 @@ fn max_rows<T: Real>(x: &Tensor, space: usize, windows: &Windows) -> Result<Tens
     let out = Tensor::full(&sizes, crate::Scalar::Float(f64::NEG_INFINITY), x.dtype())?;
     access::edit_with::<T, T, _>(&out, &[&x], |mut out, ins| {
         let width = windows.along[2].len();
-        if width == 0 {
+        let (count, cost) = windows.per_plane();
+        if count == 0 {
             return;
         }
-        let mut rows = out.data().chunks_exact_mut(width);
-        for plane in ins[0].data().chunks_exact((d * h * w).max(1)) {
-            for z in &windows.along[0] {
-                for y in &windows.along[1] {
-                    let Some(out) = rows.next() else { return };
-                    for i in 0..z.count {
-                        for j in 0..y.count {
-                            let at =
-                                ((z.start + i * windows.step[0]) * h + y.start + j * windows.step[1]) * w;
-                            let row = &plane[at..at + w];
-                            simd::run(MaxRow { row, out, windows: &windows.along[2], step: windows.step[2] });
+        let data = ins[0].data();
+        threads::chunks(out.data(), threads::rows(cost) * count, |first, own| {
+            let mut rows = own.chunks_exact_mut(width);
+            for plane in data.chunks_exact((d * h * w).max(1)).skip(first / count) {
+                for z in &windows.along[0] {
+                    for y in &windows.along[1] {
+                        let Some(out) = rows.next() else { return };
+                        for i in 0..z.count {
+                            for j in 0..y.count {
+                                let at =
+                                    ((z.start + i * windows.step[0]) * h + y.start + j * windows.step[1]) * w;
+                                let row = &plane[at..at + w];
+                                simd::run(MaxRow {
+                                    row,
+                                    out,
+                                    windows: &windows.along[2],
+                                    step: windows.step[2],
+                                });
+                            }
                         }
                     }
                 }
             }
-        }
+        });
     })?;
     Ok(out)
 }
@@ -293,7 +316,7 @@ pub fn average(
     x: &Tensor,
     space: usize,
     windows: &Windows,
-    divisor: impl Fn(usize, usize, usize) -> i64,
+    divisor: impl Fn(usize, usize, usize) -> i64 + Sync,
 ) -> Result<Tensor> {
     let sizes = output_sizes(x, space, windows);
     let x = x.contiguous()?;
@@ -318,32 +341,40 @@ fn averages<T: Element, A: Element + std::ops::Add<Output = A>>(
     x: &Tensor,
     windows: &Windows,
     [d, h, w]: [usize; 3],
-    divisor: impl Fn(usize, usize, usize) -> i64,
-    widen: impl Fn(T) -> A,
-    mean: impl Fn(A, i64) -> T,
+    divisor: impl Fn(usize, usize, usize) -> i64 + Sync,
+    widen: impl Fn(T) -> A + Sync,
+    mean: impl Fn(A, i64) -> T + Sync,
 ) -> Result<()> {
     access::edit_with::<T, T, _>(out, &[x], |mut out, ins| {
-        let mut out = out.data().iter_mut();
         let counts = windows.along.each_ref().map(Vec::len);
-        for plane in ins[0].data().chunks_exact((d * h * w).max(1)) {
-            let mut n = 0;
-            each_window(windows, |[z, y, v]| {
-                let mut sum: A = cast(0_i64);
-                for i in z.start..z.start + z.count {
-                    for j in y.start..y.start + y.count {
-                        let row = &plane[(i * h + j) * w + v.start..][..v.count];
-                        for value in row {
-                            sum = sum + widen(T::from_raw(*value));
+        let (count, cost) = windows.per_plane();
+        if count == 0 {
+            return;
+        }
+        let data = ins[0].data();
+        threads::chunks(out.data(), threads::rows(cost) * count, |first, own| {
+            let planes = data.chunks_exact((d * h * w).max(1)).skip(first / count).take(own.len() / count);
+            let mut out = own.iter_mut();
+            for plane in planes {
+                let mut n = 0;
+                each_window(windows, |[z, y, v]| {
+                    let mut sum: A = cast(0_i64);
+                    for i in z.start..z.start + z.count {
+                        for j in y.start..y.start + y.count {
+                            let row = &plane[(i * h + j) * w + v.start..][..v.count];
+                            for value in row {
+                                sum = sum + widen(T::from_raw(*value));
+                            }
                         }
                     }
-                }
-                let by = divisor(n / (counts[1] * counts[2]), n / counts[2] % counts[1], n % counts[2]);
-                n += 1;
-                if let Some(out) = out.next() {
-                    *out = mean(sum, by).to_raw();
-                }
-            });
-        }
+                    let by = divisor(n / (counts[1] * counts[2]), n / counts[2] % counts[1], n % counts[2]);
+                    n += 1;
+                    if let Some(out) = out.next() {
+                        *out = mean(sum, by).to_raw();
+                    }
+                });
+            }
+        });
     })
 }
 

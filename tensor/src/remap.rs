@@ -8,6 +8,7 @@ use crate::dispatch;
 use crate::error::Result;
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
+use crate::threads;
 
 /// No element: the fill value stands there.
 pub const NOTHING: i64 = -1;
@@ -38,8 +39,15 @@ pub fn remap(x: &Tensor, maps: &[Vec<i64>], fill: Scalar) -> Result<Tensor> {
             let (data, out) = (ins[0].data(), out.data());
             let strides = ins[0].layout().strides();
             let step = strides[outer.len()];
+            let width = inner.len();
+            threads::chunks(out, threads::rows(width) * width, |first, own| {
             let mut index = vec![0_usize; outer.len()];
-            for row in out.chunks_exact_mut(inner.len()) {
+            let mut number = first / width;
+            for (i, map) in index.iter_mut().zip(outer).rev() {
+                *i = number % map.len();
+                number /= map.len();
+            }
+            for row in own.chunks_exact_mut(width) {
                 let from = index.iter().zip(outer).zip(strides).try_fold(0, |sum, ((&i, map), &stride)| {
                     (map[i] != NOTHING).then(|| sum + map[i] * stride)
                 });
@@ -62,6 +70,7 @@ pub fn remap(x: &Tensor, maps: &[Vec<i64>], fill: Scalar) -> Result<Tensor> {
                     index[d] = 0;
                 }
             }
+            });
         })?;
         Ok(out)
     })

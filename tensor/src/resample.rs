@@ -11,6 +11,7 @@ use crate::layout::contiguous_strides;
 use crate::math::Real;
 use crate::simd::{self, Kernel, Sets};
 use crate::tensor::Tensor;
+use crate::threads;
 
 /// What one dimension of a result is made of.
 #[derive(Clone, Debug, Default)]
@@ -63,10 +64,14 @@ pub fn apply<T: Real>(x: &Tensor, dim: usize, taps: &Taps) -> Result<Tensor> {
     let out = Tensor::zeros(&sizes, T::DTYPE)?;
     let weights: Vec<T> = taps.weights.iter().map(|w| T::from_f64(*w)).collect();
     access::edit_with::<T, T, _>(&out, &[&x], |mut out, ins| {
-        let blocks = ins[0].data().chunks_exact((n * inner).max(1));
-        for (x, out) in blocks.zip(out.data().chunks_exact_mut((taps.count() * inner).max(1))) {
-            simd::run(Along { x, out, inner, taps, weights: &weights });
-        }
+        let [from, to] = [n * inner, taps.count() * inner].map(|size| size.max(1));
+        let x = ins[0].data();
+        threads::chunks(out.data(), threads::rows(to * taps.width) * to, |first, own| {
+            let blocks = x.chunks_exact(from).skip(first / to);
+            for (x, out) in blocks.zip(own.chunks_exact_mut(to)) {
+                simd::run(Along { x, out, inner, taps, weights: &weights });
+            }
+        });
     })?;
     Ok(out)
 }

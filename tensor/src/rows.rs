@@ -1,5 +1,6 @@
 //! Work on the rows along one dimension: what is neither element by element nor a fold (softmax, scans, sorting,
-//! normalisation). A row comes as one contiguous slice, whatever its strides and dtype, and goes back likewise.
+//! normalisation). A row comes as one contiguous slice, whatever its strides and dtype, and goes back likewise. Many rows
+//! are several threads' work, each of which has a clone of the function.
 #![allow(unsafe_code, reason = "slices of locked memory")]
 
 use smallvec::SmallVec;
@@ -16,10 +17,11 @@ use crate::loops::pack_fn;
 use crate::simd::{self, Kernel, Sets};
 use crate::storage::Storage;
 use crate::tensor::Tensor;
+use crate::threads::{self, Apart};
 
 /// A function of a row that computes with it. Its method is to be `#[inline(always)]`: then it is compiled for every
 /// instruction set, where a closure of this size would be left outside and computed without any.
-pub trait RowMap<T: Element, R: Element> {
+pub trait RowMap<T: Element, R: Element>: Clone + Sync {
     /// Fills `out`, which is zeroed, from a row.
     fn row(&mut self, row: &[T::Raw], out: &mut [R::Raw]);
 }
@@ -78,14 +80,20 @@ pub fn map_rows<T: Element, R: Element>(
     x: &Tensor,
     dim: i64,
     length: Option<usize>,
-    mut f: impl FnMut(&[T::Raw], &mut [R::Raw]),
+    f: impl FnMut(&[T::Raw], &mut [R::Raw]) + Clone + Sync,
 ) -> Result<Tensor> {
-    walk(x, dim, length, [T::DTYPE, R::DTYPE], &mut |row, n, out, length| {
-        // SAFETY: the walk gives a row of `T` and room for one of `R`, apart from each other.
-        let (row, out) = unsafe {
-            (std::slice::from_raw_parts(row.cast(), n), std::slice::from_raw_parts_mut(out.cast(), length))
-        };
-        f(row, out);
+    walk(x, dim, length, [T::DTYPE, R::DTYPE], &|rows| {
+        let mut f = f.clone();
+        rows(&mut |row, n, out, length| {
+            // SAFETY: the walk gives a row of `T` and room for one of `R`, apart from each other.
+            let (row, out) = unsafe {
+                (
+                    std::slice::from_raw_parts(row.cast(), n),
+                    std::slice::from_raw_parts_mut(out.cast(), length),
+                )
+            };
+            f(row, out);
+        });
     })
 }
 
@@ -96,11 +104,16 @@ pub fn compute_rows<T: Element, R: Element>(
     length: Option<usize>,
     mut f: impl RowMap<T, R>,
 ) -> Result<Tensor> {
-    map_rows::<T, R>(x, dim, length, |row, out| simd::run(Row::<T, R, _> { row, out, f: &mut f }))
+    map_rows::<T, R>(x, dim, length, move |row, out| simd::run(Row::<T, R, _> { row, out, f: &mut f }))
 }
 
 /// What a walk calls: a row and its length, the place of the result and its length.
 type EachRow<'a> = &'a mut dyn FnMut(*const u8, usize, *mut u8, usize);
+/// Gives a part of a walk what it calls.
+type PerPart<'a> = &'a (dyn Fn(&mut dyn FnMut(EachRow<'_>)) + Sync);
+
+/// Operations that an element of a row is thought to cost: more than those that are computed one by one.
+const COST: usize = 4;
 
 /// Room for elements of any dtype.
 fn room(dtype: DType, count: usize) -> Result<Vec<u128>> {
@@ -115,7 +128,7 @@ fn walk(
     dim: i64,
     length: Option<usize>,
     dtypes: [DType; 2],
-    each: EachRow<'_>,
+    per_part: PerPart<'_>,
 ) -> Result<Tensor> {
     let meta = x.meta();
     let layout = &meta.layout;
@@ -131,50 +144,62 @@ fn walk(
     let storage = Storage::zeroed(bytes_of(&to, dtypes[1])?)?;
     let to_step = if layout.rank() == 0 { 1 } else { to.strides()[d] };
     let guards = ReadGuards::one(&meta.storage);
-    let base = guards.start(meta, x.dtype());
+    let base = Apart(guards.start(meta, x.dtype()));
+    // SAFETY: the storage is fresh.
+    let target = Apart(unsafe { storage.data() });
+    let grain = threads::rows(n.max(length).saturating_mul(COST));
     let same = x.dtype() == dtypes[0] && (step == 1 || n == 1);
     let pack = pack_fn(x.dtype(), dtypes[0])?;
     let unpack = pack_fn(dtypes[1], dtypes[1])?;
     // Where the result has no elements a row may be of any length.
     let empty = to.numel() == 0;
-    let mut row_buffer = room(dtypes[0], if same || empty { 0 } else { n })?;
     let direct = to_step == 1 || length == 1;
     if same && direct && layout.is_contiguous() && d + 1 == layout.rank() && n > 0 && length > 0 {
         // Row after row in memory.
         let steps = [n * x.dtype().size(), length * dtypes[1].size()];
-        for i in 0..to.numel() / length {
-            // SAFETY: rows of the locked tensor, and of the fresh output, which is zeroed.
-            let out = unsafe { storage.data() }.wrapping_add(i * steps[1]);
-            each(base.wrapping_add(i * steps[0]), n, out, length);
-        }
+        threads::split(to.numel() / length, grain, |rows| {
+            // Rows of the locked tensor, and of the fresh output, which is zeroed.
+            per_part(&mut |each| {
+                for i in rows.clone() {
+                    each(base.at(i * steps[0]), n, target.at(i * steps[1]), length);
+                }
+            });
+        });
         drop(guards);
         return Ok(Tensor::from_parts(storage, dtypes[1], to));
     }
-    let mut out_buffer = room(dtypes[1], if direct || empty { 0 } else { length })?;
     if !empty {
-        for (at, to_at) in starts(layout, d).into_iter().zip(starts(&to, d)) {
-            // SAFETY: rows of the locked tensor and of the fresh, zeroed output; buffers are as long as rows.
-            unsafe {
-                let from = base.wrapping_offset(at as isize * x.dtype().size() as isize);
-                let row = if n == 0 {
-                    // Where nothing is read the place must still be one for elements of the wanted dtype.
-                    row_buffer.as_ptr().cast()
-                } else if same {
-                    from.cast_const()
-                } else {
-                    pack(from, step as isize, row_buffer.as_mut_ptr().cast(), 1, n);
-                    row_buffer.as_ptr().cast()
-                };
-                let out_at = storage.data().wrapping_offset(to_at as isize * dtypes[1].size() as isize);
-                if direct {
-                    each(row, n, out_at, length);
-                } else {
-                    out_buffer.fill(0);
-                    each(row, n, out_buffer.as_mut_ptr().cast(), length);
-                    unpack(out_buffer.as_ptr().cast(), 1, out_at, to_step as isize, length);
+        let (froms, tos) = (starts(layout, d), starts(&to, d));
+        threads::try_split(froms.len(), grain, |rows| {
+            let mut row_buffer = room(dtypes[0], if same { 0 } else { n })?;
+            let mut out_buffer = room(dtypes[1], if direct { 0 } else { length })?;
+            per_part(&mut |each| {
+                for (at, to_at) in froms[rows.clone()].iter().zip(&tos[rows.clone()]) {
+                    // SAFETY: rows of the locked tensor and of the fresh, zeroed output; buffers are as long as rows.
+                    unsafe {
+                        let from = base.by(*at as isize * x.dtype().size() as isize);
+                        let row = if n == 0 {
+                            // Where nothing is read the place must still be one for elements of the wanted dtype.
+                            row_buffer.as_ptr().cast()
+                        } else if same {
+                            from.cast_const()
+                        } else {
+                            pack(from, step as isize, row_buffer.as_mut_ptr().cast(), 1, n);
+                            row_buffer.as_ptr().cast()
+                        };
+                        let out_at = target.by(*to_at as isize * dtypes[1].size() as isize);
+                        if direct {
+                            each(row, n, out_at, length);
+                        } else {
+                            out_buffer.fill(0);
+                            each(row, n, out_buffer.as_mut_ptr().cast(), length);
+                            unpack(out_buffer.as_ptr().cast(), 1, out_at, to_step as isize, length);
+                        }
+                    }
                 }
-            }
-        }
+            });
+            Ok(())
+        })?;
     }
     drop(guards);
     Ok(Tensor::from_parts(storage, dtypes[1], to))
@@ -199,33 +224,42 @@ pub fn gather(x: &Tensor, dim: usize, indices: &Tensor) -> Result<Tensor> {
         }
     }
     let wanted = indices.to_vec::<i64>()?;
-    let out_layout = Layout::contiguous(indices.sizes())?;
-    dispatch!(all, x.dtype(), "gather", T => {
-        let values: Result<Vec<T>> = access::read::<T, _>(x, |view| {
-            let mut out = Vec::with_capacity(wanted.len());
-            let strides = view.layout().strides();
-            let mut index: SmallVec<[i64; 5]> = SmallVec::from_elem(0, indices.rank());
-            for &i in &wanted {
-                if i < 0 || i >= bound {
-                    return Err(TensorError::value(format!(
-                        "index {i} is out of bounds for dimension {dim} with size {bound}"
-                    )));
-                }
-                let mut at = if rank == 0 { 0 } else { i * strides[dim] };
-                for d in (0..rank.min(index.len())).filter(|d| *d != dim) {
-                    at += index[d] * strides[d];
-                }
-                out.push(T::from_raw(view.data()[at as usize]));
-                for d in (0..index.len()).rev() {
+    if let Some(i) = wanted.iter().find(|i| !(0..bound).contains(*i)) {
+        return Err(TensorError::value(format!(
+            "index {i} is out of bounds for dimension {dim} with size {bound}"
+        )));
+    }
+    let kind = x.dtype().bits();
+    let out = Tensor::zeros(indices.sizes(), x.dtype())?;
+    let (from, to) = (x.view_dtype(kind)?, out.view_dtype(kind)?);
+    dispatch!(widths, kind, "gather", T => access::edit_with::<T, T, _>(&to, &[&from], |mut out, ins| {
+        let (data, strides) = (ins[0].data(), ins[0].layout().strides());
+        let step = if rank == 0 { 0 } else { strides[dim] };
+        // Steps of the other dimensions, in which the result is walked in order.
+        let steps: SmallVec<[i64; 5]> =
+            (0..indices.rank()).map(|d| if d == dim || d >= rank { 0 } else { strides[d] }).collect();
+        let sizes = indices.sizes();
+        threads::chunks(out.data(), threads::rows(COST), |first, own| {
+            let mut index: SmallVec<[i64; 5]> = SmallVec::from_elem(0, sizes.len());
+            let (mut number, mut at) = (first as i64, 0);
+            for d in (0..sizes.len()).rev() {
+                index[d] = number % sizes[d];
+                number /= sizes[d];
+                at += index[d] * steps[d];
+            }
+            for (out, i) in own.iter_mut().zip(&wanted[first..]) {
+                *out = data[(at + i * step) as usize];
+                for d in (0..sizes.len()).rev() {
                     index[d] += 1;
-                    if index[d] < out_layout.sizes()[d] {
+                    at += steps[d];
+                    if index[d] < sizes[d] {
                         break;
                     }
+                    at -= steps[d] * sizes[d];
                     index[d] = 0;
                 }
             }
-            Ok(out)
-        })?;
-        Tensor::from_vec(values?, out_layout.sizes())
-    })
+        });
+    }))?;
+    Ok(out)
 }

@@ -179,14 +179,14 @@ proptest! {
                 b = b.narrow(d as i64, 0, 1).unwrap();
             }
         }
-        let sweep = |inputs: &[&[f32]], outputs: &mut [&mut [f32]]| {
+        let sweep = || |inputs: &[&[f32]], outputs: &mut [&mut [f32]]| {
             for k in 0..outputs[0].len() {
                 outputs[0][k] = inputs[0][k] + inputs[1][k];
                 outputs[1][k] = inputs[0][k] * inputs[1][k];
             }
         };
         // Layouts that a sweep does not take are another loop's.
-        if let Some(outputs) = loops::fan::<f32>(&[&a, &b], 2, sweep).unwrap() {
+        if let Some(outputs) = loops::fan::<f32, _>(&[&a, &b], 2, sweep).unwrap() {
             check(&outputs[0], a.sizes(), |i| at(&a, i) + at_broadcast(&b, i))?;
             check(&outputs[1], a.sizes(), |i| at(&a, i) * at_broadcast(&b, i))?;
         }

@@ -1,7 +1,7 @@
 //! `flambeau bench`: time calls of a function in this process.
 
 use crate::inputs::InputArgs;
-use crate::program::ProgramArgs;
+use crate::program::{ProgramArgs, ThreadArgs};
 use anstream::println;
 use anyhow::Result;
 use flambeau::Session;
@@ -14,6 +14,8 @@ pub(crate) struct Args {
     program: ProgramArgs,
     #[command(flatten)]
     inputs: InputArgs,
+    #[command(flatten)]
+    threads: ThreadArgs,
     /// Measure for at least this many seconds.
     #[arg(long, value_name = "S", default_value_t = 1.0)]
     min_time: f64,
@@ -63,7 +65,7 @@ pub(crate) fn time(seconds: f64, mut f: impl FnMut() -> Result<()>) -> Result<Ti
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = Session::standard()?;
+    let session = args.threads.of(&Session::standard()?);
     let entry = args.program.entry(&session)?;
     let inputs = args.inputs.read(&entry)?;
     let kwargs = inputs.kwargs();

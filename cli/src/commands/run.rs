@@ -2,7 +2,7 @@
 
 use crate::inputs::InputArgs;
 use crate::output::OutputArgs;
-use crate::program::ProgramArgs;
+use crate::program::{ProgramArgs, ThreadArgs};
 use anyhow::Result;
 use flambeau::{Execution, Session};
 
@@ -27,6 +27,8 @@ pub(crate) struct Args {
     /// Stop when tensors would hold more than this many megabytes.
     #[arg(long, value_name = "MB")]
     memory: Option<usize>,
+    #[command(flatten)]
+    threads: ThreadArgs,
 }
 
 /// Runs the command.
@@ -43,7 +45,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if let Some(mb) = args.memory {
         builder = builder.memory(mb.saturating_mul(1 << 20));
     }
-    let session = builder.build()?;
+    let session = args.threads.of(&builder.build()?);
     let entry = args.program.entry(&session)?;
     let inputs = args.inputs.read(&entry)?;
     // What the program prints is kept back until it has succeeded: an error leaves nothing on standard output.

@@ -16,20 +16,18 @@ use crate::kernel::Rets;
 use flambeau_ir::{Graph, IValue};
 use flambeau_tensor::math::Real;
 use flambeau_tensor::{DType, Dims, Tensor, broadcast_into, loops};
-use parking_lot::Mutex;
 use program::{Input, Program};
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
-use tile::Tiles;
+use tile::Kept;
 
 /// A compiled group.
 pub(crate) struct Group {
     graph: Arc<Graph>,
     code: OnceLock<Arc<Code>>,
     program: Program,
-    /// Tiles of the last sweep, if no other is at work.
-    singles: Mutex<Option<Tiles<f32>>>,
-    doubles: Mutex<Option<Tiles<f64>>>,
+    singles: Kept<f32>,
+    doubles: Kept<f64>,
 }
 
 /// The lanes of a group's inputs: tensors by number, and numbers that hold for all elements.
@@ -53,8 +51,8 @@ impl Group {
             graph: Arc::clone(graph),
             code: OnceLock::new(),
             program,
-            singles: Mutex::new(None),
-            doubles: Mutex::new(None),
+            singles: Kept::default(),
+            doubles: Kept::default(),
         })
     }
 
@@ -141,25 +139,14 @@ impl Group {
 
     fn sweep<T: Real>(
         &self,
-        kept: &Mutex<Option<Tiles<T>>>,
+        kept: &Kept<T>,
         lanes: &Lanes<'_>,
     ) -> Result<Option<SmallVec<[Tensor; 2]>>, KernelError> {
-        // Held through the sweep, which runs no code of programs; a sweep beside another makes tiles of its own.
-        match kept.try_lock() {
-            Some(mut tiles) => self.sweep_with(tiles.get_or_insert_with(|| Tiles::new(&self.program)), lanes),
-            None => self.sweep_with(&mut Tiles::<T>::new(&self.program), lanes),
-        }
-    }
-
-    fn sweep_with<T: Real>(
-        &self,
-        tiles: &mut Tiles<T>,
-        lanes: &Lanes<'_>,
-    ) -> Result<Option<SmallVec<[Tensor; 2]>>, KernelError> {
-        let program = &self.program;
-        tiles.begin(program, &lanes.sources);
-        let made = loops::fan::<T>(&lanes.tensors, program.outputs.len(), |ins, outs| {
-            tiles.run(program, &lanes.sources, ins, outs);
+        let (program, sources) = (&self.program, &lanes.sources[..]);
+        let made = loops::fan::<T, _>(&lanes.tensors, program.outputs.len(), || {
+            let mut tiles = kept.lend(program);
+            tiles.get().begin(program, sources);
+            move |ins: &[&[T]], outs: &mut [&mut [T]]| tiles.get().run(program, sources, ins, outs)
         });
         Ok(made?)
     }

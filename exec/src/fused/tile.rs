@@ -8,14 +8,54 @@ use super::lanes::{self, GROUP};
 use super::program::{Program, Slot, Step};
 use flambeau_tensor::loops::FAN_BLOCK;
 use flambeau_tensor::math::Real;
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
 /// Tiles of one program: computed ones, constants, copies of inputs, copies of outputs. Kept between sweeps.
 pub(super) struct Tiles<T> {
     rooms: Vec<Vec<T>>,
 }
 
+/// How many tiles are kept: threads that sweep beside more others make their own each time.
+const KEPT: usize = 4;
+
+/// The tiles of sweeps that are over, for the next ones.
+pub(super) struct Kept<T>([Mutex<Option<Tiles<T>>>; KEPT]);
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Kept([const { Mutex::new(None) }; KEPT])
+    }
+}
+
+/// Tiles for one sweep.
+pub(super) enum Lent<'a, T> {
+    Kept(MappedMutexGuard<'a, Tiles<T>>),
+    Own(Tiles<T>),
+}
+
+impl<T: Real> Kept<T> {
+    /// Tiles that nobody sweeps with. They stay locked meanwhile: a sweep runs no code of programs.
+    pub(super) fn lend(&self, program: &Program) -> Lent<'_, T> {
+        match self.0.iter().find_map(Mutex::try_lock) {
+            Some(free) => {
+                Lent::Kept(MutexGuard::map(free, |tiles| tiles.get_or_insert_with(|| Tiles::new(program))))
+            }
+            None => Lent::Own(Tiles::new(program)),
+        }
+    }
+}
+
+impl<T> Lent<'_, T> {
+    pub(super) fn get(&mut self) -> &mut Tiles<T> {
+        match self {
+            Lent::Kept(tiles) => tiles,
+            Lent::Own(tiles) => tiles,
+        }
+    }
+}
+
 impl<T: Real> Tiles<T> {
-    pub(super) fn new(program: &Program) -> Self {
+    fn new(program: &Program) -> Self {
         let n =
             program.tiles as usize + program.constants.len() + program.inputs.len() + program.outputs.len();
         let mut tiles = Tiles { rooms: vec![vec![T::ZERO; FAN_BLOCK]; n] };

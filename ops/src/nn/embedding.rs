@@ -6,7 +6,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Fault, Gen, Kernel, KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{Doc, Effects, IValue, OpDef};
-use flambeau_tensor::{DType, Element, Scalar, Tensor, access, dispatch, reduce};
+use flambeau_tensor::{DType, Element, Scalar, Tensor, access, dispatch, reduce, threads};
 
 fn out_of_range() -> KernelError {
     KernelError::new(Fault::Input, "IndexError", "index out of range in self")
@@ -39,9 +39,12 @@ fn embedding(cx: &KernelCx<'_>) -> Computed {
     let out = Tensor::zeros(&sizes, weight.dtype())?;
     dispatch!(all, weight.dtype(), "embedding", T => access::edit_with::<T, T, _>(&out, &[&weight], |mut out, ins| {
         let table = ins[0].data();
-        for (row, &i) in out.data().chunks_exact_mut(width.max(1)).zip(&all) {
-            row.copy_from_slice(&table[i as usize * width..][..width]);
-        }
+        let width = width.max(1);
+        threads::chunks(out.data(), threads::rows(width) * width, |first, own| {
+            for (row, &i) in own.chunks_exact_mut(width).zip(&all[first / width..]) {
+                row.copy_from_slice(&table[i as usize * width..][..width]);
+            }
+        });
     }))?;
     Ok(out)
 }

@@ -12,7 +12,7 @@ use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{AliasRule, IValue, OpDef};
 use flambeau_tensor::math::{Float, Real};
-use flambeau_tensor::{DType, Element, Tensor, access, dispatch, loops, reduce};
+use flambeau_tensor::{DType, Element, Tensor, access, dispatch, loops, reduce, threads};
 
 /// The dtype of statistics: singles where a half's parameters are singles, which all of them are then.
 fn stats_dtype(x: &Tensor, params: &[Option<&Tensor>]) -> Result<DType, KernelError> {
@@ -173,12 +173,16 @@ fn batch_moments<T: Float>(
 fn scaled<T: Float>(x: &Tensor, scales: &[(T::Acc, T::Acc)], plane: usize) -> Computed {
     let out = Tensor::zeros(x.sizes(), T::DTYPE)?;
     access::edit_with::<T, T, _>(&out, &[x], |mut out, ins| {
-        let rows = ins[0].data().chunks_exact(plane.max(1)).zip(out.data().chunks_exact_mut(plane.max(1)));
-        for ((x, out), (scale, shift)) in rows.zip(scales.iter().cycle()) {
-            for (out, x) in out.iter_mut().zip(x) {
-                *out = T::from_acc(T::from_raw(*x).acc() * *scale + *shift).to_raw();
+        let (x, plane) = (ins[0].data(), plane.max(1));
+        threads::chunks(out.data(), threads::rows(plane) * plane, |first, own| {
+            let rows = x[first..].chunks_exact(plane).zip(own.chunks_exact_mut(plane));
+            for (i, (x, out)) in rows.enumerate() {
+                let (scale, shift) = scales[(first / plane + i) % scales.len()];
+                for (out, x) in out.iter_mut().zip(x) {
+                    *out = T::from_acc(T::from_raw(*x).acc() * scale + shift).to_raw();
+                }
             }
-        }
+        });
     })?;
     Ok(out)
 }
@@ -286,31 +290,38 @@ fn instance_norm(cx: &KernelCx<'_>) -> Computed {
     Ok(done.out.view(sizes)?)
 }
 
+/// Operations that an element costs.
+const COST: usize = 4;
+
 /// Rows of `width` normalized by themselves; `affine` gives the weight and bias positions of a row.
 fn normalized_rows<T: Float>(
     x: &Tensor,
     width: usize,
     eps: f64,
-    mut write: impl FnMut(usize, &[T::Acc], T::Acc, T::Acc, &mut [T::Raw]),
+    write: impl Fn(usize, &[T::Acc], T::Acc, T::Acc, &mut [T::Raw]) + Sync,
 ) -> Result<(Tensor, Vec<f64>, Vec<f64>), KernelError> {
     let x = x.contiguous()?;
     let out = Tensor::zeros(x.sizes(), T::DTYPE)?;
     let eps: T::Acc = Element::from_f64(eps);
-    let (mut means, mut inverses) = (Vec::new(), Vec::new());
-    let mut row: Vec<T::Acc> = vec![T::Acc::ZERO; width];
+    let mut stats = vec![(0.0, 0.0); x.numel() / width.max(1)];
     access::edit_with::<T, T, _>(&out, &[&x], |mut out, ins| {
-        let rows = ins[0].data().chunks_exact(width.max(1)).zip(out.data().chunks_exact_mut(width.max(1)));
-        for (i, (x, out)) in rows.enumerate() {
-            for (row, x) in row.iter_mut().zip(x) {
-                *row = T::from_raw(*x).acc();
+        let (x, width) = (ins[0].data(), width.max(1));
+        let grain = threads::rows(width.saturating_mul(COST));
+        threads::chunks_of_two(out.data(), &mut stats, [width, 1], grain, |first, out, stats| {
+            let mut row: Vec<T::Acc> = vec![T::Acc::ZERO; width];
+            let rows = x[first * width..].chunks_exact(width).zip(out.chunks_exact_mut(width));
+            for (i, ((x, out), stats)) in rows.zip(stats).enumerate() {
+                for (row, x) in row.iter_mut().zip(x) {
+                    *row = T::from_raw(*x).acc();
+                }
+                let (mean, var) = lanes::moments(&row);
+                let inverse = T::Acc::ONE / (var + eps).sqrt();
+                write(first + i, &row, mean, inverse, out);
+                *stats = (mean.to_f64(), inverse.to_f64());
             }
-            let (mean, var) = lanes::moments(&row);
-            let inverse = T::Acc::ONE / (var + eps).sqrt();
-            write(i, &row, mean, inverse, out);
-            means.push(mean.to_f64());
-            inverses.push(inverse.to_f64());
-        }
+        });
     })?;
+    let (means, inverses) = stats.into_iter().unzip();
     Ok((out, means, inverses))
 }
 

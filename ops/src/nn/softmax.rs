@@ -24,6 +24,7 @@ fn rows<T: Float>(x: &Tensor, dim: i64, log: bool) -> Computed {
 }
 
 /// Softmax of a row, or its logarithm.
+#[derive(Clone)]
 struct Softmax<A> {
     powers: Vec<A>,
     log: bool,
@@ -168,6 +169,7 @@ fn one_per_row<T: Float>(flat: &Tensor) -> Computed {
 }
 
 /// The logarithm of the sum of a row's exponentials.
+#[derive(Clone)]
 struct LogSum<A> {
     powers: Vec<A>,
 }

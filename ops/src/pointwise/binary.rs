@@ -42,7 +42,7 @@ pub(super) fn apply<T: Element>(
     dtype: DType,
     x: &Tensor,
     other: Other<'_>,
-    f: impl Fn(T, T) -> T + Copy,
+    f: impl Fn(T, T) -> T + Copy + Sync,
 ) -> Result<Tensor, TensorError> {
     match other {
         Other::Tensor(y) => binary_in::<T>(dtype, x, y, f),
@@ -58,7 +58,7 @@ pub(super) fn compare<T: Element>(
     dtype: DType,
     x: &Tensor,
     other: Other<'_>,
-    f: impl Fn(T, T) -> bool + Copy,
+    f: impl Fn(T, T) -> bool + Copy + Sync,
 ) -> Result<Tensor, TensorError> {
     match other {
         Other::Tensor(y) => test_in::<T>(dtype, x, y, f),

@@ -17,18 +17,18 @@ const WIDE: usize = 16;
 const NARROW: usize = 64;
 
 /// A function of one element: a closure, or a type of its own, which is inlined into loops however large it is.
-pub trait Map<A, R>: Copy {
+pub trait Map<A, R>: Copy + Sync {
     /// Its value.
     fn at(self, a: A) -> R;
 }
 
 /// A function of two elements.
-pub(super) trait Map2<A, B, R>: Copy {
+pub(super) trait Map2<A, B, R>: Copy + Sync {
     fn at(self, a: A, b: B) -> R;
 }
 
 /// A function of three elements.
-pub(super) trait Map3<A, B, C, R>: Copy {
+pub(super) trait Map3<A, B, C, R>: Copy + Sync {
     fn at(self, a: A, b: B, c: C) -> R;
 }
 
@@ -36,21 +36,21 @@ pub(super) trait Map3<A, B, C, R>: Copy {
 #[derive(Clone, Copy)]
 pub(super) struct Closure<F>(pub(super) F);
 
-impl<A, R, F: Fn(A) -> R + Copy> Map<A, R> for Closure<F> {
+impl<A, R, F: Fn(A) -> R + Copy + Sync> Map<A, R> for Closure<F> {
     #[inline(always)]
     fn at(self, a: A) -> R {
         (self.0)(a)
     }
 }
 
-impl<A, B, R, F: Fn(A, B) -> R + Copy> Map2<A, B, R> for Closure<F> {
+impl<A, B, R, F: Fn(A, B) -> R + Copy + Sync> Map2<A, B, R> for Closure<F> {
     #[inline(always)]
     fn at(self, a: A, b: B) -> R {
         (self.0)(a, b)
     }
 }
 
-impl<A, B, C, R, F: Fn(A, B, C) -> R + Copy> Map3<A, B, C, R> for Closure<F> {
+impl<A, B, C, R, F: Fn(A, B, C) -> R + Copy + Sync> Map3<A, B, C, R> for Closure<F> {
     #[inline(always)]
     fn at(self, a: A, b: B, c: C) -> R {
         (self.0)(a, b, c)

@@ -1,17 +1,20 @@
 //! Walks an iteration space and feeds a kernel contiguous rows or blocks. Shared by all operations and dtypes.
 //!
 //! Operand 0 is the output. Rows long enough are handed to the kernel where they lie if they can be; everything
-//! else is packed into blocks first and unpacked after.
+//! else is packed into blocks first and unpacked after. Large spaces are walked in parts, by several threads: kernels
+//! give each element by itself, so parts do not show in results.
 #![allow(unsafe_code, reason = "walks locked memory by pointers")]
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use smallvec::SmallVec;
 
 use super::pack::PackFn;
 use super::plan::Plan;
-use crate::alloc::{allocate, release};
+use crate::alloc::{Block, allocate, release};
 use crate::error::Result;
+use crate::threads::{self, Apart, GRAIN};
 
 /// Elements of a block.
 pub(super) const BLOCK: usize = 512;
@@ -21,7 +24,7 @@ const SHORT: usize = 32;
 /// One operand of a walk.
 pub(super) struct Operand {
     /// Its first element.
-    pub(super) start: *mut u8,
+    pub(super) start: Apart<u8>,
     /// Bytes of its elements in memory.
     pub(super) size: usize,
     /// Bytes of its elements in blocks.
@@ -33,10 +36,37 @@ pub(super) struct Operand {
 }
 
 /// What is called with a pointer per operand (the output first) and a number of elements.
-pub(super) type BlockKernel<'a> = &'a mut dyn FnMut(&[*mut u8], usize);
+pub(super) type BlockKernel<'a> = &'a (dyn Fn(&[*mut u8], usize) + Sync);
 
 /// Operands of a walk over one row at most.
 pub(super) const FLAT: usize = 5;
+
+/// Runs the kernel over operands that are rows of `n` elements of these sizes.
+#[inline]
+pub(super) fn drive_straight(n: usize, rows: &[*mut u8], sizes: &[usize; 4], kernel: BlockKernel<'_>) {
+    if n <= GRAIN { kernel(rows, n) } else { straight_parts(n, rows, sizes, kernel) }
+}
+
+#[cold]
+fn straight_parts(n: usize, rows: &[*mut u8], sizes: &[usize; 4], kernel: BlockKernel<'_>) {
+    let starts: SmallVec<[Apart<u8>; 4]> = rows.iter().map(|row| Apart(*row)).collect();
+    threads::split(n, GRAIN, |part| {
+        let mut ptrs = [std::ptr::null_mut::<u8>(); 4];
+        for ((ptr, start), size) in ptrs.iter_mut().zip(&starts).zip(sizes) {
+            *ptr = start.at(part.start * size);
+        }
+        kernel(&ptrs[..starts.len()], part.len());
+    });
+}
+
+/// Operands that are each one row (step 1) or one element (step 0); the output is a row.
+struct Flat<'a> {
+    operands: &'a [Operand],
+    steps: &'a [isize; FLAT],
+    direct: [bool; FLAT],
+    /// Elements for the kernel at a time.
+    step: usize,
+}
 
 /// Runs the kernel over operands that are each one row (step 1) or one element (step 0); the output is a row.
 ///
@@ -55,40 +85,48 @@ pub(super) unsafe fn drive_flat(
         direct[k] = operand.direct && (steps[k] == 1 || n == 1);
         all &= direct[k];
     }
-    let mut blocks = [const { MaybeUninit::<[u128; BLOCK]>::uninit() }; FLAT];
-    let mut ptrs = [std::ptr::null_mut::<u8>(); FLAT];
-    for (ptr, block) in ptrs.iter_mut().zip(&mut blocks) {
-        *ptr = block.as_mut_ptr().cast();
-    }
-    let own = ptrs;
-    let step = if all { longest } else { BLOCK };
-    let mut done = 0;
-    while done < n {
-        let count = step.min(n - done);
-        for (k, operand) in operands.iter().enumerate() {
-            let at = operand.start.wrapping_add(done * operand.size * steps[k] as usize);
-            if direct[k] {
-                ptrs[k] = at;
-            } else if k > 0 && (steps[k] == 1 || done == 0) {
-                // SAFETY: part of the row of the operand; a block holds `BLOCK` of the largest elements.
-                unsafe { (operand.pack)(at, steps[k], own[k], 1, count) };
+    let flat = Flat { operands, steps, direct, step: if all { longest } else { BLOCK } };
+    // SAFETY: the caller's word; parts are apart.
+    threads::split(n, GRAIN, |part| unsafe { flat.part(part, kernel) });
+}
+
+impl Flat<'_> {
+    /// # Safety
+    /// As [`drive_flat`], for a range of the elements.
+    unsafe fn part(&self, part: Range<usize>, kernel: BlockKernel<'_>) {
+        let Flat { operands, steps, direct, step } = self;
+        let mut blocks = [const { MaybeUninit::<[u128; BLOCK]>::uninit() }; FLAT];
+        let mut ptrs = [std::ptr::null_mut::<u8>(); FLAT];
+        for (ptr, block) in ptrs.iter_mut().zip(&mut blocks) {
+            *ptr = block.as_mut_ptr().cast();
+        }
+        let own = ptrs;
+        let mut done = part.start;
+        while done < part.end {
+            let count = (*step).min(part.end - done);
+            for (k, operand) in operands.iter().enumerate() {
+                let at = operand.start.at(done * operand.size * steps[k] as usize);
+                if direct[k] {
+                    ptrs[k] = at;
+                } else if k > 0 && (steps[k] == 1 || done == part.start) {
+                    // SAFETY: part of the row of the operand; a block holds `BLOCK` of the largest elements.
+                    unsafe { (operand.pack)(at, steps[k], own[k], 1, count) };
+                }
             }
+            kernel(&ptrs[..operands.len()], count);
+            if !direct[0] {
+                let at = operands[0].start.at(done * operands[0].size);
+                // SAFETY: as above, from the block to the output.
+                unsafe { (operands[0].pack)(own[0], 1, at, 1, count) };
+            }
+            done += count;
         }
-        kernel(&ptrs[..operands.len()], count);
-        if !direct[0] {
-            let at = operands[0].start.wrapping_add(done * operands[0].size);
-            // SAFETY: as above, from the block to the output.
-            unsafe { (operands[0].pack)(own[0], 1, at, 1, count) };
-        }
-        done += count;
     }
 }
 
 struct Walk<'a> {
     plan: &'a Plan,
     operands: &'a [Operand],
-    /// One block per operand.
-    blocks: SmallVec<[*mut u8; 4]>,
 }
 
 /// The position in the outer dimensions: an index and a pointer per operand.
@@ -98,8 +136,8 @@ struct Position {
 }
 
 impl Position {
-    /// Steps to the next row; false at the end. Pointers wrap around to the start then.
-    fn step(&mut self, walk: &Walk<'_>) -> bool {
+    /// Steps to the next row. Pointers wrap around to the start at the end.
+    fn step(&mut self, walk: &Walk<'_>) {
         for dim in 1..walk.plan.sizes.len() {
             self.index[dim] += 1;
             let size = walk.plan.sizes[dim];
@@ -109,11 +147,41 @@ impl Position {
                 *at = at.wrapping_offset((if wraps { -stride * (size - 1) } else { stride }) as isize);
             }
             if !wraps {
-                return true;
+                return;
             }
             self.index[dim] = 0;
         }
-        false
+    }
+}
+
+/// Room for a block of every operand.
+struct Scratch {
+    room: Block,
+    blocks: SmallVec<[*mut u8; 4]>,
+}
+
+impl Scratch {
+    /// Blocks of so many elements.
+    fn new(operands: &[Operand], block: usize) -> Result<Scratch> {
+        let mut bytes = 0;
+        let offsets: SmallVec<[usize; 4]> = operands
+            .iter()
+            .map(|operand| {
+                let offset = bytes;
+                bytes += (operand.block_size * block).next_multiple_of(64);
+                offset
+            })
+            .collect();
+        let room = allocate(bytes, false)?;
+        let blocks = offsets.iter().map(|offset| room.start.as_ptr().wrapping_add(*offset)).collect();
+        Ok(Scratch { room, blocks })
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // SAFETY: the room was allocated for this, and nothing outlives it.
+        unsafe { release(self.room) };
     }
 }
 
@@ -131,109 +199,155 @@ pub(super) unsafe fn drive(
     if plan.sizes.contains(&0) {
         return Ok(());
     }
-    let total: i64 = plan.sizes.iter().product();
-    let block = BLOCK.min(total as usize);
-    let offsets: SmallVec<[usize; 4]> = operands
-        .iter()
-        .scan(0, |sum, operand| {
-            let offset = *sum;
-            *sum += (operand.block_size * block).next_multiple_of(64);
-            Some(offset)
-        })
-        .collect();
-    let scratch = allocate(offsets.len() * 64 + BLOCK.min(block) * 16 * operands.len(), false)?;
-    let blocks = offsets.iter().map(|offset| scratch.start.as_ptr().wrapping_add(*offset)).collect();
-    let walk = Walk { plan, operands, blocks };
-    // SAFETY: the caller's word; `scratch` has room for a block per operand and is given back at the end.
-    unsafe {
-        if (plan.sizes[0] as usize) < SHORT && total > plan.sizes[0] {
-            walk.gathered(block, kernel);
-        } else {
-            walk.rows(longest, kernel);
-        }
-        release(scratch);
+    let total = plan.sizes.iter().product::<i64>() as usize;
+    let block = BLOCK.min(total);
+    let walk = Walk { plan, operands };
+    let row = plan.sizes[0] as usize;
+    if row < SHORT && total > row {
+        let at_once = (block / row).max(1);
+        let grain = threads::rows(at_once * row) * at_once;
+        return threads::try_split(total / row, grain, |rows| {
+            let scratch = Scratch::new(operands, block)?;
+            // SAFETY: the caller's word; the scratch has room for a block per operand.
+            unsafe { walk.gathered(rows, at_once, &scratch.blocks, kernel) };
+            Ok(())
+        });
     }
-    Ok(())
+    let segments = Segments::of(plan);
+    threads::try_split(segments.count, segments.grain, |part| {
+        let scratch = Scratch::new(operands, block)?;
+        // SAFETY: as above.
+        unsafe { walk.rows(&segments, part, &scratch.blocks, longest, kernel) };
+        Ok(())
+    })
+}
+
+/// Rows, each cut into segments if it is too long for one thread.
+struct Segments {
+    row: usize,
+    /// Elements of a segment, and how many make a row.
+    len: usize,
+    per_row: usize,
+    /// All of them, and how many are worth a part.
+    count: usize,
+    grain: usize,
+}
+
+impl Segments {
+    fn of(plan: &Plan) -> Segments {
+        let row = plan.sizes[0] as usize;
+        let rows = plan.sizes[1..].iter().product::<i64>() as usize;
+        let len = row.min(GRAIN);
+        let per_row = row.div_ceil(len);
+        Segments { row, len, per_row, count: rows * per_row, grain: threads::rows(len) }
+    }
+
+    /// Calls `f` for some of the segments, with the operands' rows and the segment's part of them.
+    fn walk(&self, walk: &Walk<'_>, part: Range<usize>, mut f: impl FnMut(&[*mut u8], Range<usize>)) {
+        let mut position = walk.at(part.start / self.per_row);
+        for segment in part {
+            let start = segment % self.per_row * self.len;
+            f(&position.at, start..self.row.min(start + self.len));
+            if start + self.len >= self.row {
+                position.step(walk);
+            }
+        }
+    }
 }
 
 impl Walk<'_> {
-    fn start(&self) -> Position {
-        let index = SmallVec::from_elem(0, self.plan.sizes.len());
-        Position { index, at: self.operands.iter().map(|operand| operand.start).collect() }
+    /// Where a row begins.
+    fn at(&self, mut row: usize) -> Position {
+        let mut index = SmallVec::from_elem(0, self.plan.sizes.len());
+        let mut at: SmallVec<[*mut u8; 4]> = self.operands.iter().map(|operand| operand.start.0).collect();
+        for dim in 1..index.len() {
+            let size = self.plan.sizes[dim] as usize;
+            index[dim] = (row % size) as i64;
+            row /= size;
+            for (k, at) in at.iter_mut().enumerate() {
+                let bytes = self.plan.strides[k][dim] * self.operands[k].size as i64;
+                *at = at.wrapping_offset((bytes * index[dim]) as isize);
+            }
+        }
+        Position { index, at }
     }
 
     /// Row by row.
     ///
     /// # Safety
-    /// As [`drive`].
-    unsafe fn rows(&self, longest: usize, kernel: BlockKernel<'_>) {
-        let row = self.plan.sizes[0] as usize;
+    /// As [`drive`], for some of the segments; there is a block per operand.
+    unsafe fn rows(
+        &self,
+        segments: &Segments,
+        part: Range<usize>,
+        blocks: &[*mut u8],
+        longest: usize,
+        kernel: BlockKernel<'_>,
+    ) {
         let direct: SmallVec<[bool; 4]> =
             self.operands.iter().enumerate().map(|(k, o)| o.direct && self.plan.strides[k][0] == 1).collect();
-        let step = if direct.iter().all(|direct| *direct) { row.min(longest) } else { BLOCK };
-        let mut position = self.start();
-        let mut ptrs: SmallVec<[*mut u8; 4]> = self.blocks.clone();
-        loop {
-            let mut done = 0;
-            while done < row {
-                let n = step.min(row - done);
+        let step = if direct.iter().all(|direct| *direct) { segments.len.min(longest) } else { BLOCK };
+        let mut ptrs: SmallVec<[*mut u8; 4]> = SmallVec::from_slice(blocks);
+        segments.walk(self, part, |rows, segment| {
+            let mut done = segment.start;
+            while done < segment.end {
+                let n = step.min(segment.end - done);
                 for (k, operand) in self.operands.iter().enumerate() {
                     let stride = self.plan.strides[k][0] as isize;
-                    let at = position.at[k].wrapping_offset(stride * (done * operand.size) as isize);
+                    let at = rows[k].wrapping_offset(stride * (done * operand.size) as isize);
                     if direct[k] {
                         ptrs[k] = at;
-                    } else if k > 0 && !(stride == 0 && done > 0) {
+                    } else if k > 0 && !(stride == 0 && done > segment.start) {
                         // SAFETY: a row of the operand; the block has room for `BLOCK` elements.
-                        unsafe { (operand.pack)(at, stride, self.blocks[k], 1, n) };
+                        unsafe { (operand.pack)(at, stride, blocks[k], 1, n) };
                     }
                 }
                 kernel(&ptrs, n);
                 if !direct[0] {
                     let stride = self.plan.strides[0][0] as isize;
-                    let at = position.at[0].wrapping_offset(stride * (done * self.operands[0].size) as isize);
+                    let at = rows[0].wrapping_offset(stride * (done * self.operands[0].size) as isize);
                     // SAFETY: as above, from the block to the output's row.
-                    unsafe { (self.operands[0].pack)(self.blocks[0], 1, at, stride, n) };
+                    unsafe { (self.operands[0].pack)(blocks[0], 1, at, stride, n) };
                 }
                 done += n;
             }
-            if !position.step(self) {
-                return;
-            }
-        }
+        });
     }
 
     /// Many short rows at a time.
     ///
     /// # Safety
-    /// As [`drive`].
-    unsafe fn gathered(&self, block: usize, kernel: BlockKernel<'_>) {
+    /// As [`drive`], for some of the rows; there is a block per operand, with room for `at_once` rows.
+    unsafe fn gathered(
+        &self,
+        rows: Range<usize>,
+        at_once: usize,
+        blocks: &[*mut u8],
+        kernel: BlockKernel<'_>,
+    ) {
         let row = self.plan.sizes[0] as usize;
-        let per_block = (block / row).max(1);
-        let mut reading = self.start();
-        let mut writing = self.start();
-        loop {
-            let mut rows = 0;
-            let mut more = true;
-            while rows < per_block && more {
+        let mut reading = self.at(rows.start);
+        let mut writing = self.at(rows.start);
+        let mut left = rows.len();
+        while left > 0 {
+            let rows = at_once.min(left);
+            left -= rows;
+            for i in 0..rows {
                 for (k, operand) in self.operands.iter().enumerate().skip(1) {
-                    let to = self.blocks[k].wrapping_add(rows * row * operand.block_size);
+                    let to = blocks[k].wrapping_add(i * row * operand.block_size);
                     let stride = self.plan.strides[k][0] as isize;
-                    // SAFETY: a row of the operand; `per_block` rows fit a block.
+                    // SAFETY: a row of the operand; `at_once` rows fit a block.
                     unsafe { (operand.pack)(reading.at[k], stride, to, 1, row) };
                 }
-                rows += 1;
-                more = reading.step(self);
+                reading.step(self);
             }
-            kernel(&self.blocks, rows * row);
+            kernel(blocks, rows * row);
             let out = &self.operands[0];
             for i in 0..rows {
-                let from = self.blocks[0].wrapping_add(i * row * out.block_size);
+                let from = blocks[0].wrapping_add(i * row * out.block_size);
                 // SAFETY: as above, from the block to the output's row.
                 unsafe { (out.pack)(from, 1, writing.at[0], self.plan.strides[0][0] as isize, row) };
                 writing.step(self);
-            }
-            if !more {
-                return;
             }
         }
     }
@@ -251,70 +365,78 @@ pub(super) unsafe fn walk_copy(
     pack: PackFn,
     turn: PackFn,
 ) {
-    let operands =
-        [0, 1].map(|k| Operand { start: starts[k], size: bytes[k], block_size: 0, pack, direct: true });
-    let walk = Walk { plan, operands: &operands, blocks: SmallVec::new() };
-    let row = plan.sizes[0] as usize;
+    let operands = [0, 1].map(|k| Operand {
+        start: Apart(starts[k]),
+        size: bytes[k],
+        block_size: 0,
+        pack,
+        direct: true,
+    });
+    let walk = Walk { plan, operands: &operands };
     let steps = [0, 1].map(|k| plan.strides[k][0] as isize);
-    let mut position = walk.start();
-    // SAFETY: the caller's word: each row lies in its operand's memory.
-    unsafe {
-        if plan.sizes.len() >= 2 && steps[0] == 1 && steps[1] != 1 && plan.strides[1][1] == 1 {
-            return walk.tiles(pack, turn);
-        }
-        loop {
-            pack(position.at[1], steps[1], position.at[0], steps[0], row);
-            if !position.step(&walk) {
-                return;
-            }
-        }
+    if plan.sizes.len() >= 2 && steps[0] == 1 && steps[1] != 1 && plan.strides[1][1] == 1 {
+        let tiles = plan.sizes[1..].iter().product::<i64>() as usize / plan.sizes[1] as usize
+            * (plan.sizes[1] as usize).div_ceil(TILE);
+        // SAFETY: the caller's word: each row lies in its operand's memory.
+        threads::split(tiles, threads::rows(plan.sizes[0] as usize * TILE), |part| unsafe {
+            walk.tiles(part, pack, turn);
+        });
+        return;
     }
+    let segments = Segments::of(plan);
+    threads::split(segments.count, segments.grain, |part| {
+        segments.walk(&walk, part, |rows, segment| {
+            let [to, from] = [0, 1].map(|k| {
+                rows[k].wrapping_offset(steps[k] * (segment.start * walk.operands[k].size) as isize)
+            });
+            // SAFETY: as above.
+            unsafe { pack(from, steps[1], to, steps[0], segment.len()) };
+        });
+    });
 }
+
+/// Sides of the tiles that matrices are turned by.
+const TILE: usize = 32;
 
 impl Walk<'_> {
     /// The output's rows are the input's columns: square tiles pass through a buffer, so that each line of memory
-    /// is read and written whole, however the sides of the matrix relate to the cache's sets.
+    /// is read and written whole, however the sides of the matrix relate to the cache's sets. Some of the rows of tiles.
     ///
     /// # Safety
     /// As [`walk_copy`].
-    unsafe fn tiles(&self, pack: PackFn, turn: PackFn) {
-        const TILE: usize = 32;
+    unsafe fn tiles(&self, part: Range<usize>, pack: PackFn, turn: PackFn) {
         /// One more than a tile, so that columns of the buffer do not fall into one set either.
         const LINE: usize = TILE + 1;
         let mut buffer = [const { MaybeUninit::<u128>::uninit() }; TILE * LINE];
         let buffer = buffer.as_mut_ptr().cast::<u8>();
         let (sizes, strides) = (&self.plan.sizes, &self.plan.strides);
+        let (width, height) = (sizes[0] as usize, sizes[1] as usize);
+        let per_matrix = height.div_ceil(TILE);
         let bytes = [0, 1].map(|k| self.operands[k].size);
-        let mut position = self.start();
+        let mut position = self.at(part.start / per_matrix * height);
         let element = |at: *mut u8, k: usize, i: usize, j: usize| {
             let elements = i as i64 * strides[k][0] + j as i64 * strides[k][1];
             at.wrapping_offset(elements as isize * bytes[k] as isize)
         };
-        loop {
-            for j in (0..sizes[1] as usize).step_by(TILE) {
-                let lines = TILE.min(sizes[1] as usize - j);
-                for i in (0..sizes[0] as usize).step_by(TILE) {
-                    let n = TILE.min(sizes[0] as usize - i);
-                    // SAFETY: parts of rows of the input, of the buffer, and of rows of the output.
-                    unsafe {
-                        for r in 0..n {
-                            let to = buffer.add(r * LINE * bytes[0]);
-                            pack(element(position.at[1], 1, i + r, j), 1, to, 1, lines);
-                        }
-                        for c in 0..lines {
-                            let from = buffer.add(c * bytes[0]);
-                            turn(from, LINE as isize, element(position.at[0], 0, i, j + c), 1, n);
-                        }
+        for tile in part.clone() {
+            let j = tile % per_matrix * TILE;
+            if j == 0 && tile > part.start {
+                position = self.at(tile / per_matrix * height);
+            }
+            let lines = TILE.min(height - j);
+            for i in (0..width).step_by(TILE) {
+                let n = TILE.min(width - i);
+                // SAFETY: parts of rows of the input, of the buffer, and of rows of the output.
+                unsafe {
+                    for r in 0..n {
+                        let to = buffer.add(r * LINE * bytes[0]);
+                        pack(element(position.at[1], 1, i + r, j), 1, to, 1, lines);
+                    }
+                    for c in 0..lines {
+                        let from = buffer.add(c * bytes[0]);
+                        turn(from, LINE as isize, element(position.at[0], 0, i, j + c), 1, n);
                     }
                 }
-            }
-            // Stand on the last row of dimension 1, so that stepping moves the dimensions outside it.
-            position.index[1] = sizes[1] - 1;
-            for (k, at) in position.at.iter_mut().enumerate() {
-                *at = at.wrapping_offset(((sizes[1] - 1) * strides[k][1]) as isize * bytes[k] as isize);
-            }
-            if !position.step(self) {
-                return;
             }
         }
     }

@@ -1,8 +1,11 @@
 //! Several fresh outputs from several inputs in one sweep: what fused programs run on.
 //!
 //! All outputs have the inputs' common shape. Inputs that lie as the outputs do are handed over where they are,
-//! others (broadcast, strided) are gathered block by block.
+//! others (broadcast, strided) are gathered block by block. Large sweeps are several threads'; blocks are the same
+//! whoever does them.
 #![allow(unsafe_code, reason = "slices over memory that is locked or fresh")]
+
+use std::ops::Range;
 
 use smallvec::SmallVec;
 
@@ -15,27 +18,41 @@ use crate::error::{Result, TensorError};
 use crate::layout::{Dims, Layout};
 use crate::storage::Storage;
 use crate::tensor::{Meta, Tensor};
+use crate::threads::{self, Apart};
 
 /// Elements of a block: what `f` gets at most.
 pub const FAN_BLOCK: usize = 512;
+/// Elements of a part: a program of a few steps computes some microseconds on it.
+const PART: usize = FAN_BLOCK * 32;
 
 /// One input of the sweep.
 enum Source<T> {
     /// Lies as the outputs do.
-    Direct(*const T),
+    Direct(Apart<T>),
     /// One element for all.
-    One,
-    /// Gathered: strides in the plan, position.
-    Gathered { start: *const T, strides: Dims, index: Dims, at: i64 },
+    One(T),
+    /// Gathered: strides in the plan.
+    Gathered { start: Apart<T>, strides: Dims },
 }
 
-/// Calls `f` with a slice per input and a slice per output to fill, all of one length of at most [`FAN_BLOCK`], until
-/// all elements of the inputs' broadcast are done; gives the outputs. `None` if the outputs would not be laid out
-/// row-major nor as the inputs are.
-pub fn fan<T: Element>(
+/// What a sweep reads and writes.
+struct Sweep<'a, T: Element> {
+    sources: SmallVec<[Source<T::Raw>; 8]>,
+    /// Sizes of the plan, if there is one.
+    sizes: &'a [i64],
+    outs: SmallVec<[Apart<T::Raw>; 2]>,
+}
+
+/// A function of blocks: a slice per input, a slice per output to fill.
+type OfBlocks<'f, R> = &'f mut dyn FnMut(&[&[R]], &mut [&mut [R]]);
+
+/// Calls functions that `sweep` makes, one for each thread's part, with a slice per input and a slice per output to fill,
+/// all of one length of at most [`FAN_BLOCK`], until all elements of the inputs' broadcast are done; gives the outputs.
+/// `None` if the outputs would not be laid out row-major nor as the inputs are.
+pub fn fan<T: Element, F: FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]])>(
     inputs: &[&Tensor],
     outputs: usize,
-    mut f: impl FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]]),
+    sweep: impl Fn() -> F + Sync,
 ) -> Result<Option<SmallVec<[Tensor; 2]>>> {
     let metas: SmallVec<[&Meta; 8]> = inputs.iter().map(|input| input.meta()).collect();
     for input in inputs {
@@ -75,53 +92,94 @@ pub fn fan<T: Element>(
     let guards = set.lock()?;
     let mut sources: SmallVec<[Source<T::Raw>; 8]> = SmallVec::new();
     for (k, meta) in metas.iter().enumerate() {
-        let start = guards.ptr::<T>(meta).cast_const();
+        let start = Apart(guards.ptr::<T>(meta));
         let one = meta.layout.numel() == 1 && n != 1;
-        sources.push(match plan.as_ref().map(|plan| (&plan.strides[k + 1], &plan.strides[0])) {
-            None if one => Source::One,
+        let strides = plan.as_ref().map(|plan| (&plan.strides[k + 1], &plan.strides[0]));
+        sources.push(match strides {
+            // SAFETY: the only element of a locked tensor.
+            None if one => Source::One(unsafe { *start.0 }),
             None => Source::Direct(start),
             Some((strides, lead)) if strides == lead => Source::Direct(start),
-            Some((strides, _)) if one && strides.iter().all(|s| *s == 0) => Source::One,
-            Some((strides, _)) => {
-                let index = Dims::from_elem(0, strides.len());
-                Source::Gathered { start, strides: strides.clone(), index, at: 0 }
-            }
+            // SAFETY: as above.
+            Some((strides, _)) if one && strides.iter().all(|s| *s == 0) => Source::One(unsafe { *start.0 }),
+            Some((strides, _)) => Source::Gathered { start, strides: strides.clone() },
         });
     }
-    let mut buffers =
-        Buffers::<T>::new(&sources, |k| guards.ptr::<T>(metas[k]).cast_const(), n.min(FAN_BLOCK));
-    let mut done = 0;
-    while done < n {
-        let len = FAN_BLOCK.min(n - done);
-        // SAFETY: storages are locked for reading, or fresh and unshared; `done + len <= n`; outputs are zeroed first,
-        // so that no slice is over uninitialised memory, and overlap nothing.
-        unsafe {
-            let mut ins: SmallVec<[&[T::Raw]; 8]> = SmallVec::new();
-            for (k, source) in sources.iter_mut().enumerate() {
-                let from = match source {
-                    Source::Direct(start) => start.add(done),
-                    Source::One => buffers.of(k).cast_const(),
-                    Source::Gathered { start, strides, index, at } => {
-                        let sizes = plan.as_ref().map_or(&[][..], |plan| &plan.sizes);
-                        gather(*start, sizes, strides, index, at, buffers.of(k), len);
-                        buffers.of(k).cast_const()
-                    }
-                };
-                ins.push(std::slice::from_raw_parts(from, len));
-            }
-            let mut outs: SmallVec<[&mut [T::Raw]; 4]> = SmallVec::new();
-            for storage in &storages {
-                let to = storage.data().cast::<T::Raw>().add(done);
-                to.write_bytes(0, len);
-                outs.push(std::slice::from_raw_parts_mut(to, len));
-            }
-            f(&ins, &mut outs);
-        }
-        done += len;
-    }
+    // SAFETY: the storages are fresh and unshared.
+    let outs = storages.iter().map(|storage| Apart(unsafe { storage.data() }.cast())).collect();
+    let sizes = plan.as_ref().map_or(&[][..], |plan| &plan.sizes);
+    let all = Sweep::<T> { sources, sizes, outs };
+    // SAFETY: inputs are locked for reading, outputs fresh; parts are apart.
+    threads::split(n, PART, |part| unsafe { all.part(part, &mut sweep()) });
     drop(guards);
     let made = storages.into_iter().map(|storage| Tensor::from_parts(storage, T::DTYPE, layout.clone()));
     Ok(Some(made.collect()))
+}
+
+/// The position of a walk in dimensions, fastest first.
+struct Position {
+    index: Dims,
+    at: i64,
+}
+
+impl Position {
+    /// That of element `number`.
+    fn of(mut number: usize, sizes: &[i64], strides: &[i64]) -> Position {
+        let mut position = Position { index: Dims::new(), at: 0 };
+        for (&size, stride) in sizes.iter().zip(strides) {
+            let i = (number % size as usize) as i64;
+            number /= size as usize;
+            position.index.push(i);
+            position.at += i * stride;
+        }
+        position
+    }
+}
+
+impl<T: Element> Sweep<'_, T> {
+    /// # Safety
+    /// Inputs are valid for reads, outputs for writes, for all elements; nobody else is at those of the part.
+    unsafe fn part(&self, part: Range<usize>, f: OfBlocks<'_, T::Raw>) {
+        let mut buffers = Buffers::<T>::new(&self.sources, part.len().min(FAN_BLOCK));
+        let mut positions: SmallVec<[Position; 2]> = SmallVec::new();
+        for source in &self.sources {
+            if let Source::Gathered { strides, .. } = source {
+                positions.push(Position::of(part.start, self.sizes, strides));
+            }
+        }
+        let mut done = part.start;
+        while done < part.end {
+            let len = FAN_BLOCK.min(part.end - done);
+            let mut positions = positions.iter_mut();
+            // SAFETY: the caller's word; outputs are zeroed first, so that no slice is over uninitialised memory, and
+            // overlap nothing.
+            unsafe {
+                let mut ins: SmallVec<[&[T::Raw]; 8]> = SmallVec::new();
+                for (k, source) in self.sources.iter().enumerate() {
+                    let from = match source {
+                        Source::Direct(start) => start.at(done).cast_const(),
+                        Source::One(_) => buffers.of(k).cast_const(),
+                        Source::Gathered { start, strides } => {
+                            let to = buffers.of(k);
+                            if let Some(position) = positions.next() {
+                                gather(start.0, self.sizes, strides, position, to, len);
+                            }
+                            to.cast_const()
+                        }
+                    };
+                    ins.push(std::slice::from_raw_parts(from, len));
+                }
+                let mut outs: SmallVec<[&mut [T::Raw]; 4]> = SmallVec::new();
+                for out in &self.outs {
+                    let to = out.at(done);
+                    to.write_bytes(0, len);
+                    outs.push(std::slice::from_raw_parts_mut(to, len));
+                }
+                f(&ins, &mut outs);
+            }
+            done += len;
+        }
+    }
 }
 
 /// Room for a block of every input that is not direct.
@@ -131,14 +189,13 @@ struct Buffers<T: Element> {
 }
 
 impl<T: Element> Buffers<T> {
-    fn new(sources: &[Source<T::Raw>], first: impl Fn(usize) -> *const T::Raw, block: usize) -> Self {
+    fn new(sources: &[Source<T::Raw>], block: usize) -> Self {
         let mut buffers = Buffers { room: Vec::new(), offsets: SmallVec::new() };
-        for (k, source) in sources.iter().enumerate() {
+        for source in sources {
             buffers.offsets.push(buffers.room.len());
             let fill = match source {
                 Source::Direct(_) => continue,
-                // SAFETY: the input has one element and is locked.
-                Source::One => unsafe { *first(k) },
+                Source::One(value) => *value,
                 Source::Gathered { .. } => T::ZERO.to_raw(),
             };
             buffers.room.resize(buffers.room.len() + block, fill);
@@ -159,11 +216,11 @@ unsafe fn gather<R: Copy>(
     start: *const R,
     sizes: &[i64],
     strides: &[i64],
-    index: &mut [i64],
-    at: &mut i64,
+    position: &mut Position,
     to: *mut R,
     len: usize,
 ) {
+    let Position { index, at } = position;
     let mut done = 0;
     while done < len {
         let run = ((sizes[0] - index[0]) as usize).min(len - done);
@@ -197,10 +254,12 @@ mod tests {
     use super::*;
 
     fn sum(inputs: &[&Tensor]) -> Tensor {
-        let outs = fan::<f32>(inputs, 2, |ins, outs| {
-            for i in 0..outs[0].len() {
-                outs[0][i] = ins.iter().map(|x| x[i]).sum();
-                outs[1][i] = -outs[0][i];
+        let outs = fan::<f32, _>(inputs, 2, || {
+            |ins: &[&[f32]], outs: &mut [&mut [f32]]| {
+                for i in 0..outs[0].len() {
+                    outs[0][i] = ins.iter().map(|x| x[i]).sum();
+                    outs[1][i] = -outs[0][i];
+                }
             }
         });
         let outs = outs.unwrap().unwrap();
@@ -230,6 +289,8 @@ mod tests {
         }
         assert_eq!(sum(&[&t(&[0, 3]), &b.narrow(0, 0, 3).unwrap()]).numel(), 0);
         assert_eq!(sum(&[&turned, &turned]).strides(), turned.strides());
-        assert!(fan::<f32>(&[&turned, &b], 1, |_, _| {}).unwrap().is_none());
+        assert!(
+            fan::<f32, _>(&[&turned, &b], 1, || |_: &[&[f32]], _: &mut [&mut [f32]]| {}).unwrap().is_none()
+        );
     }
 }

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use smallvec::SmallVec;
 
 use super::block::{self, Closure, Map};
-use super::drive::{BLOCK, BlockKernel, FLAT, Operand, drive, drive_flat, walk_copy};
+use super::drive::{BLOCK, BlockKernel, FLAT, Operand, drive, drive_flat, drive_straight, walk_copy};
 use super::pack::pack_fn;
 use super::plan::Plan;
 use super::repeat::Repeated;
@@ -22,16 +22,17 @@ use crate::error::{Result, Shape, TensorError};
 use crate::layout::Layout;
 use crate::storage::Storage;
 use crate::tensor::{Meta, Tensor};
+use crate::threads::{self, Apart, GRAIN};
 
 /// `f` of each element, fresh.
-pub fn unary<A: Element, R: Element>(x: &Tensor, f: impl Fn(A) -> R + Copy) -> Result<Tensor> {
+pub fn unary<A: Element, R: Element>(x: &Tensor, f: impl Fn(A) -> R + Copy + Sync) -> Result<Tensor> {
     map(x, Closure(f))
 }
 
 /// As [`unary`], of a function that is inlined into the loop however large it is.
 pub fn map<A: Element, R: Element>(x: &Tensor, f: impl Map<A, R>) -> Result<Tensor> {
     // SAFETY: the kernel gets blocks of A and R, as said by the dtypes.
-    fresh(&[x], &[A::DTYPE], Out::of(R::DTYPE), usize::MAX, &mut |p, n| unsafe {
+    fresh(&[x], &[A::DTYPE], Out::of(R::DTYPE), usize::MAX, &|p, n| unsafe {
         block::unary::<A, R>(p[0].cast(), p[1].cast(), n, f);
     })
 }
@@ -41,13 +42,13 @@ pub fn map<A: Element, R: Element>(x: &Tensor, f: impl Map<A, R>) -> Result<Tens
 pub fn map_in<T: Element>(dtype: DType, x: &Tensor, f: impl Map<T, T>) -> Result<Tensor> {
     let x = &*exactly::<T>(x, dtype)?;
     // SAFETY: the kernel gets blocks of T, as said by the dtypes.
-    fresh(&[x], &[T::DTYPE], Out { block: T::DTYPE, dtype }, usize::MAX, &mut |p, n| unsafe {
+    fresh(&[x], &[T::DTYPE], Out { block: T::DTYPE, dtype }, usize::MAX, &|p, n| unsafe {
         block::unary::<T, T>(p[0].cast(), p[1].cast(), n, f);
     })
 }
 
 /// As [`unary`] in a dtype whose elements `T` carries.
-pub fn unary_in<T: Element>(dtype: DType, x: &Tensor, f: impl Fn(T) -> T + Copy) -> Result<Tensor> {
+pub fn unary_in<T: Element>(dtype: DType, x: &Tensor, f: impl Fn(T) -> T + Copy + Sync) -> Result<Tensor> {
     map_in(dtype, x, Closure(f))
 }
 
@@ -56,11 +57,11 @@ pub fn binary_in<T: Element>(
     dtype: DType,
     a: &Tensor,
     b: &Tensor,
-    f: impl Fn(T, T) -> T + Copy,
+    f: impl Fn(T, T) -> T + Copy + Sync,
 ) -> Result<Tensor> {
     let (a, b) = (&*exactly::<T>(a, dtype)?, &*exactly::<T>(b, dtype)?);
     // SAFETY: the kernel gets blocks of T, as said by the dtypes.
-    fresh(&[a, b], &[T::DTYPE; 2], Out { block: T::DTYPE, dtype }, usize::MAX, &mut |p, n| unsafe {
+    fresh(&[a, b], &[T::DTYPE; 2], Out { block: T::DTYPE, dtype }, usize::MAX, &|p, n| unsafe {
         block::binary::<T, T, T>(p[0].cast(), p[1].cast(), p[2].cast(), n, Closure(f));
     })
 }
@@ -71,11 +72,11 @@ pub fn ternary_in<T: Element>(
     a: &Tensor,
     b: &Tensor,
     c: &Tensor,
-    f: impl Fn(T, T, T) -> T + Copy,
+    f: impl Fn(T, T, T) -> T + Copy + Sync,
 ) -> Result<Tensor> {
     let (a, b, c) = (&*exactly::<T>(a, dtype)?, &*exactly::<T>(b, dtype)?, &*exactly::<T>(c, dtype)?);
     // SAFETY: the kernel gets blocks of T, as said by the dtypes.
-    fresh(&[a, b, c], &[T::DTYPE; 3], Out { block: T::DTYPE, dtype }, usize::MAX, &mut |p, n| unsafe {
+    fresh(&[a, b, c], &[T::DTYPE; 3], Out { block: T::DTYPE, dtype }, usize::MAX, &|p, n| unsafe {
         block::ternary::<T, T, T, T>(p[0].cast(), p[1].cast(), p[2].cast(), p[3].cast(), n, Closure(f));
     })
 }
@@ -85,7 +86,7 @@ pub fn test_in<T: Element>(
     dtype: DType,
     a: &Tensor,
     b: &Tensor,
-    f: impl Fn(T, T) -> bool + Copy,
+    f: impl Fn(T, T) -> bool + Copy + Sync,
 ) -> Result<Tensor> {
     let (a, b) = (&*exactly::<T>(a, dtype)?, &*exactly::<T>(b, dtype)?);
     binary::<T, T, bool>(a, b, f)
@@ -99,9 +100,13 @@ fn exactly<T: Element>(x: &Tensor, dtype: DType) -> Result<Cow<'_, Tensor>> {
 }
 
 /// `f` of each element, written into `out`, whose shape `x` must broadcast to.
-pub fn unary_into<A: Element, R: Element>(out: &Tensor, x: &Tensor, f: impl Fn(A) -> R + Copy) -> Result<()> {
+pub fn unary_into<A: Element, R: Element>(
+    out: &Tensor,
+    x: &Tensor,
+    f: impl Fn(A) -> R + Copy + Sync,
+) -> Result<()> {
     // SAFETY: the kernel gets blocks of A and R, as said by the dtypes.
-    into(out, &[x], &[A::DTYPE], R::DTYPE, usize::MAX, &mut |p, n| unsafe {
+    into(out, &[x], &[A::DTYPE], R::DTYPE, usize::MAX, &|p, n| unsafe {
         block::unary::<A, R>(p[0].cast(), p[1].cast(), n, Closure(f));
     })
 }
@@ -110,10 +115,10 @@ pub fn unary_into<A: Element, R: Element>(out: &Tensor, x: &Tensor, f: impl Fn(A
 pub fn binary<A: Element, B: Element, R: Element>(
     a: &Tensor,
     b: &Tensor,
-    f: impl Fn(A, B) -> R + Copy,
+    f: impl Fn(A, B) -> R + Copy + Sync,
 ) -> Result<Tensor> {
     // SAFETY: the kernel gets blocks of A, B and R, as said by the dtypes.
-    fresh(&[a, b], &[A::DTYPE, B::DTYPE], Out::of(R::DTYPE), usize::MAX, &mut |p, n| unsafe {
+    fresh(&[a, b], &[A::DTYPE, B::DTYPE], Out::of(R::DTYPE), usize::MAX, &|p, n| unsafe {
         block::binary::<A, B, R>(p[0].cast(), p[1].cast(), p[2].cast(), n, Closure(f));
     })
 }
@@ -123,10 +128,10 @@ pub fn binary_into<A: Element, B: Element, R: Element>(
     out: &Tensor,
     a: &Tensor,
     b: &Tensor,
-    f: impl Fn(A, B) -> R + Copy,
+    f: impl Fn(A, B) -> R + Copy + Sync,
 ) -> Result<()> {
     // SAFETY: the kernel gets blocks of A, B and R, as said by the dtypes.
-    into(out, &[a, b], &[A::DTYPE, B::DTYPE], R::DTYPE, usize::MAX, &mut |p, n| unsafe {
+    into(out, &[a, b], &[A::DTYPE, B::DTYPE], R::DTYPE, usize::MAX, &|p, n| unsafe {
         block::binary::<A, B, R>(p[0].cast(), p[1].cast(), p[2].cast(), n, Closure(f));
     })
 }
@@ -136,11 +141,11 @@ pub fn ternary<A: Element, B: Element, C: Element, R: Element>(
     a: &Tensor,
     b: &Tensor,
     c: &Tensor,
-    f: impl Fn(A, B, C) -> R + Copy,
+    f: impl Fn(A, B, C) -> R + Copy + Sync,
 ) -> Result<Tensor> {
     let dtypes = [A::DTYPE, B::DTYPE, C::DTYPE];
     // SAFETY: the kernel gets blocks of A, B, C and R, as said by the dtypes.
-    fresh(&[a, b, c], &dtypes, Out::of(R::DTYPE), usize::MAX, &mut |p, n| unsafe {
+    fresh(&[a, b, c], &dtypes, Out::of(R::DTYPE), usize::MAX, &|p, n| unsafe {
         block::ternary::<A, B, C, R>(p[0].cast(), p[1].cast(), p[2].cast(), p[3].cast(), n, Closure(f));
     })
 }
@@ -151,11 +156,11 @@ pub fn ternary_into<A: Element, B: Element, C: Element, R: Element>(
     a: &Tensor,
     b: &Tensor,
     c: &Tensor,
-    f: impl Fn(A, B, C) -> R + Copy,
+    f: impl Fn(A, B, C) -> R + Copy + Sync,
 ) -> Result<()> {
     let dtypes = [A::DTYPE, B::DTYPE, C::DTYPE];
     // SAFETY: the kernel gets blocks of A, B, C and R, as said by the dtypes.
-    into(out, &[a, b, c], &dtypes, R::DTYPE, usize::MAX, &mut |p, n| unsafe {
+    into(out, &[a, b, c], &dtypes, R::DTYPE, usize::MAX, &|p, n| unsafe {
         block::ternary::<A, B, C, R>(p[0].cast(), p[1].cast(), p[2].cast(), p[3].cast(), n, Closure(f));
     })
 }
@@ -164,24 +169,24 @@ pub fn ternary_into<A: Element, B: Element, C: Element, R: Element>(
 /// slice per input and one to fill. Fresh.
 pub fn nary<T: Element, R: Element>(
     inputs: &[&Tensor],
-    mut f: impl FnMut(&[&[T::Raw]], &mut [R::Raw]),
+    f: impl Fn(&[&[T::Raw]], &mut [R::Raw]) + Sync,
 ) -> Result<Tensor> {
     let dtypes: SmallVec<[DType; 8]> = SmallVec::from_elem(T::DTYPE, inputs.len());
-    fresh(inputs, &dtypes, Out::of(R::DTYPE), BLOCK, &mut |p, n| slices::<T, R>(p, n, &mut f))
+    fresh(inputs, &dtypes, Out::of(R::DTYPE), BLOCK, &|p, n| slices::<T, R>(p, n, &f))
 }
 
 /// As [`nary`], written into `out`, whose shape is what the inputs broadcast to.
 pub fn nary_into<T: Element, R: Element>(
     out: &Tensor,
     inputs: &[&Tensor],
-    mut f: impl FnMut(&[&[T::Raw]], &mut [R::Raw]),
+    f: impl Fn(&[&[T::Raw]], &mut [R::Raw]) + Sync,
 ) -> Result<()> {
     let dtypes: SmallVec<[DType; 8]> = SmallVec::from_elem(T::DTYPE, inputs.len());
-    into(out, inputs, &dtypes, R::DTYPE, BLOCK, &mut |p, n| slices::<T, R>(p, n, &mut f))
+    into(out, inputs, &dtypes, R::DTYPE, BLOCK, &|p, n| slices::<T, R>(p, n, &f))
 }
 
 /// Pointers of a block as slices. The output's block may hold anything, so it is zeroed first where it is small.
-fn slices<T: Element, R: Element>(p: &[*mut u8], n: usize, f: &mut impl FnMut(&[&[T::Raw]], &mut [R::Raw])) {
+fn slices<T: Element, R: Element>(p: &[*mut u8], n: usize, f: &impl Fn(&[&[T::Raw]], &mut [R::Raw])) {
     // SAFETY: `drive` gives valid pointers to `n` elements; inputs do not overlap the output; zeroes are valid.
     unsafe {
         p[0].write_bytes(0, n * size_of::<R::Raw>());
@@ -196,7 +201,7 @@ fn slices<T: Element, R: Element>(p: &[*mut u8], n: usize, f: &mut impl FnMut(&[
 fn input_operand(meta: &Meta, dtype: DType, block: DType, direct: bool, start: *mut u8) -> Result<Operand> {
     debug_assert!(meta.layout.numel() == 0 || !start.is_null());
     Ok(Operand {
-        start,
+        start: Apart(start),
         size: dtype.size(),
         block_size: block.size(),
         pack: pack_fn(dtype, block)?,
@@ -260,20 +265,21 @@ impl<'a> Plain<'a> {
         // SAFETY: the kernel writes all elements; the fresh storage overlaps nothing.
         let storage = unsafe { Storage::uninit(bytes_of(&layout, dtype)?)? };
         let start = |k: usize| start_of(self.metas[k], self.dtypes[k]);
+        let sizes = [dtype, self.dtypes[0], self.dtypes[1], self.dtypes[2]].map(DType::size);
         // SAFETY: the storage is fresh.
         let mut ptrs =
             [unsafe { storage.data() }, std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut()];
         if self.inputs < 3 {
             let guards = ReadGuards::new(&x.storage, &y.storage);
             (ptrs[1], ptrs[2]) = (start(0), start(1));
-            kernel(&ptrs[..3], layout.numel());
+            drive_straight(layout.numel(), &ptrs[..3], &sizes, kernel);
             drop(guards);
         } else {
             let mut set = LockSet::new();
             set.read(&x.storage).read(&y.storage).read(&z.storage);
             let guards = set.lock()?;
             (ptrs[1], ptrs[2], ptrs[3]) = (start(0), start(1), start(2));
-            kernel(&ptrs, layout.numel());
+            drive_straight(layout.numel(), &ptrs, &sizes, kernel);
             drop(guards);
         }
         Ok(Tensor::from_parts(storage, dtype, layout))
@@ -375,7 +381,7 @@ unsafe fn fresh_walked(
         let guards = set.lock()?;
         let mut operands: SmallVec<[Operand; 4]> = SmallVec::new();
         operands.push(Operand {
-            start: storage.data(),
+            start: Apart(storage.data()),
             size: out.dtype.size(),
             block_size: out.block.size(),
             pack: pack_fn(out.block, out.dtype)?,
@@ -483,7 +489,7 @@ fn into(
     let guards = set.lock()?;
     let mut operands: SmallVec<[Operand; 4]> = SmallVec::new();
     operands.push(Operand {
-        start: guards.start(target, out.dtype()),
+        start: Apart(guards.start(target, out.dtype())),
         size: out.dtype().size(),
         block_size: result.size(),
         pack: pack_fn(result, out.dtype())?,
@@ -543,9 +549,13 @@ pub(crate) fn copy_fresh(out: &Tensor, source: &Tensor) -> Result<()> {
     let guards = set.lock()?;
     let starts = [guards.start(target, out.dtype()), guards.start(meta, source.dtype())];
     if flat(&[target, meta]).is_some() {
-        let step = isize::from(meta.layout.numel() == target.layout.numel());
-        // SAFETY: both storages are locked and different; both are one row, or the source one element.
-        unsafe { pack(starts[1], step, starts[0], 1, target.layout.numel()) };
+        let step = usize::from(meta.layout.numel() == target.layout.numel());
+        let ([to, from], bytes) = (starts.map(Apart), [out.dtype().size(), source.dtype().size()]);
+        threads::split(target.layout.numel(), GRAIN, |part| {
+            let from = from.at(part.start * bytes[1] * step);
+            // SAFETY: both storages are locked and different; both are one row, or the source one element.
+            unsafe { pack(from, step as isize, to.at(part.start * bytes[0]), 1, part.len()) };
+        });
         return Ok(());
     }
     let mut plan = Plan::new(target.layout.sizes().into(), &[&meta.layout]);

@@ -13,6 +13,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::storage::Storage;
 use crate::tensor::{Meta, Tensor};
+use crate::threads::{self, Apart};
 
 /// How the shorter input repeats.
 #[derive(Clone, Copy)]
@@ -61,62 +62,66 @@ impl<'a> Repeated<'a> {
         let layout = self.metas[long].layout.to_contiguous();
         // SAFETY: the kernel writes all elements; the fresh storage overlaps nothing.
         let storage = unsafe { Storage::uninit(bytes_of(&layout, dtype)?)? };
+        // SAFETY: the storage is fresh.
+        let to = unsafe { storage.data() };
         let pack = pack_fn(self.dtypes[short], self.dtypes[short])?;
         let guards = ReadGuards::new(&self.metas[0].storage, &self.metas[1].storage);
         let start = [0, 1].map(|k| guards.start(self.metas[k], self.dtypes[k]));
         let size = self.dtypes.map(DType::size);
         let (n, less) = (layout.numel(), self.metas[short].layout.numel());
-        let mut room = [const { MaybeUninit::<u128>::uninit() }; BLOCK];
-        let room = room.as_mut_ptr().cast::<u8>();
         // Elements of the longer one for a run of the shorter one: a row of it, or one element.
         let (run, step) = match self.along {
             Along::Rows => (less, 0),
             Along::Elements => (n / less, 1),
         };
         let runs = (BLOCK / run).clamp(1, n / run);
-        let mut laid = 0;
-        let mut at = 0;
-        while at < n {
-            let count = (runs * run).min(n - at);
-            let from = start[short].wrapping_add(at / run * step * size[short]);
-            let mut offset = 0;
-            while offset < count {
-                // An element for a long row is laid out for a block of it; a long row needs no laying out.
-                let in_parts = run > BLOCK && matches!(self.along, Along::Elements);
-                let part = if in_parts { BLOCK.min(count - offset) } else { count };
-                let repeated = match self.along {
-                    Along::Rows if run > BLOCK => from,
-                    Along::Rows => {
-                        // Laid out once: every block begins with a row.
-                        while laid < part {
-                            // SAFETY: a row of the locked input; the room holds `runs` rows.
-                            unsafe { pack(from, 1, room.wrapping_add(laid * size[short]), 1, run) };
-                            laid += run;
+        let (block, start, to) = (runs * run, start.map(Apart), Apart(to));
+        threads::split(n.div_ceil(block), threads::rows(block), |part| {
+            let mut room = [const { MaybeUninit::<u128>::uninit() }; BLOCK];
+            let room = room.as_mut_ptr().cast::<u8>();
+            let mut laid = 0;
+            let mut at = part.start * block;
+            while at < n.min(part.end * block) {
+                let count = block.min(n - at);
+                let from = start[short].at(at / run * step * size[short]);
+                let mut offset = 0;
+                while offset < count {
+                    // An element for a long row is laid out for a block of it; a long row needs no laying out.
+                    let in_parts = run > BLOCK && matches!(self.along, Along::Elements);
+                    let part = if in_parts { BLOCK.min(count - offset) } else { count };
+                    let repeated = match self.along {
+                        Along::Rows if run > BLOCK => from,
+                        Along::Rows => {
+                            // Laid out once: every block begins with a row.
+                            while laid < part {
+                                // SAFETY: a row of the locked input; the room holds `runs` rows.
+                                unsafe { pack(from, 1, room.wrapping_add(laid * size[short]), 1, run) };
+                                laid += run;
+                            }
+                            room
                         }
-                        room
-                    }
-                    Along::Elements if offset > 0 => room,
-                    Along::Elements => {
-                        for i in 0..part.div_ceil(run) {
-                            let to = room.wrapping_add(i * run * size[short]);
-                            let element = from.wrapping_add(i * size[short]);
-                            // SAFETY: an element of the locked input for every run; the room holds a block.
-                            unsafe { pack(element, 0, to, 1, run.min(BLOCK)) };
+                        Along::Elements if offset > 0 => room,
+                        Along::Elements => {
+                            for i in 0..part.div_ceil(run) {
+                                let to = room.wrapping_add(i * run * size[short]);
+                                let element = from.wrapping_add(i * size[short]);
+                                // SAFETY: an element of the locked input for every run; the room holds a block.
+                                unsafe { pack(element, 0, to, 1, run.min(BLOCK)) };
+                            }
+                            room
                         }
-                        room
-                    }
-                };
-                let done = at + offset;
-                let mut ptrs = [std::ptr::null_mut(); 3];
-                // SAFETY: the storage is fresh.
-                ptrs[0] = unsafe { storage.data() }.wrapping_add(done * dtype.size());
-                ptrs[1 + long] = start[long].wrapping_add(done * size[long]);
-                ptrs[1 + short] = repeated;
-                kernel(&ptrs, part);
-                offset += part;
+                    };
+                    let done = at + offset;
+                    let mut ptrs = [std::ptr::null_mut(); 3];
+                    ptrs[0] = to.at(done * dtype.size());
+                    ptrs[1 + long] = start[long].at(done * size[long]);
+                    ptrs[1 + short] = repeated;
+                    kernel(&ptrs, part);
+                    offset += part;
+                }
+                at += count;
             }
-            at += count;
-        }
+        });
         drop(guards);
         Ok(Tensor::from_parts(storage, dtype, layout))
     }

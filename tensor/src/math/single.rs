@@ -33,16 +33,16 @@ fn expm1_small(r: f32) -> f32 {
     (r * r).mul_add(poly(r, EXP), r)
 }
 
-/// `scale x` as `n ln 2 + r` with `scale` 1 or 2, `n` with `BIAS` added in the low bits of the first result.
+/// `x` as `n ln 2 + r`, `n` with `BIAS` added in the low bits of the first result.
 ///
 /// The constant that rounds to an integer carries the bias, so that shifting the bits to the exponent's place makes a
 /// power of two: whatever stands above goes out on the left.
 #[inline(always)]
-fn reduce<const BIAS: u16>(x: f32, scale: f32) -> (u32, f32) {
+fn reduce<const BIAS: u16>(x: f32) -> (u32, f32) {
     let round = ROUND + f32::from(BIAS);
-    let shifted = x.mul_add(scale * std::f32::consts::LOG2_E, round);
+    let shifted = x.mul_add(std::f32::consts::LOG2_E, round);
     let n = shifted - round;
-    (shifted.to_bits(), n.mul_add(-LN_2_REST, n.mul_add(-std::f32::consts::LN_2, x * scale)))
+    (shifted.to_bits(), n.mul_add(-LN_2_REST, n.mul_add(-std::f32::consts::LN_2, x)))
 }
 
 /// The power of two whose biased exponent stands in the low bits.
@@ -60,7 +60,7 @@ fn scale(y: f32, bits: u32) -> f32 {
 
 #[inline(always)]
 pub(super) fn exp(x: f32) -> f32 {
-    let (n, r) = reduce::<254>(limit(x, -105.0, 89.0), 1.0);
+    let (n, r) = reduce::<254>(limit(x, -105.0, 89.0));
     scale(poly(r, [1.0, 1.0, EXP[0], EXP[1], EXP[2], EXP[3], EXP[4]]), n)
 }
 
@@ -75,7 +75,7 @@ pub(super) fn exp2(x: f32) -> f32 {
 #[inline(always)]
 pub(super) fn expm1(x: f32) -> f32 {
     // Half the power, so that the largest does not overflow before the subtraction.
-    let (n, r) = reduce::<126>(limit(x, -20.0, 89.0), 1.0);
+    let (n, r) = reduce::<126>(limit(x, -20.0, 89.0));
     let power = power(n);
     let y = expm1_small(r).mul_add(power, power - 0.5) * 2.0;
     // Tiny arguments are their own result, denormals and the sign of zero included.
@@ -160,11 +160,14 @@ pub(super) fn tanh(x: f32) -> f32 {
     let z = x * x;
     const SMALL: [f32; 5] = [-0.333_332_63, 0.133_308_92, -0.053_692_695, 0.020_483_047, -0.005_528_720_6];
     let small = (x * z).mul_add(poly(z, SMALL), x);
-    // Beyond 10 the result is 1; below, the exponential needs no care at the ends.
-    let (n, r) = reduce::<127>(select_unpredictable(a > 10.0, 10.0, a), 2.0);
-    let power = power(n);
-    let u = expm1_small(r).mul_add(power, power - 1.0);
-    let large = u / (u + 2.0);
+    // 1 - 2 / (e^2a + 1). Beyond 10 that is 1; below, the exponential needs no care at the ends, and where this is used
+    // its last bits do not count: ln 2 is one number, and the polynomial in half its argument ends a degree sooner.
+    const ROUNDED: f32 = ROUND + 127.0;
+    const DOUBLE: [f32; 6] = [1.0, 1.999_999_4, 1.999_966, 1.333_410_9, 0.670_366_9, 0.265_290_05];
+    let limited = select_unpredictable(a > 10.0, 10.0, a);
+    let shifted = limited.mul_add(2.0 * std::f32::consts::LOG2_E, ROUNDED);
+    let r = (shifted - ROUNDED).mul_add(-0.5 * std::f32::consts::LN_2, limited);
+    let large = 1.0 - 2.0 / poly(r, DOUBLE).mul_add(power(shifted.to_bits()), 1.0);
     let large = f32::from_bits(large.to_bits() | (x.to_bits() & 0x8000_0000));
     select_unpredictable(a < 0.625, small, large)
 }

@@ -3,6 +3,7 @@
 use super::Reducer;
 use crate::element::Element;
 use crate::simd::{self, Kernel, Sets};
+use crate::threads::{self, GRAIN};
 
 /// Most partial results kept side by side in the run kernel.
 const LANES: usize = 128;
@@ -74,8 +75,16 @@ pub(super) fn run<T: Element, F: Reducer<T>>(row: &[T::Raw], reducer: F) -> F::A
         return simd::run(Run::<T, F> { row, reducer });
     }
     let mut pairs = Pairwise::new(reducer.identity());
-    for chunk in row.chunks(CHUNK) {
-        pairs.push(simd::run(Run::<T, F> { row: chunk, reducer }), |a, b| reducer.merge(a, b));
+    let fold = |chunk| simd::run(Run::<T, F> { row: chunk, reducer });
+    if row.len() <= GRAIN {
+        row.chunks(CHUNK).for_each(|chunk| pairs.push(fold(chunk), |a, b| reducer.merge(a, b)));
+    } else {
+        let mut each = vec![reducer.identity(); row.len().div_ceil(CHUNK)];
+        threads::chunks(&mut each, GRAIN / CHUNK, |first, own| {
+            let chunks = row[first * CHUNK..].chunks(CHUNK);
+            own.iter_mut().zip(chunks).for_each(|(acc, chunk)| *acc = fold(chunk));
+        });
+        each.into_iter().for_each(|acc| pairs.push(acc, |a, b| reducer.merge(a, b)));
     }
     pairs.finish(|a, b| reducer.merge(a, b))
 }

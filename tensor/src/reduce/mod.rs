@@ -4,7 +4,7 @@
 //! two kernels over contiguous memory ([`kernel`]): one that folds a run into one value, by many lanes merged as a
 //! tree, and one that folds rows into a row of values. Both merge partial results pairwise, so the error of a sum
 //! grows with the logarithm of its length; the order depends on shapes alone, so results are the same on every
-//! machine. Sums of halves run in `f32`, of integers in `i64`.
+//! machine and for any number of threads, which compute partial results that are merged in their order. Sums of halves run in `f32`, of integers in `i64`.
 
 mod arg;
 mod kernel;
@@ -26,9 +26,9 @@ pub use walk::fold;
 
 /// How a reduction starts, takes in elements, and merges partial results. Merging must be associative, or close to
 /// it as the addition of floats is.
-pub trait Reducer<T: Element>: Copy {
+pub trait Reducer<T: Element>: Copy + Sync {
     /// The running result.
-    type Acc: Copy;
+    type Acc: Copy + Send + Sync;
     /// The result of nothing.
     fn identity(self) -> Self::Acc;
     /// With one more element.
@@ -46,7 +46,7 @@ pub struct Binary<T, F> {
     pub f: F,
 }
 
-impl<T: Element, F: Fn(T, T) -> T + Copy> Reducer<T> for Binary<T, F> {
+impl<T: Element, F: Fn(T, T) -> T + Copy + Sync> Reducer<T> for Binary<T, F> {
     type Acc = T;
 
     #[inline(always)]
@@ -125,7 +125,7 @@ pub fn sum(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>
     .to_dtype(dtype)
 }
 
-fn add<T: Element>(f: impl Fn(T, T) -> T + Copy) -> Binary<T, impl Fn(T, T) -> T + Copy> {
+fn add<T: Element>(f: impl Fn(T, T) -> T + Copy + Sync) -> Binary<T, impl Fn(T, T) -> T + Copy + Sync> {
     Binary { identity: T::ZERO, f }
 }
 
@@ -133,7 +133,7 @@ fn add<T: Element>(f: impl Fn(T, T) -> T + Copy) -> Binary<T, impl Fn(T, T) -> T
 pub fn prod(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
     let dtype = dtype.unwrap_or_else(|| sum_dtype(x.dtype()));
     let mask = dim_mask(dims, x.rank())?;
-    fn times<T: Element>(f: impl Fn(T, T) -> T + Copy) -> Binary<T, impl Fn(T, T) -> T + Copy> {
+    fn times<T: Element>(f: impl Fn(T, T) -> T + Copy + Sync) -> Binary<T, impl Fn(T, T) -> T + Copy + Sync> {
         Binary { identity: T::ONE, f }
     }
     match acc_dtype(dtype) {
@@ -237,7 +237,12 @@ fn truth(x: &Tensor, result: Tensor) -> Result<Tensor> {
 }
 
 /// `out[.., i, ..] = f(out[.., i - 1, ..], x[.., i, ..])` along a dimension, from `start`; `A` is what it runs in.
-pub fn scan<A: Element>(x: &Tensor, dim: i64, start: A, f: impl Fn(A, A) -> A + Copy) -> Result<Tensor> {
+pub fn scan<A: Element>(
+    x: &Tensor,
+    dim: i64,
+    start: A,
+    f: impl Fn(A, A) -> A + Copy + Sync,
+) -> Result<Tensor> {
     crate::rows::map_rows::<A, A>(x, dim, None, |row, out| {
         let mut acc = start;
         for (x, out) in row.iter().zip(out) {

@@ -2,6 +2,8 @@
 //! fastest in memory, rows along kept ones where those are. Everything else, and other dtypes, is packed first.
 #![allow(unsafe_code, reason = "slices of locked memory")]
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
 use super::kernel::{Pairwise, rows, run};
@@ -15,6 +17,7 @@ use crate::layout::{Layout, contiguous_strides};
 use crate::loops::{PackFn, pack_fn};
 use crate::storage::Storage;
 use crate::tensor::{Meta, Tensor};
+use crate::threads::{self, Apart};
 
 /// Elements packed at a time, and results kept in a row at a time.
 const BLOCK: usize = 512;
@@ -47,42 +50,47 @@ fn tidy(dims: &mut dyn Iterator<Item = Dim>) -> DimList {
     out
 }
 
-/// As [`each`], for what does much at every index: compiled once.
-fn each_outer(dims: &[Dim], f: &mut dyn FnMut(i64, i64)) {
-    each(dims, f);
+/// How many indices dimensions have.
+fn count(dims: &[Dim]) -> usize {
+    dims.iter().fold(1, |count, dim| count.saturating_mul(dim.size as usize))
 }
 
-/// Calls `f` with the two positions of every index of the dimensions.
-fn each(dims: &[Dim], mut f: impl FnMut(i64, i64)) {
-    if dims.iter().any(|dim| dim.size == 0) {
-        return;
-    }
-    let mut index: SmallVec<[i64; 5]> = SmallVec::from_elem(0, dims.len());
+/// As [`each`], for what does much at every index: compiled once.
+fn each_outer(dims: &[Dim], part: Range<usize>, f: &mut dyn FnMut(i64, i64)) {
+    each(dims, part, f);
+}
+
+/// Calls `f` with the two positions of some of the indices of the dimensions.
+fn each(dims: &[Dim], part: Range<usize>, mut f: impl FnMut(i64, i64)) {
+    let mut index: SmallVec<[i64; 5]> = SmallVec::new();
     let (mut at, mut out) = (0, 0);
-    loop {
+    let mut number = part.start as i64;
+    for dim in dims {
+        let i = number % dim.size.max(1);
+        number /= dim.size.max(1);
+        at += dim.step * i;
+        out += dim.out * i;
+        index.push(i);
+    }
+    for _ in part {
         f(at, out);
-        let mut d = 0;
-        loop {
-            if d == dims.len() {
-                return;
-            }
-            index[d] += 1;
-            at += dims[d].step;
-            out += dims[d].out;
-            if index[d] < dims[d].size {
+        for (i, dim) in index.iter_mut().zip(dims) {
+            *i += 1;
+            at += dim.step;
+            out += dim.out;
+            if *i < dim.size {
                 break;
             }
-            at -= dims[d].step * dims[d].size;
-            out -= dims[d].out * dims[d].size;
-            index[d] = 0;
-            d += 1;
+            at -= dim.step * dim.size;
+            out -= dim.out * dim.size;
+            *i = 0;
         }
     }
 }
 
 /// The memory read: a base pointer, elements of its dtype, and how to make them `T`.
 struct Source {
-    base: *const u8,
+    base: Apart<u8>,
     size: usize,
     pack: PackFn,
     same: bool,
@@ -100,7 +108,7 @@ impl Source {
         n: usize,
         buffer: &'a mut [T::Raw],
     ) -> &'a [T::Raw] {
-        let from = self.base.wrapping_offset(at as isize * self.size as isize);
+        let from = self.base.by(at as isize * self.size as isize);
         // SAFETY: the caller's word; `buffer` has room for `n` where it is used.
         unsafe {
             if self.same && (step == 1 || n == 1) {
@@ -142,7 +150,7 @@ impl<'a> Walk<'a> {
             out: *out,
         }));
         let guards = ReadGuards::one(&meta.storage);
-        let base = guards.start(meta, dtype);
+        let base = Apart(guards.start(meta, dtype));
         let source = Source { base, size: dtype.size(), pack: pack_fn(dtype, from)?, same: dtype == from };
         let storage = Storage::zeroed(bytes_of(layout, to)?)?;
         let by_rows = match (kept.first(), reduced.first()) {
@@ -160,7 +168,7 @@ pub fn fold<T: Element, F: Reducer<T>, R: Element>(
     mask: u64,
     keepdim: bool,
     reducer: F,
-    finish: impl Fn(F::Acc) -> R,
+    finish: impl Fn(F::Acc) -> R + Sync,
 ) -> Result<Tensor> {
     let meta = x.meta();
     let layout = Layout::contiguous(&reduced_sizes(meta.layout.sizes(), mask, keepdim))?;
@@ -175,16 +183,21 @@ pub fn fold<T: Element, F: Reducer<T>, R: Element>(
         return Ok(Tensor::from_parts(storage, R::DTYPE, layout));
     }
     let walk = Walk::new(meta, mask, x.dtype(), T::DTYPE, &layout, R::DTYPE)?;
-    // SAFETY: the storage is fresh: this is the only reference to its zeroed bytes.
-    let out = unsafe { std::slice::from_raw_parts_mut(walk.storage.data().cast::<R::Raw>(), layout.numel()) };
-    let mut write = |at: i64, acc: F::Acc| out[at as usize] = finish(acc).to_raw();
+    // SAFETY: the storage is fresh.
+    let out = Apart(unsafe { walk.storage.data() }.cast::<R::Raw>());
+    // SAFETY: every result is written once, at its place in the fresh storage.
+    let write = |at: i64, acc: F::Acc| unsafe { *out.at(at as usize) = finish(acc).to_raw() };
     // SAFETY: all positions are elements of the tensor, whose storage is locked.
     unsafe {
         if layout.numel() > 0 {
             if walk.by_rows {
-                fold_rows::<T, F>(&walk, reducer, &mut write);
+                fold_rows::<T, F>(&walk, reducer, &write);
             } else {
-                fold_runs::<T, F>(&walk, reducer, &mut write);
+                let results = count(&walk.kept);
+                let cost = meta.layout.numel() / results.max(1);
+                threads::split(results, threads::rows(cost), |part| {
+                    fold_runs::<T, F>(&walk, part, reducer, &write);
+                });
             }
         }
     }
@@ -192,14 +205,18 @@ pub fn fold<T: Element, F: Reducer<T>, R: Element>(
     Ok(Tensor::from_parts(walk.storage, R::DTYPE, layout))
 }
 
-/// One result after the other, each from runs of its elements.
+/// What takes results to their places.
+type Write<'a, A> = &'a (dyn Fn(i64, A) + Sync);
+
+/// Some of the results one after the other, each from runs of its elements.
 ///
 /// # Safety
 /// All positions are in locked memory.
 unsafe fn fold_runs<T: Element, F: Reducer<T>>(
     walk: &Walk<'_>,
+    part: Range<usize>,
     reducer: F,
-    write: &mut dyn FnMut(i64, F::Acc),
+    write: Write<'_, F::Acc>,
 ) {
     let Walk { source, kept, reduced, .. } = walk;
     let merge = |a, b| reducer.merge(a, b);
@@ -210,7 +227,7 @@ unsafe fn fold_runs<T: Element, F: Reducer<T>>(
     let direct = source.same && first.step == 1;
     if outer.is_empty() && (direct || row <= BLOCK) {
         // The usual case: one run per result.
-        each(kept, |at, to| {
+        each(kept, part, |at, to| {
             // SAFETY: the caller's word.
             let slice = unsafe { source.slice::<T>(at, first.step, row, &mut buffer) };
             write(to, run::<T, F>(slice, reducer));
@@ -218,10 +235,10 @@ unsafe fn fold_runs<T: Element, F: Reducer<T>>(
         return;
     }
     let gather = row < 64 && !outer.is_empty();
-    each_outer(kept, &mut |base, to| {
+    each_outer(kept, part, &mut |base, to| {
         let mut pairs = Pairwise::new(reducer.identity());
         let mut filled = 0;
-        each_outer(outer, &mut |at, _| {
+        each_outer(outer, 0..count(outer), &mut |at, _| {
             if gather {
                 // SAFETY: the caller's word; a row fits behind what is filled.
                 let copied = unsafe { source.slice::<T>(base + at, first.step, row, &mut buffer[filled..]) };
@@ -256,60 +273,119 @@ unsafe fn fold_runs<T: Element, F: Reducer<T>>(
     });
 }
 
-/// Many results at a time: rows of elements into rows of running results, merged in levels of [`ROWS`].
+/// Blocks of results from which each is one thread's; fewer are computed by several threads each.
+const MANY: usize = 8;
+/// Elements that groups of rows have before what they give is merged.
+const BATCH: usize = 8 * threads::GRAIN;
+
+/// Many results at a time: rows of elements into rows of running results.
 ///
 /// # Safety
 /// All positions are in locked memory.
-unsafe fn fold_rows<T: Element, F: Reducer<T>>(
-    walk: &Walk<'_>,
-    reducer: F,
-    write: &mut dyn FnMut(i64, F::Acc),
-) {
-    let Walk { source, kept, reduced, .. } = walk;
-    let mut buffer = [T::ZERO.to_raw(); BLOCK];
-    let line = kept[0];
-    let mut levels: Vec<Vec<F::Acc>> = Vec::new();
-    each_outer(&kept[1..], &mut |base, to| {
-        let mut start = 0;
-        while start < line.size {
-            let n = (BLOCK as i64).min(line.size - start) as usize;
-            let mut counts: SmallVec<[usize; 8]> = SmallVec::new();
-            levels.iter_mut().for_each(|level| level[..n].fill(reducer.identity()));
-            each_outer(reduced, &mut |at, _| {
-                if levels.is_empty() {
-                    levels.push(vec![reducer.identity(); BLOCK]);
-                }
-                if counts.is_empty() {
-                    counts.push(0);
-                }
+unsafe fn fold_rows<T: Element, F: Reducer<T>>(walk: &Walk<'_>, reducer: F, write: Write<'_, F::Acc>) {
+    let (line, outer) = (walk.kept[0], &walk.kept[1..]);
+    let per_line = (line.size as usize).div_ceil(BLOCK);
+    let blocks = count(outer) * per_line;
+    let cost = count(&walk.reduced).saturating_mul(BLOCK.min(line.size as usize));
+    let grain = if blocks < MANY { blocks } else { threads::rows(cost) };
+    threads::split(blocks, grain, |part| {
+        let mut levels = Levels { reducer, rows: Vec::new() };
+        for block in part {
+            each_outer(outer, block / per_line..block / per_line + 1, &mut |base, to| {
+                let start = (block % per_line * BLOCK) as i64;
+                let n = (BLOCK as i64).min(line.size - start);
                 // SAFETY: the caller's word.
-                let row =
-                    unsafe { source.slice::<T>(base + at + start * line.step, line.step, n, &mut buffer) };
-                rows::<T, F>(&mut levels[0][..n], row, reducer);
-                counts[0] += 1;
-                let mut level = 0;
-                while counts[level] == ROWS {
-                    counts[level] = 0;
-                    if levels.len() == level + 1 {
-                        levels.push(vec![reducer.identity(); BLOCK]);
-                    }
-                    if counts.len() == level + 1 {
-                        counts.push(0);
-                    }
-                    let (below, above) = levels.split_at_mut(level + 1);
-                    for (above, below) in above[0][..n].iter_mut().zip(&mut below[level][..n]) {
-                        *above = reducer.merge(*above, *below);
-                        *below = reducer.identity();
-                    }
-                    counts[level + 1] += 1;
-                    level += 1;
+                unsafe { levels.fold::<T>(walk, base + start * line.step, n as usize) };
+                for i in 0..n {
+                    write(to + (start + i) * line.out, levels.result::<T>(i as usize));
                 }
             });
-            for i in 0..n {
-                let acc = levels.iter().fold(reducer.identity(), |acc, level| reducer.merge(level[i], acc));
-                write(to + (start + i as i64) * line.out, acc);
-            }
-            start += n as i64;
         }
     });
+}
+
+/// Rows of running results: of at most [`ROWS`] rows of elements, of as many of those, and so on.
+struct Levels<F, A> {
+    reducer: F,
+    rows: Vec<Vec<A>>,
+}
+
+impl<F, A: Copy + Send + Sync> Levels<F, A> {
+    /// Takes in the rows of `n` elements from `at`. Groups of rows are folded by several threads, and merged in order.
+    ///
+    /// # Safety
+    /// All positions are in locked memory.
+    unsafe fn fold<T: Element>(&mut self, walk: &Walk<'_>, at: i64, n: usize)
+    where
+        F: Reducer<T, Acc = A>,
+    {
+        let Walk { source, kept, reduced, .. } = walk;
+        let reducer = self.reducer;
+        self.rows.iter_mut().for_each(|row| row.fill(reducer.identity()));
+        let all = count(reduced);
+        let at_once = (BATCH / (ROWS * n)).max(1);
+        let mut groups = vec![reducer.identity(); at_once.min(all.div_ceil(ROWS)) * n];
+        let mut counts: SmallVec<[usize; 8]> = SmallVec::new();
+        for batch in (0..all).step_by(at_once * ROWS) {
+            let rows_here = (at_once * ROWS).min(all - batch);
+            let groups = &mut groups[..rows_here.div_ceil(ROWS) * n];
+            threads::chunks(groups, threads::rows(ROWS * n) * n, |first, own| {
+                let mut buffer = [T::ZERO.to_raw(); BLOCK];
+                for (i, group) in own.chunks_exact_mut(n).enumerate() {
+                    group.fill(reducer.identity());
+                    let start = batch + (first / n + i) * ROWS;
+                    each_outer(reduced, start..all.min(start + ROWS), &mut |from, _| {
+                        // SAFETY: the caller's word.
+                        let row = unsafe { source.slice::<T>(at + from, kept[0].step, n, &mut buffer) };
+                        rows::<T, F>(group, row, reducer);
+                    });
+                }
+            });
+            for (i, group) in groups.chunks_exact(n).enumerate() {
+                let complete = batch + (i + 1) * ROWS <= all;
+                self.take::<T>(group, complete, &mut counts);
+            }
+        }
+    }
+
+    /// What a group gave, on the lowest level; a complete one goes up, and so do levels that are full by it.
+    fn take<T: Element>(&mut self, group: &[A], complete: bool, counts: &mut SmallVec<[usize; 8]>)
+    where
+        F: Reducer<T, Acc = A>,
+    {
+        let (n, reducer) = (group.len(), self.reducer);
+        let level_of = |rows: &mut Vec<Vec<A>>, counts: &mut SmallVec<[usize; 8]>, level: usize| {
+            if rows.len() == level {
+                rows.push(vec![reducer.identity(); BLOCK]);
+            }
+            if counts.len() == level {
+                counts.push(0);
+            }
+        };
+        level_of(&mut self.rows, counts, 0);
+        self.rows[0][..n].copy_from_slice(group);
+        let mut full = complete;
+        let mut level = 0;
+        while full {
+            level_of(&mut self.rows, counts, level + 1);
+            let (below, above) = self.rows.split_at_mut(level + 1);
+            for (above, below) in above[0][..n].iter_mut().zip(&mut below[level][..n]) {
+                *above = reducer.merge(*above, *below);
+                *below = reducer.identity();
+            }
+            counts[level] = 0;
+            counts[level + 1] += 1;
+            level += 1;
+            full = counts[level] == ROWS;
+        }
+    }
+
+    /// What all levels give for column `i`.
+    fn result<T: Element>(&self, i: usize) -> A
+    where
+        F: Reducer<T, Acc = A>,
+    {
+        let reducer = self.reducer;
+        self.rows.iter().fold(reducer.identity(), |acc, level| reducer.merge(level[i], acc))
+    }
 }
