@@ -25,6 +25,9 @@ pub(crate) struct Args {
     /// Write tensors out instead of abbreviating them, so that the text reads back as the same program.
     #[arg(long)]
     exact: bool,
+    /// Write errors as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]

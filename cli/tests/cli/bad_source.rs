@@ -16,7 +16,27 @@ fn every_error_has_its_place() {
         ("string", "def f(x):\n    return 'abc\n", &["F0001", ":2:12"]),
         ("indent", "def f(x):\n  if x:\n return x\n", &["F0001", ":3:2"]),
         ("byte", "def f(x):\n    return x\0\n", &["F0001", ":2:13"]),
-        ("name", "def f(x):\n    return y\n", &["F0100", "undefined value y", "did you mean `x`", ":2:12"]),
+        (
+            "name",
+            "def f(value):\n    return valu\n",
+            &["F0100", "undefined value valu", "did you mean `value`", ":2:12"],
+        ),
+        ("letter", "def f(x):\n    return y\n", &["F0100", "undefined value y", ":2:12"]),
+        (
+            "default",
+            "def f(x: int = 'a'):\n    return x\n",
+            &["F0110", "default value of type int", "str", ":1:16"],
+        ),
+        (
+            "type-name",
+            "def f(x: Tensr):\n    return x\n",
+            &["F0110", "Tensr", "did you mean `Tensor`", ":1:10"],
+        ),
+        ("type-argument", "def f(x: List):\n    return x\n", &["F0110", "as in `List[int]`", ":1:10"]),
+        ("none", "def f(x: Optional[int]):\n    return x + 1\n", &["F0100", "may be None", ":2:12"]),
+        ("method", "def f(x: List[int]):\n    x.apend(1)\n", &["F0100", "did you mean `append`", ":2:5"]),
+        ("member", "def f(x):\n    return torch.foo.bar(x)\n", &["F0100", "aten::foo", ":2:12"]),
+        ("number", "def f(x: int):\n    return x[0]\n", &["'int' object is not subscriptable", ":2:12"]),
         ("type", "def f(x: int) -> str:\n    return x\n", &["F0100", "str", "int", ":2:5"]),
         ("call", "def f(x: int):\n    return torch.relu(x)\n", &["F0100", ":2:12"]),
         ("arity", "def g(x: int):\n    return x\ndef f(x: int):\n    return g(x, x)\n", &["F0100", ":4:"]),
@@ -31,6 +51,29 @@ fn every_error_has_its_place() {
     }
     refused(&["run", &source("empty", "")], &["no functions"]);
     refused(&["verify", &source("utf8", b"def f(x):\n    return '\xff'\n")], &["T0000", "byte 22"]);
+}
+
+/// Every problem of a file is an object with the same fields, whichever command meets it.
+#[test]
+fn errors_are_read_by_machines() {
+    let path = source("machine", "def f(x: int):\n    a = valu\n    b = x + 'q'\n    return x.uper()\n");
+    for command in ["run", "verify", "print"] {
+        let ran = run(&[command, &path, "--json"]);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{command}");
+        let told: serde_json::Value = serde_json::from_str(&ran.err).expect("one line of JSON");
+        let errors = told["errors"].as_array().expect("a list");
+        assert_eq!(errors.len(), 3, "{command}: {}", ran.err);
+        for (error, (line, column, end)) in errors.iter().zip([(2, 9, 13), (3, 9, 16), (4, 12, 18)]) {
+            assert_eq!((&error["code"], &error["fault"]), (&"F0100".into(), &"error".into()));
+            assert!(error["message"].as_str().is_some_and(|m| !m.is_empty()));
+            let place = &error["place"];
+            assert_eq!(place["file"], path.as_str());
+            assert_eq!((&place["line"], &place["column"]), (&line.into(), &column.into()), "{error}");
+            assert_eq!((&place["end_line"], &place["end_column"]), (&line.into(), &end.into()), "{error}");
+        }
+        let notes = errors[1]["notes"].as_array().expect("a list");
+        assert!(notes[0].as_str().is_some_and(|n| n.starts_with("aten::add.int(int a, int b)")), "{notes:?}");
+    }
 }
 
 /// A function whose result nests an expression.

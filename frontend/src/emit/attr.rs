@@ -77,6 +77,10 @@ impl<'a> Cx<'a> {
             Sugar::Class(ty) => self.class_member(span, ty, name),
             Sugar::Enum(ty) => self.enum_member(span, ty, name),
             Sugar::Raised(..) => self.fail(span, "an exception has no members"),
+            // `torch.x.y` where `torch` has no `x`.
+            Sugar::Builtin(op, None) if !self.session.has_operator(op) => {
+                Err(self.unknown_operator(span, op))
+            }
             Sugar::Custom(custom) => custom.attr(&super::scope::Scope::new(self), span, name.as_str()),
             other => self.fail(span, format!("attribute lookup is not defined on {}", other.describe())),
         }
@@ -184,13 +188,15 @@ impl<'a> Cx<'a> {
         Err(error)
     }
 
-    /// The attribute or method of an object whose name is nearest to a misspelt one; of a tensor, the operator.
+    /// The attribute or method of an object whose name is nearest to a misspelt one; of other values, the operator.
     fn nearest_member(&self, ty: Type, name: &str) -> Option<String> {
-        if ty.is_tensor() {
+        if ty.as_class().is_none() {
             let registry = self.session.registry();
+            let kind = std::mem::discriminant(ty.kind());
             let methods = registry.ids().filter(|&id| {
                 let first = registry.schema(id).args.first();
-                first.is_some_and(|a| a.ty.is_tensor()) && registry.schema(id).name.ns() == "aten"
+                first.is_some_and(|a| std::mem::discriminant(a.ty.kind()) == kind)
+                    && registry.schema(id).name.ns() == "aten"
             });
             let methods = methods.map(|id| registry.schema(id).name.base());
             return names::nearest(name, methods).map(str::to_owned);

@@ -104,6 +104,9 @@ impl<'a> Cx<'a> {
                 custom.call(&super::scope::Scope::new(self), span, &positional, &keywords)
             }
             Sugar::Closure(_) => self.foreign(span, "calling a function inside of a function is"),
+            Sugar::Value(value) => {
+                self.fail(span, format!("cannot call a value of type '{}'", self.ty(value).annotation()))
+            }
             other => self.fail(span, format!("cannot call a {}", other.describe())),
         }
     }
@@ -184,7 +187,18 @@ impl<'a> Cx<'a> {
 
     pub(crate) async fn call_function(&self, span: Span, name: Symbol, args: &Args) -> Res<ValueId> {
         let schema = self.function_schema(span, name).await?;
-        let (mut operands, result) = self.match_function(span, &schema, args)?;
+        self.call_compiled(span, name, &schema, args)
+    }
+
+    /// Calls a function whose signature is known.
+    pub(crate) fn call_compiled(
+        &self,
+        span: Span,
+        name: Symbol,
+        schema: &FunctionSchema,
+        args: &Args,
+    ) -> Res<ValueId> {
+        let (mut operands, result) = self.match_function(span, schema, args)?;
         let function = self.value_with(
             Prim::Constant,
             &[],

@@ -90,6 +90,9 @@ impl<'a> Cx<'a> {
             (Part::Value(index), TypeKind::Class(_)) => {
                 self.operate(span, "aten::__getitem__", "__getitem__", &[value, *index]).await
             }
+            (_, TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Complex | TypeKind::None) => {
+                self.fail(span, format!("'{}' object is not subscriptable", ty.annotation()))
+            }
             (Part::Value(index), _) => {
                 self.builtin(span, "aten::__getitem__", &[value, *index]).map_err(|mut e| {
                     if ty.optional_elem().is_some() {
@@ -142,7 +145,10 @@ impl<'a> Cx<'a> {
             let Ok(elem) = flambeau_ir::types::unify_all(&elems, false, None, self.session) else {
                 return self.fail(
                     span,
-                    "Cannot index into a tuple with a non-integer literal because we cannot resolve the output type",
+                    format!(
+                        "Cannot index into a {} with a non-integer literal because we cannot resolve the output type",
+                        self.ty(value).annotation()
+                    ),
                 );
             };
             return Ok(self.value(Prim::TupleIndex, &[value, index], elem));

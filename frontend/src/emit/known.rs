@@ -70,6 +70,11 @@ impl Session<'_> {
         known.globals.entry(name).or_insert_with(|| names::global(name.as_str())).clone()
     }
 
+    /// Is there an operator of the name?
+    pub(crate) fn has_operator(&self, name: Symbol) -> bool {
+        self.candidates(name).is_ok_and(|found| !found.is_empty())
+    }
+
     /// A member of a namespace.
     pub(crate) fn member(&self, space: Symbol, name: Symbol) -> Option<Sugar> {
         if let Some(found) = self.known_names.borrow().members.get(&(space, name)) {

@@ -193,17 +193,21 @@ impl Cx<'_> {
                 let operands = self.apply(schema, &matched, args);
                 Ok((operands, schema.pack(&matched.returns)))
             }
-            Err(why) => Err(self.no_match(span, schema.name, &why)),
+            Err(why) => Err(self.no_match(span, schema.name, args, &why)),
         }
     }
 
     /// Calls the overload of operator `name` that fits; several results come as a tuple.
     pub(crate) fn call_builtin(&self, span: Span, name: Symbol, args: &Args) -> Res<ValueId> {
+        if let Some(function) = self.over_objects(name, args) {
+            let compiled = self.session.compile(function)?;
+            return self.call_compiled(span, function, &compiled.schema, args);
+        }
         let chosen = match self.session.choose(name, args.shape()) {
             Ok(chosen) => chosen,
             Err(NoTarget::Lost(problem)) => return Err(problem),
             Err(NoTarget::Unknown) => return Err(self.unknown_operator(span, name)),
-            Err(NoTarget::Mismatch(why)) => return Err(self.no_match(span, name, &why)),
+            Err(NoTarget::Mismatch(why)) => return Err(self.no_match(span, name, args, &why)),
         };
         self.at(span);
         let schema = chosen.target.schema(self.session.registry());
@@ -223,7 +227,24 @@ impl Cx<'_> {
     }
 
     /// What is wrong with a call: of one candidate the reason, of several those that came furthest, each with its own.
-    fn no_match(&self, span: Span, name: Symbol, why: &CallError) -> Box<flambeau_ir::Diagnostic> {
+    fn no_match(
+        &self,
+        span: Span,
+        name: Symbol,
+        args: &Args,
+        why: &CallError,
+    ) -> Box<flambeau_ir::Diagnostic> {
+        let mut problem = self.mismatch(span, name, why);
+        let mut given =
+            args.receiver.iter().chain(&args.positional).chain(args.keywords.iter().map(|(_, g)| g));
+        if let Some(open) = given.find(|g| g.ty.optional_elem().is_some()) {
+            let ty = open.ty.annotation();
+            problem.help = Some(format!("a value of type {ty} may be None; compare it with None first"));
+        }
+        problem
+    }
+
+    fn mismatch(&self, span: Span, name: Symbol, why: &CallError) -> Box<flambeau_ir::Diagnostic> {
         let ranked = why.ranked();
         let told = |failure: &Failure| {
             let reason = failure.mismatch.to_string();
@@ -245,7 +266,7 @@ impl Cx<'_> {
     }
 
     /// Of PyTorch's own operators all are known, so a name among them that is not is a mistake.
-    fn unknown_operator(&self, span: Span, name: Symbol) -> Box<flambeau_ir::Diagnostic> {
+    pub(crate) fn unknown_operator(&self, span: Span, name: Symbol) -> Box<flambeau_ir::Diagnostic> {
         let Some(base) = name.as_str().strip_prefix("aten::") else {
             let range = self.fun.file.range(span);
             let help = format!(
@@ -264,6 +285,13 @@ impl Cx<'_> {
             problem.help = Some(format!("did you mean `{near}`?"));
         }
         problem
+    }
+
+    /// The function that stands for an operator over a list of objects.
+    fn over_objects(&self, name: Symbol, args: &Args) -> Option<Symbol> {
+        let elem = args.receiver.as_ref().or(args.positional.first())?.ty.list_elem()?;
+        elem.as_class()?;
+        super::builtins::over_objects(self.session, name, elem)
     }
 
     /// A node, its results as one value.

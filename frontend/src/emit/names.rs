@@ -398,7 +398,8 @@ pub(crate) fn alias_of(name: Symbol) -> Option<Symbol> {
 
 /// The name that a misspelt one is nearest to, if any is near.
 pub(crate) fn nearest<'n>(text: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let limit = text.len().div_ceil(3).min(3);
+    // Of names of one letter every other one is near.
+    let limit = text.len().div_ceil(3).min(3).min(text.len() / 2);
     names.map(|n| (distance(n, text), n)).min().filter(|(d, _)| *d <= limit).map(|(_, n)| n)
 }
 

@@ -140,7 +140,7 @@ pub(crate) enum NoTarget {
 
 impl Session<'_> {
     /// All that a name of an operator may mean.
-    fn candidates(&self, name: Symbol) -> Res<Rc<Candidates>> {
+    pub(crate) fn candidates(&self, name: Symbol) -> Res<Rc<Candidates>> {
         if let Some(known) = self.overloads.borrow().candidates.get(&name) {
             return Ok(Rc::clone(known));
         }

@@ -181,6 +181,13 @@ impl<'s> Session<'s> {
         self.types.borrow().get(&name).copied()
     }
 
+    /// The names that [`Session::name_type`] gave, sorted.
+    pub(crate) fn type_names(&self) -> Vec<Symbol> {
+        let mut names: Vec<Symbol> = self.types.borrow().keys().copied().collect();
+        names.sort();
+        names
+    }
+
     /// Declares a function or method under a qualified name.
     pub fn declare(&self, name: Symbol, file: &Arc<SourceFile>, def: TreeId, self_type: Option<Type>) {
         self.declare_as(name, file, def, self_type, false);

@@ -19,29 +19,51 @@ pub(crate) struct TypeReader<'s> {
     pub(crate) file: &'s Arc<SourceFile>,
 }
 
+/// Types that are a name.
+const SIMPLE: [(&str, Type); 26] = [
+    ("Tensor", Type::TENSOR),
+    ("int", Type::INT),
+    ("dtype", Type::INT),
+    ("layout", Type::INT),
+    ("memory_format", Type::INT),
+    ("float", Type::FLOAT),
+    ("complex", Type::COMPLEX),
+    ("bool", Type::BOOL),
+    ("str", Type::STR),
+    ("number", Type::NUMBER),
+    ("Scalar", Type::NUMBER),
+    ("Device", Type::DEVICE),
+    ("device", Type::DEVICE),
+    ("Stream", Type::STREAM),
+    ("Generator", Type::GENERATOR),
+    ("QScheme", Type::QSCHEME),
+    ("qscheme", Type::QSCHEME),
+    ("Storage", Type::STORAGE),
+    ("Quantizer", Type::QUANTIZER),
+    ("Any", Type::ANY),
+    ("None", Type::NONE),
+    ("NoneType", Type::NONE),
+    ("Capsule", Type::CAPSULE),
+    ("PyObject", Type::PY_OBJECT),
+    ("list", Type::ANY_LIST),
+    ("tuple", Type::ANY_TUPLE),
+];
+
+/// Types that take types, each as it is written.
+const GENERIC: [(&str, &str); 9] = [
+    ("List", "List[int]"),
+    ("Dict", "Dict[str, int]"),
+    ("dict", "Dict[str, int]"),
+    ("Tuple", "Tuple[int, str]"),
+    ("Optional", "Optional[int]"),
+    ("Union", "Union[int, str]"),
+    ("Future", "Future[int]"),
+    ("Await", "Await[int]"),
+    ("Final", "Final[int]"),
+];
+
 fn simple(name: &str) -> Option<Type> {
-    Some(match name {
-        "Tensor" => Type::TENSOR,
-        "int" | "dtype" | "layout" | "memory_format" => Type::INT,
-        "float" => Type::FLOAT,
-        "complex" => Type::COMPLEX,
-        "bool" => Type::BOOL,
-        "str" => Type::STR,
-        "number" | "Scalar" => Type::NUMBER,
-        "Device" | "device" => Type::DEVICE,
-        "Stream" => Type::STREAM,
-        "Generator" => Type::GENERATOR,
-        "QScheme" | "qscheme" => Type::QSCHEME,
-        "Storage" => Type::STORAGE,
-        "Quantizer" => Type::QUANTIZER,
-        "Any" => Type::ANY,
-        "None" | "NoneType" => Type::NONE,
-        "Capsule" => Type::CAPSULE,
-        "PyObject" => Type::PY_OBJECT,
-        "list" => Type::ANY_LIST,
-        "tuple" => Type::ANY_TUPLE,
-        _ => return None,
-    })
+    SIMPLE.iter().find(|(n, _)| *n == name).map(|(_, ty)| *ty)
 }
 
 /// Modules whose members are known without being looked up.
@@ -142,10 +164,31 @@ impl TypeReader<'_> {
         if short == "Parameter" {
             return Ok(Type::TENSOR);
         }
-        match self.session.resolver().ty(name) {
-            Some(ty) => Ok(ty),
-            None => self.error(tree, format!("Unknown type name '{name}'")),
+        if let Some(ty) = self.session.resolver().ty(name) {
+            return Ok(ty);
         }
+        let help = match GENERIC.iter().find(|(n, _)| *n == short) {
+            Some((_, example)) => Some(format!("it takes types, as in `{example}`")),
+            None => {
+                let simple = SIMPLE.iter().map(|(n, _)| *n).filter(|n| n.len() > 2);
+                self.meant(short, simple)
+            }
+        };
+        self.unknown(tree, format!("Unknown type name '{name}'"), help)
+    }
+
+    /// Which of the builtin names and the program's own a misspelt name of a type means.
+    fn meant<'n>(&self, name: &str, builtin: impl Iterator<Item = &'n str>) -> Option<String> {
+        let own = self.session.type_names();
+        let near = super::names::nearest(name, builtin.chain(own.iter().map(|n| n.as_str())))?;
+        Some(format!("did you mean `{near}`?"))
+    }
+
+    fn unknown<T>(&self, tree: TreeId, message: String, help: Option<String>) -> Res<T> {
+        self.error(tree, message).map_err(|mut problem: Box<Diagnostic>| {
+            problem.help = help;
+            problem
+        })
     }
 
     fn generic(&self, tree: TreeId, depth: u32) -> Res<Type> {
@@ -180,7 +223,10 @@ impl TypeReader<'_> {
                 _ => self.error(tree, "Dict takes a key and a value type"),
             },
             _ if short.starts_with("BroadcastingList") => one(Type::list),
-            _ => self.error(tree, format!("Unknown type constructor {name}")),
+            _ => {
+                let help = self.meant(short, GENERIC.iter().map(|(n, _)| *n));
+                self.unknown(tree, format!("Unknown type constructor {name}"), help)
+            }
         }
     }
 
@@ -217,7 +263,7 @@ impl TypeReader<'_> {
             arg.n = param.annotation().and_then(|a| self.broadcast(a));
             arg.kwarg_only = param.keyword_only();
             arg.default = match param.default() {
-                Some(default) => Some(repeated(self.default(default, ty)?, arg.n)),
+                Some(default) => Some(self.parameter_default(default, &arg)?),
                 None => None,
             };
             args.push(arg);
@@ -235,6 +281,28 @@ impl TypeReader<'_> {
     /// A parameter's default, which must be a constant.
     pub(crate) fn default(&self, tree: TreeId, ty: Type) -> Res<IValue> {
         Ok(fitted(self.literal(tree, 0)?, ty))
+    }
+
+    /// The default of a parameter, which has to be one of its values.
+    fn parameter_default(&self, tree: TreeId, param: &Argument) -> Res<IValue> {
+        let value = repeated(self.default(tree, param.ty)?, param.n);
+        let found = value.type_of();
+        let is_number = |t: Type| matches!(t, Type::INT | Type::FLOAT);
+        let fits = flambeau_ir::types::is_subtype(found, param.ty, self.session)
+            || found.depth() > 1
+            || is_number(found) && param.ty.unwrap_optional() == Type::COMPLEX;
+        if fits {
+            return Ok(value);
+        }
+        self.error(
+            tree,
+            format!(
+                "Expected a default value of type {} on parameter \"{}\", but found {}",
+                param.ty.annotation(),
+                param.name,
+                found.annotation()
+            ),
+        )
     }
 
     fn literal(&self, tree: TreeId, depth: u32) -> Res<IValue> {

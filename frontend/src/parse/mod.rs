@@ -144,7 +144,10 @@ impl<'a> Parser<'a> {
             Tok::Ident | Tok::Number => format!("`{}`", self.text(token)),
             kind => quoted(kind),
         };
-        self.problem(ProblemKind::Syntax, token.span(), format!("expected {wanted}, found {found}"))
+        // The end of a line is a place in that line, not the next one.
+        let span =
+            if token.kind == Tok::Newline { Span::new(token.start, token.start) } else { token.span() };
+        self.problem(ProblemKind::Syntax, span, format!("expected {wanted}, found {found}"))
     }
 
     fn unsupported(&mut self, span: Span, what: &str) -> Failed {

@@ -259,7 +259,10 @@ impl Parser<'_> {
                 }
                 Err(self.unexpected("a statement"))
             }
-            Tok::Try | Tok::Except | Tok::Finally => Err(self.unsupported(token.span(), "`try` is")),
+            Tok::Try | Tok::Except | Tok::Finally => {
+                let word = token.kind.describe();
+                Err(self.unsupported(token.span(), &format!("`{word}` is")))
+            }
             Tok::Async => Err(self.unsupported(token.span(), "`async` is")),
             _ => self.simple_line(),
         }
