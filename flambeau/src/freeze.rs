@@ -226,6 +226,9 @@ impl Freezer<'_> {
                 let place = self.place(graph, node, &known);
                 match (graph.prim(node), place) {
                     (Some(Prim::SetAttr), Some((object, slot))) => kept.push((object.id(), slot)),
+                    (Some(Prim::SetAttr), None) => {
+                        assigned_classes.push(graph.ty(graph.operand(node, 0)));
+                    }
                     (Some(Prim::GetAttr), Some((object, slot))) => {
                         let value = graph.result(node, 0);
                         if self.assigned.contains(&(object.class(), slot)) {

@@ -178,14 +178,24 @@ impl Module {
             let (missing, unexpected) = (missing.join(", "), unexpected.join(", "));
             return Err(refuse(format!("the state dict lacks [{missing}] and has beyond [{unexpected}]")));
         }
-        let both = own.iter().filter_map(|(name, tensor)| Some((name, tensor, weights.get(name)?)));
-        for (name, tensor, new) in both.clone() {
+        let mut both = Vec::new();
+        for (name, tensor) in &own {
+            let Some(new) = weights.get(name) else { continue };
+            // Before tensors could be without dimensions, numbers were saved as lists of one.
+            let first = tensor.rank() == 0 && new.rank() == 1 && new.numel() > 0;
+            let new = match first {
+                true => new.select(0, 0).map_err(|e| refuse(format!("`{name}`: {e}")))?,
+                false => new.clone(),
+            };
+            both.push((name, tensor, new));
+        }
+        for (name, tensor, new) in &both {
             if tensor.sizes() != new.sizes() {
                 let (have, got) = (tensor.sizes(), new.sizes());
                 return Err(refuse(format!("`{name}` has sizes {have:?}, the state dict's is {got:?}")));
             }
         }
-        for (name, tensor, new) in both {
+        for (name, tensor, new) in &both {
             tensor.copy_(new).map_err(|e| refuse(format!("`{name}`: {e}")))?;
         }
         Ok(mismatch)

@@ -239,9 +239,9 @@ def describe(value, path, out):
             describe(v, f"{path}.{name}", out)
 
 
-def forget_paths(module):
+def forget_paths(module, main="archives.py"):
     """Makes the functions of a module come from a file of its name: where it lies here is nobody's business."""
-    name = module.__name__.replace(".", "/") + ".py" if module.__name__ != "__main__" else "archives.py"
+    name = module.__name__.replace(".", "/") + ".py" if module.__name__ != "__main__" else main
     for owner in [module, *(v for v in vars(module).values() if isinstance(v, type))]:
         for function in vars(owner).values():
             if isinstance(function, types.FunctionType):
