@@ -63,7 +63,7 @@ pub fn eval_node(
     for value in &rets {
         check_size(value, &mut left)?;
     }
-    Ok(rets.into_vec())
+    Ok(rets)
 }
 
 fn check_size(value: &IValue, left: &mut usize) -> Result<(), KernelError> {

@@ -63,20 +63,27 @@ pub type TensorText = fn(&mut dyn std::fmt::Write, &Tensor) -> std::fmt::Result;
 ///
 /// What most runs never use is made when it is first asked for: a host is made for every call.
 pub struct Host {
-    /// Where prints go; standard output if it is not set.
-    stdout: Option<Box<dyn Write + Send>>,
-    warn: WarnSink,
+    rare: Option<Box<Rare>>,
     cancel: Option<CancelToken>,
     fuel: u64,
     budget: Option<Budget>,
     generator: OnceLock<Generator>,
-    grad_enabled: bool,
     tape: Option<Tape>,
+    tensor_text: TensorText,
+    max_depth: usize,
+    grad_enabled: bool,
+}
+
+/// Services that few runs use.
+#[derive(Default)]
+struct Rare {
+    /// Where prints go; standard output if it is not set.
+    stdout: Option<Box<dyn Write + Send>>,
+    /// Where warnings go; nowhere if it is not set.
+    warn: Option<WarnSink>,
     states: Vec<(TypeId, Box<dyn Any + Send>)>,
     calls: Option<Box<dyn HostCalls>>,
     observer: Option<Observer>,
-    tensor_text: TensorText,
-    max_depth: usize,
 }
 
 impl Default for Host {
@@ -90,19 +97,16 @@ impl Host {
     pub const SEED: u64 = 67_280_421_310_721;
 
     /// A host that prints to standard output, drops warnings, and sets no limits.
+    #[inline]
     pub fn new() -> Self {
         Host {
-            stdout: None,
-            warn: Box::new(|_| {}),
+            rare: None,
             cancel: None,
             fuel: u64::MAX,
             budget: None,
             generator: OnceLock::new(),
             grad_enabled: true,
             tape: None,
-            states: Vec::new(),
-            calls: None,
-            observer: None,
             tensor_text: |out, tensor| {
                 let text = flambeau_tensor::print::to_text(tensor).map_err(|_| std::fmt::Error)?;
                 out.write_str(&text)
@@ -113,18 +117,24 @@ impl Host {
 
     /// A host whose prints go nowhere: for trials and tests.
     pub fn quiet() -> Self {
-        Host { stdout: Some(Box::new(std::io::sink())), ..Self::new() }
+        let mut host = Self::new();
+        host.set_stdout(std::io::sink());
+        host
+    }
+
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
     }
 
     /// Sends prints to `sink`.
     pub fn set_stdout(&mut self, sink: impl Write + Send + 'static) -> &mut Self {
-        self.stdout = Some(Box::new(sink));
+        self.rare().stdout = Some(Box::new(sink));
         self
     }
 
     /// Sends warnings to `sink`.
     pub fn set_warn(&mut self, sink: impl FnMut(&str) + Send + 'static) -> &mut Self {
-        self.warn = Box::new(sink);
+        self.rare().warn = Some(Box::new(sink));
         self
     }
 
@@ -211,7 +221,7 @@ impl Host {
     }
 
     fn out(&mut self) -> &mut (dyn Write + Send) {
-        self.stdout.get_or_insert_with(|| Box::new(std::io::stdout()))
+        self.rare().stdout.get_or_insert_with(|| Box::new(std::io::stdout()))
     }
 
     /// Writes what a program prints. Nothing is added.
@@ -228,7 +238,9 @@ impl Host {
 
     /// Passes on a warning.
     pub fn warn(&mut self, message: &str) {
-        (self.warn)(message);
+        if let Some(warn) = self.rare.as_mut().and_then(|rare| rare.warn.as_mut()) {
+            warn(message);
+        }
     }
 
     /// Sets how printed tensors are written.
@@ -244,7 +256,7 @@ impl Host {
 
     /// Sets what answers calls of the host.
     pub fn set_calls(&mut self, calls: impl HostCalls + 'static) -> &mut Self {
-        self.calls = Some(Box::new(calls));
+        self.rare().calls = Some(Box::new(calls));
         self
     }
 
@@ -256,7 +268,7 @@ impl Host {
         args: &mut [IValue],
         rets: &mut Rets,
     ) -> KernelResult {
-        match &mut self.calls {
+        match &mut self.rare().calls {
             Some(calls) => calls.call(graph, node, args, rets),
             None => Err(KernelError::unsupported(format!(
                 "`{}`: this host has no functions",
@@ -270,7 +282,7 @@ impl Host {
         if value.fits(ty.erase_shapes()) {
             return Ok(value);
         }
-        match &mut self.calls {
+        match &mut self.rare().calls {
             Some(calls) => calls.cast(value, ty),
             None => {
                 Err(KernelError::input(format!("a host value is {} where {ty} is expected", value.tag())))
@@ -280,13 +292,13 @@ impl Host {
 
     /// Sets what sees the values that pass profiling nodes.
     pub fn set_observer(&mut self, observer: Option<Observer>) -> &mut Self {
-        self.observer = observer;
+        self.rare().observer = observer;
         self
     }
 
     /// Shows values to the observer.
     pub fn observe(&mut self, graph: &Graph, node: NodeId, values: &[IValue]) {
-        if let Some(observer) = &mut self.observer {
+        if let Some(observer) = self.rare.as_mut().and_then(|rare| rare.observer.as_mut()) {
             observer(graph, node, values);
         }
     }
@@ -325,10 +337,11 @@ impl Host {
     /// The state that an extension keeps with the session, one per type, made at first use.
     pub fn state<T: Any + Send + Default>(&mut self) -> &mut T {
         let id = TypeId::of::<T>();
-        let at = self.states.iter().position(|(t, _)| *t == id).unwrap_or_else(|| {
-            self.states.push((id, Box::new(T::default())));
-            self.states.len() - 1
+        let states = &mut self.rare().states;
+        let at = states.iter().position(|(t, _)| *t == id).unwrap_or_else(|| {
+            states.push((id, Box::new(T::default())));
+            states.len() - 1
         });
-        self.states[at].1.downcast_mut().expect("invariant: stored under its own type")
+        states[at].1.downcast_mut().expect("invariant: stored under its own type")
     }
 }

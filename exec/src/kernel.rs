@@ -11,6 +11,7 @@ use flambeau_ir::schema::FunctionSchema;
 use flambeau_ir::value::{Dict, Generator, IValue, List, ListItems, Str};
 use flambeau_ir::{Facet, OpDef};
 use flambeau_ir::{Graph, NodeId, Symbol, Type};
+use flambeau_tensor::loops::Goal;
 use flambeau_tensor::{DType, Device, Scalar, Tensor};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 /// What running a kernel gives.
 pub type KernelResult = Result<(), KernelError>;
 /// Results of a kernel.
-pub type Rets = SmallVec<[IValue; 2]>;
+pub type Rets = Vec<IValue>;
 /// Integers of a list argument.
 pub type Ints = SmallVec<[i64; 6]>;
 
@@ -92,13 +93,26 @@ pub struct KernelCx<'a> {
     rets: &'a mut Rets,
     site: Site<'a>,
     host: &'a mut Host,
+    in_place: bool,
 }
 
 impl<'a> KernelCx<'a> {
     /// The context of one call. Results are appended to `rets`.
     #[inline]
     pub fn new(args: &'a mut [IValue], rets: &'a mut Rets, site: Site<'a>, host: &'a mut Host) -> Self {
-        KernelCx { args, rets, site, host }
+        KernelCx { args, rets, site, host, in_place: false }
+    }
+
+    /// From here on the first argument is what the result replaces.
+    #[inline]
+    pub fn set_in_place(&mut self) {
+        self.in_place = true;
+    }
+
+    /// A result of a dtype, for the last loop of a computation: in place it may go straight into the first argument.
+    #[inline]
+    pub fn goal(&self, dtype: DType) -> Goal<'_> {
+        Goal::over(dtype, if self.in_place { self.args.first().and_then(IValue::as_tensor) } else { None })
     }
 
     /// Number of arguments.

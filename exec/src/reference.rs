@@ -149,7 +149,7 @@ impl Walk<'_> {
                 let mut rets = Rets::new();
                 let mut cx = KernelCx::new(&mut args, &mut rets, Site::Node(&graph, node), self.host);
                 structural::run(prim, &mut cx, self.callees)?;
-                self.set_results(&graph, node, rets.into_vec())?;
+                self.set_results(&graph, node, rets)?;
             }
             _ => {
                 self.host.poll()?;
@@ -162,7 +162,7 @@ impl Walk<'_> {
                     Some(row) => tape::call(kernel, row, graph.registry().schema(row), &mut cx)?,
                     None => kernel.call(&mut cx)?,
                 }
-                self.set_results(&graph, node, rets.into_vec())?;
+                self.set_results(&graph, node, rets)?;
             }
         }
         Ok(None)

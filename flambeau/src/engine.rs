@@ -184,29 +184,32 @@ impl Engine {
         Ok(Arc::clone(lock(&self.codes).entry(key).or_insert(code)))
     }
 
-    /// Runs `graph` on the arguments that `bind` gives: complete, in order. Its code is kept in `plan`.
+    /// Runs `graph` on the arguments that `bind` gives: complete, in order. Its code is kept in `plan`. Several results come
+    /// as a tuple.
     pub(crate) fn run(
         &self,
         graph: &Arc<Graph>,
         plan: &OnceLock<Arc<Code>>,
         host: &mut Host,
         bind: impl FnOnce(&mut Vec<IValue>) -> Result<(), Error>,
-    ) -> Result<Rets, Error> {
+    ) -> Result<IValue, Error> {
         threads::with(self.threads, || self.run_here(graph, plan, host, bind))
     }
 
+    #[inline]
     fn run_here(
         &self,
         graph: &Arc<Graph>,
         plan: &OnceLock<Arc<Code>>,
         host: &mut Host,
         bind: impl FnOnce(&mut Vec<IValue>) -> Result<(), Error>,
-    ) -> Result<Rets, Error> {
+    ) -> Result<IValue, Error> {
         // The reference records what it does; the machine does not.
         if self.execution == Execution::Reference || host.tape().is_some() {
             let mut args = Vec::new();
             bind(&mut args)?;
-            return Ok(reference::run(&self.plain.graph(graph)?, args, &self.plain, host)?.into());
+            let mut results = reference::run(&self.plain.graph(graph)?, args, &self.plain, host)?.into();
+            return Ok(one_value(&mut results));
         }
         let code = match plan.get() {
             Some(code) => code,
@@ -217,16 +220,24 @@ impl Engine {
         };
         if let Ok(mut machine) = self.machine.try_lock() {
             let machine = machine.get_or_insert_with(|| self.new_machine());
-            return machine.run_bound(code, host, bind);
+            return machine.run_bound(code, host, bind, one_value);
         }
         let mut machine = lock(&self.others).pop().unwrap_or_else(|| self.new_machine());
-        let result = machine.run_bound(code, host, bind);
+        let result = machine.run_bound(code, host, bind, one_value);
         lock(&self.others).push(machine);
         result
     }
 
     fn new_machine(&self) -> Vm {
         Vm::with_recycled(Arc::clone(&self.functions), self.recycled)
+    }
+}
+
+/// Several results come as a tuple.
+fn one_value(results: &mut Rets) -> IValue {
+    match results.len() {
+        1 => results.pop().unwrap_or_default(),
+        _ => IValue::tuple(results.drain(..).collect()),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::module::Module;
 use crate::session::Session;
 use flambeau_archive::{LoadedModule, Missing};
-use flambeau_exec::{Code, Host, Rets};
+use flambeau_exec::{Code, Host};
 use flambeau_frontend::print::{self, Receiver};
 use flambeau_ir::module::Function;
 use flambeau_ir::schema::Argument;
@@ -145,8 +145,7 @@ impl Program {
             buffer.extend([receiver].into_iter().chain(args));
             Ok(())
         };
-        let results = self.engine.run(&method.graph, &OnceLock::new(), &mut self.session.host(), bind)?;
-        Ok(one_value(results))
+        self.engine.run(&method.graph, &OnceLock::new(), &mut self.session.host(), bind)
     }
 
     /// Why a method that its class declares could not be compiled.
@@ -293,11 +292,6 @@ fn no_method(object: &Object, name: &str) -> Error {
     Error::misuse(format!("{} has no {name}", object.class()))
 }
 
-/// Several results come as a tuple.
-fn one_value(mut results: Rets) -> IValue {
-    if results.len() == 1 { results.remove(0) } else { IValue::tuple(results.into_vec()) }
-}
-
 impl Entry {
     /// The name it was found by.
     pub fn name(&self) -> &str {
@@ -338,7 +332,7 @@ impl Entry {
         host: &mut Host,
     ) -> Result<IValue, Error> {
         let bind = |bound: &mut Vec<IValue>| self.bind(args, kwargs, bound);
-        Ok(one_value(self.engine.run(&self.graph, &self.plan, host, bind)?))
+        self.engine.run(&self.graph, &self.plan, host, bind)
     }
 
     /// The body as TorchScript source, as PyTorch's `.code` shows it.
@@ -374,6 +368,9 @@ impl Entry {
         if let Some(receiver) = &self.receiver {
             bound.push(IValue::Object(receiver.clone()));
         }
+        if kwargs.is_empty() && args.len() == params.len() {
+            return bind_plain(params, args, bound);
+        }
         for (i, param) in params.iter().enumerate() {
             let value = match args.get(i) {
                 Some(value) if kwargs.is_empty() => value,
@@ -389,6 +386,21 @@ impl Entry {
         }
         Ok(())
     }
+}
+
+/// The usual call: neither names nor defaults.
+fn bind_plain(params: &[Argument], args: &[IValue], bound: &mut Vec<IValue>) -> Result<(), Error> {
+    bound.reserve(args.len());
+    for (value, param) in args.iter().zip(params) {
+        if !value.fits(param.ty) {
+            return Err(unfit(param, value));
+        }
+        match value {
+            IValue::Tensor(t) => bound.push(IValue::Tensor(t.clone())),
+            other => bound.push(other.clone()),
+        }
+    }
+    Ok(())
 }
 
 /// The argument of a parameter that may be given by name, or not at all.

@@ -7,15 +7,15 @@ use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::value::List;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::promote::result_type;
-use flambeau_tensor::{DType, Tensor, wrap_dim, wrap_dim_insert};
+use flambeau_tensor::{DType, Tensor, access, dispatch, wrap_dim, wrap_dim_insert};
+use smallvec::SmallVec;
 
 /// The tensors one after the other along an existing dimension. Empty vectors are skipped, as PyTorch does.
 pub(crate) fn cat(tensors: &[Tensor], dim: i64) -> Computed {
-    let all: Vec<&Tensor> = tensors.iter().collect();
-    let Some(dtype) = result_type(&all) else {
+    let Some(dtype) = common_dtype(tensors) else {
         return Err(KernelError::input("torch.cat(): expected a non-empty list of Tensors"));
     };
-    let kept: Vec<&Tensor> = tensors.iter().filter(|t| t.sizes() != [0]).collect();
+    let kept: SmallVec<[&Tensor; 4]> = tensors.iter().filter(|t| t.sizes() != [0]).collect();
     let Some(first) = kept.first() else {
         return Ok(Tensor::empty(&[0], dtype)?);
     };
@@ -23,7 +23,7 @@ pub(crate) fn cat(tensors: &[Tensor], dim: i64) -> Computed {
         return Err(KernelError::input("zero-dimensional tensor (at position 0) cannot be concatenated"));
     }
     let dim = wrap_dim(dim, first.rank())?;
-    let mut sizes = first.sizes().to_vec();
+    let mut sizes = flambeau_tensor::Dims::from_slice(first.sizes());
     sizes[dim] = 0;
     for (i, t) in kept.iter().enumerate() {
         if t.rank() != first.rank() {
@@ -44,6 +44,9 @@ pub(crate) fn cat(tensors: &[Tensor], dim: i64) -> Computed {
         sizes[dim] += t.sizes()[dim];
     }
     let out = Tensor::empty(&sizes, dtype)?;
+    if interlaced(&out, &kept, dim)? {
+        return Ok(out);
+    }
     let mut at = 0;
     for t in kept {
         let n = t.sizes()[dim];
@@ -53,6 +56,38 @@ pub(crate) fn cat(tensors: &[Tensor], dim: i64) -> Computed {
     Ok(out)
 }
 
+/// The dtype that tensors join to.
+fn common_dtype(tensors: &[Tensor]) -> Option<DType> {
+    let first = tensors.first()?.dtype();
+    if tensors.iter().all(|t| t.dtype() == first) {
+        return Some(first);
+    }
+    result_type(&tensors.iter().collect::<Vec<_>>())
+}
+
+/// Fills a fresh row-major tensor with tensors joined at a dimension, if they are row-major and of its dtype: for every
+/// index of the dimensions before that one, a block of memory of each tensor in turn. Says whether they are.
+fn interlaced(out: &Tensor, tensors: &[&Tensor], dim: usize) -> Result<bool, KernelError> {
+    let alike = |t: &&Tensor| t.dtype() == out.dtype() && t.is_contiguous();
+    if out.dtype() == DType::C32 || out.numel() == 0 || !tensors.iter().all(alike) {
+        return Ok(false);
+    }
+    let lines = out.sizes()[..dim].iter().product::<i64>() as usize;
+    dispatch!(all, out.dtype(), "cat", T => access::edit_with::<T, T, _>(out, tensors, |mut out, tensors| {
+        let line = out.data().len() / lines;
+        let mut at = 0;
+        for tensor in tensors {
+            let part = tensor.data().len() / lines;
+            let blocks = tensor.data().chunks_exact(part.max(1));
+            for (line, block) in out.data().chunks_exact_mut(line).zip(blocks) {
+                line[at..at + part].copy_from_slice(block);
+            }
+            at += part;
+        }
+    }))?;
+    Ok(true)
+}
+
 /// The tensors side by side along a new dimension.
 fn stack(cx: &KernelCx<'_>) -> Computed {
     let tensors = cx.tensors(0)?;
@@ -60,6 +95,16 @@ fn stack(cx: &KernelCx<'_>) -> Computed {
         return Err(KernelError::input("stack expects a non-empty TensorList"));
     };
     let dim = wrap_dim_insert(cx.int(1)?, first.rank())? as i64;
+    if let Some(dtype) = common_dtype(&tensors)
+        && tensors.iter().all(|t| t.sizes() == first.sizes())
+    {
+        let mut sizes = flambeau_tensor::Dims::from_slice(first.sizes());
+        sizes.insert(dim as usize, tensors.len() as i64);
+        let out = Tensor::empty(&sizes, dtype)?;
+        if interlaced(&out, &tensors.iter().collect::<SmallVec<[&Tensor; 4]>>(), dim as usize)? {
+            return Ok(out);
+        }
+    }
     let mut wide = Vec::with_capacity(tensors.len());
     for (i, t) in tensors.iter().enumerate() {
         if t.sizes() != first.sizes() {

@@ -56,8 +56,13 @@ pub(crate) fn inplace(f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'sta
 
 fn inplace_of(f: Compute<Computed>, dtypes: OutDtypes) -> Kernel {
     Kernel::new(move |cx| {
+        cx.set_in_place();
         let result = f(cx)?;
         let target = cx.take_tensor(0)?;
+        if result.ptr_eq(&target) {
+            cx.ret(target);
+            return Ok(());
+        }
         if dtypes == OutDtypes::Exact && target.dtype() != result.dtype() {
             return Err(KernelError::input(format!(
                 "Bad in-place call: input tensor dtype {} and output tensor dtype {} should match",

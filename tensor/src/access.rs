@@ -88,6 +88,73 @@ impl Drop for ReadGuards<'_> {
     }
 }
 
+/// The exclusive lock of a storage, and the shared one of another perhaps, held until dropped: what most writes need,
+/// without a list.
+pub(crate) struct WriteGuards<'a> {
+    target: &'a Storage,
+    source: Option<&'a Storage>,
+}
+
+impl<'a> WriteGuards<'a> {
+    /// Locks storages, perhaps the same, in their order. Foreign bytes of the target are copied, which may fail.
+    #[inline]
+    pub(crate) fn new(target: &'a Storage, source: Option<&'a Storage>) -> Result<WriteGuards<'a>> {
+        debug_assert_eq!(HELD.get(), 0, "invariant: locks are taken all at once");
+        if cfg!(debug_assertions) {
+            HELD.set(1);
+        }
+        let source = source.filter(|source| !source.ptr_eq(target));
+        match source {
+            Some(source) if source.address() < target.address() => {
+                source.lock_shared();
+                target.lock_exclusive();
+            }
+            _ => {
+                target.lock_exclusive();
+                if let Some(source) = source {
+                    source.lock_shared();
+                }
+            }
+        }
+        let guards = WriteGuards { target, source };
+        // SAFETY: the exclusive lock was just taken.
+        unsafe { target.make_owned()? };
+        Ok(guards)
+    }
+
+    /// As [`Guards::ptr`].
+    #[inline]
+    pub(crate) fn ptr<T: Element>(&self, meta: &Meta) -> *mut T::Raw {
+        self.start(meta, T::DTYPE).cast()
+    }
+
+    /// As [`Guards::start`].
+    #[inline]
+    pub(crate) fn start(&self, meta: &Meta, dtype: DType) -> *mut u8 {
+        debug_assert!(
+            self.target.ptr_eq(&meta.storage) || self.source.is_some_and(|s| s.ptr_eq(&meta.storage)),
+            "invariant: the storage is locked"
+        );
+        start_of(meta, dtype)
+    }
+}
+
+impl Drop for WriteGuards<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if cfg!(debug_assertions) {
+            HELD.set(HELD.get() - 1);
+        }
+        // SAFETY: the locks were taken when this was made.
+        unsafe {
+            if let Some(source) = self.source {
+                source.unlock_shared();
+            }
+            self.target.unlock_exclusive();
+        }
+    }
+}
+
 /// Where the first element of a layout is, in a storage that is locked.
 #[inline]
 pub(crate) fn start_of(meta: &Meta, dtype: DType) -> *mut u8 {
@@ -306,13 +373,11 @@ fn reading(tensor: &Tensor, dtype: DType) -> Result<(&Meta, ReadGuards<'_>)> {
 }
 
 /// As [`reading`], to write: foreign bytes are copied first; the layout must not repeat locations.
-fn writing(tensor: &Tensor, dtype: DType) -> Result<(&Meta, Guards<'_>)> {
+fn writing(tensor: &Tensor, dtype: DType) -> Result<(&Meta, WriteGuards<'_>)> {
     check_dtype("edit", tensor, dtype)?;
     let meta = tensor.meta();
     meta.layout.check_writable()?;
-    let mut set = LockSet::new();
-    set.write(&meta.storage);
-    Ok((meta, set.lock()?))
+    Ok((meta, WriteGuards::new(&meta.storage, None)?))
 }
 
 /// Inputs of a write to a tensor; those that share its storage are copied.

@@ -3,7 +3,8 @@
 //! Memory is most of the time of small and of large tensors alike: small ones pay for `malloc`, large ones for
 //! page faults. A [`Recycler`] keeps freed blocks by size class while it is entered on a thread, so a program
 //! that runs again finds its blocks warm. A [`Budget`] makes "how much may this program use" an error instead
-//! of an abort. Both are thread-local scopes because the threads that run programs are the executor's.
+//! of an abort. Both are thread-local scopes because the threads that run programs are the executor's. Beside them each
+//! thread keeps a few small blocks of its own, for what lives across scopes: the results of runs.
 //!
 //! A block is 64-byte aligned. It is taken from the system with its natural alignment and some slack: the aligned entry
 //! of the system's allocator is several times slower, and writes zeroes that fresh pages hold already.
@@ -25,36 +26,52 @@ pub(crate) const ALIGN: usize = 64;
 const CLASSES: usize = 4 * 58;
 const SMALLEST_LOG2: u32 = 7;
 
-/// A piece of raw memory, 64-byte aligned, owned by whoever holds it; not freed on drop.
+/// A piece of raw memory, 64-byte aligned, owned by whoever holds it; not freed on drop. Two words, so that it is handed
+/// about in registers.
 #[derive(Clone, Copy)]
 pub(crate) struct Block {
     pub(crate) start: NonNull<u8>,
-    /// Bytes usable from `start`: a class size.
-    pub(crate) size: usize,
-    /// Bytes between what the system gave and `start`.
-    pub(crate) slack: u32,
+    packed: Packed,
 }
 
-/// A block without its start, in half a word.
+/// What is to be known of a block beside its start: its class, and the bytes between what the system gave and the start.
 #[derive(Clone, Copy)]
-pub(crate) struct Packed {
-    class: u16,
-    slack: u16,
-}
+pub(crate) struct Packed(u32);
 
 impl Block {
     /// Without its start.
     #[inline]
     pub(crate) fn packed(self) -> Packed {
-        Packed { class: class_of(self.size).0 as u16, slack: self.slack as u16 }
+        self.packed
+    }
+
+    /// Bytes usable from the start: the size of its class.
+    #[inline]
+    pub(crate) fn size(self) -> usize {
+        size_of_class(self.packed.class())
     }
 }
 
 impl Packed {
+    #[inline]
+    fn new(class: usize, slack: usize) -> Packed {
+        Packed(class as u32 | (slack as u32) << 16)
+    }
+
+    #[inline]
+    fn class(self) -> usize {
+        (self.0 & 0xffff) as usize
+    }
+
+    #[inline]
+    fn slack(self) -> usize {
+        (self.0 >> 16) as usize
+    }
+
     /// The block that starts there.
     #[inline]
     pub(crate) fn at(self, start: NonNull<u8>) -> Block {
-        Block { start, size: size_of_class(self.class as usize), slack: u32::from(self.slack) }
+        Block { start, packed: self }
     }
 }
 
@@ -85,36 +102,48 @@ fn raw_layout(size: usize) -> Option<RawLayout> {
 /// A block of at least `bytes`, from the recycler if it has one; zeroed if asked.
 #[inline]
 pub(crate) fn allocate(bytes: usize, zeroed: bool) -> Result<Block> {
+    match block(bytes, zeroed) {
+        Some(block) => Ok(block),
+        None => Err(refused(bytes)),
+    }
+}
+
+#[cold]
+fn refused(bytes: usize) -> TensorError {
+    TensorError::OutOfMemory { requested: bytes, limit: usize::MAX }
+}
+
+/// As [`allocate`]; `None` if there is no memory.
+fn block(bytes: usize, zeroed: bool) -> Option<Block> {
     if bytes > isize::MAX as usize - 4096 {
-        return Err(TensorError::OutOfMemory { requested: bytes, limit: usize::MAX });
+        return None;
     }
     let (class, size) = class_of(bytes);
     let pool = POOL.get();
-    if !pool.is_null() {
-        // SAFETY: a non-null POOL points to the pool of a `Recycler` inside whose `run` this thread is.
-        if let Some(block) = unsafe { (*pool).take(class, size) } {
-            if zeroed {
-                // SAFETY: the block has at least `bytes` bytes.
-                unsafe { block.start.as_ptr().write_bytes(0, bytes) };
-            }
-            return Ok(block);
-        }
+    // SAFETY: a non-null POOL points to the pool of a `Recycler` inside whose `run` this thread is, or to its own.
+    let found = if pool.is_null() { None } else { unsafe { (*pool).take(class, size) } };
+    let Some(block) = found.or_else(|| take_own(class, size)) else {
+        return system_allocate(class, size, zeroed);
+    };
+    if zeroed {
+        // SAFETY: the block has at least `bytes` bytes.
+        unsafe { block.start.as_ptr().write_bytes(0, bytes) };
     }
-    system_allocate(size, zeroed)
+    Some(block)
 }
 
-fn system_allocate(size: usize, zeroed: bool) -> Result<Block> {
-    let refused = TensorError::OutOfMemory { requested: size, limit: usize::MAX };
-    let Some(layout) = raw_layout(size) else { return Err(refused) };
+#[inline(never)]
+fn system_allocate(class: usize, size: usize, zeroed: bool) -> Option<Block> {
+    let layout = raw_layout(size)?;
     // SAFETY: the layout's size is not zero.
     let raw = unsafe { if zeroed { alloc_zeroed(layout) } else { alloc(layout) } };
     if raw.is_null() {
-        return Err(refused);
+        return None;
     }
     let slack = raw.align_offset(ALIGN);
     // SAFETY: a block has ALIGN - 16 bytes of slack, and 16-aligned memory needs at most that.
     let start = unsafe { NonNull::new_unchecked(raw.add(slack)) };
-    Ok(Block { start, size, slack: slack as u32 })
+    Some(Block { start, packed: Packed::new(class, slack) })
 }
 
 /// Gives a block back: to the recycler if there is room, else to the system.
@@ -123,7 +152,10 @@ fn system_allocate(size: usize, zeroed: bool) -> Result<Block> {
 /// The block came from [`allocate`] and nobody uses it any more.
 #[inline]
 pub(crate) unsafe fn release(block: Block) {
-    let pool = POOL.get();
+    let mut pool = POOL.get();
+    if pool.is_null() {
+        pool = own_pool();
+    }
     // SAFETY: as in `allocate`; the block is unused by the caller's word.
     if !pool.is_null() && unsafe { (*pool).put(block) } {
         return;
@@ -134,29 +166,79 @@ pub(crate) unsafe fn release(block: Block) {
 
 /// # Safety
 /// As [`release`].
+#[inline(never)]
 unsafe fn system_release(block: Block) {
-    let layout = raw_layout(block.size).expect("invariant: the block was allocated with this layout");
+    let layout = raw_layout(block.size()).expect("invariant: the block was allocated with this layout");
     // SAFETY: `start - slack` is what the system gave for this very layout.
-    unsafe { dealloc(block.start.as_ptr().sub(block.slack as usize), layout) }
+    unsafe { dealloc(block.start.as_ptr().sub(block.packed.slack()), layout) }
 }
 
 thread_local! {
+    /// The pool at work: a recycler's, or the thread's own once it has one.
     static POOL: Cell<*mut Pool> = const { Cell::new(std::ptr::null_mut()) };
+    static OWN: Own = const { Own(Cell::new(std::ptr::null_mut())) };
     static BUDGET: Cell<*const BudgetInner> = const { Cell::new(std::ptr::null()) };
+}
+
+/// Bytes of free blocks that a thread keeps beside recyclers, and the largest block among them.
+const OWN_LIMIT: usize = 1 << 19;
+const OWN_LARGEST: usize = 1 << 16;
+
+/// A thread's own pool, made when the thread first frees a block outside recyclers.
+struct Own(Cell<*mut Pool>);
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        let pool = self.0.get();
+        if pool.is_null() {
+            return;
+        }
+        if POOL.get() == pool {
+            POOL.set(std::ptr::null_mut());
+        }
+        // SAFETY: leaked in `own_pool`, and nobody else refers to it any more.
+        unsafe { Box::from_raw(pool) }.clear();
+    }
+}
+
+/// This thread's own pool, from now on at work where no recycler is; null while the thread ends.
+#[cold]
+fn own_pool() -> *mut Pool {
+    let own = OWN.try_with(|own| {
+        if own.0.get().is_null() {
+            let pool = Pool { largest: OWN_LARGEST, home: None, ..Pool::new(OWN_LIMIT) };
+            own.0.set(Box::leak(Box::new(pool)));
+        }
+        POOL.set(own.0.get());
+        own.0.get()
+    });
+    own.unwrap_or(std::ptr::null_mut())
+}
+
+/// A block of the thread's own, for a recycler that has none.
+#[inline]
+fn take_own(class: usize, size: usize) -> Option<Block> {
+    if size > OWN_LARGEST {
+        return None;
+    }
+    let own = OWN.try_with(|own| own.0.get()).ok().filter(|own| !own.is_null())?;
+    // SAFETY: it lives until the thread ends, and only this thread uses it.
+    unsafe { (*own).take_held(class) }
 }
 
 /// What a free block holds at its start: the chain of its class.
 struct Free {
     next: Option<NonNull<Free>>,
-    size: usize,
-    slack: u32,
+    packed: Packed,
 }
 
 struct Pool {
-    heads: Box<[Option<NonNull<Free>>]>,
+    heads: Box<[Option<NonNull<Free>>; CLASSES]>,
     held: usize,
     limit: usize,
-    home: Home,
+    /// The largest block it takes.
+    largest: usize,
+    home: Option<Home>,
 }
 
 /// Where large blocks of a recycler go when they are freed while it is not at work: results of a run, which the caller
@@ -192,7 +274,7 @@ impl Home {
     fn of_large() -> Option<Home> {
         let pool = POOL.get();
         // SAFETY: as in `allocate`.
-        (!pool.is_null()).then(|| unsafe { (*pool).home.clone() })
+        if pool.is_null() { None } else { unsafe { (*pool).home.clone() } }
     }
 
     /// Gives a block back.
@@ -206,12 +288,12 @@ impl Home {
             return;
         }
         let mut inbox = self.0.lock();
-        if inbox.held + block.size > inbox.limit {
+        if inbox.held + block.size() > inbox.limit {
             drop(inbox);
             // SAFETY: the caller's word.
             return unsafe { system_release(block) };
         }
-        inbox.held += block.size;
+        inbox.held += block.size();
         inbox.blocks.push(block);
     }
 
@@ -224,20 +306,27 @@ impl Home {
 }
 
 impl Pool {
+    /// An empty one that holds at most `limit` bytes.
+    fn new(limit: usize) -> Pool {
+        let heads = Box::new([None; CLASSES]);
+        Pool { heads, held: 0, limit, largest: usize::MAX, home: Some(Home::new(limit)) }
+    }
+
     /// A free block of a class, if there is one.
     #[inline]
     fn take(&mut self, class: usize, size: usize) -> Option<Block> {
-        let found = self.take_held(class, size);
+        let found = self.take_held(class);
         if found.is_some() || size < LARGE {
             return found;
         }
         self.fetch_home();
-        self.take_held(class, size)
+        self.take_held(class)
     }
 
     /// Brings in what came home; what there is no room for goes to the system.
     fn fetch_home(&mut self) {
-        for block in self.home.empty(self.limit) {
+        let returned = self.home.as_ref().map(|home| home.empty(self.limit));
+        for block in returned.into_iter().flatten() {
             if !self.put(block) {
                 // SAFETY: blocks in the inbox are unused.
                 unsafe { system_release(block) };
@@ -246,29 +335,27 @@ impl Pool {
     }
 
     #[inline]
-    fn take_held(&mut self, class: usize, size: usize) -> Option<Block> {
+    fn take_held(&mut self, class: usize) -> Option<Block> {
         let free = self.heads[class]?;
         // SAFETY: blocks in the chains are owned by the pool and start with a `Free`.
-        let header = unsafe { free.read() };
-        if header.size < size {
-            return None;
-        }
-        self.heads[class] = header.next;
-        self.held -= header.size;
-        Some(Block { start: free.cast(), size: header.size, slack: header.slack })
+        let Free { next, packed } = unsafe { free.read() };
+        self.heads[class] = next;
+        self.held -= size_of_class(class);
+        Some(packed.at(free.cast()))
     }
 
     #[inline]
     fn put(&mut self, block: Block) -> bool {
-        if self.held + block.size > self.limit {
+        let size = block.size();
+        if self.held + size > self.limit || size > self.largest {
             return false;
         }
-        let class = class_of(block.size).0;
+        let head = &mut self.heads[block.packed.class()];
         let free = block.start.cast::<Free>();
         // SAFETY: an unused block of at least 128 bytes, aligned to 64.
-        unsafe { free.write(Free { next: self.heads[class], size: block.size, slack: block.slack }) };
-        self.heads[class] = Some(free);
-        self.held += block.size;
+        unsafe { free.write(Free { next: *head, packed: block.packed }) };
+        *head = Some(free);
+        self.held += size;
         true
     }
 
@@ -278,9 +365,9 @@ impl Pool {
             while let Some(free) = *head {
                 // SAFETY: blocks in the chains are owned by the pool; this one leaves it here.
                 unsafe {
-                    let header = free.read();
-                    *head = header.next;
-                    system_release(Block { start: free.cast(), size: header.size, slack: header.slack });
+                    let Free { next, packed } = free.read();
+                    *head = next;
+                    system_release(packed.at(free.cast()));
                 }
             }
         }
@@ -299,11 +386,11 @@ unsafe impl Send for Recycler {}
 impl Recycler {
     /// A recycler that holds at most `limit` bytes of free blocks.
     pub fn new(limit: usize) -> Recycler {
-        let heads = vec![None; CLASSES].into_boxed_slice();
-        Recycler { pool: Box::new(Pool { heads, held: 0, limit, home: Home::new(limit) }) }
+        Recycler { pool: Box::new(Pool::new(limit)) }
     }
 
     /// Runs `f` with this recycler at work on this thread; runs nest, the innermost recycler works.
+    #[inline]
     pub fn run<R>(&mut self, f: impl FnOnce() -> R) -> R {
         struct Restore(*mut Pool);
         impl Drop for Restore {
@@ -329,7 +416,8 @@ impl Recycler {
 impl Drop for Recycler {
     fn drop(&mut self) {
         self.pool.clear();
-        for block in self.pool.home.empty(0) {
+        let returned = self.pool.home.take().map(|home| home.empty(0));
+        for block in returned.into_iter().flatten() {
             // SAFETY: blocks in the inbox are unused.
             unsafe { system_release(block) };
         }
@@ -388,13 +476,15 @@ pub(crate) struct Charge {
 
 impl Charge {
     /// Charges this thread's budget.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(bytes: usize) -> Result<Charge> {
         let inner = BUDGET.get();
-        if inner.is_null() { Ok(Charge { budget: None, bytes }) } else { Charge::take_from(inner, bytes) }
+        let budget = if inner.is_null() { None } else { Some(Charge::of(inner, bytes)?) };
+        Ok(Charge { budget, bytes })
     }
 
-    fn take_from(inner: *const BudgetInner, bytes: usize) -> Result<Charge> {
+    #[inline(never)]
+    fn of(inner: *const BudgetInner, bytes: usize) -> Result<Arc<BudgetInner>> {
         // SAFETY: a non-null BUDGET belongs to a `Budget` inside whose `run` this thread is.
         let budget = unsafe {
             Arc::increment_strong_count(inner);
@@ -406,7 +496,7 @@ impl Charge {
             return Err(TensorError::OutOfMemory { requested: bytes, limit: budget.limit });
         }
         budget.peak.fetch_max(used, Ordering::Relaxed);
-        Ok(Charge { budget: Some(budget), bytes })
+        Ok(budget)
     }
 }
 

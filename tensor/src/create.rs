@@ -12,12 +12,17 @@ use crate::tensor::Tensor;
 use crate::threads::{self, GRAIN};
 
 /// Bytes of a row-major tensor; an error if they do not fit.
+#[inline]
 pub(crate) fn bytes_of(layout: &Layout, dtype: DType) -> Result<usize> {
-    layout
-        .numel()
-        .checked_mul(dtype.size())
-        .filter(|bytes| *bytes <= isize::MAX as usize / 2)
-        .ok_or_else(|| TensorError::SizeOverflow(layout.sizes().into()))
+    match layout.numel().checked_mul(dtype.size()) {
+        Some(bytes) if bytes <= isize::MAX as usize / 2 => Ok(bytes),
+        _ => Err(too_many(layout)),
+    }
+}
+
+#[cold]
+fn too_many(layout: &Layout) -> TensorError {
+    TensorError::SizeOverflow(layout.sizes().into())
 }
 
 impl Tensor {

@@ -20,7 +20,10 @@ pub struct Layout {
     strides: Dims,
     offset: i64,
     numel: i64,
+    /// Whether it is row-major without gaps, dimensions of size 1 not looked at.
     contiguous: bool,
+    /// Whether the strides are those of [`contiguous_strides`], all of them.
+    plain: bool,
 }
 
 impl Clone for Layout {
@@ -33,6 +36,7 @@ impl Clone for Layout {
             offset: self.offset,
             numel: self.numel,
             contiguous: self.contiguous,
+            plain: self.plain,
         }
     }
 }
@@ -103,19 +107,20 @@ pub fn channels_last_strides(sizes: &[i64]) -> Result<Dims> {
     Ok(strides)
 }
 
-/// Whether these strides are row-major for these sizes (strides of size-1 dimensions do not matter).
+/// Whether these strides are row-major for these sizes: where strides of size-1 dimensions do not matter, and where they
+/// do.
 #[inline]
-fn strides_contiguous(sizes: &[i64], strides: &[i64]) -> bool {
+fn strides_contiguous(sizes: &[i64], strides: &[i64]) -> (bool, bool) {
     let mut step: i64 = 1;
+    let mut plain = true;
     for (&size, &stride) in sizes.iter().zip(strides).rev() {
-        if size != 1 {
-            if stride != step {
-                return false;
-            }
-            step = step.wrapping_mul(size);
+        plain &= stride == step;
+        if size != 1 && stride != step {
+            return (false, false);
         }
+        step = step.wrapping_mul(size.max(1));
     }
-    true
+    (true, plain)
 }
 
 /// What is known about elements of a layout that share a location.
@@ -169,31 +174,33 @@ impl Layout {
         check_rank(sizes.len())?;
         let numel = numel_of(sizes)?;
         let strides = contiguous_strides(sizes);
-        Ok(Layout { sizes: dims(sizes), strides, offset: 0, numel, contiguous: true })
+        Ok(Layout { sizes: dims(sizes), strides, offset: 0, numel, contiguous: true, plain: true })
     }
 
     /// From parts whose validity follows from another layout's (views).
     #[inline]
     pub(crate) fn of_parts(sizes: Dims, strides: Dims, offset: i64, numel: i64) -> Layout {
-        let contiguous = numel == 0 || strides_contiguous(&sizes, &strides);
-        Layout { sizes, strides, offset, numel, contiguous }
+        let (contiguous, plain) = strides_contiguous(&sizes, &strides);
+        Layout { sizes, strides, offset, numel, contiguous: contiguous || numel == 0, plain }
     }
 
     /// Row-major at offset 0 with the sizes of `self`, which are known to be good.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn to_contiguous(&self) -> Layout {
         Layout {
             sizes: dims(&self.sizes),
-            strides: contiguous_strides(&self.sizes),
+            strides: if self.plain { dims(&self.strides) } else { contiguous_strides(&self.sizes) },
             offset: 0,
             numel: self.numel,
             contiguous: true,
+            plain: true,
         }
     }
 
     /// The layout of no dimension.
     pub fn scalar() -> Layout {
-        Layout { sizes: Dims::new(), strides: Dims::new(), offset: 0, numel: 1, contiguous: true }
+        let (sizes, strides) = (Dims::new(), Dims::new());
+        Layout { sizes, strides, offset: 0, numel: 1, contiguous: true, plain: true }
     }
 
     /// Sizes.
@@ -328,7 +335,8 @@ impl Layout {
     /// The layout of `self` with these sizes and strides at another offset (already validated).
     #[inline]
     pub(crate) fn with(&self, sizes: Dims, strides: Dims, offset: i64) -> Layout {
-        let numel = if sizes.contains(&0) { 0 } else { sizes.iter().product() };
+        // A factor of 0 makes it 0 whatever the others come to.
+        let numel = sizes.iter().fold(1i64, |numel, size| numel.wrapping_mul(*size));
         Layout::of_parts(sizes, strides, offset, numel)
     }
 }

@@ -89,7 +89,7 @@ impl Storage {
             header.write(Header {
                 refs: AtomicU32::new(1),
                 block: block.packed(),
-                home: Home::of(block.size),
+                home: Home::of(block.size()),
                 version: AtomicU64::new(0),
                 nbytes: AtomicUsize::new(nbytes),
                 data: UnsafeCell::new(block.start.as_ptr().add(HEADER)),

@@ -11,6 +11,19 @@ use crate::error::{Result, Shape, TensorError};
 use crate::layout::{Dims, Layout, check_rank, dims, numel_of, wrap_dim, wrap_dim_insert};
 use crate::tensor::Tensor;
 
+/// The values of dimensions but one.
+#[inline]
+fn without(values: &[i64], d: usize) -> Dims {
+    let mut kept = [0; 5];
+    if values.len() > kept.len() {
+        return values.iter().enumerate().filter(|(i, _)| *i != d).map(|(_, v)| *v).collect();
+    }
+    for (i, value) in values.iter().enumerate().filter(|(i, _)| *i != d) {
+        kept[i - usize::from(i > d)] = *value;
+    }
+    Dims::from_buf_and_len(kept, values.len() - 1)
+}
+
 impl Tensor {
     /// The same storage under a layout that follows from this tensor's (so it fits).
     fn derived(&self, sizes: Dims, strides: Dims, offset: i64) -> Tensor {
@@ -44,10 +57,8 @@ impl Tensor {
             return Err(TensorError::IndexRange { op: "select()", index, sizes, dim });
         }
         let index = if index < 0 { index + size } else { index };
-        let (mut sizes, mut strides) = (dims(layout.sizes()), dims(layout.strides()));
-        sizes.remove(d);
-        let stride = strides.remove(d);
-        Ok(self.derived(sizes, strides, layout.offset() + index * stride))
+        let offset = layout.offset() + index * layout.strides()[d];
+        Ok(self.derived(without(layout.sizes(), d), without(layout.strides(), d), offset))
     }
 
     /// `start..end` of a dimension by a positive step, clamped as Python clamps.

@@ -85,7 +85,7 @@ fn run(registry: &Registry, op: OpId, args: &[IValue]) -> Option<Vec<IValue>> {
     let kernel = registry.facet::<Kernel>(op)?;
     let mut args = args.iter().map(IValue::deep_copied).collect::<Result<Vec<_>, _>>().ok()?;
     let call = || kernel.call_on(registry.schema(op), &mut args, &mut Host::quiet());
-    Some(catch_unwind(AssertUnwindSafe(call)).ok()?.ok()?.into_vec())
+    catch_unwind(AssertUnwindSafe(call)).ok()?.ok()
 }
 
 /// A graph of one node.

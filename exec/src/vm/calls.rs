@@ -216,7 +216,9 @@ impl Vm {
 
     /// Ends a frame: its results go where the frame's maker wanted them.
     fn leave(&mut self, frame: Frame, at: u32) -> Result<Next, (Frame, KernelError)> {
-        let mut rets = self.results(&frame.code, at, (frame.words, frame.values));
+        self.rets.clear();
+        self.results(&frame.code, at, (frame.words, frame.values));
+        let mut rets = std::mem::take(&mut self.rets);
         let to = match frame.after {
             After::Done => return Ok(Next::Done(rets)),
             After::Results(to) => to,
@@ -228,7 +230,10 @@ impl Vm {
                 to
             }
         };
-        self.resume(to, &mut rets)
+        let next = self.resume(to, &mut rets);
+        rets.clear();
+        self.rets = rets;
+        next
     }
 
     /// Takes up the frame below after the call at its site.

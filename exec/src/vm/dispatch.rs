@@ -1,7 +1,7 @@
 //! The loop: one instruction after another inside one frame.
 //!
-//! There are two: [`scalars`] runs what needs words alone, [`execute`] everything else, by step functions where values
-//! are touched. They leave when the frame calls, returns, or fails.
+//! There are three: [`execute`] begins with a row of kernels, [`scalars`] runs what needs words alone, [`mixed`]
+//! everything, by step functions where values are touched. They leave when the frame calls, returns, or fails.
 
 use super::{Env, SLICE, WINDOW, steps};
 use crate::bytecode::{Code, Instr, Opcode, Operand};
@@ -171,6 +171,7 @@ fn scalars<S: Words + ?Sized>(instrs: &[Instr], at: &mut usize, s: &mut S, fuel:
 }
 
 /// Runs from `pc` until the frame is left; `pc` is then at the instruction that left it.
+#[inline]
 pub(super) fn execute(
     code: &Code,
     at: &mut usize,
@@ -178,6 +179,23 @@ pub(super) fn execute(
     v: &mut [IValue],
     env: &mut Env<'_>,
 ) -> Exit {
+    // Programs on tensors are rows of kernels for the most part, which need little of what the other loop has at hand.
+    loop {
+        let i = &code.instrs[*at];
+        match i.op {
+            Opcode::Op => match steps::op(code, i.a, s, v, env) {
+                Ok(()) => *at += 1,
+                Err(error) => return Exit::Fail(error),
+            },
+            Opcode::Ret => return Exit::Return(i.a),
+            _ => return mixed(code, at, s, v, env),
+        }
+    }
+}
+
+/// As [`execute`], whatever the instructions are.
+#[inline(never)]
+fn mixed(code: &Code, at: &mut usize, s: &mut [u64], v: &mut [IValue], env: &mut Env<'_>) -> Exit {
     macro_rules! ok {
         ($result:expr) => {
             match $result {
@@ -248,16 +266,18 @@ pub(super) fn execute(
             Opcode::Call => return Exit::Call(i.a),
             Opcode::Ret => return Exit::Return(i.a),
             // The ends of loops over lists: changing to the other function and back would cost as much as the list.
-            Opcode::Next | Opcode::IAddNext => {
-                let adds = i.op == Opcode::IAddNext;
-                let (trip, limit) = if adds { (u32::from(i.d), u32::from(i.e)) } else { (i.a, i.b) };
+            Opcode::Next | Opcode::IAddNext | Opcode::FAddNext => {
+                let plain = i.op == Opcode::Next;
+                let (trip, limit) = if plain { (i.a, i.b) } else { (u32::from(i.d), u32::from(i.e)) };
                 let next = s.int(trip).wrapping_add(1);
                 let again = next < s.int(limit);
                 if again && env.fuel == 0 {
                     env.fuel = ok!(env.host.grant(SLICE));
                 }
-                if adds {
-                    s[i.a as usize] = s.int(i.a).wrapping_add(s.int(i.b)) as u64;
+                match i.op {
+                    Opcode::IAddNext => s.set(i.a, s.int(i.a).wrapping_add(s.int(i.b)) as u64),
+                    Opcode::FAddNext => s.set(i.a, (s.float(i.a) + s.float(i.b)).to_bits()),
+                    _ => {}
                 }
                 s[trip as usize] = next as u64;
                 if again {

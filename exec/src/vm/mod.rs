@@ -186,27 +186,37 @@ impl Vm {
         args: impl IntoIterator<Item = IValue>,
         host: &mut Host,
     ) -> Result<Rets, ExecError> {
-        self.run_bound(code, host, |buffer| {
+        let bind = |buffer: &mut Vec<IValue>| {
             buffer.extend(args);
             Ok(())
-        })
+        };
+        self.run_bound(code, host, bind, std::mem::take)
     }
 
-    /// Runs code on the arguments that `bind` puts into the machine's own buffer, or fails as `bind` does.
+    /// Runs code on the arguments that `bind` puts into the machine's own buffer, or fails as `bind` does; `take` gets
+    /// the results where they lie.
     ///
     /// # Errors
     /// As [`Vm::run`], and those of `bind`.
-    pub fn run_bound<E: From<ExecError>>(
+    #[inline]
+    pub fn run_bound<E: From<ExecError>, R>(
         &mut self,
         code: &Arc<Code>,
         host: &mut Host,
         bind: impl FnOnce(&mut Vec<IValue>) -> Result<(), E>,
-    ) -> Result<Rets, E> {
+        take: impl FnOnce(&mut Rets) -> R,
+    ) -> Result<R, E> {
         let mut args = std::mem::take(&mut self.args);
-        let result = bind(&mut args).and_then(|()| Ok(self.on_thread(code, &mut args, host)?));
+        let result = match bind(&mut args) {
+            Ok(()) => self.on_thread(code, &mut args, host).map_err(|e| E::from(*e)),
+            Err(error) => Err(error),
+        };
         args.clear();
         self.args = args;
-        result
+        match result {
+            Ok(()) => Ok(take(&mut self.rets)),
+            Err(error) => Err(error),
+        }
     }
 
     /// Runs with this machine's recycler and the host's budget at work on the thread.
@@ -215,7 +225,7 @@ impl Vm {
         code: &Arc<Code>,
         args: &mut Vec<IValue>,
         host: &mut Host,
-    ) -> Result<Rets, ExecError> {
+    ) -> Result<(), Box<ExecError>> {
         // While this machine runs, its recycler is the thread's; a run inside it would find none and do without.
         let mut recycler = self.recycler.take();
         let budget = host.budget().cloned();
@@ -231,13 +241,14 @@ impl Vm {
         result
     }
 
+    #[inline(never)]
     fn start(
         &mut self,
         code: &Arc<Code>,
         args: &mut Vec<IValue>,
         host: &mut Host,
-    ) -> Result<Rets, ExecError> {
-        let failed = |e: KernelError| ExecError::of(&e);
+    ) -> Result<(), Box<ExecError>> {
+        let failed = |e: KernelError| Box::new(ExecError::of(&e));
         let (words, values) = self.top(host.max_depth()).map_err(failed)?;
         self.bind(code, args, words, values).map_err(failed)?;
         // Most runs end without a call or an error: they need no frame.
@@ -245,14 +256,18 @@ impl Vm {
         let exit = self.execute(code, &mut pc, (words, values), args, host, &mut fuel);
         if let Exit::Return(site) = exit {
             host.give_back(fuel);
-            return Ok(self.results(code, site, (words, values)));
+            self.rets.clear();
+            self.results(code, site, (words, values));
+            return Ok(());
         }
         let code = Arc::clone(code);
         let frame = Frame { code, pc, words, values, entered: Vec::new(), after: After::Done };
-        self.drive(frame, Some(exit), fuel, args, host)
+        self.rets = self.drive(frame, Some(exit), fuel, args, host)?;
+        Ok(())
     }
 
     /// Runs instructions of a frame until it is left.
+    #[inline]
     fn execute(
         &mut self,
         code: &Code,
@@ -271,17 +286,18 @@ impl Vm {
         exit
     }
 
-    /// The results that a frame returns at a site; nothing is left in its registers.
-    fn results(&mut self, code: &Code, site: u32, (words, values): (usize, usize)) -> Rets {
+    /// Puts the results that a frame returns at a site into the buffer of results; nothing is left in its registers.
+    #[inline]
+    fn results(&mut self, code: &Code, site: u32, (words, values): (usize, usize)) {
         let s = &self.words[words..words + code.n_scalars as usize];
         let v = &mut self.values[values..values + code.n_values as usize];
         let range = &code.sites[site as usize].operands;
-        let mut rets = Rets::new();
-        for &operand in &code.operands[range.start as usize..range.end as usize] {
-            rets.push(steps::fetch(operand, code, s, v));
+        let rets = &mut self.rets;
+        match &code.operands[range.start as usize..range.end as usize] {
+            &[operand] => rets.push(steps::fetch(operand, code, s, v)),
+            operands => rets.extend(operands.iter().map(|&operand| steps::fetch(operand, code, s, v))),
         }
-        clear(v);
-        rets
+        steps::clear(v);
     }
 
     /// The code of a function, from this machine's own table if it was called before.
@@ -295,6 +311,7 @@ impl Vm {
     }
 
     /// Where the registers of a frame above all others begin.
+    #[inline]
     fn top(&self, max_depth: usize) -> Result<(usize, usize), KernelError> {
         if self.frames.len() >= max_depth {
             return Err(KernelError::new(Fault::Limit, "RecursionError", "too many nested calls"));
@@ -319,6 +336,7 @@ impl Vm {
     }
 
     /// Makes a window of registers for code and puts constants and arguments into it.
+    #[inline]
     fn bind(
         &mut self,
         code: &Code,
@@ -331,13 +349,8 @@ impl Vm {
             return Err(KernelError::input(format!("expected {wanted} arguments but {found} were given")));
         }
         let (words_end, values_end) = (words + code.n_scalars as usize, values + code.n_values as usize);
-        if self.words.len() < words + window(code) {
-            flambeau_tensor::check_budget((words_end - words) * size_of::<u64>())?;
-            self.words.resize(words + window(code), 0);
-        }
-        if self.values.len() < values_end {
-            flambeau_tensor::check_budget((values_end - values) * size_of::<IValue>())?;
-            self.values.resize(values_end, IValue::None);
+        if self.words.len() < words + window(code) || self.values.len() < values_end {
+            self.widen(code, words, values)?;
         }
         let (s, v) = (&mut self.words[words..words_end], &mut self.values[values..values_end]);
         s[..code.scalars.len()].copy_from_slice(&code.scalars);
@@ -349,17 +362,23 @@ impl Vm {
         Ok(())
     }
 
+    /// Makes room for the registers of code from these on.
+    #[cold]
+    fn widen(&mut self, code: &Code, words: usize, values: usize) -> Result<(), KernelError> {
+        let (n_scalars, n_values) = (code.n_scalars as usize, code.n_values as usize);
+        if self.words.len() < words + window(code) {
+            flambeau_tensor::check_budget(n_scalars * size_of::<u64>())?;
+            self.words.resize(words + window(code), 0);
+        }
+        if self.values.len() < values + n_values {
+            flambeau_tensor::check_budget(n_values * size_of::<IValue>())?;
+            self.values.resize(values + n_values, IValue::None);
+        }
+        Ok(())
+    }
+
     /// Drops what a frame's value registers still hold.
     fn clear(&mut self, frame: &Frame) {
-        clear(&mut self.values[frame.values..frame.values + frame.code.n_values as usize]);
-    }
-}
-
-/// Drops what registers still hold.
-fn clear(values: &mut [IValue]) {
-    for value in values {
-        if !value.is_none() {
-            *value = IValue::None;
-        }
+        steps::clear(&mut self.values[frame.values..frame.values + frame.code.n_values as usize]);
     }
 }

@@ -9,7 +9,7 @@ use crate::structural;
 use flambeau_ir::value::{IValue, List, ListItems};
 
 /// The value of an operand.
-#[inline]
+#[inline(always)]
 pub(super) fn fetch(operand: Operand, code: &Code, s: &[u64], v: &mut [IValue]) -> IValue {
     match operand.place() {
         Place::Copy(r) => v[r as usize].clone(),
@@ -21,7 +21,7 @@ pub(super) fn fetch(operand: Operand, code: &Code, s: &[u64], v: &mut [IValue]) 
 }
 
 /// Puts a value where a result goes.
-#[inline]
+#[inline(always)]
 pub(super) fn store(
     operand: Operand,
     value: IValue,
@@ -29,13 +29,34 @@ pub(super) fn store(
     v: &mut [IValue],
 ) -> Result<(), KernelError> {
     match operand.place() {
-        Place::Copy(r) | Place::Move(r) => v[r as usize] = value,
-        Place::Scalar(kind, r) => {
-            s[r as usize] = kind.unboxed(&value).ok_or_else(|| wrong_kind(kind, &value))?
-        }
+        Place::Copy(r) | Place::Move(r) => put(&mut v[r as usize], value),
+        Place::Scalar(kind, r) => match kind.unboxed(&value) {
+            Some(word) => s[r as usize] = word,
+            None => return Err(wrong_kind(kind, &value)),
+        },
         Place::Const(_) | Place::Nowhere => {}
     }
     Ok(())
+}
+
+/// A value into a register. What was there is usually nothing, which needs no call to be dropped.
+#[inline(always)]
+pub(super) fn put(register: &mut IValue, value: IValue) {
+    if register.is_none() {
+        std::mem::forget(std::mem::replace(register, value));
+    } else {
+        *register = value;
+    }
+}
+
+/// Leaves nothing in registers.
+#[inline(always)]
+pub(super) fn clear(registers: &mut [IValue]) {
+    for register in registers {
+        if !register.is_none() {
+            *register = IValue::None;
+        }
+    }
 }
 
 #[cold]
@@ -74,8 +95,24 @@ pub(super) fn gather(code: &Code, site: &Site, s: &[u64], v: &mut [IValue], args
     args.clear();
     let operands = &code.operands[site.operands.start as usize..site.operands.end as usize];
     args.reserve(operands.len());
-    for &operand in operands {
-        args.push(fetch(operand, code, s, v));
+    for operand in operands {
+        // Each value is made where it goes: a move of what was just written in parts waits for the parts.
+        match operand.place() {
+            Place::Copy(r) => push_copy(&v[r as usize], args),
+            Place::Move(r) => args.push(std::mem::take(&mut v[r as usize])),
+            Place::Const(c) => push_copy(&code.constants[c as usize], args),
+            Place::Scalar(kind, r) => args.push(kind.boxed(s[r as usize])),
+            Place::Nowhere => args.push(IValue::None),
+        }
+    }
+}
+
+#[inline(always)]
+fn push_copy(value: &IValue, args: &mut Vec<IValue>) {
+    match value {
+        IValue::Tensor(t) => args.push(IValue::Tensor(t.clone())),
+        IValue::Int(i) => args.push(IValue::Int(*i)),
+        other => args.push(other.clone()),
     }
 }
 

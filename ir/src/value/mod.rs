@@ -237,7 +237,12 @@ impl IValue {
     /// Whether the value may stand where `ty` is expected, looking at its own kind and, for tuples and optionals,
     /// one level down by type. Cheap enough for argument checks.
     #[must_use]
+    #[inline]
     pub fn fits(&self, ty: Type) -> bool {
+        (ty == Type::TENSOR && matches!(self, Self::Tensor(_))) || self.fits_kind(ty)
+    }
+
+    fn fits_kind(&self, ty: Type) -> bool {
         match (self, ty.kind()) {
             (_, TypeKind::Any) => true,
             (Self::None, _) => ty.may_be_none(),

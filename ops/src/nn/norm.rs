@@ -12,6 +12,7 @@ use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{AliasRule, IValue, OpDef};
 use flambeau_tensor::math::{Float, Real};
+use flambeau_tensor::rows::{RowMap, compute_rows};
 use flambeau_tensor::{DType, Element, Tensor, access, dispatch, loops, reduce, threads};
 
 /// The dtype of statistics: singles where a half's parameters are singles, which all of them are then.
@@ -325,13 +326,14 @@ fn normalized_rows<T: Float>(
     Ok((out, means, inverses))
 }
 
-/// Result, means and inverse deviations of normalization over the last dimensions.
+/// The result of normalization over the last dimensions; means and inverse deviations too, if they are wanted.
 pub(super) fn layer(
     x: &Tensor,
     shape: &[i64],
     weight: Option<&Tensor>,
     bias: Option<&Tensor>,
     eps: f64,
+    stats: bool,
 ) -> Several {
     let lead = x.rank().checked_sub(shape.len()).filter(|lead| x.sizes()[*lead..] == *shape);
     let Some(lead) = lead.filter(|_| !shape.is_empty()) else {
@@ -351,37 +353,80 @@ pub(super) fn layer(
             )));
         }
     }
-    let width: usize = shape.iter().product::<i64>() as usize;
+    let width: i64 = shape.iter().product();
     let dtype = stats_dtype(x, &[weight, bias])?;
-    let mut sizes = x.sizes()[..lead].to_vec();
-    sizes.resize(x.rank(), 1);
+    let x = x.contiguous()?;
+    // One dimension of rows is as good as any that come to as many.
+    let flat = if shape.len() == 1 { x.clone() } else { x.view(&[x.numel() as i64 / width.max(1), width])? };
     dispatch!(floats, x.dtype(), "LayerNormKernelImpl", T => {
         type A = <T as Float>::Acc;
         let (weight, bias) = (opt_values::<A>(weight)?, opt_values::<A>(bias)?);
-        let (out, means, inverses) = normalized_rows::<T>(x, width, eps, |_, row, mean, inverse, out| {
-            let shift = -mean * inverse;
-            match (&weight, &bias) {
-                (Some(w), Some(b)) => {
-                    for (((out, x), w), b) in out.iter_mut().zip(row).zip(w).zip(b) {
-                        *out = T::from_acc((*x * inverse + shift) * *w + *b).to_raw();
-                    }
-                }
-                _ => {
-                    for (i, (out, x)) in out.iter_mut().zip(row).enumerate() {
-                        let scaled = *x * inverse + shift;
-                        let scaled = weight.as_ref().map_or(scaled, |w| scaled * w[i]);
-                        *out = T::from_acc(bias.as_ref().map_or(scaled, |b| scaled + b[i])).to_raw();
-                    }
-                }
-            }
-        })?;
-        let stat = |values: Vec<f64>| -> Computed {
-            let mut values = values;
+        let eps: A = Element::from_f64(eps);
+        let rows = LayerRows { weight: weight.as_deref(), bias: bias.as_deref(), eps };
+        let out = compute_rows::<A, T>(&flat, -1, None, rows)?;
+        let out = if shape.len() == 1 { out } else { out.view(x.sizes())? };
+        if !stats {
+            return Ok(vec![out]);
+        }
+        let mut sizes = x.sizes()[..lead].to_vec();
+        sizes.resize(x.rank(), 1);
+        let found = compute_rows::<A, f64>(&flat, -1, Some(2), RowStats(eps))?.to_vec::<f64>()?;
+        let stat = |i: usize| -> Computed {
+            let mut values: Vec<f64> = found.iter().skip(i).step_by(2).copied().collect();
             values.resize(sizes.iter().product::<i64>() as usize, 0.0);
             Ok(Tensor::from_vec(values, &sizes)?.to_dtype(dtype)?)
         };
-        Ok(vec![out, stat(means)?, stat(inverses)?])
+        Ok(vec![out, stat(0)?, stat(1)?])
     })
+}
+
+/// `(input, normalized_shape, weight, bias, eps)`.
+fn layer_of(cx: &KernelCx<'_>, stats: bool) -> Several {
+    layer(cx.tensor(0)?, &cx.ints(1)?, cx.opt_tensor(2)?, cx.opt_tensor(3)?, cx.float(4)?, stats)
+}
+
+/// Rows normalized by themselves, then scaled and shifted by an element of weight and bias per place.
+#[derive(Clone)]
+struct LayerRows<'a, A> {
+    weight: Option<&'a [A]>,
+    bias: Option<&'a [A]>,
+    eps: A,
+}
+
+impl<T: Float> RowMap<T::Acc, T> for LayerRows<'_, T::Acc> {
+    #[inline(always)]
+    fn row(&mut self, row: &[T::Acc], out: &mut [T::Raw]) {
+        let (mean, var) = lanes::moments(row);
+        let inverse = T::Acc::ONE / (var + self.eps).sqrt();
+        let shift = -mean * inverse;
+        match (self.weight, self.bias) {
+            (Some(w), Some(b)) => {
+                for (((out, x), w), b) in out.iter_mut().zip(row).zip(w).zip(b) {
+                    *out = T::from_acc((*x * inverse + shift) * *w + *b).to_raw();
+                }
+            }
+            (weight, bias) => {
+                for (i, (out, x)) in out.iter_mut().zip(row).enumerate() {
+                    let scaled = *x * inverse + shift;
+                    let scaled = weight.map_or(scaled, |w| scaled * w[i]);
+                    *out = T::from_acc(bias.map_or(scaled, |b| scaled + b[i])).to_raw();
+                }
+            }
+        }
+    }
+}
+
+/// Mean and inverse deviation of a row.
+#[derive(Clone)]
+struct RowStats<A>(A);
+
+impl<A: Real> RowMap<A, f64> for RowStats<A> {
+    #[inline(always)]
+    fn row(&mut self, row: &[A], out: &mut [f64]) {
+        let (mean, var) = lanes::moments(row);
+        out[0] = mean.to_f64();
+        out[1] = (A::ONE / (var + self.0).sqrt()).to_f64();
+    }
 }
 
 /// Groups of channels normalized together: result, means and inverse deviations.
@@ -661,9 +706,7 @@ fn layers() -> Vec<OpDef> {
     defs.extend(
         op("layer_norm", "", "Normalized over the last dimensions.")
             .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(row()))
-            .one(|cx| {
-                first(layer(cx.tensor(0)?, &cx.ints(1)?, cx.opt_tensor(2)?, cx.opt_tensor(3)?, cx.float(4)?))
-            }),
+            .one(|cx| first(layer_of(cx, false))),
     );
     defs.extend(
         op("native_layer_norm", "", "Normalized over the last dimensions; means and inverse deviations.")
@@ -672,9 +715,7 @@ fn layers() -> Vec<OpDef> {
                     .with(first_like_input())
                     .with(row().then([IValue::Float(1e-5)]))
             })
-            .several(|cx| {
-                layer(cx.tensor(0)?, &cx.ints(1)?, cx.opt_tensor(2)?, cx.opt_tensor(3)?, cx.float(4)?)
-            }),
+            .several(|cx| layer_of(cx, true)),
     );
     defs.extend(
         op("rms_norm", "", "Divided by the root of the mean square over the last dimensions.")

@@ -6,7 +6,7 @@ use crate::support::{Computed, with_variants};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Pointwise, Sample, TileOp};
 use flambeau_ir::OpDef;
-use flambeau_tensor::loops::{binary_in, test_in, unary_in};
+use flambeau_tensor::loops::{Goal, binary_in, test_in, unary_in};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::{Promotion, to_float};
 use flambeau_tensor::{Category, Complex, DType, Element, Scalar, Tensor, TensorError, dispatch};
@@ -38,17 +38,18 @@ impl<'a> Other<'a> {
 
 /// Applies a function of two elements of a dtype that `T` carries.
 #[inline(always)]
-pub(super) fn apply<T: Element>(
-    dtype: DType,
+pub(super) fn apply<'a, T: Element>(
+    goal: impl Into<Goal<'a>>,
     x: &Tensor,
     other: Other<'_>,
     f: impl Fn(T, T) -> T + Copy + Sync,
 ) -> Result<Tensor, TensorError> {
+    let goal = goal.into();
     match other {
-        Other::Tensor(y) => binary_in::<T>(dtype, x, y, f),
+        Other::Tensor(y) => binary_in::<T>(goal, x, y, f),
         Other::Number(s) => {
-            let s = T::from_scalar(s.rounded(dtype));
-            unary_in::<T>(dtype, x, move |v| f(v, s))
+            let s = T::from_scalar(s.rounded(goal.dtype()));
+            unary_in::<T>(goal, x, move |v| f(v, s))
         }
     }
 }
@@ -87,12 +88,12 @@ fn add_scaled(cx: &KernelCx<'_>) -> Computed {
     let (x, other, alpha) = (cx.tensor(0)?, Other::of(cx, 1)?, cx.scalar(2)?);
     let dtype = other.promoted(x);
     if is_one(alpha) {
-        return dispatch!(all, dtype, "add", T => Ok(apply::<T>(dtype, x, other, |a, b| a.add(b))?));
+        return dispatch!(all, dtype, "add", T => Ok(apply::<T>(cx.goal(dtype), x, other, |a, b| a.add(b))?));
     }
     check_alpha(alpha, dtype)?;
     dispatch!(carried_all, dtype, "add", T => {
         let alpha = T::from_scalar(alpha);
-        Ok(apply::<T>(dtype, x, other, move |a, b| a.add(alpha.mul(b)))?)
+        Ok(apply::<T>(cx.goal(dtype), x, other, move |a, b| a.add(alpha.mul(b)))?)
     })
 }
 
@@ -119,12 +120,12 @@ fn sub_scaled(cx: &KernelCx<'_>) -> Computed {
     no_bool(x, other)?;
     let dtype = other.promoted(x);
     if is_one(alpha) {
-        return dispatch!(all, dtype, "sub", T => Ok(apply::<T>(dtype, x, other, |a, b| a.sub(b))?));
+        return dispatch!(all, dtype, "sub", T => Ok(apply::<T>(cx.goal(dtype), x, other, |a, b| a.sub(b))?));
     }
     check_alpha(alpha, dtype)?;
     dispatch!(carried_all, dtype, "sub", T => {
         let alpha = T::from_scalar(alpha);
-        Ok(apply::<T>(dtype, x, other, move |a, b| a.sub(alpha.mul(b)))?)
+        Ok(apply::<T>(cx.goal(dtype), x, other, move |a, b| a.sub(alpha.mul(b)))?)
     })
 }
 
@@ -141,7 +142,8 @@ fn rsub(cx: &KernelCx<'_>) -> Computed {
 
 fn mul(cx: &KernelCx<'_>) -> Computed {
     let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
-    dispatch!(all, other.promoted(x), "mul", T => Ok(apply::<T>(other.promoted(x), x, other, |a, b| a.mul(b))?))
+    let dtype = other.promoted(x);
+    dispatch!(all, dtype, "mul", T => Ok(apply::<T>(cx.goal(dtype), x, other, |a, b| a.mul(b))?))
 }
 
 fn zero_division(x: &Tensor, other: Other<'_>) -> Result<(), KernelError> {
@@ -152,11 +154,13 @@ fn zero_division(x: &Tensor, other: Other<'_>) -> Result<(), KernelError> {
     if zero { Err(KernelError::input("ZeroDivisionError")) } else { Ok(()) }
 }
 
-fn div_in(x: &Tensor, other: Other<'_>, mode: Option<&[u8]>) -> Computed {
+fn div_in(cx: &KernelCx<'_>, mode: Option<&[u8]>) -> Computed {
+    let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
     let dtype = other.promoted(x);
     match mode {
         None => {
-            dispatch!(carried_floats_complex, to_float(dtype), "div", T => Ok(apply::<T>(to_float(dtype), x, other, |a, b| a.div(b))?))
+            let dtype = to_float(dtype);
+            dispatch!(carried_floats_complex, dtype, "div", T => Ok(apply::<T>(cx.goal(dtype), x, other, |a, b| a.div(b))?))
         }
         Some(b"floor") => floor_divide_in(x, other),
         Some(b"trunc") if dtype.is_integral(true) => {
@@ -175,12 +179,12 @@ fn div_in(x: &Tensor, other: Other<'_>, mode: Option<&[u8]>) -> Computed {
 }
 
 fn div(cx: &KernelCx<'_>) -> Computed {
-    div_in(cx.tensor(0)?, Other::of(cx, 1)?, None)
+    div_in(cx, None)
 }
 
 fn div_mode(cx: &KernelCx<'_>) -> Computed {
     let mode = cx.opt_string(2)?;
-    div_in(cx.tensor(0)?, Other::of(cx, 1)?, mode.map(|s| s.as_bytes()))
+    div_in(cx, mode.map(|s| s.as_bytes()))
 }
 
 fn floor_divide_in(x: &Tensor, other: Other<'_>) -> Computed {

@@ -6,6 +6,7 @@
 #![allow(unsafe_code, reason = "hands locked memory to kernels")]
 
 use std::borrow::Cow;
+use std::mem::MaybeUninit;
 
 use smallvec::SmallVec;
 
@@ -14,7 +15,7 @@ use super::drive::{BLOCK, BlockKernel, FLAT, Operand, drive, drive_flat, drive_s
 use super::pack::pack_fn;
 use super::plan::Plan;
 use super::repeat::Repeated;
-use crate::access::{LockSet, ReadGuards, start_of};
+use crate::access::{LockSet, ReadGuards, WriteGuards, start_of};
 use crate::create::bytes_of;
 use crate::dtype::DType;
 use crate::element::Element;
@@ -23,6 +24,44 @@ use crate::layout::Layout;
 use crate::storage::Storage;
 use crate::tensor::{Meta, Tensor};
 use crate::threads::{self, Apart, GRAIN};
+
+/// What a result is to be: its dtype, and the tensor that a caller would rather have overwritten than a fresh one.
+///
+/// The wish is met where the inputs and that tensor are row-major, of one shape and of one dtype; then the result is
+/// that very tensor. Else the result is fresh, and the caller moves it.
+#[derive(Clone, Copy)]
+pub struct Goal<'a> {
+    dtype: DType,
+    over: Option<&'a Tensor>,
+}
+
+impl<'a> Goal<'a> {
+    /// A result that may overwrite a tensor, which may be one of the inputs: nothing else is computed from it after.
+    #[inline]
+    pub fn over(dtype: DType, tensor: Option<&'a Tensor>) -> Goal<'a> {
+        Goal { dtype, over: tensor }
+    }
+
+    /// The result's dtype.
+    #[inline]
+    pub fn dtype(self) -> DType {
+        self.dtype
+    }
+
+    /// The same wish for a result of another dtype.
+    #[inline]
+    #[must_use]
+    pub fn in_dtype(self, dtype: DType) -> Goal<'a> {
+        Goal { dtype, ..self }
+    }
+}
+
+impl From<DType> for Goal<'_> {
+    #[inline]
+    fn from(dtype: DType) -> Self {
+        Goal { dtype, over: None }
+    }
+}
 
 /// `f` of each element, fresh.
 pub fn unary<A: Element, R: Element>(x: &Tensor, f: impl Fn(A) -> R + Copy + Sync) -> Result<Tensor> {
@@ -39,29 +78,35 @@ pub fn map<A: Element, R: Element>(x: &Tensor, f: impl Map<A, R>) -> Result<Tens
 
 /// As [`map`] in a dtype whose elements `T` carries ([`DType::carrier`]): the input is converted to the dtype, and so is
 /// what `f` gives.
-pub fn map_in<T: Element>(dtype: DType, x: &Tensor, f: impl Map<T, T>) -> Result<Tensor> {
-    let x = &*exactly::<T>(x, dtype)?;
+pub fn map_in<'a, T: Element>(goal: impl Into<Goal<'a>>, x: &Tensor, f: impl Map<T, T>) -> Result<Tensor> {
+    let goal = goal.into();
+    let x = &*exactly::<T>(x, goal.dtype)?;
     // SAFETY: the kernel gets blocks of T, as said by the dtypes.
-    fresh(&[x], &[T::DTYPE], Out { block: T::DTYPE, dtype }, usize::MAX, &|p, n| unsafe {
+    meeting(goal, &[x], T::DTYPE, &|p, n| unsafe {
         block::unary::<T, T>(p[0].cast(), p[1].cast(), n, f);
     })
 }
 
 /// As [`unary`] in a dtype whose elements `T` carries.
-pub fn unary_in<T: Element>(dtype: DType, x: &Tensor, f: impl Fn(T) -> T + Copy + Sync) -> Result<Tensor> {
-    map_in(dtype, x, Closure(f))
+pub fn unary_in<'a, T: Element>(
+    goal: impl Into<Goal<'a>>,
+    x: &Tensor,
+    f: impl Fn(T) -> T + Copy + Sync,
+) -> Result<Tensor> {
+    map_in(goal, x, Closure(f))
 }
 
 /// As [`binary`] in a dtype whose elements `T` carries.
-pub fn binary_in<T: Element>(
-    dtype: DType,
+pub fn binary_in<'a, T: Element>(
+    goal: impl Into<Goal<'a>>,
     a: &Tensor,
     b: &Tensor,
     f: impl Fn(T, T) -> T + Copy + Sync,
 ) -> Result<Tensor> {
-    let (a, b) = (&*exactly::<T>(a, dtype)?, &*exactly::<T>(b, dtype)?);
+    let goal = goal.into();
+    let (a, b) = (&*exactly::<T>(a, goal.dtype)?, &*exactly::<T>(b, goal.dtype)?);
     // SAFETY: the kernel gets blocks of T, as said by the dtypes.
-    fresh(&[a, b], &[T::DTYPE; 2], Out { block: T::DTYPE, dtype }, usize::MAX, &|p, n| unsafe {
+    meeting(goal, &[a, b], T::DTYPE, &|p, n| unsafe {
         block::binary::<T, T, T>(p[0].cast(), p[1].cast(), p[2].cast(), n, Closure(f));
     })
 }
@@ -250,13 +295,64 @@ impl<'a> Plain<'a> {
         for (k, input) in inputs.iter().enumerate() {
             let meta = input.meta();
             let alike = std::ptr::eq(meta, metas[0])
-                || meta.layout.is_contiguous() && meta.layout.sizes() == metas[0].layout.sizes();
+                || meta.layout.is_contiguous() && alike(meta.layout.sizes(), metas[0].layout.sizes());
             if !alike || input.dtype() != blocks[k] {
                 return None;
             }
             (metas[k], dtypes[k]) = (meta, input.dtype());
         }
         Some(Plain { metas, dtypes, inputs: inputs.len() })
+    }
+
+    /// Over a tensor of their shape and dtype; says whether it could be. Inputs that are the tensor's own elements are
+    /// read from copies of a block, others must be elsewhere.
+    fn over(&self, out: &Tensor, kernel: BlockKernel<'_>) -> Result<bool> {
+        let target = out.meta();
+        let (layout, dtype) = (&target.layout, out.dtype());
+        if !layout.is_contiguous() || !alike(layout.sizes(), self.metas[0].layout.sizes()) {
+            return Ok(false);
+        }
+        let mut own = [false; 3];
+        let mut source = None;
+        for (k, meta) in self.metas[..self.inputs].iter().enumerate() {
+            own[k] = meta.storage.ptr_eq(&target.storage);
+            let placed = if own[k] {
+                meta.layout.offset() == layout.offset() && self.dtypes[k] == dtype
+            } else {
+                source.replace(&meta.storage).is_none_or(|other| other.ptr_eq(&meta.storage))
+            };
+            if !placed {
+                return Ok(false);
+            }
+        }
+        let guards = WriteGuards::new(&target.storage, source)?;
+        let to = Apart(guards.start(target, dtype));
+        let from = [0, 1, 2].map(|k| Apart(start_of(self.metas[k], self.dtypes[k])));
+        let copied = own.contains(&true);
+        threads::split(layout.numel(), GRAIN, |part| {
+            let mut room = [const { MaybeUninit::<u128>::uninit() }; BLOCK];
+            let mut ptrs = [room.as_mut_ptr().cast::<u8>(); 4];
+            let step = if copied { BLOCK } else { part.len() };
+            let mut at = part.start;
+            while at < part.end {
+                let count = step.min(part.end - at);
+                ptrs[0] = to.at(at * dtype.size());
+                if copied {
+                    // SAFETY: a block of the locked target; the room holds one of the largest elements.
+                    unsafe {
+                        room.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(ptrs[0], count * dtype.size())
+                    };
+                }
+                for k in (0..self.inputs).filter(|k| !own[*k]) {
+                    ptrs[1 + k] = from[k].at(at * self.dtypes[k].size());
+                }
+                kernel(&ptrs[..=self.inputs], count);
+                at += count;
+            }
+        });
+        drop(guards);
+        target.storage.bump_version();
+        Ok(true)
     }
 
     fn run(self, dtype: DType, kernel: BlockKernel<'_>) -> Result<Tensor> {
@@ -298,6 +394,26 @@ impl Out {
     fn of(dtype: DType) -> Out {
         Out { block: dtype, dtype }
     }
+}
+
+/// Whether two shapes are one: without the call that comparing slices is, which costs more than few dimensions.
+#[inline]
+fn alike(a: &[i64], b: &[i64]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)
+}
+
+/// A result in `T`'s dtype `block`, of inputs in the same, converted to the goal's.
+fn meeting(goal: Goal<'_>, inputs: &[&Tensor], block: DType, kernel: BlockKernel<'_>) -> Result<Tensor> {
+    let blocks = [block; 2];
+    if let Some(out) = goal.over
+        && goal.dtype == block
+        && out.dtype() == block
+        && let Some(plain) = Plain::of(inputs, &blocks)
+        && plain.over(out, kernel)?
+    {
+        return Ok(out.clone());
+    }
+    fresh(inputs, &blocks[..inputs.len()], Out { block, dtype: goal.dtype }, usize::MAX, kernel)
 }
 
 /// Fresh output.
@@ -544,9 +660,7 @@ pub(crate) fn copy_fresh(out: &Tensor, source: &Tensor) -> Result<()> {
         // The same elements in the same places (others were copied before): nothing to do.
         return Ok(());
     }
-    let mut set = LockSet::new();
-    set.write(&target.storage).read(&meta.storage);
-    let guards = set.lock()?;
+    let guards = WriteGuards::new(&target.storage, Some(&meta.storage))?;
     let starts = [guards.start(target, out.dtype()), guards.start(meta, source.dtype())];
     if flat(&[target, meta]).is_some() {
         let step = usize::from(meta.layout.numel() == target.layout.numel());
