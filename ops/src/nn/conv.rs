@@ -180,7 +180,7 @@ fn shape_of_worded() -> Shape {
         let Some(w) = w else { return Some(cx.fresh_dims(x.len())) };
         let at = (x.len() + 1).checked_sub(w.len())?;
         let mut dims = x;
-        *dims.get_mut(at)? = w[0];
+        *dims.get_mut(at)? = *w.first()?;
         Some(dims)
     })
 }
