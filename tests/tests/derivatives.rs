@@ -32,6 +32,8 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("aten::linalg_eigvalsh", "reads one triangle; the derivative is that of symmetric matrices"),
     ("aten::cholesky_inverse", "reads one triangle; PyTorch's derivative is that of the whole matrix"),
     ("aten::cholesky_solve", "reads one triangle; PyTorch's derivative is that of the whole matrix"),
+    ("aten::_linalg_eigh", "reads one triangle; the derivative is that of symmetric matrices"),
+    ("aten::normal", "PyTorch's is zero, as of all that is drawn"),
     ("aten::linalg_svd", "vectors that no singular value belongs to move nothing"),
     ("aten::_linalg_det", "factors move nothing, as in PyTorch"),
     ("aten::_linalg_slogdet", "factors move nothing, as in PyTorch"),

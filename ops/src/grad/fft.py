@@ -146,3 +146,23 @@ def istft_body(self: Tensor, n_fft: int, hop_length: Optional[int], win_length: 
     signal = signal.narrow(1, start, stop - start) / envelope.narrow(0, start, stop - start)
     signal = fitted(signal, end - start, 1)
     return signal.squeeze(0) if single else signal
+
+
+def r2c_gradient(grad: Tensor, like: Tensor, dim: List[int], normalization: int, onesided: bool) -> Tensor:
+    """Of the transform of real numbers: what a one-sided result left out had no part in the loss."""
+    full = grad
+    if onesided:
+        last = dim[-1]
+        sizes = grad.size()
+        sizes[last] = like.size(last) - grad.size(last)
+        full = torch.cat([grad, torch.zeros(sizes, dtype=grad.dtype)], last)
+    return torch.real(torch._fft_c2c(full, dim, normalization, False))
+
+
+def c2r_gradient(grad: Tensor, dim: List[int], normalization: int) -> Tensor:
+    """Of the transform to real numbers: all but the ends of the one-sided operand stood for two."""
+    half = torch._fft_r2c(grad, dim, normalization, True)
+    twice = grad.size(dim[-1]) - half.size(dim[-1])
+    if twice > 0:
+        half.narrow(dim[-1], 1, twice).mul_(2)
+    return half

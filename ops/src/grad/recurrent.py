@@ -117,3 +117,16 @@ def plain_layers(kind: str, input: Tensor, hx: Tensor, params: List[Tensor], has
 def plain_packed(kind: str, data: Tensor, batch_sizes: Tensor, hx: Tensor, params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool) -> Tuple[Tensor, Tensor]:
     out = layers_of_packed(kind, data, batch_sizes, [hx], params, has_biases, num_layers, dropout, train, bidirectional)
     return out[0], out[1]
+
+
+def packed_gradient(grad: Tensor, like: Tensor, batch_sizes: Tensor, batch_first: bool) -> Tensor:
+    """Rows of one step after the other, put back to their steps; what padding was gets nothing."""
+    steps = torch.zeros_like(like)
+    if batch_first:
+        steps = steps.transpose(0, 1)
+    start = 0
+    for step in range(batch_sizes.size(0)):
+        count = int(batch_sizes[step])
+        steps[step, :count] = grad[start:start + count]
+        start += count
+    return steps.transpose(0, 1) if batch_first else steps

@@ -341,7 +341,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let plain = Sized { dilation: None, output_padding: None };
     let dilated = Sized { dilation: Some(6), output_padding: None };
     let turned = Sized { dilation: Some(7), output_padding: Some(6) };
-    let rows: [(&str, usize, Sized); 9] = [
+    let rows: [(&str, usize, Sized); 8] = [
         ("thnn_conv2d", 2, plain),
         ("slow_conv3d", 3, plain),
         ("_slow_conv2d_forward", 2, plain),
@@ -350,7 +350,6 @@ pub(super) fn family() -> Vec<OpDef> {
         ("slow_conv_dilated3d", 3, dilated),
         ("slow_conv_transpose2d", 2, turned),
         ("slow_conv_transpose3d", 3, turned),
-        ("_conv_depthwise2d", 2, dilated),
     ];
     for (name, space, row) in rows {
         let sizes = if row.output_padding.is_some() { TURNED[space - 1] } else { SIZES[space - 1] };

@@ -22,7 +22,8 @@ const EXCEPTED: &str = "
 
 Every operator with a kernel is tried on samples: that it succeeds on some, that results are of the declared types, have
 the sizes and dtypes that its rules predict, share memory only as declared, and that it writes only what it says it
-writes (`ops/tests/complete/matrix.rs`). Not asked:
+writes (`ops/tests/complete/matrix.rs`). What PyTorch has a formula for the derivative of, has one here
+(`ops/tests/complete/gradients.rs`). Not asked:
 
 | operator | check | why |
 |---|---|---|
@@ -90,6 +91,9 @@ fn page(registry: &Registry) -> String {
     out.push_str(EXCEPTED);
     for (op, check, why) in crate::matrix::EXCEPTIONS {
         writeln!(out, "| `{op}` | {check} | {why} |").expect("a string takes all");
+    }
+    for (op, why) in crate::gradients::WITHOUT {
+        writeln!(out, "| `{op}` | derivative | {why} |").expect("a string takes all");
     }
     out
 }

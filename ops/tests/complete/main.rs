@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 mod docs;
+mod gradients;
 mod hostile;
 mod matrix;
 mod recorded;
