@@ -471,6 +471,11 @@ impl<'a> Cx<'a> {
                 args.positional.insert(0, self.given(object));
                 (self.method_function(span, object, name)?, Some(name))
             }
+            Sugar::Builtin(_, None) | Sugar::Magic(..) => {
+                let task = deep_compile::operator_task(self.clone(), span, sugar, args);
+                let (captured, task, result) = self.deeper(task).await?;
+                return Ok(self.task(span, kind, &captured, task, result));
+            }
             other => return self.foreign(span, &format!("forking a {} is", other.describe())),
         };
         let schema = self.function_schema(span, function).await?;

@@ -10,10 +10,12 @@ use rustc_hash::FxBuildHasher;
 
 use super::env::Entry;
 use super::fun::{Cx, Fun, Res, Returns, SourceFile};
+use super::matching::{Args, Given};
 use super::session::{Session, context};
 use super::sugar::Sugar;
 use super::types::TypeReader;
 use crate::deep::{Deep, Task};
+use crate::span::Span;
 use crate::ssa;
 use crate::tree::{Kind, TreeId};
 use crate::view;
@@ -166,6 +168,43 @@ pub(crate) fn closure<'a>(outer: Cx<'a>, def: TreeId) -> Task<'a, Res<Closure>> 
         cx.statements(&statements).await?;
         cx.verdict()?;
         let result = finish_returns(&cx, def)?;
+        Ok((captured, to_ssa(cx)?, result))
+    })
+}
+
+/// Compiles the call of an operator for a task of its own: arguments that are not constants are its inputs.
+pub(crate) fn operator_task<'a>(
+    outer: Cx<'a>,
+    span: Span,
+    callee: Sugar,
+    args: Args,
+) -> Task<'a, Res<Closure>> {
+    Box::pin(async move {
+        let fun = Fun::new(outer.session, Arc::clone(&outer.fun.file), outer.fun.name);
+        let cx = context(outer.session, outer.deep, fun);
+        cx.fun.env.borrow_mut().push(cx.block());
+        cx.at(span);
+        let mut captured = Vec::new();
+        let mut hand_over = |given: Given| {
+            let ty = outer.ty(given.value);
+            let value = match outer.known(given.value) {
+                Some(constant) => cx.edit(|e| e.constant_of(constant, ty)),
+                None => {
+                    captured.push(given.value);
+                    cx.edit(|e| e.add_input(ty))
+                }
+            };
+            Given { value, ..given }
+        };
+        let inner = Args {
+            receiver: args.receiver.map(&mut hand_over),
+            positional: args.positional.into_iter().map(&mut hand_over).collect(),
+            keywords: args.keywords.into_iter().map(|(name, given)| (name, hand_over(given))).collect(),
+        };
+        let sugar = cx.call(span, callee, inner).await?;
+        let value = cx.as_value(span, sugar)?;
+        let result = cx.ty(value);
+        cx.edit(|e| e.add_output(value));
         Ok((captured, to_ssa(cx)?, result))
     })
 }
