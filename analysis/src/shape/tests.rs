@@ -307,3 +307,61 @@ where 4 <= s2 <= 6
         assert!(shapes.same_sizes(v, x));
     }
 }
+
+#[test]
+fn windows_and_back() {
+    let mut s = Symbols::new();
+    let n = s.fresh(Range::SIZE);
+    let k = Dim::Known;
+    assert_eq!(s.windows(n, k(3), k(1), k(1), k(1)), n, "what keeps a size is the size");
+    assert_eq!(s.windows(k(7), k(3), k(2), k(1), k(1)), k(4));
+    assert_eq!(s.windows(k(9), k(3), k(1), k(0), k(2)), k(5));
+    let halved = s.windows(n, k(2), k(2), k(0), k(1));
+    assert_eq!(halved, s.floor_div(n, k(2)));
+    assert_eq!(s.spread(n, k(2), k(2), k(0), k(1)), s.mul(n, k(2)));
+    assert_eq!(s.spread(k(4), k(3), k(2), k(1), k(1)), k(7));
+    assert_eq!(s.windows(n, Dim::Unknown, k(1), k(1), k(1)), Dim::Unknown);
+}
+
+#[test]
+fn matrices_of_batches() {
+    let mut s = Symbols::new();
+    let (b, n) = (s.fresh(Range::SIZE), s.fresh(Range::SIZE));
+    let values = Shape::per_matrix(0, |cx, m, n| [cx.symbols.min(m, n)]);
+    let x = || tensor(None, &[b, Dim::Known(3), Dim::Known(5)]);
+    assert_eq!(dims_of(&values, vec![x()], &mut s).unwrap()[..], [b, Dim::Known(3)]);
+    assert_eq!(dims_of(&values, vec![tensor(None, &known(&[3]))], &mut s), None);
+    let solved = Shape::matrices_with(1, 0);
+    let right = tensor(None, &[Dim::Known(7), Dim::Known(1), n, Dim::Known(2)]);
+    let dims = dims_of(&solved, vec![x(), right], &mut s).unwrap();
+    assert_eq!(dims[..], [Dim::Known(7), b, n, Dim::Known(2)]);
+}
+
+#[test]
+fn chosen_by_flags() {
+    let mut s = Symbols::new();
+    let n = s.fresh(Range::SIZE);
+    let x = || tensor(None, &[n, Dim::Known(4)]);
+    let wanted = Shape::wanted(1, Shape::dims(|cx| Some([cx.size(0, 0)])));
+    let flag = |b: bool| value(IValue::Bool(b));
+    assert_eq!(dims_of(&wanted, vec![x(), flag(true)], &mut s).unwrap()[..], [n]);
+    assert_eq!(dims_of(&wanted, vec![x(), flag(false)], &mut s).unwrap()[..], [Dim::Known(0)]);
+    let open = Operand { fact: Cow::Owned(Fact::Unknown), ty: Type::BOOL, constant: None };
+    assert_eq!(dims_of(&wanted, vec![x(), open], &mut s).unwrap().len(), 1);
+    let loss = Shape::loss(1, Shape::same_as(0));
+    assert_eq!(dims_of(&loss, vec![x(), value(IValue::Int(0))], &mut s).unwrap().len(), 2);
+    assert_eq!(dims_of(&loss, vec![x(), value(IValue::Int(2))], &mut s).unwrap().len(), 0);
+}
+
+#[test]
+fn space_resized() {
+    let mut s = Symbols::new();
+    let b = s.fresh(Range::SIZE);
+    let shape = Shape::resized(2, 1);
+    let x = || tensor(None, &[b, Dim::Known(3), Dim::Known(8), Dim::Known(9)]);
+    let mut to = |sizes: Vec<i64>| dims_of(&shape, vec![x(), value(IValue::ints(sizes))], &mut s).unwrap();
+    assert_eq!(to(vec![5])[..], [b, Dim::Known(3), Dim::Known(5), Dim::Known(5)]);
+    assert_eq!(to(vec![5, 6])[..], [b, Dim::Known(3), Dim::Known(5), Dim::Known(6)]);
+    let negative = dims_of(&shape, vec![x(), value(IValue::ints(vec![-1]))], &mut s);
+    assert_eq!(negative, None, "the node fails when it runs");
+}

@@ -351,7 +351,12 @@ impl Low {
 fn low(cx: &KernelCx<'_>, which: Low) -> Computed {
     let (x, dims, normalization) = (cx.tensor(0)?, cx.ints(1)?, cx.int(2)?);
     let dtype = complex_dtype(x)?;
-    let Some((&last, others)) = dims.split_last() else { return Ok(x.cast_copy(dtype)?) };
+    let Some((&last, others)) = dims.split_last() else {
+        return match which {
+            Low::ComplexToComplex => Ok(x.cast_copy(dtype)?),
+            _ => Err(KernelError::input("a transform between real and complex numbers needs a dimension")),
+        };
+    };
     let size = |d: i64| -> Result<usize, KernelError> { points(x.size(d)?) };
     let end = match which {
         Low::ComplexToReal => points(cx.int(3)?)?,

@@ -4,9 +4,10 @@
 
 use super::norm::layer;
 use super::recurrent::{add, through};
-use super::softmax::{masked_softmax, softmax};
+use super::softmax::{hidden, masked_softmax, softmax};
 use crate::pointwise::gelu_of;
 use crate::support::{Computed, Several, op};
+use flambeau_analysis::shape::Dims;
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::sample::Elements;
 use flambeau_exec::{Gen, Kernel, KernelCx, KernelError, Sample, sample};
@@ -95,7 +96,7 @@ fn attention(cx: &KernelCx<'_>) -> Several {
     Ok(vec![out, weights])
 }
 
-/// Of the weights, what a mask makes of their sizes is not followed.
+/// What attention with projections gives, and its weights.
 fn attention_shapes() -> Shape {
     let result = Shape::dims(|cx| {
         let mut dims = [Dim::Unknown; 3];
@@ -109,17 +110,21 @@ fn attention_shapes() -> Shape {
         cx.broadcast(&[&dims, &bias])
     });
     let per_head = Shape::dims(|cx| {
-        // Weights that are not wanted are not there.
-        if !cx.is_none(9)? || !cx.bool(10)? {
-            return None;
-        }
         let batches = [cx.size(0, 0), cx.size(1, 0)];
         let batch = cx.broadcast(&[&batches[..1], &batches[1..]])?[0];
+        let mut dims = Dims::from_slice(&[batch, cx.number(4), cx.size(0, 1), cx.size(1, 1)]);
+        if !cx.is_none(9)? {
+            dims = hidden(cx, dims, 9, 12)?;
+        }
         // Averaged, the heads are one, and gone.
-        let heads = (!cx.bool(11)?).then(|| cx.number(4));
-        Some([Some(batch), heads, Some(cx.size(0, 1)), Some(cx.size(1, 1))].into_iter().flatten())
+        if cx.bool(11)? {
+            dims.remove(1);
+        }
+        Some(dims)
     });
-    Shape::results([result, per_head])
+    // Weights that are not wanted are not there.
+    let weights = Shape::from(move |cx| if cx.bool(10)? { per_head.result(0, cx) } else { None });
+    Shape::results([result, weights])
 }
 
 /// As [`attention`], without weights where these are not wanted: then that result is undefined.
@@ -176,7 +181,9 @@ pub(super) fn family() -> Vec<OpDef> {
     let mut defs = op("_native_multi_head_attention", "", "Attention with its projections, and the weights.")
         .facts(|d| {
             let d = d.with(Kernel::new(attention_as_wanted));
-            d.with(attention_shapes()).with(Dtype::same_as(0)).with(close(Sample::args(|g| {
+            let of_weights = Dtype::from(|cx| if cx.bool(10)? { cx.dtype(0) } else { None });
+            let dtypes = Dtype::results([Dtype::same_as(0), of_weights]);
+            d.with(attention_shapes()).with(dtypes).with(close(Sample::args(|g| {
                 let mut args = tensors(g, &[&[2, 3, 4], &[2, 3, 4], &[2, 3, 4]]);
                 args.extend([4, 2].map(IValue::Int));
                 args.extend(tensors(g, QKV));

@@ -145,17 +145,33 @@ fn pad_enum(cx: &KernelCx<'_>) -> Computed {
 
 /// Sizes where the padding is known.
 fn shape() -> Shape {
-    Shape::from(|cx| {
-        let mut dims = cx.take_dims(0)?;
-        let Some(pad) = cx.known_ints(1) else { return Some(TensorFact::of_dims(cx.fresh_dims(dims.len()))) };
-        let rank = dims.len();
-        for (i, pair) in pad.chunks_exact(2).enumerate() {
-            let d = rank.checked_sub(i + 1)?;
-            dims[d] = cx.symbols.add(dims[d], Dim::Known(pair[0].checked_add(pair[1])?));
+    Shape::dims(|cx| {
+        let dims = cx.take_dims(0)?;
+        match cx.ints(1) {
+            Some(pad) => widened(cx, dims, &pad),
+            None => Some(Dims::from_elem(Dim::Unknown, dims.len())),
         }
-        let dims: Vec<Dim> = dims.into_iter().map(|d| cx.size_or_fresh(d)).collect();
-        Some(TensorFact::of_dims(dims))
     })
+}
+
+/// As [`shape`], where one number may stand for both sides of all dimensions of space.
+fn shape_in_space(space: usize) -> Shape {
+    Shape::dims(move |cx| {
+        let pad: Dims = (0..2 * space).map(|i| cx.along(1, i)).collect();
+        let dims = cx.take_dims(0)?;
+        widened(cx, dims, &pad)
+    })
+}
+
+/// The last dimension stands first in the padding.
+fn widened(cx: &mut ShapeCx<'_>, mut dims: Dims, pad: &[Dim]) -> Option<Dims> {
+    let rank = dims.len();
+    for (i, pair) in pad.chunks_exact(2).enumerate() {
+        let d = rank.checked_sub(i + 1)?;
+        let more = cx.symbols.add(pair[0], pair[1]);
+        dims[d] = cx.symbols.add(dims[d], more);
+    }
+    Some(dims)
 }
 
 /// As many sequences as there are, as long as the longest; what each element has beside, they share.
@@ -248,7 +264,8 @@ pub(super) fn family() -> Vec<OpDef> {
         defs.extend(
             op(name, "", doc)
                 .facts(|d| {
-                    d.with(shape()).with(Dtype::same_as(0)).with(sized(SIZES[space - 1], pads(2 * space)))
+                    let d = d.with(shape_in_space(space)).with(Dtype::same_as(0));
+                    d.with(sized(SIZES[space - 1], pads(2 * space)))
                 })
                 .one(move |cx| {
                     let pad = cx.ints_n(1, 2 * space)?;

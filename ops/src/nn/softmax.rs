@@ -4,8 +4,10 @@
 
 use super::lanes;
 use crate::support::{Computed, op, same_dtypes};
+use flambeau_analysis::shape::{Dims, ShapeCx};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::to_float;
@@ -130,6 +132,18 @@ pub(super) fn masked_softmax(x: &Tensor, mask: &Tensor, dim: i64, mask_type: Opt
     })?))
 }
 
+/// The sizes of what is left of elements, which the mask may widen.
+pub(super) fn hidden(cx: &mut ShapeCx<'_>, dims: Dims, mask: usize, mask_type: usize) -> Option<Dims> {
+    let mut mask = cx.take_dims(mask)?;
+    if (dims.len(), mask.len()) == (4, 2) {
+        let per_batch = !cx.is_none(mask_type)? && cx.known_int(mask_type)? == 1;
+        if per_batch {
+            mask.insert_many(1, [Dim::Known(1); 2]);
+        }
+    }
+    cx.broadcast(&[&dims, &mask])
+}
+
 /// The logarithm of the sum of exponentials over dimensions.
 pub(super) fn over_dims(x: &Tensor, dims: &[i64], keepdim: bool) -> Computed {
     let mask = reduce::dim_mask(Some(dims), x.rank())?;
@@ -222,7 +236,11 @@ pub(super) fn family() -> Vec<OpDef> {
             };
             vec![of(g, DType::F32), of(g, DType::Bool)]
         });
-        def.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample.not_differentiable())
+        let shape = Shape::dims(|cx| {
+            let dims = cx.take_dims(0)?;
+            hidden(cx, dims, 1, 3)
+        });
+        def.with(shape).with(Dtype::same_as(0)).with(sample.not_differentiable())
     };
     defs.extend(op("_masked_softmax", "", "Softmax of what a mask leaves.").facts(facts).one(masked));
     defs

@@ -542,11 +542,11 @@ const ROWS: &[Row] = &[
     ("aten::fmin", "", "The smaller; NaN only if both are.", fmin, PLAIN),
     ("aten::atan2", "", "The angle of the point (other, self).", atan2, FLOAT),
     ("aten::arctan2", "", "The angle of the point (other, self).", atan2, FLOAT),
-    ("aten::hypot", "", "The length of the hypotenuse.", hypot, PLAIN),
+    ("aten::hypot", "", "The length of the hypotenuse.", hypot, FLOAT),
     ("aten::copysign", "Tensor", "`self` with the sign of `other`.", copysign, FLOAT),
     ("aten::copysign", "Scalar", "`self` with the sign of `other`.", copysign, FLOAT),
-    ("aten::logaddexp", "", "`log(e^self + e^other)`.", logaddexp, PLAIN),
-    ("aten::logaddexp2", "", "`log2(2^self + 2^other)`.", logaddexp2, PLAIN),
+    ("aten::logaddexp", "", "`log(e^self + e^other)`.", logaddexp, FLOAT),
+    ("aten::logaddexp2", "", "`log2(2^self + 2^other)`.", logaddexp2, FLOAT),
 ];
 
 fn defs(&(name, overload, doc, f, facts): &Row) -> Vec<OpDef> {

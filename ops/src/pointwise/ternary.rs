@@ -367,7 +367,11 @@ fn activations() -> Vec<OpDef> {
                 "aten::logit" | "aten::special_logit" => Sample::tensors(1).floats().range(0.1, 0.9),
                 _ => Sample::tensors(1).floats(),
             };
-            def.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample)
+            let dtype = match name {
+                "aten::logit" | "aten::special_logit" => Dtype::float_promote([0]),
+                _ => Dtype::same_as(0),
+            };
+            def.with(Shape::same_as(0)).with(dtype).with(sample)
         }));
     }
     all

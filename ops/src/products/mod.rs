@@ -179,7 +179,7 @@ const ROWS: &[Row] = &[
         doc: "All products of an element of one vector and one of another.",
         run: outer,
         shape: || Shape::from(|_| None::<flambeau_analysis::shape::Fact>),
-        dtype: &[0],
+        dtype: &[0, 1],
         sizes: &[&[2], &[3]],
     },
     Row {
@@ -187,7 +187,7 @@ const ROWS: &[Row] = &[
         doc: "All products of an element of one vector and one of another.",
         run: outer,
         shape: || Shape::from(|_| None::<flambeau_analysis::shape::Fact>),
-        dtype: &[0],
+        dtype: &[0, 1],
         sizes: &[&[2], &[3]],
     },
     Row {

@@ -1,13 +1,13 @@
 //! No argument makes an operator panic, hang or ask for memory without bound: samples with a few arguments made
-//! hostile, and arguments that are hostile altogether, are answered with a result or an error.
+//! hostile, and arguments that are hostile altogether, are answered with a result or an error. A result is as the rules
+//! for shapes and dtypes predict, whatever they were told of the arguments.
 //!
 //! The call that is being tried stands in the file `hostile.txt` of the target folder's `tmp`, for those that end the
 //! process. `FLAMBEAU_TRIALS` sets the rounds per operator, `FLAMBEAU_OPS` a part of the names of those to try, `FLAMBEAU_SEED`
 //! where draws start.
 
 use super::matrix::arguments;
-use flambeau_analysis::shape::{Operand, ShapeCx, Symbols, infer};
-use flambeau_analysis::{Dtype, Shape};
+use super::partial::Forecast;
 use flambeau_exec::{Gen, Host, Kernel};
 use flambeau_ir::schema::FunctionSchema;
 use flambeau_ir::types::TypeKind;
@@ -161,28 +161,21 @@ fn draw(registry: &Registry, id: OpId, g: &mut Gen<'_>) -> Vec<IValue> {
 }
 
 /// What a call did that none may.
-fn offence(registry: &Registry, id: OpId, args: &[IValue]) -> Option<String> {
+fn offence(registry: &Registry, id: OpId, args: &[IValue], g: &mut Gen<'_>) -> Option<String> {
     let schema: &FunctionSchema = registry.schema(id);
     let kernel = registry.facet::<Kernel>(id)?;
-    let facts = || {
-        let (shape, dtype) = (registry.facet::<Shape>(id), registry.facet::<Dtype>(id));
-        let mut symbols = Symbols::default();
-        let operands = args.iter().map(|v| -> Operand<'_> { Operand::of(v) });
-        let mut cx = ShapeCx::new(Some(schema), operands, &mut symbols);
-        for i in 0..schema.returns.len() {
-            let _ = infer(shape, dtype, i, &mut cx);
-        }
-    };
-    if catch_unwind(AssertUnwindSafe(facts)).is_err() {
+    let forecasts = || [Forecast::of_all(registry, id, args), Forecast::of(registry, id, args, g)];
+    let Ok(forecasts) = catch_unwind(AssertUnwindSafe(forecasts)) else {
         return Some("its shape rule panics".to_owned());
-    }
+    };
     let mut given = args.to_vec();
     let budget = Budget::new(MEMORY);
     let call = || budget.run(|| kernel.call_on(schema, &mut given, &mut Host::quiet()));
     match catch_unwind(AssertUnwindSafe(call)) {
         Err(_) => Some("panics".to_owned()),
         Ok(Err(e)) if matches!(e.fault(), Fault::Internal) => Some(format!("blames itself: {e}")),
-        Ok(_) => None,
+        Ok(Err(_)) => None,
+        Ok(Ok(rets)) => forecasts.iter().find_map(|forecast| forecast.wrong(&rets)),
     }
 }
 
@@ -213,7 +206,7 @@ fn no_arguments_break_an_operator() {
                 if at.send(Some(call)).is_err() {
                     break;
                 }
-                if let Some(what) = offence(&registry, id, &args) {
+                if let Some(what) = offence(&registry, id, &args, g) {
                     said += 1;
                     eprintln!("{name} {what}");
                     if said <= 2 {

@@ -6,4 +6,5 @@ mod docs;
 mod gradients;
 mod hostile;
 mod matrix;
+mod partial;
 mod recorded;

@@ -1,5 +1,6 @@
 //! The matrix of operators and facts: what must be stated of every operator with a kernel, and whether it is true.
 
+use super::partial::Forecast;
 use flambeau_analysis::shape::{Fact, Operand, ShapeCx, Symbols, infer};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, Host, Kernel, KernelError, Rets, Sample};
@@ -12,6 +13,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Samples per operator.
 const TRIALS: u64 = 12;
+
+/// Parts of what there is to know of a sample that rules are tried on.
+const PARTS: usize = 4;
 
 /// What is not asked of some operators: the operator, the check, why.
 pub(crate) const EXCEPTIONS: &[(&str, &str, &str)] = &[
@@ -101,7 +105,7 @@ fn fits(value: &IValue, ty: Type) -> bool {
 }
 
 /// Whether a value is as a fact says.
-fn admits(fact: &Fact, value: &IValue) -> bool {
+pub(crate) fn admits(fact: &Fact, value: &IValue) -> bool {
     match (fact, value) {
         (Fact::Unknown, _) => true,
         (Fact::None, v) => v.is_none(),
@@ -186,6 +190,9 @@ impl Trial<'_> {
         let schema = self.registry.schema(self.id);
         let before: Vec<Before> = args.iter().map(Before::of).collect();
         let facts = self.facts(&args);
+        let told = &mut Gen::from_seed(seed);
+        let forecasts: Vec<Forecast> =
+            (0..PARTS).map(|_| Forecast::of(self.registry, self.id, &args, told)).collect();
         let Some(result) = run(self.registry, self.id, args.clone()) else {
             self.fail("panic", format!("on {args:?}"));
             return false;
@@ -218,6 +225,9 @@ impl Trial<'_> {
                     self.fail("alias", format!("result {i} shares memory with `{}`", arg.name));
                 }
             }
+        }
+        if let Some(wrong) = forecasts.iter().find_map(|forecast| forecast.wrong(&rets)) {
+            self.fail("shape", wrong);
         }
         self.writes(schema, &args, &before);
         true
