@@ -71,13 +71,17 @@ pub struct ShapeCx<'a> {
 }
 
 impl<'a> ShapeCx<'a> {
-    /// A context for one node.
+    /// A context for one node. Operands that are left out at the end are the schema's defaults.
     pub fn new(
         schema: Option<&'a FunctionSchema>,
         operands: impl IntoIterator<Item = Operand<'a>>,
         symbols: &'a mut Symbols,
     ) -> Self {
-        ShapeCx { schema, operands: operands.into_iter().collect(), symbols }
+        let mut operands: SmallVec<[Operand<'a>; 8]> = operands.into_iter().collect();
+        let left_out = schema.and_then(|schema| schema.args.get(operands.len()..)).unwrap_or(&[]);
+        let default = |value| -> Operand<'a> { Operand::of(value) };
+        operands.extend(left_out.iter().map_while(|arg| arg.default.as_ref()).map(default));
+        ShapeCx { schema, operands, symbols }
     }
 
     /// Number of operands.

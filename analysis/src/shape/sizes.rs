@@ -27,11 +27,7 @@ impl Shape {
     /// its sizes stay (see [`Shape::keeping`]).
     pub fn same_as(arg: impl Into<Arg>) -> Shape {
         let arg = arg.into();
-        Shape::from(move |cx| {
-            let t = cx.tensor(arg)?;
-            Some(TensorFact { dims: t.dims.clone(), strides: t.strides, ..TensorFact::default() })
-        })
-        .keeping(arg)
+        Shape::like(arg).keeping(arg)
     }
 
     /// The sizes that the operands broadcast to. Numbers and `None` take no part; tensors in lists do.
@@ -131,12 +127,13 @@ impl Shape {
     }
 
     /// A new tensor of the sizes of an operand (`*_like`): dense operands keep their strides, so a contiguous one
-    /// gives a contiguous one.
+    /// gives a contiguous one, unless another memory format is asked for.
     pub fn like(arg: impl Into<Arg>) -> Shape {
         let arg = arg.into();
         Shape::from(move |cx| {
             let t = cx.tensor(arg)?;
-            Some(TensorFact { dims: t.dims.clone(), strides: t.strides, ..TensorFact::default() })
+            let strides = if keeps_format(cx) { t.strides } else { Strides::Unknown };
+            Some(TensorFact { dims: t.dims.clone(), strides, ..TensorFact::default() })
         })
     }
 
@@ -319,6 +316,14 @@ impl Shape {
             }
         })
     }
+}
+
+/// Whether no argument asks for a memory format other than row-major (0) or as it is (1).
+fn keeps_format(cx: &ShapeCx<'_>) -> bool {
+    let format = "memory_format";
+    cx.position(format).is_none()
+        || cx.is_none(format) == Some(true)
+        || cx.known_int(format).is_some_and(|format| matches!(format, 0 | 1))
 }
 
 fn reduced(cx: &mut ShapeCx<'_>, dims: Dims, over: &[Dim], keep: bool) -> Option<Dims> {

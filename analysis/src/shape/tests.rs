@@ -354,6 +354,25 @@ fn chosen_by_flags() {
 }
 
 #[test]
+fn formats_and_defaults() {
+    let text = "t::copy(Tensor self, bool dense=True, *, MemoryFormat? memory_format=None) -> Tensor";
+    let schema = flambeau_ir::FunctionSchema::parse(text).unwrap();
+    let mut s = Symbols::new();
+    let mut strides = |format: Option<i64>| {
+        let mut operands = vec![tensor(None, &known(&[2, 3]))];
+        if let Some(format) = format {
+            operands.extend([value(IValue::Bool(false)), value(IValue::Int(format))]);
+        }
+        let mut cx = ShapeCx::new(Some(&schema), operands, &mut s);
+        assert_eq!(cx.bool("dense"), Some(format.is_none()), "what is left out is the default");
+        Shape::same_as(0).result(0, &mut cx).unwrap().as_tensor().unwrap().strides
+    };
+    assert_eq!(strides(None), Strides::Contiguous);
+    assert_eq!(strides(Some(0)), Strides::Contiguous);
+    assert_eq!(strides(Some(2)), Strides::Unknown, "channels last");
+}
+
+#[test]
 fn space_resized() {
     let mut s = Symbols::new();
     let b = s.fresh(Range::SIZE);
