@@ -124,6 +124,7 @@ impl Shape {
         change(move |cx, mut dims| {
             let rank = dims.len();
             let wanted = cx.ints(sizes)?;
+            let wanted = never_open(cx, &wanted);
             let Some(at) = cx.wrap(dim, rank).filter(|&at| at < rank) else {
                 return Some(cx.fresh_dims((rank + wanted.len()).checked_sub(1)?));
             };
@@ -331,18 +332,21 @@ fn sliced(cx: &mut ShapeCx<'_>, size: Dim, from: i64, to: i64, step: i64) -> Dim
     cx.symbols.fresh(Range { min: 0, max: range.max.min(most) })
 }
 
+/// Sizes asked for, without the symbols that may be -1 and then stand for another size.
+fn never_open(cx: &ShapeCx<'_>, wanted: &[Dim]) -> Dims {
+    let certain = |&d: &Dim| match d {
+        Dim::Sym(_) if cx.symbols.range(d).min < 0 => Dim::Unknown,
+        other => other,
+    };
+    wanted.iter().map(certain).collect()
+}
+
 fn reshaped(cx: &mut ShapeCx<'_>, wanted: &[Dim]) -> Option<Dims> {
     let infers = wanted.iter().filter(|&&d| d == Dim::Known(-1)).count();
     if infers > 1 {
         return None;
     }
-    let mut dims: Dims = wanted
-        .iter()
-        .map(|&d| match d {
-            Dim::Sym(_) if cx.symbols.range(d).min < 0 => Dim::Unknown,
-            other => other,
-        })
-        .collect();
+    let mut dims = never_open(cx, wanted);
     if infers == 1 {
         let at = dims.iter().position(|&d| d == Dim::Known(-1)).expect("invariant: one is -1");
         let others: Vec<Dim> = dims.iter().copied().filter(|&d| d != Dim::Known(-1)).collect();

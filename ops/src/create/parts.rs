@@ -49,6 +49,7 @@ fn paired(cx: &KernelCx<'_>, polar: bool) -> Computed {
 
 /// Powers of the elements of the last dimension, `0` to `n - 1` or in reverse, in a new last dimension.
 fn powers(x: &Tensor, n: i64, increasing: bool) -> Computed {
+    flambeau_tensor::check_budget((n.max(0) as usize).saturating_mul(size_of::<i64>()))?;
     let dtype = reduce::sum_dtype(x.dtype());
     let mut sizes = x.sizes().to_vec();
     sizes.push(n);

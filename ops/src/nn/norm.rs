@@ -459,7 +459,7 @@ fn groups(
         }
     }
     let per_group = (c / groups) as usize;
-    let width = x.numel() / ((n * groups) as usize).max(1);
+    let width = x.numel() / (n.saturating_mul(groups) as usize).max(1);
     let plane = width / per_group.max(1);
     let dtype = stats_dtype(x, &[weight, bias])?;
     dispatch!(floats, x.dtype(), "GroupNormKernelImpl", T => {
@@ -751,15 +751,15 @@ fn layers() -> Vec<OpDef> {
                 d.with(Shape::results([Shape::same_as(0)])).with(first_like_input()).with(sample)
             })
             .several(|cx| {
-                groups(
-                    cx.tensor(0)?,
-                    cx.int(3)?,
-                    cx.int(4)?,
-                    cx.int(6)?,
-                    cx.opt_tensor(1)?,
-                    cx.opt_tensor(2)?,
-                    cx.float(7)?,
-                )
+                let (n, c, plane) = (cx.int(3)?, cx.int(4)?, cx.int(5)?);
+                let all = n.checked_mul(c).and_then(|planes| planes.checked_mul(plane));
+                if [n, c, plane].iter().any(|size| *size < 0) || all != Some(cx.tensor(0)?.numel() as i64) {
+                    return Err(KernelError::input(format!(
+                        "expected an input of N * C * HxW = {n} * {c} * {plane} elements, got {:?}",
+                        cx.tensor(0)?.sizes()
+                    )));
+                }
+                groups(cx.tensor(0)?, n, c, cx.int(6)?, cx.opt_tensor(1)?, cx.opt_tensor(2)?, cx.float(7)?)
             }),
     );
     defs

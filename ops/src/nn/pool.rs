@@ -3,7 +3,7 @@
 
 use super::{Args, sized};
 use crate::support::{Computed, Several, op};
-use flambeau_analysis::{Dtype, Shape, shape::TensorFact};
+use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
@@ -305,34 +305,35 @@ fn unpool(cx: &KernelCx<'_>, space: usize) -> Computed {
     Ok(pool::unpool(x, indices, &sizes)?)
 }
 
-/// The sizes of sliding windows' results, where all is known.
+/// The sizes of sliding windows' results: `(self, kernel_size, stride, padding, …)`, a stride that is empty being the
+/// kernel's size.
 fn slid(space: usize, dilation: Option<usize>, ceil: usize) -> Shape {
-    Shape::from(move |cx| {
-        let mut dims = cx.take_dims(0)?;
-        let lead = dims.len().checked_sub(space)?;
-        let list = |i: usize, cx: &flambeau_analysis::shape::ShapeCx<'_>| {
-            let values = cx.known_ints(i)?;
-            Some(if values.len() == 1 { vec![values[0]; space] } else { values.to_vec() })
-        };
-        let kernel = list(1, cx);
-        let stride = list(2, cx).map(|s| if s.is_empty() { kernel.clone().unwrap_or_default() } else { s });
-        let (padding, dilation) = (list(3, cx), dilation.map_or(Some(vec![1; space]), |i| list(i, cx)));
-        let known = match (kernel, stride, padding, dilation, cx.bool(ceil)) {
-            (Some(kernel), Some(stride), Some(padding), Some(dilation), Some(ceil)) => {
-                Some(Slide { kernel, stride, padding, dilation, ceil })
-            }
-            _ => None,
-        };
-        let fits =
-            |s: &Slide| [&s.kernel, &s.stride, &s.padding, &s.dilation].iter().all(|v| v.len() == space);
+    Shape::dims(move |cx| {
+        let mut dims = cx.lead(0, space)?;
+        let own_stride = cx.ints(2).map(|stride| !stride.is_empty());
         for d in 0..space {
-            dims[lead + d] = match (known.as_ref().filter(|s| fits(s)), dims[lead + d].known()) {
-                (Some(slide), Some(n)) => Dim::Known(slide.count(d, n).ok()?),
-                _ => cx.fresh_size(),
-            };
+            let (n, kernel, padding) = (cx.size(0, d as i64 - space as i64), cx.along(1, d), cx.along(3, d));
+            let stride = own_stride.map_or(Dim::Unknown, |own| if own { cx.along(2, d) } else { kernel });
+            let dilation = dilation.map_or(Dim::Known(1), |i| cx.along(i, d));
+            dims.push(match cx.bool(ceil) {
+                Some(false) => cx.symbols.windows(n, kernel, stride, padding, dilation),
+                Some(true) => rounded_up(n, [kernel, stride, padding, dilation]).unwrap_or(Dim::Unknown),
+                None => Dim::Unknown,
+            });
         }
-        Some(TensorFact::of_dims(dims))
+        Some(dims)
     })
+}
+
+/// How many windows there are, those included that are not wholly inside, if everything is known.
+fn rounded_up(n: Dim, how: [Dim; 4]) -> Option<Dim> {
+    let [kernel, stride, padding, dilation] = how.map(|d| d.known().map(|d| vec![d]));
+    let slide =
+        Slide { kernel: kernel?, stride: stride?, padding: padding?, dilation: dilation?, ceil: true };
+    // Numbers beyond 32 bits are refused by the kernels.
+    let all = [&slide.kernel, &slide.stride, &slide.padding, &slide.dilation];
+    let fits = all.iter().all(|values| values.iter().all(|v| i32::try_from(*v).is_ok()));
+    slide.count(0, n.known().filter(|_| fits)?).ok().map(Dim::Known)
 }
 
 const SIZES: [&[&[i64]]; 3] = [&[&[2, 3, 6]], &[&[2, 3, 6, 5]], &[&[1, 2, 4, 5, 4]]];

@@ -251,6 +251,8 @@ fn classify(x: &Tensor, test: fn(f64) -> bool, all: bool) -> Result<Tensor, Tens
 enum To {
     Float,
     Same,
+    /// As [`To::Same`], truth values as integers.
+    Number,
     Bool,
     Real,
     Angle,
@@ -308,7 +310,7 @@ const ROWS: &[Row] = &[
     ("aten::sgn", "-1, 0 or 1; of a complex number its direction.", sgn, To::Same, None),
     ("aten::neg", "`-x`.", neg, To::Same, Some(TileOp::Neg)),
     ("aten::negative", "`-x`.", neg, To::Same, Some(TileOp::Neg)),
-    ("aten::square", "`x * x`.", square, To::Same, None),
+    ("aten::square", "`x * x`.", square, To::Number, None),
     ("aten::abs", "Magnitude.", abs, To::Real, Some(TileOp::Abs)),
     ("aten::absolute", "Magnitude.", abs, To::Real, Some(TileOp::Abs)),
     ("aten::logical_not", "Whether an element is zero.", logical_not, To::Bool, None),
@@ -388,6 +390,7 @@ fn defs(&(name, doc, f, to, tile): &Row) -> Vec<OpDef> {
         let def = match to {
             To::Float => def.with(Dtype::float_promote([0])),
             To::Same => def.with(Dtype::same_as(0)),
+            To::Number => def.with(Dtype::same_as(0).then(|d| if d == DType::Bool { DType::I64 } else { d })),
             To::Bool => def.with(Dtype::bool()),
             To::Real => def.with(Dtype::real_of(0)),
             To::Angle => def.with(Dtype::from(|cx| cx.dtype(0).map(|d| to_float(d).to_real()))),

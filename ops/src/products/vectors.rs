@@ -364,7 +364,7 @@ const ROWS: &[(&str, &str, Run, fn() -> Shape, &[&[i64]], &[usize])] = &[
         inner,
         || Shape::from(inner_dims),
         &[&[2, 3], &[4, 3]],
-        &[0],
+        &[0, 1],
     ),
     (
         "addr",
