@@ -70,6 +70,11 @@ pub fn count() -> usize {
 /// is more than one range.
 #[inline]
 pub fn split(len: usize, grain: usize, part: impl Fn(Range<usize>) + Sync) {
+    split_by(len, grain, &part);
+}
+
+/// [`split`]: compiled once, so that what calls it has one copy of the part.
+fn split_by(len: usize, grain: usize, part: &(dyn Fn(Range<usize>) + Sync)) {
     if len <= grain {
         if len > 0 {
             part(0..len);
@@ -82,9 +87,6 @@ pub fn split(len: usize, grain: usize, part: impl Fn(Range<usize>) + Sync) {
 
 /// As [`split`], of parts that can fail: gives the error of the first one that did.
 pub fn try_split(len: usize, grain: usize, part: impl Fn(Range<usize>) -> Result<()> + Sync) -> Result<()> {
-    if len <= grain {
-        return if len > 0 { part(0..len) } else { Ok(()) };
-    }
     let failed = Mutex::new(None);
     split(len, grain, |range| {
         let start = range.start;
