@@ -179,7 +179,7 @@ proptest! {
                 b = b.narrow(d as i64, 0, 1).unwrap();
             }
         }
-        let sweep = || |inputs: &[&[f32]], outputs: &mut [&mut [f32]]| {
+        let sweep = |_| |inputs: &[&[f32]], outputs: &mut [&mut [f32]]| {
             for k in 0..outputs[0].len() {
                 outputs[0][k] = inputs[0][k] + inputs[1][k];
                 outputs[1][k] = inputs[0][k] * inputs[1][k];

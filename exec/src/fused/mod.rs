@@ -143,9 +143,9 @@ impl Group {
         lanes: &Lanes<'_>,
     ) -> Result<Option<SmallVec<[Tensor; 2]>>, KernelError> {
         let (program, sources) = (&self.program, &lanes.sources[..]);
-        let made = loops::fan::<T, _>(&lanes.tensors, program.outputs.len(), || {
+        let made = loops::fan::<T, _>(&lanes.tensors, program.outputs.len(), |block| {
             let mut tiles = kept.lend(program);
-            tiles.get().begin(program, sources);
+            tiles.get().begin(program, sources, block);
             move |ins: &[&[T]], outs: &mut [&mut [T]]| tiles.get().run(program, sources, ins, outs)
         });
         Ok(made?)

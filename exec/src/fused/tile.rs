@@ -6,7 +6,7 @@
 use super::Lane;
 use super::lanes::{self, GROUP};
 use super::program::{Program, Slot, Step};
-use flambeau_tensor::loops::FAN_BLOCK;
+use flambeau_tensor::loops::fan_block;
 use flambeau_tensor::math::Real;
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
@@ -58,18 +58,19 @@ impl<T: Real> Tiles<T> {
     fn new(program: &Program) -> Self {
         let n =
             program.tiles as usize + program.constants.len() + program.inputs.len() + program.outputs.len();
-        let mut tiles = Tiles { rooms: vec![vec![T::ZERO; FAN_BLOCK]; n] };
+        let mut tiles = Tiles { rooms: vec![vec![T::ZERO; fan_block::<T>()]; n] };
         for (i, &x) in program.constants.iter().enumerate() {
             tiles.rooms[program.tiles as usize + i].fill(T::from_f64(x));
         }
         tiles
     }
 
-    /// Puts numbers that hold for all elements into their tiles.
-    pub(super) fn begin(&mut self, program: &Program, sources: &[Lane]) {
+    /// Puts numbers that hold for all elements into their tiles, for blocks of at most so many elements.
+    pub(super) fn begin(&mut self, program: &Program, sources: &[Lane], block: usize) {
         for (i, source) in sources.iter().enumerate() {
             if let Lane::Number(x) = source {
-                self.rooms[room(program, Slot::Input(i as u32))].fill(T::from_f64(*x));
+                let tile = &mut self.rooms[room(program, Slot::Input(i as u32))];
+                tile[..block.next_multiple_of(GROUP)].fill(T::from_f64(*x));
             }
         }
     }

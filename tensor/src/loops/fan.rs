@@ -20,10 +20,13 @@ use crate::storage::Storage;
 use crate::tensor::{Meta, Tensor};
 use crate::threads::{self, Apart};
 
-/// Elements of a block: what `f` gets at most.
-pub const FAN_BLOCK: usize = 512;
+/// Elements of a block: what a function gets at most. A few operands of that length stay in the first-level cache.
+pub const fn fan_block<T>() -> usize {
+    4096 / size_of::<T>()
+}
+
 /// Elements of a part: a program of a few steps computes some microseconds on it.
-const PART: usize = FAN_BLOCK * 32;
+const PART: usize = 1 << 14;
 
 /// One input of the sweep.
 enum Source<T> {
@@ -47,12 +50,13 @@ struct Sweep<'a, T: Element> {
 type OfBlocks<'f, R> = &'f mut dyn FnMut(&[&[R]], &mut [&mut [R]]);
 
 /// Calls functions that `sweep` makes, one for each thread's part, with a slice per input and a slice per output to fill,
-/// all of one length of at most [`FAN_BLOCK`], until all elements of the inputs' broadcast are done; gives the outputs.
+/// until all elements of the inputs' broadcast are done; gives the outputs. All slices of a call are of one length; `sweep`
+/// is told the largest, [`fan_block`] or less.
 /// `None` if the outputs would not be laid out row-major nor as the inputs are.
 pub fn fan<T: Element, F: FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]])>(
     inputs: &[&Tensor],
     outputs: usize,
-    sweep: impl Fn() -> F + Sync,
+    sweep: impl Fn(usize) -> F + Sync,
 ) -> Result<Option<SmallVec<[Tensor; 2]>>> {
     let metas: SmallVec<[&Meta; 8]> = inputs.iter().map(|input| input.meta()).collect();
     for input in inputs {
@@ -110,7 +114,10 @@ pub fn fan<T: Element, F: FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]])>(
     let sizes = plan.as_ref().map_or(&[][..], |plan| &plan.sizes);
     let all = Sweep::<T> { sources, sizes, outs };
     // SAFETY: inputs are locked for reading, outputs fresh; parts are apart.
-    threads::split(n, PART, |part| unsafe { all.part(part, &mut sweep()) });
+    threads::split(n, PART, |part| unsafe {
+        let block = part.len().min(fan_block::<T::Raw>());
+        all.part(part, block, &mut sweep(block));
+    });
     drop(guards);
     let made = storages.into_iter().map(|storage| Tensor::from_parts(storage, T::DTYPE, layout.clone()));
     Ok(Some(made.collect()))
@@ -139,8 +146,8 @@ impl Position {
 impl<T: Element> Sweep<'_, T> {
     /// # Safety
     /// Inputs are valid for reads, outputs for writes, for all elements; nobody else is at those of the part.
-    unsafe fn part(&self, part: Range<usize>, f: OfBlocks<'_, T::Raw>) {
-        let mut buffers = Buffers::<T>::new(&self.sources, part.len().min(FAN_BLOCK));
+    unsafe fn part(&self, part: Range<usize>, block: usize, f: OfBlocks<'_, T::Raw>) {
+        let mut buffers = Buffers::<T>::new(&self.sources, block);
         let mut positions: SmallVec<[Position; 2]> = SmallVec::new();
         for source in &self.sources {
             if let Source::Gathered { strides, .. } = source {
@@ -149,7 +156,7 @@ impl<T: Element> Sweep<'_, T> {
         }
         let mut done = part.start;
         while done < part.end {
-            let len = FAN_BLOCK.min(part.end - done);
+            let len = block.min(part.end - done);
             let mut positions = positions.iter_mut();
             // SAFETY: the caller's word; outputs are zeroed first, so that no slice is over uninitialised memory, and
             // overlap nothing.
@@ -254,7 +261,7 @@ mod tests {
     use super::*;
 
     fn sum(inputs: &[&Tensor]) -> Tensor {
-        let outs = fan::<f32, _>(inputs, 2, || {
+        let outs = fan::<f32, _>(inputs, 2, |_| {
             |ins: &[&[f32]], outs: &mut [&mut [f32]]| {
                 for i in 0..outs[0].len() {
                     outs[0][i] = ins.iter().map(|x| x[i]).sum();
@@ -290,7 +297,7 @@ mod tests {
         assert_eq!(sum(&[&t(&[0, 3]), &b.narrow(0, 0, 3).unwrap()]).numel(), 0);
         assert_eq!(sum(&[&turned, &turned]).strides(), turned.strides());
         assert!(
-            fan::<f32, _>(&[&turned, &b], 1, || |_: &[&[f32]], _: &mut [&mut [f32]]| {}).unwrap().is_none()
+            fan::<f32, _>(&[&turned, &b], 1, |_| |_: &[&[f32]], _: &mut [&mut [f32]]| {}).unwrap().is_none()
         );
     }
 }

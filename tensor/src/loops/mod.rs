@@ -16,7 +16,7 @@ mod pointwise;
 mod repeat;
 
 pub use block::Map;
-pub use fan::{FAN_BLOCK, fan};
+pub use fan::{fan, fan_block};
 pub(crate) use pack::{PackFn, pack_fn};
 pub use pointwise::{
     Goal, binary, binary_in, binary_into, map, map_in, nary, nary_into, ternary, ternary_in, ternary_into,
