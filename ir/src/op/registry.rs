@@ -12,6 +12,10 @@ use std::sync::{Arc, OnceLock};
 
 type Put = Box<dyn FnOnce(&mut Columns, usize) + Send>;
 
+/// Facts that most definitions state no more of: room for them is made at once, since all are made when a process
+/// starts.
+const USUAL_FACTS: usize = 8;
+
 /// The definition of one operator overload: its schema and the facts stated about it.
 pub struct OpDef {
     head: Head,
@@ -49,8 +53,9 @@ impl OpDef {
 
     /// [`OpDef::named`] with name and overload apart: `("aten::add", "Tensor")`.
     pub fn overload(name: &str, overload: &str) -> Self {
-        let head = Head::Named(Symbol::new(name), Symbol::new(overload));
-        OpDef { head, puts: Vec::new(), optional: false }
+        let overload = if overload.is_empty() { Symbol::EMPTY } else { Symbol::new(overload) };
+        let head = Head::Named(Symbol::new(name), overload);
+        OpDef { head, puts: Vec::with_capacity(USUAL_FACTS), optional: false }
     }
 
     /// Drops this definition if no declaration has its name: for variants derived by a scheme that not all operators
@@ -227,6 +232,8 @@ struct Making {
     registry: Registry,
     /// Rows that a definition has already stated facts about.
     defined: HashSet<OpId, FxBuildHasher>,
+    /// The name that was declared last, and whether it is a structural operator's: overloads of a name stand together.
+    last: Option<(&'static str, Symbol, bool)>,
     errors: Vec<RegistryError>,
 }
 
@@ -234,11 +241,20 @@ impl Making {
     fn declare(&mut self, text: &'static str) {
         let end = text.bytes().position(|b| b == b'(').unwrap_or(text.len());
         let full = &text[..end];
-        let (name, overload) = split_overload(full);
-        let (name, overload) = (Symbol::new(name), Symbol::new(overload));
-        if full.is_empty() || Prim::from_symbol(name).is_some() {
+        let (base, overload) = split_overload(full);
+        let (name, is_structural) = match self.last {
+            Some((last, name, is_structural)) if last == base => (name, is_structural),
+            _ => {
+                let name = Symbol::new(base);
+                let is_structural = full.is_empty() || Prim::from_symbol(name).is_some();
+                self.last = Some((base, name, is_structural));
+                (name, is_structural)
+            }
+        };
+        if is_structural {
             return;
         }
+        let overload = if overload.is_empty() { Symbol::EMPTY } else { Symbol::new(overload) };
         let row = OpRow { text, schema: OnceLock::new() };
         match self.registry.find(name, overload) {
             Some(id) => self.registry.rows[id.index()] = row,
