@@ -45,6 +45,9 @@ struct Entry {
     to: usize,
 }
 
+/// How files of `torch.save` begin that are pickles without a container: a protocol and a number they all have.
+const OLD_PICKLE: &[u8] = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
+
 /// The tensors in `bytes`, shared with `mapping` (of the same file) where they are aligned.
 pub(crate) fn read(
     bytes: &[u8],
@@ -57,7 +60,12 @@ pub(crate) fn read(
         .ok_or_else(|| not("neither a zip file nor safetensors: too short for either"))?;
     let length = usize::try_from(u64::from_le_bytes(*length)).ok().filter(|&n| n <= rest.len());
     let header = length.map(|n| &rest[..n]).filter(|h| h.first() == Some(&b'{'));
-    let header = header.ok_or_else(|| not("neither a zip file nor safetensors"))?;
+    let header = header.ok_or_else(|| match bytes.starts_with(OLD_PICKLE) {
+        true => {
+            not("what `torch.save` wrote before it wrote zip files; PyTorch can read it and save it anew")
+        }
+        false => not("neither a zip file nor safetensors"),
+    })?;
     if header.len() > limits.source_bytes {
         return Err(ArchiveError::new(Code::Limit, format!("a header of {} bytes", header.len())));
     }

@@ -108,3 +108,32 @@ fn a_file_is_replaced_whole_or_not_at_all() {
     std::fs::remove_dir_all(&folder).expect("removed");
     assert_eq!(replace_file(&path, write("x")).expect_err("no folder").code(), Code::Io);
 }
+
+/// What PyTorch saves of a sparse tensor and of one without memory, and in its old format: refused as what they are.
+#[test]
+fn other_kinds_of_tensors_and_files_are_named() {
+    let pickled = |pickle: &[u8]| {
+        let mut out = ZipWriter::new(Vec::new(), "x");
+        out.store("data.pkl", pickle).expect("room");
+        out.store("version", b"3\n").expect("room");
+        load_weights(&out.finish().expect("room"), &Limits::default()).expect_err("refused")
+    };
+    let sparse = b"\x80\x02}X\x01\x00\x00\x00sctorch._utils\n_rebuild_sparse_tensor\n\
+        ctorch.serialization\n_get_layout\nX\x10\x00\x00\x00torch.sparse_coo\x85R(K\x01t\x86Rs.";
+    let meta = b"\x80\x02}X\x01\x00\x00\x00mctorch._utils\n_rebuild_meta_tensor_no_storage\n\
+        (ctorch\nfloat32\nK\x02\x85K\x01\x85\x89tRs.";
+    for (pickle, what) in [(&sparse[..], "_rebuild_sparse_tensor"), (meta, "_rebuild_meta_tensor_no_storage")]
+    {
+        let error = pickled(pickle);
+        assert_eq!(
+            (error.fault(), error.record()),
+            (flambeau_archive::Fault::Unsupported, Some("data.pkl")),
+            "{error}"
+        );
+        assert!(error.to_string().contains(what), "{error}");
+    }
+    let old = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03.";
+    let error = load_weights(old, &Limits::default()).expect_err("refused");
+    assert_eq!(error.code(), Code::NotZip);
+    assert!(error.to_string().contains("torch.save"), "{error}");
+}

@@ -30,8 +30,8 @@ pub enum Global {
     Device,
     /// A type of storage, such as `torch.FloatStorage`.
     Storage(StorageType),
-    /// A quantization scheme, by its name in `torch`.
-    QuantScheme(&'static str),
+    /// A quantization scheme or a dtype, by its name in `torch`: tensors of kinds that are not supported name them.
+    Constant(&'static str),
     /// A class of the archive's own code, by qualified name (`__torch__.net.Block`).
     Class(String),
 }
@@ -39,7 +39,7 @@ pub enum Global {
 impl Global {
     /// Whether a pickle may call it.
     pub(super) fn is_callable(&self) -> bool {
-        !matches!(self, Global::Storage(_) | Global::QuantScheme(_))
+        !matches!(self, Global::Storage(_) | Global::Constant(_))
     }
 }
 
@@ -99,9 +99,22 @@ const TORCH: &[(&str, Global)] = &[
     ("UInt32Storage", Global::Storage(StorageType::UInt32)),
     ("UInt64Storage", Global::Storage(StorageType::UInt64)),
     ("UntypedStorage", Global::Storage(StorageType::Untyped)),
-    ("per_tensor_affine", Global::QuantScheme("per_tensor_affine")),
-    ("per_channel_affine", Global::QuantScheme("per_channel_affine")),
-    ("per_channel_affine_float_qparams", Global::QuantScheme("per_channel_affine_float_qparams")),
+    ("per_tensor_affine", Global::Constant("per_tensor_affine")),
+    ("per_channel_affine", Global::Constant("per_channel_affine")),
+    ("per_channel_affine_float_qparams", Global::Constant("per_channel_affine_float_qparams")),
+    ("uint8", Global::Constant("uint8")),
+    ("int8", Global::Constant("int8")),
+    ("int16", Global::Constant("int16")),
+    ("int32", Global::Constant("int32")),
+    ("int64", Global::Constant("int64")),
+    ("float16", Global::Constant("float16")),
+    ("float32", Global::Constant("float32")),
+    ("float64", Global::Constant("float64")),
+    ("complex32", Global::Constant("complex32")),
+    ("complex64", Global::Constant("complex64")),
+    ("complex128", Global::Constant("complex128")),
+    ("bool", Global::Constant("bool")),
+    ("bfloat16", Global::Constant("bfloat16")),
 ];
 
 const UTILS: &[(&str, Global)] = &[
@@ -127,6 +140,7 @@ const MODULES: &[(&str, &[(&str, Global)])] = &[
     ("torch", TORCH),
     ("torch._utils", UTILS),
     ("torch.jit._pickle", JIT_PICKLE),
+    ("torch.serialization", &[("_get_layout", Global::RebuildOther("_get_layout"))]),
     ("collections", &[("OrderedDict", Global::OrderedDict)]),
     ("builtins", &[("complex", Global::Complex)]),
     ("__builtin__", &[("complex", Global::Complex)]),
