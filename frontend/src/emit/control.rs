@@ -170,33 +170,30 @@ impl<'a> Cx<'a> {
     /// What variables are after an `if`: those that both branches know, or the one that comes by.
     fn join(&self, span: Span, then_side: (BlockId, Defined, bool), else_side: (BlockId, Defined, bool)) {
         self.at(span);
-        let outer = self.block();
         let mut names: Vec<Symbol> = then_side.1.keys().chain(else_side.1.keys()).copied().collect();
         names.sort();
         names.dedup();
         for name in names {
-            let sides = [&then_side, &else_side].map(|(block, defined, exits)| {
+            let sides = [&then_side, &else_side].map(|(_, defined, exits)| {
                 let entry = defined.get(&name).cloned().or_else(|| self.fun.env.borrow().find(name).cloned());
-                (*block, entry, *exits)
+                (entry, *exits)
             });
             // Names count every look at a variable: each branch looks for what the other defines,
             // then both read it, then the variable around is looked for.
             for (i, defined) in [(1, &then_side.1), (0, &else_side.1)] {
-                if let (true, Some(Entry::Typed(ty))) = (defined.contains_key(&name), &sides[i].1) {
-                    self.enter(sides[i].0);
-                    self.load(name, *ty);
+                if let (true, Some(Entry::Typed(_))) = (defined.contains_key(&name), &sides[i].0) {
+                    self.count_read(name);
                 }
             }
             let mut types = [None, None];
             let mut missing = None;
-            for (i, (block, entry, exits)) in sides.iter().enumerate() {
+            for (i, (entry, exits)) in sides.iter().enumerate() {
                 if *exits {
                     continue;
                 }
                 match entry {
                     Some(Entry::Typed(ty)) => {
-                        self.enter(*block);
-                        self.load(name, *ty);
+                        self.count_read(name);
                         types[i] = Some(*ty);
                     }
                     Some(Entry::Sugared(_)) => {}
@@ -207,7 +204,6 @@ impl<'a> Cx<'a> {
                     }
                 }
             }
-            self.enter(outer);
             let entry = match (missing, types) {
                 (Some(why), _) => Some(Entry::Unusable(why)),
                 (None, [Some(a), Some(b)]) => Some(self.joined(name, a, b)),
@@ -228,8 +224,12 @@ impl<'a> Cx<'a> {
     }
 
     fn joined(&self, name: Symbol, a: Type, b: Type) -> Entry {
-        let outside = match self.lookup(name) {
-            Some(Ok(Sugar::Value(value))) => Some(self.ty(value)),
+        let outside = match self.fun.env.borrow().find(name) {
+            Some(Entry::Typed(ty)) if !self.is_spoilt(name) => {
+                self.count_read(name);
+                Some(*ty)
+            }
+            Some(Entry::Sugared(Sugar::Value(value))) => Some(self.ty(*value)),
             _ => None,
         };
         let to_union = outside.is_some_and(|t| t == Type::ANY || matches!(t.kind(), TypeKind::Union(_)));

@@ -228,7 +228,7 @@ impl<'a> Cx<'a> {
                     );
                 }
                 // The variable around is read; names count such reads.
-                self.load(name, before);
+                self.count_read(name);
                 let before = before.erase_shapes();
                 let v = self.try_convert(v, before);
                 let ty = self.ty(v);

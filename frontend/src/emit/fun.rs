@@ -321,6 +321,13 @@ impl<'a> Cx<'a> {
         })
     }
 
+    /// As [`Cx::load`] for who only wants the name counted.
+    pub(crate) fn count_read(&self, name: Symbol) {
+        if is_meaningful(name.as_str()) {
+            self.edit(|e| e.take_name(name));
+        }
+    }
+
     /// Does the value carry a name that a person gave: its own, or that of the variable it is read from?
     pub(crate) fn is_named(&self, value: ValueId) -> bool {
         self.read(|g| {

@@ -20,7 +20,7 @@ def foo(a, b):
 # %10 : Tensor -> new
 # %12 : Tensor -> new
 # %r : Tensor -> *given Tensor; written
-# %22 : (Tensor, Tensor) -> new, holds %c.1, *given Tensor
+# %18 : (Tensor, Tensor) -> new, holds %c.1, *given Tensor
 # writes:
 #   aten::add_(%a.1, %6, %6): *given Tensor
 
@@ -29,9 +29,9 @@ def foo(a, b):
 #   rankdir=LR;
 #   node [fontname="monospace"];
 #   e6 [label="*given Tensor : Tensor", shape=box, style=filled, fillcolor=lightgrey, color=red];
-#   e7 [label="%22 : (Tensor, Tensor)", shape=ellipse];
+#   e7 [label="%18 : (Tensor, Tensor)", shape=ellipse];
 #   e8 [label="%c.1 : Tensor", shape=box];
-#   e9 [label="contents of %22 : Tensor", shape=ellipse];
+#   e9 [label="contents of %18 : Tensor", shape=ellipse];
 #   e7 -> e9 [style=dashed];
 #   e9 -> e6;
 #   e9 -> e8;

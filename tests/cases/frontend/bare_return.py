@@ -18,18 +18,18 @@ def f(x: Optional[int], y: Optional[int]) -> int:
 #   %3 : NoneType = prim::Constant()
 #   %5 : int = prim::Constant[value=0]()
 #   %4 : bool = aten::__is__(%x.1, %3)
-#   %47 : int = prim::If(%4)
+#   %43 : int = prim::If(%4)
 #     block0():
 #       -> (%5)
 #     block1():
 #       %x.7 : int = prim::unchecked_cast(%x.1)
-#       %13 : bool = aten::__isnot__(%y.1, %3)
-#       %45 : int = prim::If(%13)
+#       %11 : bool = aten::__isnot__(%y.1, %3)
+#       %41 : int = prim::If(%11)
 #         block0():
 #           %y.7 : int = prim::unchecked_cast(%y.1)
-#           %18 : int = aten::add(%x.7, %y.7)
-#           -> (%18)
+#           %16 : int = aten::add(%x.7, %y.7)
+#           -> (%16)
 #         block1():
 #           -> (%x.7)
-#       -> (%45)
-#   return (%47)
+#       -> (%41)
+#   return (%43)

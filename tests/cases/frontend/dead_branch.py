@@ -18,8 +18,8 @@ def g(a: Optional[int], n: int) -> int:
 # == frontend
 # def f
 # graph(%a.1 : int?):
-#   %13 : int = prim::Constant[value=-1]()
-#   return (%13)
+#   %9 : int = prim::Constant[value=-1]()
+#   return (%9)
 #
 # def g
 # graph(%a.1 : int?,

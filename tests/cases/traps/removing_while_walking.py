@@ -16,17 +16,17 @@ def f(a: List[int]) -> int:
 # graph(%a.1 : int[]):
 #   %4 : bool = prim::Constant[value=1]()
 #   %total.1 : int = prim::Constant[value=0]()
-#   %12 : int = prim::Constant[value=2]()
-#   %15 : int = prim::Constant[value=1]()
+#   %11 : int = prim::Constant[value=2]()
+#   %14 : int = prim::Constant[value=1]()
 #   %3 : int = aten::len(%a.1)
 #   %total : int = prim::Loop(%3, %4, %total.1)
 #     block0(%5 : int, %total.11 : int):
 #       %x.1 : int = aten::__getitem__(%a.1, %5)
 #       %total.5 : int = aten::add(%total.11, %x.1)
-#       %13 : bool = aten::eq(%x.1, %12)
-#        = prim::If(%13)
+#       %12 : bool = aten::eq(%x.1, %11)
+#        = prim::If(%12)
 #         block0():
-#            = aten::remove(%a.1, %15)
+#            = aten::remove(%a.1, %14)
 #           -> ()
 #         block1():
 #           -> ()

@@ -14,10 +14,10 @@ def f(x: Union[int, None, int]) -> int:
 #   %2 : NoneType = prim::Constant()
 #   %4 : int = prim::Constant[value=0]()
 #   %3 : bool = aten::__is__(%x.1, %2)
-#   %25 : int = prim::If(%3)
+#   %23 : int = prim::If(%3)
 #     block0():
 #       -> (%4)
 #     block1():
 #       %x.7 : int = prim::unchecked_cast(%x.1)
 #       -> (%x.7)
-#   return (%25)
+#   return (%23)
