@@ -80,6 +80,9 @@ impl Shape {
             let (Some(a), Some(b)) = (cx.wrap(a, rank), cx.wrap(b, rank)) else {
                 return Some(cx.fresh_dims(rank.checked_sub(1)?));
             };
+            if a == b {
+                return None;
+            }
             let (rows, columns) = (*dims.get(a)?, *dims.get(b)?);
             let length = match (cx.known_int(offset), rows, columns) {
                 (Some(0), rows, columns) => cx.symbols.min(rows, columns),

@@ -315,6 +315,7 @@ fn istft_facts(d: OpDef) -> OpDef {
         let mut dims = cx.lead(0, 2)?;
         let (n, step, count) = (cx.number(1), hop(cx), cx.size(0, -1));
         dims.push(match cx.is_none(8)? {
+            false if cx.symbols.range(cx.number(8)).min < 0 => Dim::Unknown,
             false => cx.number(8),
             true => {
                 let half_window = cx.symbols.floor_div(n, Dim::Known(2));

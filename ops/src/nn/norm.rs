@@ -575,7 +575,8 @@ fn norm_except(v: &Tensor, p: f64, dim: i64) -> Computed {
     let others: Vec<i64> = (0..v.rank() as i64).filter(|d| dim == -1 || *d != dim).collect();
     dispatch!(floats, v.dtype(), "norm_except_dim", T => {
         let powers = loops::unary::<T, f64>(v, move |x: T| libm::pow(x.to_f64().abs(), p))?;
-        let sums = reduce::sum(&powers, Some(&others), dim != -1, None)?;
+        // No dimension at all would mean every one.
+        let sums = if others.is_empty() { powers } else { reduce::sum(&powers, Some(&others), dim != -1, None)? };
         Ok(loops::unary::<f64, T>(&sums, move |s: f64| T::from_f64(libm::pow(s, 1.0 / p)))?)
     })
 }

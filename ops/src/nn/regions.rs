@@ -9,7 +9,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::{DType, Tensor};
+use flambeau_tensor::{DType, Layout, Tensor, check_budget};
 
 /// Images, the regions of them to pool, and the grid each becomes.
 struct Regions {
@@ -41,6 +41,8 @@ impl Regions {
         if grid.0 <= 0 || grid.1 <= 0 {
             return Err(KernelError::input("the pooled height and width must be positive"));
         }
+        let cells = Layout::contiguous(&[rois.sizes()[0].max(1), c.max(1), grid.0, grid.1])?.numel();
+        check_budget(cells.saturating_mul(32))?;
         let boxes = rois.to_vec::<f64>()?;
         if let Some(roi) = boxes.chunks_exact(5).find(|roi| !(0..n).contains(&(roi[0] as i64))) {
             return Err(KernelError::input(format!("roi names image {} of a batch of {n}", roi[0])));
