@@ -37,7 +37,9 @@ fn embedding(cx: &KernelCx<'_>) -> Computed {
     let width = weight.sizes()[1] as usize;
     let weight = weight.contiguous()?;
     let out = Tensor::zeros(&sizes, weight.dtype())?;
-    dispatch!(all, weight.dtype(), "embedding", T => access::edit_with::<T, T, _>(&out, &[&weight], |mut out, ins| {
+    let kind = weight.dtype().bits();
+    let (weight, to) = (weight.view_dtype(kind)?, out.view_dtype(kind)?);
+    dispatch!(widths, kind, "embedding", T => access::edit_with::<T, T, _>(&to, &[&weight], |mut out, ins| {
         let table = ins[0].data();
         let width = width.max(1);
         threads::chunks(out.data(), threads::rows(width) * width, |first, own| {

@@ -106,7 +106,9 @@ fn im2col(cx: &KernelCx<'_>) -> Computed {
     let mut out = x.sizes()[..lead].to_vec();
     out.extend([sizes[0].saturating_mul(patches.depth()), patches.length()]);
     let (x, out) = (x.contiguous()?, Tensor::zeros(&out, x.dtype())?);
-    dispatch!(all, x.dtype(), "im2col_out_cpu", T => access::edit_with::<T, T, _>(&out, &[&x], |mut out, ins| {
+    let kind = x.dtype().bits();
+    let (x, to) = (x.view_dtype(kind)?, out.view_dtype(kind)?);
+    dispatch!(widths, kind, "im2col_out_cpu", T => access::edit_with::<T, T, _>(&to, &[&x], |mut out, ins| {
         let (from, to) = (ins[0].data(), out.data());
         patches.each(|column, image| to[column] = from[image]);
     }))?;
