@@ -369,6 +369,9 @@ fn by_example() -> Vec<OpDef> {
 fn nested(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     let list = cx.ty(0)?;
     let TypeKind::List(element) = list.kind() else { return None };
+    if matches!(element.kind(), TypeKind::List(_)) {
+        return None;
+    }
     default_of(*element)?;
     let length = cx.elements(0).map(|e| Dim::Known(e.len() as i64)).unwrap_or_else(|| cx.fresh_size());
     Some(TensorFact::contiguous([length]))
