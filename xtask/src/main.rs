@@ -69,7 +69,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        args: "[OPTIONS]",
+        args: "[FILTER] [ARCHIVE]",
         about: "the figures, each beside its limit or peer",
         run: bench::run,
     },

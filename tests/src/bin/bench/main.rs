@@ -1,7 +1,8 @@
-//! The figures: each measured value beside its limit and what PyTorch takes. `bench [FILTER]`.
+//! The figures: each measured value beside its limit and what PyTorch takes. `bench [FILTER] [ARCHIVE]`.
 //!
 //! Taken with the `bench` profile by `cargo xtask bench`. Peak memory and start-up are those of a child process.
 
+mod archive;
 mod ir;
 mod source;
 mod start;
@@ -17,13 +18,16 @@ type Figures = fn(&Session) -> Result<()>;
 
 fn main() -> Result<()> {
     let filter = std::env::args().nth(1).unwrap_or_default();
-    if filter == start::CHILD {
-        return start::child();
+    match filter.as_str() {
+        start::CHILD => return start::child(),
+        archive::CHILD => return archive::child(),
+        _ => {}
     }
     let session = Session::standard()?;
     println!("{:<48} {:>12} {:>12}  PyTorch 2.6", "figure", "measured", "limit");
-    let groups: [(&str, Figures); 5] = [
+    let groups: [(&str, Figures); 6] = [
         ("start", start::figures),
+        ("archive", archive::figures),
         ("source", source::figures),
         ("ir", ir::figures),
         ("vm", vm::figures),
