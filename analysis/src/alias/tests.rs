@@ -67,10 +67,10 @@ fn the_example_of_two_branches() {
     assert_eq!(
         db.dump(&g),
         "\
-%a : Tensor -> *Tensor
-%b : Tensor -> *Tensor
+%a : Tensor -> *given Tensor
+%b : Tensor -> *given Tensor
 %c : Tensor -> new; written; returned
-%r : Tensor -> *Tensor
+%r : Tensor -> *given Tensor
 %x : Tensor -> new
 %s : Tensor -> %x, %c; written; returned
 %w : Tensor -> %c; written; returned
