@@ -557,38 +557,32 @@ def _legacy(size_average: Optional[bool], reduce: Optional[bool], reduction: str
         return 2
     return 1
 
-def _steps(stride: Optional[List[int]]) -> List[int]:
-    if stride is None:
-        steps: List[int] = []
-        return steps
-    return stride
-
 def max_pool1d(input: Tensor, kernel_size: BroadcastingList1[int], stride: Optional[BroadcastingList1[int]] = None, padding: BroadcastingList1[int] = 0, dilation: BroadcastingList1[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tensor:
-    return torch.max_pool1d(input, kernel_size, torch.nn.functional._steps(stride), padding, dilation, ceil_mode)
+    return torch.max_pool1d(input, kernel_size, torch.jit.annotate(List[int], []) if stride is None else stride, padding, dilation, ceil_mode)
 
 def max_pool1d__return_indices(input: Tensor, kernel_size: BroadcastingList1[int], stride: Optional[BroadcastingList1[int]] = None, padding: BroadcastingList1[int] = 0, dilation: BroadcastingList1[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tuple[Tensor, Tensor]:
-    return torch.max_pool1d_with_indices(input, kernel_size, torch.nn.functional._steps(stride), padding, dilation, ceil_mode)
+    return torch.max_pool1d_with_indices(input, kernel_size, torch.jit.annotate(List[int], []) if stride is None else stride, padding, dilation, ceil_mode)
 
 def max_pool2d(input: Tensor, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None, padding: BroadcastingList2[int] = 0, dilation: BroadcastingList2[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tensor:
-    return torch.max_pool2d(input, kernel_size, torch.nn.functional._steps(stride), padding, dilation, ceil_mode)
+    return torch.max_pool2d(input, kernel_size, torch.jit.annotate(List[int], []) if stride is None else stride, padding, dilation, ceil_mode)
 
 def max_pool2d__return_indices(input: Tensor, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None, padding: BroadcastingList2[int] = 0, dilation: BroadcastingList2[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tuple[Tensor, Tensor]:
-    return torch.max_pool2d_with_indices(input, kernel_size, torch.nn.functional._steps(stride), padding, dilation, ceil_mode)
+    return torch.max_pool2d_with_indices(input, kernel_size, torch.jit.annotate(List[int], []) if stride is None else stride, padding, dilation, ceil_mode)
 
 def max_pool3d(input: Tensor, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None, padding: BroadcastingList3[int] = 0, dilation: BroadcastingList3[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tensor:
-    return torch.max_pool3d(input, kernel_size, torch.nn.functional._steps(stride), padding, dilation, ceil_mode)
+    return torch.max_pool3d(input, kernel_size, torch.jit.annotate(List[int], []) if stride is None else stride, padding, dilation, ceil_mode)
 
 def max_pool3d__return_indices(input: Tensor, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None, padding: BroadcastingList3[int] = 0, dilation: BroadcastingList3[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tuple[Tensor, Tensor]:
-    return torch.max_pool3d_with_indices(input, kernel_size, torch.nn.functional._steps(stride), padding, dilation, ceil_mode)
+    return torch.max_pool3d_with_indices(input, kernel_size, torch.jit.annotate(List[int], []) if stride is None else stride, padding, dilation, ceil_mode)
 
 def max_pool1d_with_indices(input: Tensor, kernel_size: BroadcastingList1[int], stride: Optional[BroadcastingList1[int]] = None, padding: BroadcastingList1[int] = 0, dilation: BroadcastingList1[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tuple[Tensor, Tensor]:
-    return torch.max_pool1d_with_indices(input, kernel_size, torch.nn.functional._steps(stride), padding, dilation, ceil_mode)
+    return torch.max_pool1d_with_indices(input, kernel_size, torch.jit.annotate(List[int], []) if stride is None else stride, padding, dilation, ceil_mode)
 
 def max_pool2d_with_indices(input: Tensor, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None, padding: BroadcastingList2[int] = 0, dilation: BroadcastingList2[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tuple[Tensor, Tensor]:
-    return torch.max_pool2d_with_indices(input, kernel_size, torch.nn.functional._steps(stride), padding, dilation, ceil_mode)
+    return torch.max_pool2d_with_indices(input, kernel_size, torch.jit.annotate(List[int], []) if stride is None else stride, padding, dilation, ceil_mode)
 
 def max_pool3d_with_indices(input: Tensor, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None, padding: BroadcastingList3[int] = 0, dilation: BroadcastingList3[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tuple[Tensor, Tensor]:
-    return torch.max_pool3d_with_indices(input, kernel_size, torch.nn.functional._steps(stride), padding, dilation, ceil_mode)
+    return torch.max_pool3d_with_indices(input, kernel_size, torch.jit.annotate(List[int], []) if stride is None else stride, padding, dilation, ceil_mode)
 
 def adaptive_max_pool1d(input: Tensor, output_size: BroadcastingList1[int], return_indices: bool = False) -> Tensor:
     return torch.adaptive_max_pool1d(input, output_size)[0]
