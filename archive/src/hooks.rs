@@ -24,7 +24,7 @@ const CALL: &str = "__call__";
 ///
 /// # Errors
 /// `A0045` where a hook gives what `forward` or the next hook does not take.
-pub(crate) fn call_with_hooks(
+pub fn call_with_hooks(
     unit: &CompilationUnit,
     registry: &Arc<Registry>,
     class: Type,

@@ -42,6 +42,7 @@ pub mod zip;
 
 pub use code::{ClassDecl, ClassKind, Field, SourceFile, Sources};
 pub use error::{ArchiveError, Code, Fault};
+pub use hooks::call_with_hooks;
 pub use import::LoadError;
 pub use info::{ArchiveInfo, RecordInfo, Role, TensorInfo, info};
 pub use limits::Limits;

@@ -42,6 +42,6 @@ impl Program {
             class.methods.insert(Symbol::new(method), name);
         }
         unit.define_class(class);
-        Ok(self.with_unit(unit, Object::new(ty, Vec::new())))
+        self.with_unit(unit, Object::new(ty, Vec::new()))
     }
 }

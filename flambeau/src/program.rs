@@ -4,7 +4,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::module::Module;
 use crate::session::Session;
-use flambeau_archive::{LoadedModule, Missing};
+use flambeau_archive::{LoadedModule, Missing, call_with_hooks};
 use flambeau_exec::{Code, Host};
 use flambeau_frontend::print::{self, Receiver};
 use flambeau_ir::module::Function;
@@ -91,11 +91,12 @@ impl Program {
     }
 
     /// The program with other code, whose module is `object`.
-    pub(crate) fn with_unit(&self, unit: CompilationUnit, object: Object) -> Program {
+    pub(crate) fn with_unit(&self, unit: CompilationUnit, object: Object) -> Result<Program, Error> {
         let (name, extra_files) = (self.archive_name().to_owned(), self.extra_files().to_vec());
         let version = self.archive_version().unwrap_or_default();
-        let root = Root { object, name, version, call: None, missing: Missing::default(), extra_files };
-        Program::new(&self.session, Arc::new(unit), None, Some(Arc::new(root)))
+        let call = call_with_hooks(&unit, self.session.registry(), object.class())?.map(Arc::new);
+        let root = Root { object, name, version, call, missing: Missing::default(), extra_files };
+        Ok(Program::new(&self.session, Arc::new(unit), None, Some(Arc::new(root))))
     }
 
     pub(crate) fn session(&self) -> &Session {

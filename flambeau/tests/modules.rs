@@ -176,6 +176,71 @@ fn what_only_training_changes_is_frozen() {
     assert!(left.attributes().is_empty(), "{:?} attributes are left", left.attributes().len());
 }
 
+/// Tasks keep what they write, and fold what nobody does; normalization folds beside them, in half floats too.
+#[test]
+fn tasks_and_halves_are_frozen() {
+    let session = Session::standard().expect("consistent");
+    let program = load(&session, "tasks.pt");
+    let frozen = program.freeze(&[]).expect("frozen");
+    let left: Vec<_> = frozen
+        .module()
+        .expect("a module")
+        .attributes()
+        .into_iter()
+        .map(|(a, _)| a.name.to_string())
+        .collect();
+    assert_eq!(left, ["seen"]);
+    let text = frozen.entry("forward").expect("there").code().expect("it can be written");
+    assert_eq!(text.matches("def __forked_function").count(), 3, "{text}");
+    assert!(!text.contains("batch_norm") && !text.contains("getattr"), "{text}");
+    let again = session.load_archive_bytes(&frozen.to_archive("tasks").expect("saved")).expect("as written");
+    // Recorded with PyTorch: the first and the second call. What is left of `seen` is shared with the program.
+    let fresh = load(&session, "tasks.pt");
+    for (program, wants) in
+        [(&fresh, [[20.0, -52.0], [21.0, -51.0]]), (&again, [[20.0, -52.0], [21.0, -51.0]])]
+    {
+        for want in wants {
+            let call = program.entry("forward").expect("there").call(&[tensor(&[1.0, -2.0])], &[]);
+            let result = call.expect("runs");
+            let parts = result.as_tuple().expect("a pair").items().to_vec();
+            assert_eq!(floats(&parts[0]), want);
+            let near = |got: f32, want: f32| (got - want).abs() < 1e-3;
+            let normed =
+                if want[0] == 20.0 { [-4.6516, -22.5138, -8.7919] } else { [-4.2348, -22.6549, -9.1223] };
+            assert!(
+                floats(&parts[1]).iter().zip(normed).all(|(&g, w)| near(g, w)),
+                "{:?}",
+                floats(&parts[1])
+            );
+        }
+    }
+    let half = load(&session, "half.pt");
+    let frozen = half.freeze(&[]).expect("frozen").entry("forward").expect("there");
+    assert!(!frozen.code().expect("it can be written").contains("batch_norm"));
+    let x: Vec<f32> = (0..8).map(|i| i as f32 * 0.5 - 2.0).collect();
+    let x = Tensor::from_slice(&x, &[1, 2, 4]).and_then(|x| x.to_dtype(flambeau::tensor::DType::F16));
+    let result = frozen.call(&[IValue::Tensor(x.expect("small"))], &[]).expect("runs");
+    let result = result.as_tensor().expect("a tensor").to_vec::<f64>().expect("floats");
+    let want = [0.1140, 0.1862, 0.2583, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+    assert!(result.iter().zip(want).all(|(g, w)| (g - w).abs() < 1e-3), "{result:?}");
+}
+
+#[test]
+fn hooks_stay_with_what_is_frozen() {
+    let session = Session::standard().expect("consistent");
+    let program = load(&session, "hooked.pt");
+    program.module().expect("a module").eval();
+    let frozen = program.freeze(&[]).expect("frozen");
+    let again = session.load_archive_bytes(&frozen.to_archive("hooked").expect("saved")).expect("as written");
+    let args = [tensor(&[1.0, 2.0]), IValue::Float(3.0)];
+    for program in [&frozen, &again] {
+        assert!(program.has_hooks() && program.module().expect("a module").attributes().is_empty());
+        let call = |name| program.entry(name).expect("there").call(&args, &[]).expect("runs");
+        assert_eq!(floats(&call("forward")), [6.0, 12.0]);
+        assert_eq!(floats(&call("__call__")), [18.0, 36.0]);
+    }
+}
+
 #[test]
 fn what_is_saved_is_the_same_program() {
     let session = Session::standard().expect("consistent");

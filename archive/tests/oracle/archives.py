@@ -272,6 +272,44 @@ class Normed(nn.Module):
         return torch.relu_(self.norm(self.conv(x)))
 
 
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor([1.0, 2.0]))
+        self.by = 3
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.weight * self.by
+
+
+class Tasks(nn.Module):
+    """Forks methods of itself and of a submodule, within each other and in a loop; one of them writes a buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = Scaled()
+        self.bias = nn.Parameter(torch.ones(2))
+        self.register_buffer("seen", torch.zeros(2))
+        self.conv = nn.Conv1d(2, 3, 2)
+        self.norm = nn.BatchNorm1d(3)
+
+    def shifted(self, x: Tensor) -> Tensor:
+        self.seen.add_(1.0)
+        return self.inner(x) + self.bias + self.seen
+
+    def deep(self, x: Tensor) -> Tensor:
+        return torch.jit.wait(torch.jit.fork(self.shifted, x * self.inner.by))
+
+    def forward(self, x: Tensor) -> Tuple[Tensor, Tensor]:
+        futures: List[torch.jit.Future[Tensor]] = []
+        for i in range(2):
+            futures.append(torch.jit.fork(self.inner, x + i))
+        out = torch.jit.wait(torch.jit.fork(self.deep, x))
+        for future in futures:
+            out = out + torch.jit.wait(future)
+        return out, self.norm(self.conv(torch.stack([x, out]).unsqueeze(0)))
+
+
 def main(done):
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -301,6 +339,8 @@ def main(done):
     save_weights("checkpoint", {"model": {"w": shared, "tail": shared[2:]}, "epoch": 3, "all": [shared, (shared,)]})
     save_weights("single", nn.Parameter(torch.ones(2, 3)))
     save("normed", torch.jit.script(Normed().eval()))
+    save("half", torch.jit.script(Normed().eval().half()))
+    save("tasks", torch.jit.script(Tasks().eval()))
     done.release()
 
 

@@ -330,10 +330,16 @@ pub(crate) fn member(
 }
 
 /// Structural operators that programs may call by name, as archived code does, with their schemas.
-const STRUCTURAL: [(Prim, &str); 4] = [
+const STRUCTURAL: [(Prim, &str); 10] = [
+    (Prim::AutogradAllNonZero, "prim::AutogradAllNonZero(...) -> bool"),
+    (Prim::AutogradAllZero, "prim::AutogradAllZero(...) -> bool"),
+    (Prim::AutogradAnyNonZero, "prim::AutogradAnyNonZero(...) -> bool"),
     (Prim::AwaitableNowait, "prim::awaitable_nowait(t self) -> Await(t)"),
     (Prim::AwaitableWait, "prim::awaitable_wait(Await(t) self) -> t"),
+    (Prim::BroadcastSizes, "prim::BroadcastSizes(...) -> int[]"),
+    (Prim::MMTreeReduce, "prim::MMTreeReduce(...) -> Tensor"),
     (Prim::RaiseException, "prim::RaiseException(str msg, str? cls=None) -> ()"),
+    (Prim::ReductionSizes, "prim::ReductionSizes(int[] size, int[] red_axes, bool keepdim=False) -> int[]"),
     (Prim::UncheckedUnwrapOptional, "prim::unchecked_unwrap_optional(t(a)? optional) -> t(a)"),
 ];
 

@@ -3,8 +3,8 @@
 //!
 //! Which operators these are they say themselves ([`ChannelLinear`], [`ChannelAffine`]). The result in between must have
 //! no other use but being asked for its rank; the new weights are new constants, so whoever shares the old ones keeps
-//! them. Only single and double floats are folded, and only if all constants are of the one dtype: the result then
-//! differs by rounding alone.
+//! them. Only floats are folded, and only if all constants are of one dtype, or the layer's of a half one and those that
+//! scale of single floats, as normalization has it: the result then differs by rounding alone.
 //!
 //! Both operators must mean the same dimension by "channels", which depends on the rank. It is known from shapes, or from
 //! a check in front that raises for any other rank, as PyTorch's own modules make. With the option `batched`, such a check
@@ -174,8 +174,12 @@ impl Candidates<'_> {
         let (layer, scaling) = (self.constants(linear), self.constants(affine));
         let weight = layer.get(of.weight)?.as_ref()?.as_tensor()?;
         let dtype = weight.dtype();
-        let tensors = layer.iter().chain(&scaling).flatten().filter_map(IValue::as_tensor);
-        if !matches!(dtype, DType::F32 | DType::F64) || tensors.clone().any(|t| t.dtype() != dtype) {
+        let all_of = |constants: &[Option<IValue>], dtype| {
+            constants.iter().flatten().filter_map(IValue::as_tensor).all(|t| t.dtype() == dtype)
+        };
+        let is_half = matches!(dtype, DType::F16 | DType::BF16);
+        let scales = all_of(&scaling, dtype) || (is_half && all_of(&scaling, DType::F32));
+        if !dtype.is_floating() || !all_of(&layer, dtype) || !scales {
             return None;
         }
         let pairs = pairs(&scaling)?;
@@ -196,9 +200,8 @@ impl Candidates<'_> {
 
 /// Values as a tensor of `dtype`, if all of them are finite in it.
 fn of_dtype(values: Vec<f64>, sizes: &[i64], dtype: DType) -> Option<Tensor> {
-    let limit = if dtype == DType::F32 { f64::from(f32::MAX) } else { f64::MAX };
-    let fits = values.iter().all(|v| v.abs() <= limit);
-    fits.then(|| Tensor::from_vec(values, sizes).ok()?.to_dtype(dtype).ok()).flatten()
+    let tensor = Tensor::from_vec(values, sizes).ok()?.to_dtype(dtype).ok()?;
+    tensor.to_vec::<f64>().ok()?.iter().all(|v| v.is_finite()).then_some(tensor)
 }
 
 /// How the elements of weights, in order, fall to channels.

@@ -50,7 +50,8 @@ impl Replay {
         if !self.ways.through_freeze || training(&program) {
             return Ok(program);
         }
-        let kept: &[&str] = if entry == "forward" { &[] } else { &[entry] };
+        // What is to be loaded only has no entry.
+        let kept: &[&str] = if matches!(entry, "forward" | "") { &[] } else { &[entry] };
         program.freeze(kept)
     }
 

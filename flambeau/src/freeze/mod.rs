@@ -8,18 +8,26 @@
 //! An attribute stays one if anything might change it or see it changed: if it is assigned, if it is a tensor whose
 //! storage some method writes to, if it is a container, or if the module that has it is used as a value. Objects are
 //! told apart by identity, so two modules of one class may freeze differently; each gets a class of its own.
+//!
+//! Hooks of submodules are in the code of their callers; those of the module itself are frozen as its methods are, and
+//! calling it from outside runs them as before. Tasks are frozen where they are forked.
 
+mod bodies;
+mod copies;
+
+use self::bodies::{Body, assemble, body_of, forget, take_out, tasks};
+use self::copies::{Copies, Names};
 use crate::error::Error;
 use crate::module::Module;
 use crate::program::Program;
 use flambeau_analysis::Analyses;
 use flambeau_analysis::alias::AliasDb;
 use flambeau_ir::attr::names;
-use flambeau_ir::module::{Class, CompilationUnit, Function};
+use flambeau_ir::module::{CompilationUnit, Function};
 use flambeau_ir::schema::Argument;
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::value::Object;
-use flambeau_ir::{At, Fault, FunctionSchema, Graph, IValue, NodeId, Prim, Symbol, Type, ValueId};
+use flambeau_ir::{At, Fault, Graph, IValue, NodeId, Prim, Symbol, Type, ValueId};
 use flambeau_tensor::Tensor;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -43,21 +51,21 @@ pub(crate) fn freeze(program: &Program, preserved: &[&str]) -> Result<Program, E
     if root.named_modules().iter().any(|(_, module)| module.is_training()) {
         return Err(Error::misuse("a module is frozen in eval mode: call `eval` first"));
     }
-    if program.has_hooks() {
-        let message = "freezing a module that has hooks is not supported";
-        return Err(Error::new(Fault::Unsupported, "X0006", message));
-    }
     let methods: Vec<String> = root.methods().into_iter().map(|(name, _)| name).collect();
     let unit = (**program.unit()).clone();
     let (kept, whole) = (BTreeSet::new(), BTreeSet::new());
     let assigned = assigned(&unit);
-    let mut freezer = Freezer { program, unit, assigned, kept, whole, graphs: Vec::new() };
-    let wanted = |name: &&String| *name == "forward" || preserved.contains(&name.as_str());
+    let hooks = hooks(&unit, root.object().class());
+    let mut freezer = Freezer { program, unit, assigned, kept, whole, bodies: Vec::new() };
+    let wanted = |name: &&String| {
+        *name == "forward" || preserved.contains(&name.as_str()) || hooks.contains(&Symbol::new(name))
+    };
     for name in methods.iter().filter(wanted) {
         let entry = program.entry(name)?;
-        let graph = freezer.inlined((**entry.graph()).clone(), root.object())?;
-        freezer.graphs.push((Symbol::new(name), Arc::new(entry.schema().clone()), graph));
+        let body = Body::method(name, entry.schema().clone(), (**entry.graph()).clone(), root.object());
+        freezer.bodies.push(body);
     }
+    freezer.flatten()?;
     for path in preserved.iter().filter(|name| !methods.iter().any(|m| m == *name)) {
         root.get(path)?;
         freezer.keep_path(&root, path);
@@ -65,17 +73,15 @@ pub(crate) fn freeze(program: &Program, preserved: &[&str]) -> Result<Program, E
     // Numbers first: what only training does goes with its branches, and changes nothing any more.
     let asked = (freezer.kept.clone(), freezer.whole.clone());
     freezer.find_changes(&root);
-    freezer.fold(root.object(), Held::Numbers)?;
+    freezer.fold(Held::Numbers)?;
     (freezer.kept, freezer.whole) = asked;
     freezer.find_changes(&root);
     if freezer.whole.contains(&root.object().id()) {
         let message = "freezing a module that is used as a value, by a call that cannot be put in place, say";
         return Err(Error::new(Fault::Unsupported, "X0006", message));
     }
-    freezer.fold(root.object(), Held::Everything)?;
-    for (_, _, graph) in &mut freezer.graphs {
-        *graph = program.session().apply_text(graph, &freezer.unit, JOIN)?;
-    }
+    freezer.fold(Held::Everything)?;
+    freezer.apply(JOIN)?;
     freezer.finish(root.object())
 }
 
@@ -87,9 +93,16 @@ enum Held {
     Everything,
 }
 
+/// Methods that run around `forward`.
+fn hooks(unit: &CompilationUnit, class: Type) -> Vec<Symbol> {
+    unit.class(class).map_or_else(Vec::new, |class| [&class.pre_hooks[..], &class.hooks].concat())
+}
+
 fn assigned(unit: &CompilationUnit) -> HashSet<(Type, usize)> {
     let mut assigned = HashSet::new();
-    for graph in unit.functions().map(|function| &function.graph) {
+    let mut graphs: Vec<&Arc<Graph>> = unit.functions().map(|function| &function.graph).collect();
+    while let Some(graph) = graphs.pop() {
+        graphs.extend(tasks(graph).map(|(_, task)| task));
         for node in graph.nodes_deep().filter(|&node| graph.prim(node) == Some(Prim::SetAttr)) {
             let class = graph.ty(graph.operand(node, 0));
             let name = graph.attr(node, names::name()).and_then(|a| a.as_str()).map(Symbol::new);
@@ -115,27 +128,63 @@ struct Freezer<'a> {
     kept: BTreeSet<Place>,
     /// Objects that stay as they are, with all they hold: they are used as values, or were asked for.
     whole: BTreeSet<usize>,
-    graphs: Vec<(Symbol, Arc<FunctionSchema>, Graph)>,
+    /// Methods, then tasks.
+    bodies: Vec<Body>,
 }
 
 impl Freezer<'_> {
-    /// The graph with all calls of known objects' methods in place.
-    fn inlined(&self, mut graph: Graph, root: &Object) -> Result<Graph, Error> {
+    /// Puts all calls of known objects' methods in place, and takes tasks out as bodies of their own.
+    fn flatten(&mut self) -> Result<(), Error> {
+        let mut at = 0;
+        while at < self.bodies.len() {
+            self.inline(at)?;
+            let known = self.known(&self.bodies[at]);
+            let graph = &self.bodies[at].graph;
+            let found: Vec<(NodeId, Body)> = tasks(graph)
+                .map(|(node, task)| {
+                    let given = graph.operands(node).enumerate();
+                    let given =
+                        given.filter_map(|(i, value)| Some((i, known.get(&value)?.clone()))).collect();
+                    (node, Body { graph: (**task).clone(), given, method: None })
+                })
+                .collect();
+            for (node, body) in found {
+                let index = self.bodies.len();
+                take_out(&mut self.bodies[at].graph, node, index);
+                self.bodies.push(body);
+            }
+            at += 1;
+        }
+        assemble(&mut self.bodies, |_| Ok(()))
+    }
+
+    fn inline(&mut self, at: usize) -> Result<(), Error> {
         for _ in 0..ROUNDS {
-            graph = self.program.session().apply_text(&graph, &self.unit, INLINE)?;
-            let known = self.known(&graph, root);
+            let inlined = self.program.session().apply_text(&self.bodies[at].graph, &self.unit, INLINE)?;
+            self.bodies[at].graph = inlined;
+            let known = self.known(&self.bodies[at]);
+            let graph = &mut self.bodies[at].graph;
             let hidden: Vec<_> = known
                 .iter()
                 .filter(|(value, _)| matches!(graph.ty(**value).kind(), TypeKind::Interface(_)))
                 .map(|(&value, object)| (value, object.class()))
                 .collect();
             if hidden.is_empty() {
-                return Ok(graph);
+                break;
             }
             let mut edit = graph.edit();
             hidden.into_iter().for_each(|(value, class)| edit.set_type(value, class));
         }
-        Ok(graph)
+        Ok(())
+    }
+
+    /// Runs passes over all bodies.
+    fn apply(&mut self, pipeline: &str) -> Result<(), Error> {
+        let (session, unit) = (self.program.session(), &self.unit);
+        assemble(&mut self.bodies, |body| {
+            body.graph = session.apply_text(&body.graph, unit, pipeline)?;
+            Ok(())
+        })
     }
 
     fn slot(&self, object: &Object, name: Symbol) -> Option<usize> {
@@ -159,9 +208,10 @@ impl Freezer<'_> {
 
     /// Values that are certain modules, whichever way the program goes. An attribute that is assigned a module may be
     /// another one later: then what is read from it is not known.
-    fn known(&self, graph: &Graph, root: &Object) -> BTreeMap<ValueId, Object> {
-        let mut known = BTreeMap::new();
-        known.extend(graph.inputs().next().map(|value| (value, root.clone())));
+    fn known(&self, body: &Body) -> BTreeMap<ValueId, Object> {
+        let graph = &body.graph;
+        let input = |(i, object): &(usize, Object)| Some((graph.inputs().nth(*i)?, object.clone()));
+        let mut known: BTreeMap<_, _> = body.given.iter().filter_map(input).collect();
         for node in graph.nodes_deep() {
             let Some((object, slot)) = self.place(graph, node, &known) else { continue };
             if graph.prim(node) == Some(Prim::GetAttr)
@@ -210,15 +260,18 @@ impl Freezer<'_> {
         let mut assigned_classes: Vec<Type> = Vec::new();
         let mut kept = Vec::new();
         let mut escaped = Vec::new();
-        for (_, _, graph) in &self.graphs {
-            let known = self.known(graph, root.object());
+        for body in &self.bodies {
+            let (graph, known) = (&body.graph, self.known(body));
+            let (apart, stands) = self.apart(graph, &known);
             let mut analyses = Analyses::new();
-            let aliases = analyses.get::<AliasDb>(graph);
+            let aliases = analyses.get::<AliasDb>(&apart);
             for (&value, object) in &known {
-                let as_receiver = |u: &flambeau_ir::Use| {
-                    matches!(graph.prim(u.user), Some(Prim::GetAttr | Prim::SetAttr)) && u.index == 0
+                // What a task is given is judged there.
+                let is_followed = |u: &flambeau_ir::Use| {
+                    let accesses = matches!(graph.prim(u.user), Some(Prim::GetAttr | Prim::SetAttr));
+                    accesses && u.index == 0 || body_of(graph, u.user).is_some()
                 };
-                if !graph.uses(value).all(|u| as_receiver(&u)) {
+                if !graph.uses(value).all(|u| is_followed(&u)) {
                     escaped.push(object.clone());
                 }
             }
@@ -237,7 +290,8 @@ impl Freezer<'_> {
                             escaped.extend(object.get(slot).as_object().cloned());
                         }
                         // What is read from a module that is known is judged where it is read, not the module.
-                        if !known.contains_key(&value) && aliases.has_writers(value) {
+                        let value_apart = stands.get(&value).copied().unwrap_or(value);
+                        if !known.contains_key(&value) && aliases.has_writers(value_apart) {
                             kept.push((object.id(), slot));
                             object.get(slot).visit_tensors(|t| {
                                 written.insert(t.storage().address());
@@ -261,11 +315,36 @@ impl Freezer<'_> {
         }
     }
 
+    /// The graph with memory of its own for each storage that it reads attributes of, and the values that stand for
+    /// them: what is known of modules tells them apart, which the graph alone does not. An attribute that is assigned
+    /// may be any tensor.
+    fn apart(&self, graph: &Graph, known: &BTreeMap<ValueId, Object>) -> (Graph, BTreeMap<ValueId, ValueId>) {
+        let mut apart = graph.clone();
+        let mut edit = apart.edit();
+        edit.at(At::start(graph.root()));
+        let (mut storages, mut stands) = (BTreeMap::new(), BTreeMap::new());
+        for node in graph.nodes_deep().filter(|&node| graph.prim(node) == Some(Prim::GetAttr)) {
+            let Some((object, slot)) = self.place(graph, node, known) else { continue };
+            let value = object.get(slot);
+            let Some(tensor) = value.as_tensor() else { continue };
+            if self.assigned.contains(&(object.class(), slot)) {
+                continue;
+            }
+            let result = graph.result(node, 0);
+            let stand = *storages
+                .entry(tensor.storage().address())
+                .or_insert_with(|| edit.value(Prim::AutogradZero, &[], Type::TENSOR));
+            edit.replace_all_uses(result, stand);
+            stands.insert(result, stand);
+        }
+        (apart, stands)
+    }
+
     /// Puts constants in the place of attributes that stay as they are, and computes what follows from them.
-    fn fold(&mut self, root: &Object, held: Held) -> Result<(), Error> {
-        for i in 0..self.graphs.len() {
-            let graph = &self.graphs[i].2;
-            let known = self.known(graph, root);
+    fn fold(&mut self, held: Held) -> Result<(), Error> {
+        for i in 0..self.bodies.len() {
+            let known = self.known(&self.bodies[i]);
+            let graph = &self.bodies[i].graph;
             let fixed: Vec<_> = graph
                 .nodes_deep()
                 .filter(|&node| graph.prim(node) == Some(Prim::GetAttr))
@@ -276,7 +355,7 @@ impl Freezer<'_> {
                     (held == Held::Everything || !holds_tensors(&value)).then_some((node, value))
                 })
                 .collect();
-            let graph = &mut self.graphs[i].2;
+            let graph = &mut self.bodies[i].graph;
             for (node, value) in fixed {
                 let (old, loc) = (graph.result(node, 0), graph.loc(node));
                 let mut edit = graph.edit();
@@ -285,33 +364,41 @@ impl Freezer<'_> {
                 edit.replace_all_uses(old, new);
                 edit.erase(node);
             }
-            let folded = self.program.session().apply_text(&self.graphs[i].2, &self.unit, FOLD)?;
-            self.graphs[i].2 = folded;
         }
-        Ok(())
+        self.apply(FOLD)
     }
 
     /// The program that is left: objects with the attributes that the graphs still use or that were asked for.
     fn finish(mut self, root: &Object) -> Result<Program, Error> {
         let mut used = self.kept.clone();
-        for (_, _, graph) in &self.graphs {
-            let known = self.known(graph, root);
+        for body in &self.bodies {
+            let (graph, known) = (&body.graph, self.known(body));
             let places = graph.nodes_deep().filter_map(|node| self.place(graph, node, &known));
             used.extend(places.map(|(object, slot)| (object.id(), slot)));
         }
-        let mut copies = Copies { used, whole: std::mem::take(&mut self.whole), made: BTreeMap::new() };
+        let whole = std::mem::take(&mut self.whole);
+        let (made, names) = (BTreeMap::new(), Names::default());
+        let mut copies = Copies { used, whole, made, root: root.id(), names };
         // The root is always made anew: its methods are others.
         copies.whole.remove(&root.id());
         let frozen = copies.object(&mut self.unit, root);
         let class = frozen.class();
-        for (name, schema, mut graph) in std::mem::take(&mut self.graphs) {
-            let known = self.known(&graph, root);
-            let mut edit = graph.edit();
+        for i in 0..self.bodies.len() {
+            let known = self.known(&self.bodies[i]);
+            let mut edit = self.bodies[i].graph.edit();
             for (value, object) in known {
                 if let Some(copy) = copies.made.get(&object.id()) {
                     edit.set_type(value, copy.class());
                 }
             }
+        }
+        let mut bodies = std::mem::take(&mut self.bodies);
+        assemble(&mut bodies, |body| {
+            forget(body);
+            Ok::<(), Error>(())
+        })?;
+        for Body { graph, method, .. } in bodies {
+            let Some((name, schema)) = method else { continue };
             let mut schema = (*schema).clone();
             if let Some(receiver) = schema.args.first_mut() {
                 *receiver = Argument::new(receiver.name, class);
@@ -326,74 +413,8 @@ impl Freezer<'_> {
                 class.methods.insert(name, function);
             }
         }
-        Ok(self.program.with_unit(self.unit, frozen))
+        self.program.with_unit(self.unit, frozen)
     }
-}
-
-/// Objects of the frozen module, by the identity of those they were made from.
-struct Copies {
-    used: BTreeSet<Place>,
-    whole: BTreeSet<usize>,
-    made: BTreeMap<usize, Object>,
-}
-
-impl Copies {
-    /// A copy of a module with the attributes that are used, inner modules first.
-    fn object(&mut self, unit: &mut CompilationUnit, root: &Object) -> Object {
-        let mut stack = vec![(root.clone(), false)];
-        while let Some((object, ready)) = stack.pop() {
-            if self.made.contains_key(&object.id()) || self.whole.contains(&object.id()) {
-                continue;
-            }
-            if ready {
-                let copy = self.copy(unit, &object);
-                self.made.insert(object.id(), copy);
-                continue;
-            }
-            stack.push((object.clone(), true));
-            let slots = object.read().clone();
-            let inner =
-                slots.into_iter().enumerate().filter(|(slot, _)| self.used.contains(&(object.id(), *slot)));
-            stack.extend(inner.filter_map(|(_, value)| match value {
-                IValue::Object(o) if unit.class(o.class()).is_some_and(|c| c.is_module) => Some((o, false)),
-                _ => None,
-            }));
-        }
-        self.made[&root.id()].clone()
-    }
-
-    fn copy(&self, unit: &mut CompilationUnit, object: &Object) -> Object {
-        let Some(old) = unit.class(object.class()).cloned() else { return object.clone() };
-        let ty = Type::class(mangled(unit, &old.ty.annotation_str()), 0);
-        let mut class = Class::new(ty, old.is_module);
-        class.constants = old.constants.clone();
-        let mut values = Vec::new();
-        for (slot, attribute) in old.attributes.iter().enumerate() {
-            if !self.used.contains(&(object.id(), slot)) {
-                continue;
-            }
-            let (value, ty) = match object.get(slot) {
-                IValue::Object(inner) => match self.made.get(&inner.id()) {
-                    Some(copy) => (IValue::Object(copy.clone()), copy.class()),
-                    None => (IValue::Object(inner), attribute.ty),
-                },
-                value => (value, attribute.ty),
-            };
-            class.attributes.push(flambeau_ir::module::Attribute { ty, ..*attribute });
-            values.push(value);
-        }
-        unit.define_class(class);
-        Object::new(ty, values)
-    }
-}
-
-/// A name of its own for a class made from the one named `name`: `__torch__.___torch_mangle_0.Net`.
-fn mangled(unit: &CompilationUnit, name: &str) -> Symbol {
-    let (module, last) = name.rsplit_once('.').unwrap_or(("__torch__", name));
-    let taken: BTreeSet<String> = unit.classes().map(|class| class.ty.annotation_str()).collect();
-    let names = (0..=taken.len()).map(|n| format!("{module}.___torch_mangle_{n}.{last}"));
-    let free = names.into_iter().find(|name| !taken.contains(name));
-    Symbol::new(&free.expect("invariant: there is one name more than there are classes"))
 }
 
 /// The value as a constant of a program, if it can never be seen to change: containers and objects can.
