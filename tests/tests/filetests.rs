@@ -13,3 +13,13 @@ fn files() {
     let failures = summary.failures.join("\n");
     assert!(failures.is_empty(), "{} failures:\n{failures}", summary.failures.len());
 }
+
+#[test]
+fn every_trap_is_in_a_row() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases/traps");
+    let table = std::fs::read_to_string(folder.join("README.md")).expect("the folder has a table");
+    let files = std::fs::read_dir(&folder).expect("the folder is there");
+    let names = files.filter_map(|f| Some(f.ok()?.file_name().to_str()?.strip_suffix(".py")?.to_owned()));
+    let missing: Vec<String> = names.filter(|n| !table.contains(&format!("`{n}`"))).collect();
+    assert!(missing.is_empty(), "tests/cases/traps/README.md has no row with {missing:?}");
+}

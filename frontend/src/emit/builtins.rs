@@ -6,8 +6,7 @@
 
 use std::sync::Arc;
 
-use flambeau_ir::types::ClassEnv;
-use flambeau_ir::{FunctionSchema, Source, Symbol, Type};
+use flambeau_ir::{Source, Symbol};
 
 use super::fun::SourceFile;
 use super::session::{Overload, Session};
@@ -18,7 +17,8 @@ const SOURCES: [(&str, &str); 2] =
     [("aten", include_str!("../library/aten.py")), ("prim", include_str!("../library/prim.py"))];
 
 /// Functions of `torch.nn.functional` that are no operators themselves.
-const FUNCTIONAL: &str = include_str!("../library/functional.py");
+const FUNCTIONAL: &str =
+    concat!(include_str!("../library/functional.py"), "\n", include_str!("../library/attention.py"));
 
 /// Functions of `torch` that are no operators themselves.
 const TORCH: &str = include_str!("../library/torch.py");
@@ -41,12 +41,6 @@ const FLAGS: [(&str, &[(&str, usize)]); 11] = [
 
 /// Context managers of `torch`.
 const CLASSES: &str = include_str!("../library/classes.py");
-
-/// Operators over lists that ask a class for its order, written for a class `Element`.
-const OVER_OBJECTS: &str = include_str!("../library/sorting.py");
-
-/// The operators that [`OVER_OBJECTS`] has, and the method that the class must have for them.
-const OBJECT_OPERATORS: [(&str, &str); 2] = [("aten::sort", "__lt__"), ("aten::sorted", "__lt__")];
 
 /// The kinds of number that `Scalar` stands for in the sources.
 const SCALARS: [&str; 3] = ["float", "int", "complex"];
@@ -91,29 +85,6 @@ pub(crate) fn library(session: &Session<'_>, full: &str) -> Option<(Arc<SourceFi
     let file = SourceFile::new(Source::new(file, definition), &session.limits);
     let def = file.parsed.ast.children(file.parsed.root).first().copied()?;
     Some((file, def))
-}
-
-/// The function that stands for an operator over lists of objects of a class: kernels call no methods. Without the method
-/// that it asks for the function says so when it runs.
-pub(crate) fn over_objects(session: &Session<'_>, op: Symbol, class: Type) -> Option<Symbol> {
-    let (_, method) = OBJECT_OPERATORS.iter().find(|(name, _)| op == *name)?;
-    let nominal = class.as_class()?;
-    let base = op.base();
-    let name = Symbol::new(&format!("{}__{base}", nominal.name));
-    if session.has_function(name) {
-        return Some(name);
-    }
-    let schema = ClassEnv::method(session, class, Symbol::new(method));
-    let fits =
-        |s: &FunctionSchema| s.args.len() == 2 && s.args[1].ty == class && s.return_type() == Type::BOOL;
-    let suffix = if schema.is_some_and(|s| fits(&s)) { "" } else { "_unordered" };
-    let header = format!("def {base}{suffix}(");
-    let definition = OVER_OBJECTS.split("\n\n").find(|d| d.starts_with(&header))?;
-    let text = definition.replace("Element", nominal.name.as_str());
-    let file = SourceFile::new(Source::new("torch/sorting.py", text), &session.limits);
-    let def = file.parsed.ast.children(file.parsed.root).first().copied()?;
-    session.declare(name, &file, def, None);
-    Some(name)
 }
 
 /// The class `torch.x` of the library: its qualified name, source and definition.

@@ -1,14 +1,15 @@
-//! Classes of a source: plain classes, named tuples, enums.
+//! Classes of a source: plain classes, named tuples, enums, interfaces.
 //!
 //! Attributes are those annotated in the body and those that `__init__` assigns at its top level;
 //! the latter come to be when `__init__` is compiled.
 
 use std::sync::Arc;
 
-use flambeau_ir::module::{Attribute, AttributeKind, Class, Enumeration, Property};
+use flambeau_ir::module::{Attribute, AttributeKind, Class, Enumeration, Interface, Property};
 use flambeau_ir::types::NamedField;
 use flambeau_ir::{Diagnostic, Fault, Symbol, Type};
 
+use super::deep_compile;
 use super::fun::{Res, SourceFile};
 use super::session::Session;
 use super::types::TypeReader;
@@ -31,8 +32,13 @@ pub(crate) fn declare(
     let ast = &file.parsed.ast;
     let Some(class) = view::ClassDef::of(ast, tree) else { return this.fail(tree, "this is not a class") };
     let bases: Vec<String> = class.bases().iter().filter_map(|&b| this.reader().dotted(b)).collect();
-    let base = bases.first().map_or("object", |b| b.rsplit('.').next().unwrap_or(b));
+    let base = bases.first().map_or("object", |b| last_part(b));
+    if this.decorators(class.decorators()).iter().any(|d| last_part(d) == "interface") {
+        return this.interface(class, base == "Module");
+    }
     match base {
+        "Interface" => this.interface(class, false),
+        "ModuleInterface" => this.interface(class, true),
         "NamedTuple" => this.named_tuple(class),
         "Enum" | "IntEnum" => this.enumeration(class),
         "object" => this.class(class, false),
@@ -43,6 +49,11 @@ pub(crate) fn declare(
             Err(Box::new(Diagnostic::new(Fault::Unsupported, "F0106", message).at(range)))
         }
     }
+}
+
+/// `c` of `a.b.c`.
+fn last_part(dotted: &str) -> &str {
+    dotted.rsplit('.').next().unwrap_or(dotted)
 }
 
 impl Declaring<'_> {
@@ -61,6 +72,28 @@ impl Declaring<'_> {
         let assign = view::Assign::of(ast, tree)?;
         let target = view::Var::of(ast, *assign.targets().first()?)?;
         Some((Symbol::new(target.name()), assign.annotation(), assign.value()))
+    }
+
+    /// The dotted names among decorators.
+    fn decorators(&self, trees: &[TreeId]) -> Vec<String> {
+        trees.iter().filter_map(|&d| self.reader().dotted(d)).collect()
+    }
+
+    /// The names and signatures of methods that others are to have; what stands in them does not matter.
+    fn interface(&self, class: view::ClassDef<'_>, is_module: bool) -> Res<Type> {
+        let ty = Type::interface(self.name, 0);
+        self.session.name_type(self.name, ty);
+        self.session.name_type(Symbol::new(class.name()), ty);
+        let mut interface = Interface { ty, is_module, methods: Default::default() };
+        for &tree in class.body() {
+            let Some(def) = view::Def::of(&self.file.parsed.ast, tree) else { continue };
+            let method = Symbol::new(def.name());
+            let function = Symbol::new(&format!("{}.{method}", self.name));
+            let schema = deep_compile::declared_schema(self.session, function, self.file, tree, Some(ty))?;
+            interface.methods.insert(method, Arc::new(schema));
+        }
+        self.session.with_unit(|u| u.define_interface(interface));
+        Ok(ty)
     }
 
     fn named_tuple(&self, class: view::ClassDef<'_>) -> Res<Type> {
@@ -115,8 +148,7 @@ impl Declaring<'_> {
         }
         for &tree in class.body() {
             let Some(def) = view::Def::of(ast, tree) else { continue };
-            let decorators: Vec<String> =
-                def.decorators().iter().filter_map(|&d| self.reader().dotted(d)).collect();
+            let decorators = self.decorators(def.decorators());
             let has = |name: &str| decorators.iter().any(|d| d == name);
             let name = Symbol::new(def.name());
             let setter = decorators.iter().any(|d| d.ends_with(".setter"));

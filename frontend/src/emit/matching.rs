@@ -290,8 +290,7 @@ impl Cx<'_> {
     /// The function that stands for an operator over a list of objects.
     fn over_objects(&self, name: Symbol, args: &Args) -> Option<Symbol> {
         let elem = args.receiver.as_ref().or(args.positional.first())?.ty.list_elem()?;
-        elem.as_class()?;
-        super::builtins::over_objects(self.session, name, elem)
+        super::sorting::over_objects(self.session, name, elem)
     }
 
     /// A node, its results as one value.

@@ -25,6 +25,7 @@ mod overloads;
 mod recover;
 mod scope;
 mod session;
+mod sorting;
 mod sugar;
 mod types;
 

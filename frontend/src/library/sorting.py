@@ -11,7 +11,8 @@ def sorted(self: List[Element], reverse: bool = False) -> List[Element]:
             while i < middle or j < end:
                 left = i < middle
                 if left and j < end:
-                    left = not (result[i] < result[j]) if reverse else not (result[j] < result[i])
+                    a, b = (result[i], result[j]) if reverse else (result[j], result[i])
+                    left = not (a < b)
                 if left:
                     merged.append(result[i])
                     i += 1
@@ -30,9 +31,9 @@ def sort(self: List[Element], reverse: bool = False) -> None:
 
 def sorted_unordered(self: List[Element], reverse: bool = False) -> List[Element]:
     if len(self) > 0:
-        raise RuntimeError("To sort a list of Element, it must define a __lt__ method with two inputs of type Element that returns a bool")
+        raise RuntimeError("Reason")
     return self[:]
 
 def sort_unordered(self: List[Element], reverse: bool = False) -> None:
     if len(self) > 0:
-        raise RuntimeError("To sort a list of Element, it must define a __lt__ method with two inputs of type Element that returns a bool")
+        raise RuntimeError("Reason")

@@ -6,7 +6,7 @@
 //! value stored last.
 
 use flambeau_ir::attr::{Attr, AttrsId, names};
-use flambeau_ir::types::{NoClasses, unify};
+use flambeau_ir::types::{NoClasses, TypeKind, unify};
 use flambeau_ir::{At, BlockId, Editor, Graph, NodeId, Prim, Symbol, Type, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -208,6 +208,10 @@ fn carry(
     }
 }
 
+fn is_interface(ty: Type) -> bool {
+    matches!(ty.kind(), TypeKind::Interface(_))
+}
+
 /// Replaces every load by what was stored last, and removes both.
 pub(super) fn erase(g: &mut Graph) {
     g.edit().release_names();
@@ -248,7 +252,12 @@ pub(super) fn erase(g: &mut Graph) {
                     .find(variables.of(g, node))
                     .expect("invariant: the emitter loads only variables it stored on every path");
                 let loaded = g.result(node, 0);
+                let (wanted, ty) = (g.ty(loaded), g.ty(stored));
                 let mut e = g.edit();
+                // What branches and loops give an interface's variable seems a union of the classes assigned in them.
+                if wanted != ty && is_interface(wanted) && matches!(ty.kind(), TypeKind::Union(_)) {
+                    e.set_type(stored, wanted);
+                }
                 e.replace_all_uses(loaded, stored);
                 e.erase(node);
             }

@@ -185,7 +185,9 @@ fn fractional(cx: &KernelCx<'_>, space: usize) -> Several {
     check("fractional_max_pool", x, space)?;
     let batched = x.rank() == space + 2;
     let input = space_of(x, space);
-    if sizes.iter().zip(&kernel).zip(input).any(|((o, k), n)| *o < 1 || *k < 1 || o + k - 1 > *n) {
+    // In three dimensions an element has to be left over, as PyTorch checks it.
+    let spare = i64::from(space == 3);
+    if sizes.iter().zip(&kernel).zip(input).any(|((o, k), n)| *o < 1 || *k < 1 || o + k - 1 + spare > *n) {
         return Err(KernelError::input(format!(
             "fractional_max_pool: pool size {:?} too large relative to input {input:?}",
             &kernel[..]

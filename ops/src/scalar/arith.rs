@@ -177,6 +177,22 @@ pub(super) fn numbers() -> Sample {
     Sample::by_schema().range(-3.0, 3.0).not_differentiable()
 }
 
+/// `a / b` by Smith's method: no intermediate result overflows unless the quotient does, and division by zero goes by
+/// parts, so it gives infinities.
+fn quotient(a: C64, b: C64) -> C64 {
+    if b.re.abs() >= b.im.abs() {
+        if b.re == 0.0 && b.im == 0.0 {
+            return C64::new(a.re / 0.0, a.im / 0.0);
+        }
+        let ratio = b.im / b.re;
+        let scale = 1.0 / (b.re + b.im * ratio);
+        return C64::new((a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale);
+    }
+    let ratio = b.re / b.im;
+    let scale = 1.0 / (b.re * ratio + b.im);
+    C64::new((a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale)
+}
+
 /// Division always gives a double (or a complex number).
 fn division() -> Vec<OpDef> {
     let doc = Doc("`a / b`, as a double even for integers. Division by zero gives infinity or NaN.");
@@ -185,8 +201,7 @@ fn division() -> Vec<OpDef> {
         base("int").intrinsic(ScalarOp::FDiv),
         base("float").intrinsic(ScalarOp::FDiv),
         base("complex").with(Kernel::new(|cx| {
-            let z = complex(cx.scalar(0)?) / complex(cx.scalar(1)?);
-            cx.ret(IValue::complex(z));
+            cx.ret(number(quotient(complex(cx.scalar(0)?), complex(cx.scalar(1)?))));
             Ok(())
         })),
         base("").with(Kernel::new(|cx| {
@@ -215,8 +230,9 @@ fn powers() -> Vec<OpDef> {
         .collect();
     defs.extend(["complex", "float_complex", "complex_float"].iter().map(|o| {
         base(o).with(Kernel::new(|cx| {
-            let z = complex(cx.scalar(0)?).powc(complex(cx.scalar(1)?));
-            cx.ret(IValue::complex(z));
+            // Zero to the power of zero is NaN by this formula, which is C's.
+            let (base, exponent) = (complex(cx.scalar(0)?), complex(cx.scalar(1)?));
+            cx.ret(number((exponent * base.ln()).exp()));
             Ok(())
         }))
     }));

@@ -1,5 +1,6 @@
 # test run
-# Lists of objects are sorted by the class's `__lt__`, stably, in place or as a copy; other names for the list see it.
+# Lists of objects are sorted by the class's `__lt__`, stably, in place or as a copy; other names for the list see it. So
+# are lists of tuples that hold objects.
 class Item:
     def __init__(self, key: int, name: str):
         self.key = key
@@ -28,6 +29,33 @@ def g(n: int):
     items.sort()
     return len(sorted(items))
 
+class Named(NamedTuple):
+    rank: int
+    item: Item
+
+def pairs(ranks: List[int], keys: List[int], reverse: bool):
+    tuples = [(rank, Item(key, chr(97 + i))) for i, (rank, key) in enumerate(zip(ranks, keys))]
+    first = [(item, chr(97 + rank)) for rank, item in tuples]
+    first.sort(reverse)
+    tuples.sort(reverse)
+    return "".join([t[1].name for t in tuples]), "".join([t[0].name for t in first])
+
+def nested(n: int):
+    one = Item(1, "x")
+    items = [(True, (torch.tensor(n), one), "b"), (True, (torch.tensor(n), one), "a"), (False, (torch.tensor(5), one), "c")]
+    named = [Named(2, one), Named(1, Item(7, "y"))]
+    return [c for a, b, c in sorted(items)], "".join([entry.item.name for entry in sorted(named)])
+
+def unordered(n: int):
+    items = [(i, Plain(i)) for i in range(n)]
+    items.sort()
+    return len(items)
+
+# run: pairs([1, 0, 1, 0], [3, 9, 2, 9], False) == ("bdca", "cabd")
+# run: pairs([1, 0, 1, 0], [3, 9, 2, 9], True) == ("acbd", "bdac")
+# run: nested(3) == (["c", "a", "b"], "yx")
+# run: unordered(0) == 0
+# run: unordered(1) raises "To sort a list of __torch__.Plain, it must define a __lt__ method with two inputs of type __torch__.Plain that returns a bool"
 # run: g(0) == 0
 # run: g(2) raises "To sort a list of __torch__.Plain, it must define a __lt__ method"
 # run: f([3, 1, 2, 3, 1, 0, 2, 2, 9, -1], False) == ("abcdefghij", "jfbecghadi", "jfbecghadi")

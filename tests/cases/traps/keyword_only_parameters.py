@@ -1,0 +1,9 @@
+# test run
+# What stands behind `*` is given by name.
+def g(a: int, *, b: int = 3) -> int:
+    return a * 10 + b
+
+def f(a: int) -> Tuple[int, int]:
+    return g(a), g(a, b=4)
+
+# run: f(1) == (13, 14)

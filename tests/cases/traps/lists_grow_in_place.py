@@ -1,0 +1,12 @@
+# test run
+# `+=` on a list changes the list that other names mean too; `*=` as well.
+def f(a: List[int]) -> Tuple[List[int], List[int]]:
+    b = a
+    b += [3]
+    c = a
+    c *= 2
+    d = a
+    d = d + [9]
+    return a, d
+
+# run: f([1]) == ([1, 3, 1, 3], [1, 3, 1, 3, 9])

@@ -1,0 +1,5 @@
+# test frontend
+# Parts of a list are not assigned or deleted.
+def f(a: List[int]) -> List[int]:
+    del a[0:2]  # error: deletion of a slice
+    return a

@@ -1,0 +1,13 @@
+# test frontend
+# Builtins take fewer arguments than Python's.
+def f(a: List[int]) -> List[int]:
+    return sorted(a, key=len)  # error: builtin cannot be used as a value
+
+def g(a: List[int]) -> int:
+    return sum(a, 1)  # error: call of `aten::sum` are not valid
+
+def h(s: str) -> int:
+    return int(s, 16)  # error: call of `aten::Int` are not valid
+
+def i(x: float) -> float:
+    return round(x, 2)  # error: call of `aten::round` are not valid

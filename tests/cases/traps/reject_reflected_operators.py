@@ -1,0 +1,11 @@
+# test frontend
+# The right operand's class is not asked.
+class Money:
+    cents: int
+    def __init__(self, cents: int):
+        self.cents = cents
+    def __radd__(self, other: int) -> int:
+        return self.cents + other
+
+def f(n: int) -> int:
+    return n + Money(n)  # error: call of `aten::add` are not valid
