@@ -1,0 +1,234 @@
+"""Times operators beside PyTorch's TorchScript: one core, one run, rounds of either taken in turns.
+
+    python tests/oracle/beside.py target/release/flambeau [FILTER] [--rounds N] [--seconds S]
+
+Needs torch 2.6. A row is a function of tensors named `a`, `b`, ..., in groups with the largest ratio of times that is meant
+to hold. Either side calls the same compiled function again and again and gives the median of short spells; of the rounds
+the median counts. A ratio over its limit is marked `!`. What is not run (no support) is marked `?`.
+"""
+
+import argparse
+import json
+import math
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import torch
+
+torch.set_num_threads(1)
+
+SMALL, ROOM = "16 elements", "4,096 elements"
+# Groups: name, limit, rows of (name, parameters, body). A parameter is `sizes`, of singles unless `dtype:` stands before.
+ONE = "x"
+
+
+def row(name, body, *inputs):
+    return name, body, inputs
+
+
+def pointwise(n):
+    return [
+        row(f"add {n}", "return a + b", [n], [n]),
+        row(f"mul {n}", "return a * b", [n], [n]),
+        row(f"relu {n}", "return torch.relu(a)", [n]),
+        row(f"exp {n}", "return torch.exp(a)", [n]),
+        row(f"tanh {n}", "return torch.tanh(a)", [n]),
+        row(f"sigmoid {n}", "return torch.sigmoid(a)", [n]),
+        row(f"where {n}", "return torch.where(a > b, a, b)", [n], [n]),
+        row(f"erf {n}", "return torch.erf(a)", [n]),
+        row(f"gelu {n}", "return torch.ops.aten.gelu(a)", [n]),
+        row(f"log {n}", "return torch.log(a + 2)", [n]),
+        row(f"sin {n}", "return torch.sin(a)", [n]),
+    ]
+
+
+def conv(name, x, w, extra):
+    return row(name, f"return torch.ops.aten.conv2d(a, b, None, {extra})", x, w)
+
+
+GROUPS = {
+    "small": (0.15, [
+        row("add", "return a + b", [16], [16]),
+        row("relu", "return torch.relu(a)", [16]),
+        row("t", "return a.t()", [4, 4]),
+        row("view", "return a.view(2, 8)", [16]),
+        row("add_", "return a.add_(b)", [16], [16]),
+        row("where", "return torch.where(a > b, a, b)", [16], [16]),
+        row("mm", "return torch.mm(a, b)", [4, 4], [4, 4]),
+        row("layer_norm", "return torch.layer_norm(a, [16])", [4, 16]),
+        row("cat", "return torch.cat([a, b])", [16], [16]),
+        row("softmax", "return torch.softmax(a, 1)", [4, 16]),
+        row("sum", "return a.sum(1)", [4, 16]),
+    ]),
+    "4096": (0.15, [
+        *pointwise(4096),
+        row("add_ 4096", "return a.add_(b)", [4096], [4096]),
+        row("softmax 64x64", "return torch.softmax(a, 1)", [64, 64]),
+        row("sum(1) 64x64", "return a.sum(1)", [64, 64]),
+        row("sum(0) 64x64", "return a.sum(0)", [64, 64]),
+        row("sum 4096", "return a.sum()", [4096]),
+        row("cat 2x2048", "return torch.cat([a, b])", [2048], [2048]),
+        row("layer_norm 64x64", "return torch.layer_norm(a, [64])", [64, 64]),
+        row("zeros 4096", "return torch.zeros([4096])"),
+        row("clone 4096", "return a.clone()", [4096]),
+        row("transposed 64x64", "return a.t().contiguous()", [64, 64]),
+        row("mm 32", "return torch.mm(a, b)", [32, 32], [32, 32]),
+        row("mm 64", "return torch.mm(a, b)", [64, 64], [64, 64]),
+        row("linear 32", "return torch.ops.aten.linear(a, b)", [32, 32], [32, 32]),
+        row("linear 1x64", "return torch.ops.aten.linear(a, b)", [1, 64], [64, 64]),
+    ]),
+    "large": (1.0, [*pointwise(65536), *pointwise(1000000)]),
+    "rows": (0.67, [
+        row("softmax 12x128x128", "return torch.softmax(a, 2)", [12, 128, 128]),
+        row("softmax 64x1000", "return torch.softmax(a, 1)", [64, 1000]),
+        row("log_softmax 64x1000", "return torch.log_softmax(a, 1)", [64, 1000]),
+        row("layer_norm 512x768", "return torch.layer_norm(a, [768])", [512, 768]),
+        row("layer_norm 128x768", "return torch.layer_norm(a, [768])", [128, 768]),
+        row("batch_norm 64x56", "return torch.batch_norm(a, None, None, b, c, False, 0.1, 1e-5, False)",
+            [1, 64, 56, 56], [64], ["rand", 64]),
+        row("group_norm", "return torch.group_norm(a, 8)", [1, 64, 56, 56]),
+        row("sum_rows 4096x1024", "return a.sum(1)", [4096, 1024]),
+        row("sum_columns 4096x1024", "return a.sum(0)", [4096, 1024]),
+        row("max(1) 512x768", "return a.amax(1)", [512, 768]),
+        row("argmax(1) 512x768", "return a.argmax(1)", [512, 768]),
+        row("var(1) 512x768", "return a.var(1)", [512, 768]),
+        row("avg_pool 64x112", "return torch.ops.aten.avg_pool2d(a, 2)", [1, 64, 112, 112]),
+        row("avg_pool global", "return torch.ops.aten.adaptive_avg_pool2d(a, [1, 1])", [1, 512, 7, 7]),
+        row("embedding 30k", "return torch.ops.aten.embedding(a, b)", [30000, 768], ["i64", 1, 128]),
+        row("gelu 128x3072", "return torch.ops.aten.gelu(a)", [128, 3072]),
+    ]),
+    "maxpool": (0.1, [
+        row("max_pool 3x3s2 64x112", "return torch.ops.aten.max_pool2d(a, [3, 3], [2, 2], [1, 1])",
+            [1, 64, 112, 112]),
+    ]),
+    "products": (1.1, [
+        *[row(f"mm {n}", "return torch.mm(a, b)", [n, n], [n, n]) for n in (64, 128, 256, 512, 1024)],
+        row("mm tall", "return torch.mm(a, b)", [16384, 64], [64, 64]),
+        row("mv 1024", "return torch.mv(a, b)", [1024, 1024], [1024]),
+        row("bmm 12x128", "return torch.bmm(a, b)", [12, 128, 64], [12, 64, 128]),
+        row("linear 128x768x3072", "return torch.ops.aten.linear(a, b)", [128, 768], [3072, 768]),
+        row("linear 1x768", "return torch.ops.aten.linear(a, b)", [1, 768], [768, 768]),
+        row("sdpa 12x128x64", "return torch.ops.aten.scaled_dot_product_attention(a, b, c)",
+            [1, 12, 128, 64], [1, 12, 128, 64], [1, 12, 128, 64]),
+        conv("conv 3x3 64@56", [1, 64, 56, 56], [64, 64, 3, 3], "1, 1"),
+        conv("conv 3x3 256@14", [1, 256, 14, 14], [256, 256, 3, 3], "1, 1"),
+        conv("conv 3x3 512@7", [1, 512, 7, 7], [512, 512, 3, 3], "1, 1"),
+        conv("conv 7x7s2 3@224", [1, 3, 224, 224], [64, 3, 7, 7], "2, 3"),
+        conv("conv 3x3s2 64@56", [1, 64, 56, 56], [128, 64, 3, 3], "2, 1"),
+        conv("conv 1x1 64-256@56", [1, 64, 56, 56], [256, 64, 1, 1], "1, 0"),
+        conv("conv 1x1s2 256@28", [1, 256, 28, 28], [512, 256, 1, 1], "2, 0"),
+        conv("conv dw3x3 96@56", [1, 96, 56, 56], [96, 1, 3, 3], "1, 1, 1, 96"),
+        conv("conv dw3x3s2 96@112", [1, 96, 112, 112], [96, 1, 3, 3], "2, 1, 1, 96"),
+        conv("conv dw5x5 240@28", [1, 240, 28, 28], [240, 1, 5, 5], "1, 2, 1, 240"),
+        row("conv1d 64-128 k5", "return torch.ops.aten.conv1d(a, b, None, 1, 2)", [1, 64, 512], [128, 64, 5]),
+    ]),
+}
+
+
+def spec(sizes):
+    """Sizes as `dtype[2,3]`."""
+    dtype = "f32"
+    if sizes and isinstance(sizes[0], str):
+        dtype, sizes = ("f32" if sizes[0] == "rand" else sizes[0]), sizes[1:]
+    return dtype, list(sizes)
+
+
+def tensor(sizes):
+    dtype, sizes = spec(sizes)
+    if dtype == "i64":
+        return torch.randint(0, 10, sizes)
+    return torch.rand(sizes) * 2 - 1
+
+
+def spells(call, seconds):
+    """The median time of a call, in seconds, over short spells."""
+    start = time.perf_counter()
+    count = 0
+    while count < 5 or time.perf_counter() - start < seconds / 5:
+        call(1)
+        count += 1
+    batch = max(1, int(1e-3 / ((time.perf_counter() - start) / count)))
+    times = []
+    start = time.perf_counter()
+    while len(times) < 5 or time.perf_counter() - start < seconds:
+        t = time.perf_counter()
+        call(batch)
+        times.append((time.perf_counter() - t) / batch)
+    return statistics.median(times)
+
+
+def theirs(path, names, inputs):
+    module = {}
+    with open(path) as file:
+        unit = torch.jit.CompilationUnit(file.read())
+    # The loop is TorchScript's caller in Python; what it costs itself is taken off below.
+    f = unit.f
+
+    def call(times):
+        for _ in range(times):
+            f(*inputs)
+
+    return call
+
+
+def ours(program, path, names, inputs, seconds):
+    command = [program, "bench", path, "--json", "--threads", "1", "--min-time", str(seconds)]
+    for name, sizes in zip(names, inputs):
+        dtype, sizes = spec(sizes)
+        command += ["-a", f"{name}=rand:{dtype}[{','.join(map(str, sizes))}]"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        return None, done.stderr.strip().splitlines()[0] if done.stderr else "failed"
+    return json.loads(done.stdout)["ns_per_call_median"] * 1e-9, None
+
+
+def human(seconds):
+    for unit, scale in (("s ", 1), ("ms", 1e3), ("us", 1e6)):
+        if seconds * scale >= 1:
+            return f"{seconds * scale:8.2f} {unit}"
+    return f"{seconds * 1e9:8.0f} ns"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("filter", nargs="?", default="")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=0.1)
+    args = parser.parse_args()
+    print(f"{'workload':<26} {'ours':>11} {'PyTorch':>11} {'ratio':>7} {'limit':>6}", flush=True)
+    for group, (limit, rows) in GROUPS.items():
+        ratios = []
+        for name, body, inputs in rows:
+            if args.filter not in f"{group}/{name}":
+                continue
+            names = "abcdef"[: len(inputs)]
+            with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
+                file.write(f"def f({', '.join(names)}):\n    {body}\n")
+                file.flush()
+                call = theirs(file.name, names, [tensor(sizes) for sizes in inputs])
+                pairs, why = [], None
+                for _ in range(args.rounds):
+                    time_theirs = spells(call, args.seconds)
+                    time_ours, why = ours(args.program, file.name, names, inputs, args.seconds)
+                    if why:
+                        break
+                    pairs.append((time_ours, time_theirs))
+            if why:
+                print(f"{name:<26} ? {why}", flush=True)
+                continue
+            mine, other = (statistics.median(p[k] for p in pairs) for k in (0, 1))
+            ratio = statistics.median(p[0] / p[1] for p in pairs)
+            ratios.append(ratio)
+            mark = "!" if ratio > limit else " "
+            print(f"{name:<26} {human(mine)} {human(other)} {ratio:7.3f}{mark}{limit:6.2f}", flush=True)
+        if ratios:
+            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+            print(f"-- {group}: geometric mean {mean:.3f}, {sum(r > limit for r in ratios)} of {len(ratios)} over\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
