@@ -15,8 +15,9 @@ use flambeau_tensor::{Category, Complex, DType, Element, Tensor, TensorError, di
 type Plain = fn(&Tensor, Goal<'_>) -> Result<Tensor, TensorError>;
 
 /// Declares `Each`, a function on floats of any width: as a type, so that it is inlined into loops however large it is.
+/// `if FITS => FASTER` states what may be computed instead where all of some hundreds of arguments fit.
 macro_rules! each_float {
-    ($x:ident = $body:expr) => {
+    ($x:ident = $body:expr $(, if $fits:expr => $near:expr)?) => {
         #[derive(Clone, Copy)]
         struct Each;
 
@@ -29,13 +30,32 @@ macro_rules! each_float {
                 }
                 T::from_acc(of(v.acc()))
             }
+            $(
+            const GUARDED: bool = true;
+            #[inline(always)]
+            fn fits(self, v: T) -> bool {
+                #[inline(always)]
+                fn of<A: Real>($x: A) -> bool {
+                    $fits
+                }
+                of(v.acc())
+            }
+            #[inline(always)]
+            fn near(self, v: T) -> T {
+                #[inline(always)]
+                fn of<A: Real>($x: A) -> A {
+                    $near
+                }
+                T::from_acc(of(v.acc()))
+            }
+            )?
         }
     };
 }
 
 /// A function on floats, to which integers are converted; with its continuation to complex numbers where there is one.
 macro_rules! on_floats {
-    ($($name:ident($x:ident) = $body:expr $(, complex $z:ident = $zbody:expr)?;)*) => {$(
+    ($($name:ident($x:ident) = $body:expr $(, if $fits:expr => $near:expr)? $(, complex $z:ident = $zbody:expr)?;)*) => {$(
         fn $name(x: &Tensor, goal: Goal<'_>) -> Result<Tensor, TensorError> {
             $(if x.dtype().is_complex() {
                 return dispatch!(complex, x.dtype(), stringify!($name), T => {
@@ -45,7 +65,7 @@ macro_rules! on_floats {
                     })
                 });
             })?
-            each_float!($x = $body);
+            each_float!($x = $body $(, if $fits => $near)?);
             let goal = goal.in_dtype(to_float(x.dtype()));
             dispatch!(carried_floats, goal.dtype(), stringify!($name), T => map_in::<T>(goal, x, Each))
         }
@@ -53,7 +73,7 @@ macro_rules! on_floats {
 }
 
 on_floats! {
-    exp(x) = x.exp(), complex z = z.exp();
+    exp(x) = x.exp(), if x.is_plain_power() => x.exp_plain(), complex z = z.exp();
     exp2(x) = x.exp2(), complex z = (z * c(std::f64::consts::LN_2)).exp();
     expm1(x) = x.expm1(), complex z = z.exp() - c(1.0);
     log(x) = x.ln(), complex z = z.ln();
@@ -61,10 +81,10 @@ on_floats! {
     log2(x) = x.log2(), complex z = z.ln() * c(std::f64::consts::LOG2_E);
     log10(x) = x.log10(), complex z = z.ln() * c(std::f64::consts::LOG10_E);
     tanh(x) = x.tanh(), complex z = z.tanh();
-    sigmoid(x) = x.sigmoid(), complex z = c(1.0) / (c(1.0) + (-z).exp());
-    sin(x) = x.sin(), complex z = z.sin();
-    cos(x) = x.cos(), complex z = z.cos();
-    tan(x) = x.tan(), complex z = z.tan();
+    sigmoid(x) = x.sigmoid(), if x.is_plain_power() => x.sigmoid_plain(), complex z = c(1.0) / (c(1.0) + (-z).exp());
+    sin(x) = x.sin(), if x.is_near() => x.sin_near(), complex z = z.sin();
+    cos(x) = x.cos(), if x.is_near() => x.cos_near(), complex z = z.cos();
+    tan(x) = x.tan(), if x.is_near() => x.tan_near(), complex z = z.tan();
     asin(x) = x.asin(), complex z = z.asin();
     acos(x) = x.acos(), complex z = z.acos();
     atan(x) = x.atan(), complex z = z.atan();
@@ -81,7 +101,7 @@ on_floats! {
     erfinv(x) = x.erfinv();
     lgamma(x) = x.lgamma();
     digamma(x) = x.digamma();
-    silu(x) = x * x.sigmoid(), complex z = z / (c(1.0) + (-z).exp());
+    silu(x) = x * x.sigmoid(), if x.is_plain_power() => x * x.sigmoid_plain(), complex z = z / (c(1.0) + (-z).exp());
     mish(x) = x * x.exp().ln_1p().tanh();
     log_sigmoid(x) = x.min_nan(Element::ZERO) - (-x.abs()).exp().ln_1p();
     hardsigmoid(x) = (x / n(6.0) + n(0.5)).max_nan(n(0.0)).min_nan(n(1.0));

@@ -17,9 +17,42 @@ const WIDE: usize = 16;
 const NARROW: usize = 64;
 
 /// A function of one element: a closure, or a type of its own, which is inlined into loops however large it is.
+///
+/// What most arguments need less of says so ([`Map::fits`]): loops look at some hundreds, and if all fit take [`Map::near`].
 pub trait Map<A, R>: Copy + Sync {
+    /// Whether there is a faster way for arguments that fit.
+    const GUARDED: bool = false;
     /// Its value.
     fn at(self, a: A) -> R;
+    /// Whether the faster way gives the same for this argument.
+    #[inline(always)]
+    fn fits(self, _: A) -> bool {
+        true
+    }
+    /// Its value for an argument that fits.
+    #[inline(always)]
+    fn near(self, a: A) -> R {
+        self.at(a)
+    }
+}
+
+/// Elements that are looked at together, for whether they fit.
+const SPAN: usize = 256;
+
+/// `f` of rows, by spans: those that fit take the faster way.
+#[inline(always)]
+fn guarded<A: Element, R: Element>(out: &mut [MaybeUninit<R::Raw>], a: &[A::Raw], f: impl Map<A, R>) {
+    for (out, a) in out.chunks_mut(SPAN).zip(a.chunks(SPAN)) {
+        if a.iter().fold(true, |fit, a| fit & f.fits(A::from_raw(*a))) {
+            for (out, a) in out.iter_mut().zip(a) {
+                out.write(f.near(A::from_raw(*a)).to_raw());
+            }
+        } else {
+            for (out, a) in out.iter_mut().zip(a) {
+                out.write(f.at(A::from_raw(*a)).to_raw());
+            }
+        }
+    }
 }
 
 /// A function of two elements.
@@ -58,7 +91,8 @@ impl<A, B, C, R, F: Fn(A, B, C) -> R + Copy + Sync> Map3<A, B, C, R> for Closure
 }
 
 macro_rules! block_kernel {
-    ($(#[$doc:meta])* $name:ident, $kernel:ident, $map:ident, $($input:ident: $type:ident / $array:ident, $from:ident);+) => {
+    ($(#[$doc:meta])* $name:ident, $kernel:ident, $map:ident, $($input:ident: $type:ident / $array:ident, $from:ident);+
+        $(, $guarded:ident of $only:ident)?) => {
         struct $kernel<$($type: Element,)+ R: Element, F> {
             out: *mut R::Raw,
             $($input: *const $type::Raw,)+
@@ -70,6 +104,9 @@ macro_rules! block_kernel {
             /// The loop that LLVM vectorizes. References as arguments say that nothing overlaps.
             #[inline(always)]
             fn plain(out: &mut [MaybeUninit<R::Raw>], $($input: &[$type::Raw],)+ f: F) {
+                $(if F::GUARDED {
+                    return $guarded(out, $only, f);
+                })?
                 let n = out.len();
                 $(let $input = &$input[..n];)+
                 for i in 0..n {
@@ -149,7 +186,7 @@ macro_rules! block_kernel {
 
 block_kernel! {
     /// `out[i] = f(a[i])`.
-    unary, Unary, Map, a: A / xs, x
+    unary, Unary, Map, a: A / xs, x, guarded of a
 }
 block_kernel! {
     /// `out[i] = f(a[i], b[i])`.

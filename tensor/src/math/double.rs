@@ -217,3 +217,19 @@ pub(super) fn tan(x: f64) -> f64 {
 pub(super) fn erf(x: f64) -> f64 {
     libm::erf(x)
 }
+
+/// Nothing is gained by arguments that are near: these functions are not vector code.
+#[inline(always)]
+pub(super) fn is_near(_: f64) -> bool {
+    true
+}
+
+pub(super) use self::{cos as cos_near, sin as sin_near, tan as tan_near};
+
+/// Whether `e^x` and `e^-x` are neither denormal nor infinite.
+#[inline(always)]
+pub(super) fn is_plain_power(_: f64) -> bool {
+    true
+}
+
+pub(super) use self::{exp as exp_plain, exp as exp_down, sigmoid as sigmoid_plain};

@@ -42,6 +42,14 @@ pub trait Real:
     fn exp(self) -> Self;
     /// `2^x`. Vector.
     fn exp2(self) -> Self;
+    /// Whether `e^x` and `e^-x` are neither denormal nor infinite: then the functions that follow are right.
+    fn is_plain_power(self) -> bool;
+    /// `e^x`, a plain power. Vector.
+    fn exp_plain(self) -> Self;
+    /// `1 / (1 + e^-x)`, a plain power. Vector.
+    fn sigmoid_plain(self) -> Self;
+    /// `e^x` of a number that is not positive; 0 where that would be denormal. Vector.
+    fn exp_down(self) -> Self;
     /// `e^x - 1`, exact near 0. Vector.
     fn expm1(self) -> Self;
     /// Natural logarithm. Vector.
@@ -62,6 +70,15 @@ pub trait Real:
     fn cos(self) -> Self;
     /// Tangent. Vector for `f32`.
     fn tan(self) -> Self;
+    /// Whether sine, cosine and tangent are those that follow, which are faster and right for such arguments only: loops
+    /// look at many arguments at once.
+    fn is_near(self) -> bool;
+    /// Sine of a near argument.
+    fn sin_near(self) -> Self;
+    /// Cosine of a near argument.
+    fn cos_near(self) -> Self;
+    /// Tangent of a near argument.
+    fn tan_near(self) -> Self;
     /// The error function. Vector for `f32`.
     fn erf(self) -> Self;
     /// `1 - erf(x)`.
@@ -180,8 +197,17 @@ macro_rules! real {
             const NAN: Self = $type::NAN;
             const INFINITY: Self = $type::INFINITY;
 
-            real!(@vector $module: exp exp2 expm1 ln ln_1p log2 log10 tanh sigmoid sin cos tan erf);
+            real!(@vector $module: exp exp_plain exp_down sigmoid_plain exp2 expm1 ln ln_1p log2 log10 tanh sigmoid sin cos tan sin_near cos_near tan_near erf);
             real!(@std $type: sqrt abs floor ceil trunc);
+
+            #[inline(always)]
+            fn is_near(self) -> bool {
+                $module::is_near(self)
+            }
+            #[inline(always)]
+            fn is_plain_power(self) -> bool {
+                $module::is_plain_power(self)
+            }
 
             #[inline(always)]
             fn round_even(self) -> Self {

@@ -64,6 +64,26 @@ pub(super) fn exp(x: f32) -> f32 {
     scale(poly(r, [1.0, 1.0, EXP[0], EXP[1], EXP[2], EXP[3], EXP[4]]), n)
 }
 
+/// Whether `e^x` and `e^-x` are neither denormal nor infinite.
+#[inline(always)]
+pub(super) fn is_plain_power(x: f32) -> bool {
+    x.abs() < 80.0
+}
+
+/// [`exp`] of a plain power, the same bits: one step scales, and nothing is limited.
+#[inline(always)]
+pub(super) fn exp_plain(x: f32) -> f32 {
+    let (n, r) = reduce::<127>(x);
+    poly(r, [1.0, 1.0, EXP[0], EXP[1], EXP[2], EXP[3], EXP[4]]) * power(n)
+}
+
+/// [`exp`] of a number that is not positive, 0 where that would be denormal.
+#[inline(always)]
+pub(super) fn exp_down(x: f32) -> f32 {
+    let y = exp_plain(select_unpredictable(x < -87.0, -87.0, x));
+    f32::from_bits(y.to_bits() & if x < -87.0 { 0 } else { u32::MAX })
+}
+
 #[inline(always)]
 pub(super) fn exp2(x: f32) -> f32 {
     let x = limit(x, -151.0, 129.0);
@@ -174,18 +194,22 @@ pub(super) fn tanh(x: f32) -> f32 {
 
 #[inline(always)]
 pub(super) fn sigmoid(x: f32) -> f32 {
+    // Where e^-x overflows PyTorch's result is 0.
+    select_unpredictable(x < -88.722_84, 0.0, sigmoid_plain(limit(x, -88.8, 80.0)))
+}
+
+/// [`sigmoid`] where nothing has to be limited.
+#[inline(always)]
+pub(super) fn sigmoid_plain(x: f32) -> f32 {
     // (1 / 2) / (1 / 2 + e^-x / 2): half the power, which is finite wherever the result is not 0.
     const BIAS: f32 = ROUND + 126.0;
-    let limited = limit(x, -88.8, 80.0);
-    let shifted = limited.mul_add(-std::f32::consts::LOG2_E, BIAS);
+    let shifted = x.mul_add(-std::f32::consts::LOG2_E, BIAS);
     let n = shifted - BIAS;
     // The negative of what is left of -x.
-    let r = n.mul_add(LN_2_REST, n.mul_add(std::f32::consts::LN_2, limited));
+    let r = n.mul_add(LN_2_REST, n.mul_add(std::f32::consts::LN_2, x));
     let p = (r * r).mul_add(poly(r, [EXP[0], -EXP[1], EXP[2], -EXP[3], EXP[4]]), -r);
     let power = power(shifted.to_bits());
-    let y = 0.5 / (p.mul_add(power, 0.5) + power);
-    // Where e^-x overflows PyTorch's result is 0.
-    select_unpredictable(x < -88.722_84, 0.0, y)
+    0.5 / (p.mul_add(power, 0.5) + power)
 }
 
 #[inline(always)]
@@ -220,23 +244,73 @@ pub(super) fn erf(x: f32) -> f32 {
             1.514_722_1e-7,
         ],
     );
-    let large = (1.0 - exp(-log)).copysign(x);
+    // Between -17 and 0 the exponential needs no care at the ends, and its last bits do not count.
+    let (n, r) = reduce::<127>(-log);
+    let large = (1.0 - poly(r, [1.0, 1.0, EXP[0], EXP[1], EXP[2], EXP[3], EXP[4]]) * power(n)).copysign(x);
     let y = select_unpredictable(a < 1.0, small, large);
     select_unpredictable(x.is_nan(), x, y)
 }
 
-/// The quadrant of `x` (in the low two bits) and the angle from its middle, in a double.
+/// Whether `x` is so small that a single's multiples of a quarter turn, in three parts, lead to its quadrant.
 #[inline(always)]
-fn quadrant(x: f32) -> (i32, f64) {
-    let near = near_quadrant(x);
-    let far = far_quadrant(x);
-    let small = x.abs() < 4_000_000.0;
-    (select_unpredictable(small, near.0, far.0), select_unpredictable(small, near.1, far.1))
+pub(super) fn is_near(x: f32) -> bool {
+    x.abs() < 32768.0
 }
 
-/// For arguments of ordinary size: subtracts multiples of a quarter turn known to 90 bits.
+/// The quadrant of `x` (in the low bits) and the angle from its middle, for `x` that are near.
+///
+/// The first product is exact within its fused step, which leaves no more bits than a single has; so are the bits that the
+/// second leaves but for one rounding; the third counts where the angle is tiny.
 #[inline(always)]
-fn near_quadrant(x: f32) -> (i32, f64) {
+fn near_quadrant(x: f32) -> (u32, f32) {
+    let shifted = x.mul_add(std::f32::consts::FRAC_2_PI, ROUND);
+    let n = shifted - ROUND;
+    let r = n.mul_add(-std::f32::consts::FRAC_PI_2, x);
+    (shifted.to_bits(), n.mul_add(1.715_124_5e-15, n.mul_add(4.371_139e-8, r)))
+}
+
+/// Sine and cosine of an angle in a quadrant.
+#[inline(always)]
+fn near_parts(r: f32) -> (f32, f32) {
+    let z = r * r;
+    let sin = (r * z).mul_add(poly(z, [-0.166_666_55, 0.008_332_164, -1.951_536_7e-4]), r);
+    let cos = z.mul_add(z.mul_add(poly(z, [0.041_666_646, -0.001_388_734_9, 2.443_628_5e-5]), -0.5), 1.0);
+    (sin, cos)
+}
+
+/// Negative where the bit that counts half turns is set.
+#[inline(always)]
+fn turned(y: f32, quadrant: u32) -> f32 {
+    f32::from_bits(y.to_bits() ^ (quadrant & 2) << 30)
+}
+
+/// Sine where arguments are near.
+#[inline(always)]
+pub(super) fn sin_near(x: f32) -> f32 {
+    let (n, r) = near_quadrant(x);
+    let (sin, cos) = near_parts(r);
+    let y = turned(select_unpredictable(n & 1 == 0, sin, cos), n);
+    select_unpredictable(x.abs() < 1e-4, x, y)
+}
+
+/// Cosine where arguments are near.
+#[inline(always)]
+pub(super) fn cos_near(x: f32) -> f32 {
+    let (n, r) = near_quadrant(x);
+    let (sin, cos) = near_parts(r);
+    turned(select_unpredictable(n & 1 == 0, cos, sin), n.wrapping_add(1))
+}
+
+/// Tangent where arguments are near: of doubles, as a quotient adds a rounding.
+#[inline(always)]
+pub(super) fn tan_near(x: f32) -> f32 {
+    let (n, r) = near_quadrant64(x);
+    tan_of(x, n, r)
+}
+
+/// As [`near_quadrant`], in doubles: subtracts multiples of a quarter turn known to 90 bits.
+#[inline(always)]
+fn near_quadrant64(x: f32) -> (i32, f64) {
     const ROUND64: f64 = 6755399441055744.0; // 1.5 * 2^52
     let x = x as f64;
     let shifted = x * std::f64::consts::FRAC_2_PI + ROUND64;
@@ -323,23 +397,30 @@ fn cos_poly(r: f64) -> f64 {
 
 #[inline(always)]
 pub(super) fn sin(x: f32) -> f32 {
-    let (n, r) = quadrant(x);
+    let (n, r) = far_quadrant(x);
     let y = select_unpredictable(n & 1 == 0, sin_poly(r), cos_poly(r));
     let y = (select_unpredictable(n & 2 == 0, y, -y)) as f32;
-    select_unpredictable(x.abs() < 1e-4, x, nan_unless_finite(x, y))
+    select_unpredictable(is_near(x), sin_near(x), nan_unless_finite(x, y))
 }
 
 #[inline(always)]
 pub(super) fn cos(x: f32) -> f32 {
-    let (n, r) = quadrant(x);
+    let (n, r) = far_quadrant(x);
     let y = select_unpredictable(n & 1 == 0, cos_poly(r), sin_poly(r));
     let y = (select_unpredictable((n + 1) & 2 == 0, y, -y)) as f32;
-    nan_unless_finite(x, y)
+    select_unpredictable(is_near(x), cos_near(x), nan_unless_finite(x, y))
 }
 
 #[inline(always)]
 pub(super) fn tan(x: f32) -> f32 {
-    let (n, r) = quadrant(x);
+    let (near, far) = (near_quadrant64(x), far_quadrant(x));
+    let small = is_near(x);
+    tan_of(x, select_unpredictable(small, near.0, far.0), select_unpredictable(small, near.1, far.1))
+}
+
+/// Tangent of the angle in the quadrant.
+#[inline(always)]
+fn tan_of(x: f32, n: i32, r: f64) -> f32 {
     let (s, c) = (sin_poly(r), cos_poly(r));
     let y = (select_unpredictable(n & 1 == 0, s / c, -c / s)) as f32;
     select_unpredictable(x.abs() < 1e-4, x, nan_unless_finite(x, y))
