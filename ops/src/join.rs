@@ -7,7 +7,7 @@ use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::value::List;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::promote::result_type;
-use flambeau_tensor::{DType, Tensor, access, dispatch, wrap_dim, wrap_dim_insert};
+use flambeau_tensor::{DType, Tensor, rows, wrap_dim, wrap_dim_insert};
 use smallvec::SmallVec;
 
 /// The tensors one after the other along an existing dimension. Empty vectors are skipped, as PyTorch does.
@@ -43,10 +43,12 @@ pub(crate) fn cat(tensors: &[Tensor], dim: i64) -> Computed {
         }
         sizes[dim] += t.sizes()[dim];
     }
-    let out = Tensor::empty(&sizes, dtype)?;
-    if interlaced(&out, &kept, dim)? {
-        return Ok(out);
+    if first.dtype() == dtype
+        && let Some(joined) = rows::joined(&kept, &sizes, dim)?
+    {
+        return Ok(joined);
     }
+    let out = Tensor::empty(&sizes, dtype)?;
     let mut at = 0;
     for t in kept {
         let n = t.sizes()[dim];
@@ -65,29 +67,6 @@ fn common_dtype(tensors: &[Tensor]) -> Option<DType> {
     result_type(&tensors.iter().collect::<Vec<_>>())
 }
 
-/// Fills a fresh row-major tensor with tensors joined at a dimension, if they are row-major and of its dtype: for every
-/// index of the dimensions before that one, a block of memory of each tensor in turn. Says whether they are.
-fn interlaced(out: &Tensor, tensors: &[&Tensor], dim: usize) -> Result<bool, KernelError> {
-    let alike = |t: &&Tensor| t.dtype() == out.dtype() && t.is_contiguous();
-    if out.dtype() == DType::C32 || out.numel() == 0 || !tensors.iter().all(alike) {
-        return Ok(false);
-    }
-    let lines = out.sizes()[..dim].iter().product::<i64>() as usize;
-    dispatch!(all, out.dtype(), "cat", T => access::edit_with::<T, T, _>(out, tensors, |mut out, tensors| {
-        let line = out.data().len() / lines;
-        let mut at = 0;
-        for tensor in tensors {
-            let part = tensor.data().len() / lines;
-            let blocks = tensor.data().chunks_exact(part.max(1));
-            for (line, block) in out.data().chunks_exact_mut(line).zip(blocks) {
-                line[at..at + part].copy_from_slice(block);
-            }
-            at += part;
-        }
-    }))?;
-    Ok(true)
-}
-
 /// The tensors side by side along a new dimension.
 fn stack(cx: &KernelCx<'_>) -> Computed {
     let tensors = cx.tensors(0)?;
@@ -100,9 +79,11 @@ fn stack(cx: &KernelCx<'_>) -> Computed {
     {
         let mut sizes = flambeau_tensor::Dims::from_slice(first.sizes());
         sizes.insert(dim as usize, tensors.len() as i64);
-        let out = Tensor::empty(&sizes, dtype)?;
-        if interlaced(&out, &tensors.iter().collect::<SmallVec<[&Tensor; 4]>>(), dim as usize)? {
-            return Ok(out);
+        let all: SmallVec<[&Tensor; 4]> = tensors.iter().collect();
+        if first.dtype() == dtype
+            && let Some(joined) = rows::joined(&all, &sizes, dim as usize)?
+        {
+            return Ok(joined);
         }
     }
     let mut wide = Vec::with_capacity(tensors.len());

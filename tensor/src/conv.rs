@@ -9,16 +9,18 @@
 //! Several threads share many images, the blocks of positions of few, or the product of one block ([`crate::threads`]).
 
 mod depthwise;
+mod patches;
 
 use crate::access;
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
 use crate::matmul::{Columns, Multiply, add_product};
-use crate::simd::{self, Kernel, Sets};
+use crate::simd;
 use crate::tensor::Tensor;
 use crate::threads;
 use depthwise::{Depthwise, Taps};
+use patches::{Patches, inside};
 
 /// What a convolution does besides multiplying; one entry per dimension of space.
 #[derive(Clone, Debug)]
@@ -294,7 +296,7 @@ fn run<T: Multiply>(
                 } else if let Some(taps) = &taps {
                     simd::run(Depthwise { x, w, out, room: &mut room, taps });
                 } else {
-                    forward_group(x, w, out, g, &mut room);
+                    forward_group(x, w, out, g);
                 }
             }
         });
@@ -311,7 +313,7 @@ fn run<T: Multiply>(
 }
 
 /// One group of one image: weights times patches, a block of positions at a time.
-fn forward_group<T: Multiply>(x: &[T], w: &[T], out: &mut [T], g: &Geometry, room: &mut Vec<T>) {
+fn forward_group<T: Multiply>(x: &[T], w: &[T], out: &mut [T], g: &Geometry) {
     let (plane, depth) = (volume(g.output), g.channels * volume(g.kernel));
     if g.kernel == [1; 3] && g.stride == [1; 3] && g.padding == [0; 3] {
         return add_product((g.results, depth, plane), (w, depth, 1), (x, plane, 1), Columns::of(out, plane));
@@ -320,100 +322,29 @@ fn forward_group<T: Multiply>(x: &[T], w: &[T], out: &mut [T], g: &Geometry, roo
     let width = g.output[2];
     let rows = (BLOCK / (depth * width).max(1)).clamp(1, plane / width);
     if (plane / width).div_ceil(rows) <= FEW {
-        room.clear();
-        room.resize(depth * plane, T::ZERO);
-        threads::chunks(room, threads::rows(plane) * plane, |start, to| {
-            simd::run(Gather { x, to, line: start / plane, first: 0, rows: plane / width, g });
-        });
-        return add_product(
-            (g.results, depth, plane),
-            (w, depth, 1),
-            (room, plane, 1),
-            Columns::of(out, plane),
-        );
+        let patches = Patches::gather(x, 0, plane / width, g);
+        let sizes = (g.results, depth, plane);
+        return add_product(sizes, (w, depth, 1), (patches.elements(), plane, 1), Columns::of(out, plane));
     }
     Columns::of(out, plane).split(rows * width, |columns, out| {
         let n = columns.len();
-        let mut room = vec![T::ZERO; depth * n];
-        simd::run(Gather { x, to: &mut room, line: 0, first: columns.start / width, rows: n / width, g });
-        add_product((g.results, depth, n), (w, depth, 1), (&room, n, 1), out);
+        let patches = Patches::gather(x, columns.start / width, n / width, g);
+        add_product((g.results, depth, n), (w, depth, 1), (patches.elements(), n, 1), out);
     });
 }
 
-/// The positions `o` of a row whose source `o * stride + at` lies in `0..size`.
+/// `f` of every `step`-th element, with as many places as there are.
 #[inline(always)]
-fn inside(at: i64, stride: usize, size: usize, count: usize) -> (usize, usize) {
-    let stride_ = stride as i64;
-    let lo = if at >= 0 { 0 } else { (-at).div_euclid(stride_) + i64::from((-at).rem_euclid(stride_) != 0) };
-    let room = size as i64 - at;
-    let hi = if room <= 0 { 0 } else { (room - 1) / stride_ + 1 };
-    let hi = hi.clamp(0, count as i64);
-    (lo.clamp(0, hi) as usize, hi as usize)
-}
-
-/// Patches of some rows of positions as the columns of a zeroed matrix, or some of the lines of that.
-struct Gather<'a, T> {
-    x: &'a [T],
-    to: &'a mut [T],
-    /// The first line: which element of a patch.
-    line: usize,
-    /// The first row of positions.
-    first: usize,
-    rows: usize,
-    g: &'a Geometry,
-}
-
-impl<T: Multiply> Kernel for Gather<'_, T> {
-    type Output = ();
-    const SETS: Sets = Sets::two(T::DTYPE);
-
-    #[inline(always)]
-    fn run(self) {
-        let Gather { x, to, line: from, first, rows, g } = self;
-        let [_, kh, kw] = g.kernel;
-        let [d, h, w] = g.input;
-        let width = g.output[2];
-        let n = rows * width;
-        for (i, line) in to.chunks_exact_mut(n).enumerate() {
-            let k = from + i;
-            let (channel, kd) = (k / volume(g.kernel), k / (kh * kw) % g.kernel[0]);
-            let at = (k % kw * g.dilation[2]) as i64 - g.padding[2];
-            let (lo, hi) = inside(at, g.stride[2], w, width);
-            if lo == hi {
-                continue;
-            }
-            for row in 0..rows {
-                let (z, y) = ((first + row) / g.output[1], (first + row) % g.output[1]);
-                let z = (z * g.stride[0] + kd * g.dilation[0]) as i64 - g.padding[0];
-                let y = (y * g.stride[1] + k / kw % kh * g.dilation[1]) as i64 - g.padding[1];
-                if z < 0 || z >= d as i64 || y < 0 || y >= h as i64 {
-                    continue;
-                }
-                let source = &x[((channel * d + z as usize) * h + y as usize) * w..][..w];
-                let target = &mut line[row * width + lo..row * width + hi];
-                let start = (at + (lo * g.stride[2]) as i64) as usize;
-                if g.stride[2] == 1 {
-                    target.copy_from_slice(&source[start..start + target.len()]);
-                } else {
-                    strided(&source[start..], g.stride[2], target);
-                }
-            }
-        }
-    }
-}
-
-/// Every `step`-th element, as many as there is room for.
-#[inline(always)]
-fn strided<T: Multiply>(from: &[T], step: usize, to: &mut [T]) {
+fn strided<T: Copy, R>(from: &[T], step: usize, to: &mut [R], f: impl Fn(&mut R, T)) {
     if step == 2 {
         // Known steps are loaded by the vector.
         let pairs = (from.len() / 2).min(to.len());
         let (whole, rest) = to.split_at_mut(pairs);
-        whole.iter_mut().zip(from.chunks_exact(2)).for_each(|(t, pair)| *t = pair[0]);
-        rest.iter_mut().zip(&from[pairs * 2..]).for_each(|(t, s)| *t = *s);
+        whole.iter_mut().zip(from.chunks_exact(2)).for_each(|(t, pair)| f(t, pair[0]));
+        rest.iter_mut().zip(&from[pairs * 2..]).for_each(|(t, s)| f(t, *s));
         return;
     }
-    to.iter_mut().zip(from.iter().step_by(step)).for_each(|(t, s)| *t = *s);
+    to.iter_mut().zip(from.iter().step_by(step)).for_each(|(t, s)| f(t, *s));
 }
 
 /// One group of one image of a transposed convolution: the product with the turned weights, added where it belongs.

@@ -9,7 +9,6 @@ use crate::layout::Layout;
 use crate::scalar::Scalar;
 use crate::storage::Storage;
 use crate::tensor::Tensor;
-use crate::threads::{self, GRAIN};
 
 /// Bytes of a row-major tensor; an error if they do not fit.
 #[inline]
@@ -51,14 +50,15 @@ impl Tensor {
         if dtype == DType::C32 {
             return Tensor::full(sizes, value, DType::C64)?.to_dtype(dtype);
         }
-        let tensor = Tensor::zeros(sizes, dtype)?;
-        dispatch!(all, dtype, "full", T => access::edit::<T, ()>(&tensor, |mut out| {
+        let layout = Layout::contiguous(sizes)?;
+        let bytes = bytes_of(&layout, dtype)?;
+        let storage: Result<Storage> = dispatch!(all, dtype, "full", T => {
             let raw = value.to::<T>().to_raw();
-            if raw != T::ZERO.to_raw() || dtype.is_floating() || dtype.is_complex() {
-                threads::chunks(out.data(), GRAIN, |_, part| part.fill(raw));
-            }
-        }))?;
-        Ok(tensor)
+            // By bits: there is a zero that is negative.
+            let zero = bytemuck::bytes_of(&raw).iter().all(|byte| *byte == 0);
+            if zero { Storage::zeroed(bytes) } else { Storage::repeated(raw, layout.numel()) }
+        });
+        Ok(Tensor::from_parts(storage?, dtype, layout))
     }
 
     /// A tensor of no dimension.

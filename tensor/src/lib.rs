@@ -21,6 +21,7 @@ mod element;
 mod error;
 pub mod fft;
 mod half_convert;
+pub mod lanes;
 mod layout;
 pub mod linalg;
 pub mod loops;

@@ -12,6 +12,8 @@ use std::ops::Range;
 use num_complex::Complex;
 use smallvec::SmallVec;
 
+mod direct;
+
 use crate::access::ReadGuards;
 use crate::create::bytes_of;
 use crate::dtype::DType;
@@ -20,13 +22,12 @@ use crate::error::{Result, TensorError};
 use crate::layout::{Dims, Layout};
 use crate::math::Real;
 use crate::scalar::Scalar;
-use crate::simd::{self, Kernel, Sets};
+use crate::simd;
 use crate::storage::Storage;
 use crate::tensor::Tensor;
 use crate::threads::{self, Apart};
+use direct::{Direct, is_small};
 
-/// Multiplications below which a direct loop is faster than packing.
-const TINY: usize = 6000;
 /// Multiplications worth a part of a result.
 const PART: usize = 1 << 20;
 /// Parts of a result at most: each packs the operand that it shares with others by itself.
@@ -79,10 +80,11 @@ pub(crate) trait Multiply: Element<Raw = Self> {
 }
 
 macro_rules! multiply {
-    (float $packed:ident: $($type:ty),+) => { $(impl Multiply for $type {
+    (float $packed:ident, $sum:ident, $a:ident, $b:ident => $fused:expr; $($type:ty),+) => { $(impl Multiply for $type {
         #[inline(always)]
-        fn add_product(self, a: Self, b: Self) -> Self {
-            self + a * b
+        fn add_product(self, $a: Self, $b: Self) -> Self {
+            let $sum = self;
+            $fused
         }
         #[inline(always)]
         fn times(self, b: Self) -> Self {
@@ -102,199 +104,9 @@ macro_rules! multiply {
         const PACKED: Option<unsafe fn(Product<Self>)> = None;
     })+ };
 }
-multiply!(float packed: f32, f64);
-multiply!(float packed_parts: Complex<f32>, Complex<f64>);
+multiply!(float packed, sum, a, b => a.mul_add(b, sum); f32, f64);
+multiply!(float packed_parts, sum, a, b => sum + a * b; Complex<f32>, Complex<f64>);
 multiply!(int u8, i8, i16, i32, i64);
-
-/// Small products, and all of integers: a row of the result at a time.
-struct Direct<T>(Product<T>);
-
-impl<T: Multiply> Kernel for Direct<T> {
-    type Output = ();
-    const SETS: Sets = Sets::of(&[T::DTYPE]);
-
-    #[inline(always)]
-    fn run(self) {
-        // Said as a constant, so that rows are stored as vectors: the result is row-major.
-        let p = Product { c: Matrix { columns: 1, ..self.0.c }, ..self.0 };
-        // SAFETY: the caller of `product` gave matrices valid for their sizes; the result overlaps no operand.
-        unsafe {
-            if p.b.columns == 1 {
-                direct_rows(p);
-            } else if p.b.rows == 1 && p.a.columns == 1 && p.m < 4 {
-                direct_dots(p);
-            } else {
-                direct_panels(p);
-            }
-        }
-    }
-}
-
-/// Rows of `b` are contiguous: they are added to rows of `c`, in tiles that stay in registers.
-///
-/// # Safety
-/// As [`Direct`].
-#[inline(always)]
-unsafe fn direct_rows<T: Multiply>(p: Product<T>) {
-    // SAFETY: the caller's word; the tiles are within the sizes.
-    unsafe {
-        let mut j = 0;
-        while j + 32 <= p.n {
-            column_of_tiles::<T, 32>(p, j);
-            j += 32;
-        }
-        while j + 8 <= p.n {
-            column_of_tiles::<T, 8>(p, j);
-            j += 8;
-        }
-        while j < p.n {
-            column_of_tiles::<T, 1>(p, j);
-            j += 1;
-        }
-    }
-}
-
-/// Any strides: eight columns of `b` at a time are turned into rows first.
-///
-/// # Safety
-/// As [`Direct`].
-#[inline(always)]
-unsafe fn direct_panels<T: Multiply>(p: Product<T>) {
-    const DEPTH: usize = 256;
-    let mut panel = [T::ZERO; DEPTH * 8];
-    let mut j = 0;
-    // SAFETY: the caller's word; a panel holds `k` rows of eight.
-    unsafe {
-        while p.k <= DEPTH && j + 8 <= p.n {
-            for k in 0..p.k {
-                for c in 0..8 {
-                    panel[k * 8 + c] = *p.b.element(k, j + c);
-                }
-            }
-            let b = Matrix { at: panel.as_mut_ptr(), rows: 8, columns: 1 };
-            let c = Matrix { at: p.c.element(0, j), ..p.c };
-            column_of_tiles::<T, 8>(Product { b, c, ..p }, 0);
-            j += 8;
-        }
-        while j < p.n {
-            column_of_tiles::<T, 1>(p, j);
-            j += 1;
-        }
-    }
-}
-
-/// Columns `j..j + COLUMNS` of the result.
-///
-/// # Safety
-/// As [`Direct`], the columns are within the result, and side by side in `b`'s rows.
-#[inline(always)]
-unsafe fn column_of_tiles<T: Multiply, const COLUMNS: usize>(p: Product<T>, j: usize) {
-    // SAFETY: the caller's word; the rows are within the result.
-    unsafe {
-        let mut i = 0;
-        while i + 4 <= p.m {
-            tile::<T, 4, COLUMNS>(p, i, j);
-            i += 4;
-        }
-        while i < p.m {
-            tile::<T, 1, COLUMNS>(p, i, j);
-            i += 1;
-        }
-    }
-}
-
-/// A tile of the result.
-///
-/// # Safety
-/// As [`column_of_tiles`], and the rows are within the result.
-#[inline(always)]
-unsafe fn tile<T: Multiply, const ROWS: usize, const COLUMNS: usize>(p: Product<T>, i: usize, j: usize) {
-    let mut sums = [[T::ZERO; COLUMNS]; ROWS];
-    for k in 0..p.k {
-        // SAFETY: the caller's word.
-        let row = unsafe { &*p.b.element(k, j).cast::<[T; COLUMNS]>() };
-        for (r, sums) in sums.iter_mut().enumerate() {
-            // SAFETY: the caller's word.
-            let a = unsafe { *p.a.element(i + r, k) };
-            for (sum, b) in sums.iter_mut().zip(row) {
-                *sum = sum.add_product(a, *b);
-            }
-        }
-    }
-    for (r, sums) in sums.iter().enumerate() {
-        if p.keep == T::ZERO && p.factor == T::ONE {
-            // SAFETY: the caller's word; rows of the result are contiguous.
-            unsafe { *p.c.element(i + r, j).cast::<[T; COLUMNS]>() = *sums };
-            continue;
-        }
-        for (c, sum) in sums.iter().enumerate() {
-            // SAFETY: the caller's word.
-            unsafe { put(p, i + r, j + c, *sum) };
-        }
-    }
-}
-
-/// `a` has contiguous rows and `b` contiguous columns: dot products by lanes.
-///
-/// # Safety
-/// As [`Direct`].
-#[inline(always)]
-unsafe fn direct_dots<T: Multiply>(p: Product<T>) {
-    for i in 0..p.m {
-        for j in 0..p.n {
-            // SAFETY: the caller's word.
-            let (a, b) = unsafe {
-                (
-                    std::slice::from_raw_parts(p.a.element(i, 0), p.k),
-                    std::slice::from_raw_parts(p.b.element(0, j), p.k),
-                )
-            };
-            let sum = if p.k >= 16 { dot_lanes::<T, 16>(a, b) } else { dot_lanes::<T, 4>(a, b) };
-            // SAFETY: the caller's word.
-            unsafe { put(p, i, j, sum) };
-        }
-    }
-}
-
-/// A dot product: as many sums side by side as there are lanes, then what is left.
-#[inline(always)]
-fn dot_lanes<T: Multiply, const LANES: usize>(a: &[T], b: &[T]) -> T {
-    let mut lanes = [T::ZERO; LANES];
-    let (mut x, mut y) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
-    for (x, y) in (&mut x).zip(&mut y) {
-        for l in 0..LANES {
-            lanes[l] = lanes[l].add_product(x[l], y[l]);
-        }
-    }
-    let mut sum = T::ZERO;
-    for (x, y) in x.remainder().iter().zip(y.remainder()) {
-        sum = sum.add_product(*x, *y);
-    }
-    if a.len() < LANES {
-        return sum;
-    }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for l in 0..width {
-            lanes[l] = lanes[l].add_product(lanes[l + width], T::ONE);
-        }
-        width /= 2;
-    }
-    sum.add_product(lanes[0], T::ONE)
-}
-
-/// # Safety
-/// `c` is valid at (i, j).
-#[inline(always)]
-unsafe fn put<T: Multiply>(p: Product<T>, i: usize, j: usize, sum: T) {
-    // SAFETY: the caller's word.
-    unsafe {
-        let at = p.c.element(i, j);
-        let value = if p.factor == T::ONE { sum } else { sum.times(p.factor) };
-        let kept = if p.keep == T::ZERO { T::ZERO } else { (*at).times(p.keep) };
-        *at = if p.keep == T::ZERO { value } else { kept.add_product(value, T::ONE) };
-    }
-}
 
 /// # Safety
 /// The matrices are valid for their sizes, and the result overlaps no operand.
@@ -302,7 +114,7 @@ unsafe fn product<T: Multiply>(p: Product<T>) {
     let work = p.m.saturating_mul(p.n).saturating_mul(p.k);
     match T::PACKED {
         // SAFETY: the caller's word.
-        Some(packed) if work > TINY && p.k > 0 => unsafe { shared(p, work, packed) },
+        Some(packed) if p.k > 0 && !is_small(&p, work) => unsafe { shared(p, work, packed) },
         _ => simd::run(Direct(p)),
     }
 }

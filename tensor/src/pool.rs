@@ -3,16 +3,17 @@
 //! Windows are given per dimension as lists of (start, end) in the input, so sliding, adaptive and fractional pooling are
 //! one loop. Everything is three-dimensional inside; all dimensions in front of space are planes.
 
+mod rows;
+
 use crate::access;
 use crate::alloc::check_budget;
 use crate::dispatch;
 use crate::dtype::DType;
-use crate::element::{Element, cast};
+use crate::element::Element;
 use crate::error::{Result, TensorError};
-use crate::math::{Float, Real};
-use crate::simd::{self, Kernel, Sets};
 use crate::tensor::Tensor;
 use crate::threads;
+pub use rows::{Divisor, average};
 
 /// The windows along one dimension: `first`, and how many elements, `step` apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +126,11 @@ fn output_sizes(x: &Tensor, space: usize, windows: &Windows) -> Vec<i64> {
 }
 
 impl Windows {
+    /// How many elements the windows of each dimension have.
+    pub fn counts(&self) -> [Vec<i64>; 3] {
+        self.along.each_ref().map(|along| along.iter().map(|w| w.count as i64).collect())
+    }
+
     /// How many there are, and what a plane of their results costs.
     fn per_plane(&self) -> (usize, usize) {
         let count = self.along.iter().map(Vec::len).product();
@@ -214,168 +220,13 @@ fn each_window(windows: &Windows, mut f: impl FnMut([Window; 3])) {
     }
 }
 
-/// The largest element of every window. Rows of windows that slide evenly are compared as wholes.
+/// The largest element of every window.
 pub fn max_values(x: &Tensor, space: usize, windows: &Windows) -> Result<Tensor> {
     match x.dtype() {
-        DType::F32 => max_rows::<f32>(x, space, windows),
-        DType::F64 => max_rows::<f64>(x, space, windows),
+        DType::F32 => rows::largest::<f32>(x, space, windows),
+        DType::F64 => rows::largest::<f64>(x, space, windows),
         _ => Ok(max_with_indices(x, space, windows)?.0),
     }
-}
-
-fn max_rows<T: Real>(x: &Tensor, space: usize, windows: &Windows) -> Result<Tensor> {
-    let sizes = output_sizes(x, space, windows);
-    let x = x.contiguous()?;
-    let [_, d, h, w] = planes(&x, space);
-    let out = Tensor::full(&sizes, crate::Scalar::Float(f64::NEG_INFINITY), x.dtype())?;
-    access::edit_with::<T, T, _>(&out, &[&x], |mut out, ins| {
-        let width = windows.along[2].len();
-        let (count, cost) = windows.per_plane();
-        if count == 0 {
-            return;
-        }
-        let data = ins[0].data();
-        threads::chunks(out.data(), threads::rows(cost) * count, |first, own| {
-            let mut rows = own.chunks_exact_mut(width);
-            for plane in data.chunks_exact((d * h * w).max(1)).skip(first / count) {
-                for z in &windows.along[0] {
-                    for y in &windows.along[1] {
-                        let Some(out) = rows.next() else { return };
-                        for i in 0..z.count {
-                            for j in 0..y.count {
-                                let at =
-                                    ((z.start + i * windows.step[0]) * h + y.start + j * windows.step[1]) * w;
-                                let row = &plane[at..at + w];
-                                simd::run(MaxRow {
-                                    row,
-                                    out,
-                                    windows: &windows.along[2],
-                                    step: windows.step[2],
-                                });
-                            }
-                        }
-                    }
-                }
-            }
-        });
-    })?;
-    Ok(out)
-}
-
-/// Raises each element of a row of results to the largest of its window in one row of the input.
-struct MaxRow<'a, T> {
-    row: &'a [T],
-    out: &'a mut [T],
-    windows: &'a [Window],
-    step: usize,
-}
-
-impl<T: Real> Kernel for MaxRow<'_, T> {
-    type Output = ();
-    const SETS: Sets = Sets::two(T::DTYPE);
-
-    #[inline(always)]
-    fn run(self) {
-        let MaxRow { row, out, windows, step } = self;
-        let (first, last) = (windows[0], windows[windows.len() - 1]);
-        let even = windows.len() > 2
-            && windows[1..windows.len() - 1].iter().all(|w| w.count == windows[1].count)
-            && windows[1..]
-                .windows(2)
-                .all(|p| p[1].start - p[0].start == windows[2].start - windows[1].start);
-        let single = |out: &mut T, window: Window| {
-            for k in 0..window.count {
-                *out = row[window.start + k * step].max_nan(*out);
-            }
-        };
-        if !even {
-            for (out, window) in out.iter_mut().zip(windows) {
-                single(out, *window);
-            }
-            return;
-        }
-        // All but the outermost windows are alike: element by element of the window, whole rows at once.
-        let n = windows.len();
-        single(&mut out[0], first);
-        single(&mut out[n - 1], last);
-        let stride = windows[2].start - windows[1].start;
-        let inner = &mut out[1..n - 1];
-        for k in 0..windows[1].count {
-            let source = &row[windows[1].start + k * step..];
-            match stride {
-                1 => inner.iter_mut().zip(source).for_each(|(o, x)| *o = x.max_nan(*o)),
-                2 => inner.iter_mut().zip(source.iter().step_by(2)).for_each(|(o, x)| *o = x.max_nan(*o)),
-                s => inner.iter_mut().zip(source.iter().step_by(s)).for_each(|(o, x)| *o = x.max_nan(*o)),
-            }
-        }
-    }
-}
-
-/// The sum of every window divided by `divisor`, which is given the window of each dimension.
-pub fn average(
-    x: &Tensor,
-    space: usize,
-    windows: &Windows,
-    divisor: impl Fn(usize, usize, usize) -> i64 + Sync,
-) -> Result<Tensor> {
-    let sizes = output_sizes(x, space, windows);
-    let x = x.contiguous()?;
-    let [_, d, h, w] = planes(&x, space);
-    let out = Tensor::zeros(&sizes, x.dtype())?;
-    match x.dtype() {
-        DType::I64 => {
-            let mean = |sum: i64, n: i64| sum.checked_div(n).unwrap_or(0);
-            averages(&out, &x, windows, [d, h, w], &divisor, |v: i64| v, mean)
-        }
-        dtype => dispatch!(floats, dtype, "avg_pool2d", T => {
-            let mean = |sum: <T as Float>::Acc, n: i64| T::from_acc(sum / cast::<i64, <T as Float>::Acc>(n));
-            averages(&out, &x, windows, [d, h, w], &divisor, |v: T| v.acc(), mean)
-        }),
-    }?;
-    Ok(out)
-}
-
-/// [`average`] for elements `T` that are added up as `A`s.
-fn averages<T: Element, A: Element + std::ops::Add<Output = A>>(
-    out: &Tensor,
-    x: &Tensor,
-    windows: &Windows,
-    [d, h, w]: [usize; 3],
-    divisor: impl Fn(usize, usize, usize) -> i64 + Sync,
-    widen: impl Fn(T) -> A + Sync,
-    mean: impl Fn(A, i64) -> T + Sync,
-) -> Result<()> {
-    access::edit_with::<T, T, _>(out, &[x], |mut out, ins| {
-        let counts = windows.along.each_ref().map(Vec::len);
-        let (count, cost) = windows.per_plane();
-        if count == 0 {
-            return;
-        }
-        let data = ins[0].data();
-        threads::chunks(out.data(), threads::rows(cost) * count, |first, own| {
-            let planes = data.chunks_exact((d * h * w).max(1)).skip(first / count).take(own.len() / count);
-            let mut out = own.iter_mut();
-            for plane in planes {
-                let mut n = 0;
-                each_window(windows, |[z, y, v]| {
-                    let mut sum: A = cast(0_i64);
-                    for i in z.start..z.start + z.count {
-                        for j in y.start..y.start + y.count {
-                            let row = &plane[(i * h + j) * w + v.start..][..v.count];
-                            for value in row {
-                                sum = sum + widen(T::from_raw(*value));
-                            }
-                        }
-                    }
-                    let by = divisor(n / (counts[1] * counts[2]), n / counts[2] % counts[1], n % counts[2]);
-                    n += 1;
-                    if let Some(out) = out.next() {
-                        *out = mean(sum, by).to_raw();
-                    }
-                });
-            }
-        });
-    })
 }
 
 /// Puts every element where its index in the plane says, zeros elsewhere. `sizes` are those of space in the result.

@@ -5,7 +5,7 @@
 
 use smallvec::SmallVec;
 
-use crate::access::{self, ReadGuards};
+use crate::access::{self, LockSet, ReadGuards};
 use crate::alloc::check_budget;
 use crate::create::bytes_of;
 use crate::dispatch;
@@ -16,17 +16,18 @@ use crate::layout::{Dims, Layout, wrap_dim};
 use crate::loops::pack_fn;
 use crate::simd::{self, Kernel, Sets};
 use crate::storage::Storage;
-use crate::tensor::Tensor;
+use crate::tensor::{Meta, Tensor};
 use crate::threads::{self, Apart};
 
 /// A function of a row that computes with it. Its method is to be `#[inline(always)]`: then it is compiled for every
 /// instruction set, where a closure of this size would be left outside and computed without any.
 pub trait RowMap<T: Element, R: Element>: Clone + Sync {
-    /// Fills `out`, which is zeroed, from a row.
-    fn row(&mut self, row: &[T::Raw], out: &mut [R::Raw]);
+    /// Fills `out`, which is zeroed, from a row; rows are numbered in row-major order of the other dimensions.
+    fn row(&mut self, number: usize, row: &[T::Raw], out: &mut [R::Raw]);
 }
 
 struct Row<'a, T: Element, R: Element, F> {
+    number: usize,
     row: &'a [T::Raw],
     out: &'a mut [R::Raw],
     f: &'a mut F,
@@ -38,7 +39,7 @@ impl<T: Element, R: Element, F: RowMap<T, R>> Kernel for Row<'_, T, R, F> {
 
     #[inline(always)]
     fn run(self) {
-        self.f.row(self.row, self.out);
+        self.f.row(self.number, self.row, self.out);
     }
 }
 
@@ -80,11 +81,21 @@ pub fn map_rows<T: Element, R: Element>(
     x: &Tensor,
     dim: i64,
     length: Option<usize>,
-    f: impl FnMut(&[T::Raw], &mut [R::Raw]) + Clone + Sync,
+    mut f: impl FnMut(&[T::Raw], &mut [R::Raw]) + Clone + Sync,
+) -> Result<Tensor> {
+    map_numbered::<T, R>(x, dim, length, move |_, row, out| f(row, out))
+}
+
+/// As [`map_rows`], of a function that is also given the row's number in row-major order of the other dimensions.
+fn map_numbered<T: Element, R: Element>(
+    x: &Tensor,
+    dim: i64,
+    length: Option<usize>,
+    f: impl FnMut(usize, &[T::Raw], &mut [R::Raw]) + Clone + Sync,
 ) -> Result<Tensor> {
     walk(x, dim, length, [T::DTYPE, R::DTYPE], &|rows| {
         let mut f = f.clone();
-        rows(&mut |row, n, out, length| {
+        rows(&mut |number, row, n, out, length| {
             // SAFETY: the walk gives a row of `T` and room for one of `R`, apart from each other.
             let (row, out) = unsafe {
                 (
@@ -92,7 +103,7 @@ pub fn map_rows<T: Element, R: Element>(
                     std::slice::from_raw_parts_mut(out.cast(), length),
                 )
             };
-            f(row, out);
+            f(number, row, out);
         });
     })
 }
@@ -104,11 +115,13 @@ pub fn compute_rows<T: Element, R: Element>(
     length: Option<usize>,
     mut f: impl RowMap<T, R>,
 ) -> Result<Tensor> {
-    map_rows::<T, R>(x, dim, length, move |row, out| simd::run(Row::<T, R, _> { row, out, f: &mut f }))
+    map_numbered::<T, R>(x, dim, length, move |number, row, out| {
+        simd::run(Row::<T, R, _> { number, row, out, f: &mut f });
+    })
 }
 
-/// What a walk calls: a row and its length, the place of the result and its length.
-type EachRow<'a> = &'a mut dyn FnMut(*const u8, usize, *mut u8, usize);
+/// What a walk calls: a row's number, the row and its length, the place of the result and its length.
+type EachRow<'a> = &'a mut dyn FnMut(usize, *const u8, usize, *mut u8, usize);
 /// Gives a part of a walk what it calls.
 type PerPart<'a> = &'a (dyn Fn(&mut dyn FnMut(EachRow<'_>)) + Sync);
 
@@ -141,7 +154,9 @@ fn walk(
         sizes[d] = length as i64;
     }
     let to = Layout::contiguous(&sizes)?;
-    let storage = Storage::zeroed(bytes_of(&to, dtypes[1])?)?;
+    // SAFETY: every row of the result is zeroed where the walk comes to it, when it is about to be written anyway: nothing is
+    // left, and large results do not pass through memory twice.
+    let storage = unsafe { Storage::uninit(bytes_of(&to, dtypes[1])?)? };
     let to_step = if layout.rank() == 0 { 1 } else { to.strides()[d] };
     let guards = ReadGuards::one(&meta.storage);
     let base = Apart(guards.start(meta, x.dtype()));
@@ -158,10 +173,12 @@ fn walk(
         // Row after row in memory.
         let steps = [n * x.dtype().size(), length * dtypes[1].size()];
         threads::split(to.numel() / length, grain, |rows| {
-            // Rows of the locked tensor, and of the fresh output, which is zeroed.
             per_part(&mut |each| {
                 for i in rows.clone() {
-                    each(base.at(i * steps[0]), n, target.at(i * steps[1]), length);
+                    let out = target.at(i * steps[1]);
+                    // SAFETY: a row of the fresh output.
+                    unsafe { out.write_bytes(0, steps[1]) };
+                    each(i, base.at(i * steps[0]), n, out, length);
                 }
             });
         });
@@ -174,10 +191,11 @@ fn walk(
             let mut row_buffer = room(dtypes[0], if same { 0 } else { n })?;
             let mut out_buffer = room(dtypes[1], if direct { 0 } else { length })?;
             per_part(&mut |each| {
-                for (at, to_at) in froms[rows.clone()].iter().zip(&tos[rows.clone()]) {
-                    // SAFETY: rows of the locked tensor and of the fresh, zeroed output; buffers are as long as rows.
+                for i in rows.clone() {
+                    let (at, to_at) = (froms[i], tos[i]);
+                    // SAFETY: rows of the locked tensor and of the fresh output; buffers are as long as rows.
                     unsafe {
-                        let from = base.by(*at as isize * x.dtype().size() as isize);
+                        let from = base.by(at as isize * x.dtype().size() as isize);
                         let row = if n == 0 {
                             // Where nothing is read the place must still be one for elements of the wanted dtype.
                             row_buffer.as_ptr().cast()
@@ -187,12 +205,13 @@ fn walk(
                             pack(from, step as isize, row_buffer.as_mut_ptr().cast(), 1, n);
                             row_buffer.as_ptr().cast()
                         };
-                        let out_at = target.by(*to_at as isize * dtypes[1].size() as isize);
+                        let out_at = target.by(to_at as isize * dtypes[1].size() as isize);
                         if direct {
-                            each(row, n, out_at, length);
+                            out_at.write_bytes(0, length * dtypes[1].size());
+                            each(i, row, n, out_at, length);
                         } else {
                             out_buffer.fill(0);
-                            each(row, n, out_buffer.as_mut_ptr().cast(), length);
+                            each(i, row, n, out_buffer.as_mut_ptr().cast(), length);
                             unpack(out_buffer.as_ptr().cast(), 1, out_at, to_step as isize, length);
                         }
                     }
@@ -203,6 +222,52 @@ fn walk(
     }
     drop(guards);
     Ok(Tensor::from_parts(storage, dtypes[1], to))
+}
+
+/// Row-major tensors of one dtype joined at a dimension, or side by side along a new one, into a tensor of these sizes: for
+/// every index of the dimensions before it, a block of memory of each tensor in turn. `None` if they do not lie so.
+pub fn joined(tensors: &[&Tensor], sizes: &[i64], dim: usize) -> Result<Option<Tensor>> {
+    let Some(dtype) = tensors.first().map(|t| t.dtype()) else { return Ok(None) };
+    let to = Layout::contiguous(sizes)?;
+    let total: usize = tensors.iter().map(|t| t.numel()).sum();
+    let alike = |t: &&Tensor| t.dtype() == dtype && t.is_contiguous();
+    if to.numel() == 0 || total != to.numel() || !tensors.iter().all(alike) {
+        return Ok(None);
+    }
+    let lines = sizes[..dim].iter().product::<i64>() as usize;
+    let metas: SmallVec<[&Meta; 4]> = tensors.iter().map(|t| t.meta()).collect();
+    let mut set = LockSet::new();
+    for meta in &metas {
+        set.read(&meta.storage);
+    }
+    let guards = set.lock()?;
+    // SAFETY: the blocks of all lines are as many elements as the result has, and each is written below.
+    let storage = unsafe { Storage::uninit(bytes_of(&to, dtype)?)? };
+    // SAFETY: the storage is fresh.
+    let target = Apart(unsafe { storage.data() });
+    let line = to.numel() / lines * dtype.size();
+    let mut at = 0;
+    for meta in metas {
+        let block = meta.layout.numel() / lines * dtype.size();
+        let from = Apart(guards.start(meta, dtype));
+        // One block may be long: a line's part is cut where threads take it.
+        let piece = if lines == 1 { block.min(threads::GRAIN) } else { block };
+        let per_line = block.div_ceil(piece.max(1));
+        threads::split(lines * per_line, threads::rows(piece), |pieces| {
+            for i in pieces {
+                let (i, start) = (i / per_line, i % per_line * piece);
+                let bytes = piece.min(block - start);
+                // SAFETY: part of a block of the locked tensor, and of its place in the fresh result.
+                unsafe {
+                    let to = target.at(i * line + at + start);
+                    to.copy_from_nonoverlapping(from.at(i * block + start), bytes);
+                }
+            }
+        });
+        at += block;
+    }
+    drop(guards);
+    Ok(Some(Tensor::from_parts(storage, dtype, to)))
 }
 
 /// `out[.., i, ..] = x[.., indices[.., i, ..], ..]` along a dimension. Indices outside the dimension are an error.

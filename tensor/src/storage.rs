@@ -19,6 +19,7 @@ use parking_lot::lock_api::RawRwLock as _;
 
 use crate::alloc::{Block, Charge, Home, Packed, allocate, release};
 use crate::error::Result;
+use crate::threads::{self, Apart, GRAIN};
 
 /// Bytes that someone else owns, such as a mapped file.
 pub type ForeignBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
@@ -106,6 +107,17 @@ impl Storage {
         unsafe {
             let storage = Storage::uninit(bytes.len())?;
             storage.data().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            Ok(storage)
+        }
+    }
+
+    /// One element, so many times.
+    pub(crate) fn repeated<T: bytemuck::Pod + Send + Sync>(value: T, count: usize) -> Result<Storage> {
+        // SAFETY: every element is written, by the only owner; the bytes are aligned for all elements.
+        unsafe {
+            let storage = Storage::uninit(count * size_of::<T>())?;
+            let start = Apart(storage.data().cast::<T>());
+            threads::split(count, GRAIN, |part| part.for_each(|i| start.at(i).write(value)));
             Ok(storage)
         }
     }

@@ -14,7 +14,6 @@ mod embedding;
 mod encoder;
 mod fold;
 mod grid;
-mod lanes;
 mod linear;
 mod loss;
 mod loss_class;

@@ -3,7 +3,7 @@
 //! Sums over a batch run in doubles, those over a row in sixteen lanes of the type that halves compute in. Parameters
 //! may be singles where the input is a half; statistics are then singles too.
 
-use super::{Args, lanes, opt_values, ranged, sized};
+use super::{Args, opt_values, ranged, sized};
 use crate::pointwise::product_of;
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::shape::Dims;
@@ -13,7 +13,8 @@ use flambeau_ir::types::Dim;
 use flambeau_ir::{AliasRule, IValue, OpDef};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::rows::{RowMap, compute_rows};
-use flambeau_tensor::{DType, Element, Tensor, access, dispatch, loops, reduce, threads};
+use flambeau_tensor::simd::{self, Kernel, Sets};
+use flambeau_tensor::{DType, Element, Tensor, access, dispatch, lanes, loops, reduce, threads};
 
 /// The dtype of statistics: singles where a half's parameters are singles, which all of them are then.
 fn stats_dtype(x: &Tensor, params: &[Option<&Tensor>]) -> Result<DType, KernelError> {
@@ -138,54 +139,98 @@ impl Batch<'_> {
     }
 }
 
+/// Planes shorter than this are gathered by channel, or walked as what is broadcast.
+const SHORT: usize = 16;
+
 /// Mean and variance of each channel over batch and space.
 fn batch_moments<T: Float>(
     x: &Tensor,
     channels: usize,
     plane: usize,
 ) -> Result<(Vec<f64>, Vec<f64>), KernelError> {
-    let count = x.numel() as f64 / channels.max(1) as f64;
-    let rows_of = |f: &mut dyn FnMut(usize, &[T::Raw])| {
-        access::read::<T, _>(x, |view| {
-            for (i, row) in view.data().chunks_exact(plane.max(1)).enumerate() {
-                f(i % channels, row);
-            }
-        })
+    let batch = x.numel() / (channels * plane).max(1);
+    let gathered = plane < SHORT && batch > 1;
+    // Rows of one channel one behind the other, or all images' planes of it.
+    let (x, rows, plane) = if gathered {
+        let by_image = x.view(&[batch as i64, channels as i64, plane as i64])?;
+        (by_image.transpose(0, 1)?.contiguous()?, 1, batch * plane)
+    } else {
+        (x.clone(), batch, plane)
     };
-    let add = |a: f64, b: f64| a + b;
-    let mut mean = vec![0.0; channels];
-    rows_of(&mut |c, row| mean[c] += lanes::fold(row, 0.0, |s, v| s + T::from_raw(v).to_f64(), add))?;
-    mean.iter_mut().for_each(|m| *m /= count);
-    let mut var = vec![0.0; channels];
-    rows_of(&mut |c, row| {
-        let m = mean[c];
-        var[c] += lanes::fold(
-            row,
-            0.0,
-            |s, v| s + (T::from_raw(v).to_f64() - m) * (T::from_raw(v).to_f64() - m),
-            add,
-        );
-    })?;
-    var.iter_mut().for_each(|v| *v /= count);
-    Ok((mean, var))
+    let mut moments = vec![(f64::NAN, f64::NAN); channels];
+    if x.numel() > 0 {
+        access::read::<T, _>(&x, |view| {
+            let data = view.data();
+            let grain = threads::rows(rows * plane * COST);
+            threads::chunks(&mut moments, grain, |first, own| {
+                for (i, own) in own.iter_mut().enumerate() {
+                    *own = simd::run(Channel::<T> { data, first: first + i, step: channels, plane });
+                }
+            });
+        })?;
+    }
+    Ok(moments.into_iter().unzip())
+}
+
+/// Mean and variance of every `step`-th plane from `first` on.
+struct Channel<'a, T: Element> {
+    data: &'a [T::Raw],
+    first: usize,
+    step: usize,
+    plane: usize,
+}
+
+impl<T: Float> Kernel for Channel<'_, T> {
+    type Output = (f64, f64);
+    const SETS: Sets = Sets::two(T::DTYPE);
+
+    #[inline(always)]
+    fn run(self) -> (f64, f64) {
+        let planes = || self.data.chunks_exact(self.plane).skip(self.first).step_by(self.step);
+        let add = |a: f64, b: f64| a + b;
+        let count = (planes().len() * self.plane) as f64;
+        let mean =
+            planes().map(|row| lanes::fold(row, 0.0, |s, v| s + T::from_raw(v).to_f64(), add)).sum::<f64>()
+                / count;
+        let distance = |s: f64, v: T::Raw| {
+            let d = T::from_raw(v).to_f64() - mean;
+            s + d * d
+        };
+        (mean, planes().map(|row| lanes::fold(row, 0.0, distance, add)).sum::<f64>() / count)
+    }
 }
 
 /// `x * scale + shift` with a pair per channel.
 fn scaled<T: Float>(x: &Tensor, scales: &[(T::Acc, T::Acc)], plane: usize) -> Computed {
-    let out = Tensor::zeros(x.sizes(), T::DTYPE)?;
-    access::edit_with::<T, T, _>(&out, &[x], |mut out, ins| {
-        let (x, plane) = (ins[0].data(), plane.max(1));
-        threads::chunks(out.data(), threads::rows(plane) * plane, |first, own| {
-            let rows = x[first..].chunks_exact(plane).zip(own.chunks_exact_mut(plane));
-            for (i, (x, out)) in rows.enumerate() {
-                let (scale, shift) = scales[(first / plane + i) % scales.len()];
-                for (out, x) in out.iter_mut().zip(x) {
-                    *out = T::from_acc(T::from_raw(*x).acc() * scale + shift).to_raw();
-                }
-            }
-        });
-    })?;
-    Ok(out)
+    let channels = scales.len() as i64;
+    if plane < SHORT {
+        let column = |values: Vec<T::Acc>| Tensor::from_vec(values, &[channels, 1]);
+        let (factors, shifts) = scales.iter().copied().unzip();
+        let flat = x.view(&[x.sizes()[0], channels, plane as i64])?;
+        let out =
+            loops::ternary::<T, T::Acc, T::Acc, T>(&flat, &column(factors)?, &column(shifts)?, |x, a, b| {
+                T::from_acc(x.acc() * a + b)
+            })?;
+        return Ok(out.view(x.sizes())?);
+    }
+    let flat = x.view(&[(x.numel() / plane) as i64, plane as i64])?;
+    Ok(compute_rows::<T::Acc, T>(&flat, -1, None, ChannelRows { scales })?.view(x.sizes())?)
+}
+
+/// Planes scaled and shifted by their channel's pair.
+#[derive(Clone)]
+struct ChannelRows<'a, A> {
+    scales: &'a [(A, A)],
+}
+
+impl<T: Float> RowMap<T::Acc, T> for ChannelRows<'_, T::Acc> {
+    #[inline(always)]
+    fn row(&mut self, number: usize, row: &[T::Acc], out: &mut [T::Raw]) {
+        let (scale, shift) = self.scales[number % self.scales.len()];
+        for (out, x) in out.iter_mut().zip(row) {
+            *out = T::from_acc(*x * scale + shift).to_raw();
+        }
+    }
 }
 
 /// The running statistics written where they are kept.
@@ -294,36 +339,21 @@ fn instance_norm(cx: &KernelCx<'_>) -> Computed {
 /// Operations that an element costs.
 const COST: usize = 4;
 
-/// Rows of `width` normalized by themselves; `affine` gives the weight and bias positions of a row.
-fn normalized_rows<T: Float>(
-    x: &Tensor,
-    width: usize,
+/// Means and inverse deviations of the rows of a matrix, in a dtype and sizes.
+fn row_stats<T: Float>(
+    flat: &Tensor,
     eps: f64,
-    write: impl Fn(usize, &[T::Acc], T::Acc, T::Acc, &mut [T::Raw]) + Sync,
-) -> Result<(Tensor, Vec<f64>, Vec<f64>), KernelError> {
-    let x = x.contiguous()?;
-    let out = Tensor::zeros(x.sizes(), T::DTYPE)?;
+    sizes: &[i64],
+    dtype: DType,
+) -> Result<[Tensor; 2], KernelError> {
     let eps: T::Acc = Element::from_f64(eps);
-    let mut stats = vec![(0.0, 0.0); x.numel() / width.max(1)];
-    access::edit_with::<T, T, _>(&out, &[&x], |mut out, ins| {
-        let (x, width) = (ins[0].data(), width.max(1));
-        let grain = threads::rows(width.saturating_mul(COST));
-        threads::chunks_of_two(out.data(), &mut stats, [width, 1], grain, |first, out, stats| {
-            let mut row: Vec<T::Acc> = vec![T::Acc::ZERO; width];
-            let rows = x[first * width..].chunks_exact(width).zip(out.chunks_exact_mut(width));
-            for (i, ((x, out), stats)) in rows.zip(stats).enumerate() {
-                for (row, x) in row.iter_mut().zip(x) {
-                    *row = T::from_raw(*x).acc();
-                }
-                let (mean, var) = lanes::moments(&row);
-                let inverse = T::Acc::ONE / (var + eps).sqrt();
-                write(first + i, &row, mean, inverse, out);
-                *stats = (mean.to_f64(), inverse.to_f64());
-            }
-        });
-    })?;
-    let (means, inverses) = stats.into_iter().unzip();
-    Ok((out, means, inverses))
+    let found = compute_rows::<T::Acc, f64>(flat, -1, Some(2), RowStats(eps))?.to_vec::<f64>()?;
+    let stat = |i: usize| -> Computed {
+        let mut values: Vec<f64> = found.iter().skip(i).step_by(2).copied().collect();
+        values.resize(sizes.iter().product::<i64>() as usize, 0.0);
+        Ok(Tensor::from_vec(values, sizes)?.to_dtype(dtype)?)
+    };
+    Ok([stat(0)?, stat(1)?])
 }
 
 /// The result of normalization over the last dimensions; means and inverse deviations too, if they are wanted.
@@ -361,8 +391,13 @@ pub(super) fn layer(
     dispatch!(floats, x.dtype(), "LayerNormKernelImpl", T => {
         type A = <T as Float>::Acc;
         let (weight, bias) = (opt_values::<A>(weight)?, opt_values::<A>(bias)?);
-        let eps: A = Element::from_f64(eps);
-        let rows = LayerRows { weight: weight.as_deref(), bias: bias.as_deref(), eps };
+        // One of the two alone counts as both, the other changing nothing.
+        let both = (weight.is_some() || bias.is_some()).then(|| {
+            let or = |values: Option<Vec<A>>, neutral: A| values.unwrap_or_else(|| vec![neutral; width as usize]);
+            (or(weight, A::ONE), or(bias, A::ZERO))
+        });
+        let affine = both.as_ref().map(|(weight, bias)| (&weight[..], &bias[..]));
+        let rows = LayerRows { affine, eps: Element::from_f64(eps) };
         let out = compute_rows::<A, T>(&flat, -1, None, rows)?;
         let out = if shape.len() == 1 { out } else { out.view(x.sizes())? };
         if !stats {
@@ -370,13 +405,8 @@ pub(super) fn layer(
         }
         let mut sizes = x.sizes()[..lead].to_vec();
         sizes.resize(x.rank(), 1);
-        let found = compute_rows::<A, f64>(&flat, -1, Some(2), RowStats(eps))?.to_vec::<f64>()?;
-        let stat = |i: usize| -> Computed {
-            let mut values: Vec<f64> = found.iter().skip(i).step_by(2).copied().collect();
-            values.resize(sizes.iter().product::<i64>() as usize, 0.0);
-            Ok(Tensor::from_vec(values, &sizes)?.to_dtype(dtype)?)
-        };
-        Ok(vec![out, stat(0)?, stat(1)?])
+        let [means, inverses] = row_stats::<T>(&flat, eps, &sizes, dtype)?;
+        Ok(vec![out, means, inverses])
     })
 }
 
@@ -388,30 +418,24 @@ fn layer_of(cx: &KernelCx<'_>, stats: bool) -> Several {
 /// Rows normalized by themselves, then scaled and shifted by an element of weight and bias per place.
 #[derive(Clone)]
 struct LayerRows<'a, A> {
-    weight: Option<&'a [A]>,
-    bias: Option<&'a [A]>,
+    affine: Option<(&'a [A], &'a [A])>,
     eps: A,
 }
 
 impl<T: Float> RowMap<T::Acc, T> for LayerRows<'_, T::Acc> {
     #[inline(always)]
-    fn row(&mut self, row: &[T::Acc], out: &mut [T::Raw]) {
+    fn row(&mut self, _: usize, row: &[T::Acc], out: &mut [T::Raw]) {
         let (mean, var) = lanes::moments(row);
         let inverse = T::Acc::ONE / (var + self.eps).sqrt();
         let shift = -mean * inverse;
-        match (self.weight, self.bias) {
-            (Some(w), Some(b)) => {
-                for (((out, x), w), b) in out.iter_mut().zip(row).zip(w).zip(b) {
-                    *out = T::from_acc((*x * inverse + shift) * *w + *b).to_raw();
-                }
+        let Some((weight, bias)) = self.affine else {
+            for (out, x) in out.iter_mut().zip(row) {
+                *out = T::from_acc(*x * inverse + shift).to_raw();
             }
-            (weight, bias) => {
-                for (i, (out, x)) in out.iter_mut().zip(row).enumerate() {
-                    let scaled = *x * inverse + shift;
-                    let scaled = weight.map_or(scaled, |w| scaled * w[i]);
-                    *out = T::from_acc(bias.map_or(scaled, |b| scaled + b[i])).to_raw();
-                }
-            }
+            return;
+        };
+        for (((out, x), w), b) in out.iter_mut().zip(row).zip(weight).zip(bias) {
+            *out = T::from_acc((*x * inverse + shift) * *w + *b).to_raw();
         }
     }
 }
@@ -422,14 +446,42 @@ struct RowStats<A>(A);
 
 impl<A: Real> RowMap<A, f64> for RowStats<A> {
     #[inline(always)]
-    fn row(&mut self, row: &[A], out: &mut [f64]) {
+    fn row(&mut self, _: usize, row: &[A], out: &mut [f64]) {
         let (mean, var) = lanes::moments(row);
         out[0] = mean.to_f64();
         out[1] = (A::ONE / (var + self.0).sqrt()).to_f64();
     }
 }
 
-/// Groups of channels normalized together: result, means and inverse deviations.
+/// Groups of channels normalized together: each group's planes have a pair of weight and bias per channel.
+#[derive(Clone)]
+struct GroupRows<'a, A> {
+    weight: Option<&'a [A]>,
+    bias: Option<&'a [A]>,
+    groups: usize,
+    per_group: usize,
+    eps: A,
+}
+
+impl<T: Float> RowMap<T::Acc, T> for GroupRows<'_, T::Acc> {
+    #[inline(always)]
+    fn row(&mut self, number: usize, row: &[T::Acc], out: &mut [T::Raw]) {
+        let (mean, var) = lanes::moments(row);
+        let inverse = T::Acc::ONE / (var + self.eps).sqrt();
+        let first = number % self.groups * self.per_group;
+        let plane = (row.len() / self.per_group).max(1);
+        for (c, (row, out)) in row.chunks_exact(plane).zip(out.chunks_exact_mut(plane)).enumerate() {
+            let scale = self.weight.map_or(inverse, |w| inverse * w[first + c]);
+            let shift = self.bias.map_or(T::Acc::ZERO, |b| b[first + c]) - mean * scale;
+            for (out, x) in out.iter_mut().zip(row) {
+                *out = T::from_acc(*x * scale + shift).to_raw();
+            }
+        }
+    }
+}
+
+/// Groups of channels normalized together; means and inverse deviations too, if they are wanted.
+#[allow(clippy::too_many_arguments, reason = "the operator's own, and whether statistics are wanted")]
 fn groups(
     x: &Tensor,
     n: i64,
@@ -438,6 +490,7 @@ fn groups(
     weight: Option<&Tensor>,
     bias: Option<&Tensor>,
     eps: f64,
+    stats: bool,
 ) -> Several {
     if groups <= 0 || c % groups != 0 {
         return Err(KernelError::input(format!(
@@ -460,29 +513,25 @@ fn groups(
     }
     let per_group = (c / groups) as usize;
     let width = x.numel() / (n.saturating_mul(groups) as usize).max(1);
-    let plane = width / per_group.max(1);
     let dtype = stats_dtype(x, &[weight, bias])?;
+    let x = x.contiguous()?;
+    let flat = x.view(&[x.numel() as i64 / (width as i64).max(1), width as i64])?;
     dispatch!(floats, x.dtype(), "GroupNormKernelImpl", T => {
         type A = <T as Float>::Acc;
         let (weight, bias) = (opt_values::<A>(weight)?, opt_values::<A>(bias)?);
-        let (out, means, inverses) = normalized_rows::<T>(x, width, eps, |i, row, mean, inverse, out| {
-            let first = i % groups as usize * per_group;
-            let planes = row.chunks_exact(plane.max(1)).zip(out.chunks_exact_mut(plane.max(1)));
-            for (c, (row, out)) in planes.enumerate() {
-                let scale = weight.as_ref().map_or(inverse, |w| inverse * w[first + c]);
-                let shift = -mean * scale;
-                let shift = bias.as_ref().map_or(shift, |b| shift + b[first + c]);
-                for (out, x) in out.iter_mut().zip(row) {
-                    *out = T::from_acc(*x * scale + shift).to_raw();
-                }
-            }
-        })?;
-        let stat = |values: Vec<f64>| -> Computed {
-            let mut values = values;
-            values.resize((n * groups) as usize, 0.0);
-            Ok(Tensor::from_vec(values, &[n, groups])?.to_dtype(dtype)?)
+        let rows = GroupRows {
+            weight: weight.as_deref(),
+            bias: bias.as_deref(),
+            groups: groups as usize,
+            per_group,
+            eps: Element::from_f64(eps),
         };
-        Ok(vec![out, stat(means)?, stat(inverses)?])
+        let out = compute_rows::<A, T>(&flat, -1, None, rows)?.view(x.sizes())?;
+        if !stats {
+            return Ok(vec![out]);
+        }
+        let [means, inverses] = row_stats::<T>(&flat, eps, &[n, groups], dtype)?;
+        Ok(vec![out, means, inverses])
     })
 }
 
@@ -500,7 +549,7 @@ fn group_norm(cx: &KernelCx<'_>) -> Computed {
         )));
     }
     let (n, c) = (x.sizes()[0], x.sizes()[1]);
-    first(groups(x, n, c, cx.int(1)?, cx.opt_tensor(2)?, cx.opt_tensor(3)?, cx.float(4)?))
+    first(groups(x, n, c, cx.int(1)?, cx.opt_tensor(2)?, cx.opt_tensor(3)?, cx.float(4)?, false))
 }
 
 /// `x / sqrt(mean(x^2) + eps) * weight` over the last dimensions.
@@ -535,21 +584,37 @@ fn rms_normalized(x: &Tensor, dims: usize, weight: Option<&Tensor>, eps: Option<
     dispatch!(floats, x.dtype(), "rms_norm", T => {
         type A = <T as Float>::Acc;
         let weight = opt_values::<A>(weight)?;
-        let (eps, n): (A, A) = (Element::from_f64(eps), Element::from_f64(width as f64));
-        let out = Tensor::zeros(x.sizes(), T::DTYPE)?;
-        access::edit_with::<T, T, _>(&out, &[&x], |mut out, ins| {
-            for (x, out) in ins[0].data().chunks_exact(width.max(1)).zip(out.data().chunks_exact_mut(width.max(1))) {
-                let squares = lanes::fold(x, A::ZERO, |s, v| s + T::from_raw(v).acc() * T::from_raw(v).acc(), |a, b| a + b);
-                let scale = A::ONE / (squares / n + eps).sqrt();
-                for (i, (out, x)) in out.iter_mut().zip(x).enumerate() {
-                    // Rounded before the weight counts, as two operators would.
-                    let scaled = T::from_acc(T::from_raw(*x).acc() * scale);
-                    *out = weight.as_ref().map_or(scaled, |w| T::from_acc(scaled.acc() * w[i])).to_raw();
-                }
-            }
-        })?;
-        Ok(out)
+        let flat = x.view(&[x.numel() as i64 / (width as i64).max(1), width as i64])?;
+        let rows = RootRows { weight: weight.as_deref(), eps: Element::from_f64(eps) };
+        Ok(compute_rows::<A, T>(&flat, -1, None, rows)?.view(x.sizes())?)
     })
+}
+
+/// Rows divided by the root of their mean square, then scaled by a weight per place.
+#[derive(Clone)]
+struct RootRows<'a, A> {
+    weight: Option<&'a [A]>,
+    eps: A,
+}
+
+impl<T: Float> RowMap<T::Acc, T> for RootRows<'_, T::Acc> {
+    #[inline(always)]
+    fn row(&mut self, _: usize, row: &[T::Acc], out: &mut [T::Raw]) {
+        let add = |a: T::Acc, b: T::Acc| a + b;
+        let squares = lanes::fold(row, T::Acc::ZERO, |s, x: T::Acc| s + x * x, add);
+        let n: T::Acc = Element::from_f64(row.len() as f64);
+        let scale = T::Acc::ONE / (squares / n + self.eps).sqrt();
+        let Some(weight) = self.weight else {
+            for (out, x) in out.iter_mut().zip(row) {
+                *out = T::from_acc(*x * scale).to_raw();
+            }
+            return;
+        };
+        for ((out, x), w) in out.iter_mut().zip(row).zip(weight) {
+            // Rounded before the weight counts, as two operators would.
+            *out = T::from_acc(T::from_acc(*x * scale).acc() * *w).to_raw();
+        }
+    }
 }
 
 /// Squares of complex numbers are not magnitudes: the scale is complex too.
@@ -760,7 +825,16 @@ fn layers() -> Vec<OpDef> {
                         cx.tensor(0)?.sizes()
                     )));
                 }
-                groups(cx.tensor(0)?, n, c, cx.int(6)?, cx.opt_tensor(1)?, cx.opt_tensor(2)?, cx.float(7)?)
+                groups(
+                    cx.tensor(0)?,
+                    n,
+                    c,
+                    cx.int(6)?,
+                    cx.opt_tensor(1)?,
+                    cx.opt_tensor(2)?,
+                    cx.float(7)?,
+                    true,
+                )
             }),
     );
     defs

@@ -7,7 +7,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::pool::{self, Slide, Window, Windows};
+use flambeau_tensor::pool::{self, Divisor, Slide, Window, Windows};
 use flambeau_tensor::{DType, Tensor, reduce};
 
 /// An error unless the input has space and one or two dimensions in front, with elements in all but the first.
@@ -110,8 +110,7 @@ fn avg_pool(cx: &KernelCx<'_>, space: usize) -> Computed {
         return Err(KernelError::input("divisor must be not zero"));
     }
     // How many positions a window has, those in the padding included or not.
-    let mut counts: [Vec<i64>; 3] =
-        windows.along.each_ref().map(|w| w.iter().map(|w| w.count as i64).collect());
+    let mut counts = windows.counts();
     if whole {
         for (d, &n) in space_of(x, space).iter().enumerate() {
             for (i, count) in counts[3 - space + d].iter_mut().enumerate() {
@@ -120,9 +119,7 @@ fn avg_pool(cx: &KernelCx<'_>, space: usize) -> Computed {
             }
         }
     }
-    let divisor = |z: usize, y: usize, v: usize| {
-        fixed.unwrap_or_else(|| (counts[0][z] * counts[1][y] * counts[2][v]).max(1))
-    };
+    let divisor = fixed.map_or(Divisor::Counts(&counts), Divisor::Fixed);
     Ok(pool::average(x, space, &windows, divisor)?)
 }
 
@@ -166,10 +163,7 @@ fn adaptive_avg(cx: &KernelCx<'_>, space: usize) -> Computed {
         let dims: Vec<i64> = (1..=space as i64).map(|d| -d).collect();
         return Ok(reduce::mean(x, Some(&dims), true, None)?);
     }
-    let along = &windows.along;
-    let divisor =
-        |z: usize, y: usize, v: usize| (along[0][z].count * along[1][y].count * along[2][v].count) as i64;
-    Ok(pool::average(x, space, &windows, divisor)?)
+    Ok(pool::average(x, space, &windows, Divisor::Counts(&windows.counts()))?)
 }
 
 fn adaptive_max(cx: &KernelCx<'_>, space: usize) -> Several {

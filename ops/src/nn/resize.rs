@@ -325,11 +325,7 @@ fn area(x: &Tensor, sizes: &[i64]) -> Computed {
     for slot in all.along.iter_mut().rev() {
         *slot = along.pop().unwrap_or_else(|| vec![pool::Window { start: 0, count: 1 }]);
     }
-    let windows = &all.along;
-    let divisor = |z: usize, y: usize, v: usize| {
-        (windows[0][z].count * windows[1][y].count * windows[2][v].count) as i64
-    };
-    Ok(pool::average(x, space, &all, divisor)?)
+    Ok(pool::average(x, space, &all, pool::Divisor::Counts(&all.counts()))?)
 }
 
 /// The older names: `(input, size, scale_factor, [mode, align_corners])`.

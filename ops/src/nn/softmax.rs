@@ -2,7 +2,6 @@
 //!
 //! Rows are computed in singles (doubles for doubles) whatever the dtype, and rounded once.
 
-use super::lanes;
 use crate::support::{Computed, op, same_dtypes};
 use flambeau_analysis::shape::{Dims, ShapeCx};
 use flambeau_analysis::{Dtype, Shape};
@@ -12,7 +11,9 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::to_float;
 use flambeau_tensor::rows::{RowMap, compute_rows, map_rows};
-use flambeau_tensor::{Complex, DType, Element, Tensor, TensorError, dispatch, loops, reduce, wrap_dim};
+use flambeau_tensor::{
+    Complex, DType, Element, Tensor, TensorError, dispatch, lanes, loops, reduce, wrap_dim,
+};
 
 /// Softmax along a dimension, or its logarithm.
 pub(super) fn softmax(x: &Tensor, dim: i64, log: bool) -> Computed {
@@ -34,9 +35,9 @@ struct Softmax<A> {
 
 impl<T: Float> RowMap<T::Acc, T> for Softmax<T::Acc> {
     #[inline(always)]
-    fn row(&mut self, row: &[T::Acc], out: &mut [T::Raw]) {
+    fn row(&mut self, _: usize, row: &[T::Acc], out: &mut [T::Raw]) {
         let top = lanes::max(row);
-        powers_of(row, top, &mut self.powers);
+        powers_of(row, top, &mut self.powers, T::Acc::exp_down);
         let sum = lanes::sum(&self.powers);
         if self.log {
             let shift = top + sum.ln();
@@ -52,12 +53,12 @@ impl<T: Float> RowMap<T::Acc, T> for Softmax<T::Acc> {
     }
 }
 
-/// The exponentials of a row's elements less one number.
+/// The exponentials, by a function that computes them, of a row's elements less one number.
 #[inline(always)]
-fn powers_of<A: Real>(row: &[A], top: A, powers: &mut Vec<A>) {
+fn powers_of<A: Real>(row: &[A], top: A, powers: &mut Vec<A>, exp: impl Fn(A) -> A) {
     powers.resize(row.len(), A::ZERO);
     for (power, x) in powers.iter_mut().zip(row) {
-        *power = (*x - top).exp();
+        *power = exp(*x - top);
     }
 }
 
@@ -190,10 +191,15 @@ struct LogSum<A> {
 
 impl<T: Float> RowMap<T::Acc, T> for LogSum<T::Acc> {
     #[inline(always)]
-    fn row(&mut self, row: &[T::Acc], out: &mut [T::Raw]) {
+    fn row(&mut self, _: usize, row: &[T::Acc], out: &mut [T::Raw]) {
         let top = lanes::max(row);
-        let top = if top.abs() == T::Acc::INFINITY { T::Acc::ZERO } else { top };
-        powers_of(row, top, &mut self.powers);
+        let top = if top.abs() == T::Acc::INFINITY {
+            powers_of(row, T::Acc::ZERO, &mut self.powers, T::Acc::exp);
+            T::Acc::ZERO
+        } else {
+            powers_of(row, top, &mut self.powers, T::Acc::exp_down);
+            top
+        };
         out[0] = T::from_acc(lanes::sum(&self.powers).ln() + top).to_raw();
     }
 }

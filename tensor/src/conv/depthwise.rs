@@ -63,7 +63,7 @@ impl<'a> Taps<'a> {
             for first in 0..step.min(width) {
                 let to = self.place([z, y, padding[2] + first]);
                 let count = (width - first).div_ceil(step);
-                strided(&row[first..], step, &mut room[to..to + count]);
+                strided(&row[first..], step, &mut room[to..to + count], |t, s| *t = s);
             }
         }
     }

@@ -2,13 +2,12 @@
 
 use super::Reducer;
 use crate::element::Element;
+use crate::lanes;
 use crate::simd::{self, Kernel, Sets};
 use crate::threads::{self, GRAIN};
 
-/// Most partial results kept side by side in the run kernel.
-const LANES: usize = 128;
-/// Elements folded by lanes before the lanes are merged: bounds the length of a chain of additions to 32.
-const CHUNK: usize = LANES * 32;
+/// Elements folded by lanes before the lanes are merged: bounds the length of a chain of additions to 64.
+const CHUNK: usize = 64 * 32;
 
 struct Run<'a, T: Element, F> {
     row: &'a [T::Raw],
@@ -19,28 +18,10 @@ impl<T: Element, F: Reducer<T>> Kernel for Run<'_, T, F> {
     type Output = F::Acc;
     const SETS: Sets = Sets::of(&[T::DTYPE]);
 
-    /// Lanes lie in memory and are as many as the row can use, at most [`LANES`]: the loops over them are plain loops of
-    /// a length not known before, which vectorize; sums held in registers by name do not.
     #[inline(always)]
     fn run(self) -> F::Acc {
         let f = self.reducer;
-        let width = (self.row.len().next_power_of_two() / 2).clamp(1, LANES);
-        let mut room = [f.identity(); LANES];
-        let lanes = &mut room[..width];
-        for group in self.row.chunks(width) {
-            for (lane, x) in lanes.iter_mut().zip(group) {
-                *lane = f.step(*lane, T::from_raw(*x));
-            }
-        }
-        let mut half = width / 2;
-        while half > 0 {
-            let (low, high) = lanes[..2 * half].split_at_mut(half);
-            for (low, high) in low.iter_mut().zip(high) {
-                *low = f.merge(*low, *high);
-            }
-            half /= 2;
-        }
-        lanes[0]
+        lanes::fold(self.row, f.identity(), |acc, x| f.step(acc, T::from_raw(x)), |a, b| f.merge(a, b))
     }
 }
 

@@ -1,0 +1,126 @@
+//! The patches under a kernel as the columns of a matrix: what a convolution multiplies its weights with.
+//!
+//! The matrix is several times the input, so its memory comes from where tensors' does, which keeps it from call to call
+//! (fresh pages would take as long as filling them), and every element is written once, zeros beyond the borders too.
+#![allow(unsafe_code, reason = "fills memory that holds nothing yet")]
+
+use std::alloc::{Layout as RawLayout, handle_alloc_error};
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+
+use super::{Geometry, strided, volume};
+use crate::alloc::{ALIGN, Block, allocate, release};
+use crate::matmul::Multiply;
+use crate::simd::{self, Kernel, Sets};
+use crate::threads::{self, Apart};
+
+/// A matrix with a line per element of a patch and a column per position.
+pub(super) struct Patches<T> {
+    block: Block,
+    len: usize,
+    elements: PhantomData<T>,
+}
+
+impl<T: Multiply> Patches<T> {
+    /// Those under `rows` rows of positions from `first` on; several threads fill it.
+    pub(super) fn gather(x: &[T], first: usize, rows: usize, g: &Geometry) -> Self {
+        let (depth, n) = (g.channels * volume(g.kernel), rows * g.output[2]);
+        let len = depth.saturating_mul(n);
+        let bytes = len.saturating_mul(size_of::<T>());
+        let block = allocate(bytes, false).unwrap_or_else(|_| {
+            handle_alloc_error(RawLayout::from_size_align(bytes, ALIGN).unwrap_or(RawLayout::new::<u8>()))
+        });
+        let all = Apart(block.start.as_ptr().cast::<MaybeUninit<T>>());
+        threads::split(depth, threads::rows(n), |lines| {
+            // SAFETY: the block has room for all lines; those of a part are apart from others, and need not be initialized.
+            let to = unsafe { std::slice::from_raw_parts_mut(all.at(lines.start * n), lines.len() * n) };
+            simd::run(Gather { x, to, line: lines.start, first, rows, g });
+        });
+        Patches { block, len, elements: PhantomData }
+    }
+
+    /// The elements, line by line.
+    pub(super) fn elements(&self) -> &[T] {
+        // SAFETY: the parts of the split are all lines, and `Gather` writes each of their elements.
+        unsafe { std::slice::from_raw_parts(self.block.start.as_ptr().cast(), self.len) }
+    }
+}
+
+impl<T> Drop for Patches<T> {
+    fn drop(&mut self) {
+        // SAFETY: the block was allocated for this, and what borrows it is gone.
+        unsafe { release(self.block) };
+    }
+}
+
+/// Some lines of the matrix.
+struct Gather<'a, T> {
+    x: &'a [T],
+    to: &'a mut [MaybeUninit<T>],
+    /// The first line: which element of a patch.
+    line: usize,
+    /// The first row of positions.
+    first: usize,
+    rows: usize,
+    g: &'a Geometry,
+}
+
+impl<T: Multiply> Kernel for Gather<'_, T> {
+    type Output = ();
+    const SETS: Sets = Sets::two(T::DTYPE);
+
+    #[inline(always)]
+    fn run(self) {
+        let Gather { x, to, line: from, first, rows, g } = self;
+        let [_, kh, kw] = g.kernel;
+        let [d, h, w] = g.input;
+        let width = g.output[2];
+        let nothing = MaybeUninit::new(T::ZERO);
+        for (i, line) in to.chunks_exact_mut(rows * width).enumerate() {
+            let k = from + i;
+            let (channel, kd) = (k / volume(g.kernel), k / (kh * kw) % g.kernel[0]);
+            let at = (k % kw * g.dilation[2]) as i64 - g.padding[2];
+            let (lo, hi) = inside(at, g.stride[2], w, width);
+            let (mut z, mut y) = (first / g.output[1], first % g.output[1]);
+            for target in line.chunks_exact_mut(width) {
+                let from_z = (z * g.stride[0] + kd * g.dilation[0]) as i64 - g.padding[0];
+                let from_y = (y * g.stride[1] + k / kw % kh * g.dilation[1]) as i64 - g.padding[1];
+                y += 1;
+                if y == g.output[1] {
+                    (z, y) = (z + 1, 0);
+                }
+                if lo == hi || from_z < 0 || from_z >= d as i64 || from_y < 0 || from_y >= h as i64 {
+                    target.fill(nothing);
+                    continue;
+                }
+                let source = &x[((channel * d + from_z as usize) * h + from_y as usize) * w..][..w];
+                let start = (at + (lo * g.stride[2]) as i64) as usize;
+                target[..lo].fill(nothing);
+                target[hi..].fill(nothing);
+                taken(&source[start..], g.stride[2], &mut target[lo..hi]);
+            }
+        }
+    }
+}
+
+/// Every `step`-th element, as many as there is room for.
+#[inline(always)]
+fn taken<T: Multiply>(from: &[T], step: usize, to: &mut [MaybeUninit<T>]) {
+    if step == 1 {
+        // Rows are short: a loop of vectors, not a call.
+        to.iter_mut().zip(from).for_each(|(t, s)| _ = t.write(*s));
+    } else {
+        strided(from, step, to, |t, s| _ = t.write(s));
+    }
+}
+
+/// The positions `o` of a row whose source `o * stride + at` lies in `0..size`.
+#[inline(always)]
+pub(super) fn inside(at: i64, stride: usize, size: usize, count: usize) -> (usize, usize) {
+    let stride_ = stride as i64;
+    let lo = if at >= 0 { 0 } else { (-at).div_euclid(stride_) + i64::from((-at).rem_euclid(stride_) != 0) };
+    let room = size as i64 - at;
+    let hi = if room <= 0 { 0 } else { (room - 1) / stride_ + 1 };
+    let hi = hi.clamp(0, count as i64);
+    (lo.clamp(0, hi) as usize, hi as usize)
+}

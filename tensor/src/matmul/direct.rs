@@ -1,0 +1,239 @@
+//! Products computed where their operands lie: small ones, for which packing does not pay, and all of integers.
+//!
+//! Tiles of the result stay in registers while what they are sums of goes by; multiplications and additions of floats are
+//! fused, on every processor alike.
+#![allow(unsafe_code, reason = "walks matrices by pointers")]
+
+use std::hint::black_box;
+use std::mem::MaybeUninit;
+
+use super::{Matrix, Multiply, Product};
+use crate::simd::{Kernel, Sets};
+
+/// Multiplications below which a direct loop is faster than packing, of whatever shape.
+const TINY: usize = 6000;
+/// As [`TINY`], where tiles are whole and find their operands side by side.
+const SMALL: usize = 1_000_000;
+
+/// Whether a product of floats is better computed directly.
+pub(super) fn is_small<T>(p: &Product<T>, work: usize) -> bool {
+    let tiles = p.m >= ROWS && p.n >= 8 && (p.b.columns == 1 || p.k <= DEPTH);
+    work <= TINY || work <= SMALL && tiles
+}
+
+/// Rows of a tile.
+const ROWS: usize = 4;
+
+/// Small products, and all of integers: a row of the result at a time.
+pub(super) struct Direct<T>(pub(super) Product<T>);
+
+impl<T: Multiply> Kernel for Direct<T> {
+    type Output = ();
+    const SETS: Sets = Sets::of(&[T::DTYPE]);
+
+    #[inline(always)]
+    fn run(self) {
+        // Said as a constant, so that rows are stored as vectors: the result is row-major.
+        let p = Product { c: Matrix { columns: 1, ..self.0.c }, ..self.0 };
+        // SAFETY: the caller of `product` gave matrices valid for their sizes; the result overlaps no operand.
+        unsafe {
+            if p.b.columns == 1 {
+                direct_rows(p);
+            } else if p.b.rows == 1 && p.a.columns == 1 && p.m < 4 {
+                direct_dots(p);
+            } else {
+                direct_panels(p);
+            }
+        }
+    }
+}
+
+/// Rows of `b` are contiguous: they are added to rows of `c`, in tiles that stay in registers.
+///
+/// # Safety
+/// As [`Direct`].
+#[inline(always)]
+unsafe fn direct_rows<T: Multiply>(p: Product<T>) {
+    // SAFETY: the caller's word; the tiles are within the sizes.
+    unsafe {
+        let mut j = 0;
+        // As many sums as hide the time that one takes, in registers that there are: eight vectors.
+        if size_of::<T>() <= 4 {
+            while j + 16 <= p.n {
+                column_of_tiles::<T, 16>(p, j);
+                j += 16;
+            }
+        }
+        while j + 8 <= p.n {
+            column_of_tiles::<T, 8>(p, j);
+            j += 8;
+        }
+        while j < p.n {
+            column_of_tiles::<T, 1>(p, j);
+            j += 1;
+        }
+    }
+}
+
+/// Any strides: some columns of `b` at a time are turned into rows first.
+///
+/// # Safety
+/// As [`Direct`].
+#[inline(always)]
+unsafe fn direct_panels<T: Multiply>(p: Product<T>) {
+    let mut j = 0;
+    // SAFETY: the caller's word.
+    unsafe {
+        if p.k <= DEPTH {
+            if size_of::<T>() <= 4 {
+                j = panels::<T, 16>(p, j);
+            }
+            j = panels::<T, 8>(p, j);
+        }
+        while j < p.n {
+            column_of_tiles::<T, 1>(p, j);
+            j += 1;
+        }
+    }
+}
+
+/// Rows that a panel has at most.
+const DEPTH: usize = 256;
+
+/// Panels of so many columns from column `j` on, as many as there are; gives the column behind.
+///
+/// # Safety
+/// As [`Direct`]; `k` is at most [`DEPTH`].
+#[inline(always)]
+unsafe fn panels<T: Multiply, const COLUMNS: usize>(p: Product<T>, mut j: usize) -> usize {
+    let mut panel = [const { MaybeUninit::<[T; COLUMNS]>::uninit() }; DEPTH];
+    while j + COLUMNS <= p.n {
+        for c in 0..COLUMNS {
+            for (k, row) in panel[..p.k].iter_mut().enumerate() {
+                // SAFETY: the caller's word; the place is one of the row's.
+                unsafe { *row.as_mut_ptr().cast::<T>().add(c) = *p.b.element(k, j + c) };
+            }
+        }
+        let b = Matrix { at: panel.as_mut_ptr().cast(), rows: COLUMNS as isize, columns: 1 };
+        let c = Matrix { at: p.c.element(0, j), ..p.c };
+        // SAFETY: the panel holds `k` rows, filled above; the rest is the caller's word.
+        unsafe { column_of_tiles::<T, COLUMNS>(Product { b, c, ..p }, 0) };
+        j += COLUMNS;
+    }
+    j
+}
+
+/// Columns `j..j + COLUMNS` of the result.
+///
+/// # Safety
+/// As [`Direct`], the columns are within the result, and side by side in `b`'s rows.
+#[inline(always)]
+unsafe fn column_of_tiles<T: Multiply, const COLUMNS: usize>(p: Product<T>, j: usize) {
+    // SAFETY: the caller's word; the rows are within the result.
+    unsafe {
+        let mut i = 0;
+        while i + ROWS <= p.m {
+            tile::<T, ROWS, COLUMNS>(p, i, j);
+            i += ROWS;
+        }
+        while i < p.m {
+            tile::<T, 1, COLUMNS>(p, i, j);
+            i += 1;
+        }
+    }
+}
+
+/// A tile of the result.
+///
+/// # Safety
+/// As [`column_of_tiles`], and the rows are within the result.
+#[inline(always)]
+unsafe fn tile<T: Multiply, const ROWS: usize, const COLUMNS: usize>(p: Product<T>, i: usize, j: usize) {
+    let mut sums = [[T::ZERO; COLUMNS]; ROWS];
+    for k in 0..p.k {
+        // SAFETY: the caller's word.
+        let row = unsafe { &*p.b.element(k, j).cast::<[T; COLUMNS]>() };
+        for (r, sums) in sums.iter_mut().enumerate() {
+            // SAFETY: the caller's word.
+            let a = unsafe { *p.a.element(i + r, k) };
+            for (sum, b) in sums.iter_mut().zip(row) {
+                *sum = sum.add_product(a, *b);
+            }
+        }
+    }
+    // Through memory: what is stored side by side is kept in whole vectors, whatever becomes of it.
+    let sums = black_box(sums);
+    for (r, sums) in sums.iter().enumerate() {
+        if p.keep == T::ZERO && p.factor == T::ONE {
+            // SAFETY: the caller's word; rows of the result are contiguous.
+            unsafe { *p.c.element(i + r, j).cast::<[T; COLUMNS]>() = *sums };
+            continue;
+        }
+        for (c, sum) in sums.iter().enumerate() {
+            // SAFETY: the caller's word.
+            unsafe { put(p, i + r, j + c, *sum) };
+        }
+    }
+}
+
+/// `a` has contiguous rows and `b` contiguous columns: dot products by lanes.
+///
+/// # Safety
+/// As [`Direct`].
+#[inline(always)]
+unsafe fn direct_dots<T: Multiply>(p: Product<T>) {
+    for i in 0..p.m {
+        for j in 0..p.n {
+            // SAFETY: the caller's word.
+            let (a, b) = unsafe {
+                (
+                    std::slice::from_raw_parts(p.a.element(i, 0), p.k),
+                    std::slice::from_raw_parts(p.b.element(0, j), p.k),
+                )
+            };
+            let sum = if p.k >= 16 { dot_lanes::<T, 16>(a, b) } else { dot_lanes::<T, 4>(a, b) };
+            // SAFETY: the caller's word.
+            unsafe { put(p, i, j, sum) };
+        }
+    }
+}
+
+/// A dot product: as many sums side by side as there are lanes, then what is left.
+#[inline(always)]
+fn dot_lanes<T: Multiply, const LANES: usize>(a: &[T], b: &[T]) -> T {
+    let mut lanes = [T::ZERO; LANES];
+    let (mut x, mut y) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+    for (x, y) in (&mut x).zip(&mut y) {
+        for l in 0..LANES {
+            lanes[l] = lanes[l].add_product(x[l], y[l]);
+        }
+    }
+    let mut sum = T::ZERO;
+    for (x, y) in x.remainder().iter().zip(y.remainder()) {
+        sum = sum.add_product(*x, *y);
+    }
+    if a.len() < LANES {
+        return sum;
+    }
+    let mut width = LANES / 2;
+    while width > 0 {
+        for l in 0..width {
+            lanes[l] = lanes[l].add_product(lanes[l + width], T::ONE);
+        }
+        width /= 2;
+    }
+    sum.add_product(lanes[0], T::ONE)
+}
+
+/// # Safety
+/// `c` is valid at (i, j).
+#[inline(always)]
+unsafe fn put<T: Multiply>(p: Product<T>, i: usize, j: usize, sum: T) {
+    // SAFETY: the caller's word.
+    unsafe {
+        let at = p.c.element(i, j);
+        let value = if p.factor == T::ONE { sum } else { sum.times(p.factor) };
+        let kept = if p.keep == T::ZERO { T::ZERO } else { (*at).times(p.keep) };
+        *at = if p.keep == T::ZERO { value } else { kept.add_product(value, T::ONE) };
+    }
+}

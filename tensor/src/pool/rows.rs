@@ -1,0 +1,318 @@
+//! Pooling by rows: the largest element, and the mean, of windows, where a row of results is computed at once.
+//!
+//! Most windows along a dimension slide evenly: all that is whole has one size and one step ([`Even`]). Rows of the input
+//! under a row of results are taken one by one, and of each row one element of every window at a time, so that loops run
+//! along the results. What lies at the borders is computed window by window. Sums grow in the order of the elements.
+
+use super::{Window, Windows, output_sizes, planes};
+use crate::access;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::element::{Element, cast};
+use crate::error::Result;
+use crate::math::{Float, Real};
+use crate::simd::{self, Kernel, Sets};
+use crate::tensor::Tensor;
+use crate::threads;
+
+/// The windows `from..to` of a dimension, which have `count` elements each and start `stride` apart.
+#[derive(Clone, Copy)]
+struct Even {
+    from: usize,
+    to: usize,
+    start: usize,
+    stride: usize,
+    count: usize,
+}
+
+impl Even {
+    /// From the first of the largest windows, as far as they are alike.
+    fn of(windows: &[Window]) -> Even {
+        let count = windows.iter().map(|w| w.count).max().unwrap_or(0);
+        let from = windows.iter().position(|w| w.count == count).unwrap_or(0);
+        let start = windows.get(from).map_or(0, |w| w.start);
+        let stride = windows.get(from + 1).map_or(1, |w| w.start.saturating_sub(start)).max(1);
+        let alike = |(i, w): (usize, &Window)| w.count == count && w.start == start + i * stride;
+        let run = windows[from..].iter().enumerate().take_while(|(i, w)| alike((*i, w))).count();
+        Even { from, to: from + run, start, stride, count }
+    }
+
+    /// `f(result, element)` for the elements of the even windows in a row: one of each window, then the next.
+    #[inline(always)]
+    fn each<A, T: Copy>(self, row: &[T], step: usize, out: &mut [A], f: impl Fn(&mut A, T) + Copy) {
+        let out = &mut out[self.from..self.to];
+        for k in 0..self.count {
+            let source = &row[self.start + k * step..];
+            match self.stride {
+                1 => out.iter_mut().zip(source).for_each(|(o, x)| f(o, *x)),
+                2 => by_two(out, source, f),
+                s => out.iter_mut().zip(source.iter().step_by(s)).for_each(|(o, x)| f(o, *x)),
+            }
+        }
+    }
+}
+
+/// Every second element: pairs are loaded by the vector where there is one behind each.
+#[inline(always)]
+fn by_two<A, T: Copy>(out: &mut [A], source: &[T], f: impl Fn(&mut A, T) + Copy) {
+    let pairs = (source.len() / 2).min(out.len());
+    let (whole, rest) = out.split_at_mut(pairs);
+    whole.iter_mut().zip(source.chunks_exact(2)).for_each(|(o, pair)| f(o, pair[0]));
+    rest.iter_mut().zip(&source[pairs * 2..]).for_each(|(o, x)| f(o, *x));
+}
+
+/// Takes a row of the input into a row of results.
+struct IntoRow<'a, T, A, F> {
+    row: &'a [T],
+    out: &'a mut [A],
+    windows: &'a [Window],
+    even: Even,
+    step: usize,
+    f: F,
+}
+
+/// How an element counts for the result of a window it lies in.
+trait Take<T, A>: Copy + Sync {
+    /// The dtypes whose instruction sets its loops are compiled for.
+    const SETS: Sets;
+    fn take(self, result: &mut A, element: T);
+}
+
+impl<T: Copy, A, F: Take<T, A>> Kernel for IntoRow<'_, T, A, F> {
+    type Output = ();
+    const SETS: Sets = F::SETS;
+
+    #[inline(always)]
+    fn run(self) {
+        let IntoRow { row, out, windows, even, step, f } = self;
+        even.each(row, step, out, |result, x| f.take(result, x));
+        for i in (0..even.from).chain(even.to..windows.len()) {
+            for k in 0..windows[i].count {
+                f.take(&mut out[i], row[windows[i].start + k * step]);
+            }
+        }
+    }
+}
+
+/// The larger; not a number is larger than any. A choice alone would become a masked store, which is slow.
+#[inline(always)]
+fn larger<T: Real>(a: T, b: T) -> T {
+    if b > a { b } else { a }.or_nan(b.is_nan())
+}
+
+/// The largest so far.
+#[derive(Clone, Copy)]
+struct Largest;
+
+impl<T: Real> Take<T, T> for Largest {
+    const SETS: Sets = Sets::two(T::DTYPE);
+    #[inline(always)]
+    fn take(self, result: &mut T, element: T) {
+        *result = larger(*result, element);
+    }
+}
+
+/// Largest elements of rows, place by place.
+struct LargerRow<'a, T> {
+    out: &'a mut [T],
+    row: &'a [T],
+}
+
+impl<T: Real> Kernel for LargerRow<'_, T> {
+    type Output = ();
+    const SETS: Sets = Sets::two(T::DTYPE);
+
+    #[inline(always)]
+    fn run(self) {
+        self.out.iter_mut().zip(self.row).for_each(|(out, x)| *out = larger(*out, *x));
+    }
+}
+
+/// The largest element of every window, of singles or doubles: rows are compared first, then what that left along them.
+pub(super) fn largest<T: Real>(x: &Tensor, space: usize, windows: &Windows) -> Result<Tensor> {
+    let sizes = output_sizes(x, space, windows);
+    let x = x.contiguous()?;
+    let [_, d, h, w] = planes(&x, space);
+    let out = Tensor::full(&sizes, crate::Scalar::Float(f64::NEG_INFINITY), x.dtype())?;
+    let even = Even::of(&windows.along[2]);
+    access::edit_with::<T, T, _>(&out, &[&x], |mut out, ins| {
+        let width = windows.along[2].len();
+        let (count, cost) = windows.per_plane();
+        if count == 0 {
+            return;
+        }
+        let data = ins[0].data();
+        threads::chunks(out.data(), threads::rows(cost) * count, |first, own| {
+            let mut top = vec![-T::INFINITY; w];
+            let mut results = own.chunks_exact_mut(width);
+            for plane in data.chunks_exact((d * h * w).max(1)).skip(first / count) {
+                for (z, y) in rows_of(windows) {
+                    let Some(out) = results.next() else { return };
+                    let mut rows = input_rows(windows, z, y, h).map(|row| &plane[row * w..][..w]);
+                    let Some(row) = rows.next() else { continue };
+                    top.copy_from_slice(row);
+                    rows.for_each(|row| simd::run(LargerRow { out: &mut top, row }));
+                    let along = &windows.along[2];
+                    let step = windows.step[2];
+                    simd::run(IntoRow { row: &top, out, windows: along, even, step, f: Largest });
+                }
+            }
+        });
+    })?;
+    Ok(out)
+}
+
+/// The rows of windows of a plane.
+fn rows_of(windows: &Windows) -> impl Iterator<Item = (usize, usize)> {
+    let height = windows.along[1].len();
+    (0..windows.along[0].len() * height).map(move |i| (i / height, i % height))
+}
+
+/// The numbers of the rows that a row of windows covers.
+fn input_rows(windows: &Windows, z: usize, y: usize, height: usize) -> impl Iterator<Item = usize> {
+    let (z, y, step) = (windows.along[0][z], windows.along[1][y], windows.step);
+    (0..z.count * y.count)
+        .map(move |i| (z.start + i / y.count * step[0]) * height + y.start + i % y.count * step[1])
+}
+
+/// What sums of windows are divided by.
+#[derive(Clone, Copy)]
+pub enum Divisor<'a> {
+    /// One number for all.
+    Fixed(i64),
+    /// As many positions as a window has: those of each dimension by each other, one at least.
+    Counts(&'a [Vec<i64>; 3]),
+}
+
+impl Divisor<'_> {
+    /// For row (z, y) of windows: what all of it shares, and whether elements have a count of their own.
+    fn row(self, z: usize, y: usize) -> i64 {
+        match self {
+            Divisor::Fixed(n) => n,
+            Divisor::Counts(counts) => counts[0][z] * counts[1][y],
+        }
+    }
+
+    /// For one result of a row.
+    fn of(self, row: i64, v: usize) -> i64 {
+        match self {
+            Divisor::Fixed(n) => n,
+            Divisor::Counts(counts) => (row * counts[2][v]).max(1),
+        }
+    }
+}
+
+/// The sum of every window, divided.
+pub fn average(x: &Tensor, space: usize, windows: &Windows, divisor: Divisor<'_>) -> Result<Tensor> {
+    let sizes = output_sizes(x, space, windows);
+    let x = x.contiguous()?;
+    let [_, d, h, w] = planes(&x, space);
+    let out = Tensor::zeros(&sizes, x.dtype())?;
+    match x.dtype() {
+        DType::I64 => averages::<i64, i64, _>(&out, &x, windows, [d, h, w], divisor, Whole),
+        dtype => dispatch!(floats, dtype, "avg_pool2d", T => {
+            averages::<T, <T as Float>::Acc, _>(&out, &x, windows, [d, h, w], divisor, Parts)
+        }),
+    }?;
+    Ok(out)
+}
+
+/// How elements `T` are added up as `A`s, and what comes of the sum.
+trait Mean<T: Element, A>: Take<T::Raw, A> {
+    /// Sums divided.
+    fn finish(self, sums: &[A], by: &[A], out: &mut [T::Raw]);
+}
+
+/// Integers, whose quotients are cut.
+#[derive(Clone, Copy)]
+struct Whole;
+/// Floats, in the type they compute in.
+#[derive(Clone, Copy)]
+struct Parts;
+
+impl Take<i64, i64> for Whole {
+    const SETS: Sets = Sets::One;
+    #[inline(always)]
+    fn take(self, result: &mut i64, element: i64) {
+        *result = result.wrapping_add(element);
+    }
+}
+
+impl Mean<i64, i64> for Whole {
+    fn finish(self, sums: &[i64], by: &[i64], out: &mut [i64]) {
+        out.iter_mut()
+            .zip(sums.iter().zip(by))
+            .for_each(|(out, (s, n))| *out = s.checked_div(*n).unwrap_or(0));
+    }
+}
+
+impl<R: Copy, A: Real> Take<R, A> for Parts
+where
+    R: Widen<A>,
+{
+    const SETS: Sets = Sets::two(A::DTYPE);
+    #[inline(always)]
+    fn take(self, result: &mut A, element: R) {
+        *result = *result + element.widen();
+    }
+}
+
+/// The raw form of a float as the type that it computes in.
+trait Widen<A> {
+    fn widen(self) -> A;
+}
+
+impl<R: Element<Raw = R> + Float<Acc = A>, A: Real> Widen<A> for R {
+    #[inline(always)]
+    fn widen(self) -> A {
+        self.acc()
+    }
+}
+
+impl<T: Float<Acc = A> + Element<Raw = T>, A: Real> Mean<T, A> for Parts {
+    fn finish(self, sums: &[A], by: &[A], out: &mut [T]) {
+        out.iter_mut().zip(sums.iter().zip(by)).for_each(|(out, (sum, n))| *out = T::from_acc(*sum / *n));
+    }
+}
+
+fn averages<T: Element, A: Element, M: Mean<T, A>>(
+    out: &Tensor,
+    x: &Tensor,
+    windows: &Windows,
+    [d, h, w]: [usize; 3],
+    divisor: Divisor<'_>,
+    mean: M,
+) -> Result<()> {
+    let even = Even::of(&windows.along[2]);
+    access::edit_with::<T, T, _>(out, &[x], |mut out, ins| {
+        let width = windows.along[2].len();
+        let (count, cost) = windows.per_plane();
+        if count == 0 {
+            return;
+        }
+        let data = ins[0].data();
+        threads::chunks(out.data(), threads::rows(cost) * count, |first, own| {
+            let (mut sums, mut by) = (vec![A::ZERO; width], vec![A::ZERO; width]);
+            let mut shared = None;
+            let mut results = own.chunks_exact_mut(width);
+            for plane in data.chunks_exact((d * h * w).max(1)).skip(first / count) {
+                for (z, y) in rows_of(windows) {
+                    let Some(out) = results.next() else { return };
+                    let here = divisor.row(z, y);
+                    if shared.replace(here) != Some(here) {
+                        by.iter_mut()
+                            .enumerate()
+                            .for_each(|(v, by)| *by = cast::<i64, A>(divisor.of(here, v)));
+                    }
+                    sums.fill(A::ZERO);
+                    for row in input_rows(windows, z, y, h) {
+                        let row = &plane[row * w..][..w];
+                        let (along, step) = (&windows.along[2], windows.step[2]);
+                        simd::run(IntoRow { row, out: &mut sums, windows: along, even, step, f: mean });
+                    }
+                    mean.finish(&sums, &by, out);
+                }
+            }
+        });
+    })
+}
