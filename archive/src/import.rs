@@ -53,6 +53,14 @@ impl LoadError {
         }
     }
 
+    /// The same error, blamed on the byte `offset` of the record that is being read, unless it is another record's.
+    pub(crate) fn at(self, offset: u64) -> Self {
+        match self {
+            LoadError::Archive(e) if e.record().is_none() => LoadError::Archive(e.at(offset)),
+            other => other,
+        }
+    }
+
     /// The stable code of the rule that was broken.
     pub fn code(&self) -> &'static str {
         match self {
@@ -86,7 +94,8 @@ enum State {
 }
 
 enum Task {
-    Visit(String),
+    /// Declares a class, and says where it is needed.
+    Visit(String, Option<(Arc<SourceFile>, u64)>),
     Finish(String, Arc<SourceFile>, TreeId, Box<ClassDecl>),
 }
 
@@ -139,18 +148,24 @@ impl<'a> Importer<'a> {
 
     /// The type of the class, enum, interface or named tuple `name`, declaring it if it is new.
     pub(crate) fn declare(&mut self, name: &str) -> Result<Type, LoadError> {
-        let mut stack = vec![Task::Visit(name.to_owned())];
+        let mut stack = vec![Task::Visit(name.to_owned(), None)];
         while let Some(task) = stack.pop() {
             match task {
-                Task::Visit(name) => match self.states.get(&name) {
-                    Some(State::Done(_)) => {}
-                    Some(State::Busy) => {
-                        let message =
-                            format!("{} is an attribute of itself, through other classes", quoted(&name));
-                        return Err(ArchiveError::new(Code::Class, message).into());
-                    }
-                    None => self.visit(name, &mut stack)?,
-                },
+                Task::Visit(name, needed) => {
+                    let visited = match self.states.get(&name) {
+                        Some(State::Done(_)) => Ok(()),
+                        Some(State::Busy) => {
+                            let message =
+                                format!("{} holds itself, maybe through other classes", quoted(&name));
+                            Err(ArchiveError::new(Code::Class, message).into())
+                        }
+                        None => self.visit(name, &mut stack),
+                    };
+                    visited.map_err(|e| match needed {
+                        Some((file, at)) => e.at(at).in_record(file.record()),
+                        None => e,
+                    })?;
+                }
                 Task::Finish(name, file, id, decl) => {
                     let ty = self.finish(&name, &file, id, &decl).map_err(|e| e.in_record(file.record()))?;
                     self.states.insert(name, State::Done(ty));
@@ -191,15 +206,18 @@ impl<'a> Importer<'a> {
         };
         let ast = file.ast();
         let decl = ClassDecl::of(ast, id).map_err(|e| e.in_record(file.record()))?;
-        let mut needs = Vec::new();
+        let mut needs = BTreeMap::new();
         for field in decl.attributes.iter().chain(&decl.constants) {
-            class_names(ast, field.ty, &mut needs);
+            let mut names = Vec::new();
+            class_names(ast, field.ty, &mut names);
+            for name in names {
+                needs.entry(name).or_insert(u64::from(ast.span(field.ty).start));
+            }
         }
-        needs.sort();
-        needs.dedup();
         self.states.insert(name.clone(), State::Busy);
-        stack.push(Task::Finish(name, file, id, Box::new(decl)));
-        stack.extend(needs.into_iter().rev().map(Task::Visit));
+        stack.push(Task::Finish(name, Arc::clone(&file), id, Box::new(decl)));
+        let visit = |(name, at)| Task::Visit(name, Some((Arc::clone(&file), at)));
+        stack.extend(needs.into_iter().rev().map(visit));
         Ok(())
     }
 
@@ -367,12 +385,12 @@ impl<'a> Importer<'a> {
 impl crate::values::Classes for Importer<'_> {
     type Error = LoadError;
 
-    fn resolve(&mut self, qualified: &str) -> Result<Type, LoadError> {
-        self.declare(qualified)
+    fn resolve(&mut self, qualified: &str, at: u64) -> Result<Type, LoadError> {
+        self.declare(qualified).map_err(|e| e.at(at))
     }
 
-    fn type_of_text(&mut self, text: &str) -> Result<Type, LoadError> {
-        Importer::type_of_text(self, text)
+    fn type_of_text(&mut self, text: &str, at: u64) -> Result<Type, LoadError> {
+        Importer::type_of_text(self, text).map_err(|e| e.at(at))
     }
 
     fn slots(&self, class: Type) -> Vec<(Symbol, Type)> {

@@ -150,7 +150,7 @@ fn entry(name: String, value: &Value, start: usize, limits: &Limits) -> Result<E
 /// Writes tensors: the same ones give the same bytes. Wider types come first, so every tensor is aligned.
 ///
 /// # Errors
-/// `A0091` if `out` fails.
+/// `A0032` for a type that the format does not have, `A0091` if `out` fails.
 pub fn save_safetensors<W: Write>(weights: &Weights, mut out: W) -> Result<W, ArchiveError> {
     let failed = |e: std::io::Error| ArchiveError::new(Code::Io, format!("cannot write: {e}"));
     let mut order: Vec<_> = weights.iter().collect();
@@ -158,10 +158,13 @@ pub fn save_safetensors<W: Write>(weights: &Weights, mut out: W) -> Result<W, Ar
     let mut header = Map::new();
     let mut at = 0;
     for (name, tensor) in &order {
-        let name_of = |dtype| DTYPES.iter().find(|(_, d)| *d == dtype).map_or("", |(n, _)| n);
+        let Some((dtype, _)) = DTYPES.iter().find(|(_, d)| *d == tensor.dtype()) else {
+            let message = format!("safetensors hold no {}", tensor.dtype().name());
+            return Err(ArchiveError::new(Code::TensorKind, message).in_record(name));
+        };
         let to = at + tensor.numel() * tensor.dtype().size();
         let entry = serde_json::json!({
-            "dtype": name_of(tensor.dtype()), "shape": tensor.sizes(), "data_offsets": [at, to],
+            "dtype": dtype, "shape": tensor.sizes(), "data_offsets": [at, to],
         });
         header.insert((*name).clone(), entry);
         at = to;

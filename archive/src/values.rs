@@ -25,11 +25,11 @@ pub(crate) trait Classes {
     /// Errors of finding and compiling classes.
     type Error: From<ArchiveError>;
 
-    /// The type that a class global stands for: a class, or an enum.
-    fn resolve(&mut self, qualified: &str) -> Result<Type, Self::Error>;
+    /// The type that a class global at byte `at` of the pickle stands for: a class, or an enum.
+    fn resolve(&mut self, qualified: &str, at: u64) -> Result<Type, Self::Error>;
 
-    /// The type that a type tag spells.
-    fn type_of_text(&mut self, text: &str) -> Result<Type, Self::Error>;
+    /// The type that a type tag at byte `at` of the pickle spells.
+    fn type_of_text(&mut self, text: &str, at: u64) -> Result<Type, Self::Error>;
 
     /// Name and type of each slot of a class.
     fn slots(&self, class: Type) -> Vec<(Symbol, Type)>;
@@ -243,7 +243,7 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
             let message = format!("objects of the foreign class {} are not supported", quoted(name));
             return Err(self.blame(id, Code::Value, message));
         }
-        let class = self.classes.resolve(name)?;
+        let class = self.classes.resolve(name, pickle.offset(id))?;
         if class.as_class().is_none() || !matches!(class.kind(), TypeKind::Class(_)) {
             return Err(self.blame(id, Code::Root, format!("{} is no class of objects", quoted(name))));
         }
@@ -301,7 +301,7 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
                 let Some(text) = pickle.as_text(text) else {
                     return Err(self.blame(id, Code::Operand, "a type tag is not a string".into()));
                 };
-                let tag = self.classes.type_of_text(text)?;
+                let tag = self.classes.type_of_text(text, pickle.offset(id))?;
                 self.tagged(id, &[inner], tag, ty).map(|()| None)
             }
             Global::Complex => {
@@ -326,7 +326,7 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
                 Ok(Some(IValue::Device(device)))
             }
             Global::Class(name) => {
-                let member = self.classes.resolve(name)?;
+                let member = self.classes.resolve(name, pickle.offset(id))?;
                 let TypeKind::Enum(_, value_type) = member.kind() else {
                     return Err(self.blame(
                         id,

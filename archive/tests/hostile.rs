@@ -1,0 +1,400 @@
+//! Archives made by hand to mislead: each is refused with the code of the rule it breaks and the place it breaks it at,
+//! soon, and without the memory it asks for.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use flambeau_archive::zip::{ZipReader, ZipWriter};
+use flambeau_archive::{Code, LoadError, LoadOptions, LoadedModule, load, load_weights};
+use flambeau_ir::{IValue, Registry, RegistryBuilder};
+
+/// What any of these may take.
+const SOON: Duration = Duration::from_secs(5);
+
+const CODE: &str = "class M(Module):\n  __parameters__ = []\n  __buffers__ = [\"t\", ]\n  t : Tensor\n";
+
+fn registry() -> Arc<Registry> {
+    RegistryBuilder::new().build().unwrap_or_else(|e| panic!("{e:?}"))
+}
+
+// --- pickles ---------------------------------------------------------------------------------------------------------
+
+fn text(value: &str) -> Vec<u8> {
+    [b"X", &(value.len() as u32).to_le_bytes()[..], value.as_bytes()].concat()
+}
+
+fn int(value: i64) -> Vec<u8> {
+    [b"\x8a\x08", &value.to_le_bytes()[..]].concat()
+}
+
+fn ints(values: &[i64]) -> Vec<u8> {
+    let items: Vec<u8> = values.iter().flat_map(|&v| int(v)).collect();
+    [b"(", &items[..], b"t"].concat()
+}
+
+/// A tensor as a pickle describes it.
+#[derive(Clone, Copy)]
+struct Described<'a> {
+    class: &'a str,
+    key: &'a str,
+    numel: i64,
+    offset: i64,
+    sizes: &'a [i64],
+    strides: &'a [i64],
+}
+
+/// Two floats, all of them.
+const PLAIN: Described<'static> =
+    Described { class: "FloatStorage", key: "0", numel: 2, offset: 0, sizes: &[2], strides: &[1] };
+
+impl Described<'_> {
+    fn pickle(&self) -> Vec<u8> {
+        let storage =
+            [&b"("[..], &text("storage"), format!("ctorch\n{}\n", self.class).as_bytes(), &text(self.key)]
+                .concat();
+        let storage = [&storage[..], &text("cpu"), &int(self.numel), b"tQ"].concat();
+        let parts = [int(self.offset), ints(self.sizes), ints(self.strides)].concat();
+        let hooks = b"\x89ccollections\nOrderedDict\n)RtR";
+        [b"ctorch._utils\n_rebuild_tensor_v2\n(", &storage[..], &parts, hooks].concat()
+    }
+}
+
+/// An object of class `M` with one attribute.
+fn object(value: &[u8]) -> Vec<u8> {
+    [b"\x80\x02c__torch__\nM\n)\x81}", &text("t")[..], value, b"sb."].concat()
+}
+
+// --- archives --------------------------------------------------------------------------------------------------------
+
+/// An archive of these records, and what is always there, unless one of that name is given.
+fn archive(records: &[(&str, &[u8])]) -> Vec<u8> {
+    let always: [(&str, &[u8]); 5] = [
+        ("data.pkl", b""),
+        ("data/0", &[0; 8]),
+        ("code/__torch__.py", CODE.as_bytes()),
+        ("constants.pkl", b"\x80\x02)."),
+        ("version", b"3\n"),
+    ];
+    let mut out = ZipWriter::new(Vec::new(), "m");
+    let given = |name: &str| records.iter().any(|(n, _)| *n == name);
+    let rest = always.iter().filter(|(name, _)| !given(name));
+    for (name, bytes) in rest.chain(records) {
+        out.store(name, bytes).expect("room");
+    }
+    out.finish().expect("room")
+}
+
+fn with_tensor(tensor: Described<'_>) -> Vec<u8> {
+    archive(&[("data.pkl", &object(&tensor.pickle()))])
+}
+
+fn loaded(bytes: &[u8]) -> Result<LoadedModule, LoadError> {
+    let begun = Instant::now();
+    let result = load(bytes, &registry(), &LoadOptions::default());
+    assert!(begun.elapsed() < SOON, "it took {:?}", begun.elapsed());
+    result
+}
+
+/// Code, record, and whether the place in it is known.
+type Place = (&'static str, String, bool);
+
+fn refused(bytes: &[u8]) -> Place {
+    match loaded(bytes).expect_err("refused") {
+        LoadError::Archive(e) => {
+            (e.code().as_str(), e.record().unwrap_or_default().to_owned(), e.offset().is_some())
+        }
+        LoadError::Code(d) => {
+            let record = d.primary.as_ref().map(|l| l.at.source.name.clone()).unwrap_or_default();
+            ("code", record, d.primary.is_some())
+        }
+    }
+}
+
+fn at(code: Code, record: &str, has_offset: bool) -> Place {
+    (code.as_str(), record.to_owned(), has_offset)
+}
+
+/// The most memory that this process had so far, where that can be asked.
+fn peak() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    line.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+#[test]
+fn tensors_stay_inside_of_their_storages() {
+    let plain = with_tensor(PLAIN);
+    let module = loaded(&plain).expect("it is in order");
+    assert_eq!(module.root.get(0).as_tensor().expect("a tensor").sizes(), [2]);
+    let cases: [(Described<'_>, Code); 14] = [
+        (Described { sizes: &[3], ..PLAIN }, Code::Geometry),
+        (Described { offset: 1, ..PLAIN }, Code::Geometry),
+        (Described { offset: -1, ..PLAIN }, Code::Geometry),
+        (Described { offset: i64::MAX, ..PLAIN }, Code::Geometry),
+        (Described { sizes: &[-1], ..PLAIN }, Code::Geometry),
+        (Described { sizes: &[i64::MIN], ..PLAIN }, Code::Geometry),
+        (Described { strides: &[2], ..PLAIN }, Code::Geometry),
+        (Described { strides: &[-1], ..PLAIN }, Code::Geometry),
+        (Described { sizes: &[1 << 62], strides: &[1 << 62], ..PLAIN }, Code::Geometry),
+        (Described { sizes: &[1 << 40, 1 << 40], strides: &[0, 0], ..PLAIN }, Code::Geometry),
+        (Described { sizes: &[2, 2], strides: &[1], ..PLAIN }, Code::Geometry),
+        (Described { numel: i64::MAX, ..PLAIN }, Code::Storage),
+        (Described { numel: -2, ..PLAIN }, Code::Storage),
+        (Described { class: "DoubleStorage", ..PLAIN }, Code::Storage),
+    ];
+    for (n, (tensor, code)) in cases.into_iter().enumerate() {
+        assert_eq!(refused(&with_tensor(tensor)), at(code, "data.pkl", true), "case {n}");
+    }
+    // Without a place for elements there is nothing to leave.
+    let empty = Described { sizes: &[0, 1 << 40], strides: &[1, 1], ..PLAIN };
+    assert_eq!(
+        loaded(&with_tensor(empty)).expect("fine").root.get(0).as_tensor().map(|t| t.numel()),
+        Some(0)
+    );
+}
+
+/// One element in a thousand million places: no memory is taken for them.
+#[test]
+fn repeated_elements_are_kept_once() {
+    let before = peak();
+    let wide = Described { sizes: &[1 << 30, 1 << 10], strides: &[0, 0], ..PLAIN };
+    let module = loaded(&with_tensor(wide)).expect("it is in order");
+    let tensor = module.root.get(0);
+    assert_eq!(tensor.as_tensor().map(|t| (t.numel(), t.storage().nbytes())), Some((1 << 40, 8)));
+    if let (Some(before), Some(after)) = (before, peak()) {
+        assert!(after - before < 200_000, "{} kB", after - before);
+    }
+}
+
+#[test]
+fn storages_are_what_they_are_said_to_be() {
+    let both = |second: Described<'_>| {
+        let code = CODE.replace("[\"t\", ]", "[\"t\", \"u\", ]") + "  u : Tensor\n";
+        let mut pickle = object(&PLAIN.pickle());
+        pickle.truncate(pickle.len() - 2);
+        pickle.extend([&text("u")[..], &second.pickle(), b"sb."].concat());
+        archive(&[("data.pkl", &pickle), ("code/__torch__.py", code.as_bytes())])
+    };
+    // One storage under two types is one storage.
+    let long = Described { class: "LongStorage", numel: 1, sizes: &[1], ..PLAIN };
+    let module = loaded(&both(long)).expect("it fits");
+    let (t, u) = (module.root.get(0), module.root.get(1));
+    let pair = t.as_tensor().zip(u.as_tensor()).expect("tensors");
+    assert!(pair.0.shares_storage(pair.1));
+    let larger = Described { class: "LongStorage", ..PLAIN };
+    assert_eq!(refused(&both(larger)), at(Code::Storage, "data.pkl", true));
+    let missing = Described { key: "7", ..PLAIN };
+    assert_eq!(refused(&with_tensor(missing)), at(Code::Missing, "data/7", false));
+    for key in ["../0", "/0", "0/../0", "..\\0", "0\0", ""] {
+        let place = refused(&with_tensor(Described { key, ..PLAIN }));
+        assert_eq!(place.0, Code::Missing.as_str(), "{key:?}: {place:?}");
+    }
+    let good = object(&PLAIN.pickle());
+    for bytes in [&[0; 7][..], &[], &[0; 9]] {
+        let short = archive(&[("data.pkl", &good), ("data/0", bytes)]);
+        assert_eq!(refused(&short), at(Code::Storage, "data.pkl", true), "{} bytes", bytes.len());
+    }
+}
+
+#[test]
+fn pickles_are_followed_no_further_than_they_may() {
+    let pickle = |bytes: &[u8]| archive(&[("data.pkl", bytes)]);
+    let value = |bytes: &[u8]| pickle(&object(bytes));
+    let cases: [(Vec<u8>, Code); 12] = [
+        (value(b"cos\nsystem\nX\x02\x00\x00\x00ls\x85R"), Code::Global),
+        (value(b"c__builtin__\neval\nX\x01\x00\x00\x001\x85R"), Code::Global),
+        (value(b"\x8c\x08builtins\x8c\x04exec\x93X\x01\x00\x00\x001\x85R"), Code::Global),
+        (value(b"h\x09"), Code::Memo),
+        (value(b"X\xff\xff\xff\xffx"), Code::PickleEnd),
+        (value(b"\x8d\xff\xff\xff\xff\xff\xff\xff\x7fx"), Code::PickleEnd),
+        (value(b"\x8b\xff\xff\xff\x7f\x00"), Code::PickleEnd),
+        (value(b"\x96\xff\xff\xff\xff\xff\xff\xff\xff"), Code::UnsupportedOpcode),
+        (value(b"]r\xff\xff\xff\xffj\xff\xff\xff\xffa"), Code::Type),
+        (value(b"}q\x00X\x01\x00\x00\x00kh\x00s"), Code::Type),
+        (pickle(b"\x80\x02c__torch__\nM\n)\x81q\x00}X\x01\x00\x00\x00th\x00sb."), Code::Cycle),
+        (pickle(b"\x80\x02)."), Code::Root),
+    ];
+    for (n, (bytes, code)) in cases.into_iter().enumerate() {
+        assert_eq!(refused(&bytes), at(code, "data.pkl", true), "case {n}");
+    }
+    // Lists, dicts and objects that hold themselves, where anything may stand.
+    let any = CODE.replace("t : Tensor", "t : Any");
+    let free = |pickle: &[u8]| archive(&[("data.pkl", pickle), ("code/__torch__.py", any.as_bytes())]);
+    for cycle in [
+        &object(b"]r\xff\xff\xff\xffj\xff\xff\xff\xffa")[..],
+        &object(b"}q\x00X\x01\x00\x00\x00kh\x00s"),
+        b"\x80\x02c__torch__\nM\n)\x81q\x00}X\x01\x00\x00\x00th\x00sb.",
+    ] {
+        assert_eq!(refused(&free(cycle)), at(Code::Cycle, "data.pkl", true));
+    }
+    let marks = vec![b'('; 1 << 20];
+    assert_eq!(refused(&pickle(&marks)), at(Code::PickleEnd, "data.pkl", true));
+    let deep: Vec<u8> =
+        std::iter::repeat_n(b']', 1 << 20).chain(std::iter::repeat_n(b'a', 1 << 20)).collect();
+    assert_eq!(refused(&value(&deep[..deep.len() - 1])).0, Code::Limit.as_str());
+}
+
+#[test]
+fn code_and_data_agree() {
+    let good = object(&PLAIN.pickle());
+    let code = |text: &str| archive(&[("data.pkl", &good), ("code/__torch__.py", text.as_bytes())]);
+    let method =
+        |body: &str| code(&format!("{CODE}  def forward(self: __torch__.M) -> Tensor:\n    return {body}\n"));
+    // The constants are an empty tuple.
+    assert_eq!(refused(&method("CONSTANTS.c0")), ("code", "code/__torch__.py".to_owned(), true));
+    assert_eq!(refused(&method("CONSTANTS.c99999999999999999999")).0, "code");
+    let constants = |bytes: &[u8]| archive(&[("data.pkl", &good), ("constants.pkl", bytes)]);
+    assert_eq!(refused(&constants(b"\x80\x02N.")).1, "constants.pkl");
+    assert_eq!(refused(&constants(b"\x80\x02cos\nsystem\n.")), at(Code::Global, "constants.pkl", true));
+    assert_eq!(refused(&constants(b"")), at(Code::PickleEnd, "constants.pkl", true));
+    let lacking = code("class N(Module):\n  __parameters__ = []\n");
+    assert_eq!(refused(&lacking), at(Code::Class, "data.pkl", true));
+    let fewer = code("class M(Module):\n  __parameters__ = []\n  __buffers__ = []\n");
+    assert_eq!(refused(&fewer), at(Code::Attribute, "data.pkl", true));
+    let more = code(&format!("{CODE}  u : Tensor\n"));
+    assert_eq!(refused(&more), at(Code::Attribute, "data.pkl", true));
+    let other = code(&CODE.replace("t : Tensor", "t : int"));
+    assert_eq!(refused(&other), at(Code::Type, "data.pkl", true));
+    let own = code(&CODE.replace("t : Tensor", "t : __torch__.M"));
+    assert_eq!(refused(&own), at(Code::Class, "code/__torch__.py", true));
+    let absent = code(&CODE.replace("t : Tensor", "t : __torch__.far.Away"));
+    assert_eq!(refused(&absent), at(Code::Class, "code/__torch__.py", true));
+}
+
+/// Files may need each other; what has no end is an error.
+#[test]
+fn files_in_circles() {
+    let good = object(&PLAIN.pickle());
+    let a = "import __torch__.b\nclass A(Module):\n  __parameters__ = []\n  __buffers__ = []\n  b : __torch__.b.B\n";
+    let b = "import __torch__.a\nclass B(Module):\n  __parameters__ = []\n  __buffers__ = []\n  a : __torch__.a.A\n";
+    let root = format!("import __torch__.a\n{CODE}");
+    let files: [(&str, &[u8]); 4] = [
+        ("data.pkl", &good),
+        ("code/__torch__.py", root.as_bytes()),
+        ("code/__torch__/a.py", a.as_bytes()),
+        ("code/__torch__/b.py", b.as_bytes()),
+    ];
+    loaded(&archive(&files)).expect("nobody holds one");
+    let held = root.replace("t : Tensor", "t : __torch__.a.A");
+    let files = [files[0], ("code/__torch__.py", held.as_bytes()), files[2], files[3]];
+    assert_eq!(refused(&archive(&files)), at(Code::Class, "code/__torch__/b.py", true));
+    let named = "class T(NamedTuple):\n  t : __torch__.T\n";
+    let files: [(&str, &[u8]); 2] =
+        [("data.pkl", &good), ("code/__torch__.py", &[named.as_bytes(), CODE.as_bytes()].concat())];
+    let result = loaded(&archive(&files));
+    assert!(result.is_ok() || matches!(result, Err(LoadError::Code(_) | LoadError::Archive(_))));
+    let missing = format!("import __torch__.nowhere\n{CODE}");
+    let files: [(&str, &[u8]); 2] = [("data.pkl", &good), ("code/__torch__.py", missing.as_bytes())];
+    loaded(&archive(&files)).expect("nothing of it is needed");
+}
+
+#[test]
+fn containers_lie_in_vain() {
+    let good = with_tensor(PLAIN);
+    // The checksum of a storage, in the directory and behind the record alike.
+    let data =
+        ZipReader::open(&good, &Default::default()).and_then(|zip| Ok(zip.require("data/0")?.data_range()));
+    let mut wrong = good.clone();
+    wrong[data.expect("it is there").start] ^= 1;
+    assert_eq!(refused(&wrong), at(Code::Checksum, "data/0", false));
+    // Names that differ in their case are different names; the same name twice is none.
+    let twice = archive(&[("data.pkl", &object(&PLAIN.pickle())), ("DATA.PKL", b"x")]);
+    loaded(&twice).expect("another record");
+    // A deflated record of zeros.
+    let mut out = ZipWriter::new(Vec::new(), "m");
+    out.deflate("constants.pkl", &vec![0; 64 << 20]).expect("room");
+    out.store("version", b"3\n").expect("room");
+    let before = peak();
+    assert_eq!(refused(&out.finish().expect("room")), at(Code::Limit, "constants.pkl", false));
+    if let (Some(before), Some(after)) = (before, peak()) {
+        assert!(after - before < 200_000, "{} kB", after - before);
+    }
+    for (records, code, record) in [
+        (&[("version", &b"\xff\xfe"[..])][..], Code::Version, "version"),
+        (&[("version", b"3.5")], Code::Version, "version"),
+        (&[("byteorder", b"pdp")], Code::Text, "byteorder"),
+    ] {
+        assert_eq!(refused(&archive(records)), at(code, record, false));
+    }
+    let pickle = object(&PLAIN.pickle());
+    let big =
+        archive(&[("data.pkl", &pickle), ("data/0", &[63, 128, 0, 0, 64, 0, 0, 0]), ("byteorder", b"big")]);
+    let module = loaded(&big).expect("the other order");
+    let IValue::Tensor(t) = module.root.get(0) else { panic!("a tensor") };
+    assert_eq!(t.to_vec::<f32>().expect("floats"), [1.0, 2.0]);
+}
+
+/// A zip file with one record, whose directory says of its sizes and place what `extra` says.
+fn with_extra(extra: [u64; 3], entries: u64) -> Vec<u8> {
+    let name = b"m/version";
+    let body = b"3\n";
+    let mut out = Vec::new();
+    out.extend(b"PK\x03\x04\x2d\x00\x00\x00\x00\x00\x00\x00\x00\x00");
+    out.extend(0_u32.to_le_bytes());
+    out.extend([(body.len() as u32).to_le_bytes(), (body.len() as u32).to_le_bytes()].concat());
+    out.extend([(name.len() as u16).to_le_bytes(), [0, 0]].concat());
+    out.extend([&name[..], body].concat());
+    let directory = out.len() as u64;
+    out.extend(b"PK\x01\x02\x2d\x00\x2d\x00\x00\x00\x00\x00\x00\x00\x00\x00");
+    out.extend(0_u32.to_le_bytes());
+    out.extend([0xff; 8]);
+    out.extend([(name.len() as u16).to_le_bytes(), 28_u16.to_le_bytes()].concat());
+    out.extend([0; 10]);
+    out.extend([0xff; 4]);
+    out.extend(name);
+    out.extend([1_u16.to_le_bytes(), 24_u16.to_le_bytes()].concat());
+    out.extend(extra.iter().flat_map(|v| v.to_le_bytes()));
+    let size = out.len() as u64 - directory;
+    let end = out.len() as u64;
+    out.extend(b"PK\x06\x06");
+    out.extend(44_u64.to_le_bytes());
+    out.extend([0x2d, 0, 0x2d, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    out.extend([entries, entries, size, directory].iter().flat_map(|v| v.to_le_bytes()));
+    out.extend(b"PK\x06\x07\x00\x00\x00\x00");
+    out.extend(end.to_le_bytes());
+    out.extend([1, 0, 0, 0]);
+    out.extend(b"PK\x05\x06\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x00\x00");
+    out
+}
+
+#[test]
+fn wide_sizes_are_not_believed() {
+    let honest = with_extra([2, 2, 0], 1);
+    // It reaches the checksum, which is left zero.
+    assert_eq!(refused(&honest).0, Code::Checksum.as_str());
+    for (extra, entries) in [
+        ([u64::MAX, u64::MAX, 0], 1),
+        ([1 << 63, 2, 0], 1),
+        ([2, 1 << 40, 0], 1),
+        ([2, 2, u64::MAX], 1),
+        ([2, 2, 1 << 40], 1),
+        ([2, 2, 0], u64::MAX),
+        ([2, 2, 0], 1 << 40),
+        ([2, 2, 0], 2),
+    ] {
+        let (code, _, _) = refused(&with_extra(extra, entries));
+        let known = [Code::Directory, Code::LocalHeader, Code::Overlap, Code::NotZip, Code::Limit];
+        assert!(known.iter().any(|k| k.as_str() == code), "{extra:?} {entries}: {code}");
+    }
+}
+
+/// Headers of safetensors, beyond what stands beside their reader.
+#[test]
+fn headers_of_weights_are_not_believed() {
+    let file =
+        |length: u64, header: &str, data: &[u8]| [&length.to_le_bytes(), header.as_bytes(), data].concat();
+    let of = |header: &str, data: &[u8]| file(header.len() as u64, header, data);
+    let code = |bytes: &[u8]| load_weights(bytes, &Default::default()).expect_err("refused").code();
+    assert_eq!(code(&file(1 << 62, "{}", &[])), Code::NotZip);
+    assert_eq!(code(&file(3, "{}", &[])), Code::NotZip);
+    assert_eq!(code(&of("{\"a\":1}", &[])), Code::TensorKind);
+    let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+    assert_eq!(code(&of(&deep, &[])), Code::Text);
+    let wide =
+        r#"{"a":{"dtype":"F64","shape":[9223372036854775807],"data_offsets":[0,18446744073709551615]}}"#;
+    assert_eq!(code(&of(wide, &[])), Code::Storage);
+    let gap = r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}}"#;
+    assert_eq!(code(&of(gap, &[0; 3])), Code::Overlap);
+    let same = r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}"#;
+    assert_eq!(code(&of(same, &[0])), Code::Overlap);
+}
