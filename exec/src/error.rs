@@ -22,13 +22,21 @@ struct Details {
     class: Cow<'static, str>,
     message: String,
     help: Option<String>,
+    /// Where it happened, as far as somebody else knows who ran a task.
+    trace: Vec<TraceEntry>,
 }
 
 impl KernelError {
     /// An error of a class (`"RuntimeError"`, `"IndexError"`, or the qualified name of a script's own).
     #[cold]
     pub fn new(fault: Fault, class: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        KernelError(Box::new(Details { fault, class: class.into(), message: message.into(), help: None }))
+        KernelError(Box::new(Details {
+            fault,
+            class: class.into(),
+            message: message.into(),
+            help: None,
+            trace: Vec::new(),
+        }))
     }
 
     /// The input is wrong: a `RuntimeError`.
@@ -66,6 +74,19 @@ impl KernelError {
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.0.help = Some(help.into());
         self
+    }
+
+    /// What a task ended with, raised again by who waits for it: where it happened stays told.
+    #[cold]
+    pub fn of_task(error: &ExecError) -> Self {
+        let mut raised = Self::new(error.fault, error.class.clone(), error.message.clone());
+        raised.0.help.clone_from(&error.help);
+        let named = |entry: &TraceEntry| match entry.function == Symbol::EMPTY {
+            true => TraceEntry { function: Symbol::new("<forked function>"), ..entry.clone() },
+            false => entry.clone(),
+        };
+        raised.0.trace = error.trace.iter().map(named).collect();
+        raised
     }
 
     /// Whose fault it is.
@@ -138,7 +159,7 @@ impl ExecError {
             fault: error.fault(),
             class: error.class().to_owned(),
             message: error.message().to_owned(),
-            trace: Vec::new(),
+            trace: error.0.trace.clone(),
             help: error.0.help.clone(),
         }
     }

@@ -333,7 +333,13 @@ impl Entry {
         host: &mut Host,
     ) -> Result<IValue, Error> {
         let bind = |bound: &mut Vec<IValue>| self.bind(args, kwargs, bound);
-        self.engine.run(&self.graph, &self.plan, host, bind)
+        self.engine.run(&self.graph, &self.plan, host, bind).map_err(|mut error| {
+            // The graph that was run does not know whose it is.
+            if let Some(outermost) = error.trace.first_mut().filter(|t| t.function == Symbol::EMPTY) {
+                outermost.function = Symbol::new(&self.name);
+            }
+            error
+        })
     }
 
     /// The body as TorchScript source, as PyTorch's `.code` shows it.

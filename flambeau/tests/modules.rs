@@ -277,6 +277,50 @@ fn what_is_saved_is_the_same_program() {
     assert_eq!(run(&session.load_archive_bytes(&frozen).expect("as written")), run(&program));
 }
 
+/// The functions that were active when a call failed, and the lines that people wrote of them, outermost first.
+fn levels(program: &Program, entry: &str, args: &[IValue]) -> Vec<(String, String)> {
+    let error = program.entry(entry).expect("there").call(args, &[]).expect_err("it raises");
+    let level = |entry: &flambeau::exec::TraceEntry| {
+        let original = entry.range.as_ref().and_then(|range| range.original());
+        let line =
+            original.map(|at| at.source.text[at.range.start as usize..at.range.end as usize].to_owned());
+        (entry.function.to_string(), line.unwrap_or_default())
+    };
+    error.trace.iter().map(level).collect()
+}
+
+/// However deep the calls are, and whether they were put in place or not, each of them is told with the text that
+/// people wrote; what a task raised is told with the task's calls.
+#[test]
+fn every_level_of_calls_is_told() {
+    use flambeau::Execution;
+    let pair = |(function, text): (&str, &str)| (function.to_owned(), text.to_owned());
+    let three = IValue::Tensor(Tensor::from_slice(&[1.0_f32, -2.0, 0.5], &[1, 3]).expect("small"));
+    let calls = [
+        ("forward", "self.helper"),
+        ("__torch__.Nested.helper", "self.b"),
+        ("__torch__.Block.forward", "self.lin"),
+        ("__torch__.torch.nn.modules.linear.Linear.forward", "F.linear"),
+    ]
+    .map(pair);
+    let tasks = [
+        ("forward", "torch.jit.wait"),
+        ("<forked function>", "torch.jit.fork(self.deep, x"),
+        ("__torch__.Tasks.deep", "torch.jit.wait"),
+        ("__torch__.Tasks.deep", "torch.jit.fork(self.shifted, x * self.inner.by"),
+        ("__torch__.Tasks.shifted", "self.inner"),
+        ("__torch__.Scaled.forward", "x * self.weight"),
+    ]
+    .map(pair);
+    for execution in [Execution::Reference, Execution::Machine, Execution::Optimized] {
+        let session = Session::builder().standard().execution(execution).build().expect("consistent");
+        let args = std::slice::from_ref(&three);
+        assert_eq!(levels(&load(&session, "nested.pt"), "forward", args), calls, "{execution:?}");
+        let args = [tensor(&[1.0, 2.0, 3.0])];
+        assert_eq!(levels(&load(&session, "tasks.pt"), "forward", &args), tasks, "{execution:?}");
+    }
+}
+
 #[test]
 fn what_is_saved_remembers_the_lines_it_was_made_from() {
     let session = Session::standard().expect("consistent");

@@ -177,8 +177,9 @@ impl LocTable {
         LocId(self.rows.len() as u32 - 1)
     }
 
-    /// Copies a location of another graph's table.
-    pub fn import(&mut self, other: &LocTable, loc: LocId) -> LocId {
+    /// Copies a location of another graph's table, reached by the call `caller` of this one instead of the call it has
+    /// there, if any.
+    pub(crate) fn import(&mut self, other: &LocTable, loc: LocId, caller: Option<(LocId, Symbol)>) -> LocId {
         let row = other.rows[loc.0 as usize];
         let Some(source) = other.sources.get(row.source as usize) else { return LocId::UNKNOWN };
         let source = self.add_source(source);
@@ -186,25 +187,7 @@ impl LocTable {
         if let Some(scope) = other.extras[row.extra as usize].scope {
             here = self.in_scope(here, scope);
         }
-        // A chain of callers is walked outermost first, so each link can name the one before it.
-        let mut chain = Vec::new();
-        let mut at = row;
-        while let Extra { caller: Some(caller), callee: Some(callee), .. } = other.extras[at.extra as usize] {
-            let up = other.rows[caller.0 as usize];
-            chain.push((up, callee));
-            at = up;
-        }
-        let mut outer: Option<(LocId, Symbol)> = None;
-        for &(up, callee) in chain.iter().rev() {
-            let Some(source) = other.sources.get(up.source as usize) else { continue };
-            let source = self.add_source(source);
-            let mut loc = self.at(source, up.start..up.end);
-            if let Some((caller, name)) = outer {
-                loc = self.called_from(loc, caller, name);
-            }
-            outer = Some((loc, callee));
-        }
-        match outer {
+        match caller {
             Some((caller, callee)) => self.called_from(here, caller, callee),
             None => here,
         }

@@ -312,7 +312,7 @@ fn wait(cx: &mut KernelCx<'_>) -> KernelResult {
     match future.wait() {
         Ok(value) => give(cx, value),
         Err(error) => Err(match (error.downcast_ref::<ExecError>(), error.downcast_ref::<KernelError>()) {
-            (Some(e), _) => KernelError::new(e.fault, e.class.clone(), e.message.clone()),
+            (Some(e), _) => KernelError::of_task(e),
             (_, Some(e)) => e.clone(),
             _ => KernelError::input(error.to_string()),
         }),

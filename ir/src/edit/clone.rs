@@ -174,8 +174,7 @@ impl Editor<'_> {
             From::Itself => (plan.attrs, plan.loc),
             From::Other(g) => {
                 let locs_here = &mut self.graph.locs;
-                let here =
-                    *locs.entry(plan.loc).or_insert_with(|| import_loc(locs_here, g, plan.loc, origin));
+                let here = import_loc(locs_here, locs, g, plan.loc, origin);
                 (self.graph.attrs.import(g.attrs(node)), here)
             }
         };
@@ -236,12 +235,32 @@ fn substitute(from: From<'_>, map: &ValueSubstitution, value: ValueId) -> Result
     }
 }
 
-fn import_loc(locs: &mut crate::loc::LocTable, source: &Graph, loc: LocId, origin: Origin) -> LocId {
-    let here = locs.import(source.locs(), loc);
-    match origin {
-        Origin::Call(caller, callee) if locs.caller(here).is_none() && here != LocId::UNKNOWN => {
-            locs.called_from(here, caller, callee)
-        }
-        _ => here,
+/// Copies a location with the calls it was inlined through, the outermost of which is reached by `origin`'s call. What
+/// calls share is copied once.
+fn import_loc(
+    locs: &mut crate::loc::LocTable,
+    known: &mut HashMap<LocId, LocId, FxBuildHasher>,
+    source: &Graph,
+    loc: LocId,
+    origin: Origin,
+) -> LocId {
+    let theirs = source.locs();
+    // Innermost first, up to what is known.
+    let mut chain = vec![(loc, None)];
+    while let Some(&(at, _)) = chain.last()
+        && !known.contains_key(&at)
+        && let Some((caller, callee)) = theirs.caller(at)
+    {
+        chain.push((caller, Some(callee)));
     }
+    let mut caller = match origin {
+        Origin::Call(at, callee) => Some((at, callee)),
+        Origin::Same => None,
+    };
+    let mut here = LocId::UNKNOWN;
+    for (at, called) in chain.into_iter().rev() {
+        here = *known.entry(at).or_insert_with(|| locs.import(theirs, at, caller));
+        caller = called.map(|callee| (here, callee));
+    }
+    here
 }
