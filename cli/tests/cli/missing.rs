@@ -12,7 +12,7 @@ fn info_says_what_is_missing_and_where() {
         "operator `acme::blend` is not registered",
         "it is used by body.0, tail",
         "return torch.ops.acme.blend(x, x * 2)",
-        "OpDef::new(\"acme::blend(…) -> …\")",
+        "OpDef::new(\"acme::blend(Tensor a0, Tensor a1) -> Tensor\").with(Kernel::new(|cx| …))",
     ] {
         assert!(text.contains(part), "no `{part}` in:\n{text}");
     }

@@ -79,7 +79,7 @@ impl<'a> Cx<'a> {
             Sugar::Raised(..) => self.fail(span, "an exception has no members"),
             // `torch.x.y` where `torch` has no `x`.
             Sugar::Builtin(op, None) if !self.session.has_operator(op) => {
-                Err(self.unknown_operator(span, op))
+                Err(self.unknown_operator(span, op, &Default::default()))
             }
             Sugar::Custom(custom) => custom.attr(&super::scope::Scope::new(self), span, name.as_str()),
             other => self.fail(span, format!("attribute lookup is not defined on {}", other.describe())),

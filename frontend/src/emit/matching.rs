@@ -56,6 +56,17 @@ impl Args {
     }
 }
 
+/// A schema that takes a call as it stands; what the operator gives cannot be seen from it, and nearly always is a
+/// tensor.
+fn as_called(name: Symbol, args: &Args) -> String {
+    let in_order = args.receiver.iter().chain(&args.positional);
+    let mut params: Vec<String> =
+        in_order.enumerate().map(|(i, given)| format!("{} a{i}", given.ty)).collect();
+    params.extend((!args.keywords.is_empty()).then(|| "*".to_owned()));
+    params.extend(args.keywords.iter().map(|(name, given)| format!("{} {name}", given.ty)));
+    format!("{name}({}) -> Tensor", params.join(", "))
+}
+
 /// The type a default is a constant of: its own, but a list takes the parameter's element type.
 fn constant_type(default: &IValue, formal: Type) -> Type {
     match default {
@@ -206,7 +217,7 @@ impl Cx<'_> {
         let chosen = match self.session.choose(name, args.shape()) {
             Ok(chosen) => chosen,
             Err(NoTarget::Lost(problem)) => return Err(problem),
-            Err(NoTarget::Unknown) => return Err(self.unknown_operator(span, name)),
+            Err(NoTarget::Unknown) => return Err(self.unknown_operator(span, name, args)),
             Err(NoTarget::Mismatch(why)) => return Err(self.no_match(span, name, args, &why)),
         };
         self.at(span);
@@ -266,12 +277,19 @@ impl Cx<'_> {
     }
 
     /// Of PyTorch's own operators all are known, so a name among them that is not is a mistake.
-    pub(crate) fn unknown_operator(&self, span: Span, name: Symbol) -> Box<flambeau_ir::Diagnostic> {
+    pub(crate) fn unknown_operator(
+        &self,
+        span: Span,
+        name: Symbol,
+        args: &Args,
+    ) -> Box<flambeau_ir::Diagnostic> {
         let Some(base) = name.as_str().strip_prefix("aten::") else {
             let range = self.fun.file.range(span);
             let help = format!(
-                "give the session the operator: `Session::builder().standard().ops([OpDef::new(\"{name}(…) -> …\")\
-                 .with(Kernel::new(…))])`"
+                "give the session the operator, under the schema that its library declares: \
+                 `Session::builder().standard().ops([OpDef::new(\"{}\").with(Kernel::new(|cx| …))])` \
+                 with `flambeau::ir::OpDef` and `flambeau::exec::Kernel`",
+                as_called(name, args)
             );
             let message = format!("operator `{name}` is not registered");
             let problem = flambeau_ir::Diagnostic::new(flambeau_ir::Fault::Unsupported, "F0108", message);
