@@ -287,6 +287,15 @@ impl Ast {
         &self.children[tree.first as usize..(tree.first + tree.count) as usize]
     }
 
+    /// How many trees `id` is made of, itself included. A tree is added behind all it is made of.
+    pub fn size(&self, id: TreeId) -> usize {
+        let mut first = id;
+        while let Some(&child) = self.children(first).first() {
+            first = child;
+        }
+        (id.0 - first.0) as usize + 1
+    }
+
     /// Child `i` of `id`; panics if there is none.
     pub fn child(&self, id: TreeId, i: usize) -> TreeId {
         self.children(id)[i]

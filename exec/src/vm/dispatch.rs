@@ -310,7 +310,7 @@ fn nobody_runs(op: Opcode) -> KernelError {
     KernelError::internal(format!("an instruction that nobody runs: {op:?}"))
 }
 
-#[inline]
+#[inline(always)]
 fn get(i: Instr, kind: Kind, code: &Code, s: &[u64], v: &mut [IValue]) -> Result<u64, KernelError> {
     let at = s[i.c as usize] as i64;
     match steps::own_list(i.b, v) {
@@ -319,7 +319,7 @@ fn get(i: Instr, kind: Kind, code: &Code, s: &[u64], v: &mut [IValue]) -> Result
     }
 }
 
-#[inline]
+#[inline(always)]
 fn set(i: Instr, kind: Kind, code: &Code, s: &[u64], v: &mut [IValue]) -> Result<(), KernelError> {
     let (at, word) = (s[i.b as usize] as i64, s[i.c as usize]);
     match steps::own_list(i.a, v) {
@@ -328,7 +328,7 @@ fn set(i: Instr, kind: Kind, code: &Code, s: &[u64], v: &mut [IValue]) -> Result
     }
 }
 
-#[inline]
+#[inline(always)]
 fn append(i: Instr, kind: Kind, code: &Code, s: &[u64], v: &mut [IValue]) -> Result<(), KernelError> {
     let word = s[i.b as usize];
     match steps::own_list(i.a, v) {

@@ -79,7 +79,7 @@ struct Frame {
 /// Buffers that steps use, and the fuel at hand.
 struct Env<'e> {
     host: &'e mut Host,
-    callees: &'e dyn Callees,
+    callees: &'e Arc<dyn Callees>,
     args: &'e mut Vec<IValue>,
     rets: &'e mut Rets,
     /// Backward jumps and calls until the host is asked again.
@@ -279,7 +279,7 @@ impl Vm {
     ) -> Exit {
         let s = &mut self.words[words..words + window(code)];
         let v = &mut self.values[values..values + code.n_values as usize];
-        let callees = &*self.program.callees;
+        let callees = &self.program.callees;
         let mut env = Env { host, callees, args, rets: &mut self.rets, fuel: *fuel };
         let exit = dispatch::execute(code, pc, s, v, &mut env);
         *fuel = env.fuel;

@@ -89,9 +89,15 @@ pub(super) fn unbox(
     kind.unboxed(value).ok_or_else(|| wrong_kind(kind, value))
 }
 
-/// Puts the operands of a site into the buffer of arguments.
+/// Puts the operands of a site into the buffer of arguments, and gives them there.
 #[inline]
-pub(super) fn gather(code: &Code, site: &Site, s: &[u64], v: &mut [IValue], args: &mut Vec<IValue>) {
+pub(super) fn gather<'a>(
+    code: &Code,
+    site: &Site,
+    s: &[u64],
+    v: &mut [IValue],
+    args: &'a mut Vec<IValue>,
+) -> &'a mut [IValue] {
     args.clear();
     let operands = &code.operands[site.operands.start as usize..site.operands.end as usize];
     args.reserve(operands.len());
@@ -105,6 +111,8 @@ pub(super) fn gather(code: &Code, site: &Site, s: &[u64], v: &mut [IValue], args
             Place::Nowhere => args.push(IValue::None),
         }
     }
+    // By a count at hand: that of the buffer was just written.
+    &mut args[..operands.len()]
 }
 
 #[inline(always)]
@@ -157,16 +165,16 @@ pub(super) fn op(
     env: &mut Env<'_>,
 ) -> Result<(), KernelError> {
     let site = &code.sites[at as usize];
-    gather(code, site, s, v, env.args);
+    let args = gather(code, site, s, v, env.args);
     env.rets.clear();
     let place = crate::kernel::Site::Node(&code.graph, site.node);
     match &site.work {
         Work::Kernel(kernel) => {
             env.host.poll()?;
-            kernel.call(&mut KernelCx::new(env.args, env.rets, place, env.host))?;
+            kernel.call(&mut KernelCx::new(args, env.rets, place, env.host))?;
         }
         Work::Prim(prim) => {
-            structural::run(*prim, &mut KernelCx::new(env.args, env.rets, place, env.host), env.callees)?;
+            structural::run(*prim, &mut KernelCx::new(args, env.rets, place, env.host), &**env.callees)?;
         }
         _ => return Err(KernelError::internal("a site without work")),
     }
@@ -212,7 +220,7 @@ pub(super) fn list<'a>(operand: u32, code: &'a Code, v: &'a [IValue]) -> Result<
 }
 
 /// The contents of the list in a register, if that register alone has it: then there is nobody to lock out.
-#[inline]
+#[inline(always)]
 pub(super) fn own_list(operand: u32, v: &mut [IValue]) -> Option<&mut ListItems> {
     match Operand(operand).place() {
         Place::Copy(r) | Place::Move(r) => match &mut v[r as usize] {
@@ -229,7 +237,7 @@ fn not_a_list(value: &IValue) -> KernelError {
 }
 
 /// Element `i` as a word.
-#[inline]
+#[inline(always)]
 pub(super) fn get_word(items: &ListItems, i: i64, kind: Kind) -> Result<u64, KernelError> {
     match (items, kind) {
         (ListItems::Ints(v), Kind::Int) => Ok(v[intrinsic::wrap_index(i, v.len())?] as u64),
@@ -247,7 +255,7 @@ fn get_other(items: &ListItems, i: i64, kind: Kind) -> Result<u64, KernelError> 
 }
 
 /// Element `i` = a word.
-#[inline]
+#[inline(always)]
 pub(super) fn set_word(items: &mut ListItems, i: i64, kind: Kind, word: u64) -> Result<(), KernelError> {
     let at = intrinsic::wrap_index(i, items.len())?;
     match (items, kind) {
@@ -259,7 +267,7 @@ pub(super) fn set_word(items: &mut ListItems, i: i64, kind: Kind, word: u64) -> 
 }
 
 /// Appends a word.
-#[inline]
+#[inline(always)]
 pub(super) fn append_word(items: &mut ListItems, kind: Kind, word: u64) -> Result<(), KernelError> {
     match (items, kind) {
         (ListItems::Ints(v), Kind::Int) => {

@@ -61,7 +61,8 @@ async fn body<'a>(
     self_type: Option<Type>,
 ) -> Res<Function> {
     let mut schema = TypeReader { session, file: &file }.schema(name, def, self_type)?;
-    let cx = context(session, deep, Fun::new(session, Arc::clone(&file), name));
+    let trees = file.parsed.ast.size(def);
+    let cx = context(session, deep, Fun::new(session, Arc::clone(&file), name, trees));
     let root = cx.block();
     cx.fun.env.borrow_mut().push(root);
     cx.fun.returns.set(Returns { declared: schema.returns.first().map(|r| r.ty), merged: None });
@@ -135,7 +136,8 @@ pub(crate) fn closure<'a>(outer: Cx<'a>, def: TreeId) -> Task<'a, Res<Closure>> 
     Box::pin(async move {
         let span = outer.span(def);
         let name = Symbol::new(&format!("{}.{}", outer.fun.name, outer.ast().name(def)));
-        let fun = Fun::new(outer.session, Arc::clone(&outer.fun.file), name);
+        let trees = outer.ast().size(def);
+        let fun = Fun::new(outer.session, Arc::clone(&outer.fun.file), name, trees);
         let cx = context(outer.session, outer.deep, fun);
         let (params, declared, statements) = {
             let ast = cx.ast();
@@ -180,7 +182,7 @@ pub(crate) fn operator_task<'a>(
     args: Args,
 ) -> Task<'a, Res<Closure>> {
     Box::pin(async move {
-        let fun = Fun::new(outer.session, Arc::clone(&outer.fun.file), outer.fun.name);
+        let fun = Fun::new(outer.session, Arc::clone(&outer.fun.file), outer.fun.name, 1);
         let cx = context(outer.session, outer.deep, fun);
         cx.fun.env.borrow_mut().push(cx.block());
         cx.at(span);

@@ -107,8 +107,11 @@ pub(crate) struct Cx<'a> {
 }
 
 impl Fun {
-    pub(crate) fn new(session: &Session<'_>, file: Arc<SourceFile>, name: Symbol) -> Self {
+    /// A function of nothing yet, with room for what `trees` syntax trees become: two nodes and operands of three trees
+    /// at most, as a rule.
+    pub(crate) fn new(session: &Session<'_>, file: Arc<SourceFile>, name: Symbol, trees: usize) -> Self {
         let mut graph = Graph::new(Arc::clone(session.registry()));
+        graph.reserve(trees * 2 / 3, trees * 2 / 3);
         graph.keep_journal(false);
         let source = graph.locs_mut().add_source(&file.source);
         let root = graph.root();

@@ -9,28 +9,29 @@
 
 use flambeau_ir::{Graph, NodeId, NodeMap, Prim, Step, ValueId};
 
-/// The place of every node in the program's text.
-fn positions(g: &Graph) -> NodeMap<u32> {
-    let mut places = NodeMap::for_nodes(g, 0);
+/// The place of every node in the program's text, and the nodes that carry control, each behind what is in it.
+fn positions(g: &Graph) -> (NodeMap<u32>, Vec<NodeId>) {
+    let (mut places, mut control) = (NodeMap::for_nodes(g, 0), Vec::new());
     let mut next = 0;
     for step in g.walk(g.root()) {
         let node = match step {
             Step::Node(node) => node,
             Step::Leave(block) => g.ret(block),
-            Step::Enter(_) | Step::Done(_) => continue,
+            Step::Done(node) => {
+                control.push(node);
+                continue;
+            }
+            Step::Enter(_) => continue,
         };
         places[node] = next;
         next += 1;
     }
-    places
+    (places, control)
 }
 
 pub(super) fn order(g: &mut Graph) {
-    let places = positions(g);
-    let mut agenda = vec![g.prev(g.ret(g.root()))];
-    while let Some(cursor) = agenda.pop() {
-        let Some(node) = cursor else { continue };
-        agenda.push(g.prev(node));
+    let (places, control) = positions(g);
+    for node in control.into_iter().rev() {
         let carries = match g.prim(node) {
             Some(Prim::If) => false,
             Some(Prim::Loop) => true,
@@ -39,8 +40,6 @@ pub(super) fn order(g: &mut Graph) {
         if let Some(order) = by_first_use(g, node, &places) {
             permute(g, node, &order, carries);
         }
-        let blocks: Vec<_> = g.blocks(node).collect();
-        agenda.extend(blocks.into_iter().rev().map(|b| g.prev(g.ret(b))));
     }
 }
 

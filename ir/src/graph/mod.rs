@@ -121,7 +121,7 @@ impl Graph {
     }
 
     /// Makes room for nodes of one result each, and for operands: who knows them saves the growing and the slack.
-    pub(crate) fn reserve(&mut self, nodes: usize, operands: usize) {
+    pub fn reserve(&mut self, nodes: usize, operands: usize) {
         self.nodes.reserve(nodes);
         self.values.reserve(nodes);
         self.operands.reserve(operands);

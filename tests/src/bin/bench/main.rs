@@ -65,20 +65,24 @@ fn fastest<P, R>(
 }
 
 /// The time of a call, in nanoseconds: the lower quartile of short spells, because what else the machine does only adds.
+/// A spell is so many calls that reading the clock, a tenth of the shortest calls, does not show.
 fn per_call(mut f: impl FnMut() -> Result<()>) -> Result<f64> {
-    for _ in 0..3 {
-        f()?;
+    let mut spell = |calls: u32| -> Result<Duration> {
+        let start = Instant::now();
+        for _ in 0..calls {
+            f()?;
+        }
+        Ok(start.elapsed())
+    };
+    spell(3)?;
+    let mut calls = 1;
+    while calls < 10_000 && spell(calls)? < Duration::from_micros(100) {
+        calls *= 2;
     }
     let mut times = Vec::new();
     let start = Instant::now();
     while times.len() < 7 || start.elapsed() < Duration::from_millis(400) {
-        let t = Instant::now();
-        let mut calls = 0u32;
-        while calls < 1 || (t.elapsed() < Duration::from_micros(200) && calls < 10_000) {
-            f()?;
-            calls += 1;
-        }
-        times.push(t.elapsed().as_nanos() as f64 / f64::from(calls));
+        times.push(spell(calls)?.as_nanos() as f64 / f64::from(calls));
     }
     times.sort_by(f64::total_cmp);
     Ok(times[times.len() / 4])
