@@ -6,6 +6,7 @@
 //! program's most repeated code, and a function called from one place is inlined there.
 #![allow(unsafe_code, reason = "slices over memory that the loops have locked")]
 
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 use crate::element::Element;
@@ -93,14 +94,16 @@ impl<A, B, C, R, F: Fn(A, B, C) -> R + Copy + Sync> Map3<A, B, C, R> for Closure
 macro_rules! block_kernel {
     ($(#[$doc:meta])* $name:ident, $kernel:ident, $map:ident, $($input:ident: $type:ident / $array:ident, $from:ident);+
         $(, $guarded:ident of $only:ident)?) => {
-        struct $kernel<$($type: Element,)+ R: Element, F> {
-            out: *mut R::Raw,
-            $($input: *const $type::Raw,)+
+        struct $kernel<'a, $($type: Element,)+ R: Element, F> {
+            /// The output and the inputs. They stay where they are: copied in pairs, as the compiler would, they are
+            /// waited for, because they were just written one by one.
+            operands: &'a [*mut u8],
             n: usize,
             f: F,
+            elements: PhantomData<fn($($type),+) -> R>,
         }
 
-        impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> $kernel<$($type,)+ R, F> {
+        impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> $kernel<'_, $($type,)+ R, F> {
             /// The loop that LLVM vectorizes. References as arguments say that nothing overlaps.
             #[inline(always)]
             fn plain(out: &mut [MaybeUninit<R::Raw>], $($input: &[$type::Raw],)+ f: F) {
@@ -118,7 +121,12 @@ macro_rules! block_kernel {
             /// As for the function.
             #[inline(always)]
             unsafe fn groups<const W: usize>(self) {
-                let $kernel { out, $($input,)+ n, f } = self;
+                let $kernel { operands, n, f, .. } = self;
+                let &[out, $($input,)+ ..] = operands else {
+                    unreachable!("invariant: an operand for the result and one for each argument")
+                };
+                let out: *mut R::Raw = out.cast();
+                $(let $input: *const $type::Raw = $input.cast();)+
                 let whole = n & !(W - 1);
                 let rest = n - whole;
                 let mut results = [const { MaybeUninit::<R::Raw>::uninit() }; W];
@@ -153,7 +161,7 @@ macro_rules! block_kernel {
             }
         }
 
-        impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> Kernel for $kernel<$($type,)+ R, F> {
+        impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> Kernel for $kernel<'_, $($type,)+ R, F> {
             type Output = ();
             const SETS: Sets = Sets::of(&[$($type::DTYPE),+]);
 
@@ -170,16 +178,15 @@ macro_rules! block_kernel {
         $(#[$doc])*
         ///
         /// # Safety
-        /// All pointers are valid for `n` elements, the inputs for reads, the output for writes; the output
-        /// overlaps no input.
+        /// `operands` are the output and the inputs, all valid for `n` elements of their types, the inputs for reads, the
+        /// output for writes; the output overlaps no input.
         #[inline]
         pub(super) unsafe fn $name<$($type: Element,)+ R: Element>(
-            out: *mut R::Raw,
-            $($input: *const $type::Raw,)+
+            operands: &[*mut u8],
             n: usize,
             f: impl $map<$($type,)+ R>,
         ) {
-            simd::run($kernel { out, $($input,)+ n, f });
+            simd::run($kernel { operands, n, f, elements: PhantomData::<fn($($type),+) -> R> });
         }
     };
 }

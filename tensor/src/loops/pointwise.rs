@@ -72,7 +72,7 @@ pub fn unary<A: Element, R: Element>(x: &Tensor, f: impl Fn(A) -> R + Copy + Syn
 pub fn map<A: Element, R: Element>(x: &Tensor, f: impl Map<A, R>) -> Result<Tensor> {
     // SAFETY: the kernel gets blocks of A and R, as said by the dtypes.
     fresh(&[x], &[A::DTYPE], Out::of(R::DTYPE), usize::MAX, &|p, n| unsafe {
-        block::unary::<A, R>(p[0].cast(), p[1].cast(), n, f);
+        block::unary::<A, R>(p, n, f);
     })
 }
 
@@ -83,7 +83,7 @@ pub fn map_in<'a, T: Element>(goal: impl Into<Goal<'a>>, x: &Tensor, f: impl Map
     let x = &*exactly::<T>(x, goal.dtype)?;
     // SAFETY: the kernel gets blocks of T, as said by the dtypes.
     meeting(goal, &[x], T::DTYPE, &|p, n| unsafe {
-        block::unary::<T, T>(p[0].cast(), p[1].cast(), n, f);
+        block::unary::<T, T>(p, n, f);
     })
 }
 
@@ -107,7 +107,7 @@ pub fn binary_in<'a, T: Element>(
     let (a, b) = (&*exactly::<T>(a, goal.dtype)?, &*exactly::<T>(b, goal.dtype)?);
     // SAFETY: the kernel gets blocks of T, as said by the dtypes.
     meeting(goal, &[a, b], T::DTYPE, &|p, n| unsafe {
-        block::binary::<T, T, T>(p[0].cast(), p[1].cast(), p[2].cast(), n, Closure(f));
+        block::binary::<T, T, T>(p, n, Closure(f));
     })
 }
 
@@ -122,7 +122,7 @@ pub fn ternary_in<T: Element>(
     let (a, b, c) = (&*exactly::<T>(a, dtype)?, &*exactly::<T>(b, dtype)?, &*exactly::<T>(c, dtype)?);
     // SAFETY: the kernel gets blocks of T, as said by the dtypes.
     fresh(&[a, b, c], &[T::DTYPE; 3], Out { block: T::DTYPE, dtype }, usize::MAX, &|p, n| unsafe {
-        block::ternary::<T, T, T, T>(p[0].cast(), p[1].cast(), p[2].cast(), p[3].cast(), n, Closure(f));
+        block::ternary::<T, T, T, T>(p, n, Closure(f));
     })
 }
 
@@ -152,7 +152,7 @@ pub fn unary_into<A: Element, R: Element>(
 ) -> Result<()> {
     // SAFETY: the kernel gets blocks of A and R, as said by the dtypes.
     into(out, &[x], &[A::DTYPE], R::DTYPE, usize::MAX, &|p, n| unsafe {
-        block::unary::<A, R>(p[0].cast(), p[1].cast(), n, Closure(f));
+        block::unary::<A, R>(p, n, Closure(f));
     })
 }
 
@@ -164,7 +164,7 @@ pub fn binary<A: Element, B: Element, R: Element>(
 ) -> Result<Tensor> {
     // SAFETY: the kernel gets blocks of A, B and R, as said by the dtypes.
     fresh(&[a, b], &[A::DTYPE, B::DTYPE], Out::of(R::DTYPE), usize::MAX, &|p, n| unsafe {
-        block::binary::<A, B, R>(p[0].cast(), p[1].cast(), p[2].cast(), n, Closure(f));
+        block::binary::<A, B, R>(p, n, Closure(f));
     })
 }
 
@@ -177,7 +177,7 @@ pub fn binary_into<A: Element, B: Element, R: Element>(
 ) -> Result<()> {
     // SAFETY: the kernel gets blocks of A, B and R, as said by the dtypes.
     into(out, &[a, b], &[A::DTYPE, B::DTYPE], R::DTYPE, usize::MAX, &|p, n| unsafe {
-        block::binary::<A, B, R>(p[0].cast(), p[1].cast(), p[2].cast(), n, Closure(f));
+        block::binary::<A, B, R>(p, n, Closure(f));
     })
 }
 
@@ -191,7 +191,7 @@ pub fn ternary<A: Element, B: Element, C: Element, R: Element>(
     let dtypes = [A::DTYPE, B::DTYPE, C::DTYPE];
     // SAFETY: the kernel gets blocks of A, B, C and R, as said by the dtypes.
     fresh(&[a, b, c], &dtypes, Out::of(R::DTYPE), usize::MAX, &|p, n| unsafe {
-        block::ternary::<A, B, C, R>(p[0].cast(), p[1].cast(), p[2].cast(), p[3].cast(), n, Closure(f));
+        block::ternary::<A, B, C, R>(p, n, Closure(f));
     })
 }
 
@@ -206,7 +206,7 @@ pub fn ternary_into<A: Element, B: Element, C: Element, R: Element>(
     let dtypes = [A::DTYPE, B::DTYPE, C::DTYPE];
     // SAFETY: the kernel gets blocks of A, B, C and R, as said by the dtypes.
     into(out, &[a, b, c], &dtypes, R::DTYPE, usize::MAX, &|p, n| unsafe {
-        block::ternary::<A, B, C, R>(p[0].cast(), p[1].cast(), p[2].cast(), p[3].cast(), n, Closure(f));
+        block::ternary::<A, B, C, R>(p, n, Closure(f));
     })
 }
 
