@@ -257,25 +257,31 @@ pub(super) fn is_near(x: f32) -> bool {
     x.abs() < 32768.0
 }
 
-/// The quadrant of `x` (in the low bits) and the angle from its middle, for `x` that are near.
+/// The quadrant of `x` (in the low bits) and the angle from its middle as a sum of two, for `x` that are near.
 ///
-/// The first product is exact within its fused step, which leaves no more bits than a single has; so are the bits that the
-/// second leaves but for one rounding; the third counts where the angle is tiny.
+/// The first product is exact within its fused step, which leaves no more bits than a single has. What the second one
+/// rounds off is the angle's lower part, with what is left of a quarter turn.
 #[inline(always)]
-fn near_quadrant(x: f32) -> (u32, f32) {
+fn near_quadrant(x: f32) -> (u32, f32, f32) {
+    const MIDDLE: f32 = 4.371_139e-8;
+    const LAST: f32 = 1.715_124_5e-15;
     let shifted = x.mul_add(std::f32::consts::FRAC_2_PI, ROUND);
     let n = shifted - ROUND;
-    let r = n.mul_add(-std::f32::consts::FRAC_PI_2, x);
-    (shifted.to_bits(), n.mul_add(1.715_124_5e-15, n.mul_add(4.371_139e-8, r)))
+    let whole = n.mul_add(-std::f32::consts::FRAC_PI_2, x);
+    let r = n.mul_add(MIDDLE, whole);
+    // The difference is exact where the second product is less than half the angle; smaller angles have one rounding more.
+    let lost =
+        f32::from_bits(n.mul_add(MIDDLE, whole - r).to_bits() & if r.abs() < 0.004 { 0 } else { u32::MAX });
+    (shifted.to_bits(), r, n.mul_add(LAST, lost))
 }
 
 /// Sine and cosine of an angle in a quadrant.
 #[inline(always)]
-fn near_parts(r: f32) -> (f32, f32) {
+fn near_parts(r: f32, low: f32) -> (f32, f32) {
     let z = r * r;
-    let sin = (r * z).mul_add(poly(z, [-0.166_666_55, 0.008_332_164, -1.951_536_7e-4]), r);
-    let cos = z.mul_add(z.mul_add(poly(z, [0.041_666_646, -0.001_388_734_9, 2.443_628_5e-5]), -0.5), 1.0);
-    (sin, cos)
+    let sin = r + (r * z).mul_add(poly(z, [-0.166_666_55, 0.008_332_164, -1.951_536_7e-4]), low);
+    let cos = z.mul_add(poly(z, [0.041_666_646, -0.001_388_734_9, 2.443_628_5e-5]), -0.5);
+    (sin, 1.0 + z.mul_add(cos, -(r * low)))
 }
 
 /// Negative where the bit that counts half turns is set.
@@ -287,8 +293,8 @@ fn turned(y: f32, quadrant: u32) -> f32 {
 /// Sine where arguments are near.
 #[inline(always)]
 pub(super) fn sin_near(x: f32) -> f32 {
-    let (n, r) = near_quadrant(x);
-    let (sin, cos) = near_parts(r);
+    let (n, r, low) = near_quadrant(x);
+    let (sin, cos) = near_parts(r, low);
     let y = turned(select_unpredictable(n & 1 == 0, sin, cos), n);
     select_unpredictable(x.abs() < 1e-4, x, y)
 }
@@ -296,8 +302,8 @@ pub(super) fn sin_near(x: f32) -> f32 {
 /// Cosine where arguments are near.
 #[inline(always)]
 pub(super) fn cos_near(x: f32) -> f32 {
-    let (n, r) = near_quadrant(x);
-    let (sin, cos) = near_parts(r);
+    let (n, r, low) = near_quadrant(x);
+    let (sin, cos) = near_parts(r, low);
     turned(select_unpredictable(n & 1 == 0, cos, sin), n.wrapping_add(1))
 }
 
