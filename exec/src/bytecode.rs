@@ -261,6 +261,8 @@ pub(crate) enum Work {
     Subgraph(Arc<Graph>, OnceLock<Arc<Code>>),
     /// The subgraph as a task.
     Fork(Arc<Graph>, OnceLock<Arc<Code>>, Type),
+    /// What computes an awaitable's value, unless it is there.
+    Await,
     /// The subgraph instead of the rest of this frame, unless the first operand fits the type.
     BailOut(Arc<Graph>, OnceLock<Arc<Code>>, Type),
     /// A pointwise subgraph.

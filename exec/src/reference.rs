@@ -9,7 +9,7 @@ use crate::error::{ExecError, Fault, KernelError};
 use crate::host::Host;
 use crate::kernel::{KernelCx, Rets, Site};
 use crate::resolve;
-use crate::structural::{self, any_defined, fits_refined};
+use crate::structural::{self, any_defined, await_value, fits_refined};
 use crate::tape;
 use flambeau_ir::value::{Future, IValue};
 use flambeau_ir::{Graph, NodeId, OpKind, Prim, Symbol, Type, ValueMap};
@@ -40,6 +40,8 @@ enum After {
     Results(NodeId),
     /// They complete a future, which is the node's result.
     Future(NodeId, Future),
+    /// They complete an awaitable, and are the results of the node that waits.
+    Awaited(NodeId, Future),
     /// They are the results of the run.
     Done,
 }
@@ -241,6 +243,14 @@ impl Walk<'_> {
                 self.host.tick(1)?;
                 self.push(body, function, args, After::Future(node, Future::new(elem)))
             }
+            Prim::AwaitableWait => match await_value(&args)? {
+                (_, Ok(value)) => self.set_results(graph, node, vec![value]),
+                (future, Err(task)) => {
+                    let function = self.top().function;
+                    self.host.tick(1)?;
+                    self.push(task.graph, function, task.args, After::Awaited(node, future))
+                }
+            },
             Prim::BailOut => {
                 let value = args.remove(0);
                 if fits_refined(&value, graph.ty(graph.result(node, 0))) {
@@ -307,11 +317,15 @@ impl Walk<'_> {
                         self.set_results(&caller, node, outputs)?;
                     }
                     After::Future(node, future) => {
-                        let value =
-                            if outputs.len() == 1 { outputs.remove(0) } else { IValue::tuple(outputs) };
-                        future.complete(Ok(value));
+                        future.complete(Ok(one(outputs)));
                         let caller = Arc::clone(&self.top().graph);
                         self.set_results(&caller, node, vec![IValue::Future(future)])?;
+                    }
+                    After::Awaited(node, future) => {
+                        let value = one(outputs);
+                        future.complete(Ok(value.clone()));
+                        let caller = Arc::clone(&self.top().graph);
+                        self.set_results(&caller, node, vec![value])?;
                     }
                 }
             }
@@ -362,6 +376,11 @@ impl Walk<'_> {
 
 fn first(graph: &Graph, block: flambeau_ir::BlockId) -> NodeId {
     graph.next(graph.param(block)).expect("invariant: a block ends in prim::Return")
+}
+
+/// What a task gives: its result, or a tuple of them.
+fn one(mut outputs: Vec<IValue>) -> IValue {
+    if outputs.len() == 1 { outputs.remove(0) } else { IValue::tuple(outputs) }
 }
 
 fn truth(value: &IValue) -> Result<bool, KernelError> {

@@ -35,7 +35,9 @@ pub(crate) fn number(text: &str) -> Result<Leaf, String> {
         return digits.parse().map(Leaf::Imag).map_err(|_| format!("`{text}` is not a number"));
     }
     if bytes.iter().all(u8::is_ascii_digit) {
-        return integer(text, 10, text);
+        // As in C: digits behind a zero are octal.
+        let radix = if bytes.len() > 1 && bytes[0] == b'0' { 8 } else { 10 };
+        return integer(text, radix, text);
     }
     text.parse().map(Leaf::Float).map_err(|_| format!("`{text}` is not a number"))
 }

@@ -62,6 +62,7 @@ impl Emit<'_> {
             },
             Prim::Enter => self.call(node, Work::Enter, 0),
             Prim::Exit => self.call(node, Work::Exit, 0),
+            Prim::AwaitableWait => self.call(node, Work::Await, 0),
             prim if structural::is_control(prim) => self.with_subgraph(node, prim),
             prim => {
                 let values = self.operand_values(node);

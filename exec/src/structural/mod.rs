@@ -17,8 +17,9 @@ use crate::callees::Callees;
 use crate::error::{Fault, KernelError};
 use crate::kernel::{KernelCx, KernelResult, Site};
 use flambeau_ir::attr::names;
-use flambeau_ir::value::{IValue, PrintStyle, print_value};
-use flambeau_ir::{Graph, NodeId, Prim};
+use flambeau_ir::types::TypeKind;
+use flambeau_ir::value::{Future, IValue, PrintStyle, Task, print_value};
+use flambeau_ir::{Graph, NodeId, Prim, Type};
 
 /// Whether a structural operator runs blocks or subgraphs, calls, or ends a frame: an evaluator's own business.
 pub(crate) fn is_control(prim: Prim) -> bool {
@@ -31,6 +32,7 @@ pub(crate) fn is_control(prim: Prim) -> bool {
             | Prim::CallFunction
             | Prim::CallMethod
             | Prim::Fork
+            | Prim::AwaitableWait
             | Prim::Enter
             | Prim::Exit
             | Prim::BailOut
@@ -68,13 +70,20 @@ pub(crate) fn run(prim: Prim, cx: &mut KernelCx<'_>, callees: &dyn Callees) -> K
         Prim::ListUnpack => objects::list_unpack(cx)?,
         Prim::DictConstruct => objects::dict_construct(cx)?,
         Prim::Uninitialized => cx.ret(IValue::Uninitialized),
-        Prim::UncheckedCast
-        | Prim::UncheckedUnwrapOptional
-        | Prim::Annotate
-        | Prim::AwaitableNowait
-        | Prim::AwaitableWait => {
+        Prim::UncheckedCast | Prim::UncheckedUnwrapOptional | Prim::Annotate => {
             let value = cx.take(0);
             cx.ret(value);
+        }
+        Prim::Awaitable => {
+            let (graph, node) = place(cx)?;
+            let elem = awaited_type(cx.result_type(0));
+            let args = cx.args().iter_mut().map(std::mem::take).collect();
+            cx.ret(Future::awaitable(elem, Task { graph: crate::resolve::subgraph(graph, node)?, args }));
+        }
+        Prim::AwaitableNowait => {
+            let elem = awaited_type(cx.result_type(0));
+            let value = cx.take(0);
+            cx.ret(Future::awaited(elem, value));
         }
         Prim::Isinstance => types::isinstance(cx, callees)?,
         Prim::RaiseException => return Err(raise(cx)),
@@ -120,12 +129,30 @@ pub(crate) fn run(prim: Prim, cx: &mut KernelCx<'_>, callees: &dyn Callees) -> K
                 prim.name()
             )));
         }
-        Prim::Awaitable | Prim::FusedConcat | Prim::VarConcat | Prim::VarStack => {
+        Prim::FusedConcat | Prim::VarConcat | Prim::VarStack => {
             return Err(KernelError::unsupported(format!("`{}` cannot be run", prim.name())));
         }
         control => return Err(KernelError::internal(format!("`{}` is control flow", control.name()))),
     }
     Ok(())
+}
+
+/// `T` of `Await[T]`.
+fn awaited_type(ty: Type) -> Type {
+    if let TypeKind::Await(elem) = ty.kind() { *elem } else { Type::ANY }
+}
+
+/// What somebody who waits for an awaitable gets: the value, or the task that computes it.
+pub(crate) fn await_value(args: &[IValue]) -> Result<(Future, Result<IValue, Task>), KernelError> {
+    let Some(IValue::Future(future)) = args.first() else {
+        return Err(KernelError::input("expected a value to await"));
+    };
+    match (future.result(), future.task()) {
+        (Some(Ok(value)), _) => Ok((future.clone(), Ok(value))),
+        (Some(Err(error)), _) => Err(KernelError::input(error.to_string())),
+        (None, Some(task)) => Ok((future.clone(), Err(task))),
+        (None, None) => Err(KernelError::internal("an awaitable without a task")),
+    }
 }
 
 /// The node a structural operator runs at.

@@ -7,7 +7,7 @@ use crate::error::{ExecError, Fault, KernelError};
 use crate::host::Host;
 use crate::kernel::Rets;
 use crate::resolve;
-use crate::structural::fits_refined;
+use crate::structural::{await_value, fits_refined};
 use flambeau_ir::value::{Future, IValue};
 use flambeau_ir::{Graph, Symbol};
 use std::sync::{Arc, OnceLock};
@@ -91,6 +91,7 @@ impl Vm {
             Work::Subgraph(body, cell) | Work::Fork(body, cell, _) => {
                 self.subgraph(body, cell, code.function)
             }
+            Work::Await => return self.wait_for(frame, at, args, max_depth),
             Work::BailOut(body, cell, ty) => {
                 if args.first().is_some_and(|v| fits_refined(v, *ty)) {
                     return self.pass_guard(frame, at, args);
@@ -167,6 +168,29 @@ impl Vm {
         }
     }
 
+    /// Goes on with the value of an awaitable, or computes it first.
+    fn wait_for(
+        &mut self,
+        frame: Frame,
+        at: u32,
+        args: &mut Vec<IValue>,
+        max_depth: usize,
+    ) -> Result<Next, (Frame, KernelError)> {
+        let (future, mut task) = match await_value(args) {
+            Ok((_, Ok(value))) => {
+                args.insert(0, value);
+                return self.pass_guard(frame, at, args);
+            }
+            Ok((future, Err(task))) => (future, task),
+            Err(e) => return Err((frame, e)),
+        };
+        args.clear();
+        match self.subgraph(&task.graph, &OnceLock::new(), frame.code.function) {
+            Ok(target) => self.enter(frame, target, &mut task.args, After::Awaited(at, future), max_depth),
+            Err(e) => Err((frame, e)),
+        }
+    }
+
     /// Replaces a frame by the continuation of the unoptimized program.
     fn bail_out(
         &mut self,
@@ -223,10 +247,14 @@ impl Vm {
             After::Done => return Ok(Next::Done(rets)),
             After::Results(to) => to,
             After::Future(to, future) => {
-                let value =
-                    if rets.len() == 1 { rets.remove(0) } else { IValue::tuple(rets.drain(..).collect()) };
-                future.complete(Ok(value));
+                future.complete(Ok(one(&mut rets)));
                 rets.push(IValue::Future(future));
+                to
+            }
+            After::Awaited(to, future) => {
+                let value = one(&mut rets);
+                future.complete(Ok(value.clone()));
+                rets.push(value);
                 to
             }
         };
@@ -306,4 +334,9 @@ impl Vm {
         }
         self.unwinding -= 1;
     }
+}
+
+/// What a task gives: its result, or a tuple of them.
+fn one(rets: &mut Rets) -> IValue {
+    if rets.len() == 1 { rets.remove(0) } else { IValue::tuple(rets.drain(..).collect()) }
 }

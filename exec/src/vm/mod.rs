@@ -63,6 +63,8 @@ enum After {
     Results(u32),
     /// They complete a future, which goes where the caller's site says.
     Future(u32, Future),
+    /// They complete an awaitable, and go where the caller's site says.
+    Awaited(u32, Future),
     /// They are the results of the run.
     Done,
 }

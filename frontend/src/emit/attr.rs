@@ -126,6 +126,11 @@ impl<'a> Cx<'a> {
     /// A member of a first-class value.
     async fn value_member(&self, span: Span, value: ValueId, name: Symbol) -> Res<Sugar> {
         self.at(span);
+        // What is awaited is waited for where it is used.
+        let value = match self.ty(value).kind() {
+            TypeKind::Await(elem) => self.value(Prim::AwaitableWait, &[value], *elem),
+            _ => value,
+        };
         let ty = self.ty(value);
         if ty.is_tensor() && name == "tolist" {
             return Ok(Sugar::Special(Special::ToList));

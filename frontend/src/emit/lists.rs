@@ -123,18 +123,7 @@ impl<'a> Cx<'a> {
     }
 
     fn check_key(&self, span: Span, key: Type) -> Res<()> {
-        let fits = key.is_tensor()
-            || matches!(key, Type::INT | Type::STR | Type::FLOAT | Type::BOOL | Type::COMPLEX | Type::DEVICE);
-        if fits {
-            return Ok(());
-        }
-        self.fail(
-            span,
-            format!(
-                "Cannot create dict for key type '{}', only int, float, complex, Tensor, device and string keys are supported",
-                key.annotation()
-            ),
-        )
+        super::types::refused_key(key).map_or(Ok(()), |why| self.fail(span, why))
     }
 
     // --- comprehensions --------------------------------------------------------------------------------------------

@@ -46,8 +46,9 @@ const OPERATORS: [(&str, &str); 14] = [
     ("device", "aten::device"),
 ];
 
-const SPECIAL: [(&str, Special); 18] = [
+const SPECIAL: [(&str, Special); 19] = [
     ("awaitable", Special::Awaitable),
+    ("torch.jit.awaitable", Special::Awaitable),
     ("tuple", Special::Tuple),
     ("list", Special::List),
     ("dict", Special::Dict),
@@ -92,7 +93,9 @@ const NAMESPACES: [(&str, &str); 20] = [
 ];
 
 /// Second names of operators: what the Python functions of these names compute.
-const RENAMED: [(&str, &str); 13] = [
+const RENAMED: [(&str, &str); 15] = [
+    ("torch.jit._awaitable_wait", "prim::awaitable_wait"),
+    ("torch.jit._awaitable_nowait", "prim::awaitable_nowait"),
     ("math.remainder", "aten::mathremainder"),
     ("torch.autograd.backward", "aten::backward"),
     ("torch.autograd.grad", "aten::grad"),

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 
@@ -231,10 +231,16 @@ impl<'s> Session<'s> {
         }
         let ast = &file.parsed.ast;
         let (mut names, mut problems) = (Vec::new(), Vec::new());
+        let mut known: HashSet<Symbol, FxBuildHasher> = HashSet::default();
         for &tree in ast.children(file.parsed.root) {
             match ast.kind(tree) {
                 Kind::Def => {
                     let name = Symbol::new(ast.name(tree));
+                    if !known.insert(name) {
+                        let message = format!("method '{name}' already defined");
+                        let range = file.range(ast.span(tree));
+                        problems.push(Diagnostic::new(Fault::Input, "F0107", message).at(range));
+                    }
                     self.declare(name, file, tree, None);
                     names.push(name);
                 }

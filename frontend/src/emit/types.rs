@@ -1,5 +1,6 @@
 //! Annotations to types, and signatures to schemas.
 
+use std::mem::discriminant;
 use std::sync::Arc;
 
 use flambeau_ir::schema::Argument;
@@ -129,11 +130,6 @@ impl TypeReader<'_> {
                 );
                 Ok(Type::union(&[a, b]))
             }
-            Kind::TupleLiteral => {
-                let elems: Vec<Type> =
-                    ast.children(tree).iter().map(|&t| self.read_at(t, depth + 1)).collect::<Res<_>>()?;
-                Ok(Type::tuple(&elems))
-            }
             _ => self.error(tree, "this is not a type"),
         }
     }
@@ -219,7 +215,10 @@ impl TypeReader<'_> {
             "Tuple" | "tuple" => Ok(Type::tuple(&types)),
             "Union" => Ok(Type::union(&types)),
             "Dict" | "dict" => match types.as_slice() {
-                [k, v] => Ok(Type::dict(*k, *v)),
+                [k, v] => match refused_key(*k) {
+                    Some(why) => self.error(parts[0], why),
+                    None => Ok(Type::dict(*k, *v)),
+                },
                 _ => self.error(tree, "Dict takes a key and a value type"),
             },
             _ if short.starts_with("BroadcastingList") => one(Type::list),
@@ -288,8 +287,9 @@ impl TypeReader<'_> {
         let value = repeated(self.default(tree, param.ty)?, param.n);
         let found = value.type_of();
         let is_number = |t: Type| matches!(t, Type::INT | Type::FLOAT);
+        let same_kind = |a: Type, b: Type| discriminant(a.kind()) == discriminant(b.unwrap_optional().kind());
         let fits = flambeau_ir::types::is_subtype(found, param.ty, self.session)
-            || found.depth() > 1
+            || found.depth() > 1 && same_kind(found, param.ty)
             || is_number(found) && param.ty.unwrap_optional() == Type::COMPLEX;
         if fits {
             return Ok(value);
@@ -404,6 +404,18 @@ impl TypeReader<'_> {
         })?;
         Some(IValue::Enum(flambeau_ir::value::EnumValue::new(ty, member, value)))
     }
+}
+
+/// Why dictionaries have no keys of this type, if they have none.
+pub(crate) fn refused_key(key: Type) -> Option<String> {
+    let known = [Type::INT, Type::STR, Type::FLOAT, Type::BOOL, Type::COMPLEX, Type::DEVICE, Type::ANY];
+    if key.is_tensor() || key.has_vars() || known.contains(&key) {
+        return None;
+    }
+    Some(format!(
+        "Cannot create dict for key type '{}', only int, float, complex, Tensor, device and string keys are supported",
+        key.annotation()
+    ))
 }
 
 /// What is said of a default that is an expression of any other kind.

@@ -105,26 +105,19 @@ def tanh(input: Tensor) -> Tensor:
 def sigmoid(input: Tensor) -> Tensor:
     return input.sigmoid()
 
-def softmax(input: Tensor, dim: int, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
-    if dtype is None:
-        result = input.softmax(dim)
-    else:
-        result = input.softmax(dim, dtype=dtype)
-    return result
+def _softmax_dim(dim: Optional[int], dims: int) -> int:
+    if dim is not None:
+        return dim
+    return 0 if dims == 0 or dims == 1 or dims == 3 else 1
 
-def softmin(input: Tensor, dim: int, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
-    if dtype is None:
-        result = (-input).softmax(dim)
-    else:
-        result = (-input).softmax(dim, dtype=dtype)
-    return result
+def softmax(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
+    return input.softmax(torch.nn.functional._softmax_dim(dim, input.dim()), dtype=dtype)
 
-def log_softmax(input: Tensor, dim: int, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
-    if dtype is None:
-        result = input.log_softmax(dim)
-    else:
-        result = input.log_softmax(dim, dtype=dtype)
-    return result
+def softmin(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
+    return (-input).softmax(torch.nn.functional._softmax_dim(dim, input.dim()), dtype=dtype)
+
+def log_softmax(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
+    return input.log_softmax(torch.nn.functional._softmax_dim(dim, input.dim()), dtype=dtype)
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     if input.dim() == 0:

@@ -3,12 +3,12 @@
 //! each operand's type is a subtype of its parameter's, type variables bound on the way.
 
 use super::FunctionSchema;
-use crate::types::{NoClasses, Type, TypeBindings, is_subtype, match_type_variables};
+use crate::types::{ClassEnv, NoClasses, Type, TypeBindings, is_subtype, match_type_variables};
 
 /// Whether operands of these types can be passed as they are, in order; trailing parameters that are missing must have
 /// defaults.
 #[must_use]
-pub fn accepts_types(schema: &FunctionSchema, types: &[Type]) -> bool {
+pub fn accepts_types(schema: &FunctionSchema, types: &[Type], classes: &dyn ClassEnv) -> bool {
     let n = schema.args.len();
     if types.len() > n && !schema.vararg {
         return false;
@@ -20,7 +20,7 @@ pub fn accepts_types(schema: &FunctionSchema, types: &[Type]) -> bool {
         }
         let formal = if arg.ty.has_vars() {
             let bound = bound.get_or_insert_default();
-            if match_type_variables(arg.ty, actual, bound, &NoClasses).is_err() {
+            if match_type_variables(arg.ty, actual, bound, classes).is_err() {
                 return false;
             }
             match bound.apply(arg.ty) {
@@ -33,8 +33,8 @@ pub fn accepts_types(schema: &FunctionSchema, types: &[Type]) -> bool {
             arg.ty
         };
         // Lists of refined tensors stand where lists of tensors are expected.
-        if !is_subtype(actual, formal, &NoClasses)
-            && !is_subtype(actual.erase_shapes(), formal.erase_shapes(), &NoClasses)
+        if !is_subtype(actual, formal, classes)
+            && !is_subtype(actual.erase_shapes(), formal.erase_shapes(), classes)
         {
             return false;
         }
@@ -48,8 +48,9 @@ pub fn resolve_exact<'a>(
     schemas: impl Iterator<Item = &'a FunctionSchema> + Clone,
     types: &[Type],
 ) -> Option<usize> {
-    let whole = schemas.clone().position(|s| s.args.len() == types.len() && accepts_types(s, types));
-    whole.or_else(|| schemas.clone().position(|s| accepts_types(s, types)))
+    let accepts = |s: &FunctionSchema| accepts_types(s, types, &NoClasses);
+    let whole = schemas.clone().position(|s| s.args.len() == types.len() && accepts(s));
+    whole.or_else(|| schemas.clone().position(accepts))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::op::{Op, OpId, Prim, Registry};
 use crate::schema::accepts_types;
 use crate::symbol::Symbol;
-use crate::types::{Type, TypeKind};
+use crate::types::{NoClasses, Type, TypeKind};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
@@ -77,7 +77,7 @@ impl<'r> Resolver<'r> {
         }
         let types: SmallVec<[Type; 6]> = types.collect();
         // Text gives every operand; where none fits so, fewer are taken to leave out defaults.
-        let accepts = |id: OpId| accepts_types(self.registry.schema(id), &types);
+        let accepts = |id: OpId| accepts_types(self.registry.schema(id), &types, &NoClasses);
         let exact = |id: OpId| self.registry.schema(id).args.len() == types.len() && accepts(id);
         let overloads = || group.overloads.iter().copied();
         let gives = |id: OpId| {

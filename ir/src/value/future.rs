@@ -1,10 +1,14 @@
 //! Values to come, shared between the task that computes one and those that wait.
+//!
+//! The value of an awaitable is not computed until somebody waits: it is a future with a [`Task`], which whoever waits
+//! first takes up.
 
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 
 use super::{IValue, walk};
+use crate::graph::Graph;
 use crate::types::{Type, TypeCell};
 
 /// Why a future has no value.
@@ -19,8 +23,18 @@ type Callback = Box<dyn FnOnce(&FutureResult) + Send>;
 #[derive(Clone)]
 pub struct Future(Arc<Data>);
 
+/// What computes the value of an awaitable: a graph, with its arguments.
+#[derive(Clone)]
+pub struct Task {
+    /// What is run.
+    pub graph: Arc<Graph>,
+    /// What it is run on.
+    pub args: Vec<IValue>,
+}
+
 struct Data {
     elem: TypeCell,
+    is_awaitable: bool,
     state: Mutex<State>,
     done: Condvar,
 }
@@ -28,16 +42,25 @@ struct Data {
 #[derive(Default)]
 struct State {
     result: Option<FutureResult>,
+    task: Option<Task>,
     callbacks: Vec<Callback>,
 }
 
 impl Drop for Data {
     fn drop(&mut self) {
-        if let Some(Ok(value)) = self.state.get_mut().result.take()
-            && walk::is_nested(&value)
-        {
-            walk::bury(vec![value]);
+        let held = self.state.get_mut().held();
+        if held.iter().any(walk::is_nested) {
+            walk::bury(held);
         }
+    }
+}
+
+impl State {
+    /// Takes out all values it holds.
+    fn held(&mut self) -> Vec<IValue> {
+        let mut held = self.task.take().map_or_else(Vec::new, |task| task.args);
+        held.extend(self.result.take().and_then(Result::ok));
+        held
     }
 }
 
@@ -45,11 +68,37 @@ impl Future {
     /// A future of a value of type `elem`.
     #[must_use]
     pub fn new(elem: Type) -> Self {
-        Self(Arc::new(Data {
-            elem: TypeCell::new(elem),
-            state: Mutex::new(State::default()),
-            done: Condvar::new(),
-        }))
+        Self::of(elem, false, State::default())
+    }
+
+    /// A value of type `elem` that `task` computes when somebody waits for it.
+    #[must_use]
+    pub fn awaitable(elem: Type, task: Task) -> Self {
+        Self::of(elem, true, State { task: Some(task), ..State::default() })
+    }
+
+    /// An awaitable whose value is there.
+    #[must_use]
+    pub fn awaited(elem: Type, value: IValue) -> Self {
+        Self::of(elem, true, State { result: Some(Ok(value)), ..State::default() })
+    }
+
+    fn of(elem: Type, is_awaitable: bool, state: State) -> Self {
+        let (elem, state) = (TypeCell::new(elem), Mutex::new(state));
+        Self(Arc::new(Data { elem, is_awaitable, state, done: Condvar::new() }))
+    }
+
+    /// `Future[T]` or `Await[T]`.
+    #[must_use]
+    pub fn type_of(&self) -> Type {
+        let make = if self.0.is_awaitable { Type::awaitable } else { Type::future };
+        make(self.elem_type())
+    }
+
+    /// What computes the value, if that is for whoever waits and not done.
+    #[must_use]
+    pub fn task(&self) -> Option<Task> {
+        self.0.state.lock().task.clone()
     }
 
     /// A future that is complete.
@@ -74,6 +123,7 @@ impl Future {
                 return false;
             }
             state.result = Some(result.clone());
+            state.task = None;
             std::mem::take(&mut state.callbacks)
         };
         self.0.done.notify_all();
@@ -134,10 +184,8 @@ impl Future {
     }
 
     pub(super) fn dismantle(self, into: &mut Vec<IValue>) {
-        if let Some(mut data) = Arc::into_inner(self.0)
-            && let Some(Ok(value)) = data.state.get_mut().result.take()
-        {
-            into.push(value);
+        if let Some(mut data) = Arc::into_inner(self.0) {
+            into.extend(data.state.get_mut().held());
         }
     }
 }

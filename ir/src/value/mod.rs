@@ -24,7 +24,7 @@ use flambeau_tensor::{Complex, Device, Scalar, Tensor};
 
 pub use aggregate::{EnumValue, Object, Tuple};
 pub use dict::{Dict, DictMap};
-pub use future::{Future, FutureError, FutureResult};
+pub use future::{Future, FutureError, FutureResult, Task};
 pub use host::{Generator, HostObject, HostValue};
 pub use list::{List, ListItems};
 pub use print::{PartPrinter, PrintStyle, TensorPrinter, print_value, print_value_with};
@@ -226,7 +226,7 @@ impl IValue {
             Self::Object(o) => o.class(),
             Self::Enum(e) => e.ty(),
             Self::Device(_) => Type::DEVICE,
-            Self::Future(f) => Type::future(f.elem_type()),
+            Self::Future(f) => f.type_of(),
             Self::Generator(_) => Type::GENERATOR,
             Self::Function(name) => Type::function(*name),
             Self::Host(h) => h.get().type_of(),

@@ -53,7 +53,7 @@ fn misfit(
     results: &[Type],
     classes: &dyn ClassEnv,
 ) -> Option<(&'static str, String)> {
-    if !accepts_types(schema, operands) {
+    if !accepts_types(schema, operands, classes) {
         let shown: Vec<String> = operands.iter().map(Type::to_string).collect();
         return Some(("V040", format!("({}) does not fit {schema}", shown.join(", "))));
     }
