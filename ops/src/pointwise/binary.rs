@@ -392,9 +392,10 @@ fn extreme_number(cx: &KernelCx<'_>, max: bool) -> Computed {
 
 /// Functions of two floats to which integers are converted.
 macro_rules! on_two_floats {
-    ($($name:ident($a:ident, $b:ident) = $body:expr;)*) => {$(
+    ($($name:ident($a:ident, $b:ident) $(only floats of $kernel:literal)? = $body:expr;)*) => {$(
         fn $name(cx: &KernelCx<'_>) -> Computed {
             let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
+            $(floating(other.promoted(x), $kernel)?;)?
             #[inline(always)]
             fn of<A: Real>($a: A, $b: A) -> A {
                 $body
@@ -406,15 +407,20 @@ macro_rules! on_two_floats {
     )*};
 }
 
+/// An error unless the dtype is floating: what PyTorch has no kernel for.
+fn floating(dtype: DType, op: &'static str) -> Result<(), TensorError> {
+    if dtype.is_floating() { Ok(()) } else { Err(TensorError::DType { op, dtype }) }
+}
+
 on_two_floats! {
     atan2(a, b) = a.atan2(b);
-    hypot(a, b) = a.hypot(b);
+    hypot(a, b) only floats of "hypot_cpu" = a.hypot(b);
     copysign(a, b) = a.copysign(b);
-    real_logaddexp(a, b) = {
+    real_logaddexp(a, b) only floats of "logaddexp_cpu" = {
         // Equal infinities have no difference.
         if a == b && a.abs() == A::INFINITY { a } else { a.max_nan(b) + Real::exp(-(a - b).abs()).ln_1p() }
     };
-    logaddexp2(a, b) = {
+    logaddexp2(a, b) only floats of "logaddexp2_cpu" = {
         let over_ln2 = A::from_f64(std::f64::consts::LOG2_E);
         if a == b && a.abs() == A::INFINITY {
             a

@@ -1,33 +1,13 @@
-//! Views: results that share the operand's storage. Those that may have to copy (`reshape`, `contiguous`) say so.
+//! Views that give one tensor, a row each; operators that copy what such a view shows follow from the rows.
 
+use super::{COPIED, One, copying, index_zero, ints, unfold_sample};
 use crate::pointwise::conj;
 use crate::support::{fresh, op};
 use flambeau_analysis::shape::{Dim, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
-use flambeau_exec::{Gen, Kernel, KernelCx, KernelError, Sample};
-use flambeau_ir::value::List;
+use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::{DType, MemoryFormat, Tensor};
-
-type One = fn(&KernelCx<'_>) -> Result<Tensor, KernelError>;
-type Many = fn(&KernelCx<'_>) -> Result<Vec<Tensor>, KernelError>;
-
-fn unfold_sample(rank: usize, args: Vec<IValue>) -> Sample {
-    Sample::tensors(1).floats().rank(rank, rank).then(args).exact()
-}
-
-/// As [`unfold_sample`], of a tensor of these sizes.
-fn sized_sample(sizes: [i64; 2], args: Vec<IValue>) -> Sample {
-    let args = move |g: &mut Gen<'_>| {
-        let x = flambeau_exec::sample::tensor(g, &sizes, DType::F32, &Default::default());
-        [vec![IValue::Tensor(x)], args.clone()].concat()
-    };
-    Sample::args(args).exact()
-}
-
-fn ints(values: &[i64]) -> IValue {
-    IValue::ints(values.to_vec())
-}
 
 struct Row {
     /// All names, divided by spaces; behind a dot the overload.
@@ -88,10 +68,6 @@ fn opt_int(cx: &KernelCx<'_>, i: usize) -> Result<Option<i64>, KernelError> {
     cx.opt_int(i)
 }
 
-fn unknown() -> Shape {
-    Shape::from(|_| None::<flambeau_analysis::shape::Fact>)
-}
-
 fn format(number: Option<i64>) -> Result<MemoryFormat, KernelError> {
     match number {
         None => Ok(MemoryFormat::Preserve),
@@ -102,6 +78,10 @@ fn format(number: Option<i64>) -> Result<MemoryFormat, KernelError> {
 
 fn dim0(cx: &KernelCx<'_>) -> Result<i64, KernelError> {
     cx.int(1)
+}
+
+fn one_tensor() -> IValue {
+    IValue::Tensor(Tensor::zeros(&[], DType::F32).expect("invariant: one element can be made"))
 }
 
 const ROWS: &[Row] = &[
@@ -507,268 +487,6 @@ fn adjoint(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
     }
 }
 
-/// The number 0 as an index.
-fn index_zero() -> Tensor {
-    Tensor::zeros(&[], DType::I64).expect("invariant: one element can be made")
-}
-
-fn one_tensor() -> IValue {
-    IValue::Tensor(Tensor::zeros(&[], DType::F32).expect("invariant: one element can be made"))
-}
-
-/// Several views at once.
-struct Pieces {
-    /// All names, divided by spaces; behind a dot the overload.
-    names: &'static str,
-    doc: &'static str,
-    run: Many,
-    shape: fn() -> Shape,
-    /// Sizes of the tensor in samples, where they must fit the arguments.
-    sizes: Option<[i64; 2]>,
-    args: fn() -> Vec<IValue>,
-}
-
-const PIECES: &[Pieces] = &[
-    Pieces {
-        names: "aten::chunk",
-        doc: "At most `chunks` pieces along `dim`, all but the last of one size.",
-        run: |cx| Ok(cx.tensor(0)?.chunk(cx.int(1)?, cx.int(2)?)?),
-        shape: || Shape::chunk(1, 2),
-        sizes: None,
-        args: || vec![IValue::Int(2), IValue::Int(0)],
-    },
-    Pieces {
-        names: "aten::split.Tensor",
-        doc: "Pieces of `split_size` along `dim`.",
-        run: |cx| Ok(cx.tensor(0)?.split(cx.int(1)?, cx.int(2)?)?),
-        shape: || Shape::split(1, 2),
-        sizes: None,
-        args: || vec![IValue::Int(1), IValue::Int(0)],
-    },
-    Pieces {
-        names: "aten::split.sizes aten::split_with_sizes aten::split",
-        doc: "Pieces of the given sizes along `dim`.",
-        run: |cx| Ok(cx.tensor(0)?.split_sizes(&cx.ints(1)?, cx.int(2)?)?),
-        shape: || Shape::split(1, 2),
-        sizes: Some([3, 2]),
-        args: || vec![ints(&[1, 2]), IValue::Int(-2)],
-    },
-    Pieces {
-        names: "aten::tensor_split.sections",
-        doc: "`sections` pieces along `dim`, the first ones larger by one if they must.",
-        run: |cx| Ok(cx.tensor(0)?.tensor_split(cx.int(1)?, cx.int(2)?)?),
-        shape: unknown,
-        sizes: None,
-        args: || vec![IValue::Int(2), IValue::Int(0)],
-    },
-    Pieces {
-        names: "aten::tensor_split.indices",
-        doc: "Pieces between the given places along `dim`.",
-        run: |cx| Ok(cx.tensor(0)?.tensor_split_at(&cx.ints(1)?, cx.int(2)?)?),
-        shape: unknown,
-        sizes: None,
-        args: || vec![ints(&[1]), IValue::Int(0)],
-    },
-    Pieces {
-        names: "aten::tensor_split.tensor_indices_or_sections",
-        doc: "As many pieces along `dim` as a number says, or pieces between places.",
-        run: |cx| {
-            let given = cx.tensor(1)?.dtype();
-            if given != DType::I64 {
-                return Err(KernelError::input(format!(
-                    "tensor_split expected tensor_indices_or_sections to have dtype of long, but got {}",
-                    given.ir_name()
-                )));
-            }
-            let places = cx.tensor(1)?.to_vec::<i64>()?;
-            match (cx.tensor(1)?.rank(), &places[..]) {
-                (0, &[sections]) => Ok(cx.tensor(0)?.tensor_split(sections, cx.int(2)?)?),
-                (1, places) => Ok(cx.tensor(0)?.tensor_split_at(places, cx.int(2)?)?),
-                (rank, _) => Err(KernelError::input(format!(
-                    "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional \
-                     tensor, but got a tensor with {rank} dims"
-                ))),
-            }
-        },
-        shape: unknown,
-        sizes: None,
-        args: || {
-            vec![IValue::Tensor(index_zero().reshape(&[1]).unwrap_or_else(|_| index_zero())), IValue::Int(0)]
-        },
-    },
-    Pieces {
-        names: "aten::hsplit.int aten::hsplit.array",
-        doc: "Pieces along the second dimension (of a vector: the first).",
-        run: |cx| match cx.tensor(0)?.rank() {
-            0 => Err(too_few("hsplit", 1)),
-            rank => split_along(cx, i64::from(rank > 1), "hsplit"),
-        },
-        shape: unknown,
-        sizes: None,
-        args: || vec![IValue::Int(1)],
-    },
-    Pieces {
-        names: "aten::vsplit.int aten::vsplit.array",
-        doc: "Pieces along the first dimension.",
-        run: |cx| match cx.tensor(0)?.rank() {
-            0 | 1 => Err(too_few("vsplit", 2)),
-            _ => split_along(cx, 0, "vsplit"),
-        },
-        shape: unknown,
-        sizes: None,
-        args: || vec![IValue::Int(1)],
-    },
-    Pieces {
-        names: "aten::dsplit.int aten::dsplit.array",
-        doc: "Pieces along the third dimension.",
-        run: |cx| match cx.tensor(0)?.rank() {
-            0..=2 => Err(too_few("dsplit", 3)),
-            _ => split_along(cx, 2, "dsplit"),
-        },
-        shape: unknown,
-        sizes: None,
-        args: || vec![IValue::Int(1)],
-    },
-    Pieces {
-        names: "aten::unbind.int",
-        doc: "Each place along `dim`, without the dimension.",
-        run: |cx| Ok(cx.tensor(0)?.unbind(cx.int(1)?)?),
-        shape: || Shape::unbind(1),
-        sizes: None,
-        args: || vec![IValue::Int(0)],
-    },
-];
-
-fn too_few(op: &str, rank: usize) -> KernelError {
-    KernelError::input(format!("torch.{op} requires a tensor with at least {rank} dimension(s)"))
-}
-
-/// Equal pieces, or pieces between places, along a dimension.
-fn split_along(cx: &KernelCx<'_>, dim: i64, op: &str) -> Result<Vec<Tensor>, KernelError> {
-    let x = cx.tensor(0)?;
-    let Some(sections) = cx.arg(1)?.as_int() else {
-        return Ok(x.tensor_split_at(&cx.ints(1)?, dim)?);
-    };
-    let n = x.size(dim)?;
-    if sections == 0 || n % sections != 0 {
-        return Err(KernelError::input(format!(
-            "torch.{op} attempted to split along dimension {dim}, but the size of the dimension {n} is not divisible \
-             by the split_size {sections}!"
-        )));
-    }
-    Ok(x.tensor_split(sections, dim)?)
-}
-
-/// In-place changes of shape: the tensor's own metadata changes.
-const IN_PLACE: &[(&str, &str, fn() -> Shape, One)] = &[
-    ("aten::t_", "In place: a matrix transposed.", Shape::transpose_last, |cx| Ok(cx.tensor(0)?.t()?)),
-    ("aten::transpose_", EXCHANGED, || Shape::transpose(1, 2), exchanged),
-    ("aten::swapaxes_", EXCHANGED, || Shape::transpose(1, 2), exchanged),
-    ("aten::swapdims_", EXCHANGED, || Shape::transpose(1, 2), exchanged),
-    (
-        "aten::squeeze_.dims",
-        "In place: without those of the dimensions whose size is 1.",
-        || Shape::squeeze(Some(1.into())),
-        |cx| Ok(cx.tensor(0)?.squeeze(&cx.ints(1)?)?),
-    ),
-    (
-        "aten::squeeze_",
-        "In place: without dimensions of size 1.",
-        || Shape::squeeze(None),
-        |cx| Ok(cx.tensor(0)?.squeeze_all()),
-    ),
-    (
-        "aten::squeeze_.dim",
-        "In place: without a dimension, if its size is 1.",
-        || Shape::squeeze(Some(1.into())),
-        |cx| Ok(cx.tensor(0)?.squeeze(&[cx.int(1)?])?),
-    ),
-    (
-        "aten::unsqueeze_",
-        "In place: with a dimension of size 1.",
-        || Shape::unsqueeze(1),
-        |cx| Ok(cx.tensor(0)?.unsqueeze(cx.int(1)?)?),
-    ),
-    (
-        "aten::detach_",
-        "In place: apart from differentiation.",
-        || Shape::same_as(0),
-        |cx| Ok(cx.tensor(0)?.alias()),
-    ),
-    (
-        "aten::as_strided_",
-        "In place: any size and strides over the storage.",
-        || Shape::strided(1),
-        |cx| Ok(cx.tensor(0)?.as_strided(&cx.ints(1)?, &cx.ints(2)?, cx.opt_int(3)?)?),
-    ),
-    (
-        "aten::resize_",
-        "In place: another size, elements kept in storage order.",
-        || Shape::strided(1),
-        |cx| {
-            cx.tensor(0)?.resize_(&cx.ints(1)?)?;
-            Ok(cx.tensor(0)?.alias())
-        },
-    ),
-    (
-        "aten::resize_as_",
-        "In place: the size of another tensor.",
-        || Shape::like(1),
-        |cx| {
-            cx.tensor(0)?.resize_(cx.tensor(1)?.sizes())?;
-            Ok(cx.tensor(0)?.alias())
-        },
-    ),
-];
-
-const EXCHANGED: &str = "In place: two dimensions exchanged.";
-
-fn exchanged(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
-    Ok(cx.tensor(0)?.transpose(cx.int(1)?, cx.int(2)?)?)
-}
-
-/// `(self, source)`: from now on the same elements as the source's.
-fn set_to(cx: &mut KernelCx<'_>) -> Result<(), KernelError> {
-    let source = cx.take_tensor(1)?;
-    let target = cx.take_tensor(0)?;
-    if target.dtype() != source.dtype() {
-        return Err(KernelError::input(format!(
-            "Could not set tensor of type {} to a tensor of type {}",
-            source.dtype().ir_name(),
-            target.dtype().ir_name()
-        )));
-    }
-    target.set_storage(source.storage().clone(), source.layout().clone())?;
-    cx.ret(target);
-    Ok(())
-}
-
-fn changing(run: One) -> Kernel {
-    Kernel::new(move |cx| {
-        let view = run(cx)?;
-        let target = cx.take_tensor(0)?;
-        target.set_layout(view.layout().clone())?;
-        cx.ret(target);
-        Ok(())
-    })
-}
-
-fn list(run: Many) -> Kernel {
-    Kernel::new(move |cx| {
-        let pieces = run(cx)?;
-        cx.ret(IValue::List(List::from_tensors(pieces)));
-        Ok(())
-    })
-}
-
-/// Name and overload of the operator that copies what a view shows: `aten::select.int` has `aten::select_copy.int`.
-fn copying(full: &str) -> (String, String) {
-    let (name, overload) = full.split_once('.').unwrap_or((full, ""));
-    (format!("{name}_copy"), overload.to_owned())
-}
-
-const COPIED: &str = "A copy of what the view of the same name shows.";
-
 fn views(row: &'static Row) -> Vec<OpDef> {
     let dtype = || row.elements.dtype();
     let sample = || {
@@ -794,57 +512,6 @@ fn views(row: &'static Row) -> Vec<OpDef> {
     defs
 }
 
-fn pieces(row: &'static Pieces) -> Vec<OpDef> {
-    let mut defs = Vec::new();
-    let copies = |cx: &KernelCx<'_>| -> Result<Vec<Tensor>, KernelError> {
-        Ok((row.run)(cx)?.iter().map(Tensor::clone_contiguous).collect::<Result<_, _>>()?)
-    };
-    for full in row.names.split(' ') {
-        let args = if full.contains("array") { vec![ints(&[1])] } else { (row.args)() };
-        let rank = if full.contains("dsplit") { 3 } else { 2 };
-        let sample = || match row.sizes {
-            Some(sizes) => sized_sample(sizes, args.clone()),
-            None => unfold_sample(rank, args.clone()),
-        };
-        let def = OpDef::named(full).with(Doc(row.doc)).with((row.shape)()).with(list(row.run));
-        defs.push(def.with(sample()));
-        let (name, overload) = copying(full);
-        // `unsafe_` ones promise that nobody looks at the pieces and the whole at once; here they are apart.
-        let apart = full.replacen("aten::", "aten::unsafe_", 1);
-        let apart =
-            apart.split_once('.').map_or((apart.clone(), String::new()), |(n, o)| (n.into(), o.into()));
-        for (name, overload) in [(name, overload), apart] {
-            let out = format!("{overload}_out");
-            let row = op(&name, &overload, COPIED).if_declared();
-            let row = if overload.is_empty() { row } else { row.out(&out) };
-            let sample = sample().not_differentiable();
-            defs.extend(row.facts(move |d| d.with(sample.clone())).list(copies));
-        }
-    }
-    defs
-}
-
-pub(crate) fn family() -> Vec<OpDef> {
-    let mut defs: Vec<OpDef> = ROWS.iter().flat_map(views).collect();
-    defs.extend(PIECES.iter().flat_map(pieces));
-    defs.extend(IN_PLACE.iter().map(|&(name, doc, shape, run)| {
-        let def = OpDef::named(name).with(Doc(doc)).with(shape()).with(Dtype::same_as(0));
-        def.with(changing(run))
-    }));
-    defs.push(
-        OpDef::named("aten::set_.source_Tensor")
-            .with(Doc("In place: the storage, sizes and strides of another tensor."))
-            .with(Shape::like(1))
-            .with(Dtype::same_as(0))
-            .with(Kernel::new(set_to)),
-    );
-    defs.extend(
-        op("lift", "", "A copy.")
-            .facts(|d| {
-                let sample = unfold_sample(1, vec![]).not_differentiable();
-                d.with(Shape::like(0)).with(Dtype::same_as(0)).with(sample)
-            })
-            .one(|cx| Ok(cx.tensor(0)?.clone_data()?)),
-    );
-    defs
+pub(super) fn family() -> impl Iterator<Item = OpDef> {
+    ROWS.iter().flat_map(views)
 }

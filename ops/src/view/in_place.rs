@@ -1,0 +1,117 @@
+//! In-place changes of shape: the tensor's own metadata changes, its elements stay.
+
+use super::One;
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{Kernel, KernelCx, KernelError};
+use flambeau_ir::{Doc, OpDef};
+use flambeau_tensor::Tensor;
+
+/// In-place changes of shape: the tensor's own metadata changes.
+const IN_PLACE: &[(&str, &str, fn() -> Shape, One)] = &[
+    ("aten::t_", "In place: a matrix transposed.", Shape::transpose_last, |cx| Ok(cx.tensor(0)?.t()?)),
+    ("aten::transpose_", EXCHANGED, || Shape::transpose(1, 2), exchanged),
+    ("aten::swapaxes_", EXCHANGED, || Shape::transpose(1, 2), exchanged),
+    ("aten::swapdims_", EXCHANGED, || Shape::transpose(1, 2), exchanged),
+    (
+        "aten::squeeze_.dims",
+        "In place: without those of the dimensions whose size is 1.",
+        || Shape::squeeze(Some(1.into())),
+        |cx| Ok(cx.tensor(0)?.squeeze(&cx.ints(1)?)?),
+    ),
+    (
+        "aten::squeeze_",
+        "In place: without dimensions of size 1.",
+        || Shape::squeeze(None),
+        |cx| Ok(cx.tensor(0)?.squeeze_all()),
+    ),
+    (
+        "aten::squeeze_.dim",
+        "In place: without a dimension, if its size is 1.",
+        || Shape::squeeze(Some(1.into())),
+        |cx| Ok(cx.tensor(0)?.squeeze(&[cx.int(1)?])?),
+    ),
+    (
+        "aten::unsqueeze_",
+        "In place: with a dimension of size 1.",
+        || Shape::unsqueeze(1),
+        |cx| Ok(cx.tensor(0)?.unsqueeze(cx.int(1)?)?),
+    ),
+    (
+        "aten::detach_",
+        "In place: apart from differentiation.",
+        || Shape::same_as(0),
+        |cx| Ok(cx.tensor(0)?.alias()),
+    ),
+    (
+        "aten::as_strided_",
+        "In place: any size and strides over the storage.",
+        || Shape::strided(1),
+        |cx| Ok(cx.tensor(0)?.as_strided(&cx.ints(1)?, &cx.ints(2)?, cx.opt_int(3)?)?),
+    ),
+    (
+        "aten::resize_",
+        "In place: another size, elements kept in storage order.",
+        || Shape::strided(1),
+        |cx| {
+            cx.tensor(0)?.resize_(&cx.ints(1)?)?;
+            Ok(cx.tensor(0)?.alias())
+        },
+    ),
+    (
+        "aten::resize_as_",
+        "In place: the size of another tensor.",
+        || Shape::like(1),
+        |cx| {
+            cx.tensor(0)?.resize_(cx.tensor(1)?.sizes())?;
+            Ok(cx.tensor(0)?.alias())
+        },
+    ),
+];
+
+const EXCHANGED: &str = "In place: two dimensions exchanged.";
+
+fn exchanged(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
+    Ok(cx.tensor(0)?.transpose(cx.int(1)?, cx.int(2)?)?)
+}
+
+/// `(self, source)`: from now on the same elements as the source's.
+fn set_to(cx: &mut KernelCx<'_>) -> Result<(), KernelError> {
+    let source = cx.take_tensor(1)?;
+    let target = cx.take_tensor(0)?;
+    if target.dtype() != source.dtype() {
+        return Err(KernelError::input(format!(
+            "Could not set tensor of type {} to a tensor of type {}",
+            source.dtype().ir_name(),
+            target.dtype().ir_name()
+        )));
+    }
+    target.set_storage(source.storage().clone(), source.layout().clone())?;
+    cx.ret(target);
+    Ok(())
+}
+
+fn changing(run: One) -> Kernel {
+    Kernel::new(move |cx| {
+        let view = run(cx)?;
+        let target = cx.take_tensor(0)?;
+        target.set_layout(view.layout().clone())?;
+        cx.ret(target);
+        Ok(())
+    })
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut defs: Vec<OpDef> = Vec::new();
+    defs.extend(IN_PLACE.iter().map(|&(name, doc, shape, run)| {
+        let def = OpDef::named(name).with(Doc(doc)).with(shape()).with(Dtype::same_as(0));
+        def.with(changing(run))
+    }));
+    defs.push(
+        OpDef::named("aten::set_.source_Tensor")
+            .with(Doc("In place: the storage, sizes and strides of another tensor."))
+            .with(Shape::like(1))
+            .with(Dtype::same_as(0))
+            .with(Kernel::new(set_to)),
+    );
+    defs
+}

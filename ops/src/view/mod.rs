@@ -1,0 +1,50 @@
+//! Views: results that share the operand's storage. Those that may have to copy (`reshape`, `contiguous`) say so.
+
+mod in_place;
+mod pieces;
+mod single;
+
+use crate::support::op;
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::{DType, Tensor};
+
+/// A kernel that gives one tensor.
+type One = fn(&KernelCx<'_>) -> Result<Tensor, KernelError>;
+
+fn unfold_sample(rank: usize, args: Vec<IValue>) -> Sample {
+    Sample::tensors(1).floats().rank(rank, rank).then(args).exact()
+}
+
+fn ints(values: &[i64]) -> IValue {
+    IValue::ints(values.to_vec())
+}
+
+/// The number 0 as an index.
+fn index_zero() -> Tensor {
+    Tensor::zeros(&[], DType::I64).expect("invariant: one element can be made")
+}
+
+/// Name and overload of the operator that copies what a view shows: `aten::select.int` has `aten::select_copy.int`.
+fn copying(full: &str) -> (String, String) {
+    let (name, overload) = full.split_once('.').unwrap_or((full, ""));
+    (format!("{name}_copy"), overload.to_owned())
+}
+
+const COPIED: &str = "A copy of what the view of the same name shows.";
+
+pub(crate) fn family() -> Vec<OpDef> {
+    let mut defs: Vec<OpDef> = single::family().collect();
+    defs.extend(pieces::family());
+    defs.extend(in_place::family());
+    defs.extend(
+        op("lift", "", "A copy.")
+            .facts(|d| {
+                let sample = unfold_sample(1, vec![]).not_differentiable();
+                d.with(Shape::like(0)).with(Dtype::same_as(0)).with(sample)
+            })
+            .one(|cx| Ok(cx.tensor(0)?.clone_data()?)),
+    );
+    defs
+}

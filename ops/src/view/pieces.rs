@@ -1,0 +1,209 @@
+//! Views that give several tensors, a row each; operators that copy what such a view shows follow from the rows.
+
+use super::{COPIED, copying, index_zero, ints, unfold_sample};
+use crate::support::op;
+use flambeau_analysis::Shape;
+use flambeau_exec::{Gen, Kernel, KernelCx, KernelError, Sample};
+use flambeau_ir::value::List;
+use flambeau_ir::{Doc, IValue, OpDef};
+use flambeau_tensor::{DType, Tensor};
+
+type Many = fn(&KernelCx<'_>) -> Result<Vec<Tensor>, KernelError>;
+
+/// As [`unfold_sample`], of a tensor of these sizes.
+fn sized_sample(sizes: [i64; 2], args: Vec<IValue>) -> Sample {
+    let args = move |g: &mut Gen<'_>| {
+        let x = flambeau_exec::sample::tensor(g, &sizes, DType::F32, &Default::default());
+        [vec![IValue::Tensor(x)], args.clone()].concat()
+    };
+    Sample::args(args).exact()
+}
+
+fn unknown() -> Shape {
+    Shape::from(|_| None::<flambeau_analysis::shape::Fact>)
+}
+
+/// Several views at once.
+struct Pieces {
+    /// All names, divided by spaces; behind a dot the overload.
+    names: &'static str,
+    doc: &'static str,
+    run: Many,
+    shape: fn() -> Shape,
+    /// Sizes of the tensor in samples, where they must fit the arguments.
+    sizes: Option<[i64; 2]>,
+    args: fn() -> Vec<IValue>,
+}
+
+const PIECES: &[Pieces] = &[
+    Pieces {
+        names: "aten::chunk",
+        doc: "At most `chunks` pieces along `dim`, all but the last of one size.",
+        run: |cx| Ok(cx.tensor(0)?.chunk(cx.int(1)?, cx.int(2)?)?),
+        shape: || Shape::chunk(1, 2),
+        sizes: None,
+        args: || vec![IValue::Int(2), IValue::Int(0)],
+    },
+    Pieces {
+        names: "aten::split.Tensor",
+        doc: "Pieces of `split_size` along `dim`.",
+        run: |cx| Ok(cx.tensor(0)?.split(cx.int(1)?, cx.int(2)?)?),
+        shape: || Shape::split(1, 2),
+        sizes: None,
+        args: || vec![IValue::Int(1), IValue::Int(0)],
+    },
+    Pieces {
+        names: "aten::split.sizes aten::split_with_sizes aten::split",
+        doc: "Pieces of the given sizes along `dim`.",
+        run: |cx| Ok(cx.tensor(0)?.split_sizes(&cx.ints(1)?, cx.int(2)?)?),
+        shape: || Shape::split(1, 2),
+        sizes: Some([3, 2]),
+        args: || vec![ints(&[1, 2]), IValue::Int(-2)],
+    },
+    Pieces {
+        names: "aten::tensor_split.sections",
+        doc: "`sections` pieces along `dim`, the first ones larger by one if they must.",
+        run: |cx| Ok(cx.tensor(0)?.tensor_split(cx.int(1)?, cx.int(2)?)?),
+        shape: unknown,
+        sizes: None,
+        args: || vec![IValue::Int(2), IValue::Int(0)],
+    },
+    Pieces {
+        names: "aten::tensor_split.indices",
+        doc: "Pieces between the given places along `dim`.",
+        run: |cx| Ok(cx.tensor(0)?.tensor_split_at(&cx.ints(1)?, cx.int(2)?)?),
+        shape: unknown,
+        sizes: None,
+        args: || vec![ints(&[1]), IValue::Int(0)],
+    },
+    Pieces {
+        names: "aten::tensor_split.tensor_indices_or_sections",
+        doc: "As many pieces along `dim` as a number says, or pieces between places.",
+        run: |cx| {
+            let given = cx.tensor(1)?.dtype();
+            if given != DType::I64 {
+                return Err(KernelError::input(format!(
+                    "tensor_split expected tensor_indices_or_sections to have dtype of long, but got {}",
+                    given.ir_name()
+                )));
+            }
+            let places = cx.tensor(1)?.to_vec::<i64>()?;
+            match (cx.tensor(1)?.rank(), &places[..]) {
+                (0, &[sections]) => Ok(cx.tensor(0)?.tensor_split(sections, cx.int(2)?)?),
+                (1, places) => Ok(cx.tensor(0)?.tensor_split_at(places, cx.int(2)?)?),
+                (rank, _) => Err(KernelError::input(format!(
+                    "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional \
+                     tensor, but got a tensor with {rank} dims"
+                ))),
+            }
+        },
+        shape: unknown,
+        sizes: None,
+        args: || {
+            vec![IValue::Tensor(index_zero().reshape(&[1]).unwrap_or_else(|_| index_zero())), IValue::Int(0)]
+        },
+    },
+    Pieces {
+        names: "aten::hsplit.int aten::hsplit.array",
+        doc: "Pieces along the second dimension (of a vector: the first).",
+        run: |cx| match cx.tensor(0)?.rank() {
+            0 => Err(too_few("hsplit", 1)),
+            rank => split_along(cx, i64::from(rank > 1), "hsplit"),
+        },
+        shape: unknown,
+        sizes: None,
+        args: || vec![IValue::Int(1)],
+    },
+    Pieces {
+        names: "aten::vsplit.int aten::vsplit.array",
+        doc: "Pieces along the first dimension.",
+        run: |cx| match cx.tensor(0)?.rank() {
+            0 | 1 => Err(too_few("vsplit", 2)),
+            _ => split_along(cx, 0, "vsplit"),
+        },
+        shape: unknown,
+        sizes: None,
+        args: || vec![IValue::Int(1)],
+    },
+    Pieces {
+        names: "aten::dsplit.int aten::dsplit.array",
+        doc: "Pieces along the third dimension.",
+        run: |cx| match cx.tensor(0)?.rank() {
+            0..=2 => Err(too_few("dsplit", 3)),
+            _ => split_along(cx, 2, "dsplit"),
+        },
+        shape: unknown,
+        sizes: None,
+        args: || vec![IValue::Int(1)],
+    },
+    Pieces {
+        names: "aten::unbind.int",
+        doc: "Each place along `dim`, without the dimension.",
+        run: |cx| Ok(cx.tensor(0)?.unbind(cx.int(1)?)?),
+        shape: || Shape::unbind(1),
+        sizes: None,
+        args: || vec![IValue::Int(0)],
+    },
+];
+
+fn too_few(op: &str, rank: usize) -> KernelError {
+    KernelError::input(format!("torch.{op} requires a tensor with at least {rank} dimension(s)"))
+}
+
+/// Equal pieces, or pieces between places, along a dimension.
+fn split_along(cx: &KernelCx<'_>, dim: i64, op: &str) -> Result<Vec<Tensor>, KernelError> {
+    let x = cx.tensor(0)?;
+    let Some(sections) = cx.arg(1)?.as_int() else {
+        return Ok(x.tensor_split_at(&cx.ints(1)?, dim)?);
+    };
+    let n = x.size(dim)?;
+    if sections == 0 || n % sections != 0 {
+        return Err(KernelError::input(format!(
+            "torch.{op} attempted to split along dimension {dim}, but the size of the dimension {n} is not divisible \
+             by the split_size {sections}!"
+        )));
+    }
+    Ok(x.tensor_split(sections, dim)?)
+}
+
+fn list(run: Many) -> Kernel {
+    Kernel::new(move |cx| {
+        let pieces = run(cx)?;
+        cx.ret(IValue::List(List::from_tensors(pieces)));
+        Ok(())
+    })
+}
+
+fn pieces(row: &'static Pieces) -> Vec<OpDef> {
+    let mut defs = Vec::new();
+    let copies = |cx: &KernelCx<'_>| -> Result<Vec<Tensor>, KernelError> {
+        Ok((row.run)(cx)?.iter().map(Tensor::clone_contiguous).collect::<Result<_, _>>()?)
+    };
+    for full in row.names.split(' ') {
+        let args = if full.contains("array") { vec![ints(&[1])] } else { (row.args)() };
+        let rank = if full.contains("dsplit") { 3 } else { 2 };
+        let sample = || match row.sizes {
+            Some(sizes) => sized_sample(sizes, args.clone()),
+            None => unfold_sample(rank, args.clone()),
+        };
+        let def = OpDef::named(full).with(Doc(row.doc)).with((row.shape)()).with(list(row.run));
+        defs.push(def.with(sample()));
+        let (name, overload) = copying(full);
+        // `unsafe_` ones promise that nobody looks at the pieces and the whole at once; here they are apart.
+        let apart = full.replacen("aten::", "aten::unsafe_", 1);
+        let apart =
+            apart.split_once('.').map_or((apart.clone(), String::new()), |(n, o)| (n.into(), o.into()));
+        for (name, overload) in [(name, overload), apart] {
+            let out = format!("{overload}_out");
+            let row = op(&name, &overload, COPIED).if_declared();
+            let row = if overload.is_empty() { row } else { row.out(&out) };
+            let sample = sample().not_differentiable();
+            defs.extend(row.facts(move |d| d.with(sample.clone())).list(copies));
+        }
+    }
+    defs
+}
+
+pub(super) fn family() -> impl Iterator<Item = OpDef> {
+    PIECES.iter().flat_map(pieces)
+}
