@@ -11,6 +11,7 @@ mod create;
 mod dict;
 mod facts;
 mod fft;
+mod gamma;
 mod grad;
 mod hash;
 mod index;
@@ -79,6 +80,7 @@ const FAMILIES: &[fn() -> Vec<OpDef>] = &[
     string::family,
     misc::family,
     random::family,
+    gamma::family,
     nn::family,
 ];
 

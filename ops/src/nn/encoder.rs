@@ -12,7 +12,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::sample::Elements;
 use flambeau_exec::{Gen, Kernel, KernelCx, KernelError, Sample, sample};
 use flambeau_ir::types::Dim;
-use flambeau_ir::{IValue, OpDef};
+use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::loops::unary;
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::{DType, Element, Tensor, dispatch, matmul};
@@ -166,6 +166,25 @@ fn encoder_layer(cx: &KernelCx<'_>) -> Computed {
     if norm_first { Ok(x) } else { norm(&x, 12) }
 }
 
+/// Whether a mask of `[batch, time]` keeps the beginnings of rows. An encoder asks this before it takes the way that
+/// leaves the rest out.
+fn is_left_aligned(x: &Tensor, mask: &Tensor) -> Result<bool, KernelError> {
+    if mask.dtype() != DType::Bool {
+        let message =
+            format!("Expected mask to be of ScalarType Bool, but got {} instead.", mask.dtype().ir_name());
+        return Err(wrong(&message));
+    }
+    let [batch, time] = *mask.sizes() else { return Err(wrong("Padding mask should be 2D")) };
+    if x.rank() != 3 {
+        return Err(wrong("Input should be a 3D tensor, N * L * D"));
+    }
+    if x.sizes()[..2] != [batch, time] {
+        return Err(wrong("Mask size should match input size"));
+    }
+    let kept = mask.to_vec::<bool>()?;
+    Ok(kept.chunks(time.max(1) as usize).all(|row| row.is_sorted_by(|a, b| a >= b)))
+}
+
 fn relu(x: &Tensor) -> Computed {
     dispatch!(floats, x.dtype(), "relu", T => Ok(unary::<T, T>(x, |v: T| T::from_acc(v.acc().max_nan(Element::ZERO)))?))
 }
@@ -204,6 +223,21 @@ pub(super) fn family() -> Vec<OpDef> {
                 })))
             })
             .one(encoder_layer),
+    );
+    defs.push(
+        OpDef::named("aten::_nested_tensor_from_mask_left_aligned")
+            .with(Doc("Whether the true elements of each row of a mask stand at its beginning."))
+            .with(Kernel::new(|cx| {
+                let aligned = is_left_aligned(cx.tensor(0)?, cx.tensor(1)?)?;
+                cx.ret(aligned);
+                Ok(())
+            }))
+            .with(Sample::args(|g| {
+                let mask = Tensor::from_slice(&[true, true, false, true, false, false], &[2, 3]);
+                let mut args = tensors(g, &[&[2, 3, 4]]);
+                args.extend(mask.map(IValue::Tensor));
+                args
+            })),
     );
     defs
 }

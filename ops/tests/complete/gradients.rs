@@ -17,6 +17,10 @@ pub(crate) const WITHOUT: &[(&str, &str)] = &[
         "aten::_ctc_loss.Tensor",
         "what is inside `ctc_loss`, which has one; its second result is in a form of its own",
     ),
+    (
+        "aten::_standard_gamma",
+        "it is a function of its own, `_standard_gamma_grad`: a series that nothing else here has",
+    ),
     ("aten::_thnn_fused_lstm_cell", "PyTorch computes it on graphics processors only; `lstm_cell` has one"),
     ("aten::as_strided_", "changes which elements a tensor shows; `as_strided` has one"),
     ("aten::multilabel_margin_loss_forward", "what is inside `multilabel_margin_loss`, which has one"),

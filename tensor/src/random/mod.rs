@@ -11,3 +11,4 @@ mod normal;
 
 pub use engine::Engine;
 pub use law::{Law, fill, permutation, uniform_of};
+pub use normal::one as standard_normal;

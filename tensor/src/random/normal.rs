@@ -8,8 +8,8 @@ use crate::math::Real;
 
 const TAU: f64 = std::f64::consts::TAU;
 
-/// One number; every second call only takes what the one before left.
-pub(super) fn one(engine: &mut Engine) -> f64 {
+/// One normal number of mean 0 and deviation 1; every second call only takes what the one before left.
+pub fn one(engine: &mut Engine) -> f64 {
     if let Some(spare) = engine.spare_normal.take() {
         return spare;
     }
