@@ -127,6 +127,7 @@ pub(crate) fn write_values<W: Write>(
         shared: shared(pickled, value),
         memo: HashMap::default(),
         storages: HashMap::default(),
+        seen_as: HashMap::default(),
         devices: BTreeMap::new(),
         tensors: Vec::new(),
     };
@@ -190,8 +191,10 @@ struct ValueWriter<'a> {
     pickled: &'a Pickled<'a>,
     shared: HashSet<usize, FxBuildHasher>,
     memo: HashMap<usize, MemoId, FxBuildHasher>,
-    /// Storages written, by identity, as their persistent ids.
-    storages: HashMap<usize, MemoId, FxBuildHasher>,
+    /// Storages written, by identity, as their places in `tensors`.
+    storages: HashMap<usize, usize, FxBuildHasher>,
+    /// Their persistent ids: one for each type that tensors see a storage as.
+    seen_as: HashMap<(usize, DType), MemoId, FxBuildHasher>,
     devices: BTreeMap<String, MemoId>,
     /// A tensor for each storage, in order.
     tensors: Vec<Tensor>,
@@ -366,22 +369,30 @@ impl ValueWriter<'_> {
         let out = &mut self.out;
         out.global("torch._utils", "_rebuild_tensor_v2");
         out.mark();
-        let storage = tensor.storage();
-        match self.storages.get(&storage.address()) {
+        let (storage, dtype) = (tensor.storage(), tensor.dtype());
+        let place = *self.storages.entry(storage.address()).or_insert_with(|| {
+            self.tensors.push(tensor.clone());
+            self.tensors.len() - 1
+        });
+        match self.seen_as.get(&(place, dtype)) {
             Some(&id) => out.recall(id),
             None => {
-                let key = self.tensors.len().to_string();
-                let numel = storage.nbytes() / tensor.dtype().size();
+                let whole = |dtype: DType| storage.nbytes().is_multiple_of(dtype.size());
+                let first = self.tensors[place].dtype();
+                if first != dtype && !(whole(first) && whole(dtype)) {
+                    return Err(unsupported(
+                        "a storage of tensors of several types that is no whole number of each",
+                    ));
+                }
                 out.mark();
                 out.text("storage");
-                out.global("torch", storage_class(tensor.dtype()));
-                out.text(&key);
+                out.global("torch", storage_class(dtype));
+                out.text(&place.to_string());
                 out.text("cpu");
-                out.int(numel as i64);
+                out.int((storage.nbytes() / dtype.size()) as i64);
                 out.tuple();
                 out.persistent();
-                self.storages.insert(storage.address(), out.remember());
-                self.tensors.push(tensor.clone());
+                self.seen_as.insert((place, dtype), out.remember());
             }
         }
         out.int(tensor.offset());

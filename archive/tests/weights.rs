@@ -137,3 +137,25 @@ fn other_kinds_of_tensors_and_files_are_named() {
     assert_eq!(error.code(), Code::NotZip);
     assert!(error.to_string().contains("torch.save"), "{error}");
 }
+
+/// A view of a storage as another type is one of it again; what such a storage cannot hold whole is refused.
+#[test]
+fn storages_of_several_types_stay_one() {
+    use flambeau_tensor::{DType, Layout, Storage, Tensor};
+    let of = |storage: &Storage, dtype: DType, sizes: &[i64]| {
+        let layout = Layout::contiguous(sizes).expect("small");
+        Tensor::from_storage(storage.clone(), dtype, layout).expect("it fits")
+    };
+    let both = |bytes: &[u8]| {
+        let storage = Storage::from_bytes(bytes).expect("room");
+        let mut weights = Weights::default();
+        weights.insert("float".into(), of(&storage, DType::F32, &[1]));
+        weights.insert("bytes".into(), of(&storage, DType::U8, &[bytes.len() as i64]));
+        save_state_dict(&weights, Vec::new())
+    };
+    let back = load_weights(&both(&[0, 0, 128, 63]).expect("room"), &Limits::default()).expect("as written");
+    assert_eq!(back["float"].to_vec::<f32>().expect("floats"), [1.0]);
+    assert_eq!(back["bytes"].to_vec::<u8>().expect("bytes"), [0, 0, 128, 63]);
+    assert!(back["float"].shares_storage(&back["bytes"]));
+    assert_eq!(both(&[0, 0, 128, 63, 7]).expect_err("no whole number").code(), Code::Value);
+}
