@@ -50,6 +50,13 @@ pub(crate) fn sharing(session: &Session, copy: bool) -> Session {
     session.with_load_options(options)
 }
 
+/// As [`sharing`], with the files that stand beside an archive's module.
+pub(crate) fn with_files(session: &Session, copy: bool) -> Session {
+    let mut options = LoadOptions::default();
+    (options.map, options.extra_files) = (!copy, true);
+    session.with_load_options(options)
+}
+
 /// Bytes that tell what a file holds.
 const HEAD: u64 = 4096;
 

@@ -166,18 +166,13 @@ impl Module {
     /// copied if a size differs.
     ///
     /// # Errors
-    /// `X0005` where sizes differ, or, if `strict`, where the names do.
+    /// `X0005` where sizes differ, or, if `strict`, where the names do: all of them are told.
     pub fn load_state_dict(&self, weights: &Weights, strict: bool) -> Result<StateMismatch, Error> {
         let own = self.state_dict()?;
         let refuse = |message: String| Error::new(Fault::Input, "X0005", message);
         let mut mismatch = StateMismatch::default();
         mismatch.missing.extend(own.keys().filter(|name| !weights.contains_key(*name)).cloned());
         mismatch.unexpected.extend(weights.keys().filter(|name| !own.contains_key(*name)).cloned());
-        if strict && !mismatch.is_empty() {
-            let StateMismatch { missing, unexpected } = &mismatch;
-            let (missing, unexpected) = (missing.join(", "), unexpected.join(", "));
-            return Err(refuse(format!("the state dict lacks [{missing}] and has beyond [{unexpected}]")));
-        }
         let mut both = Vec::new();
         for (name, tensor) in &own {
             let Some(new) = weights.get(name) else { continue };
@@ -189,11 +184,19 @@ impl Module {
             };
             both.push((name, tensor, new));
         }
-        for (name, tensor, new) in &both {
-            if tensor.sizes() != new.sizes() {
-                let (have, got) = (tensor.sizes(), new.sizes());
-                return Err(refuse(format!("`{name}` has sizes {have:?}, the state dict's is {got:?}")));
+        let mut problems = Vec::new();
+        for (what, names) in [("missing", &mismatch.missing), ("unexpected", &mismatch.unexpected)] {
+            if strict && !names.is_empty() {
+                problems.push(format!("{what}: {}", names.join(", ")));
             }
+        }
+        let unlike = both.iter().filter(|(_, tensor, new)| tensor.sizes() != new.sizes());
+        problems.extend(unlike.map(|(name, tensor, new)| {
+            format!("`{name}` has sizes {:?}, the state dict's is {:?}", tensor.sizes(), new.sizes())
+        }));
+        if !problems.is_empty() {
+            let all = problems.join("\n  ");
+            return Err(refuse(format!("the state dict does not fit {}\n  {all}", self.class_name())));
         }
         for (name, tensor, new) in &both {
             tensor.copy_(new).map_err(|e| refuse(format!("`{name}`: {e}")))?;

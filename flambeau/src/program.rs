@@ -196,6 +196,13 @@ impl Program {
         self.module.as_ref().map_or(&[], |root| &root.extra_files)
     }
 
+    /// The same program with other files beside its module; a program without one has none.
+    #[must_use]
+    pub fn with_extra_files(&self, extra_files: Vec<(String, Vec<u8>)>) -> Program {
+        let root = self.module.as_ref().map(|root| Arc::new(Root { extra_files, ..(**root).clone() }));
+        Program { module: root, ..self.clone() }
+    }
+
     /// The name that the archive has for itself; empty for other programs.
     pub fn archive_name(&self) -> &str {
         self.module.as_ref().map_or("", |root| &root.name)

@@ -1,8 +1,9 @@
 //! `flambeau convert`: a module or its tensors from one file to another, in the form the other's name asks for.
 
-use crate::program::ProgramArgs;
-use anyhow::Result;
-use flambeau::archive::{LoadOptions, replace_file, save_safetensors, save_state_dict};
+use crate::program::{ProgramArgs, with_files};
+use anstream::eprintln;
+use anyhow::{Context, Result, bail};
+use flambeau::archive::{replace_file, save_safetensors, save_state_dict};
 use flambeau::{Error, Session};
 use std::path::PathBuf;
 
@@ -20,14 +21,20 @@ pub(crate) struct Args {
     /// Of source with several functions, the one that becomes `forward`; otherwise all keep their names.
     #[arg(long, short)]
     entry: Option<String>,
+    /// Put the tensors of this file (a state dict, `.safetensors`, or another archive) in the place of the module's.
+    #[arg(long, value_name = "FILE", conflicts_with = "state_dict")]
+    weights: Option<PathBuf>,
+    /// With `--weights`: what the file lacks stays as it is, and what it has beyond is left out; both are told.
+    #[arg(long, requires = "weights")]
+    partial: bool,
+    /// A file to put beside the module; one of that name is replaced.
+    #[arg(long, value_name = "NAME=FILE", conflicts_with = "state_dict")]
+    extra: Vec<String>,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let mut options = LoadOptions::default();
-    options.extra_files = true;
-    options.map = true;
-    let session = Session::builder().standard().load_options(options).build()?;
+    let session = with_files(&Session::standard()?, false);
     let limits = flambeau::archive::Limits::default();
     if args.output.extension().is_some_and(|e| e == "safetensors") {
         let weights = session.load_weights(&args.input)?;
@@ -38,11 +45,37 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     let has_code = flambeau::archive::has_code_file(&args.input, &limits).map_err(Error::from)?;
     if has_code && !args.state_dict {
-        session.load_archive(&args.input)?.save(&args.output)?;
-        return Ok(());
+        return convert_module(&session, args);
+    }
+    if args.weights.is_some() || !args.extra.is_empty() {
+        bail!("{} holds no module that tensors or files could be put into", args.input.display());
     }
     let weights = session.load_weights(&args.input)?;
     Ok(replace_file(&args.output, |out| save_state_dict(&weights, out)).map_err(Error::from)?)
+}
+
+/// A module to another archive, with what it is to have besides.
+fn convert_module(session: &Session, args: &Args) -> Result<()> {
+    let mut program = session.load_archive(&args.input)?;
+    if let (Some(file), Some(module)) = (&args.weights, program.module()) {
+        let mismatch = module.load_state_dict(&session.load_weights(file)?, !args.partial)?;
+        for (what, names) in [("kept", &mismatch.missing), ("left out", &mismatch.unexpected)] {
+            names.iter().for_each(|name| eprintln!("{what}: {name}"));
+        }
+    }
+    let mut files = program.extra_files().to_vec();
+    for text in &args.extra {
+        let (name, path) = text.split_once('=').with_context(|| format!("`{text}` is not NAME=FILE"))?;
+        let bytes = std::fs::read(path).with_context(|| format!("reading {path}"))?;
+        match files.iter_mut().find(|(n, _)| n == name) {
+            Some((_, old)) => *old = bytes,
+            None => files.push((name.to_owned(), bytes)),
+        }
+    }
+    if !args.extra.is_empty() {
+        program = program.with_extra_files(files);
+    }
+    Ok(program.save(&args.output)?)
 }
 
 /// Functions to a module's archive.

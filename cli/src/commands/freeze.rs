@@ -1,6 +1,6 @@
 //! `flambeau freeze`: a module with its weights and settings made part of its code.
 
-use crate::program::sharing;
+use crate::program::with_files;
 use anyhow::Result;
 use flambeau::Session;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = sharing(&Session::standard()?, false);
+    let session = with_files(&Session::standard()?, false);
     let program = session.load_archive(&args.input)?;
     if let Some(module) = program.module() {
         module.eval();

@@ -1,6 +1,6 @@
-//! Functions to archives: what `convert` writes of source runs as the source does.
+//! Functions to archives, modules with other tensors and files: what `convert` writes of source runs as the source does.
 
-use super::{accepted, file, folder, refused};
+use super::{accepted, data, file, folder, refused};
 
 const SOURCE: &str = "def twice(x: int) -> int:
     return x + x
@@ -31,4 +31,26 @@ fn one_function_becomes_forward() {
     assert!(accepted(&["run", &archive, "--inputs", &inputs, "--copy"]).contains("41"));
     assert!(accepted(&["info", &archive, "--copy"]).contains("forward"));
     refused(&["convert", &source, &archive, "--entry", "g"], &["no entry `g`"]);
+}
+
+/// Tensors go from an archive to every form and back; what does not fit is listed whole.
+#[test]
+fn tensors_come_and_go() {
+    let out = |name: &str| folder("weights").join(name).to_string_lossy().into_owned();
+    let nested = data("archive/tests/data/nested.pt");
+    let (state, flat, again) = (out("state.pt"), out("flat.safetensors"), out("again.pt"));
+    accepted(&["convert", &nested, &state, "--state-dict"]);
+    accepted(&["convert", &state, &flat]);
+    let note = file("weights", "note.txt", "beside");
+    let extra = format!("notes/one.txt={note}");
+    accepted(&["convert", &nested, &again, "--weights", &flat, "--extra", &extra]);
+    assert!(accepted(&["info", &again]).contains("extra file notes/one.txt: 6 bytes"));
+    let names = |file: &str| accepted(&["info", "--state-dict", file]).lines().count();
+    assert_eq!((names(&state), names(&flat), names(&again)), (4, 4, 4));
+    let other = data("archive/tests/data/half.pt");
+    let parts = ["X0005", "missing: count, a.lin.weight", "unexpected: conv.weight", "norm.running_mean"];
+    refused(&["convert", &nested, &again, "--weights", &other], &parts);
+    accepted(&["convert", &nested, &again, "--weights", &other, "--partial"]);
+    refused(&["convert", &state, &again, "--weights", &flat], &["holds no module"]);
+    refused(&["convert", &nested, &again, "--extra", "alone"], &["is not NAME=FILE"]);
 }
