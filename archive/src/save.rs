@@ -12,7 +12,7 @@ use flambeau_ir::module::CompilationUnit;
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::value::Object;
 use flambeau_ir::{IValue, SourceRange, Symbol, Type};
-use flambeau_tensor::{DType, Layout, Tensor};
+use flambeau_tensor::{DType, Layout, Tensor, access};
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
@@ -134,7 +134,7 @@ pub(crate) fn write_values<W: Write>(
     writer.write(value)?;
     let ValueWriter { out, tensors, .. } = writer;
     for (n, tensor) in tensors.iter().enumerate() {
-        zip.store(&format!("{name}/{n}"), &storage_bytes(tensor)?)?;
+        with_storage(tensor, |bytes| zip.store(&format!("{name}/{n}"), bytes))??;
     }
     zip.store(&format!("{name}.pkl"), &out.finish())
 }
@@ -411,13 +411,14 @@ impl ValueWriter<'_> {
     }
 }
 
-/// All bytes of a tensor's storage that make whole elements.
-fn storage_bytes(tensor: &Tensor) -> Result<Vec<u8>, ArchiveError> {
+/// Gives `f` all bytes of a tensor's storage that make whole elements, where they are.
+fn with_storage<R>(tensor: &Tensor, f: impl FnOnce(&[u8]) -> R) -> Result<R, ArchiveError> {
     let failed = |e: flambeau_tensor::TensorError| ArchiveError::new(Code::Limit, e.to_string());
-    let numel = (tensor.storage().nbytes() / tensor.dtype().size()) as i64;
-    let layout = Layout::contiguous(&[numel]).map_err(failed)?;
-    let whole = Tensor::from_storage(tensor.storage().clone(), tensor.dtype(), layout).map_err(failed)?;
-    whole.to_bytes().map_err(failed)
+    let size = tensor.dtype().size();
+    let whole = (tensor.storage().nbytes() / size * size) as i64;
+    let layout = Layout::contiguous(&[whole]).map_err(failed)?;
+    let bytes = Tensor::from_storage(tensor.storage().clone(), DType::U8, layout).map_err(failed)?;
+    access::read::<u8, _>(&bytes, |bytes| f(bytes.data())).map_err(failed)
 }
 
 fn storage_class(dtype: DType) -> &'static str {
