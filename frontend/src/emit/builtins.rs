@@ -16,13 +16,6 @@ use crate::tree::TreeId;
 const SOURCES: [(&str, &str); 2] =
     [("aten", include_str!("../library/aten.py")), ("prim", include_str!("../library/prim.py"))];
 
-/// Functions of `torch.nn.functional` that are no operators themselves.
-const FUNCTIONAL: &str =
-    concat!(include_str!("../library/functional.py"), "\n", include_str!("../library/attention.py"));
-
-/// Functions of `torch` that are no operators themselves.
-const TORCH: &str = include_str!("../library/torch.py");
-
 /// Functions whose number of results depends on truth values, which calls must state as constants: the flags with their
 /// positions. The library has a definition for each combination; its name ends in the flags that hold.
 const FLAGS: [(&str, &[(&str, usize)]); 11] = [
@@ -76,13 +69,8 @@ pub(crate) fn flags(full: &str) -> &'static [(&'static str, usize)] {
 
 /// The function `torch.nn.functional.x` or `torch.x` of the library: its source and definition.
 pub(crate) fn library(session: &Session<'_>, full: &str) -> Option<(Arc<SourceFile>, TreeId)> {
-    let (name, text, file) = match full.strip_prefix("torch.nn.functional.") {
-        Some(name) => (name, FUNCTIONAL, "torch/nn/functional.py"),
-        None => (full.strip_prefix("torch.")?, TORCH, "torch/functional.py"),
-    };
-    let header = format!("def {name}(");
-    let definition = text.split("\n\n").find(|d| d.trim_start().starts_with(&header))?;
-    let file = SourceFile::new(Source::new(file, definition), &session.limits);
+    let definition = super::library::definition(full)?;
+    let file = SourceFile::new(Source::new(definition.file, definition.text.as_str()), &session.limits);
     let def = file.parsed.ast.children(file.parsed.root).first().copied()?;
     Some((file, def))
 }

@@ -18,6 +18,7 @@ mod fun;
 mod host;
 mod index;
 mod known;
+mod library;
 mod lists;
 mod matching;
 mod names;

@@ -111,7 +111,7 @@ const RENAMED: [(&str, &str); 15] = [
     ("torch._segment_reduce", "aten::segment_reduce"),
 ];
 
-const DTYPES: [(&str, i64); 31] = [
+const DTYPES: [(&str, i64); 64] = [
     ("uint8", 0),
     ("int8", 1),
     ("int16", 2),
@@ -137,9 +137,42 @@ const DTYPES: [(&str, i64); 31] = [
     ("qint32", 14),
     ("bfloat16", 15),
     ("quint4x2", 16),
+    ("quint2x4", 17),
+    ("bits1x8", 18),
+    ("bits2x4", 19),
+    ("bits4x2", 20),
+    ("bits8", 21),
+    ("bits16", 22),
+    ("float8_e5m2", 23),
+    ("float8_e4m3fn", 24),
+    ("float8_e5m2fnuz", 25),
+    ("float8_e4m3fnuz", 26),
+    ("uint16", 27),
+    ("uint32", 28),
+    ("uint64", 29),
+    ("uint1", 30),
+    ("uint2", 31),
+    ("uint3", 32),
+    ("uint4", 33),
+    ("uint5", 34),
+    ("uint6", 35),
+    ("uint7", 36),
+    ("int1", 37),
+    ("int2", 38),
+    ("int3", 39),
+    ("int4", 40),
+    ("int5", 41),
+    ("int6", 42),
+    ("int7", 43),
     ("strided", 0),
     ("sparse_coo", 1),
+    ("sparse_csr", 2),
+    ("sparse_csc", 4),
+    ("sparse_bsr", 5),
+    ("sparse_bsc", 6),
+    ("jagged", 7),
     ("contiguous_format", 0),
+    ("legacy_contiguous_format", 0),
     ("preserve_format", 1),
     ("channels_last", 2),
     ("channels_last_3d", 3),
@@ -160,7 +193,7 @@ const TENSOR_CASTS: [(&str, i64); 10] = [
 ];
 
 /// Members of values that are operators without arguments: type's name, member, operator.
-const PROPERTIES: [(&str, &str, &str); 37] = [
+const PROPERTIES: [(&str, &str, &str); 38] = [
     ("Tensor", "dtype", "prim::dtype"),
     ("Tensor", "device", "prim::device"),
     ("Tensor", "grad", "prim::grad"),
@@ -181,6 +214,7 @@ const PROPERTIES: [(&str, &str, &str); 37] = [
     ("Tensor", "is_meta", "prim::is_meta"),
     ("Tensor", "is_maia", "prim::is_maia"),
     ("Tensor", "is_leaf", "aten::is_leaf"),
+    ("Tensor", "retains_grad", "aten::retains_grad"),
     ("Tensor", "is_nested", "prim::is_nested"),
     ("Tensor", "requires_grad", "prim::requires_grad"),
     ("Tensor", "layout", "prim::layout"),

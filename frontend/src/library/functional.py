@@ -7,46 +7,23 @@ def _reduction(reduction: str) -> int:
         return 2
     raise ValueError(reduction + " is not a valid value for reduction")
 
-def relu(input: Tensor, inplace: bool = False) -> Tensor:
+# for each $f; $params; $args in
+#   relu
+#   relu6
+#   elu; , alpha: float = 1.0; , alpha
+#   selu
+#   celu; , alpha: float = 1.0; , alpha
+#   leaky_relu; , negative_slope: float = 0.01; , negative_slope
+#   hardsigmoid
+#   hardswish
+#   silu
+#   mish
+#   threshold; , threshold: float, value: float; , threshold, value
+def $f(input: Tensor$params, inplace: bool = False) -> Tensor:
     if inplace:
-        result = torch.relu_(input)
+        result = torch.$f_(input$args)
     else:
-        result = torch.relu(input)
-    return result
-
-def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    if inplace:
-        result = torch.relu6_(input)
-    else:
-        result = torch.relu6(input)
-    return result
-
-def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    if inplace:
-        result = torch.elu_(input, alpha)
-    else:
-        result = torch.elu(input, alpha)
-    return result
-
-def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    if inplace:
-        result = torch.selu_(input)
-    else:
-        result = torch.selu(input)
-    return result
-
-def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    if inplace:
-        result = torch.celu_(input, alpha)
-    else:
-        result = torch.celu(input, alpha)
-    return result
-
-def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    if inplace:
-        result = torch.leaky_relu_(input, negative_slope)
-    else:
-        result = torch.leaky_relu(input, negative_slope)
+        result = torch.$f(input$args)
     return result
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
@@ -56,41 +33,6 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
         result = torch.hardtanh_(input, min_val, max_val)
     else:
         result = torch.hardtanh(input, min_val, max_val)
-    return result
-
-def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    if inplace:
-        result = torch.hardsigmoid_(input)
-    else:
-        result = torch.hardsigmoid(input)
-    return result
-
-def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    if inplace:
-        result = torch.hardswish_(input)
-    else:
-        result = torch.hardswish(input)
-    return result
-
-def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    if inplace:
-        result = torch.silu_(input)
-    else:
-        result = torch.silu(input)
-    return result
-
-def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    if inplace:
-        result = torch.mish_(input)
-    else:
-        result = torch.mish(input)
-    return result
-
-def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    if inplace:
-        result = torch.threshold_(input, threshold, value)
-    else:
-        result = torch.threshold(input, threshold, value)
     return result
 
 def tanhshrink(input: Tensor) -> Tensor:
@@ -110,14 +52,12 @@ def _softmax_dim(dim: Optional[int], dims: int) -> int:
         return dim
     return 0 if dims == 0 or dims == 1 or dims == 3 else 1
 
-def softmax(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
-    return input.softmax(torch.nn.functional._softmax_dim(dim, input.dim()), dtype=dtype)
-
-def softmin(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
-    return (-input).softmax(torch.nn.functional._softmax_dim(dim, input.dim()), dtype=dtype)
-
-def log_softmax(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
-    return input.log_softmax(torch.nn.functional._softmax_dim(dim, input.dim()), dtype=dtype)
+# for each $f; $base; $operand in
+#   softmax; softmax; input
+#   softmin; softmax; (-input)
+#   log_softmax; log_softmax; input
+def $f(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
+    return $operand.$base(torch.nn.functional._softmax_dim(dim, input.dim()), dtype=dtype)
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     if input.dim() == 0:
@@ -154,16 +94,32 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: Optional[int] = None, 
         torch.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
     return torch.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
+def _several(counted: List[int], what: str, size: List[int]) -> None:
+    count = 1
+    for n in counted:
+        count *= n
+    if count == 1:
+        raise ValueError("Expected more than 1 {} when training, got input size {}".format(what, size))
+
 def batch_norm(input: Tensor, running_mean: Optional[Tensor], running_var: Optional[Tensor], weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-05) -> Tensor:
+    if training:
+        size = input.size()
+        torch.nn.functional._several([size[0]] + size[2:], "value per channel", size)
     return torch.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
 
 def instance_norm(input: Tensor, running_mean: Optional[Tensor] = None, running_var: Optional[Tensor] = None, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-05) -> Tensor:
+    if use_input_stats:
+        torch.nn.functional._several(input.size()[2:], "spatial element", input.size())
     return torch.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
 
 def layer_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, eps: float = 1e-05) -> Tensor:
     return torch.layer_norm(input, normalized_shape, weight, bias, eps, True)
 
 def group_norm(input: Tensor, num_groups: int, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, eps: float = 1e-05) -> Tensor:
+    if input.dim() < 2:
+        raise RuntimeError("Expected at least 2 dimensions for input tensor but received {}".format(input.dim()))
+    size = [input.size(0) * input.size(1) // num_groups, num_groups] + input.size()[2:]
+    torch.nn.functional._several([size[0]] + size[2:], "value per channel", size)
     return torch.group_norm(input, num_groups, weight, bias, eps, True)
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Optional[Tensor] = None) -> Tensor:
@@ -174,11 +130,15 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, o
         denom = input.norm(p, [dim], True).clamp_min_(eps).expand_as(input)
         return torch.div(input, denom, out=out)
 
-def l1_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean", weight: Optional[Tensor] = None) -> Tensor:
+# for each $f; $params; $more; $args in
+#   l1_loss; , size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean"
+#   mse_loss; , size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean"
+#   huber_loss; , reduction: str = "mean"; , delta: float = 1.0; , delta
+def $f(input: Tensor, target: Tensor$params$more, weight: Optional[Tensor] = None) -> Tensor:
     expanded = torch.broadcast_tensors([input, target])
     if weight is not None:
-        return torch.nn.functional._weighted(torch.l1_loss(expanded[0], expanded[1], 0), weight, reduction)
-    return torch.l1_loss(expanded[0], expanded[1], torch.nn.functional._reduction(reduction))
+        return torch.nn.functional._weighted(torch.$f(expanded[0], expanded[1], 0$args), weight, reduction)
+    return torch.$f(expanded[0], expanded[1], torch.nn.functional._reduction(reduction)$args)
 
 def _weighted(losses: Tensor, weight: Tensor, reduction: str) -> Tensor:
     if weight.size() != losses.size():
@@ -190,12 +150,6 @@ def _weighted(losses: Tensor, weight: Tensor, reduction: str) -> Tensor:
         return torch.sum(weighted)
     return torch.sum(weighted) / torch.sum(weight)
 
-def mse_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean", weight: Optional[Tensor] = None) -> Tensor:
-    expanded = torch.broadcast_tensors([input, target])
-    if weight is not None:
-        return torch.nn.functional._weighted(torch.mse_loss(expanded[0], expanded[1], 0), weight, reduction)
-    return torch.mse_loss(expanded[0], expanded[1], torch.nn.functional._reduction(reduction))
-
 def smooth_l1_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     expanded = torch.broadcast_tensors([input, target])
     if beta == 0.0:
@@ -203,12 +157,6 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: Optional[bool] =
     else:
         result = torch.smooth_l1_loss(expanded[0], expanded[1], torch.nn.functional._reduction(reduction), beta)
     return result
-
-def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Optional[Tensor] = None) -> Tensor:
-    expanded = torch.broadcast_tensors([input, target])
-    if weight is not None:
-        return torch.nn.functional._weighted(torch.huber_loss(expanded[0], expanded[1], 0, delta), weight, reduction)
-    return torch.huber_loss(expanded[0], expanded[1], torch.nn.functional._reduction(reduction), delta)
 
 def nll_loss(input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None, ignore_index: int = -100, reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
     return torch.nll_loss_nd(input, target, weight, torch.nn.functional._reduction(reduction), ignore_index)
@@ -383,26 +331,16 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: fl
 def _root(pooled: Tensor, size: int, norm_type: float) -> Tensor:
     return (torch.sign(pooled) * torch.relu(torch.abs(pooled))).mul(size).pow(1.0 / norm_type)
 
-def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int, stride: Optional[BroadcastingList1[int]] = None, ceil_mode: bool = False) -> Tensor:
+# for each $N; $kernel; $area in
+#   1; int; kernel_size
+#   2; BroadcastingList2[int]; kernel_size[0] * kernel_size[1]
+#   3; BroadcastingList3[int]; kernel_size[0] * kernel_size[1] * kernel_size[2]
+def lp_pool$Nd(input: Tensor, norm_type: float, kernel_size: $kernel, stride: Optional[BroadcastingList$N[int]] = None, ceil_mode: bool = False) -> Tensor:
     step: List[int] = []
     if stride is not None:
         step = stride
-    pooled = torch.avg_pool1d(input.pow(norm_type), kernel_size, step, 0, ceil_mode)
-    return torch.nn.functional._root(pooled, kernel_size, norm_type)
-
-def lp_pool2d(input: Tensor, norm_type: float, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None, ceil_mode: bool = False) -> Tensor:
-    step: List[int] = []
-    if stride is not None:
-        step = stride
-    pooled = torch.avg_pool2d(input.pow(norm_type), kernel_size, step, 0, ceil_mode)
-    return torch.nn.functional._root(pooled, kernel_size[0] * kernel_size[1], norm_type)
-
-def lp_pool3d(input: Tensor, norm_type: float, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None, ceil_mode: bool = False) -> Tensor:
-    step: List[int] = []
-    if stride is not None:
-        step = stride
-    pooled = torch.avg_pool3d(input.pow(norm_type), kernel_size, step, 0, ceil_mode)
-    return torch.nn.functional._root(pooled, kernel_size[0] * kernel_size[1] * kernel_size[2], norm_type)
+    pooled = torch.avg_pool$Nd(input.pow(norm_type), kernel_size, step, 0, ceil_mode)
+    return torch.nn.functional._root(pooled, $area, norm_type)
 
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Union[Tensor, float], full: bool = False, eps: float = 1e-06, reduction: str = "mean") -> Tensor:
     if isinstance(var, float):
@@ -550,59 +488,39 @@ def _legacy(size_average: Optional[bool], reduce: Optional[bool], reduction: str
         return 2
     return 1
 
-def max_pool1d(input: Tensor, kernel_size: BroadcastingList1[int], stride: Optional[BroadcastingList1[int]] = None, padding: BroadcastingList1[int] = 0, dilation: BroadcastingList1[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tensor:
-    return torch.max_pool1d(input, kernel_size, torch.jit.annotate(List[int], []) if stride is None else stride, padding, dilation, ceil_mode)
+# for each $N in
+#   1
+#   2
+#   3
+def max_pool$Nd(input: Tensor, kernel_size: BroadcastingList$N[int], stride: Optional[BroadcastingList$N[int]] = None, padding: BroadcastingList$N[int] = 0, dilation: BroadcastingList$N[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tensor:
+    return torch.max_pool$Nd(input, kernel_size, torch.jit.annotate(List[int], []) if stride is None else stride, padding, dilation, ceil_mode)
 
-def max_pool1d__return_indices(input: Tensor, kernel_size: BroadcastingList1[int], stride: Optional[BroadcastingList1[int]] = None, padding: BroadcastingList1[int] = 0, dilation: BroadcastingList1[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tuple[Tensor, Tensor]:
-    return torch.max_pool1d_with_indices(input, kernel_size, torch.jit.annotate(List[int], []) if stride is None else stride, padding, dilation, ceil_mode)
+# for each $N; $kind in
+#   1; __return_indices
+#   1; _with_indices
+#   2; __return_indices
+#   2; _with_indices
+#   3; __return_indices
+#   3; _with_indices
+def max_pool$Nd$kind(input: Tensor, kernel_size: BroadcastingList$N[int], stride: Optional[BroadcastingList$N[int]] = None, padding: BroadcastingList$N[int] = 0, dilation: BroadcastingList$N[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tuple[Tensor, Tensor]:
+    return torch.max_pool$Nd_with_indices(input, kernel_size, torch.jit.annotate(List[int], []) if stride is None else stride, padding, dilation, ceil_mode)
 
-def max_pool2d(input: Tensor, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None, padding: BroadcastingList2[int] = 0, dilation: BroadcastingList2[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tensor:
-    return torch.max_pool2d(input, kernel_size, torch.jit.annotate(List[int], []) if stride is None else stride, padding, dilation, ceil_mode)
+# for each $N in
+#   1
+#   2
+#   3
+def adaptive_max_pool$Nd(input: Tensor, output_size: BroadcastingList$N[int], return_indices: bool = False) -> Tensor:
+    return torch.adaptive_max_pool$Nd(input, output_size)[0]
 
-def max_pool2d__return_indices(input: Tensor, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None, padding: BroadcastingList2[int] = 0, dilation: BroadcastingList2[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tuple[Tensor, Tensor]:
-    return torch.max_pool2d_with_indices(input, kernel_size, torch.jit.annotate(List[int], []) if stride is None else stride, padding, dilation, ceil_mode)
-
-def max_pool3d(input: Tensor, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None, padding: BroadcastingList3[int] = 0, dilation: BroadcastingList3[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tensor:
-    return torch.max_pool3d(input, kernel_size, torch.jit.annotate(List[int], []) if stride is None else stride, padding, dilation, ceil_mode)
-
-def max_pool3d__return_indices(input: Tensor, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None, padding: BroadcastingList3[int] = 0, dilation: BroadcastingList3[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tuple[Tensor, Tensor]:
-    return torch.max_pool3d_with_indices(input, kernel_size, torch.jit.annotate(List[int], []) if stride is None else stride, padding, dilation, ceil_mode)
-
-def max_pool1d_with_indices(input: Tensor, kernel_size: BroadcastingList1[int], stride: Optional[BroadcastingList1[int]] = None, padding: BroadcastingList1[int] = 0, dilation: BroadcastingList1[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tuple[Tensor, Tensor]:
-    return torch.max_pool1d_with_indices(input, kernel_size, torch.jit.annotate(List[int], []) if stride is None else stride, padding, dilation, ceil_mode)
-
-def max_pool2d_with_indices(input: Tensor, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None, padding: BroadcastingList2[int] = 0, dilation: BroadcastingList2[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tuple[Tensor, Tensor]:
-    return torch.max_pool2d_with_indices(input, kernel_size, torch.jit.annotate(List[int], []) if stride is None else stride, padding, dilation, ceil_mode)
-
-def max_pool3d_with_indices(input: Tensor, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None, padding: BroadcastingList3[int] = 0, dilation: BroadcastingList3[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tuple[Tensor, Tensor]:
-    return torch.max_pool3d_with_indices(input, kernel_size, torch.jit.annotate(List[int], []) if stride is None else stride, padding, dilation, ceil_mode)
-
-def adaptive_max_pool1d(input: Tensor, output_size: BroadcastingList1[int], return_indices: bool = False) -> Tensor:
-    return torch.adaptive_max_pool1d(input, output_size)[0]
-
-def adaptive_max_pool1d__return_indices(input: Tensor, output_size: BroadcastingList1[int], return_indices: bool = False) -> Tuple[Tensor, Tensor]:
-    return torch.adaptive_max_pool1d(input, output_size)
-
-def adaptive_max_pool2d(input: Tensor, output_size: BroadcastingList2[int], return_indices: bool = False) -> Tensor:
-    return torch.adaptive_max_pool2d(input, output_size)[0]
-
-def adaptive_max_pool2d__return_indices(input: Tensor, output_size: BroadcastingList2[int], return_indices: bool = False) -> Tuple[Tensor, Tensor]:
-    return torch.adaptive_max_pool2d(input, output_size)
-
-def adaptive_max_pool3d(input: Tensor, output_size: BroadcastingList3[int], return_indices: bool = False) -> Tensor:
-    return torch.adaptive_max_pool3d(input, output_size)[0]
-
-def adaptive_max_pool3d__return_indices(input: Tensor, output_size: BroadcastingList3[int], return_indices: bool = False) -> Tuple[Tensor, Tensor]:
-    return torch.adaptive_max_pool3d(input, output_size)
-
-def adaptive_max_pool1d_with_indices(input: Tensor, output_size: BroadcastingList1[int], return_indices: bool = False) -> Tuple[Tensor, Tensor]:
-    return torch.adaptive_max_pool1d(input, output_size)
-
-def adaptive_max_pool2d_with_indices(input: Tensor, output_size: BroadcastingList2[int], return_indices: bool = False) -> Tuple[Tensor, Tensor]:
-    return torch.adaptive_max_pool2d(input, output_size)
-
-def adaptive_max_pool3d_with_indices(input: Tensor, output_size: BroadcastingList3[int], return_indices: bool = False) -> Tuple[Tensor, Tensor]:
-    return torch.adaptive_max_pool3d(input, output_size)
+# for each $N; $kind in
+#   1; __return_indices
+#   1; _with_indices
+#   2; __return_indices
+#   2; _with_indices
+#   3; __return_indices
+#   3; _with_indices
+def adaptive_max_pool$Nd$kind(input: Tensor, output_size: BroadcastingList$N[int], return_indices: bool = False) -> Tuple[Tensor, Tensor]:
+    return torch.adaptive_max_pool$Nd(input, output_size)
 
 def _fraction(input: Tensor, dims: int, output_size: Optional[List[int]], output_ratio: Optional[List[float]]) -> List[int]:
     if output_size is not None:
@@ -620,25 +538,20 @@ def _samples(input: Tensor, dims: int, given: Optional[Tensor]) -> Tensor:
     batch = 1 if input.dim() == dims + 1 else input.size(0)
     return torch.rand([batch, input.size(-1 - dims), dims], dtype=input.dtype, device=input.device)
 
-def fractional_max_pool2d_with_indices(input: Tensor, kernel_size: BroadcastingList2[int], output_size: Optional[BroadcastingList2[int]] = None, output_ratio: Optional[BroadcastingList2[float]] = None, return_indices: bool = False, _random_samples: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
-    sizes = torch.nn.functional._fraction(input, 2, output_size, output_ratio)
-    return torch.fractional_max_pool2d(input, kernel_size, sizes, torch.nn.functional._samples(input, 2, _random_samples))
+# for each $N; $kind in
+#   2; __return_indices
+#   2; _with_indices
+#   3; __return_indices
+#   3; _with_indices
+def fractional_max_pool$Nd$kind(input: Tensor, kernel_size: BroadcastingList$N[int], output_size: Optional[BroadcastingList$N[int]] = None, output_ratio: Optional[BroadcastingList$N[float]] = None, return_indices: bool = False, _random_samples: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
+    sizes = torch.nn.functional._fraction(input, $N, output_size, output_ratio)
+    return torch.fractional_max_pool$Nd(input, kernel_size, sizes, torch.nn.functional._samples(input, $N, _random_samples))
 
-def fractional_max_pool2d__return_indices(input: Tensor, kernel_size: BroadcastingList2[int], output_size: Optional[BroadcastingList2[int]] = None, output_ratio: Optional[BroadcastingList2[float]] = None, return_indices: bool = False, _random_samples: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
-    return torch.nn.functional.fractional_max_pool2d_with_indices(input, kernel_size, output_size, output_ratio, True, _random_samples)
-
-def fractional_max_pool2d(input: Tensor, kernel_size: BroadcastingList2[int], output_size: Optional[BroadcastingList2[int]] = None, output_ratio: Optional[BroadcastingList2[float]] = None, return_indices: bool = False, _random_samples: Optional[Tensor] = None) -> Tensor:
-    return torch.nn.functional.fractional_max_pool2d_with_indices(input, kernel_size, output_size, output_ratio, True, _random_samples)[0]
-
-def fractional_max_pool3d_with_indices(input: Tensor, kernel_size: BroadcastingList3[int], output_size: Optional[BroadcastingList3[int]] = None, output_ratio: Optional[BroadcastingList3[float]] = None, return_indices: bool = False, _random_samples: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
-    sizes = torch.nn.functional._fraction(input, 3, output_size, output_ratio)
-    return torch.fractional_max_pool3d(input, kernel_size, sizes, torch.nn.functional._samples(input, 3, _random_samples))
-
-def fractional_max_pool3d__return_indices(input: Tensor, kernel_size: BroadcastingList3[int], output_size: Optional[BroadcastingList3[int]] = None, output_ratio: Optional[BroadcastingList3[float]] = None, return_indices: bool = False, _random_samples: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
-    return torch.nn.functional.fractional_max_pool3d_with_indices(input, kernel_size, output_size, output_ratio, True, _random_samples)
-
-def fractional_max_pool3d(input: Tensor, kernel_size: BroadcastingList3[int], output_size: Optional[BroadcastingList3[int]] = None, output_ratio: Optional[BroadcastingList3[float]] = None, return_indices: bool = False, _random_samples: Optional[Tensor] = None) -> Tensor:
-    return torch.nn.functional.fractional_max_pool3d_with_indices(input, kernel_size, output_size, output_ratio, True, _random_samples)[0]
+# for each $N in
+#   2
+#   3
+def fractional_max_pool$Nd(input: Tensor, kernel_size: BroadcastingList$N[int], output_size: Optional[BroadcastingList$N[int]] = None, output_ratio: Optional[BroadcastingList$N[float]] = None, return_indices: bool = False, _random_samples: Optional[Tensor] = None) -> Tensor:
+    return torch.nn.functional.fractional_max_pool$Nd_with_indices(input, kernel_size, output_size, output_ratio, True, _random_samples)[0]
 
 def _unpooled(input: Tensor, kernel_size: List[int], stride: Optional[List[int]], padding: List[int], output_size: Optional[List[int]]) -> List[int]:
     dims = len(kernel_size)

@@ -1,46 +1,23 @@
-def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tensor:
+# for each $kind; $type; $results in
+#   ; Tensor; output
+#   __return_inverse; Tuple[Tensor, Tensor]; output, inverse
+#   __return_counts; Tuple[Tensor, Tensor]; output, counts
+#   __return_inverse__return_counts; Tuple[Tensor, Tensor, Tensor]; output, inverse, counts
+def unique$kind(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> $type:
     if dim is not None:
         output, inverse, counts = torch.unique_dim(input, dim, sorted, return_inverse, return_counts)
     else:
         output, inverse, counts = torch._unique2(input, sorted, return_inverse, return_counts)
-    return output
+    return $results
 
-def unique__return_inverse(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tuple[Tensor, Tensor]:
-    if dim is not None:
-        output, inverse, counts = torch.unique_dim(input, dim, sorted, return_inverse, return_counts)
-    else:
-        output, inverse, counts = torch._unique2(input, sorted, return_inverse, return_counts)
-    return output, inverse
-
-def unique__return_counts(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tuple[Tensor, Tensor]:
-    if dim is not None:
-        output, inverse, counts = torch.unique_dim(input, dim, sorted, return_inverse, return_counts)
-    else:
-        output, inverse, counts = torch._unique2(input, sorted, return_inverse, return_counts)
-    return output, counts
-
-def unique__return_inverse__return_counts(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tuple[Tensor, Tensor, Tensor]:
-    if dim is not None:
-        output, inverse, counts = torch.unique_dim(input, dim, sorted, return_inverse, return_counts)
-    else:
-        output, inverse, counts = torch._unique2(input, sorted, return_inverse, return_counts)
-    return output, inverse, counts
-
-def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tensor:
+# for each $kind; $type; $results in
+#   ; Tensor; output
+#   __return_inverse; Tuple[Tensor, Tensor]; output, inverse
+#   __return_counts; Tuple[Tensor, Tensor]; output, counts
+#   __return_inverse__return_counts; Tuple[Tensor, Tensor, Tensor]; output, inverse, counts
+def unique_consecutive$kind(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> $type:
     output, inverse, counts = torch._VF.unique_consecutive(input, return_inverse, return_counts, dim)
-    return output
-
-def unique_consecutive__return_inverse(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tuple[Tensor, Tensor]:
-    output, inverse, counts = torch._VF.unique_consecutive(input, return_inverse, return_counts, dim)
-    return output, inverse
-
-def unique_consecutive__return_counts(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tuple[Tensor, Tensor]:
-    output, inverse, counts = torch._VF.unique_consecutive(input, return_inverse, return_counts, dim)
-    return output, counts
-
-def unique_consecutive__return_inverse__return_counts(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tuple[Tensor, Tensor, Tensor]:
-    output, inverse, counts = torch._VF.unique_consecutive(input, return_inverse, return_counts, dim)
-    return output, inverse, counts
+    return $results
 
 def stft(input: Tensor, n_fft: int, hop_length: Optional[int] = None, win_length: Optional[int] = None, window: Optional[Tensor] = None, center: bool = True, pad_mode: str = "reflect", normalized: bool = False, onesided: Optional[bool] = None, return_complex: Optional[bool] = None) -> Tensor:
     return torch._VF.stft(input, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex)

@@ -9,4 +9,9 @@ def f(a: List[int]) -> Tuple[List[int], List[int]]:
     d = d + [9]
     return a, d
 
+def itself(a: List[int]) -> List[int]:
+    a += a
+    return a
+
+# run: itself([1, 2, 3]) == [1, 2, 3, 1, 2, 3]
 # run: f([1]) == ([1, 3, 1, 3], [1, 3, 1, 3, 9])
