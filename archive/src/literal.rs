@@ -38,7 +38,7 @@ fn read(ast: &Ast, id: TreeId, ty: Type, constants: &[IValue], depth: usize) -> 
         Kind::True => IValue::Bool(true),
         Kind::False => IValue::Bool(false),
         Kind::StringLiteral => IValue::str(ast.name(id)),
-        Kind::Const => match ast.tree(id).leaf {
+        Kind::Const => match ast.leaf(id) {
             Leaf::Int(i) if ty == Type::FLOAT => IValue::Float(i as f64),
             Leaf::Int(i) => IValue::Int(i),
             Leaf::Float(f) => IValue::Float(f),

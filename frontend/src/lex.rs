@@ -309,7 +309,7 @@ pub fn lex(src: &str, limits: &Limits, problems: &mut Vec<Problem>) -> Vec<Token
         bytes: src.as_bytes(),
         pos: if src.starts_with('\u{feff}') { 3 } else { 0 },
         end: src.len(),
-        tokens: Vec::with_capacity(src.len() / 4),
+        tokens: Vec::with_capacity(src.len() / 3),
         indents: Vec::new(),
         brackets: Vec::new(),
         problems,

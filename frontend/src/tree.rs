@@ -225,31 +225,49 @@ pub enum Leaf {
     Imag(f64),
 }
 
+/// A [`Leaf`] as a tree holds it: numbers stand beside the trees, which are half as large without them.
+#[derive(Clone, Copy, Debug)]
+enum Stored {
+    None,
+    Name(Name),
+    Op(Op),
+    Int(u32),
+    Float(u32),
+    Imag(u32),
+}
+
 /// One syntax tree.
 #[derive(Clone, Copy, Debug)]
-pub struct Tree {
-    /// What it is.
-    pub kind: Kind,
-    /// Where it stands.
-    pub span: Span,
-    /// Name, operator or number.
-    pub leaf: Leaf,
+struct Tree {
+    kind: Kind,
+    leaf: Stored,
+    span: Span,
     first: u32,
     count: u32,
 }
+
+const _: () = assert!(size_of::<Tree>() <= 28);
 
 /// All trees of one source, with its names.
 #[derive(Clone, Debug)]
 pub struct Ast {
     trees: Arena<Tree, TreeIds>,
     children: Vec<TreeId>,
+    /// The bits of number literals.
+    numbers: Vec<u64>,
     names: Vec<(Box<str>, OnceLock<Symbol>)>,
     by_name: HashMap<Box<str>, Name, FxBuildHasher>,
 }
 
 impl Default for Ast {
     fn default() -> Self {
-        Ast { trees: Arena::new(), children: Vec::new(), names: Vec::new(), by_name: HashMap::default() }
+        Ast {
+            trees: Arena::new(),
+            children: Vec::new(),
+            numbers: Vec::new(),
+            names: Vec::new(),
+            by_name: HashMap::default(),
+        }
     }
 }
 
@@ -261,22 +279,42 @@ impl Ast {
 
     /// Appends a tree.
     pub fn add(&mut self, kind: Kind, span: Span, leaf: Leaf, children: &[TreeId]) -> TreeId {
+        let mut number = |bits| {
+            self.numbers.push(bits);
+            self.numbers.len() as u32 - 1
+        };
+        let leaf = match leaf {
+            Leaf::None => Stored::None,
+            Leaf::Name(name) => Stored::Name(name),
+            Leaf::Op(op) => Stored::Op(op),
+            Leaf::Int(v) => Stored::Int(number(v as u64)),
+            Leaf::Float(v) => Stored::Float(number(v.to_bits())),
+            Leaf::Imag(v) => Stored::Imag(number(v.to_bits())),
+        };
         let first = self.children.len() as u32;
         self.children.extend_from_slice(children);
         self.trees.alloc(Tree { kind, span, leaf, first, count: children.len() as u32 })
     }
 
-    /// The tree of `id`.
-    pub fn tree(&self, id: TreeId) -> &Tree {
-        &self.trees[id]
-    }
-
-    /// Shorthand for `tree(id).kind`.
+    /// What `id` is.
     pub fn kind(&self, id: TreeId) -> Kind {
         self.trees[id].kind
     }
 
-    /// Shorthand for `tree(id).span`.
+    /// What `id` holds besides children.
+    pub fn leaf(&self, id: TreeId) -> Leaf {
+        let float = |at: u32| f64::from_bits(self.numbers[at as usize]);
+        match self.trees[id].leaf {
+            Stored::None => Leaf::None,
+            Stored::Name(name) => Leaf::Name(name),
+            Stored::Op(op) => Leaf::Op(op),
+            Stored::Int(at) => Leaf::Int(self.numbers[at as usize] as i64),
+            Stored::Float(at) => Leaf::Float(float(at)),
+            Stored::Imag(at) => Leaf::Imag(float(at)),
+        }
+    }
+
+    /// Where `id` stands.
     pub fn span(&self, id: TreeId) -> Span {
         self.trees[id].span
     }
@@ -309,7 +347,7 @@ impl Ast {
     /// The name in the leaf of `id`; empty if the leaf is no name.
     pub fn name(&self, id: TreeId) -> &str {
         match self.trees[id].leaf {
-            Leaf::Name(name) => self.text(name),
+            Stored::Name(name) => self.text(name),
             _ => "",
         }
     }
@@ -317,7 +355,7 @@ impl Ast {
     /// The operator in the leaf of `id`.
     pub fn op(&self, id: TreeId) -> Option<Op> {
         match self.trees[id].leaf {
-            Leaf::Op(op) => Some(op),
+            Stored::Op(op) => Some(op),
             _ => None,
         }
     }
@@ -329,7 +367,7 @@ impl Ast {
 
     /// The name in the leaf of `id` as the programs have it; the empty name if the leaf is none.
     pub(crate) fn symbol(&self, id: TreeId) -> Symbol {
-        let Leaf::Name(name) = self.trees[id].leaf else { return Symbol::EMPTY };
+        let Stored::Name(name) = self.trees[id].leaf else { return Symbol::EMPTY };
         let (text, symbol) = &self.names[name.0 as usize];
         *symbol.get_or_init(|| Symbol::new(text))
     }
@@ -371,16 +409,16 @@ impl Ast {
             if !out.is_empty() && !out.ends_with('(') {
                 out.push(' ');
             }
-            let tree = self.tree(id);
-            if tree.kind == Kind::Nothing {
+            let kind = self.kind(id);
+            if kind == Kind::Nothing {
                 out.push('-');
                 continue;
             }
             // Writing to a String cannot fail.
-            let _ = write!(out, "({:?}", tree.kind);
-            let _ = match tree.leaf {
+            let _ = write!(out, "({kind:?}");
+            let _ = match self.leaf(id) {
                 Leaf::None => Ok(()),
-                Leaf::Name(n) if tree.kind == Kind::StringLiteral => write!(out, " {:?}", self.text(n)),
+                Leaf::Name(n) if kind == Kind::StringLiteral => write!(out, " {:?}", self.text(n)),
                 Leaf::Name(n) => write!(out, " {}", self.text(n)),
                 Leaf::Op(op) => write!(out, " {}", op.text()),
                 Leaf::Int(v) => write!(out, " {v}"),

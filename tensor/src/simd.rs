@@ -22,6 +22,15 @@ pub trait Kernel {
     const SETS: Sets;
     /// The body; implement it `#[inline(always)]`.
     fn run(self) -> Self::Output;
+    /// The body for processors that have none of the sets it is compiled for beside the architecture's own: few, so that
+    /// code that is small serves them better than code that is fast. The same results; `#[inline(always)]` too.
+    #[inline(always)]
+    fn run_small(self) -> Self::Output
+    where
+        Self: Sized,
+    {
+        self.run()
+    }
 }
 
 /// Which instruction sets a body is compiled for.
@@ -141,7 +150,12 @@ fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
 
 #[inline(never)]
 fn run_baseline<K: Kernel>(kernel: K) -> K::Output {
-    kernel.run()
+    // Other architectures have vectors in every processor.
+    if const { cfg!(target_arch = "x86_64") && !matches!(K::SETS, Sets::One) } {
+        kernel.run_small()
+    } else {
+        kernel.run()
+    }
 }
 
 /// Runs a kernel compiled for the best instruction set there is.

@@ -64,7 +64,7 @@ impl<'a> Cx<'a> {
             Kind::Var => return Some(self.variable(tree)),
             Kind::Const => {
                 self.at(self.span(tree));
-                return Some(Ok(Sugar::Value(self.number(super::types::number(self.ast().tree(tree).leaf)))));
+                return Some(Ok(Sugar::Value(self.number(super::types::number(self.ast().leaf(tree))))));
             }
             Kind::True => IValue::Bool(true),
             Kind::False => IValue::Bool(false),
@@ -323,7 +323,7 @@ impl<'a> Cx<'a> {
     fn complex_literal(&self, tree: TreeId) -> Option<IValue> {
         let ast = self.ast();
         let number = |tree| match ast.kind(tree) {
-            Kind::Const => Some(super::types::number(ast.tree(tree).leaf)),
+            Kind::Const => Some(super::types::number(ast.leaf(tree))),
             Kind::Var if self.lookup_only(tree).is_none() => names::constant(ast.name(tree)),
             Kind::UnaryOp if ast.op(tree) == Some(Op::Neg) => {
                 let inner = ast.child(tree, 0);
@@ -395,7 +395,7 @@ impl<'a> Cx<'a> {
         };
         if name == "aten::neg"
             && self.kind(operand) == Kind::Const
-            && let Some(number) = negated(super::types::number(self.ast().tree(operand).leaf))
+            && let Some(number) = negated(super::types::number(self.ast().leaf(operand)))
         {
             self.at(span);
             return Ok(self.number(number));

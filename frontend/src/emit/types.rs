@@ -317,7 +317,7 @@ impl TypeReader<'_> {
             Kind::True => IValue::Bool(true),
             Kind::False => IValue::Bool(false),
             Kind::StringLiteral => IValue::str(ast.name(tree)),
-            Kind::Const => number(ast.tree(tree).leaf),
+            Kind::Const => number(ast.leaf(tree)),
             Kind::TupleLiteral => IValue::Tuple(flambeau_ir::value::Tuple::new(children()?)),
             Kind::ListLiteral => {
                 let items = children()?;

@@ -6,6 +6,7 @@
 //! program's most repeated code, and a function called from one place is inlined there.
 #![allow(unsafe_code, reason = "slices over memory that the loops have locked")]
 
+use std::hint::black_box;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
@@ -117,16 +118,20 @@ macro_rules! block_kernel {
                 }
             }
 
+            /// Where the result and the arguments are.
+            #[inline(always)]
+            fn places(&self) -> (*mut R::Raw, $(*const $type::Raw),+) {
+                let &[out, $($input,)+ ..] = self.operands else {
+                    unreachable!("invariant: an operand for the result and one for each argument")
+                };
+                (out.cast(), $($input.cast()),+)
+            }
+
             /// # Safety
             /// As for the function.
             #[inline(always)]
             unsafe fn groups<const W: usize>(self) {
-                let $kernel { operands, n, f, .. } = self;
-                let &[out, $($input,)+ ..] = operands else {
-                    unreachable!("invariant: an operand for the result and one for each argument")
-                };
-                let out: *mut R::Raw = out.cast();
-                $(let $input: *const $type::Raw = $input.cast();)+
+                let ((out, $($input),+), n, f) = (self.places(), self.n, self.f);
                 let whole = n & !(W - 1);
                 let rest = n - whole;
                 let mut results = [const { MaybeUninit::<R::Raw>::uninit() }; W];
@@ -171,6 +176,20 @@ macro_rules! block_kernel {
                 // SAFETY: the word given to the function that made this kernel.
                 unsafe {
                     if wide { self.groups::<WIDE>() } else { self.groups::<NARROW>() }
+                }
+            }
+
+            #[inline(always)]
+            fn run_small(self) {
+                let (out, $($input),+) = self.places();
+                for i in 0..self.n {
+                    // One after another: an index that the compiler knows nothing of.
+                    let i = black_box(i);
+                    // SAFETY: as above.
+                    unsafe {
+                        let result = self.f.at($($type::from_raw(*$input.add(i))),+);
+                        out.add(i).write(result.to_raw());
+                    }
                 }
             }
         }
