@@ -5,6 +5,9 @@
 Needs torch 2.6. A row is a function of tensors named `a`, `b`, ..., in groups with the largest ratio of times that is meant
 to hold. Either side calls the same compiled function again and again and gives the median of short spells; of the rounds
 the median counts. A ratio over its limit is marked `!`. What is not run (no support) is marked `?`.
+
+A floor is what the machine needs at least: multiplications at its peak, or operands and result at the bandwidth of the
+nearest memory that holds them. `--peak` and `--bandwidth` are measured apart, on the machine at hand.
 """
 
 import argparse
@@ -17,16 +20,16 @@ import tempfile
 import time
 
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 torch.set_num_threads(1)
 
-SMALL, ROOM = "16 elements", "4,096 elements"
-# Groups: name, limit, rows of (name, parameters, body). A parameter is `sizes`, of singles unless `dtype:` stands before.
-ONE = "x"
+# Groups: limit, and rows of (name, body, inputs). An input is a list of sizes, of singles unless a dtype stands first.
 
 
-def row(name, body, *inputs):
-    return name, body, inputs
+def row(name, body, *inputs, flops=0):
+    """`flops` where PyTorch's counter has no formula for the operator."""
+    return name, body, inputs, flops
 
 
 def pointwise(n):
@@ -112,7 +115,7 @@ GROUPS = {
         row("linear 128x768x3072", "return torch.ops.aten.linear(a, b)", [128, 768], [3072, 768]),
         row("linear 1x768", "return torch.ops.aten.linear(a, b)", [1, 768], [768, 768]),
         row("sdpa 12x128x64", "return torch.ops.aten.scaled_dot_product_attention(a, b, c)",
-            [1, 12, 128, 64], [1, 12, 128, 64], [1, 12, 128, 64]),
+            [1, 12, 128, 64], [1, 12, 128, 64], [1, 12, 128, 64], flops=4 * 12 * 128 * 128 * 64),
         conv("conv 3x3 64@56", [1, 64, 56, 56], [64, 64, 3, 3], "1, 1"),
         conv("conv 3x3 256@14", [1, 256, 14, 14], [256, 256, 3, 3], "1, 1"),
         conv("conv 3x3 512@7", [1, 512, 7, 7], [512, 512, 3, 3], "1, 1"),
@@ -160,18 +163,28 @@ def spells(call, seconds):
     return statistics.median(times)
 
 
-def theirs(path, names, inputs):
-    module = {}
+def theirs(path, inputs):
+    """A function that calls the compiled one so many times; Python's part in a call counts as PyTorch's."""
     with open(path) as file:
-        unit = torch.jit.CompilationUnit(file.read())
-    # The loop is TorchScript's caller in Python; what it costs itself is taken off below.
-    f = unit.f
+        f = torch.jit.CompilationUnit(file.read()).f
 
     def call(times):
         for _ in range(times):
             f(*inputs)
 
     return call
+
+
+def floor(call, inputs, result, flops, args):
+    """Seconds that the machine needs at least. Of a table that is looked up in, what the result has is read."""
+    with FlopCounterMode(display=False) as counter:
+        call(1)
+    lookup = any(t.dtype == torch.int64 for t in inputs)
+    sizes = [min(t.numel(), result.numel()) if lookup else t.numel() for t in inputs]
+    moved = sum(n * t.element_size() for n, t in zip([*sizes, result.numel()], [*inputs, result]))
+    limits = zip((32 << 10, 512 << 10, 32 << 20, math.inf), args.bandwidth)
+    speed = next(speed for size, speed in limits if moved <= size)
+    return max((flops or counter.get_total_flops()) / args.peak, moved / speed) * 1e-9
 
 
 def ours(program, path, names, inputs, seconds):
@@ -186,10 +199,10 @@ def ours(program, path, names, inputs, seconds):
 
 
 def human(seconds):
-    for unit, scale in (("s ", 1), ("ms", 1e3), ("us", 1e6)):
+    for unit, scale in (("s", 1), ("ms", 1e3), ("us", 1e6)):
         if seconds * scale >= 1:
-            return f"{seconds * scale:8.2f} {unit}"
-    return f"{seconds * 1e9:8.0f} ns"
+            return f"{seconds * scale:.2f} {unit}"
+    return f"{seconds * 1e9:.0f} ns"
 
 
 def main():
@@ -198,18 +211,24 @@ def main():
     parser.add_argument("filter", nargs="?", default="")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.1)
+    parser.add_argument("--peak", type=float, default=104.0, help="GFLOP/s")
+    parser.add_argument("--bandwidth", type=float, nargs=4, default=[150.0, 104.0, 55.0, 32.0], help="GB/s, by level")
     args = parser.parse_args()
-    print(f"{'workload':<26} {'ours':>11} {'PyTorch':>11} {'ratio':>7} {'limit':>6}", flush=True)
+    print("| workload | ours | PyTorch | ratio | limit | floor | ours / floor |")
+    print("|---|---:|---:|---:|---:|---:|---:|", flush=True)
     for group, (limit, rows) in GROUPS.items():
         ratios = []
-        for name, body, inputs in rows:
+        for name, body, inputs, flops in rows:
             if args.filter not in f"{group}/{name}":
                 continue
             names = "abcdef"[: len(inputs)]
             with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
                 file.write(f"def f({', '.join(names)}):\n    {body}\n")
                 file.flush()
-                call = theirs(file.name, names, [tensor(sizes) for sizes in inputs])
+                given = [tensor(sizes) for sizes in inputs]
+                call = theirs(file.name, given)
+                result = torch.jit.CompilationUnit(open(file.name).read()).f(*given)
+                least = floor(call, given, result, flops, args)
                 pairs, why = [], None
                 for _ in range(args.rounds):
                     time_theirs = spells(call, args.seconds)
@@ -218,16 +237,18 @@ def main():
                         break
                     pairs.append((time_ours, time_theirs))
             if why:
-                print(f"{name:<26} ? {why}", flush=True)
+                print(f"| {name} | ? {why} |", flush=True)
                 continue
             mine, other = (statistics.median(p[k] for p in pairs) for k in (0, 1))
             ratio = statistics.median(p[0] / p[1] for p in pairs)
             ratios.append(ratio)
             mark = "!" if ratio > limit else " "
-            print(f"{name:<26} {human(mine)} {human(other)} {ratio:7.3f}{mark}{limit:6.2f}", flush=True)
+            times = f"{human(mine)} | {human(other)} | {ratio:.3f}{mark} | {limit:.2f}"
+            print(f"| {name} | {times} | {human(least)} | {mine / least:.1f} |", flush=True)
         if ratios:
             mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-            print(f"-- {group}: geometric mean {mean:.3f}, {sum(r > limit for r in ratios)} of {len(ratios)} over\n")
+            over = sum(r > limit for r in ratios)
+            print(f"| **{group}: geometric mean** | | | **{mean:.3f}** | {over} of {len(ratios)} over | | |", flush=True)
 
 
 if __name__ == "__main__":
