@@ -374,9 +374,10 @@ impl Entry {
     /// The arguments in order of the parameters, receiver and defaults filled in.
     fn bind(&self, args: &[IValue], kwargs: &[(&str, IValue)], bound: &mut Vec<IValue>) -> Result<(), Error> {
         let params = self.params();
-        if args.len() > params.len() {
-            let message =
-                format!("{} takes {} arguments but {} were given", self.name, params.len(), args.len());
+        // What can only be given by name comes last.
+        let positional = params.len() - params.iter().rev().take_while(|p| p.kwarg_only).count();
+        if args.len() > positional {
+            let message = format!("{} takes {positional} arguments but {} were given", self.name, args.len());
             return Err(Error::misuse(message));
         }
         if let Some(receiver) = &self.receiver {

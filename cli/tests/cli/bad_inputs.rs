@@ -2,7 +2,7 @@
 
 use super::{accepted, file, refused};
 
-const SOURCE: &str = "def f(x, w, n: int = 1):\n    return x.mm(w) * n\n";
+const SOURCE: &str = "def f(x, w, *, n: int = 1):\n    return x.mm(w) * n\n";
 
 const ONE: &str = r#"{"t": "tensor", "dtype": "float32", "shape": [1, 1], "data": [2.0]}"#;
 
@@ -15,7 +15,12 @@ fn wrong_arguments() {
     let row = tensor("[1, 2]", r#""data": [1, 2]"#);
     for (name, text, parts) in [
         ("few", format!("[{ONE}]"), &["X0003", "`w` is missing"][..]),
-        ("many", format!("[{ONE}, {ONE}, {ONE}, {ONE}]"), &["X0003", "takes 3 arguments but 4"]),
+        ("many", format!("[{ONE}, {ONE}, {ONE}, {ONE}]"), &["X0003", "takes 2 arguments but 4"]),
+        (
+            "unnamed",
+            format!(r#"[{ONE}, {ONE}, {{"t": "int", "v": 2}}]"#),
+            &["X0003", "takes 2 arguments but 3"],
+        ),
         ("type", format!(r#"[{ONE}, {{"t": "int", "v": 1}}]"#), &["X0003", "`w` must be of type Tensor"]),
         ("shape", format!("[{row}, {row}]"), &["X0002", "f.py\", line 2", "cannot be multiplied"]),
         (

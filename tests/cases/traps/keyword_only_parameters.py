@@ -6,4 +6,5 @@ def g(a: int, *, b: int = 3) -> int:
 def f(a: int) -> Tuple[int, int]:
     return g(a), g(a, b=4)
 
+# run: g(1, b=4) == 14
 # run: f(1) == (13, 14)
