@@ -58,8 +58,11 @@ struct Search<'a> {
     traits: &'a TraitTable<'a>,
     memory: Option<&'a AliasDb>,
     ignore_writers: bool,
-    /// By what they compute. Nodes alone: a hash beside each would double what large graphs fetch.
-    table: HashTable<NodeId>,
+    /// The nodes that others may merge into.
+    entered: Vec<NodeId>,
+    /// Places in `entered`, by what the nodes compute. Nothing else: looking up is as fast as the table is small, and a
+    /// handle or a hash in it would double what large graphs fetch.
+    table: HashTable<u32>,
     /// What a merged value has become; `None` for itself.
     stands_for: ValueMap<Option<ValueId>>,
     /// Merged nodes whose results leave the graph, by the node kept: it takes over that they do. As a second one is
@@ -80,6 +83,7 @@ impl<'a> Search<'a> {
             traits,
             memory,
             ignore_writers,
+            entered: Vec::with_capacity(graph.node_count()),
             table: HashTable::with_capacity(graph.node_count()),
             stands_for: ValueMap::for_values(graph, None),
             leaving: HashMap::default(),
@@ -91,7 +95,7 @@ impl<'a> Search<'a> {
     fn run(mut self) -> Option<Vec<(NodeId, NodeId)>> {
         let graph = self.graph;
         // Entries of nested blocks, and how many there were when each open block began. Those of the root stay.
-        let mut made: Vec<(u64, NodeId)> = Vec::new();
+        let mut made: Vec<(u64, u32)> = Vec::new();
         let mut open: Vec<usize> = Vec::new();
         for step in graph.walk(graph.root()) {
             match step {
@@ -101,8 +105,8 @@ impl<'a> Search<'a> {
                     if open.is_empty() {
                         break;
                     }
-                    for (hash, node) in made.drain(mark..) {
-                        if let Ok(entry) = self.table.find_entry(hash, |&n| n == node) {
+                    for (hash, place) in made.drain(mark..) {
+                        if let Ok(entry) = self.table.find_entry(hash, |&p| p == place) {
                             entry.remove();
                         }
                     }
@@ -112,18 +116,19 @@ impl<'a> Search<'a> {
                         continue;
                     }
                     let hash = hash_of(graph, &self.stands_for, node);
-                    match self.table.find(hash, |&n| self.same(n, node)).copied() {
+                    match self.table.find(hash, |&p| self.same(self.entered[p as usize], node)).copied() {
                         // One entry stands for all alike, merged or not: a chain of equal entries would be walked again
                         // and again.
-                        Some(kept) => {
+                        Some(place) => {
+                            let kept = self.entered[place as usize];
                             if self.may_merge(node, kept)? {
                                 self.merge(node, kept);
                             }
                         }
                         None => {
-                            self.enter(hash, node);
+                            let place = self.enter(hash, node);
                             if open.len() > 1 {
-                                made.push((hash, node));
+                                made.push((hash, place));
                             }
                         }
                     }
@@ -134,9 +139,12 @@ impl<'a> Search<'a> {
         Some(self.plan)
     }
 
-    fn enter(&mut self, hash: u64, node: NodeId) {
-        let (graph, stands_for) = (self.graph, &self.stands_for);
-        self.table.insert_unique(hash, node, |&n| hash_of(graph, stands_for, n));
+    fn enter(&mut self, hash: u64, node: NodeId) -> u32 {
+        let place = self.entered.len() as u32;
+        self.entered.push(node);
+        let (graph, stands_for, entered) = (self.graph, &self.stands_for, &self.entered);
+        self.table.insert_unique(hash, place, |&p| hash_of(graph, stands_for, entered[p as usize]));
+        place
     }
 
     /// Whether a node may be merged, or be what others merge into; `None` if memory would have to be known.
