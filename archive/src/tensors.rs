@@ -101,7 +101,12 @@ impl<'a> Tensors<'a> {
     }
 
     fn make(&mut self, key: &str, width: usize) -> Result<Storage, ArchiveError> {
-        let record = self.zip.require(&format!("{}/{key}", self.folder))?;
+        let name = format!("{}/{key}", self.folder);
+        let record = self.zip.find(&name).ok_or_else(|| {
+            // Whoever names it is to blame, and has a place.
+            let message = format!("the archive has no record {}, which is a tensor's storage", quoted(&name));
+            ArchiveError::new(Code::Missing, message)
+        })?;
         let failed = |e: TensorError| ArchiveError::new(Code::Limit, e.to_string()).in_record(record.name());
         if let Some(foreign) = self.share(record, width) {
             self.shared = self.shared.saturating_add(record.size());

@@ -184,7 +184,7 @@ fn storages_are_what_they_are_said_to_be() {
     let larger = Described { class: "LongStorage", ..PLAIN };
     assert_eq!(refused(&both(larger)), at(Code::Storage, "data.pkl", true));
     let missing = Described { key: "7", ..PLAIN };
-    assert_eq!(refused(&with_tensor(missing)), at(Code::Missing, "data/7", false));
+    assert_eq!(refused(&with_tensor(missing)), at(Code::Missing, "data.pkl", true));
     for key in ["../0", "/0", "0/../0", "..\\0", "0\0", ""] {
         let place = refused(&with_tensor(Described { key, ..PLAIN }));
         assert_eq!(place.0, Code::Missing.as_str(), "{key:?}: {place:?}");
