@@ -22,7 +22,7 @@ struct Details {
     class: Cow<'static, str>,
     message: String,
     help: Option<String>,
-    /// Where it happened, as far as somebody else knows who ran a task.
+    /// The calls of the task that raised it, if it is raised again by who waits for one.
     trace: Vec<TraceEntry>,
 }
 

@@ -9,7 +9,7 @@ use crate::error::{ExecError, Fault, KernelError};
 use crate::host::Host;
 use crate::kernel::{KernelCx, Rets, Site};
 use crate::resolve;
-use crate::structural::{self, any_defined, await_value, fits_refined};
+use crate::structural::{self, any_defined, await_value, fits_refined, task_value};
 use crate::tape;
 use flambeau_ir::value::{Future, IValue};
 use flambeau_ir::{Graph, NodeId, OpKind, Prim, Symbol, Type, ValueMap};
@@ -317,12 +317,12 @@ impl Walk<'_> {
                         self.set_results(&caller, node, outputs)?;
                     }
                     After::Future(node, future) => {
-                        future.complete(Ok(one(outputs)));
+                        future.complete(Ok(task_value(outputs.into_iter())));
                         let caller = Arc::clone(&self.top().graph);
                         self.set_results(&caller, node, vec![IValue::Future(future)])?;
                     }
                     After::Awaited(node, future) => {
-                        let value = one(outputs);
+                        let value = task_value(outputs.into_iter());
                         future.complete(Ok(value.clone()));
                         let caller = Arc::clone(&self.top().graph);
                         self.set_results(&caller, node, vec![value])?;
@@ -376,11 +376,6 @@ impl Walk<'_> {
 
 fn first(graph: &Graph, block: flambeau_ir::BlockId) -> NodeId {
     graph.next(graph.param(block)).expect("invariant: a block ends in prim::Return")
-}
-
-/// What a task gives: its result, or a tuple of them.
-fn one(mut outputs: Vec<IValue>) -> IValue {
-    if outputs.len() == 1 { outputs.remove(0) } else { IValue::tuple(outputs) }
 }
 
 fn truth(value: &IValue) -> Result<bool, KernelError> {

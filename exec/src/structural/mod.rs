@@ -147,11 +147,19 @@ pub(crate) fn await_value(args: &[IValue]) -> Result<(Future, Result<IValue, Tas
     let Some(IValue::Future(future)) = args.first() else {
         return Err(KernelError::input("expected a value to await"));
     };
-    match (future.result(), future.task()) {
-        (Some(Ok(value)), _) => Ok((future.clone(), Ok(value))),
-        (Some(Err(error)), _) => Err(KernelError::input(error.to_string())),
-        (None, Some(task)) => Ok((future.clone(), Err(task))),
-        (None, None) => Err(KernelError::internal("an awaitable without a task")),
+    match future.result_or_task() {
+        Some(Ok(Ok(value))) => Ok((future.clone(), Ok(value))),
+        Some(Ok(Err(error))) => Err(KernelError::input(error.to_string())),
+        Some(Err(task)) => Ok((future.clone(), Err(task))),
+        None => Err(KernelError::input("expected an awaitable, not the future of a task that runs")),
+    }
+}
+
+/// The value of a task: its result, or a tuple of them.
+pub(crate) fn task_value(mut results: impl ExactSizeIterator<Item = IValue>) -> IValue {
+    match (results.len(), results.next()) {
+        (1, Some(only)) => only,
+        (_, first) => IValue::tuple(first.into_iter().chain(results).collect()),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::error::{ExecError, Fault, KernelError};
 use crate::host::Host;
 use crate::kernel::Rets;
 use crate::resolve;
-use crate::structural::{await_value, fits_refined};
+use crate::structural::{await_value, fits_refined, task_value};
 use flambeau_ir::value::{Future, IValue};
 use flambeau_ir::{Graph, Symbol};
 use std::sync::{Arc, OnceLock};
@@ -247,12 +247,12 @@ impl Vm {
             After::Done => return Ok(Next::Done(rets)),
             After::Results(to) => to,
             After::Future(to, future) => {
-                future.complete(Ok(one(&mut rets)));
+                future.complete(Ok(task_value(rets.drain(..))));
                 rets.push(IValue::Future(future));
                 to
             }
             After::Awaited(to, future) => {
-                let value = one(&mut rets);
+                let value = task_value(rets.drain(..));
                 future.complete(Ok(value.clone()));
                 rets.push(value);
                 to
@@ -334,9 +334,4 @@ impl Vm {
         }
         self.unwinding -= 1;
     }
-}
-
-/// What a task gives: its result, or a tuple of them.
-fn one(rets: &mut Rets) -> IValue {
-    if rets.len() == 1 { rets.remove(0) } else { IValue::tuple(rets.drain(..).collect()) }
 }

@@ -95,10 +95,13 @@ impl Future {
         make(self.elem_type())
     }
 
-    /// What computes the value, if that is for whoever waits and not done.
+    /// The result, or what computes it if that is for whoever waits: asked at once, for another thread may bring the
+    /// result meanwhile. Nothing of a future whose task somebody else has taken up.
     #[must_use]
-    pub fn task(&self) -> Option<Task> {
-        self.0.state.lock().task.clone()
+    pub fn result_or_task(&self) -> Option<Result<FutureResult, Task>> {
+        let state = self.0.state.lock();
+        let result = state.result.clone().map(Ok);
+        result.or_else(|| state.task.clone().map(Err))
     }
 
     /// A future that is complete.
@@ -218,5 +221,18 @@ mod tests {
         future.on_done(tell(10));
         assert_eq!(told.load(Ordering::Relaxed), 77);
         assert_eq!(waiting.join().unwrap(), Some(7));
+    }
+
+    #[test]
+    fn an_awaitable_has_a_task_until_it_has_a_result() {
+        let registry = crate::RegistryBuilder::new().build().expect("no operators");
+        let task = Task { graph: Arc::new(Graph::new(registry)), args: vec![IValue::Int(7)] };
+        let future = Future::awaitable(Type::INT, task);
+        assert_eq!(future.type_of(), Type::awaitable(Type::INT));
+        assert!(matches!(future.result_or_task(), Some(Err(task)) if task.args.len() == 1));
+        assert!(future.complete(Ok(IValue::Int(8))) && !future.complete(Ok(IValue::Int(9))));
+        let result = future.result_or_task().and_then(Result::ok).and_then(Result::ok);
+        assert_eq!(result.and_then(|value| value.as_int()), Some(8));
+        assert!(Future::new(Type::INT).result_or_task().is_none(), "somebody else computes it");
     }
 }
