@@ -210,7 +210,7 @@ impl Cx<'_> {
 
     /// Calls the overload of operator `name` that fits; several results come as a tuple.
     pub(crate) fn call_builtin(&self, span: Span, name: Symbol, args: &Args) -> Res<ValueId> {
-        if let Some(function) = self.over_objects(name, args) {
+        if let Some(function) = self.over_objects(span, name, args)? {
             let compiled = self.session.compile(function)?;
             return self.call_compiled(span, function, &compiled.schema, args);
         }
@@ -306,9 +306,11 @@ impl Cx<'_> {
     }
 
     /// The function that stands for an operator over a list of objects.
-    fn over_objects(&self, name: Symbol, args: &Args) -> Option<Symbol> {
-        let elem = args.receiver.as_ref().or(args.positional.first())?.ty.list_elem()?;
+    fn over_objects(&self, span: Span, name: Symbol, args: &Args) -> Res<Option<Symbol>> {
+        let list = args.receiver.as_ref().or(args.positional.first());
+        let Some(elem) = list.and_then(|list| list.ty.list_elem()) else { return Ok(None) };
         super::sorting::over_objects(self.session, name, elem)
+            .or_else(|_| self.unsupported(span, "sorting of elements with that many parts is"))
     }
 
     /// A node, its results as one value.

@@ -20,6 +20,13 @@ const OPERATORS: [&str; 2] = ["aten::sort", "aten::sorted"];
 /// The method that gives a class its order.
 const ORDER: &str = "__lt__";
 
+/// Parts of an element that are compared at most: the comparison is one expression, nested as deep as there are parts,
+/// and types of a few lines may have a million.
+const PARTS: usize = 512;
+
+/// Elements have more than [`PARTS`].
+pub(crate) struct TooManyParts;
+
 /// How elements of a type are compared.
 enum Order {
     /// The expression that says whether `a` is less than `b`.
@@ -29,17 +36,25 @@ enum Order {
 }
 
 /// The function that stands for an operator over a list of such elements, if they are or hold objects.
-pub(crate) fn over_objects(session: &Session<'_>, op: Symbol, elem: Type) -> Option<Symbol> {
+pub(crate) fn over_objects(
+    session: &Session<'_>,
+    op: Symbol,
+    elem: Type,
+) -> Result<Option<Symbol>, TooManyParts> {
     if !OPERATORS.iter().any(|name| op == *name) {
-        return None;
+        return Ok(None);
     }
     let order = order(session, elem)?;
-    let base = op.base();
+    Ok(order.and_then(|order| declared(session, op.base(), elem, &order)))
+}
+
+/// The function of this name for elements of the type, which are compared so.
+fn declared(session: &Session<'_>, base: &str, elem: Type, order: &Order) -> Option<Symbol> {
     let name = Symbol::new(&format!("{}__{base}", qualified(elem)));
     if session.has_function(name) {
         return Some(name);
     }
-    let (suffix, less, reason) = match &order {
+    let (suffix, less, reason) = match order {
         Order::By(less) => ("", less.as_str(), ""),
         Order::None(reason) => ("_unordered", "", reason.as_str()),
     };
@@ -69,7 +84,7 @@ fn qualified(elem: Type) -> String {
 
 /// How elements of the type are compared; nothing if there is no object among them, or what has no order in a kernel
 /// either.
-fn order(session: &Session<'_>, elem: Type) -> Option<Order> {
+fn order(session: &Session<'_>, elem: Type) -> Result<Option<Order>, TooManyParts> {
     // Parts of tuples in tuples come in the order in which they are compared.
     let (mut tests, mut objects) = (Vec::new(), false);
     let mut todo = vec![(String::new(), elem)];
@@ -83,10 +98,10 @@ fn order(session: &Session<'_>, elem: Type) -> Option<Order> {
             TypeKind::Class(class) => {
                 if !is_ordered(session, ty) {
                     let name = class.name;
-                    return Some(Order::None(format!(
+                    return Ok(Some(Order::None(format!(
                         "To sort a list of {name}, it must define a {ORDER} method with two inputs of type {name} that \
                          returns a bool"
-                    )));
+                    ))));
                 }
                 objects = true;
                 tests.push((format!("{a} is not {b}"), format!("{a} < {b}")));
@@ -96,12 +111,17 @@ fn order(session: &Session<'_>, elem: Type) -> Option<Order> {
             }
             TypeKind::Bool => tests.push((format!("{a} != {b}"), format!("int({a}) < int({b})"))),
             TypeKind::Tensor(_) => tests.push((format!("bool({a} != {b})"), format!("bool({a} < {b})"))),
-            _ => return None,
+            _ => return Ok(None),
         }
+        // Beyond, all that matters is whether there is an object at all.
+        tests.truncate(PARTS + 1);
     }
-    let (_, last) = tests.pop().filter(|_| objects)?;
+    if objects && tests.len() > PARTS {
+        return Err(TooManyParts);
+    }
+    let Some((_, last)) = tests.pop().filter(|_| objects) else { return Ok(None) };
     let less = |rest: String, (differ, less): (String, String)| format!("({less} if {differ} else {rest})");
-    Some(Order::By(tests.into_iter().rev().fold(last, less)))
+    Ok(Some(Order::By(tests.into_iter().rev().fold(last, less))))
 }
 
 /// Does the class have a method that compares two of its objects?
