@@ -28,11 +28,9 @@ fn single(x: f64) -> f64 {
     f64::from(x as f32)
 }
 
-/// One sample of a shape; what has no distribution is no number.
+/// One sample of a shape. One that has no distribution takes the same way, mostly to what is no number, because the draws
+/// it spends are part of what comes behind it.
 fn sample(shape: f64, round: Round, engine: &mut Engine) -> f64 {
-    if shape.is_nan() || shape < 0.0 {
-        return f64::NAN;
-    }
     let (mut shape, mut scale) = (shape, 1.0);
     if shape < 1.0 {
         if shape == 0.0 {
@@ -47,7 +45,7 @@ fn sample(shape: f64, round: Round, engine: &mut Engine) -> f64 {
         let (x, root) = loop {
             let x = standard_normal(engine);
             let root = 1.0 + spread * x;
-            if root > 0.0 {
+            if root > 0.0 || root.is_nan() {
                 break (x, root);
             }
         };
@@ -88,12 +86,13 @@ fn standard_gamma(cx: &KernelCx<'_>) -> Computed {
     Ok(Tensor::from_vec(drawn, like.sizes())?.to_dtype(like.dtype())?)
 }
 
-/// Gamma samples as parts of their sum, along the last dimension.
+/// Gamma samples as parts of their sum, along the last dimension. They are drawn in doubles, and none is less than the
+/// least of those, so a row of zeros has equal parts.
 fn dirichlet(cx: &KernelCx<'_>) -> Computed {
     let (like, shapes) = shapes(cx, "dirichlet")?;
     let (least, most) = bounds(like.dtype());
     let mut drawn: Vec<f64> = with_engine(&cx.generator(1)?, |engine| {
-        shapes.iter().map(|&shape| sample(shape, exact, engine)).collect()
+        shapes.iter().map(|&shape| sample(shape, exact, engine).max(f64::MIN_POSITIVE)).collect()
     });
     let width = like.sizes().last().map_or(1, |&n| n.max(1)) as usize;
     for row in drawn.chunks_mut(width) {
