@@ -36,19 +36,25 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let session = with_files(&Session::standard()?, false);
     let limits = flambeau::archive::Limits::default();
-    if args.output.extension().is_some_and(|e| e == "safetensors") {
-        let weights = session.load_weights(&args.input)?;
-        return Ok(replace_file(&args.output, |out| save_safetensors(&weights, out)).map_err(Error::from)?);
-    }
-    if args.input.extension().is_some_and(|e| e == "py" || e == "ir") {
-        return convert_functions(&session, args);
-    }
-    let has_code = flambeau::archive::has_code_file(&args.input, &limits).map_err(Error::from)?;
-    if has_code && !args.state_dict {
+    let to_safetensors = args.output.extension().is_some_and(|e| e == "safetensors");
+    let from_source = args.input.extension().is_some_and(|e| e == "py" || e == "ir");
+    let from_module =
+        !from_source && flambeau::archive::has_code_file(&args.input, &limits).map_err(Error::from)?;
+    if from_module && !args.state_dict && !to_safetensors {
         return convert_module(&session, args);
     }
     if args.weights.is_some() || !args.extra.is_empty() {
-        bail!("{} holds no module that tensors or files could be put into", args.input.display());
+        let (input, output) = (args.input.display(), args.output.display());
+        bail!(
+            "`--weights` and `--extra` are for a module that goes from one archive to another, not {input} to {output}"
+        );
+    }
+    if to_safetensors {
+        let weights = session.load_weights(&args.input)?;
+        return Ok(replace_file(&args.output, |out| save_safetensors(&weights, out)).map_err(Error::from)?);
+    }
+    if from_source {
+        return convert_functions(&session, args);
     }
     let weights = session.load_weights(&args.input)?;
     Ok(replace_file(&args.output, |out| save_state_dict(&weights, out)).map_err(Error::from)?)

@@ -51,6 +51,11 @@ fn tensors_come_and_go() {
     let parts = ["X0005", "missing: count, a.lin.weight", "unexpected: conv.weight", "norm.running_mean"];
     refused(&["convert", &nested, &again, "--weights", &other], &parts);
     accepted(&["convert", &nested, &again, "--weights", &other, "--partial"]);
-    refused(&["convert", &state, &again, "--weights", &flat], &["holds no module"]);
+    let no_module = ["`--weights` and `--extra` are for a module that goes from one archive to another"];
+    let source = file("weights", "source.py", SOURCE);
+    for (from, to) in [(&state, &again), (&nested, &flat), (&source, &again)] {
+        refused(&["convert", from, to, "--weights", &state], &no_module);
+        refused(&["convert", from, to, "--extra", &extra], &no_module);
+    }
     refused(&["convert", &nested, &again, "--extra", "alone"], &["is not NAME=FILE"]);
 }
