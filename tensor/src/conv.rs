@@ -333,20 +333,6 @@ fn forward_group<T: Multiply>(x: &[T], w: &[T], out: &mut [T], g: &Geometry) {
     });
 }
 
-/// `f` of every `step`-th element, with as many places as there are.
-#[inline(always)]
-fn strided<T: Copy, R>(from: &[T], step: usize, to: &mut [R], f: impl Fn(&mut R, T)) {
-    if step == 2 {
-        // Known steps are loaded by the vector.
-        let pairs = (from.len() / 2).min(to.len());
-        let (whole, rest) = to.split_at_mut(pairs);
-        whole.iter_mut().zip(from.chunks_exact(2)).for_each(|(t, pair)| f(t, pair[0]));
-        rest.iter_mut().zip(&from[pairs * 2..]).for_each(|(t, s)| f(t, *s));
-        return;
-    }
-    to.iter_mut().zip(from.iter().step_by(step)).for_each(|(t, s)| f(t, *s));
-}
-
 /// One group of one image of a transposed convolution: the product with the turned weights, added where it belongs.
 /// `input` and `output` of the geometry are those of the transposed convolution itself.
 fn scatter_group<T: Multiply>(x: &[T], w: &[T], out: &mut [T], g: &Geometry, room: &mut Vec<T>) {

@@ -41,6 +41,7 @@ pub mod select;
 mod shared;
 pub mod simd;
 mod storage;
+mod strided;
 mod tensor;
 pub mod threads;
 mod view;

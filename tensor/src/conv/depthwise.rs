@@ -4,9 +4,10 @@
 //! what an element of the kernel meets at successive positions lies side by side, and the rows of a plane may be run
 //! through as one, which counts where rows are short. Positions behind the ends of rows are computed and dropped.
 
-use super::{Geometry, strided, volume};
+use super::{Geometry, volume};
 use crate::matmul::Multiply;
 use crate::simd::{Kernel, Sets};
+use crate::strided::strided;
 
 /// Positions computed together, in registers.
 const LANES: usize = 32;

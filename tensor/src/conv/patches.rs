@@ -8,10 +8,11 @@ use std::alloc::{Layout as RawLayout, handle_alloc_error};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-use super::{Geometry, strided, volume};
+use super::{Geometry, volume};
 use crate::alloc::{ALIGN, Block, allocate, release};
 use crate::matmul::Multiply;
 use crate::simd::{self, Kernel, Sets};
+use crate::strided::strided;
 use crate::threads::{self, Apart};
 
 /// A matrix with a line per element of a patch and a column per position.
@@ -97,20 +98,9 @@ impl<T: Multiply> Kernel for Gather<'_, T> {
                 let start = (at + (lo * g.stride[2]) as i64) as usize;
                 target[..lo].fill(nothing);
                 target[hi..].fill(nothing);
-                taken(&source[start..], g.stride[2], &mut target[lo..hi]);
+                strided(&source[start..], g.stride[2], &mut target[lo..hi], |t, x| _ = t.write(x));
             }
         }
-    }
-}
-
-/// Every `step`-th element, as many as there is room for.
-#[inline(always)]
-fn taken<T: Multiply>(from: &[T], step: usize, to: &mut [MaybeUninit<T>]) {
-    if step == 1 {
-        // Rows are short: a loop of vectors, not a call.
-        to.iter_mut().zip(from).for_each(|(t, s)| _ = t.write(*s));
-    } else {
-        strided(from, step, to, |t, s| _ = t.write(s));
     }
 }
 

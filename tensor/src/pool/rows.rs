@@ -12,6 +12,7 @@ use crate::element::{Element, cast};
 use crate::error::Result;
 use crate::math::{Float, Real};
 use crate::simd::{self, Kernel, Sets};
+use crate::strided::strided;
 use crate::tensor::Tensor;
 use crate::threads;
 
@@ -42,23 +43,9 @@ impl Even {
     fn each<A, T: Copy>(self, row: &[T], step: usize, out: &mut [A], f: impl Fn(&mut A, T) + Copy) {
         let out = &mut out[self.from..self.to];
         for k in 0..self.count {
-            let source = &row[self.start + k * step..];
-            match self.stride {
-                1 => out.iter_mut().zip(source).for_each(|(o, x)| f(o, *x)),
-                2 => by_two(out, source, f),
-                s => out.iter_mut().zip(source.iter().step_by(s)).for_each(|(o, x)| f(o, *x)),
-            }
+            strided(&row[self.start + k * step..], self.stride, out, f);
         }
     }
-}
-
-/// Every second element: pairs are loaded by the vector where there is one behind each.
-#[inline(always)]
-fn by_two<A, T: Copy>(out: &mut [A], source: &[T], f: impl Fn(&mut A, T) + Copy) {
-    let pairs = (source.len() / 2).min(out.len());
-    let (whole, rest) = out.split_at_mut(pairs);
-    whole.iter_mut().zip(source.chunks_exact(2)).for_each(|(o, pair)| f(o, pair[0]));
-    rest.iter_mut().zip(&source[pairs * 2..]).for_each(|(o, x)| f(o, *x));
 }
 
 /// Takes a row of the input into a row of results.
@@ -185,7 +172,7 @@ pub enum Divisor<'a> {
 }
 
 impl Divisor<'_> {
-    /// For row (z, y) of windows: what all of it shares, and whether elements have a count of their own.
+    /// For row (z, y) of windows: what all of its results share.
     fn row(self, z: usize, y: usize) -> i64 {
         match self {
             Divisor::Fixed(n) => n,
