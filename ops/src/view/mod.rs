@@ -13,7 +13,8 @@ use flambeau_tensor::{DType, Tensor};
 /// A kernel that gives one tensor.
 type One = fn(&KernelCx<'_>) -> Result<Tensor, KernelError>;
 
-fn unfold_sample(rank: usize, args: Vec<IValue>) -> Sample {
+/// A tensor of floats of this rank and further arguments, whose result is exact.
+fn exact_sample(rank: usize, args: Vec<IValue>) -> Sample {
     Sample::tensors(1).floats().rank(rank, rank).then(args).exact()
 }
 
@@ -21,9 +22,9 @@ fn ints(values: &[i64]) -> IValue {
     IValue::ints(values.to_vec())
 }
 
-/// The number 0 as an index.
-fn index_zero() -> Tensor {
-    Tensor::zeros(&[], DType::I64).expect("invariant: one element can be made")
+/// The number 0 as an index, of these sizes.
+fn index_zero(sizes: &[i64]) -> Tensor {
+    Tensor::zeros(sizes, DType::I64).expect("invariant: one element can be made")
 }
 
 /// Name and overload of the operator that copies what a view shows: `aten::select.int` has `aten::select_copy.int`.
@@ -41,7 +42,7 @@ pub(crate) fn family() -> Vec<OpDef> {
     defs.extend(
         op("lift", "", "A copy.")
             .facts(|d| {
-                let sample = unfold_sample(1, vec![]).not_differentiable();
+                let sample = exact_sample(1, vec![]).not_differentiable();
                 d.with(Shape::like(0)).with(Dtype::same_as(0)).with(sample)
             })
             .one(|cx| Ok(cx.tensor(0)?.clone_data()?)),

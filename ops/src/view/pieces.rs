@@ -1,6 +1,6 @@
 //! Views that give several tensors, a row each; operators that copy what such a view shows follow from the rows.
 
-use super::{COPIED, copying, index_zero, ints, unfold_sample};
+use super::{COPIED, copying, exact_sample, index_zero, ints};
 use crate::support::op;
 use flambeau_analysis::Shape;
 use flambeau_exec::{Gen, Kernel, KernelCx, KernelError, Sample};
@@ -10,7 +10,7 @@ use flambeau_tensor::{DType, Tensor};
 
 type Many = fn(&KernelCx<'_>) -> Result<Vec<Tensor>, KernelError>;
 
-/// As [`unfold_sample`], of a tensor of these sizes.
+/// As [`exact_sample`], of a tensor of these sizes.
 fn sized_sample(sizes: [i64; 2], args: Vec<IValue>) -> Sample {
     let args = move |g: &mut Gen<'_>| {
         let x = flambeau_exec::sample::tensor(g, &sizes, DType::F32, &Default::default());
@@ -99,9 +99,7 @@ const PIECES: &[Pieces] = &[
         },
         shape: unknown,
         sizes: None,
-        args: || {
-            vec![IValue::Tensor(index_zero().reshape(&[1]).unwrap_or_else(|_| index_zero())), IValue::Int(0)]
-        },
+        args: || vec![IValue::Tensor(index_zero(&[1])), IValue::Int(0)],
     },
     Pieces {
         names: "aten::hsplit.int aten::hsplit.array",
@@ -184,7 +182,7 @@ fn pieces(row: &'static Pieces) -> Vec<OpDef> {
         let rank = if full.contains("dsplit") { 3 } else { 2 };
         let sample = || match row.sizes {
             Some(sizes) => sized_sample(sizes, args.clone()),
-            None => unfold_sample(rank, args.clone()),
+            None => exact_sample(rank, args.clone()),
         };
         let def = OpDef::named(full).with(Doc(row.doc)).with((row.shape)()).with(list(row.run));
         defs.push(def.with(sample()));

@@ -1,6 +1,6 @@
 //! Views that give one tensor, a row each; operators that copy what such a view shows follow from the rows.
 
-use super::{COPIED, One, copying, index_zero, ints, unfold_sample};
+use super::{COPIED, One, copying, exact_sample, index_zero, ints};
 use crate::pointwise::conj;
 use crate::support::{fresh, op};
 use flambeau_analysis::shape::{Dim, TensorFact};
@@ -463,7 +463,7 @@ const ROWS: &[Row] = &[
         shape: || Shape::narrow(1, 3),
         elements: Elements::Kept,
         rank: 2,
-        args: || vec![IValue::Int(0), IValue::Tensor(index_zero()), IValue::Int(1)],
+        args: || vec![IValue::Int(0), IValue::Tensor(index_zero(&[])), IValue::Int(1)],
     },
     Row {
         names: "aten::_reshape_alias",
@@ -490,7 +490,7 @@ fn adjoint(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
 fn views(row: &'static Row) -> Vec<OpDef> {
     let dtype = || row.elements.dtype();
     let sample = || {
-        let sample = unfold_sample(row.rank, (row.args)());
+        let sample = exact_sample(row.rank, (row.args)());
         match row.elements {
             Elements::Parts { only: true } => sample.dtypes(&[DType::C64, DType::C128]),
             _ => sample,

@@ -218,7 +218,7 @@ pub(super) fn erf(x: f64) -> f64 {
     libm::erf(x)
 }
 
-/// Nothing is gained by arguments that are near: these functions are not vector code.
+/// Every argument is: these functions are not vector code, so the ones for arguments that are near are the same.
 #[inline(always)]
 pub(super) fn is_near(_: f64) -> bool {
     true
@@ -226,7 +226,7 @@ pub(super) fn is_near(_: f64) -> bool {
 
 pub(super) use self::{cos as cos_near, sin as sin_near, tan as tan_near};
 
-/// Whether `e^x` and `e^-x` are neither denormal nor infinite.
+/// Every argument is: the functions for plain powers are the ones for any.
 #[inline(always)]
 pub(super) fn is_plain_power(_: f64) -> bool {
     true
