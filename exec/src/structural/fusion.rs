@@ -23,7 +23,9 @@ pub(super) fn run(prim: Prim, cx: &mut KernelCx<'_>) -> KernelResult {
             let (dims, keep) = (cx.ints(1)?, cx.n_args() > 2 && cx.boolean(2)?);
             let mut reduced = vec![false; sizes.len()];
             for &dim in &dims {
-                reduced[flambeau_tensor::wrap_dim(dim, sizes.len())?] = true;
+                let dim = flambeau_tensor::wrap_dim(dim, sizes.len())?;
+                // Without dimensions, that of a number may be meant, and nothing is there to reduce.
+                reduced.get_mut(dim).into_iter().for_each(|reduced| *reduced = true);
             }
             let mut at = 0;
             sizes.retain(|n| {
@@ -40,10 +42,13 @@ pub(super) fn run(prim: Prim, cx: &mut KernelCx<'_>) -> KernelResult {
             let sizes = cx.ints(0)?;
             let (chunks, dim) = chunk_attrs(cx)?;
             let dim = flambeau_tensor::wrap_dim(dim, sizes.len())?;
-            let piece = (sizes[dim] + chunks - 1) / chunks;
+            let whole = sizes.get(dim).and_then(|n| Some((*n, n.checked_add(chunks - 1)? / chunks)));
+            let Some((whole, piece)) = whole else {
+                return Err(KernelError::input(format!("sizes {:?} have no {chunks} chunks", &sizes[..])));
+            };
             let (mut each, mut last) = (sizes.clone(), sizes.clone());
             each[dim] = piece;
-            last[dim] = sizes[dim] - piece * (chunks - 1);
+            last[dim] = whole - piece * (chunks - 1);
             cx.ret(IValue::ints(each.to_vec()));
             cx.ret(IValue::ints(last.to_vec()));
         }

@@ -171,25 +171,6 @@ fn problems_say_what_and_whose() {
     assert_eq!(problem("class C(D): pass\n").0, Fault::Unsupported);
 }
 
-/// A few lines make a type of a million parts, which would be compared one by one: that is refused, and soon.
-#[test]
-fn sorting_compares_so_many_parts() {
-    let class = "class P:\n  def __init__(self, n: int):\n    self.n = n\n  def __lt__(self, other: P) -> bool:\n    return self.n < other.n\n";
-    let sorted = |mut source: String, doublings: usize, first: &str| {
-        let mut part = first.to_owned();
-        for i in 0..doublings {
-            source += &format!("class T{i}(NamedTuple):\n  a: {part}\n  b: {part}\n");
-            part = format!("T{i}");
-        }
-        source + &format!("def f(x: List[{part}]) -> List[{part}]:\n  return sorted(x)\n")
-    };
-    assert!(compile(&sorted(class.to_owned(), 4, "P")).is_ok());
-    let (fault, message) = problem(&sorted(class.to_owned(), 14, "P"));
-    assert_eq!((fault, message.contains("many parts")), (Fault::Unsupported, true), "{message}");
-    // Without an object a kernel compares them, however many they are.
-    assert!(compile(&sorted(String::new(), 14, "int")).is_ok());
-}
-
 #[test]
 fn a_name_is_suggested() {
     let problems = compile("def f(value: int):\n  return valeu\n").unwrap_err();
