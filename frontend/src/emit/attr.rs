@@ -347,6 +347,9 @@ impl<'a> Cx<'a> {
             Some(declared) => (self.try_convert(value, declared), declared),
             None if self.defines_attributes(target) => {
                 let found = self.ty(value);
+                if let Some(why) = super::classes::refused_attribute(ty, symbol, found) {
+                    return self.fail(span, why);
+                }
                 let attribute =
                     flambeau_ir::module::Attribute { name: symbol, ty: found, kind: flambeau_ir::module::AttributeKind::Plain };
                 self.session.with_unit(|u| {

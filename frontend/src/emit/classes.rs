@@ -8,6 +8,8 @@ use std::sync::Arc;
 use flambeau_ir::module::{Attribute, AttributeKind, Class, Enumeration, Interface, Property};
 use flambeau_ir::types::NamedField;
 use flambeau_ir::{Diagnostic, Fault, Symbol, Type};
+use hashbrown::HashSet;
+use rustc_hash::FxBuildHasher;
 
 use super::deep_compile;
 use super::fun::{Res, SourceFile};
@@ -142,8 +144,11 @@ impl Declaring<'_> {
         let mut made = Class::new(ty, is_module);
         for &tree in class.body() {
             if let Some((name, Some(annotation), _)) = self.field(tree) {
-                let ty = self.reader().read(annotation)?;
-                made.attributes.push(Attribute { name, ty, kind: AttributeKind::Plain });
+                let held = self.reader().read(annotation)?;
+                if let Some(why) = refused_attribute(ty, name, held) {
+                    return self.fail(annotation, &why);
+                }
+                made.attributes.push(Attribute { name, ty: held, kind: AttributeKind::Plain });
             }
         }
         for &tree in class.body() {
@@ -176,6 +181,24 @@ impl Declaring<'_> {
         self.session.with_unit(|u| u.define_class(made));
         Ok(ty)
     }
+}
+
+/// Why a class has no attribute of this type, if it has none: objects of it would hold such objects without end.
+pub(crate) fn refused_attribute(class: Type, name: Symbol, held: Type) -> Option<String> {
+    let mut seen: HashSet<Type, FxBuildHasher> = HashSet::default();
+    let mut todo = vec![held];
+    while let Some(ty) = todo.pop() {
+        if ty == class {
+            let class = class.annotation();
+            return Some(format!(
+                "Assignment to attribute '{name}' cannot be of a type that contains class '{class}'"
+            ));
+        }
+        if seen.insert(ty) {
+            todo.extend(ty.kind().contained());
+        }
+    }
+    None
 }
 
 /// The text of a default, as schemas spell it.

@@ -1,6 +1,6 @@
 # test frontend
-# A class has no field of itself but an optional one.
+# A class has no attribute that holds objects of it, not even an optional one.
 class Node:
-    next: Node  # error:
-    def __init__(self, next: Node):
+    next: Optional[Node]  # error: cannot be of a type that contains class '__torch__.Node'
+    def __init__(self, next: Optional[Node]):
         self.next = next

@@ -191,6 +191,9 @@ impl TestFile {
     ) -> Result<(), String> {
         self.head.push(line.to_string());
         let mut code = line;
+        if line.trim_end().ends_with(&format!("{} error:", self.prefix())) {
+            return Err(format!("{}:{number}: an error without a text", self.path.display()));
+        }
         if let Some(comment) = comment {
             if let Some(command) = comment.strip_prefix("test ") {
                 self.commands.push(command.trim().to_string());
