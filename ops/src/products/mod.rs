@@ -41,6 +41,23 @@ fn baddbmm(cx: &KernelCx<'_>) -> Computed {
 
 fn addmv(cx: &KernelCx<'_>) -> Computed {
     let (bias, a, v) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
+    if bias.rank() > 1 || a.rank() != 2 || v.rank() != 1 {
+        return Err(KernelError::input(format!(
+            "vector + matrix @ vector expected, got {}, {}, {}",
+            bias.rank(),
+            a.rank(),
+            v.rank()
+        )));
+    }
+    if a.sizes()[1] != v.sizes()[0] || bias.numel() != 1 && bias.sizes()[0] != a.sizes()[0] {
+        return Err(KernelError::input(format!(
+            "size mismatch, got input ({}), mat ({}x{}), vec ({})",
+            bias.numel(),
+            a.sizes()[0],
+            a.sizes()[1],
+            v.sizes()[0]
+        )));
+    }
     let product = matmul::mv(a, v)?;
     scaled_sum(&bias.to_dtype(product.dtype())?, &product, cx.scalar(3)?, cx.scalar(4)?)
 }
