@@ -3,6 +3,8 @@
 //! are several threads' work, each of which has a clone of the function.
 #![allow(unsafe_code, reason = "slices of locked memory")]
 
+use std::marker::PhantomData;
+
 use smallvec::SmallVec;
 
 use crate::access::{self, LockSet, ReadGuards};
@@ -26,20 +28,56 @@ pub trait RowMap<T: Element, R: Element>: Clone + Sync {
     fn row(&mut self, number: usize, row: &[T::Raw], out: &mut [R::Raw]);
 }
 
-struct Row<'a, T: Element, R: Element, F> {
-    number: usize,
-    row: &'a [T::Raw],
-    out: &'a mut [R::Raw],
+/// A function called with each of a few rows: a call of the code for an instruction set counts when rows are short.
+struct Rows<'a, T: Element, R: Element, F> {
+    batch: Batch,
     f: &'a mut F,
+    dtypes: PhantomData<(T, R)>,
 }
 
-impl<T: Element, R: Element, F: RowMap<T, R>> Kernel for Row<'_, T, R, F> {
+impl<T: Element, R: Element, F: RowMap<T, R>> Kernel for Rows<'_, T, R, F> {
     type Output = ();
     const SETS: Sets = Sets::of(&[T::DTYPE]);
 
     #[inline(always)]
     fn run(self) {
-        self.f.row(self.number, self.row, self.out);
+        for i in 0..self.batch.count {
+            // SAFETY: the walk gives rows of these dtypes, and each is taken once.
+            let (row, out) = unsafe { self.batch.pair::<T, R>(i) };
+            self.f.row(self.batch.number + i, row, out);
+        }
+    }
+}
+
+/// Rows one behind the other, and the places of their results, which are zeroed.
+#[derive(Clone, Copy)]
+struct Batch {
+    /// The number of the first, and how many.
+    number: usize,
+    count: usize,
+    /// Where they start, and the elements of each.
+    rows: *const u8,
+    n: usize,
+    outs: *mut u8,
+    length: usize,
+}
+
+impl Batch {
+    /// A row and the place of its result.
+    ///
+    /// # Safety
+    ///
+    /// There are more than `i` rows, of `T`, with room for results of `R` apart from them and from each other; no other
+    /// slice of this result is in use.
+    #[inline(always)]
+    unsafe fn pair<'a, T: Element, R: Element>(self, i: usize) -> (&'a [T::Raw], &'a mut [R::Raw]) {
+        // SAFETY: as the caller says.
+        unsafe {
+            (
+                std::slice::from_raw_parts(self.rows.cast::<T::Raw>().add(i * self.n), self.n),
+                std::slice::from_raw_parts_mut(self.outs.cast::<R::Raw>().add(i * self.length), self.length),
+            )
+        }
     }
 }
 
@@ -81,29 +119,16 @@ pub fn map_rows<T: Element, R: Element>(
     x: &Tensor,
     dim: i64,
     length: Option<usize>,
-    mut f: impl FnMut(&[T::Raw], &mut [R::Raw]) + Clone + Sync,
-) -> Result<Tensor> {
-    map_numbered::<T, R>(x, dim, length, move |_, row, out| f(row, out))
-}
-
-/// As [`map_rows`], of a function that is also given the row's number in row-major order of the other dimensions.
-fn map_numbered<T: Element, R: Element>(
-    x: &Tensor,
-    dim: i64,
-    length: Option<usize>,
-    f: impl FnMut(usize, &[T::Raw], &mut [R::Raw]) + Clone + Sync,
+    f: impl FnMut(&[T::Raw], &mut [R::Raw]) + Clone + Sync,
 ) -> Result<Tensor> {
     walk(x, dim, length, [T::DTYPE, R::DTYPE], &|rows| {
         let mut f = f.clone();
-        rows(&mut |number, row, n, out, length| {
-            // SAFETY: the walk gives a row of `T` and room for one of `R`, apart from each other.
-            let (row, out) = unsafe {
-                (
-                    std::slice::from_raw_parts(row.cast(), n),
-                    std::slice::from_raw_parts_mut(out.cast(), length),
-                )
-            };
-            f(number, row, out);
+        rows(&mut |batch| {
+            for i in 0..batch.count {
+                // SAFETY: the walk gives rows of these dtypes, and each is taken once.
+                let (row, out) = unsafe { batch.pair::<T, R>(i) };
+                f(row, out);
+            }
         });
     })
 }
@@ -113,17 +138,22 @@ pub fn compute_rows<T: Element, R: Element>(
     x: &Tensor,
     dim: i64,
     length: Option<usize>,
-    mut f: impl RowMap<T, R>,
+    f: impl RowMap<T, R>,
 ) -> Result<Tensor> {
-    map_numbered::<T, R>(x, dim, length, move |number, row, out| {
-        simd::run(Row::<T, R, _> { number, row, out, f: &mut f });
+    walk(x, dim, length, [T::DTYPE, R::DTYPE], &|rows| {
+        let mut f = f.clone();
+        rows(&mut |batch| simd::run(Rows::<T, R, _> { batch, f: &mut f, dtypes: PhantomData }));
     })
 }
 
-/// What a walk calls: a row's number, the row and its length, the place of the result and its length.
-type EachRow<'a> = &'a mut dyn FnMut(usize, *const u8, usize, *mut u8, usize);
+/// What a walk calls.
+type EachBatch<'a> = &'a mut dyn FnMut(Batch);
 /// Gives a part of a walk what it calls.
-type PerPart<'a> = &'a (dyn Fn(&mut dyn FnMut(EachRow<'_>)) + Sync);
+type PerPart<'a> = &'a (dyn Fn(&mut dyn FnMut(EachBatch<'_>)) + Sync);
+
+/// Bytes of results that are zeroed at once where rows are shorter: few enough to be in the nearest memory still when they
+/// are written.
+const AHEAD: usize = 4096;
 
 /// Operations that an element of a row is thought to cost: more than those that are computed one by one.
 const COST: usize = 4;
@@ -172,13 +202,15 @@ fn walk(
     if same && direct && layout.is_contiguous() && d + 1 == layout.rank() && n > 0 && length > 0 {
         // Row after row in memory.
         let steps = [n * x.dtype().size(), length * dtypes[1].size()];
+        let batch = (AHEAD / steps[1]).max(1);
         threads::split(to.numel() / length, grain, |rows| {
             per_part(&mut |each| {
-                for i in rows.clone() {
-                    let out = target.at(i * steps[1]);
-                    // SAFETY: a row of the fresh output.
-                    unsafe { out.write_bytes(0, steps[1]) };
-                    each(i, base.at(i * steps[0]), n, out, length);
+                for number in rows.clone().step_by(batch) {
+                    let count = batch.min(rows.end - number);
+                    let (rows, outs) = (base.at(number * steps[0]), target.at(number * steps[1]));
+                    // SAFETY: rows of the fresh output.
+                    unsafe { outs.write_bytes(0, count * steps[1]) };
+                    each(Batch { number, count, rows, n, outs, length });
                 }
             });
         });
@@ -206,12 +238,13 @@ fn walk(
                             row_buffer.as_ptr().cast()
                         };
                         let out_at = target.by(to_at as isize * dtypes[1].size() as isize);
+                        let one = |outs| Batch { number: i, count: 1, rows: row, n, outs, length };
                         if direct {
                             out_at.write_bytes(0, length * dtypes[1].size());
-                            each(i, row, n, out_at, length);
+                            each(one(out_at));
                         } else {
                             out_buffer.fill(0);
-                            each(i, row, n, out_buffer.as_mut_ptr().cast(), length);
+                            each(one(out_buffer.as_mut_ptr().cast()));
                             unpack(out_buffer.as_ptr().cast(), 1, out_at, to_step as isize, length);
                         }
                     }

@@ -1,0 +1,41 @@
+//! Normalization: over batches and instances, of rows (layers, groups, root mean squares), and of weights.
+//!
+//! Parameters may be singles where the input is a half; statistics are then singles too.
+
+mod batch;
+mod rows;
+mod weight;
+
+use flambeau_analysis::Dtype;
+use flambeau_exec::KernelError;
+use flambeau_ir::OpDef;
+use flambeau_tensor::{DType, Tensor};
+
+pub(super) use rows::layer;
+
+/// The dtype of statistics: singles where a half's parameters are singles, which all of them are then.
+fn stats_dtype(x: &Tensor, params: &[Option<&Tensor>]) -> Result<DType, KernelError> {
+    let mut given = params.iter().flatten();
+    if given.clone().all(|p| p.dtype() == x.dtype()) {
+        return Ok(x.dtype());
+    }
+    if given.any(|p| p.dtype() != DType::F32) {
+        return Err(KernelError::input("mixed dtype (CPU): expect parameter to have scalar type of Float"));
+    }
+    if !matches!(x.dtype(), DType::F16 | DType::BF16) {
+        return Err(KernelError::input("mixed dtype (CPU): all inputs must share same datatype."));
+    }
+    Ok(DType::F32)
+}
+
+/// The first result has the input's dtype; statistics may be wider.
+fn first_like_input() -> Dtype {
+    Dtype::results([Dtype::same_as(0), Dtype::from(|_| None)])
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut defs = batch::family();
+    defs.extend(rows::family());
+    defs.extend(weight::family());
+    defs
+}

@@ -1,0 +1,392 @@
+//! Normalization of rows: over the last dimensions, over groups of channels, and by root mean squares.
+//!
+//! Sums over a row run by lanes, of the type that halves compute in.
+
+use super::{first_like_input, stats_dtype};
+use crate::nn::{Args, opt_values, sized};
+use crate::pointwise::product_of;
+use crate::support::{Computed, Several, op};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{KernelCx, KernelError, Sample};
+use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::math::{Float, Real};
+use flambeau_tensor::rows::{RowMap, compute_rows};
+use flambeau_tensor::{DType, Element, Tensor, dispatch, lanes, loops, reduce};
+
+/// Means and inverse deviations of the rows of a matrix, in a dtype and sizes.
+fn row_stats<T: Float>(
+    flat: &Tensor,
+    eps: f64,
+    sizes: &[i64],
+    dtype: DType,
+) -> Result<[Tensor; 2], KernelError> {
+    let eps: T::Acc = Element::from_f64(eps);
+    let found = compute_rows::<T::Acc, f64>(flat, -1, Some(2), RowStats(eps))?.to_vec::<f64>()?;
+    let stat = |i: usize| -> Computed {
+        let mut values: Vec<f64> = found.iter().skip(i).step_by(2).copied().collect();
+        values.resize(sizes.iter().product::<i64>() as usize, 0.0);
+        Ok(Tensor::from_vec(values, sizes)?.to_dtype(dtype)?)
+    };
+    Ok([stat(0)?, stat(1)?])
+}
+
+/// The result of normalization over the last dimensions; means and inverse deviations too, if they are wanted.
+pub(in crate::nn) fn layer(
+    x: &Tensor,
+    shape: &[i64],
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    eps: f64,
+    stats: bool,
+) -> Several {
+    let lead = x.rank().checked_sub(shape.len()).filter(|lead| x.sizes()[*lead..] == *shape);
+    let Some(lead) = lead.filter(|_| !shape.is_empty()) else {
+        return Err(KernelError::input(format!(
+            "Given normalized_shape={shape:?}, expected input with shape [*, {shape:?}], but got input of size{:?}",
+            x.sizes()
+        )));
+    };
+    for (name, t) in [("weight", weight), ("bias", bias)] {
+        if let Some(t) = t
+            && t.sizes() != shape
+        {
+            return Err(KernelError::input(format!(
+                "Expected {name} to be of same shape as normalized_shape, but got {name} of shape {:?} and \
+                 normalized_shape = {shape:?}",
+                t.sizes()
+            )));
+        }
+    }
+    let width: i64 = shape.iter().product();
+    let dtype = stats_dtype(x, &[weight, bias])?;
+    let x = x.contiguous()?;
+    // One dimension of rows is as good as any that come to as many.
+    let flat = if shape.len() == 1 { x.clone() } else { x.view(&[x.numel() as i64 / width.max(1), width])? };
+    dispatch!(floats, x.dtype(), "LayerNormKernelImpl", T => {
+        type A = <T as Float>::Acc;
+        let (weight, bias) = (opt_values::<A>(weight)?, opt_values::<A>(bias)?);
+        // One of the two alone counts as both, the other changing nothing.
+        let both = (weight.is_some() || bias.is_some()).then(|| {
+            let or = |values: Option<Vec<A>>, neutral: A| values.unwrap_or_else(|| vec![neutral; width as usize]);
+            (or(weight, A::ONE), or(bias, A::ZERO))
+        });
+        let affine = both.as_ref().map(|(weight, bias)| (&weight[..], &bias[..]));
+        let rows = LayerRows { affine, eps: Element::from_f64(eps) };
+        let out = compute_rows::<A, T>(&flat, -1, None, rows)?;
+        let out = if shape.len() == 1 { out } else { out.view(x.sizes())? };
+        if !stats {
+            return Ok(vec![out]);
+        }
+        let mut sizes = x.sizes()[..lead].to_vec();
+        sizes.resize(x.rank(), 1);
+        let [means, inverses] = row_stats::<T>(&flat, eps, &sizes, dtype)?;
+        Ok(vec![out, means, inverses])
+    })
+}
+
+/// `(input, normalized_shape, weight, bias, eps)`.
+fn layer_of(cx: &KernelCx<'_>, stats: bool) -> Several {
+    layer(cx.tensor(0)?, &cx.ints(1)?, cx.opt_tensor(2)?, cx.opt_tensor(3)?, cx.float(4)?, stats)
+}
+
+/// Rows normalized by themselves, then scaled and shifted by an element of weight and bias per place.
+#[derive(Clone)]
+struct LayerRows<'a, A> {
+    affine: Option<(&'a [A], &'a [A])>,
+    eps: A,
+}
+
+impl<T: Float> RowMap<T::Acc, T> for LayerRows<'_, T::Acc> {
+    #[inline(always)]
+    fn row(&mut self, _: usize, row: &[T::Acc], out: &mut [T::Raw]) {
+        let (mean, var) = lanes::moments(row);
+        let inverse = T::Acc::ONE / (var + self.eps).sqrt();
+        let shift = -mean * inverse;
+        let Some((weight, bias)) = self.affine else {
+            for (out, x) in out.iter_mut().zip(row) {
+                *out = T::from_acc(*x * inverse + shift).to_raw();
+            }
+            return;
+        };
+        for (((out, x), w), b) in out.iter_mut().zip(row).zip(weight).zip(bias) {
+            *out = T::from_acc((*x * inverse + shift) * *w + *b).to_raw();
+        }
+    }
+}
+
+/// Mean and inverse deviation of a row.
+#[derive(Clone)]
+struct RowStats<A>(A);
+
+impl<A: Real> RowMap<A, f64> for RowStats<A> {
+    #[inline(always)]
+    fn row(&mut self, _: usize, row: &[A], out: &mut [f64]) {
+        let (mean, var) = lanes::moments(row);
+        out[0] = mean.to_f64();
+        out[1] = (A::ONE / (var + self.0).sqrt()).to_f64();
+    }
+}
+
+/// Groups of channels normalized together: each group's planes have a pair of weight and bias per channel.
+#[derive(Clone)]
+struct GroupRows<'a, A> {
+    weight: Option<&'a [A]>,
+    bias: Option<&'a [A]>,
+    groups: usize,
+    per_group: usize,
+    eps: A,
+}
+
+impl<T: Float> RowMap<T::Acc, T> for GroupRows<'_, T::Acc> {
+    #[inline(always)]
+    fn row(&mut self, number: usize, row: &[T::Acc], out: &mut [T::Raw]) {
+        let (mean, var) = lanes::moments(row);
+        let inverse = T::Acc::ONE / (var + self.eps).sqrt();
+        let first = number % self.groups * self.per_group;
+        let plane = (row.len() / self.per_group).max(1);
+        for (c, (row, out)) in row.chunks_exact(plane).zip(out.chunks_exact_mut(plane)).enumerate() {
+            let scale = self.weight.map_or(inverse, |w| inverse * w[first + c]);
+            let shift = self.bias.map_or(T::Acc::ZERO, |b| b[first + c]) - mean * scale;
+            for (out, x) in out.iter_mut().zip(row) {
+                *out = T::from_acc(*x * scale + shift).to_raw();
+            }
+        }
+    }
+}
+
+/// Groups of channels normalized together; means and inverse deviations too, if they are wanted.
+#[allow(clippy::too_many_arguments, reason = "the operator's own, and whether statistics are wanted")]
+fn groups(
+    x: &Tensor,
+    n: i64,
+    c: i64,
+    groups: i64,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    eps: f64,
+    stats: bool,
+) -> Several {
+    if groups <= 0 || c % groups != 0 {
+        return Err(KernelError::input(format!(
+            "Expected number of channels in input to be divisible by num_groups, but got input of shape {:?} and \
+             num_groups={groups}",
+            x.sizes()
+        )));
+    }
+    for (name, t) in [("weight", weight), ("bias", bias)] {
+        if let Some(t) = t
+            && (t.rank() != 1 || t.numel() as i64 != c)
+        {
+            return Err(KernelError::input(format!(
+                "Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of \
+                 shape {:?} and input of shape {:?}",
+                t.sizes(),
+                x.sizes()
+            )));
+        }
+    }
+    let per_group = (c / groups) as usize;
+    let width = x.numel() / (n.saturating_mul(groups) as usize).max(1);
+    let dtype = stats_dtype(x, &[weight, bias])?;
+    let x = x.contiguous()?;
+    let flat = x.view(&[x.numel() as i64 / (width as i64).max(1), width as i64])?;
+    dispatch!(floats, x.dtype(), "GroupNormKernelImpl", T => {
+        type A = <T as Float>::Acc;
+        let (weight, bias) = (opt_values::<A>(weight)?, opt_values::<A>(bias)?);
+        let rows = GroupRows {
+            weight: weight.as_deref(),
+            bias: bias.as_deref(),
+            groups: groups as usize,
+            per_group,
+            eps: Element::from_f64(eps),
+        };
+        let out = compute_rows::<A, T>(&flat, -1, None, rows)?.view(x.sizes())?;
+        if !stats {
+            return Ok(vec![out]);
+        }
+        let [means, inverses] = row_stats::<T>(&flat, eps, &[n, groups], dtype)?;
+        Ok(vec![out, means, inverses])
+    })
+}
+
+/// The first of several results.
+fn first(results: Several) -> Computed {
+    results?.into_iter().next().ok_or_else(|| KernelError::internal("an operator without results"))
+}
+
+fn group_norm(cx: &KernelCx<'_>) -> Computed {
+    let x = cx.tensor(0)?;
+    if x.rank() < 2 {
+        return Err(KernelError::input(format!(
+            "Expected at least 2 dimensions for input tensor but received {}",
+            x.rank()
+        )));
+    }
+    let (n, c) = (x.sizes()[0], x.sizes()[1]);
+    first(groups(x, n, c, cx.int(1)?, cx.opt_tensor(2)?, cx.opt_tensor(3)?, cx.float(4)?, false))
+}
+
+/// `x / sqrt(mean(x^2) + eps) * weight` over the last dimensions.
+fn rms_norm(cx: &KernelCx<'_>) -> Computed {
+    let (x, shape, weight) = (cx.tensor(0)?, cx.ints(1)?, cx.opt_tensor(2)?);
+    let fits = x.rank() >= shape.len() && x.sizes()[x.rank() - shape.len()..] == shape[..];
+    if shape.is_empty() || !fits || weight.is_some_and(|w| w.sizes() != &shape[..]) {
+        return Err(KernelError::input(format!(
+            "Given normalized_shape={:?}, expected input with shape [*, {:?}], but got input of size{:?}",
+            &shape[..],
+            &shape[..],
+            x.sizes()
+        )));
+    }
+    rms_normalized(x, shape.len(), weight, cx.opt_float(3)?)
+}
+
+fn rms_normalized(x: &Tensor, dims: usize, weight: Option<&Tensor>, eps: Option<f64>) -> Computed {
+    if let Some(weight) = weight.filter(|w| w.dtype() != x.dtype()) {
+        return product_of(&rms_normalized(x, dims, None, eps)?, weight);
+    }
+    let eps = match (eps, x.dtype()) {
+        (Some(eps), _) => eps,
+        (None, DType::F64 | DType::C128) => f64::EPSILON,
+        (None, _) => f64::from(f32::EPSILON),
+    };
+    if x.dtype().is_complex() {
+        return complex_rms_norm(x, dims, weight, eps);
+    }
+    let width: usize = x.sizes()[x.rank() - dims..].iter().product::<i64>() as usize;
+    let x = x.contiguous()?;
+    dispatch!(floats, x.dtype(), "rms_norm", T => {
+        type A = <T as Float>::Acc;
+        let weight = opt_values::<A>(weight)?;
+        let flat = x.view(&[x.numel() as i64 / (width as i64).max(1), width as i64])?;
+        let rows = RootRows { weight: weight.as_deref(), eps: Element::from_f64(eps) };
+        Ok(compute_rows::<A, T>(&flat, -1, None, rows)?.view(x.sizes())?)
+    })
+}
+
+/// Rows divided by the root of their mean square, then scaled by a weight per place.
+#[derive(Clone)]
+struct RootRows<'a, A> {
+    weight: Option<&'a [A]>,
+    eps: A,
+}
+
+impl<T: Float> RowMap<T::Acc, T> for RootRows<'_, T::Acc> {
+    #[inline(always)]
+    fn row(&mut self, _: usize, row: &[T::Acc], out: &mut [T::Raw]) {
+        let add = |a: T::Acc, b: T::Acc| a + b;
+        let squares = lanes::fold(row, T::Acc::ZERO, |s, x: T::Acc| s + x * x, add);
+        let n: T::Acc = Element::from_f64(row.len() as f64);
+        let scale = T::Acc::ONE / (squares / n + self.eps).sqrt();
+        let Some(weight) = self.weight else {
+            for (out, x) in out.iter_mut().zip(row) {
+                *out = T::from_acc(*x * scale).to_raw();
+            }
+            return;
+        };
+        for ((out, x), w) in out.iter_mut().zip(row).zip(weight) {
+            // Rounded before the weight counts, as two operators would.
+            *out = T::from_acc(T::from_acc(*x * scale).acc() * *w).to_raw();
+        }
+    }
+}
+
+/// Squares of complex numbers are not magnitudes: the scale is complex too.
+fn complex_rms_norm(x: &Tensor, dims: usize, weight: Option<&Tensor>, eps: f64) -> Computed {
+    let dims: Vec<i64> = (1..=dims as i64).map(|d| -d).collect();
+    dispatch!(complex, x.dtype(), "rms_norm", T => {
+        let squares = loops::unary::<T, T>(x, |z: T| T::from_complex(z.to_complex() * z.to_complex()))?;
+        let mean = reduce::mean(&squares, Some(&dims), true, None)?;
+        let scaled = loops::binary::<T, T, T>(x, &mean, move |z: T, m: T| {
+            T::from_complex(z.to_complex() / (m.to_complex() + eps).sqrt())
+        })?;
+        match weight {
+            Some(w) => Ok(loops::binary::<T, T, T>(&scaled, w, |z: T, w: T| {
+                T::from_complex(z.to_complex() * w.to_complex())
+            })?),
+            None => Ok(scaled),
+        }
+    })
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let mut defs = Vec::new();
+    let row = || -> Sample {
+        Sample::args(|g| {
+            let mut of = |sizes: &[i64]| {
+                IValue::Tensor(flambeau_exec::sample::tensor(g, sizes, DType::F32, &Default::default()))
+            };
+            vec![of(&[2, 4]), IValue::ints(vec![4]), of(&[4]), of(&[4])]
+        })
+        .tolerance(1e-4, 1e-5)
+    };
+    defs.extend(
+        op("layer_norm", "", "Normalized over the last dimensions.")
+            .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(row()))
+            .one(|cx| first(layer_of(cx, false))),
+    );
+    defs.extend(
+        op("native_layer_norm", "", "Normalized over the last dimensions; means and inverse deviations.")
+            .facts(|d| {
+                d.with(Shape::results([Shape::same_as(0)]))
+                    .with(first_like_input())
+                    .with(row().then([IValue::Float(1e-5)]))
+            })
+            .several(|cx| layer_of(cx, true)),
+    );
+    defs.extend(
+        op("rms_norm", "", "Divided by the root of the mean square over the last dimensions.")
+            .facts(|d| {
+                let sample = Sample::args(|g| {
+                    let x = flambeau_exec::sample::tensor(g, &[2, 4], DType::F32, &Default::default());
+                    vec![IValue::Tensor(x), IValue::ints(vec![4])]
+                });
+                d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample)
+            })
+            .one(rms_norm),
+    );
+    defs.extend(
+        op("group_norm", "", "Groups of channels normalized together.")
+            .facts(|d| {
+                let sample = Sample::args(|g| {
+                    let x = flambeau_exec::sample::tensor(g, &[2, 4, 3], DType::F32, &Default::default());
+                    vec![IValue::Tensor(x), IValue::Int(2)]
+                });
+                d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample.tolerance(1e-4, 1e-5))
+            })
+            .one(group_norm),
+    );
+    defs.extend(
+        op("native_group_norm", "", "Groups of channels normalized together; means and inverse deviations.")
+            .facts(|d| {
+                let args: Args = Box::new(|| {
+                    let mut args: Vec<IValue> = [2, 4, 3, 2].into_iter().map(IValue::Int).collect();
+                    args.push(IValue::Float(1e-5));
+                    args
+                });
+                let sample = sized(&[&[2, 4, 3], &[4], &[4]], args).tolerance(1e-4, 1e-5);
+                d.with(Shape::results([Shape::same_as(0)])).with(first_like_input()).with(sample)
+            })
+            .several(|cx| {
+                let (n, c, plane) = (cx.int(3)?, cx.int(4)?, cx.int(5)?);
+                let all = n.checked_mul(c).and_then(|planes| planes.checked_mul(plane));
+                if [n, c, plane].iter().any(|size| *size < 0) || all != Some(cx.tensor(0)?.numel() as i64) {
+                    return Err(KernelError::input(format!(
+                        "expected an input of N * C * HxW = {n} * {c} * {plane} elements, got {:?}",
+                        cx.tensor(0)?.sizes()
+                    )));
+                }
+                groups(
+                    cx.tensor(0)?,
+                    n,
+                    c,
+                    cx.int(6)?,
+                    cx.opt_tensor(1)?,
+                    cx.opt_tensor(2)?,
+                    cx.float(7)?,
+                    true,
+                )
+            }),
+    );
+    defs
+}
