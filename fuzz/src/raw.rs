@@ -4,7 +4,7 @@ use flambeau_frontend::print::{self, Receiver};
 use flambeau_frontend::{Limits, compile};
 use flambeau_ir::module::Function;
 use flambeau_ir::text::{ReadLimits, parse_graph_with};
-use flambeau_ir::verify::verify;
+use flambeau_ir::verify::{verify, verify_with};
 use flambeau_ir::{CompilationUnit, Registry, Source};
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub fn emit(data: &[u8], registry: &Arc<Registry>) {
 }
 
 fn settled(unit: &CompilationUnit, function: &Function, registry: &Arc<Registry>) {
-    let problems = verify(&function.graph).err();
+    let problems = verify_with(&function.graph, unit).err();
     assert!(problems.is_none(), "a compiled graph does not verify: {problems:?}\n{}", function.graph);
     let Ok(code) = print::code(unit, function, Receiver::Typed) else { return };
     let again = code.compile(unit, registry, &Limits::default());
