@@ -10,6 +10,7 @@ use flambeau_ir::types::{NoClasses, TypeKind, unify};
 use flambeau_ir::{At, BlockId, Editor, Graph, NodeId, Prim, Symbol, Type, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
+use std::borrow::Cow;
 
 use super::{Control, Defined, Scopes};
 use crate::emit::is_meaningful;
@@ -150,6 +151,14 @@ pub(super) fn cross_control_flow(g: &mut Graph) -> Result<Control, NodeId> {
     Ok(control)
 }
 
+/// Where a variable stands among others: by name, as PyTorch has them, but temporaries of printed source (`_9`, `_10`) by
+/// number. They are numbered as they come, so source printed from a graph keeps the graph's order.
+fn rank(name: Symbol) -> (Cow<'static, str>, Symbol) {
+    let text = name.as_str();
+    let number = text.strip_prefix('_').and_then(|digits| digits.parse::<u32>().ok());
+    (number.map_or(Cow::Borrowed(text), |number| Cow::Owned(format!("_{number:010}"))), name)
+}
+
 /// Gives an `if` an output for each variable that both branches know and one changed.
 fn merge_branches(
     g: &mut Graph,
@@ -167,7 +176,7 @@ fn merge_branches(
             changed.push((name, a, b));
         }
     }
-    changed.sort_by_key(|c| c.0);
+    changed.sort_by_cached_key(|c| rank(c.0));
     changed.dedup_by_key(|c| c.0);
     let (then_block, else_block) = (g.block(node, 0), g.block(node, 1));
     for (name, a, b) in changed {
@@ -189,7 +198,7 @@ fn carry(
     let block = g.block(node, 0);
     let mut changed: Vec<(Symbol, Type, Type)> =
         body.iter().filter_map(|(&name, &inner)| Some((name, inner, *outside.find(name)?))).collect();
-    changed.sort_by_key(|c| c.0);
+    changed.sort_by_cached_key(|c| rank(c.0));
     for (name, inner, outer) in changed {
         let ty = unify(outer, inner, true, None, &NoClasses).unwrap_or(Type::ANY);
         let mut e = g.edit();
@@ -268,5 +277,18 @@ pub(super) fn erase(g: &mut Graph) {
             }
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rank;
+    use flambeau_ir::Symbol;
+
+    #[test]
+    fn temporaries_stand_by_number() {
+        let mut names = ["_10", "b", "_9", "x10", "_x", "x9"].map(Symbol::new);
+        names.sort_by_cached_key(|name| rank(*name));
+        assert_eq!(names.map(Symbol::as_str), ["_9", "_10", "_x", "b", "x10", "x9"]);
     }
 }
