@@ -33,7 +33,9 @@ pub mod verify;
 pub use attr::{Attr, AttrSet, AttrTable, AttrsId};
 pub use diag::{Diagnostic, Fault};
 pub use edit::{At, CloneError, Editor, ValueSubstitution};
-pub use graph::{BlockNodes, DeepNodes, Graph, Name, NodeMap, NodeSet, Step, Use, ValueMap, ValueSet, Walk};
+pub use graph::{
+    BlockNodes, DeepNodes, Graph, Name, Needed, Needs, NodeMap, NodeSet, Step, Use, ValueMap, ValueSet, Walk,
+};
 pub use id::{BlockId, Entity, NodeId, ValueId};
 pub use journal::{Change, Journal, Revision};
 pub use loc::{LocId, LocTable, Origin, Source, SourceRange};

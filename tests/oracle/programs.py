@@ -22,7 +22,9 @@ import torch.nn.functional as F  # noqa: F401, programs name them
 torch.set_num_threads(1)
 HERE = pathlib.Path(__file__).parent
 CASES = HERE.parent / "cases"
-MORE = ["run/attention_forward", "run/awaitables", "run/fractional_pool_3d", "run/sort_objects"]
+MORE = [
+    "frontend/loops_for_nobody", "run/attention_forward", "run/awaitables", "run/fractional_pool_3d", "run/sort_objects",
+]
 DTYPES = dict(
     u8=torch.uint8, i8=torch.int8, i16=torch.int16, i32=torch.int32, i64=torch.int64, f16=torch.float16,
     bf16=torch.bfloat16, f32=torch.float32, f64=torch.float64, c64=torch.complex64, c128=torch.complex128, bool=torch.bool,

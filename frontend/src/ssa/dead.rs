@@ -1,24 +1,12 @@
 //! Removes what nobody reads.
 //!
-//! A node stays if it has an effect or a result that is read; PyTorch's compiler drops all others, so this is part of
-//! what a program means: an unused `x[5]` does not fail. An output of an `if` stays if its result is read, a carried
-//! value of a loop if it is read behind the loop or in its body. What writes memory always stays, because who can see
-//! the memory is not known here.
-//!
-//! Marking works with a list of values and nodes to look at; nothing recurses.
+//! A node stays if it has an effect or is [needed](Needs); PyTorch's compiler drops all others, so this is part of
+//! what a program means: an unused `x[5]` does not fail. What writes memory always stays, because who can see the
+//! memory is not known here.
 
-use flambeau_ir::{
-    AliasRule, Effects, Graph, NodeId, NodeSet, OpId, OpKind, Prim, Registry, ValueId, ValueSet,
-};
+use flambeau_ir::{AliasRule, Effects, Graph, Needed, Needs, NodeId, OpId, OpKind, Prim, Registry};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
-
-#[derive(Default)]
-struct Live {
-    nodes: NodeSet,
-    values: ValueSet,
-    todo: Vec<ValueId>,
-}
 
 /// What the operators of a graph do besides giving results, each asked once.
 #[derive(Default)]
@@ -71,99 +59,28 @@ impl Doings {
     }
 }
 
-/// Output `index` of a block of a node.
-fn output(g: &Graph, node: NodeId, block: usize, index: usize) -> ValueId {
-    g.operand(g.ret(g.block(node, block)), index)
-}
-
-impl Live {
-    fn value(&mut self, value: ValueId) {
-        if self.values.insert(value) {
-            self.todo.push(value);
-        }
-    }
-
-    /// A node that runs: so do the nodes around it, and what says whether they run is read.
-    fn node(&mut self, g: &Graph, node: NodeId) {
-        let mut at = Some(node);
-        while let Some(node) = at.filter(|&n| self.nodes.insert(n)) {
-            match g.prim(node) {
-                Some(Prim::If) => self.value(g.operand(node, 0)),
-                Some(Prim::Loop) => {
-                    self.value(g.operand(node, 0));
-                    self.value(g.operand(node, 1));
-                    self.value(output(g, node, 0, 0));
-                }
-                _ => g.operands(node).for_each(|v| self.value(v)),
-            }
-            at = g.owner(g.parent(node));
-        }
-    }
-
-    /// A carried value of a loop: what it begins with and what each turn makes of it.
-    fn carried(&mut self, g: &Graph, node: NodeId, index: usize) {
-        self.value(g.operand(node, index + 2));
-        self.value(output(g, node, 0, index + 1));
-    }
-
-    fn follow(&mut self, g: &Graph) {
-        while let Some(value) = self.todo.pop() {
-            let (def, index) = (g.def(value), g.result_index(value));
-            match g.prim(def) {
-                Some(Prim::Param) => {
-                    let Some(owner) = g.owner(g.parent(def)) else { continue };
-                    if g.is_prim(owner, Prim::Loop) && index > 0 {
-                        self.carried(g, owner, index - 1);
-                    }
-                }
-                Some(Prim::If) => {
-                    self.node(g, def);
-                    self.value(output(g, def, 0, index));
-                    self.value(output(g, def, 1, index));
-                }
-                Some(Prim::Loop) => {
-                    self.node(g, def);
-                    self.carried(g, def, index);
-                }
-                _ => self.node(g, def),
-            }
-        }
-    }
-
-    /// Is carried value `index` of a loop read, in it or behind it?
-    fn carries(&self, g: &Graph, node: NodeId, index: usize) -> bool {
-        let input = g.result(g.param(g.block(node, 0)), index + 1);
-        self.values.contains(g.result(node, index)) || self.values.contains(input)
-    }
-}
-
 /// Removes dead nodes, outputs and carried values.
 ///
 /// `nodes` are all that there are, in program order.
 pub(super) fn erase(g: &mut Graph, nodes: &[NodeId]) {
-    let mut live = Live::default();
+    let mut needs = Needs::new(g);
     let mut doings = Doings::default();
-    live.node(g, g.ret(g.root()));
     for &node in nodes {
-        if doings.has_effect(g, node) {
-            live.node(g, node);
-        }
+        needs.consider(node, doings.has_effect(g, node));
     }
-    live.follow(g);
+    needs.settle();
+    let live = needs.into_needed();
     let choices: Vec<NodeId> = nodes
         .iter()
         .copied()
-        .filter(|n| live.nodes.contains(*n) && matches!(g.prim(*n), Some(Prim::If | Prim::Loop)))
+        .filter(|n| live.has(*n) && matches!(g.prim(*n), Some(Prim::If | Prim::Loop)))
         .collect();
     // First nobody reads dead values any more, then they can go, then the places they had.
     let dead: Vec<Vec<usize>> = choices.iter().map(|&n| drop_outputs(g, n, &live)).collect();
     // A dead node takes along what is in its blocks.
-    let stays = |node: Option<NodeId>| node.is_none_or(|n| live.nodes.contains(n));
-    let outermost = nodes
-        .iter()
-        .copied()
-        .filter(|&n| !live.nodes.contains(n) && stays(g.owner(g.parent(n))))
-        .collect::<Vec<_>>();
+    let stays = |node: Option<NodeId>| node.is_none_or(|n| live.has(n));
+    let outermost =
+        nodes.iter().copied().filter(|&n| !live.has(n) && stays(g.owner(g.parent(n)))).collect::<Vec<_>>();
     for node in outermost.into_iter().rev() {
         g.edit().erase(node);
     }
@@ -180,12 +97,9 @@ pub(super) fn erase(g: &mut Graph, nodes: &[NodeId]) {
 }
 
 /// Takes the dead outputs off the blocks of a node, and the values that a loop begins with; answers their positions.
-fn drop_outputs(g: &mut Graph, node: NodeId, live: &Live) -> Vec<usize> {
+fn drop_outputs(g: &mut Graph, node: NodeId, live: &Needed) -> Vec<usize> {
     let is_loop = g.is_prim(node, Prim::Loop);
-    let keeps = |g: &Graph, i| {
-        if is_loop { live.carries(g, node, i) } else { live.values.contains(g.result(node, i)) }
-    };
-    let dead: Vec<usize> = (0..g.result_count(node)).filter(|&i| !keeps(g, i)).collect();
+    let dead: Vec<usize> = (0..g.result_count(node)).filter(|&i| !live.hands_on(g, node, i)).collect();
     let blocks: Vec<_> = g.blocks(node).collect();
     let mut e = g.edit();
     for &index in dead.iter().rev() {

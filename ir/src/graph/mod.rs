@@ -16,6 +16,7 @@ mod arena;
 mod iter;
 mod links;
 mod names;
+mod needs;
 mod operand;
 mod ops;
 mod order;
@@ -28,6 +29,7 @@ mod tests;
 
 pub use iter::{BlockNodes, DeepNodes, Step, Walk};
 pub use names::Name;
+pub use needs::{Needed, Needs};
 pub use operand::Use;
 pub use side::{NodeMap, NodeSet, ValueMap, ValueSet};
 

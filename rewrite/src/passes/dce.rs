@@ -1,10 +1,8 @@
 //! Dead code: nodes whose results nobody needs and that do nothing else, and results, outputs and carried values of
 //! branches and loops that nobody needs.
 //!
-//! Needed is what the graph returns, what has side effects, and what writes memory that a needed value reaches or that
-//! is known outside; from there, needs are followed to operands with an explicit worklist. Branches and loops are
-//! followed result by result, so a loop can lose one carried value and keep the others, also when values only feed each
-//! other round the loop.
+//! [Needed](Needs) is what the graph returns, what has side effects, and what writes memory that a needed value reaches
+//! or that is known outside.
 //!
 //! Without writers in the graph no alias analysis is asked for.
 
@@ -14,7 +12,7 @@ use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, Options};
 use crate::traits::TraitTable;
 use flambeau_analysis::AliasDb;
-use flambeau_ir::{BlockId, Editor, Graph, NodeId, NodeSet, Prim, Step, ValueId, ValueSet};
+use flambeau_ir::{BlockId, Editor, Graph, Needed, Needs, NodeId, Prim, Step};
 
 /// See the module's head.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,19 +39,17 @@ impl Pass for Dce {
         let registry = cx.registry();
         let traits = TraitTable::new(&registry);
         let drop_writes = cx.planted() == Planted::DceDropsWrites;
-        let mut mark = Marker::new(cx.graph());
-        let writers = mark.roots(&traits, self.side_effects);
-        mark.follow();
-        let (live, slots) = (mark.live, mark.live_values);
-        let (live, slots) = if writers.is_empty() || drop_writes {
-            (live, slots)
-        } else {
+        let mut needs = Needs::new(cx.graph());
+        let mut writers = roots(&mut needs, cx.graph(), &traits, self.side_effects);
+        needs.settle();
+        let mut needed = needs.into_needed();
+        if !writers.is_empty() && !drop_writes {
             let (graph, db) = cx.with::<AliasDb>();
-            let mut mark = Marker { graph, live, live_values: slots, stack: Vec::new() };
-            mark.writes(db, writers);
-            (mark.live, mark.live_values)
-        };
-        let plan = Plan::read(cx.graph(), &live, &slots);
+            let mut needs = Needs::resume(graph, needed);
+            need_writes(&mut needs, graph, db, &mut writers);
+            needed = needs.into_needed();
+        }
+        let plan = Plan::read(cx.graph(), &needed);
         let (mut editor, mut fuel) = cx.edit_fuelled();
         // Users go before what they use, so whatever prefix the fuel allows is a valid program.
         for step in plan.steps {
@@ -67,135 +63,40 @@ impl Pass for Dce {
     }
 }
 
-struct Marker<'g> {
-    graph: &'g Graph,
-    live: NodeSet,
-    /// Of branches and loops, results and block inputs are needed one by one.
-    live_values: ValueSet,
-    stack: Vec<NodeId>,
+/// Needs what has side effects. Gives the nodes that may write memory.
+fn roots(needs: &mut Needs<'_>, g: &Graph, traits: &TraitTable<'_>, drop_side_effects: bool) -> Vec<NodeId> {
+    let mut writers = Vec::new();
+    for node in g.nodes_deep() {
+        let t = traits.of_node(g, node);
+        let has_effect = !drop_side_effects && t.has_side_effects();
+        needs.consider(node, has_effect);
+        if !drop_side_effects && !has_effect && t.may_write() {
+            writers.push(node);
+        }
+    }
+    writers
 }
 
-impl<'g> Marker<'g> {
-    fn new(graph: &'g Graph) -> Self {
-        let (live, live_values) = (NodeSet::new(), ValueSet::new());
-        let mut mark = Marker { graph, live, live_values, stack: Vec::new() };
-        for v in graph.outputs() {
-            mark.need(v);
-        }
-        mark
-    }
-
-    /// Needs what has side effects. Gives the nodes that may write memory.
-    fn roots(&mut self, traits: &TraitTable<'_>, drop_side_effects: bool) -> Vec<NodeId> {
-        let mut writers = Vec::new();
-        for node in self.graph.nodes_deep() {
-            let t = traits.of_node(self.graph, node);
-            if drop_side_effects {
-                continue;
+/// Needs writers of needed memory, until no more are found.
+fn need_writes(needs: &mut Needs<'_>, g: &Graph, db: &AliasDb, writers: &mut Vec<NodeId>) {
+    let mut memory = LiveMemory::new(db, g);
+    loop {
+        memory.grow(needs.needed().nodes());
+        let before = writers.len();
+        writers.retain(|&node| {
+            if needs.needed().has(node) {
+                return false;
             }
-            if t.has_side_effects() {
-                self.need_node(node);
-            } else if t.may_write() {
-                writers.push(node);
+            let is_needed = memory.is_written_by(node);
+            if is_needed {
+                needs.node(node);
             }
+            !is_needed
+        });
+        if writers.len() == before {
+            return;
         }
-        writers
-    }
-
-    /// Needs writers of needed memory, until no more are found.
-    fn writes(&mut self, db: &AliasDb, mut writers: Vec<NodeId>) {
-        let mut memory = LiveMemory::new(db, self.graph);
-        loop {
-            memory.grow(&self.live);
-            let before = writers.len();
-            writers.retain(|&node| {
-                if self.live.contains(node) {
-                    return false;
-                }
-                let needed = memory.is_written_by(node);
-                if needed {
-                    self.need_node(node);
-                }
-                !needed
-            });
-            if writers.len() == before {
-                return;
-            }
-            self.follow();
-        }
-    }
-
-    fn need_node(&mut self, node: NodeId) {
-        if self.live.insert(node) {
-            self.stack.push(node);
-        }
-    }
-
-    fn need(&mut self, value: ValueId) {
-        let def = self.graph.def(value);
-        match self.graph.prim(def) {
-            Some(Prim::If | Prim::Loop) => {
-                if self.live_values.insert(value) {
-                    self.need_node(def);
-                    self.need_result(def, self.graph.result_index(value));
-                }
-            }
-            Some(Prim::Param) => {
-                if self.live_values.insert(value) {
-                    self.need_param(def, self.graph.result_index(value));
-                }
-            }
-            _ => self.need_node(def),
-        }
-    }
-
-    /// What result `index` of a branch or loop comes from.
-    fn need_result(&mut self, node: NodeId, index: usize) {
-        let g = self.graph;
-        let is_loop = g.is_prim(node, Prim::Loop);
-        if is_loop {
-            self.need(g.operand(node, index + 2));
-        }
-        for block in g.blocks(node) {
-            self.need(g.operand(g.ret(block), index + usize::from(is_loop)));
-        }
-    }
-
-    /// What block input `index` comes from.
-    fn need_param(&mut self, param: NodeId, index: usize) {
-        let g = self.graph;
-        let Some(owner) = g.owner(g.parent(param)) else { return };
-        self.need_node(owner);
-        if g.is_prim(owner, Prim::Loop) && index > 0 {
-            self.need_result(owner, index - 1);
-        }
-    }
-
-    fn follow(&mut self) {
-        let g = self.graph;
-        while let Some(node) = self.stack.pop() {
-            if let Some(owner) = g.enclosing(node) {
-                self.need_node(owner);
-            }
-            match g.prim(node) {
-                Some(Prim::If) => self.need(g.operand(node, 0)),
-                Some(Prim::Loop) => {
-                    self.need(g.operand(node, 0));
-                    self.need(g.operand(node, 1));
-                    self.need(g.operand(g.ret(g.block(node, 0)), 0));
-                }
-                _ => {
-                    for v in g.operands(node) {
-                        self.need(v);
-                    }
-                    for block in g.blocks(node) {
-                        for v in g.block_outputs(block) {
-                            self.need(v);
-                        }
-                    }
-                }
-            }
-        }
+        needs.settle();
     }
 }
 
@@ -233,7 +134,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn read(g: &Graph, live: &NodeSet, slots: &ValueSet) -> Self {
+    fn read(g: &Graph, needed: &Needed) -> Self {
         let mut steps = Vec::new();
         // What to look at, in program order; read backwards below. A dead node takes all in it along, so its inside is
         // skipped; a branch or loop stands where it ends, so its results are dropped before what its blocks compute.
@@ -242,7 +143,7 @@ impl Plan {
         for step in g.walk(g.root()) {
             match step {
                 Step::Node(n) if dead_depth > 0 => dead_depth += usize::from(g.block_count(n) > 0),
-                Step::Node(n) if !live.contains(n) => {
+                Step::Node(n) if !needed.has(n) => {
                     order.push((n, true));
                     dead_depth = usize::from(g.block_count(n) > 0);
                 }
@@ -256,15 +157,8 @@ impl Plan {
                 steps.push(Edit::Erase(node));
                 continue;
             }
-            for (i, v) in g.results(node).enumerate().rev() {
-                let carried = g
-                    .is_prim(node, Prim::Loop)
-                    .then(|| g.block_inputs(g.block(node, 0)).nth(i + 1))
-                    .flatten();
-                if !slots.contains(v) && !carried.is_some_and(|p| slots.contains(p)) {
-                    steps.push(Edit::Drop(node, i));
-                }
-            }
+            let unneeded = (0..g.result_count(node)).rev().filter(|&i| !needed.hands_on(g, node, i));
+            steps.extend(unneeded.map(|i| Edit::Drop(node, i)));
         }
         Plan { steps }
     }
@@ -293,7 +187,7 @@ mod tests {
     use crate::testing::{assert_passes, toy};
 
     #[test]
-    fn drops_what_only_feeds_itself() {
+    fn drops_what_a_loop_carries_for_nobody() {
         assert_passes(
             &toy(),
             "dce",
@@ -304,7 +198,7 @@ mod tests {
     block0(%k : int, %z : Tensor, %p : int, %q : int):
       %w : Tensor = toy::relu(%z)
       %p2 : int = toy::add(%q, %k)
-      %q2 : int = toy::add(%p, %k)
+      %q2 : int = toy::add(%k, %k)
       -> (%t, %w, %p2, %q2)
   %u : int = toy::mul(%i, %j)
   return (%y)
@@ -316,6 +210,36 @@ mod tests {
       %w : Tensor = toy::relu(%z)
       -> (%t, %w)
   return (%y)
+",
+        );
+    }
+
+    #[test]
+    fn drops_loops_unless_they_are_their_own_reason() {
+        assert_passes(
+            &toy(),
+            "dce",
+            "graph(%n : int, %a : int, %b : int):
+  %t : bool = prim::Constant[value=1]()
+  %c : int, %d : int = prim::Loop(%n, %t, %a, %b)
+    block0(%k : int, %p : int, %q : int):
+      -> (%t, %q, %p)
+  %e : int, %f : int, %g : int = prim::Loop(%n, %t, %a, %b, %b)
+    block0(%l : int, %v : int, %w : int, %x : int):
+      %s2 : int = toy::add(%w, %l)
+      %t2 : int = toy::add(%v, %l)
+      %u2 : int = toy::add(%v, %l)
+      -> (%t, %s2, %t2, %u2)
+  return (%n)
+",
+            "graph(%n : int, %a : int, %b : int):
+  %t : bool = prim::Constant[value=1]()
+  %e : int, %f : int = prim::Loop(%n, %t, %a, %b)
+    block0(%l : int, %v : int, %w : int):
+      %s2 : int = toy::add(%w, %l)
+      %t2 : int = toy::add(%v, %l)
+      -> (%t, %s2, %t2)
+  return (%n)
 ",
         );
     }

@@ -1,0 +1,288 @@
+//! What a graph needs: the nodes that something is run for, and what branches and loops hand on for somebody.
+//!
+//! Needed is what the graph gives back and whatever else the caller names (what has effects). From there, needs are
+//! followed to operands with lists of what to look at; nothing recurses. Branches and loops are followed result by result, so a loop can
+//! lose one carried value and keep the others.
+//!
+//! Some loops are needed though nobody reads what they give, as PyTorch's compiler has it: one whose condition is
+//! computed in its body (it may fail there, or never end), and one that carries a value on which its own next value
+//! depends. All other loops without effects go, whatever computing them would raise.
+
+use super::Graph;
+use super::side::{NodeSet, ValueMap, ValueSet};
+use crate::id::{BlockId, NodeId, ValueId};
+use crate::op::Prim;
+
+/// What was found to be needed.
+#[derive(Clone, Debug, Default)]
+pub struct Needed {
+    nodes: NodeSet,
+    /// Results of branches and loops and inputs of blocks, which are needed one by one.
+    values: ValueSet,
+}
+
+impl Needed {
+    /// Whether a node is needed.
+    pub fn has(&self, node: NodeId) -> bool {
+        self.nodes.contains(node)
+    }
+
+    /// The nodes that are needed.
+    pub fn nodes(&self) -> &NodeSet {
+        &self.nodes
+    }
+
+    /// Whether a branch or loop must hand on value `index`: to who comes after it, or to its own next turn.
+    pub fn hands_on(&self, g: &Graph, node: NodeId, index: usize) -> bool {
+        self.values.contains(g.result(node, index))
+            || g.is_prim(node, Prim::Loop) && self.values.contains(carried(g, node, index))
+    }
+}
+
+/// Finds what is needed; see the module's head.
+///
+/// Show it the nodes with [`consider`](Needs::consider), each once, then [`settle`](Needs::settle) and read.
+#[derive(Debug)]
+pub struct Needs<'g> {
+    graph: &'g Graph,
+    needed: Needed,
+    /// Needed, but what they need is not.
+    nodes: Vec<NodeId>,
+    values: Vec<ValueId>,
+    loops: Vec<NodeId>,
+}
+
+impl<'g> Needs<'g> {
+    /// Of `graph`, whose outputs are needed.
+    pub fn new(graph: &'g Graph) -> Self {
+        let mut needs = Needs::resume(graph, Needed::default());
+        graph.outputs().for_each(|v| needs.value(v));
+        needs
+    }
+
+    /// Goes on from what was `needed` of the same graph.
+    pub fn resume(graph: &'g Graph, needed: Needed) -> Self {
+        Needs { graph, needed, nodes: Vec::new(), values: Vec::new(), loops: Vec::new() }
+    }
+
+    /// What was found so far.
+    pub fn needed(&self) -> &Needed {
+        &self.needed
+    }
+
+    /// What was found.
+    pub fn into_needed(self) -> Needed {
+        self.needed
+    }
+
+    /// Looks at a node: it is needed if it `has_effect`, or is a loop that is needed for itself.
+    pub fn consider(&mut self, node: NodeId, has_effect: bool) {
+        if has_effect {
+            self.node(node);
+        } else if self.graph.is_prim(node, Prim::Loop) {
+            self.loops.push(node);
+        }
+    }
+
+    /// Needs a node, what it reads, and the nodes around it.
+    pub fn node(&mut self, node: NodeId) {
+        if self.needed.nodes.insert(node) {
+            self.nodes.push(node);
+        }
+    }
+
+    /// Follows needs until no more are found.
+    pub fn settle(&mut self) {
+        let g = self.graph;
+        let loops = std::mem::take(&mut self.loops);
+        for &node in &loops {
+            let body = g.block(node, 0);
+            let goes_on = g.def(g.operand(g.ret(body), 0));
+            if is_computed_in(g, goes_on, body) {
+                self.node(goes_on);
+            }
+        }
+        self.follow();
+        for next in self.depending_on_themselves(&loops) {
+            self.value(next);
+        }
+        self.follow();
+    }
+
+    fn value(&mut self, value: ValueId) {
+        let def = self.graph.def(value);
+        if !matches!(self.graph.prim(def), Some(Prim::If | Prim::Loop | Prim::Param)) {
+            self.node(def);
+        } else if self.needed.values.insert(value) {
+            self.values.push(value);
+        }
+    }
+
+    /// What result `index` of a branch or loop comes from.
+    fn result(&mut self, node: NodeId, index: usize) {
+        let g = self.graph;
+        let is_loop = g.is_prim(node, Prim::Loop);
+        if is_loop {
+            self.value(g.operand(node, index + 2));
+        }
+        for block in g.blocks(node) {
+            self.value(g.operand(g.ret(block), index + usize::from(is_loop)));
+        }
+    }
+
+    /// What input `index` of a block comes from.
+    fn block_input(&mut self, param: NodeId, index: usize) {
+        let g = self.graph;
+        let Some(owner) = g.owner(g.parent(param)) else { return };
+        self.node(owner);
+        if g.is_prim(owner, Prim::Loop) && index > 0 {
+            self.result(owner, index - 1);
+        }
+    }
+
+    fn follow(&mut self) {
+        let g = self.graph;
+        loop {
+            if let Some(value) = self.values.pop() {
+                let (def, index) = (g.def(value), g.result_index(value));
+                if g.is_prim(def, Prim::Param) {
+                    self.block_input(def, index);
+                } else {
+                    self.node(def);
+                    self.result(def, index);
+                }
+            } else if let Some(node) = self.nodes.pop() {
+                self.reads(node);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// What a node needs to run.
+    fn reads(&mut self, node: NodeId) {
+        let g = self.graph;
+        if let Some(owner) = g.enclosing(node) {
+            self.node(owner);
+        }
+        match g.prim(node) {
+            Some(Prim::If) => self.value(g.operand(node, 0)),
+            Some(Prim::Loop) => {
+                self.value(g.operand(node, 0));
+                self.value(g.operand(node, 1));
+                self.value(g.operand(g.ret(g.block(node, 0)), 0));
+            }
+            _ => {
+                g.operands(node).for_each(|v| self.value(v));
+                for block in g.blocks(node) {
+                    g.block_outputs(block).for_each(|v| self.value(v));
+                }
+            }
+        }
+    }
+
+    /// The next values of what `loops` carry for nobody, where they are computed from what is carried.
+    fn depending_on_themselves(&self, loops: &[NodeId]) -> Vec<ValueId> {
+        let g = self.graph;
+        let mut slots = Vec::new();
+        for &node in loops {
+            let body = g.block(node, 0);
+            for index in (0..g.result_count(node)).filter(|&i| !self.needed.hands_on(g, node, i)) {
+                let (now, next) = (carried(g, node, index), g.operand(g.ret(body), index + 1));
+                if g.uses(now).next().is_some() && is_computed_in(g, g.def(next), body) {
+                    slots.push((now, next));
+                }
+            }
+        }
+        if slots.is_empty() {
+            return Vec::new();
+        }
+        let flow = Flow::from(g, slots.iter().map(|&(now, _)| now));
+        slots.retain(|&(now, next)| flow.goes_round(now) && flow.goes_round(next));
+        slots.into_iter().map(|(_, next)| next).collect()
+    }
+}
+
+/// What a loop's body finds as carried value `index`.
+fn carried(g: &Graph, node: NodeId, index: usize) -> ValueId {
+    g.result(g.param(g.block(node, 0)), index + 1)
+}
+
+/// Is `def` a node of this very block, not one of its inputs?
+fn is_computed_in(g: &Graph, def: NodeId, block: BlockId) -> bool {
+    g.parent(def) == block && !g.is_prim(def, Prim::Param)
+}
+
+/// Where some values go: the values that depend on them, and which of those depend on each other in a circle or come
+/// before such.
+struct Flow {
+    /// Of each value reached, how many that depend on it are not known to end nowhere; plus one, so none reads as zero.
+    open: ValueMap<u32>,
+}
+
+impl Flow {
+    fn from(g: &Graph, starts: impl Iterator<Item = ValueId>) -> Flow {
+        let mut open = ValueMap::for_values(g, 0u32);
+        let mut sources: Vec<(ValueId, ValueId)> = Vec::new();
+        let mut todo: Vec<ValueId> = starts.collect();
+        todo.iter().for_each(|&v| open[v] = 1);
+        let mut ends = Vec::new();
+        while let Some(value) = todo.pop() {
+            dependents(g, value, |to| {
+                sources.push((to, value));
+                open[value] += 1;
+                if open[to] == 0 {
+                    open[to] = 1;
+                    todo.push(to);
+                }
+            });
+            if open[value] == 1 {
+                ends.push(value);
+            }
+        }
+        // Takes away what ends nowhere, backwards.
+        sources.sort_unstable();
+        while let Some(end) = ends.pop() {
+            let first = sources.partition_point(|&(to, _)| to < end);
+            for &(_, from) in sources[first..].iter().take_while(|&&(to, _)| to == end) {
+                open[from] -= 1;
+                if open[from] == 1 {
+                    ends.push(from);
+                }
+            }
+        }
+        Flow { open }
+    }
+
+    fn goes_round(&self, value: ValueId) -> bool {
+        self.open[value] > 1
+    }
+}
+
+/// The values that depend on a value at once. Blocks of branches and loops hand theirs on one by one.
+fn dependents(g: &Graph, value: ValueId, mut found: impl FnMut(ValueId)) {
+    for at in g.uses(value) {
+        let (mut node, mut index) = (at.user, at.index as usize);
+        let mut slots = 0..g.result_count(node);
+        if g.is_prim(node, Prim::Return) {
+            let Some(owner) = g.enclosing(node) else { continue };
+            node = owner;
+            // Of a loop the first output is its condition, and it has two operands before the carried ones.
+            index += usize::from(g.is_prim(node, Prim::Loop));
+            slots = match g.prim(node) {
+                Some(Prim::If) => index..index + 1,
+                Some(Prim::Loop) if index > 1 => index - 2..index - 1,
+                _ => 0..g.result_count(node),
+            };
+        } else if g.is_prim(node, Prim::Loop) && index > 1 {
+            slots = index - 2..index - 1;
+        }
+        let goes_in = g.is_prim(node, Prim::Loop) && index > 1;
+        for slot in slots {
+            found(g.result(node, slot));
+            if goes_in {
+                found(carried(g, node, slot));
+            }
+        }
+    }
+}
