@@ -6,7 +6,7 @@ use flambeau_ir::{Effects, Graph, NodeId, OpKind, Prim};
 #[must_use]
 pub fn effects_of(graph: &Graph, node: NodeId) -> Effects {
     match graph.op(node).kind() {
-        OpKind::Row(id) => graph.registry().facet::<Effects>(id).copied().unwrap_or(Effects::PURE),
+        OpKind::Row(id) => graph.registry().effects(id),
         OpKind::Prim(Prim::RaiseException) => Effects::RAISES | Effects::IO,
         OpKind::Prim(prim) if prim.has_side_effects() => Effects::IO,
         OpKind::Prim(_) => Effects::PURE,

@@ -100,7 +100,7 @@ impl Library {
                 Derivative::Formulas(gradients.iter().map(formula).collect::<Option<_>>()?)
             }
             autodiff::Entry::Body(body) => {
-                let effects = self.registry().facet::<Effects>(op).copied().unwrap_or(Effects::PURE);
+                let effects = self.registry().effects(op);
                 Derivative::Body {
                     inputs: inputs_of(&FormulaSource::of_body(schema, body, false)),
                     draws: effects.contains(Effects::RANDOM),

@@ -41,7 +41,7 @@ pub(crate) fn stays_inside(graph: &Graph, value: ValueId) -> bool {
 /// Whether an operator says nothing of what it does with memory.
 pub(crate) fn is_opaque(graph: &Graph, node: NodeId) -> bool {
     let row = graph.op(node).row();
-    row.and_then(|r| graph.registry().facet::<Effects>(r)).is_some_and(|e| e.contains(Effects::CONSERVATIVE))
+    row.is_some_and(|r| graph.registry().effects(r).contains(Effects::CONSERVATIVE))
 }
 
 /// Memory that is needed: what the outside sees, and what needed nodes use.

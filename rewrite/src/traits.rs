@@ -79,7 +79,7 @@ impl<'r> TraitTable<'r> {
             OpKind::Unknown(_) => Traits(KNOWN | SIDE_EFFECTS | RANDOM | WRITES | RESULT_ALIASES),
             OpKind::Row(id) => {
                 let schema = self.registry.schema(id);
-                let effects = self.registry.facet::<Effects>(id).copied().unwrap_or(Effects::PURE);
+                let effects = self.registry.effects(id);
                 let opaque = effects.contains(Effects::CONSERVATIVE);
                 let stores =
                     schema.args.iter().any(|a| a.alias.as_ref().is_some_and(|i| i.is_wildcard_after()));

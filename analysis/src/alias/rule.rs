@@ -68,7 +68,7 @@ impl Classes {
 }
 
 fn classify(registry: &Registry, id: OpId) -> Class {
-    if registry.facet::<Effects>(id).is_some_and(|e| e.contains(Effects::CONSERVATIVE)) {
+    if registry.effects(id).contains(Effects::CONSERVATIVE) {
         return Class::Conservative;
     }
     match registry.facet::<AliasRule>(id) {

@@ -76,7 +76,7 @@ impl Summaries {
                 OpKind::Row(id) => {
                     registry.schema(id).is_mutable()
                         || registry.facet::<flambeau_ir::AliasRule>(id).is_some()
-                        || registry.facet::<Effects>(id).is_some_and(|e| e.contains(Effects::CONSERVATIVE))
+                        || registry.effects(id).contains(Effects::CONSERVATIVE)
                 }
                 OpKind::Prim(prim) => {
                     prim.has_side_effects() && prim != Prim::Print && prim != Prim::RaiseException

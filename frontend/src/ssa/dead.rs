@@ -4,7 +4,7 @@
 //! what a program means: an unused `x[5]` does not fail. What writes memory always stays, because who can see the
 //! memory is not known here.
 
-use flambeau_ir::{AliasRule, Effects, Graph, Needed, Needs, NodeId, OpId, OpKind, Prim, Registry};
+use flambeau_ir::{AliasRule, Graph, Needed, Needs, NodeId, OpId, OpKind, Prim, Registry};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
@@ -24,8 +24,7 @@ enum Doing {
 impl Doing {
     fn of(registry: &Registry, id: OpId) -> Doing {
         let schema = registry.schema(id);
-        let effects = registry.facet::<Effects>(id).copied().unwrap_or(Effects::PURE);
-        if schema.is_mutable() || schema.returns.is_empty() || effects.has_side_effects() {
+        if schema.is_mutable() || registry.effects(id).has_side_effects() {
             Doing::Something
         } else if registry.facet::<AliasRule>(id).is_some() {
             Doing::Depends

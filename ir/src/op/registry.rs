@@ -1,7 +1,7 @@
 //! The registry: rows are operator overloads, columns are facets. Built once, then shared and never changed.
 
 use super::facet::Cells;
-use super::{Column, Facet, Op, OpId, OpKind, Prim};
+use super::{Column, Effects, Facet, Op, OpId, OpKind, Prim};
 use crate::schema::{FunctionSchema, SchemaParseError};
 use crate::symbol::Symbol;
 use hashbrown::{HashMap, HashSet};
@@ -404,6 +404,16 @@ impl Registry {
     /// One fact about one row.
     pub fn facet<F: Facet>(&self, id: OpId) -> Option<&F> {
         self.column::<F>().get(id)
+    }
+
+    /// What an operator does beside computing results and writing what its schema marks. Where nothing is stated, it does
+    /// nothing; but one that gives nothing and writes nothing must be there for something that no operand shows.
+    pub fn effects(&self, id: OpId) -> Effects {
+        self.facet::<Effects>(id).copied().unwrap_or_else(|| {
+            let schema = self.schema(id);
+            let is_for_nothing = schema.returns.is_empty() && !schema.varret && !schema.is_mutable();
+            if is_for_nothing { Effects::IO } else { Effects::PURE }
+        })
     }
 
     /// Names of the kinds of fact stated about a row, in order of first registration.

@@ -211,7 +211,7 @@ impl Trial<'_> {
             return true;
         }
         // Where the schema cannot tell, the effect says that anything is possible.
-        let effects = self.registry.facet::<Effects>(self.id).copied().unwrap_or(Effects::PURE);
+        let effects = self.registry.effects(self.id);
         let anything = effects.contains(Effects::CONSERVATIVE);
         for (i, (ret, declared)) in rets.iter().zip(&schema.returns).enumerate() {
             if !fits(ret, declared.ty) {

@@ -1,7 +1,7 @@
 //! The analysis `stranger/guards`: which branches do nothing but check. It asks what operators do, never which they are.
 
 use flambeau::analysis::{Analysis, AnalysisCx, Update};
-use flambeau::ir::{BlockId, Change, Effects, Graph, NodeId, OpKind, Prim};
+use flambeau::ir::{BlockId, Change, Graph, NodeId, OpKind, Prim};
 
 /// The `prim::If` nodes, in program order, that have no result and at most raise an exception: what `assert` becomes.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ fn only_raises(graph: &Graph, block: BlockId) -> bool {
         OpKind::Prim(prim) => matches!(prim, Prim::Constant | Prim::RaiseException),
         OpKind::Row(id) => {
             let registry = graph.registry();
-            let effects = registry.facet::<Effects>(id).copied().unwrap_or(Effects::PURE);
+            let effects = registry.effects(id);
             !effects.has_side_effects() && !registry.schema(id).is_mutable()
         }
         OpKind::Unknown(_) => false,
