@@ -104,6 +104,15 @@ impl Future {
         result.or_else(|| state.task.clone().map(Err))
     }
 
+    /// The value if it is there, or what a task that nobody has taken up computes it from.
+    pub(super) fn parts(&self) -> Vec<IValue> {
+        match self.result_or_task() {
+            Some(Ok(result)) => result.into_iter().collect(),
+            Some(Err(task)) => task.args,
+            None => Vec::new(),
+        }
+    }
+
     /// A future that is complete.
     #[must_use]
     pub fn ready(elem: Type, value: IValue) -> Self {
@@ -230,9 +239,11 @@ mod tests {
         let future = Future::awaitable(Type::INT, task);
         assert_eq!(future.type_of(), Type::awaitable(Type::INT));
         assert!(matches!(future.result_or_task(), Some(Err(task)) if task.args.len() == 1));
+        assert_eq!(IValue::Future(future.clone()).sub_values()[0].as_int(), Some(7));
         assert!(future.complete(Ok(IValue::Int(8))) && !future.complete(Ok(IValue::Int(9))));
         let result = future.result_or_task().and_then(Result::ok).and_then(Result::ok);
         assert_eq!(result.and_then(|value| value.as_int()), Some(8));
+        assert_eq!(IValue::Future(future).sub_values()[0].as_int(), Some(8));
         assert!(Future::new(Type::INT).result_or_task().is_none(), "somebody else computes it");
     }
 }

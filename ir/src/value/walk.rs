@@ -43,7 +43,7 @@ pub(super) fn bury(mut dying: Vec<IValue>) {
 
 impl IValue {
     /// The values directly inside, in order; of a dictionary keys and values in turn, of a future its value if it is
-    /// there.
+    /// there, of an awaitable that nobody waited for what its value is computed from.
     #[must_use]
     pub fn sub_values(&self) -> Vec<Self> {
         match self {
@@ -52,7 +52,7 @@ impl IValue {
             Self::Dict(d) => d.to_vec().into_iter().flat_map(|(k, v)| [k, v]).collect(),
             Self::Object(o) => o.read().clone(),
             Self::Enum(e) => vec![e.value().clone()],
-            Self::Future(f) => f.result().and_then(Result::ok).into_iter().collect(),
+            Self::Future(f) => f.parts(),
             _ => Vec::new(),
         }
     }
