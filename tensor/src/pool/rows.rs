@@ -121,45 +121,72 @@ pub(super) fn largest<T: Real>(x: &Tensor, space: usize, windows: &Windows) -> R
     let x = x.contiguous()?;
     let [_, d, h, w] = planes(&x, space);
     let out = Tensor::full(&sizes, crate::Scalar::Float(f64::NEG_INFINITY), x.dtype())?;
-    let even = Even::of(&windows.along[2]);
-    access::edit_with::<T, T, _>(&out, &[&x], |mut out, ins| {
-        let width = windows.along[2].len();
+    let (along, step, even) = (&windows.along[2], windows.step[2], Even::of(&windows.along[2]));
+    let top = || vec![-T::INFINITY; w];
+    each_row::<T, _>(&out, &x, windows, [d, h, w], top, |top, at, rows, out| {
+        let mut rows = rows.of(at);
+        let Some(row) = rows.next() else { return };
+        top.copy_from_slice(row);
+        rows.for_each(|row| simd::run(LargerRow { out: top, row }));
+        simd::run(IntoRow { row: top, out, windows: along, even, step, f: Largest });
+    })?;
+    Ok(out)
+}
+
+/// The rows of the input under rows of results.
+#[derive(Clone, Copy)]
+struct Rows<'a, T> {
+    windows: &'a Windows,
+    plane: &'a [T],
+    height: usize,
+    width: usize,
+}
+
+impl<'a, T> Rows<'a, T> {
+    /// Those that the row (z, y) of windows covers.
+    fn of(self, (z, y): (usize, usize)) -> impl Iterator<Item = &'a [T]> {
+        let (z, y, step) = (self.windows.along[0][z], self.windows.along[1][y], self.windows.step);
+        (0..z.count * y.count).map(move |i| {
+            let (dz, dy) = (i / y.count * step[0], i % y.count * step[1]);
+            &self.plane[((z.start + dz) * self.height + y.start + dy) * self.width..][..self.width]
+        })
+    }
+}
+
+/// Every row of results: `row` gets what `scratch` made once for many of them, which row (z, y) of the windows it is, the
+/// rows of the input, and the place of the results.
+fn each_row<T: Element, S>(
+    out: &Tensor,
+    x: &Tensor,
+    windows: &Windows,
+    [d, height, width]: [usize; 3],
+    scratch: impl Fn() -> S + Sync,
+    row: impl Fn(&mut S, (usize, usize), Rows<'_, T::Raw>, &mut [T::Raw]) + Sync,
+) -> Result<()> {
+    access::edit_with::<T, T, _>(out, &[x], |mut out, ins| {
         let (count, cost) = windows.per_plane();
         if count == 0 {
             return;
         }
         let data = ins[0].data();
         threads::chunks(out.data(), threads::rows(cost) * count, |first, own| {
-            let mut top = vec![-T::INFINITY; w];
-            let mut results = own.chunks_exact_mut(width);
-            for plane in data.chunks_exact((d * h * w).max(1)).skip(first / count) {
-                for (z, y) in rows_of(windows) {
+            let mut scratch = scratch();
+            let mut results = own.chunks_exact_mut(windows.along[2].len());
+            for plane in data.chunks_exact((d * height * width).max(1)).skip(first / count) {
+                let rows = Rows { windows, plane, height, width };
+                for at in rows_of(windows) {
                     let Some(out) = results.next() else { return };
-                    let mut rows = input_rows(windows, z, y, h).map(|row| &plane[row * w..][..w]);
-                    let Some(row) = rows.next() else { continue };
-                    top.copy_from_slice(row);
-                    rows.for_each(|row| simd::run(LargerRow { out: &mut top, row }));
-                    let along = &windows.along[2];
-                    let step = windows.step[2];
-                    simd::run(IntoRow { row: &top, out, windows: along, even, step, f: Largest });
+                    row(&mut scratch, at, rows, out);
                 }
             }
         });
-    })?;
-    Ok(out)
+    })
 }
 
 /// The rows of windows of a plane.
 fn rows_of(windows: &Windows) -> impl Iterator<Item = (usize, usize)> {
     let height = windows.along[1].len();
     (0..windows.along[0].len() * height).map(move |i| (i / height, i % height))
-}
-
-/// The numbers of the rows that a row of windows covers.
-fn input_rows(windows: &Windows, z: usize, y: usize, height: usize) -> impl Iterator<Item = usize> {
-    let (z, y, step) = (windows.along[0][z], windows.along[1][y], windows.step);
-    (0..z.count * y.count)
-        .map(move |i| (z.start + i / y.count * step[0]) * height + y.start + i % y.count * step[1])
 }
 
 /// What sums of windows are divided by.
@@ -266,40 +293,21 @@ fn averages<T: Element, A: Element, M: Mean<T, A>>(
     out: &Tensor,
     x: &Tensor,
     windows: &Windows,
-    [d, h, w]: [usize; 3],
+    planes: [usize; 3],
     divisor: Divisor<'_>,
     mean: M,
 ) -> Result<()> {
-    let even = Even::of(&windows.along[2]);
-    access::edit_with::<T, T, _>(out, &[x], |mut out, ins| {
-        let width = windows.along[2].len();
-        let (count, cost) = windows.per_plane();
-        if count == 0 {
-            return;
+    let (along, step, even) = (&windows.along[2], windows.step[2], Even::of(&windows.along[2]));
+    let scratch = || (vec![A::ZERO; along.len()], vec![A::ZERO; along.len()], None);
+    each_row::<T, _>(out, x, windows, planes, scratch, |(sums, by, shared), (z, y), rows, out| {
+        let here = divisor.row(z, y);
+        if shared.replace(here) != Some(here) {
+            by.iter_mut().enumerate().for_each(|(v, by)| *by = cast::<i64, A>(divisor.of(here, v)));
         }
-        let data = ins[0].data();
-        threads::chunks(out.data(), threads::rows(cost) * count, |first, own| {
-            let (mut sums, mut by) = (vec![A::ZERO; width], vec![A::ZERO; width]);
-            let mut shared = None;
-            let mut results = own.chunks_exact_mut(width);
-            for plane in data.chunks_exact((d * h * w).max(1)).skip(first / count) {
-                for (z, y) in rows_of(windows) {
-                    let Some(out) = results.next() else { return };
-                    let here = divisor.row(z, y);
-                    if shared.replace(here) != Some(here) {
-                        by.iter_mut()
-                            .enumerate()
-                            .for_each(|(v, by)| *by = cast::<i64, A>(divisor.of(here, v)));
-                    }
-                    sums.fill(A::ZERO);
-                    for row in input_rows(windows, z, y, h) {
-                        let row = &plane[row * w..][..w];
-                        let (along, step) = (&windows.along[2], windows.step[2]);
-                        simd::run(IntoRow { row, out: &mut sums, windows: along, even, step, f: mean });
-                    }
-                    mean.finish(&sums, &by, out);
-                }
-            }
-        });
+        sums.fill(A::ZERO);
+        for row in rows.of((z, y)) {
+            simd::run(IntoRow { row, out: &mut sums[..], windows: along, even, step, f: mean });
+        }
+        mean.finish(sums, by, out);
     })
 }
