@@ -205,6 +205,17 @@ impl Graph {
         self.blocks.find(block).is_some()
     }
 
+    /// The number of a node, its own while it lives: half an id, for tables of very many.
+    #[track_caller]
+    pub fn number(&self, node: NodeId) -> u32 {
+        self.nodes.slot(node)
+    }
+
+    /// The node that has a number.
+    pub fn numbered(&self, number: u32) -> NodeId {
+        self.nodes.key(number)
+    }
+
     /// Number of nodes, brackets of blocks not counted.
     pub fn node_count(&self) -> usize {
         self.nodes.len() - 2 * self.blocks.len()

@@ -35,6 +35,13 @@ impl<T: Clone> ValueMap<T> {
     }
 }
 
+impl<K, T> SlotTable<K, T> {
+    /// An empty table, for what is set of few or none: rows that are not set read as `default`.
+    pub fn sparse(default: T) -> Self {
+        SlotTable { rows: Vec::new(), default, key: PhantomData }
+    }
+}
+
 impl<K: slotmap::Key, T: Clone> SlotTable<K, T> {
     /// Bytes of heap held by the table itself.
     pub fn heap_bytes(&self) -> usize {

@@ -14,6 +14,7 @@ use crate::pass::{Pass, PassCx, PassError};
 use crate::traits::TraitTable;
 use flambeau_analysis::AliasDb;
 use flambeau_ir::{Graph, NodeId, Op, Step, ValueId, ValueMap};
+use hashbrown::hash_table::Entry;
 use hashbrown::{HashMap, HashTable};
 use rustc_hash::{FxBuildHasher, FxHasher};
 use smallvec::SmallVec;
@@ -58,10 +59,8 @@ struct Search<'a> {
     traits: &'a TraitTable<'a>,
     memory: Option<&'a AliasDb>,
     ignore_writers: bool,
-    /// The nodes that others may merge into.
-    entered: Vec<NodeId>,
-    /// Places in `entered`, by what the nodes compute. Nothing else: looking up is as fast as the table is small, and a
-    /// handle or a hash in it would double what large graphs fetch.
+    /// The nodes that others may merge into, by what they compute: numbers, because looking up is as fast as the table is
+    /// small, and an id or a hash in it would double what large graphs fetch.
     table: HashTable<u32>,
     /// What a merged value has become; `None` for itself.
     stands_for: ValueMap<Option<ValueId>>,
@@ -69,7 +68,15 @@ struct Search<'a> {
     /// not merged, each list is short.
     leaving: HashMap<NodeId, SmallVec<[NodeId; 1]>, FxBuildHasher>,
     plan: Vec<(NodeId, NodeId)>,
+    /// Nodes to be looked up, with their hashes.
+    batch: Vec<(NodeId, u64)>,
+    /// Entries of nested blocks, with their hashes.
+    made: Vec<(u64, u32)>,
 }
+
+/// Nodes hashed before the first of them is looked up. In a large graph the table is far from the processor, and one
+/// look after the other, with nothing between, waits for memory once for several.
+const BATCH: usize = 32;
 
 impl<'a> Search<'a> {
     fn new(
@@ -83,53 +90,43 @@ impl<'a> Search<'a> {
             traits,
             memory,
             ignore_writers,
-            entered: Vec::with_capacity(graph.node_count()),
             table: HashTable::with_capacity(graph.node_count()),
-            stands_for: ValueMap::for_values(graph, None),
+            stands_for: ValueMap::sparse(None),
             leaving: HashMap::default(),
             plan: Vec::new(),
+            batch: Vec::with_capacity(BATCH),
+            made: Vec::new(),
         }
     }
 
     /// Pairs of a node and the one it merges into, in program order; `None` if memory would have to be known.
     fn run(mut self) -> Option<Vec<(NodeId, NodeId)>> {
         let graph = self.graph;
-        // Entries of nested blocks, and how many there were when each open block began. Those of the root stay.
-        let mut made: Vec<(u64, u32)> = Vec::new();
+        // How many entries of nested blocks there were when each open block began. Those of the root stay.
         let mut open: Vec<usize> = Vec::new();
         for step in graph.walk(graph.root()) {
             match step {
-                Step::Enter(_) => open.push(made.len()),
+                Step::Enter(_) => {
+                    self.look_up(open.len() > 1)?;
+                    open.push(self.made.len());
+                }
                 Step::Leave(_) => {
+                    self.look_up(open.len() > 1)?;
                     let mark = open.pop().expect("invariant: blocks are entered before they are left");
                     if open.is_empty() {
                         break;
                     }
-                    for (hash, place) in made.drain(mark..) {
-                        if let Ok(entry) = self.table.find_entry(hash, |&p| p == place) {
+                    for (hash, made) in self.made.drain(mark..) {
+                        if let Ok(entry) = self.table.find_entry(hash, |&other| other == made) {
                             entry.remove();
                         }
                     }
                 }
                 Step::Node(node) => {
-                    if !self.is_candidate(node)? {
-                        continue;
-                    }
-                    let hash = hash_of(graph, &self.stands_for, node);
-                    match self.table.find(hash, |&p| self.same(self.entered[p as usize], node)).copied() {
-                        // One entry stands for all alike, merged or not: a chain of equal entries would be walked again
-                        // and again.
-                        Some(place) => {
-                            let kept = self.entered[place as usize];
-                            if self.may_merge(node, kept)? {
-                                self.merge(node, kept);
-                            }
-                        }
-                        None => {
-                            let place = self.enter(hash, node);
-                            if open.len() > 1 {
-                                made.push((hash, place));
-                            }
+                    if self.is_candidate(node)? {
+                        self.batch.push((node, hash_of(graph, &self.stands_for, node)));
+                        if self.batch.len() == BATCH {
+                            self.look_up(open.len() > 1)?;
                         }
                     }
                 }
@@ -139,12 +136,37 @@ impl<'a> Search<'a> {
         Some(self.plan)
     }
 
-    fn enter(&mut self, hash: u64, node: NodeId) -> u32 {
-        let place = self.entered.len() as u32;
-        self.entered.push(node);
-        let (graph, stands_for, entered) = (self.graph, &self.stands_for, &self.entered);
-        self.table.insert_unique(hash, place, |&p| hash_of(graph, stands_for, entered[p as usize]));
-        place
+    /// Looks up the batch, whose nodes stand in one block.
+    fn look_up(&mut self, nested: bool) -> Option<()> {
+        let merged = self.plan.len();
+        let mut batch = std::mem::take(&mut self.batch);
+        for (node, mut hash) in batch.drain(..) {
+            if self.plan.len() > merged {
+                // An operand may have become another since.
+                hash = hash_of(self.graph, &self.stands_for, node);
+            }
+            let (graph, stands_for) = (self.graph, &self.stands_for);
+            let same = |&other: &u32| same(graph, stands_for, graph.numbered(other), node);
+            let hash_of = |&other: &u32| hash_of(graph, stands_for, graph.numbered(other));
+            match self.table.entry(hash, same, hash_of) {
+                // One entry stands for all alike, merged or not: a chain of equal entries would be walked again and
+                // again.
+                Entry::Occupied(entry) => {
+                    let kept = graph.numbered(*entry.get());
+                    if self.may_merge(node, kept)? {
+                        self.merge(node, kept);
+                    }
+                }
+                Entry::Vacant(entry) => {
+                    entry.insert(graph.number(node));
+                    if nested {
+                        self.made.push((hash, graph.number(node)));
+                    }
+                }
+            }
+        }
+        self.batch = batch;
+        Some(())
     }
 
     /// Whether a node may be merged, or be what others merge into; `None` if memory would have to be known.
@@ -161,20 +183,6 @@ impl<'a> Search<'a> {
             return Some(false);
         }
         Some(self.memory.is_none_or(|db| self.ignore_writers || !memory::has_writers(db, g, node)))
-    }
-
-    fn resolve(&self, value: ValueId) -> ValueId {
-        self.stands_for[value].unwrap_or(value)
-    }
-
-    fn same(&self, a: NodeId, b: NodeId) -> bool {
-        let g = self.graph;
-        g.op(a) == g.op(b)
-            && g.attrs_id(a) == g.attrs_id(b)
-            && g.operand_count(a) == g.operand_count(b)
-            && g.result_count(a) == g.result_count(b)
-            && g.operands(a).zip(g.operands(b)).all(|(x, y)| x == y || self.resolve(x) == self.resolve(y))
-            && g.results(a).zip(g.results(b)).all(|(x, y)| g.ty(x) == g.ty(y))
     }
 
     /// Whether `node`'s results may be `kept`'s; `None` if memory would have to be known.
@@ -207,7 +215,23 @@ impl<'a> Search<'a> {
     }
 }
 
-/// What [`Search::same`] compares, hashed; operands as they are resolved now. A node's operands come before it, so they
+fn resolve(stands_for: &ValueMap<Option<ValueId>>, value: ValueId) -> ValueId {
+    stands_for[value].unwrap_or(value)
+}
+
+/// Whether two nodes compute the same.
+fn same(g: &Graph, stands_for: &ValueMap<Option<ValueId>>, a: NodeId, b: NodeId) -> bool {
+    g.op(a) == g.op(b)
+        && g.attrs_id(a) == g.attrs_id(b)
+        && g.operand_count(a) == g.operand_count(b)
+        && g.result_count(a) == g.result_count(b)
+        && g.operands(a)
+            .zip(g.operands(b))
+            .all(|(x, y)| x == y || resolve(stands_for, x) == resolve(stands_for, y))
+        && g.results(a).zip(g.results(b)).all(|(x, y)| g.ty(x) == g.ty(y))
+}
+
+/// What [`same`] compares, hashed; operands as they are resolved now. A node's operands come before it, so they
 /// are resolved the same ever after.
 fn hash_of(g: &Graph, stands_for: &ValueMap<Option<ValueId>>, node: NodeId) -> u64 {
     let mut h = FxHasher::default();
@@ -215,7 +239,7 @@ fn hash_of(g: &Graph, stands_for: &ValueMap<Option<ValueId>>, node: NodeId) -> u
     op.hash(&mut h);
     g.attrs_id(node).hash(&mut h);
     for v in g.operands(node) {
-        stands_for[v].unwrap_or(v).hash(&mut h);
+        resolve(stands_for, v).hash(&mut h);
     }
     h.finish()
 }
@@ -255,6 +279,32 @@ mod tests {
       -> (%f)
   return (%z)
 ",
+        );
+    }
+
+    #[test]
+    fn merges_what_became_alike() {
+        // Each pair is alike only once the pair before it is merged, across batches.
+        let (mut before, mut after) = (String::new(), String::new());
+        for i in 0..3 * super::BATCH {
+            let (a, b) = if i == 0 {
+                ("x".into(), "x".into())
+            } else {
+                (format!("a{}", i - 1), format!("b{}", i - 1))
+            };
+            before += &format!("  %a{i} : Tensor = toy::relu(%{a})\n  %b{i} : Tensor = toy::relu(%{b})\n");
+            after += &format!("  %a{i} : Tensor = toy::relu(%{a})\n");
+        }
+        let last = 3 * super::BATCH - 1;
+        assert_passes(
+            &toy(),
+            "cse",
+            &format!(
+                "graph(%x : Tensor):\n{before}  %r : Tensor = toy::mul(%a{last}, %b{last})\n  return (%r)\n"
+            ),
+            &format!(
+                "graph(%x : Tensor):\n{after}  %r : Tensor = toy::mul(%a{last}, %a{last})\n  return (%r)\n"
+            ),
         );
     }
 
