@@ -227,6 +227,12 @@ impl Operand {
         Self::tagged(3 + kind as u32, register)
     }
 
+    /// The register of the value bank that it is, if it is one.
+    #[inline(always)]
+    pub(crate) fn register(self) -> Option<u32> {
+        if self.0 >> TAG <= 1 { Some(self.0 & INDEX) } else { None }
+    }
+
     /// Taken apart.
     #[inline]
     pub fn place(self) -> Place {
@@ -271,6 +277,13 @@ pub(crate) enum Work {
     Nothing,
 }
 
+impl Work {
+    /// Whether it is done on arguments by themselves, without a frame.
+    pub(crate) fn is_kernel(&self) -> bool {
+        matches!(self, Work::Kernel(_) | Work::Prim(_))
+    }
+}
+
 /// A call with any number of operands and results.
 pub(crate) struct Site {
     pub(crate) work: Work,
@@ -295,6 +308,8 @@ pub struct Code {
     pub(crate) params: Vec<Operand>,
     pub(crate) n_scalars: u32,
     pub(crate) n_values: u32,
+    /// The most operands that a site of a kernel has.
+    pub(crate) n_slots: u32,
 }
 
 impl Code {

@@ -9,7 +9,7 @@ use crate::error::{ExecError, Fault, KernelError};
 use crate::host::Host;
 use crate::kernel::{KernelCx, Rets, Site};
 use crate::resolve;
-use crate::structural::{self, any_defined, await_value, fits_refined, task_value};
+use crate::structural::{self, any_defined, await_value, fits_refined, one_value};
 use crate::tape;
 use flambeau_ir::value::{Future, IValue};
 use flambeau_ir::{Graph, NodeId, OpKind, Prim, Symbol, Type, ValueMap};
@@ -317,12 +317,12 @@ impl Walk<'_> {
                         self.set_results(&caller, node, outputs)?;
                     }
                     After::Future(node, future) => {
-                        future.complete(Ok(task_value(outputs.into_iter())));
+                        future.complete(Ok(one_value(outputs.into_iter())));
                         let caller = Arc::clone(&self.top().graph);
                         self.set_results(&caller, node, vec![IValue::Future(future)])?;
                     }
                     After::Awaited(node, future) => {
-                        let value = task_value(outputs.into_iter());
+                        let value = one_value(outputs.into_iter());
                         future.complete(Ok(value.clone()));
                         let caller = Arc::clone(&self.top().graph);
                         self.set_results(&caller, node, vec![value])?;

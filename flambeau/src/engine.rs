@@ -6,8 +6,8 @@
 
 use crate::error::Error;
 use crate::session::{Execution, SETTLE, Session};
-use flambeau_exec::vm::{Program as Functions, Vm};
-use flambeau_exec::{Callees, Host, KernelError, Rets, bytecode::Code, reference};
+use flambeau_exec::vm::{Arguments, Program as Functions, Vm};
+use flambeau_exec::{Callees, Host, KernelError, Slot, bytecode::Code, one_value, reference};
 use flambeau_ir::types::ClassEnv;
 use flambeau_ir::{CompilationUnit, Graph, IValue, Symbol, Type};
 use flambeau_rewrite::Pass;
@@ -145,8 +145,8 @@ pub(crate) struct Engine {
     plain: Settled,
     /// Code of graphs called from outside, by the address of the graph, which the code keeps alive.
     codes: Mutex<BTreeMap<usize, Arc<Code>>>,
-    /// The machine that calls use when no other is at work: one lock, and nothing is moved.
-    machine: Mutex<Option<Vm>>,
+    /// The machine that calls use when no other is at work, made by the first.
+    machine: Slot<Option<Vm>>,
     /// Machines for calls beside others.
     others: Mutex<Vec<Vm>>,
 }
@@ -162,7 +162,7 @@ impl Engine {
             functions: Functions::new(Arc::new(Prepared::new(session, unit))),
             plain: Settled { prepared: Prepared::new(session, unit), known: Mutex::default() },
             codes: Mutex::default(),
-            machine: Mutex::default(),
+            machine: Slot::new(None),
             others: Mutex::default(),
         })
     }
@@ -191,7 +191,7 @@ impl Engine {
         graph: &Arc<Graph>,
         plan: &OnceLock<Arc<Code>>,
         host: &mut Host,
-        bind: impl FnOnce(&mut Vec<IValue>) -> Result<(), Error>,
+        bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
     ) -> Result<IValue, Error> {
         threads::with(self.threads, || self.run_here(graph, plan, host, bind))
     }
@@ -202,14 +202,14 @@ impl Engine {
         graph: &Arc<Graph>,
         plan: &OnceLock<Arc<Code>>,
         host: &mut Host,
-        bind: impl FnOnce(&mut Vec<IValue>) -> Result<(), Error>,
+        bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
     ) -> Result<IValue, Error> {
         // The reference records what it does; the machine does not.
         if self.execution == Execution::Reference || host.tape().is_some() {
             let mut args = Vec::new();
-            bind(&mut args)?;
-            let mut results = reference::run(&self.plain.graph(graph)?, args, &self.plain, host)?.into();
-            return Ok(one_value(&mut results));
+            bind(&mut Arguments::of_list(&mut args))?;
+            let results = reference::run(&self.plain.graph(graph)?, args, &self.plain, host)?;
+            return Ok(one_value(results.into_iter()));
         }
         let code = match plan.get() {
             Some(code) => code,
@@ -218,26 +218,23 @@ impl Engine {
                 plan.get_or_init(|| code)
             }
         };
-        if let Ok(mut machine) = self.machine.try_lock() {
-            let machine = machine.get_or_insert_with(|| self.new_machine());
-            return machine.run_bound(code, host, bind, one_value);
+        self.on_machine(|machine| machine.run_bound(code, host, bind))
+    }
+
+    /// Does something on a machine that is at rest, or on one more.
+    #[inline]
+    fn on_machine<R>(&self, work: impl FnOnce(&mut Vm) -> R) -> R {
+        let new = || Vm::with_recycled(Arc::clone(&self.functions), self.recycled);
+        let mut first = self.machine.take();
+        let mut other = None;
+        let result = work(match &mut first {
+            Some(first) => first.get_or_insert_with(new),
+            None => other.insert(lock(&self.others).pop().unwrap_or_else(new)),
+        });
+        if let Some(other) = other {
+            lock(&self.others).push(other);
         }
-        let mut machine = lock(&self.others).pop().unwrap_or_else(|| self.new_machine());
-        let result = machine.run_bound(code, host, bind, one_value);
-        lock(&self.others).push(machine);
         result
-    }
-
-    fn new_machine(&self) -> Vm {
-        Vm::with_recycled(Arc::clone(&self.functions), self.recycled)
-    }
-}
-
-/// Several results come as a tuple.
-fn one_value(results: &mut Rets) -> IValue {
-    match results.len() {
-        1 => results.pop().unwrap_or_default(),
-        _ => IValue::tuple(results.drain(..).collect()),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::module::Module;
 use crate::session::Session;
 use flambeau_archive::{LoadedModule, Missing, call_with_hooks};
+use flambeau_exec::vm::Arguments;
 use flambeau_exec::{Code, Host};
 use flambeau_frontend::print::{self, Receiver};
 use flambeau_ir::module::Function;
@@ -50,6 +51,8 @@ pub struct Entry {
     schema: Arc<FunctionSchema>,
     graph: Arc<Graph>,
     receiver: Option<Object>,
+    /// How many parameters may be given by place: what can only be given by name comes last.
+    positional: usize,
     /// The code that calls run, once there was one.
     plan: OnceLock<Arc<Code>>,
 }
@@ -142,8 +145,8 @@ impl Program {
         let missing = || self.missing_method(object, name).unwrap_or_else(|| no_method(object, name));
         let method = method.ok_or_else(missing)?;
         let receiver = IValue::Object(object.clone());
-        let bind = |buffer: &mut Vec<IValue>| {
-            buffer.extend([receiver].into_iter().chain(args));
+        let bind = |given: &mut Arguments<'_>| {
+            [receiver].into_iter().chain(args).for_each(|arg| given.push(arg));
             Ok(())
         };
         self.engine.run(&method.graph, &OnceLock::new(), &mut self.session.host(), bind)
@@ -284,6 +287,8 @@ impl Program {
         graph: Arc<Graph>,
         receiver: Option<Object>,
     ) -> Entry {
+        let params = &schema.args[usize::from(receiver.is_some())..];
+        let positional = params.len() - params.iter().rev().take_while(|p| p.kwarg_only).count();
         Entry {
             session: self.session.clone(),
             engine: Arc::clone(&self.engine),
@@ -291,6 +296,7 @@ impl Program {
             schema,
             graph,
             receiver,
+            positional,
             plan: OnceLock::new(),
         }
     }
@@ -339,7 +345,7 @@ impl Entry {
         kwargs: &[(&str, IValue)],
         host: &mut Host,
     ) -> Result<IValue, Error> {
-        let bind = |bound: &mut Vec<IValue>| self.bind(args, kwargs, bound);
+        let bind = |bound: &mut Arguments<'_>| self.bind(args, kwargs, bound);
         self.engine.run(&self.graph, &self.plan, host, bind).map_err(|mut error| {
             // The graph that was run does not know whose it is.
             if let Some(outermost) = error.trace.first_mut().filter(|t| t.function == Symbol::EMPTY) {
@@ -371,14 +377,22 @@ impl Entry {
         Ok(self.engine.code(&self.graph)?.to_string())
     }
 
+    #[cold]
+    fn too_many(&self, given: usize) -> Error {
+        let (name, positional) = (&self.name, self.positional);
+        Error::misuse(format!("{name} takes {positional} arguments but {given} were given"))
+    }
+
     /// The arguments in order of the parameters, receiver and defaults filled in.
-    fn bind(&self, args: &[IValue], kwargs: &[(&str, IValue)], bound: &mut Vec<IValue>) -> Result<(), Error> {
+    fn bind(
+        &self,
+        args: &[IValue],
+        kwargs: &[(&str, IValue)],
+        bound: &mut Arguments<'_>,
+    ) -> Result<(), Error> {
         let params = self.params();
-        // What can only be given by name comes last.
-        let positional = params.len() - params.iter().rev().take_while(|p| p.kwarg_only).count();
-        if args.len() > positional {
-            let message = format!("{} takes {positional} arguments but {} were given", self.name, args.len());
-            return Err(Error::misuse(message));
+        if args.len() > self.positional {
+            return Err(self.too_many(args.len()));
         }
         if let Some(receiver) = &self.receiver {
             bound.push(IValue::Object(receiver.clone()));
@@ -404,8 +418,7 @@ impl Entry {
 }
 
 /// The usual call: neither names nor defaults.
-fn bind_plain(params: &[Argument], args: &[IValue], bound: &mut Vec<IValue>) -> Result<(), Error> {
-    bound.reserve(args.len());
+fn bind_plain(params: &[Argument], args: &[IValue], bound: &mut Arguments<'_>) -> Result<(), Error> {
     for (value, param) in args.iter().zip(params) {
         if !value.fits(param.ty) {
             return Err(unfit(param, value));

@@ -78,13 +78,12 @@ impl Packed {
 /// The class of a request and the size of that class (at least the request).
 #[inline]
 const fn class_of(bytes: usize) -> (usize, usize) {
-    let bytes = if bytes < 1 << SMALLEST_LOG2 { 1 << SMALLEST_LOG2 } else { bytes };
+    let last = if bytes < 1 << SMALLEST_LOG2 { (1 << SMALLEST_LOG2) - 1 } else { bytes - 1 };
     // Round up to 3 significant bits: a quarter of the power of two at or below, and 32 at least.
-    let log2 = (bytes - 1).ilog2();
-    let quarter = 1 << (log2 - 2);
-    let size = bytes.next_multiple_of(quarter);
-    let class = (log2 - (SMALLEST_LOG2 - 1)) as usize * 4 + (size - 1 - (1 << log2)) / quarter;
-    (if class < CLASSES { class } else { CLASSES - 1 }, size)
+    let log2 = last.ilog2();
+    let quarters = last >> (log2 - 2);
+    let class = (log2 - (SMALLEST_LOG2 - 1)) as usize * 4 + (quarters - 4);
+    (if class < CLASSES { class } else { CLASSES - 1 }, (quarters + 1) << (log2 - 2))
 }
 
 /// The size of the blocks of a class: what [`class_of`] rounds to.
@@ -102,7 +101,11 @@ fn raw_layout(size: usize) -> Option<RawLayout> {
 /// A block of at least `bytes`, from the recycler if it has one; zeroed if asked.
 #[inline]
 pub(crate) fn allocate(bytes: usize, zeroed: bool) -> Result<Block> {
-    match block(bytes, zeroed) {
+    if bytes > isize::MAX as usize - 4096 {
+        return Err(refused(bytes));
+    }
+    let (class, size) = class_of(bytes);
+    match block(class, size, if zeroed { bytes } else { 0 }) {
         Some(block) => Ok(block),
         None => Err(refused(bytes)),
     }
@@ -113,21 +116,18 @@ fn refused(bytes: usize) -> TensorError {
     TensorError::OutOfMemory { requested: bytes, limit: usize::MAX }
 }
 
-/// As [`allocate`]; `None` if there is no memory.
-fn block(bytes: usize, zeroed: bool) -> Option<Block> {
-    if bytes > isize::MAX as usize - 4096 {
-        return None;
-    }
-    let (class, size) = class_of(bytes);
+/// A block of a class, so many bytes of it zeroed; `None` if there is no memory. The class of what has a fixed size is
+/// known where it is asked for.
+fn block(class: usize, size: usize, zeroed: usize) -> Option<Block> {
     let pool = POOL.get();
     // SAFETY: a non-null POOL points to the pool of a `Recycler` inside whose `run` this thread is, or to its own.
     let found = if pool.is_null() { None } else { unsafe { (*pool).take(class, size) } };
     let Some(block) = found.or_else(|| take_own(class, size)) else {
-        return system_allocate(class, size, zeroed);
+        return system_allocate(class, size, zeroed > 0);
     };
-    if zeroed {
-        // SAFETY: the block has at least `bytes` bytes.
-        unsafe { block.start.as_ptr().write_bytes(0, bytes) };
+    if zeroed > 0 {
+        // SAFETY: the block has at least as many bytes.
+        unsafe { block.start.as_ptr().write_bytes(0, zeroed) };
     }
     Some(block)
 }

@@ -150,6 +150,13 @@ impl Code {
             function,
             n_scalars: emit.words.len(),
             n_values: emit.values.len(),
+            n_slots: emit
+                .sites
+                .iter()
+                .filter(|site| site.work.is_kernel())
+                .map(|s| s.operands.len())
+                .max()
+                .unwrap_or(0) as u32,
             instrs: emit.instrs,
             nodes: emit.nodes,
             sites: emit.sites,

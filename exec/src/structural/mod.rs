@@ -155,8 +155,8 @@ pub(crate) fn await_value(args: &[IValue]) -> Result<(Future, Result<IValue, Tas
     }
 }
 
-/// The value of a task: its result, or a tuple of them.
-pub(crate) fn task_value(mut results: impl ExactSizeIterator<Item = IValue>) -> IValue {
+/// What a run or a task gives as one value: its result, or a tuple of them.
+pub fn one_value(mut results: impl ExactSizeIterator<Item = IValue>) -> IValue {
     match (results.len(), results.next()) {
         (1, Some(only)) => only,
         (_, first) => IValue::tuple(first.into_iter().chain(results).collect()),

@@ -7,7 +7,7 @@ use crate::error::{ExecError, Fault, KernelError};
 use crate::host::Host;
 use crate::kernel::Rets;
 use crate::resolve;
-use crate::structural::{await_value, fits_refined, task_value};
+use crate::structural::{await_value, fits_refined, one_value};
 use flambeau_ir::value::{Future, IValue};
 use flambeau_ir::{Graph, Symbol};
 use std::sync::{Arc, OnceLock};
@@ -17,7 +17,7 @@ enum Next {
     /// Run this frame on.
     Run(Frame),
     /// The run is over.
-    Done(Rets),
+    Done(IValue),
 }
 
 impl Vm {
@@ -29,13 +29,12 @@ impl Vm {
         mut fuel: u64,
         args: &mut Vec<IValue>,
         host: &mut Host,
-    ) -> Result<Rets, ExecError> {
+    ) -> Result<IValue, ExecError> {
         let bottom = self.frames.len();
         let result = loop {
-            let registers = (frame.words, frame.values);
             let exit = match left.take() {
                 Some(exit) => exit,
-                None => self.execute(&frame.code, &mut frame.pc, registers, args, host, &mut fuel),
+                None => self.execute(&mut frame, args, host, &mut fuel).unwrap_or_else(Exit::Fail),
             };
             let burnt = if matches!(exit, Exit::Call(_)) { burn(&mut fuel, host) } else { Ok(()) };
             let next = match (exit, burnt) {
@@ -46,7 +45,7 @@ impl Vm {
             };
             match next {
                 Ok(Next::Run(on)) => frame = on,
-                Ok(Next::Done(results)) => break Ok(results),
+                Ok(Next::Done(value)) => break Ok(value),
                 Err((failed, error)) => match self.unwind(failed, &error, bottom, args, host) {
                     Ok(on) => frame = on,
                     Err(raised) => break Err(raised),
@@ -69,8 +68,7 @@ impl Vm {
         let code = Arc::clone(&frame.code);
         let site = &code.sites[at as usize];
         {
-            let s = &self.words[frame.words..frame.words + code.n_scalars as usize];
-            let v = &mut self.values[frame.values..frame.values + code.n_values as usize];
+            let (s, v) = self.registers(&frame);
             steps::gather(&code, site, s, v, args);
         }
         let target = match &site.work {
@@ -104,10 +102,6 @@ impl Vm {
             }
             _ => Err(KernelError::internal("a call site without a callee")),
         };
-        let target = match target {
-            Ok(target) => target,
-            Err(e) => return Err((frame, e)),
-        };
         let after = match &site.work {
             Work::Fork(_, _, elem) => After::Future(at, Future::new(*elem)),
             _ => After::Results(at),
@@ -115,15 +109,19 @@ impl Vm {
         self.enter(frame, target, args, after, max_depth)
     }
 
-    /// Suspends a frame and begins another above it.
+    /// Suspends a frame and begins another above it, if there is code for that.
     fn enter(
         &mut self,
         frame: Frame,
-        target: Arc<Code>,
+        target: Result<Arc<Code>, KernelError>,
         args: &mut Vec<IValue>,
         after: After,
         max_depth: usize,
     ) -> Result<Next, (Frame, KernelError)> {
+        let target = match target {
+            Ok(target) => target,
+            Err(e) => return Err((frame, e)),
+        };
         self.frames.push(frame);
         self.frame(target, args, after, max_depth)
             .map(Next::Run)
@@ -143,29 +141,20 @@ impl Vm {
             Work::Fused(group) => self.subgraph(group.graph(), group.code(), code.function),
             _ => Err(KernelError::internal("a site without a group")),
         };
-        match target {
-            Ok(target) => self.enter(frame, target, args, After::Results(at), max_depth),
-            Err(e) => Err((frame, e)),
-        }
+        self.enter(frame, target, args, After::Results(at), max_depth)
     }
 
     /// The value of a guard that holds goes on; the others were only for the bailout.
     fn pass_guard(
         &mut self,
-        mut frame: Frame,
+        frame: Frame,
         at: u32,
         args: &mut Vec<IValue>,
     ) -> Result<Next, (Frame, KernelError)> {
         let value = args.drain(..).next().unwrap_or_default();
         let mut rets = Rets::new();
         rets.push(value);
-        match self.deliver(&frame, at, &mut rets) {
-            Ok(()) => {
-                frame.pc += 1;
-                Ok(Next::Run(frame))
-            }
-            Err(e) => Err((frame, e)),
-        }
+        self.go_on(frame, at, &mut rets)
     }
 
     /// Goes on with the value of an awaitable, or computes it first.
@@ -185,10 +174,8 @@ impl Vm {
             Err(e) => return Err((frame, e)),
         };
         args.clear();
-        match self.subgraph(&task.graph, &OnceLock::new(), frame.code.function) {
-            Ok(target) => self.enter(frame, target, &mut task.args, After::Awaited(at, future), max_depth),
-            Err(e) => Err((frame, e)),
-        }
+        let target = self.subgraph(&task.graph, &OnceLock::new(), frame.code.function);
+        self.enter(frame, target, &mut task.args, After::Awaited(at, future), max_depth)
     }
 
     /// Replaces a frame by the continuation of the unoptimized program.
@@ -230,29 +217,39 @@ impl Vm {
         Ok(Arc::clone(cell.get_or_init(|| code)))
     }
 
-    /// Results into the registers that a frame's site names.
-    fn deliver(&mut self, frame: &Frame, at: u32, rets: &mut Rets) -> Result<(), KernelError> {
+    /// A frame after its site: with results in the registers that the site names.
+    fn go_on(&mut self, mut frame: Frame, at: u32, rets: &mut Rets) -> Result<Next, (Frame, KernelError)> {
         let code = &frame.code;
-        let s = &mut self.words[frame.words..frame.words + code.n_scalars as usize];
-        let v = &mut self.values[frame.values..frame.values + code.n_values as usize];
-        steps::scatter(code, &code.sites[at as usize], rets, s, v)
+        let (s, v) = self.registers(&frame);
+        match steps::scatter(code, &code.sites[at as usize], rets, s, v) {
+            Ok(()) => {
+                frame.pc += 1;
+                Ok(Next::Run(frame))
+            }
+            Err(e) => Err((frame, e)),
+        }
     }
 
     /// Ends a frame: its results go where the frame's maker wanted them.
     fn leave(&mut self, frame: Frame, at: u32) -> Result<Next, (Frame, KernelError)> {
         self.rets.clear();
-        self.results(&frame.code, at, (frame.words, frame.values));
         let mut rets = std::mem::take(&mut self.rets);
+        let (s, v) = self.registers(&frame);
+        steps::results(&frame.code, at, s, v, &mut rets);
         let to = match frame.after {
-            After::Done => return Ok(Next::Done(rets)),
+            After::Done => {
+                let value = one_value(rets.drain(..));
+                self.rets = rets;
+                return Ok(Next::Done(value));
+            }
             After::Results(to) => to,
             After::Future(to, future) => {
-                future.complete(Ok(task_value(rets.drain(..))));
+                future.complete(Ok(one_value(rets.drain(..))));
                 rets.push(IValue::Future(future));
                 to
             }
             After::Awaited(to, future) => {
-                let value = task_value(rets.drain(..));
+                let value = one_value(rets.drain(..));
                 future.complete(Ok(value.clone()));
                 rets.push(value);
                 to
@@ -266,14 +263,8 @@ impl Vm {
 
     /// Takes up the frame below after the call at its site.
     fn resume(&mut self, at: u32, rets: &mut Rets) -> Result<Next, (Frame, KernelError)> {
-        let mut caller = self.frames.pop().expect("invariant: a called frame has a caller");
-        match self.deliver(&caller, at, rets) {
-            Ok(()) => {
-                caller.pc += 1;
-                Ok(Next::Run(caller))
-            }
-            Err(e) => Err((caller, e)),
-        }
+        let caller = self.frames.pop().expect("invariant: a called frame has a caller");
+        self.go_on(caller, at, rets)
     }
 
     /// Ends frames until one takes the error as a failed future; gives the frame that goes on, or the error.

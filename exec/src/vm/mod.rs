@@ -5,11 +5,14 @@
 //! frames. A machine that has run once runs again without allocating: its registers, its buffers and the memory of
 //! tensors that died are kept.
 
+mod arguments;
 mod calls;
 mod dispatch;
 mod steps;
 
 use crate::bytecode::Code;
+pub use arguments::Arguments;
+
 use crate::callees::Callees;
 use crate::error::{ExecError, Fault, KernelError};
 use crate::host::Host;
@@ -82,6 +85,8 @@ struct Frame {
 struct Env<'e> {
     host: &'e mut Host,
     callees: &'e Arc<dyn Callees>,
+    /// Places for the arguments of one kernel: as many as any of the code has. Nothing is in them between kernels.
+    slots: &'e mut [IValue],
     args: &'e mut Vec<IValue>,
     rets: &'e mut Rets,
     /// Backward jumps and calls until the host is asked again.
@@ -115,6 +120,7 @@ pub struct Vm {
     words: Vec<u64>,
     values: Vec<IValue>,
     frames: Vec<Frame>,
+    slots: Vec<IValue>,
     args: Vec<IValue>,
     rets: Rets,
     recycler: Option<Recycler>,
@@ -136,6 +142,7 @@ impl Vm {
             words: Vec::new(),
             values: Vec::new(),
             frames: Vec::new(),
+            slots: Vec::new(),
             args: Vec::new(),
             rets: Rets::new(),
             recycler: Some(Recycler::new(Self::RECYCLED)),
@@ -188,118 +195,114 @@ impl Vm {
         args: impl IntoIterator<Item = IValue>,
         host: &mut Host,
     ) -> Result<Rets, ExecError> {
-        let bind = |buffer: &mut Vec<IValue>| {
-            buffer.extend(args);
+        let bind = |given: &mut Arguments<'_>| {
+            args.into_iter().for_each(|arg| given.push(arg));
             Ok(())
         };
-        self.run_bound(code, host, bind, std::mem::take)
+        Ok(match self.run_bound(code, host, bind)? {
+            IValue::Tuple(values) if code.graph.outputs().len() != 1 => values.items().to_vec(),
+            value => vec![value],
+        })
     }
 
-    /// Runs code on the arguments that `bind` puts into the machine's own buffer, or fails as `bind` does; `take` gets
-    /// the results where they lie.
+    /// Runs code on the arguments that `bind` gives, or fails as `bind` does. Several results come as a tuple.
     ///
     /// # Errors
     /// As [`Vm::run`], and those of `bind`.
     #[inline]
-    pub fn run_bound<E: From<ExecError>, R>(
+    pub fn run_bound<E: From<ExecError>>(
         &mut self,
         code: &Arc<Code>,
         host: &mut Host,
-        bind: impl FnOnce(&mut Vec<IValue>) -> Result<(), E>,
-        take: impl FnOnce(&mut Rets) -> R,
-    ) -> Result<R, E> {
-        let mut args = std::mem::take(&mut self.args);
-        let result = match bind(&mut args) {
-            Ok(()) => self.on_thread(code, &mut args, host).map_err(|e| E::from(*e)),
-            Err(error) => Err(error),
-        };
-        args.clear();
-        self.args = args;
-        match result {
-            Ok(()) => Ok(take(&mut self.rets)),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Runs with this machine's recycler and the host's budget at work on the thread.
-    fn on_thread(
-        &mut self,
-        code: &Arc<Code>,
-        args: &mut Vec<IValue>,
-        host: &mut Host,
-    ) -> Result<(), Box<ExecError>> {
-        // While this machine runs, its recycler is the thread's; a run inside it would find none and do without.
+        bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), E>,
+    ) -> Result<IValue, E> {
+        // While this machine runs, its recycler is the thread's; a run inside it would find none and do without. So is
+        // the budget of its host.
         let mut recycler = self.recycler.take();
         let budget = host.budget().cloned();
-        let mut run = || match &budget {
-            Some(budget) => budget.run(|| self.start(code, args, host)),
-            None => self.start(code, args, host),
+        let mut args = std::mem::take(&mut self.args);
+        let run = || {
+            let start = || self.start(code, &mut args, host, bind);
+            match &budget {
+                Some(budget) => budget.run(start),
+                None => start(),
+            }
         };
         let result = match &mut recycler {
             Some(recycler) => recycler.run(run),
             None => run(),
         };
+        args.clear();
+        self.args = args;
         self.recycler = recycler;
         result
     }
 
-    #[inline(never)]
-    fn start(
+    /// Runs code from its beginning to its end.
+    #[inline]
+    fn start<E: From<ExecError>>(
         &mut self,
         code: &Arc<Code>,
         args: &mut Vec<IValue>,
         host: &mut Host,
-    ) -> Result<(), Box<ExecError>> {
-        let failed = |e: KernelError| Box::new(ExecError::of(&e));
+        bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), E>,
+    ) -> Result<IValue, E> {
+        let failed = |e: KernelError| ExecError::of(&e);
         let (words, values) = self.top(host.max_depth()).map_err(failed)?;
-        self.bind(code, args, words, values).map_err(failed)?;
+        let (s, v, mut env) = self.window(code, (words, values), args, host).map_err(failed)?;
+        let mut given = Arguments::of_frame(code, s, v);
+        if let Err(error) = bind(&mut given).and_then(|()| given.complete().map_err(|e| failed(e).into())) {
+            steps::clear(v);
+            return Err(error);
+        }
         // Most runs end without a call or an error: they need no frame.
-        let (mut pc, mut fuel) = (0, 0);
-        let exit = self.execute(code, &mut pc, (words, values), args, host, &mut fuel);
+        let mut pc = 0;
+        let exit = dispatch::execute(code, &mut pc, s, v, &mut env);
+        let fuel = env.fuel;
         if let Exit::Return(site) = exit {
+            let value = steps::returned(code, site, s, v);
             host.give_back(fuel);
-            self.rets.clear();
-            self.results(code, site, (words, values));
-            return Ok(());
+            return Ok(value);
         }
         let code = Arc::clone(code);
         let frame = Frame { code, pc, words, values, entered: Vec::new(), after: After::Done };
-        self.rets = self.drive(frame, Some(exit), fuel, args, host)?;
-        Ok(())
+        Ok(self.drive(frame, Some(exit), fuel, args, host)?)
+    }
+
+    /// The registers of a frame of code, which begin there, and what its steps use.
+    #[inline(always)]
+    fn window<'a>(
+        &'a mut self,
+        code: &Code,
+        (words, values): (usize, usize),
+        args: &'a mut Vec<IValue>,
+        host: &'a mut Host,
+    ) -> Result<(&'a mut [u64], &'a mut [IValue], Env<'a>), KernelError> {
+        let (words_end, values_end) = (words + window(code), values + code.n_values as usize);
+        if self.words.len() < words_end
+            || self.values.len() < values_end
+            || self.slots.len() < code.n_slots as usize
+        {
+            self.widen(code, words, values)?;
+        }
+        let callees = &self.program.callees;
+        let env = Env { host, callees, slots: &mut self.slots, args, rets: &mut self.rets, fuel: 0 };
+        Ok((&mut self.words[words..words_end], &mut self.values[values..values_end], env))
     }
 
     /// Runs instructions of a frame until it is left.
-    #[inline]
     fn execute(
         &mut self,
-        code: &Code,
-        pc: &mut usize,
-        (words, values): (usize, usize),
+        frame: &mut Frame,
         args: &mut Vec<IValue>,
         host: &mut Host,
         fuel: &mut u64,
-    ) -> Exit {
-        let s = &mut self.words[words..words + window(code)];
-        let v = &mut self.values[values..values + code.n_values as usize];
-        let callees = &self.program.callees;
-        let mut env = Env { host, callees, args, rets: &mut self.rets, fuel: *fuel };
-        let exit = dispatch::execute(code, pc, s, v, &mut env);
+    ) -> Result<Exit, KernelError> {
+        let (s, v, mut env) = self.window(&frame.code, (frame.words, frame.values), args, host)?;
+        env.fuel = *fuel;
+        let exit = dispatch::execute(&frame.code, &mut frame.pc, s, v, &mut env);
         *fuel = env.fuel;
-        exit
-    }
-
-    /// Puts the results that a frame returns at a site into the buffer of results; nothing is left in its registers.
-    #[inline]
-    fn results(&mut self, code: &Code, site: u32, (words, values): (usize, usize)) {
-        let s = &self.words[words..words + code.n_scalars as usize];
-        let v = &mut self.values[values..values + code.n_values as usize];
-        let range = &code.sites[site as usize].operands;
-        let rets = &mut self.rets;
-        match &code.operands[range.start as usize..range.end as usize] {
-            &[operand] => rets.push(steps::fetch(operand, code, s, v)),
-            operands => rets.extend(operands.iter().map(|&operand| steps::fetch(operand, code, s, v))),
-        }
-        steps::clear(v);
+        Ok(exit)
     }
 
     /// The code of a function, from this machine's own table if it was called before.
@@ -338,7 +341,6 @@ impl Vm {
     }
 
     /// Makes a window of registers for code and puts constants and arguments into it.
-    #[inline]
     fn bind(
         &mut self,
         code: &Code,
@@ -346,26 +348,15 @@ impl Vm {
         words: usize,
         values: usize,
     ) -> Result<(), KernelError> {
-        if code.params.len() != args.len() {
-            let (wanted, found) = (code.params.len(), args.len());
-            return Err(KernelError::input(format!("expected {wanted} arguments but {found} were given")));
-        }
-        let (words_end, values_end) = (words + code.n_scalars as usize, values + code.n_values as usize);
-        if self.words.len() < words + window(code) || self.values.len() < values_end {
-            self.widen(code, words, values)?;
-        }
-        let (s, v) = (&mut self.words[words..words_end], &mut self.values[values..values_end]);
-        s[..code.scalars.len()].copy_from_slice(&code.scalars);
-        for (i, (arg, &param)) in args.iter_mut().zip(&code.params).enumerate() {
-            steps::store(param, std::mem::take(arg), s, v)
-                .map_err(|e| KernelError::input(format!("argument {i}: {}", e.message())))?;
-        }
-        args.clear();
-        Ok(())
+        self.widen(code, words, values)?;
+        let s = &mut self.words[words..words + code.n_scalars as usize];
+        let v = &mut self.values[values..values + code.n_values as usize];
+        let mut given = Arguments::of_frame(code, s, v);
+        args.drain(..).for_each(|arg| given.push(arg));
+        given.complete()
     }
 
     /// Makes room for the registers of code from these on.
-    #[cold]
     fn widen(&mut self, code: &Code, words: usize, values: usize) -> Result<(), KernelError> {
         let (n_scalars, n_values) = (code.n_scalars as usize, code.n_values as usize);
         if self.words.len() < words + window(code) {
@@ -376,11 +367,21 @@ impl Vm {
             flambeau_tensor::check_budget(n_values * size_of::<IValue>())?;
             self.values.resize(values + n_values, IValue::None);
         }
+        if self.slots.len() < code.n_slots as usize {
+            flambeau_tensor::check_budget(code.n_slots as usize * size_of::<IValue>())?;
+            self.slots.resize(code.n_slots as usize, IValue::None);
+        }
         Ok(())
+    }
+
+    /// The registers of a frame.
+    fn registers(&mut self, frame: &Frame) -> (&mut [u64], &mut [IValue]) {
+        let (n_scalars, n_values) = (frame.code.n_scalars as usize, frame.code.n_values as usize);
+        (&mut self.words[frame.words..][..n_scalars], &mut self.values[frame.values..][..n_values])
     }
 
     /// Drops what a frame's value registers still hold.
     fn clear(&mut self, frame: &Frame) {
-        steps::clear(&mut self.values[frame.values..frame.values + frame.code.n_values as usize]);
+        steps::clear(self.registers(frame).1);
     }
 }

@@ -4,8 +4,8 @@ use super::Env;
 use crate::bytecode::{Code, Operand, Place, Site, Work};
 use crate::error::KernelError;
 use crate::intrinsic::{self, Kind};
-use crate::kernel::KernelCx;
-use crate::structural;
+use crate::kernel::{KernelCx, Rets};
+use crate::structural::{self, one_value};
 use flambeau_ir::value::{IValue, List, ListItems};
 
 /// The value of an operand.
@@ -28,13 +28,23 @@ pub(super) fn store(
     s: &mut [u64],
     v: &mut [IValue],
 ) -> Result<(), KernelError> {
-    match operand.place() {
-        Place::Copy(r) | Place::Move(r) => put(&mut v[r as usize], value),
-        Place::Scalar(kind, r) => match kind.unboxed(&value) {
+    match operand.register() {
+        Some(r) => {
+            put(&mut v[r as usize], value);
+            Ok(())
+        }
+        None => store_word(operand, value, s),
+    }
+}
+
+/// As [`store`], where it is no value that goes there.
+#[inline(never)]
+fn store_word(operand: Operand, value: IValue, s: &mut [u64]) -> Result<(), KernelError> {
+    if let Place::Scalar(kind, r) = operand.place() {
+        match kind.unboxed(&value) {
             Some(word) => s[r as usize] = word,
             None => return Err(wrong_kind(kind, &value)),
-        },
-        Place::Const(_) | Place::Nowhere => {}
+        }
     }
     Ok(())
 }
@@ -47,6 +57,40 @@ pub(super) fn put(register: &mut IValue, value: IValue) {
     } else {
         *register = value;
     }
+}
+
+/// Drops a value. Most are tensors and numbers, which need no call.
+#[inline(always)]
+fn discard(value: IValue) {
+    match value {
+        IValue::Tensor(tensor) => drop(tensor),
+        IValue::None | IValue::Bool(_) | IValue::Int(_) | IValue::Float(_) => std::mem::forget(value),
+        other => drop(other),
+    }
+}
+
+/// What a frame returns at a site, at the end of a buffer. Nothing is left in its registers.
+pub(super) fn results(code: &Code, site: u32, s: &[u64], v: &mut [IValue], rets: &mut Rets) {
+    let range = &code.sites[site as usize].operands;
+    let operands = &code.operands[range.start as usize..range.end as usize];
+    rets.extend(operands.iter().map(|&operand| fetch(operand, code, s, v)));
+    clear(v);
+}
+
+/// As [`results`], as one value.
+#[inline]
+pub(super) fn returned(code: &Code, site: u32, s: &[u64], v: &mut [IValue]) -> IValue {
+    let range = &code.sites[site as usize].operands;
+    if let &[operand] = &code.operands[range.start as usize..range.end as usize]
+        && let Place::Move(r) = operand.place()
+    {
+        let value = std::mem::take(&mut v[r as usize]);
+        clear(v);
+        return value;
+    }
+    let mut rets = Rets::new();
+    results(code, site, s, v, &mut rets);
+    one_value(rets.drain(..))
 }
 
 /// Leaves nothing in registers.
@@ -129,7 +173,7 @@ fn push_copy(value: &IValue, args: &mut Vec<IValue>) {
 pub(super) fn scatter(
     code: &Code,
     site: &Site,
-    results: &mut crate::kernel::Rets,
+    results: &mut Rets,
     s: &mut [u64],
     v: &mut [IValue],
 ) -> Result<(), KernelError> {
@@ -165,22 +209,42 @@ pub(super) fn op(
     env: &mut Env<'_>,
 ) -> Result<(), KernelError> {
     let site = &code.sites[at as usize];
-    let args = gather(code, site, s, v, env.args);
+    let operands = &code.operands[site.operands.start as usize..site.operands.end as usize];
+    let args = &mut env.slots[..operands.len()];
+    for (slot, operand) in args.iter_mut().zip(operands) {
+        // Each value is made where it goes, as in `gather`.
+        match operand.place() {
+            Place::Copy(r) => put_copy(&v[r as usize], slot),
+            Place::Move(r) => std::mem::swap(slot, &mut v[r as usize]),
+            Place::Const(c) => put_copy(&code.constants[c as usize], slot),
+            Place::Scalar(kind, r) => put(slot, kind.boxed(s[r as usize])),
+            Place::Nowhere => {}
+        }
+    }
     env.rets.clear();
     let place = crate::kernel::Site::Node(&code.graph, site.node);
-    match &site.work {
-        Work::Kernel(kernel) => {
-            env.host.poll()?;
-            kernel.call(&mut KernelCx::new(args, env.rets, place, env.host))?;
-        }
-        Work::Prim(prim) => {
-            structural::run(*prim, &mut KernelCx::new(args, env.rets, place, env.host), &**env.callees)?;
-        }
-        _ => return Err(KernelError::internal("a site without work")),
-    }
+    let mut cx = KernelCx::new(&mut *args, env.rets, place, env.host);
+    let done = match &site.work {
+        Work::Kernel(kernel) => match cx.host().poll() {
+            Ok(()) => kernel.call(&mut cx),
+            Err(error) => Err(error),
+        },
+        Work::Prim(prim) => structural::run(*prim, &mut cx, &**env.callees),
+        _ => Err(KernelError::internal("a site without work")),
+    };
     // Arguments that died here are freed before anything else runs.
-    env.args.clear();
+    args.iter_mut().for_each(|arg| discard(std::mem::take(arg)));
+    done?;
     scatter(code, site, env.rets, s, v)
+}
+
+#[inline(always)]
+fn put_copy(value: &IValue, slot: &mut IValue) {
+    match value {
+        IValue::Tensor(t) => put(slot, IValue::Tensor(t.clone())),
+        IValue::Int(i) => put(slot, IValue::Int(*i)),
+        other => *slot = other.clone(),
+    }
 }
 
 /// Runs a fusion group if its engine takes these arguments; says whether it did. If not, they are in the buffer.
@@ -200,7 +264,7 @@ pub(super) fn fused(
     if !group.run(env.args, env.rets)? {
         return Ok(false);
     }
-    env.args.clear();
+    env.args.drain(..).for_each(discard);
     scatter(code, site, env.rets, s, v)?;
     Ok(true)
 }
