@@ -26,7 +26,9 @@ fn main() {
     }
     let Some(here) = env::var_os("CARGO_MANIFEST_DIR") else { return };
     let script = PathBuf::from(here).join(SCRIPT);
-    for argument in ["-Wl,--icf=all", &format!("-Wl,-T,{}", script.display())] {
+    // To the linker as they are: a path may hold anything.
+    for argument in ["--icf=all", "-T", &script.to_string_lossy()] {
+        println!("cargo:rustc-link-arg-bins=-Xlinker");
         println!("cargo:rustc-link-arg-bins={argument}");
     }
 }
