@@ -1,11 +1,12 @@
 //! Functions of three operands, and activations with parameters.
 
 use super::number::Number;
+use super::unary::each_float;
 use crate::support::{Computed, with_variants, with_variants_named};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::loops::{binary, binary_in, ternary, ternary_in, unary_in};
+use flambeau_tensor::loops::{Map, binary, binary_in, map_in, ternary, ternary_in, unary_in};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::{Promotion, to_float};
 use flambeau_tensor::{Complex, DType, Element, Scalar, Tensor, dispatch};
@@ -254,26 +255,24 @@ fn gelu(cx: &KernelCx<'_>) -> Computed {
             )));
         }
     };
-    if !tanh {
-        return gelu_of(x);
-    }
-    dispatch!(carried_floats, x.dtype(), "gelu", T => Ok(unary_in::<T>(x.dtype(), x, |v: T| T::from_acc(gelu_tanh(v.acc())))?))
+    if tanh { gelu_tanh(x) } else { gelu_of(x) }
 }
 
 /// The Gaussian error linear unit, not approximated.
 pub(crate) fn gelu_of(x: &Tensor) -> Computed {
-    dispatch!(carried_floats, x.dtype(), "gelu", T => Ok(unary_in::<T>(x.dtype(), x, |v: T| T::from_acc(gelu_erf(v.acc())))?))
+    each_float!(x = x.gelu());
+    dispatch!(carried_floats, x.dtype(), "gelu", T => Ok(map_in::<T>(x.dtype(), x, Each)?))
 }
 
-#[inline(always)]
-fn gelu_erf<A: Real>(x: A) -> A {
-    x * n(0.5) * (A::ONE + (x * n(std::f64::consts::FRAC_1_SQRT_2)).erf())
-}
-
-#[inline(always)]
-fn gelu_tanh<A: Real>(x: A) -> A {
-    let inner = n::<A>(0.797_884_560_802_865_4) * (x + n::<A>(0.044_715) * x * x * x);
-    n::<A>(0.5) * x * (A::ONE + inner.tanh())
+/// The Gaussian error linear unit, by a hyperbolic tangent.
+fn gelu_tanh(x: &Tensor) -> Computed {
+    each_float!(
+        x = {
+            let inner = n::<A>(0.797_884_560_802_865_4) * (x + n::<A>(0.044_715) * x * x * x);
+            n::<A>(0.5) * x * (A::ONE + inner.tanh())
+        }
+    );
+    dispatch!(carried_floats, x.dtype(), "gelu", T => Ok(map_in::<T>(x.dtype(), x, Each)?))
 }
 
 fn prelu(cx: &KernelCx<'_>) -> Computed {

@@ -53,6 +53,8 @@ macro_rules! each_float {
     };
 }
 
+pub(super) use each_float;
+
 /// A function on floats, to which integers are converted; with its continuation to complex numbers where there is one.
 macro_rules! on_floats {
     ($($name:ident($x:ident) = $body:expr $(, if $fits:expr => $near:expr)? $(, complex $z:ident = $zbody:expr)?;)*) => {$(
@@ -76,7 +78,7 @@ on_floats! {
     exp(x) = x.exp(), if x.is_plain_power() => x.exp_plain(), complex z = z.exp();
     exp2(x) = x.exp2(), complex z = (z * c(std::f64::consts::LN_2)).exp();
     expm1(x) = x.expm1(), complex z = z.exp() - c(1.0);
-    log(x) = x.ln(), complex z = z.ln();
+    log(x) = x.ln(), if x.is_plain_argument() => x.ln_plain(), complex z = z.ln();
     log1p(x) = x.ln_1p(), complex z = (z + c(1.0)).ln();
     log2(x) = x.log2(), complex z = z.ln() * c(std::f64::consts::LOG2_E);
     log10(x) = x.log10(), complex z = z.ln() * c(std::f64::consts::LOG10_E);

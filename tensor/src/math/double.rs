@@ -218,6 +218,11 @@ pub(super) fn erf(x: f64) -> f64 {
     libm::erf(x)
 }
 
+#[inline(always)]
+pub(super) fn gelu(x: f64) -> f64 {
+    x * 0.5 * (1.0 + erf(x * std::f64::consts::FRAC_1_SQRT_2))
+}
+
 /// Every argument is: these functions are not vector code, so the ones for arguments that are near are the same.
 #[inline(always)]
 pub(super) fn is_near(_: f64) -> bool {
@@ -232,4 +237,6 @@ pub(super) fn is_plain_power(_: f64) -> bool {
     true
 }
 
-pub(super) use self::{exp as exp_plain, exp as exp_down, sigmoid as sigmoid_plain};
+/// As for powers.
+pub(super) use self::is_plain_power as is_plain_argument;
+pub(super) use self::{exp as exp_plain, exp as exp_down, ln as ln_plain, sigmoid as sigmoid_plain};

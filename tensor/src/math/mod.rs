@@ -54,6 +54,10 @@ pub trait Real:
     fn expm1(self) -> Self;
     /// Natural logarithm. Vector.
     fn ln(self) -> Self;
+    /// Whether it is positive, finite and not denormal: then the logarithm that follows is right.
+    fn is_plain_argument(self) -> bool;
+    /// Natural logarithm of a plain argument. Vector.
+    fn ln_plain(self) -> Self;
     /// Natural logarithm of `1 + x`, exact near 0. Vector.
     fn ln_1p(self) -> Self;
     /// Binary logarithm. Vector.
@@ -81,6 +85,8 @@ pub trait Real:
     fn tan_near(self) -> Self;
     /// The error function. Vector for `f32`.
     fn erf(self) -> Self;
+    /// `x (1 + erf(x / sqrt 2)) / 2`. Vector for `f32`, within a unit in the last place of 1 times `x`.
+    fn gelu(self) -> Self;
     /// `1 - erf(x)`.
     fn erfc(self) -> Self;
     /// The inverse of the error function.
@@ -197,7 +203,7 @@ macro_rules! real {
             const NAN: Self = $type::NAN;
             const INFINITY: Self = $type::INFINITY;
 
-            real!(@vector $module: exp exp_plain exp_down sigmoid_plain exp2 expm1 ln ln_1p log2 log10 tanh sigmoid sin cos tan sin_near cos_near tan_near erf);
+            real!(@vector $module: exp exp_plain exp_down sigmoid_plain exp2 expm1 ln ln_plain ln_1p log2 log10 tanh sigmoid sin cos tan sin_near cos_near tan_near erf gelu);
             real!(@std $type: sqrt abs floor ceil trunc);
 
             #[inline(always)]
@@ -207,6 +213,10 @@ macro_rules! real {
             #[inline(always)]
             fn is_plain_power(self) -> bool {
                 $module::is_plain_power(self)
+            }
+            #[inline(always)]
+            fn is_plain_argument(self) -> bool {
+                $module::is_plain_argument(self)
             }
 
             #[inline(always)]

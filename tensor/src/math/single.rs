@@ -9,11 +9,23 @@ fn poly<const N: usize>(x: f32, c: [f32; N]) -> f32 {
     super::poly(x, c, f32::mul_add)
 }
 
+/// [`poly`] of many coefficients, the even powers beside the odd ones: half as long a chain of steps that wait for each
+/// other, where what a loop has at once is as much as the processor looks ahead.
+#[inline(always)]
+fn poly_halves<const N: usize>(x: f32, c: [f32; N]) -> f32 {
+    let square = x * x;
+    let (mut last, mut other) = (c[N - 1], c[N - 2]);
+    let mut i = N - 2;
+    while i > 0 {
+        i -= 1;
+        (last, other) = (other, last.mul_add(square, c[i]));
+    }
+    // The odd powers' sum came last but one.
+    last.mul_add(x, other)
+}
+
 /// Adding and subtracting it rounds a number below 2^22 to an integer, which then stands in the low bits.
 const ROUND: f32 = 12582912.0; // 1.5 * 2^23
-/// ln 2 in two parts, for logarithms: the first with few enough bits that products with exponents are exact.
-const LN2_HI: f32 = 0.693_145_75;
-const LN2_LO: f32 = 1.428_606_8e-6;
 /// What a single is short of ln 2.
 const LN_2_REST: f32 = (std::f64::consts::LN_2 - std::f32::consts::LN_2 as f64) as f32;
 
@@ -107,10 +119,16 @@ pub(super) fn expm1(x: f32) -> f32 {
 fn split(x: f32) -> (f32, f32) {
     let tiny = x < f32::MIN_POSITIVE;
     let scaled = select_unpredictable(tiny, x * 8388608.0, x);
-    let bits = (scaled.to_bits() as i32).wrapping_sub(0x3f35_04f3);
-    let k = (bits >> 23) - select_unpredictable(tiny, 23, 0);
-    let m = f32::from_bits(((bits & 0x007f_ffff) + 0x3f35_04f3) as u32);
-    (k as f32, m - 1.0)
+    let (k, f) = split_plain(scaled.to_bits());
+    ((k - select_unpredictable(tiny, 23, 0)) as f32, f)
+}
+
+/// As [`split`], of a number that is not denormal, by its bits.
+#[inline(always)]
+fn split_plain(bits: u32) -> (i32, f32) {
+    const ROOT: i32 = 0x3f35_04f3;
+    let bits = (bits as i32).wrapping_sub(ROOT);
+    (bits >> 23, f32::from_bits(((bits & 0x007f_ffff) + ROOT) as u32) - 1.0)
 }
 
 /// What `ln(1 + f)` is beyond `f - f^2 / 2`, given in the form that keeps its last bits: `s (f^2 / 2 + R)`.
@@ -134,8 +152,37 @@ fn ln_edges(x: f32, y: f32) -> f32 {
 #[inline(always)]
 pub(super) fn ln(x: f32) -> f32 {
     let (k, f) = split(x);
-    let (square, tail) = ln_tail(f);
-    ln_edges(x, k * LN2_HI - ((square - (tail + k * LN2_LO)) - f))
+    ln_edges(x, ln_of(k, f))
+}
+
+/// `k ln 2 + ln(1 + f)`.
+#[inline(always)]
+fn ln_of(k: f32, f: f32) -> f32 {
+    const LN: [f32; 9] = [
+        -0.499_999_88,
+        0.333_333_25,
+        -0.250_015_83,
+        0.200_019_73,
+        -0.166_090_83,
+        0.141_818_26,
+        -0.132_429_88,
+        0.129_044_34,
+        -0.076_217_78,
+    ];
+    k.mul_add(std::f32::consts::LN_2, (f * f).mul_add(poly_halves(f, LN), f))
+}
+
+/// Whether `x` is positive, finite and not denormal.
+#[inline(always)]
+pub(super) fn is_plain_argument(x: f32) -> bool {
+    (x >= f32::MIN_POSITIVE) & (x < f32::INFINITY)
+}
+
+/// [`ln`] of a plain argument, the same bits.
+#[inline(always)]
+pub(super) fn ln_plain(x: f32) -> f32 {
+    let (k, f) = split_plain(x.to_bits());
+    ln_of(k as f32, f)
 }
 
 #[inline(always)]
@@ -214,41 +261,56 @@ pub(super) fn sigmoid_plain(x: f32) -> f32 {
 
 #[inline(always)]
 pub(super) fn erf(x: f32) -> f32 {
+    // Below the bend a power series of the square; from there 1 less the fourth power of a polynomial, which has no
+    // exponential and no quotient. The bend is where both are within a unit at the fewest coefficients.
+    const BEND: f32 = 0.9375;
+    const SMALL: [f32; 6] =
+        [0.128_379_15, -0.376_124_68, 0.112_815_53, -0.026_757_037, 0.004_979_132, -5.919_426_3e-4];
+    const LARGE: [f32; 8] = [
+        0.655_741_75,
+        -0.415_428_34,
+        -0.005_250_626_7,
+        0.051_353_976,
+        -0.001_464_482_5,
+        -0.006_652_018_5,
+        0.001_804_085_4,
+        -1.431_070_3e-4,
+    ];
     let a = x.abs();
-    let z = select_unpredictable(a < 1.0, x * x, 1.0);
-    let small = x + x * poly(
-        z,
-        [
-            0.128_379_17,
-            -0.376_126_38,
-            0.112_837_83,
-            -0.026_865_443,
-            0.005_221_068_4,
-            -8.484_620_5e-4,
-            1.126_990_8e-4,
-            -9.678_376e-6,
-        ],
-    );
-    let b = select_unpredictable(a > 4.0, 4.0, a);
-    let log = poly(
-        b,
-        [
-            -1.787_29e-4,
-            1.129_530_7,
-            0.633_325_1,
-            0.108_288_79,
-            -0.025_110_167,
-            0.004_158_093_6,
-            -4.278_673e-4,
-            1.950_365_4e-5,
-            1.514_722_1e-7,
-        ],
-    );
-    // Between -17 and 0 the exponential needs no care at the ends, and its last bits do not count.
-    let (n, r) = reduce::<127>(-log);
-    let large = (1.0 - poly(r, [1.0, 1.0, EXP[0], EXP[1], EXP[2], EXP[3], EXP[4]]) * power(n)).copysign(x);
-    let y = select_unpredictable(a < 1.0, small, large);
-    select_unpredictable(x.is_nan(), x, y)
+    let small = x.mul_add(poly(x * x, SMALL), x);
+    // Where the result is 1 the polynomial ends.
+    let root = poly(select_unpredictable(a > 3.93, 3.93, a) - BEND, LARGE);
+    let square = root * root;
+    let large = square.mul_add(-square, 1.0).copysign(x);
+    select_unpredictable(a < BEND, small, large)
+}
+
+/// `x` times the normal distribution function of `x`.
+#[inline(always)]
+pub(super) fn gelu(x: f32) -> f32 {
+    // As the error function, with the distribution function's own coefficients: no factor goes in or out, and its lower
+    // end is not what two numbers near 1 differ by. Where a single's error function is 1 so is this.
+    const BEND: f32 = 1.5;
+    const END: f32 = 5.6;
+    const SMALL: [f32; 6] =
+        [0.398_942_11, -0.066_488_266, 0.009_965_836, -0.001_175_156_7, 1.059_344_3e-4, -5.715_646_7e-6];
+    const LARGE: [f32; 8] = [
+        0.508_400_4,
+        -0.246_408,
+        0.005_687_570_7,
+        0.014_700_796,
+        -9.854_337e-4,
+        -8.637_735_7e-4,
+        1.975_954_5e-4,
+        -1.311_744_2e-5,
+    ];
+    let a = x.abs();
+    let small = x.mul_add(poly(x * x, SMALL), 0.5);
+    let root = poly(select_unpredictable(a > END, END, a) - BEND, LARGE);
+    let square = root * root;
+    let tail = select_unpredictable(a > END, 0.0, square * square);
+    let large = select_unpredictable((x.to_bits() as i32) < 0, tail, 1.0 - tail);
+    x * select_unpredictable(a < BEND, small, large)
 }
 
 /// Whether `x` is so small that a single's multiples of a quarter turn, in three parts, lead to its quadrant.

@@ -92,6 +92,32 @@ fn singles_are_within_two_ulp() {
     worst32("erf", 2.0, Real::erf, libm::erf);
 }
 
+/// Within little more than a unit of 1 times the argument; above 0, where nothing cancels, as close as the error function.
+#[test]
+fn gelu_is_close() {
+    let gelu = |x: f64| x * 0.5 * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2);
+    worst32(
+        "gelu",
+        3.0,
+        |x| if x < 0.0 { 0.0 } else { Real::gelu(x) },
+        |x| if x < 0.0 { 0.0 } else { gelu(x) },
+    );
+    for x in singles().into_iter().filter(|x| x.is_finite()) {
+        let distance = (f64::from(Real::gelu(x)) - gelu(f64::from(x))).abs();
+        assert!(distance <= 1.3e-7 * f64::from(x.abs()) + 2e-45, "gelu({x}) is {}", Real::gelu(x));
+    }
+    assert!(Real::gelu(f32::NEG_INFINITY).is_nan() && Real::gelu(-0.0_f32).is_sign_negative());
+    assert_eq!((Real::gelu(f32::INFINITY), Real::gelu(-40.0_f32)), (f32::INFINITY, 0.0));
+}
+
+/// What loops take for plain arguments has the same bits.
+#[test]
+fn plain_logarithms_are_the_logarithms() {
+    for x in singles().into_iter().filter(|x| x.is_plain_argument()) {
+        assert_eq!(x.ln_plain().to_bits(), Real::ln(x).to_bits(), "{x:e}");
+    }
+}
+
 /// Arguments that occur: sines and cosines are off by little more than one unit, where angles are tiny.
 #[test]
 fn near_sines_are_closer() {
