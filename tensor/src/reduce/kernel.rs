@@ -9,19 +9,47 @@ use crate::threads::{self, GRAIN};
 /// Elements folded by lanes before the lanes are merged: bounds the length of a chain of additions to 64.
 const CHUNK: usize = 64 * 32;
 
-struct Run<'a, T: Element, F> {
-    row: &'a [T::Raw],
+/// Runs of `n` elements, each `step` behind the one before, with the places of their results.
+struct Runs<'a, T: Element, F: Reducer<T>> {
+    span: &'a [T::Raw],
+    step: usize,
+    n: usize,
+    accs: &'a mut [F::Acc],
     reducer: F,
 }
 
-impl<T: Element, F: Reducer<T>> Kernel for Run<'_, T, F> {
-    type Output = F::Acc;
+impl<T: Element, F: Reducer<T>> Kernel for Runs<'_, T, F> {
+    type Output = ();
     const SETS: Sets = Sets::of(&[T::DTYPE]);
 
     #[inline(always)]
-    fn run(self) -> F::Acc {
+    fn run(self) {
         let f = self.reducer;
-        lanes::fold(self.row, f.identity(), |acc, x| f.step(acc, T::from_raw(x)), |a, b| f.merge(a, b))
+        for (i, acc) in self.accs.iter_mut().enumerate() {
+            let row = &self.span[i * self.step..][..self.n];
+            *acc = if self.n <= SHORT {
+                short::<T, F>(row, f)
+            } else {
+                lanes::fold(row, f.identity(), |acc, x| f.step(acc, T::from_raw(x)), |a, b| f.merge(a, b))
+            };
+        }
+    }
+}
+
+/// The folds of runs of `n` elements, each `step` behind the one before: many at a time, where entering a loop of its own
+/// instruction set for each would cost more than the fold.
+pub(super) fn runs<T: Element, F: Reducer<T>>(
+    span: &[T::Raw],
+    step: usize,
+    n: usize,
+    accs: &mut [F::Acc],
+    reducer: F,
+) {
+    if n <= CHUNK {
+        return simd::run(Runs::<T, F> { span, step, n, accs, reducer });
+    }
+    for (i, acc) in accs.iter_mut().enumerate() {
+        *acc = run::<T, F>(&span[i * step..][..n], reducer);
     }
 }
 
@@ -29,8 +57,11 @@ impl<T: Element, F: Reducer<T>> Kernel for Run<'_, T, F> {
 const SHORT: usize = 32;
 
 /// The fold of a short row, by four lanes.
-#[inline]
+#[inline(always)]
 fn short<T: Element, F: Reducer<T>>(row: &[T::Raw], f: F) -> F::Acc {
+    if row.len() <= 4 {
+        return row.iter().fold(f.identity(), |acc, x| f.step(acc, T::from_raw(*x)));
+    }
     let mut lanes = [f.identity(); 4];
     let (groups, rest) = row.as_chunks::<4>();
     for group in groups {
@@ -46,17 +77,18 @@ fn short<T: Element, F: Reducer<T>>(row: &[T::Raw], f: F) -> F::Acc {
 
 /// The fold of a contiguous run.
 pub(super) fn run<T: Element, F: Reducer<T>>(row: &[T::Raw], reducer: F) -> F::Acc {
-    if row.len() <= 4 {
-        return row.iter().fold(reducer.identity(), |acc, x| reducer.step(acc, T::from_raw(*x)));
-    }
     if row.len() <= SHORT {
         return short::<T, F>(row, reducer);
     }
+    let fold = |row: &[T::Raw]| {
+        let mut acc = [reducer.identity()];
+        simd::run(Runs::<T, F> { span: row, step: 0, n: row.len(), accs: &mut acc, reducer });
+        acc[0]
+    };
     if row.len() <= CHUNK {
-        return simd::run(Run::<T, F> { row, reducer });
+        return fold(row);
     }
     let mut pairs = Pairwise::new(reducer.identity());
-    let fold = |chunk| simd::run(Run::<T, F> { row: chunk, reducer });
     if row.len() <= GRAIN {
         row.chunks(CHUNK).for_each(|chunk| pairs.push(fold(chunk), |a, b| reducer.merge(a, b)));
     } else {
@@ -105,11 +137,17 @@ impl<A: Copy> Pairwise<A> {
     }
 }
 
+/// Rows, each `step` behind the one before, for a row of running results.
 struct Rows<'a, T: Element, F: Reducer<T>> {
     accs: &'a mut [F::Acc],
-    row: &'a [T::Raw],
+    span: &'a [T::Raw],
+    step: usize,
+    count: usize,
     reducer: F,
 }
+
+/// Running results that are kept out of memory while rows are taken in.
+const COLUMNS: usize = 32;
 
 impl<T: Element, F: Reducer<T>> Kernel for Rows<'_, T, F> {
     type Output = ();
@@ -117,13 +155,34 @@ impl<T: Element, F: Reducer<T>> Kernel for Rows<'_, T, F> {
 
     #[inline(always)]
     fn run(self) {
-        for (acc, x) in self.accs.iter_mut().zip(self.row) {
-            *acc = self.reducer.step(*acc, T::from_raw(*x));
+        let Rows { accs, span, step, count, reducer } = self;
+        let (blocks, rest) = accs.as_chunks_mut::<COLUMNS>();
+        let behind = blocks.len() * COLUMNS;
+        for (block, accs) in blocks.iter_mut().enumerate() {
+            let mut own = *accs;
+            for row in 0..count {
+                let row = &span[row * step + block * COLUMNS..][..COLUMNS];
+                for i in 0..COLUMNS {
+                    own[i] = reducer.step(own[i], T::from_raw(row[i]));
+                }
+            }
+            *accs = own;
+        }
+        for row in 0..count {
+            for (acc, x) in rest.iter_mut().zip(&span[row * step + behind..]) {
+                *acc = reducer.step(*acc, T::from_raw(*x));
+            }
         }
     }
 }
 
-/// Takes a row into a row of running results.
-pub(super) fn rows<T: Element, F: Reducer<T>>(accs: &mut [F::Acc], row: &[T::Raw], reducer: F) {
-    simd::run(Rows::<T, F> { accs, row, reducer });
+/// Takes rows of as many elements, each `step` behind the one before, in their order into a row of running results.
+pub(super) fn rows<T: Element, F: Reducer<T>>(
+    accs: &mut [F::Acc],
+    span: &[T::Raw],
+    step: usize,
+    count: usize,
+    reducer: F,
+) {
+    simd::run(Rows::<T, F> { accs, span, step, count, reducer });
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::kernel::{Pairwise, rows, run};
+use super::kernel::{Pairwise, rows, run, runs};
 use super::{Reducer, partition, reduced_sizes};
 use crate::access::ReadGuards;
 use crate::create::bytes_of;
@@ -23,6 +23,9 @@ use crate::threads::{self, Apart};
 const BLOCK: usize = 512;
 /// Rows taken into one row of partial results before that is merged into the next level.
 const ROWS: usize = 64;
+
+/// Rows that are taken in at once: as many as memory is read ahead of.
+const AT_ONCE: usize = 16;
 
 /// A dimension of a walk: its size and the steps of up to two positions.
 #[derive(Clone, Copy)]
@@ -97,6 +100,11 @@ struct Source {
 }
 
 impl Source {
+    /// Whether `n` elements a step apart are read as they lie.
+    fn is_own(&self, step: i64, n: usize) -> bool {
+        self.same && (step == 1 || n == 1)
+    }
+
     /// `n` elements from `at`, a step apart, as a contiguous slice (of `buffer` where they are not one already).
     ///
     /// # Safety
@@ -111,7 +119,7 @@ impl Source {
         let from = self.base.by(at as isize * self.size as isize);
         // SAFETY: the caller's word; `buffer` has room for `n` where it is used.
         unsafe {
-            if self.same && (step == 1 || n == 1) {
+            if self.is_own(step, n) {
                 return std::slice::from_raw_parts(from.cast(), n);
             }
             (self.pack)(from, step as isize, buffer[..n].as_mut_ptr().cast(), 1, n);
@@ -185,8 +193,12 @@ pub fn fold<T: Element, F: Reducer<T>, R: Element>(
     let walk = Walk::new(meta, mask, x.dtype(), T::DTYPE, &layout, R::DTYPE)?;
     // SAFETY: the storage is fresh.
     let out = Apart(unsafe { walk.storage.data() }.cast::<R::Raw>());
-    // SAFETY: every result is written once, at its place in the fresh storage.
-    let write = |at: i64, acc: F::Acc| unsafe { *out.at(at as usize) = finish(acc).to_raw() };
+    let write = |at: i64, step: i64, accs: &[F::Acc]| {
+        for (i, acc) in accs.iter().enumerate() {
+            // SAFETY: every result is written once, at its place in the fresh storage.
+            unsafe { *out.at((at + i as i64 * step) as usize) = finish(*acc).to_raw() };
+        }
+    };
     // SAFETY: all positions are elements of the tensor, whose storage is locked.
     unsafe {
         if layout.numel() > 0 {
@@ -205,8 +217,8 @@ pub fn fold<T: Element, F: Reducer<T>, R: Element>(
     Ok(Tensor::from_parts(walk.storage, R::DTYPE, layout))
 }
 
-/// What takes results to their places.
-type Write<'a, A> = &'a (dyn Fn(i64, A) + Sync);
+/// What takes results, so many steps apart, to their places.
+type Write<'a, A> = &'a (dyn Fn(i64, i64, &[A]) + Sync);
 
 /// Some of the results one after the other, each from runs of its elements.
 ///
@@ -220,17 +232,29 @@ unsafe fn fold_runs<T: Element, F: Reducer<T>>(
 ) {
     let Walk { source, kept, reduced, .. } = walk;
     let merge = |a, b| reducer.merge(a, b);
-    let mut buffer = [T::ZERO.to_raw(); BLOCK];
     let first = reduced.first().copied().unwrap_or(Dim { size: 1, step: 1, out: 0 });
     let outer = reduced.get(1..).unwrap_or(&[]);
     let row = first.size as usize;
     let direct = source.same && first.step == 1;
+    if let ([line], true) = (&kept[..], outer.is_empty() && direct) {
+        // The usual case: one run per result, the same step apart.
+        let mut accs = [reducer.identity(); ROWS];
+        for start in part.clone().step_by(ROWS) {
+            let count = ROWS.min(part.end - start);
+            let span = (count - 1) * line.step as usize + row;
+            // SAFETY: the caller's word: what lies between two runs is memory of the same tensor's storage.
+            let span = unsafe { source.slice::<T>(start as i64 * line.step, 1, span, &mut []) };
+            runs::<T, F>(span, line.step as usize, row, &mut accs[..count], reducer);
+            write(start as i64 * line.out, line.out, &accs[..count]);
+        }
+        return;
+    }
+    let mut buffer = [T::ZERO.to_raw(); BLOCK];
     if outer.is_empty() && (direct || row <= BLOCK) {
-        // The usual case: one run per result.
         each(kept, part, |at, to| {
             // SAFETY: the caller's word.
             let slice = unsafe { source.slice::<T>(at, first.step, row, &mut buffer) };
-            write(to, run::<T, F>(slice, reducer));
+            write(to, 0, &[run::<T, F>(slice, reducer)]);
         });
         return;
     }
@@ -269,7 +293,7 @@ unsafe fn fold_runs<T: Element, F: Reducer<T>>(
         if filled > 0 {
             pairs.push(run::<T, F>(&buffer[..filled], reducer), merge);
         }
-        write(to, pairs.finish(merge));
+        write(to, 0, &[pairs.finish(merge)]);
     });
 }
 
@@ -289,16 +313,14 @@ unsafe fn fold_rows<T: Element, F: Reducer<T>>(walk: &Walk<'_>, reducer: F, writ
     let cost = count(&walk.reduced).saturating_mul(BLOCK.min(line.size as usize));
     let grain = if blocks < MANY { blocks } else { threads::rows(cost) };
     threads::split(blocks, grain, |part| {
-        let mut levels = Levels { reducer, rows: Vec::new() };
+        let mut levels = Levels { reducer, groups: Vec::new(), rows: Vec::new() };
         for block in part {
             each_outer(outer, block / per_line..block / per_line + 1, &mut |base, to| {
                 let start = (block % per_line * BLOCK) as i64;
                 let n = (BLOCK as i64).min(line.size - start);
                 // SAFETY: the caller's word.
                 unsafe { levels.fold::<T>(walk, base + start * line.step, n as usize) };
-                for i in 0..n {
-                    write(to + (start + i) * line.out, levels.result::<T>(i as usize));
-                }
+                write(to + start * line.out, line.out, levels.results::<T>(n as usize));
             });
         }
     });
@@ -307,6 +329,8 @@ unsafe fn fold_rows<T: Element, F: Reducer<T>>(walk: &Walk<'_>, reducer: F, writ
 /// Rows of running results: of at most [`ROWS`] rows of elements, of as many of those, and so on.
 struct Levels<F, A> {
     reducer: F,
+    /// What groups of rows gave that are not merged yet; what the last step gave.
+    groups: Vec<A>,
     rows: Vec<Vec<A>>,
 }
 
@@ -324,28 +348,46 @@ impl<F, A: Copy + Send + Sync> Levels<F, A> {
         self.rows.iter_mut().for_each(|row| row.fill(reducer.identity()));
         let all = count(reduced);
         let at_once = (BATCH / (ROWS * n)).max(1);
-        let mut groups = vec![reducer.identity(); at_once.min(all.div_ceil(ROWS)) * n];
+        let mut groups = std::mem::take(&mut self.groups);
+        groups.resize(at_once.min(all.div_ceil(ROWS).max(1)) * n, reducer.identity());
         let mut counts: SmallVec<[usize; 8]> = SmallVec::new();
         for batch in (0..all).step_by(at_once * ROWS) {
             let rows_here = (at_once * ROWS).min(all - batch);
             let groups = &mut groups[..rows_here.div_ceil(ROWS) * n];
             threads::chunks(groups, threads::rows(ROWS * n) * n, |first, own| {
-                let mut buffer = [T::ZERO.to_raw(); BLOCK];
+                let mut buffer = Vec::new();
                 for (i, group) in own.chunks_exact_mut(n).enumerate() {
                     group.fill(reducer.identity());
                     let start = batch + (first / n + i) * ROWS;
-                    each_outer(reduced, start..all.min(start + ROWS), &mut |from, _| {
+                    let end = all.min(start + ROWS);
+                    if let ([line], true) = (&reduced[..], source.is_own(kept[0].step, n)) {
+                        for first in (start..end).step_by(AT_ONCE) {
+                            let count = AT_ONCE.min(end - first);
+                            let (from, step) = (at + first as i64 * line.step, line.step as usize);
+                            // SAFETY: the caller's word: what lies between two rows is memory of the same tensor's storage.
+                            let span = unsafe { source.slice::<T>(from, 1, (count - 1) * step + n, &mut []) };
+                            rows::<T, F>(group, span, step, count, reducer);
+                        }
+                        continue;
+                    }
+                    each_outer(reduced, start..end, &mut |from, _| {
+                        buffer.resize(n, T::ZERO.to_raw());
                         // SAFETY: the caller's word.
                         let row = unsafe { source.slice::<T>(at + from, kept[0].step, n, &mut buffer) };
-                        rows::<T, F>(group, row, reducer);
+                        rows::<T, F>(group, row, 0, 1, reducer);
                     });
                 }
             });
+            if all <= ROWS {
+                // One group, which is the result.
+                break;
+            }
             for (i, group) in groups.chunks_exact(n).enumerate() {
                 let complete = batch + (i + 1) * ROWS <= all;
                 self.take::<T>(group, complete, &mut counts);
             }
         }
+        self.groups = groups;
     }
 
     /// What a group gave, on the lowest level; a complete one goes up, and so do levels that are full by it.
@@ -380,12 +422,18 @@ impl<F, A: Copy + Send + Sync> Levels<F, A> {
         }
     }
 
-    /// What all levels give for column `i`.
-    fn result<T: Element>(&self, i: usize) -> A
+    /// What all levels give for `n` columns.
+    fn results<T: Element>(&mut self, n: usize) -> &[A]
     where
         F: Reducer<T, Acc = A>,
     {
         let reducer = self.reducer;
-        self.rows.iter().fold(reducer.identity(), |acc, level| reducer.merge(level[i], acc))
+        let Levels { groups, rows, .. } = self;
+        if !rows.is_empty() {
+            for (i, result) in groups[..n].iter_mut().enumerate() {
+                *result = rows.iter().fold(reducer.identity(), |acc, level| reducer.merge(level[i], acc));
+            }
+        }
+        &groups[..n]
     }
 }
