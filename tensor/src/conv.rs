@@ -40,7 +40,7 @@ pub struct ConvSpec {
 }
 
 /// Elements of a block of gathered patches.
-const BLOCK: usize = 1 << 17;
+const BLOCK: usize = 1 << 18;
 /// Blocks up to which all patches are gathered at once: weights are packed once for them.
 const FEW: usize = 4;
 /// Images from which each is one thread's.
@@ -431,6 +431,9 @@ mod tests {
                     ([3, 3], [2, 1], [2, 1], [1, 2]),
                     ([1, 1], [1, 1], [0, 0], [1, 1]),
                     ([2, 3], [3, 2], [1, 2], [2, 1]),
+                    // As large as the input, and with more rows beyond its borders than patches have.
+                    ([3, 3], [1, 1], [1, 1], [1, 1]),
+                    ([3, 5], [1, 1], [4, 2], [4, 1]),
                 ] {
                     let spec = ConvSpec {
                         stride: stride.to_vec(),

@@ -247,11 +247,40 @@ where
     }
 }
 
-/// By the `gemm` crate.
+/// Columns that vectors are filled by whatever their width is, so that they need not be packed.
+const VECTOR: usize = 16;
+
+/// By the `gemm` crate; columns behind the last whole strip apart, where all would be packed for them, and a single one as
+/// a vector, which would take as long as a strip.
 ///
 /// # Safety
 /// As [`product`].
 unsafe fn packed<T: Element>(p: Product<T>) {
+    let rest = p.n % STRIP;
+    let in_rows = p.b.columns == 1 && p.c.columns == 1;
+    let large = p.m.saturating_mul(p.k) >= PART / STRIP;
+    // SAFETY: the caller's word, for some of the columns.
+    unsafe {
+        if !in_rows || !large || p.n < STRIP || p.n % VECTOR == 0 {
+            return whole(p);
+        }
+        let (n, b, c) = (p.n - rest, Matrix { at: p.b.element(0, p.n - rest), ..p.b }, p.c);
+        whole(Product { n, ..p });
+        let c = Matrix { at: c.element(0, n), ..c };
+        if rest > 1 {
+            return whole(Product { n: rest, b, c, ..p });
+        }
+        let column: Vec<T> = (0..p.k).map(|i| *b.element(i, 0)).collect();
+        let b = Matrix { at: column.as_ptr().cast_mut(), rows: 1, columns: 1 };
+        whole(Product { n: 1, b, c, ..p });
+    }
+}
+
+/// All columns at once.
+///
+/// # Safety
+/// As [`product`].
+unsafe fn whole<T: Element>(p: Product<T>) {
     // SAFETY: the caller's word; the types are those the crate has.
     unsafe {
         gemm::gemm(

@@ -479,6 +479,27 @@ fn threads_do_not_race_or_deadlock() {
     assert!(values.iter().all(|v| *v == values[0]));
 }
 
+/// Large products whose columns do not fill vectors: those left over, one or several, are computed apart.
+#[test]
+fn columns_left_over_are_columns() {
+    for n in [49, 97, 100, 196] {
+        let (m, k) = (64, 512);
+        let of = |rows: i64, columns: i64, by: i64| -> Vec<f64> {
+            (0..rows * columns).map(|i| (i * by % 17 - 8) as f64).collect()
+        };
+        let (x, y) = (of(m, k, 5), of(k, n, 7));
+        let tensor = |v: &[f64], sizes: [i64; 2]| {
+            Tensor::from_vec(v.to_vec(), &sizes).unwrap().to_dtype(DType::F32).unwrap()
+        };
+        let got = matmul::mm(&tensor(&x, [m, k]), &tensor(&y, [k, n])).unwrap().to_vec::<f64>().unwrap();
+        for (at, got) in got.iter().enumerate() {
+            let (i, j) = (at as i64 / n, at as i64 % n);
+            let want: f64 = (0..k).map(|l| x[(i * k + l) as usize] * y[(l * n + j) as usize]).sum();
+            assert_eq!(*got, want, "row {i}, column {j} of {n}");
+        }
+    }
+}
+
 #[test]
 fn complex_products_and_views() {
     let z = Tensor::from_slice(&[Complex::new(1.0f32, 2.0), Complex::new(0.0, -1.0)], &[2, 1]).unwrap();

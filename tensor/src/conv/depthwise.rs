@@ -52,13 +52,30 @@ impl<'a> Taps<'a> {
         let [depth, height, width] = self.g.input;
         let padding = self.g.padding.map(|p| p as usize);
         let step = self.stride[2];
-        room.clear();
-        room.resize(volume(self.stride) * volume(self.plane) + LANES, T::ZERO);
+        let size = volume(self.stride) * volume(self.plane) + LANES;
+        if room.len() != size {
+            // What is beyond the borders stays what it is from channel to channel.
+            room.clear();
+            room.resize(size, T::ZERO);
+        }
         for (i, row) in x.chunks_exact(width).enumerate().take(depth * height) {
             let (z, y) = (i / height + padding[0], i % height + padding[1]);
             if step == 1 {
                 let to = self.place([z, y, padding[2]]);
                 room[to..to + width].copy_from_slice(row);
+                continue;
+            }
+            if step == 2 {
+                let (even, odd) = (self.place([z, y, padding[2]]), self.place([z, y, padding[2] + 1]));
+                let pairs = width / 2;
+                if let Ok([evens, odds]) = room.get_disjoint_mut([even..even + pairs, odd..odd + pairs]) {
+                    for ((even, odd), pair) in evens.iter_mut().zip(odds).zip(row.chunks_exact(2)) {
+                        (*even, *odd) = (pair[0], pair[1]);
+                    }
+                }
+                if width % 2 == 1 {
+                    room[even + pairs] = row[width - 1];
+                }
                 continue;
             }
             for first in 0..step.min(width) {
@@ -99,9 +116,11 @@ impl<T: Multiply> Kernel for Depthwise<'_, T> {
             for (part, out) in out.chunks_mut(at_once * width).enumerate() {
                 let start = (z * rows + part * at_once) * pitch;
                 let length = (out.len() / width - 1) * pitch + width;
+                let mut column = 0;
+                let mut out = out;
                 for i in (0..length).step_by(LANES) {
                     let sums = sums(&room[start + i..], kernel, &taps.offsets);
-                    add(&sums[..LANES.min(length - i)], i, pitch, width, out);
+                    (out, column) = add(&sums[..LANES.min(length - i)], column, pitch, width, out);
                 }
             }
         }
@@ -121,16 +140,25 @@ fn sums<T: Multiply>(from: &[T], kernel: &[T], offsets: &[usize]) -> [T; LANES] 
     sums
 }
 
-/// Adds sums from position `at` of rows of `pitch` to those that are in rows of `width`.
+/// Adds sums from a column of rows of `pitch` on to what is left of rows of `width`. Gives what is left then, and its column.
 #[inline(always)]
-fn add<T: Multiply>(mut sums: &[T], at: usize, pitch: usize, width: usize, out: &mut [T]) {
-    let (mut row, mut column) = (at / pitch, at % pitch);
+fn add<'a, T: Multiply>(
+    mut sums: &[T],
+    mut column: usize,
+    pitch: usize,
+    width: usize,
+    mut out: &'a mut [T],
+) -> (&'a mut [T], usize) {
     while !sums.is_empty() {
         let here = sums.len().min(pitch - column);
-        let kept = here.min(width.saturating_sub(column));
-        let target = &mut out[(row * width + column).min(row * width + width)..][..kept];
+        let kept = here.min(width.saturating_sub(column)).min(out.len());
+        let (target, rest) = out.split_at_mut(kept);
         target.iter_mut().zip(sums).for_each(|(t, s)| *t = t.add_product(*s, T::ONE));
-        sums = &sums[here..];
-        (row, column) = (row + 1, 0);
+        (out, sums) = (rest, &sums[here..]);
+        column += here;
+        if column == pitch {
+            column = 0;
+        }
     }
+    (out, column)
 }

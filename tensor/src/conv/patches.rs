@@ -77,11 +77,18 @@ impl<T: Multiply> Kernel for Gather<'_, T> {
         let [d, h, w] = g.input;
         let width = g.output[2];
         let nothing = MaybeUninit::new(T::ZERO);
+        let flat = d == 1 && g.output[0] == 1 && g.kernel[0] == 1 && g.padding[0] == 0;
+        let shifted = flat && g.stride[1..] == [1, 1] && width == w;
         for (i, line) in to.chunks_exact_mut(rows * width).enumerate() {
             let k = from + i;
             let (channel, kd) = (k / volume(g.kernel), k / (kh * kw) % g.kernel[0]);
             let at = (k % kw * g.dilation[2]) as i64 - g.padding[2];
             let (lo, hi) = inside(at, g.stride[2], w, width);
+            if shifted {
+                let down = (k / kw % kh * g.dilation[1]) as i64 - g.padding[1];
+                shift(&x[channel * h * w..][..h * w], [first as i64 + down, at], [lo, hi], w, line);
+                continue;
+            }
             let (mut z, mut y) = (first / g.output[1], first % g.output[1]);
             for target in line.chunks_exact_mut(width) {
                 let from_z = (z * g.stride[0] + kd * g.dilation[0]) as i64 - g.padding[0];
@@ -101,6 +108,36 @@ impl<T: Multiply> Kernel for Gather<'_, T> {
                 strided(&source[start..], g.stride[2], &mut target[lo..hi], |t, x| _ = t.write(x));
             }
         }
+    }
+}
+
+/// Fills a line with the rows of a plane from one on, moved by some columns, of which those within `lo..hi` exist: one copy
+/// for all rows, as they lie one behind the other on both sides, and zeros over what came from the rows beside.
+#[inline(always)]
+fn shift<T: Multiply>(
+    plane: &[T],
+    [row, column]: [i64; 2],
+    [lo, hi]: [usize; 2],
+    width: usize,
+    line: &mut [MaybeUninit<T>],
+) {
+    let nothing = MaybeUninit::new(T::ZERO);
+    let (rows, height) = ((line.len() / width) as i64, (plane.len() / width) as i64);
+    let top = (-row).clamp(0, rows) as usize;
+    let end = (height - row).clamp(top as i64, rows) as usize;
+    if lo >= hi || top == end {
+        return line.fill(nothing);
+    }
+    line[..top * width].fill(nothing);
+    line[end * width..].fill(nothing);
+    let line = &mut line[top * width..end * width];
+    let kept = line.len() - lo - (width - hi);
+    let from = (row + top as i64) * width as i64 + lo as i64 + column;
+    let source = &plane[from as usize..][..kept];
+    line[lo..lo + kept].iter_mut().zip(source).for_each(|(t, s)| _ = t.write(*s));
+    for row in line.chunks_exact_mut(width) {
+        row[..lo].fill(nothing);
+        row[hi..].fill(nothing);
     }
 }
 
