@@ -62,11 +62,22 @@ pub fn sum<T: Real>(row: &[T]) -> T {
     fold(row, T::ZERO, |a, b| a + b, |a, b| a + b)
 }
 
+/// The mean.
+#[inline(always)]
+pub fn mean<T: Real>(row: &[T]) -> T {
+    sum(row) / T::from_f64(row.len() as f64)
+}
+
+/// The mean squared distance from a number.
+#[inline(always)]
+pub fn variance<T: Real>(row: &[T], mean: T) -> T {
+    let squares = fold(row, T::ZERO, |a, x: T| a + (x - mean) * (x - mean), |a, b| a + b);
+    squares / T::from_f64(row.len() as f64)
+}
+
 /// Mean, and mean squared distance from it.
 #[inline(always)]
 pub fn moments<T: Real>(row: &[T]) -> (T, T) {
-    let n = T::from_f64(row.len() as f64);
-    let mean = sum(row) / n;
-    let squares = fold(row, T::ZERO, |a, x: T| a + (x - mean) * (x - mean), |a, b| a + b);
-    (mean, squares / n)
+    let mean = mean(row);
+    (mean, variance(row, mean))
 }

@@ -4,6 +4,7 @@
 #![allow(unsafe_code, reason = "slices of locked memory")]
 
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 
 use smallvec::SmallVec;
 
@@ -21,11 +22,73 @@ use crate::storage::Storage;
 use crate::tensor::{Meta, Tensor};
 use crate::threads::{self, Apart};
 
-/// A function of a row that computes with it. Its method is to be `#[inline(always)]`: then it is compiled for every
+/// A function of a row that computes with it. Its methods are to be `#[inline(always)]`: then they are compiled for every
 /// instruction set, where a closure of this size would be left outside and computed without any.
 pub trait RowMap<T: Element, R: Element>: Clone + Sync {
-    /// Fills `out`, which is zeroed, from a row; rows are numbered in row-major order of the other dimensions.
-    fn row(&mut self, number: usize, row: &[T::Raw], out: &mut [R::Raw]);
+    /// Writes what a row gives; rows are numbered in row-major order of the other dimensions.
+    fn row<'a>(&mut self, number: usize, row: &[T::Raw], out: Unwritten<'a, R>) -> Written<'a>;
+
+    /// What some rows of `n` elements give, one behind the other. For functions of several passes: a pass over short rows
+    /// one by one is over before what it waited for has come, where one over several has the next row to go on with.
+    #[inline(always)]
+    fn rows<'a>(&mut self, first: usize, n: usize, rows: &[T::Raw], out: Unwritten<'a, R>) -> Written<'a> {
+        let length = out.len() * n / rows.len().max(1);
+        out.pieces(length, |i, out| self.row(first + i, &rows[i * n..(i + 1) * n], out))
+    }
+}
+
+/// Where results go that nothing was written to yet. It is used up by writing all of it, for which there is a [`Written`].
+pub struct Unwritten<'a, R: Element> {
+    to: &'a mut [MaybeUninit<R::Raw>],
+    brand: Brand<'a>,
+}
+
+/// Says that all of an [`Unwritten`], the one of the same lifetime, was written. Every call has a lifetime of its own, so
+/// that nothing said of one place is taken for another.
+pub struct Written<'a>(Brand<'a>);
+
+/// Makes a lifetime stand for itself only: none longer or shorter is as good.
+type Brand<'a> = PhantomData<fn(&'a ()) -> &'a ()>;
+
+impl<'a, R: Element> Unwritten<'a, R> {
+    /// How many elements there are to write.
+    #[inline(always)]
+    #[allow(clippy::len_without_is_empty, reason = "no row is empty")]
+    pub fn len(&self) -> usize {
+        self.to.len()
+    }
+
+    /// Writes each by a function of its place.
+    #[inline(always)]
+    pub fn each(self, mut f: impl FnMut(usize) -> R) -> Written<'a> {
+        for (i, to) in self.to.iter_mut().enumerate() {
+            to.write(f(i).to_raw());
+        }
+        Written(self.brand)
+    }
+
+    /// Writes a function of each of as many values.
+    #[inline(always)]
+    pub fn map<T: Copy>(self, from: &[T], f: impl Fn(T) -> R) -> Written<'a> {
+        let from = &from[..self.to.len()];
+        for (to, x) in self.to.iter_mut().zip(from) {
+            to.write(f(*x).to_raw());
+        }
+        Written(self.brand)
+    }
+
+    /// Writes pieces of so many elements, the last perhaps shorter, by a function of their number.
+    #[inline(always)]
+    pub fn pieces(
+        self,
+        size: usize,
+        mut f: impl for<'b> FnMut(usize, Unwritten<'b, R>) -> Written<'b>,
+    ) -> Written<'a> {
+        for (i, to) in self.to.chunks_mut(size.max(1)).enumerate() {
+            f(i, Unwritten { to, brand: PhantomData });
+        }
+        Written(self.brand)
+    }
 }
 
 /// A function called with each of a few rows: a call of the code for an instruction set counts when rows are short.
@@ -41,15 +104,19 @@ impl<T: Element, R: Element, F: RowMap<T, R>> Kernel for Rows<'_, T, R, F> {
 
     #[inline(always)]
     fn run(self) {
-        for i in 0..self.batch.count {
-            // SAFETY: the walk gives rows of these dtypes, and each is taken once.
-            let (row, out) = unsafe { self.batch.pair::<T, R>(i) };
-            self.f.row(self.batch.number + i, row, out);
+        let Batch { number, n, .. } = self.batch;
+        // SAFETY: the walk gives rows of these dtypes, and takes them once.
+        let (rows, to) = unsafe { self.batch.slices::<T, R>() };
+        let out = Unwritten { to, brand: PhantomData };
+        if self.batch.count == 1 {
+            self.f.row(number, rows, out);
+        } else {
+            self.f.rows(number, n, rows, out);
         }
     }
 }
 
-/// Rows one behind the other, and the places of their results, which are zeroed.
+/// Rows one behind the other, and the places of their results.
 #[derive(Clone, Copy)]
 struct Batch {
     /// The number of the first, and how many.
@@ -63,19 +130,18 @@ struct Batch {
 }
 
 impl Batch {
-    /// A row and the place of its result.
+    /// The rows and the places of their results.
     ///
     /// # Safety
     ///
-    /// There are more than `i` rows, of `T`, with room for results of `R` apart from them and from each other; no other
-    /// slice of this result is in use.
+    /// They are rows of `T`, with room for results of `R` apart from them; no other slice of the results is in use.
     #[inline(always)]
-    unsafe fn pair<'a, T: Element, R: Element>(self, i: usize) -> (&'a [T::Raw], &'a mut [R::Raw]) {
-        // SAFETY: as the caller says.
+    unsafe fn slices<'a, T: Element, R: Element>(self) -> (&'a [T::Raw], &'a mut [MaybeUninit<R::Raw>]) {
+        // SAFETY: as the caller says; places that hold nothing are places for elements that may be uninitialized.
         unsafe {
             (
-                std::slice::from_raw_parts(self.rows.cast::<T::Raw>().add(i * self.n), self.n),
-                std::slice::from_raw_parts_mut(self.outs.cast::<R::Raw>().add(i * self.length), self.length),
+                std::slice::from_raw_parts(self.rows.cast(), self.count * self.n),
+                std::slice::from_raw_parts_mut(self.outs.cast(), self.count * self.length),
             )
         }
     }
@@ -124,10 +190,14 @@ pub fn map_rows<T: Element, R: Element>(
     walk(x, dim, length, [T::DTYPE, R::DTYPE], &|rows| {
         let mut f = f.clone();
         rows(&mut |batch| {
+            let (n, length) = (batch.n, batch.length);
+            // SAFETY: the walk gives rows of these dtypes, and takes them once.
+            let (rows, outs) = unsafe { batch.slices::<T, R>() };
+            outs.fill(MaybeUninit::zeroed());
+            // SAFETY: they were just filled, and zero bytes are an element of any dtype.
+            let outs = unsafe { outs.assume_init_mut() };
             for i in 0..batch.count {
-                // SAFETY: the walk gives rows of these dtypes, and each is taken once.
-                let (row, out) = unsafe { batch.pair::<T, R>(i) };
-                f(row, out);
+                f(&rows[i * n..(i + 1) * n], &mut outs[i * length..(i + 1) * length]);
             }
         });
     })
@@ -151,8 +221,8 @@ type EachBatch<'a> = &'a mut dyn FnMut(Batch);
 /// Gives a part of a walk what it calls.
 type PerPart<'a> = &'a (dyn Fn(&mut dyn FnMut(EachBatch<'_>)) + Sync);
 
-/// Bytes of results that are zeroed at once where rows are shorter: few enough to be in the nearest memory still when they
-/// are written.
+/// Bytes of results that are computed at once where rows are shorter: few enough for what one pass leaves to be in the
+/// nearest memory still when the next one takes it.
 const AHEAD: usize = 4096;
 
 /// Operations that an element of a row is thought to cost: more than those that are computed one by one.
@@ -184,8 +254,7 @@ fn walk(
         sizes[d] = length as i64;
     }
     let to = Layout::contiguous(&sizes)?;
-    // SAFETY: every row of the result is zeroed where the walk comes to it, when it is about to be written anyway: nothing is
-    // left, and large results do not pass through memory twice.
+    // SAFETY: the walk comes to every row of the result, and what it calls writes all of it.
     let storage = unsafe { Storage::uninit(bytes_of(&to, dtypes[1])?)? };
     let to_step = if layout.rank() == 0 { 1 } else { to.strides()[d] };
     let guards = ReadGuards::one(&meta.storage);
@@ -208,8 +277,6 @@ fn walk(
                 for number in rows.clone().step_by(batch) {
                     let count = batch.min(rows.end - number);
                     let (rows, outs) = (base.at(number * steps[0]), target.at(number * steps[1]));
-                    // SAFETY: rows of the fresh output.
-                    unsafe { outs.write_bytes(0, count * steps[1]) };
                     each(Batch { number, count, rows, n, outs, length });
                 }
             });
@@ -240,10 +307,8 @@ fn walk(
                         let out_at = target.by(to_at as isize * dtypes[1].size() as isize);
                         let one = |outs| Batch { number: i, count: 1, rows: row, n, outs, length };
                         if direct {
-                            out_at.write_bytes(0, length * dtypes[1].size());
                             each(one(out_at));
                         } else {
-                            out_buffer.fill(0);
                             each(one(out_buffer.as_mut_ptr().cast()));
                             unpack(out_buffer.as_ptr().cast(), 1, out_at, to_step as isize, length);
                         }
@@ -301,6 +366,35 @@ pub fn joined(tensors: &[&Tensor], sizes: &[i64], dim: usize) -> Result<Option<T
     }
     drop(guards);
     Ok(Some(Tensor::from_parts(storage, dtype, to)))
+}
+
+/// Rows of a row-major matrix, one for each index, as a tensor of these sizes, the last of which is the matrix's. An index
+/// that is not a row's is an error.
+pub fn lookup(table: &Tensor, indices: &[i64], sizes: &[i64]) -> Result<Tensor> {
+    let table = table.contiguous()?;
+    let (dtype, meta) = (table.dtype(), table.meta());
+    let &[rows, width] = table.sizes() else { return Err(TensorError::shape("rows are a matrix's")) };
+    let to = Layout::contiguous(sizes)?;
+    if to.numel() != indices.len() * width as usize || indices.iter().any(|i| !(0..rows).contains(i)) {
+        return Err(TensorError::value("index out of range in self"));
+    }
+    let bytes = width as usize * dtype.size();
+    // SAFETY: the rows are as many elements as the result has, and each is written below.
+    let storage = unsafe { Storage::uninit(bytes_of(&to, dtype)?)? };
+    let guards = ReadGuards::one(&meta.storage);
+    let from = Apart(guards.start(meta, dtype));
+    // SAFETY: the storage is fresh.
+    let target = Apart(unsafe { storage.data() });
+    threads::split(if bytes == 0 { 0 } else { indices.len() }, threads::rows(bytes), |part| {
+        for i in part {
+            // SAFETY: a row of the locked matrix, and one of the fresh result.
+            unsafe {
+                target.at(i * bytes).copy_from_nonoverlapping(from.at(indices[i] as usize * bytes), bytes)
+            };
+        }
+    });
+    drop(guards);
+    Ok(Tensor::from_parts(storage, dtype, to))
 }
 
 /// `out[.., i, ..] = x[.., indices[.., i, ..], ..]` along a dimension. Indices outside the dimension are an error.

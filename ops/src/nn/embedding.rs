@@ -6,7 +6,8 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Fault, Gen, Kernel, KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{Doc, Effects, IValue, OpDef};
-use flambeau_tensor::{DType, Element, Scalar, Tensor, access, dispatch, reduce, threads};
+use flambeau_tensor::rows::lookup;
+use flambeau_tensor::{DType, Element, Scalar, Tensor, access, dispatch, reduce};
 
 fn out_of_range() -> KernelError {
     KernelError::new(Fault::Input, "IndexError", "index out of range in self")
@@ -34,21 +35,7 @@ fn embedding(cx: &KernelCx<'_>) -> Computed {
     let all = positions(indices, weight.sizes()[0])?;
     let mut sizes = indices.sizes().to_vec();
     sizes.push(weight.sizes()[1]);
-    let width = weight.sizes()[1] as usize;
-    let weight = weight.contiguous()?;
-    let out = Tensor::zeros(&sizes, weight.dtype())?;
-    let kind = weight.dtype().bits();
-    let (weight, to) = (weight.view_dtype(kind)?, out.view_dtype(kind)?);
-    dispatch!(widths, kind, "embedding", T => access::edit_with::<T, T, _>(&to, &[&weight], |mut out, ins| {
-        let table = ins[0].data();
-        let width = width.max(1);
-        threads::chunks(out.data(), threads::rows(width) * width, |first, own| {
-            for (row, &i) in own.chunks_exact_mut(width).zip(&all[first / width..]) {
-                row.copy_from_slice(&table[i as usize * width..][..width]);
-            }
-        });
-    }))?;
-    Ok(out)
+    Ok(lookup(weight, &all, &sizes)?)
 }
 
 /// How a bag becomes one row.

@@ -10,7 +10,7 @@ use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::to_float;
-use flambeau_tensor::rows::{RowMap, compute_rows, map_rows};
+use flambeau_tensor::rows::{RowMap, Unwritten, Written, compute_rows, map_rows};
 use flambeau_tensor::{
     Complex, DType, Element, Tensor, TensorError, dispatch, lanes, loops, reduce, wrap_dim,
 };
@@ -23,40 +23,55 @@ pub(super) fn softmax(x: &Tensor, dim: i64, log: bool) -> Computed {
 }
 
 fn rows<T: Float>(x: &Tensor, dim: i64, log: bool) -> Computed {
-    Ok(compute_rows::<T::Acc, T>(x, dim, None, Softmax { powers: Vec::new(), log })?)
+    Ok(compute_rows::<T::Acc, T>(x, dim, None, Softmax { room: Vec::new(), log })?)
 }
 
 /// Softmax of a row, or its logarithm.
 #[derive(Clone)]
 struct Softmax<A> {
-    powers: Vec<A>,
+    /// The exponentials of some rows, and behind them a number for each row.
+    room: Vec<A>,
     log: bool,
 }
 
 impl<T: Float> RowMap<T::Acc, T> for Softmax<T::Acc> {
     #[inline(always)]
-    fn row(&mut self, _: usize, row: &[T::Acc], out: &mut [T::Raw]) {
-        let top = lanes::max(row);
-        powers_of(row, top, &mut self.powers, T::Acc::exp_down);
-        let sum = lanes::sum(&self.powers);
-        if self.log {
-            let shift = top + sum.ln();
-            for (out, x) in out.iter_mut().zip(row) {
-                *out = T::from_acc(*x - shift).to_raw();
-            }
-        } else {
-            let scale = T::Acc::ONE / sum;
-            for (out, power) in out.iter_mut().zip(&self.powers) {
-                *out = T::from_acc(*power * scale).to_raw();
-            }
+    fn row<'a>(&mut self, first: usize, row: &[T::Acc], out: Unwritten<'a, T>) -> Written<'a> {
+        self.rows(first, row.len(), row, out)
+    }
+
+    #[inline(always)]
+    fn rows<'a>(&mut self, _: usize, n: usize, rows: &[T::Acc], out: Unwritten<'a, T>) -> Written<'a> {
+        self.room.resize(rows.len() + rows.len() / n, T::Acc::ZERO);
+        let (powers, of_rows) = self.room.split_at_mut(rows.len());
+        for (top, row) in of_rows.iter_mut().zip(rows.chunks_exact(n)) {
+            *top = lanes::max(row);
         }
+        for ((powers, row), top) in powers.chunks_exact_mut(n).zip(rows.chunks_exact(n)).zip(&*of_rows) {
+            powers_of(row, *top, powers, T::Acc::exp_down);
+        }
+        if self.log {
+            for (top, powers) in of_rows.iter_mut().zip(powers.chunks_exact(n)) {
+                *top = *top + lanes::sum(powers).ln();
+            }
+            return out.pieces(n, |i, out| {
+                let shift = of_rows[i];
+                out.map(&rows[i * n..], |x| T::from_acc(x - shift))
+            });
+        }
+        for (scale, powers) in of_rows.iter_mut().zip(powers.chunks_exact(n)) {
+            *scale = T::Acc::ONE / lanes::sum(powers);
+        }
+        out.pieces(n, |i, out| {
+            let scale = of_rows[i];
+            out.map(&powers[i * n..], |power| T::from_acc(power * scale))
+        })
     }
 }
 
 /// The exponentials, by a function that computes them, of a row's elements less one number.
 #[inline(always)]
-fn powers_of<A: Real>(row: &[A], top: A, powers: &mut Vec<A>, exp: impl Fn(A) -> A) {
-    powers.resize(row.len(), A::ZERO);
+fn powers_of<A: Real>(row: &[A], top: A, powers: &mut [A], exp: impl Fn(A) -> A) {
     for (power, x) in powers.iter_mut().zip(row) {
         *power = exp(*x - top);
     }
@@ -191,7 +206,8 @@ struct LogSum<A> {
 
 impl<T: Float> RowMap<T::Acc, T> for LogSum<T::Acc> {
     #[inline(always)]
-    fn row(&mut self, _: usize, row: &[T::Acc], out: &mut [T::Raw]) {
+    fn row<'a>(&mut self, _: usize, row: &[T::Acc], out: Unwritten<'a, T>) -> Written<'a> {
+        self.powers.resize(row.len(), T::Acc::ZERO);
         let top = lanes::max(row);
         let top = if top.abs() == T::Acc::INFINITY {
             powers_of(row, T::Acc::ZERO, &mut self.powers, T::Acc::exp);
@@ -200,7 +216,8 @@ impl<T: Float> RowMap<T::Acc, T> for LogSum<T::Acc> {
             powers_of(row, top, &mut self.powers, T::Acc::exp_down);
             top
         };
-        out[0] = T::from_acc(lanes::sum(&self.powers).ln() + top).to_raw();
+        let log = T::from_acc(lanes::sum(&self.powers).ln() + top);
+        out.each(|_| log)
     }
 }
 

@@ -9,7 +9,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{AliasRule, IValue, OpDef};
 use flambeau_tensor::math::Float;
-use flambeau_tensor::rows::{RowMap, compute_rows};
+use flambeau_tensor::rows::{RowMap, Unwritten, Written, compute_rows};
 use flambeau_tensor::simd::{self, Kernel, Sets};
 use flambeau_tensor::{DType, Element, Tensor, access, dispatch, lanes, loops, reduce, threads};
 
@@ -210,11 +210,9 @@ struct ChannelRows<'a, A> {
 
 impl<T: Float> RowMap<T::Acc, T> for ChannelRows<'_, T::Acc> {
     #[inline(always)]
-    fn row(&mut self, number: usize, row: &[T::Acc], out: &mut [T::Raw]) {
+    fn row<'a>(&mut self, number: usize, row: &[T::Acc], out: Unwritten<'a, T>) -> Written<'a> {
         let (scale, shift) = self.scales[number % self.scales.len()];
-        for (out, x) in out.iter_mut().zip(row) {
-            *out = T::from_acc(*x * scale + shift).to_raw();
-        }
+        out.map(row, |x| T::from_acc(x * scale + shift))
     }
 }
 

@@ -10,7 +10,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::math::{Float, Real};
-use flambeau_tensor::rows::{RowMap, compute_rows};
+use flambeau_tensor::rows::{RowMap, Unwritten, Written, compute_rows};
 use flambeau_tensor::{DType, Element, Tensor, dispatch, lanes, loops, reduce};
 
 /// Means and inverse deviations of the rows of a matrix, in a dtype and sizes.
@@ -71,7 +71,7 @@ pub(in crate::nn) fn layer(
             (or(weight, A::ONE), or(bias, A::ZERO))
         });
         let affine = both.as_ref().map(|(weight, bias)| (&weight[..], &bias[..]));
-        let rows = LayerRows { affine, eps: Element::from_f64(eps) };
+        let rows = LayerRows { affine, eps: Element::from_f64(eps), stats: Vec::new() };
         let out = compute_rows::<A, T>(&flat, -1, None, rows)?;
         let out = if shape.len() == 1 { out } else { out.view(x.sizes())? };
         if !stats {
@@ -94,23 +94,34 @@ fn layer_of(cx: &KernelCx<'_>, stats: bool) -> Several {
 struct LayerRows<'a, A> {
     affine: Option<(&'a [A], &'a [A])>,
     eps: A,
+    /// Means of some rows, and inverse deviations.
+    stats: Vec<(A, A)>,
 }
 
 impl<T: Float> RowMap<T::Acc, T> for LayerRows<'_, T::Acc> {
     #[inline(always)]
-    fn row(&mut self, _: usize, row: &[T::Acc], out: &mut [T::Raw]) {
-        let (mean, var) = lanes::moments(row);
-        let inverse = T::Acc::ONE / (var + self.eps).sqrt();
-        let shift = -mean * inverse;
-        let Some((weight, bias)) = self.affine else {
-            for (out, x) in out.iter_mut().zip(row) {
-                *out = T::from_acc(*x * inverse + shift).to_raw();
-            }
-            return;
-        };
-        for (((out, x), w), b) in out.iter_mut().zip(row).zip(weight).zip(bias) {
-            *out = T::from_acc((*x * inverse + shift) * *w + *b).to_raw();
+    fn row<'a>(&mut self, first: usize, row: &[T::Acc], out: Unwritten<'a, T>) -> Written<'a> {
+        self.rows(first, row.len(), row, out)
+    }
+
+    #[inline(always)]
+    fn rows<'a>(&mut self, _: usize, n: usize, rows: &[T::Acc], out: Unwritten<'a, T>) -> Written<'a> {
+        self.stats.clear();
+        self.stats.extend(rows.chunks_exact(n).map(|row| (lanes::mean(row), T::Acc::ZERO)));
+        for ((mean, inverse), row) in self.stats.iter_mut().zip(rows.chunks_exact(n)) {
+            *inverse = T::Acc::ONE / (lanes::variance(row, *mean) + self.eps).sqrt();
         }
+        out.pieces(n, |i, out| {
+            let (mean, inverse) = self.stats[i];
+            let shift = -mean * inverse;
+            let row = &rows[i * n..];
+            let Some((weight, bias)) = self.affine else {
+                return out.map(row, |x| T::from_acc(x * inverse + shift));
+            };
+            let n = out.len();
+            let (row, weight, bias) = (&row[..n], &weight[..n], &bias[..n]);
+            out.each(|i| T::from_acc((row[i] * inverse + shift) * weight[i] + bias[i]))
+        })
     }
 }
 
@@ -120,10 +131,10 @@ struct RowStats<A>(A);
 
 impl<A: Real> RowMap<A, f64> for RowStats<A> {
     #[inline(always)]
-    fn row(&mut self, _: usize, row: &[A], out: &mut [f64]) {
+    fn row<'a>(&mut self, _: usize, row: &[A], out: Unwritten<'a, f64>) -> Written<'a> {
         let (mean, var) = lanes::moments(row);
-        out[0] = mean.to_f64();
-        out[1] = (A::ONE / (var + self.0).sqrt()).to_f64();
+        let inverse = A::ONE / (var + self.0).sqrt();
+        out.each(|i| if i == 0 { mean } else { inverse }.to_f64())
     }
 }
 
@@ -139,18 +150,16 @@ struct GroupRows<'a, A> {
 
 impl<T: Float> RowMap<T::Acc, T> for GroupRows<'_, T::Acc> {
     #[inline(always)]
-    fn row(&mut self, number: usize, row: &[T::Acc], out: &mut [T::Raw]) {
+    fn row<'a>(&mut self, number: usize, row: &[T::Acc], out: Unwritten<'a, T>) -> Written<'a> {
         let (mean, var) = lanes::moments(row);
         let inverse = T::Acc::ONE / (var + self.eps).sqrt();
         let first = number % self.groups * self.per_group;
         let plane = (row.len() / self.per_group).max(1);
-        for (c, (row, out)) in row.chunks_exact(plane).zip(out.chunks_exact_mut(plane)).enumerate() {
+        out.pieces(plane, |c, out| {
             let scale = self.weight.map_or(inverse, |w| inverse * w[first + c]);
             let shift = self.bias.map_or(T::Acc::ZERO, |b| b[first + c]) - mean * scale;
-            for (out, x) in out.iter_mut().zip(row) {
-                *out = T::from_acc(*x * scale + shift).to_raw();
-            }
-        }
+            out.map(&row[c * plane..], |x| T::from_acc(x * scale + shift))
+        })
     }
 }
 
@@ -273,21 +282,18 @@ struct RootRows<'a, A> {
 
 impl<T: Float> RowMap<T::Acc, T> for RootRows<'_, T::Acc> {
     #[inline(always)]
-    fn row(&mut self, _: usize, row: &[T::Acc], out: &mut [T::Raw]) {
+    fn row<'a>(&mut self, _: usize, row: &[T::Acc], out: Unwritten<'a, T>) -> Written<'a> {
         let add = |a: T::Acc, b: T::Acc| a + b;
         let squares = lanes::fold(row, T::Acc::ZERO, |s, x: T::Acc| s + x * x, add);
         let n: T::Acc = Element::from_f64(row.len() as f64);
         let scale = T::Acc::ONE / (squares / n + self.eps).sqrt();
         let Some(weight) = self.weight else {
-            for (out, x) in out.iter_mut().zip(row) {
-                *out = T::from_acc(*x * scale).to_raw();
-            }
-            return;
+            return out.map(row, |x| T::from_acc(x * scale));
         };
-        for ((out, x), w) in out.iter_mut().zip(row).zip(weight) {
-            // Rounded before the weight counts, as two operators would.
-            *out = T::from_acc(T::from_acc(*x * scale).acc() * *w).to_raw();
-        }
+        let n = out.len();
+        let (row, weight) = (&row[..n], &weight[..n]);
+        // Rounded before the weight counts, as two operators would.
+        out.each(|i| T::from_acc(T::from_acc(row[i] * scale).acc() * weight[i]))
     }
 }
 
