@@ -280,6 +280,7 @@ unsafe fn packed<T: Element>(p: Product<T>) {
 ///
 /// # Safety
 /// As [`product`].
+#[inline(never)]
 unsafe fn whole<T: Element>(p: Product<T>) {
     // SAFETY: the caller's word; the types are those the crate has.
     unsafe {

@@ -32,7 +32,9 @@ pub trait RowMap<T: Element, R: Element>: Clone + Sync {
     /// one by one is over before what it waited for has come, where one over several has the next row to go on with.
     #[inline(always)]
     fn rows<'a>(&mut self, first: usize, n: usize, rows: &[T::Raw], out: Unwritten<'a, R>) -> Written<'a> {
-        let length = out.len() * n / rows.len().max(1);
+        // Rows without elements come one by one.
+        let count = rows.len().checked_div(n).unwrap_or(1);
+        let length = out.len() / count;
         out.pieces(length, |i, out| self.row(first + i, &rows[i * n..(i + 1) * n], out))
     }
 }
@@ -107,12 +109,7 @@ impl<T: Element, R: Element, F: RowMap<T, R>> Kernel for Rows<'_, T, R, F> {
         let Batch { number, n, .. } = self.batch;
         // SAFETY: the walk gives rows of these dtypes, and takes them once.
         let (rows, to) = unsafe { self.batch.slices::<T, R>() };
-        let out = Unwritten { to, brand: PhantomData };
-        if self.batch.count == 1 {
-            self.f.row(number, rows, out);
-        } else {
-            self.f.rows(number, n, rows, out);
-        }
+        _ = self.f.rows(number, n, rows, Unwritten { to, brand: PhantomData });
     }
 }
 

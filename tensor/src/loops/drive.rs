@@ -398,6 +398,32 @@ pub(super) unsafe fn walk_copy(
 /// Sides of the tiles that matrices are turned by.
 const TILE: usize = 32;
 
+/// Two columns beside each other, of `n` elements `line` apart, as two rows: two lines at a time, as halves of wider numbers.
+///
+/// # Safety
+/// The columns may be read, the rows written.
+unsafe fn turn_pair(from: *const u32, line: usize, to: [*mut u32; 2], n: usize) {
+    // SAFETY: the caller's word.
+    unsafe {
+        let pair = |r: usize| {
+            let [low, high] = from.add(r * line).cast::<[u32; 2]>().read_unaligned().map(u64::from);
+            low | high << 32
+        };
+        for r in (0..n & !1).step_by(2) {
+            let (a, b) = (pair(r), pair(r + 1));
+            let rows = [a & 0xffff_ffff | b << 32, a >> 32 | b >> 32 << 32];
+            for (to, row) in to.iter().zip(rows) {
+                to.add(r).cast::<[u32; 2]>().write_unaligned([row as u32, (row >> 32) as u32]);
+            }
+        }
+        if n % 2 == 1 {
+            let [a, b] = from.add((n - 1) * line).cast::<[u32; 2]>().read_unaligned();
+            to[0].add(n - 1).write(a);
+            to[1].add(n - 1).write(b);
+        }
+    }
+}
+
 impl Walk<'_> {
     /// The output's rows are the input's columns: square tiles pass through a buffer, so that each line of memory
     /// is read and written whole, however the sides of the matrix relate to the cache's sets. Some of the rows of tiles.
@@ -432,7 +458,12 @@ impl Walk<'_> {
                         let to = buffer.add(r * LINE * bytes[0]);
                         pack(element(position.at[1], 1, i + r, j), 1, to, 1, lines);
                     }
-                    for c in 0..lines {
+                    let paired = if bytes[0] == size_of::<u32>() { lines & !1 } else { 0 };
+                    for c in (0..paired).step_by(2) {
+                        let to = [c, c + 1].map(|c| element(position.at[0], 0, i, j + c).cast::<u32>());
+                        turn_pair(buffer.cast::<u32>().add(c), LINE, to, n);
+                    }
+                    for c in paired..lines {
                         let from = buffer.add(c * bytes[0]);
                         turn(from, LINE as isize, element(position.at[0], 0, i, j + c), 1, n);
                     }
