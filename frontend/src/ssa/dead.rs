@@ -1,21 +1,32 @@
 //! Removes what nobody reads.
 //!
 //! A node stays if it has an effect or is [needed](Needs); PyTorch's compiler drops all others, so this is part of
-//! what a program means: an unused `x[5]` does not fail. What writes memory always stays, because who can see the
-//! memory is not known here.
+//! what a program means: an unused `x[5]` does not fail. What writes a list or dictionary made here, that nothing else
+//! can know of, stays if that does. All other writes stay, because who can see the memory is not known here.
 
-use flambeau_ir::{AliasRule, Graph, Needed, Needs, NodeId, OpId, OpKind, Prim, Registry};
+use flambeau_ir::schema::AliasInfo;
+use flambeau_ir::{
+    AliasRule, Effects, FunctionSchema, Graph, Needed, Needs, NodeId, OpId, OpKind, Prim, Registry, Use,
+    ValueId,
+};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
-/// What the operators of a graph do besides giving results, each asked once.
+/// What nodes do besides giving results.
 #[derive(Default)]
-struct Doings(HashMap<OpId, Doing, FxBuildHasher>);
+struct Doings {
+    /// Of each operator, asked once.
+    operators: HashMap<OpId, Doing, FxBuildHasher>,
+    /// Of each container that is written: whether nothing else can know of it.
+    private: HashMap<ValueId, bool, FxBuildHasher>,
+}
 
 /// What an operator does besides giving results.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Doing {
     Nothing,
+    /// It writes what its schema says.
+    Writes,
     Something,
     /// Its rule says, node by node.
     Depends,
@@ -23,10 +34,14 @@ enum Doing {
 
 impl Doing {
     fn of(registry: &Registry, id: OpId) -> Doing {
-        let schema = registry.schema(id);
-        if schema.is_mutable() || registry.effects(id).has_side_effects() {
+        let effects = registry.effects(id);
+        let has_rule = registry.facet::<AliasRule>(id).is_some();
+        let writes = registry.schema(id).is_mutable();
+        if effects.has_side_effects() || writes && has_rule {
             Doing::Something
-        } else if registry.facet::<AliasRule>(id).is_some() {
+        } else if writes {
+            Doing::Writes
+        } else if has_rule {
             Doing::Depends
         } else {
             Doing::Nothing
@@ -34,17 +49,29 @@ impl Doing {
     }
 }
 
+/// When a node is needed.
+enum When {
+    /// If its results are.
+    Read,
+    Always,
+    /// If this container is.
+    With(ValueId),
+}
+
 impl Doings {
-    /// Must the node stay whoever reads its results?
-    fn has_effect(&mut self, g: &Graph, node: NodeId) -> bool {
-        match g.op(node).kind() {
+    fn when(&mut self, g: &Graph, node: NodeId) -> When {
+        let has_effect = match g.op(node).kind() {
             OpKind::Prim(Prim::If | Prim::Loop) => false,
             OpKind::Prim(prim) => prim.has_side_effects() || g.block_count(node) > 0,
             OpKind::Unknown(_) => true,
             OpKind::Row(id) => {
                 let registry = g.registry();
-                let writes = match *self.0.entry(id).or_insert_with(|| Doing::of(registry, id)) {
-                    Doing::Something => return true,
+                let writes = match *self.operators.entry(id).or_insert_with(|| Doing::of(registry, id)) {
+                    Doing::Something => return When::Always,
+                    Doing::Writes => match self.written(g, node, registry.schema(id)) {
+                        Some(private) => return When::With(private),
+                        None => return When::Always,
+                    },
                     Doing::Nothing => false,
                     Doing::Depends => {
                         let rule = registry.facet::<AliasRule>(id);
@@ -54,8 +81,47 @@ impl Doings {
                 // Who waits for a task fails with it, even if the result is not wanted.
                 writes || g.operands(node).any(|v| g.ty(v).future_elem().is_some())
             }
-        }
+        };
+        if has_effect { When::Always } else { When::Read }
     }
+
+    /// The private container that is all that a node writes.
+    fn written(&mut self, g: &Graph, node: NodeId, schema: &FunctionSchema) -> Option<ValueId> {
+        let mut written = (0..g.operand_count(node).min(schema.args.len())).filter(|&i| schema.is_write(i));
+        let value = g.operand(node, written.next()?);
+        let is_all = written.next().is_none() && !schema.vararg;
+        (is_all && *self.private.entry(value).or_insert_with(|| is_private(g, value))).then_some(value)
+    }
+}
+
+/// Is a value a container made here that nobody but the operators that are given it can know of?
+fn is_private(g: &Graph, value: ValueId) -> bool {
+    matches!(g.prim(g.def(value)), Some(Prim::ListConstruct | Prim::DictConstruct))
+        && g.uses(value).all(|at| keeps_private(g, at))
+}
+
+/// Does an operator leave nothing behind through which a container that it is given could be known?
+fn keeps_private(g: &Graph, at: Use) -> bool {
+    let Some(id) = g.op(at.user).row() else { return false };
+    let registry = g.registry();
+    let (schema, index) = (registry.schema(id), at.index as usize);
+    if registry.effects(id).contains(Effects::CONSERVATIVE) || registry.facet::<AliasRule>(id).is_some() {
+        return false;
+    }
+    let Some(arg) = schema.args.get(index) else { return false };
+    let Some(alias) = &arg.alias else { return true };
+    let stays = |set| !alias.before.contains(&set);
+    let is_given_back =
+        |result: &AliasInfo| !result.before.iter().chain(&result.after).all(|&set| stays(set));
+    let mut results = g.results(at.user).zip(&schema.returns);
+    alias.contained.is_empty()
+        && !alias.is_wildcard_before()
+        && !alias.is_wildcard_after()
+        && !schema.varret
+        && results.all(|(result, declared)| {
+            let shares = declared.alias.as_ref().is_some_and(|a| is_given_back(a) || !a.contained.is_empty());
+            !shares || g.uses(result).next().is_none()
+        })
 }
 
 /// Removes dead nodes, outputs and carried values.
@@ -65,7 +131,10 @@ pub(super) fn erase(g: &mut Graph, nodes: &[NodeId]) {
     let mut needs = Needs::new(g);
     let mut doings = Doings::default();
     for &node in nodes {
-        needs.consider(node, doings.has_effect(g, node));
+        match doings.when(g, node) {
+            When::With(container) => needs.tie(node, g.def(container)),
+            when => needs.consider(node, matches!(when, When::Always)),
+        }
     }
     needs.settle();
     let live = needs.into_needed();

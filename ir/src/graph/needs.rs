@@ -12,6 +12,8 @@ use super::Graph;
 use super::side::{NodeSet, ValueMap, ValueSet};
 use crate::id::{BlockId, NodeId, ValueId};
 use crate::op::Prim;
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
 
 /// What was found to be needed.
 #[derive(Clone, Debug, Default)]
@@ -50,6 +52,8 @@ pub struct Needs<'g> {
     nodes: Vec<NodeId>,
     values: Vec<ValueId>,
     loops: Vec<NodeId>,
+    /// Nodes that are needed once others are.
+    tied: HashMap<NodeId, Vec<NodeId>, FxBuildHasher>,
 }
 
 impl<'g> Needs<'g> {
@@ -62,7 +66,8 @@ impl<'g> Needs<'g> {
 
     /// Goes on from what was `needed` of the same graph.
     pub fn resume(graph: &'g Graph, needed: Needed) -> Self {
-        Needs { graph, needed, nodes: Vec::new(), values: Vec::new(), loops: Vec::new() }
+        let (nodes, values, loops, tied) = Default::default();
+        Needs { graph, needed, nodes, values, loops, tied }
     }
 
     /// What was found so far.
@@ -81,6 +86,15 @@ impl<'g> Needs<'g> {
             self.node(node);
         } else if self.graph.is_prim(node, Prim::Loop) {
             self.loops.push(node);
+        }
+    }
+
+    /// Says that `node` is needed if `with` is: it writes what that made, and nobody else can see it.
+    pub fn tie(&mut self, node: NodeId, with: NodeId) {
+        if self.needed.has(with) {
+            self.node(node);
+        } else {
+            self.tied.entry(with).or_default().push(node);
         }
     }
 
@@ -153,6 +167,9 @@ impl<'g> Needs<'g> {
                 }
             } else if let Some(node) = self.nodes.pop() {
                 self.reads(node);
+                if !self.tied.is_empty() {
+                    self.tied.remove(&node).into_iter().flatten().for_each(|tied| self.node(tied));
+                }
             } else {
                 return;
             }
