@@ -6,6 +6,7 @@
 
 use crate::error::Error;
 use crate::session::{Execution, SETTLE, Session};
+use flambeau_exec::tape::AsksForGradients;
 use flambeau_exec::vm::{Arguments, Program as Functions, Vm};
 use flambeau_exec::{Callees, Host, KernelError, Slot, bytecode::Code, one_value, reference};
 use flambeau_ir::types::ClassEnv;
@@ -23,11 +24,27 @@ struct Prepared {
     unit: Arc<CompilationUnit>,
     /// Whether copies stand for views anywhere in the unit.
     copies: OnceLock<bool>,
+    /// Whether anything in the unit asks for gradients.
+    asks: OnceLock<bool>,
 }
 
 impl Prepared {
     fn new(session: &Session, unit: &Arc<CompilationUnit>) -> Prepared {
-        Prepared { session: session.clone(), unit: Arc::clone(unit), copies: OnceLock::new() }
+        Prepared {
+            session: session.clone(),
+            unit: Arc::clone(unit),
+            copies: OnceLock::new(),
+            asks: OnceLock::new(),
+        }
+    }
+
+    /// Whether a graph, or any function it may call, asks for gradients of what it does.
+    fn asks_for_gradients(&self, graph: &Graph) -> bool {
+        let asks = |g: &Graph| {
+            let column = g.registry().column::<AsksForGradients>();
+            g.nodes_deep().any(|node| g.op(node).row().is_some_and(|row| column.get(row).is_some()))
+        };
+        asks(graph) || *self.asks.get_or_init(|| self.unit.functions().any(|f| asks(&f.graph)))
     }
 
     /// The graph that is run for a function: optimized if the session says so, and if that succeeds. An optimization
@@ -204,21 +221,40 @@ impl Engine {
         host: &mut Host,
         bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
     ) -> Result<IValue, Error> {
-        // The reference records what it does; the machine does not.
         if self.execution == Execution::Reference || host.tape().is_some() {
-            let mut args = Vec::new();
-            bind(&mut Arguments::of_list(&mut args))?;
-            let results = reference::run(&self.plain.graph(graph)?, args, &self.plain, host)?;
-            return Ok(one_value(results.into_iter()));
+            return self.run_reference(graph, host, bind);
         }
         let code = match plan.get() {
             Some(code) => code,
+            None if self.entry.asks_for_gradients(graph) => return self.run_reference(graph, host, bind),
             None => {
                 let code = self.code(graph)?;
                 plan.get_or_init(|| code)
             }
         };
         self.on_machine(|machine| machine.run_bound(code, host, bind))
+    }
+
+    /// Runs `graph` by the reference evaluator, which records what it does if gradients are asked for; the machine does
+    /// not.
+    fn run_reference(
+        &self,
+        graph: &Arc<Graph>,
+        host: &mut Host,
+        bind: impl FnOnce(&mut Arguments<'_>) -> Result<(), Error>,
+    ) -> Result<IValue, Error> {
+        let mut args = Vec::new();
+        bind(&mut Arguments::of_list(&mut args))?;
+        let graph = self.plain.graph(graph)?;
+        let records = host.tape().is_none() && self.entry.asks_for_gradients(&graph);
+        if records {
+            host.set_tape(Some(self.entry.session.tape()?));
+        }
+        let results = reference::run(&graph, args, &self.plain, host);
+        if records {
+            host.set_tape(None);
+        }
+        Ok(one_value(results?.into_iter()))
     }
 
     /// Does something on a machine that is at rest, or on one more.

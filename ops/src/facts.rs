@@ -1,7 +1,7 @@
 //! What a tensor is asked about itself (sizes, dtype, device), and its way into numbers and truth values.
 
 use flambeau_analysis::Shape;
-use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
+use flambeau_exec::{Kernel, KernelCx, KernelError, Sample, tape};
 use flambeau_ir::value::List;
 use flambeau_ir::{Doc, Effects, IValue, OpDef};
 use flambeau_tensor::{DType, Device, Scalar, Tensor, wrap_dim};
@@ -25,7 +25,7 @@ const QUESTIONS: &[(&str, &str, Ask)] = &[
     ("aten::is_signed", "Whether elements can be negative.", |t| IValue::Bool(t.dtype().is_signed())),
     ("aten::element_size", "Bytes of an element.", |t| IValue::Int(t.dtype().size() as i64)),
     ("aten::get_device", "Number of the device; -1 for the processor.", |_| IValue::Int(-1)),
-    ("aten::is_leaf", "Whether nothing was differentiated to make it.", |_| IValue::Bool(true)),
+    ("aten::is_leaf", "Whether nothing was differentiated to make it.", |t| IValue::Bool(tape::is_leaf(t))),
     ("aten::is_conj", "Whether conjugation is delayed: never.", |_| IValue::Bool(false)),
     ("aten::is_neg", "Whether negation is delayed: never.", |_| IValue::Bool(false)),
     ("aten::is_inference", "Whether made in inference mode: never.", |_| IValue::Bool(false)),
@@ -39,9 +39,6 @@ const QUESTIONS: &[(&str, &str, Ask)] = &[
     ("prim::layout", "The layout, as a number: strided.", |_| IValue::Int(0)),
     ("prim::itemsize", "Bytes of an element.", |t| IValue::Int(t.dtype().size() as i64)),
     ("prim::nbytes", "Bytes of all elements.", |t| IValue::Int((t.dtype().size() * t.numel()) as i64)),
-    ("prim::grad", "The gradient it has gathered: none, for gradients are asked for by name here.", |_| {
-        IValue::None
-    }),
     ("prim::requires_grad", "Whether it takes part in differentiation.", |t| IValue::Bool(t.requires_grad())),
     ("prim::is_cpu", "Whether it is on the processor.", |_| IValue::Bool(true)),
     ("prim::is_cuda", "Whether it is on a CUDA device: never.", |_| IValue::Bool(false)),

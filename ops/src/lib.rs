@@ -7,6 +7,7 @@
 //!
 //! To add an operator: one entry in its family's file. To add a family: one file and one line in [`FAMILIES`].
 
+mod autograd;
 mod counts;
 mod create;
 mod dict;
@@ -81,6 +82,7 @@ const FAMILIES: &[fn() -> Vec<OpDef>] = &[
     string::family,
     misc::family,
     random::family,
+    autograd::family,
     counts::family,
     gamma::family,
     nn::family,

@@ -8,6 +8,7 @@ use flambeau_ir::value::{EnumValue, Future, Generator, IValue, Str};
 use flambeau_ir::{AliasRule, Effects, OpDef, Symbol, Type};
 use flambeau_tensor::promote::{Promotion, can_cast, promote};
 use flambeau_tensor::{DType, Device};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 fn give(cx: &mut KernelCx<'_>, value: impl Into<IValue>) -> KernelResult {
     cx.ret(value);
@@ -232,6 +233,19 @@ fn session() -> Vec<Row> {
             Ok(())
         })
         .effects(Effects::IO),
+        row(
+            "prim::AddStatValue",
+            "",
+            "Counts a number under a name for a logger; none is there.",
+            |_| Ok(()),
+        )
+        .effects(Effects::IO)
+        .sample(|g, _| vec![Elem::Str.draw(g), Elem::Int.draw(g)]),
+        row("prim::TimePoint", "", "Nanoseconds since some moment.", |cx| {
+            let since = SystemTime::now().duration_since(UNIX_EPOCH);
+            give(cx, since.map_or(0, |time| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)))
+        })
+        .effects(Effects::IO | Effects::RANDOM),
         row("aten::_print", "", "Prints a string as it is.", |cx| {
             let text = cx.string(0)?.clone();
             cx.host().print(text.as_bytes())

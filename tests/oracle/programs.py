@@ -24,7 +24,7 @@ HERE = pathlib.Path(__file__).parent
 CASES = HERE.parent / "cases"
 MORE = [
     "frontend/loops_for_nobody", "frontend/writes_for_nobody", "run/attention_forward", "run/awaitables",
-    "run/fractional_pool_3d", "run/sort_objects",
+    "run/fractional_pool_3d", "run/gradients", "run/sort_objects",
 ]
 DTYPES = dict(
     u8=torch.uint8, i8=torch.int8, i16=torch.int16, i32=torch.int32, i64=torch.int64, f16=torch.float16,

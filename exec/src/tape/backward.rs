@@ -31,8 +31,46 @@ pub fn gradients(
     inputs: &[Tensor],
     host: &mut Host,
 ) -> Result<Vec<Option<Tensor>>, ExecError> {
+    unrecorded(host, |host| walk(tape, outputs, inputs, &mut |_, _| Ok(()), host))
+}
+
+/// Adds to what the leaves that `outputs` came from have gathered ([`gathered`]), given the outputs' gradients. As with
+/// [`gradients`], nothing is recorded meanwhile.
+///
+/// # Errors
+/// Those of [`gradients`].
+pub fn backward(tape: &Tape, outputs: &[(Tensor, Tensor)], host: &mut Host) -> Result<(), ExecError> {
+    let mut gather = |leaf: &Node, grad: &Tensor| {
+        let Kind::Leaf(gathered) = &leaf.kind else { return Ok(()) };
+        let mut gathered = gathered.lock();
+        match &*gathered {
+            // Whoever holds it sees it grow.
+            Some(sum) => sum.copy_(&sum_gradients(sum, grad)?)?,
+            None => *gathered = Some(grad.clone_data()?),
+        }
+        Ok(())
+    };
+    unrecorded(host, |host| walk(tape, outputs, &[], &mut gather, host)).map(drop)
+}
+
+/// The gradient that a tensor has gathered, if it is a leaf of what was recorded.
+pub fn gathered(tensor: &Tensor) -> Option<Tensor> {
+    history::gathered(tensor)
+}
+
+/// Whether no operator that was recorded made a tensor.
+pub fn is_leaf(tensor: &Tensor) -> bool {
+    history::edge(tensor).is_none_or(|edge| history::is_leaf(&edge))
+}
+
+/// Whether a gradient can go back from a tensor.
+pub fn is_recorded(tensor: &Tensor) -> bool {
+    history::edge(tensor).is_some()
+}
+
+fn unrecorded<R>(host: &mut Host, work: impl FnOnce(&mut Host) -> R) -> R {
     let recording = host.set_tape(None);
-    let result = walk(tape, outputs, inputs, host);
+    let result = work(host);
     host.set_tape(recording);
     result
 }
@@ -41,6 +79,7 @@ fn walk(
     tape: &Tape,
     outputs: &[(Tensor, Tensor)],
     inputs: &[Tensor],
+    arrived: &mut dyn FnMut(&Node, &Tensor) -> Result<(), KernelError>,
     host: &mut Host,
 ) -> Result<Vec<Option<Tensor>>, ExecError> {
     let mut due: BTreeMap<u64, Due> = BTreeMap::new();
@@ -60,6 +99,9 @@ fn walk(
             if let Some((_, output)) = wanted.filter(|(node, _)| *node == id) {
                 *slot = grads.get(output).cloned().flatten();
             }
+        }
+        if let (Kind::Leaf(_), Some(Some(grad))) = (&node.kind, grads.first()) {
+            arrived(&node, grad).map_err(|e| ExecError::of(&e))?;
         }
         for (edge, grad) in back(tape, &node, &grads, host)? {
             send(&mut due, edge, grad).map_err(|e| ExecError::of(&e))?;
@@ -96,7 +138,7 @@ fn back<'n>(
     let fail = |e: KernelError| ExecError::of(&e);
     let first = grads.first().cloned().flatten();
     match (&node.kind, first) {
-        (Kind::Leaf, _) => Ok(Sent::new()),
+        (Kind::Leaf(_), _) => Ok(Sent::new()),
         (Kind::Op(call), _) => differentiate(tape, call, &node.edges, grads, host),
         (Kind::View { base, view }, Some(grad)) => {
             let grad = region::of_view(&grad, base, view).map_err(fail)?;

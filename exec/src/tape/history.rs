@@ -20,8 +20,8 @@ pub(super) struct Node {
 }
 
 pub(super) enum Kind {
-    /// A tensor that gradients are wanted for.
-    Leaf,
+    /// A tensor that gradients are wanted for, with what it has gathered of them.
+    Leaf(Mutex<Option<Tensor>>),
     /// An operator.
     Op(OpCall),
     /// A view of the one tensor it came from.
@@ -172,8 +172,11 @@ pub(super) fn edge(tensor: &Tensor) -> Option<Edge> {
         }
     }
     if own.from.is_none() && tensor.requires_grad() {
-        own.from =
-            Some(Edge { node: Node::new(Kind::Leaf, Vec::new()), output: 0, geometry: Geometry::of(tensor) });
+        own.from = Some(Edge {
+            node: Node::new(Kind::Leaf(Mutex::default()), Vec::new()),
+            output: 0,
+            geometry: Geometry::of(tensor),
+        });
         remember(tensor, own.clone());
     }
     own.from
@@ -181,7 +184,15 @@ pub(super) fn edge(tensor: &Tensor) -> Option<Edge> {
 
 /// Whether a tensor is one that gradients are wanted for, not the result of anything.
 pub(super) fn is_leaf(edge: &Edge) -> bool {
-    matches!(edge.node.kind, Kind::Leaf)
+    matches!(edge.node.kind, Kind::Leaf(_))
+}
+
+/// The gradient that a leaf has gathered.
+pub(super) fn gathered(tensor: &Tensor) -> Option<Tensor> {
+    match &memory(tensor).from?.node.kind {
+        Kind::Leaf(grad) => grad.lock().clone(),
+        _ => None,
+    }
 }
 
 fn view_edge(base: Edge, view: &Tensor) -> Edge {

@@ -22,12 +22,20 @@ mod region;
 
 use crate::error::ExecError;
 use crate::host::Host;
-use flambeau_ir::OpId;
 use flambeau_ir::value::IValue;
+use flambeau_ir::{Facet, OpId};
 use std::sync::Arc;
 
-pub use backward::gradients;
+pub use backward::{backward, gathered, gradients, is_leaf, is_recorded};
 pub(crate) use record::call;
+
+/// Of an operator: it asks for gradients of what the program did before, so whatever runs the program has to record.
+#[derive(Clone, Copy, Debug)]
+pub struct AsksForGradients;
+
+impl Facet for AsksForGradients {
+    const NAME: &'static str = "asks_for_gradients";
+}
 
 /// Something a formula is computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

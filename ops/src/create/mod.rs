@@ -4,6 +4,7 @@ mod parts;
 mod sequences;
 mod windows;
 
+use crate::autograd::require_grad;
 use crate::support::{Computed, edited, fresh, op};
 use flambeau_analysis::shape::{ShapeCx, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
@@ -113,7 +114,15 @@ fn new_full(cx: &KernelCx<'_>) -> Computed {
 fn of_number(cx: &KernelCx<'_>) -> Computed {
     check_device(cx, 2)?;
     let value = cx.scalar(0)?;
-    Ok(Tensor::scalar(value, cx.opt_dtype(1)?.unwrap_or(default_dtype(value)))?)
+    leaf(cx, Tensor::scalar(value, cx.opt_dtype(1)?.unwrap_or(default_dtype(value)))?)
+}
+
+/// A tensor that `torch.tensor` has made, with what its last argument says; `torch.as_tensor` has none.
+fn leaf(cx: &KernelCx<'_>, made: Tensor) -> Computed {
+    if matches!(cx.arg(3), Ok(IValue::Bool(true))) {
+        require_grad(&made, true)?;
+    }
+    Ok(made)
 }
 
 /// A number of the program as a tensor without dimensions, in the precision programs compute in.
@@ -165,7 +174,7 @@ fn of_list(cx: &KernelCx<'_>) -> Computed {
     }
     let guess = values.first().map(|&v| default_dtype(v));
     let dtype = cx.opt_dtype(1)?.or(guess).unwrap_or_else(|| empty_dtype(cx.arg(0)));
-    Ok(Tensor::from_scalars(&values, &sizes, dtype)?)
+    leaf(cx, Tensor::from_scalars(&values, &sizes, dtype)?)
 }
 
 /// What the nested lists of a value hold.

@@ -1,0 +1,168 @@
+//! Operators that ask for gradients of what the program did before. They run where it was recorded.
+
+use crate::plain::{Row, row};
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::tape::{self, AsksForGradients, Tape};
+use flambeau_exec::{Kernel, KernelCx, KernelError, KernelResult, Sample};
+use flambeau_ir::value::List;
+use flambeau_ir::{Doc, Effects, IValue, OpDef, Type};
+use flambeau_tensor::{Scalar, Tensor};
+
+/// The tape of the host, which a run has if it must record.
+fn recorded(cx: &mut KernelCx<'_>) -> Result<Tape, KernelError> {
+    let tape = cx.host().tape().cloned();
+    tape.ok_or_else(|| KernelError::unsupported("gradients of what was not recorded: set a tape on the host"))
+}
+
+/// Outputs, each with the gradient given for it: a number's is 1.
+fn seeded(outputs: &[Tensor], given: &[Option<Tensor>]) -> Result<Vec<(Tensor, Tensor)>, KernelError> {
+    if !given.is_empty() && given.len() != outputs.len() {
+        let (n, m) = (outputs.len(), given.len());
+        return Err(KernelError::input(format!("got {n} tensors and {m} gradients")));
+    }
+    let one = |(i, output): (usize, &Tensor)| {
+        if !tape::is_recorded(output) {
+            let message = format!("element {i} of tensors does not require grad and does not have a grad_fn");
+            return Err(KernelError::input(message));
+        }
+        let grad = match given.get(i).cloned().flatten() {
+            Some(grad) if grad.sizes() == output.sizes() => grad,
+            Some(grad) => {
+                return Err(KernelError::input(format!(
+                    "invalid gradient at index {i} - got {:?} but expected shape compatible with {:?}",
+                    grad.sizes(),
+                    output.sizes()
+                )));
+            }
+            None if output.numel() == 1 => Tensor::full(output.sizes(), Scalar::Int(1), output.dtype())?,
+            None => {
+                return Err(KernelError::input("grad can be implicitly created only for scalar outputs"));
+            }
+        };
+        Ok((output.clone(), grad))
+    };
+    outputs.iter().enumerate().map(one).collect()
+}
+
+/// The tensors of a list that may be missing, as may each of them.
+fn optional_tensors(cx: &KernelCx<'_>, i: usize) -> Result<Vec<Option<Tensor>>, KernelError> {
+    if cx.arg(i)?.is_none() {
+        return Ok(Vec::new());
+    }
+    Ok(cx.list(i)?.read().iter().map(|v| v.as_tensor().cloned()).collect())
+}
+
+/// Derivatives of derivatives are not recorded.
+fn refuse_higher(cx: &KernelCx<'_>, create_graph: usize) -> KernelResult {
+    if cx.boolean(create_graph)? {
+        return Err(KernelError::unsupported("`create_graph=True`: gradients of gradients"));
+    }
+    Ok(())
+}
+
+fn backward_of_one(cx: &mut KernelCx<'_>) -> KernelResult {
+    let (output, given) = (cx.tensor(0)?.clone(), cx.opt_tensor(1)?.cloned());
+    backward(cx, &[output], &[given])
+}
+
+fn backward_of_list(cx: &mut KernelCx<'_>) -> KernelResult {
+    let (outputs, given) = (cx.tensors(0)?, optional_tensors(cx, 1)?);
+    backward(cx, &outputs, &given)
+}
+
+fn backward(cx: &mut KernelCx<'_>, outputs: &[Tensor], given: &[Option<Tensor>]) -> KernelResult {
+    refuse_higher(cx, 3)?;
+    let tape = recorded(cx)?;
+    let outputs = seeded(outputs, given)?;
+    tape::backward(&tape, &outputs, cx.host()).map_err(|e| KernelError::of_task(&e))
+}
+
+fn grad(cx: &mut KernelCx<'_>) -> KernelResult {
+    refuse_higher(cx, 4)?;
+    let (inputs, may_miss) = (cx.tensors(1)?, cx.boolean(5)?);
+    if let Some(i) = inputs.iter().position(|t| !tape::is_recorded(t)) {
+        return Err(KernelError::input(format!("element {i} of the input tensors does not require grad")));
+    }
+    let outputs = seeded(&cx.tensors(0)?, &optional_tensors(cx, 2)?)?;
+    let tape = recorded(cx)?;
+    let found = tape::gradients(&tape, &outputs, &inputs, cx.host()).map_err(|e| KernelError::of_task(&e))?;
+    if let Some(i) = found.iter().position(Option::is_none).filter(|_| !may_miss) {
+        return Err(KernelError::input(format!(
+            "element {i} of the differentiated Tensors appears to not have been used in the graph. Set \
+             allow_unused=True if this is the desired behavior."
+        )));
+    }
+    let found = found.into_iter().map(|grad| grad.map_or(IValue::None, IValue::Tensor));
+    cx.ret(List::from_values(Type::optional(Type::TENSOR), found.collect()));
+    Ok(())
+}
+
+/// Says that a tensor takes part in differentiation.
+///
+/// # Errors
+/// If its elements are no floating point or complex numbers.
+pub(crate) fn require_grad(tensor: &Tensor, wanted: bool) -> KernelResult {
+    let dtype = tensor.dtype();
+    if wanted && !dtype.is_floating() && !dtype.is_complex() {
+        let message = "Only Tensors of floating point and complex dtype can require gradients";
+        return Err(KernelError::input(message));
+    }
+    tensor.set_requires_grad(wanted);
+    Ok(())
+}
+
+fn requires_grad_(cx: &mut KernelCx<'_>) -> KernelResult {
+    let (tensor, wanted) = (cx.tensor(0)?.clone(), cx.boolean(1)?);
+    if !wanted && !tape::is_leaf(&tensor) {
+        return Err(KernelError::input("you can only change requires_grad flags of leaf variables."));
+    }
+    require_grad(&tensor, wanted)?;
+    cx.ret(tensor);
+    Ok(())
+}
+
+fn rows() -> Vec<Row> {
+    let asks = |row: Row| row.effects(Effects::IO | Effects::RAISES | Effects::CONSERVATIVE);
+    vec![
+        asks(row(
+            "aten::backward",
+            "",
+            "Adds the gradients of a tensor to what its leaves hold.",
+            backward_of_one,
+        )),
+        asks(row(
+            "aten::backward",
+            "TensorList",
+            "Adds the gradients of tensors to what their leaves hold.",
+            backward_of_list,
+        )),
+        asks(row("aten::grad", "", "The gradients of outputs with respect to inputs.", grad)),
+    ]
+}
+
+pub(crate) fn family() -> Vec<OpDef> {
+    let mut defs: Vec<OpDef> =
+        rows().iter().flat_map(Row::defs).map(|def| def.with(AsksForGradients)).collect();
+    defs.push(
+        OpDef::named("prim::grad")
+            .with(Doc("The gradient it has gathered, if it is a leaf and one came back to it."))
+            // It changes while the tensor does not.
+            .with(Effects::RANDOM)
+            .with(Sample::tensors(1).floats().exact().not_differentiable())
+            .with(Kernel::new(|cx| {
+                let gathered = tape::gathered(cx.tensor(0)?);
+                cx.ret_opt(gathered);
+                Ok(())
+            })),
+    );
+    defs.push(
+        OpDef::named("aten::requires_grad_")
+            .with(Doc("Says whether gradients of the tensor are wanted."))
+            .with(Effects::RAISES)
+            .with(Shape::same_as(0))
+            .with(Dtype::same_as(0))
+            .with(Sample::tensors(1).floats().not_differentiable())
+            .with(Kernel::new(requires_grad_)),
+    );
+    defs
+}
