@@ -1,5 +1,6 @@
 //! Links the released command without what it never uses: tables for unwinding, which a program that ends at a panic
-//! does not look at (a fifteenth of it), and functions that are the same code as others (a fortieth).
+//! does not look at (a fifteenth of it), functions that are the same code as others (a fortieth), and addresses to be
+//! relocated one by one (a fortieth).
 //!
 //! Only where it is known how: with the linker that comes with rustc on the one target that has it by default, and
 //! unless whoever builds has chosen another. Everywhere else the command is linked as usual, and larger.
@@ -26,8 +27,13 @@ fn main() {
     }
     let Some(here) = env::var_os("CARGO_MANIFEST_DIR") else { return };
     let script = PathBuf::from(here).join(SCRIPT);
+    let script = script.to_string_lossy();
+    let mut arguments = vec!["--icf=all", "-T", &*script];
+    if reads_packed_relocations() {
+        arguments.extend(["-z", "pack-relative-relocs"]);
+    }
     // To the linker as they are: a path may hold anything.
-    for argument in ["--icf=all", "-T", &script.to_string_lossy()] {
+    for argument in arguments {
         println!("cargo:rustc-link-arg-bins=-Xlinker");
         println!("cargo:rustc-link-arg-bins={argument}");
     }
@@ -45,4 +51,13 @@ fn has_linker() -> bool {
     let Ok(output) = Command::new(rustc).args(["--print", "sysroot"]).output() else { return false };
     let sysroot = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
     fs::exists(sysroot.join("lib/rustlib").join(TARGET).join("bin/gcc-ld/ld.lld")).unwrap_or(false)
+}
+
+/// Whether this system's loader reads relocations that are packed, as glibc's does from 2.36 on.
+fn reads_packed_relocations() -> bool {
+    let Ok(output) = Command::new("getconf").arg("GNU_LIBC_VERSION").output() else { return false };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let version = text.trim().strip_prefix("glibc ").and_then(|version| version.split_once('.'));
+    let number = |digits: &str| digits.parse::<u32>().ok();
+    version.and_then(|(major, minor)| Some((number(major)?, number(minor)?))).is_some_and(|v| v >= (2, 36))
 }

@@ -27,8 +27,9 @@ unsafe impl<T: Send + Sync> Send for Shared<T> {}
 unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
-    /// The first handle of a value. Ends the process if there is no memory, as `Arc` does.
-    #[inline]
+    /// The first handle of a value. Ends the process if there is no memory, as `Arc` does. The value is made where it is to
+    /// lie if the function that makes it is also this one's caller.
+    #[inline(always)]
     pub fn new(value: T) -> Shared<T> {
         const { assert!(align_of::<Inner<T>>() <= ALIGN) };
         let Ok(block) = allocate(size_of::<Inner<T>>(), false) else {

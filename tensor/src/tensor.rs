@@ -79,7 +79,7 @@ impl Tensor {
     }
 
     /// As [`Tensor::from_storage`] where the layout is known to fit.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn from_parts(storage: Storage, dtype: DType, layout: Layout) -> Tensor {
         debug_assert!(layout.storage_end() * dtype.size() <= storage.nbytes());
         Tensor(Shared::new(TensorImpl {

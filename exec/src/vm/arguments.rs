@@ -31,6 +31,7 @@ impl<'a> Arguments<'a> {
         match code.scalars[..] {
             [] => {}
             [a] => s[0] = a,
+            [a, b] => (s[0], s[1]) = (a, b),
             ref all => s[..all.len()].copy_from_slice(all),
         }
         Arguments(Place::Frame(Registers { params: &code.params, s, v, given: 0, wrong: None }))
