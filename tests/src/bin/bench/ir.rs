@@ -39,7 +39,8 @@ fn build(registry: &Arc<Registry>, n: usize) -> Result<Graph> {
 /// The figures of one size: the time of each step, in nanoseconds.
 fn steps(session: &Session, n: usize) -> Result<Vec<(&'static str, f64)>> {
     let registry = session.registry();
-    let repeat = (100_000 / n).clamp(3, 300);
+    // Growth compares the fastest runs of two sizes: a fastest of three would still hold what else the machine did then.
+    let repeat = (100_000 / n).clamp(10, 300);
     let mut total = Vec::new();
     let mut figure = |name: &'static str, ns: f64, limit: f64, torch: &str| {
         row(name, ns / n as f64 / 1e3, "us", limit, torch);
