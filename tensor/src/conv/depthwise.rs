@@ -9,8 +9,10 @@ use crate::matmul::Multiply;
 use crate::simd::{Kernel, Sets};
 use crate::strided::strided;
 
-/// Positions computed together, in registers.
-const LANES: usize = 32;
+/// Bytes of the positions computed together, in registers: as many vectors as fused steps may be under way at once.
+const WIDTH: usize = 256;
+/// The positions of the narrowest elements.
+const LANES: usize = WIDTH / 4;
 
 /// Where elements of kernels find their operands.
 pub(super) struct Taps<'a> {
@@ -102,6 +104,14 @@ impl<T: Multiply> Kernel for Depthwise<'_, T> {
 
     #[inline(always)]
     fn run(self) {
+        if size_of::<T>() > 4 { self.by::<{ WIDTH / 8 }>() } else { self.by::<LANES>() }
+    }
+}
+
+impl<T: Multiply> Depthwise<'_, T> {
+    /// So many positions at a time.
+    #[inline(always)]
+    fn by<const LANES: usize>(self) {
         let Depthwise { x, w, out, room, taps } = self;
         taps.fill(x, room);
         let [_, height, width] = taps.g.output;
@@ -119,7 +129,7 @@ impl<T: Multiply> Kernel for Depthwise<'_, T> {
                 let mut column = 0;
                 let mut out = out;
                 for i in (0..length).step_by(LANES) {
-                    let sums = sums(&room[start + i..], kernel, &taps.offsets);
+                    let sums = sums::<T, LANES>(&room[start + i..], kernel, &taps.offsets);
                     (out, column) = add(&sums[..LANES.min(length - i)], column, pitch, width, out);
                 }
             }
@@ -129,7 +139,7 @@ impl<T: Multiply> Kernel for Depthwise<'_, T> {
 
 /// What a kernel gives at `LANES` positions side by side.
 #[inline(always)]
-fn sums<T: Multiply>(from: &[T], kernel: &[T], offsets: &[usize]) -> [T; LANES] {
+fn sums<T: Multiply, const LANES: usize>(from: &[T], kernel: &[T], offsets: &[usize]) -> [T; LANES] {
     let mut sums = [T::ZERO; LANES];
     for (&factor, &offset) in kernel.iter().zip(offsets) {
         let operands = &from[offset..offset + LANES];
