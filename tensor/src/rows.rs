@@ -220,7 +220,7 @@ type PerPart<'a> = &'a (dyn Fn(&mut dyn FnMut(EachBatch<'_>)) + Sync);
 
 /// Bytes of results that are computed at once where rows are shorter: few enough for what one pass leaves to be in the
 /// nearest memory still when the next one takes it.
-const AHEAD: usize = 4096;
+const AHEAD: usize = 8192;
 
 /// Operations that an element of a row is thought to cost: more than those that are computed one by one.
 const COST: usize = 4;
