@@ -19,7 +19,7 @@ use rustc_hash::FxBuildHasher;
 #[derive(Clone, Debug, Default)]
 pub struct Needed {
     nodes: NodeSet,
-    /// Results of branches and loops and inputs of blocks, which are needed one by one.
+    /// Results of branches and loops and inputs of blocks are needed one by one; all others as their nodes are.
     values: ValueSet,
 }
 
@@ -48,9 +48,10 @@ impl Needed {
 pub struct Needs<'g> {
     graph: &'g Graph,
     needed: Needed,
-    /// Needed, but what they need is not.
-    nodes: Vec<NodeId>,
+    /// Needed, but what they come from is not.
     values: Vec<ValueId>,
+    /// Needed, but not marked yet.
+    nodes: Vec<NodeId>,
     loops: Vec<NodeId>,
     /// Nodes that are needed once others are.
     tied: HashMap<NodeId, Vec<NodeId>, FxBuildHasher>,
@@ -100,8 +101,27 @@ impl<'g> Needs<'g> {
 
     /// Needs a node, what it reads, and the nodes around it.
     pub fn node(&mut self, node: NodeId) {
-        if self.needed.nodes.insert(node) {
-            self.nodes.push(node);
+        let g = self.graph;
+        let mut at = Some(node);
+        while let Some(node) = at.filter(|&n| self.needed.nodes.insert(n)) {
+            match g.prim(node) {
+                Some(Prim::If) => self.value(g.operand(node, 0)),
+                Some(Prim::Loop) => {
+                    self.value(g.operand(node, 0));
+                    self.value(g.operand(node, 1));
+                    self.value(g.operand(g.ret(g.block(node, 0)), 0));
+                }
+                _ => {
+                    g.operands(node).for_each(|v| self.value(v));
+                    for block in g.blocks(node) {
+                        g.block_outputs(block).for_each(|v| self.value(v));
+                    }
+                }
+            }
+            if !self.tied.is_empty() {
+                self.nodes.extend(self.tied.remove(&node).into_iter().flatten());
+            }
+            at = g.enclosing(node);
         }
     }
 
@@ -123,11 +143,9 @@ impl<'g> Needs<'g> {
         self.follow();
     }
 
+    #[inline]
     fn value(&mut self, value: ValueId) {
-        let def = self.graph.def(value);
-        if !matches!(self.graph.prim(def), Some(Prim::If | Prim::Loop | Prim::Param)) {
-            self.node(def);
-        } else if self.needed.values.insert(value) {
+        if self.needed.values.insert(value) {
             self.values.push(value);
         }
     }
@@ -158,42 +176,19 @@ impl<'g> Needs<'g> {
         let g = self.graph;
         loop {
             if let Some(value) = self.values.pop() {
-                let (def, index) = (g.def(value), g.result_index(value));
-                if g.is_prim(def, Prim::Param) {
-                    self.block_input(def, index);
-                } else {
-                    self.node(def);
-                    self.result(def, index);
+                let def = g.def(value);
+                match g.prim(def) {
+                    Some(Prim::Param) => self.block_input(def, g.result_index(value)),
+                    Some(Prim::If | Prim::Loop) => {
+                        self.node(def);
+                        self.result(def, g.result_index(value));
+                    }
+                    _ => self.node(def),
                 }
             } else if let Some(node) = self.nodes.pop() {
-                self.reads(node);
-                if !self.tied.is_empty() {
-                    self.tied.remove(&node).into_iter().flatten().for_each(|tied| self.node(tied));
-                }
+                self.node(node);
             } else {
                 return;
-            }
-        }
-    }
-
-    /// What a node needs to run.
-    fn reads(&mut self, node: NodeId) {
-        let g = self.graph;
-        if let Some(owner) = g.enclosing(node) {
-            self.node(owner);
-        }
-        match g.prim(node) {
-            Some(Prim::If) => self.value(g.operand(node, 0)),
-            Some(Prim::Loop) => {
-                self.value(g.operand(node, 0));
-                self.value(g.operand(node, 1));
-                self.value(g.operand(g.ret(g.block(node, 0)), 0));
-            }
-            _ => {
-                g.operands(node).for_each(|v| self.value(v));
-                for block in g.blocks(node) {
-                    g.block_outputs(block).for_each(|v| self.value(v));
-                }
             }
         }
     }
