@@ -10,9 +10,9 @@ mod calls;
 mod dispatch;
 mod steps;
 
-use crate::bytecode::Code;
 pub use arguments::Arguments;
 
+use crate::bytecode::Code;
 use crate::callees::Callees;
 use crate::error::{ExecError, Fault, KernelError};
 use crate::host::Host;
