@@ -68,10 +68,66 @@ def picked(x, y, image):
     i = (x.abs() * 1000).long() % 200
     return [torch.embedding(x, i[:9]), torch.index_select(x, 1, i[0]), torch.index_select(x, 0, i[1]), torch.gather(x, 0, i),
             torch.gather(x.t(), 1, i.t()), x[i[2]], x[:, i[3]], x[i[4], i[5]], torch.take(x, i)]
+
+def scattered(x, y, image):
+    i = (x.abs() * 1000).long() % 200
+    z = x.t().contiguous()
+    few = (y[0].abs() * 1000).long() % 40
+    w = y.reshape(-1)
+    flat = (w.abs() * 100000).long() % 301
+    bags = torch.arange(0, 60000, 7)
+    return [torch.scatter_add(x, 0, i, y), torch.scatter_add(z, 1, i.t(), y.t()), torch.scatter_add(x.t(), 1, i.t(), y.t()),
+            torch.scatter(x, 0, i, y), torch.scatter(z, 1, i.t(), 2.0), torch.scatter_reduce(x, 0, i, y, 'mean'),
+            torch.scatter_reduce(z, 1, i.t(), y.t(), 'amax', include_self=False), torch.scatter_reduce(w, 0, flat, w, 'prod'),
+            torch.index_add(x, 1, few, y), torch.index_add(z, 0, few, z), torch.index_copy(z, 0, few, z),
+            torch.index_fill(x, 1, few, 2.0), torch.index_reduce(z, 0, few, z, 'amin'), torch.index_put(x, [i[:, 0]], y, True),
+            torch.index_put(x, [i[0], few], w[:301], True), torch.index_put(image, [None, few % 9], image[:, few % 9]),
+            torch.index_put(z, [few], z, True), torch.put(x, i, y, True), torch.masked_fill(x, y > 0, 1.0),
+            torch.embedding_bag(x, i.view(-1), bags, False, 0)[0], torch.embedding_bag(x, i.view(-1), bags, False, 1)[0],
+            torch.embedding_bag(x, i.view(-1), bags, False, 2)[3]]
+
+def ordered(x, y, image):
+    rounded = (x * 1000).round()
+    found = torch.unique(rounded, True, True, True)
+    kind = torch.unique(rounded.long(), dim=1, return_inverse=True)
+    return [found[0], found[1], found[2], kind[0], kind[1], torch.searchsorted(torch.sort(x, 1)[0], y),
+            torch.bucketize(x, torch.sort(y[0])[0]), torch.isin(rounded, rounded[0]), torch.kthvalue(x, 7, 1)[0],
+            torch.mode(rounded, 1)[0], torch.cummax(x, 1)[1], torch.cumprod(x, 0), torch.logcumsumexp(x, 1),
+            torch.quantile(x, 0.3, 1), torch.argsort(x, 0), torch.histc(x, 50), torch.bincount(rounded.abs().long().view(-1))]
+
+def sampled(x, y, image):
+    few = image[:, :, :25, :25].contiguous()
+    columns = torch.im2col(image, [3, 3], [1, 1], [1, 1], [1, 1])
+    grid = torch.stack([y[:, :301], x], 2).view(1, 200, 301, 2).repeat(9, 1, 1, 1)[:, :40, :50]
+    pooled = torch.max_pool2d_with_indices(image, [2, 2])
+    return [columns, torch.col2im(columns, [31, 29], [3, 3], [1, 1], [1, 1], [1, 1]),
+            torch.grid_sampler(image, grid, 0, 0, False), torch.grid_sampler(image, grid, 1, 1, True),
+            torch.grid_sampler(image, grid, 2, 2, False), torch.cdist(x, y), torch.cdist(x, y, 1.0), torch.pdist(x),
+            torch.max_unpool2d(pooled[0], pooled[1], [31, 29]), torch.pixel_shuffle(image, 3),
+            torch.ops.torchvision.roi_align(image, torch.cat([y[:, :1].abs().floor() % 9, y[:, 1:5].abs() * 9], 1), 0.5, 7, 7, 2, True)]
+
+def matrices(x, y, image):
+    a = image[:, :, :25, :25].reshape(81, 25, 25)
+    p = torch.matmul(a, a.transpose(1, 2)) + torch.eye(25)
+    q = torch.qr(a)
+    s = torch.svd(a)
+    h = torch.linalg_eigh(p)
+    return [torch.linalg_solve(p, a), torch.inverse(p), torch.det(p), torch.logdet(p), torch.linalg_slogdet(p)[1],
+            torch.linalg_cholesky(p), torch.cholesky_solve(a, torch.linalg_cholesky(p)), torch.cholesky_inverse(p),
+            torch.linalg_solve_triangular(p, a, upper=True), q[0], q[1], s[0], s[1], s[2], h[0], h[1], torch.linalg_eigvals(a).abs(),
+            torch.linalg_pinv(a), torch.linalg_lstsq(a, a)[0], torch.matrix_exp(a * 0.1), torch.linalg_matrix_power(a, 3),
+            torch.linalg_ldl_factor(p)[0], torch.linalg_lu(p)[1]]
+
+def waves(x, y, image):
+    c = torch.fft_rfft2(image)
+    return [torch.fft_fft(x).abs(), torch.fft_fft(x, dim=0).abs(), c.abs(), torch.fft_irfft2(c, [31, 29]),
+            torch.fft_hfft(torch.complex(x, y)), torch.stft(x, 64, 16, return_complex=True).abs()]
 ";
 
 const NAMES: [&str; 9] =
     ["chain", "chain_of_strides", "elements", "copies", "folds", "rows", "norms", "products", "images"];
+
+const MORE: [&str; 6] = ["picked", "scattered", "ordered", "sampled", "matrices", "waves"];
 
 /// Numbers of both signs, of no pattern.
 fn made(sizes: &[i64], seed: u64) -> IValue {
@@ -91,7 +147,7 @@ fn inputs() -> [IValue; 3] {
 fn entries(session: &Session) -> Vec<(&'static str, Entry)> {
     let program = session.compile_source(SOURCE, "threads.py").unwrap_or_else(|e| panic!("{}", e.render()));
     let entry = |name| (name, program.entry(name).expect("defined"));
-    NAMES.into_iter().chain(["picked"]).map(entry).collect()
+    NAMES.into_iter().chain(MORE).map(entry).collect()
 }
 
 /// The bytes of all tensors of a result.

@@ -3,23 +3,38 @@
 //! What indexing by tensors, gathering and scattering share. Who indexes turns indices into [`Places`] (checking them);
 //! the loops here know neither dimensions nor, where elements only move, types: those move as bits of their size.
 //!
+//! Places lie in lanes: what an index picks of one dimension or several, for one element of the others. Places of
+//! different lanes are different elements, so threads write lanes beside each other; within a lane places come one after
+//! the other, for one that occurs again sees what the last time gave.
+//!
 //! Invariant: a position counts elements from the tensor's first; one outside the tensor's memory panics, so callers
 //! check indices before they make places of them.
+#![allow(unsafe_code, reason = "threads write lanes of one tensor")]
+
+use std::ops::Range;
+
+use smallvec::SmallVec;
 
 use crate::access;
 use crate::dispatch;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
+use crate::layout::Layout;
 use crate::tensor::Tensor;
-use crate::threads;
+use crate::threads::{self, Apart};
 
-/// Positions in a tensor's memory: the sums of one position of each of three lists, the last list fastest.
+/// Positions in a tensor's memory, in row-major order of three numbers of which the outer and the inner one name a lane.
 pub struct Places {
-    outer: Vec<usize>,
-    middle: Vec<usize>,
-    inner: Vec<usize>,
-    /// The last list is `0, 1, 2, ...`.
-    run: bool,
+    at: At,
+    /// Whether places of different lanes are different elements.
+    apart: bool,
+}
+
+enum At {
+    /// The sums of one position of each of three lists; the last of them may be `0, 1, 2, ...`.
+    Sums { outer: Vec<usize>, middle: Vec<usize>, inner: Vec<usize>, run: bool },
+    /// Every position, and how many of each number there are.
+    Listed { all: Vec<usize>, counts: [usize; 3] },
 }
 
 /// Positions of all elements of a region with these sizes and strides, in row-major order.
@@ -38,36 +53,101 @@ pub fn positions(sizes: &[i64], strides: &[i64]) -> Result<Vec<usize>> {
     Ok(all)
 }
 
+/// Whether different indices are different elements.
+fn is_apart(layout: &Layout) -> bool {
+    let mut order: SmallVec<[usize; 5]> = (0..layout.rank()).filter(|&d| layout.sizes()[d] > 1).collect();
+    order.sort_by_key(|&d| layout.strides()[d]);
+    let mut reach = 0;
+    order.into_iter().all(|d| {
+        let (size, stride) = (layout.sizes()[d], layout.strides()[d]);
+        let past = stride > reach;
+        reach += (size - 1) * stride;
+        past
+    })
+}
+
 impl Places {
     /// The sums of the positions in three lists.
     pub fn new(outer: Vec<usize>, middle: Vec<usize>, inner: Vec<usize>) -> Places {
         let run = inner.iter().enumerate().all(|(i, &at)| i == at);
-        Places { outer, middle, inner, run }
+        Places { at: At::Sums { outer, middle, inner, run }, apart: false }
     }
 
     /// Any positions.
     pub fn each(positions: Vec<usize>) -> Places {
-        Places { outer: vec![0], middle: positions, inner: vec![0], run: true }
+        let counts = [1, positions.len(), 1];
+        Places { at: At::Listed { all: positions, counts }, apart: false }
     }
 
     /// `rows` of a dimension, with everything before and behind it.
     pub fn along(tensor: &Tensor, dim: usize, rows: &[usize]) -> Result<Places> {
+        match tensor.rank() {
+            0 => Ok(Places::each(rows.to_vec())),
+            _ => Places::picked(tensor, &[(dim, rows)], rows.len(), dim),
+        }
+    }
+
+    /// What `count` indices for each of some dimensions pick together, with everything in the other dimensions: that of
+    /// those before dimension `split` stands before the indices, the rest behind them.
+    pub fn picked(
+        tensor: &Tensor,
+        picks: &[(usize, &[usize])],
+        count: usize,
+        split: usize,
+    ) -> Result<Places> {
         let layout = tensor.layout();
         let (sizes, strides) = (layout.sizes(), layout.strides());
-        if sizes.is_empty() {
-            return Ok(Places::each(rows.to_vec()));
+        let mut middle = vec![0; count];
+        for &(dim, indices) in picks {
+            let (size, step) = (sizes[dim] as usize, strides[dim] as usize);
+            for (at, &i) in middle.iter_mut().zip(indices) {
+                assert!(i < size, "index {i} of {size}");
+                *at += i * step;
+            }
         }
-        let step = strides[dim] as usize;
-        Ok(Places::new(
-            positions(&sizes[..dim], &strides[..dim])?,
-            rows.iter().map(|row| row * step).collect(),
-            positions(&sizes[dim + 1..], &strides[dim + 1..])?,
-        ))
+        let free = |dims: Range<usize>| {
+            let free = dims.filter(|d| picks.iter().all(|(dim, _)| dim != d));
+            let (sizes, strides): (Vec<i64>, Vec<i64>) = free.map(|d| (sizes[d], strides[d])).unzip();
+            positions(&sizes, &strides)
+        };
+        let places = Places::new(free(0..split)?, middle, free(split..layout.rank())?);
+        Ok(Places { apart: is_apart(layout), ..places })
+    }
+
+    /// An element for every one of some indices along a dimension, in row-major order of these sizes, which are as many
+    /// as the tensor's and nowhere larger apart from that dimension; elsewhere an index's own place counts.
+    pub fn by_element(tensor: &Tensor, dim: usize, sizes: &[i64], indices: &[usize]) -> Result<Places> {
+        let layout = tensor.layout();
+        if layout.rank() == 0 || sizes.is_empty() {
+            let step = layout.strides().get(dim).map_or(1, |&step| step as usize);
+            return Ok(Places::each(indices.iter().map(|i| i * step).collect()));
+        }
+        let fits = |d: usize| d == dim || sizes[d] <= layout.sizes()[d];
+        assert!(sizes.len() == layout.rank() && (0..sizes.len()).all(fits), "sizes {sizes:?}");
+        let (bound, step) = (layout.sizes()[dim] as usize, layout.strides()[dim] as usize);
+        let mut strides = layout.strides().to_vec();
+        strides[dim] = 0;
+        let mut all = positions(sizes, &strides)?;
+        for (at, &i) in all.iter_mut().zip(indices) {
+            assert!(i < bound, "index {i} of {bound}");
+            *at += i * step;
+        }
+        let product = |sizes: &[i64]| sizes.iter().product::<i64>() as usize;
+        let counts = [product(&sizes[..dim]), sizes[dim] as usize, product(&sizes[dim + 1..])];
+        Ok(Places { at: At::Listed { all, counts }, apart: is_apart(layout) })
+    }
+
+    /// How many of each of the three numbers there are.
+    fn counts(&self) -> [usize; 3] {
+        match &self.at {
+            At::Sums { outer, middle, inner, .. } => [outer.len(), middle.len(), inner.len()],
+            At::Listed { counts, .. } => *counts,
+        }
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.outer.len() * self.middle.len() * self.inner.len()
+        self.counts().iter().product()
     }
 
     /// Whether there are none.
@@ -75,51 +155,114 @@ impl Places {
         self.len() == 0
     }
 
-    /// Calls `f(first, at, count)` for runs of consecutive positions: the number of the first, its position, the length.
-    #[inline]
-    fn runs(&self, mut f: impl FnMut(usize, usize, usize)) {
-        // An empty run has a position all the same, which need not exist.
-        if self.is_empty() {
-            return;
-        }
-        let mut first = 0;
-        for &outer in &self.outer {
-            for &middle in &self.middle {
-                let base = outer + middle;
-                if self.run {
-                    f(first, base, self.inner.len());
-                    first += self.inner.len();
-                } else {
-                    for &inner in &self.inner {
-                        f(first, base + inner, 1);
-                        first += 1;
-                    }
+    /// Calls `f(first, at, count)` for runs of consecutive positions in the lanes of one outer number and some inner
+    /// ones: the number of the first, its position, the length.
+    #[inline(always)]
+    fn lanes(&self, outer: usize, inner: Range<usize>, mut f: impl FnMut(usize, usize, usize)) {
+        let [_, rows, width] = self.counts();
+        let first = |row: usize| (outer * rows + row) * width;
+        match &self.at {
+            At::Sums { outer: outers, middle, run: true, .. } => {
+                for (row, at) in middle.iter().enumerate() {
+                    f(first(row) + inner.start, outers[outer] + at + inner.start, inner.len());
+                }
+            }
+            At::Sums { outer: outers, middle, inner: inners, .. } => {
+                for (row, at) in middle.iter().enumerate() {
+                    inner.clone().for_each(|i| f(first(row) + i, outers[outer] + at + inners[i], 1));
+                }
+            }
+            At::Listed { all, .. } => {
+                for row in 0..rows {
+                    inner.clone().for_each(|i| f(first(row) + i, all[first(row) + i], 1));
                 }
             }
         }
     }
 
-    /// Fills `to` with the elements at the places from a number of the last list's repetitions on.
-    fn read<R: Copy>(&self, first: usize, from: &[R], to: &mut [R]) {
-        let (mut outer, mut middle) = (first / self.middle.len(), first % self.middle.len());
-        for to in to.chunks_exact_mut(self.inner.len()) {
-            let base = self.outer[outer] + self.middle[middle];
-            match to {
-                [to] => *to = from[base + self.inner[0]],
-                _ if self.run => to.copy_from_slice(&from[base..base + to.len()]),
-                _ => to.iter_mut().zip(&self.inner).for_each(|(to, inner)| *to = from[base + inner]),
+    /// As [`lanes`](Places::lanes), for all of them: on several threads where they are apart.
+    fn share(&self, f: impl Fn(usize, usize, usize) + Sync) {
+        let [outer, rows, width] = self.counts();
+        // An empty run has a position all the same, which need not exist.
+        if self.is_empty() {
+            return;
+        }
+        if !self.apart {
+            return (0..outer).for_each(|outer| self.lanes(outer, 0..width, &f));
+        }
+        // Inner numbers are neighbours in memory: of few of them, lanes stay together.
+        let piece = threads::rows(rows * WORK).max(64).min(width);
+        let pieces = width.div_ceil(piece);
+        threads::split(outer * pieces, threads::rows(rows * piece * WORK), |parts| {
+            for part in parts {
+                let start = part % pieces * piece;
+                self.lanes(part / pieces, start..width.min(start + piece), &f);
             }
-            middle += 1;
-            if middle == self.middle.len() {
-                (outer, middle) = (outer + 1, 0);
+        });
+    }
+
+    /// Fills `to` with the elements at the places from a number of the inner ones' repetitions on.
+    fn read<R: Copy>(&self, first: usize, from: &[R], to: &mut [R]) {
+        let (outer, middle, inner, run) = match &self.at {
+            At::Sums { outer, middle, inner, run } => (outer, middle, inner, *run),
+            At::Listed { all, counts } => {
+                let at = &all[first * counts[2]..][..to.len()];
+                return to.iter_mut().zip(at).for_each(|(to, &at)| *to = from[at]);
+            }
+        };
+        let (mut i, mut j) = (first / middle.len(), first % middle.len());
+        for to in to.chunks_exact_mut(inner.len()) {
+            let base = outer[i] + middle[j];
+            match to {
+                [to] => *to = from[base + inner[0]],
+                _ if run => to.copy_from_slice(&from[base..base + to.len()]),
+                _ => to.iter_mut().zip(inner).for_each(|(to, inner)| *to = from[base + inner]),
+            }
+            j += 1;
+            if j == middle.len() {
+                (i, j) = (i + 1, 0);
             }
         }
     }
 
-    /// Calls `f(number, position)` for each.
+    /// Calls `f(number, position)` for each; those of a lane in their order.
     #[inline]
     pub fn for_each(&self, mut f: impl FnMut(usize, usize)) {
-        self.runs(|first, at, count| (0..count).for_each(|i| f(first + i, at + i)));
+        let [outer, _, width] = self.counts();
+        if !self.is_empty() {
+            (0..outer).for_each(|outer| {
+                self.lanes(outer, 0..width, |first, at, count| (0..count).for_each(|i| f(first + i, at + i)));
+            });
+        }
+    }
+}
+
+/// Operations that a place is thought to cost.
+const WORK: usize = 2;
+
+/// A tensor's elements, which lanes are written to.
+struct Target<R> {
+    start: Apart<R>,
+    len: usize,
+}
+
+impl<R> Target<R> {
+    fn new(slice: &mut [R]) -> Self {
+        Target { start: Apart(slice.as_mut_ptr()), len: slice.len() }
+    }
+
+    /// Elements of one lane.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else reaches them as long as the result is used.
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref, reason = "the caller answers for it")]
+    unsafe fn run(&self, at: usize, count: usize) -> &mut [R] {
+        assert!(at <= self.len && count <= self.len - at, "place {at} of {}", self.len);
+        // SAFETY: within the slice it was made of, which is borrowed as long as this is in use; the caller says that
+        // these elements are reached by nobody else.
+        unsafe { std::slice::from_raw_parts_mut(self.start.at(at), count) }
     }
 }
 
@@ -135,46 +278,47 @@ pub fn read_at(x: &Tensor, places: &Places, sizes: &[i64]) -> Result<Tensor> {
     let kind = x.dtype().bits();
     let (from, to) = (x.view_dtype(kind)?, out.view_dtype(kind)?);
     dispatch!(widths, kind, "index", T => access::edit_with::<T, T, _>(&to, &[&from], |mut out, ins| {
-        let (from, width) = (ins[0].data(), places.inner.len());
+        let (from, width) = (ins[0].data(), places.counts()[2]);
         threads::chunks(out.data(), threads::rows(width) * width, |first, own| places.read(first / width, from, own));
     }))?;
     Ok(out)
 }
 
-/// Writes to the places, one after the other: the elements of a tensor with as many, or the only one of a tensor with
-/// one. Types are the same.
+/// Writes to the places, the elements of a tensor with as many, or the only one of a tensor with one. Of places that are
+/// the same the last counts. Types are the same.
 pub fn write_at(target: &Tensor, places: &Places, source: &Tensor) -> Result<()> {
     check(target, places, source)?;
     let kind = target.dtype().bits();
     let (to, from) = (target.view_dtype(kind)?, source.contiguous()?.view_dtype(kind)?);
     dispatch!(widths, kind, "index", T => access::edit_with::<T, T, _>(&to, &[&from], |mut out, ins| {
-        let (to, from) = (out.data(), ins[0].data());
-        if from.len() == 1 {
-            places.runs(|_, at, count| to[at..at + count].fill(from[0]));
-        } else if !places.is_empty() {
-            places.runs(|first, at, count| to[at..at + count].copy_from_slice(&from[first..first + count]));
-        }
+        let (to, from) = (Target::new(out.data()), ins[0].data());
+        let single = from.len() == 1;
+        places.share(|first, at, count| {
+            // SAFETY: lanes are walked by several threads only where they are apart, each lane by one of them.
+            let to = unsafe { to.run(at, count) };
+            if single { to.fill(from[0]) } else { to.copy_from_slice(&from[first..first + count]) }
+        });
     }))
 }
 
-/// As [`write_at`], of `f(there, new)`, one after the other: a place that occurs again sees what the last time gave.
+/// As [`write_at`], of `f(there, new)`: a place that occurs again sees what the last time gave.
 pub fn combine_at<T: Element>(
     target: &Tensor,
     places: &Places,
     source: &Tensor,
-    f: impl Fn(T, T) -> T,
+    f: impl Fn(T, T) -> T + Sync,
 ) -> Result<()> {
     check(target, places, source)?;
     access::edit_with::<T, T, _>(target, &[&source.contiguous()?], |mut out, ins| {
-        let (to, from) = (out.data(), ins[0].data());
-        if places.is_empty() {
-            return;
-        }
-        let step = usize::from(from.len() != 1);
-        places.runs(|first, at, count| {
-            for i in 0..count {
-                let new = T::from_raw(from[(first + i) * step]);
-                to[at + i] = f(T::from_raw(to[at + i]), new).to_raw();
+        let (to, from) = (Target::new(out.data()), ins[0].data());
+        let meet = |to: &mut T::Raw, new: T::Raw| *to = f(T::from_raw(*to), T::from_raw(new)).to_raw();
+        let single = from.len() == 1;
+        places.share(|first, at, count| {
+            // SAFETY: as in `write_at`.
+            let to = unsafe { to.run(at, count) };
+            match single {
+                true => to.iter_mut().for_each(|to| meet(to, from[0])),
+                false => to.iter_mut().zip(&from[first..first + count]).for_each(|(to, new)| meet(to, *new)),
             }
         });
     })
@@ -210,6 +354,28 @@ mod tests {
             let got = if dim == 0 { got } else { got.transpose(0, 1).unwrap() };
             assert_eq!(got.to_vec::<f32>().unwrap(), [8.0, 9.0, 10.0, 11.0, 0.0, 1.0, 2.0, 3.0]);
         }
+    }
+
+    #[test]
+    fn lanes_are_written_beside_each_other_only_where_they_are_apart() {
+        let x = Tensor::zeros(&[3, 400, 70], crate::DType::F32).unwrap();
+        let rows: Vec<usize> = (0..900).map(|i| i * 7 % 400).collect();
+        let source =
+            Tensor::from_vec((0..3 * 900 * 70).map(|i| (i % 1013) as f32 / 7.0).collect(), &[3, 900, 70])
+                .unwrap();
+        let added = |x: &Tensor, count| {
+            let x = x.clone_contiguous().unwrap().transpose(0, 2).unwrap();
+            let places = Places::along(&x, 1, &rows).unwrap();
+            assert!(places.apart);
+            threads::with(count, || {
+                combine_at::<f32>(&x, &places, &source.transpose(0, 2).unwrap(), |a, b| a + b)
+            })
+            .unwrap();
+            x.to_vec::<f32>().unwrap()
+        };
+        assert_eq!(added(&x, 1), added(&x, 3));
+        let shared = Tensor::zeros(&[400], crate::DType::F32).unwrap().expand(&[3, 400]).unwrap();
+        assert!(!Places::along(&shared, 1, &rows).unwrap().apart);
     }
 
     #[test]

@@ -248,14 +248,14 @@ pub fn unpool(x: &Tensor, indices: &Tensor, sizes: &[i64]) -> Result<Tensor> {
         if per_plane == 0 {
             return;
         }
-        let out = out.data();
-        let planes = ins[0].data().chunks_exact(per_plane).zip(wanted.chunks_exact(per_plane));
-        for (n, (values, places)) in planes.enumerate() {
-            let out = &mut out[n * plane as usize..(n + 1) * plane as usize];
-            for (value, place) in values.iter().zip(places) {
-                out[*place as usize] = *value;
+        let (values, plane) = (ins[0].data(), plane as usize);
+        let places = values.chunks_exact(per_plane).zip(wanted.chunks_exact(per_plane));
+        threads::chunks(out.data(), threads::rows(per_plane.max(plane)) * plane, |first, own| {
+            let planes = own.chunks_exact_mut(plane).zip(places.clone().skip(first / plane));
+            for (out, (values, places)) in planes {
+                values.iter().zip(places).for_each(|(value, place)| out[*place as usize] = *value);
             }
-        }
+        });
     }))?;
     Ok(out)
 }

@@ -134,6 +134,28 @@ pub fn chunks_of_two<A: Send, B: Send>(
     });
 }
 
+/// What `f` gives for every number below `len`, in their order; `grain` of them are worth a part.
+pub fn map<R: Send>(len: usize, grain: usize, f: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    if len <= grain {
+        return (0..len).map(f).collect();
+    }
+    let mut results: Vec<Option<R>> = Vec::new();
+    results.resize_with(len, || None);
+    chunks(&mut results, grain, |first, own| {
+        own.iter_mut().enumerate().for_each(|(i, to)| *to = Some(f(first + i)));
+    });
+    results.into_iter().flatten().collect()
+}
+
+/// Sorts; how equal elements come to stand is not said, so there should be none, or no telling them apart.
+pub fn sort_by_key<T: Send + Copy, K: Ord>(slice: &mut [T], key: impl Fn(&T) -> K + Sync) {
+    chunks(slice, GRAIN, |_, own| own.sort_unstable_by_key(&key));
+    if slice.len() > GRAIN {
+        // A sort by merging finds what is in order already.
+        slice.sort_by_key(key);
+    }
+}
+
 /// A grain for rows of `cost` operations each.
 #[inline]
 pub fn rows(cost: usize) -> usize {

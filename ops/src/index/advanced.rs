@@ -9,7 +9,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::value::List;
 use flambeau_ir::{IValue, OpDef, Type};
-use flambeau_tensor::places::{Places, positions, read_at};
+use flambeau_tensor::places::{Places, read_at};
 use flambeau_tensor::{DType, Tensor, broadcast_shapes};
 use smallvec::SmallVec;
 
@@ -87,31 +87,22 @@ fn common(indices: &[Option<Tensor>]) -> Result<Vec<i64>, KernelError> {
 fn region(x: &Tensor, indices: &Indices) -> Result<Region, KernelError> {
     let indices = expanded(x, indices)?;
     let shape = common(&indices)?;
-    let (sizes, strides) = (x.sizes(), x.strides());
+    let sizes = x.sizes();
     let indexed: Vec<usize> = (0..x.rank()).filter(|&d| indices[d].is_some()).collect();
     let neighbours = indexed.windows(2).all(|w| w[0] + 1 == w[1]);
-    let first = indexed.first().copied().unwrap_or(0);
-    let free = |range: &mut dyn Iterator<Item = usize>| -> (Vec<i64>, Vec<i64>) {
-        range.filter(|&d| indices[d].is_none()).map(|d| (sizes[d], strides[d])).unzip()
-    };
-    let split = if neighbours { first } else { 0 };
-    let (before_sizes, before_strides) = free(&mut (0..split));
-    let (after_sizes, after_strides) = free(&mut (split..x.rank()));
+    let split = if neighbours { indexed.first().copied().unwrap_or(0) } else { 0 };
     let count = shape.iter().product::<i64>() as usize;
-    let mut middle = vec![0usize; count];
+    let mut picks = Vec::with_capacity(indexed.len());
     for &d in &indexed {
         let Some(index) = &indices[d] else { continue };
-        let values = index.expand(&shape)?.to_vec::<i64>()?;
-        for (at, i) in middle.iter_mut().zip(wrapped("", &values, d, sizes[d])?) {
-            *at += i * strides[d] as usize;
-        }
+        picks.push((d, wrapped("", &index.expand(&shape)?.to_vec::<i64>()?, d, sizes[d])?));
     }
-    let places = Places::new(
-        positions(&before_sizes, &before_strides)?,
-        middle,
-        positions(&after_sizes, &after_strides)?,
-    );
-    Ok(Region { places, sizes: [before_sizes, shape, after_sizes].concat() })
+    let picks: Vec<(usize, &[usize])> = picks.iter().map(|(d, indices)| (*d, &indices[..])).collect();
+    let places = Places::picked(x, &picks, count, split)?;
+    let free = |dims: std::ops::Range<usize>| -> Vec<i64> {
+        dims.filter(|&d| indices[d].is_none()).map(|d| sizes[d]).collect()
+    };
+    Ok(Region { places, sizes: [free(0..split), shape, free(split..x.rank())].concat() })
 }
 
 fn index(cx: &KernelCx<'_>) -> Computed {

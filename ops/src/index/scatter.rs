@@ -7,7 +7,7 @@ use flambeau_analysis::shape::{Dim, Dims, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::places::{Places, positions, read_at};
+use flambeau_tensor::places::{Places, read_at};
 use flambeau_tensor::{Tensor, broadcast_shapes, wrap_dim};
 
 /// Places in `x` of an index along a dimension: the index's own place in the others.
@@ -37,15 +37,7 @@ fn places(op: &str, x: &Tensor, dim: usize, index: &Tensor, negative: bool) -> R
             )));
         }
     }
-    let step = x.strides().get(dim).copied().unwrap_or(1) as usize;
-    let mut strides = x.strides().to_vec();
-    strides.resize(index.rank(), 0);
-    if let Some(stride) = strides.get_mut(dim) {
-        *stride = 0;
-    }
-    let mut all = positions(index.sizes(), &strides)?;
-    all.iter_mut().zip(&indices).for_each(|(at, i)| *at += i * step);
-    Ok(Places::each(all))
+    Ok(Places::by_element(x, dim, index.sizes(), &indices)?)
 }
 
 /// `(self, dim, index, sparse_grad)`.

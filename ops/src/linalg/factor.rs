@@ -9,7 +9,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::linalg::{Lu, Matrix, Qr, batches, joined, lu, order_of, qr};
+use flambeau_tensor::linalg::{Lu, Matrix, Qr, batches, each, joined, lu, order_of, qr};
 use flambeau_tensor::{DType, Tensor};
 
 /// The factors of every matrix of a batch.
@@ -20,7 +20,7 @@ fn lu_parts(x: &Tensor, op: &str, pivot: bool) -> Result<[Tensor; 3], KernelErro
     }
     field!(x, op, F => {
         let (lead, all) = batches::<F>(x)?;
-        let factors: Vec<Lu<F>> = all.into_iter().map(lu).collect();
+        let factors: Vec<Lu<F>> = each(&all, |_, a| lu(a.clone()));
         let pivots: Vec<i32> = factors.iter().flat_map(|f| f.pivots.iter().map(|p| *p as i32 + 1)).collect();
         let info: Vec<i32> = factors.iter().map(|f| f.info as i32).collect();
         let packed: Vec<Matrix<F>> = factors.into_iter().map(|f| f.packed).collect();
@@ -143,12 +143,12 @@ fn qr_of(x: &Tensor, mode: Mode) -> Several {
     let rows = if mode == Mode::Complete { m } else { m.min(n) };
     field!(x, "linalg.qr", F => {
         let (lead, all) = batches::<F>(x)?;
-        let factors: Vec<Qr<F>> = all.into_iter().map(qr).collect();
+        let factors: Vec<Qr<F>> = each(&all, |_, a| qr(a.clone()));
         let r: Vec<Matrix<F>> = factors.iter().map(|f| f.upper(rows)).collect();
         let q = if mode == Mode::OnlyR {
             Tensor::zeros(&[0], x.dtype())?
         } else {
-            let q: Vec<Matrix<F>> = factors.iter().map(|f| f.columns(rows)).collect();
+            let q = each(&all, |i, _| factors[i].columns(rows));
             joined(&lead, (m, rows), &q, x.dtype())?
         };
         Ok(vec![q, joined(&lead, (rows, n), &r, x.dtype())?])
@@ -175,7 +175,7 @@ fn geqrf(cx: &KernelCx<'_>) -> Several {
     let (m, n) = matrix_sizes(x, "torch.geqrf")?;
     field!(x, "geqrf", F => {
         let (lead, all) = batches::<F>(x)?;
-        let factors: Vec<Qr<F>> = all.into_iter().map(qr).collect();
+        let factors: Vec<Qr<F>> = each(&all, |_, a| qr(a.clone()));
         let tau: Vec<F> = factors.iter().flat_map(|f| f.tau.iter().copied()).collect();
         let packed: Vec<Matrix<F>> = factors.into_iter().map(|f| f.packed).collect();
         Ok(vec![

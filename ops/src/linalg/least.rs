@@ -5,7 +5,7 @@ use crate::support::{Several, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::linalg::{Field, batches, joined, svd};
+use flambeau_tensor::linalg::{Field, batches, each, joined, svd};
 use flambeau_tensor::{DType, Tensor};
 
 /// `(A, B, rcond, driver)`: the solutions of least norm, residuals where they are unique, ranks, and singular values
@@ -36,8 +36,9 @@ fn lstsq(cx: &KernelCx<'_>) -> Several {
     field!(a, op, F => {
         let (matrices, rights) = (batches::<F>(&a)?.1, batches::<F>(&right)?.1);
         let (mut solutions, mut residuals, mut ranks, mut values) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for (a, b) in matrices.iter().zip(&rights) {
-            let (u, s, vh) = svd(a, false, f64::EPSILON / 2.0).ok_or_else(|| super::spectrum::not_converged(op))?;
+        let found = each(&matrices, |_, a| svd(a, false, f64::EPSILON / 2.0));
+        for ((a, b), found) in matrices.iter().zip(&rights).zip(found) {
+            let (u, s, vh) = found.ok_or_else(|| super::spectrum::not_converged(op))?;
             let least = limit * s.first().copied().unwrap_or(0.0);
             // Without rank detection every value counts.
             let counts = |x: f64| if driver == b"gels" { x > 0.0 } else { x > least };

@@ -9,7 +9,7 @@ use flambeau_analysis::shape::{Dims, wrap};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::linalg::{Field, Lu, Matrix, batches, joined, lu};
+use flambeau_tensor::linalg::{Field, Lu, Matrix, batches, each, joined, lu};
 use flambeau_tensor::{DType, Tensor};
 
 /// An error about the first singular matrix of a batch.
@@ -61,11 +61,15 @@ fn solved(a: &Tensor, b: &Tensor, left: bool, op: &str) -> Result<Solved, Kernel
     let (lead, a, right) = together(a, &right)?;
     field!(a, op, F => {
         let (matrices, rights) = (batches::<F>(&a)?.1, batches::<F>(&right)?.1);
-        let (mut results, mut packed, mut pivots, mut info) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for (a, b) in matrices.into_iter().zip(rights) {
+        let solutions = each(&matrices, |i, a| {
             // X A = B is the transpose of A^T X^T = B^T.
-            let f = lu(if left { a } else { a.transpose() });
-            results.push(if left { f.solve(&b, false) } else { f.solve(&b.transpose(), false).transpose() });
+            let (f, b) = (lu(if left { a.clone() } else { a.transpose() }), &rights[i]);
+            let x = if left { f.solve(b, false) } else { f.solve(&b.transpose(), false).transpose() };
+            (f, x)
+        });
+        let (mut results, mut packed, mut pivots, mut info) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (f, x) in solutions {
+            results.push(x);
             pivots.extend(f.pivots.iter().map(|p| *p as i32 + 1));
             info.push(f.info as i32);
             packed.push(f.packed);
@@ -112,9 +116,9 @@ fn inverses(x: &Tensor, op: &str) -> Result<(Tensor, Vec<i32>), KernelError> {
     let n = square(x, op)?;
     field!(x, op, F => {
         let (lead, all) = batches::<F>(x)?;
-        let factors: Vec<Lu<F>> = all.into_iter().map(lu).collect();
+        let factors: Vec<Lu<F>> = each(&all, |_, a| lu(a.clone()));
         let info = factors.iter().map(|f| f.info as i32).collect();
-        let inverses: Vec<Matrix<F>> = factors.iter().map(|f| f.solve(&Matrix::identity(n, n), false)).collect();
+        let inverses = each(&all, |i, _| factors[i].solve(&Matrix::identity(n, n), false));
         Ok((joined(&lead, (n, n), &inverses, x.dtype())?, info))
     })
 }
@@ -159,13 +163,12 @@ fn with_factors(packed: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adjoin
     }
     field!(b, op, F => {
         let (factors, rights) = (batches::<F>(&packed)?.1, batches::<F>(&b)?.1);
-        let mut all = Vec::with_capacity(rights.len());
-        for (i, (packed, b)) in factors.into_iter().zip(rights).enumerate() {
+        let all = each(&factors, |i, packed| {
             let own = pivots[i * n..(i + 1) * n].iter().map(|&p| p as usize - 1).collect();
-            let f = Lu { packed, pivots: own, info: 0 };
+            let (f, b) = (Lu { packed: packed.clone(), pivots: own, info: 0 }, &rights[i]);
             // X A = B is the adjoint of A* X* = B*.
-            all.push(if left { f.solve(&b, adjoint) } else { f.solve(&b.adjoint(), !adjoint).adjoint() });
-        }
+            if left { f.solve(b, adjoint) } else { f.solve(&b.adjoint(), !adjoint).adjoint() }
+        });
         Ok(joined(&lead, (rows, cols), &all, b.dtype())?)
     })
 }
@@ -193,7 +196,7 @@ fn determinants(x: &Tensor, op: &str) -> Result<Determinants, KernelError> {
     let n = square(x, op)?;
     field!(x, op, F => {
         let (lead, all) = batches::<F>(x)?;
-        let factors: Vec<Lu<F>> = all.into_iter().map(lu).collect();
+        let factors: Vec<Lu<F>> = each(&all, |_, a| lu(a.clone()));
         let values: Vec<F> = factors.iter().map(Lu::determinant).collect();
         let logs: Vec<(F, f64)> = factors.iter().map(Lu::log_determinant).collect();
         let signs: Vec<F> = logs.iter().map(|l| l.0).collect();
@@ -235,8 +238,8 @@ fn logdet(cx: &KernelCx<'_>) -> Computed {
     square(x, "logdet")?;
     field!(x, "logdet", F => {
         let (lead, all) = batches::<F>(x)?;
-        let log = |a: Matrix<F>| {
-            let (sign, log) = lu(a).log_determinant();
+        let values: Vec<F> = each(&all, |_, a| {
+            let (sign, log) = lu(a.clone()).log_determinant();
             let angle = sign.im().atan2(sign.re());
             if x.dtype().is_complex() {
                 <F as flambeau_tensor::Element>::from_complex(flambeau_tensor::Complex::new(log, angle))
@@ -245,8 +248,7 @@ fn logdet(cx: &KernelCx<'_>) -> Computed {
             } else {
                 F::real(log)
             }
-        };
-        let values: Vec<F> = all.into_iter().map(log).collect();
+        });
         numbers(&lead, None, &values, x.dtype())
     })
 }

@@ -10,7 +10,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::linalg::{Field, Matrix, batches, eig, eigh, joined, lu, precision, svd};
+use flambeau_tensor::linalg::{Field, Matrix, batches, each, eig, eigh, joined, lu, precision, svd};
 use flambeau_tensor::{DType, Scalar, Tensor};
 
 /// What converges to the last place of doubles, for results without vectors.
@@ -24,9 +24,11 @@ fn svd_parts(x: &Tensor, op: &str, full: bool, precision: f64) -> Result<[Tensor
     field!(x, op, F => {
         let (lead, all) = batches::<F>(x)?;
         let (mut left, mut values, mut right) = (Vec::new(), Vec::new(), Vec::new());
-        for (i, a) in all.iter().enumerate() {
+        let found = each(&all, |_, a| {
             let finite = a.data.iter().all(|x| x.size().is_finite());
-            let found = if finite { svd(a, full, precision) } else { None };
+            if finite { svd(a, full, precision) } else { None }
+        });
+        for (i, found) in found.into_iter().enumerate() {
             let (u, s, vh) = found.ok_or_else(|| {
                 KernelError::input(format!(
                     "{op}: {}The algorithm failed to converge because the input matrix contained non-finite values.",
@@ -107,9 +109,11 @@ fn hermitian_parts(x: &Tensor, op: &str, upper: bool) -> Result<(Tensor, Tensor)
     field!(x, op, F => {
         let (lead, all) = batches::<F>(x)?;
         let (mut values, mut vectors) = (Vec::new(), Vec::new());
-        for (i, a) in all.iter().enumerate() {
+        let found = each(&all, |_, a| {
             let finite = a.data.iter().all(|x| x.size().is_finite());
-            let found = if finite { eigh(a, upper, precision(x.dtype())) } else { None };
+            if finite { eigh(a, upper, precision(x.dtype())) } else { None }
+        });
+        for (i, found) in found.into_iter().enumerate() {
             let (own, columns) = found.ok_or_else(|| {
                 KernelError::input(format!(
                     "{op}: {}The algorithm failed to converge because the input matrix is ill-conditioned or has too \
@@ -162,8 +166,8 @@ fn eig_parts(x: &Tensor, op: &str) -> Result<(Tensor, Tensor), KernelError> {
     field!(x, op, F => {
         let (lead, all) = batches::<F>(x)?;
         let (mut values, mut vectors) = (Vec::new(), Vec::new());
-        for a in &all {
-            let Some((own, columns)) = eig(a, precision(x.dtype())) else {
+        for found in each(&all, |_, a| eig(a, precision(x.dtype()))) {
+            let Some((own, columns)) = found else {
                 return Err(KernelError::input("torch.linalg.eig: input tensor should not contain infs or NaNs."));
             };
             values.extend(own);
@@ -290,8 +294,7 @@ fn pinv_of(x: &Tensor, limits: &Limits, hermitian: bool) -> Computed {
     let x = &super::expanded(x, &limits.lead)?;
     field!(x, op, F => {
         let (lead, all) = batches::<F>(x)?;
-        let mut inverses = Vec::with_capacity(all.len());
-        for (i, a) in all.iter().enumerate() {
+        let inverses: Result<Vec<Matrix<F>>, KernelError> = each(&all, |i, a| {
             let found = if hermitian {
                 eigh(a, false, EXACT).map(|(values, vectors)| (vectors.clone(), values, vectors.adjoint()))
             } else {
@@ -301,9 +304,11 @@ fn pinv_of(x: &Tensor, limits: &Limits, hermitian: bool) -> Computed {
             let least = limits.at(i, s.iter().fold(0.0, |m, x| f64::max(m, x.abs())));
             let inverted: Vec<f64> = s.iter().map(|&x| if x.abs() > least { 1.0 / x } else { 0.0 }).collect();
             let v = Matrix::from_fn(n, s.len(), |i, j| vh[(j, i)].conj().scale(inverted[j]));
-            inverses.push(v.times(&u.adjoint()));
-        }
-        Ok(joined(&lead, (n, m), &inverses, x.dtype())?)
+            Ok(v.times(&u.adjoint()))
+        })
+        .into_iter()
+        .collect();
+        Ok(joined(&lead, (n, m), &inverses?, x.dtype())?)
     })
 }
 
@@ -376,11 +381,10 @@ fn regular_inverse(x: &Tensor) -> Computed {
     let n = square(x, "linalg.cond")?;
     field!(x, "linalg.cond", F => {
         let (lead, all) = batches::<F>(x)?;
-        let invert = |a: Matrix<F>| {
-            let f = lu(a);
+        let all = each(&all, |_, a| {
+            let f = lu(a.clone());
             if f.info > 0 { Matrix::from_fn(n, n, |_, _| F::real(f64::NAN)) } else { f.solve(&Matrix::identity(n, n), false) }
-        };
-        let all: Vec<Matrix<F>> = all.into_iter().map(invert).collect();
+        });
         Ok(joined(&lead, (n, n), &all, x.dtype())?)
     })
 }

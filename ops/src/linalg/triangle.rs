@@ -8,7 +8,7 @@ use crate::support::{Computed, Several, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::linalg::{Matrix, batches, cholesky, joined, ldl, ldl_solve, triangular};
+use flambeau_tensor::linalg::{Matrix, batches, cholesky, each, joined, ldl, ldl_solve, triangular};
 use flambeau_tensor::{DType, Tensor};
 
 /// The factors of a batch, and for each the order of the minor that is not positive.
@@ -16,12 +16,12 @@ fn cholesky_parts(x: &Tensor, op: &str, upper: bool) -> Result<(Tensor, Vec<i32>
     let n = square(x, op)?;
     field!(x, op, F => {
         let (lead, all) = batches::<F>(x)?;
-        let (mut factors, mut info) = (Vec::new(), Vec::new());
-        for a in &all {
+        let (factors, info): (Vec<_>, _) = each(&all, |_, a| {
             let (l, failed) = cholesky(&lower_of(a, upper));
-            factors.push(lower_of(&l, upper));
-            info.push(failed as i32);
-        }
+            (lower_of(&l, upper), failed as i32)
+        })
+        .into_iter()
+        .unzip();
         Ok((joined(&lead, (n, n), &factors, x.dtype())?, info))
     })
 }
@@ -74,13 +74,12 @@ fn cholesky_solve(cx: &KernelCx<'_>) -> Computed {
     let (lead, l, b) = together(l, b)?;
     field!(b, "cholesky_solve", F => {
         let (factors, rights) = (batches::<F>(&l)?.1, batches::<F>(&b)?.1);
-        let mut all = Vec::with_capacity(rights.len());
-        for (l, mut x) in factors.iter().zip(rights) {
-            let l = lower_of(l, upper);
+        let all = each(&factors, |i, l| {
+            let (l, mut x) = (lower_of(l, upper), rights[i].clone());
             triangular(&l, &mut x, false, false);
             triangular(&l.adjoint(), &mut x, true, false);
-            all.push(x);
-        }
+            x
+        });
         Ok(joined(&lead, (n, cols), &all, b.dtype())?)
     })
 }
@@ -91,14 +90,13 @@ fn cholesky_inverse(cx: &KernelCx<'_>) -> Computed {
     let n = square(l, "cholesky_inverse")?;
     field!(l, "cholesky_inverse", F => {
         let (lead, factors) = batches::<F>(l)?;
-        let inverse = |l: &Matrix<F>| {
+        let all = each(&factors, |_, l| {
             let l = lower_of(l, upper);
             let mut x = Matrix::identity(n, n);
             triangular(&l, &mut x, false, false);
             triangular(&l.adjoint(), &mut x, true, false);
             x
-        };
-        let all: Vec<Matrix<F>> = factors.iter().map(inverse).collect();
+        });
         Ok(joined(&lead, (n, n), &all, l.dtype())?)
     })
 }
@@ -108,10 +106,12 @@ fn ldl_parts(x: &Tensor, op: &str, hermitian: bool) -> Result<[Tensor; 3], Kerne
     let n = square(x, op)?;
     field!(x, op, F => {
         let (lead, all) = batches::<F>(x)?;
-        let (mut packed, mut pivots, mut info) = (Vec::new(), Vec::new(), Vec::new());
-        for a in all {
+        let factors = each(&all, |_, a| {
             let lower = Matrix::from_fn(n, n, |i, j| if j <= i { a[(i, j)] } else { flambeau_tensor::Element::ZERO });
-            let f = ldl(lower, hermitian && x.dtype().is_complex());
+            ldl(lower, hermitian && x.dtype().is_complex())
+        });
+        let (mut packed, mut pivots, mut info) = (Vec::new(), Vec::new(), Vec::new());
+        for f in factors {
             pivots.extend(&f.pivots);
             info.push(f.info as i32);
             packed.push(f.packed);
@@ -160,11 +160,11 @@ fn solve_ldl(cx: &KernelCx<'_>) -> Computed {
     let pivots = pivots.expand(&pivot_sizes)?.to_vec::<i32>()?;
     field!(b, op, F => {
         let (factors, rights) = (batches::<F>(&factors)?.1, batches::<F>(&rights)?.1);
-        let mut all = Vec::with_capacity(rights.len());
-        for (i, (f, mut x)) in factors.iter().zip(rights).enumerate() {
+        let all = each(&factors, |i, f| {
+            let mut x = rights[i].clone();
             ldl_solve(f, &pivots[i * n..(i + 1) * n], &mut x, hermitian && b.dtype().is_complex());
-            all.push(x);
-        }
+            x
+        });
         Ok(joined(&lead, (n, cols), &all, b.dtype())?)
     })
 }
@@ -195,19 +195,18 @@ fn solved(a: &Tensor, b: &Tensor, how: &Triangular, op: &str) -> Computed {
     let (lead, a, b) = together(a, b)?;
     field!(b, op, F => {
         let (triangles, rights) = (batches::<F>(&a)?.1, batches::<F>(&b)?.1);
-        let mut all = Vec::with_capacity(rights.len());
-        for (t, x) in triangles.iter().zip(rights) {
+        let all = each(&triangles, |i, t| {
             // X A = B is the transpose of A^T X^T = B^T.
-            all.push(if how.left {
-                let mut x = x;
+            if how.left {
+                let mut x = rights[i].clone();
                 triangular(t, &mut x, how.upper, how.unit);
                 x
             } else {
-                let mut x = x.transpose();
+                let mut x = rights[i].transpose();
                 triangular(&t.transpose(), &mut x, !how.upper, how.unit);
                 x.transpose()
-            });
-        }
+            }
+        });
         Ok(joined(&lead, (rows, cols), &all, b.dtype())?)
     })
 }

@@ -7,7 +7,10 @@ use crate::support::{Computed, fresh};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, IValue, OpDef};
-use flambeau_tensor::{DType, Scalar, Tensor, matmul};
+use flambeau_tensor::{DType, Scalar, Tensor, matmul, threads};
+
+/// Operations that an interpolated pixel is thought to cost.
+const WORK: usize = 16;
 
 /// Sizes and steps of one run.
 struct Deformed {
@@ -75,8 +78,9 @@ impl Deformed {
         let [_, _, kh, kw] = self.weight;
         let pixels = (self.out[0] * self.out[1]) as usize;
         let taps = (kh * kw) as usize;
-        let mut columns = Vec::with_capacity(c as usize * taps * pixels);
-        for channel in 0..c {
+        let of_channel = |channel: usize| {
+            let channel = channel as i64;
+            let mut columns = Vec::with_capacity(taps * pixels);
             let group = (channel / (c / self.offset_groups)) as usize;
             let plane = &image[(channel * h * w) as usize..][..(h * w) as usize];
             for tap in 0..taps {
@@ -92,8 +96,9 @@ impl Deformed {
                     columns.push(weight * interpolated(plane, h, w, y, x));
                 }
             }
-        }
-        columns
+            columns
+        };
+        threads::map(c as usize, threads::rows(taps * pixels * WORK), of_channel).concat()
     }
 }
 

@@ -11,7 +11,7 @@ use flambeau_tensor::loops::binary;
 use flambeau_tensor::math::Float;
 use flambeau_tensor::promote::result_type;
 use flambeau_tensor::rows::map_rows;
-use flambeau_tensor::{DType, Element, Tensor, broadcast_shapes, dispatch, reduce, wrap_dim};
+use flambeau_tensor::{DType, Element, Tensor, broadcast_shapes, dispatch, reduce, threads, wrap_dim};
 
 /// The `p`-norm of differences: how many there are (0), the largest (infinity), or a sum of powers.
 #[inline(always)]
@@ -91,6 +91,9 @@ fn cosine_similarity(cx: &KernelCx<'_>) -> Computed {
     Ok(binary::<f64, f64, f64>(&product, &size, |p, s| p / s)?.to_dtype(dtype)?)
 }
 
+/// Operations that an element of a difference is thought to cost.
+const WORK: usize = 4;
+
 /// Distances of all pairs of rows of a matrix, those above the diagonal, row by row.
 fn pdist(cx: &KernelCx<'_>) -> Computed {
     let (x, p) = (cx.tensor(0)?, cx.float(1)?);
@@ -106,12 +109,10 @@ fn pdist(cx: &KernelCx<'_>) -> Computed {
     let (rows, width) = (x.sizes()[0] as usize, x.sizes()[1] as usize);
     let data = x.to_vec::<f64>()?;
     let row = |i: usize| &data[i * width..(i + 1) * width];
-    let mut out = Vec::new();
-    for i in 0..rows {
-        for j in i + 1..rows {
-            out.push(norm(row(i).iter().zip(row(j)).map(|(a, b)| a - b), p));
-        }
-    }
+    let out = threads::map(rows, threads::rows(rows * width * WORK), |i| -> Vec<f64> {
+        (i + 1..rows).map(|j| norm(row(i).iter().zip(row(j)).map(|(a, b)| a - b), p)).collect()
+    })
+    .concat();
     Ok(Tensor::from_slice(&out, &[out.len() as i64])?.to_dtype(x.dtype())?)
 }
 
@@ -155,17 +156,17 @@ fn cdist(a: &Tensor, b: &Tensor, p: f64) -> Computed {
     sizes.extend([m, n]);
     let (rows, columns, width) = (m as usize, n as usize, width as usize);
     let count: i64 = sizes.iter().product();
-    let mut out = Vec::with_capacity(count as usize);
-    let batches: i64 = batch.iter().product();
-    for k in 0..batches as usize {
-        for i in 0..rows {
-            let first = &x[(k * rows + i) * width..][..width];
-            for j in 0..columns {
-                let second = &y[(k * columns + j) * width..][..width];
-                out.push(norm(first.iter().zip(second).map(|(a, b)| a - b), p));
+    let mut out = vec![0.0; count as usize];
+    threads::chunks(&mut out, threads::rows(columns * width * WORK) * columns.max(1), |start, own| {
+        for (k, own) in own.chunks_exact_mut(columns).enumerate() {
+            let row = start / columns + k;
+            let first = &x[row * width..][..width];
+            for (j, out) in own.iter_mut().enumerate() {
+                let second = &y[(row / rows * columns + j) * width..][..width];
+                *out = norm(first.iter().zip(second).map(|(a, b)| a - b), p);
             }
         }
-    }
+    });
     Ok(Tensor::from_vec(out, &sizes)?.to_dtype(dtype)?)
 }
 

@@ -7,7 +7,7 @@ use flambeau_exec::{Fault, Gen, Kernel, KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{Doc, Effects, IValue, OpDef};
 use flambeau_tensor::rows::lookup;
-use flambeau_tensor::{DType, Element, Scalar, Tensor, access, dispatch, reduce};
+use flambeau_tensor::{DType, Element, Scalar, Tensor, access, dispatch, reduce, threads};
 
 fn out_of_range() -> KernelError {
     KernelError::new(Fault::Input, "IndexError", "index out of range in self")
@@ -115,40 +115,44 @@ fn embedding_bag(cx: &KernelCx<'_>, padding: Padding) -> Several {
     }
     let scales = super::opt_values::<f64>(samples)?;
     let width = weight.sizes()[1] as usize;
-    let (mut sizes, mut best) = (vec![0_i64; bounds.len()], vec![0_i64; bounds.len() * width]);
+    let counted = |k: &usize| Some(all[*k]) != padding;
+    let sizes: Vec<i64> =
+        bounds.iter().map(|&(start, end)| (start..end).filter(counted).count() as i64).collect();
+    let mut best = vec![0_i64; bounds.len() * width];
+    let cost = width.saturating_mul(all.len().div_ceil(bounds.len().max(1)));
     let table = weight.contiguous()?;
     let out = Tensor::zeros(&[bounds.len() as i64, width as i64], weight.dtype())?;
     dispatch!(floats, weight.dtype(), "embedding_bag", T => access::edit_with::<T, T, _>(&out, &[&table], |mut out, ins| {
         use flambeau_tensor::math::Float;
         type A<T> = <T as Float>::Acc;
         let table = ins[0].data();
-        let mut row = vec![A::<T>::ZERO; width];
-        for (bag, ((start, end), out)) in bounds.iter().zip(out.data().chunks_exact_mut(width.max(1))).enumerate() {
+        let one = |bag: usize, row: &mut [A<T>], out: &mut [<T as Element>::Raw], best: &mut [i64]| {
             row.fill(A::<T>::ZERO);
-            let mut count = 0;
-            for k in *start..*end {
-                if Some(all[k]) == padding {
-                    continue;
-                }
+            let (start, end) = bounds[bag];
+            for (n, k) in (start..end).filter(counted).enumerate() {
                 let source = &table[all[k] as usize * width..][..width];
                 let scale: A<T> = Element::from_f64(scales.as_ref().map_or(1.0, |s| s[k]));
                 for (c, (sum, x)) in row.iter_mut().zip(source).enumerate() {
                     let x = T::from_raw(*x).acc();
                     if mode != Bag::Max {
                         *sum = if scales.is_some() { *sum + x * scale } else { *sum + x };
-                    } else if count == 0 || x > *sum {
+                    } else if n == 0 || x > *sum {
                         *sum = x;
-                        best[bag * width + c] = all[k];
+                        best[c] = all[k];
                     }
                 }
-                count += 1;
             }
-            sizes[bag] = count;
-            let divisor: A<T> = if mode == Bag::Mean && count > 0 { Element::from_i64(count) } else { A::<T>::ONE };
-            for (out, sum) in out.iter_mut().zip(&row) {
+            let by = if mode == Bag::Mean { sizes[bag].max(1) } else { 1 };
+            let divisor: A<T> = Element::from_i64(by);
+            for (out, sum) in out.iter_mut().zip(row) {
                 *out = T::from_acc(*sum / divisor).to_raw();
             }
-        }
+        };
+        threads::chunks_of_two(out.data(), &mut best, [width; 2], threads::rows(cost), |first, out, best| {
+            let mut row = vec![A::<T>::ZERO; width];
+            let rows = out.chunks_exact_mut(width.max(1)).zip(best.chunks_exact_mut(width.max(1)));
+            rows.enumerate().for_each(|(i, (out, best))| one(first + i, &mut row, out, best));
+        });
     }))?;
     let owner = bounds.iter().enumerate().flat_map(|(bag, (s, e))| (*s..*e).map(move |_| bag as i64));
     let owner: Vec<i64> = owner.collect();

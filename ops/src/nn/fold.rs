@@ -7,12 +7,13 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::OpDef;
 use flambeau_ir::types::Dim;
-use flambeau_tensor::{Element, Tensor, access, dispatch};
+use flambeau_tensor::{Element, Tensor, access, dispatch, threads};
+
+/// Operations that a pixel of a patch is thought to cost.
+const WORK: usize = 4;
 
 /// The geometry of both directions.
 struct Patches {
-    batch: usize,
-    channels: usize,
     image: [i64; 2],
     kernel: [i64; 2],
     dilation: [i64; 2],
@@ -49,7 +50,7 @@ impl Patches {
                  components must be at least one."
             )));
         }
-        Ok(Patches { batch: 1, channels: 1, image, kernel, dilation, padding, stride, blocks })
+        Ok(Patches { image, kernel, dilation, padding, stride, blocks })
     }
 
     /// How many patches an image has.
@@ -57,34 +58,52 @@ impl Patches {
         self.blocks[0].saturating_mul(self.blocks[1])
     }
 
+    /// How many pixels an image has.
+    fn pixels(&self) -> i64 {
+        self.image[0] * self.image[1]
+    }
+
     /// How many pixels a patch has.
     fn depth(&self) -> i64 {
         self.kernel[0].saturating_mul(self.kernel[1])
     }
 
-    /// Calls `f` with the positions in the columns and in the image of everything that is in both.
+    /// Calls `f` with the positions in a channel's columns and in its image of everything that is in both.
     fn each(&self, mut f: impl FnMut(usize, usize)) {
         let [h, w] = self.image;
         let length = self.length();
-        let depth = self.depth();
-        for plane in 0..(self.batch * self.channels) as i64 {
-            for k in 0..depth {
-                let (ky, kx) = (k / self.kernel[1], k % self.kernel[1]);
-                let line = (plane * depth + k) * length;
-                for by in 0..self.blocks[0] {
-                    let y = by * self.stride[0] - self.padding[0] + ky * self.dilation[0];
-                    if !(0..h).contains(&y) {
-                        continue;
-                    }
-                    for bx in 0..self.blocks[1] {
-                        let x = bx * self.stride[1] - self.padding[1] + kx * self.dilation[1];
-                        if (0..w).contains(&x) {
-                            f((line + by * self.blocks[1] + bx) as usize, ((plane * h + y) * w + x) as usize);
-                        }
+        for k in 0..self.depth() {
+            let (ky, kx) = (k / self.kernel[1], k % self.kernel[1]);
+            for by in 0..self.blocks[0] {
+                let y = by * self.stride[0] - self.padding[0] + ky * self.dilation[0];
+                if !(0..h).contains(&y) {
+                    continue;
+                }
+                for bx in 0..self.blocks[1] {
+                    let x = bx * self.stride[1] - self.padding[1] + kx * self.dilation[1];
+                    if (0..w).contains(&x) {
+                        f((k * length + by * self.blocks[1] + bx) as usize, (y * w + x) as usize);
                     }
                 }
             }
         }
+    }
+
+    /// Calls `f(from, to, self)` with every channel's elements, of which there are so many on either side.
+    fn planes<T: Copy + Sync, R: Send>(
+        &self,
+        (from, to): (&[T], &mut [R]),
+        [reads, writes]: [i64; 2],
+        f: impl Fn(&[T], &mut [R]) + Sync,
+    ) {
+        let (reads, writes) = (reads as usize, writes as usize);
+        if reads == 0 || writes == 0 {
+            return;
+        }
+        threads::chunks(to, threads::rows(reads.max(writes) * WORK) * writes, |first, own| {
+            let from = from[first / writes * reads..].chunks_exact(reads);
+            from.zip(own.chunks_exact_mut(writes)).for_each(|(from, to)| f(from, to));
+        });
     }
 }
 
@@ -100,9 +119,7 @@ fn im2col(cx: &KernelCx<'_>) -> Computed {
         )));
     }
     let sizes = &x.sizes()[lead..];
-    let mut patches = Patches::new(cx, 1, [sizes[1], sizes[2]])?;
-    patches.batch = if lead == 1 { x.sizes()[0] as usize } else { 1 };
-    patches.channels = sizes[0] as usize;
+    let patches = Patches::new(cx, 1, [sizes[1], sizes[2]])?;
     let mut out = x.sizes()[..lead].to_vec();
     out.extend([sizes[0].saturating_mul(patches.depth()), patches.length()]);
     let (x, out) = (x.contiguous()?, Tensor::zeros(&out, x.dtype())?);
@@ -110,7 +127,8 @@ fn im2col(cx: &KernelCx<'_>) -> Computed {
     let (x, to) = (x.view_dtype(kind)?, out.view_dtype(kind)?);
     dispatch!(widths, kind, "im2col_out_cpu", T => access::edit_with::<T, T, _>(&to, &[&x], |mut out, ins| {
         let (from, to) = (ins[0].data(), out.data());
-        patches.each(|column, image| to[column] = from[image]);
+        let sizes = [patches.pixels(), patches.depth() * patches.length()];
+        patches.planes((from, to), sizes, |from, to| patches.each(|column, image| to[column] = from[image]));
     }))?;
     Ok(out)
 }
@@ -126,7 +144,7 @@ fn col2im(cx: &KernelCx<'_>) -> Computed {
             x.sizes()
         )));
     }
-    let mut patches = Patches::new(cx, 2, [image[0], image[1]])?;
+    let patches = Patches::new(cx, 2, [image[0], image[1]])?;
     let depth = patches.depth();
     let (rows, length) = (x.sizes()[lead], x.sizes()[lead + 1]);
     if rows % depth != 0 {
@@ -144,15 +162,16 @@ fn col2im(cx: &KernelCx<'_>) -> Computed {
             patches.length()
         )));
     }
-    patches.batch = if lead == 1 { x.sizes()[0] as usize } else { 1 };
-    patches.channels = (rows / depth) as usize;
     let mut out = x.sizes()[..lead].to_vec();
     out.extend([rows / depth, image[0], image[1]]);
     let (x, out) = (x.contiguous()?, Tensor::zeros(&out, x.dtype())?);
     dispatch!(floats_complex, x.dtype(), "col2im_out_cpu", T => access::edit_with::<T, T, _>(&out, &[&x], |mut out, ins| {
         let (from, to) = (ins[0].data(), out.data());
-        patches.each(|column, image| {
-            to[image] = T::from_raw(to[image]).add(T::from_raw(from[column])).to_raw();
+        let sizes = [depth * length, patches.pixels()];
+        patches.planes((from, to), sizes, |from, to| {
+            patches.each(|column, image| {
+                to[image] = T::from_raw(to[image]).add(T::from_raw(from[column])).to_raw();
+            });
         });
     }))?;
     Ok(out)

@@ -6,7 +6,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::{DType, Tensor, matmul};
+use flambeau_tensor::{DType, Tensor, matmul, threads};
 
 #[derive(Clone, Copy, PartialEq)]
 enum Interpolation {
@@ -167,21 +167,25 @@ fn grid_sampler(cx: &KernelCx<'_>, wanted: Option<usize>) -> Computed {
     let mut sizes = x.sizes()[..2].to_vec();
     sizes.extend_from_slice(&grid.sizes()[1..=space]);
     let out = sampled(&x.to_vec::<f64>()?, &grid.to_vec::<f64>()?, x.sizes(), &sizes, rules);
-    Ok(Tensor::from_vec(out, &sizes)?.to_dtype(x.dtype())?)
+    let points: i64 = sizes[2..].iter().product();
+    let out = Tensor::from_vec(out, &[sizes[0], points, sizes[1]])?.to_dtype(x.dtype())?;
+    Ok(out.transpose(1, 2)?.contiguous()?.view(&sizes)?)
 }
 
-/// The neighbours of each point are found once and used for all channels.
+/// For every point what the channels give: its neighbours are found once and used for all of them.
 fn sampled(x: &[f64], grid: &[f64], input: &[i64], sizes: &[i64], rules: Rules) -> Vec<f64> {
     let space = input.len() - 2;
     let plane: usize = input[2..].iter().product::<i64>() as usize;
     let points: usize = sizes[2..].iter().product::<i64>() as usize;
     let channels = input[1] as usize;
     let mut out = vec![0.0; input[0] as usize * channels * points];
-    let mut along: [Vec<(i64, f64)>; 3] = Default::default();
-    let mut taps: Vec<(usize, f64)> = Vec::new();
-    for n in 0..input[0] as usize {
-        for p in 0..points {
-            let point = &grid[(n * points + p) * space..][..space];
+    let cost = (channels + space) << (2 * space);
+    threads::chunks(&mut out, threads::rows(cost) * channels.max(1), |first, own| {
+        let mut along: [Vec<(i64, f64)>; 3] = Default::default();
+        let mut taps: Vec<(usize, f64)> = Vec::new();
+        for (k, own) in own.chunks_exact_mut(channels).enumerate() {
+            let number = first / channels + k;
+            let (n, point) = (number / points, &grid[number * space..][..space]);
             taps.clear();
             taps.push((0, 1.0));
             // A point names the last dimension first.
@@ -192,12 +196,12 @@ fn sampled(x: &[f64], grid: &[f64], input: &[i64], sizes: &[i64], rules: Rules) 
                 });
                 taps = next.collect();
             }
-            for c in 0..channels {
+            for (c, out) in own.iter_mut().enumerate() {
                 let from = &x[(n * channels + c) * plane..][..plane];
-                out[(n * channels + c) * points + p] = taps.iter().map(|(at, w)| from[*at] * w).sum();
+                *out = taps.iter().map(|(at, w)| from[*at] * w).sum();
             }
         }
-    }
+    });
     out
 }
 

@@ -8,7 +8,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::{DType, Tensor};
+use flambeau_tensor::{DType, Tensor, threads};
 
 /// Logarithm of a sum of three exponentials.
 fn log_sum(a: f64, b: f64, c: f64) -> f64 {
@@ -117,43 +117,60 @@ fn problem(
     })
 }
 
+/// Operations that a state of the recursion is thought to cost.
+const WORK: usize = 64;
+
 impl Problem {
     /// Negative log likelihoods, and the table of the recursion as `[batch, time, 2 * longest + 1]`.
     fn solve(&self) -> (Vec<f64>, Vec<f64>) {
         let width = 2 * self.longest + 1;
         let mut table = vec![f64::NEG_INFINITY; self.batch * self.time * width];
-        let mut losses = Vec::new();
-        for (b, labels) in self.labels.iter().enumerate() {
-            let states = 2 * labels.len() + 1;
-            let label = |s: usize| if s.is_multiple_of(2) { self.blank } else { labels[s / 2] };
-            let log = |t: usize, s: usize| self.logs[(t * self.batch + b) * self.count + label(s)];
-            let length = self.input_lengths[b] as usize;
-            let table = &mut table[b * self.time * width..(b + 1) * self.time * width];
-            if length == 0 {
-                losses.push(if labels.is_empty() { 0.0 } else { f64::INFINITY });
-                continue;
-            }
-            for (s, first) in table.iter_mut().enumerate().take(states.min(2)) {
-                *first = log(0, s);
-            }
-            for t in 1..length {
-                let (before, now) = table.split_at_mut(t * width);
-                let before = &before[(t - 1) * width..];
-                for s in 0..states {
-                    let two = s > 1 && label(s) != label(s - 2);
-                    let from = log_sum(
-                        before[s],
-                        if s > 0 { before[s - 1] } else { f64::NEG_INFINITY },
-                        if two { before[s - 2] } else { f64::NEG_INFINITY },
-                    );
-                    now[s] = from + log(t, s);
+        let mut losses = vec![0.0; self.batch];
+        let cost = self.time * width * WORK;
+        threads::chunks_of_two(
+            &mut losses,
+            &mut table,
+            [1, self.time * width],
+            threads::rows(cost),
+            |first, losses, table| {
+                let tables = table.chunks_exact_mut((self.time * width).max(1));
+                for (i, (loss, table)) in losses.iter_mut().zip(tables).enumerate() {
+                    *loss = self.one(first + i, table);
                 }
-            }
-            let last = &table[(length - 1) * width..][..width];
-            let second = if labels.is_empty() { f64::NEG_INFINITY } else { last[states - 2] };
-            losses.push(-log_sum(last[states - 1], second, f64::NEG_INFINITY));
-        }
+            },
+        );
         (losses, table)
+    }
+
+    /// The loss of one of the batch, whose part of the table is filled.
+    fn one(&self, b: usize, table: &mut [f64]) -> f64 {
+        let (labels, width) = (&self.labels[b], 2 * self.longest + 1);
+        let states = 2 * labels.len() + 1;
+        let label = |s: usize| if s.is_multiple_of(2) { self.blank } else { labels[s / 2] };
+        let log = |t: usize, s: usize| self.logs[(t * self.batch + b) * self.count + label(s)];
+        let length = self.input_lengths[b] as usize;
+        if length == 0 {
+            return if labels.is_empty() { 0.0 } else { f64::INFINITY };
+        }
+        for (s, first) in table.iter_mut().enumerate().take(states.min(2)) {
+            *first = log(0, s);
+        }
+        for t in 1..length {
+            let (before, now) = table.split_at_mut(t * width);
+            let before = &before[(t - 1) * width..];
+            for s in 0..states {
+                let two = s > 1 && label(s) != label(s - 2);
+                let from = log_sum(
+                    before[s],
+                    if s > 0 { before[s - 1] } else { f64::NEG_INFINITY },
+                    if two { before[s - 2] } else { f64::NEG_INFINITY },
+                );
+                now[s] = from + log(t, s);
+            }
+        }
+        let last = &table[(length - 1) * width..][..width];
+        let second = if labels.is_empty() { f64::NEG_INFINITY } else { last[states - 2] };
+        -log_sum(last[states - 1], second, f64::NEG_INFINITY)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::support::{Computed, fresh};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, IValue, OpDef};
-use flambeau_tensor::{DType, Layout, Tensor, check_budget};
+use flambeau_tensor::{DType, Layout, Tensor, check_budget, threads};
 
 /// Indices of the boxes that stay, best first: `(dets, scores, iou_threshold)`.
 fn nms(cx: &KernelCx<'_>) -> Computed {
@@ -71,6 +71,9 @@ pub(super) fn corners(y: f64, x: f64, h: i64, w: i64) -> [(usize, f64); 4] {
     ]
 }
 
+/// Operations that a cell of a region is thought to cost.
+const POINTS: usize = 16;
+
 /// `(input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned)`.
 fn roi_align(cx: &KernelCx<'_>) -> Computed {
     let (input, rois, scale) = (cx.tensor(0)?, cx.tensor(1)?, cx.float(2)?);
@@ -88,9 +91,10 @@ fn roi_align(cx: &KernelCx<'_>) -> Computed {
     // The points of the cells of a region, and what they give.
     let cells = Layout::contiguous(&[rois.sizes()[0], c.max(1), ph, pw])?.numel();
     check_budget(cells.saturating_mul(32))?;
-    let mut out = Vec::new();
     let plane = (h * w) as usize;
-    for roi in boxes.chunks_exact(5) {
+    let cost = (c.max(1) as usize).saturating_mul((ph * pw) as usize).saturating_mul(POINTS);
+    let pooled = threads::map(boxes.len() / 5, threads::rows(cost), |k| {
+        let roi = &boxes[k * 5..(k + 1) * 5];
         let image = roi[0] as i64;
         if !(0..n).contains(&image) {
             return Err(KernelError::input(format!("roi names image {image} of a batch of {n}")));
@@ -117,16 +121,16 @@ fn roi_align(cx: &KernelCx<'_>) -> Computed {
             }
             bins.push(points);
         }
-        for channel in 0..c {
+        let values = (0..c).flat_map(|channel| {
             let from = &data[(image * c + channel) as usize * plane..][..plane];
-            out.extend(
-                bins.iter()
-                    .map(|points| points.iter().map(|(at, weight)| from[*at] * weight).sum::<f64>() / count),
-            );
-        }
-    }
+            bins.iter()
+                .map(move |points| points.iter().map(|(at, weight)| from[*at] * weight).sum::<f64>() / count)
+        });
+        Ok(values.collect::<Vec<f64>>())
+    });
+    let pooled: Vec<Vec<f64>> = pooled.into_iter().collect::<Result<_, KernelError>>()?;
     let k = rois.sizes()[0];
-    Ok(Tensor::from_vec(out, &[k, c, ph, pw])?.to_dtype(input.dtype())?)
+    Ok(Tensor::from_vec(pooled.concat(), &[k, c, ph, pw])?.to_dtype(input.dtype())?)
 }
 
 pub(super) fn family() -> Vec<OpDef> {

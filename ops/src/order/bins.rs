@@ -6,7 +6,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::promote::Promotion;
-use flambeau_tensor::{DType, Element, Tensor, check_budget, dispatch};
+use flambeau_tensor::{DType, Element, Tensor, check_budget, dispatch, threads};
 
 /// The first place in a sorted row before which everything is smaller (or, with `right`, not larger).
 fn place<T: Element + PartialOrd>(row: &[T], at: impl Fn(usize) -> usize, value: T, right: bool) -> usize {
@@ -37,6 +37,9 @@ fn operand(cx: &KernelCx<'_>, i: usize) -> Computed {
 }
 
 /// The places of values in sequences: one for all, or one per row of values.
+/// Operations that a search is thought to cost.
+const SEARCH: usize = 16;
+
 fn search(
     sequences: &Tensor,
     values: &Tensor,
@@ -84,16 +87,16 @@ fn search(
         let (all, values) = (sequences.to_vec::<T>()?, values.to_vec::<T>()?);
         let groups = if sequences.rank() == 1 { 1 } else { all.len() / n.max(1) };
         let per_group = values.len() / groups.max(1);
-        let place_of = |(k, &value): (usize, &T)| {
+        let place_of = |k: usize| {
             let group = k.checked_div(per_group).unwrap_or(0);
             let row = &all[group * n..(group + 1) * n];
             let at = |i: usize| match &order {
                 Some(order) => order[group * n + i] as usize,
                 None => i,
             };
-            if n == 0 { 0 } else { place(row, at, value, right) as i64 }
+            if n == 0 { 0 } else { place(row, at, values[k], right) as i64 }
         };
-        Ok::<Vec<i64>, KernelError>(values.iter().enumerate().map(place_of).collect())
+        Ok::<Vec<i64>, KernelError>(threads::map(values.len(), threads::rows(SEARCH), place_of))
     })?;
     let found = Tensor::from_vec(found, values.sizes())?;
     Ok(if int32 { found.to_dtype(DType::I32)? } else { found })
@@ -147,9 +150,11 @@ fn isin(cx: &KernelCx<'_>) -> Computed {
     let dtype = meeting.result().unwrap_or(elements.dtype());
     let found = dispatch!(real_bool, dtype, "isin", T => {
         let mut tests: Vec<u64> = tests.to_vec::<T>()?.into_iter().map(rank).collect();
-        tests.sort_unstable();
-        let member = |x: &T| !is_nan(*x) && tests.binary_search(&rank(*x)).is_ok();
-        Ok::<Vec<bool>, KernelError>(elements.to_vec::<T>()?.iter().map(|x| member(x) != invert).collect())
+        threads::sort_by_key(&mut tests, |rank| *rank);
+        let elements = elements.to_vec::<T>()?;
+        let member = |x: T| !is_nan(x) && tests.binary_search(&rank(x)).is_ok();
+        let found = threads::map(elements.len(), threads::rows(SEARCH), |i| member(elements[i]) != invert);
+        Ok::<Vec<bool>, KernelError>(found)
     })?;
     Ok(Tensor::from_vec(found, elements.sizes())?)
 }

@@ -6,7 +6,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::{DType, Tensor, check_budget, dispatch, wrap_dim};
+use flambeau_tensor::{DType, Tensor, check_budget, dispatch, threads, wrap_dim};
 
 /// What elements fall into: the number of a representative per class, each element's class, each class's size.
 #[derive(Default)]
@@ -85,7 +85,7 @@ fn of_slices(x: &Tensor, dim: i64, sort: bool) -> Result<(Tensor, Classes), Kern
 /// The places of ranks, in order; equal ones as they stand.
 fn sorted(ranks: impl Iterator<Item = u64>) -> Vec<usize> {
     let mut elements: Vec<Ranked> = ranks.zip(0..).map(|(rank, at)| Ranked { rank, at }).collect();
-    elements.sort_unstable_by_key(|e| e.key());
+    threads::sort_by_key(&mut elements, |e| e.key());
     elements.into_iter().map(|e| e.at as usize).collect()
 }
 

@@ -1,7 +1,7 @@
 //! Dense linear algebra: factorizations, eigenvalues, and functions of matrices, in doubles.
 //!
-//! [`batches`] takes the matrices in the last two dimensions of a tensor out, [`joined`] puts results back in the
-//! tensor's own dtype; between them everything is a [`Matrix`] of a [`Field`].
+//! [`batches`] takes the matrices in the last two dimensions of a tensor out, [`each`] goes through them, [`joined`] puts
+//! results back in the tensor's own dtype; between them everything is a [`Matrix`] of a [`Field`].
 
 mod balance;
 mod bidiagonal;
@@ -29,6 +29,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::{Dims, numel_of};
 use crate::tensor::Tensor;
+use crate::threads;
 
 /// The unit roundoff at which iterations on a dtype's matrices stop: that of doubles or of singles.
 pub fn precision(dtype: DType) -> f64 {
@@ -50,6 +51,13 @@ pub fn batches<F: Field>(x: &Tensor) -> Result<(Dims, Vec<Matrix<F>>)> {
     let area = rows * cols;
     let cut = |i: usize| Matrix { rows, cols, data: values[i * area..(i + 1) * area].to_vec() };
     Ok((Dims::from_slice(&sizes[..lead]), (0..count).map(cut).collect()))
+}
+
+/// What `f` gives for each of the matrices of a batch, and its number: many are several threads' work.
+pub fn each<F: Field, R: Send>(all: &[Matrix<F>], f: impl Fn(usize, &Matrix<F>) -> R + Sync) -> Vec<R> {
+    // All have one size, and what is done to them takes as long as a product or longer.
+    let cost = all.first().map_or(1, |a| a.data.len() * a.rank_bound().max(1));
+    threads::map(all.len(), threads::rows(cost), |i| f(i, &all[i]))
 }
 
 /// A tensor of matrices of one size. `rows` and `cols` say it where there are none.
