@@ -15,7 +15,7 @@ use crate::access;
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
-use crate::matmul::{Columns, Multiply, add_product};
+use crate::matmul::{self, Columns, Multiply, Panels, Side, add_product};
 use crate::simd;
 use crate::tensor::Tensor;
 use crate::threads;
@@ -259,6 +259,8 @@ fn run<T: Multiply>(
     let out = Tensor::zeros(sizes, T::DTYPE)?;
     let (input, weight) = (input.contiguous()?, weight.contiguous()?);
     let bias = bias.map(Tensor::contiguous).transpose()?;
+    let by_channel = !transposed && g.channels == 1 && g.results <= 2;
+    let kept = (!by_channel && !transposed).then(|| matmul::kept::<T>(&weight, Side::Left, g.groups)).flatten();
     let mut inputs = vec![&input, &weight];
     inputs.extend(&bias);
     access::edit_with::<T, T, _>(&out, &inputs, |mut out, ins| {
@@ -277,7 +279,6 @@ fn run<T: Multiply>(
         }
         let (from, to) = (g.channels * volume(g.input), g.results * plane);
         let weights = w.len() / g.groups;
-        let by_channel = !transposed && g.channels == 1 && g.results <= 2;
         let taps = by_channel.then(|| Taps::new(g));
         let images = g.batch * g.groups;
         let (side, per) = if transposed { (from, g.channels) } else { (to, g.results) };
@@ -296,7 +297,8 @@ fn run<T: Multiply>(
                 } else if let Some(taps) = &taps {
                     simd::run(Depthwise { x, w, out, room: &mut room, taps });
                 } else {
-                    forward_group(x, w, out, g);
+                    let panels = kept.as_ref().and_then(|kept| kept.get(n % g.groups));
+                    forward_group(x, (w, panels), out, g);
                 }
             }
         });
@@ -313,10 +315,11 @@ fn run<T: Multiply>(
 }
 
 /// One group of one image: weights times patches, a block of positions at a time.
-fn forward_group<T: Multiply>(x: &[T], w: &[T], out: &mut [T], g: &Geometry) {
+fn forward_group<T: Multiply>(x: &[T], w: (&[T], Option<&Panels<T>>), out: &mut [T], g: &Geometry) {
     let (plane, depth) = (volume(g.output), g.channels * volume(g.kernel));
+    let w = ((w.0, depth, 1), w.1);
     if g.kernel == [1; 3] && g.stride == [1; 3] && g.padding == [0; 3] {
-        return add_product((g.results, depth, plane), (w, depth, 1), (x, plane, 1), Columns::of(out, plane));
+        return add_product((g.results, depth, plane), w, (x, plane, 1), Columns::of(out, plane));
     }
     // Whole rows of the result, at least one.
     let width = g.output[2];
@@ -324,12 +327,12 @@ fn forward_group<T: Multiply>(x: &[T], w: &[T], out: &mut [T], g: &Geometry) {
     if (plane / width).div_ceil(rows) <= FEW {
         let patches = Patches::gather(x, 0, plane / width, g);
         let sizes = (g.results, depth, plane);
-        return add_product(sizes, (w, depth, 1), (patches.elements(), plane, 1), Columns::of(out, plane));
+        return add_product(sizes, w, (patches.elements(), plane, 1), Columns::of(out, plane));
     }
     Columns::of(out, plane).split(rows * width, |columns, out| {
         let n = columns.len();
         let patches = Patches::gather(x, columns.start / width, n / width, g);
-        add_product((g.results, depth, n), (w, depth, 1), (patches.elements(), n, 1), out);
+        add_product((g.results, depth, n), w, (patches.elements(), n, 1), out);
     });
 }
 
@@ -350,7 +353,7 @@ fn scatter_group<T: Multiply>(x: &[T], w: &[T], out: &mut [T], g: &Geometry, roo
         room.clear();
         room.resize(depth * n, T::ZERO);
         let product = Columns::of(room, n);
-        add_product((depth, g.channels, n), (w, 1, depth), (&x[first * width..], plane, 1), product);
+        add_product((depth, g.channels, n), ((w, 1, depth), None), (&x[first * width..], plane, 1), product);
         let settle = |value: T| match g.rounded {
             Some(DType::F16) => T::from_f32(<crate::f16 as Element>::from_f32(value.to_f32()).to_f32()),
             Some(DType::BF16) => T::from_f32(<crate::bf16 as Element>::from_f32(value.to_f32()).to_f32()),

@@ -1,18 +1,21 @@
 //! Matrix products of any strides, batched and broadcast.
 //!
-//! Large products of floats go to the `gemm` crate (packed panels, registers blocked for the processor found at run
-//! time), complex numbers as their parts, bfloat16 as `f32`; integers have a loop of their own, exact modulo two
-//! to their width. Products too small to pay for packing are direct loops. Large results are computed in parts that
-//! follow from their sizes, by several threads ([`crate::threads`]).
-#![allow(unsafe_code, reason = "hands pointers with strides to the gemm crate")]
+//! Large products of floats are computed by strips of both operands ([`packed`]), complex numbers as their parts, halves
+//! as `f32`; integers have a loop of their own, exact modulo two to their width. Products too small to pay for cutting
+//! strips are direct loops. Large results are computed in parts that follow from their sizes, by several threads
+//! ([`crate::threads`]).
+#![allow(unsafe_code, reason = "walks matrices by pointers")]
 
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::sync::Arc;
 
 use num_complex::Complex;
 use smallvec::SmallVec;
 
 mod direct;
+mod packed;
+mod tile;
 
 use crate::access::ReadGuards;
 use crate::create::bytes_of;
@@ -27,17 +30,19 @@ use crate::storage::Storage;
 use crate::tensor::Tensor;
 use crate::threads::{self, Apart};
 use direct::{Direct, is_small};
+use packed::{is_remembered, packed};
+pub(crate) use packed::{Cut, Panels, Shape};
+use tile::Tiled;
+pub(crate) use tile::Side;
 
 /// Multiplications worth a part of a result.
 const PART: usize = 1 << 20;
-/// Parts of a result at most: each packs the operand that it shares with others by itself.
+/// Parts of a result at most.
 const PARTS: usize = 8;
-/// Rows or columns that a part has at least, and of which it has a multiple: what kernels keep in registers.
-const STRIP: usize = 48;
 
 /// A matrix in locked memory: pointer, row step, column step.
 #[derive(Clone, Copy)]
-struct Matrix<T> {
+pub(crate) struct Matrix<T> {
     at: *mut T,
     rows: isize,
     columns: isize,
@@ -51,6 +56,11 @@ unsafe impl<T: Send> Sync for Matrix<T> {}
 impl<T> Matrix<T> {
     fn element(self, i: usize, j: usize) -> *mut T {
         self.at.wrapping_offset(i as isize * self.rows + j as isize * self.columns)
+    }
+
+    /// Rows as columns.
+    fn turned(self) -> Self {
+        Matrix { rows: self.columns, columns: self.rows, ..self }
     }
 }
 
@@ -73,14 +83,17 @@ pub(crate) trait Multiply: Element<Raw = Self> {
     fn add_product(self, a: Self, b: Self) -> Self;
     /// `self * b`.
     fn times(self, b: Self) -> Self;
-    /// How large products of it are computed: by the `gemm` crate, or by it on the parts; `None`: as small ones.
+    /// How large products of it are computed: by strips, or so on the parts; `None`: as small ones.
     ///
-    /// The function's matrices must be valid for their sizes, and the result overlap no operand.
-    const PACKED: Option<unsafe fn(Product<Self>)>;
+    /// The function's matrices must be valid for their sizes, and the result overlap no operand; what is cut was cut from
+    /// the operands.
+    const PACKED: Option<unsafe fn(Product<Self>, &Cut<'_, Self>)>;
+    /// How strips of it are kept: as [`packed::kept`], whose words hold.
+    const KEPT: Option<unsafe fn(&Storage, &Layout, Shape) -> Option<Arc<Vec<Panels<Self>>>>>;
 }
 
 macro_rules! multiply {
-    (float $packed:ident, $sum:ident, $a:ident, $b:ident => $fused:expr; $($type:ty),+) => { $(impl Multiply for $type {
+    (float $packed:ident, $kept:expr, $sum:ident, $a:ident, $b:ident => $fused:expr; $($type:ty),+) => { $(impl Multiply for $type {
         #[inline(always)]
         fn add_product(self, $a: Self, $b: Self) -> Self {
             let $sum = self;
@@ -90,7 +103,8 @@ macro_rules! multiply {
         fn times(self, b: Self) -> Self {
             self * b
         }
-        const PACKED: Option<unsafe fn(Product<Self>)> = Some($packed);
+        const PACKED: Option<unsafe fn(Product<Self>, &Cut<'_, Self>)> = Some($packed);
+        const KEPT: Option<unsafe fn(&Storage, &Layout, Shape) -> Option<Arc<Vec<Panels<Self>>>>> = $kept;
     })+ };
     (int $($type:ty),+) => { $(impl Multiply for $type {
         #[inline(always)]
@@ -101,46 +115,34 @@ macro_rules! multiply {
         fn times(self, b: Self) -> Self {
             self.wrapping_mul(b)
         }
-        const PACKED: Option<unsafe fn(Product<Self>)> = None;
+        const PACKED: Option<unsafe fn(Product<Self>, &Cut<'_, Self>)> = None;
+        const KEPT: Option<unsafe fn(&Storage, &Layout, Shape) -> Option<Arc<Vec<Panels<Self>>>>> = None;
     })+ };
 }
-multiply!(float packed, sum, a, b => a.mul_add(b, sum); f32, f64);
-multiply!(float packed_parts, sum, a, b => sum + a * b; Complex<f32>, Complex<f64>);
+multiply!(float packed, Some(packed::kept), sum, a, b => a.mul_add(b, sum); f32, f64);
+multiply!(float packed_parts, None, sum, a, b => sum + a * b; Complex<f32>, Complex<f64>);
 multiply!(int u8, i8, i16, i32, i64);
 
 /// # Safety
-/// The matrices are valid for their sizes, and the result overlaps no operand.
-unsafe fn product<T: Multiply>(p: Product<T>) {
+/// The matrices are valid for their sizes, and the result overlaps no operand; what is cut was cut from the operands.
+unsafe fn product<T: Multiply>(p: Product<T>, cut: &Cut<'_, T>) {
     let work = p.m.saturating_mul(p.n).saturating_mul(p.k);
+    // A vector is a row.
+    let p = if p.n == 1 && p.c.rows == 1 {
+        Product { m: 1, n: p.m, a: p.b.turned(), b: p.a.turned(), c: p.c.turned(), ..p }
+    } else {
+        p
+    };
     match T::PACKED {
         // SAFETY: the caller's word.
-        Some(packed) if p.k > 0 && !is_small(&p, work) => unsafe { shared(p, work, packed) },
+        Some(packed) if p.k > 0 && p.m > 1 && !is_small(&p, work) => unsafe { packed(p, cut) },
+        _ if p.m == 1 => threads::split(p.n, (PART / p.k.max(1)).max(1).next_multiple_of(64), |own| {
+            let (b, c) = (p.b.element(0, own.start), p.c.element(0, own.start));
+            let (b, c) = (Matrix { at: b, ..p.b }, Matrix { at: c, ..p.c });
+            simd::run(Direct(Product { n: own.len(), b, c, ..p }));
+        }),
         _ => simd::run(Direct(p)),
     }
-}
-
-/// Splits the longer side of a large result among threads.
-///
-/// # Safety
-/// As [`product`].
-unsafe fn shared<T: Copy + Send + Sync>(p: Product<T>, work: usize, f: unsafe fn(Product<T>)) {
-    let by_rows = p.m >= p.n;
-    let side = if by_rows { p.m } else { p.n };
-    let parts = (work / PART).clamp(1, PARTS);
-    threads::split(side, side.div_ceil(parts).next_multiple_of(STRIP), |range| {
-        let mut part = p;
-        if by_rows {
-            part.m = range.len();
-            part.a.at = p.a.element(range.start, 0);
-            part.c.at = p.c.element(range.start, 0);
-        } else {
-            part.n = range.len();
-            part.b.at = p.b.element(0, range.start);
-            part.c.at = p.c.element(0, range.start);
-        }
-        // SAFETY: the caller's word; parts of the result are apart.
-        unsafe { f(part) };
-    });
 }
 
 /// A matrix within a slice: the slice from the first element on, row step, column step.
@@ -179,10 +181,10 @@ impl<'a, T: Send> Columns<'a, T> {
     }
 }
 
-/// `c += a b`; `a` is m by k, `b` k by n, `c` m by n.
+/// `c += a b`; `a` is m by k, `b` k by n, `c` m by n; of `a`, which may be cut already.
 pub(crate) fn add_product<T: Multiply>(
     (m, k, n): (usize, usize, usize),
-    a: Part<'_, T>,
+    (a, left): (Part<'_, T>, Option<&Panels<T>>),
     b: Part<'_, T>,
     c: Columns<'_, T>,
 ) {
@@ -203,17 +205,19 @@ pub(crate) fn add_product<T: Multiply>(
     let c = Matrix { at: c.at.0, rows: c.width as isize, columns: 1 };
     // SAFETY: all three were just checked against what they lie in, and the result is borrowed alone; operands are only
     // read.
-    unsafe { product(Product { m, k, n, a: matrix(a), b: matrix(b), c, keep: T::ONE, factor: T::ONE }) }
+    unsafe {
+        let p = Product { m, k, n, a: matrix(a), b: matrix(b), c, keep: T::ONE, factor: T::ONE };
+        product(p, &Cut { left, right: None });
+    }
 }
 
 /// Real and imaginary parts apart, as matrices of twice the steps: a product of complex matrices is four of real ones.
 ///
 /// # Safety
 /// As [`product`].
-unsafe fn packed_parts<R: Real>(p: Product<Complex<R>>)
+unsafe fn packed_parts<R: Real + Tiled>(p: Product<Complex<R>>, _: &Cut<'_, Complex<R>>)
 where
     Complex<R>: Multiply,
-    R: Multiply,
 {
     type C<R> = Complex<R>;
     let part = |m: Matrix<C<R>>, i: usize| Matrix {
@@ -243,90 +247,8 @@ where
     for (c, a, b, factor) in terms.into_iter().filter(|term| term.3 != R::ZERO) {
         let (a, b, c) = (part(p.a, a), part(p.b, b), part(p.c, c));
         // SAFETY: the caller's word: a complex number is its two parts, one behind the other.
-        unsafe { packed(Product { m: p.m, k: p.k, n: p.n, a, b, c, keep: R::ONE, factor }) };
+        unsafe { packed(Product { m: p.m, k: p.k, n: p.n, a, b, c, keep: R::ONE, factor }, &Cut::NONE) };
     }
-}
-
-/// Columns that vectors are filled by whatever their width is, so that they need not be packed.
-const VECTOR: usize = 16;
-
-/// By the `gemm` crate; columns behind the last whole strip apart, where all would be packed for them, and a single one as
-/// a vector, which would take as long as a strip.
-///
-/// # Safety
-/// As [`product`].
-unsafe fn packed<T: Element>(p: Product<T>) {
-    let rest = p.n % STRIP;
-    let in_rows = p.b.columns == 1 && p.c.columns == 1;
-    let large = p.m.saturating_mul(p.k) >= PART / STRIP;
-    // SAFETY: the caller's word, for some of the columns.
-    unsafe {
-        if !in_rows || !large || p.n < STRIP || p.n % VECTOR == 0 {
-            return whole(p);
-        }
-        let (n, b, c) = (p.n - rest, Matrix { at: p.b.element(0, p.n - rest), ..p.b }, p.c);
-        whole(Product { n, ..p });
-        let c = Matrix { at: c.element(0, n), ..c };
-        if rest > 1 {
-            return whole(Product { n: rest, b, c, ..p });
-        }
-        let column: Vec<T> = (0..p.k).map(|i| *b.element(i, 0)).collect();
-        let b = Matrix { at: column.as_ptr().cast_mut(), rows: 1, columns: 1 };
-        whole(Product { n: 1, b, c, ..p });
-    }
-}
-
-/// All columns at once.
-///
-/// # Safety
-/// As [`product`].
-#[inline(never)]
-unsafe fn whole<T: Element>(p: Product<T>) {
-    // SAFETY: the caller's word; the types are those the crate has.
-    unsafe {
-        gemm::gemm(
-            p.m,
-            p.n,
-            p.k,
-            p.c.at,
-            p.c.columns,
-            p.c.rows,
-            p.keep != T::ZERO,
-            p.a.at.cast_const(),
-            p.a.columns,
-            p.a.rows,
-            p.b.at.cast_const(),
-            p.b.columns,
-            p.b.rows,
-            p.keep,
-            p.factor,
-            false,
-            false,
-            false,
-            gemm::Parallelism::None,
-        );
-    }
-}
-
-/// # Safety
-/// As [`product`].
-unsafe fn product_f16(p: Product<half::f16>) {
-    let work = p.m.saturating_mul(p.n).saturating_mul(p.k);
-    if p.k == 0 {
-        for i in 0..p.m {
-            for j in 0..p.n {
-                // SAFETY: the caller's word.
-                unsafe {
-                    let at = p.c.element(i, j);
-                    let kept = if p.keep == half::f16::ZERO { 0.0 } else { (*at).to_f32() * p.keep.to_f32() };
-                    *at = half::f16::from_f32(kept);
-                }
-            }
-        }
-        return;
-    }
-    // SAFETY: the caller's word.
-    unsafe { shared(p, work, |p| packed(p)) }
 }
 
 /// The last two dimensions as a matrix.
@@ -339,13 +261,13 @@ fn matrix_of<T>(start: *mut u8, layout: &Layout) -> Matrix<T> {
 /// `factor * a b` (+ `keep * c`, if given, whose memory is fresh and is overwritten), batched over broadcast leading
 /// dimensions. Both have at least two dimensions and the same dtype.
 fn batched(a: &Tensor, b: &Tensor, c: Option<(Tensor, Scalar)>, factor: Scalar) -> Result<Tensor> {
-    if a.dtype() == DType::BF16 {
+    if matches!(a.dtype(), DType::F16 | DType::BF16) {
         let c = match c {
             Some((c, keep)) => Some((c.to_dtype(DType::F32)?, keep)),
             None => None,
         };
         let out = batched(&a.to_dtype(DType::F32)?, &b.to_dtype(DType::F32)?, c, factor)?;
-        return out.to_dtype(DType::BF16);
+        return out.to_dtype(a.dtype());
     }
     let (am, bm) = (a.meta(), b.meta());
     let (x, y) = (&am.layout, &bm.layout);
@@ -399,22 +321,8 @@ fn batched(a: &Tensor, b: &Tensor, c: Option<(Tensor, Scalar)>, factor: Scalar) 
     if layout.numel() > 0 {
         // SAFETY: operands are locked, positions are within their layouts; the result is fresh and apart.
         unsafe {
-            if a.dtype() == DType::F16 {
-                each(&|i, j, o| {
-                    product_f16(Product {
-                        m,
-                        k,
-                        n,
-                        a: matrix_of(i, x),
-                        b: matrix_of(j, y),
-                        c: matrix_of(o, &layout),
-                        keep: keep.to(),
-                        factor: factor.to(),
-                    });
-                });
-            } else {
-                multiply_each(a.dtype(), &each, (m, k, n), (x, y, &layout), keep, factor)?;
-            }
+            let single = (products == 1).then_some([&am.storage, &bm.storage]);
+            multiply_each(a.dtype(), &each, (m, k, n), (x, y, &layout), keep, factor, single)?;
         }
     }
     drop(guards);
@@ -423,10 +331,12 @@ fn batched(a: &Tensor, b: &Tensor, c: Option<(Tensor, Scalar)>, factor: Scalar) 
 
 type EachMatrix<'a> = &'a dyn Fn(&(dyn Fn(*mut u8, *mut u8, *mut u8) + Sync));
 
-/// The product of every matrix of a batch, in the type of a dtype that adds and multiplies by itself.
+/// The product of every matrix of a batch, in the type of a dtype that adds and multiplies by itself. Of a single one,
+/// operands that were multiplied before may be cut already.
 ///
 /// # Safety
-/// `each` gives pointers to matrices of these sizes and layouts; the result overlaps no operand.
+/// `each` gives pointers to matrices of these sizes and layouts; the result overlaps no operand. The storages of a single
+/// product are locked for reading.
 unsafe fn multiply_each(
     dtype: DType,
     each: EachMatrix<'_>,
@@ -434,21 +344,18 @@ unsafe fn multiply_each(
     (x, y, z): (&Layout, &Layout, &Layout),
     keep: Scalar,
     factor: Scalar,
+    single: Option<[&Storage; 2]>,
 ) -> Result<()> {
     macro_rules! arm {
         ($type:ty) => {
             // SAFETY: the caller's word.
             each(&|i, j, o| unsafe {
-                product::<$type>(Product {
-                    m,
-                    k,
-                    n,
-                    a: matrix_of(i, x),
-                    b: matrix_of(j, y),
-                    c: matrix_of(o, z),
-                    keep: keep.to(),
-                    factor: factor.to(),
-                });
+                let (a, b, c) = (matrix_of(i, x), matrix_of(j, y), matrix_of(o, z));
+                let p = Product::<$type> { m, k, n, a, b, c, keep: keep.to(), factor: factor.to() };
+                match single {
+                    Some(storages) if is_remembered(&p) => remembered(p, storages, [x, y]),
+                    _ => product(p, &Cut::NONE),
+                }
             })
         };
     }
@@ -465,6 +372,39 @@ unsafe fn multiply_each(
         dtype => return Err(TensorError::DType { op: "addmm_impl_cpu_", dtype }),
     }
     Ok(())
+}
+
+/// A product of which either operand may be cut already.
+///
+/// # Safety
+/// As [`product`]; the operands are these layouts of these storages, which are locked for reading.
+unsafe fn remembered<T: Multiply>(p: Product<T>, storages: [&Storage; 2], layouts: [&Layout; 2]) {
+    let kept = |i: usize, side, lanes, m: Matrix<T>| {
+        let shape = Shape { side, count: 1, lanes, depth: p.k, steps: [m.rows, m.columns] };
+        // SAFETY: the caller's word.
+        T::KEPT.and_then(|kept| unsafe { kept(storages[i], layouts[i], shape) })
+    };
+    let left = kept(0, Side::Left, p.m, p.a);
+    let right = kept(1, Side::Right, p.n, p.b.turned());
+    let cut = Cut {
+        left: left.as_ref().and_then(|all| all.first()),
+        right: right.as_ref().and_then(|all| all.first()),
+    };
+    // SAFETY: the caller's word.
+    unsafe { product(p, &cut) };
+}
+
+/// The strips of `count` matrices that lie in a row-major tensor one behind the other, a row of each a lane, if they were
+/// asked for before and have not changed since.
+pub(crate) fn kept<T: Multiply>(t: &Tensor, side: Side, count: usize) -> Option<Arc<Vec<Panels<T>>>> {
+    let meta = t.meta();
+    let rows = *meta.layout.sizes().first()? as usize / count.max(1);
+    let lanes = rows * usize::from(meta.layout.is_contiguous() && t.dtype() == T::DTYPE);
+    let depth = meta.layout.numel().checked_div(lanes * count)?;
+    let shape = Shape { side, count, lanes, depth, steps: [depth as isize, 1] };
+    let _guards = ReadGuards::one(&meta.storage);
+    // SAFETY: locked; the layout holds the matrices, one behind the other.
+    T::KEPT.and_then(|kept| unsafe { kept(&meta.storage, &meta.layout, shape) })
 }
 
 /// Calls `f` with three positions for some of the indices of the batch dimensions.

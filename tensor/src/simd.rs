@@ -42,6 +42,8 @@ pub enum Sets {
     Two,
     /// AVX-512 too: for arithmetic on floats.
     All,
+    /// This set alone: for what has the shape of its registers. Run where [`isa`] gives no other.
+    Only(Isa),
 }
 
 impl Sets {
@@ -164,10 +166,17 @@ pub fn run<K: Kernel>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
     match isa() {
         // SAFETY: `isa` gives these only where the features were detected.
-        Isa::Avx512 if matches!(K::SETS, Sets::All) => return unsafe { run_avx512(kernel) },
+        Isa::Avx512 if matches!(K::SETS, Sets::All | Sets::Only(Isa::Avx512)) => {
+            return unsafe { run_avx512(kernel) };
+        }
         // SAFETY: as above.
-        Isa::Avx512 | Isa::Avx2 if !matches!(K::SETS, Sets::One) => return unsafe { run_avx2(kernel) },
+        Isa::Avx512 | Isa::Avx2 if matches!(K::SETS, Sets::All | Sets::Two | Sets::Only(Isa::Avx2)) => {
+            return unsafe { run_avx2(kernel) };
+        }
         _ => {}
+    }
+    if const { matches!(K::SETS, Sets::Only(Isa::Avx2 | Isa::Avx512)) } {
+        unreachable!("invariant: what has the shape of an instruction set's registers runs with that set");
     }
     run_baseline(kernel)
 }

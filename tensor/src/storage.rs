@@ -6,19 +6,21 @@
 //!
 //! Invariants: the bytes are only touched under the storage's lock, or by the only owner of the storage; a
 //! storage never shrinks, so a layout that fitted once always fits; the bytes are always initialised. Every
-//! byte pattern is a valid element (`bool` is read as a byte).
+//! byte pattern is a valid element (`bool` is read as a byte). The last word of a header's block belongs to the
+//! storage's [`Memo`] where the block is a large one, or the bytes are elsewhere.
 #![allow(unsafe_code, reason = "a reference count, a header and the bytes share one block of raw memory")]
 
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::RawRwLock;
 use parking_lot::lock_api::RawRwLock as _;
 
 use crate::alloc::{Block, Charge, Home, Packed, allocate, release};
 use crate::error::Result;
+use crate::memo::Memo;
 use crate::threads::{self, Apart, GRAIN};
 
 /// Bytes that someone else owns, such as a mapped file.
@@ -26,6 +28,10 @@ pub type ForeignBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
 /// Bytes between the start of a block and a storage's data.
 const HEADER: usize = 64;
+/// Blocks that are larger have a word for the storage's [`Memo`]: a class of the allocator.
+const REMEMBERS: usize = 16 << 10;
+/// Bytes of that word.
+const MEMO: usize = size_of::<AtomicPtr<Memo>>();
 
 #[repr(C)]
 struct Header {
@@ -83,7 +89,9 @@ impl Storage {
     #[inline]
     unsafe fn with_block(nbytes: usize, zeroed: bool) -> Result<Storage> {
         let charge = Charge::take(nbytes)?;
-        let block = allocate(nbytes.saturating_add(HEADER), zeroed)?;
+        let wanted = nbytes.saturating_add(HEADER);
+        let memo = if wanted > REMEMBERS { MEMO } else { 0 };
+        let block = allocate(wanted.saturating_add(memo), zeroed)?;
         let header = block.start.cast::<Header>();
         // SAFETY: the block holds the header and `nbytes` behind it, and is 64-byte aligned.
         unsafe {
@@ -97,6 +105,9 @@ impl Storage {
                 lock: RawRwLock::INIT,
                 charge: UnsafeCell::new(charge),
             });
+            if memo > 0 {
+                memo_slot(block).write(AtomicPtr::default());
+            }
         }
         Ok(Storage { header })
     }
@@ -135,6 +146,7 @@ impl Storage {
         unsafe {
             let storage = Storage::uninit(size_of::<Elsewhere>())?;
             storage.elsewhere_slot().write(Elsewhere::Foreign(bytes));
+            memo_slot(storage.block()).write(AtomicPtr::default());
             *storage.head().data.get() = start;
             storage.head().nbytes.store(nbytes, Ordering::Release);
             Ok(storage)
@@ -145,6 +157,46 @@ impl Storage {
     fn head(&self) -> &Header {
         // SAFETY: the header lives as long as any reference counted by `refs`.
         unsafe { self.header.as_ref() }
+    }
+
+    /// The block that the header begins.
+    fn block(&self) -> Block {
+        self.head().block.at(self.header.cast())
+    }
+
+    /// What is remembered of the bytes; `None` where too few are here to be worth it.
+    ///
+    /// # Safety
+    /// Under the lock, or as the only owner.
+    unsafe fn memo(&self) -> Option<&AtomicPtr<Memo>> {
+        // SAFETY: the word was written when the block was made, or when the bytes went elsewhere.
+        unsafe {
+            let block = self.block();
+            (block.size() > REMEMBERS || self.is_elsewhere()).then(|| &*memo_slot(block))
+        }
+    }
+
+    /// What is remembered of the bytes, which are read by whoever asks; `None` where too few are here to be worth it.
+    ///
+    /// # Safety
+    /// This caller holds a shared lock as long as it uses the memo.
+    pub(crate) unsafe fn remembered(&self) -> Option<&Memo> {
+        // SAFETY: the caller's word.
+        let slot = unsafe { self.memo()? };
+        let mut memo = slot.load(Ordering::Acquire);
+        if memo.is_null() {
+            let fresh = Box::into_raw(Box::<Memo>::default());
+            memo = match slot.compare_exchange(memo, fresh, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => fresh,
+                Err(other) => {
+                    // SAFETY: made above, and seen by nobody else.
+                    drop(unsafe { Box::from_raw(fresh) });
+                    other
+                }
+            };
+        }
+        // SAFETY: a memo lives as long as the storage, which is borrowed.
+        Some(unsafe { &*memo })
     }
 
     /// The bytes behind the header.
@@ -290,8 +342,10 @@ impl Storage {
             to.add(old).write_bytes(0, nbytes - old);
             if self.is_elsewhere() {
                 self.drop_elsewhere();
+            } else if self.memo().is_none() {
+                memo_slot(self.block()).write(AtomicPtr::default());
             }
-            // The block of the header is at least 128 bytes: an `Elsewhere` fits behind the header.
+            // The block of the header is at least 128 bytes: an `Elsewhere` and the memo's word fit behind the header.
             self.elsewhere_slot().write(Elsewhere::Owned(block));
             *self.head().data.get() = to;
             *self.head().charge.get() = charge;
@@ -315,6 +369,10 @@ impl Storage {
     fn free(&mut self) {
         // SAFETY: the last handle: nobody else can reach the header or the bytes.
         unsafe {
+            let memo = self.memo().map_or(std::ptr::null_mut(), |slot| slot.load(Ordering::Acquire));
+            if !memo.is_null() {
+                drop(Box::from_raw(memo));
+            }
             if self.is_elsewhere() {
                 self.drop_elsewhere();
             }
@@ -329,7 +387,12 @@ impl Storage {
     }
 }
 
-const _: () = assert!(size_of::<Elsewhere>() <= 64);
+const _: () = assert!(size_of::<Elsewhere>() + MEMO <= 64);
+
+/// The last word of a block.
+fn memo_slot(block: Block) -> *mut AtomicPtr<Memo> {
+    block.start.as_ptr().wrapping_add(block.size() - MEMO).cast()
+}
 
 impl Clone for Storage {
     #[inline]

@@ -1,56 +1,38 @@
 //! The patches under a kernel as the columns of a matrix: what a convolution multiplies its weights with.
 //!
-//! The matrix is several times the input, so its memory comes from where tensors' does, which keeps it from call to call
-//! (fresh pages would take as long as filling them), and every element is written once, zeros beyond the borders too.
+//! The matrix is several times the input; every element is written once, zeros beyond the borders too.
 #![allow(unsafe_code, reason = "fills memory that holds nothing yet")]
 
-use std::alloc::{Layout as RawLayout, handle_alloc_error};
-use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 use super::{Geometry, volume};
-use crate::alloc::{ALIGN, Block, allocate, release};
 use crate::matmul::Multiply;
+use crate::room::Room;
 use crate::simd::{self, Kernel, Sets};
 use crate::strided::strided;
-use crate::threads::{self, Apart};
+use crate::threads;
 
 /// A matrix with a line per element of a patch and a column per position.
-pub(super) struct Patches<T> {
-    block: Block,
-    len: usize,
-    elements: PhantomData<T>,
-}
+pub(super) struct Patches<T>(Room<MaybeUninit<T>>);
 
 impl<T: Multiply> Patches<T> {
     /// Those under `rows` rows of positions from `first` on; several threads fill it.
     pub(super) fn gather(x: &[T], first: usize, rows: usize, g: &Geometry) -> Self {
         let (depth, n) = (g.channels * volume(g.kernel), rows * g.output[2]);
-        let len = depth.saturating_mul(n);
-        let bytes = len.saturating_mul(size_of::<T>());
-        let block = allocate(bytes, false).unwrap_or_else(|_| {
-            handle_alloc_error(RawLayout::from_size_align(bytes, ALIGN).unwrap_or(RawLayout::new::<u8>()))
-        });
-        let all = Apart(block.start.as_ptr().cast::<MaybeUninit<T>>());
+        let room = Room::<MaybeUninit<T>>::new(depth.saturating_mul(n));
+        let all = room.start();
         threads::split(depth, threads::rows(n), |lines| {
             // SAFETY: the block has room for all lines; those of a part are apart from others, and need not be initialized.
             let to = unsafe { std::slice::from_raw_parts_mut(all.at(lines.start * n), lines.len() * n) };
             simd::run(Gather { x, to, line: lines.start, first, rows, g });
         });
-        Patches { block, len, elements: PhantomData }
+        Patches(room)
     }
 
     /// The elements, line by line.
     pub(super) fn elements(&self) -> &[T] {
         // SAFETY: the parts of the split are all lines, and `Gather` writes each of their elements.
-        unsafe { std::slice::from_raw_parts(self.block.start.as_ptr().cast(), self.len) }
-    }
-}
-
-impl<T> Drop for Patches<T> {
-    fn drop(&mut self) {
-        // SAFETY: the block was allocated for this, and what borrows it is gone.
-        unsafe { release(self.block) };
+        unsafe { self.0.elements().assume_init_ref() }
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) fn is_small<T>(p: &Product<T>, work: usize) -> bool {
 
 /// Rows of a tile.
 const ROWS: usize = 4;
+/// Columns of a tile of one row.
+const WIDE: usize = 64;
 
 /// Small products, and all of integers: a row of the result at a time.
 pub(super) struct Direct<T>(pub(super) Product<T>);
@@ -57,6 +59,13 @@ unsafe fn direct_rows<T: Multiply>(p: Product<T>) {
     // SAFETY: the caller's word; the tiles are within the sizes.
     unsafe {
         let mut j = 0;
+        // A vector reads whole lines of the matrix.
+        if p.m == 1 {
+            while j + WIDE <= p.n {
+                tile::<T, 1, WIDE>(p, 0, j);
+                j += WIDE;
+            }
+        }
         // As many sums as hide the time that one takes, in registers that there are: eight vectors.
         if size_of::<T>() <= 4 {
             while j + 16 <= p.n {

@@ -1,0 +1,218 @@
+//! Large products: both operands cut into strips ([`super::tile`]), block by block, so that what is multiplied lies in
+//! caches.
+//!
+//! The side of the result that is longer is shared by threads; the operand of the other side is cut once for all. What
+//! does not change from call to call need not be cut again: [`Panels`] are kept beside the bytes they were cut from
+//! ([`crate::memo`]).
+//!
+//! Every element of the result is a sum in one order, whatever the parts: blocks of the depth one after the other.
+#![allow(unsafe_code, reason = "hands pointers to strips to tiles")]
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::direct::is_small;
+use super::tile::{Block, Job, Side, Tiled};
+use super::{Matrix, PARTS, Product};
+use crate::alloc::Charge;
+use crate::layout::Layout;
+use crate::memo::Kept;
+use crate::room::Room;
+use crate::storage::Storage;
+use crate::threads;
+
+/// Depth of a block at most: of a strip of either side, both of which the first cache holds.
+const DEPTH: usize = 512;
+/// Rows of a block: with the depth, what half of the second cache holds.
+const ROWS: usize = 96;
+/// Columns of a block that is cut as it is needed.
+const COLUMNS: usize = 192;
+/// What parts begin with a multiple of: whole strips, on every processor.
+const WHOLE: usize = 96;
+/// Multiplications from which on it is worth remembering that an operand was used.
+const REMEMBERED: usize = 1 << 18;
+
+/// The blocks of a depth: as deep as each other, but for the last.
+fn blocks(depth: usize) -> impl Iterator<Item = Range<usize>> {
+    let count = depth.div_ceil(DEPTH).max(1);
+    let step = depth.div_ceil(count).next_multiple_of(16);
+    (0..depth).step_by(step).map(move |start| start..depth.min(start + step))
+}
+
+/// An operand cut into strips, one block of the depth behind the other.
+pub(crate) struct Panels<T> {
+    room: Room<T>,
+    /// Lanes, filled up to whole strips.
+    lanes: usize,
+    /// What holds of the budget of the one that made it.
+    _charge: Option<Charge>,
+}
+
+impl<T: Tiled> Panels<T> {
+    /// Cuts a matrix, a row of which is a lane.
+    ///
+    /// # Safety
+    /// The matrix is valid for so many lanes and depths.
+    pub(super) unsafe fn cut(from: Matrix<T>, side: Side, lanes: usize, depth: usize) -> Panels<T> {
+        let strip = T::strip(side);
+        let all = lanes.next_multiple_of(strip);
+        let room = Room::new(all * depth);
+        let to = room.start();
+        for depth in blocks(depth) {
+            let grain = threads::rows(strip * depth.len()) * strip;
+            threads::split(lanes, grain, |lanes| {
+                let to = to.at(all * depth.start + lanes.start * depth.len());
+                // SAFETY: the caller's word; the room has a place for every strip, apart from the others'.
+                unsafe { T::run(Job::Cut { from, side, lanes, depth: depth.clone(), to }) };
+            });
+        }
+        Panels { room, lanes: all, _charge: None }
+    }
+
+    /// The strips from a lane on, the first of one, of a block of the depth.
+    fn at(&self, lane: usize, depth: &Range<usize>) -> *const T {
+        self.room.start().at(self.lanes * depth.start + lane * depth.len())
+    }
+}
+
+/// What an operand is where products cut it: matrices of `lanes` by `depth`, `count` of them one behind the other.
+#[derive(Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) side: Side,
+    pub(crate) count: usize,
+    pub(crate) lanes: usize,
+    pub(crate) depth: usize,
+    /// Elements from lane to lane, and along the depth.
+    pub(crate) steps: [isize; 2],
+}
+
+/// The panels of matrices in a storage, if its bytes were multiplied before as they are, and are worth it: for every matrix
+/// those that it is cut into.
+///
+/// # Safety
+/// This caller holds a shared lock of the storage, in which the matrices lie from the layout's offset on.
+pub(super) unsafe fn kept<T: Tiled>(storage: &Storage, layout: &Layout, s: Shape) -> Option<Arc<Vec<Panels<T>>>> {
+    let strip = T::strip(s.side);
+    let (size, offset) = (size_of::<T>(), layout.offset() as usize);
+    let side = s.side as usize;
+    let [lane, along] = s.steps.map(|step| step as usize);
+    let key = [size * 2 + side, strip, offset, s.count, s.lanes, s.depth, lane, along];
+    let make = || -> Option<Kept> {
+        let bytes = s.lanes.next_multiple_of(strip).checked_mul(s.depth)?.checked_mul(size)?;
+        let mut all = Vec::with_capacity(s.count);
+        for i in 0..s.count {
+            let charge = Charge::take(bytes).ok()?;
+            // SAFETY: the caller's word.
+            let panels = unsafe {
+                let at = storage.data().cast::<T>().add(offset + i * s.lanes * s.depth);
+                Panels::cut(Matrix { at, rows: s.steps[0], columns: s.steps[1] }, s.side, s.lanes, s.depth)
+            };
+            all.push(Panels { _charge: Some(charge), ..panels });
+        }
+        Some(Arc::new(all))
+    };
+    // SAFETY: the caller's word.
+    unsafe { storage.remembered()? }.get((storage.version(), key), make)?.downcast().ok()
+}
+
+/// Whether it is worth remembering that the operands of a product were used.
+pub(super) fn is_remembered<T>(p: &Product<T>) -> bool {
+    let work = p.m.saturating_mul(p.n).saturating_mul(p.k);
+    work >= REMEMBERED && p.m > 1 && p.n > 1 && !is_small(p, work)
+}
+
+/// Operands that are cut already.
+pub(crate) struct Cut<'a, T> {
+    pub(crate) left: Option<&'a Panels<T>>,
+    pub(crate) right: Option<&'a Panels<T>>,
+}
+
+impl<T: 'static> Cut<'_, T> {
+    /// Neither.
+    pub(super) const NONE: Cut<'static, T> = Cut { left: None, right: None };
+}
+
+/// A product by strips.
+///
+/// # Safety
+/// As [`super::product`]; what is cut was cut from the operands.
+pub(super) unsafe fn packed<T: Tiled>(p: Product<T>, cut: &Cut<'_, T>) {
+    let by_rows = p.m >= p.n;
+    let (a, b) = (p.a, p.b.turned());
+    // SAFETY: the caller's word.
+    let (left, right) = unsafe {
+        (
+            (!by_rows && cut.left.is_none()).then(|| Panels::cut(a, Side::Left, p.m, p.k)),
+            (by_rows && cut.right.is_none()).then(|| Panels::cut(b, Side::Right, p.n, p.k)),
+        )
+    };
+    let cut = Cut { left: cut.left.or(left.as_ref()), right: cut.right.or(right.as_ref()) };
+    let side = p.m.max(p.n);
+    let parts = (p.m.saturating_mul(p.n).saturating_mul(p.k) / super::PART).clamp(1, PARTS);
+    threads::split(side, side.div_ceil(parts).next_multiple_of(WHOLE), |own| {
+        let (rows, columns) = if by_rows { (own, 0..p.n) } else { (0..p.m, own) };
+        // SAFETY: the caller's word; parts of the result are apart.
+        unsafe { part(&p, [a, b], &cut, rows, columns) };
+    });
+}
+
+/// A part of a result, block by block.
+///
+/// # Safety
+/// As [`packed`]; rows and columns begin with whole strips, and one of the operands is cut.
+unsafe fn part<T: Tiled>(
+    p: &Product<T>,
+    operands: [Matrix<T>; 2],
+    cut: &Cut<'_, T>,
+    rows: Range<usize>,
+    columns: Range<usize>,
+) {
+    // What is cut is not cut again for every block of the other side.
+    let wide = if cut.right.is_some() { columns.len() } else { COLUMNS };
+    let deepest = blocks(p.k).next().map_or(0, |block| block.len());
+    let room = |side: Side, lanes: usize| Room::<T>::new(lanes.next_multiple_of(T::strip(side)) * deepest);
+    let left = cut.left.is_none().then(|| room(Side::Left, ROWS.min(rows.len())));
+    let right = cut.right.is_none().then(|| room(Side::Right, wide.min(columns.len())));
+    for j in columns.clone().step_by(wide.max(1)) {
+        let columns = j..columns.end.min(j + wide);
+        for depth in blocks(p.k) {
+            let keep = if depth.start == 0 { p.keep } else { T::ONE };
+            // SAFETY: as `strips`.
+            let right = unsafe {
+                strips(operands[1], Side::Right, cut.right, right.as_ref(), columns.clone(), &depth)
+            };
+            for i in rows.clone().step_by(ROWS) {
+                let rows = i..rows.end.min(i + ROWS);
+                // SAFETY: the caller's word; strips are whole, and blocks of the result within it.
+                unsafe {
+                    let left = strips(operands[0], Side::Left, cut.left, left.as_ref(), rows.clone(), &depth);
+                    let c = Matrix { at: p.c.element(i, j), ..p.c };
+                    let (rows, columns, depth) = (rows.len(), columns.len(), depth.len());
+                    T::run(Job::Multiply(Block { left, right, depth, rows, columns, c, keep, factor: p.factor }));
+                }
+            }
+        }
+    }
+}
+
+/// Strips of an operand: those that are cut, or cut now into the room.
+///
+/// # Safety
+/// As [`packed`]; the room is the caller's, and has place for the lanes.
+unsafe fn strips<T: Tiled>(
+    from: Matrix<T>,
+    side: Side,
+    cut: Option<&Panels<T>>,
+    room: Option<&Room<T>>,
+    lanes: Range<usize>,
+    depth: &Range<usize>,
+) -> *const T {
+    if let Some(panels) = cut {
+        return panels.at(lanes.start, depth);
+    }
+    let Some(room) = room else { unreachable!("invariant: there is a room for what is not cut") };
+    let to = room.start().0;
+    // SAFETY: the caller's word.
+    unsafe { T::run(Job::Cut { from, side, lanes, depth: depth.clone(), to }) };
+    to
+}

@@ -1,0 +1,340 @@
+//! The innermost loop of packed products, and the order of elements that it reads.
+//!
+//! Both operands are cut into *strips*: a few rows of the left one, or columns of the right one, with all that is summed
+//! up beside each other, so that the loop reads two runs of memory from front to back. A strip of either makes a tile of
+//! the result that stays in registers. Tiles have the shape of an instruction set's registers; LLVM makes the vectors.
+//!
+//! Edges: the last strip is filled up with zeros, and where half of it or more is that, a smaller tile is computed.
+#![allow(unsafe_code, reason = "walks strips and results by pointers")]
+
+use std::hint::black_box;
+use std::ops::Range;
+
+use super::{Matrix, Multiply};
+use crate::simd::{self, Isa, Kernel, Sets, isa};
+
+/// Rows in a strip, and in the tiles of edges, where processors have sixteen registers and where they have thirty-two.
+const SIXTEEN: [usize; 3] = [6, 4, 2];
+const THIRTY_TWO: [usize; 3] = [12, 8, 4];
+/// Those of the instruction set that every processor of the architecture has.
+const BASE: [usize; 3] = if cfg!(target_arch = "x86_64") { SIXTEEN } else { THIRTY_TWO };
+/// Elements of the depth that are turned at a time: a line of the cache and more.
+const TURNED: usize = 16;
+
+/// Which operand of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// That whose rows are the result's.
+    Left,
+    /// That whose columns are the result's.
+    Right,
+}
+
+/// A product of strips that are summed up over the same depth: `c = c * keep + left right * factor`.
+#[derive(Clone, Copy)]
+pub(crate) struct Block<T> {
+    pub(super) left: *const T,
+    pub(super) right: *const T,
+    pub(super) depth: usize,
+    /// Rows and columns of the result, the last strips perhaps not whole.
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    /// With contiguous rows; not read where `keep` is 0.
+    pub(super) c: Matrix<T>,
+    pub(super) keep: T,
+    pub(super) factor: T,
+}
+
+/// What is done by strips.
+pub(crate) enum Job<T> {
+    Multiply(Block<T>),
+    /// Cuts a part of a matrix into strips, one behind the other from `to` on: a row of the matrix is a row or a column of
+    /// the product, called a lane, and a column is a part of its sum.
+    Cut { from: Matrix<T>, side: Side, lanes: Range<usize>, depth: Range<usize>, to: *mut T },
+}
+
+/// Types whose products are computed by strips.
+pub(crate) trait Tiled: Multiply {
+    /// Lanes in a strip of either side, on this processor.
+    fn strip(side: Side) -> usize;
+    /// Does a job.
+    ///
+    /// # Safety
+    /// All of its memory is valid: strips for all lanes, filled up to whole ones, and depths; matrices for those they
+    /// say. What is written overlaps nothing else.
+    unsafe fn run(job: Job<Self>);
+}
+
+macro_rules! tiled {
+    ($($type:ty: $base:literal $avx2:literal $avx512:literal;)+) => { $(impl Tiled for $type {
+        fn strip(side: Side) -> usize {
+            let ([rows, ..], lanes) = match isa() {
+                Isa::Avx512 => (THIRTY_TWO, $avx512),
+                Isa::Avx2 => (SIXTEEN, $avx2),
+                Isa::Baseline => (BASE, $base),
+            };
+            match side {
+                Side::Left => rows,
+                Side::Right => 2 * lanes,
+            }
+        }
+
+        unsafe fn run(job: Job<Self>) {
+            match isa() {
+                Isa::Avx512 => simd::run(tiled!(@shaped $avx512, THIRTY_TWO)(job)),
+                Isa::Avx2 => simd::run(tiled!(@shaped $avx2, SIXTEEN)(job)),
+                Isa::Baseline => simd::run(tiled!(@shaped $base, BASE)(job)),
+            }
+        }
+    })+ };
+    (@shaped $lanes:literal, $rows:ident) => {
+        Shaped::<_, { $rows[0] }, { $rows[1] }, { $rows[2] }, { 2 * $lanes }, $lanes>
+    };
+}
+// Elements of a vector of 16, 32 and 64 bytes.
+tiled! {
+    f32: 4 8 16;
+    f64: 2 4 8;
+}
+
+/// A job with strips of so many rows and columns, and tiles of fewer of them for edges.
+struct Shaped<T, const R: usize, const R2: usize, const R1: usize, const C: usize, const C1: usize>(Job<T>);
+
+impl<T: Tiled, const R: usize, const R2: usize, const R1: usize, const C: usize, const C1: usize> Kernel
+    for Shaped<T, R, R2, R1, C, C1>
+{
+    type Output = ();
+    const SETS: Sets = Sets::Only(match C1 * size_of::<T>() {
+        64 => Isa::Avx512,
+        32 => Isa::Avx2,
+        _ => Isa::Baseline,
+    });
+
+    #[inline(always)]
+    fn run(self) {
+        // SAFETY: as `Tiled::run`.
+        unsafe {
+            match self.0 {
+                Job::Multiply(block) => multiply::<T, R, R2, R1, C, C1>(block),
+                Job::Cut { from, side: Side::Left, lanes, depth, to } => cut::<T, R>(from, lanes, depth, to),
+                Job::Cut { from, side: Side::Right, lanes, depth, to } => cut::<T, C>(from, lanes, depth, to),
+            }
+        }
+    }
+}
+
+/// What strips are like.
+#[derive(Clone, Copy)]
+struct Strips {
+    rows: usize,
+    columns: usize,
+    /// Whether processors that have such vectors multiply and add with one rounding.
+    fused: bool,
+}
+
+/// All tiles: a strip of columns stays in the first cache while the strips of rows go by.
+///
+/// # Safety
+/// As [`Tiled::run`].
+#[inline(always)]
+unsafe fn multiply<T, const R: usize, const R2: usize, const R1: usize, const C: usize, const C1: usize>(
+    b: Block<T>,
+) where
+    T: Multiply,
+{
+    let fused = !cfg!(target_arch = "x86_64") || C1 * size_of::<T>() > 16;
+    let strips = Strips { rows: R, columns: C, fused };
+    for j in (0..b.columns).step_by(C) {
+        let narrow = b.columns - j <= C1;
+        for i in (0..b.rows).step_by(R) {
+            let rows = b.rows - i;
+            // SAFETY: the caller's word: the tile starts within the result, and so do its strips.
+            unsafe {
+                match (rows > R2, rows > R1, narrow) {
+                    (true, _, false) => tile::<T, R, C>(&b, [i, j], strips),
+                    (_, true, false) => tile::<T, R2, C>(&b, [i, j], strips),
+                    (_, _, false) => tile::<T, R1, C>(&b, [i, j], strips),
+                    (true, _, true) => tile::<T, R, C1>(&b, [i, j], strips),
+                    (_, true, true) => tile::<T, R2, C1>(&b, [i, j], strips),
+                    (_, _, true) => tile::<T, R1, C1>(&b, [i, j], strips),
+                }
+            }
+        }
+    }
+}
+
+/// The tile whose first element is (i, j), or what of it is within the result, from strips of so many rows and columns.
+///
+/// # Safety
+/// As [`Tiled::run`].
+#[inline(always)]
+unsafe fn tile<T: Multiply, const ROWS: usize, const COLUMNS: usize>(
+    b: &Block<T>,
+    [i, j]: [usize; 2],
+    strips: Strips,
+) {
+    // SAFETY: strips are one behind the other, and whole.
+    let (mut left, mut right) = unsafe { (b.left.add(i * b.depth), b.right.add(j * b.depth)) };
+    let mut sums = [[T::ZERO; COLUMNS]; ROWS];
+    for _ in 0..b.depth {
+        // SAFETY: a place of the depth in either strip.
+        let (column, row) = unsafe { (*left.cast::<[T; ROWS]>(), *right.cast::<[T; COLUMNS]>()) };
+        for (sums, factor) in sums.iter_mut().zip(column) {
+            for (sum, x) in sums.iter_mut().zip(row) {
+                *sum = if strips.fused { sum.add_product(factor, x) } else { sum.add_product(factor.times(x), T::ONE) };
+            }
+        }
+        // SAFETY: the next place, or the end.
+        (left, right) = unsafe { (left.add(strips.rows), right.add(strips.columns)) };
+    }
+    // Through memory: what is stored side by side is kept in whole vectors, whatever becomes of it.
+    let sums = black_box(sums);
+    let (rows, columns) = (b.rows - i, b.columns - j);
+    for (r, row) in sums.iter().enumerate().take(rows) {
+        let at = b.c.element(i + r, j);
+        if columns >= COLUMNS {
+            // SAFETY: all of the row is within the result.
+            unsafe { put(b, at, row, COLUMNS) };
+        } else {
+            // SAFETY: so many of its elements are.
+            unsafe { put(b, at, row, columns) };
+        }
+    }
+}
+
+/// Puts a row of a tile, or its first elements, where it belongs.
+///
+/// # Safety
+/// So many elements from `at` on are the result's.
+#[inline(always)]
+unsafe fn put<T: Multiply>(b: &Block<T>, at: *mut T, row: &[T], count: usize) {
+    // SAFETY: the caller's word.
+    let target = unsafe { std::slice::from_raw_parts_mut(at, count) };
+    let pairs = target.iter_mut().zip(row);
+    let plain = b.factor == T::ONE;
+    if b.keep == T::ZERO {
+        pairs.for_each(|(t, sum)| *t = if plain { *sum } else { sum.times(b.factor) });
+    } else if plain && b.keep == T::ONE {
+        pairs.for_each(|(t, sum)| *t = t.add_product(*sum, T::ONE));
+    } else {
+        pairs.for_each(|(t, sum)| *t = t.times(b.keep).add_product(*sum, b.factor));
+    }
+}
+
+/// Cuts into strips of so many lanes.
+///
+/// # Safety
+/// As [`Tiled::run`].
+#[inline(always)]
+unsafe fn cut<T: Multiply, const STRIP: usize>(
+    from: Matrix<T>,
+    lanes: Range<usize>,
+    depth: Range<usize>,
+    mut to: *mut T,
+) {
+    let deep = depth.len();
+    for lane in lanes.clone().step_by(STRIP) {
+        let own = Matrix { at: from.element(lane, depth.start), ..from };
+        let there = STRIP.min(lanes.end - lane);
+        // SAFETY: the caller's word: lanes from `lane` on are the matrix's, and the strip has room for whole ones.
+        unsafe {
+            if there < STRIP {
+                edge(own, STRIP, there, 0..deep, to);
+            } else if from.rows == 1 {
+                for k in 0..deep {
+                    *to.add(k * STRIP).cast::<[T; STRIP]>() = *own.element(0, k).cast::<[T; STRIP]>();
+                }
+            } else if from.columns == 1 {
+                let whole = deep / TURNED * TURNED;
+                for k in (0..whole).step_by(TURNED) {
+                    turn::<T, STRIP>(own, k, to.add(k * STRIP));
+                }
+                edge(own, STRIP, STRIP, whole..deep, to);
+            } else {
+                edge(own, STRIP, STRIP, 0..deep, to);
+            }
+            to = to.add(STRIP * deep);
+        }
+    }
+}
+
+/// A strip whose lanes are contiguous: a square of it at a time, so that lines of the cache are read once.
+///
+/// # Safety
+/// As [`Tiled::run`].
+#[inline(always)]
+unsafe fn turn<T: Multiply, const STRIP: usize>(from: Matrix<T>, k: usize, to: *mut T) {
+    let mut square = [[T::ZERO; TURNED]; STRIP];
+    for (i, row) in square.iter_mut().enumerate() {
+        // SAFETY: the caller's word.
+        *row = unsafe { *from.element(i, k).cast::<[T; TURNED]>() };
+    }
+    for d in 0..TURNED {
+        let mut line = [T::ZERO; STRIP];
+        for (element, row) in line.iter_mut().zip(&square) {
+            *element = row[d];
+        }
+        // SAFETY: the caller's word.
+        unsafe { *to.add(d * STRIP).cast::<[T; STRIP]>() = line };
+    }
+}
+
+/// What is not whole, or lies with any steps: element by element, with zeros behind the lanes that are there.
+///
+/// # Safety
+/// As [`Tiled::run`].
+unsafe fn edge<T: Multiply>(from: Matrix<T>, strip: usize, there: usize, depth: Range<usize>, to: *mut T) {
+    for k in depth {
+        for i in 0..strip {
+            // SAFETY: the caller's word.
+            unsafe { *to.add(k * strip + i) = if i < there { *from.element(i, k) } else { T::ZERO } };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tiles of a shape, whatever the processor, beside a plain sum.
+    fn check<const R: usize, const R2: usize, const R1: usize, const C: usize, const C1: usize>() {
+        let (strip_a, strip_b) = (R, C);
+        for (m, k, n) in [(1, 1, 1), (strip_a + 1, 37, strip_b + 1), (2 * strip_a - 1, 16, 3 * C1), (R1, 5, 2)] {
+            let value = |i: usize, seed: usize| ((i * 37 + seed) % 19) as f32 - 9.0;
+            let mut a: Vec<f32> = (0..m * k).map(|i| value(i, 1)).collect();
+            let mut b: Vec<f32> = (0..k * n).map(|i| value(i, 5)).collect();
+            let mut left = vec![f32::NAN; m.next_multiple_of(strip_a) * k];
+            let mut right = vec![f32::NAN; n.next_multiple_of(strip_b) * k];
+            let mut c: Vec<f32> = (0..m * n).map(|i| value(i, 3)).collect();
+            let wanted: Vec<f32> = (0..m * n)
+                .map(|at| (0..k).map(|d| a[at / n * k + d] * b[d * n + at % n]).sum::<f32>() * 2.0 - c[at])
+                .collect();
+            let a = Matrix { at: a.as_mut_ptr(), rows: k as isize, columns: 1 };
+            let b = Matrix { at: b.as_mut_ptr(), rows: 1, columns: n as isize };
+            // SAFETY: all sizes are those of the vectors.
+            unsafe {
+                cut::<f32, R>(a, 0..m, 0..k, left.as_mut_ptr());
+                cut::<f32, C>(b, 0..n, 0..k, right.as_mut_ptr());
+                multiply::<f32, R, R2, R1, C, C1>(Block {
+                    left: left.as_ptr(),
+                    right: right.as_ptr(),
+                    depth: k,
+                    rows: m,
+                    columns: n,
+                    c: Matrix { at: c.as_mut_ptr(), rows: n as isize, columns: 1 },
+                    keep: -1.0,
+                    factor: 2.0,
+                });
+            }
+            assert_eq!(c, wanted, "{R} {C}: {m} {k} {n}");
+        }
+    }
+
+    #[test]
+    fn tiles_of_every_shape_agree_with_the_definition() {
+        check::<6, 4, 2, 8, 4>();
+        check::<6, 4, 2, 16, 8>();
+        check::<12, 8, 4, 8, 4>();
+        check::<12, 8, 4, 32, 16>();
+    }
+}
