@@ -10,9 +10,11 @@
 #![allow(unsafe_code, reason = "turns locked storages into pointers and slices")]
 
 use std::cell::Cell;
+use std::mem::MaybeUninit;
 
 use smallvec::SmallVec;
 
+use crate::create::bytes_of;
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
@@ -499,4 +501,24 @@ pub fn edit_with<T: Element, S: Element, R>(
     let result = f(StridedMut { data, layout: &meta.layout }, &views);
     meta.storage.bump_version();
     Ok(result)
+}
+
+/// A fresh row-major tensor, written by `f` while it reads others of the same type under their locks.
+///
+/// # Safety
+/// `f` writes every element.
+pub(crate) unsafe fn make_with<T: Element>(
+    sizes: &[i64],
+    inputs: &[&Tensor],
+    f: impl FnOnce(&mut [MaybeUninit<T::Raw>], &[Strided<'_, T>]),
+) -> Result<Tensor> {
+    let layout = Layout::contiguous(sizes)?;
+    // SAFETY: the caller's word.
+    let storage = unsafe { Storage::uninit(bytes_of(&layout, T::DTYPE)?)? };
+    read_all(inputs, |inputs| {
+        // SAFETY: the storage is fresh, of as many bytes as these elements have.
+        let out = unsafe { std::slice::from_raw_parts_mut(storage.data().cast(), layout.numel()) };
+        f(out, inputs);
+    })?;
+    Ok(Tensor::from_parts(storage, T::DTYPE, layout))
 }

@@ -7,15 +7,19 @@
 //! Halves compute in singles.
 //!
 //! Several threads share many images, the blocks of positions of few, or the product of one block ([`crate::threads`]).
+#![allow(unsafe_code, reason = "makes results of memory that holds nothing yet")]
 
 mod depthwise;
 mod patches;
+
+use std::mem::MaybeUninit;
 
 use crate::access;
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
-use crate::matmul::{self, Columns, Multiply, Panels, Side, add_product};
+use crate::matmul::{self, Columns, Multiply, Panels, Side, put_product};
+use crate::room::Room;
 use crate::simd;
 use crate::tensor::Tensor;
 use crate::threads;
@@ -256,25 +260,19 @@ fn run<T: Multiply>(
     g: &Geometry,
     transposed: bool,
 ) -> Result<Tensor> {
-    let out = Tensor::zeros(sizes, T::DTYPE)?;
     let (input, weight) = (input.contiguous()?, weight.contiguous()?);
     let bias = bias.map(Tensor::contiguous).transpose()?;
     let by_channel = !transposed && g.channels == 1 && g.results <= 2;
-    let kept = (!by_channel && !transposed).then(|| matmul::kept::<T>(&weight, Side::Left, g.groups)).flatten();
+    let kept =
+        (!by_channel && !transposed).then(|| matmul::kept::<T>(&weight, Side::Left, g.groups)).flatten();
     let mut inputs = vec![&input, &weight];
     inputs.extend(&bias);
-    access::edit_with::<T, T, _>(&out, &inputs, |mut out, ins| {
-        let (x, w, out) = (ins[0].data(), ins[1].data(), out.data());
+    let fill = |out: &mut [MaybeUninit<T>], ins: &[access::Strided<'_, T>]| {
+        let (x, w) = (ins[0].data(), ins[1].data());
+        let bias = ins.get(2).map(|bias| bias.data());
         let plane = volume(g.output);
-        if let Some(bias) = ins.get(2)
-            && plane > 0
-            && g.rounded.is_none()
-        {
-            for (row, b) in out.chunks_exact_mut(plane).zip(bias.data().iter().cycle()) {
-                row.fill(*b);
-            }
-        }
         if out.is_empty() || x.is_empty() || w.is_empty() {
+            begin(out, bias, plane);
             return;
         }
         let (from, to) = (g.channels * volume(g.input), g.results * plane);
@@ -290,36 +288,51 @@ fn run<T: Multiply>(
             let mut room = Vec::new();
             for (i, out) in own.chunks_exact_mut(to).enumerate() {
                 let n = first / to + i;
+                let group = n % g.groups;
                 let x = &x[n * from..(n + 1) * from];
-                let w = &w[n % g.groups * weights..][..weights];
+                let w = &w[group * weights..][..weights];
+                let bias = bias.map(|bias| &bias[group * g.results..][..g.results]);
                 if transposed {
-                    scatter_group(x, w, out, g, &mut room);
+                    scatter_group(x, w, bias, out, g);
                 } else if let Some(taps) = &taps {
-                    simd::run(Depthwise { x, w, out, room: &mut room, taps });
+                    simd::run(Depthwise { x, w, bias, out, room: &mut room, taps });
                 } else {
-                    let panels = kept.as_ref().and_then(|kept| kept.get(n % g.groups));
-                    forward_group(x, (w, panels), out, g);
+                    let panels = kept.as_ref().and_then(|kept| kept.get(group));
+                    forward_group(x, (w, panels), bias, out, g);
                 }
             }
         });
-        if let Some(bias) = ins.get(2)
-            && plane > 0
-            && g.rounded.is_some()
-        {
-            for (row, b) in out.chunks_exact_mut(plane).zip(bias.data().iter().cycle()) {
-                row.iter_mut().for_each(|x| *x = x.add_product(*b, T::ONE));
+    };
+    // SAFETY: every group of every image is written whole: by products and sums for every position, or before it is added to.
+    unsafe { access::make_with::<T>(sizes, &inputs, fill) }
+}
+
+/// What results are before anything is added: a row for each channel, its bias or zeros.
+fn begin<'a, T: Multiply>(out: &'a mut [MaybeUninit<T>], bias: Option<&[T]>, row: usize) -> &'a mut [T] {
+    match bias {
+        Some(bias) if row > 0 => {
+            for (row, b) in out.chunks_exact_mut(row).zip(bias.iter().cycle()) {
+                row.fill(MaybeUninit::new(*b));
             }
         }
-    })?;
-    Ok(out)
+        _ => out.fill(MaybeUninit::new(T::ZERO)),
+    }
+    // SAFETY: results are whole rows, of which all were written.
+    unsafe { out.assume_init_mut() }
 }
 
 /// One group of one image: weights times patches, a block of positions at a time.
-fn forward_group<T: Multiply>(x: &[T], w: (&[T], Option<&Panels<T>>), out: &mut [T], g: &Geometry) {
+fn forward_group<T: Multiply>(
+    x: &[T],
+    w: (&[T], Option<&Panels<T>>),
+    bias: Option<&[T]>,
+    out: &mut [MaybeUninit<T>],
+    g: &Geometry,
+) {
     let (plane, depth) = (volume(g.output), g.channels * volume(g.kernel));
     let w = ((w.0, depth, 1), w.1);
     if g.kernel == [1; 3] && g.stride == [1; 3] && g.padding == [0; 3] {
-        return add_product((g.results, depth, plane), w, (x, plane, 1), Columns::of(out, plane));
+        return put_product((g.results, depth, plane), w, (x, plane, 1), bias, Columns::of(out, plane));
     }
     // Whole rows of the result, at least one.
     let width = g.output[2];
@@ -327,18 +340,26 @@ fn forward_group<T: Multiply>(x: &[T], w: (&[T], Option<&Panels<T>>), out: &mut 
     if (plane / width).div_ceil(rows) <= FEW {
         let patches = Patches::gather(x, 0, plane / width, g);
         let sizes = (g.results, depth, plane);
-        return add_product(sizes, w, (patches.elements(), plane, 1), Columns::of(out, plane));
+        return put_product(sizes, w, (patches.elements(), plane, 1), bias, Columns::of(out, plane));
     }
     Columns::of(out, plane).split(rows * width, |columns, out| {
         let n = columns.len();
         let patches = Patches::gather(x, columns.start / width, n / width, g);
-        add_product((g.results, depth, n), w, (patches.elements(), n, 1), out);
+        put_product((g.results, depth, n), w, (patches.elements(), n, 1), bias, out);
     });
 }
 
 /// One group of one image of a transposed convolution: the product with the turned weights, added where it belongs.
 /// `input` and `output` of the geometry are those of the transposed convolution itself.
-fn scatter_group<T: Multiply>(x: &[T], w: &[T], out: &mut [T], g: &Geometry, room: &mut Vec<T>) {
+fn scatter_group<T: Multiply>(
+    x: &[T],
+    w: &[T],
+    bias: Option<&[T]>,
+    out: &mut [MaybeUninit<T>],
+    g: &Geometry,
+) {
+    // Sums that are rounded have their bias added at last.
+    let out = begin(out, bias.filter(|_| g.rounded.is_none()), volume(g.output));
     let (plane, kernel) = (volume(g.input), volume(g.kernel));
     let depth = g.results * kernel;
     let [_, kh, kw] = g.kernel;
@@ -350,16 +371,18 @@ fn scatter_group<T: Multiply>(x: &[T], w: &[T], out: &mut [T], g: &Geometry, roo
     for first in (0..plane / width).step_by(rows) {
         let rows = rows.min(plane / width - first);
         let n = rows * width;
-        room.clear();
-        room.resize(depth * n, T::ZERO);
-        let product = Columns::of(room, n);
-        add_product((depth, g.channels, n), ((w, 1, depth), None), (&x[first * width..], plane, 1), product);
+        let mut room = Room::<MaybeUninit<T>>::new(depth * n);
+        let sizes = (depth, g.channels, n);
+        let product = Columns::of(room.elements_mut(), n);
+        put_product(sizes, ((w, 1, depth), None), (&x[first * width..], plane, 1), None, product);
+        // SAFETY: a product writes every element.
+        let product = unsafe { room.elements_mut().assume_init_ref() };
         let settle = |value: T| match g.rounded {
             Some(DType::F16) => T::from_f32(<crate::f16 as Element>::from_f32(value.to_f32()).to_f32()),
             Some(DType::BF16) => T::from_f32(<crate::bf16 as Element>::from_f32(value.to_f32()).to_f32()),
             _ => value,
         };
-        for (k, line) in room.chunks_exact(n).enumerate() {
+        for (k, line) in product.chunks_exact(n).enumerate() {
             let (result, kd) = (k / kernel, k / (kh * kw) % g.kernel[0]);
             let at = (k % kw * g.dilation[2]) as i64 - g.padding[2];
             let (lo, hi) = inside(at, g.stride[2], ow, width);
@@ -377,6 +400,10 @@ fn scatter_group<T: Multiply>(x: &[T], w: &[T], out: &mut [T], g: &Geometry, roo
                     *target = settle(target.add_product(settle(*value), T::ONE));
                 }
             }
+        }
+    }    if let (Some(bias), Some(_)) = (bias, g.rounded) {
+        for (row, b) in out.chunks_exact_mut(volume(g.output)).zip(bias) {
+            row.iter_mut().for_each(|x| *x = x.add_product(*b, T::ONE));
         }
     }
 }

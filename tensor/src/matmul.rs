@@ -7,6 +7,7 @@
 #![allow(unsafe_code, reason = "walks matrices by pointers")]
 
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ mod direct;
 mod packed;
 mod tile;
 
-use crate::access::ReadGuards;
+use crate::access::{LockSet, ReadGuards, start_of};
 use crate::create::bytes_of;
 use crate::dtype::DType;
 use crate::element::Element;
@@ -64,7 +65,85 @@ impl<T> Matrix<T> {
     }
 }
 
-/// `c = c * keep + a b * factor` (`c` with contiguous rows) with `a` m by k and `b` k by n. With `keep` 0, `c` is not read.
+/// Where a product goes: `c = start * keep + product * factor`.
+#[derive(Clone, Copy)]
+pub(crate) struct Target<T> {
+    /// With contiguous rows.
+    c: Matrix<T>,
+    /// The result itself or something else, of any steps (0 where it repeats); not read where `keep` is 0.
+    start: Matrix<T>,
+    keep: T,
+    factor: T,
+}
+
+impl<T: Multiply> Target<T> {
+    /// A result without a start.
+    fn fresh(c: Matrix<T>) -> Self {
+        Target { c, start: c, keep: T::ZERO, factor: T::ONE }
+    }
+
+    /// The part from (i, j) on.
+    fn part(self, i: usize, j: usize) -> Self {
+        let (c, start) = (self.c.element(i, j), self.start.element(i, j));
+        Target { c: Matrix { at: c, ..self.c }, start: Matrix { at: start, ..self.start }, ..self }
+    }
+
+    /// The same place, where the product of what comes before is already.
+    fn onward(self) -> Self {
+        Target { start: self.c, keep: T::ONE, ..self }
+    }
+
+    /// Puts sums into a row of the result, from (i, j) on.
+    ///
+    /// # Safety
+    /// So many elements from there on are the result's, and the start's if it is read.
+    #[inline(always)]
+    unsafe fn put<const N: usize>(&self, i: usize, j: usize, sums: &[T; N]) {
+        let to = self.c.element(i, j).cast::<[T; N]>();
+        // SAFETY: the caller's word.
+        unsafe {
+            if self.factor != T::ONE {
+                return self.put_some(i, j, sums);
+            }
+            if self.keep == T::ZERO {
+                *to = *sums;
+                return;
+            }
+            let start = self.start.element(i, j);
+            let start = match (self.keep == T::ONE, self.start.columns) {
+                (true, 0) => [*start; N],
+                (true, 1) => *start.cast::<[T; N]>(),
+                _ => return self.put_some(i, j, sums),
+            };
+            let mut row = start;
+            for (x, sum) in row.iter_mut().zip(sums) {
+                *x = x.add_product(*sum, T::ONE);
+            }
+            *to = row;
+        }
+    }
+
+    /// As [`Target::put`], of any number, and whatever the start and the factors are.
+    ///
+    /// # Safety
+    /// As [`Target::put`].
+    #[inline(never)]
+    unsafe fn put_some(&self, i: usize, j: usize, sums: &[T]) {
+        for (q, sum) in sums.iter().enumerate() {
+            // SAFETY: the caller's word.
+            unsafe {
+                let value = if self.keep == T::ZERO {
+                    sum.times(self.factor)
+                } else {
+                    (*self.start.element(i, j + q)).times(self.keep).add_product(*sum, self.factor)
+                };
+                *self.c.element(i, j + q) = value;
+            }
+        }
+    }
+}
+
+/// The product of `a`, m by k, and `b`, k by n.
 #[derive(Clone, Copy)]
 pub(crate) struct Product<T> {
     m: usize,
@@ -72,9 +151,7 @@ pub(crate) struct Product<T> {
     n: usize,
     a: Matrix<T>,
     b: Matrix<T>,
-    c: Matrix<T>,
-    keep: T,
-    factor: T,
+    to: Target<T>,
 }
 
 /// Types that multiply: how a sum of products grows.
@@ -128,8 +205,9 @@ multiply!(int u8, i8, i16, i32, i64);
 unsafe fn product<T: Multiply>(p: Product<T>, cut: &Cut<'_, T>) {
     let work = p.m.saturating_mul(p.n).saturating_mul(p.k);
     // A vector is a row.
-    let p = if p.n == 1 && p.c.rows == 1 {
-        Product { m: 1, n: p.m, a: p.b.turned(), b: p.a.turned(), c: p.c.turned(), ..p }
+    let p = if p.n == 1 && p.to.c.rows == 1 {
+        let to = Target { c: p.to.c.turned(), start: p.to.start.turned(), ..p.to };
+        Product { m: 1, n: p.m, a: p.b.turned(), b: p.a.turned(), to, ..p }
     } else {
         p
     };
@@ -137,9 +215,8 @@ unsafe fn product<T: Multiply>(p: Product<T>, cut: &Cut<'_, T>) {
         // SAFETY: the caller's word.
         Some(packed) if p.k > 0 && p.m > 1 && !is_small(&p, work) => unsafe { packed(p, cut) },
         _ if p.m == 1 => threads::split(p.n, (PART / p.k.max(1)).max(1).next_multiple_of(64), |own| {
-            let (b, c) = (p.b.element(0, own.start), p.c.element(0, own.start));
-            let (b, c) = (Matrix { at: b, ..p.b }, Matrix { at: c, ..p.c });
-            simd::run(Direct(Product { n: own.len(), b, c, ..p }));
+            let b = Matrix { at: p.b.element(0, own.start), ..p.b };
+            simd::run(Direct(Product { n: own.len(), b, to: p.to.part(0, own.start), ..p }));
         }),
         _ => simd::run(Direct(p)),
     }
@@ -148,20 +225,20 @@ unsafe fn product<T: Multiply>(p: Product<T>, cut: &Cut<'_, T>) {
 /// A matrix within a slice: the slice from the first element on, row step, column step.
 pub(crate) type Part<'a, T> = (&'a [T], usize, usize);
 
-/// Columns of a row-major matrix, borrowed alone: what products are added to.
+/// Columns of a row-major matrix, borrowed alone: where products go.
 pub(crate) struct Columns<'a, T> {
     at: Apart<T>,
     rows: usize,
     columns: usize,
     width: usize,
-    borrowed: PhantomData<&'a mut [T]>,
+    borrowed: PhantomData<&'a mut [MaybeUninit<T>]>,
 }
 
 impl<'a, T: Send> Columns<'a, T> {
     /// All of a matrix with rows of `width` elements.
-    pub(crate) fn of(matrix: &'a mut [T], width: usize) -> Self {
+    pub(crate) fn of(matrix: &'a mut [MaybeUninit<T>], width: usize) -> Self {
         let rows = matrix.len() / width.max(1);
-        Columns { at: Apart(matrix.as_mut_ptr()), rows, columns: width, width, borrowed: PhantomData }
+        Columns { at: Apart(matrix.as_mut_ptr().cast()), rows, columns: width, width, borrowed: PhantomData }
     }
 
     /// As [`threads::split`], of the columns.
@@ -181,16 +258,19 @@ impl<'a, T: Send> Columns<'a, T> {
     }
 }
 
-/// `c += a b`; `a` is m by k, `b` k by n, `c` m by n; of `a`, which may be cut already.
-pub(crate) fn add_product<T: Multiply>(
+/// `c = start + a b`; `a` is m by k, which may be cut already, `b` k by n, `c` m by n. The start is one element for each
+/// row, or nothing.
+pub(crate) fn put_product<T: Multiply>(
     (m, k, n): (usize, usize, usize),
     (a, left): (Part<'_, T>, Option<&Panels<T>>),
     b: Part<'_, T>,
+    start: Option<&[T]>,
     c: Columns<'_, T>,
 ) {
-    if m == 0 || n == 0 || k == 0 {
+    if m == 0 || n == 0 {
         return;
     }
+    assert!(k > 0, "invariant: there is something to multiply");
     let end = |rows: usize, columns: usize, (row, column): (usize, usize)| {
         (rows - 1) * row + (columns - 1) * column
     };
@@ -202,13 +282,15 @@ pub(crate) fn add_product<T: Multiply>(
         rows: part.1 as isize,
         columns: part.2 as isize,
     };
-    let c = Matrix { at: c.at.0, rows: c.width as isize, columns: 1 };
-    // SAFETY: all three were just checked against what they lie in, and the result is borrowed alone; operands are only
+    assert!(start.is_none_or(|start| start.len() >= m), "invariant: every row has its start");
+    let c = Target::fresh(Matrix { at: c.at.0, rows: c.width as isize, columns: 1 });
+    let to = start.map_or(c, |start| {
+        let start = Matrix { at: start.as_ptr().cast_mut(), rows: 1, columns: 0 };
+        Target { start, keep: T::ONE, ..c }
+    });
+    // SAFETY: all were just checked against what they lie in, and the result is borrowed alone; what else there is is only
     // read.
-    unsafe {
-        let p = Product { m, k, n, a: matrix(a), b: matrix(b), c, keep: T::ONE, factor: T::ONE };
-        product(p, &Cut { left, right: None });
-    }
+    unsafe { product(Product { m, k, n, a: matrix(a), b: matrix(b), to }, &Cut { left, right: None }) }
 }
 
 /// Real and imaginary parts apart, as matrices of twice the steps: a product of complex matrices is four of real ones.
@@ -225,14 +307,13 @@ where
         rows: 2 * m.rows,
         columns: 2 * m.columns,
     };
+    let nothing = vec![C::<R>::ZERO; p.n];
+    let before = Target { factor: C::<R>::ONE, ..p.to };
     for i in 0..p.m {
-        for j in 0..p.n {
-            let at = p.c.element(i, j);
-            // SAFETY: the caller's word.
-            unsafe { *at = if p.keep == C::<R>::ZERO { C::<R>::ZERO } else { (*at).times(p.keep) } };
-        }
+        // SAFETY: the caller's word.
+        unsafe { before.put_some(i, 0, &nothing) };
     }
-    let C { re, im } = p.factor;
+    let C { re, im } = p.to.factor;
     // Which part of the result grows by the product of which parts, times what.
     let terms = [
         (0, 0, 0, re),
@@ -245,9 +326,10 @@ where
         (1, 1, 1, -im),
     ];
     for (c, a, b, factor) in terms.into_iter().filter(|term| term.3 != R::ZERO) {
-        let (a, b, c) = (part(p.a, a), part(p.b, b), part(p.c, c));
+        let (a, b, c) = (part(p.a, a), part(p.b, b), part(p.to.c, c));
+        let to = Target { factor, ..Target::fresh(c).onward() };
         // SAFETY: the caller's word: a complex number is its two parts, one behind the other.
-        unsafe { packed(Product { m: p.m, k: p.k, n: p.n, a, b, c, keep: R::ONE, factor }, &Cut::NONE) };
+        unsafe { packed(Product { m: p.m, k: p.k, n: p.n, a, b, to }, &Cut::NONE) };
     }
 }
 
@@ -258,15 +340,13 @@ fn matrix_of<T>(start: *mut u8, layout: &Layout) -> Matrix<T> {
     Matrix { at: start.cast(), rows: strides[rank - 2] as isize, columns: strides[rank - 1] as isize }
 }
 
-/// `factor * a b` (+ `keep * c`, if given, whose memory is fresh and is overwritten), batched over broadcast leading
-/// dimensions. Both have at least two dimensions and the same dtype.
-fn batched(a: &Tensor, b: &Tensor, c: Option<(Tensor, Scalar)>, factor: Scalar) -> Result<Tensor> {
+/// `factor * a b` (+ `keep * start`, if given, with the sizes of the result), batched over broadcast leading dimensions. Both
+/// have at least two dimensions and the same dtype.
+fn batched(a: &Tensor, b: &Tensor, start: Option<(Tensor, Scalar)>, factor: Scalar) -> Result<Tensor> {
     if matches!(a.dtype(), DType::F16 | DType::BF16) {
-        let c = match c {
-            Some((c, keep)) => Some((c.to_dtype(DType::F32)?, keep)),
-            None => None,
-        };
-        let out = batched(&a.to_dtype(DType::F32)?, &b.to_dtype(DType::F32)?, c, factor)?;
+        let wide = |t: &Tensor| t.to_dtype(DType::F32);
+        let start = start.map(|(start, keep)| Ok((wide(&start)?, keep))).transpose()?;
+        let out = batched(&wide(a)?, &wide(b)?, start, factor)?;
         return out.to_dtype(a.dtype());
     }
     let (am, bm) = (a.meta(), b.meta());
@@ -280,29 +360,33 @@ fn batched(a: &Tensor, b: &Tensor, c: Option<(Tensor, Scalar)>, factor: Scalar) 
     let mut sizes: Dims = batch.clone();
     sizes.push(m);
     sizes.push(n);
-    let (storage, layout, keep) = match &c {
-        Some((c, keep)) => (c.storage().clone(), c.layout().clone(), *keep),
-        None => {
-            let layout = Layout::contiguous(&sizes)?;
-            let nbytes = bytes_of(&layout, a.dtype())?;
-            let storage = match a.dtype() {
-                // SAFETY: a product that keeps nothing writes every element.
-                DType::F32 | DType::F64 => unsafe { Storage::uninit(nbytes)? },
-                _ => Storage::zeroed(nbytes)?,
-            };
-            (storage, layout, Scalar::Int(0))
-        }
-    };
-    let guards = ReadGuards::new(&am.storage, &bm.storage);
-    let (start_a, start_b) = (Apart(guards.start(am, a.dtype())), Apart(guards.start(bm, b.dtype())));
-    // SAFETY: the result's storage is fresh: nobody else reads it.
+    let layout = Layout::contiguous(&sizes)?;
+    // SAFETY: a product writes every element, and reads none before.
+    let storage = unsafe { Storage::uninit(bytes_of(&layout, a.dtype())?)? };
+    // SAFETY: the storage is fresh.
     let start_c = Apart(unsafe { storage.data() });
+    let keep = start.as_ref().map_or(Scalar::Int(0), |(_, keep)| *keep);
+    let start = start.as_ref().map(|(start, _)| start.meta());
+    let (mut pair, mut all) = (None, None);
+    match start {
+        None => pair = Some(ReadGuards::new(&am.storage, &bm.storage)),
+        Some(start) => {
+            let mut set = LockSet::new();
+            for meta in [am, bm, start] {
+                set.read(&meta.storage);
+            }
+            all = Some(set.lock()?);
+        }
+    }
+    let [start_a, start_b] = [am, bm].map(|meta| Apart(start_of(meta, a.dtype())));
+    let z = start.map_or(&layout, |start| &start.layout);
+    let start_z = start.map_or(start_c, |start| Apart(start_of(start, a.dtype())));
     let stride_in = |layout: &Layout, d: usize| -> i64 {
         let lead = batch.len() - (layout.rank() - 2);
         if d < lead || layout.sizes()[d - lead] == 1 { 0 } else { layout.strides()[d - lead] }
     };
-    let steps: SmallVec<[[i64; 3]; 4]> =
-        (0..batch.len()).map(|d| [stride_in(x, d), stride_in(y, d), layout.strides()[d]]).collect();
+    let steps: SmallVec<[[i64; 4]; 4]> =
+        (0..batch.len()).map(|d| [stride_in(x, d), stride_in(y, d), layout.strides()[d], z.strides()[d]]).collect();
     let (m, k, n) = (m as usize, k as usize, n as usize);
     let size = a.dtype().size();
     let products = batch.iter().fold(1usize, |count, size| count.saturating_mul(*size as usize));
@@ -310,11 +394,11 @@ fn batched(a: &Tensor, b: &Tensor, c: Option<(Tensor, Scalar)>, factor: Scalar) 
     // Few large products are divided themselves.
     let divided = products < PARTS && work >= 2 * PART;
     let grain = if divided { products } else { (PART / work.max(1)).max(1) };
-    let each = |f: &(dyn Fn(*mut u8, *mut u8, *mut u8) + Sync)| {
+    let each = |f: &(dyn Fn([*mut u8; 4]) + Sync)| {
         threads::split(products, grain, |part| {
             walk_batch(&batch, &steps, part, |at| {
-                let [i, j, o] = at.map(|at| at as isize * size as isize);
-                f(start_a.by(i), start_b.by(j), start_c.by(o));
+                let [i, j, o, s] = at.map(|at| at as isize * size as isize);
+                f([start_a.by(i), start_b.by(j), start_c.by(o), start_z.by(s)]);
             });
         });
     };
@@ -322,14 +406,14 @@ fn batched(a: &Tensor, b: &Tensor, c: Option<(Tensor, Scalar)>, factor: Scalar) 
         // SAFETY: operands are locked, positions are within their layouts; the result is fresh and apart.
         unsafe {
             let single = (products == 1).then_some([&am.storage, &bm.storage]);
-            multiply_each(a.dtype(), &each, (m, k, n), (x, y, &layout), keep, factor, single)?;
+            multiply_each(a.dtype(), &each, (m, k, n), [x, y, &layout, z], [keep, factor], single)?;
         }
     }
-    drop(guards);
+    drop((pair, all));
     Ok(Tensor::from_parts(storage, a.dtype(), layout))
 }
 
-type EachMatrix<'a> = &'a dyn Fn(&(dyn Fn(*mut u8, *mut u8, *mut u8) + Sync));
+type EachMatrix<'a> = &'a dyn Fn(&(dyn Fn([*mut u8; 4]) + Sync));
 
 /// The product of every matrix of a batch, in the type of a dtype that adds and multiplies by itself. Of a single one,
 /// operands that were multiplied before may be cut already.
@@ -341,17 +425,17 @@ unsafe fn multiply_each(
     dtype: DType,
     each: EachMatrix<'_>,
     (m, k, n): (usize, usize, usize),
-    (x, y, z): (&Layout, &Layout, &Layout),
-    keep: Scalar,
-    factor: Scalar,
+    [x, y, c, z]: [&Layout; 4],
+    [keep, factor]: [Scalar; 2],
     single: Option<[&Storage; 2]>,
 ) -> Result<()> {
     macro_rules! arm {
         ($type:ty) => {
             // SAFETY: the caller's word.
-            each(&|i, j, o| unsafe {
-                let (a, b, c) = (matrix_of(i, x), matrix_of(j, y), matrix_of(o, z));
-                let p = Product::<$type> { m, k, n, a, b, c, keep: keep.to(), factor: factor.to() };
+            each(&|[i, j, o, s]| unsafe {
+                let (a, b, c, start) = (matrix_of(i, x), matrix_of(j, y), matrix_of(o, c), matrix_of(s, z));
+                let to = Target { c, start, keep: keep.to(), factor: factor.to() };
+                let p = Product::<$type> { m, k, n, a, b, to };
                 match single {
                     Some(storages) if is_remembered(&p) => remembered(p, storages, [x, y]),
                     _ => product(p, &Cut::NONE),
@@ -407,25 +491,25 @@ pub(crate) fn kept<T: Multiply>(t: &Tensor, side: Side, count: usize) -> Option<
     T::KEPT.and_then(|kept| unsafe { kept(&meta.storage, &meta.layout, shape) })
 }
 
-/// Calls `f` with three positions for some of the indices of the batch dimensions.
-fn walk_batch(sizes: &[i64], steps: &[[i64; 3]], part: Range<usize>, mut f: impl FnMut([i64; 3])) {
+/// Calls `f` with four positions for some of the indices of the batch dimensions.
+fn walk_batch(sizes: &[i64], steps: &[[i64; 4]], part: Range<usize>, mut f: impl FnMut([i64; 4])) {
     let mut index: SmallVec<[i64; 4]> = SmallVec::from_elem(0, sizes.len());
-    let mut at = [0i64; 3];
+    let mut at = [0i64; 4];
     let mut number = part.start as i64;
     for d in (0..sizes.len()).rev() {
         index[d] = number % sizes[d];
         number /= sizes[d];
-        (0..3).for_each(|k| at[k] += steps[d][k] * index[d]);
+        (0..4).for_each(|k| at[k] += steps[d][k] * index[d]);
     }
     for _ in part {
         f(at);
         for d in (0..sizes.len()).rev() {
             index[d] += 1;
-            (0..3).for_each(|k| at[k] += steps[d][k]);
+            (0..4).for_each(|k| at[k] += steps[d][k]);
             if index[d] < sizes[d] {
                 break;
             }
-            (0..3).for_each(|k| at[k] -= steps[d][k] * sizes[d]);
+            (0..4).for_each(|k| at[k] -= steps[d][k] * sizes[d]);
             index[d] = 0;
         }
     }
@@ -559,7 +643,7 @@ fn add_batched(bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scala
     if beta == Scalar::Int(0) {
         return batched(a, b, None, alpha);
     }
-    batched(a, b, Some((expanded.clone_contiguous()?, beta)), alpha)
+    batched(a, b, Some((expanded, beta)), alpha)
 }
 
 /// PyTorch's `matmul`: vectors, matrices and batches of matrices with broadcast leading dimensions.

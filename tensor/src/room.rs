@@ -6,6 +6,7 @@
 
 use std::alloc::{Layout as RawLayout, handle_alloc_error};
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 
 use crate::alloc::{ALIGN, Block, allocate, release};
 use crate::threads::Apart;
@@ -44,6 +45,14 @@ impl<T: Copy> Room<T> {
     pub(crate) unsafe fn elements(&self) -> &[T] {
         // SAFETY: the block has room for them; the rest is the caller's word.
         unsafe { std::slice::from_raw_parts(self.start().0, self.len) }
+    }
+}
+
+impl<T: Copy> Room<MaybeUninit<T>> {
+    /// Its elements, whether or not they are there.
+    pub(crate) fn elements_mut(&mut self) -> &mut [MaybeUninit<T>] {
+        // SAFETY: the block has room for them, and is this room's alone.
+        unsafe { std::slice::from_raw_parts_mut(self.start().0, self.len) }
     }
 }
 

@@ -1,8 +1,11 @@
-//! Convolutions of one input channel: planes are scaled and added, element of the kernel by element.
+//! Convolutions of one input channel: planes are scaled and added up, element of the kernel by element.
 //!
 //! The channel is copied once into a plane with its padding around it, taken apart by the remainders of the strides: then
 //! what an element of the kernel meets at successive positions lies side by side, and the rows of a plane may be run
 //! through as one, which counts where rows are short. Positions behind the ends of rows are computed and dropped.
+
+use std::hint::black_box;
+use std::mem::MaybeUninit;
 
 use super::{Geometry, volume};
 use crate::matmul::Multiply;
@@ -11,6 +14,8 @@ use crate::strided::strided;
 
 /// Bytes of the positions computed together, in registers: as many vectors as fused steps may be under way at once.
 const WIDTH: usize = 256;
+/// Positions put at a time.
+const VECTOR: usize = 8;
 /// The positions of the narrowest elements.
 const LANES: usize = WIDTH / 4;
 
@@ -89,11 +94,12 @@ impl<'a> Taps<'a> {
     }
 }
 
-/// One channel with its kernels, whose results are added to `out`.
+/// One channel with its kernels, and perhaps what each adds.
 pub(super) struct Depthwise<'a, T> {
     pub(super) x: &'a [T],
     pub(super) w: &'a [T],
-    pub(super) out: &'a mut [T],
+    pub(super) bias: Option<&'a [T]>,
+    pub(super) out: &'a mut [MaybeUninit<T>],
     pub(super) room: &'a mut Vec<T>,
     pub(super) taps: &'a Taps<'a>,
 }
@@ -112,7 +118,7 @@ impl<T: Multiply> Depthwise<'_, T> {
     /// So many positions at a time.
     #[inline(always)]
     fn by<const LANES: usize>(self) {
-        let Depthwise { x, w, out, room, taps } = self;
+        let Depthwise { x, w, bias, out, room, taps } = self;
         taps.fill(x, room);
         let [_, height, width] = taps.g.output;
         let [_, rows, pitch] = taps.plane;
@@ -120,8 +126,9 @@ impl<T: Multiply> Depthwise<'_, T> {
         let at_once = if pitch <= 2 * width { height } else { 1 };
         let layers = out.chunks_exact_mut(height * width).enumerate();
         for (layer, out) in layers {
-            let kernel = layer / taps.g.output[0] * taps.offsets.len();
-            let kernel = &w[kernel..kernel + taps.offsets.len()];
+            let number = layer / taps.g.output[0];
+            let kernel = &w[number * taps.offsets.len()..][..taps.offsets.len()];
+            let bias = bias.map_or(T::ZERO, |bias| bias[number]);
             let z = layer % taps.g.output[0];
             for (part, out) in out.chunks_mut(at_once * width).enumerate() {
                 let start = (z * rows + part * at_once) * pitch;
@@ -129,42 +136,57 @@ impl<T: Multiply> Depthwise<'_, T> {
                 let mut column = 0;
                 let mut out = out;
                 for i in (0..length).step_by(LANES) {
-                    let sums = sums::<T, LANES>(&room[start + i..], kernel, &taps.offsets);
-                    (out, column) = add(&sums[..LANES.min(length - i)], column, pitch, width, out);
+                    let sums = sums::<T, LANES>(bias, &room[start + i..], kernel, &taps.offsets);
+                    (out, column) = put(&sums[..LANES.min(length - i)], column, pitch, width, out);
                 }
             }
         }
     }
 }
 
-/// What a kernel gives at `LANES` positions side by side.
+/// What a kernel and a bias give at `LANES` positions side by side.
 #[inline(always)]
-fn sums<T: Multiply, const LANES: usize>(from: &[T], kernel: &[T], offsets: &[usize]) -> [T; LANES] {
-    let mut sums = [T::ZERO; LANES];
+fn sums<T: Multiply, const LANES: usize>(
+    bias: T,
+    from: &[T],
+    kernel: &[T],
+    offsets: &[usize],
+) -> [T; LANES] {
+    let mut sums = [bias; LANES];
     for (&factor, &offset) in kernel.iter().zip(offsets) {
-        let operands = &from[offset..offset + LANES];
-        for (sum, operand) in sums.iter_mut().zip(operands) {
-            *sum = sum.add_product(*operand, factor);
+        let Some(operands) = from[offset..].first_chunk::<LANES>() else {
+            unreachable!("invariant: planes end with room for all positions")
+        };
+        for l in 0..LANES {
+            sums[l] = sums[l].add_product(operands[l], factor);
         }
     }
-    sums
+    // Through memory at last, so that they are kept in whole vectors until then.
+    black_box(sums)
 }
 
-/// Adds sums from a column of rows of `pitch` on to what is left of rows of `width`. Gives what is left then, and its column.
+/// Puts sums from a column of rows of `pitch` on to what is left of rows of `width`. Gives what is left then, and its column.
 #[inline(always)]
-fn add<'a, T: Multiply>(
+fn put<'a, T: Multiply>(
     mut sums: &[T],
     mut column: usize,
     pitch: usize,
     width: usize,
-    mut out: &'a mut [T],
-) -> (&'a mut [T], usize) {
+    mut out: &'a mut [MaybeUninit<T>],
+) -> (&'a mut [MaybeUninit<T>], usize) {
     while !sums.is_empty() {
         let here = sums.len().min(pitch - column);
         let kept = here.min(width.saturating_sub(column)).min(out.len());
-        let (target, rest) = out.split_at_mut(kept);
-        target.iter_mut().zip(sums).for_each(|(t, s)| *t = t.add_product(*s, T::ONE));
-        (out, sums) = (rest, &sums[here..]);
+        // Whole vectors: what is written behind the end of a row is written again.
+        let whole = kept.next_multiple_of(VECTOR);
+        if whole <= out.len().min(sums.len()) {
+            for (t, s) in out[..whole].chunks_exact_mut(VECTOR).zip(sums.chunks_exact(VECTOR)) {
+                t.write_copy_of_slice(s);
+            }
+        } else {
+            out[..kept].write_copy_of_slice(&sums[..kept]);
+        }
+        (out, sums) = (&mut out[kept..], &sums[here..]);
         column += here;
         if column == pitch {
             column = 0;

@@ -36,7 +36,8 @@ impl<T: Multiply> Kernel for Direct<T> {
     #[inline(always)]
     fn run(self) {
         // Said as a constant, so that rows are stored as vectors: the result is row-major.
-        let p = Product { c: Matrix { columns: 1, ..self.0.c }, ..self.0 };
+        let mut p = self.0;
+        p.to.c.columns = 1;
         // SAFETY: the caller of `product` gave matrices valid for their sizes; the result overlaps no operand.
         unsafe {
             if p.b.columns == 1 {
@@ -124,9 +125,8 @@ unsafe fn panels<T: Multiply, const COLUMNS: usize>(p: Product<T>, mut j: usize)
             }
         }
         let b = Matrix { at: panel.as_mut_ptr().cast(), rows: COLUMNS as isize, columns: 1 };
-        let c = Matrix { at: p.c.element(0, j), ..p.c };
         // SAFETY: the panel holds `k` rows, filled above; the rest is the caller's word.
-        unsafe { column_of_tiles::<T, COLUMNS>(Product { b, c, ..p }, 0) };
+        unsafe { column_of_tiles::<T, COLUMNS>(Product { b, to: p.to.part(0, j), ..p }, 0) };
         j += COLUMNS;
     }
     j
@@ -173,15 +173,8 @@ unsafe fn tile<T: Multiply, const ROWS: usize, const COLUMNS: usize>(p: Product<
     // Through memory: what is stored side by side is kept in whole vectors, whatever becomes of it.
     let sums = black_box(sums);
     for (r, sums) in sums.iter().enumerate() {
-        if p.keep == T::ZERO && p.factor == T::ONE {
-            // SAFETY: the caller's word; rows of the result are contiguous.
-            unsafe { *p.c.element(i + r, j).cast::<[T; COLUMNS]>() = *sums };
-            continue;
-        }
-        for (c, sum) in sums.iter().enumerate() {
-            // SAFETY: the caller's word.
-            unsafe { put(p, i + r, j + c, *sum) };
-        }
+        // SAFETY: the caller's word.
+        unsafe { p.to.put(i + r, j, sums) };
     }
 }
 
@@ -200,9 +193,13 @@ unsafe fn direct_dots<T: Multiply>(p: Product<T>) {
                     std::slice::from_raw_parts(p.b.element(0, j), p.k),
                 )
             };
-            let sum = if p.k >= 16 { dot_lanes::<T, 16>(a, b) } else { dot_lanes::<T, 4>(a, b) };
+            let sum = match p.k {
+                0..16 => dot_lanes::<T, 4>(a, b),
+                16..128 => dot_lanes::<T, 16>(a, b),
+                _ => dot_lanes::<T, 32>(a, b),
+            };
             // SAFETY: the caller's word.
-            unsafe { put(p, i, j, sum) };
+            unsafe { p.to.put(i, j, &[sum]) };
         }
     }
 }
@@ -211,14 +208,16 @@ unsafe fn direct_dots<T: Multiply>(p: Product<T>) {
 #[inline(always)]
 fn dot_lanes<T: Multiply, const LANES: usize>(a: &[T], b: &[T]) -> T {
     let mut lanes = [T::ZERO; LANES];
-    let (mut x, mut y) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
-    for (x, y) in (&mut x).zip(&mut y) {
+    let ((x, x_rest), (y, y_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    for (x, y) in x.iter().zip(y) {
         for l in 0..LANES {
             lanes[l] = lanes[l].add_product(x[l], y[l]);
         }
     }
+    // Through memory, so that they are kept in whole vectors until then.
+    let mut lanes = black_box(lanes);
     let mut sum = T::ZERO;
-    for (x, y) in x.remainder().iter().zip(y.remainder()) {
+    for (x, y) in x_rest.iter().zip(y_rest) {
         sum = sum.add_product(*x, *y);
     }
     if a.len() < LANES {
@@ -232,17 +231,4 @@ fn dot_lanes<T: Multiply, const LANES: usize>(a: &[T], b: &[T]) -> T {
         width /= 2;
     }
     sum.add_product(lanes[0], T::ONE)
-}
-
-/// # Safety
-/// `c` is valid at (i, j).
-#[inline(always)]
-unsafe fn put<T: Multiply>(p: Product<T>, i: usize, j: usize, sum: T) {
-    // SAFETY: the caller's word.
-    unsafe {
-        let at = p.c.element(i, j);
-        let value = if p.factor == T::ONE { sum } else { sum.times(p.factor) };
-        let kept = if p.keep == T::ZERO { T::ZERO } else { (*at).times(p.keep) };
-        *at = if p.keep == T::ZERO { value } else { kept.add_product(value, T::ONE) };
-    }
 }

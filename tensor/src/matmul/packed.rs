@@ -176,7 +176,7 @@ unsafe fn part<T: Tiled>(
     for j in columns.clone().step_by(wide.max(1)) {
         let columns = j..columns.end.min(j + wide);
         for depth in blocks(p.k) {
-            let keep = if depth.start == 0 { p.keep } else { T::ONE };
+            let to = if depth.start == 0 { p.to } else { p.to.onward() };
             // SAFETY: as `strips`.
             let right = unsafe {
                 strips(operands[1], Side::Right, cut.right, right.as_ref(), columns.clone(), &depth)
@@ -186,9 +186,9 @@ unsafe fn part<T: Tiled>(
                 // SAFETY: the caller's word; strips are whole, and blocks of the result within it.
                 unsafe {
                     let left = strips(operands[0], Side::Left, cut.left, left.as_ref(), rows.clone(), &depth);
-                    let c = Matrix { at: p.c.element(i, j), ..p.c };
+                    let to = to.part(i, j);
                     let (rows, columns, depth) = (rows.len(), columns.len(), depth.len());
-                    T::run(Job::Multiply(Block { left, right, depth, rows, columns, c, keep, factor: p.factor }));
+                    T::run(Job::Multiply(Block { left, right, depth, rows, columns, to }));
                 }
             }
         }

@@ -10,7 +10,7 @@
 use std::hint::black_box;
 use std::ops::Range;
 
-use super::{Matrix, Multiply};
+use super::{Matrix, Multiply, Target};
 use crate::simd::{self, Isa, Kernel, Sets, isa};
 
 /// Rows in a strip, and in the tiles of edges, where processors have sixteen registers and where they have thirty-two.
@@ -30,7 +30,7 @@ pub(crate) enum Side {
     Right,
 }
 
-/// A product of strips that are summed up over the same depth: `c = c * keep + left right * factor`.
+/// A product of strips that are summed up over the same depth.
 #[derive(Clone, Copy)]
 pub(crate) struct Block<T> {
     pub(super) left: *const T,
@@ -39,10 +39,7 @@ pub(crate) struct Block<T> {
     /// Rows and columns of the result, the last strips perhaps not whole.
     pub(super) rows: usize,
     pub(super) columns: usize,
-    /// With contiguous rows; not read where `keep` is 0.
-    pub(super) c: Matrix<T>,
-    pub(super) keep: T,
-    pub(super) factor: T,
+    pub(super) to: Target<T>,
 }
 
 /// What is done by strips.
@@ -123,15 +120,6 @@ impl<T: Tiled, const R: usize, const R2: usize, const R1: usize, const C: usize,
     }
 }
 
-/// What strips are like.
-#[derive(Clone, Copy)]
-struct Strips {
-    rows: usize,
-    columns: usize,
-    /// Whether processors that have such vectors multiply and add with one rounding.
-    fused: bool,
-}
-
 /// All tiles: a strip of columns stays in the first cache while the strips of rows go by.
 ///
 /// # Safety
@@ -142,82 +130,69 @@ unsafe fn multiply<T, const R: usize, const R2: usize, const R1: usize, const C:
 ) where
     T: Multiply,
 {
+    // Whether processors that have such vectors multiply and add with one rounding.
     let fused = !cfg!(target_arch = "x86_64") || C1 * size_of::<T>() > 16;
-    let strips = Strips { rows: R, columns: C, fused };
+    let mut sums = [[T::ZERO; C]; R];
     for j in (0..b.columns).step_by(C) {
-        let narrow = b.columns - j <= C1;
+        let columns = C.min(b.columns - j);
         for i in (0..b.rows).step_by(R) {
-            let rows = b.rows - i;
-            // SAFETY: the caller's word: the tile starts within the result, and so do its strips.
+            let rows = R.min(b.rows - i);
+            // SAFETY: the caller's word: the tile starts within the result, and so do its strips, which are one behind the
+            // other and whole.
             unsafe {
-                match (rows > R2, rows > R1, narrow) {
-                    (true, _, false) => tile::<T, R, C>(&b, [i, j], strips),
-                    (_, true, false) => tile::<T, R2, C>(&b, [i, j], strips),
-                    (_, _, false) => tile::<T, R1, C>(&b, [i, j], strips),
-                    (true, _, true) => tile::<T, R, C1>(&b, [i, j], strips),
-                    (_, true, true) => tile::<T, R2, C1>(&b, [i, j], strips),
-                    (_, _, true) => tile::<T, R1, C1>(&b, [i, j], strips),
+                let [left, right] = [b.left.add(i * b.depth), b.right.add(j * b.depth)];
+                match (rows > R2, rows > R1, columns > C1) {
+                    (true, _, true) => tile::<T, R, C, R, C>(left, right, b.depth, fused, &mut sums),
+                    (_, true, true) => tile::<T, R2, C, R, C>(left, right, b.depth, fused, &mut sums),
+                    (_, _, true) => tile::<T, R1, C, R, C>(left, right, b.depth, fused, &mut sums),
+                    (true, _, _) => tile::<T, R, C1, R, C>(left, right, b.depth, fused, &mut sums),
+                    (_, true, _) => tile::<T, R2, C1, R, C>(left, right, b.depth, fused, &mut sums),
+                    (_, _, _) => tile::<T, R1, C1, R, C>(left, right, b.depth, fused, &mut sums),
+                }
+            }
+            for (r, row) in sums.iter().enumerate().take(rows) {
+                // SAFETY: so much of the row is within the result.
+                unsafe {
+                    if columns == C {
+                        b.to.put(i + r, j, row);
+                    } else {
+                        b.to.put_some(i + r, j, &row[..columns]);
+                    }
                 }
             }
         }
     }
 }
 
-/// The tile whose first element is (i, j), or what of it is within the result, from strips of so many rows and columns.
+/// A tile of the result, from strips of so many rows and columns.
 ///
 /// # Safety
-/// As [`Tiled::run`].
+/// The strips are so deep.
 #[inline(always)]
-unsafe fn tile<T: Multiply, const ROWS: usize, const COLUMNS: usize>(
-    b: &Block<T>,
-    [i, j]: [usize; 2],
-    strips: Strips,
-) {
-    // SAFETY: strips are one behind the other, and whole.
-    let (mut left, mut right) = unsafe { (b.left.add(i * b.depth), b.right.add(j * b.depth)) };
+unsafe fn tile<T, const ROWS: usize, const COLUMNS: usize, const R: usize, const C: usize>(
+    mut left: *const T,
+    mut right: *const T,
+    depth: usize,
+    fused: bool,
+    to: &mut [[T; C]; R],
+) where
+    T: Multiply,
+{
     let mut sums = [[T::ZERO; COLUMNS]; ROWS];
-    for _ in 0..b.depth {
+    for _ in 0..depth {
         // SAFETY: a place of the depth in either strip.
         let (column, row) = unsafe { (*left.cast::<[T; ROWS]>(), *right.cast::<[T; COLUMNS]>()) };
         for (sums, factor) in sums.iter_mut().zip(column) {
             for (sum, x) in sums.iter_mut().zip(row) {
-                *sum = if strips.fused { sum.add_product(factor, x) } else { sum.add_product(factor.times(x), T::ONE) };
+                *sum = if fused { sum.add_product(factor, x) } else { sum.add_product(factor.times(x), T::ONE) };
             }
         }
         // SAFETY: the next place, or the end.
-        (left, right) = unsafe { (left.add(strips.rows), right.add(strips.columns)) };
+        (left, right) = unsafe { (left.add(R), right.add(C)) };
     }
     // Through memory: what is stored side by side is kept in whole vectors, whatever becomes of it.
-    let sums = black_box(sums);
-    let (rows, columns) = (b.rows - i, b.columns - j);
-    for (r, row) in sums.iter().enumerate().take(rows) {
-        let at = b.c.element(i + r, j);
-        if columns >= COLUMNS {
-            // SAFETY: all of the row is within the result.
-            unsafe { put(b, at, row, COLUMNS) };
-        } else {
-            // SAFETY: so many of its elements are.
-            unsafe { put(b, at, row, columns) };
-        }
-    }
-}
-
-/// Puts a row of a tile, or its first elements, where it belongs.
-///
-/// # Safety
-/// So many elements from `at` on are the result's.
-#[inline(always)]
-unsafe fn put<T: Multiply>(b: &Block<T>, at: *mut T, row: &[T], count: usize) {
-    // SAFETY: the caller's word.
-    let target = unsafe { std::slice::from_raw_parts_mut(at, count) };
-    let pairs = target.iter_mut().zip(row);
-    let plain = b.factor == T::ONE;
-    if b.keep == T::ZERO {
-        pairs.for_each(|(t, sum)| *t = if plain { *sum } else { sum.times(b.factor) });
-    } else if plain && b.keep == T::ONE {
-        pairs.for_each(|(t, sum)| *t = t.add_product(*sum, T::ONE));
-    } else {
-        pairs.for_each(|(t, sum)| *t = t.times(b.keep).add_product(*sum, b.factor));
+    for (to, sums) in to.iter_mut().zip(black_box(sums)) {
+        to[..COLUMNS].copy_from_slice(&sums);
     }
 }
 
@@ -311,6 +286,7 @@ mod tests {
                 .collect();
             let a = Matrix { at: a.as_mut_ptr(), rows: k as isize, columns: 1 };
             let b = Matrix { at: b.as_mut_ptr(), rows: 1, columns: n as isize };
+            let result = Matrix { at: c.as_mut_ptr(), rows: n as isize, columns: 1 };
             // SAFETY: all sizes are those of the vectors.
             unsafe {
                 cut::<f32, R>(a, 0..m, 0..k, left.as_mut_ptr());
@@ -321,9 +297,7 @@ mod tests {
                     depth: k,
                     rows: m,
                     columns: n,
-                    c: Matrix { at: c.as_mut_ptr(), rows: n as isize, columns: 1 },
-                    keep: -1.0,
-                    factor: 2.0,
+                    to: Target { c: result, start: result, keep: -1.0, factor: 2.0 },
                 });
             }
             assert_eq!(c, wanted, "{R} {C}: {m} {k} {n}");
