@@ -401,7 +401,8 @@ fn scatter_group<T: Multiply>(
                 }
             }
         }
-    }    if let (Some(bias), Some(_)) = (bias, g.rounded) {
+    }
+    if let (Some(bias), Some(_)) = (bias, g.rounded) {
         for (row, b) in out.chunks_exact_mut(volume(g.output)).zip(bias) {
             row.iter_mut().for_each(|x| *x = x.add_product(*b, T::ONE));
         }

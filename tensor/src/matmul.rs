@@ -31,10 +31,10 @@ use crate::storage::Storage;
 use crate::tensor::Tensor;
 use crate::threads::{self, Apart};
 use direct::{Direct, is_small};
-use packed::{is_remembered, packed};
 pub(crate) use packed::{Cut, Panels, Shape};
-use tile::Tiled;
+use packed::{is_remembered, packed};
 pub(crate) use tile::Side;
+use tile::Tiled;
 
 /// Multiplications worth a part of a result.
 const PART: usize = 1 << 20;
@@ -385,8 +385,9 @@ fn batched(a: &Tensor, b: &Tensor, start: Option<(Tensor, Scalar)>, factor: Scal
         let lead = batch.len() - (layout.rank() - 2);
         if d < lead || layout.sizes()[d - lead] == 1 { 0 } else { layout.strides()[d - lead] }
     };
-    let steps: SmallVec<[[i64; 4]; 4]> =
-        (0..batch.len()).map(|d| [stride_in(x, d), stride_in(y, d), layout.strides()[d], z.strides()[d]]).collect();
+    let steps: SmallVec<[[i64; 4]; 4]> = (0..batch.len())
+        .map(|d| [stride_in(x, d), stride_in(y, d), layout.strides()[d], z.strides()[d]])
+        .collect();
     let (m, k, n) = (m as usize, k as usize, n as usize);
     let size = a.dtype().size();
     let products = batch.iter().fold(1usize, |count, size| count.saturating_mul(*size as usize));

@@ -165,12 +165,12 @@ fn run_baseline<K: Kernel>(kernel: K) -> K::Output {
 pub fn run<K: Kernel>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
     match isa() {
-        // SAFETY: `isa` gives these only where the features were detected.
         Isa::Avx512 if matches!(K::SETS, Sets::All | Sets::Only(Isa::Avx512)) => {
+            // SAFETY: `isa` gives this only where the features were detected.
             return unsafe { run_avx512(kernel) };
         }
-        // SAFETY: as above.
         Isa::Avx512 | Isa::Avx2 if matches!(K::SETS, Sets::All | Sets::Two | Sets::Only(Isa::Avx2)) => {
+            // SAFETY: as above.
             return unsafe { run_avx2(kernel) };
         }
         _ => {}

@@ -146,12 +146,7 @@ impl<T: Multiply> Depthwise<'_, T> {
 
 /// What a kernel and a bias give at `LANES` positions side by side.
 #[inline(always)]
-fn sums<T: Multiply, const LANES: usize>(
-    bias: T,
-    from: &[T],
-    kernel: &[T],
-    offsets: &[usize],
-) -> [T; LANES] {
+fn sums<T: Multiply, const LANES: usize>(bias: T, from: &[T], kernel: &[T], offsets: &[usize]) -> [T; LANES] {
     let mut sums = [bias; LANES];
     for (&factor, &offset) in kernel.iter().zip(offsets) {
         let Some(operands) = from[offset..].first_chunk::<LANES>() else {

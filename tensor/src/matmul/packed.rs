@@ -91,7 +91,11 @@ pub(crate) struct Shape {
 ///
 /// # Safety
 /// This caller holds a shared lock of the storage, in which the matrices lie from the layout's offset on.
-pub(super) unsafe fn kept<T: Tiled>(storage: &Storage, layout: &Layout, s: Shape) -> Option<Arc<Vec<Panels<T>>>> {
+pub(super) unsafe fn kept<T: Tiled>(
+    storage: &Storage,
+    layout: &Layout,
+    s: Shape,
+) -> Option<Arc<Vec<Panels<T>>>> {
     let strip = T::strip(s.side);
     let (size, offset) = (size_of::<T>(), layout.offset() as usize);
     let side = s.side as usize;

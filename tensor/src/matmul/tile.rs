@@ -47,7 +47,13 @@ pub(crate) enum Job<T> {
     Multiply(Block<T>),
     /// Cuts a part of a matrix into strips, one behind the other from `to` on: a row of the matrix is a row or a column of
     /// the product, called a lane, and a column is a part of its sum.
-    Cut { from: Matrix<T>, side: Side, lanes: Range<usize>, depth: Range<usize>, to: *mut T },
+    Cut {
+        from: Matrix<T>,
+        side: Side,
+        lanes: Range<usize>,
+        depth: Range<usize>,
+        to: *mut T,
+    },
 }
 
 /// Types whose products are computed by strips.
@@ -184,7 +190,8 @@ unsafe fn tile<T, const ROWS: usize, const COLUMNS: usize, const R: usize, const
         let (column, row) = unsafe { (*left.cast::<[T; ROWS]>(), *right.cast::<[T; COLUMNS]>()) };
         for (sums, factor) in sums.iter_mut().zip(column) {
             for (sum, x) in sums.iter_mut().zip(row) {
-                *sum = if fused { sum.add_product(factor, x) } else { sum.add_product(factor.times(x), T::ONE) };
+                *sum =
+                    if fused { sum.add_product(factor, x) } else { sum.add_product(factor.times(x), T::ONE) };
             }
         }
         // SAFETY: the next place, or the end.
@@ -274,7 +281,9 @@ mod tests {
     /// Tiles of a shape, whatever the processor, beside a plain sum.
     fn check<const R: usize, const R2: usize, const R1: usize, const C: usize, const C1: usize>() {
         let (strip_a, strip_b) = (R, C);
-        for (m, k, n) in [(1, 1, 1), (strip_a + 1, 37, strip_b + 1), (2 * strip_a - 1, 16, 3 * C1), (R1, 5, 2)] {
+        for (m, k, n) in
+            [(1, 1, 1), (strip_a + 1, 37, strip_b + 1), (2 * strip_a - 1, 16, 3 * C1), (R1, 5, 2)]
+        {
             let value = |i: usize, seed: usize| ((i * 37 + seed) % 19) as f32 - 9.0;
             let mut a: Vec<f32> = (0..m * k).map(|i| value(i, 1)).collect();
             let mut b: Vec<f32> = (0..k * n).map(|i| value(i, 5)).collect();
