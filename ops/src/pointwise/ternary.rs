@@ -1,7 +1,7 @@
 //! Functions of three operands, and activations with parameters.
 
 use super::number::Number;
-use super::unary::each_float;
+use super::unary::{each_float, each_float_of};
 use crate::support::{Computed, with_variants, with_variants_named};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
@@ -260,8 +260,8 @@ fn gelu(cx: &KernelCx<'_>) -> Computed {
 
 /// The Gaussian error linear unit, not approximated.
 pub(crate) fn gelu_of(x: &Tensor) -> Computed {
-    each_float!(x = x.gelu());
-    dispatch!(carried_floats, x.dtype(), "gelu", T => Ok(map_in::<T>(x.dtype(), x, Each)?))
+    each_float_of!(x, pieces => x.gelu_by(pieces));
+    dispatch!(carried_floats, x.dtype(), "gelu", T => Ok(map_in::<T>(x.dtype(), x, Each(<T as Float>::Acc::GELU))?))
 }
 
 /// The Gaussian error linear unit, by a hyperbolic tangent.

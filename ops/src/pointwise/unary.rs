@@ -15,9 +15,9 @@ use flambeau_tensor::{Category, Complex, DType, Element, Tensor, TensorError, di
 type Plain = fn(&Tensor, Goal<'_>) -> Result<Tensor, TensorError>;
 
 /// Declares `Each`, a function on floats of any width: as a type, so that it is inlined into loops however large it is.
-/// `if FITS => FASTER` states what may be computed instead where all of some hundreds of arguments fit.
+/// `within LIMIT: REACH => FASTER` states what is computed instead where the reach of all of some hundreds of arguments is less.
 macro_rules! each_float {
-    ($x:ident = $body:expr $(, if $fits:expr => $near:expr)?) => {
+    ($x:ident = $body:expr $(, within $limit:ident: $reach:expr => $near:expr)?) => {
         #[derive(Clone, Copy)]
         struct Each;
 
@@ -31,12 +31,12 @@ macro_rules! each_float {
                 T::from_acc(of(v.acc()))
             }
             $(
-            const GUARDED: bool = true;
+            const LIMIT: u32 = <T::Acc as Real>::$limit;
             #[inline(always)]
-            fn fits(self, v: T) -> bool {
+            fn reach(self, v: T) -> u32 {
                 #[inline(always)]
-                fn of<A: Real>($x: A) -> bool {
-                    $fits
+                fn of<A: Real>($x: A) -> u32 {
+                    $reach
                 }
                 of(v.acc())
             }
@@ -53,11 +53,36 @@ macro_rules! each_float {
     };
 }
 
-pub(super) use each_float;
+/// As `each_float`, of a function that is given its coefficients. They are aligned as vectors are, and so is what the
+/// compiler makes of them.
+macro_rules! each_float_of {
+    ($x:ident, $of:ident => $body:expr) => {
+        #[derive(Clone, Copy)]
+        #[repr(align(64))]
+        struct Each<A: Real>(A::Pieces);
+
+        impl<T: Float> Map<T, T> for Each<T::Acc> {
+            #[inline(always)]
+            fn ready(self) -> Self {
+                std::hint::black_box(self)
+            }
+            #[inline(always)]
+            fn at(self, v: T) -> T {
+                #[inline(always)]
+                fn of<A: Real>($x: A, $of: &A::Pieces) -> A {
+                    $body
+                }
+                T::from_acc(of(v.acc(), &self.0))
+            }
+        }
+    };
+}
+
+pub(super) use {each_float, each_float_of};
 
 /// A function on floats, to which integers are converted; with its continuation to complex numbers where there is one.
 macro_rules! on_floats {
-    ($($name:ident($x:ident) = $body:expr $(, if $fits:expr => $near:expr)? $(, complex $z:ident = $zbody:expr)?;)*) => {$(
+    ($($name:ident($x:ident) = $body:expr $(, within $limit:ident: $reach:expr => $near:expr)? $(, complex $z:ident = $zbody:expr)?;)*) => {$(
         fn $name(x: &Tensor, goal: Goal<'_>) -> Result<Tensor, TensorError> {
             $(if x.dtype().is_complex() {
                 return dispatch!(complex, x.dtype(), stringify!($name), T => {
@@ -67,7 +92,7 @@ macro_rules! on_floats {
                     })
                 });
             })?
-            each_float!($x = $body $(, if $fits => $near)?);
+            each_float!($x = $body $(, within $limit: $reach => $near)?);
             let goal = goal.in_dtype(to_float(x.dtype()));
             dispatch!(carried_floats, goal.dtype(), stringify!($name), T => map_in::<T>(goal, x, Each))
         }
@@ -75,18 +100,18 @@ macro_rules! on_floats {
 }
 
 on_floats! {
-    exp(x) = x.exp(), if x.is_plain_power() => x.exp_plain(), complex z = z.exp();
+    exp(x) = x.exp(), within PLAIN_POWER: x.reach() => x.exp_plain(), complex z = z.exp();
     exp2(x) = x.exp2(), complex z = (z * c(std::f64::consts::LN_2)).exp();
     expm1(x) = x.expm1(), complex z = z.exp() - c(1.0);
-    log(x) = x.ln(), if x.is_plain_argument() => x.ln_plain(), complex z = z.ln();
+    log(x) = x.ln(), within PLAIN_ARGUMENT: x.reach_above_tiny() => x.ln_plain(), complex z = z.ln();
     log1p(x) = x.ln_1p(), complex z = (z + c(1.0)).ln();
     log2(x) = x.log2(), complex z = z.ln() * c(std::f64::consts::LOG2_E);
     log10(x) = x.log10(), complex z = z.ln() * c(std::f64::consts::LOG10_E);
     tanh(x) = x.tanh(), complex z = z.tanh();
-    sigmoid(x) = x.sigmoid(), if x.is_plain_power() => x.sigmoid_plain(), complex z = c(1.0) / (c(1.0) + (-z).exp());
-    sin(x) = x.sin(), if x.is_near() => x.sin_near(), complex z = z.sin();
-    cos(x) = x.cos(), if x.is_near() => x.cos_near(), complex z = z.cos();
-    tan(x) = x.tan(), if x.is_near() => x.tan_near(), complex z = z.tan();
+    sigmoid(x) = x.sigmoid(), within PLAIN_POWER: x.reach() => x.sigmoid_plain(), complex z = c(1.0) / (c(1.0) + (-z).exp());
+    sin(x) = x.sin(), within NEAR: x.reach() => x.sin_near(), complex z = z.sin();
+    cos(x) = x.cos(), within NEAR: x.reach() => x.cos_near(), complex z = z.cos();
+    tan(x) = x.tan(), within NEAR: x.reach() => x.tan_near(), complex z = z.tan();
     asin(x) = x.asin(), complex z = z.asin();
     acos(x) = x.acos(), complex z = z.acos();
     atan(x) = x.atan(), complex z = z.atan();
@@ -98,12 +123,11 @@ on_floats! {
     sqrt(x) = x.sqrt(), complex z = z.sqrt();
     rsqrt(x) = x.rsqrt(), complex z = c(1.0) / z.sqrt();
     reciprocal(x) = n::<A>(1.0) / x, complex z = c(1.0) / z;
-    erf(x) = x.erf();
     erfc(x) = x.erfc();
     erfinv(x) = x.erfinv();
     lgamma(x) = x.lgamma();
     digamma(x) = x.digamma();
-    silu(x) = x * x.sigmoid(), if x.is_plain_power() => x * x.sigmoid_plain(), complex z = z / (c(1.0) + (-z).exp());
+    silu(x) = x * x.sigmoid(), within PLAIN_POWER: x.reach() => x * x.sigmoid_plain(), complex z = z / (c(1.0) + (-z).exp());
     mish(x) = x * x.exp().ln_1p().tanh();
     log_sigmoid(x) = x.min_nan(Element::ZERO) - (-x.abs()).exp().ln_1p();
     hardsigmoid(x) = (x / n(6.0) + n(0.5)).max_nan(n(0.0)).min_nan(n(1.0));
@@ -118,6 +142,12 @@ on_floats! {
         let y = z * c(std::f64::consts::PI);
         if y == c(0.0) { c(1.0) } else { y.sin() / y }
     };
+}
+
+fn erf(x: &Tensor, goal: Goal<'_>) -> Result<Tensor, TensorError> {
+    each_float_of!(x, pieces => x.erf_by(pieces));
+    let goal = goal.in_dtype(to_float(x.dtype()));
+    dispatch!(carried_floats, goal.dtype(), "erf", T => map_in::<T>(goal, x, Each(<T as Float>::Acc::ERF)))
 }
 
 /// A number as a real element.

@@ -20,36 +20,45 @@ const NARROW: usize = 64;
 
 /// A function of one element: a closure, or a type of its own, which is inlined into loops however large it is.
 ///
-/// What most arguments need less of says so ([`Map::fits`]): loops look at some hundreds, and if all fit take [`Map::near`].
+/// What most arguments need less of says so ([`Map::reach`]): loops take [`Map::near`], and do some hundreds again if one of
+/// them was not near.
 pub trait Map<A, R>: Copy + Sync {
-    /// Whether there is a faster way for arguments that fit.
-    const GUARDED: bool = false;
+    /// The faster way gives the same for arguments whose reach is less; 0 if there is none.
+    const LIMIT: u32 = 0;
+    /// Itself, as a loop computes it: what it holds is read from memory, and not known to the compiler.
+    #[inline(always)]
+    fn ready(self) -> Self {
+        self
+    }
     /// Its value.
     fn at(self, a: A) -> R;
-    /// Whether the faster way gives the same for this argument.
+    /// What says whether an argument is near: a number, because the largest of some is vector code, where whether all are
+    /// near becomes narrow numbers on the way.
     #[inline(always)]
-    fn fits(self, _: A) -> bool {
-        true
+    fn reach(self, _: A) -> u32 {
+        0
     }
-    /// Its value for an argument that fits.
+    /// Its value for an argument that is near, and anything for others.
     #[inline(always)]
     fn near(self, a: A) -> R {
         self.at(a)
     }
 }
 
-/// Elements that are looked at together, for whether they fit.
+/// Elements that are computed again together if one is not near.
 const SPAN: usize = 256;
 
-/// `f` of rows, by spans: those that fit take the faster way.
+/// `f` of rows, by spans: those that are near take the faster way.
 #[inline(always)]
-fn guarded<A: Element, R: Element>(out: &mut [MaybeUninit<R::Raw>], a: &[A::Raw], f: impl Map<A, R>) {
+fn guarded<A: Element, R: Element, F: Map<A, R>>(out: &mut [MaybeUninit<R::Raw>], a: &[A::Raw], f: F) {
     for (out, a) in out.chunks_mut(SPAN).zip(a.chunks(SPAN)) {
-        if a.iter().fold(true, |fit, a| fit & f.fits(A::from_raw(*a))) {
-            for (out, a) in out.iter_mut().zip(a) {
-                out.write(f.near(A::from_raw(*a)).to_raw());
-            }
-        } else {
+        let mut furthest = 0;
+        for (out, a) in out.iter_mut().zip(a) {
+            let a = A::from_raw(*a);
+            furthest = furthest.max(f.reach(a));
+            out.write(f.near(a).to_raw());
+        }
+        if furthest >= F::LIMIT {
             for (out, a) in out.iter_mut().zip(a) {
                 out.write(f.at(A::from_raw(*a)).to_raw());
             }
@@ -108,9 +117,10 @@ macro_rules! block_kernel {
             /// The loop that LLVM vectorizes. References as arguments say that nothing overlaps.
             #[inline(always)]
             fn plain(out: &mut [MaybeUninit<R::Raw>], $($input: &[$type::Raw],)+ f: F) {
-                $(if F::GUARDED {
+                $(if F::LIMIT > 0 {
                     return $guarded(out, $only, f);
-                })?
+                }
+                let f = f.ready();)?
                 let n = out.len();
                 $(let $input = &$input[..n];)+
                 for i in 0..n {

@@ -223,20 +223,31 @@ pub(super) fn gelu(x: f64) -> f64 {
     x * 0.5 * (1.0 + erf(x * std::f64::consts::FRAC_1_SQRT_2))
 }
 
-/// Every argument is: these functions are not vector code, so the ones for arguments that are near are the same.
+/// Every argument is as good as any: the functions for some are those for all.
 #[inline(always)]
-pub(super) fn is_near(_: f64) -> bool {
-    true
+pub(super) fn reach(_: f64) -> u32 {
+    0
 }
 
+pub(super) use self::reach as reach_above_tiny;
 pub(super) use self::{cos as cos_near, sin as sin_near, tan as tan_near};
+pub(super) use self::{exp as exp_plain, exp as exp_down, ln as ln_plain, sigmoid as sigmoid_plain};
 
-/// Every argument is: the functions for plain powers are the ones for any.
+/// Above the reach of all.
+pub(super) const NEAR: u32 = u32::MAX;
+pub(super) const PLAIN_POWER: u32 = u32::MAX;
+pub(super) const PLAIN_ARGUMENT: u32 = u32::MAX;
+
+/// Of doubles the functions that have pieces are `libm`'s.
+pub(super) const ERF: () = ();
+pub(super) const GELU: () = ();
+
 #[inline(always)]
-pub(super) fn is_plain_power(_: f64) -> bool {
-    true
+pub(super) fn erf_by(x: f64, (): &()) -> f64 {
+    erf(x)
 }
 
-/// As for powers.
-pub(super) use self::is_plain_power as is_plain_argument;
-pub(super) use self::{exp as exp_plain, exp as exp_down, ln as ln_plain, sigmoid as sigmoid_plain};
+#[inline(always)]
+pub(super) fn gelu_by(x: f64, (): &()) -> f64 {
+    gelu(x)
+}

@@ -42,8 +42,11 @@ pub trait Real:
     fn exp(self) -> Self;
     /// `2^x`. Vector.
     fn exp2(self) -> Self;
-    /// Whether `e^x` and `e^-x` are neither denormal nor infinite: then the functions that follow are right.
-    fn is_plain_power(self) -> bool;
+    /// The magnitude of a single as an integer, which loops take the largest of in one step; of a double 0, as the functions
+    /// for some arguments are those for all.
+    fn reach(self) -> u32;
+    /// Of arguments whose reach is less, `e^x` and `e^-x` are neither denormal nor infinite: *plain powers*.
+    const PLAIN_POWER: u32;
     /// `e^x`, a plain power. Vector.
     fn exp_plain(self) -> Self;
     /// `1 / (1 + e^-x)`, a plain power. Vector.
@@ -54,8 +57,10 @@ pub trait Real:
     fn expm1(self) -> Self;
     /// Natural logarithm. Vector.
     fn ln(self) -> Self;
-    /// Whether it is positive, finite and not denormal: then the logarithm that follows is right.
-    fn is_plain_argument(self) -> bool;
+    /// As [`Real::reach`], with zero and denormal numbers at the far end.
+    fn reach_above_tiny(self) -> u32;
+    /// Arguments whose reach above tiny ones is less are finite and neither denormal nor zero: *plain*.
+    const PLAIN_ARGUMENT: u32;
     /// Natural logarithm of a plain argument. Vector.
     fn ln_plain(self) -> Self;
     /// Natural logarithm of `1 + x`, exact near 0. Vector.
@@ -74,9 +79,8 @@ pub trait Real:
     fn cos(self) -> Self;
     /// Tangent. Vector for `f32`.
     fn tan(self) -> Self;
-    /// Whether sine, cosine and tangent are those that follow, which are faster and right for such arguments only: loops
-    /// look at many arguments at once.
-    fn is_near(self) -> bool;
+    /// Sine, cosine and tangent of arguments whose reach is less are those that follow, which are faster.
+    const NEAR: u32;
     /// Sine of a near argument.
     fn sin_near(self) -> Self;
     /// Cosine of a near argument.
@@ -87,6 +91,18 @@ pub trait Real:
     fn erf(self) -> Self;
     /// `x (1 + erf(x / sqrt 2)) / 2`. Vector for `f32`, within a unit in the last place of 1 times `x`.
     fn gelu(self) -> Self;
+    /// The coefficients of the two functions above. Loops that are given them keep them in memory, whole vectors of each, from
+    /// where a step takes its operand at no cost; those the compiler knows it loads one by one each time, and what a
+    /// processor holds of steps under way is as many registers as it has.
+    type Pieces: Copy + Send + Sync;
+    /// Those of the error function.
+    const ERF: Self::Pieces;
+    /// Those of [`Real::gelu`].
+    const GELU: Self::Pieces;
+    /// [`Real::erf`], of its coefficients.
+    fn erf_by(self, pieces: &Self::Pieces) -> Self;
+    /// [`Real::gelu`], of its coefficients.
+    fn gelu_by(self, pieces: &Self::Pieces) -> Self;
     /// `1 - erf(x)`.
     fn erfc(self) -> Self;
     /// The inverse of the error function.
@@ -198,7 +214,7 @@ impl Float for bf16 {
 }
 
 macro_rules! real {
-    ($type:ident, $module:ident, $libm:ident { $($method:ident = $function:ident),+ $(,)? }) => {
+    ($type:ident, $module:ident, $libm:ident, $pieces:ty { $($method:ident = $function:ident),+ $(,)? }) => {
         impl Real for $type {
             const NAN: Self = $type::NAN;
             const INFINITY: Self = $type::INFINITY;
@@ -206,19 +222,30 @@ macro_rules! real {
             real!(@vector $module: exp exp_plain exp_down sigmoid_plain exp2 expm1 ln ln_plain ln_1p log2 log10 tanh sigmoid sin cos tan sin_near cos_near tan_near erf gelu);
             real!(@std $type: sqrt abs floor ceil trunc);
 
+            const PLAIN_POWER: u32 = $module::PLAIN_POWER;
+            const PLAIN_ARGUMENT: u32 = $module::PLAIN_ARGUMENT;
+            const NEAR: u32 = $module::NEAR;
+            const ERF: $pieces = $module::ERF;
+            const GELU: $pieces = $module::GELU;
+            type Pieces = $pieces;
+
             #[inline(always)]
-            fn is_near(self) -> bool {
-                $module::is_near(self)
+            fn erf_by(self, pieces: &$pieces) -> Self {
+                $module::erf_by(self, pieces)
             }
             #[inline(always)]
-            fn is_plain_power(self) -> bool {
-                $module::is_plain_power(self)
-            }
-            #[inline(always)]
-            fn is_plain_argument(self) -> bool {
-                $module::is_plain_argument(self)
+            fn gelu_by(self, pieces: &$pieces) -> Self {
+                $module::gelu_by(self, pieces)
             }
 
+            #[inline(always)]
+            fn reach(self) -> u32 {
+                $module::reach(self)
+            }
+            #[inline(always)]
+            fn reach_above_tiny(self) -> u32 {
+                $module::reach_above_tiny(self)
+            }
             #[inline(always)]
             fn round_even(self) -> Self {
                 self.round_ties_even()
@@ -284,11 +311,11 @@ mod libm32 {
     };
 }
 
-real!(f32, single, libm32 {
+real!(f32, single, libm32, single::Pieces {
     erfc = erfc, asin = asin, acos = acos, atan = atan, sinh = sinh, cosh = cosh, asinh = asinh, acosh = acosh,
     atanh = atanh, lgamma = lgamma,
 });
-real!(f64, double, libm {
+real!(f64, double, libm, () {
     erfc = erfc, asin = asin, acos = acos, atan = atan, sinh = sinh, cosh = cosh, asinh = asinh, acosh = acosh,
     atanh = atanh, lgamma = lgamma,
 });

@@ -24,6 +24,12 @@ fn poly_halves<const N: usize>(x: f32, c: [f32; N]) -> f32 {
     last.mul_add(x, other)
 }
 
+/// A number that has no sign yet with that of another: in one step less than where its own has to go first.
+#[inline(always)]
+fn with_sign(y: f32, sign: f32) -> f32 {
+    f32::from_bits(y.to_bits() | (sign.to_bits() & 0x8000_0000))
+}
+
 /// Adding and subtracting it rounds a number below 2^22 to an integer, which then stands in the low bits.
 const ROUND: f32 = 12582912.0; // 1.5 * 2^23
 /// What a single is short of ln 2.
@@ -39,10 +45,27 @@ fn limit(x: f32, lo: f32, hi: f32) -> f32 {
 /// Coefficients of `(e^r - 1 - r) / r^2` for `r` within ln 2 / 2 of 0.
 const EXP: [f32; 5] = [0.5, 0.166_665_17, 0.041_666_225, 0.008_369_267, 0.001_394_943_1];
 
+/// A polynomial of five coefficients by pairs: no more steps than one by one where the square is there already, and half as
+/// many that wait for each other. What of a loop is under way at once is as many registers as the processor has, so that
+/// it waits for long chains.
+#[inline(always)]
+fn pairs(r: f32, square: f32, c: [f32; 5]) -> f32 {
+    let high = square.mul_add(c[4], r.mul_add(c[3], c[2]));
+    square.mul_add(high, r.mul_add(c[1], c[0]))
+}
+
 /// `e^r - 1` for `r` within ln 2 / 2 of 0.
 #[inline(always)]
 fn expm1_small(r: f32) -> f32 {
-    (r * r).mul_add(poly(r, EXP), r)
+    let square = r * r;
+    square.mul_add(pairs(r, square, EXP), r)
+}
+
+/// `e^r` for `r` within ln 2 / 2 of 0.
+#[inline(always)]
+fn exp_small(r: f32) -> f32 {
+    let square = r * r;
+    square.mul_add(pairs(r, square, EXP), 1.0 + r)
 }
 
 /// `x` as `n ln 2 + r`, `n` with `BIAS` added in the low bits of the first result.
@@ -73,20 +96,23 @@ fn scale(y: f32, bits: u32) -> f32 {
 #[inline(always)]
 pub(super) fn exp(x: f32) -> f32 {
     let (n, r) = reduce::<254>(limit(x, -105.0, 89.0));
-    scale(poly(r, [1.0, 1.0, EXP[0], EXP[1], EXP[2], EXP[3], EXP[4]]), n)
+    scale(exp_small(r), n)
 }
 
-/// Whether `e^x` and `e^-x` are neither denormal nor infinite.
+/// The magnitude, by which integers order numbers.
 #[inline(always)]
-pub(super) fn is_plain_power(x: f32) -> bool {
-    x.abs() < 80.0
+pub(super) fn reach(x: f32) -> u32 {
+    x.to_bits() & 0x7fff_ffff
 }
+
+/// Neither `e^x` nor `e^-x` is denormal or infinite below.
+pub(super) const PLAIN_POWER: u32 = 80.0_f32.to_bits();
 
 /// [`exp`] of a plain power, the same bits: one step scales, and nothing is limited.
 #[inline(always)]
 pub(super) fn exp_plain(x: f32) -> f32 {
     let (n, r) = reduce::<127>(x);
-    poly(r, [1.0, 1.0, EXP[0], EXP[1], EXP[2], EXP[3], EXP[4]]) * power(n)
+    exp_small(r) * power(n)
 }
 
 /// [`exp`] of a number that is not positive, 0 where that would be denormal.
@@ -144,9 +170,15 @@ fn ln_tail(f: f32) -> (f32, f32) {
 /// Results of a logarithm at the edges of its domain.
 #[inline(always)]
 fn ln_edges(x: f32, y: f32) -> f32 {
-    let y = select_unpredictable(x == 0.0, f32::NEG_INFINITY, y);
     let y = select_unpredictable(x == f32::INFINITY, x, y);
-    select_unpredictable((x < 0.0) | x.is_nan(), f32::NAN, y)
+    let y = nan_if_negative(x, select_unpredictable(x.is_nan(), f32::NAN, y));
+    select_unpredictable(x == 0.0, f32::NEG_INFINITY, y)
+}
+
+/// Not a number if the sign of `x` is set: all bits, which its sign becomes.
+#[inline(always)]
+fn nan_if_negative(x: f32, y: f32) -> f32 {
+    f32::from_bits(y.to_bits() | (x.to_bits() as i32 >> 31) as u32)
 }
 
 #[inline(always)]
@@ -172,17 +204,20 @@ fn ln_of(k: f32, f: f32) -> f32 {
     k.mul_add(std::f32::consts::LN_2, (f * f).mul_add(poly_halves(f, LN), f))
 }
 
-/// Whether `x` is positive, finite and not denormal.
+/// How far the magnitude, doubled, is above the smallest that is not denormal; of what is below it a large number.
 #[inline(always)]
-pub(super) fn is_plain_argument(x: f32) -> bool {
-    (x >= f32::MIN_POSITIVE) & (x < f32::INFINITY)
+pub(super) fn reach_above_tiny(x: f32) -> u32 {
+    (x.to_bits() << 1).wrapping_sub(f32::MIN_POSITIVE.to_bits() << 1)
 }
+
+/// Above that are infinity and what is not a number.
+pub(super) const PLAIN_ARGUMENT: u32 = (f32::INFINITY.to_bits() - f32::MIN_POSITIVE.to_bits()) << 1;
 
 /// [`ln`] of a plain argument, the same bits.
 #[inline(always)]
 pub(super) fn ln_plain(x: f32) -> f32 {
     let (k, f) = split_plain(x.to_bits());
-    ln_of(k as f32, f)
+    nan_if_negative(x, ln_of(k as f32, f))
 }
 
 #[inline(always)]
@@ -223,20 +258,20 @@ pub(super) fn log10(x: f32) -> f32 {
 
 #[inline(always)]
 pub(super) fn tanh(x: f32) -> f32 {
-    let a = x.abs();
-    let z = x * x;
-    const SMALL: [f32; 5] = [-0.333_332_63, 0.133_308_92, -0.053_692_695, 0.020_483_047, -0.005_528_720_6];
-    let small = (x * z).mul_add(poly(z, SMALL), x);
-    // 1 - 2 / (e^2a + 1). Beyond 10 that is 1; below, the exponential needs no care at the ends, and where this is used
-    // its last bits do not count: ln 2 is one number, and the polynomial in half its argument ends a degree sooner.
+    // t / (t + 2) of t = e^2a - 1, which errs with t where that is small, and hardly where it is large: then the last
+    // bits of ln 2 do not count. All in halves of what is left of 2a, and 1.5 times as large: 3, to which small numbers
+    // are added, is rounded half as roughly as 2.
     const ROUNDED: f32 = ROUND + 127.0;
-    const DOUBLE: [f32; 6] = [1.0, 1.999_999_4, 1.999_966, 1.333_410_9, 0.670_366_9, 0.265_290_05];
+    const DOUBLE: [f32; 5] = [6.0 * EXP[0], 12.0 * EXP[1], 24.0 * EXP[2], 48.0 * EXP[3], 96.0 * EXP[4]];
+    let a = x.abs();
     let limited = select_unpredictable(a > 10.0, 10.0, a);
     let shifted = limited.mul_add(2.0 * std::f32::consts::LOG2_E, ROUNDED);
     let r = (shifted - ROUNDED).mul_add(-0.5 * std::f32::consts::LN_2, limited);
-    let large = 1.0 - 2.0 / poly(r, DOUBLE).mul_add(power(shifted.to_bits()), 1.0);
-    let large = f32::from_bits(large.to_bits() | (x.to_bits() & 0x8000_0000));
-    select_unpredictable(a < 0.625, small, large)
+    let power = power(shifted.to_bits());
+    let larger = f32::from_bits(power.to_bits() | 0x0040_0000);
+    let square = r * r;
+    let t = r.mul_add(3.0, square * pairs(r, square, DOUBLE)).mul_add(power, larger - 1.5);
+    with_sign(t / (t + 3.0), x)
 }
 
 #[inline(always)]
@@ -254,19 +289,27 @@ pub(super) fn sigmoid_plain(x: f32) -> f32 {
     let n = shifted - BIAS;
     // The negative of what is left of -x.
     let r = n.mul_add(LN_2_REST, n.mul_add(std::f32::consts::LN_2, x));
-    let p = (r * r).mul_add(poly(r, [EXP[0], -EXP[1], EXP[2], -EXP[3], EXP[4]]), -r);
+    let square = r * r;
+    let p = square.mul_add(pairs(r, square, [EXP[0], -EXP[1], EXP[2], -EXP[3], EXP[4]]), -r);
     let power = power(shifted.to_bits());
     0.5 / (p.mul_add(power, 0.5) + power)
 }
 
-#[inline(always)]
-pub(super) fn erf(x: f32) -> f32 {
-    // Below the bend a power series of the square; from there 1 less the fourth power of a polynomial, which has no
-    // exponential and no quotient. The bend is where both are within a unit at the fewest coefficients.
-    const BEND: f32 = 0.9375;
-    const SMALL: [f32; 6] =
-        [0.128_379_15, -0.376_124_68, 0.112_815_53, -0.026_757_037, 0.004_979_132, -5.919_426_3e-4];
-    const LARGE: [f32; 8] = [
+/// What a function is made of that has one polynomial near 0 and another from a bend to its end.
+#[derive(Clone, Copy)]
+pub struct Pieces {
+    small: [f32; 6],
+    large: [f32; 8],
+    bend: f32,
+    end: f32,
+}
+
+/// Below the bend a power series of the square; from there 1 less the fourth power of a polynomial, which has no
+/// exponential and no quotient. The bend is where both are within a unit at the fewest coefficients; the end is where the
+/// result is 1.
+pub(super) const ERF: Pieces = Pieces {
+    small: [0.128_379_15, -0.376_124_68, 0.112_815_53, -0.026_757_037, 0.004_979_132, -5.919_426_3e-4],
+    large: [
         0.655_741_75,
         -0.415_428_34,
         -0.005_250_626_7,
@@ -275,26 +318,46 @@ pub(super) fn erf(x: f32) -> f32 {
         -0.006_652_018_5,
         0.001_804_085_4,
         -1.431_070_3e-4,
-    ];
-    let a = x.abs();
-    let small = x.mul_add(poly(x * x, SMALL), x);
-    // Where the result is 1 the polynomial ends.
-    let root = poly(select_unpredictable(a > 3.93, 3.93, a) - BEND, LARGE);
-    let square = root * root;
-    let large = square.mul_add(-square, 1.0).copysign(x);
-    select_unpredictable(a < BEND, small, large)
+    ],
+    bend: 0.9375,
+    end: 3.93,
+};
+
+impl Pieces {
+    /// The root of the fourth degree of the piece that ends, and how far the argument is behind the bend.
+    #[inline(always)]
+    fn root(&self, a: f32) -> (f32, f32) {
+        let behind = select_unpredictable(a > self.end, self.end, a) - self.bend;
+        (poly(behind, self.large), behind)
+    }
 }
 
-/// `x` times the normal distribution function of `x`.
+/// The first where the sign of a number is set, else the second: one step, where a comparison would be one more.
 #[inline(always)]
-pub(super) fn gelu(x: f32) -> f32 {
-    // As the error function, with the distribution function's own coefficients: no factor goes in or out, and its lower
-    // end is not what two numbers near 1 differ by. Where a single's error function is 1 so is this.
-    const BEND: f32 = 1.5;
-    const END: f32 = 5.6;
-    const SMALL: [f32; 6] =
-        [0.398_942_11, -0.066_488_266, 0.009_965_836, -0.001_175_156_7, 1.059_344_3e-4, -5.715_646_7e-6];
-    const LARGE: [f32; 8] = [
+fn if_negative(sign: f32, yes: f32, no: f32) -> f32 {
+    select_unpredictable((sign.to_bits() as i32) < 0, yes, no)
+}
+
+#[inline(always)]
+pub(super) fn erf(x: f32) -> f32 {
+    erf_by(x, &ERF)
+}
+
+/// The error function, of its pieces.
+#[inline(always)]
+pub(super) fn erf_by(x: f32, pieces: &Pieces) -> f32 {
+    let a = x.abs();
+    let small = a.mul_add(poly(x * x, pieces.small), a);
+    let (root, behind) = pieces.root(a);
+    let square = root * root;
+    with_sign(if_negative(behind, small, square.mul_add(-square, 1.0)), x)
+}
+
+/// As for the error function, with the normal distribution function's own coefficients: no factor goes in or out, and its
+/// lower end is not what two numbers near 1 differ by. Where a single's error function is 1 so is this.
+pub(super) const GELU: Pieces = Pieces {
+    small: [0.398_942_11, -0.066_488_266, 0.009_965_836, -0.001_175_156_7, 1.059_344_3e-4, -5.715_646_7e-6],
+    large: [
         0.508_400_4,
         -0.246_408,
         0.005_687_570_7,
@@ -303,20 +366,33 @@ pub(super) fn gelu(x: f32) -> f32 {
         -8.637_735_7e-4,
         1.975_954_5e-4,
         -1.311_744_2e-5,
-    ];
-    let a = x.abs();
-    let small = x.mul_add(poly(x * x, SMALL), 0.5);
-    let root = poly(select_unpredictable(a > END, END, a) - BEND, LARGE);
-    let square = root * root;
-    let tail = select_unpredictable(a > END, 0.0, square * square);
-    let large = select_unpredictable((x.to_bits() as i32) < 0, tail, 1.0 - tail);
-    x * select_unpredictable(a < BEND, small, large)
+    ],
+    bend: 1.5,
+    end: 5.6,
+};
+
+#[inline(always)]
+pub(super) fn gelu(x: f32) -> f32 {
+    gelu_by(x, &GELU)
 }
 
-/// Whether `x` is so small that a single's multiples of a quarter turn, in three parts, lead to its quadrant.
+/// `x` times the normal distribution function of `x`, of its pieces.
 #[inline(always)]
-pub(super) fn is_near(x: f32) -> bool {
-    x.abs() < 32768.0
+pub(super) fn gelu_by(x: f32, pieces: &Pieces) -> f32 {
+    let a = x.abs();
+    let small = x.mul_add(poly(x * x, pieces.small), 0.5);
+    let (root, behind) = pieces.root(a);
+    let square = root * root;
+    let tail = select_unpredictable(a > pieces.end, 0.0, square * square);
+    x * if_negative(behind, small, if_negative(x, tail, 1.0 - tail))
+}
+
+/// Below, a single's multiples of a quarter turn, in three parts, lead to the quadrant.
+pub(super) const NEAR: u32 = 32768.0_f32.to_bits();
+
+#[inline(always)]
+fn is_near(x: f32) -> bool {
+    reach(x) < NEAR
 }
 
 /// The quadrant of `x` (in the low bits) and the angle from its middle as a sum of two, for `x` that are near.
@@ -352,13 +428,21 @@ fn turned(y: f32, quadrant: u32) -> f32 {
     f32::from_bits(y.to_bits() ^ (quadrant & 2) << 30)
 }
 
-/// Sine where arguments are near.
+/// Sine where arguments are near: of the distance from the nearest multiple of half a turn, by one polynomial.
+///
+/// What the distance is rounded by counts where the sine is as steep as its argument is large, thus where the polynomial
+/// adds nothing.
 #[inline(always)]
 pub(super) fn sin_near(x: f32) -> f32 {
-    let (n, r, low) = near_quadrant(x);
-    let (sin, cos) = near_parts(r, low);
-    let y = turned(select_unpredictable(n & 1 == 0, sin, cos), n);
-    select_unpredictable(x.abs() < 1e-4, x, y)
+    const MIDDLE: f32 = 8.742_278e-8;
+    const LAST: f32 = 3.430_249e-15;
+    let a = x.abs();
+    let shifted = a.mul_add(std::f32::consts::FRAC_1_PI, ROUND);
+    let n = shifted - ROUND;
+    let r = n.mul_add(LAST, n.mul_add(MIDDLE, n.mul_add(-std::f32::consts::PI, a)));
+    let z = r * r;
+    let y = (r * z).mul_add(poly(z, [-0.166_666_6, 0.008_333_066, -1.980_959e-4, 2.605_750_8e-6]), r);
+    f32::from_bits(y.to_bits() ^ (shifted.to_bits() << 31) ^ (x.to_bits() & 0x8000_0000))
 }
 
 /// Cosine where arguments are near.
