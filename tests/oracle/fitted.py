@@ -97,7 +97,19 @@ def ln():
     say("ln", found, fused(x * x, poly(x, found), x), each(math.log1p, x))
 
 
+def sin():
+    end = math.pi / 2 * 1.0001
+
+    def rest(x):
+        return (math.sin(x) - x) / x**3 if x > 1e-2 else -1 / 6 + x * x / 120
+
+    found = fit(rest, lambda x: x**3 / math.sin(x), 1e-4, end, 3, lambda x: x * x)
+    x = span(1e-3, end)
+    say("sin", found, fused(x * (x * x), poly(x * x, found), x), each(math.sin, x))
+
+
 if __name__ == "__main__":
     erf()
     gelu()
     ln()
+    sin()
