@@ -1,8 +1,9 @@
 //! Convolutions of one to three dimensions, in groups, dilated, strided, and transposed.
 //!
 //! Everything is three-dimensional inside: missing leading dimensions have size 1. A convolution is a matrix product of
-//! the weights with the patches under them (gathered a block of positions at a time, so that the block stays in cache);
-//! where a patch is one element the input itself is that matrix, and where every channel has its own kernel ([`depthwise`])
+//! the weights with the patches under them; where a patch is one element the input itself is that matrix, and large
+//! products read the patches from padded channels ([`planes`]). Small ones, and types that are not multiplied by strips,
+//! have them gathered ([`patches`]), a block of positions at a time. Where every channel has its own kernel ([`depthwise`])
 //! planes are scaled and added directly. The transposed convolution is the product with the weights turned, scattered back.
 //! Halves compute in singles.
 //!
@@ -11,6 +12,7 @@
 
 mod depthwise;
 mod patches;
+mod planes;
 
 use std::mem::MaybeUninit;
 
@@ -18,13 +20,14 @@ use crate::access;
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
-use crate::matmul::{self, Columns, Multiply, Panels, Side, put_product};
+use crate::matmul::{self, Columns, Multiply, Panels, Right, Side, put_product};
 use crate::room::Room;
 use crate::simd;
 use crate::tensor::Tensor;
 use crate::threads;
-use depthwise::{Depthwise, Taps};
+use depthwise::Depthwise;
 use patches::{Patches, inside};
+use planes::{Planes, Taps};
 
 /// What a convolution does besides multiplying; one entry per dimension of space.
 #[derive(Clone, Debug)]
@@ -45,8 +48,6 @@ pub struct ConvSpec {
 
 /// Elements of a block of gathered patches.
 const BLOCK: usize = 1 << 18;
-/// Blocks up to which all patches are gathered at once: weights are packed once for them.
-const FEW: usize = 4;
 /// Images from which each is one thread's.
 const MANY: usize = 8;
 
@@ -262,7 +263,8 @@ fn run<T: Multiply>(
 ) -> Result<Tensor> {
     let (input, weight) = (input.contiguous()?, weight.contiguous()?);
     let bias = bias.map(Tensor::contiguous).transpose()?;
-    let by_channel = !transposed && g.channels == 1 && g.results <= 2;
+    let taps = if transposed { None } else { Taps::new(g) };
+    let by_channel = g.channels == 1 && g.results <= 2 && taps.is_some();
     let kept =
         (!by_channel && !transposed).then(|| matmul::kept::<T>(&weight, Side::Left, g.groups)).flatten();
     let mut inputs = vec![&input, &weight];
@@ -277,7 +279,6 @@ fn run<T: Multiply>(
         }
         let (from, to) = (g.channels * volume(g.input), g.results * plane);
         let weights = w.len() / g.groups;
-        let taps = by_channel.then(|| Taps::new(g));
         let images = g.batch * g.groups;
         let (side, per) = if transposed { (from, g.channels) } else { (to, g.results) };
         let cost = side.saturating_mul(weights / per.max(1));
@@ -294,11 +295,11 @@ fn run<T: Multiply>(
                 let bias = bias.map(|bias| &bias[group * g.results..][..g.results]);
                 if transposed {
                     scatter_group(x, w, bias, out, g);
-                } else if let Some(taps) = &taps {
+                } else if let (Some(taps), true) = (&taps, by_channel) {
                     simd::run(Depthwise { x, w, bias, out, room: &mut room, taps });
                 } else {
                     let panels = kept.as_ref().and_then(|kept| kept.get(group));
-                    forward_group(x, (w, panels), bias, out, g);
+                    forward_group(x, (w, panels), bias, out, (g, taps.as_ref()));
                 }
             }
         });
@@ -327,25 +328,25 @@ fn forward_group<T: Multiply>(
     w: (&[T], Option<&Panels<T>>),
     bias: Option<&[T]>,
     out: &mut [MaybeUninit<T>],
-    g: &Geometry,
+    (g, taps): (&Geometry, Option<&Taps<'_>>),
 ) {
     let (plane, depth) = (volume(g.output), g.channels * volume(g.kernel));
-    let w = ((w.0, depth, 1), w.1);
+    let (w, sizes) = (((w.0, depth, 1), w.1), (g.results, depth, plane));
     if g.kernel == [1; 3] && g.stride == [1; 3] && g.padding == [0; 3] {
-        return put_product((g.results, depth, plane), w, (x, plane, 1), bias, Columns::of(out, plane));
+        return put_product(sizes, w, Right::Part((x, plane, 1)), bias, Columns::of(out, plane));
+    }
+    if let (Some(tiling), Some(taps), true) = (matmul::tiling::<T>(sizes), taps, g.kernel != [1; 3]) {
+        let planes = Planes::of(x, taps, tiling);
+        return put_product(sizes, w, Right::Made(&planes), bias, Columns::of(out, plane));
     }
     // Whole rows of the result, at least one.
     let width = g.output[2];
     let rows = (BLOCK / (depth * width).max(1)).clamp(1, plane / width);
-    if (plane / width).div_ceil(rows) <= FEW {
-        let patches = Patches::gather(x, 0, plane / width, g);
-        let sizes = (g.results, depth, plane);
-        return put_product(sizes, w, (patches.elements(), plane, 1), bias, Columns::of(out, plane));
-    }
     Columns::of(out, plane).split(rows * width, |columns, out| {
         let n = columns.len();
         let patches = Patches::gather(x, columns.start / width, n / width, g);
-        put_product((g.results, depth, n), w, (patches.elements(), n, 1), bias, out);
+        let sizes = (g.results, depth, n);
+        put_product(sizes, w, Right::Part((patches.elements(), n, 1)), bias, out);
     });
 }
 
@@ -374,7 +375,13 @@ fn scatter_group<T: Multiply>(
         let mut room = Room::<MaybeUninit<T>>::new(depth * n);
         let sizes = (depth, g.channels, n);
         let product = Columns::of(room.elements_mut(), n);
-        put_product(sizes, ((w, 1, depth), None), (&x[first * width..], plane, 1), None, product);
+        put_product(
+            sizes,
+            ((w, 1, depth), None),
+            Right::Part((&x[first * width..], plane, 1)),
+            None,
+            product,
+        );
         // SAFETY: a product writes every element.
         let product = unsafe { room.elements_mut().assume_init_ref() };
         let settle = |value: T| match g.rounded {
@@ -412,6 +419,7 @@ fn scatter_group<T: Multiply>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scalar::Scalar;
 
     /// The definition, one multiplication at a time, in two dimensions.
     fn plain(x: &Tensor, w: &Tensor, spec: &ConvSpec, sizes: &[i64]) -> Vec<f64> {
@@ -456,7 +464,7 @@ mod tests {
             Tensor::from_vec::<f64>(values, sizes).unwrap()
         };
         for transposed in [false, true] {
-            for (groups, channels, results) in [(1, 3, 4), (2, 4, 6), (4, 4, 4), (4, 4, 8)] {
+            for (groups, channels, results) in [(1, 3, 4), (1, 8, 20), (2, 4, 6), (4, 4, 4), (4, 4, 8)] {
                 for (kernel, stride, padding, dilation) in [
                     ([3, 2], [1, 1], [1, 0], [1, 1]),
                     ([3, 3], [2, 1], [2, 1], [1, 2]),
@@ -480,14 +488,54 @@ mod tests {
                     } else {
                         fill(&[results, channels / groups, kernel[0], kernel[1]], 5)
                     };
-                    let got = convolution(&x, &w, None, &spec).unwrap();
-                    assert_eq!(
-                        got.to_vec::<f64>().unwrap(),
-                        plain(&x, &w, &spec, got.sizes()),
-                        "{spec:?} kernel {kernel:?}"
-                    );
+                    // The third time weights are cut already, where that is done at all.
+                    for _ in 0..3 {
+                        let got = convolution(&x, &w, None, &spec).unwrap();
+                        assert_eq!(
+                            got.to_vec::<f64>().unwrap(),
+                            plain(&x, &w, &spec, got.sizes()),
+                            "{spec:?} kernel {kernel:?}"
+                        );
+                    }
                 }
             }
         }
+    }
+    #[test]
+    fn weights_that_are_written_to_are_cut_anew() {
+        let x = Tensor::full(&[1, 16, 12, 12], Scalar::Int(1), DType::F32).unwrap();
+        let w = Tensor::full(&[48, 16, 3, 3], Scalar::Int(1), DType::F32).unwrap();
+        let bias = Tensor::full(&[48], Scalar::Int(5), DType::F32).unwrap();
+        let spec = ConvSpec {
+            stride: vec![1; 2],
+            padding: vec![0; 2],
+            dilation: vec![1; 2],
+            output_padding: vec![0; 2],
+            transposed: false,
+            groups: 1,
+        };
+        for by in [1, 2, 3] {
+            w.fill_(Scalar::Int(by)).unwrap();
+            for _ in 0..3 {
+                let got = convolution(&x, &w, Some(&bias), &spec).unwrap().to_vec::<f32>().unwrap();
+                assert_eq!(got, vec![(16 * 9 * by + 5) as f32; 48 * 100]);
+            }
+        }
+    }
+
+    #[test]
+    fn mostly_padding_costs_what_the_result_does() {
+        let x = Tensor::full(&[1, 1, 1, 1], Scalar::Int(1), DType::F32).unwrap();
+        let spec = ConvSpec {
+            stride: vec![1_000_000; 2],
+            padding: vec![1_000_000; 2],
+            dilation: vec![1; 2],
+            output_padding: vec![0; 2],
+            transposed: false,
+            groups: 1,
+        };
+        let got = convolution(&x, &x, None, &spec).unwrap();
+        assert_eq!(got.sizes(), [1, 1, 3, 3]);
+        assert_eq!(got.to_vec::<f32>().unwrap(), [0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
     }
 }

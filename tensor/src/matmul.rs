@@ -30,11 +30,10 @@ use crate::simd;
 use crate::storage::Storage;
 use crate::tensor::Tensor;
 use crate::threads::{self, Apart};
-use direct::{Direct, is_small};
-pub(crate) use packed::{Cut, Panels, Shape};
+use direct::{Direct, TINY, is_small};
+pub(crate) use packed::{Cut, Made, Panels, Shape};
 use packed::{is_remembered, packed};
-pub(crate) use tile::Side;
-use tile::Tiled;
+pub(crate) use tile::{Job, Side, Tiling};
 
 /// Multiplications worth a part of a result.
 const PART: usize = 1 << 20;
@@ -160,17 +159,16 @@ pub(crate) trait Multiply: Element<Raw = Self> {
     fn add_product(self, a: Self, b: Self) -> Self;
     /// `self * b`.
     fn times(self, b: Self) -> Self;
-    /// How large products of it are computed: by strips, or so on the parts; `None`: as small ones.
+    /// How large products of it are computed by strips.
+    const TILING: Option<Tiling<Self>>;
+    /// How large products of it are computed, if as those of its parts.
     ///
-    /// The function's matrices must be valid for their sizes, and the result overlap no operand; what is cut was cut from
-    /// the operands.
-    const PACKED: Option<unsafe fn(Product<Self>, &Cut<'_, Self>)>;
-    /// How strips of it are kept: as [`packed::kept`], whose words hold.
-    const KEPT: Option<unsafe fn(&Storage, &Layout, Shape) -> Option<Arc<Vec<Panels<Self>>>>>;
+    /// The function's matrices must be valid for their sizes, and the result overlap no operand.
+    const BY_PARTS: Option<unsafe fn(Product<Self>)>;
 }
 
 macro_rules! multiply {
-    (float $packed:ident, $kept:expr, $sum:ident, $a:ident, $b:ident => $fused:expr; $($type:ty),+) => { $(impl Multiply for $type {
+    (float $tiling:expr, $parts:expr, $sum:ident, $a:ident, $b:ident => $fused:expr; $($type:ty),+) => { $(impl Multiply for $type {
         #[inline(always)]
         fn add_product(self, $a: Self, $b: Self) -> Self {
             let $sum = self;
@@ -180,8 +178,8 @@ macro_rules! multiply {
         fn times(self, b: Self) -> Self {
             self * b
         }
-        const PACKED: Option<unsafe fn(Product<Self>, &Cut<'_, Self>)> = Some($packed);
-        const KEPT: Option<unsafe fn(&Storage, &Layout, Shape) -> Option<Arc<Vec<Panels<Self>>>>> = $kept;
+        const TILING: Option<Tiling<Self>> = $tiling;
+        const BY_PARTS: Option<unsafe fn(Product<Self>)> = $parts;
     })+ };
     (int $($type:ty),+) => { $(impl Multiply for $type {
         #[inline(always)]
@@ -192,12 +190,13 @@ macro_rules! multiply {
         fn times(self, b: Self) -> Self {
             self.wrapping_mul(b)
         }
-        const PACKED: Option<unsafe fn(Product<Self>, &Cut<'_, Self>)> = None;
-        const KEPT: Option<unsafe fn(&Storage, &Layout, Shape) -> Option<Arc<Vec<Panels<Self>>>>> = None;
+        const TILING: Option<Tiling<Self>> = None;
+        const BY_PARTS: Option<unsafe fn(Product<Self>)> = None;
     })+ };
 }
-multiply!(float packed, Some(packed::kept), sum, a, b => a.mul_add(b, sum); f32, f64);
-multiply!(float packed_parts, None, sum, a, b => sum + a * b; Complex<f32>, Complex<f64>);
+multiply!(float Some(tile::SINGLES), None, sum, a, b => a.mul_add(b, sum); f32);
+multiply!(float Some(tile::DOUBLES), None, sum, a, b => a.mul_add(b, sum); f64);
+multiply!(float None, Some(by_parts), sum, a, b => sum + a * b; Complex<f32>, Complex<f64>);
 multiply!(int u8, i8, i16, i32, i64);
 
 /// # Safety
@@ -211,15 +210,29 @@ unsafe fn product<T: Multiply>(p: Product<T>, cut: &Cut<'_, T>) {
     } else {
         p
     };
-    match T::PACKED {
+    let large = p.k > 0 && p.m > 1 && !is_small(&p, work);
+    match (T::TILING, T::BY_PARTS) {
         // SAFETY: the caller's word.
-        Some(packed) if p.k > 0 && p.m > 1 && !is_small(&p, work) => unsafe { packed(p, cut) },
+        (Some(tiling), _) if large || cut.made.is_some() => unsafe { packed(tiling, p, cut) },
+        // SAFETY: the caller's word.
+        (_, Some(by_parts)) if large => unsafe { by_parts(p) },
         _ if p.m == 1 => threads::split(p.n, (PART / p.k.max(1)).max(1).next_multiple_of(64), |own| {
             let b = Matrix { at: p.b.element(0, own.start), ..p.b };
             simd::run(Direct(Product { n: own.len(), b, to: p.to.part(0, own.start), ..p }));
         }),
         _ => simd::run(Direct(p)),
     }
+}
+
+/// How a product of such sizes is computed by strips, if it should be where the right operand is made for it.
+pub(crate) fn tiling<T: Multiply>((m, k, n): (usize, usize, usize)) -> Option<Tiling<T>> {
+    T::TILING.filter(|_| m > 1 && m.saturating_mul(k).saturating_mul(n) > TINY)
+}
+
+/// What a product is of on the right.
+pub(crate) enum Right<'a, T> {
+    Part(Part<'a, T>),
+    Made(&'a dyn Made<T>),
 }
 
 /// A matrix within a slice: the slice from the first element on, row step, column step.
@@ -263,7 +276,7 @@ impl<'a, T: Send> Columns<'a, T> {
 pub(crate) fn put_product<T: Multiply>(
     (m, k, n): (usize, usize, usize),
     (a, left): (Part<'_, T>, Option<&Panels<T>>),
-    b: Part<'_, T>,
+    b: Right<'_, T>,
     start: Option<&[T]>,
     c: Columns<'_, T>,
 ) {
@@ -275,7 +288,12 @@ pub(crate) fn put_product<T: Multiply>(
         (rows - 1) * row + (columns - 1) * column
     };
     assert!(end(m, k, (a.1, a.2)) < a.0.len(), "invariant: the left matrix lies within its slice");
-    assert!(end(k, n, (b.1, b.2)) < b.0.len(), "invariant: the right matrix lies within its slice");
+    let (b, made) = match b {
+        Right::Part(b) => (b, None),
+        Right::Made(made) => ((&[] as &[T], 0, 0), Some(made)),
+    };
+    let inside = made.is_some() || end(k, n, (b.1, b.2)) < b.0.len();
+    assert!(inside, "invariant: the right matrix lies within its slice");
     assert!(n <= c.columns && m <= c.rows, "invariant: the result lies within its columns");
     let matrix = |part: Part<'_, T>| Matrix {
         at: part.0.as_ptr().cast_mut(),
@@ -290,14 +308,14 @@ pub(crate) fn put_product<T: Multiply>(
     });
     // SAFETY: all were just checked against what they lie in, and the result is borrowed alone; what else there is is only
     // read.
-    unsafe { product(Product { m, k, n, a: matrix(a), b: matrix(b), to }, &Cut { left, right: None }) }
+    unsafe { product(Product { m, k, n, a: matrix(a), b: matrix(b), to }, &Cut { left, right: None, made }) }
 }
 
 /// Real and imaginary parts apart, as matrices of twice the steps: a product of complex matrices is four of real ones.
 ///
 /// # Safety
 /// As [`product`].
-unsafe fn packed_parts<R: Real + Tiled>(p: Product<Complex<R>>, _: &Cut<'_, Complex<R>>)
+unsafe fn by_parts<R: Real + Multiply>(p: Product<Complex<R>>)
 where
     Complex<R>: Multiply,
 {
@@ -329,7 +347,7 @@ where
         let (a, b, c) = (part(p.a, a), part(p.b, b), part(p.to.c, c));
         let to = Target { factor, ..Target::fresh(c).onward() };
         // SAFETY: the caller's word: a complex number is its two parts, one behind the other.
-        unsafe { packed(Product { m: p.m, k: p.k, n: p.n, a, b, to }, &Cut::NONE) };
+        unsafe { product(Product { m: p.m, k: p.k, n: p.n, a, b, to }, &Cut::NONE) };
     }
 }
 
@@ -467,13 +485,14 @@ unsafe fn remembered<T: Multiply>(p: Product<T>, storages: [&Storage; 2], layout
     let kept = |i: usize, side, lanes, m: Matrix<T>| {
         let shape = Shape { side, count: 1, lanes, depth: p.k, steps: [m.rows, m.columns] };
         // SAFETY: the caller's word.
-        T::KEPT.and_then(|kept| unsafe { kept(storages[i], layouts[i], shape) })
+        unsafe { packed::kept(storages[i], layouts[i], shape) }
     };
     let left = kept(0, Side::Left, p.m, p.a);
     let right = kept(1, Side::Right, p.n, p.b.turned());
     let cut = Cut {
         left: left.as_ref().and_then(|all| all.first()),
         right: right.as_ref().and_then(|all| all.first()),
+        made: None,
     };
     // SAFETY: the caller's word.
     unsafe { product(p, &cut) };
@@ -489,7 +508,7 @@ pub(crate) fn kept<T: Multiply>(t: &Tensor, side: Side, count: usize) -> Option<
     let shape = Shape { side, count, lanes, depth, steps: [depth as isize, 1] };
     let _guards = ReadGuards::one(&meta.storage);
     // SAFETY: locked; the layout holds the matrices, one behind the other.
-    T::KEPT.and_then(|kept| unsafe { kept(&meta.storage, &meta.layout, shape) })
+    unsafe { packed::kept(&meta.storage, &meta.layout, shape) }
 }
 
 /// Calls `f` with four positions for some of the indices of the batch dimensions.

@@ -1,16 +1,14 @@
 //! Convolutions of one input channel: planes are scaled and added up, element of the kernel by element.
 //!
-//! The channel is copied once into a plane with its padding around it, taken apart by the remainders of the strides: then
-//! what an element of the kernel meets at successive positions lies side by side, and the rows of a plane may be run
-//! through as one, which counts where rows are short. Positions behind the ends of rows are computed and dropped.
+//! The channel is copied once into a plane ([`super::planes`]), the rows of which may be run through as one, which counts
+//! where rows are short. Positions behind the ends of rows are computed and dropped.
 
 use std::hint::black_box;
 use std::mem::MaybeUninit;
 
-use super::{Geometry, volume};
+use super::planes::{BEHIND, Taps};
 use crate::matmul::Multiply;
 use crate::simd::{Kernel, Sets};
-use crate::strided::strided;
 
 /// Bytes of the positions computed together, in registers: as many vectors as fused steps may be under way at once.
 const WIDTH: usize = 256;
@@ -18,81 +16,7 @@ const WIDTH: usize = 256;
 const VECTOR: usize = 8;
 /// The positions of the narrowest elements.
 const LANES: usize = WIDTH / 4;
-
-/// Where elements of kernels find their operands.
-pub(super) struct Taps<'a> {
-    g: &'a Geometry,
-    /// Steps between positions, where there is more than one.
-    stride: [usize; 3],
-    /// Sizes of a plane of one remainder each.
-    plane: [usize; 3],
-    /// For each element of the kernel, what it meets at the first position.
-    offsets: Vec<usize>,
-}
-
-impl<'a> Taps<'a> {
-    pub(super) fn new(g: &'a Geometry) -> Self {
-        let padded = [0, 1, 2].map(|d| g.input[d] + 2 * g.padding[d] as usize);
-        let stride = [0, 1, 2].map(|d| g.stride[d].min(padded[d]).max(1));
-        let plane = [0, 1, 2].map(|d| padded[d].div_ceil(stride[d]));
-        let mut taps = Taps { g, stride, plane, offsets: Vec::new() };
-        let [_, kh, kw] = g.kernel;
-        let at = |k: usize| {
-            let element = [k / (kh * kw), k / kw % kh, k % kw];
-            taps.place([0, 1, 2].map(|d| element[d] * g.dilation[d]))
-        };
-        taps.offsets = (0..volume(g.kernel)).map(at).collect();
-        taps
-    }
-
-    /// Where an element of the padded input lies.
-    #[inline(always)]
-    fn place(&self, at: [usize; 3]) -> usize {
-        let [s, p] = [self.stride, self.plane];
-        let remainder = (at[0] % s[0] * s[1] + at[1] % s[1]) * s[2] + at[2] % s[2];
-        remainder * volume(p) + (at[0] / s[0] * p[1] + at[1] / s[1]) * p[2] + at[2] / s[2]
-    }
-
-    /// Copies a channel.
-    #[inline(always)]
-    fn fill<T: Multiply>(&self, x: &[T], room: &mut Vec<T>) {
-        let [depth, height, width] = self.g.input;
-        let padding = self.g.padding.map(|p| p as usize);
-        let step = self.stride[2];
-        let size = volume(self.stride) * volume(self.plane) + LANES;
-        if room.len() != size {
-            // What is beyond the borders stays what it is from channel to channel.
-            room.clear();
-            room.resize(size, T::ZERO);
-        }
-        for (i, row) in x.chunks_exact(width).enumerate().take(depth * height) {
-            let (z, y) = (i / height + padding[0], i % height + padding[1]);
-            if step == 1 {
-                let to = self.place([z, y, padding[2]]);
-                room[to..to + width].copy_from_slice(row);
-                continue;
-            }
-            if step == 2 {
-                let (even, odd) = (self.place([z, y, padding[2]]), self.place([z, y, padding[2] + 1]));
-                let pairs = width / 2;
-                if let Ok([evens, odds]) = room.get_disjoint_mut([even..even + pairs, odd..odd + pairs]) {
-                    for ((even, odd), pair) in evens.iter_mut().zip(odds).zip(row.chunks_exact(2)) {
-                        (*even, *odd) = (pair[0], pair[1]);
-                    }
-                }
-                if width % 2 == 1 {
-                    room[even + pairs] = row[width - 1];
-                }
-                continue;
-            }
-            for first in 0..step.min(width) {
-                let to = self.place([z, y, padding[2] + first]);
-                let count = (width - first).div_ceil(step);
-                strided(&row[first..], step, &mut room[to..to + count], |t, s| *t = s);
-            }
-        }
-    }
-}
+const _: () = assert!(LANES <= BEHIND);
 
 /// One channel with its kernels, and perhaps what each adds.
 pub(super) struct Depthwise<'a, T> {
@@ -119,6 +43,11 @@ impl<T: Multiply> Depthwise<'_, T> {
     #[inline(always)]
     fn by<const LANES: usize>(self) {
         let Depthwise { x, w, bias, out, room, taps } = self;
+        if room.len() != taps.size() + BEHIND {
+            // What is beyond the borders stays what it is from channel to channel.
+            room.clear();
+            room.resize(taps.size() + BEHIND, T::ZERO);
+        }
         taps.fill(x, room);
         let [_, height, width] = taps.g.output;
         let [_, rows, pitch] = taps.plane;

@@ -11,9 +11,9 @@ use super::{Matrix, Multiply, Product};
 use crate::simd::{Kernel, Sets};
 
 /// Multiplications below which a direct loop is faster than packing, of whatever shape.
-const TINY: usize = 6000;
+pub(super) const TINY: usize = 6000;
 /// As [`TINY`], where tiles are whole and find their operands side by side.
-const SMALL: usize = 1_000_000;
+const SMALL: usize = 1 << 20;
 
 /// Whether a product of floats is better computed directly.
 pub(super) fn is_small<T>(p: &Product<T>, work: usize) -> bool {

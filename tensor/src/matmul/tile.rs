@@ -43,7 +43,7 @@ pub(crate) struct Block<T> {
 }
 
 /// What is done by strips.
-pub(crate) enum Job<T> {
+pub(crate) enum Job<'a, T> {
     Multiply(Block<T>),
     /// Cuts a part of a matrix into strips, one behind the other from `to` on: a row of the matrix is a row or a column of
     /// the product, called a lane, and a column is a part of its sum.
@@ -54,57 +54,64 @@ pub(crate) enum Job<T> {
         depth: Range<usize>,
         to: *mut T,
     },
+    /// Gathers a strip of columns: for every offset, lanes from one on find what they are side by side from a place on,
+    /// until the lane of the next run.
+    Gather {
+        from: *const T,
+        offsets: &'a [usize],
+        runs: &'a [(usize, usize)],
+        to: *mut T,
+    },
 }
 
-/// Types whose products are computed by strips.
-pub(crate) trait Tiled: Multiply {
+/// How products of a type are computed by strips.
+#[derive(Clone, Copy)]
+pub(crate) struct Tiling<T> {
     /// Lanes in a strip of either side, on this processor.
-    fn strip(side: Side) -> usize;
-    /// Does a job.
-    ///
-    /// # Safety
-    /// All of its memory is valid: strips for all lanes, filled up to whole ones, and depths; matrices for those they
-    /// say. What is written overlaps nothing else.
-    unsafe fn run(job: Job<Self>);
+    pub(crate) strip: fn(Side) -> usize,
+    /// Does a job. All of its memory must be valid: strips for all lanes, filled up to whole ones, and depths; matrices for
+    /// those they say; what is gathered for a whole strip from every place on. What is written overlaps nothing else.
+    pub(crate) run: unsafe fn(Job<'_, T>),
 }
 
 macro_rules! tiled {
-    ($($type:ty: $base:literal $avx2:literal $avx512:literal;)+) => { $(impl Tiled for $type {
-        fn strip(side: Side) -> usize {
-            let ([rows, ..], lanes) = match isa() {
-                Isa::Avx512 => (THIRTY_TWO, $avx512),
-                Isa::Avx2 => (SIXTEEN, $avx2),
-                Isa::Baseline => (BASE, $base),
-            };
-            match side {
-                Side::Left => rows,
-                Side::Right => 2 * lanes,
-            }
-        }
-
-        unsafe fn run(job: Job<Self>) {
-            match isa() {
+    ($($name:ident = $type:ty: $base:literal $avx2:literal $avx512:literal;)+) => { $(
+        pub(super) const $name: Tiling<$type> = Tiling {
+            strip: |side| {
+                let ([rows, ..], lanes) = match isa() {
+                    Isa::Avx512 => (THIRTY_TWO, $avx512),
+                    Isa::Avx2 => (SIXTEEN, $avx2),
+                    Isa::Baseline => (BASE, $base),
+                };
+                match side {
+                    Side::Left => rows,
+                    Side::Right => 2 * lanes,
+                }
+            },
+            run: |job| match isa() {
                 Isa::Avx512 => simd::run(tiled!(@shaped $avx512, THIRTY_TWO)(job)),
                 Isa::Avx2 => simd::run(tiled!(@shaped $avx2, SIXTEEN)(job)),
                 Isa::Baseline => simd::run(tiled!(@shaped $base, BASE)(job)),
-            }
-        }
-    })+ };
+            },
+        };
+    )+ };
     (@shaped $lanes:literal, $rows:ident) => {
         Shaped::<_, { $rows[0] }, { $rows[1] }, { $rows[2] }, { 2 * $lanes }, $lanes>
     };
 }
 // Elements of a vector of 16, 32 and 64 bytes.
 tiled! {
-    f32: 4 8 16;
-    f64: 2 4 8;
+    SINGLES = f32: 4 8 16;
+    DOUBLES = f64: 2 4 8;
 }
 
 /// A job with strips of so many rows and columns, and tiles of fewer of them for edges.
-struct Shaped<T, const R: usize, const R2: usize, const R1: usize, const C: usize, const C1: usize>(Job<T>);
+struct Shaped<'a, T, const R: usize, const R2: usize, const R1: usize, const C: usize, const C1: usize>(
+    Job<'a, T>,
+);
 
-impl<T: Tiled, const R: usize, const R2: usize, const R1: usize, const C: usize, const C1: usize> Kernel
-    for Shaped<T, R, R2, R1, C, C1>
+impl<T: Multiply, const R: usize, const R2: usize, const R1: usize, const C: usize, const C1: usize> Kernel
+    for Shaped<'_, T, R, R2, R1, C, C1>
 {
     type Output = ();
     const SETS: Sets = Sets::Only(match C1 * size_of::<T>() {
@@ -115,10 +122,11 @@ impl<T: Tiled, const R: usize, const R2: usize, const R1: usize, const C: usize,
 
     #[inline(always)]
     fn run(self) {
-        // SAFETY: as `Tiled::run`.
+        // SAFETY: as `Tiling::run`.
         unsafe {
             match self.0 {
                 Job::Multiply(block) => multiply::<T, R, R2, R1, C, C1>(block),
+                Job::Gather { from, offsets, runs, to } => gather::<T, C>(from, offsets, runs, to),
                 Job::Cut { from, side: Side::Left, lanes, depth, to } => cut::<T, R>(from, lanes, depth, to),
                 Job::Cut { from, side: Side::Right, lanes, depth, to } => cut::<T, C>(from, lanes, depth, to),
             }
@@ -129,7 +137,7 @@ impl<T: Tiled, const R: usize, const R2: usize, const R1: usize, const C: usize,
 /// All tiles: a strip of columns stays in the first cache while the strips of rows go by.
 ///
 /// # Safety
-/// As [`Tiled::run`].
+/// As [`Tiling::run`].
 #[inline(always)]
 unsafe fn multiply<T, const R: usize, const R2: usize, const R1: usize, const C: usize, const C1: usize>(
     b: Block<T>,
@@ -206,7 +214,7 @@ unsafe fn tile<T, const ROWS: usize, const COLUMNS: usize, const R: usize, const
 /// Cuts into strips of so many lanes.
 ///
 /// # Safety
-/// As [`Tiled::run`].
+/// As [`Tiling::run`].
 #[inline(always)]
 unsafe fn cut<T: Multiply, const STRIP: usize>(
     from: Matrix<T>,
@@ -215,61 +223,98 @@ unsafe fn cut<T: Multiply, const STRIP: usize>(
     mut to: *mut T,
 ) {
     let deep = depth.len();
-    for lane in lanes.clone().step_by(STRIP) {
-        let own = Matrix { at: from.element(lane, depth.start), ..from };
-        let there = STRIP.min(lanes.end - lane);
-        // SAFETY: the caller's word: lanes from `lane` on are the matrix's, and the strip has room for whole ones.
-        unsafe {
-            if there < STRIP {
-                edge(own, STRIP, there, 0..deep, to);
-            } else if from.rows == 1 {
-                for k in 0..deep {
-                    *to.add(k * STRIP).cast::<[T; STRIP]>() = *own.element(0, k).cast::<[T; STRIP]>();
+    let mut lane = lanes.start;
+    // SAFETY: the caller's word: lanes from `lane` on are the matrix's, and strips have room for whole ones.
+    unsafe {
+        if from.rows == 1 {
+            // Lines of the matrix are read from front to back, for all strips at once.
+            let strips = lanes.len() / STRIP;
+            for k in 0..deep {
+                let line = from.element(lane, depth.start + k);
+                for i in 0..strips {
+                    *to.add((i * deep + k) * STRIP).cast::<[T; STRIP]>() =
+                        *line.add(i * STRIP).cast::<[T; STRIP]>();
                 }
-            } else if from.columns == 1 {
-                let whole = deep / TURNED * TURNED;
-                for k in (0..whole).step_by(TURNED) {
-                    turn::<T, STRIP>(own, k, to.add(k * STRIP));
-                }
-                edge(own, STRIP, STRIP, whole..deep, to);
-            } else {
-                edge(own, STRIP, STRIP, 0..deep, to);
             }
+            lane += strips * STRIP;
+            to = to.add(strips * STRIP * deep);
+        }
+        while lane < lanes.end {
+            let own = Matrix { at: from.element(lane, depth.start), ..from };
+            let there = STRIP.min(lanes.end - lane);
+            let whole = if from.columns == 1 && there == STRIP { deep / TURNED * TURNED } else { 0 };
+            for k in (0..whole).step_by(TURNED) {
+                turn::<T, STRIP>(own, k, to.add(k * STRIP));
+            }
+            edge(own, STRIP, there, whole..deep, to);
+            lane += STRIP;
             to = to.add(STRIP * deep);
         }
     }
 }
 
-/// A strip whose lanes are contiguous: a square of it at a time, so that lines of the cache are read once.
+/// As [`Job::Gather`]: whole strips are copied, of which runs that come later overwrite the end, and what comes behind the
+/// strip overwrites what was written too much; nothing does behind the last.
 ///
 /// # Safety
-/// As [`Tiled::run`].
+/// As [`Tiling::run`].
 #[inline(always)]
-unsafe fn turn<T: Multiply, const STRIP: usize>(from: Matrix<T>, k: usize, to: *mut T) {
-    let mut square = [[T::ZERO; TURNED]; STRIP];
-    for (i, row) in square.iter_mut().enumerate() {
-        // SAFETY: the caller's word.
-        *row = unsafe { *from.element(i, k).cast::<[T; TURNED]>() };
-    }
-    for d in 0..TURNED {
-        let mut line = [T::ZERO; STRIP];
-        for (element, row) in line.iter_mut().zip(&square) {
-            *element = row[d];
+unsafe fn gather<T: Multiply, const STRIP: usize>(
+    from: *const T,
+    offsets: &[usize],
+    runs: &[(usize, usize)],
+    mut to: *mut T,
+) {
+    let Some((last, most)) = offsets.split_last() else { return };
+    // SAFETY: the caller's word.
+    unsafe {
+        for offset in most {
+            for (lane, start) in runs {
+                *to.add(*lane).cast::<[T; STRIP]>() = *from.add(offset + start).cast::<[T; STRIP]>();
+            }
+            to = to.add(STRIP);
         }
-        // SAFETY: the caller's word.
-        unsafe { *to.add(d * STRIP).cast::<[T; STRIP]>() = line };
+        for (lane, start) in runs {
+            to.add(*lane).copy_from_nonoverlapping(from.add(last + start), STRIP - lane);
+        }
     }
 }
 
-/// What is not whole, or lies with any steps: element by element, with zeros behind the lanes that are there.
+/// A strip whose lanes are contiguous: a square of it at a time, so that lines of the cache are read once. Element by element,
+/// which is faster than what LLVM makes of whole lines of the strip.
 ///
 /// # Safety
-/// As [`Tiled::run`].
+/// As [`Tiling::run`].
+#[inline(always)]
+unsafe fn turn<T: Multiply, const STRIP: usize>(from: Matrix<T>, k: usize, to: *mut T) {
+    for i in 0..STRIP {
+        // SAFETY: the caller's word.
+        unsafe {
+            let row = *from.element(i, k).cast::<[T; TURNED]>();
+            for (d, x) in row.into_iter().enumerate() {
+                *to.add(d * STRIP + i) = x;
+            }
+        }
+    }
+}
+
+/// What is not whole, or lies with any steps: lane by lane, with zeros behind those that are there.
+///
+/// # Safety
+/// As [`Tiling::run`].
+#[inline(always)]
 unsafe fn edge<T: Multiply>(from: Matrix<T>, strip: usize, there: usize, depth: Range<usize>, to: *mut T) {
-    for k in depth {
-        for i in 0..strip {
-            // SAFETY: the caller's word.
-            unsafe { *to.add(k * strip + i) = if i < there { *from.element(i, k) } else { T::ZERO } };
+    // SAFETY: the caller's word.
+    unsafe {
+        for i in 0..there {
+            for k in depth.clone() {
+                *to.add(k * strip + i) = *from.element(i, k);
+            }
+        }
+        for i in there..strip {
+            for k in depth.clone() {
+                *to.add(k * strip + i) = T::ZERO;
+            }
         }
     }
 }

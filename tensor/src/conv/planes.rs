@@ -1,0 +1,173 @@
+//! Channels with their padding around them, taken apart by the remainders of the strides: what an element of the kernel meets
+//! at successive positions of a row lies side by side, as far from what it meets at the first position as for every other
+//! element. So the patches of some positions are read from where they lie, row by row, and never gathered into a matrix.
+#![allow(unsafe_code, reason = "fills memory that holds nothing yet, and gives out pointers into it")]
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use super::{Geometry, volume};
+use crate::matmul::{Job, Made, Multiply, Tiling};
+use crate::room::Room;
+use crate::simd::{self, Kernel, Sets};
+use crate::strided::strided;
+use crate::threads;
+
+/// Elements behind the last plane: what is read side by side from any place of it is there.
+pub(super) const BEHIND: usize = 64;
+/// Elements of padding for one of the input or the result, from which on planes are not worth their memory.
+const MOSTLY_PADDING: usize = 8;
+
+/// Where elements of kernels find their operands.
+pub(super) struct Taps<'a> {
+    pub(super) g: &'a Geometry,
+    /// Steps between positions, where there is more than one.
+    stride: [usize; 3],
+    /// Sizes of a plane of one remainder each.
+    pub(super) plane: [usize; 3],
+    /// For each element of the kernel, what it meets at the first position.
+    pub(super) offsets: Vec<usize>,
+}
+
+impl<'a> Taps<'a> {
+    /// `None` where channels would be mostly padding.
+    pub(super) fn new(g: &'a Geometry) -> Option<Self> {
+        let padded = [0, 1, 2].map(|d| g.input[d] + 2 * g.padding[d] as usize);
+        let stride = [0, 1, 2].map(|d| g.stride[d].min(padded[d]).max(1));
+        let plane = [0, 1, 2].map(|d| padded[d].div_ceil(stride[d]));
+        let size = [stride, plane].concat().into_iter().try_fold(1usize, usize::checked_mul)?;
+        if size / MOSTLY_PADDING > volume(g.input) + volume(g.output) + BEHIND {
+            return None;
+        }
+        let mut taps = Taps { g, stride, plane, offsets: Vec::new() };
+        let [_, kh, kw] = g.kernel;
+        let at = |k: usize| {
+            let element = [k / (kh * kw), k / kw % kh, k % kw];
+            taps.place([0, 1, 2].map(|d| element[d] * g.dilation[d]))
+        };
+        taps.offsets = (0..volume(g.kernel)).map(at).collect();
+        Some(taps)
+    }
+
+    /// Elements of a channel.
+    pub(super) fn size(&self) -> usize {
+        volume(self.stride) * volume(self.plane)
+    }
+
+    /// Where an element of the padded input lies.
+    #[inline(always)]
+    fn place(&self, at: [usize; 3]) -> usize {
+        let [s, p] = [self.stride, self.plane];
+        let remainder = (at[0] % s[0] * s[1] + at[1] % s[1]) * s[2] + at[2] % s[2];
+        remainder * volume(p) + (at[0] / s[0] * p[1] + at[1] / s[1]) * p[2] + at[2] / s[2]
+    }
+
+    /// Copies a channel to where it has zeros around it.
+    #[inline(always)]
+    pub(super) fn fill<T: Multiply>(&self, x: &[T], room: &mut [T]) {
+        let [depth, height, width] = self.g.input;
+        let padding = self.g.padding.map(|p| p as usize);
+        let step = self.stride[2];
+        for (i, row) in x.chunks_exact(width).enumerate().take(depth * height) {
+            let (z, y) = (i / height + padding[0], i % height + padding[1]);
+            if step == 1 {
+                let to = self.place([z, y, padding[2]]);
+                room[to..to + width].copy_from_slice(row);
+                continue;
+            }
+            if step == 2 {
+                let (even, odd) = (self.place([z, y, padding[2]]), self.place([z, y, padding[2] + 1]));
+                let pairs = width / 2;
+                if let Ok([evens, odds]) = room.get_disjoint_mut([even..even + pairs, odd..odd + pairs]) {
+                    for ((even, odd), pair) in evens.iter_mut().zip(odds).zip(row.chunks_exact(2)) {
+                        (*even, *odd) = (pair[0], pair[1]);
+                    }
+                }
+                if width % 2 == 1 {
+                    room[even + pairs] = row[width - 1];
+                }
+                continue;
+            }
+            for first in 0..step.min(width) {
+                let to = self.place([z, y, padding[2] + first]);
+                let count = (width - first).div_ceil(step);
+                strided(&row[first..], step, &mut room[to..to + count], |t, s| *t = s);
+            }
+        }
+    }
+
+    /// Where the patch of a position begins, and how many positions are left in its row.
+    fn position(&self, number: usize) -> (usize, usize) {
+        let [_, height, width] = self.g.output;
+        let (x, y, z) = (number % width, number / width % height, number / width / height);
+        ((z * self.plane[1] + y) * self.plane[2] + x, width - x)
+    }
+}
+
+/// All channels of a group of an image.
+pub(super) struct Planes<'a, T> {
+    room: Room<MaybeUninit<T>>,
+    /// For each element of a patch of all channels, what it meets at the first position.
+    offsets: Vec<usize>,
+    taps: &'a Taps<'a>,
+    tiling: Tiling<T>,
+}
+
+impl<'a, T: Multiply> Planes<'a, T> {
+    /// Copies them; several threads do.
+    pub(super) fn of(x: &[T], taps: &'a Taps<'a>, tiling: Tiling<T>) -> Self {
+        let (channels, size, from) = (taps.g.channels, taps.size(), volume(taps.g.input));
+        let mut room = Room::<MaybeUninit<T>>::new(channels * size + BEHIND);
+        let (planes, behind) = room.elements_mut().split_at_mut(channels * size);
+        behind.fill(MaybeUninit::new(T::ZERO));
+        threads::chunks(planes, threads::rows(size) * size, |first, planes| {
+            for (i, plane) in planes.chunks_exact_mut(size).enumerate() {
+                simd::run(Fill { x: &x[(first / size + i) * from..][..from], plane, taps });
+            }
+        });
+        let offsets = (0..channels).flat_map(|c| taps.offsets.iter().map(move |at| c * size + at)).collect();
+        Planes { room, offsets, taps, tiling }
+    }
+}
+
+/// One channel.
+struct Fill<'a, T> {
+    x: &'a [T],
+    plane: &'a mut [MaybeUninit<T>],
+    taps: &'a Taps<'a>,
+}
+
+impl<T: Multiply> Kernel for Fill<'_, T> {
+    type Output = ();
+    const SETS: Sets = Sets::two(T::DTYPE);
+
+    #[inline(always)]
+    fn run(self) {
+        self.plane.fill(MaybeUninit::new(T::ZERO));
+        // SAFETY: all of it was just written.
+        let plane = unsafe { self.plane.assume_init_mut() };
+        self.taps.fill(self.x, plane);
+    }
+}
+
+impl<T: Multiply> Made<T> for Planes<'_, T> {
+    unsafe fn cut(&self, lanes: Range<usize>, depth: Range<usize>, mut to: *mut T) {
+        let strip = (self.tiling.strip)(crate::matmul::Side::Right);
+        let offsets = &self.offsets[depth];
+        let from = self.room.start().0.cast::<T>().cast_const();
+        let mut runs = Vec::with_capacity(strip);
+        for first in lanes.clone().step_by(strip) {
+            runs.clear();
+            let mut lane = 0;
+            while lane < strip.min(lanes.end - first) {
+                let (start, left) = self.taps.position(first + lane);
+                runs.push((lane, start));
+                lane += left;
+            }
+            // SAFETY: every position meets elements of planes with every offset, and as many as a strip has are behind any
+            // of them; the rest is the caller's word.
+            unsafe { (self.tiling.run)(Job::Gather { from, offsets, runs: &runs, to }) };
+            to = to.wrapping_add(strip * offsets.len());
+        }
+    }
+}
