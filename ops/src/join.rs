@@ -7,7 +7,7 @@ use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::value::List;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::promote::result_type;
-use flambeau_tensor::{DType, Tensor, rows, wrap_dim, wrap_dim_insert};
+use flambeau_tensor::{DType, Tensor, channels_last_strides, rows, wrap_dim, wrap_dim_insert};
 use smallvec::SmallVec;
 
 /// The tensors one after the other along an existing dimension. Empty vectors are skipped, as PyTorch does.
@@ -48,7 +48,11 @@ pub(crate) fn cat(tensors: &[Tensor], dim: i64) -> Computed {
     {
         return Ok(joined);
     }
-    let out = Tensor::empty(&sizes, dtype)?;
+    // With the channels innermost where all have them there.
+    let out = match kept.iter().all(|t| !t.is_contiguous() && t.layout().is_channels_last_strides()) {
+        true => Tensor::empty_strided(&sizes, &channels_last_strides(&sizes)?, dtype)?,
+        false => Tensor::empty(&sizes, dtype)?,
+    };
     let mut at = 0;
     for t in kept {
         let n = t.sizes()[dim];

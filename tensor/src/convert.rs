@@ -104,8 +104,14 @@ impl Tensor {
                     threads::chunks(out.data(), GRAIN, |_, part| part.fill(value.to_raw()));
                 });
             }
-            let one = Tensor::from_element(value)?;
-            loops::copy(self, &one)
+            // Elements that are one place in memory are written once.
+            let mut target = self.alias();
+            for d in 0..target.rank() {
+                if target.strides()[d] == 0 && target.sizes()[d] > 1 {
+                    target = target.narrow(d as i64, 0, 1)?;
+                }
+            }
+            loops::copy(&target, &Tensor::from_element(value)?)
         })
     }
 

@@ -266,6 +266,17 @@ impl<R> Target<R> {
     }
 }
 
+/// A tensor to write places of: where several of its elements are one place in memory, all the memory it reaches, once.
+fn reached(target: &Tensor) -> Result<Tensor> {
+    let layout = target.layout();
+    if layout.check_writable().is_ok() || layout.numel() == 0 {
+        return Ok(target.clone());
+    }
+    let reach: i64 =
+        layout.sizes().iter().zip(layout.strides()).map(|(size, stride)| (size - 1) * stride).sum();
+    target.as_strided(&[reach + 1], &[1], Some(layout.offset()))
+}
+
 /// The elements at the places, fresh, in these sizes.
 pub fn read_at(x: &Tensor, places: &Places, sizes: &[i64]) -> Result<Tensor> {
     let out = Tensor::empty(sizes, x.dtype())?;
@@ -289,7 +300,7 @@ pub fn read_at(x: &Tensor, places: &Places, sizes: &[i64]) -> Result<Tensor> {
 pub fn write_at(target: &Tensor, places: &Places, source: &Tensor) -> Result<()> {
     check(target, places, source)?;
     let kind = target.dtype().bits();
-    let (to, from) = (target.view_dtype(kind)?, source.contiguous()?.view_dtype(kind)?);
+    let (to, from) = (reached(target)?.view_dtype(kind)?, source.contiguous()?.view_dtype(kind)?);
     dispatch!(widths, kind, "index", T => access::edit_with::<T, T, _>(&to, &[&from], |mut out, ins| {
         let (to, from) = (Target::new(out.data()), ins[0].data());
         let single = from.len() == 1;
@@ -309,7 +320,7 @@ pub fn combine_at<T: Element>(
     f: impl Fn(T, T) -> T + Sync,
 ) -> Result<()> {
     check(target, places, source)?;
-    access::edit_with::<T, T, _>(target, &[&source.contiguous()?], |mut out, ins| {
+    access::edit_with::<T, T, _>(&reached(target)?, &[&source.contiguous()?], |mut out, ins| {
         let (to, from) = (Target::new(out.data()), ins[0].data());
         let meet = |to: &mut T::Raw, new: T::Raw| *to = f(T::from_raw(*to), T::from_raw(new)).to_raw();
         let single = from.len() == 1;

@@ -143,8 +143,13 @@ impl Tensor {
         if meta.layout.sizes() == sizes {
             return Ok(());
         }
-        let fresh = Layout::contiguous(sizes)?;
-        let layout = Layout::new(sizes, fresh.strides(), meta.layout.offset())?;
+        self.resize_strided_(sizes, Layout::contiguous(sizes)?.strides())
+    }
+
+    /// As [`resize_`](Tensor::resize_), with these strides.
+    pub fn resize_strided_(&self, sizes: &[i64], strides: &[i64]) -> Result<()> {
+        let meta = self.meta();
+        let layout = Layout::new(sizes, strides, meta.layout.offset())?;
         let needed = layout.storage_end().checked_mul(self.dtype().size());
         let storage = meta.storage.clone();
         storage.grow(needed.ok_or_else(|| TensorError::SizeOverflow(sizes.into()))?)?;

@@ -5,7 +5,7 @@ mod sequences;
 mod windows;
 
 use crate::autograd::require_grad;
-use crate::support::{Computed, edited, fresh, op};
+use crate::support::{Computed, edited, fresh, in_range, op};
 use flambeau_analysis::shape::{ShapeCx, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
@@ -31,15 +31,6 @@ fn default_dtype(fill: Scalar) -> DType {
         Scalar::Float(_) => DEFAULT_FLOAT,
         Scalar::Complex(_) => DEFAULT_COMPLEX,
     }
-}
-
-/// A number to be written into elements of `dtype`: those out of its range are refused.
-fn in_range(value: Scalar, dtype: DType) -> Result<Scalar, KernelError> {
-    if value.is_in_range_of(dtype) {
-        return Ok(value);
-    }
-    let name = dtype.name();
-    Err(KernelError::input(format!("value cannot be converted to type {name} without overflow")))
 }
 
 /// `(size, fill, dtype, layout, device, pin_memory)` with the positions of size and dtype.
@@ -565,11 +556,13 @@ fn written() -> Vec<OpDef> {
     let same = |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::same_as(0));
     let one = || Sample::tensors(1).floats().exact().not_differentiable();
     let doc = "The size and dtype of a tensor, all elements 0.";
-    let mut defs =
-        op("zero", "", doc).facts(|d| same(d).with(one())).editing(|_, t| Ok(t.fill_(Scalar::Int(0))?));
+    let mut defs = op("zero", "", doc)
+        .facts(|d| same(d).with(one()))
+        .overlapping()
+        .editing(|_, t| Ok(t.fill_(Scalar::Int(0))?));
     let doc = "The size and dtype of a tensor, all elements one number.";
     let facts = |d: OpDef| same(d).with(one().then([IValue::Float(1.5)]));
-    defs.extend(op("fill", "Scalar", doc).facts(facts).editing(write_number));
+    defs.extend(op("fill", "Scalar", doc).facts(facts).overlapping().editing(write_number));
     let number =
         || Tensor::scalar(Scalar::Float(1.5), DType::F32).expect("invariant: one element can be made");
     let facts = |d: OpDef| same(d).with(one().then([IValue::Tensor(number())]));

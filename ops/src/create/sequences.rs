@@ -1,7 +1,7 @@
 //! Sequences of numbers: `arange`, `range`, `linspace`, `logspace`; the identity matrix; one number.
 
 use super::{check_device, default_dtype, fixed_args};
-use crate::support::{Computed, op};
+use crate::support::{Computed, in_range, op};
 use flambeau_analysis::shape::{ShapeCx, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
@@ -138,7 +138,8 @@ fn scalar_tensor(cx: &KernelCx<'_>) -> Computed {
     check_device(cx, 3)?;
     let value = cx.scalar(0)?;
     let usual = if value.is_complex() { default_dtype(value) } else { DEFAULT_FLOAT };
-    Ok(Tensor::scalar(value, cx.opt_dtype(1)?.unwrap_or(usual))?)
+    let dtype = cx.opt_dtype(1)?.unwrap_or(usual);
+    Ok(Tensor::scalar(in_range(value, dtype)?, dtype)?)
 }
 
 /// The default float, if none of these numbers (or tensors of one element) is complex.

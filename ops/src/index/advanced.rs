@@ -23,6 +23,12 @@ struct Region {
 
 /// Masks become an index per dimension they cover; other indices are read as `int64`.
 fn expanded(x: &Tensor, indices: &Indices) -> Result<Vec<Option<Tensor>>, KernelError> {
+    let too_many = |given: usize| {
+        Err(index_error(format!("too many indices for tensor of dimension {} (got {given})", x.rank())))
+    };
+    if indices.len() > x.rank() {
+        return too_many(indices.len());
+    }
     let mut all = Vec::new();
     for index in indices {
         let Some(index) = index else {
@@ -55,11 +61,7 @@ fn expanded(x: &Tensor, indices: &Indices) -> Result<Vec<Option<Tensor>>, Kernel
         }
     }
     if all.len() > x.rank() {
-        return Err(index_error(format!(
-            "too many indices for tensor of dimension {} (got {})",
-            x.rank(),
-            all.len()
-        )));
+        return too_many(all.len());
     }
     all.resize(x.rank(), None);
     Ok(all)
@@ -252,7 +254,7 @@ pub(super) fn family() -> Vec<OpDef> {
         ("_unsafe_index_put", ""),
         ("_unsafe_index_put", "hacked_twin"),
     ] {
-        let row = op(name, overload, write).facts(|d| like_self(d).with(put_sample()));
+        let row = op(name, overload, write).facts(|d| like_self(d).with(put_sample())).overlapping();
         defs.extend(if name == "_index_put_impl" { row.editing_only(put) } else { row.editing(put) });
     }
     let doc = "Elements by index where a mask holds, elsewhere a number.";

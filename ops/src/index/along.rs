@@ -3,7 +3,7 @@
 use super::combine::{Combine, combine, reduce_into};
 use super::{below, data, index_error, like_self, made, whole, within, wrapped};
 use crate::pointwise::product_of;
-use crate::support::{Computed, op};
+use crate::support::{Computed, in_range, op};
 use flambeau_analysis::shape::{Dim, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError};
@@ -52,19 +52,29 @@ fn check_source(op: &str, target: &Tensor, dim: usize, n: usize, source: &Tensor
             source.dtype().ir_name()
         )));
     }
-    let wanted = |d: usize, size: i64| if d == dim { n as i64 } else { size };
-    let fits = source.numel() == n && target.rank() <= 1
-        || source.rank() == target.rank()
-            && target.sizes().iter().enumerate().all(|(d, &size)| source.sizes()[d] == wanted(d, size));
-    match fits {
+    let (x, y) = (target.sizes(), source.sizes());
+    if y.get(dim).copied().unwrap_or(1) != n as i64 || dim > 0 && dim >= y.len() {
+        return Err(KernelError::input(format!(
+            "{op}(): Number of indices ({n}) should be equal to source.size(dim), for dim {dim} of sizes {y:?}"
+        )));
+    }
+    // Of tensors with dimensions, all but the one indexed have to agree.
+    let with = !x.is_empty() && !y.is_empty();
+    let others = |sizes: &[i64]| -> Vec<i64> {
+        sizes.iter().enumerate().filter(|&(d, _)| !with || d != dim).map(|(_, &n)| n).collect()
+    };
+    let copied_scalar = op == COPY && x.len() <= 1 && y.len() <= 1;
+    match others(x) == others(y) || copied_scalar {
         true => Ok(()),
         false => Err(KernelError::input(format!(
-            "{op}(): source of sizes {:?} does not fit {n} rows along dimension {dim} of sizes {:?}",
-            source.sizes(),
-            target.sizes()
+            "{op}(): source tensor shape must match self tensor shape, excluding the specified dimension. Got \
+             self.shape = {x:?} source.shape = {y:?}"
         ))),
     }
 }
+
+/// The operator whose source may have no dimensions where the target has one, and the other way around.
+const COPY: &str = "index_copy_";
 
 /// `(self, dim, index, source, alpha)`.
 fn add(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
@@ -78,7 +88,7 @@ fn add(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
         ));
     }
     let rows = within("index_add", &rows, dim, bound(target, dim))?;
-    let source = scaled(source, alpha)?;
+    let source = scaled(source, in_range(alpha, target.dtype())?)?;
     combine(target, &Places::along(target, dim, &rows)?, &source, Combine::Sum)
 }
 
@@ -96,8 +106,8 @@ fn copy(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
     if index.dtype() != DType::I64 {
         return Err(KernelError::input("index_copy_(): Expected a long tensor for index"));
     }
-    let rows = vector("index_copy_", index)?;
-    check_source("index_copy_", target, dim, rows.len(), source)?;
+    let rows = vector(COPY, index)?;
+    check_source(COPY, target, dim, rows.len(), source)?;
     let rows = within("index_copy_()", &rows, dim, bound(target, dim))?;
     combine(target, &Places::along(target, dim, &rows)?, source, Combine::Replace)
 }
@@ -113,7 +123,7 @@ fn fill(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
             )));
         }
         Some(value) => value.item()?,
-        None => cx.scalar(3)?,
+        None => in_range(cx.scalar(3)?, target.dtype())?,
     };
     if value.is_complex() && !target.dtype().is_complex() {
         return Err(KernelError::input(
@@ -172,17 +182,19 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(row("index_add", "The tensor with rows added by index, times `alpha`.").editing(add));
     defs.extend(row("index_copy", "The tensor with rows replaced by index.").editing(copy));
     for overload in ["int_Scalar", "int_Tensor"] {
-        let row = op("index_fill", overload, "The tensor with rows filled by index.").facts(move |d| {
-            let value = move |g: &mut Gen<'_>| match overload {
-                "int_Scalar" => IValue::Float(1.5),
-                _ => data(g, &[]),
-            };
-            like_self(d).with(made(move |g| {
-                let mut args = rows(g);
-                args[3] = value(g);
-                args
-            }))
-        });
+        let row = op("index_fill", overload, "The tensor with rows filled by index.").overlapping().facts(
+            move |d| {
+                let value = move |g: &mut Gen<'_>| match overload {
+                    "int_Scalar" => IValue::Float(1.5),
+                    _ => data(g, &[]),
+                };
+                like_self(d).with(made(move |g| {
+                    let mut args = rows(g);
+                    args[3] = value(g);
+                    args
+                }))
+            },
+        );
         defs.extend(row.editing(fill));
     }
     let doc = "The tensor with rows multiplied, averaged or compared with rows by index.";

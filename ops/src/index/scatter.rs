@@ -1,8 +1,8 @@
 //! An index per element: `gather`, and the family of `scatter` which is its reverse.
 
 use super::combine::{Combine, combine, reduce_into};
-use super::{below, data, index_error, like_self, made, whole, within, wrapped};
-use crate::support::{Computed, op};
+use super::{below, data, index_error, like_self, longs, made, within};
+use crate::support::{Computed, in_range, op};
 use flambeau_analysis::shape::{Dim, Dims, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError};
@@ -11,22 +11,19 @@ use flambeau_tensor::places::{Places, read_at};
 use flambeau_tensor::{Tensor, broadcast_shapes, wrap_dim};
 
 /// Places in `x` of an index along a dimension: the index's own place in the others.
-fn places(op: &str, x: &Tensor, dim: usize, index: &Tensor, negative: bool) -> Result<Places, KernelError> {
+fn places(op: &str, x: &Tensor, dim: usize, index: &Tensor) -> Result<Places, KernelError> {
     // Of no indices, the type does not matter.
     if index.numel() == 0 {
         return Ok(Places::each(Vec::new()));
     }
-    let indices = whole(op, index)?;
+    let indices = longs(op, index)?;
     if x.rank().max(1) != index.rank().max(1) {
         return Err(KernelError::input(format!(
             "{op}(): Index tensor must have the same number of dimensions as self tensor"
         )));
     }
     let bound = x.sizes().get(dim).copied().unwrap_or(1);
-    let indices = match negative {
-        true => wrapped("", &indices, dim, bound)?,
-        false => within(op, &indices, dim, bound)?,
-    };
+    let indices = within(op, &indices, dim, bound)?;
     for d in (0..x.rank().min(index.rank())).filter(|&d| d != dim) {
         if index.sizes()[d] > x.sizes()[d] {
             return Err(KernelError::input(format!(
@@ -44,7 +41,7 @@ fn places(op: &str, x: &Tensor, dim: usize, index: &Tensor, negative: bool) -> R
 fn gather(cx: &KernelCx<'_>) -> Computed {
     let (x, index) = (cx.tensor(0)?, cx.tensor(2)?);
     let dim = wrap_dim(cx.int(1)?, x.rank())?;
-    Ok(read_at(x, &places("gather", x, dim, index, false)?, index.sizes())?)
+    Ok(read_at(x, &places("gather", x, dim, index)?, index.sizes())?)
 }
 
 /// `(self, indices, dim)`: sizes of the other dimensions broadcast; without `dim`, both are flat.
@@ -52,7 +49,7 @@ fn take_along(cx: &KernelCx<'_>) -> Computed {
     let (x, index) = (cx.tensor(0)?, cx.tensor(1)?);
     let Some(dim) = cx.opt_int(2)? else {
         let (x, index) = (x.reshape(&[-1])?, index.reshape(&[-1])?);
-        return Ok(read_at(&x, &places("take_along_dim", &x, 0, &index, true)?, index.sizes())?);
+        return Ok(read_at(&x, &places("take_along_dim", &x, 0, &index)?, index.sizes())?);
     };
     if x.rank() != index.rank() {
         return Err(KernelError::input(format!(
@@ -79,7 +76,7 @@ fn take_along(cx: &KernelCx<'_>) -> Computed {
         t.expand(&sizes)
     };
     let (x, index) = (with(x)?, with(index)?);
-    Ok(read_at(&x, &places("take_along_dim", &x, dim, &index, true)?, index.sizes())?)
+    Ok(read_at(&x, &places("take_along_dim", &x, dim, &index)?, index.sizes())?)
 }
 
 /// The elements of a source that stand where the index has elements.
@@ -117,7 +114,7 @@ pub(crate) fn add_along(
     index: &Tensor,
     source: &Tensor,
 ) -> Result<(), KernelError> {
-    combine(target, &places("scatter_add", target, dim, index, false)?, source, Combine::Sum)
+    combine(target, &places("scatter_add", target, dim, index)?, source, Combine::Sum)
 }
 
 /// `(self, dim, index, src or value)`.
@@ -126,9 +123,9 @@ fn scattered(cx: &KernelCx<'_>, target: &Tensor, op: &str, mode: Combine) -> Res
     let dim = wrap_dim(cx.int(1)?, target.rank())?;
     let source = match cx.arg(3)?.as_tensor() {
         Some(source) => covered(op, target, source, index)?,
-        None => Tensor::scalar(cx.scalar(3)?, target.dtype())?,
+        None => Tensor::scalar(in_range(cx.scalar(3)?, target.dtype())?, target.dtype())?,
     };
-    combine(target, &places(op, target, dim, index, false)?, &source, mode)
+    combine(target, &places(op, target, dim, index)?, &source, mode)
 }
 
 fn scatter(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
@@ -149,7 +146,7 @@ fn scatter_reduce(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError>
     let (mode, include_self) = (Combine::named(cx.str_bytes(4)?)?, cx.boolean(5)?);
     let dim = wrap_dim(cx.int(1)?, target.rank())?;
     let source = covered("scatter_reduce", target, source, index)?;
-    let places = places("scatter_reduce", target, dim, index, false)?;
+    let places = places("scatter_reduce", target, dim, index)?;
     if mode == Combine::Mean && target.dtype() == flambeau_tensor::DType::Bool {
         return Err(index_error("scatter_reduce(): mean of truth values"));
     }

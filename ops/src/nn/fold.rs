@@ -7,7 +7,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::OpDef;
 use flambeau_ir::types::Dim;
-use flambeau_tensor::{Element, Tensor, access, dispatch, threads};
+use flambeau_tensor::{Element, Tensor, TensorError, access, dispatch, threads};
 
 /// Operations that a pixel of a patch is thought to cost.
 const WORK: usize = 4;
@@ -122,6 +122,9 @@ fn im2col(cx: &KernelCx<'_>) -> Computed {
     let patches = Patches::new(cx, 1, [sizes[1], sizes[2]])?;
     let mut out = x.sizes()[..lead].to_vec();
     out.extend([sizes[0].saturating_mul(patches.depth()), patches.length()]);
+    if x.dtype().is_integral(false) {
+        return Err(TensorError::DType { op: "im2col_out_cpu", dtype: x.dtype() }.into());
+    }
     let (x, out) = (x.contiguous()?, Tensor::zeros(&out, x.dtype())?);
     let kind = x.dtype().bits();
     let (x, to) = (x.view_dtype(kind)?, out.view_dtype(kind)?);

@@ -3,7 +3,7 @@
 //! Each kind is a map of positions per dimension (`flambeau_tensor::remap`).
 
 use super::{Args, sized};
-use crate::support::{Computed, op};
+use crate::support::{Computed, Lies, op};
 use flambeau_analysis::shape::{Dims, ShapeCx, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
@@ -108,11 +108,20 @@ fn by_elements(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
     padded(x, pad, mode)
 }
 
+/// Padded in one of the modes; with the channels innermost where the tensor has them there, unless the other end comes.
+fn laid(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
+    match mode {
+        Mode::Constant(_) => Lies::ByChannels.lay(x, padded(x, pad, mode)?),
+        Mode::Circular => by_elements(x, pad, mode),
+        _ => Lies::ByChannels.lay(x, by_elements(x, pad, mode)?),
+    }
+}
+
 /// `(self, pad, mode, value)`.
 fn pad(cx: &KernelCx<'_>) -> Computed {
     let (x, pad, value) = (cx.tensor(0)?, cx.ints(1)?, cx.opt_float(3)?);
     let mode = match cx.str_bytes(2)? {
-        b"constant" => return padded(x, &pad, Mode::Constant(Scalar::Float(value.unwrap_or(0.0)))),
+        b"constant" => return laid(x, &pad, Mode::Constant(Scalar::Float(value.unwrap_or(0.0)))),
         b"reflect" => Mode::Reflect,
         b"replicate" => Mode::Replicate,
         b"circular" => Mode::Circular,
@@ -128,17 +137,17 @@ fn pad(cx: &KernelCx<'_>) -> Computed {
     if value.is_some_and(|v| v != 0.0) {
         return Err(KernelError::input("Padding mode doesn't take in value argument"));
     }
-    by_elements(x, &pad, mode)
+    laid(x, &pad, mode)
 }
 
 /// The modes by their numbers.
 fn pad_enum(cx: &KernelCx<'_>) -> Computed {
     let (x, pad) = (cx.tensor(0)?, cx.ints(1)?);
     match cx.int(2)? {
-        0 => by_elements(x, &pad, Mode::Reflect),
-        1 => by_elements(x, &pad, Mode::Replicate),
-        2 => by_elements(x, &pad, Mode::Circular),
-        3 => padded(x, &pad, Mode::Constant(Scalar::Float(cx.opt_float(3)?.unwrap_or(0.0)))),
+        0 => laid(x, &pad, Mode::Reflect),
+        1 => laid(x, &pad, Mode::Replicate),
+        2 => laid(x, &pad, Mode::Circular),
+        3 => laid(x, &pad, Mode::Constant(Scalar::Float(cx.opt_float(3)?.unwrap_or(0.0)))),
         other => Err(KernelError::input(format!("Unrecognised padding mode {other}"))),
     }
 }
@@ -237,6 +246,7 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     defs.extend(
         op("constant_pad_nd", "", "A value around the last dimensions.")
+            .lies(Lies::ByChannels)
             .facts(facts(|| Sample::tensors(1).numbers().rank(1, 3).then([IValue::ints(vec![1, -1])])))
             .one(|cx| padded(cx.tensor(0)?, &cx.ints(1)?, Mode::Constant(cx.scalar(2)?))),
     );
@@ -263,6 +273,7 @@ pub(super) fn family() -> Vec<OpDef> {
         };
         defs.extend(
             op(name, "", doc)
+                .lies(Lies::ByChannels)
                 .facts(|d| {
                     let d = d.with(shape_in_space(space)).with(Dtype::same_as(0));
                     d.with(sized(SIZES[space - 1], pads(2 * space)))

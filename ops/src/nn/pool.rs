@@ -2,7 +2,7 @@
 //! way back of the largest.
 
 use super::{Args, sized};
-use crate::support::{Computed, Several, op};
+use crate::support::{Computed, Lies, Several, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
@@ -366,6 +366,7 @@ pub(super) fn family() -> Vec<OpDef> {
         let name = |what: &str| format!("{what}{space}d");
         defs.extend(
             op(&name("max_pool"), "", "The largest element of every window.")
+                .lies(Lies::ByChannels)
                 .facts(|d| d.with(slid(space, Some(4), 5)).with(Dtype::same_as(0)).with(sample()))
                 .one(move |cx| max_pool(cx, space)),
         );
@@ -376,6 +377,7 @@ pub(super) fn family() -> Vec<OpDef> {
                 "",
                 "The largest element of every window, and its place.",
             )
+            .lies(Lies::ByChannels)
             .facts(|d| d.with(both()).with(indices()).with(sample()))
             .several(move |cx| max_pool_with_indices(cx, space)),
         );

@@ -4,7 +4,7 @@
 //! position in the result is in the input follows from the sizes, or from a scale that was given.
 
 use super::{Args, sized};
-use crate::support::{Computed, op};
+use crate::support::{Computed, Lies, op};
 use flambeau_analysis::shape::{Arg, Dims, ShapeCx};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
@@ -400,11 +400,13 @@ fn kinds() -> Vec<OpDef> {
         let sample = |vec: bool| sized(SIZES[space - 1], args(vec)).tolerance(1e-4, 1e-5);
         defs.extend(
             op(name, "", doc)
+                .lies(Lies::ByChannels)
                 .facts(|d| d.with(Shape::resized(space, 1)).with(Dtype::same_as(0)).with(sample(false)))
                 .one(move |cx| sized_op(cx, space, mode, align)),
         );
         defs.extend(
             op(name, "vec", doc)
+                .lies(Lies::ByChannels)
                 .facts(|d| {
                     let shape = asked_sizes(Some(space), 1, if align { 3 } else { 2 });
                     d.with(shape).with(Dtype::same_as(0)).with(sample(true))

@@ -1,7 +1,7 @@
 //! `sort`, `argsort`, `msort`, `topk`.
 
 use super::{Ranked, before, picked, ranked, sample, values_and_indices};
-use crate::support::{Computed, Several, op};
+use crate::support::{Computed, Lies, Several, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
@@ -91,11 +91,13 @@ pub(super) fn family() -> Vec<OpDef> {
     let places = |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::fixed(DType::I64));
     defs.extend(
         op("argsort", "", doc)
+            .lies(Lies::AsOperand)
             .facts(|d| places(d).with(sample(vec![int(0)])))
             .one(|cx| order(cx.tensor(0)?, cx.int(1)?, cx.boolean(2)?, false)),
     );
     defs.extend(
         op("argsort", "stable", doc)
+            .lies(Lies::AsOperand)
             .facts(|d| places(d).with(sample(vec![yes(true), int(0)])))
             .one(|cx| order(cx.tensor(0)?, cx.int(2)?, cx.boolean(3)?, stable(cx)?)),
     );

@@ -1,7 +1,7 @@
 //! The different elements (or slices) of a tensor: `unique` in all its forms.
 
 use super::{Ranked, rank, sample};
-use crate::support::{Several, op};
+use crate::support::{Several, no_dimensions, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
@@ -55,12 +55,15 @@ fn of_elements(x: &Tensor, sort: bool) -> Result<(Tensor, Classes), KernelError>
 fn of_slices(x: &Tensor, dim: i64, sort: bool) -> Result<(Tensor, Classes), KernelError> {
     let d = wrap_dim(dim, x.rank())?;
     let n = x.sizes().get(d).copied().unwrap_or(1) as usize;
-    if n == 0 && x.sizes().iter().enumerate().any(|(i, &size)| i != d && size == 0) {
+    if x.rank() == 0 {
+        return Err(no_dimensions(dim));
+    }
+    if x.sizes().iter().enumerate().any(|(i, &size)| i != d && size == 0) {
         return Err(KernelError::input(
             "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied",
         ));
     }
-    let slices = if x.rank() == 0 { x.reshape(&[1, 1])? } else { x.transpose(0, d as i64)?.contiguous()? };
+    let slices = x.transpose(0, d as i64)?.contiguous()?;
     let width = slices.numel() / n.max(1);
     let found = dispatch!(real_bool, x.dtype(), "unique_dim", T => {
         let values = slices.to_vec::<T>()?;
@@ -74,12 +77,7 @@ fn of_slices(x: &Tensor, dim: i64, sort: bool) -> Result<(Tensor, Classes), Kern
     })?;
     let kept: Vec<i64> = found.first.iter().map(|&i| i as i64).collect();
     let kept = Tensor::from_vec(kept, &[found.first.len() as i64])?;
-    let out = if x.rank() == 0 {
-        x.reshape(&[1])?.clone_contiguous()?
-    } else {
-        crate::index::rows_of(x, d, &kept)?
-    };
-    Ok((out, found))
+    Ok((crate::index::rows_of(x, d, &kept)?, found))
 }
 
 /// The places of ranks, in order; equal ones as they stand.

@@ -2,7 +2,7 @@
 
 use super::number::{Number, Whole, floor_div, remainder};
 use super::pairs::{in_place, number_first};
-use crate::support::{Computed, with_variants};
+use crate::support::{Computed, in_range, with_variants};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Pointwise, Sample, TileOp};
 use flambeau_ir::OpDef;
@@ -79,7 +79,7 @@ fn check_alpha(alpha: Scalar, dtype: DType) -> Result<(), KernelError> {
         Category::Complex => true,
     };
     if fits {
-        return Ok(());
+        return in_range(alpha, dtype).map(|_| ());
     }
     Err(KernelError::input("For integral input tensors, argument alpha must not be a floating point number."))
 }

@@ -2,7 +2,7 @@
 
 use super::number::Number;
 use super::unary::{each_float, each_float_of};
-use crate::support::{Computed, with_variants, with_variants_named};
+use crate::support::{Computed, in_range, with_variants, with_variants_named};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
@@ -66,7 +66,7 @@ fn addcmul(cx: &KernelCx<'_>) -> Computed {
         });
     }
     dispatch!(carried_numeric, dtype, "addcmul", T => {
-        let value = T::from_scalar(value);
+        let value = T::from_scalar(in_range(value, dtype)?);
         Ok(ternary_in::<T>(dtype, x, a, b, move |x, a, b| x.add(value.mul(a).mul(b)))?)
     })
 }
@@ -148,6 +148,9 @@ fn bounded(cx: &KernelCx<'_>, bounds: &[usize], is_lower: impl Fn(usize) -> bool
     let dtype = promoted(cx, &args)?;
     let mut x = cx.tensor(0)?.clone();
     for &i in bounds {
+        if cx.arg(i)?.as_tensor().is_none() {
+            in_range(cx.scalar(i)?, dtype)?;
+        }
         let bound = as_tensor(cx, i, dtype)?;
         let lower = is_lower(i);
         x = if dtype.is_integral(true) {
@@ -173,7 +176,7 @@ fn masked_fill(cx: &KernelCx<'_>) -> Computed {
             )));
         }
         Some(t) => t.item()?,
-        None => cx.scalar(2)?,
+        None => in_range(cx.scalar(2)?, x.dtype())?,
     };
     if mask.dtype() != DType::Bool {
         return Err(KernelError::input("masked_fill_ only supports boolean masks"));
@@ -238,7 +241,7 @@ fn hardtanh(cx: &KernelCx<'_>) -> Computed {
 fn threshold(cx: &KernelCx<'_>) -> Computed {
     let (x, limit, value) = (cx.tensor(0)?, cx.scalar(1)?, cx.scalar(2)?);
     dispatch!(carried_real, x.dtype(), "threshold", T => {
-        let (limit, value) = (limit.to_f64(), T::from_scalar(value));
+        let (limit, value) = (limit.to_f64(), T::from_scalar(in_range(value, x.dtype())?));
         Ok(unary_in::<T>(x.dtype(), x, move |v: T| if v.to_f64() <= limit { value } else { v })?)
     })
 }
@@ -299,9 +302,16 @@ fn prelu(cx: &KernelCx<'_>) -> Computed {
 
 fn nan_to_num(cx: &KernelCx<'_>) -> Computed {
     let x = cx.tensor(0)?;
-    let (nan, high, low) = (cx.opt_float(1)?, cx.opt_float(2)?, cx.opt_float(3)?);
+    replaced(x, [cx.opt_float(1)?, cx.opt_float(2)?, cx.opt_float(3)?])
+}
+
+/// A tensor with what stands for NaN and the infinities; parts of complex numbers one by one.
+fn replaced(x: &Tensor, by: [Option<f64>; 3]) -> Computed {
     if x.dtype().is_integral(true) {
         return Ok(x.clone_data()?);
+    }
+    if x.dtype().is_complex() {
+        return Ok(replaced(&x.clone_data()?.view_as_real()?, by)?.view_as_complex()?);
     }
     let largest = match x.dtype() {
         DType::F64 => f64::MAX,
@@ -309,6 +319,7 @@ fn nan_to_num(cx: &KernelCx<'_>) -> Computed {
         DType::BF16 => 3.389_531_389_251_535_5e38,
         _ => f64::from(f32::MAX),
     };
+    let [nan, high, low] = by;
     let (nan, high, low) = (nan.unwrap_or(0.0), high.unwrap_or(largest), low.unwrap_or(-largest));
     dispatch!(carried_floats, x.dtype(), "nan_to_num", T => Ok(unary_in::<T>(x.dtype(), x, move |v: T| {
         let x = v.to_f64();

@@ -375,14 +375,6 @@ const ROWS: &[(&str, &str, Run, fn() -> Shape, &[&[i64]], &[usize])] = &[
         &[0, 1, 2],
     ),
     (
-        "addbmm",
-        "`beta * self + alpha * sum(batch1 @ batch2)`.",
-        addbmm,
-        || matrix_of((1, 1), (2, 2)),
-        &[&[2, 4], &[5, 2, 3], &[5, 3, 4]],
-        &[1],
-    ),
-    (
         "kron",
         "Every element of one times the other.",
         kron,
@@ -412,6 +404,12 @@ pub(super) fn family() -> Vec<OpDef> {
             op(names, "", doc).facts(facts).one(f)
         })
         .collect();
+    let doc = "`beta * self + alpha * sum(batch1 @ batch2)`.";
+    let sums = |d: OpDef| {
+        let sample = sized(&[&[2, 4], &[5, 2, 3], &[5, 3, 4]]).tolerance(1e-4, 1e-5);
+        d.with(matrix_of((1, 1), (2, 2))).with(Dtype::promote([1])).with(sample)
+    };
+    defs.extend(op("addbmm", "", doc).facts(sums).resizing().one(addbmm));
     let doc = "The product of a chain of matrices.";
     let list = |d: OpDef| {
         d.with(Shape::from(chain_dims)).with(Dtype::same_as(0)).with(Sample::args(|g| {

@@ -33,6 +33,10 @@ fn places<T: Element + PartialOrd>(row: &[T::Raw], out: &mut [i64], largest: boo
 
 fn extremes(cx: &KernelCx<'_>, largest: bool, op: &'static str) -> Several {
     let (x, dim) = (cx.tensor(0)?, cx.int(1)?);
+    // Of nothing at all, neither the dimension nor the type matters.
+    if x.numel() == 0 {
+        return Ok(vec![x.clone_contiguous()?, Tensor::zeros(x.sizes(), DType::I64)?]);
+    }
     let indices = dispatch!(carried_real_bool, x.dtype(), op, T => {
         Ok::<_, KernelError>(map_rows::<T, i64>(x, dim, None, |row, out| places::<T>(row, out, largest))?)
     })?;
@@ -82,7 +86,7 @@ pub(super) fn family() -> Vec<OpDef> {
     for (name, doc, f) in rows {
         let facts =
             |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::named_or(2, Dtype::sum_of(0))).with(one_dim());
-        let row = op(name, "", doc).facts(facts);
+        let row = op(name, "", doc).facts(facts).typed_at(2);
         defs.extend(row.one(move |cx| Ok(f(cx.tensor(0)?, cx.int(1)?, cx.opt_dtype(2)?)?)));
     }
     let both = |d: OpDef| {

@@ -47,6 +47,9 @@ fn nansum(
     if !x.dtype().is_floating() {
         return reduce::sum(x, dims, keepdim, dtype);
     }
+    if let Some(dtype) = dtype.filter(|dtype| !dtype.is_floating() && x.numel() > 0) {
+        return Err(TensorError::DType { op: "nansum_cpu", dtype });
+    }
     reduce::sum(&without_nan(x)?, dims, keepdim, dtype)
 }
 
@@ -144,13 +147,16 @@ pub(super) fn family() -> Vec<OpDef> {
         let dims = op(row.name, row.dims, row.doc)
             .out(row.out[1])
             .facts(|d| d.with(Shape::reduce(1, 2)).with(dtype(row.name, 3)).with(sample()));
+        // The mean asks for the operand's own dtype first.
+        let dims = if row.name == "mean" { dims } else { dims.typed_at(3) };
         defs.extend(dims.one(over_dims(row.f)));
     }
     let nan: [(&str, &'static str, Reduction); 2] =
         [("nansum", "Sum; NaN counts as 0.", nansum), ("nanmean", "Mean of what is not NaN.", nanmean)];
     for (name, doc, f) in nan {
         let facts = |d: OpDef| d.with(Shape::reduce(1, 2)).with(dtype(name, 3)).with(dims_sample());
-        defs.extend(op(name, "", doc).facts(facts).one(over_dims(f)));
+        let row = op(name, "", doc).facts(facts);
+        defs.extend(if name == "nansum" { row.typed_at(3) } else { row }.one(over_dims(f)));
     }
     let doc = "The number of elements that are not zero.";
     // Neither variant can keep the dimensions.

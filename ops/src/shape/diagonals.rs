@@ -177,6 +177,6 @@ pub(super) fn family() -> Vec<OpDef> {
         let sample = flambeau_exec::Sample::tensors(1).numbers().rank(2, 2).then([IValue::Int(1)]);
         d.with(sample.exact().not_differentiable())
     };
-    defs.extend(op("fill_diagonal", "", doc).facts(facts).editing_only(fill_diagonal));
+    defs.extend(op("fill_diagonal", "", doc).facts(facts).overlapping().editing_only(fill_diagonal));
     defs
 }

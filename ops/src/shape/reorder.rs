@@ -2,7 +2,7 @@
 
 use super::sample;
 use crate::index::rows_of;
-use crate::support::{Computed, op};
+use crate::support::{Computed, Lies, no_dimensions, op};
 use flambeau_analysis::shape::{Dim, ShapeCx, TensorFact, wrap};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Kernel, KernelCx, KernelError};
@@ -54,6 +54,11 @@ fn roll(cx: &KernelCx<'_>) -> Computed {
     if dims.is_empty() && shifts.len() == 1 {
         let flat = x.reshape(&[-1])?;
         return Ok(rolled(&flat, &[0], &shifts)?.reshape(x.sizes())?);
+    }
+    if x.rank() == 0
+        && let Some(&dim) = dims.first()
+    {
+        return Err(no_dimensions(dim));
     }
     if dims.len() != shifts.len() {
         return Err(KernelError::input(format!(
@@ -191,27 +196,31 @@ pub(super) fn family() -> Vec<OpDef> {
     let same = |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::same_as(0));
     let both = || IValue::ints(vec![0, 1]);
     let mut defs = op("flip", "", "Dimensions in reverse.")
+        .lies(Lies::AsOperand)
         .facts(|d| same(d).with(sample(2, vec![both()])))
         .one(|cx| flipped(cx.tensor(0)?, &cx.ints(1)?));
     defs.extend(
-        op("fliplr", "", "The second dimension in reverse.").facts(|d| same(d).with(sample(2, vec![]))).one(
-            |cx| match cx.tensor(0)?.rank() {
+        op("fliplr", "", "The second dimension in reverse.")
+            .lies(Lies::AsOperand)
+            .facts(|d| same(d).with(sample(2, vec![])))
+            .one(|cx| match cx.tensor(0)?.rank() {
                 0 | 1 => Err(KernelError::input("Input must be >= 2-d.")),
                 _ => flipped(cx.tensor(0)?, &[1]),
-            },
-        ),
+            }),
     );
     defs.extend(
-        op("flipud", "", "The first dimension in reverse.").facts(|d| same(d).with(sample(1, vec![]))).one(
-            |cx| match cx.tensor(0)?.rank() {
+        op("flipud", "", "The first dimension in reverse.")
+            .lies(Lies::AsOperand)
+            .facts(|d| same(d).with(sample(1, vec![])))
+            .one(|cx| match cx.tensor(0)?.rank() {
                 0 => Err(KernelError::input("Input must be >= 1-d.")),
                 _ => flipped(cx.tensor(0)?, &[0]),
-            },
-        ),
+            }),
     );
     let args = || vec![IValue::ints(vec![1, -2]), both()];
     defs.extend(
         op("roll", "", "Places moved along dimensions, those at the end to the front.")
+            .lies(Lies::ByChannels)
             .facts(|d| same(d).with(sample(2, args())))
             .one(roll),
     );

@@ -70,8 +70,11 @@ fn indices(cx: &KernelCx<'_>, lower: bool) -> Computed {
 pub(super) fn family() -> Vec<OpDef> {
     let same =
         |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample(2, vec![IValue::Int(-1)]));
-    let mut defs = op("tril", "", "Matrices without what is above a diagonal.").facts(same).editing(tril);
-    defs.extend(op("triu", "", "Matrices without what is below a diagonal.").facts(same).editing(triu));
+    let mut defs =
+        op("tril", "", "Matrices without what is above a diagonal.").facts(same).overlapping().editing(tril);
+    defs.extend(
+        op("triu", "", "Matrices without what is below a diagonal.").facts(same).overlapping().editing(triu),
+    );
     let sized = || {
         Sample::args(|_| vec![IValue::Int(3), IValue::Int(2), IValue::Int(0)]).exact().not_differentiable()
     };

@@ -535,6 +535,14 @@ enum Sharing {
     Unclear,
 }
 
+/// Whether an output is an input, element for element.
+///
+/// # Errors
+/// If it shares memory with it otherwise.
+pub fn is_shared(out: &Tensor, input: &Tensor) -> Result<bool> {
+    Ok(matches!(sharing(out, input, out.meta(), input.meta())?, Sharing::Same))
+}
+
 fn sharing(out: &Tensor, input: &Tensor, a: &Meta, b: &Meta) -> Result<Sharing> {
     if !a.storage.ptr_eq(&b.storage) || a.layout.numel() == 0 || b.layout.numel() == 0 {
         return Ok(Sharing::Apart);

@@ -5,7 +5,7 @@
 use super::{first_like_input, stats_dtype};
 use crate::nn::{Args, opt_values, sized};
 use crate::pointwise::product_of;
-use crate::support::{Computed, Several, op};
+use crate::support::{Computed, Lies, Several, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
@@ -353,6 +353,7 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     defs.extend(
         op("group_norm", "", "Groups of channels normalized together.")
+            .lies(Lies::ByChannels)
             .facts(|d| {
                 let sample = Sample::args(|g| {
                     let x = flambeau_exec::sample::tensor(g, &[2, 4, 3], DType::F32, &Default::default());

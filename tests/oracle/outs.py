@@ -1,0 +1,168 @@
+"""Writes ops/src/outs.txt: what the `out=` overloads of PyTorch refuse, and how they lay out what they resize.
+
+    python tests/oracle/outs.py > ops/src/outs.txt
+
+Needs torch 2.6. Every operator of PyTorch's operator samples is called on its first samples, also with a number in place
+of its second tensor, under the overload that TorchScript chooses. A line is an overload and what was seen of it:
+
+    exact       an `out` of another dtype is refused, though the result could be cast to it
+    partial     an `out` that shares some of an operand's memory is refused
+    whole       so is one that is the operand
+    internal    so is one several of whose elements are one place in memory, though it is to be resized
+    laid        an `out` that is resized has the strides of a fresh result
+"""
+
+import contextlib
+import json
+import os
+import warnings
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+
+warnings.filterwarnings("ignore")
+torch.set_num_threads(1)
+
+# To which a result could be cast.
+OTHER = {torch.float32: torch.float64, torch.int64: torch.float32, torch.bool: torch.float32,
+         torch.float64: torch.complex128, torch.complex64: torch.complex128}
+
+
+class Unwritable(Exception):
+    pass
+
+
+def literal(value, tensors):
+    if isinstance(value, torch.Tensor):
+        tensors.append(value)
+        return f"x{len(tensors) - 1}"
+    if isinstance(value, (list, torch.Size)) or isinstance(value, tuple) and all(isinstance(v, int) for v in value):
+        return "[" + ", ".join(literal(v, tensors) for v in value) + "]"
+    if value is None or isinstance(value, (bool, int, str, float)):
+        return repr(value)
+    if isinstance(value, torch.dtype):
+        return str(value)
+    raise Unwritable(str(type(value)))
+
+
+def overload(unit):
+    for node in unit.f.graph.nodes():
+        schema = node.schema()
+        if "out" in schema and schema.startswith("aten::"):
+            return schema.split("(")[0]
+    return None
+
+
+def refused(call, *words):
+    try:
+        call()
+        return False
+    except RuntimeError as error:
+        return not words or any(word in str(error) for word in words)
+
+
+def watch(called, args, kwargs):
+    """What is seen of the function called so: triples of the overload, a flag, and whether it holds."""
+    tensors = []
+    texts = [literal(a, tensors) for a in args] + [f"{k}={literal(v, tensors)}" for k, v in kwargs.items()]
+    count = len(tensors)
+    params = [f"x{i}: Tensor" for i in range(count)]
+    plain = torch.jit.CompilationUnit(f"def f({', '.join(params)}):\n    return torch.{called}({', '.join(texts)})\n")
+    result = plain.f(*[t.clone() for t in tensors])
+    several = not isinstance(result, torch.Tensor)
+    results = list(result) if several else [result]
+    if not all(isinstance(r, torch.Tensor) for r in results):
+        return
+    names = [f"x{count + i}" for i in range(len(results))]
+    texts.append("out=" + (f"({', '.join(names)},)" if several else names[0]))
+    params += [f"{name}: Tensor" for name in names]
+    unit = torch.jit.CompilationUnit(f"def f({', '.join(params)}):\n    return torch.{called}({', '.join(texts)})\n")
+    name = overload(unit)
+    if name is None:
+        return
+    unit.f(*[t.clone() for t in tensors], *[torch.zeros_like(r) for r in results])
+    if any(r.dtype in OTHER for r in results):
+        outs = [torch.zeros(r.shape, dtype=OTHER.get(r.dtype, r.dtype)) for r in results]
+        yield name, "exact", refused(lambda: unit.f(*[t.clone() for t in tensors], *outs))
+    first = results[0]
+    if several or not tensors or first.numel() < 2 or first.is_complex():
+        return
+    internal = torch.zeros(1, dtype=first.dtype).expand([2, *first.shape])
+    yield name, "internal", refused(lambda: unit.f(*[t.clone() for t in tensors], internal), "more than one element")
+    x = tensors[0]
+    rest = [t.clone() for t in tensors[1:]]
+    if x.dtype == first.dtype and x.numel() > 1:
+        memory = torch.zeros(x.numel() + first.numel(), dtype=x.dtype)
+        memory[: x.numel()] = x.flatten()
+        operand = memory[: x.numel()].view(x.shape)
+        out = memory[1 : first.numel() + 1].view(first.shape)
+        yield name, "partial", refused(lambda: unit.f(operand, *rest, out), "some elements of")
+        if x.shape == first.shape:
+            same = x.clone(memory_format=torch.contiguous_format)
+            yield name, "whole", refused(lambda: unit.f(same, *rest, same), "some elements of")
+    if x.dim() >= 2:
+        turn = lambda t: t.transpose(0, -1).contiguous().transpose(0, -1) if t.shape == x.shape else t.clone()
+        turned = [turn(t) for t in tensors]
+        fresh = plain.f(*turned)
+        out = torch.zeros(0, dtype=fresh.dtype)
+        unit.f(*turned, out)
+        if not fresh.is_contiguous():
+            yield name, "laid", out.stride() == fresh.stride()
+
+
+def calls(op, sample):
+    args = [sample.input, *sample.args]
+    yield args
+    if len(args) == 1 and args[0].dim() == 1 and args[0].numel() % 4 == 0:
+        yield [args[0].view(4, -1)]
+    if len(args) > 1 and isinstance(args[1], torch.Tensor):
+        yield [args[0], 2, *args[2:]]
+
+
+def of_operator(op):
+    """What is seen of an operator's overloads, on its first samples."""
+    try:
+        samples = list(op.sample_inputs("cpu", torch.float32 if torch.float32 in op.dtypes else torch.int64))
+    except Exception:
+        return
+    for sample in samples[:12]:
+        if not isinstance(sample.input, torch.Tensor) or not 0 < sample.input.numel() < 1000:
+            continue
+        plain = op.name.removeprefix("nn.functional.")
+        for called in {op.name, plain, *(alias.name for alias in op.aliases)}:
+            for args in calls(op, sample):
+                with contextlib.suppress(Exception):
+                    yield from watch(called, args, sample.kwargs)
+
+
+def apart(op):
+    """`of_operator` in a process of its own: some operators end it."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        with os.fdopen(writing, "w") as out:
+            for row in of_operator(op):
+                out.write(json.dumps(row) + "\n")
+                out.flush()
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as lines:
+        rows = [json.loads(line) for line in lines]
+    os.waitpid(child, 0)
+    return rows
+
+
+def main():
+    found = {}
+    for op in op_db:
+        if {torch.float32, torch.int64} & set(op.dtypes) and op.name != "_refs":
+            for name, flag, holds in apart(op):
+                found.setdefault(name, {}).setdefault(flag, set()).add(holds)
+    for name in sorted(found):
+        flags = [flag for flag in sorted(found[name]) if found[name][flag] == {True}]
+        if flags:
+            print(" ".join([name, *flags]))
+
+
+main()
