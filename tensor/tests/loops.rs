@@ -512,3 +512,22 @@ fn complex_products_and_views() {
     let _: Dims = Dims::from_slice(z.sizes());
     assert_eq!(Complex::<f32>::DTYPE, DType::C64);
 }
+
+#[test]
+fn matrices_are_turned_whatever_their_sides() {
+    // Lines that are close and lines that are not, whole tiles and parts of some, an odd column at the end.
+    for [rows, columns] in
+        [[1i64, 2], [33, 64], [64, 33], [65, 128], [40, 129], [130, 257], [5, 1000], [1000, 5]]
+    {
+        let n = rows * columns;
+        let at = |i: i64| i % rows * columns + i / rows;
+        let singles = Tensor::from_vec((0..n).map(|i| i as f32).collect(), &[rows, columns]).unwrap();
+        let turned = singles.t().unwrap().contiguous().unwrap().to_vec::<f32>().unwrap();
+        assert_eq!(turned, (0..n).map(|i| at(i) as f32).collect::<Vec<_>>(), "{rows} by {columns}");
+        let doubles = singles.t().unwrap().to_dtype(DType::F64).unwrap().contiguous().unwrap();
+        let doubles = doubles.to_vec::<f64>().unwrap();
+        assert_eq!(doubles, (0..n).map(|i| at(i) as f64).collect::<Vec<_>>(), "{rows} by {columns}");
+        let wide = singles.to_dtype(DType::I64).unwrap().t().unwrap().contiguous().unwrap();
+        assert_eq!(wide.to_vec::<i64>().unwrap(), (0..n).map(at).collect::<Vec<_>>(), "{rows} by {columns}");
+    }
+}

@@ -398,6 +398,10 @@ pub(super) unsafe fn walk_copy(
 /// Sides of the tiles that matrices are turned by.
 const TILE: usize = 32;
 
+/// Lines of memory that are at most so many bytes apart do not displace each other while a tile is read, however they relate
+/// to the cache's sets: 32 of them fall into 8 sets at least, of which each has room for 8.
+const CLOSE: usize = 512;
+
 /// Two columns beside each other, of `n` elements `line` apart, as two rows: two lines at a time, as halves of wider numbers.
 ///
 /// # Safety
@@ -425,8 +429,9 @@ unsafe fn turn_pair(from: *const u32, line: usize, to: [*mut u32; 2], n: usize) 
 }
 
 impl Walk<'_> {
-    /// The output's rows are the input's columns: square tiles pass through a buffer, so that each line of memory
-    /// is read and written whole, however the sides of the matrix relate to the cache's sets. Some of the rows of tiles.
+    /// The output's rows are the input's columns: square tiles, of lines that are far apart through a buffer, so that each
+    /// line of memory is read and written whole, however the sides of the matrix relate to the cache's sets. Some of the
+    /// rows of tiles.
     ///
     /// # Safety
     /// As [`walk_copy`].
@@ -440,6 +445,10 @@ impl Walk<'_> {
         let per_matrix = height.div_ceil(TILE);
         let bytes = [0, 1].map(|k| self.operands[k].size);
         let mut position = self.at(part.start / per_matrix * height);
+        // Elements that are moved as they are, from lines that are close, need no buffer.
+        let apart = usize::try_from(strides[1][0]).unwrap_or(usize::MAX);
+        let direct = std::ptr::fn_addr_eq(pack, turn) && apart.saturating_mul(bytes[1]) <= CLOSE;
+        let line = if direct { apart } else { LINE };
         let element = |at: *mut u8, k: usize, i: usize, j: usize| {
             let elements = i as i64 * strides[k][0] + j as i64 * strides[k][1];
             at.wrapping_offset(elements as isize * bytes[k] as isize)
@@ -454,18 +463,22 @@ impl Walk<'_> {
                 let n = TILE.min(width - i);
                 // SAFETY: parts of rows of the input, of the buffer, and of rows of the output.
                 unsafe {
-                    for r in 0..n {
-                        let to = buffer.add(r * LINE * bytes[0]);
-                        pack(element(position.at[1], 1, i + r, j), 1, to, 1, lines);
+                    let mut from = element(position.at[1], 1, i, j);
+                    if !direct {
+                        for r in 0..n {
+                            let to = buffer.add(r * LINE * bytes[0]);
+                            pack(element(position.at[1], 1, i + r, j), 1, to, 1, lines);
+                        }
+                        from = buffer;
                     }
                     let paired = if bytes[0] == size_of::<u32>() { lines & !1 } else { 0 };
                     for c in (0..paired).step_by(2) {
                         let to = [c, c + 1].map(|c| element(position.at[0], 0, i, j + c).cast::<u32>());
-                        turn_pair(buffer.cast::<u32>().add(c), LINE, to, n);
+                        turn_pair(from.cast::<u32>().add(c), line, to, n);
                     }
                     for c in paired..lines {
-                        let from = buffer.add(c * bytes[0]);
-                        turn(from, LINE as isize, element(position.at[0], 0, i, j + c), 1, n);
+                        let from = from.add(c * bytes[0]);
+                        turn(from, line as isize, element(position.at[0], 0, i, j + c), 1, n);
                     }
                 }
             }
