@@ -35,7 +35,11 @@ pub trait RowMap<T: Element, R: Element>: Clone + Sync {
         // Rows without elements come one by one.
         let count = rows.len().checked_div(n).unwrap_or(1);
         let length = out.len() / count;
-        out.pieces(length, |i, out| self.row(first + i, &rows[i * n..(i + 1) * n], out))
+        // No closure here or around the other loops: it would be left outside, as said above.
+        for (i, to) in out.to.chunks_mut(length.max(1)).enumerate() {
+            self.row(first + i, &rows[i * n..(i + 1) * n], Unwritten { to, brand: PhantomData });
+        }
+        Written(out.brand)
     }
 }
 
@@ -79,15 +83,42 @@ impl<'a, R: Element> Unwritten<'a, R> {
         Written(self.brand)
     }
 
-    /// Writes pieces of so many elements, the last perhaps shorter, by a function of their number.
+    /// Writes a function of each of as many values, and of what there is for its row of `n`.
     #[inline(always)]
-    pub fn pieces(
+    pub fn map_rows<T: Copy, P: Copy>(
         self,
-        size: usize,
-        mut f: impl for<'b> FnMut(usize, Unwritten<'b, R>) -> Written<'b>,
+        n: usize,
+        from: &[T],
+        of_row: impl Fn(usize) -> P,
+        f: impl Fn(P, T) -> R,
     ) -> Written<'a> {
-        for (i, to) in self.to.chunks_mut(size.max(1)).enumerate() {
-            f(i, Unwritten { to, brand: PhantomData });
+        let n = n.max(1);
+        let from = &from[..self.to.len()];
+        for (i, (to, from)) in self.to.chunks_mut(n).zip(from.chunks(n)).enumerate() {
+            let of_row = of_row(i);
+            for (to, x) in to.iter_mut().zip(from) {
+                to.write(f(of_row, *x).to_raw());
+            }
+        }
+        Written(self.brand)
+    }
+
+    /// As [`Unwritten::map_rows`], where the places of a row have a pair of values each.
+    #[inline(always)]
+    pub fn map_places<T: Copy, P: Copy>(
+        self,
+        pairs: (&[T], &[T]),
+        from: &[T],
+        of_row: impl Fn(usize) -> P,
+        f: impl Fn(P, T, T, T) -> R,
+    ) -> Written<'a> {
+        let n = pairs.0.len().max(1);
+        let from = &from[..self.to.len()];
+        for (i, (to, from)) in self.to.chunks_mut(n).zip(from.chunks(n)).enumerate() {
+            let of_row = of_row(i);
+            for (((to, x), a), b) in to.iter_mut().zip(from).zip(pairs.0).zip(pairs.1) {
+                to.write(f(of_row, *x, *a, *b).to_raw());
+            }
         }
         Written(self.brand)
     }

@@ -54,18 +54,12 @@ impl<T: Float> RowMap<T::Acc, T> for Softmax<T::Acc> {
             for (top, powers) in of_rows.iter_mut().zip(powers.chunks_exact(n)) {
                 *top = *top + lanes::sum(powers).ln();
             }
-            return out.pieces(n, |i, out| {
-                let shift = of_rows[i];
-                out.map(&rows[i * n..], |x| T::from_acc(x - shift))
-            });
+            return out.map_rows(n, rows, |i| of_rows[i], |shift, x| T::from_acc(x - shift));
         }
         for (scale, powers) in of_rows.iter_mut().zip(powers.chunks_exact(n)) {
             *scale = T::Acc::ONE / lanes::sum(powers);
         }
-        out.pieces(n, |i, out| {
-            let scale = of_rows[i];
-            out.map(&powers[i * n..], |power| T::from_acc(power * scale))
-        })
+        out.map_rows(n, powers, |i| of_rows[i], |scale, power| T::from_acc(power * scale))
     }
 }
 

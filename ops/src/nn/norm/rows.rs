@@ -106,22 +106,24 @@ impl<T: Float> RowMap<T::Acc, T> for LayerRows<'_, T::Acc> {
 
     #[inline(always)]
     fn rows<'a>(&mut self, _: usize, n: usize, rows: &[T::Acc], out: Unwritten<'a, T>) -> Written<'a> {
-        self.stats.clear();
-        self.stats.extend(rows.chunks_exact(n).map(|row| (lanes::mean(row), T::Acc::ZERO)));
+        self.stats.resize(rows.len() / n, (T::Acc::ZERO, T::Acc::ZERO));
+        for ((mean, _), row) in self.stats.iter_mut().zip(rows.chunks_exact(n)) {
+            *mean = lanes::mean(row);
+        }
         for ((mean, inverse), row) in self.stats.iter_mut().zip(rows.chunks_exact(n)) {
             *inverse = T::Acc::ONE / (lanes::variance(row, *mean) + self.eps).sqrt();
         }
-        out.pieces(n, |i, out| {
-            let (mean, inverse) = self.stats[i];
-            let shift = -mean * inverse;
-            let row = &rows[i * n..];
-            let Some((weight, bias)) = self.affine else {
-                return out.map(row, |x| T::from_acc(x * inverse + shift));
-            };
-            let n = out.len();
-            let (row, weight, bias) = (&row[..n], &weight[..n], &bias[..n]);
-            out.each(|i| T::from_acc((row[i] * inverse + shift) * weight[i] + bias[i]))
-        })
+        let stats = &self.stats;
+        let of_row = |i: usize| {
+            let (mean, inverse) = stats[i];
+            (inverse, -mean * inverse)
+        };
+        match self.affine {
+            None => out.map_rows(n, rows, of_row, |(inverse, shift), x| T::from_acc(x * inverse + shift)),
+            Some(pairs) => out.map_places(pairs, rows, of_row, |(inverse, shift), x, weight, bias| {
+                T::from_acc((x * inverse + shift) * weight + bias)
+            }),
+        }
     }
 }
 
@@ -155,11 +157,12 @@ impl<T: Float> RowMap<T::Acc, T> for GroupRows<'_, T::Acc> {
         let inverse = T::Acc::ONE / (var + self.eps).sqrt();
         let first = number % self.groups * self.per_group;
         let plane = (row.len() / self.per_group).max(1);
-        out.pieces(plane, |c, out| {
-            let scale = self.weight.map_or(inverse, |w| inverse * w[first + c]);
-            let shift = self.bias.map_or(T::Acc::ZERO, |b| b[first + c]) - mean * scale;
-            out.map(&row[c * plane..], |x| T::from_acc(x * scale + shift))
-        })
+        let (weight, bias) = (self.weight, self.bias);
+        let of_channel = |c: usize| {
+            let scale = weight.map_or(inverse, |w| inverse * w[first + c]);
+            (scale, bias.map_or(T::Acc::ZERO, |b| b[first + c]) - mean * scale)
+        };
+        out.map_rows(plane, row, of_channel, |(scale, shift), x| T::from_acc(x * scale + shift))
     }
 }
 
