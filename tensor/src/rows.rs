@@ -133,7 +133,11 @@ struct Rows<'a, T: Element, R: Element, F> {
 
 impl<T: Element, R: Element, F: RowMap<T, R>> Kernel for Rows<'_, T, R, F> {
     type Output = ();
-    const SETS: Sets = Sets::of(&[T::DTYPE]);
+    // Whole passes are much code: doubles, which are rare, do without the widest vectors.
+    const SETS: Sets = match T::DTYPE {
+        DType::F64 => Sets::two(T::DTYPE),
+        _ => Sets::of(&[T::DTYPE]),
+    };
 
     #[inline(always)]
     fn run(self) {

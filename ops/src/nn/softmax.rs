@@ -1,6 +1,7 @@
 //! Softmax and its logarithm, and the logarithm of a sum of exponentials: one row at a time, in two passes.
 //!
-//! Rows are computed in singles (doubles for doubles) whatever the dtype, and rounded once.
+//! Rows are computed in singles (doubles for doubles) whatever the dtype, and rounded once, behind the loops: those are
+//! many instructions for each dtype they give.
 
 use crate::support::{Computed, op, same_dtypes};
 use flambeau_analysis::shape::{Dims, ShapeCx};
@@ -23,7 +24,8 @@ pub(super) fn softmax(x: &Tensor, dim: i64, log: bool) -> Computed {
 }
 
 fn rows<T: Float>(x: &Tensor, dim: i64, log: bool) -> Computed {
-    Ok(compute_rows::<T::Acc, T>(x, dim, None, Softmax { room: Vec::new(), log })?)
+    let wide = compute_rows::<T::Acc, T::Acc>(x, dim, None, Softmax { room: Vec::new(), log })?;
+    Ok(wide.to_dtype(T::DTYPE)?)
 }
 
 /// Softmax of a row, or its logarithm.
@@ -34,32 +36,32 @@ struct Softmax<A> {
     log: bool,
 }
 
-impl<T: Float> RowMap<T::Acc, T> for Softmax<T::Acc> {
+impl<A: Real> RowMap<A, A> for Softmax<A> {
     #[inline(always)]
-    fn row<'a>(&mut self, first: usize, row: &[T::Acc], out: Unwritten<'a, T>) -> Written<'a> {
+    fn row<'a>(&mut self, first: usize, row: &[A], out: Unwritten<'a, A>) -> Written<'a> {
         self.rows(first, row.len(), row, out)
     }
 
     #[inline(always)]
-    fn rows<'a>(&mut self, _: usize, n: usize, rows: &[T::Acc], out: Unwritten<'a, T>) -> Written<'a> {
-        self.room.resize(rows.len() + rows.len() / n, T::Acc::ZERO);
+    fn rows<'a>(&mut self, _: usize, n: usize, rows: &[A], out: Unwritten<'a, A>) -> Written<'a> {
+        self.room.resize(rows.len() + rows.len() / n, A::ZERO);
         let (powers, of_rows) = self.room.split_at_mut(rows.len());
         for (top, row) in of_rows.iter_mut().zip(rows.chunks_exact(n)) {
             *top = lanes::max(row);
         }
         for ((powers, row), top) in powers.chunks_exact_mut(n).zip(rows.chunks_exact(n)).zip(&*of_rows) {
-            powers_of(row, *top, powers, T::Acc::exp_down);
+            powers_of(row, *top, powers, A::exp_down);
         }
         if self.log {
             for (top, powers) in of_rows.iter_mut().zip(powers.chunks_exact(n)) {
                 *top = *top + lanes::sum(powers).ln();
             }
-            return out.map_rows(n, rows, |i| of_rows[i], |shift, x| T::from_acc(x - shift));
+            return out.map_rows(n, rows, |i| of_rows[i], |shift, x| x - shift);
         }
         for (scale, powers) in of_rows.iter_mut().zip(powers.chunks_exact(n)) {
-            *scale = T::Acc::ONE / lanes::sum(powers);
+            *scale = A::ONE / lanes::sum(powers);
         }
-        out.map_rows(n, powers, |i| of_rows[i], |scale, power| T::from_acc(power * scale))
+        out.map_rows(n, powers, |i| of_rows[i], |scale, power| power * scale)
     }
 }
 
@@ -189,7 +191,8 @@ pub(super) fn over_dims(x: &Tensor, dims: &[i64], keepdim: bool) -> Computed {
 }
 
 fn one_per_row<T: Float>(flat: &Tensor) -> Computed {
-    Ok(compute_rows::<T::Acc, T>(flat, -1, Some(1), LogSum { powers: Vec::new() })?)
+    let wide = compute_rows::<T::Acc, T::Acc>(flat, -1, Some(1), LogSum { powers: Vec::new() })?;
+    Ok(wide.to_dtype(T::DTYPE)?)
 }
 
 /// The logarithm of the sum of a row's exponentials.
@@ -198,19 +201,19 @@ struct LogSum<A> {
     powers: Vec<A>,
 }
 
-impl<T: Float> RowMap<T::Acc, T> for LogSum<T::Acc> {
+impl<A: Real> RowMap<A, A> for LogSum<A> {
     #[inline(always)]
-    fn row<'a>(&mut self, _: usize, row: &[T::Acc], out: Unwritten<'a, T>) -> Written<'a> {
-        self.powers.resize(row.len(), T::Acc::ZERO);
+    fn row<'a>(&mut self, _: usize, row: &[A], out: Unwritten<'a, A>) -> Written<'a> {
+        self.powers.resize(row.len(), A::ZERO);
         let top = lanes::max(row);
-        let top = if top.abs() == T::Acc::INFINITY {
-            powers_of(row, T::Acc::ZERO, &mut self.powers, T::Acc::exp);
-            T::Acc::ZERO
+        let top = if top.abs() == A::INFINITY {
+            powers_of(row, A::ZERO, &mut self.powers, A::exp);
+            A::ZERO
         } else {
-            powers_of(row, top, &mut self.powers, T::Acc::exp_down);
+            powers_of(row, top, &mut self.powers, A::exp_down);
             top
         };
-        let log = T::from_acc(lanes::sum(&self.powers).ln() + top);
+        let log = lanes::sum(&self.powers).ln() + top;
         out.each(|_| log)
     }
 }

@@ -8,7 +8,7 @@ use crate::support::{Computed, Lies, Several, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{AliasRule, IValue, OpDef};
-use flambeau_tensor::math::Float;
+use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::rows::{RowMap, Unwritten, Written, compute_rows};
 use flambeau_tensor::simd::{self, Kernel, Sets};
 use flambeau_tensor::{DType, Element, Tensor, access, dispatch, lanes, loops, reduce, threads};
@@ -199,7 +199,8 @@ fn scaled<T: Float>(x: &Tensor, scales: &[(T::Acc, T::Acc)], plane: usize) -> Co
         return Ok(out.view(x.sizes())?);
     }
     let flat = x.view(&[(x.numel() / plane) as i64, plane as i64])?;
-    Ok(compute_rows::<T::Acc, T>(&flat, -1, None, ChannelRows { scales })?.view(x.sizes())?)
+    let wide = compute_rows::<T::Acc, T::Acc>(&flat, -1, None, ChannelRows { scales })?;
+    Ok(wide.to_dtype(T::DTYPE)?.view(x.sizes())?)
 }
 
 /// Planes scaled and shifted by their channel's pair.
@@ -208,11 +209,11 @@ struct ChannelRows<'a, A> {
     scales: &'a [(A, A)],
 }
 
-impl<T: Float> RowMap<T::Acc, T> for ChannelRows<'_, T::Acc> {
+impl<A: Real> RowMap<A, A> for ChannelRows<'_, A> {
     #[inline(always)]
-    fn row<'a>(&mut self, number: usize, row: &[T::Acc], out: Unwritten<'a, T>) -> Written<'a> {
+    fn row<'a>(&mut self, number: usize, row: &[A], out: Unwritten<'a, A>) -> Written<'a> {
         let (scale, shift) = self.scales[number % self.scales.len()];
-        out.map(row, |x| T::from_acc(x * scale + shift))
+        out.map(row, |x| x * scale + shift)
     }
 }
 

@@ -72,7 +72,7 @@ pub(in crate::nn) fn layer(
         });
         let affine = both.as_ref().map(|(weight, bias)| (&weight[..], &bias[..]));
         let rows = LayerRows { affine, eps: Element::from_f64(eps), stats: Vec::new() };
-        let out = compute_rows::<A, T>(&flat, -1, None, rows)?;
+        let out = compute_rows::<A, A>(&flat, -1, None, rows)?.to_dtype(T::DTYPE)?;
         let out = if shape.len() == 1 { out } else { out.view(x.sizes())? };
         if !stats {
             return Ok(vec![out]);
@@ -98,20 +98,20 @@ struct LayerRows<'a, A> {
     stats: Vec<(A, A)>,
 }
 
-impl<T: Float> RowMap<T::Acc, T> for LayerRows<'_, T::Acc> {
+impl<A: Real> RowMap<A, A> for LayerRows<'_, A> {
     #[inline(always)]
-    fn row<'a>(&mut self, first: usize, row: &[T::Acc], out: Unwritten<'a, T>) -> Written<'a> {
+    fn row<'a>(&mut self, first: usize, row: &[A], out: Unwritten<'a, A>) -> Written<'a> {
         self.rows(first, row.len(), row, out)
     }
 
     #[inline(always)]
-    fn rows<'a>(&mut self, _: usize, n: usize, rows: &[T::Acc], out: Unwritten<'a, T>) -> Written<'a> {
-        self.stats.resize(rows.len() / n, (T::Acc::ZERO, T::Acc::ZERO));
+    fn rows<'a>(&mut self, _: usize, n: usize, rows: &[A], out: Unwritten<'a, A>) -> Written<'a> {
+        self.stats.resize(rows.len() / n, (A::ZERO, A::ZERO));
         for ((mean, _), row) in self.stats.iter_mut().zip(rows.chunks_exact(n)) {
             *mean = lanes::mean(row);
         }
         for ((mean, inverse), row) in self.stats.iter_mut().zip(rows.chunks_exact(n)) {
-            *inverse = T::Acc::ONE / (lanes::variance(row, *mean) + self.eps).sqrt();
+            *inverse = A::ONE / (lanes::variance(row, *mean) + self.eps).sqrt();
         }
         let stats = &self.stats;
         let of_row = |i: usize| {
@@ -119,9 +119,9 @@ impl<T: Float> RowMap<T::Acc, T> for LayerRows<'_, T::Acc> {
             (inverse, -mean * inverse)
         };
         match self.affine {
-            None => out.map_rows(n, rows, of_row, |(inverse, shift), x| T::from_acc(x * inverse + shift)),
+            None => out.map_rows(n, rows, of_row, |(inverse, shift), x| x * inverse + shift),
             Some(pairs) => out.map_places(pairs, rows, of_row, |(inverse, shift), x, weight, bias| {
-                T::from_acc((x * inverse + shift) * weight + bias)
+                (x * inverse + shift) * weight + bias
             }),
         }
     }
@@ -150,19 +150,19 @@ struct GroupRows<'a, A> {
     eps: A,
 }
 
-impl<T: Float> RowMap<T::Acc, T> for GroupRows<'_, T::Acc> {
+impl<A: Real> RowMap<A, A> for GroupRows<'_, A> {
     #[inline(always)]
-    fn row<'a>(&mut self, number: usize, row: &[T::Acc], out: Unwritten<'a, T>) -> Written<'a> {
+    fn row<'a>(&mut self, number: usize, row: &[A], out: Unwritten<'a, A>) -> Written<'a> {
         let (mean, var) = lanes::moments(row);
-        let inverse = T::Acc::ONE / (var + self.eps).sqrt();
+        let inverse = A::ONE / (var + self.eps).sqrt();
         let first = number % self.groups * self.per_group;
         let plane = (row.len() / self.per_group).max(1);
         let (weight, bias) = (self.weight, self.bias);
         let of_channel = |c: usize| {
             let scale = weight.map_or(inverse, |w| inverse * w[first + c]);
-            (scale, bias.map_or(T::Acc::ZERO, |b| b[first + c]) - mean * scale)
+            (scale, bias.map_or(A::ZERO, |b| b[first + c]) - mean * scale)
         };
-        out.map_rows(plane, row, of_channel, |(scale, shift), x| T::from_acc(x * scale + shift))
+        out.map_rows(plane, row, of_channel, |(scale, shift), x| x * scale + shift)
     }
 }
 
@@ -212,7 +212,7 @@ fn groups(
             per_group,
             eps: Element::from_f64(eps),
         };
-        let out = compute_rows::<A, T>(&flat, -1, None, rows)?.view(x.sizes())?;
+        let out = compute_rows::<A, A>(&flat, -1, None, rows)?.to_dtype(T::DTYPE)?.view(x.sizes())?;
         if !stats {
             return Ok(vec![out]);
         }
