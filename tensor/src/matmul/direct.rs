@@ -7,7 +7,7 @@
 use std::hint::black_box;
 use std::mem::MaybeUninit;
 
-use super::{Matrix, Multiply, Product};
+use super::product::{Matrix, Multiply, Product};
 use crate::simd::{Kernel, Sets};
 
 /// Multiplications below which a direct loop is faster than packing, of whatever shape.

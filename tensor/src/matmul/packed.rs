@@ -12,8 +12,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::direct::is_small;
+use super::product::{Matrix, Multiply, PART, PARTS, Product};
 use super::tile::{Block, Job, Side, Tiling};
-use super::{Matrix, Multiply, PARTS, Product};
 use crate::alloc::Charge;
 use crate::layout::Layout;
 use crate::memo::Kept;
@@ -188,7 +188,7 @@ pub(super) unsafe fn packed<T: Multiply>(t: Tiling<T>, p: Product<T>, cut: &Cut<
     };
     let cut = Cut { left: cut.left.or(left.as_ref()), right: cut.right.or(right.as_ref()), made: None };
     let side = p.m.max(p.n);
-    let parts = (p.m.saturating_mul(p.n).saturating_mul(p.k) / super::PART).clamp(1, PARTS);
+    let parts = (p.m.saturating_mul(p.n).saturating_mul(p.k) / PART).clamp(1, PARTS);
     threads::split(side, side.div_ceil(parts).next_multiple_of(WHOLE), |own| {
         let (rows, columns) = if by_rows { (own, 0..p.n) } else { (0..p.m, own) };
         // SAFETY: the caller's word; parts of the result are apart.

@@ -10,7 +10,7 @@
 use std::hint::black_box;
 use std::ops::Range;
 
-use super::{Matrix, Multiply, Target};
+use super::product::{Matrix, Multiply, Target};
 use crate::simd::{self, Isa, Kernel, Sets, isa};
 
 /// Rows in a strip, and in the tiles of edges, where processors have sixteen registers and where they have thirty-two.
@@ -74,36 +74,39 @@ pub(crate) struct Tiling<T> {
     pub(crate) run: unsafe fn(Job<'_, T>),
 }
 
-macro_rules! tiled {
-    ($($name:ident = $type:ty: $base:literal $avx2:literal $avx512:literal;)+) => { $(
-        pub(super) const $name: Tiling<$type> = Tiling {
-            strip: |side| {
-                let ([rows, ..], lanes) = match isa() {
-                    Isa::Avx512 => (THIRTY_TWO, $avx512),
-                    Isa::Avx2 => (SIXTEEN, $avx2),
-                    Isa::Baseline => (BASE, $base),
-                };
-                match side {
-                    Side::Left => rows,
-                    Side::Right => 2 * lanes,
-                }
-            },
-            run: |job| match isa() {
-                Isa::Avx512 => simd::run(tiled!(@shaped $avx512, THIRTY_TWO)(job)),
-                Isa::Avx2 => simd::run(tiled!(@shaped $avx2, SIXTEEN)(job)),
-                Isa::Baseline => simd::run(tiled!(@shaped $base, BASE)(job)),
-            },
-        };
-    )+ };
-    (@shaped $lanes:literal, $rows:ident) => {
-        Shaped::<_, { $rows[0] }, { $rows[1] }, { $rows[2] }, { 2 * $lanes }, $lanes>
-    };
+/// The tiling of a type of which 16, 32, 64 and 128 bytes have so many elements.
+const fn tiling<T: Multiply, const N16: usize, const N32: usize, const N64: usize, const N128: usize>()
+-> Tiling<T> {
+    Tiling {
+        strip: |side| {
+            let ([rows, ..], columns) = match isa() {
+                Isa::Avx512 => (THIRTY_TWO, N128),
+                Isa::Avx2 => (SIXTEEN, N64),
+                Isa::Baseline => (BASE, N32),
+            };
+            match side {
+                Side::Left => rows,
+                Side::Right => columns,
+            }
+        },
+        run: |job| match isa() {
+            Isa::Avx512 => {
+                simd::run(Shaped::<T, { THIRTY_TWO[0] }, { THIRTY_TWO[1] }, { THIRTY_TWO[2] }, N128, N64>(
+                    job,
+                ))
+            }
+            Isa::Avx2 => {
+                simd::run(Shaped::<T, { SIXTEEN[0] }, { SIXTEEN[1] }, { SIXTEEN[2] }, N64, N32>(job))
+            }
+            Isa::Baseline => {
+                simd::run(Shaped::<T, { BASE[0] }, { BASE[1] }, { BASE[2] }, N32, N16>(job));
+            }
+        },
+    }
 }
-// Elements of a vector of 16, 32 and 64 bytes.
-tiled! {
-    SINGLES = f32: 4 8 16;
-    DOUBLES = f64: 2 4 8;
-}
+
+pub(super) const SINGLES: Tiling<f32> = tiling::<f32, 4, 8, 16, 32>();
+pub(super) const DOUBLES: Tiling<f64> = tiling::<f64, 2, 4, 8, 16>();
 
 /// A job with strips of so many rows and columns, and tiles of fewer of them for edges.
 struct Shaped<'a, T, const R: usize, const R2: usize, const R1: usize, const C: usize, const C1: usize>(
