@@ -23,6 +23,8 @@ pub(super) fn is_small<T>(p: &Product<T>, work: usize) -> bool {
 
 /// Rows of a tile.
 const ROWS: usize = 4;
+/// Length of a dot product that has a loop for itself.
+const LONG: usize = 128;
 /// Columns of a tile of one row.
 const WIDE: usize = 64;
 
@@ -31,7 +33,8 @@ pub(super) struct Direct<T>(pub(super) Product<T>);
 
 impl<T: Multiply> Kernel for Direct<T> {
     type Output = ();
-    const SETS: Sets = Sets::of(&[T::DTYPE]);
+    // Of tiles for AVX-512 LLVM makes gathers.
+    const SETS: Sets = Sets::two(T::DTYPE);
 
     #[inline(always)]
     fn run(self) {
@@ -185,50 +188,57 @@ unsafe fn tile<T: Multiply, const ROWS: usize, const COLUMNS: usize>(p: Product<
 #[inline(always)]
 unsafe fn direct_dots<T: Multiply>(p: Product<T>) {
     for i in 0..p.m {
-        for j in 0..p.n {
+        // SAFETY: the caller's word.
+        let a = unsafe { std::slice::from_raw_parts(p.a.element(i, 0), p.k) };
+        // SAFETY: as above.
+        let column = |j: usize| unsafe { std::slice::from_raw_parts(p.b.element(0, j).cast_const(), p.k) };
+        let mut j = 0;
+        // Long ones by many lanes, short ones several at a time: either way as many sums as hide the time that one takes.
+        while p.k < LONG && j + 4 <= p.n {
+            let sums = dots::<T, 8, 4>(a, [0, 1, 2, 3].map(|d| column(j + d)));
             // SAFETY: the caller's word.
-            let (a, b) = unsafe {
-                (
-                    std::slice::from_raw_parts(p.a.element(i, 0), p.k),
-                    std::slice::from_raw_parts(p.b.element(0, j), p.k),
-                )
-            };
-            let sum = match p.k {
-                0..16 => dot_lanes::<T, 4>(a, b),
-                16..128 => dot_lanes::<T, 16>(a, b),
-                _ => dot_lanes::<T, 32>(a, b),
-            };
+            unsafe { p.to.put(i, j, &sums) };
+            j += 4;
+        }
+        while j < p.n {
+            let sum =
+                if p.k < LONG { dots::<T, 8, 1>(a, [column(j)]) } else { dots::<T, 32, 1>(a, [column(j)]) };
             // SAFETY: the caller's word.
-            unsafe { p.to.put(i, j, &[sum]) };
+            unsafe { p.to.put(i, j, &sum) };
+            j += 1;
         }
     }
 }
 
-/// A dot product: as many sums side by side as there are lanes, then what is left.
+/// Dot products: as many sums side by side as there are lanes, then what is left.
 #[inline(always)]
-fn dot_lanes<T: Multiply, const LANES: usize>(a: &[T], b: &[T]) -> T {
-    let mut lanes = [T::ZERO; LANES];
-    let ((x, x_rest), (y, y_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    for (x, y) in x.iter().zip(y) {
-        for l in 0..LANES {
-            lanes[l] = lanes[l].add_product(x[l], y[l]);
+fn dots<T: Multiply, const LANES: usize, const N: usize>(a: &[T], b: [&[T]; N]) -> [T; N] {
+    let mut lanes = [[T::ZERO; LANES]; N];
+    let (whole, rest) = a.as_chunks::<LANES>();
+    let b = b.map(|b| b.as_chunks::<LANES>());
+    for (k, x) in whole.iter().enumerate() {
+        for (lanes, (b, _)) in lanes.iter_mut().zip(b) {
+            let y = b[k];
+            for l in 0..LANES {
+                lanes[l] = lanes[l].add_product(x[l], y[l]);
+            }
         }
     }
     // Through memory, so that they are kept in whole vectors until then.
     let mut lanes = black_box(lanes);
-    let mut sum = T::ZERO;
-    for (x, y) in x_rest.iter().zip(y_rest) {
-        sum = sum.add_product(*x, *y);
-    }
-    if a.len() < LANES {
-        return sum;
-    }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for l in 0..width {
-            lanes[l] = lanes[l].add_product(lanes[l + width], T::ONE);
+    let mut sums = [T::ZERO; N];
+    for (n, sum) in sums.iter_mut().enumerate() {
+        for (x, y) in rest.iter().zip(b[n].1) {
+            *sum = sum.add_product(*x, *y);
         }
-        width /= 2;
+        let mut width = LANES / 2;
+        while width > 0 {
+            for l in 0..width {
+                lanes[n][l] = lanes[n][l].add_product(lanes[n][l + width], T::ONE);
+            }
+            width /= 2;
+        }
+        *sum = sum.add_product(lanes[n][0], T::ONE);
     }
-    sum.add_product(lanes[0], T::ONE)
+    sums
 }
