@@ -17,6 +17,21 @@ pub(super) const GROUP: usize = 16;
 trait Lane {
     /// [`TileOp::eval`] of the operation.
     fn eval<T: Real>(a: T, b: T, c: T) -> T;
+    /// The reach up to which [`Lane::near`] gives the same; 0 where it is nothing else.
+    #[inline(always)]
+    fn limit<T: Real>() -> u32 {
+        0
+    }
+    /// How far an argument is.
+    #[inline(always)]
+    fn reach<T: Real>(_: T) -> u32 {
+        0
+    }
+    /// The operation of an argument that is near, and anything for others.
+    #[inline(always)]
+    fn near<T: Real>(a: T) -> T {
+        a
+    }
 }
 
 /// One operation on its way over a tile.
@@ -32,6 +47,17 @@ impl<L: Lane, T: Real> Sweep<'_, L, T> {
     fn plain(to: &mut [T], a: &[T], b: &[T], c: &[T]) {
         let n = to.len() & !(GROUP - 1);
         let (to, a, b, c) = (&mut to[..n], &a[..n], &b[..n], &c[..n]);
+        // Functions that are faster for most arguments are computed again for the whole tile if one of it is none of these.
+        if L::limit::<T>() > 0 {
+            let mut furthest = 0;
+            for i in 0..n {
+                furthest = furthest.max(L::reach(a[i]));
+                to[i] = L::near(a[i]);
+            }
+            if furthest < L::limit::<T>() {
+                return;
+            }
+        }
         for i in 0..n {
             to[i] = L::eval(a[i], b[i], c[i]);
         }
@@ -50,15 +76,29 @@ impl<L: Lane, T: Real> simd::Kernel for Sweep<'_, L, T> {
 }
 
 macro_rules! lanes {
-    ($($op:ident)*) => {
+    ($($op:ident $(($limit:ident $reach:ident $near:ident))?)*) => {
         mod ops {
+            use flambeau_tensor::math::Real;
+
             $(pub(super) struct $op;
 
             impl super::Lane for $op {
                 #[inline(always)]
-                fn eval<T: flambeau_tensor::math::Real>(a: T, b: T, c: T) -> T {
+                fn eval<T: Real>(a: T, b: T, c: T) -> T {
                     crate::pointwise::TileOp::$op.eval(a, b, c)
                 }
+                $(#[inline(always)]
+                fn limit<T: Real>() -> u32 {
+                    T::$limit
+                }
+                #[inline(always)]
+                fn reach<T: Real>(a: T) -> u32 {
+                    a.$reach()
+                }
+                #[inline(always)]
+                fn near<T: Real>(a: T) -> T {
+                    a.$near()
+                })?
             })*
         }
 
@@ -72,6 +112,8 @@ macro_rules! lanes {
 }
 
 lanes! {
-    Neg Abs Sign Sqrt Rsqrt Recip Exp Log Tanh Sigmoid Relu Sin Cos Erf Floor Ceil Trunc Round Not
+    Neg Abs Sign Sqrt Rsqrt Recip Tanh Relu Erf Floor Ceil Trunc Round Not
+    Exp(PLAIN_POWER reach exp_plain) Sigmoid(PLAIN_POWER reach sigmoid_plain)
+    Log(PLAIN_ARGUMENT reach_above_tiny ln_plain) Sin(NEAR reach sin_near) Cos(NEAR reach cos_near)
     Add Sub Mul Div Pow Min Max Eq Ne Lt Le Gt Ge And Or Where
 }
