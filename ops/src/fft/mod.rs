@@ -169,6 +169,13 @@ impl Transform {
         let scaled =
             |inverse| Ok::<_, KernelError>(Kind { inverse, scale: scale(norm, self.inverse, total)? });
         let Some(last) = lengths.dims.len().checked_sub(1) else { return Ok(x.cast_copy(dtype)?) };
+        let kept = |d: &usize| !lengths.dims.contains(&(*d as i64));
+        if (0..x.rank()).filter(kept).any(|d| x.sizes()[d] == 0) {
+            return Err(KernelError::input(format!(
+                "{}: there is no configuration for zero transforms",
+                self.name
+            )));
+        }
         let (end, n) = (lengths.dims[last], lengths.sizes[last]);
         let others = || lengths.dims.iter().zip(&lengths.sizes).take(last);
         // Between the steps everything is in doubles.

@@ -1,7 +1,7 @@
 //! LU with its unpacking, QR with the products of its reflections.
 
 use super::{
-    Known, code, diagonal, drawn, element, field, integers, matrices, matrix, matrix_sizes, results,
+    Empty, Known, code, diagonal, drawn, element, field, integers, matrices, matrix, matrix_sizes, results,
 };
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::shape::ShapeCx;
@@ -18,7 +18,7 @@ fn lu_parts(x: &Tensor, op: &str, pivot: bool) -> Result<[Tensor; 3], KernelErro
     if !pivot {
         return Err(KernelError::input(format!("{op}: LU without pivoting is not implemented on the CPU")));
     }
-    field!(x, op, F => {
+    field!(x, op, empty Empty::Any, F => {
         let (lead, all) = batches::<F>(x)?;
         let factors: Vec<Lu<F>> = each(&all, |_, a| lu(a.clone()));
         let pivots: Vec<i32> = factors.iter().flat_map(|f| f.pivots.iter().map(|p| *p as i32 + 1)).collect();
@@ -62,7 +62,7 @@ fn lu_factor_ex(cx: &KernelCx<'_>) -> Several {
 fn unpacked(packed: &Tensor, pivots: &Tensor) -> Several {
     let (m, n) = matrix_sizes(packed, "lu_unpack")?;
     let k = m.min(n);
-    field!(packed, "lu_unpack", F => {
+    field!(packed, "lu_unpack", empty Empty::Any, F => {
         let (lead, all) = batches::<F>(packed)?;
         let pivots = pivots.to_vec::<i64>()?;
         if pivots.len() != all.len() * k {

@@ -21,26 +21,57 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::linalg::{Field, Matrix};
 use flambeau_tensor::{DType, Tensor};
 
-/// Runs an expression with a type alias bound to the kind of number that factorizations of a tensor compute in.
+/// Runs an expression with a type alias bound to the kind of number that factorizations of a tensor compute in. Types
+/// that nothing is computed in are refused; of those that `empty` names, only where there are elements.
 macro_rules! field {
     ($x:expr, $op:expr, $f:ident => $body:expr) => {
-        match $x.dtype() {
-            flambeau_tensor::DType::F32 | flambeau_tensor::DType::F64 => {
+        $crate::linalg::field!($x, $op, empty $crate::linalg::Empty::Refused, $f => $body)
+    };
+    ($x:expr, $op:expr, empty $empty:expr, $f:ident => $body:expr) => {
+        match $crate::linalg::is_complex($x.dtype(), $x.numel(), $empty, $op) {
+            Ok(false) => {
                 type $f = f64;
                 $body
             }
-            flambeau_tensor::DType::C64 | flambeau_tensor::DType::C128 => {
+            Ok(true) => {
                 type $f = flambeau_tensor::Complex<f64>;
                 $body
             }
-            other => Err($crate::linalg::refuse($op, other)),
+            Err(refused) => Err(refused),
         }
     };
 }
 pub(crate) use field;
 
+/// What an operator takes of types it cannot compute in, as long as there is no element: PyTorch returns before it looks
+/// for a kernel, and only some operators ask for the type first.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Empty {
+    /// Nothing.
+    Refused,
+    /// Floats of less than single precision.
+    Halves,
+    /// Whatever it is.
+    Any,
+}
+
+/// Whether the numbers to compute in are complex; an error for what nothing is computed in.
+pub(crate) fn is_complex(dtype: DType, numel: usize, empty: Empty, op: &str) -> Result<bool, KernelError> {
+    let idle = match empty {
+        Empty::Refused => false,
+        Empty::Halves => numel == 0 && dtype.is_floating(),
+        Empty::Any => numel == 0,
+    };
+    match dtype {
+        DType::C64 | DType::C128 => Ok(true),
+        DType::F32 | DType::F64 => Ok(false),
+        _ if idle => Ok(false),
+        other => Err(refuse(op, other)),
+    }
+}
+
 /// Why a dtype has no linear algebra.
-pub(crate) fn refuse(op: &str, dtype: DType) -> KernelError {
+fn refuse(op: &str, dtype: DType) -> KernelError {
     let name = dtype.ir_name();
     KernelError::input(if dtype.is_floating() {
         format!("{op}: Low precision dtypes not supported. Got {name}")

@@ -1,7 +1,7 @@
 //! Systems of equations, inverses and determinants by LU.
 
 use super::{
-    batch_of_system, code, columns, element, field, integers, matrices, matrix, matrix_sizes, number,
+    Empty, batch_of_system, code, columns, element, field, integers, matrices, matrix, matrix_sizes, number,
     numbers, results, solutions, square, together,
 };
 use crate::support::{Computed, Several, op};
@@ -59,7 +59,7 @@ fn solved(a: &Tensor, b: &Tensor, left: bool, op: &str) -> Result<Solved, Kernel
         )));
     }
     let (lead, a, right) = together(a, &right)?;
-    field!(a, op, F => {
+    field!(a, op, empty Empty::Halves, F => {
         let (matrices, rights) = (batches::<F>(&a)?.1, batches::<F>(&right)?.1);
         let solutions = each(&matrices, |i, a| {
             // X A = B is the transpose of A^T X^T = B^T.
@@ -144,6 +144,11 @@ fn inv_ex(cx: &KernelCx<'_>) -> Several {
 /// Solves with factors that are given.
 fn with_factors(packed: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adjoint: bool) -> Computed {
     let op = "torch.linalg.lu_solve";
+    if pivots.dtype() != DType::I32 {
+        return Err(KernelError::input(format!(
+            "{op}: pivots should be a Tensor of scalar type torch.int32"
+        )));
+    }
     let n = square(packed, op)?;
     let (rows, cols) = matrix_sizes(b, op)?;
     if (if left { rows } else { cols }) != n {

@@ -1,8 +1,8 @@
 //! Singular values, eigenvalues, and what is told from them: rank, condition, pseudo-inverses.
 
 use super::{
-    columns, diagonal, drawn, element, field, matrices, matrix, matrix_sizes, norm, number, numbers, results,
-    square,
+    Empty, columns, diagonal, drawn, element, field, matrices, matrix, matrix_sizes, norm, number, numbers,
+    results, square,
 };
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::shape::{Dims, ShapeCx};
@@ -21,7 +21,7 @@ const EXACT: f64 = f64::EPSILON / 2.0;
 fn svd_parts(x: &Tensor, op: &str, full: bool, precision: f64) -> Result<[Tensor; 3], KernelError> {
     let (m, n) = matrix_sizes(x, op)?;
     let k = m.min(n);
-    field!(x, op, F => {
+    field!(x, op, empty Empty::Halves, F => {
         let (lead, all) = batches::<F>(x)?;
         let (mut left, mut values, mut right) = (Vec::new(), Vec::new(), Vec::new());
         let found = each(&all, |_, a| {
@@ -89,7 +89,7 @@ fn svd_some(cx: &KernelCx<'_>) -> Several {
     if !vectors {
         return Ok(vec![zeros(&u)?, s, zeros(&vh)?]);
     }
-    let v = field!(x, "linalg.svd", F => {
+    let v = field!(x, "linalg.svd", empty Empty::Halves, F => {
         let (lead, all) = batches::<F>(&vh)?;
         let (rows, cols) = matrix_sizes(&vh, "svd")?;
         let all: Vec<Matrix<F>> = all.iter().map(Matrix::adjoint).collect();
@@ -106,7 +106,7 @@ fn svdvals(cx: &KernelCx<'_>) -> Computed {
 /// Rising eigenvalues and eigenvectors of Hermitian matrices given by one triangle.
 fn hermitian_parts(x: &Tensor, op: &str, upper: bool) -> Result<(Tensor, Tensor), KernelError> {
     let n = square(x, op)?;
-    field!(x, op, F => {
+    field!(x, op, empty Empty::Any, F => {
         let (lead, all) = batches::<F>(x)?;
         let (mut values, mut vectors) = (Vec::new(), Vec::new());
         let found = each(&all, |_, a| {
@@ -251,6 +251,7 @@ fn rank_of(x: &Tensor, limits: &Limits, hermitian: bool) -> Computed {
     let op = "linalg.matrix_rank";
     let lead = &limits.lead;
     let x = &super::expanded(x, lead)?;
+    super::is_complex(x.dtype(), x.numel(), Empty::Refused, op)?;
     let values = if hermitian { hermitian_parts(x, op, false)?.0 } else { singular_values(x, op)? };
     let k = values.size(-1)? as usize;
     let all: Vec<f64> = values.to_vec::<f64>()?.into_iter().map(f64::abs).collect();
@@ -315,6 +316,7 @@ fn pinv_of(x: &Tensor, limits: &Limits, hermitian: bool) -> Computed {
 /// The pseudo-inverse of a matrix without elements: zeros.
 fn empty_inverse(x: &Tensor) -> Computed {
     matrix_sizes(x, "linalg.pinv")?;
+    super::is_complex(x.dtype(), 0, Empty::Refused, "linalg.pinv")?;
     let turned = x.transpose(-2, -1)?;
     Ok(Tensor::zeros(turned.sizes(), x.dtype())?)
 }

@@ -1,8 +1,8 @@
 //! Factorizations of symmetric matrices (Cholesky, LDL) and triangular systems.
 
 use super::{
-    code, columns, element, expanded, field, integers, lower_of, matrices, matrix, matrix_sizes, results,
-    square, together,
+    Empty, code, columns, element, expanded, field, integers, lower_of, matrices, matrix, matrix_sizes,
+    results, square, together,
 };
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::{Dtype, Shape};
@@ -12,9 +12,14 @@ use flambeau_tensor::linalg::{Matrix, batches, cholesky, each, joined, ldl, ldl_
 use flambeau_tensor::{DType, Tensor};
 
 /// The factors of a batch, and for each the order of the minor that is not positive.
-fn cholesky_parts(x: &Tensor, op: &str, upper: bool) -> Result<(Tensor, Vec<i32>), KernelError> {
+fn cholesky_parts(
+    x: &Tensor,
+    op: &str,
+    upper: bool,
+    empty: Empty,
+) -> Result<(Tensor, Vec<i32>), KernelError> {
     let n = square(x, op)?;
-    field!(x, op, F => {
+    field!(x, op, empty empty, F => {
         let (lead, all) = batches::<F>(x)?;
         let (factors, info): (Vec<_>, _) = each(&all, |_, a| {
             let (l, failed) = cholesky(&lower_of(a, upper));
@@ -36,9 +41,9 @@ fn check_cholesky(lead: &[i64], info: &[i32], op: &str) -> Result<(), KernelErro
     )))
 }
 
-fn cholesky_of(cx: &KernelCx<'_>) -> Computed {
+fn cholesky_of(cx: &KernelCx<'_>, empty: Empty) -> Computed {
     let x = cx.tensor(0)?;
-    let (factor, info) = cholesky_parts(x, "linalg.cholesky", cx.boolean(1)?)?;
+    let (factor, info) = cholesky_parts(x, "linalg.cholesky", cx.boolean(1)?, empty)?;
     check_cholesky(&x.sizes()[..x.rank() - 2], &info, "linalg.cholesky")?;
     Ok(factor)
 }
@@ -46,7 +51,7 @@ fn cholesky_of(cx: &KernelCx<'_>) -> Computed {
 /// `(self, upper, check_errors)`.
 fn cholesky_ex(cx: &KernelCx<'_>) -> Several {
     let x = cx.tensor(0)?;
-    let (factor, info) = cholesky_parts(x, "linalg.cholesky_ex", cx.boolean(1)?)?;
+    let (factor, info) = cholesky_parts(x, "linalg.cholesky_ex", cx.boolean(1)?, Empty::Halves)?;
     let lead = &x.sizes()[..x.rank() - 2];
     if cx.boolean(2)? {
         check_cholesky(lead, &info, "linalg.cholesky_ex")?;
@@ -104,7 +109,7 @@ fn cholesky_inverse(cx: &KernelCx<'_>) -> Computed {
 /// The packed factors, exchanges and zero blocks of `L D L^T`.
 fn ldl_parts(x: &Tensor, op: &str, hermitian: bool) -> Result<[Tensor; 3], KernelError> {
     let n = square(x, op)?;
-    field!(x, op, F => {
+    field!(x, op, empty Empty::Halves, F => {
         let (lead, all) = batches::<F>(x)?;
         let factors = each(&all, |_, a| {
             let lower = Matrix::from_fn(n, n, |i, j| if j <= i { a[(i, j)] } else { flambeau_tensor::Element::ZERO });
@@ -153,6 +158,12 @@ fn solve_ldl(cx: &KernelCx<'_>) -> Computed {
     let (rows, cols) = matrix_sizes(b, op)?;
     if rows != n || b.dtype() != packed.dtype() {
         return Err(KernelError::input(format!("{op}: LD and B do not fit together")));
+    }
+    if !pivots.dtype().is_integral(false) {
+        return Err(KernelError::input(format!(
+            "{op}: Expected pivots to be integers. Got {}",
+            pivots.dtype().ir_name()
+        )));
     }
     let (lead, factors, rights) = together(packed, b)?;
     let mut pivot_sizes = lead.clone();
@@ -211,10 +222,11 @@ fn solved(a: &Tensor, b: &Tensor, how: &Triangular, op: &str) -> Computed {
     })
 }
 
-/// `(A, B, upper, left, unitriangular)`.
+/// `(A, B, upper, left, unitriangular)`: `B` is copied into a result of `A`'s type, and solved in place.
 fn solve_triangular(cx: &KernelCx<'_>) -> Computed {
     let how = Triangular { upper: cx.boolean(2)?, left: cx.boolean(3)?, unit: cx.boolean(4)? };
-    solved(cx.tensor(0)?, cx.tensor(1)?, &how, "linalg.solve_triangular")
+    let a = cx.tensor(0)?;
+    solved(a, &cx.tensor(1)?.to_dtype(a.dtype())?, &how, "linalg.solve_triangular")
 }
 
 /// `(b, A, upper, transpose, unitriangular)`: the solution, and a copy of `A`.
@@ -235,7 +247,8 @@ pub(super) fn family() -> Vec<OpDef> {
     let same = || Dtype::same_as(0);
     let with_code = |d: OpDef| results(parts(d), [matrix(), code()]);
     let doc = "The triangular factor `L` of `A = L L*`.";
-    let mut defs = op("linalg_cholesky cholesky", "", doc).facts(positive).one(cholesky_of);
+    let mut defs = op("linalg_cholesky", "", doc).facts(positive).one(|cx| cholesky_of(cx, Empty::Halves));
+    defs.extend(op("cholesky", "", doc).facts(positive).one(|cx| cholesky_of(cx, Empty::Any)));
     defs.extend(op("linalg_cholesky_ex", "", doc).out("L").facts(with_code).several(cholesky_ex));
     let doc = "The solution of `L L* X = B`.";
     let factor_last = |d: OpDef| {

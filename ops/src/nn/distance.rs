@@ -1,6 +1,7 @@
 //! Distances of vectors: of pairs, of all rows of a matrix, of all rows of two; and how alike their directions are.
 
 use super::{nothing, sized};
+use crate::pointwise::no_bools;
 use crate::support::{Computed, op, same_dtypes};
 use flambeau_analysis::shape::Dims;
 use flambeau_analysis::{Dtype, Shape};
@@ -31,6 +32,7 @@ pub(super) fn norm(differences: impl Iterator<Item = f64>, p: f64) -> f64 {
 
 /// The norm of `a - b + eps` along the last dimension.
 pub(super) fn pairwise(a: &Tensor, b: &Tensor, p: f64, eps: f64, keepdim: bool) -> Computed {
+    no_bools(a.dtype(), b.dtype())?;
     let dtype = result_type(&[a, b]).unwrap_or(DType::F32);
     if dtype.is_integral(false) {
         // Differences of integers wrap before they become floats.

@@ -5,6 +5,7 @@
 
 use super::distance::pairwise;
 use super::{Args, nothing, ranged, sized};
+use crate::pointwise::no_bools;
 use crate::support::{Computed, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
@@ -59,7 +60,7 @@ fn meet(name: &'static str, tensors: &[&Tensor]) -> Result<DType, KernelError> {
 
 /// PyTorch computes in memory of the input's dtype and the target's shape.
 fn margin_in_input_dtype(x: &Tensor, t: &Tensor) -> Computed {
-    if t.dtype() == DType::Bool {
+    if x.dtype() == DType::Bool {
         return Err(KernelError::input("Negation, the `-` operator, on a bool tensor is not supported."));
     }
     if !can_cast(t.dtype(), x.dtype()) {
@@ -67,6 +68,12 @@ fn margin_in_input_dtype(x: &Tensor, t: &Tensor) -> Computed {
             "result type {} can't be cast to the desired output type {}",
             t.dtype().ir_name(),
             x.dtype().ir_name()
+        )));
+    }
+    if x.dtype().is_integral(false) {
+        let name = x.dtype().ir_name();
+        return Err(KernelError::input(format!(
+            "result type Float can't be cast to the desired output type {name}"
         )));
     }
     if flambeau_tensor::broadcast_shapes(x.sizes(), t.sizes())?[..] != *t.sizes() {
@@ -138,6 +145,7 @@ losses! {
 
 /// Magnitudes of differences, of whatever kind of number.
 fn l1_loss(x: &Tensor, t: &Tensor) -> Computed {
+    no_bools(x.dtype(), t.dtype())?;
     let dtype = result_type(&[x, t]).unwrap_or(DType::F32);
     match dtype {
         d if d.is_floating() => {
@@ -175,6 +183,10 @@ fn binary_cross_entropy_of(cx: &KernelCx<'_>) -> Computed {
             ),
         ));
     }
+    if x.dtype() != t.dtype() {
+        let (found, expected) = (t.dtype().ir_name(), x.dtype().ir_name());
+        return Err(KernelError::input(format!("Found dtype {found} but expected {expected}")));
+    }
     if x.numel() > 0 && x.dtype().is_floating() {
         let (lo, hi) =
             (reduce::amin(x, None, false)?.item()?.to_f64(), reduce::amax(x, None, false)?.item()?.to_f64());
@@ -188,7 +200,8 @@ fn binary_cross_entropy_of(cx: &KernelCx<'_>) -> Computed {
 
 fn weighted(loss: Tensor, weight: Option<&Tensor>, reduction: i64) -> Computed {
     let loss = match weight {
-        Some(weight) => times(&loss, weight)?,
+        // The weight is multiplied into the loss, which keeps its type.
+        Some(weight) => times(&loss, weight)?.to_dtype(loss.dtype())?,
         None => loss,
     };
     reduced(loss, reduction)

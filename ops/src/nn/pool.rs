@@ -26,6 +26,18 @@ fn check(name: &str, x: &Tensor, space: usize) -> Result<(), KernelError> {
     )))
 }
 
+/// The same of adaptive pooling, where there may be neither batches nor channels: only channels of batches are asked
+/// for, and those not where averages are taken in less than three dimensions.
+fn check_adaptive(name: &str, x: &Tensor, space: usize) -> Result<(), KernelError> {
+    let first = x.rank().saturating_sub(space);
+    let batched = first == 2 && (space == 3 || name == "adaptive_max_pool");
+    let asked = if batched { 1 } else { first };
+    if (first == 1 || first == 2) && x.numel() == 0 && !x.sizes()[asked..].contains(&0) {
+        return Ok(());
+    }
+    check(name, x, space)
+}
+
 /// Windows of all three dimensions from those of space.
 fn windows(mut along: Vec<Vec<Window>>, step: &[i64]) -> Windows {
     let mut all = Windows { along: Default::default(), step: [1; 3] };
@@ -132,7 +144,7 @@ fn adaptive_windows(cx: &KernelCx<'_>, space: usize, name: &str) -> Result<Windo
         )));
     }
     let sizes = cx.ints_n(1, space)?;
-    check(name, x, space)?;
+    check_adaptive(name, x, space)?;
     if sizes.iter().any(|n| *n < 0) {
         return Err(KernelError::input(format!(
             "elements of output_size must be greater than or equal to 0 but received {:?}",
@@ -146,7 +158,7 @@ fn adaptive_windows(cx: &KernelCx<'_>, space: usize, name: &str) -> Result<Windo
 fn adaptive_avg(cx: &KernelCx<'_>, space: usize) -> Computed {
     let x = cx.tensor(0)?;
     let windows = adaptive_windows(cx, space, "adaptive_avg_pool")?;
-    if !x.dtype().is_floating() && x.numel() == 0 {
+    if !x.dtype().is_floating() && x.numel() == 0 && space < 3 {
         // Nothing to average is fine in any dtype.
         let mut sizes = x.sizes()[..x.rank() - space].to_vec();
         sizes.extend_from_slice(&cx.ints_n(1, space)?);

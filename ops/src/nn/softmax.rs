@@ -19,6 +19,10 @@ use flambeau_tensor::{
 /// Softmax along a dimension, or its logarithm.
 pub(super) fn softmax(x: &Tensor, dim: i64, log: bool) -> Computed {
     wrap_dim(dim, x.rank())?;
+    if x.numel() == 0 {
+        // No kernel is looked for, so any type will do.
+        return Ok(Tensor::zeros(x.sizes(), x.dtype())?);
+    }
     let name = if log { "log_softmax_lastdim_kernel_impl" } else { "softmax_lastdim_kernel_impl" };
     dispatch!(floats, x.dtype(), name, T => rows::<T>(x, dim, log))
 }

@@ -140,6 +140,12 @@ fn bucketize(cx: &KernelCx<'_>) -> Computed {
 /// `(elements, test_elements, assume_unique, invert)`.
 fn isin(cx: &KernelCx<'_>) -> Computed {
     let (elements, tests, invert) = (operand(cx, 0)?, operand(cx, 1)?, cx.boolean(3)?);
+    if let Some(refused) =
+        [&elements, &tests].iter().find(|t| t.dtype() == DType::Bool || t.dtype().is_complex())
+    {
+        let name = refused.dtype().ir_name();
+        return Err(KernelError::input(format!("Unsupported input type encountered for isin(): {name}")));
+    }
     let mut meeting = Promotion::new();
     for (i, operand) in [&elements, &tests].into_iter().enumerate() {
         meeting = match cx.arg(i)?.as_tensor() {
@@ -148,7 +154,7 @@ fn isin(cx: &KernelCx<'_>) -> Computed {
         };
     }
     let dtype = meeting.result().unwrap_or(elements.dtype());
-    let found = dispatch!(real_bool, dtype, "isin", T => {
+    let found = dispatch!(real, dtype, "isin", T => {
         let mut tests: Vec<u64> = tests.to_vec::<T>()?.into_iter().map(rank).collect();
         threads::sort_by_key(&mut tests, |rank| *rank);
         let elements = elements.to_vec::<T>()?;

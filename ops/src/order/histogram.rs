@@ -214,6 +214,13 @@ fn checked(x: &Tensor, ask: &Ask<'_>) -> Result<(Tensor, Vec<Tensor>), KernelErr
             "torch.histogramdd(): weight must have the dtype of the input, and an element for each value",
         ));
     }
+    if let Bins::Edges(edges) = &ask.bins
+        && edges.iter().any(|edges| edges.dtype() != x.dtype())
+    {
+        return Err(KernelError::input(
+            "torch.histogramdd: input tensor and bins tensors should have the same dtype",
+        ));
+    }
     match x.dtype() {
         DType::F32 => grid::<f32>(x, ask),
         DType::F64 => grid::<f64>(x, ask),

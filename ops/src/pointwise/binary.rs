@@ -1,5 +1,6 @@
 //! Arithmetic of two operands: tensor with tensor, tensor with number.
 
+use super::no_bools;
 use super::number::{Number, Whole, floor_div, remainder};
 use super::pairs::{in_place, number_first};
 use crate::support::{Computed, in_range, with_variants};
@@ -98,21 +99,13 @@ fn add_scaled(cx: &KernelCx<'_>) -> Computed {
 }
 
 fn no_bool(x: &Tensor, other: Other<'_>) -> Result<(), KernelError> {
-    let other = match other {
-        Other::Tensor(t) => t.dtype() == DType::Bool,
-        Other::Number(n) => matches!(n, Scalar::Bool(_)),
-    };
-    match (x.dtype() == DType::Bool, other) {
-        (false, false) => Ok(()),
-        (true, true) => Err(KernelError::input(
-            "Subtraction, the `-` operator, with two bool tensors is not supported. \
-             Use the `^` or `logical_xor()` operator instead.",
-        )),
-        _ => Err(KernelError::input(
-            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, \
-             use the `~` or `logical_not()` operator instead.",
-        )),
-    }
+    no_bools(
+        x.dtype(),
+        match other {
+            Other::Tensor(t) => t.dtype(),
+            Other::Number(n) => n.default_dtype(),
+        },
+    )
 }
 
 fn sub_scaled(cx: &KernelCx<'_>) -> Computed {

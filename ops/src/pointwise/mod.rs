@@ -15,7 +15,7 @@ mod unary;
 
 pub(crate) use number::Number;
 pub(crate) use parts::conj;
-pub(crate) use tensors::{difference_of, product_of, quotient_of, sum_of};
+pub(crate) use tensors::{difference_of, no_bools, product_of, quotient_of, sum_of};
 pub(crate) use ternary::gelu_of;
 
 use flambeau_ir::OpDef;

@@ -18,12 +18,25 @@ pub(crate) fn sum_of(a: &Tensor, b: &Tensor) -> Computed {
     dispatch!(carried_all, dtype, "add", T => Ok(binary_in::<T>(dtype, a, b, |a: T, b: T| a.add(b))?))
 }
 
+/// Truth values have no difference, from numbers or from one another.
+pub(crate) fn no_bools(a: DType, b: DType) -> Result<(), KernelError> {
+    match (a == DType::Bool, b == DType::Bool) {
+        (false, false) => Ok(()),
+        (true, true) => Err(KernelError::input(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. \
+             Use the `^` or `logical_xor()` operator instead.",
+        )),
+        _ => Err(KernelError::input(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, \
+             use the `~` or `logical_not()` operator instead.",
+        )),
+    }
+}
+
 /// `a - b`, broadcast, in the dtype both meet in; of truth values, whether they differ.
 pub(crate) fn difference_of(a: &Tensor, b: &Tensor) -> Computed {
     if (a.dtype() == DType::Bool) != (b.dtype() == DType::Bool) {
-        return Err(KernelError::input(
-            "Subtraction, the `-` operator, with a bool tensor is not supported.",
-        ));
+        no_bools(a.dtype(), b.dtype())?;
     }
     let dtype = met(a, b);
     dispatch!(carried_all, dtype, "sub", T => Ok(binary_in::<T>(dtype, a, b, |a: T, b: T| a.sub(b))?))
