@@ -43,6 +43,12 @@ impl Campaign {
         Campaign { menu: Menu::new(registry), seed }
     }
 
+    /// The same, with operators of chance in many cases.
+    #[must_use]
+    pub fn favouring_chance(self) -> Campaign {
+        Campaign { menu: self.menu.favouring_chance(), ..self }
+    }
+
     /// The operators drawn from.
     pub fn menu(&self) -> &Menu {
         &self.menu

@@ -55,6 +55,8 @@ pub fn deep_copy(value: &IValue) -> IValue {
 pub struct Menu {
     registry: Arc<Registry>,
     rows: Vec<OpId>,
+    /// Those that every eighth draw is from, if there are any.
+    favoured: Vec<OpId>,
 }
 
 /// Rank and size of generated tensors.
@@ -81,7 +83,16 @@ impl Menu {
                     && schema.returns.iter().all(|r| keepable(r.ty))
             })
             .collect();
-        Menu { registry: Arc::clone(registry), rows }
+        Menu { registry: Arc::clone(registry), rows, favoured: Vec::new() }
+    }
+
+    /// Draws operators of chance far more often than their number would have it: they are few, and what goes wrong with
+    /// them is found by no other.
+    #[must_use]
+    pub fn favouring_chance(mut self) -> Menu {
+        let seeded = self.registry.column::<Seeded>();
+        self.favoured = self.rows.iter().copied().filter(|&id| seeded.get(id).is_some()).collect();
+        self
     }
 
     /// How many operators there are.
@@ -197,7 +208,9 @@ impl Maker<'_, '_> {
         if self.menu.rows.is_empty() {
             return;
         }
-        let id = *self.g.pick(&self.menu.rows);
+        let favoured = &self.menu.favoured;
+        let rows = if !favoured.is_empty() && self.g.one_in(8) { favoured } else { &self.menu.rows };
+        let id = *self.g.pick(rows);
         let registry = Arc::clone(&self.menu.registry);
         let schema = registry.schema(id);
         let mut operands = Vec::with_capacity(schema.args.len());

@@ -261,6 +261,12 @@ impl Tensor {
         self.0.requires_grad.load(Ordering::Relaxed)
     }
 
+    /// Whether this handle is the only one of the tensor: dropping it drops the tensor.
+    #[inline]
+    pub fn is_only_handle(&self) -> bool {
+        self.0.is_unique()
+    }
+
     /// Says whether gradients are wanted for it.
     #[inline]
     pub fn set_requires_grad(&self, wanted: bool) {

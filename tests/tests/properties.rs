@@ -21,7 +21,8 @@ fn every_oracle_holds_on_generated_programs() {
 
 #[test]
 fn planted_bugs_are_found() {
-    let budget = Budget { time: Duration::from_secs(60), cases: 20_000, seed: 2 };
+    // A limit in cases alone: how many fit into seconds depends on what else the machine does.
+    let budget = Budget { time: Duration::MAX, cases: 3_000, seed: 2 };
     for line in planted(&budget) {
         assert!(line.finding.is_some(), "nobody sees {line}");
     }

@@ -28,10 +28,6 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     for (package, tests) in TESTS {
         let mut command = nightly("cargo");
         command.args(["test", "--package", package]).args(*tests).args(["--target", &host]).args(args);
-        // Programs tie values in circles, which counting never frees.
-        if tests.contains(&"filetests") {
-            command.env("ASAN_OPTIONS", "detect_leaks=0");
-        }
         command
             .env("RUSTFLAGS", "-Zsanitizer=address")
             .env("CARGO_TARGET_DIR", root().join("target/sanitize"));

@@ -42,7 +42,9 @@ pub fn gradients(
 pub fn backward(tape: &Tape, outputs: &[(Tensor, Tensor)], host: &mut Host) -> Result<(), ExecError> {
     let mut gather = |leaf: &Node, grad: &Tensor| {
         let Kind::Leaf(gathered) = &leaf.kind else { return Ok(()) };
-        let mut gathered = gathered.lock();
+        // Nobody can ask a tensor that is gone.
+        let Some(gathered) = gathered.upgrade() else { return Ok(()) };
+        let mut gathered = gathered.0.lock();
         match &*gathered {
             // Whoever holds it sees it grow.
             Some(sum) => sum.copy_(&sum_gradients(sum, grad)?)?,

@@ -6,8 +6,8 @@ use crate::error::KernelError;
 use flambeau_ir::OpId;
 use flambeau_ir::value::{Generator, IValue};
 use flambeau_tensor::Tensor;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
@@ -20,8 +20,9 @@ pub(super) struct Node {
 }
 
 pub(super) enum Kind {
-    /// A tensor that gradients are wanted for, with what it has gathered of them.
-    Leaf(Mutex<Option<Tensor>>),
+    /// A tensor that gradients are wanted for. What it has gathered of them is the tensor's own: a program may record
+    /// a write to it, and then it remembers nodes that came from this one.
+    Leaf(Weak<Gathered>),
     /// An operator.
     Op(OpCall),
     /// A view of the one tensor it came from.
@@ -124,6 +125,23 @@ impl Drop for Node {
     }
 }
 
+/// The gradient that a leaf has gathered.
+#[derive(Default)]
+pub(super) struct Gathered(pub(super) Mutex<Option<Tensor>>);
+
+impl Drop for Gathered {
+    /// A gradient may be a leaf that has gathered one in turn, and so on: they are taken apart in a loop.
+    fn drop(&mut self) {
+        let mut next = self.0.get_mut().take();
+        while let Some(tensor) = next {
+            let slot = if tensor.is_only_handle() { tensor.set_autograd(None) } else { None };
+            let slot = slot.and_then(|slot| slot.downcast::<Slot>().ok()).and_then(Arc::into_inner);
+            let gathered = slot.and_then(|slot| slot.0.into_inner().gathered).and_then(Arc::into_inner);
+            next = gathered.and_then(|gathered| gathered.0.lock().take());
+        }
+    }
+}
+
 /// What hangs on a tensor.
 #[derive(Default)]
 struct Slot(Mutex<Memory>);
@@ -132,6 +150,8 @@ struct Slot(Mutex<Memory>);
 struct Memory {
     from: Option<Edge>,
     view: Option<View>,
+    /// Of a leaf.
+    gathered: Option<Arc<Gathered>>,
 }
 
 /// A tensor that is a view of another.
@@ -172,11 +192,13 @@ pub(super) fn edge(tensor: &Tensor) -> Option<Edge> {
         }
     }
     if own.from.is_none() && tensor.requires_grad() {
+        let gathered = Arc::<Gathered>::default();
         own.from = Some(Edge {
-            node: Node::new(Kind::Leaf(Mutex::default()), Vec::new()),
+            node: Node::new(Kind::Leaf(Arc::downgrade(&gathered)), Vec::new()),
             output: 0,
             geometry: Geometry::of(tensor),
         });
+        own.gathered = Some(gathered);
         remember(tensor, own.clone());
     }
     own.from
@@ -189,10 +211,7 @@ pub(super) fn is_leaf(edge: &Edge) -> bool {
 
 /// The gradient that a leaf has gathered.
 pub(super) fn gathered(tensor: &Tensor) -> Option<Tensor> {
-    match &memory(tensor).from?.node.kind {
-        Kind::Leaf(grad) => grad.lock().clone(),
-        _ => None,
-    }
+    memory(tensor).gathered?.0.lock().clone()
 }
 
 fn view_edge(base: Edge, view: &Tensor) -> Edge {
@@ -203,24 +222,31 @@ fn view_edge(base: Edge, view: &Tensor) -> Edge {
 
 /// The tensor whose memory a tensor is a view of: itself if it is none.
 pub(super) fn base(tensor: &Tensor) -> Tensor {
-    memory(tensor).view.map_or_else(|| tensor.clone(), |view| view.base)
+    let mut base = tensor.clone();
+    while let Some(view) = memory(&base).view {
+        base = view.base;
+    }
+    base
 }
 
 /// Says that a fresh tensor is result `output` of `node`.
 pub(super) fn set_result(tensor: &Tensor, node: &Arc<Node>, output: usize) {
     let from = Some(Edge { node: Arc::clone(node), output, geometry: Geometry::of(tensor) });
-    remember(tensor, Memory { from, view: memory(tensor).view });
+    remember(tensor, Memory { from, view: memory(tensor).view, gathered: None });
     tensor.set_requires_grad(true);
 }
 
-/// Says that a fresh tensor is a view of another.
+/// Says that a tensor is a view of another, unless that one is a view of it.
 pub(super) fn set_view(tensor: &Tensor, of: &Tensor) {
     let base = base(of);
+    if base.ptr_eq(tensor) {
+        return;
+    }
     let from = edge(&base);
     let seen = from.as_ref().map_or(0, |edge| edge.node.id);
     tensor.set_requires_grad(from.is_some());
     let from = from.map(|base| view_edge(base, tensor));
-    remember(tensor, Memory { from, view: Some(View { base, seen }) });
+    remember(tensor, Memory { from, view: Some(View { base, seen }), gathered: None });
 }
 
 /// Says that the memory of `tensor`, a view, was written to by `node`, which made its base anew.
@@ -228,4 +254,97 @@ pub(super) fn rewrite_base(tensor: &Tensor, node: &Arc<Node>) {
     set_result(&base(tensor), node, 0);
     // The view's own edge is made anew from the base's.
     let _ = edge(tensor);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flambeau_tensor::DType;
+
+    fn tensor() -> Tensor {
+        Tensor::zeros(&[1], DType::F32).expect("small")
+    }
+
+    /// A node that came from what made `tensor`.
+    fn step(tensor: &Tensor) -> Arc<Node> {
+        let base = edge(tensor).expect("recorded");
+        let kind = Kind::View { base: base.geometry.clone(), view: base.geometry.clone() };
+        Node::new(kind, vec![Some(base)])
+    }
+
+    fn leaf() -> Tensor {
+        let leaf = tensor();
+        leaf.set_requires_grad(true);
+        assert!(is_leaf(&edge(&leaf).expect("a leaf")));
+        leaf
+    }
+
+    fn gather(leaf: &Tensor, grad: Tensor) {
+        *memory(leaf).gathered.expect("a leaf").0.lock() = Some(grad);
+    }
+
+    /// Runs on a stack that a recursion of any length outgrows.
+    fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
+        let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(work).expect("a thread");
+        thread.join().expect("no recursion");
+    }
+
+    const LONG: usize = 1_000_000;
+
+    #[test]
+    fn a_long_history_is_dropped_in_a_loop() {
+        on_a_small_stack(|| {
+            let result = leaf();
+            let first = Arc::downgrade(&edge(&result).expect("a leaf").node);
+            for _ in 0..LONG {
+                let node = step(&result);
+                set_result(&result, &node, 0);
+            }
+            assert!(first.strong_count() > 0);
+            drop(result);
+            assert_eq!(first.strong_count(), 0);
+        });
+    }
+
+    #[test]
+    fn gradients_of_gradients_are_dropped_in_a_loop() {
+        on_a_small_stack(|| {
+            let first = leaf();
+            let mut last = first.clone();
+            for _ in 0..LONG / 10 {
+                let grad = leaf();
+                gather(&last, grad.clone());
+                last = grad;
+            }
+            let node = Arc::downgrade(&edge(&last).expect("a leaf").node);
+            drop(first);
+            assert_eq!(node.strong_count(), 1, "what someone holds stays");
+            drop(last);
+            assert_eq!(node.strong_count(), 0);
+        });
+    }
+
+    #[test]
+    fn a_gradient_that_came_from_its_leaf_is_freed() {
+        let (leaf, grad) = (leaf(), tensor());
+        let storage = grad.storage().clone();
+        gather(&leaf, grad.clone());
+        set_result(&grad, &step(&leaf), 0);
+        let node = Arc::downgrade(&edge(&grad).expect("recorded").node);
+        drop(grad);
+        assert!(node.strong_count() > 0);
+        drop(leaf);
+        assert_eq!((node.strong_count(), storage.ref_count()), (0, 1));
+    }
+
+    #[test]
+    fn no_tensor_is_a_view_of_itself() {
+        let base = leaf();
+        let view = base.alias();
+        let node = Arc::downgrade(&edge(&base).expect("a leaf").node);
+        set_view(&view, &base);
+        set_view(&base, &view);
+        drop((base, view));
+        assert_eq!(node.strong_count(), 0);
+    }
 }

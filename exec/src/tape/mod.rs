@@ -13,7 +13,9 @@
 //! This crate knows no operator: formulas come from [`Derivatives`]. Views need none.
 //!
 //! Invariants: a node's id is greater than those of all nodes it came from, so descending ids are a topological order; a
-//! node never holds a tensor that remembers a node, so that dropping a result frees its history (without recursion).
+//! node never owns a tensor that remembers a node (what it saves are aliases without memory, what a leaf gathers belongs to
+//! the leaf), and bases of views are no views: nothing goes in a circle, and dropping a result frees its history, without
+//! recursion.
 
 mod backward;
 mod history;

@@ -5,7 +5,7 @@ use super::region::Geometry;
 use super::{Derivative, Input, Tape};
 use crate::error::KernelError;
 use crate::kernel::{Kernel, KernelCx, KernelResult};
-use flambeau_ir::value::{Generator, IValue, List, ListItems};
+use flambeau_ir::value::{Generator, IValue, List, ListItems, Tuple};
 use flambeau_ir::{FunctionSchema, OpId, Type};
 use flambeau_tensor::Tensor;
 use smallvec::SmallVec;
@@ -54,6 +54,13 @@ fn kept(value: &IValue, notes: &mut Vec<(Tensor, u64)>) -> IValue {
             }
             let items: Vec<IValue> = items.iter().map(|item| kept(item, notes)).collect();
             IValue::List(List::from_values(list.elem_type(), items))
+        }
+        IValue::Tuple(tuple) => {
+            let items: Vec<IValue> = tuple.items().iter().map(|item| kept(item, notes)).collect();
+            IValue::Tuple(match tuple.named_type() {
+                Some(ty) => Tuple::named(ty, items),
+                None => Tuple::new(items),
+            })
         }
         other => other.clone(),
     }

@@ -67,6 +67,14 @@ def through_a_call():
     loss.backward()
     return w.grad, w.is_leaf, loss.is_leaf
 
+def no_node():
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    (w * w).sum().backward()
+    found = torch.autograd.grad([(w * w).sum()], [w])[0]
+    grad = w.grad
+    assert grad is not None and found is not None
+    return grad.requires_grad, found.requires_grad
+
 def whole():
     return torch.tensor([1, 2]).requires_grad_()
 
@@ -82,4 +90,5 @@ def whole():
 # run: misfit() raises "invalid gradient at index 0 - got [1] but expected shape compatible with [2]"
 # run: descends() == tensor([1.9760001, 2.4880002], f32)
 # run: through_a_call() == (tensor([-0.01505853, 0.0, 0.0022731624], f32), True, False)
+# run: no_node() == (False, False)
 # run: whole() raises "Only Tensors of floating point and complex dtype can require gradients"
