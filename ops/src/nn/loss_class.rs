@@ -237,6 +237,11 @@ fn multi_margin_loss(cx: &KernelCx<'_>) -> Computed {
     if weights.as_ref().is_some_and(|w| w.len() != c) {
         return Err(KernelError::input(format!("inconsistent weight size, expected {c}")));
     }
+    // A loss of nothing reads no weight.
+    if let Some(weight) = cx.opt_tensor(4)?.filter(|w| x.numel() > 0 && w.dtype() != x.dtype()) {
+        let (expected, found) = (x.dtype().ir_name(), weight.dtype().ir_name());
+        return Err(KernelError::input(format!("expected scalar type {expected} but found {found}")));
+    }
     let values = x.to_vec::<f64>()?;
     let losses = values.chunks_exact(c.max(1)).zip(&targets).map(|(row, &t)| {
         let t = t as usize;

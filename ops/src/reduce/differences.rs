@@ -105,14 +105,20 @@ fn half_of(by: Scalar) -> Scalar {
     }
 }
 
-fn trapezoid(cx: &KernelCx<'_>) -> Computed {
-    let y = cx.tensor(0)?;
+/// Truth values have no areas.
+fn no_truths(cx: &KernelCx<'_>, op: &str) -> Result<(), KernelError> {
     let x = cx.arg(1)?.as_tensor();
-    if y.dtype() == DType::Bool || x.is_some_and(|x| x.dtype() == DType::Bool) {
-        return Err(KernelError::input(
-            "trapezoid: received a bool input for `x` or `y`, but bool is not supported",
-        ));
+    if cx.tensor(0)?.dtype() == DType::Bool || x.is_some_and(|x| x.dtype() == DType::Bool) {
+        return Err(KernelError::input(format!(
+            "{op}: received a bool input for `x` or `y`, but bool is not supported"
+        )));
     }
+    Ok(())
+}
+
+fn trapezoid(cx: &KernelCx<'_>) -> Computed {
+    no_truths(cx, "trapezoid")?;
+    let y = cx.tensor(0)?;
     if y.rank() > 0 && y.size(cx.int(2)?)? == 0 {
         let d = wrap_dim(cx.int(2)?, y.rank())?;
         let mut sizes = y.sizes().to_vec();
@@ -133,6 +139,7 @@ fn trapezoid(cx: &KernelCx<'_>) -> Computed {
 }
 
 fn cumulative(cx: &KernelCx<'_>) -> Computed {
+    no_truths(cx, "cumulative_trapezoid")?;
     match areas(cx)? {
         (Areas::Doubled(areas), d) => times(&reduce::cumsum(&areas, d, None)?, Scalar::Float(0.5)),
         (Areas::Sums(sums, dx), d) => Ok(reduce::cumsum(&times(&sums, half_of(dx))?, d, None)?),

@@ -20,6 +20,10 @@ def member(x: Tensor, t: Tensor):
     return torch.isin(x, t)
 def histogram(x: Tensor, edges: Tensor):
     return torch.histogram(x, edges)
+def areas(x: Tensor, places: Tensor):
+    return torch.cumulative_trapezoid(x, places)
+def margins(x: Tensor, t: Tensor, w: Tensor):
+    return torch.nn.functional.multi_margin_loss(x, t, weight=w)
 
 # run: entropy(tensor([0.25, 0.5]), tensor([1.0, 0.0], f64)) raises "Found dtype Double but expected Float"
 # run: entropy(tensor([0.25, 0.5]), tensor([1, 0])) raises "Found dtype Long but expected Float"
@@ -44,3 +48,8 @@ def histogram(x: Tensor, edges: Tensor):
 # run: member(tensor([1.0, 0.0]), tensor([1])) == tensor([True, False], bool)
 # run: histogram(tensor([1.0, 0.0]), tensor([0.0, 1.0], f64)) raises "torch.histogramdd: input tensor and bins tensors should have the same dtype"
 # run: histogram(tensor([1.0, 0.0]), tensor([0.0, 0.5, 1.0])) == (tensor([1.0, 1.0], f32), tensor([0.0, 0.5, 1.0], f32))
+# run: areas(tensor([1.0, 2.0, 4.0]), tensor([True, False, True])) raises "cumulative_trapezoid: received a bool input for `x` or `y`, but bool is not supported"
+# run: areas(tensor([True, True]), tensor([1.0, 3.0])) raises "cumulative_trapezoid: received a bool input for `x` or `y`, but bool is not supported"
+# run: areas(tensor([1.0, 2.0, 4.0]), tensor([0, 1, 3])) == tensor([1.5, 7.5], f32)
+# run: margins(tensor([[0.25, 0.75]]), tensor([1]), tensor([1.0, 2.0])) == tensor(0.5, f32)
+# run: margins(tensor([[0.25, 0.75]]), tensor([1]), tensor([1.0, 2.0], f64)) raises "expected scalar type Float but found Double"
