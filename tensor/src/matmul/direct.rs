@@ -23,7 +23,8 @@ pub(super) fn is_small<T>(p: &Product<T>, work: usize) -> bool {
 
 /// Rows of a tile.
 const ROWS: usize = 4;
-/// Length of a dot product that has a loop for itself.
+/// Lengths of dot products from which on they have more lanes, and a loop for themselves.
+const SHORT: usize = 16;
 const LONG: usize = 128;
 /// Columns of a tile of one row.
 const WIDE: usize = 64;
@@ -195,14 +196,19 @@ unsafe fn direct_dots<T: Multiply>(p: Product<T>) {
         let mut j = 0;
         // Long ones by many lanes, short ones several at a time: either way as many sums as hide the time that one takes.
         while p.k < LONG && j + 4 <= p.n {
-            let sums = dots::<T, 8, 4>(a, [0, 1, 2, 3].map(|d| column(j + d)));
+            let b = [0, 1, 2, 3].map(|d| column(j + d));
+            let sums = if p.k < SHORT { dots::<T, 4, 4>(a, b) } else { dots::<T, 8, 4>(a, b) };
             // SAFETY: the caller's word.
             unsafe { p.to.put(i, j, &sums) };
             j += 4;
         }
         while j < p.n {
-            let sum =
-                if p.k < LONG { dots::<T, 8, 1>(a, [column(j)]) } else { dots::<T, 32, 1>(a, [column(j)]) };
+            let b = [column(j)];
+            let sum = match p.k {
+                0..SHORT => dots::<T, 4, 1>(a, b),
+                SHORT..LONG => dots::<T, 8, 1>(a, b),
+                _ => dots::<T, 32, 1>(a, b),
+            };
             // SAFETY: the caller's word.
             unsafe { p.to.put(i, j, &sum) };
             j += 1;
