@@ -90,6 +90,40 @@ impl Drop for ReadGuards<'_> {
     }
 }
 
+/// Shared locks of up to three storages, held until dropped, without a list: in the order of their addresses, each once.
+pub(crate) struct ReadThree<'a>([Option<&'a Storage>; 3]);
+
+impl<'a> ReadThree<'a> {
+    /// Locks storages, some of them perhaps the same, in their order.
+    pub(crate) fn new(mut storages: [&'a Storage; 3]) -> ReadThree<'a> {
+        debug_assert_eq!(HELD.get(), 0, "invariant: locks are taken all at once");
+        if cfg!(debug_assertions) {
+            HELD.set(1);
+        }
+        for (i, j) in [(0, 1), (1, 2), (0, 1)] {
+            if storages[i].address() > storages[j].address() {
+                storages.swap(i, j);
+            }
+        }
+        let [a, b, c] = storages;
+        let held = [Some(a), Some(b).filter(|b| !b.ptr_eq(a)), Some(c).filter(|c| !c.ptr_eq(b))];
+        held.iter().flatten().for_each(|storage| storage.lock_shared());
+        ReadThree(held)
+    }
+}
+
+impl Drop for ReadThree<'_> {
+    fn drop(&mut self) {
+        if cfg!(debug_assertions) {
+            HELD.set(HELD.get() - 1);
+        }
+        for storage in self.0.iter().rev().flatten() {
+            // SAFETY: the locks were taken when this was made.
+            unsafe { storage.unlock_shared() };
+        }
+    }
+}
+
 /// The exclusive lock of a storage, and the shared one of another perhaps, held until dropped: what most writes need,
 /// without a list.
 pub(crate) struct WriteGuards<'a> {

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::packed::{self, Cut, Shape, is_remembered};
 use super::product::{Matrix, Multiply, PART, PARTS, Product, Target, product};
 use super::tile::Side;
-use crate::access::{LockSet, ReadGuards, start_of};
+use crate::access::{ReadGuards, ReadThree, start_of};
 use crate::create::bytes_of;
 use crate::dtype::DType;
 use crate::error::{Result, TensorError};
@@ -58,17 +58,10 @@ pub(super) fn batched(
     let start_c = Apart(unsafe { storage.data() });
     let keep = start.as_ref().map_or(Scalar::Int(0), |(_, keep)| *keep);
     let start = start.as_ref().map(|(start, _)| start.meta());
-    let (mut pair, mut all) = (None, None);
-    match start {
-        None => pair = Some(ReadGuards::new(&am.storage, &bm.storage)),
-        Some(start) => {
-            let mut set = LockSet::new();
-            for meta in [am, bm, start] {
-                set.read(&meta.storage);
-            }
-            all = Some(set.lock()?);
-        }
-    }
+    let guards = match start {
+        None => (Some(ReadGuards::new(&am.storage, &bm.storage)), None),
+        Some(start) => (None, Some(ReadThree::new([am, bm, start].map(|meta| &meta.storage)))),
+    };
     let [start_a, start_b] = [am, bm].map(|meta| Apart(start_of(meta, a.dtype())));
     let z = start.map_or(&layout, |start| &start.layout);
     let start_z = start.map_or(start_c, |start| Apart(start_of(start, a.dtype())));
@@ -101,7 +94,7 @@ pub(super) fn batched(
             multiply_each(a.dtype(), &each, (m, k, n), [x, y, &layout, z], [keep, factor], single)?;
         }
     }
-    drop((pair, all));
+    drop(guards);
     Ok(Tensor::from_parts(storage, a.dtype(), layout))
 }
 
