@@ -501,19 +501,24 @@ mod tests {
             }
         }
     }
+    /// A convolution in two dimensions, the same in both, with nothing else to it.
+    fn plainly(stride: i64, padding: i64) -> ConvSpec {
+        ConvSpec {
+            stride: vec![stride; 2],
+            padding: vec![padding; 2],
+            dilation: vec![1; 2],
+            output_padding: vec![0; 2],
+            transposed: false,
+            groups: 1,
+        }
+    }
+
     #[test]
     fn weights_that_are_written_to_are_cut_anew() {
         let x = Tensor::full(&[1, 16, 12, 12], Scalar::Int(1), DType::F32).unwrap();
         let w = Tensor::full(&[48, 16, 3, 3], Scalar::Int(1), DType::F32).unwrap();
         let bias = Tensor::full(&[48], Scalar::Int(5), DType::F32).unwrap();
-        let spec = ConvSpec {
-            stride: vec![1; 2],
-            padding: vec![0; 2],
-            dilation: vec![1; 2],
-            output_padding: vec![0; 2],
-            transposed: false,
-            groups: 1,
-        };
+        let spec = plainly(1, 0);
         for by in [1, 2, 3] {
             w.fill_(Scalar::Int(by)).unwrap();
             for _ in 0..3 {
@@ -526,14 +531,7 @@ mod tests {
     #[test]
     fn mostly_padding_costs_what_the_result_does() {
         let x = Tensor::full(&[1, 1, 1, 1], Scalar::Int(1), DType::F32).unwrap();
-        let spec = ConvSpec {
-            stride: vec![1_000_000; 2],
-            padding: vec![1_000_000; 2],
-            dilation: vec![1; 2],
-            output_padding: vec![0; 2],
-            transposed: false,
-            groups: 1,
-        };
+        let spec = plainly(1_000_000, 1_000_000);
         let got = convolution(&x, &x, None, &spec).unwrap();
         assert_eq!(got.sizes(), [1, 1, 3, 3]);
         assert_eq!(got.to_vec::<f32>().unwrap(), [0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
