@@ -257,10 +257,12 @@ pub(crate) fn same_dtypes(tensors: &[&Tensor]) -> Result<(), KernelError> {
     }
 }
 
-/// How the results lie of operators whose computation gives row-major ones whatever the operands are.
+/// How results lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lies {
-    /// Row-major.
+    /// As they are computed.
+    AsComputed,
+    /// Row-major whatever the operands are.
     RowMajor,
     /// As argument 0, of the same sizes.
     AsOperand,
@@ -273,7 +275,8 @@ impl Lies {
     pub(crate) fn lay(self, x: &Tensor, result: Tensor) -> Computed {
         let plain = x.is_contiguous() || !result.is_contiguous();
         let format = match (self, x.rank()) {
-            (Lies::RowMajor, _) => return Ok(result),
+            (Lies::AsComputed, _) => return Ok(result),
+            (Lies::RowMajor, _) => return Ok(result.contiguous()?),
             _ if plain || result.numel() == 0 => return Ok(result),
             (Lies::AsOperand, _) if result.sizes() == x.sizes() => {
                 let laid = x.empty_like(result.dtype())?;
@@ -321,7 +324,7 @@ pub(crate) fn op<'a>(names: &'a str, overload: &'a str, doc: &'static str) -> Op
         resizes: false,
         overlapping: false,
         typed_at: None,
-        lies: Lies::RowMajor,
+        lies: Lies::AsComputed,
         doc,
         facts: Box::new(|def| def),
     }
@@ -392,7 +395,7 @@ impl<'a> OpRow<'a> {
 
     fn one_of(self, f: Compute<Computed>) -> Vec<OpDef> {
         let f: Compute<Computed> = match self.lies {
-            Lies::RowMajor => f,
+            Lies::AsComputed => f,
             lies => Arc::new(move |cx| lies.lay(cx.tensor(0)?, f(cx)?)),
         };
         let (options_at, typed_at, resizes) = (self.options_at, self.typed_at, self.resizes);
@@ -414,7 +417,7 @@ impl<'a> OpRow<'a> {
 
     fn several_of(self, f: Compute<Several>) -> Vec<OpDef> {
         let f: Compute<Several> = match self.lies {
-            Lies::RowMajor => f,
+            Lies::AsComputed => f,
             lies => {
                 Arc::new(move |cx| f(cx)?.into_iter().map(|result| lies.lay(cx.tensor(0)?, result)).collect())
             }
@@ -481,9 +484,10 @@ impl<'a> OpRow<'a> {
     }
 
     fn editing_of(self, f: Change) -> Vec<OpDef> {
-        let change = f.clone();
+        let (change, lies) = (f.clone(), self.lies);
         let changed: Compute<Computed> = Arc::new(move |cx| {
-            let copy = cx.tensor(0)?.clone_data()?;
+            let x = cx.tensor(0)?;
+            let copy = if lies == Lies::RowMajor { x.clone_contiguous()? } else { x.clone_data()? };
             change(cx, &copy)?;
             Ok(copy)
         });

@@ -2,10 +2,12 @@
 //!
 //! [`Taps`] says for each position of the result which elements and weights; interpolation of any kind and its smoothing
 //! variant only make taps. Weighted sums are computed in singles (doubles for doubles) and rounded once at the end of
-//! all dimensions.
+//! all dimensions; those of bytes in integers, with weights of as many binary places as 16 bits have room for, and
+//! rounded after every dimension.
 
 use crate::access;
 use crate::alloc::check_budget;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::contiguous_strides;
 use crate::math::Real;
@@ -76,6 +78,79 @@ pub fn apply<T: Real>(x: &Tensor, dim: usize, taps: &Taps) -> Result<Tensor> {
     Ok(out)
 }
 
+/// Weights in integers: elements that were named twice, at a border, count once with both weights.
+struct Whole {
+    /// Binary places of the weights.
+    places: u32,
+    /// Per position of the result: elements and weights.
+    rows: Vec<Vec<(usize, i32)>>,
+}
+
+impl Whole {
+    fn of(taps: &Taps) -> Whole {
+        let each = taps.places.chunks_exact(taps.width).zip(taps.weights.chunks_exact(taps.width));
+        let mut rows: Vec<Vec<(usize, f64)>> = Vec::with_capacity(taps.count());
+        for (places, weights) in each {
+            let mut row: Vec<(usize, f64)> = Vec::with_capacity(taps.width);
+            for (&place, &weight) in places.iter().zip(weights) {
+                match row.last_mut().filter(|last| last.0 == place) {
+                    Some(last) => last.1 += weight,
+                    None => row.push((place, weight)),
+                }
+            }
+            rows.push(row);
+        }
+        let largest = rows.iter().flatten().fold(0.0, |max: f64, tap| max.max(tap.1));
+        let fits = |places: u32| 0.5 + largest * f64::from(1 << places) < f64::from(1 << 15);
+        let places = (0..22).find(|places| !fits(places + 1)).unwrap_or(22);
+        let whole = |weight: f64| (weight * f64::from(1 << places)).round() as i32;
+        let rows = rows.iter().map(|row| row.iter().map(|(place, w)| (*place, whole(*w))).collect());
+        Whole { places, rows: rows.collect() }
+    }
+
+    /// A sum with the half that rounds it.
+    fn byte(&self, sum: i32) -> u8 {
+        (sum >> self.places).clamp(0, 255) as u8
+    }
+
+    fn half(&self) -> i32 {
+        (1 << self.places) >> 1
+    }
+}
+
+/// Applies taps along dimension `dim` of a tensor of bytes. Row-major.
+pub fn apply_bytes(x: &Tensor, dim: usize, taps: &Taps) -> Result<Tensor> {
+    let x = x.contiguous()?;
+    let mut sizes = x.sizes().to_vec();
+    let n = sizes[dim] as usize;
+    let inner = contiguous_strides(&sizes)[dim] as usize;
+    sizes[dim] = taps.count() as i64;
+    let out = Tensor::zeros(&sizes, DType::U8)?;
+    let whole = Whole::of(taps);
+    access::edit_with::<u8, u8, _>(&out, &[&x], |mut out, ins| {
+        let [from, to] = [n * inner, taps.count() * inner].map(|size| size.max(1));
+        let x = ins[0].data();
+        threads::chunks(out.data(), threads::rows(to * taps.width) * to, |first, own| {
+            let blocks = x.chunks_exact(from).skip(first / to);
+            let mut sums = vec![0; inner];
+            for (x, out) in blocks.zip(own.chunks_exact_mut(to)) {
+                for (row, out) in whole.rows.iter().zip(out.chunks_exact_mut(inner.max(1))) {
+                    sums.fill(whole.half());
+                    for (place, weight) in row {
+                        for (sum, x) in sums.iter_mut().zip(&x[place * inner..][..inner]) {
+                            *sum += i32::from(*x) * weight;
+                        }
+                    }
+                    for (out, sum) in out.iter_mut().zip(&sums) {
+                        *out = whole.byte(*sum);
+                    }
+                }
+            }
+        });
+    })?;
+    Ok(out)
+}
+
 struct Along<'a, T> {
     x: &'a [T],
     out: &'a mut [T],
@@ -123,5 +198,16 @@ mod tests {
         assert_eq!(apply::<f32>(&x, 1, &taps).unwrap().to_vec::<f32>().unwrap(), [1.0, 3.0, 11.0, 13.0]);
         let rows = Taps::new(1, 2, |_, k| (k, 0.5)).unwrap();
         assert_eq!(apply::<f32>(&x, 0, &rows).unwrap().to_vec::<f32>().unwrap(), [5.0, 7.0, 9.0]);
+    }
+
+    #[test]
+    fn bytes_are_rounded_and_limited() {
+        let x = Tensor::from_vec(vec![10_u8, 13, 250, 255], &[2, 2]).unwrap();
+        let middle = Taps::new(1, 2, |_, k| (k, 0.5)).unwrap();
+        assert_eq!(apply_bytes(&x, 1, &middle).unwrap().to_vec::<u8>().unwrap(), [12, 253]);
+        let beyond = Taps::new(2, 2, |i, k| (k, [[1.5, -0.5], [-0.5, 1.5]][i][k])).unwrap();
+        assert_eq!(apply_bytes(&x, 0, &beyond).unwrap().to_vec::<u8>().unwrap(), [0, 0, 255, 255]);
+        let border = Taps::new(1, 2, |_, _| (0, 0.5)).unwrap();
+        assert_eq!(apply_bytes(&x, 0, &border).unwrap().to_vec::<u8>().unwrap(), [10, 13]);
     }
 }

@@ -9,16 +9,19 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::value::List;
 use flambeau_ir::{IValue, OpDef, Type};
+use flambeau_tensor::loops::strides_after;
 use flambeau_tensor::places::{Places, read_at};
-use flambeau_tensor::{DType, Tensor, broadcast_shapes};
+use flambeau_tensor::{DType, Dims as Strides, Tensor, broadcast_shapes};
 use smallvec::SmallVec;
 
 type Indices = SmallVec<[Option<Tensor>; 4]>;
 
-/// What indices for several dimensions come to: the places, and the sizes of the result.
+/// What indices for several dimensions come to: the places, the sizes of the result, and where it may lie otherwise than
+/// row-major, strides in it: those of the tensor, 0 where it is indexed, and those of every index.
 struct Region {
     places: Places,
     sizes: Vec<i64>,
+    strides: Vec<Strides>,
 }
 
 /// Masks become an index per dimension they cover; other indices are read as `int64`.
@@ -99,18 +102,40 @@ fn region(x: &Tensor, indices: &Indices) -> Result<Region, KernelError> {
         let Some(index) = &indices[d] else { continue };
         picks.push((d, wrapped("", &index.expand(&shape)?.to_vec::<i64>()?, d, sizes[d])?));
     }
+    let free = |dims: std::ops::Range<usize>, of: &[i64]| -> Strides {
+        dims.filter(|&d| indices[d].is_none()).map(|d| of[d]).collect()
+    };
+    let around = |of: &[i64], middle: &[i64]| -> Strides {
+        [&free(0..split, of)[..], middle, &free(split..x.rank(), of)[..]]
+            .into_iter()
+            .flatten()
+            .copied()
+            .collect()
+    };
+    let mut strides = Vec::new();
+    if !x.is_contiguous() || indices.iter().flatten().any(|index| !index.is_contiguous()) {
+        strides.push(around(x.strides(), &vec![0; shape.len()]));
+        for index in indices.iter().flatten() {
+            strides.push(around(&vec![0; x.rank()], index.expand(&shape)?.strides()));
+        }
+    }
     let picks: Vec<(usize, &[usize])> = picks.iter().map(|(d, indices)| (*d, &indices[..])).collect();
     let places = Places::picked(x, &picks, count, split)?;
-    let free = |dims: std::ops::Range<usize>| -> Vec<i64> {
-        dims.filter(|&d| indices[d].is_none()).map(|d| sizes[d]).collect()
-    };
-    Ok(Region { places, sizes: [free(0..split), shape, free(split..x.rank())].concat() })
+    let sizes = around(sizes, &shape).to_vec();
+    Ok(Region { places, sizes, strides })
 }
 
 fn index(cx: &KernelCx<'_>) -> Computed {
     let x = cx.tensor(0)?;
     let region = region(x, &cx.opt_tensors(1)?)?;
-    Ok(read_at(x, &region.places, &region.sizes)?)
+    let found = read_at(x, &region.places, &region.sizes)?;
+    let strides = strides_after(&region.sizes, &region.strides);
+    if region.strides.is_empty() || found.strides() == &strides[..] {
+        return Ok(found);
+    }
+    let laid = Tensor::empty_strided(&region.sizes, &strides, x.dtype())?;
+    laid.copy_(&found)?;
+    Ok(laid)
 }
 
 /// `(self, indices, values, accumulate)`.

@@ -3,7 +3,7 @@
 use super::combine::{Combine, combine, reduce_into};
 use super::{below, data, index_error, like_self, made, whole, within, wrapped};
 use crate::pointwise::product_of;
-use crate::support::{Computed, in_range, op};
+use crate::support::{Computed, Lies, in_range, op};
 use flambeau_analysis::shape::{Dim, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError};
@@ -178,7 +178,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let mut defs = op("index_select", "", "Rows of a dimension by index.")
         .facts(|d| d.with(selected()).with(Dtype::same_as(0)).with(made(|g| rows(g)[..3].to_vec())))
         .one(select);
-    let row = |name, doc| op(name, "", doc).facts(|d| like_self(d).with(made(rows)));
+    let row = |name, doc| op(name, "", doc).lies(Lies::RowMajor).facts(|d| like_self(d).with(made(rows)));
     defs.extend(row("index_add", "The tensor with rows added by index, times `alpha`.").editing(add));
     defs.extend(row("index_copy", "The tensor with rows replaced by index.").editing(copy));
     for overload in ["int_Scalar", "int_Tensor"] {
@@ -200,6 +200,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let doc = "The tensor with rows multiplied, averaged or compared with rows by index.";
     defs.extend(
         op("index_reduce", "", doc)
+            .lies(Lies::RowMajor)
             .facts(|d| like_self(d).with(made(|g| [rows(g), vec![IValue::str("amax")]].concat())))
             .editing(reduce),
     );

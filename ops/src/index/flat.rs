@@ -10,24 +10,22 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::places::{Places, positions, read_at, write_at};
 use flambeau_tensor::{DType, Scalar, Tensor, broadcast_shapes, check_budget};
 
-/// The indices of elements that are not zero, in row-major order: a row each.
+/// The indices of elements that are not zero, in row-major order: a row each, which lie column by column.
 pub(super) fn nonzero(x: &Tensor) -> Computed {
     let truth = x.to_dtype(DType::Bool)?.to_vec::<bool>()?;
     let rank = x.rank();
     let count = truth.iter().filter(|&&t| t).count();
     check_budget(count.saturating_mul(rank).saturating_mul(8))?;
-    let mut rows: Vec<i64> = Vec::with_capacity(count * rank);
+    let mut columns = vec![0; count * rank];
     let sizes = x.sizes();
-    for (at, _) in truth.iter().enumerate().filter(|(_, t)| **t) {
-        let start = rows.len();
+    for (row, (at, _)) in truth.iter().enumerate().filter(|(_, t)| **t).enumerate() {
         let mut rest = at as i64;
-        rows.resize(start + rank, 0);
         for d in (0..rank).rev() {
-            rows[start + d] = rest % sizes[d];
+            columns[d * count + row] = rest % sizes[d];
             rest /= sizes[d];
         }
     }
-    Ok(Tensor::from_vec(rows, &[count as i64, rank as i64])?)
+    Ok(Tensor::from_vec(columns, &[rank as i64, count as i64])?.transpose(0, 1)?)
 }
 
 fn nonzero_of(cx: &KernelCx<'_>) -> Computed {
@@ -150,7 +148,7 @@ fn masked_scatter(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError>
 /// The functional form broadcasts the tensor to the mask first.
 fn masked_scattered(cx: &KernelCx<'_>) -> Computed {
     let (x, mask) = (cx.tensor(0)?, cx.tensor(1)?);
-    let wide = x.expand(&broadcast_shapes(x.sizes(), mask.sizes())?)?.clone_data()?;
+    let wide = x.expand(&broadcast_shapes(x.sizes(), mask.sizes())?)?.clone_contiguous()?;
     masked_scatter(cx, &wide)?;
     Ok(wide)
 }

@@ -2,7 +2,7 @@
 
 use super::combine::{Combine, combine, reduce_into};
 use super::{below, data, index_error, like_self, longs, made, within};
-use crate::support::{Computed, in_range, op};
+use crate::support::{Computed, Lies, in_range, op};
 use flambeau_analysis::shape::{Dim, Dims, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError};
@@ -200,21 +200,42 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     let set = "The tensor with elements set by an index along a dimension.";
     let met = "The tensor with elements added to or multiplied by others, by an index along a dimension.";
-    defs.extend(op("scatter", "src", set).facts(|d| like_self(d).with(made(with_source))).editing(scatter));
-    defs.extend(op("scatter", "value", set).facts(|d| like_self(d).with(made(with_value))).editing(scatter));
+    defs.extend(
+        op("scatter", "src", set)
+            .lies(Lies::RowMajor)
+            .facts(|d| like_self(d).with(made(with_source)))
+            .editing(scatter),
+    );
+    defs.extend(
+        op("scatter", "value", set)
+            .lies(Lies::RowMajor)
+            .facts(|d| like_self(d).with(made(with_value)))
+            .editing(scatter),
+    );
     let sample = || made(|g| and_mode(with_source(g), "multiply"));
-    defs.extend(op("scatter", "reduce", met).facts(|d| like_self(d).with(sample())).editing(scatter_with));
+    defs.extend(
+        op("scatter", "reduce", met)
+            .lies(Lies::RowMajor)
+            .facts(|d| like_self(d).with(sample()))
+            .editing(scatter_with),
+    );
     let sample = || made(|g| and_mode(with_value(g), "add"));
     let row = op("scatter", "value_reduce", met).facts(|d| like_self(d).with(sample()));
     defs.extend(row.editing(scatter_with));
     let doc = "The tensor with elements added by an index along a dimension.";
     defs.extend(
-        op("scatter_add", "", doc).facts(|d| like_self(d).with(made(with_source))).editing(scatter_add),
+        op("scatter_add", "", doc)
+            .lies(Lies::RowMajor)
+            .facts(|d| like_self(d).with(made(with_source)))
+            .editing(scatter_add),
     );
     let doc = "The tensor reduced with elements by an index along a dimension.";
     let sample = || made(|g| and_mode(with_source(g), "mean"));
     defs.extend(
-        op("scatter_reduce", "two", doc).facts(|d| like_self(d).with(sample())).editing(scatter_reduce),
+        op("scatter_reduce", "two", doc)
+            .lies(Lies::RowMajor)
+            .facts(|d| like_self(d).with(sample()))
+            .editing(scatter_reduce),
     );
     defs
 }

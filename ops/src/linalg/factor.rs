@@ -9,7 +9,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::linalg::{Lu, Matrix, Qr, batches, each, joined, lu, order_of, qr};
+use flambeau_tensor::linalg::{Lu, Matrix, Qr, batches, each, joined, joined_rows, lu, order_of, qr};
 use flambeau_tensor::{DType, Tensor};
 
 /// The factors of every matrix of a batch.
@@ -82,9 +82,9 @@ fn unpacked(packed: &Tensor, pivots: &Tensor) -> Several {
         }
         let dtype = packed.dtype();
         Ok(vec![
-            joined(&lead, (m, m), &p, dtype)?,
-            joined(&lead, (m, k), &l, dtype)?,
-            joined(&lead, (k, n), &u, dtype)?,
+            joined_rows(&lead, (m, m), &p, dtype)?,
+            joined_rows(&lead, (m, k), &l, dtype)?,
+            joined_rows(&lead, (k, n), &u, dtype)?,
         ])
     })
 }

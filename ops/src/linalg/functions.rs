@@ -6,7 +6,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::KernelCx;
 use flambeau_ir::OpDef;
 use flambeau_tensor::DType;
-use flambeau_tensor::linalg::{batches, each, exponential, joined};
+use flambeau_tensor::linalg::{batches, each, exponential, joined_rows};
 
 fn matrix_exp(cx: &KernelCx<'_>) -> Computed {
     let x = cx.tensor(0)?;
@@ -17,7 +17,7 @@ fn matrix_exp(cx: &KernelCx<'_>) -> Computed {
     field!(wide, "linalg.matrix_exp", F => {
         let (lead, all) = batches::<F>(&wide)?;
         let all = each(&all, |_, a| exponential(a));
-        Ok(joined(&lead, (n, n), &all, x.dtype())?)
+        Ok(joined_rows(&lead, (n, n), &all, x.dtype())?)
     })
 }
 

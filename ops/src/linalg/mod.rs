@@ -12,7 +12,7 @@ mod solve;
 mod spectrum;
 mod triangle;
 
-use flambeau_analysis::shape::{Dims, ShapeCx};
+use flambeau_analysis::shape::{Dims, ShapeCx, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::sample::{self, Elements};
 use flambeau_exec::{Gen, KernelError, Sample};
@@ -154,7 +154,12 @@ fn results<const N: usize>(def: OpDef, all: [Known; N]) -> OpDef {
 
 /// A matrix for each of argument 0, as large.
 fn matrix() -> Known {
-    (Shape::like(0), Dtype::same_as(0))
+    (as_large(), Dtype::same_as(0))
+}
+
+/// The sizes of argument 0. How matrices lie that are computed column by column, rules don't say.
+fn as_large() -> Shape {
+    Shape::from(|cx| Some(TensorFact::of_dims(cx.take_dims(0)?)))
 }
 
 /// A number for each matrix of argument 0.

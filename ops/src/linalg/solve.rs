@@ -9,7 +9,7 @@ use flambeau_analysis::shape::{Dims, wrap};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::linalg::{Field, Lu, Matrix, batches, each, joined, lu};
+use flambeau_tensor::linalg::{Field, Lu, Matrix, batches, each, joined, joined_rows, lu};
 use flambeau_tensor::{DType, Tensor};
 
 /// An error about the first singular matrix of a batch.
@@ -74,7 +74,8 @@ fn solved(a: &Tensor, b: &Tensor, left: bool, op: &str) -> Result<Solved, Kernel
             info.push(f.info as i32);
             packed.push(f.packed);
         }
-        let result = joined(&lead, (rows, cols), &results, a.dtype())?;
+        let join = if left { joined } else { joined_rows };
+        let result = join(&lead, (rows, cols), &results, a.dtype())?;
         Ok(Solved {
             result: if vector { result.squeeze(&[-1])? } else { result },
             packed: joined(&lead, (n, n), &packed, a.dtype())?,
@@ -317,7 +318,8 @@ fn system(first: &'static [i64], second: &'static [i64]) -> Sample {
 }
 
 pub(super) fn family() -> Vec<OpDef> {
-    let regular = |d: OpDef| d.with(Shape::like(0)).with(Dtype::same_as(0)).with(matrices(&[&[3, 3]], true));
+    let regular =
+        |d: OpDef| d.with(super::as_large()).with(Dtype::same_as(0)).with(matrices(&[&[3, 3]], true));
     let parts = |d: OpDef| d.with(matrices(&[&[3, 3]], true));
     let two = |d: OpDef| d.with(system(&[3, 3], &[3, 2]));
     let same = || Dtype::same_as(0);

@@ -10,7 +10,9 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::linalg::{Field, Matrix, batches, each, eig, eigh, joined, lu, precision, svd};
+use flambeau_tensor::linalg::{
+    Field, Matrix, batches, each, eig, eigh, joined, joined_rows, lu, precision, svd,
+};
 use flambeau_tensor::{DType, Scalar, Tensor};
 
 /// What converges to the last place of doubles, for results without vectors.
@@ -93,7 +95,7 @@ fn svd_some(cx: &KernelCx<'_>) -> Several {
         let (lead, all) = batches::<F>(&vh)?;
         let (rows, cols) = matrix_sizes(&vh, "svd")?;
         let all: Vec<Matrix<F>> = all.iter().map(Matrix::adjoint).collect();
-        Ok::<_, KernelError>(joined(&lead, (cols, rows), &all, x.dtype())?)
+        Ok::<_, KernelError>(joined_rows(&lead, (cols, rows), &all, x.dtype())?)
     })?;
     Ok(vec![u, s, v])
 }
@@ -309,7 +311,7 @@ fn pinv_of(x: &Tensor, limits: &Limits, hermitian: bool) -> Computed {
         })
         .into_iter()
         .collect();
-        Ok(joined(&lead, (n, m), &inverses?, x.dtype())?)
+        Ok(joined_rows(&lead, (n, m), &inverses?, x.dtype())?)
     })
 }
 

@@ -242,7 +242,8 @@ fn triangular_solve(cx: &KernelCx<'_>) -> Several {
 }
 
 pub(super) fn family() -> Vec<OpDef> {
-    let positive = |d: OpDef| d.with(Shape::like(0)).with(Dtype::same_as(0)).with(matrices(&[&[3, 3]], true));
+    let positive =
+        |d: OpDef| d.with(super::as_large()).with(Dtype::same_as(0)).with(matrices(&[&[3, 3]], true));
     let parts = |d: OpDef| d.with(matrices(&[&[3, 3]], true));
     let same = || Dtype::same_as(0);
     let with_code = |d: OpDef| results(parts(d), [matrix(), code()]);

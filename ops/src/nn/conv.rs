@@ -1,7 +1,7 @@
 //! Convolutions under all their names, with paddings in numbers or words, batched or not.
 
 use super::{Args, int_lists, nothing, sized};
-use crate::support::{Computed, op};
+use crate::support::{Computed, Lies, op};
 use flambeau_analysis::Dtype;
 use flambeau_analysis::Shape;
 use flambeau_analysis::shape::{Dims, ShapeCx};
@@ -21,13 +21,14 @@ fn expanded(values: &[i64], space: usize) -> Vec<i64> {
     }
 }
 
-/// Convolves; a missing batch dimension is added for the while.
+/// Convolves; a missing batch dimension is added for the while. Channels are innermost in the result where the tensor or
+/// the weights have them there.
 fn run(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, spec: &ConvSpec) -> Computed {
     if weight.rank() >= 3 && x.rank() + 1 == weight.rank() {
-        let out = convolution(&x.unsqueeze(0)?, weight, bias, spec)?;
-        return Ok(out.squeeze(&[0])?);
+        return Ok(run(&x.unsqueeze(0)?, weight, bias, spec)?.squeeze(&[0])?);
     }
-    Ok(convolution(x, weight, bias, spec)?)
+    let out = Lies::ByChannels.lay(x, convolution(x, weight, bias, spec)?)?;
+    Lies::ByChannels.lay(weight, out)
 }
 
 fn spec(space: usize, stride: &[i64], padding: &[i64], dilation: &[i64], groups: i64) -> ConvSpec {

@@ -1,7 +1,7 @@
 //! Dropout: elements, or whole channels, left out at random in training; the randomly leaky rectifier.
 
 use crate::random::{drawn, generator, with_engine};
-use crate::support::{Computed, Several, op};
+use crate::support::{Computed, Lies, Several, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
 use flambeau_ir::value::Generator;
@@ -199,6 +199,7 @@ pub(super) fn family() -> Vec<OpDef> {
     };
     defs.extend(
         op("rrelu", "", "`x` if positive, else `x` times a slope, random in training.")
+            .lies(Lies::RowMajor)
             .facts(facts)
             .one(|cx| Ok(rrelu(cx, 1)?.0)),
     );

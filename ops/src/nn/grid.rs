@@ -28,7 +28,7 @@ struct Rules {
     interpolation: Interpolation,
     outside: Outside,
     align: bool,
-    /// The dtype that coordinates are rounded to at every step.
+    /// The dtype that every step is rounded to.
     dtype: DType,
 }
 
@@ -43,81 +43,100 @@ impl Rules {
         }
     }
 
-    /// From -1..1 to positions in a dimension of size `n`.
-    fn position(self, v: f64, n: i64) -> f64 {
-        let n = n as f64;
-        if self.align {
-            self.round((v + 1.0) / 2.0 * (n - 1.0))
-        } else {
-            self.round(((v + 1.0) * n - 1.0) / 2.0)
+    /// From -1..1 to positions in a dimension of size `n`. A plane is scaled by a factor, a volume by its size.
+    fn position(self, v: f64, n: i64, space: usize) -> f64 {
+        let (r, n) = (|v| self.round(v), n as f64);
+        match (space, self.align) {
+            (2, true) => r(r(v + 1.0) * r((n - 1.0) / 2.0)),
+            (2, false) => r(r(r(v + 1.0) * r(n / 2.0)) - 0.5),
+            (_, true) => r(r(r(v + 1.0) / 2.0) * r(n - 1.0)),
+            (_, false) => r(r(r(r(v + 1.0) * r(n)) - 1.0) / 2.0),
         }
     }
 
     /// A position moved inside as the rule for what is outside says.
-    fn moved(self, v: f64, n: i64) -> f64 {
-        let last = (n - 1) as f64;
+    fn moved(self, v: f64, n: i64, space: usize) -> f64 {
+        let last = self.round((n - 1) as f64);
         match self.outside {
             Outside::Zeros => v,
             // NaN goes to 0, as `min` and `max` of C do it.
             Outside::Border => v.max(0.0).min(last),
             Outside::Reflection => {
-                let folded = if self.align { reflect(v, 0, 2 * (n - 1)) } else { reflect(v, -1, 2 * n - 1) };
+                let folded = match (space, self.align) {
+                    (2, true) => self.folded(v, 0.0, 2 * (n - 1)),
+                    (2, false) => self.folded(v, -0.5, 2 * n),
+                    (_, true) => self.reflected(v, 0, 2 * (n - 1)),
+                    (_, false) => self.reflected(v, -1, 2 * n - 1),
+                };
                 folded.max(0.0).min(last)
             }
         }
     }
-}
 
-/// Mirrored until it lies between half of `low2` and half of `high2`.
-fn reflect(v: f64, low2: i64, high2: i64) -> f64 {
-    if low2 == high2 {
-        return 0.0;
+    /// Mirrored at `low` and half of `twice` above it: what is left of there and back, or of what remains to be back.
+    fn folded(self, v: f64, low: f64, twice: i64) -> f64 {
+        if twice == 0 {
+            return 0.0;
+        }
+        let (r, twice) = (|v| self.round(v), self.round(twice as f64));
+        let v = r(v - low).abs();
+        let extra = r(v - r(r(v / twice).trunc() * twice));
+        let back = r(twice - extra);
+        r(if extra < back { extra } else { back } + low)
     }
-    let (min, span) = (low2 as f64 / 2.0, (high2 - low2) as f64 / 2.0);
-    let v = (v - min).abs();
-    let extra = v % span;
-    let flips = (v / span).floor();
-    if flips % 2.0 == 0.0 { extra + min } else { span - extra + min }
-}
 
-/// Weights of four neighbours at a distance of `t` behind the second.
-fn cubic(t: f64) -> [f64; 4] {
-    const A: f64 = -0.75;
-    let near = |x: f64| ((A + 2.0) * x - (A + 3.0)) * x * x + 1.0;
-    let far = |x: f64| ((A * x - 5.0 * A) * x + 8.0 * A) * x - 4.0 * A;
-    [far(t + 1.0), near(t), near(1.0 - t), far(2.0 - t)]
-}
-
-/// Neighbours and weights along one dimension; those outside are left out.
-fn neighbours(rules: Rules, v: f64, n: i64, into: &mut Vec<(i64, f64)>) {
-    into.clear();
-    let inside = |i: f64| i >= 0.0 && i < n as f64;
-    match rules.interpolation {
-        Interpolation::Nearest => {
-            let i = rules.moved(rules.position(v, n), n).round_ties_even();
-            if inside(i) {
-                into.push((i as i64, 1.0));
-            }
+    /// Mirrored until it lies between half of `low2` and half of `high2`.
+    fn reflected(self, v: f64, low2: i64, high2: i64) -> f64 {
+        if low2 == high2 {
+            return 0.0;
         }
-        Interpolation::Linear => {
-            let at = rules.moved(rules.position(v, n), n);
-            let low = at.floor();
-            for (i, weight) in [(low, rules.round(low + 1.0 - at)), (low + 1.0, rules.round(at - low))] {
-                if inside(i) {
-                    into.push((i as i64, weight));
+        let r = |v| self.round(v);
+        let (min, span) = (r(low2 as f64 / 2.0), r((high2 - low2) as f64 / 2.0));
+        let v = r(v - min).abs();
+        let extra = v % span;
+        let flips = r(v / span).floor();
+        if flips % 2.0 == 0.0 { r(extra + min) } else { r(r(span - extra) + min) }
+    }
+
+    /// Weights of four neighbours at a distance of `t` behind the second.
+    fn cubic(self, t: f64) -> [f64; 4] {
+        const A: f64 = -0.75;
+        let r = |v| self.round(v);
+        let near = |x: f64| r(r(r(r(r((A + 2.0) * x) - (A + 3.0)) * x) * x) + 1.0);
+        let far = |x: f64| r(r(r(r(r(r(A * x) - 5.0 * A) * x) + 8.0 * A) * x) - 4.0 * A);
+        [far(r(t + 1.0)), near(t), near(r(1.0 - t)), far(r(2.0 - t))]
+    }
+
+    /// The neighbours of a coordinate along a dimension of size `n`, with their weights.
+    fn neighbours(self, v: f64, n: i64, space: usize, into: &mut Vec<(Option<usize>, f64)>) {
+        into.clear();
+        let inside = |i: f64| (i >= 0.0 && i < n as f64).then_some(i as usize);
+        let at = self.position(v, n, space);
+        match self.interpolation {
+            Interpolation::Nearest => {
+                into.push((inside(self.moved(at, n, space).round_ties_even()), 1.0));
+            }
+            Interpolation::Linear => {
+                let at = self.moved(at, n, space);
+                let low = at.floor();
+                let above = self.round(at - low);
+                let below = if space == 2 { self.round(1.0 - above) } else { self.round(low + 1.0 - at) };
+                into.extend([(inside(low), below), (inside(low + 1.0), above)]);
+            }
+            Interpolation::Cubic => {
+                let low = at.floor();
+                for (k, weight) in self.cubic(self.round(at - low)).into_iter().enumerate() {
+                    let i = self.moved(self.round(low - 1.0 + k as f64), n, space);
+                    into.push((inside(i), weight));
                 }
             }
         }
-        Interpolation::Cubic => {
-            let at = rules.position(v, n);
-            let low = at.floor();
-            for (k, weight) in cubic(at - low).into_iter().enumerate() {
-                let i = rules.moved(low - 1.0 + k as f64, n);
-                if inside(i) {
-                    into.push((i as i64, weight));
-                }
-            }
-        }
+    }
+
+    /// A sum of products, every step rounded.
+    fn sum(self, products: impl Iterator<Item = (f64, f64)>) -> f64 {
+        let terms = products.map(|(x, weight)| self.round(x * weight));
+        terms.reduce(|sum, term| self.round(sum + term)).unwrap_or(0.0)
     }
 }
 
@@ -172,6 +191,70 @@ fn grid_sampler(cx: &KernelCx<'_>, wanted: Option<usize>) -> Computed {
     Ok(out.transpose(1, 2)?.contiguous()?.view(&sizes)?)
 }
 
+/// What one point takes of every channel: elements of its plane with weights, and of sums of four the weights, if the
+/// dimensions are gone through one by one.
+#[derive(Default)]
+struct Point {
+    /// An element that is outside is 0, which times NaN is NaN.
+    taps: Vec<(Option<usize>, f64)>,
+    outer: Vec<f64>,
+    along: [Vec<(Option<usize>, f64)>; 3],
+}
+
+impl Point {
+    /// Of a point that names the last dimension first.
+    fn place(&mut self, point: &[f64], input: &[i64], rules: Rules) {
+        let space = input.len();
+        for d in 0..space {
+            rules.neighbours(point[space - 1 - d], input[d], space, &mut self.along[d]);
+        }
+        let (taps, outer) = (&mut self.taps, &mut self.outer);
+        taps.clear();
+        outer.clear();
+        let inner = |row: Option<usize>, n: i64, i: Option<usize>| Some(row? * n as usize + i?);
+        match (rules.interpolation, &self.along) {
+            (Interpolation::Cubic, [rows, columns, _]) => {
+                for (row, weight) in rows {
+                    taps.extend(columns.iter().map(|(i, w)| (inner(*row, input[1], *i), *w)));
+                    outer.push(*weight);
+                }
+            }
+            (_, [rows, columns, _]) if space == 2 => {
+                for (row, weight) in rows {
+                    let products =
+                        columns.iter().map(|(i, w)| (inner(*row, input[1], *i), rules.round(w * weight)));
+                    taps.extend(products);
+                }
+            }
+            (_, [planes, rows, columns]) => {
+                for (plane, deep) in planes {
+                    for (row, high) in rows {
+                        for (i, wide) in columns {
+                            let at = inner(inner(*plane, input[1], *row), input[2], *i);
+                            // In a volume nothing outside is looked at.
+                            if at.is_some() {
+                                taps.push((at, rules.round(rules.round(wide * high) * deep)));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn value(&self, plane: &[f64], rules: Rules) -> f64 {
+        let product = |(at, weight): &(Option<usize>, f64)| (at.map_or(0.0, |at| plane[at]), *weight);
+        if rules.interpolation == Interpolation::Nearest {
+            return self.taps.first().map_or(0.0, |tap| product(tap).0);
+        }
+        if self.outer.is_empty() {
+            return rules.sum(self.taps.iter().map(product));
+        }
+        let rows = self.taps.chunks_exact(4).map(|row| rules.sum(row.iter().map(product)));
+        rules.sum(rows.zip(self.outer.iter().copied()))
+    }
+}
+
 /// For every point what the channels give: its neighbours are found once and used for all of them.
 fn sampled(x: &[f64], grid: &[f64], input: &[i64], sizes: &[i64], rules: Rules) -> Vec<f64> {
     let space = input.len() - 2;
@@ -181,24 +264,13 @@ fn sampled(x: &[f64], grid: &[f64], input: &[i64], sizes: &[i64], rules: Rules) 
     let mut out = vec![0.0; input[0] as usize * channels * points];
     let cost = (channels + space) << (2 * space);
     threads::chunks(&mut out, threads::rows(cost) * channels.max(1), |first, own| {
-        let mut along: [Vec<(i64, f64)>; 3] = Default::default();
-        let mut taps: Vec<(usize, f64)> = Vec::new();
+        let mut point = Point::default();
         for (k, own) in own.chunks_exact_mut(channels).enumerate() {
             let number = first / channels + k;
-            let (n, point) = (number / points, &grid[number * space..][..space]);
-            taps.clear();
-            taps.push((0, 1.0));
-            // A point names the last dimension first.
-            for d in 0..space {
-                neighbours(rules, point[space - 1 - d], input[2 + d], &mut along[d]);
-                let next = taps.iter().flat_map(|(at, weight)| {
-                    along[d].iter().map(move |(i, w)| (at * input[2 + d] as usize + *i as usize, weight * w))
-                });
-                taps = next.collect();
-            }
+            let n = number / points;
+            point.place(&grid[number * space..][..space], &input[2..], rules);
             for (c, out) in own.iter_mut().enumerate() {
-                let from = &x[(n * channels + c) * plane..][..plane];
-                *out = taps.iter().map(|(at, w)| from[*at] * w).sum();
+                *out = point.value(&x[(n * channels + c) * plane..][..plane], rules);
             }
         }
     });

@@ -80,7 +80,16 @@ fn padded(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
         check_budget((whole as usize).saturating_mul(size_of::<i64>()))?;
         maps.push(positions(n, before, after, mode));
     }
-    let fill = if let Mode::Constant(value) = mode { value } else { Scalar::Int(0) };
+    let Mode::Constant(fill) = mode else {
+        return Ok(remap(x, &maps, Scalar::Int(0))?);
+    };
+    // Without anything around, it is a copy of a part.
+    if pad.iter().all(|n| *n <= 0) {
+        let mut from = pad.chunks_exact(2).zip((0..x.rank()).rev());
+        let part =
+            from.try_fold(x.clone(), |part, (pad, d)| part.narrow(d as i64, -pad[0], maps[d].len() as i64))?;
+        return Ok(part.clone_data()?);
+    }
     Ok(remap(x, &maps, fill)?)
 }
 

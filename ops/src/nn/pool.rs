@@ -395,6 +395,7 @@ pub(super) fn family() -> Vec<OpDef> {
         );
         defs.extend(
             op(&name("avg_pool"), "", "The mean of every window.")
+                .lies(Lies::ByChannels)
                 .facts(|d| d.with(slid(space, None, 4)).with(Dtype::same_as(0)).with(sample()))
                 .one(move |cx| avg_pool(cx, space)),
         );
@@ -404,6 +405,7 @@ pub(super) fn family() -> Vec<OpDef> {
         };
         defs.extend(
             op(&names, "", "The means of evenly divided parts.")
+                .lies(Lies::ByChannels)
                 .facts(|d| {
                     d.with(Shape::resized(space, 1))
                         .with(Dtype::same_as(0))
@@ -418,6 +420,7 @@ pub(super) fn family() -> Vec<OpDef> {
                 "",
                 "The largest elements of evenly divided parts, and their places.",
             )
+            .lies(Lies::ByChannels)
             .facts(|d| d.with(both()).with(indices()).with(sized(SIZES[space - 1], ints(&[&[2]]))))
             .several(move |cx| adaptive_max(cx, space)),
         );

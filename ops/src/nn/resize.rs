@@ -11,7 +11,7 @@ use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::remap::remap;
-use flambeau_tensor::resample::{Taps, apply};
+use flambeau_tensor::resample::{Taps, apply, apply_bytes};
 use flambeau_tensor::{DType, Layout, Scalar, Tensor, check_budget, pool};
 
 /// How values between elements are found.
@@ -161,7 +161,9 @@ fn resized(x: &Tensor, sizes: &[i64], scales: &[Option<f64>], align: bool, mode:
     let whole = [&x.sizes()[..2], sizes].concat();
     check_budget(Layout::contiguous(&whole)?.numel().saturating_mul(x.dtype().size()))?;
     check_budget(sizes.iter().fold(0_usize, |all, &n| all.saturating_add(n as usize)).saturating_mul(32))?;
-    let single = x.dtype() != DType::F64;
+    // Planes of bytes are computed in integers, from weights in doubles.
+    let whole = x.dtype() == DType::U8 && space == 2;
+    let single = x.dtype() != DType::F64 && !whole;
     let along = |d: usize| Along {
         from: input[d],
         to: sizes[d],
@@ -180,12 +182,20 @@ fn resized(x: &Tensor, sizes: &[i64], scales: &[Option<f64>], align: bool, mode:
         maps.extend((0..space).map(|d| along(d).nearest(mode == Mode::NearestExact)));
         return Ok(remap(x, &maps, Scalar::Int(0))?);
     }
+    if x.dtype() == DType::U8 && space != 2 {
+        return Err(KernelError::input("\"compute_indices_weights_linear\" not implemented for 'Byte'"));
+    }
     // The same size is a copy, whatever the scale.
     if input == sizes
         && !matches!(mode, Mode::SmoothLinear | Mode::SmoothCubic)
         && scales.iter().all(Option::is_none)
     {
         return Ok(x.clone_contiguous()?);
+    }
+    if whole {
+        return Ok((0..2)
+            .rev()
+            .try_fold(x.clone(), |out, d| apply_bytes(&out, d + 2, &along(d).taps(mode)?))?);
     }
     let wide = if x.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
     let mut out = x.to_dtype(wide)?;
@@ -197,16 +207,8 @@ fn resized(x: &Tensor, sizes: &[i64], scales: &[Option<f64>], align: bool, mode:
         } else {
             apply::<f32>(&out, d + 2, &taps)?
         };
-        if x.dtype() == DType::U8 {
-            out = bytes(&out)?;
-        }
     }
     Ok(out.to_dtype(x.dtype())?)
-}
-
-/// Bytes are rounded and limited after every dimension.
-fn bytes(x: &Tensor) -> Computed {
-    Ok(flambeau_tensor::loops::unary::<f32, f32>(x, |v: f32| (v + 0.5).floor().clamp(0.0, 255.0))?)
 }
 
 /// `(self, output_size, [align_corners,] scales…)`.

@@ -79,11 +79,13 @@ pub(super) fn family() -> Vec<OpDef> {
     let both = |d: OpDef| values_and_indices(d, || Shape::same_as(0));
     let mut defs = op("sort", "", doc)
         .out("values")
+        .lies(Lies::AsOperand)
         .facts(|d| both(d).with(sample(vec![int(0), yes(true)])))
         .several(|cx| sorted(cx.tensor(0)?, cx.int(1)?, cx.boolean(2)?, false));
     defs.extend(
         op("sort", "stable", doc)
             .out("values_stable")
+            .lies(Lies::AsOperand)
             .facts(|d| both(d).with(sample(vec![yes(true), int(0), yes(false)])))
             .several(|cx| sorted(cx.tensor(0)?, cx.int(2)?, cx.boolean(3)?, stable(cx)?)),
     );

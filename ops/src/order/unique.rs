@@ -77,7 +77,9 @@ fn of_slices(x: &Tensor, dim: i64, sort: bool) -> Result<(Tensor, Classes), Kern
     })?;
     let kept: Vec<i64> = found.first.iter().map(|&i| i as i64).collect();
     let kept = Tensor::from_vec(kept, &[found.first.len() as i64])?;
-    Ok((crate::index::rows_of(x, d, &kept)?, found))
+    // The slices lie one after the other, the dimensions within them in order.
+    let rows = crate::index::rows_of(&x.movedim(&[d as i64], &[0])?, 0, &kept)?.contiguous()?;
+    Ok((rows.movedim(&[0], &[d as i64])?, found))
 }
 
 /// The places of ranks, in order; equal ones as they stand.

@@ -336,7 +336,7 @@ fn pow_of_number(cx: &KernelCx<'_>) -> Computed {
     let (base, exponent) = (cx.scalar(0)?, cx.tensor(1)?);
     let dtype = Other::Number(base).promoted(exponent);
     let base = Tensor::scalar(base, dtype)?;
-    pow_in(&base, Other::Tensor(exponent))
+    Ok(pow_in(&base, Other::Tensor(exponent))?.contiguous()?)
 }
 
 fn maximum(cx: &KernelCx<'_>) -> Computed {

@@ -4,7 +4,7 @@
 //! result depends on the precision it computes in (near poles, and where recurrences overflow).
 
 use super::pairs::{Pair, in_place, pairs};
-use crate::support::{Computed, fresh, into_out, into_outputs, op};
+use crate::support::{Computed, Lies, fresh, into_out, into_outputs, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, IValue, OpDef};
@@ -287,7 +287,7 @@ fn gammas() -> Vec<OpDef> {
     let doc = "Logarithm of the multivariate gamma function of dimension `p`.";
     let facts =
         |d: OpDef| floats(d, 0).with(Sample::tensors(1).floats().range(2.0, 5.0).then([IValue::Int(3)]));
-    defs.extend(op("mvlgamma special_multigammaln", "", doc).facts(facts).one(mvlgamma));
+    defs.extend(op("mvlgamma special_multigammaln", "", doc).lies(Lies::RowMajor).facts(facts).one(mvlgamma));
     defs
 }
 

@@ -186,7 +186,7 @@ fn masked_fill(cx: &KernelCx<'_>) -> Computed {
     dispatch!(widths, bits, "masked_fill", T => {
         let value = T::from_scalar(value);
         let filled = binary::<T, bool, T>(&from, mask, move |a, m| if m { value } else { a })?;
-        Ok(filled.view_dtype(x.dtype())?)
+        Ok(filled.view_dtype(x.dtype())?.contiguous()?)
     })
 }
 

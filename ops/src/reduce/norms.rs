@@ -2,7 +2,7 @@
 
 use super::dims_sample;
 use crate::pointwise::{difference_of, product_of};
-use crate::support::{Computed, op};
+use crate::support::{Computed, Lies, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
@@ -233,6 +233,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let matrix = || Sample::tensors(1).floats().rank(2, 3).not_differentiable();
     defs.extend(
         op("renorm", "", "The tensor with slices along a dimension scaled down to a largest norm.")
+            .lies(Lies::RowMajor)
             .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(matrix().then(args())))
             .one(renorm),
     );

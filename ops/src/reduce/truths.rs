@@ -12,7 +12,10 @@ type Truth = fn(&Tensor, Option<&[i64]>, bool) -> Result<Tensor, TensorError>;
 /// Over several dimensions; an empty list means none, so every element stands for itself.
 fn over(x: &Tensor, dims: Option<&[i64]>, keep: bool, f: Truth) -> Computed {
     match dims {
-        Some([]) => Ok(x.cast_copy(if x.dtype() == DType::U8 { DType::U8 } else { DType::Bool })?),
+        Some([]) => {
+            let each = x.cast_copy(if x.dtype() == DType::U8 { DType::U8 } else { DType::Bool })?;
+            Ok(each.contiguous()?)
+        }
         dims => Ok(f(x, dims, keep)?),
     }
 }

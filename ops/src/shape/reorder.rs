@@ -103,10 +103,10 @@ fn rot90(cx: &KernelCx<'_>) -> Computed {
         )));
     }
     match k.rem_euclid(4) {
-        1 => Ok(flipped(x, &[b])?.transpose(a, b)?),
-        2 => flipped(x, &[a, b]),
-        3 => Ok(flipped(x, &[a])?.transpose(a, b)?),
-        _ => Ok(x.clone_data()?),
+        1 => Ok(Lies::AsOperand.lay(x, flipped(x, &[b])?)?.transpose(a, b)?),
+        2 => Lies::AsOperand.lay(x, flipped(x, &[a, b])?),
+        3 => Ok(Lies::AsOperand.lay(x, flipped(x, &[a])?)?.transpose(a, b)?),
+        _ => Ok(x.clone_contiguous()?),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Triangles of matrices, and the indices of their elements.
 
 use super::sample;
-use crate::support::{Computed, op};
+use crate::support::{Computed, Lies, op};
 use flambeau_analysis::shape::{Dim, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
@@ -70,10 +70,17 @@ fn indices(cx: &KernelCx<'_>, lower: bool) -> Computed {
 pub(super) fn family() -> Vec<OpDef> {
     let same =
         |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample(2, vec![IValue::Int(-1)]));
-    let mut defs =
-        op("tril", "", "Matrices without what is above a diagonal.").facts(same).overlapping().editing(tril);
+    let mut defs = op("tril", "", "Matrices without what is above a diagonal.")
+        .lies(Lies::RowMajor)
+        .facts(same)
+        .overlapping()
+        .editing(tril);
     defs.extend(
-        op("triu", "", "Matrices without what is below a diagonal.").facts(same).overlapping().editing(triu),
+        op("triu", "", "Matrices without what is below a diagonal.")
+            .lies(Lies::RowMajor)
+            .facts(same)
+            .overlapping()
+            .editing(triu),
     );
     let sized = || {
         Sample::args(|_| vec![IValue::Int(3), IValue::Int(2), IValue::Int(0)]).exact().not_differentiable()

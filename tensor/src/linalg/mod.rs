@@ -60,17 +60,38 @@ pub fn each<F: Field, R: Send>(all: &[Matrix<F>], f: impl Fn(usize, &Matrix<F>) 
     threads::map(all.len(), threads::rows(cost), |i| f(i, &all[i]))
 }
 
-/// A tensor of matrices of one size. `rows` and `cols` say it where there are none.
+/// A tensor of matrices of one size, each column by column, as results of factorizations lie. `rows` and `cols` say the
+/// size where there are none.
 pub fn joined<F: Field>(
     lead: &[i64],
     (rows, cols): (usize, usize),
     matrices: &[Matrix<F>],
     dtype: DType,
 ) -> Result<Tensor> {
+    let columns =
+        matrices.iter().flat_map(|m| (0..cols).flat_map(move |j| (0..rows).map(move |i| m[(i, j)])));
+    whole(lead, [cols, rows], columns, dtype)?.transpose(-2, -1)
+}
+
+/// As [`joined`], row by row.
+pub fn joined_rows<F: Field>(
+    lead: &[i64],
+    (rows, cols): (usize, usize),
+    matrices: &[Matrix<F>],
+    dtype: DType,
+) -> Result<Tensor> {
+    whole(lead, [rows, cols], matrices.iter().flat_map(|m| m.data.iter().copied()), dtype)
+}
+
+fn whole<F: Field>(
+    lead: &[i64],
+    inner: [usize; 2],
+    values: impl Iterator<Item = F>,
+    dtype: DType,
+) -> Result<Tensor> {
     let mut sizes = Dims::from_slice(lead);
-    sizes.extend([rows as i64, cols as i64]);
-    let values: Vec<F> = matrices.iter().flat_map(|m| m.data.iter().copied()).collect();
-    Tensor::from_slice(&values, &sizes)?.to_dtype(dtype)
+    sizes.extend(inner.map(|n| n as i64));
+    Tensor::from_slice(&values.collect::<Vec<F>>(), &sizes)?.to_dtype(dtype)
 }
 
 #[cfg(test)]

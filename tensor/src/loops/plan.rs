@@ -81,6 +81,11 @@ impl Plan {
                 return Layout::new(&self.sizes, first.strides(), 0);
             }
         }
+        Layout::new(&self.sizes, &self.dense(), 0)
+    }
+
+    /// Strides without holes, in the order of the operands'.
+    fn dense(&self) -> Dims {
         let order = self.order(&self.strides);
         let mut strides = contiguous_strides(&self.sizes);
         if !order.iter().rev().copied().eq(0..self.sizes.len()) {
@@ -90,7 +95,7 @@ impl Plan {
                 step = step.saturating_mul(self.sizes[dim].max(1));
             }
         }
-        Layout::new(&self.sizes, &strides, 0)
+        strides
     }
 
     /// Adds an operand (the output goes first) of the plan's shape.
@@ -130,6 +135,12 @@ impl Plan {
         self.sizes = sizes;
         self.strides = strides;
     }
+}
+
+/// Strides of a fresh result whose operands have these strides, 0 where they are broadcast or looked up.
+#[must_use]
+pub fn strides_after(sizes: &[i64], operands: &[Dims]) -> Dims {
+    Plan { sizes: Dims::from_slice(sizes), strides: operands.iter().cloned().collect() }.dense()
 }
 
 /// Strides of a layout in a shape it broadcasts to.

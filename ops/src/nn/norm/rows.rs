@@ -368,6 +368,7 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     defs.extend(
         op("native_group_norm", "", "Groups of channels normalized together; means and inverse deviations.")
+            .lies(Lies::ByChannels)
             .facts(|d| {
                 let args: Args = Box::new(|| {
                     let mut args: Vec<IValue> = [2, 4, 3, 2].into_iter().map(IValue::Int).collect();
