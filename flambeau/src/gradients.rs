@@ -25,7 +25,7 @@ impl Known {
     #[cfg(test)]
     fn len(&self) -> usize {
         match &self.stated {
-            autodiff::Entry::Constant => 0,
+            autodiff::Entry::Constant | autodiff::Entry::Layout => 0,
             autodiff::Entry::Formulas(gradients) => gradients.len(),
             autodiff::Entry::Body(_) => 1,
         }
@@ -34,7 +34,7 @@ impl Known {
     /// Formula `index` as a function, if it computes anything.
     fn source(&self, schema: &FunctionSchema, index: usize, complex: bool) -> Option<FormulaSource> {
         match &self.stated {
-            autodiff::Entry::Constant => None,
+            autodiff::Entry::Constant | autodiff::Entry::Layout => None,
             autodiff::Entry::Formulas(all) => FormulaSource::of_gradient(schema, all.get(index)?, complex),
             autodiff::Entry::Body(body) => Some(FormulaSource::of_body(schema, body, complex)),
         }
@@ -43,7 +43,7 @@ impl Known {
     /// What formula `index` is computed from.
     fn inputs(&self, index: usize) -> &[Input] {
         match &*self.derivative {
-            Derivative::Constant => &[],
+            Derivative::Constant | Derivative::Layout => &[],
             Derivative::Formulas(all) => all.get(index).and_then(|f| f.inputs.as_deref()).unwrap_or_default(),
             Derivative::Body { inputs, .. } => inputs,
         }
@@ -90,6 +90,7 @@ impl Library {
         let stated = self.table.of(schema)?;
         let derivative = match &stated {
             autodiff::Entry::Constant => Derivative::Constant,
+            autodiff::Entry::Layout => Derivative::Layout,
             autodiff::Entry::Formulas(gradients) => {
                 let formula = |gradient: &ArgGradient| {
                     let args: Option<Vec<usize>> =

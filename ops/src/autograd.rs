@@ -1,12 +1,14 @@
 //! Operators that ask for gradients of what the program did before. They run where it was recorded.
 
 use crate::plain::{Row, row};
+use flambeau_analysis::shape::Fact;
 use flambeau_analysis::{Dtype, Shape};
-use flambeau_exec::tape::{self, AsksForGradients, Tape};
-use flambeau_exec::{Kernel, KernelCx, KernelError, KernelResult, Sample};
+use flambeau_exec::tape::{self, AsksForGradients, NoDerivatives, Tape};
+use flambeau_exec::{Gen, Host, Kernel, KernelCx, KernelError, KernelResult, Sample, sample};
 use flambeau_ir::value::List;
 use flambeau_ir::{Doc, Effects, IValue, OpDef, Type};
-use flambeau_tensor::{Scalar, Tensor};
+use flambeau_tensor::{DType, Scalar, Tensor};
+use std::sync::Arc;
 
 /// The tape of the host, which a run has if it must record.
 fn recorded(cx: &mut KernelCx<'_>) -> Result<Tape, KernelError> {
@@ -121,6 +123,24 @@ fn requires_grad_(cx: &mut KernelCx<'_>) -> KernelResult {
     Ok(())
 }
 
+/// A number that gradients are wanted for.
+fn leaf(g: &mut Gen<'_>) -> IValue {
+    let leaf = sample::tensor(g, &[], DType::F32, &Default::default());
+    leaf.set_requires_grad(true);
+    IValue::Tensor(leaf)
+}
+
+/// One that has gathered a gradient.
+fn gathering(g: &mut Gen<'_>) -> IValue {
+    let leaf = leaf(g);
+    if let IValue::Tensor(leaf) = &leaf {
+        let tape = Tape::new(Arc::new(NoDerivatives));
+        tape::backward(&tape, &[(leaf.clone(), leaf.alias())], &mut Host::quiet())
+            .expect("invariant: a leaf gathers what comes to it");
+    }
+    leaf
+}
+
 fn rows() -> Vec<Row> {
     let asks = |row: Row| row.effects(Effects::IO | Effects::RAISES | Effects::CONSERVATIVE);
     vec![
@@ -129,14 +149,22 @@ fn rows() -> Vec<Row> {
             "",
             "Adds the gradients of a tensor to what its leaves hold.",
             backward_of_one,
-        )),
+        ))
+        .sample(|g, _| vec![leaf(g)]),
         asks(row(
             "aten::backward",
             "TensorList",
             "Adds the gradients of tensors to what their leaves hold.",
             backward_of_list,
-        )),
-        asks(row("aten::grad", "", "The gradients of outputs with respect to inputs.", grad)),
+        ))
+        .sample(|g, _| vec![IValue::list(Type::TENSOR, vec![leaf(g), leaf(g)])]),
+        asks(row("aten::grad", "", "The gradients of outputs with respect to inputs.", grad)).sample(
+            |g, _| {
+                let one = leaf(g);
+                let all = || IValue::list(Type::TENSOR, vec![one.clone()]);
+                vec![all(), all()]
+            },
+        ),
     ]
 }
 
@@ -148,7 +176,10 @@ pub(crate) fn family() -> Vec<OpDef> {
             .with(Doc("The gradient it has gathered, if it is a leaf and one came back to it."))
             // It changes while the tensor does not.
             .with(Effects::RANDOM)
-            .with(Sample::tensors(1).floats().exact().not_differentiable())
+            // Of one that is not there nothing is known.
+            .with(Shape::from(|_| None::<Fact>))
+            .with(Dtype::from(|_| None))
+            .with(Sample::args(|g| vec![gathering(g)]).exact().not_differentiable())
             .with(Kernel::new(|cx| {
                 let gathered = tape::gathered(cx.tensor(0)?);
                 cx.ret_opt(gathered);

@@ -3,14 +3,19 @@
 //! A sample is accepted or drawn again, by the method of Marsaglia and Tsang: a normal number, cubed, against a uniform
 //! one. Which of them are drawn in doubles, and what is rounded to the precision of the shapes, is part of what a seed
 //! means.
+//!
+//! A sample moves with its shape so that as many as before are below it; how much is a formula with three ranges. All are
+//! approximations, and PyTorch's: its results are reproduced, not the function they come near.
 
 use crate::random::with_engine;
 use crate::support::{Computed, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Effects, OpDef};
+use flambeau_tensor::loops::binary_in;
+use flambeau_tensor::math::Real;
 use flambeau_tensor::random::{Engine, standard_normal};
-use flambeau_tensor::{DType, Tensor};
+use flambeau_tensor::{DType, Element, Tensor, dispatch};
 
 /// A third, in single precision for every type.
 const THIRD: f32 = 1.0 / 3.0;
@@ -102,6 +107,87 @@ fn dirichlet(cx: &KernelCx<'_>) -> Computed {
     Ok(Tensor::from_vec(drawn, like.sizes())?.to_dtype(like.dtype())?)
 }
 
+/// Rows: powers of the logarithm of the sample in shapes; columns: powers of the logarithm of the shape. What the slope is
+/// the exponential of is a quotient of two such polynomials. Found by `tests/oracle/gamma.py` from PyTorch's results.
+const ABOVE: [[f64; 4]; 3] = [
+    [0.16009398, -0.094634809, 0.025146376, -0.0030648343],
+    [0.53487893, 0.1298071, 0.065735949, -0.0015649758],
+    [0.040121004, -0.0065914022, -0.0026286047, -0.0013441777],
+];
+const BELOW: [[f64; 4]; 3] = [
+    [1.0, 0.32668115, 0.10406089, 0.0014179084],
+    [0.16639465, 0.020070113, -0.0035938915, -0.00058392623],
+    [0.017050642, -0.0021309326, 0.00085092367, -1.5247877e-7],
+];
+
+/// Terms of the series for small samples, after the first.
+const TERMS: i32 = 5;
+
+/// How a sample moves with its shape: the derivative of the distribution by the shape, over the density, negated.
+fn slope(shape: f64, x: f64) -> f64 {
+    let ratio = x / shape;
+    if x < f64::from(0.8f32) {
+        near_zero(shape, x)
+    } else if shape > 8.0 {
+        // Corrections for shapes that are not yet large, as in Stirling's formula.
+        let scale = 1.0 + (1.0 + 1.0 / (24.0 * shape)) / (12.0 * shape);
+        let middle = f64::from(0.9f32) * shape <= x && x <= f64::from(1.1f32) * shape;
+        scale * if middle { in_the_middle(ratio, shape) } else { in_the_tails(ratio, shape) }
+    } else {
+        let (u, v) = (ratio.ln(), shape.ln());
+        let row = |row: &[f64; 4]| row.iter().rev().fold(0.0, |sum, c| sum * v + c);
+        let polynomial = |rows: &[[f64; 4]; 3]| rows.iter().rev().fold(0.0, |sum, r| sum * u + row(r));
+        (polynomial(&ABOVE) / polynomial(&BELOW)).exp()
+    }
+}
+
+/// By the power series of the distribution and of its derivative by the shape, both over `x^shape / gamma(shape)`.
+fn near_zero(shape: f64, x: f64) -> f64 {
+    let (mut term, mut place) = (1.0, shape);
+    let (mut level, mut bend) = (1.0 / shape, 1.0 / (shape * shape));
+    for i in 1..=TERMS {
+        term *= -x / f64::from(i);
+        place += 1.0;
+        level += term / place;
+        bend += term / (place * place);
+    }
+    // Poles are infinite here, whichever side they are looked at from.
+    let pole = shape <= 0.0 && shape == shape.floor();
+    let digamma = if pole { f64::INFINITY } else { shape.digamma() };
+    let found = -x * x.exp() * ((x.ln() - digamma) * level - bend);
+    // Nothing is known where the density is too small to be divided by.
+    if found.is_nan() || x.powf(shape) == 0.0 { 0.0 } else { found }
+}
+
+/// Near its mean, a sample moves with a parabola of `ratio`, its part of the mean.
+fn in_the_middle(ratio: f64, shape: f64) -> f64 {
+    let far = 1440.0 + ratio * (3600.0 - 720.0 * ratio);
+    (far + (107.0 + ratio * (318.0 - 65.0 * ratio)) / shape) / 4320.0
+}
+
+/// Further out, by the saddle point of the density.
+fn in_the_tails(ratio: f64, shape: f64) -> f64 {
+    let (log, out) = (ratio.ln(), 1.0 - ratio);
+    let height = -out - log;
+    let curve = log / (8.0_f64.sqrt() * shape * height * height.sqrt());
+    let line = log / out - (1.0 + ratio) / (2.0 * shape * out * out);
+    -ratio * if out > 0.0 { line - curve } else { line + curve }
+}
+
+/// `(self, output)`: shapes, and the samples drawn.
+fn standard_gamma_grad(cx: &KernelCx<'_>) -> Computed {
+    let name = "_standard_gamma_grad_cpu";
+    let (like, _) = shapes(cx, name)?;
+    let (shape, drawn) = (like, cx.tensor(1)?);
+    if drawn.dtype() != shape.dtype() {
+        let [found, expected] = [drawn, shape].map(|t| t.dtype().ir_name());
+        return Err(KernelError::input(format!("Found dtype {found} but expected {expected}")));
+    }
+    dispatch!(carried_floats, shape.dtype(), name, T => {
+        Ok(binary_in::<T>(shape.dtype(), shape, drawn, |a: T, x: T| T::from_f64(slope(a.to_f64(), x.to_f64())))?)
+    })
+}
+
 pub(crate) fn family() -> Vec<OpDef> {
     let facts = |def: OpDef| {
         let sample = Sample::tensors(1).floats().range(0.1, 3.0).not_differentiable();
@@ -113,7 +199,14 @@ pub(crate) fn family() -> Vec<OpDef> {
             .one(standard_gamma);
     let doc = "Samples of Dirichlet's distribution: the last dimension adds up to 1.";
     defs.extend(op("_sample_dirichlet", "", doc).facts(facts).one(dirichlet));
-    defs.into_iter().map(|def| def.with(Effects::RANDOM)).collect()
+    let mut defs: Vec<OpDef> = defs.into_iter().map(|def| def.with(Effects::RANDOM)).collect();
+    let facts = |def: OpDef| {
+        let sample = Sample::tensors(2).floats().range(0.1, 12.0).not_differentiable();
+        def.with(Shape::broadcast([0, 1])).with(Dtype::same_as(0)).with(sample)
+    };
+    let doc = "How samples of the gamma distribution move with its shape.";
+    defs.extend(op("_standard_gamma_grad", "", doc).out("out").facts(facts).one(standard_gamma_grad));
+    defs
 }
 
 #[cfg(test)]
@@ -139,5 +232,28 @@ mod tests {
         let want = [1.0151842968891398, 2.238461956032216, 4.111594224242842, 0.4424790756327046];
         assert!(got.iter().zip(want).all(|(g, w)| (g - w).abs() < 1e-14), "{got:?}");
         assert!(draw(-1.0, exact, 1)[0].is_nan() && draw(0.0, exact, 1) == [0.0]);
+    }
+
+    /// Printed by `tests/oracle/gamma.py`.
+    #[test]
+    fn samples_move_as_they_do() {
+        for (shape, x, want) in [
+            (0.3, 0.1, 0.7894044031433252),
+            (2.0, 0.5, 0.49802410796749497),
+            (30.0, 0.7, 0.09009934548657562),
+            (0.0, 0.5, f64::INFINITY),
+            (1.0, 0.0, 0.0),
+            (0.4, 3.0, 3.3563327147973734),
+            (2.5, 2.0, 0.9534439667878193),
+            (7.5, 20.0, 1.6032389194296535),
+            (20.0, 19.0, 0.9827254818951642),
+            (9.0, 9.9, 1.0679016157727586),
+            (20.0, 12.0, 0.7725959054368412),
+            (20.0, 40.0, 1.3979334994829276),
+            (100.0, 3.0, 0.10861285767771969),
+        ] {
+            let got = slope(shape, x);
+            assert!(got == want || (got - want).abs() <= want * 1e-12, "{shape}, {x}: {got} for {want}");
+        }
     }
 }

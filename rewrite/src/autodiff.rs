@@ -14,7 +14,8 @@
 //!   attn_mask = none
 //! aten::chain_matmul
 //!   by chain(matrices)
-//! constant aten::argmax aten::floor_divide
+//! constant aten::argmax aten::isnan
+//! layout aten::transpose_
 //! ```
 //!
 //! One expression may give the gradients of several arguments, as a tuple: what they share is computed once. `none` says
@@ -31,7 +32,8 @@
 //!
 //! `aten::add` speaks of all overloads; `aten::sum.dim_IntList` of one, and goes before. An in-place operator without an
 //! entry takes that of its functional twin. `constant` names operators whose results depend on nothing, as far as
-//! differentiation is concerned.
+//! differentiation is concerned; `layout` those that change in place which elements a tensor shows: their gradients follow
+//! from the layouts before and after, as those of views do.
 
 use flambeau_ir::schema::Argument;
 use flambeau_ir::value::{IValue, List};
@@ -78,6 +80,8 @@ pub struct ArgGradient {
 pub enum Entry {
     /// No gradient goes through it.
     Constant,
+    /// It changes in place which elements a tensor shows.
+    Layout,
     /// The gradients of its arguments.
     Formulas(Vec<ArgGradient>),
     /// What it computes, as an expression of its arguments: the gradients are those of the expression.
@@ -134,12 +138,18 @@ impl GradientTable {
                 continue;
             }
             self.close(&mut open, &mut said).map_err(|line| fail(line, "stated twice"))?;
-            if let Some(names) = text.strip_prefix("constant ") {
-                for name in names.split_whitespace() {
-                    self.entries.insert(Symbol::new(name), Entry::Constant);
+            let of_lists = [("constant ", Entry::Constant), ("layout ", Entry::Layout)];
+            let listed = of_lists.iter().find_map(|(word, entry)| Some((text.strip_prefix(word)?, entry)));
+            let named = |names: &'static str| names.split_whitespace().map(Symbol::new);
+            match listed {
+                Some((names, entry)) => {
+                    for name in named(names) {
+                        if self.entries.insert(name, entry.clone()).is_some() {
+                            return Err(fail(at, "stated twice"));
+                        }
+                    }
                 }
-            } else {
-                open.extend(text.split_whitespace().map(|name| (Symbol::new(name), at)));
+                None => open.extend(named(text).map(|name| (name, at))),
             }
         }
         self.close(&mut open, &mut said).map_err(|line| fail(line, "stated twice"))
@@ -183,6 +193,7 @@ impl GradientTable {
             let formulas = match entry {
                 Entry::Constant if name == schema.name => return Some(Entry::Constant),
                 Entry::Constant => return Some(overwritten(schema)),
+                Entry::Layout => return Some(Entry::Layout),
                 Entry::Body(_) => return (!schema.returns.is_empty()).then(|| entry.clone()),
                 Entry::Formulas(formulas) => formulas,
             };
@@ -192,13 +203,12 @@ impl GradientTable {
     }
 }
 
-/// What an in-place operator does whose functional twin gives constants: what was there before does not matter any more.
+/// What an in-place operator does whose functional twin gives constants: neither what was there before matters any more
+/// nor what it was compared with.
 fn overwritten(schema: &FunctionSchema) -> Entry {
     let tensors = schema.args.iter().filter(|arg| takes_gradient(schema, arg.name.as_str()));
-    let gradient = |arg: &Argument| ArgGradient {
-        args: vec![arg.name.as_str()],
-        text: arg.is_write().then_some("torch.zeros_like(grad)"),
-    };
+    let gradient =
+        |arg: &Argument| ArgGradient { args: vec![arg.name.as_str()], text: Some("torch.zeros_like(grad)") };
     Entry::Formulas(tensors.map(gradient).collect())
 }
 
@@ -420,9 +430,12 @@ mod tests {
         assert_eq!(table.of(&schema("aten::argmax(Tensor self) -> Tensor")), Some(Entry::Constant));
         assert_eq!(table.of(&schema("aten::exp(Tensor self) -> Tensor")), None);
         let in_place = schema("aten::argmax_(Tensor(a!) self, Tensor other) -> Tensor(a!)");
-        let none = ArgGradient { args: vec!["other"], text: None };
-        let gone = Entry::Formulas(vec![one("self", "torch.zeros_like(grad)"), none]);
+        let gone = Entry::Formulas(["self", "other"].map(|arg| one(arg, "torch.zeros_like(grad)")).to_vec());
         assert_eq!(table.of(&in_place), Some(gone), "what was there is overwritten");
+        let listed = Gradients::file("y.grads", "layout aten::turn_\nconstant aten::argmax\n");
+        assert_eq!(table.read(&listed).map_err(|e| e.to_string()), Err("y.grads:2: stated twice".to_owned()));
+        let turn = schema("aten::turn_(Tensor(a!) self) -> Tensor(a!)");
+        assert_eq!(table.of(&turn), Some(Entry::Layout));
         let twice = Gradients::file("x.grads", "aten::add\n  self = grad\n");
         assert_eq!(table.read(&twice).map_err(|e| e.to_string()), Err("x.grads:1: stated twice".to_owned()));
     }

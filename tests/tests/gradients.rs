@@ -81,6 +81,20 @@ fn what_a_formula_needs_may_not_be_written_to() {
 }
 
 #[test]
+fn memory_that_is_replaced_has_no_derivative() {
+    let session = Session::standard().unwrap();
+    let source = "def f(x):\n    y = x * 2\n    y.set_(torch.zeros(1, dtype=torch.float64))\n    return y\n";
+    let entry = session.compile_source(source, "f.py").unwrap().entry("f").unwrap();
+    let mut host = session.host();
+    host.set_tape(Some(session.tape().unwrap()));
+    let x = input(&[1.0]);
+    let result = entry.call_on(&[IValue::Tensor(x.clone())], &[], &mut host).unwrap();
+    let pair = (result.as_tensor().unwrap().clone(), input(&[1.0]));
+    let error = session.gradients(&[pair], &[x], &mut host).unwrap_err();
+    assert!(error.message.contains("the derivative of `aten::set_.source_Tensor`"), "{}", error.message);
+}
+
+#[test]
 fn sizes_alone_may_be_written_to() {
     let source =
         "def f(x):\n    y = x + 0\n    z = y[torch.tensor([0, 0])]\n    y.mul_(3)\n    return z + y\n";

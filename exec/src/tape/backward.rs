@@ -179,7 +179,7 @@ fn differentiate<'n>(
     match call.derivative.as_deref() {
         Some(Derivative::Formulas(known)) => formulas(tape, call, known, edges, grads, host),
         Some(Derivative::Body { inputs, .. }) => through_body(tape, call, inputs, edges, grads, host),
-        Some(Derivative::Constant) => Ok(Sent::new()),
+        Some(Derivative::Constant | Derivative::Layout) => Ok(Sent::new()),
         None => {
             let message = format!("the derivative of `{}`", call.name);
             Err(ExecError::of(&KernelError::unsupported(message)))

@@ -199,6 +199,8 @@ pub(super) fn edge(tensor: &Tensor) -> Option<Edge> {
             geometry: Geometry::of(tensor),
         });
         own.gathered = Some(gathered);
+        // Where it lies in something no gradient is wanted for does not matter: views of it are views of a leaf.
+        own.view = None;
         remember(tensor, own.clone());
     }
     own.from
@@ -247,6 +249,15 @@ pub(super) fn set_view(tensor: &Tensor, of: &Tensor) {
     tensor.set_requires_grad(from.is_some());
     let from = from.map(|base| view_edge(base, tensor));
     remember(tensor, Memory { from, view: Some(View { base, seen }), gathered: None });
+}
+
+/// Says that a tensor shows other elements of the same memory than before; `base` is what it is a view of, if not itself.
+pub(super) fn show(tensor: &Tensor, base: &Tensor) {
+    if !base.ptr_eq(tensor) {
+        set_view(tensor, base);
+    } else if let Some(before) = edge(tensor) {
+        set_result(tensor, &view_edge(before, tensor).node, 0);
+    }
 }
 
 /// Says that the memory of `tensor`, a view, was written to by `node`, which made its base anew.

@@ -22,7 +22,7 @@ mod history;
 mod record;
 mod region;
 
-use crate::error::ExecError;
+use crate::error::{ExecError, KernelError};
 use crate::host::Host;
 use flambeau_ir::value::IValue;
 use flambeau_ir::{Facet, OpId};
@@ -66,6 +66,8 @@ pub struct Formula {
 pub enum Derivative {
     /// Not at all: its results are constants, whatever it read.
     Constant,
+    /// As through a view: it changes in place which elements of its memory a tensor shows.
+    Layout,
     /// By formulas; the gradient of an argument without one is not known.
     Formulas(Vec<Formula>),
     /// As through a body that computes the same: formula 0.
@@ -93,6 +95,20 @@ pub trait Derivatives: Send + Sync {
         inputs: Vec<IValue>,
         host: &mut Host,
     ) -> Result<IValue, ExecError>;
+}
+
+/// The derivative of no operator: gradients come back to outputs that are leaves themselves.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoDerivatives;
+
+impl Derivatives for NoDerivatives {
+    fn of(&self, _: OpId) -> Option<Arc<Derivative>> {
+        None
+    }
+
+    fn apply(&self, _: OpId, _: usize, _: Vec<IValue>, _: &mut Host) -> Result<IValue, ExecError> {
+        Err(ExecError::of(&KernelError::internal("a formula of an operator that has none")))
+    }
 }
 
 /// Says that results are to be differentiable.

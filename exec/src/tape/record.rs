@@ -5,6 +5,7 @@ use super::region::Geometry;
 use super::{Derivative, Input, Tape};
 use crate::error::KernelError;
 use crate::kernel::{Kernel, KernelCx, KernelResult};
+use flambeau_ir::schema::Argument;
 use flambeau_ir::value::{Generator, IValue, List, ListItems, Tuple};
 use flambeau_ir::{FunctionSchema, OpId, Type};
 use flambeau_tensor::Tensor;
@@ -216,7 +217,8 @@ pub(crate) fn call(
 fn is_target(schema: &FunctionSchema, arg: usize) -> bool {
     let ty = schema.args[arg].ty.unwrap_optional();
     let holds = ty.list_elem().unwrap_or(ty).unwrap_optional() == Type::TENSOR;
-    let returned = || schema.returns.iter().any(|result| result.alias == schema.args[arg].alias);
+    let set = |of: &Argument| of.alias.as_ref().map(|alias| alias.before.clone());
+    let returned = || schema.returns.iter().any(|result| set(result) == set(&schema.args[arg]));
     schema.is_write(arg) && holds && (schema.returns.is_empty() || returned())
 }
 
@@ -278,22 +280,25 @@ fn written(
         ));
     }
     let base = history::base(&tensor);
+    if !base.ptr_eq(&tensor) && history::edge(&base).as_ref().is_some_and(history::is_leaf) {
+        return Err(KernelError::input(
+            "a view of a leaf Variable that requires grad is being used in an in-place operation.",
+        ));
+    }
     let geometry = Geometry::of(&tensor);
-    if !base.ptr_eq(&tensor) && before.edges[own].as_ref().is_some_and(|e| e.geometry != geometry) {
-        // Not the memory changed but what of it the tensor shows.
-        history::set_view(&tensor, &base);
+    if before.derivative.as_deref() == Some(&Derivative::Layout) {
+        history::show(&tensor, &base);
         return Ok(());
+    }
+    if !base.ptr_eq(&tensor) && before.edges[own].as_ref().is_some_and(|e| e.geometry != geometry) {
+        let message = format!("gradients through `{}` of a view that it resizes", schema.full_name());
+        return Err(KernelError::unsupported(message));
     }
     let call = before.call(op, schema, rets, vec![geometry]);
     if base.ptr_eq(&tensor) {
         let node = Node::new(Kind::Op(call), before.edges);
         history::set_result(&tensor, &node, 0);
         return Ok(());
-    }
-    if history::edge(&base).as_ref().is_some_and(history::is_leaf) {
-        return Err(KernelError::input(
-            "a view of a leaf Variable that requires grad is being used in an in-place operation.",
-        ));
     }
     let mut edges = vec![history::edge(&base)];
     edges.append(&mut before.edges);

@@ -545,8 +545,9 @@ fn writes() -> Vec<OpDef> {
     ];
     rows.into_iter()
         .map(|(name, doc, f)| {
+            let sample = Sample::tensors(if name.ends_with("Tensor") { 2 } else { 1 });
             let def = OpDef::named(name).with(Doc(doc)).with(Shape::same_as(0)).with(Dtype::same_as(0));
-            def.with(edited(f))
+            def.with(sample.floats().exact().not_differentiable()).with(edited(f))
         })
         .collect()
 }

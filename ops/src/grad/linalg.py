@@ -235,17 +235,27 @@ def eigvalsh_gradient(grad: Tensor, self: Tensor, UPLO: str) -> Tensor:
     values, vectors = torch.linalg.eigh(self, UPLO)
     return torch.matmul(vectors * grad.unsqueeze(-2), adjoint_of(vectors))
 
+def check_phase(phase: Tensor, whose: str):
+    # How the loss moves as the vectors turn: where it does, their derivative is none.
+    if not torch.allclose(phase, torch.zeros_like(phase), 1e-2, 1e-2):
+        raise RuntimeError(whose + " in the complex case are specified up to multiplication by e^{i phi}. The specified loss function depends on this quantity, so it is ill-defined.")
+
 def eigh_gradient(grad: Tensor, grad_vectors: Tensor, values: Tensor, vectors: Tensor) -> Tensor:
     turned = adjoint_of(vectors)
     gaps = values.unsqueeze(-2) - values.unsqueeze(-1)
     moved = torch.matmul(turned, grad_vectors)
+    if vectors.is_complex():
+        check_phase(torch.imag(moved.diagonal(0, -2, -1)), "linalg_eigh_backward: The eigenvectors")
     moved = moved - torch.diag_embed(moved.diagonal(0, -2, -1))
-    inner = quotient(moved, gaps.to(moved.dtype)) + torch.diag_embed(grad).to(moved.dtype)
+    inner = quotient(moved, gaps.to(moved.dtype))
+    # Of the matrix as it is meant, whichever triangle was read.
+    inner = (inner + adjoint_of(inner)) / 2 + torch.diag_embed(grad).to(moved.dtype)
     return torch.matmul(torch.matmul(vectors, inner), turned)
 
 def eig_gradient(grad: Tensor, grad_vectors: Tensor, values: Tensor, vectors: Tensor) -> Tensor:
     turned = adjoint_of(vectors)
     moved = torch.matmul(turned, grad_vectors)
+    check_phase(torch.imag(moved.diagonal(0, -2, -1)), "linalg_eig_backward: The eigenvectors")
     norms = torch.real(moved.diagonal(0, -2, -1)).to(vectors.dtype).unsqueeze(-2)
     inner = moved - torch.matmul(turned, vectors * norms)
     gaps = (values.unsqueeze(-2) - values.unsqueeze(-1)).conj()
@@ -276,9 +286,7 @@ def svd_gradient(gU: Tensor, gS: Tensor, gVh: Tensor, U: Tensor, S: Tensor, Vh: 
     inner = inner + column * quotient(skew(right) - torch.diag_embed(skew(right).diagonal(0, -2, -1)), gaps)
     inner = inner + torch.diag_embed(gS).to(U.dtype)
     if U.is_complex():
-        phase = torch.imag((left + right).diagonal(0, -2, -1))
-        if not torch.allclose(phase, torch.zeros_like(phase), 1e-2, 1e-2):
-            raise RuntimeError("svd_backward: The singular vectors in the complex case are specified up to multiplication by e^{i phi}. The specified loss function depends on this quantity, so it is ill-defined.")
+        check_phase(torch.imag((left + right).diagonal(0, -2, -1)), "svd_backward: The singular vectors")
         inner = inner + torch.diag_embed(quotient(skew(left).diagonal(0, -2, -1), values * 2))
     back = torch.matmul(torch.matmul(U, inner), Vh)
     if U.size(-2) > k:

@@ -101,6 +101,10 @@ def multilabel_losses(self: Tensor, target: Tensor) -> Tensor:
     losses = short.sum([1, 2]) / x.size(1)
     return losses if self.dim() == 2 else losses.reshape([])
 
+def multilabel_parts(self: Tensor, target: Tensor, reduction: int) -> Tuple[Tensor, Tensor]:
+    # Which elements are labels moves nothing.
+    return reduced_loss(multilabel_losses(self, target), reduction), torch.zeros_like(self)
+
 def triplet_losses(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float, swap: bool) -> Tensor:
     near = torch.pairwise_distance(anchor, positive, p, eps)
     far = torch.pairwise_distance(anchor, negative, p, eps)
@@ -135,55 +139,17 @@ def pair_distances(self: Tensor, p: float) -> Tensor:
     pairs = torch.triu_indices(self.size(0), self.size(0), 1)
     return distances(self.index_select(0, pairs[0]) - self.index_select(0, pairs[1]), p)
 
-def ctc_targets(targets: Tensor, lengths: Tensor) -> Tensor:
-    # One row per sample.
-    if targets.dim() == 2:
-        return targets.to(torch.int64)
-    longest = int(lengths.max().item())
-    ends = lengths.cumsum(0)
-    at = (ends - lengths).unsqueeze(1) + torch.arange(longest)
-    inside = torch.arange(longest) < lengths.unsqueeze(1)
-    return targets.to(torch.int64).index_select(0, at.masked_fill(inside.logical_not(), 0).reshape([-1])).reshape(at.size())
+def ctc_batch(log_probs: Tensor) -> Tensor:
+    return log_probs.unsqueeze(1) if log_probs.dim() == 2 else log_probs
 
-def shifted(alpha: Tensor, by: int, least: float) -> Tensor:
-    return torch.constant_pad_nd(alpha, [by, -by], least)
+def ctc_targets(targets: Tensor, log_probs: Tensor) -> Tensor:
+    return targets.reshape([1, -1]) if log_probs.dim() == 2 else targets
 
-def ctc_body(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int, reduction: int, zero_infinity: bool) -> Tensor:
-    # The forward recursion over labels with blanks between; `least` stands for the logarithm of zero.
-    least = -1e30
-    single = log_probs.dim() == 2
-    logs = log_probs.unsqueeze(1) if single else log_probs
-    reads = input_lengths.reshape([-1]).to(torch.int64)
-    lengths = target_lengths.reshape([-1]).to(torch.int64)
-    labels = ctc_targets(targets.unsqueeze(0) if single and targets.dim() == 1 else targets, lengths)
-    count = labels.size(0)
-    width = labels.size(1)
-    spaced = torch.full([count, width, 2], blank, dtype=torch.int64)
-    spaced.select(2, 1).copy_(labels)
-    states = torch.cat([spaced.reshape([count, 2 * width]), torch.full([count, 1], blank, dtype=torch.int64)], 1)
-    states = states.clamp(0, logs.size(2) - 1)
-    before = torch.constant_pad_nd(states, [2, -2], blank)
-    may_skip = (states != blank).logical_and(states != before)
-    place = torch.arange(2 * width + 1).expand(states.size())
-    alpha = logs.select(0, 0).gather(1, states).masked_fill(place > 1, least)
-    steps: List[Tensor] = [alpha]
-    for t in range(1, logs.size(0)):
-        skipped = shifted(alpha, 2, least).masked_fill(may_skip.logical_not(), least)
-        ways = torch.stack([alpha, shifted(alpha, 1, least), skipped], 0)
-        alpha = ways.logsumexp([0]) + logs.select(0, t).gather(1, states)
-        steps.append(alpha)
-    last = torch.stack(steps, 1).gather(1, (reads - 1).clamp_min(0).reshape([-1, 1, 1]).expand([count, 1, 2 * width + 1])).squeeze(1)
-    final = last.gather(1, (lengths * 2).unsqueeze(1))
-    label = last.gather(1, (lengths * 2 - 1).clamp_min(0).unsqueeze(1)).masked_fill((lengths == 0).unsqueeze(1), least)
-    losses = torch.cat([final, label], 1).logsumexp([1]).neg()
-    impossible = losses > 1e25
-    # The recorded gradient is that of unnormalized scores: the probabilities come on top.
-    read = (torch.arange(logs.size(0)).unsqueeze(1) < reads).unsqueeze(2)
-    mass = logs.exp().masked_fill(read.logical_not(), 0.0).sum([0, 2])
-    losses = losses + (mass - mass.detach())
+def reduced_ctc(losses: Tensor, lengths: Tensor, reduction: int, zero_infinity: bool, dim: int) -> Tensor:
     if zero_infinity:
-        losses = losses.masked_fill(impossible, 0.0)
+        losses = losses.masked_fill(losses == float("inf"), 0.0)
     if reduction == 1:
-        return (losses / lengths.clamp_min(1)).mean()
-    losses = losses.sum() if reduction == 2 else losses
-    return losses.squeeze(0) if single and reduction == 0 else losses
+        return (losses / lengths.reshape([-1]).clamp_min(1)).mean()
+    if reduction == 2:
+        return losses.sum()
+    return losses if dim == 3 else losses.squeeze(0)

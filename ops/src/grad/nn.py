@@ -90,12 +90,19 @@ def attention_scores(query: Tensor, key: Tensor, attn_mask: Optional[Tensor], is
     return scores
 
 def attention_body(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor], dropout_p: float, is_causal: bool, scale: Optional[float], enable_gqa: bool) -> Tensor:
+    return attention_with_weights(query, key, value, attn_mask, dropout_p, is_causal, None, scale, enable_gqa)[0]
+
+def attention_with_weights(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor], dropout_p: float, is_causal: bool, dropout_mask: Optional[Tensor], scale: Optional[float], enable_gqa: bool) -> Tuple[Tensor, Tensor]:
     if enable_gqa:
         key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
         value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
     # A row that sees nothing gives nothing.
     weights = torch._safe_softmax(attention_scores(query, key, attn_mask, is_causal, scale), -1)
-    return torch.matmul(torch.dropout(weights, dropout_p, True), value)
+    if dropout_mask is not None:
+        weights = weights.masked_fill(dropout_mask.logical_not(), 0.0)
+        return torch.matmul(weights, value / (1.0 - dropout_p)), weights
+    weights = torch.dropout(weights, dropout_p, True)
+    return torch.matmul(weights, value), weights
 
 def attention_with_sums(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor], dropout_p: float, is_causal: bool, scale: Optional[float]) -> Tuple[Tensor, Tensor]:
     out = attention_body(query, key, value, attn_mask, dropout_p, is_causal, scale, False)

@@ -44,6 +44,10 @@ def group_norm_gradient(grad: Tensor, input: Tensor, groups: int, weight: Option
 
 def channel_norm_gradient(grad: Tensor, input: Tensor, weight: Optional[Tensor], mean: Optional[Tensor], var: Optional[Tensor], fresh: bool, dims: List[int], eps: float) -> Tuple[Tensor, Tensor, Tensor]:
     # `fresh`: by the statistics of the input, not those kept.
+    if input.dim() < 2:
+        # Without channels, and so without elements.
+        none = torch.zeros_like(grad.sum() if weight is None else weight)
+        return torch.zeros_like(input), none, none
     back = grad
     if weight is not None:
         back = grad * channel_view(weight, grad)

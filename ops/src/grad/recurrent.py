@@ -119,6 +119,13 @@ def plain_packed(kind: str, data: Tensor, batch_sizes: Tensor, hx: Tensor, param
     return out[0], out[1]
 
 
+def unpadded(grad: Tensor, batch_sizes: Tensor, batch_first: bool) -> Tensor:
+    steps = grad.transpose(0, 1) if batch_first else grad
+    rows: List[Tensor] = []
+    for step in range(batch_sizes.size(0)):
+        rows.append(steps[step, :int(batch_sizes[step])])
+    return torch.cat(rows)
+
 def packed_gradient(grad: Tensor, like: Tensor, batch_sizes: Tensor, batch_first: bool) -> Tensor:
     """Rows of one step after the other, put back to their steps; what padding was gets nothing."""
     steps = torch.zeros_like(like)

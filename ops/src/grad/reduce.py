@@ -148,6 +148,9 @@ def logcumsumexp_gradient(grad: Tensor, self: Tensor, result: Tensor, dim: int) 
     return (above + self).exp() - (below + self).exp()
 
 def diff_body(self: Tensor, n: int, dim: int, prepend: Optional[Tensor], append: Optional[Tensor]) -> Tensor:
+    # Nothing is joined where nothing is subtracted.
+    if n == 0:
+        return self + 0
     parts: List[Tensor] = []
     if prepend is not None:
         parts.append(prepend)
@@ -247,15 +250,21 @@ def steps_along(x: Tensor, y: Tensor, dim: int) -> Tensor:
     return x.narrow(dim, min(1, x.size(dim)), n) - x.narrow(dim, 0, n)
 
 def segments_body(data: Tensor, reduce: str, lengths: Optional[Tensor], offsets: Optional[Tensor], axis: int, initial: Optional[float]) -> Tensor:
-    # The segments of all rows before the axis, as one row of segments.
+    # The segments of all rows before the axis, as one row of segments. They need not cover what they lie in.
     counts = torch.zeros([0], dtype=torch.int64)
+    starts = counts
     if lengths is not None:
-        counts = lengths
+        counts = lengths.to(torch.int64)
+        starts = counts.cumsum(-1) - counts
     elif offsets is not None:
         n = offsets.size(-1) - 1
-        counts = offsets.narrow(-1, 1, n) - offsets.narrow(-1, 0, n)
-    flat = counts.reshape([-1]).to(torch.int64)
+        starts = offsets.narrow(-1, 0, n).to(torch.int64)
+        counts = offsets.narrow(-1, 1, n).to(torch.int64) - starts
+    flat = counts.reshape([-1])
+    outer = counts.numel() // max(counts.size(-1), 1)
+    begins = (torch.arange(outer).unsqueeze(1) * data.size(axis) + starts.reshape([outer, counts.size(-1)])).reshape([-1])
     owner = torch.arange(flat.size(0)).repeat_interleave(flat)
+    within = torch.arange(owner.size(0)) - (flat.cumsum(0) - flat).index_select(0, owner)
     sizes: List[int] = [owner.size(0)]
     final: List[int] = []
     for d in range(counts.dim()):
@@ -263,7 +272,7 @@ def segments_body(data: Tensor, reduce: str, lengths: Optional[Tensor], offsets:
     for d in range(axis + 1, data.dim()):
         sizes.append(data.size(d))
         final.append(data.size(d))
-    rows = data.reshape(sizes)
+    rows = data.flatten(0, axis).index_select(0, begins.index_select(0, owner) + within)
     out_sizes = [flat.size(0)] + sizes[1:]
     start = 0.0
     if initial is not None:

@@ -31,6 +31,14 @@ def moved_all(grad: Tensor, at: Tensor, tensors: List[Tensor]) -> List[Tensor]:
         first = first + t.numel()
     return parts
 
+def unflattened(flat: Tensor, tensors: List[Tensor]) -> List[Tensor]:
+    parts: List[Tensor] = []
+    first = 0
+    for t in tensors:
+        parts.append(flat.narrow(0, first, t.numel()).reshape(t.size()) + 0)
+        first = first + t.numel()
+    return parts
+
 def cat_gradient(grad: Tensor, tensors: List[Tensor], dim: int) -> List[Tensor]:
     parts: List[Tensor] = []
     first = 0
@@ -124,11 +132,6 @@ def as_strided_scatter_self(grad: Tensor, self: Tensor, size: List[int], stride:
 
 def slice_scatter_self(grad: Tensor, src: Tensor, dim: int, start: Optional[int], end: Optional[int], step: int) -> Tensor:
     return torch.slice_scatter(grad, torch.zeros_like(src), dim, start, end, step)
-
-def strided_positions(self: Tensor) -> Tensor:
-    if not self.is_contiguous():
-        raise NotImplementedError("the gradient of a strided copy of a tensor that is not contiguous")
-    return positions(self)
 
 def vander_gradient(grad: Tensor, x: Tensor, n: int) -> Tensor:
     powers = torch.linalg_vander(x, N=n)

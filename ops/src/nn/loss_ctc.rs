@@ -1,6 +1,7 @@
 //! Connectionist temporal classification: how likely a sequence of labels is, over all ways of stretching it in time.
 //!
-//! The forward recursion over the labels with blanks between them, in logarithms and in doubles.
+//! The recursions over the labels with blanks between them, forward for the loss and backward for its derivative, in
+//! logarithms and in doubles.
 
 use super::loss::reduced;
 use crate::support::{Computed, Several, op};
@@ -174,6 +175,71 @@ impl Problem {
     }
 }
 
+impl Problem {
+    /// What one of the batch has of the gradient, as `[time, classes]`: less the share of ways through a class at a time,
+    /// plus its probability, as if the probabilities were those of scores that a softmax made. `ahead` is its part of the
+    /// forward table, `grad` the gradient of its loss.
+    fn back_of_one(&self, b: usize, ahead: &[f64], loss: f64, grad: f64, out: &mut [f64]) {
+        let (labels, width) = (&self.labels[b], 2 * self.longest + 1);
+        let states = 2 * labels.len() + 1;
+        let label = |s: usize| if s.is_multiple_of(2) { self.blank } else { labels[s / 2] };
+        let log = |t: usize, class: usize| self.logs[(t * self.batch + b) * self.count + class];
+        let length = self.input_lengths[b] as usize;
+        let never = f64::NEG_INFINITY;
+        // From a state to the end; beyond the states there are two that nothing comes from.
+        let mut behind = vec![never; states + 2];
+        let mut after = behind.clone();
+        let mut shares = vec![never; self.count];
+        for t in (0..length).rev() {
+            std::mem::swap(&mut behind, &mut after);
+            shares.fill(never);
+            for s in 0..states {
+                let two = s + 2 < states && label(s) != label(s + 2);
+                let ways = match t + 1 == length {
+                    true if s + 2 >= states => 0.0,
+                    true => never,
+                    false => log_sum(after[s], after[s + 1], if two { after[s + 2] } else { never }),
+                };
+                behind[s] = ways + log(t, label(s));
+                let share = &mut shares[label(s)];
+                *share = log_sum(*share, ahead[t * width + s] + behind[s], never);
+            }
+            for (class, (out, share)) in out[t * self.count..].iter_mut().zip(&shares).enumerate() {
+                let log = log(t, class);
+                *out = (log.exp() - (share + loss - log).exp()) * grad;
+            }
+        }
+    }
+}
+
+/// `(grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank, zero_infinity)`.
+fn backward(cx: &KernelCx<'_>) -> Computed {
+    let logs = cx.tensor(1)?;
+    let problem = problem(logs, cx.tensor(2)?, lengths(cx, 3)?, lengths(cx, 4)?, cx.int(7)?)?;
+    let Problem { batch, time, count, .. } = problem;
+    let width = 2 * problem.longest + 1;
+    let table = cx.tensor(6)?;
+    let lists: [&Tensor; 2] = [cx.tensor(0)?, cx.tensor(5)?];
+    let fits = table.sizes() == [batch as i64, time as i64, width as i64];
+    if !fits || lists.iter().any(|t| t.sizes() != [batch as i64]) {
+        return Err(KernelError::input("ctc_loss_backward: losses and states are not those of the inputs"));
+    }
+    let (grads, losses) = (lists[0].to_vec::<f64>()?, lists[1].to_vec::<f64>()?);
+    let (table, zero) = (table.to_vec::<f64>()?, cx.boolean(8)?);
+    let mut found = vec![0.0; batch * time * count];
+    let own = (time * count).max(1);
+    threads::chunks(&mut found, threads::rows(time * width * WORK) * own, |first, found| {
+        for (i, out) in found.chunks_exact_mut(own).enumerate() {
+            let b = first / own + i;
+            if !(zero && losses[b] == f64::INFINITY) {
+                problem.back_of_one(b, &table[b * time * width..], losses[b], grads[b], out);
+            }
+        }
+    });
+    let of_batches = Tensor::from_vec(found, &[batch as i64, time as i64, count as i64])?;
+    Ok(of_batches.transpose(0, 1)?.clone_contiguous()?.to_dtype(logs.dtype())?)
+}
+
 /// `(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)`.
 fn ctc_loss(cx: &KernelCx<'_>) -> Computed {
     let (logs, targets) = (cx.tensor(0)?, cx.tensor(1)?);
@@ -221,6 +287,20 @@ fn sample(tensors: bool) -> impl Fn(&mut Gen<'_>) -> Vec<IValue> {
     }
 }
 
+/// The arguments of a loss, with tables as the forward recursion has them.
+fn back_sample(tensors: bool) -> impl Fn(&mut Gen<'_>) -> Vec<IValue> {
+    let forward = sample(tensors);
+    move |g| {
+        let drawn = |g: &mut Gen<'_>, sizes: &[i64]| {
+            IValue::Tensor(flambeau_exec::sample::tensor(g, sizes, DType::F32, &Default::default()))
+        };
+        let mut args = vec![drawn(g, &[2])];
+        args.extend(forward(g));
+        args.extend([drawn(g, &[2]), drawn(g, &[2, 4, 5]), IValue::Int(0), IValue::Bool(false)]);
+        args
+    }
+}
+
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = Vec::new();
     let doc = "How unlikely labels are over all ways of stretching them in time.";
@@ -240,6 +320,13 @@ pub(super) fn family() -> Vec<OpDef> {
         defs.extend(op("ctc_loss", overload, doc).facts(reduced).one(ctc_loss));
         let (overload, out) = if tensors { ("Tensor", "Tensor_out") } else { ("", "out") };
         defs.extend(op("_ctc_loss", overload, doc).out(out).facts(facts).several(forward));
+        let doc = "What scores behind `log_probs` have of the gradient of losses.";
+        let facts = |d: OpDef| {
+            let sample = Sample::args(back_sample(tensors)).tolerance(1e-4, 1e-5).not_differentiable();
+            d.with(Dtype::same_as(1)).with(Shape::same_as(1)).with(sample)
+        };
+        let back = op("_ctc_loss_backward", overload, doc).out(out).if_declared();
+        defs.extend(back.facts(facts).one(backward));
     }
     defs
 }

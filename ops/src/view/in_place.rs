@@ -1,9 +1,10 @@
 //! In-place changes of shape: the tensor's own metadata changes, its elements stay.
 
 use super::One;
+use flambeau_analysis::shape::TensorFact;
 use flambeau_analysis::{Dtype, Shape};
-use flambeau_exec::{Kernel, KernelCx, KernelError};
-use flambeau_ir::{Doc, OpDef};
+use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
+use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::Tensor;
 
 /// In-place changes of shape: the tensor's own metadata changes.
@@ -48,30 +49,17 @@ const IN_PLACE: &[(&str, &str, fn() -> Shape, One)] = &[
         || Shape::strided(1),
         |cx| Ok(cx.tensor(0)?.as_strided(&cx.ints(1)?, &cx.ints(2)?, cx.opt_int(3)?)?),
     ),
-    (
-        "aten::resize_",
-        "In place: another size, elements kept in storage order.",
-        || Shape::strided(1),
-        |cx| {
-            cx.tensor(0)?.resize_(&cx.ints(1)?)?;
-            Ok(cx.tensor(0)?.alias())
-        },
-    ),
-    (
-        "aten::resize_as_",
-        "In place: the size of another tensor.",
-        || Shape::like(1),
-        |cx| {
-            cx.tensor(0)?.resize_(cx.tensor(1)?.sizes())?;
-            Ok(cx.tensor(0)?.alias())
-        },
-    ),
 ];
 
 const EXCHANGED: &str = "In place: two dimensions exchanged.";
 
 fn exchanged(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
     Ok(cx.tensor(0)?.transpose(cx.int(1)?, cx.int(2)?)?)
+}
+
+fn resized(tensor: &Tensor, sizes: &[i64]) -> Result<Tensor, KernelError> {
+    tensor.resize_(sizes)?;
+    Ok(tensor.alias())
 }
 
 /// `(self, source)`: from now on the same elements as the source's.
@@ -106,12 +94,33 @@ pub(super) fn family() -> Vec<OpDef> {
         let def = OpDef::named(name).with(Doc(doc)).with(shape()).with(Dtype::same_as(0));
         def.with(changing(run))
     }));
-    defs.push(
-        OpDef::named("aten::set_.source_Tensor")
-            .with(Doc("In place: the storage, sizes and strides of another tensor."))
-            .with(Shape::like(1))
-            .with(Dtype::same_as(0))
-            .with(Kernel::new(set_to)),
-    );
+    // What no functional operator does as a view is tried on samples of its own.
+    let own = |name: &str, doc: &'static str, shape: Shape, sample: Sample, kernel: Kernel| {
+        let sample = sample.floats().exact().not_differentiable();
+        OpDef::named(name).with(Doc(doc)).with(shape).with(Dtype::same_as(0)).with(sample).with(kernel)
+    };
+    defs.push(own(
+        "aten::resize_",
+        "In place: another size, elements kept in storage order.",
+        Shape::strided(1),
+        // No more than there are: what lies behind is whatever it is.
+        Sample::tensors(1).then([IValue::ints(vec![1, 0])]),
+        changing(|cx| resized(cx.tensor(0)?, &cx.ints(1)?)),
+    ));
+    defs.push(own(
+        "aten::resize_as_",
+        "In place: the size of another tensor.",
+        // One that has the size already keeps its strides.
+        Shape::from(|cx| Some(TensorFact { dims: cx.tensor(1)?.dims.clone(), ..TensorFact::default() })),
+        Sample::tensors(2),
+        changing(|cx| resized(cx.tensor(0)?, cx.tensor(1)?.sizes())),
+    ));
+    defs.push(own(
+        "aten::set_.source_Tensor",
+        "In place: the storage, sizes and strides of another tensor.",
+        Shape::like(1),
+        Sample::tensors(2),
+        Kernel::new(set_to),
+    ));
     defs
 }

@@ -1,5 +1,6 @@
 //! `docs/ops.md`, written from the registry.
 
+use crate::matrix::Exception;
 use flambeau_exec::{Intrinsic, Kernel};
 use flambeau_ir::{Doc, OpId, Registry, Symbol};
 use std::fmt::Write;
@@ -22,11 +23,8 @@ const EXCEPTED: &str = "
 
 Every operator with a kernel is tried on samples: that it succeeds on some, that results are of the declared types, have
 the sizes and dtypes that its rules predict, share memory only as declared, and that it writes only what it says it
-writes (`ops/tests/complete/matrix.rs`). What PyTorch has a formula for the derivative of, has one here
-(`ops/tests/complete/gradients.rs`). Not asked:
-
-| operator | check | why |
-|---|---|---|
+writes (`ops/tests/complete/matrix.rs`). What PyTorch differentiates is differentiated here, with respect to the same arguments
+(`ops/tests/complete/gradients.rs`). An exception that is not needed any more fails the tests. Not asked:
 ";
 
 /// Letters of the facts stated about a row.
@@ -89,11 +87,9 @@ fn page(registry: &Registry) -> String {
         out.push_str(&lines);
     }
     out.push_str(EXCEPTED);
-    for (op, check, why) in crate::matrix::EXCEPTIONS {
-        writeln!(out, "| `{op}` | {check} | {why} |").expect("a string takes all");
-    }
-    for (op, why) in crate::gradients::WITHOUT {
-        writeln!(out, "| `{op}` | derivative | {why} |").expect("a string takes all");
+    for exception in crate::matrix::EXCEPTIONS.iter().chain(crate::gradients::WITHOUT) {
+        let Exception { op, check, why, needed } = exception;
+        writeln!(out, "\n**`{op}`: {check}.** Why: {why}. Needed: {needed}.").expect("a string takes all");
     }
     out
 }

@@ -72,7 +72,7 @@ fn smooth(graph: &Graph) -> Result<HashSet<OpId, FxBuildHasher>, PassError> {
     ops.retain(|&op| match table.of(registry.schema(op)) {
         Some(Entry::Formulas(formulas)) => !formulas.is_empty(),
         Some(Entry::Body(_)) => true,
-        Some(Entry::Constant) | None => false,
+        Some(Entry::Constant | Entry::Layout) | None => false,
     });
     Ok(ops)
 }
