@@ -104,6 +104,8 @@ fn into_out_of(f: Compute<Computed>, rules: OutRules) -> Kernel {
 struct OutRules {
     /// Outputs of another element type are refused.
     exact: bool,
+    /// Complex outputs are refused where results are real.
+    real: bool,
     /// So are those that share some of an operand's memory.
     partial: bool,
     /// So are those that are an operand.
@@ -123,6 +125,7 @@ impl OutRules {
                 let has = |flag: &str| flags.split(' ').any(|f| f == flag);
                 let rules = OutRules {
                     exact: has("exact"),
+                    real: has("real"),
                     partial: has("partial"),
                     whole: has("whole"),
                     internal: has("internal"),
@@ -137,7 +140,8 @@ impl OutRules {
 
     /// Whether an output may be written, with these arguments.
     fn check(self, target: &Tensor, result: &Tensor, args: &[IValue]) -> Result<(), KernelError> {
-        if self.exact && target.dtype() != result.dtype() {
+        let unreal = self.real && target.dtype().is_complex() && !result.dtype().is_complex();
+        if unreal || self.exact && target.dtype() != result.dtype() {
             return Err(KernelError::input(format!(
                 "Expected out tensor to have dtype {}, but got {} instead",
                 result.dtype().ir_name(),
@@ -204,11 +208,13 @@ fn into_out_without_options(f: Compute<Computed>, at: usize) -> Kernel {
 fn into_out_typed(f: Compute<Computed>, at: usize, rules: OutRules) -> Kernel {
     Kernel::new(move |cx| {
         let last = cx.n_args().saturating_sub(1);
-        if cx.arg(at)?.is_none() {
+        let named = !cx.arg(at)?.is_none();
+        if !named {
             cx.args()[at] = IValue::Int(cx.tensor(last)?.dtype().scalar_type());
         }
         let result = f(cx)?;
-        give_out(cx, &[result], rules)
+        // A dtype that is asked for has to be that of the output.
+        give_out(cx, &[result], OutRules { exact: rules.exact || named, ..rules })
     })
 }
 
@@ -220,7 +226,15 @@ fn store(target: &Tensor, result: &Tensor) -> Result<(), KernelError> {
     Ok(target.copy_(result)?)
 }
 
-fn cast_error(from: DType, to: DType) -> KernelError {
+/// A result in the dtype of the memory it is computed in, which has to be able to hold it.
+pub(crate) fn fitting(result: &Tensor, dtype: DType) -> Computed {
+    match can_cast(result.dtype(), dtype) {
+        true => Ok(result.to_dtype(dtype)?),
+        false => Err(cast_error(result.dtype(), dtype)),
+    }
+}
+
+pub(crate) fn cast_error(from: DType, to: DType) -> KernelError {
     KernelError::input(format!(
         "result type {} can't be cast to the desired output type {}",
         from.ir_name(),

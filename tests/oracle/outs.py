@@ -6,6 +6,7 @@ Needs torch 2.6. Every operator of PyTorch's operator samples is called on its f
 of its second tensor, under the overload that TorchScript chooses. A line is an overload and what was seen of it:
 
     exact       an `out` of another dtype is refused, though the result could be cast to it
+    real        so is a complex one, where the result is real
     partial     an `out` that shares some of an operand's memory is refused
     whole       so is one that is the operand
     internal    so is one several of whose elements are one place in memory, though it is to be resized
@@ -26,6 +27,18 @@ torch.set_num_threads(1)
 # To which a result could be cast.
 OTHER = {torch.float32: torch.float64, torch.int64: torch.float32, torch.bool: torch.float32,
          torch.float64: torch.complex128, torch.complex64: torch.complex128}
+
+
+# Seen on outputs of every dtype, of calls that the samples do not make.
+EXACT = """
+bucketize.Scalar_out gather.dimname_out index_select.dimname_out linalg_matrix_norm.out linalg_multi_dot.out
+linalg_norm.ord_str_out nanquantile.out nonzero.out norm.ScalarOpt_dtype_out norm.Scalar_out norm.dtype_out
+norm.out nuclear_norm.dim_out nuclear_norm.out quantile.out scatter.value_out scatter.value_reduce_out
+searchsorted.Scalar_out searchsorted.Tensor_out tensordot.out where.self_out
+""".split()
+REAL = """
+fft_hfft.out fft_hfft2.out fft_hfftn.out fft_irfft.out fft_irfft2.out fft_irfftn.out nansum.out
+""".split()
 
 
 class Unwritable(Exception):
@@ -159,6 +172,9 @@ def main():
         if {torch.float32, torch.int64} & set(op.dtypes) and op.name != "_refs":
             for name, flag, holds in apart(op):
                 found.setdefault(name, {}).setdefault(flag, set()).add(holds)
+    for flag, names in [("exact", EXACT), ("real", REAL)]:
+        for name in names:
+            found.setdefault(f"aten::{name}", {})[flag] = {True}
     for name in sorted(found):
         flags = [flag for flag in sorted(found[name]) if found[name][flag] == {True}]
         if flags:

@@ -86,6 +86,12 @@ def tensordot(a: Tensor, b: Tensor, dims: List[List[int]], out: Optional[Tensor]
         return torch.tensordot(a, b, dims[0], dims[1])
     return torch.tensordot(a, b, dims[0], dims[1], out=out)
 
+def norm(input: Tensor, p: Optional[number] = None, dim: Optional[BroadcastingList1[int]] = None, keepdim: bool = False, out: Optional[Tensor] = None, dtype: Optional[int] = None) -> Tensor:
+    order = 2.0 if p is None else p
+    if out is None:
+        return torch.linalg.vector_norm(input, order, dim, keepdim, dtype=dtype)
+    return torch.linalg.vector_norm(input, order, dim, keepdim, dtype=dtype, out=out)
+
 def norm(input: Tensor, p: str, dim: Optional[List[int]] = None, keepdim: bool = False, out: Optional[Tensor] = None, dtype: Optional[int] = None) -> Tensor:
     if p == "nuc":
         if dim is None:

@@ -1,14 +1,15 @@
 //! Distances of vectors: of pairs, of all rows of a matrix, of all rows of two; and how alike their directions are.
 
 use super::{nothing, sized};
-use crate::pointwise::no_bools;
+use crate::pointwise::{no_bools, product_of, quotient_of};
+use crate::reduce::vector_norm;
 use crate::support::{Computed, op, same_dtypes};
 use flambeau_analysis::shape::Dims;
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::loops::binary;
+use flambeau_tensor::loops::{binary, unary_in};
 use flambeau_tensor::math::Float;
 use flambeau_tensor::promote::result_type;
 use flambeau_tensor::rows::map_rows;
@@ -80,17 +81,18 @@ fn cosine_similarity(cx: &KernelCx<'_>) -> Computed {
     }
     let sizes = broadcast_shapes(a.sizes(), b.sizes())?;
     let dim = [wrap_dim(dim, sizes.len())? as i64];
-    let (a, b) = (a.expand(&sizes)?.to_dtype(DType::F64)?, b.expand(&sizes)?.to_dtype(DType::F64)?);
-    let dot = |x: &Tensor, y: &Tensor| -> Computed {
-        let products = binary::<f64, f64, f64>(x, y, |x, y| x * y)?;
-        Ok(reduce::sum(&products, Some(&dim), false, None)?)
+    // Each in its own type, however wide the other's is.
+    let direction = |x: &Tensor| -> Computed {
+        let x = if x.dtype().is_floating() { x.clone() } else { x.to_dtype(dtype)? };
+        let x = x.expand(&sizes)?;
+        let norm = vector_norm(&x, 2.0, Some(&dim), true, None)?;
+        let norm = dispatch!(carried_floats, norm.dtype(), "cosine_similarity", T => {
+            let eps = T::from_f64(eps).acc();
+            unary_in::<T>(norm.dtype(), &norm, move |n: T| if n.acc() < eps { T::from_acc(eps) } else { n })
+        })?;
+        quotient_of(&x, &norm)
     };
-    let (product, first, second) = (dot(&a, &b)?, dot(&a, &a)?, dot(&b, &b)?);
-    let size = binary::<f64, f64, f64>(&first, &second, move |x, y| {
-        let kept = |v: f64| if v < eps { eps } else { v };
-        kept(x.sqrt()) * kept(y.sqrt())
-    })?;
-    Ok(binary::<f64, f64, f64>(&product, &size, |p, s| p / s)?.to_dtype(dtype)?)
+    Ok(reduce::sum(&product_of(&direction(a)?, &direction(b)?)?, Some(&dim), false, None)?)
 }
 
 /// Operations that an element of a difference is thought to cost.

@@ -5,12 +5,12 @@
 
 use super::distance::pairwise;
 use super::{Args, nothing, ranged, sized};
-use crate::pointwise::no_bools;
-use crate::support::{Computed, op};
+use crate::pointwise::{difference_of, no_bools, product_of, sum_of};
+use crate::support::{Computed, cast_error, fitting, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::loops::{binary, binary_in, unary_in};
+use flambeau_tensor::loops::{binary, binary_in, unary, unary_in};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::{can_cast, result_type};
 use flambeau_tensor::{DType, Element, Scalar, Tensor, dispatch, reduce};
@@ -63,18 +63,9 @@ fn margin_in_input_dtype(x: &Tensor, t: &Tensor) -> Computed {
     if x.dtype() == DType::Bool {
         return Err(KernelError::input("Negation, the `-` operator, on a bool tensor is not supported."));
     }
-    if !can_cast(t.dtype(), x.dtype()) {
-        return Err(KernelError::input(format!(
-            "result type {} can't be cast to the desired output type {}",
-            t.dtype().ir_name(),
-            x.dtype().ir_name()
-        )));
-    }
+    let t = &fitting(t, x.dtype())?;
     if x.dtype().is_integral(false) {
-        let name = x.dtype().ir_name();
-        return Err(KernelError::input(format!(
-            "result type Float can't be cast to the desired output type {name}"
-        )));
+        return Err(cast_error(DType::F32, x.dtype()));
     }
     if flambeau_tensor::broadcast_shapes(x.sizes(), t.sizes())?[..] != *t.sizes() {
         return Err(KernelError::input(format!(
@@ -83,7 +74,16 @@ fn margin_in_input_dtype(x: &Tensor, t: &Tensor) -> Computed {
             x.sizes()
         )));
     }
-    soft_margin_loss(x, &t.to_dtype(x.dtype())?)
+    soft_margin_loss(x, t)
+}
+
+/// PyTorch computes in memory of the input's dtype.
+fn huber_in_input_dtype(x: &Tensor, t: &Tensor, delta: f64) -> Computed {
+    let met = result_type(&[x, t]).unwrap_or(DType::F32);
+    if !can_cast(met, x.dtype()) {
+        return Err(cast_error(met, x.dtype()));
+    }
+    fitting(&huber_loss(x, t, delta)?, x.dtype())
 }
 
 /// A value rounded to the elements' dtype.
@@ -163,7 +163,7 @@ fn l1_loss(x: &Tensor, t: &Tensor) -> Computed {
                 (x - t).re.hypot((x - t).im)
             })?)
         }
-        d => dispatch!(carried_ints, d, "l1_loss", T => Ok(binary_in::<T>(d, x, t, |x: T, t: T| {
+        d => dispatch!(ints, d, "l1_loss", T => Ok(binary::<T, T, T>(x, t, |x: T, t: T| {
             let d = T::from_i64(x.to_i64().wrapping_sub(t.to_i64())).to_i64();
             T::from_i64(d.wrapping_abs())
         })?)),
@@ -210,6 +210,9 @@ fn weighted(loss: Tensor, weight: Option<&Tensor>, reduction: i64) -> Computed {
 /// `(self, target, weight, pos_weight, reduction)`.
 fn with_logits(cx: &KernelCx<'_>) -> Computed {
     let (x, t) = (cx.tensor(0)?, cx.tensor(1)?);
+    if x.dtype() != t.dtype() {
+        return with_logits_of_another_dtype(cx, x, t);
+    }
     let dtype = meet("binary_cross_entropy_with_logits", &[x, t])?;
     if x.sizes() != t.sizes() && !flambeau_tensor::expandable(t.sizes(), x.sizes()) {
         return Err(KernelError::input(format!(
@@ -230,6 +233,25 @@ fn with_logits(cx: &KernelCx<'_>) -> Computed {
             T::from_acc(r(r(A::<T>::ONE - t) * x) - r(weight * log_sigmoid))
         })?)
     })?;
+    weighted(loss, cx.opt_tensor(2)?, cx.int(4)?)
+}
+
+/// As [`with_logits`], step by step in memory of the target's dtype.
+fn with_logits_of_another_dtype(cx: &KernelCx<'_>, x: &Tensor, t: &Tensor) -> Computed {
+    let mut log = dispatch!(floats, x.dtype(), "log_sigmoid_cpu", T => {
+        unary::<T, T>(x, |x: T| T::from_acc(x.acc().min_nan(Element::ZERO) - (-x.acc().abs()).exp().ln_1p()))
+    })?;
+    let one = Tensor::scalar(Scalar::Int(1), DType::I64)?;
+    let less_one = |p: &Tensor| difference_of(p, &one.to_dtype(p.dtype())?);
+    if let Some(positive) = cx.opt_tensor(3)? {
+        let weight = product_of(&less_one(positive)?, t)?;
+        let weight = sum_of(&weight, &one.to_dtype(weight.dtype())?)?;
+        log = fitting(&product_of(&log, &weight)?, log.dtype())?;
+    }
+    no_bools(t.dtype(), t.dtype())?;
+    let rest = difference_of(&one.to_dtype(t.dtype())?, t)?;
+    let loss = fitting(&product_of(&rest, x)?, t.dtype())?;
+    let loss = fitting(&difference_of(&loss, &log)?, t.dtype())?;
     weighted(loss, cx.opt_tensor(2)?, cx.int(4)?)
 }
 
@@ -337,6 +359,9 @@ fn triplet_margin_loss(cx: &KernelCx<'_>) -> Computed {
 /// `(self, target, reduction, log_target)`.
 fn kl_div(cx: &KernelCx<'_>) -> Computed {
     let (x, t) = (cx.tensor(0)?, cx.tensor(1)?);
+    if [x, t].iter().any(|of| of.dtype().is_integral(true)) {
+        return Err(KernelError::input("kl_div: Integral inputs not supported."));
+    }
     let loss = if cx.boolean(3)? { kl_log(x, t)? } else { kl_plain(x, t)? };
     reduced(loss, cx.int(2)?)
 }
@@ -390,7 +415,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("huber_loss", "", "Squares of small differences, multiples of large ones.")
             .facts(facts(two, 2))
-            .one(|cx| with_number(cx, "huber_loss", None, huber_loss)),
+            .one(|cx| with_number(cx, "huber_loss", None, huber_in_input_dtype)),
     );
     defs.extend(
         op("kl_div", "", "The divergence of Kullback and Leibler, of logarithms.")

@@ -8,7 +8,7 @@ use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::pool::{self, Divisor, Slide, Window, Windows};
-use flambeau_tensor::{DType, Tensor, reduce};
+use flambeau_tensor::{DType, Tensor, TensorError, reduce};
 
 /// An error unless the input has space and one or two dimensions in front, with elements in all but the first.
 fn check(name: &str, x: &Tensor, space: usize) -> Result<(), KernelError> {
@@ -115,6 +115,9 @@ fn avg_pool(cx: &KernelCx<'_>, space: usize) -> Computed {
     let x = cx.tensor(0)?;
     let slide = slide(cx, space, None, 4)?;
     check("avg_pool", x, space)?;
+    if space == 3 && matches!(x.dtype(), DType::F16 | DType::BF16) {
+        return Err(TensorError::DType { op: "avg_pool3d_out_frame", dtype: x.dtype() }.into());
+    }
     let windows = sliding(&slide, x, space)?;
     let whole = cx.boolean(5)?;
     let fixed = if cx.n_args() > 6 && space > 1 { cx.opt_int(6)? } else { None };
@@ -157,6 +160,10 @@ fn adaptive_windows(cx: &KernelCx<'_>, space: usize, name: &str) -> Result<Windo
 
 fn adaptive_avg(cx: &KernelCx<'_>, space: usize) -> Computed {
     let x = cx.tensor(0)?;
+    // The mean of all of space is a reduction, of whatever has a mean.
+    if space == 2 && matches!(cx.ints(1)?[..], [1, 1]) && matches!(x.rank(), 3 | 4) {
+        return Ok(reduce::mean(x, Some(&[-1, -2]), true, None)?);
+    }
     let windows = adaptive_windows(cx, space, "adaptive_avg_pool")?;
     if !x.dtype().is_floating() && x.numel() == 0 && space < 3 {
         // Nothing to average is fine in any dtype.

@@ -83,6 +83,9 @@ fn search(
         return Err(KernelError::input("torch.searchsorted(): sorter index out of range"));
     }
     check_budget(values.numel().saturating_mul(24))?;
+    if values.numel() == 0 {
+        return Ok(Tensor::zeros(values.sizes(), if int32 { DType::I32 } else { DType::I64 })?);
+    }
     let found = dispatch!(real, dtype, "searchsorted_out_cpu", T => {
         let (all, values) = (sequences.to_vec::<T>()?, values.to_vec::<T>()?);
         let groups = if sequences.rank() == 1 { 1 } else { all.len() / n.max(1) };

@@ -6,7 +6,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::rows::map_rows;
-use flambeau_tensor::{Element, Scalar, Tensor, dispatch, select, wrap_dim};
+use flambeau_tensor::{DType, Element, Scalar, Tensor, dispatch, reduce, select, wrap_dim};
 
 /// `(self, k, dim, keepdim)`.
 fn kthvalue(cx: &KernelCx<'_>) -> Several {
@@ -15,6 +15,9 @@ fn kthvalue(cx: &KernelCx<'_>) -> Several {
     let n = x.sizes().get(wrap_dim(dim, x.rank())?).copied().unwrap_or(1);
     if k < 1 || k > n {
         return Err(KernelError::input("kthvalue(): selected number k out of range for dimension"));
+    }
+    if let Some(found) = super::alone(x)? {
+        return Ok(vec![x.clone_data()?, found]);
     }
     let at = k as usize - 1;
     let indices = dispatch!(carried_real, x.dtype(), "kthvalue_cpu", T => {
@@ -89,6 +92,13 @@ fn most_frequent<T: Element>(row: &[T::Raw]) -> i64 {
 fn mode(cx: &KernelCx<'_>) -> Several {
     let (x, dim, keep) = (cx.tensor(0)?, cx.int(1)?, cx.boolean(2)?);
     check_some("mode", x, dim)?;
+    if let Some(found) = super::alone(x)? {
+        return Ok(vec![x.clone_data()?, found]);
+    }
+    if x.numel() == 0 {
+        let found = reduce::sum(&Tensor::zeros(x.sizes(), DType::I64)?, Some(&[dim]), keep, None)?;
+        return Ok(vec![Tensor::zeros(found.sizes(), x.dtype())?, found]);
+    }
     let indices = dispatch!(carried_real_bool, x.dtype(), "mode_cpu", T => {
         Ok::<_, KernelError>(map_rows::<T, i64>(x, dim, Some(1), |row, out| out[0] = most_frequent::<T>(row))?)
     })?;

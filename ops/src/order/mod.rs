@@ -77,6 +77,11 @@ fn ranked<T: Element>(row: &[T::Raw], descending: bool) -> Vec<Ranked> {
     row.iter().zip(0..).map(|(&x, at)| Ranked { rank: rank(T::from_raw(x)) ^ turn, at }).collect()
 }
 
+/// Where the element of a tensor without dimensions stands, which is ordered whatever its type is.
+fn alone(x: &Tensor) -> Result<Option<Tensor>, TensorError> {
+    (x.rank() == 0).then(|| Tensor::zeros(&[], DType::I64)).transpose()
+}
+
 /// Values by indices along a dimension, which goes if it is not kept.
 fn picked(x: &Tensor, dim: i64, indices: Tensor, keep: bool) -> Result<Vec<Tensor>, TensorError> {
     let values = flambeau_tensor::rows::gather(x, wrap_dim(dim, x.rank())?, &indices)?;

@@ -13,7 +13,7 @@ mod tensors;
 mod ternary;
 mod unary;
 
-pub(crate) use number::Number;
+pub(crate) use number::{Number, quotient};
 pub(crate) use parts::conj;
 pub(crate) use tensors::{difference_of, no_bools, product_of, quotient_of, sum_of};
 pub(crate) use ternary::gelu_of;

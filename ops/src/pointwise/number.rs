@@ -115,10 +115,45 @@ macro_rules! operators {
 operators! {
     f32: identity, identity;
     f64: identity, identity;
-    Complex<f32>: identity, identity;
-    Complex<f64>: identity, identity;
     f16: f16::to_f32, f16::from_f32;
     bf16: bf16::to_f32, bf16::from_f32;
+}
+
+macro_rules! complex {
+    ($($t:ty)*) => {$(
+        impl Number for Complex<$t> {
+            #[inline(always)]
+            fn add(self, other: Self) -> Self { self + other }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self { self - other }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self { self * other }
+            #[inline(always)]
+            fn neg(self) -> Self { -self }
+            #[inline(always)]
+            fn div(self, other: Self) -> Self { quotient(self, other) }
+        }
+    )*};
+}
+
+complex!(f32 f64);
+
+/// `a / b` by Smith's method: no intermediate result overflows unless the quotient does, and division by zero goes by
+/// parts, so it gives infinities.
+#[inline(always)]
+pub(crate) fn quotient<F: Real>(a: Complex<F>, b: Complex<F>) -> Complex<F> {
+    let turned = b.re.abs() < b.im.abs();
+    if b.re == F::ZERO && b.im == F::ZERO {
+        return Complex::new(a.re / b.re.abs(), a.im / b.im.abs());
+    }
+    let (large, small) = if turned { (b.im, b.re) } else { (b.re, b.im) };
+    let ratio = small / large;
+    let scale = F::ONE / (large + small * ratio);
+    if turned {
+        Complex::new((a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale)
+    } else {
+        Complex::new((a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale)
+    }
 }
 
 impl Number for bool {

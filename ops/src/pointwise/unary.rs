@@ -1,6 +1,6 @@
 //! Functions of one tensor.
 
-use super::number::Number;
+use super::number::{Number, quotient};
 use crate::support::{Computed, with_variants};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::pointwise::{Pointwise, TileOp};
@@ -122,7 +122,7 @@ on_floats! {
     atanh(x) = x.atanh(), complex z = z.atanh();
     sqrt(x) = x.sqrt(), complex z = z.sqrt();
     rsqrt(x) = x.rsqrt(), complex z = c(1.0) / z.sqrt();
-    reciprocal(x) = n::<A>(1.0) / x, complex z = c(1.0) / z;
+    reciprocal(x) = n::<A>(1.0) / x, complex z = quotient(c(1.0), z);
     erfc(x) = x.erfc();
     erfinv(x) = x.erfinv();
     lgamma(x) = x.lgamma();

@@ -121,6 +121,16 @@ fn kron(cx: &KernelCx<'_>) -> Computed {
 }
 
 fn cross_along(a: &Tensor, b: &Tensor, dim: i64) -> Computed {
+    if a.rank() != b.rank() {
+        return Err(KernelError::input("linalg.cross: inputs must have the same number of dimensions."));
+    }
+    if b.size(dim)? != 3 {
+        return Err(KernelError::input(format!(
+            "linalg.cross: inputs dimension {dim} must have length 3. Got {} and {}",
+            a.size(dim)?,
+            b.size(dim)?
+        )));
+    }
     let sizes = flambeau_tensor::broadcast_shapes(a.sizes(), b.sizes())?;
     cross_same(&a.expand(&sizes)?, &b.expand(&sizes)?, dim)
 }

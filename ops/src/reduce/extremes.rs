@@ -66,6 +66,12 @@ fn along(cx: &KernelCx<'_>, f: WithIndices) -> Several {
 
 fn place(cx: &KernelCx<'_>, f: Place, op: &'static str) -> Computed {
     let (x, dim) = (cx.tensor(0)?, cx.opt_int(1)?);
+    // Where there is no choice, elements are not compared.
+    if let Some(dim) = dim.filter(|_| x.rank() > 0)
+        && (x.numel() == 0 || x.sizes()[wrap_dim(dim, x.rank())?] == 1)
+    {
+        return Ok(f(&Tensor::zeros(x.sizes(), DType::U8)?, Some(dim), cx.boolean(2)?)?);
+    }
     if x.dtype().is_complex() || x.dtype() == DType::Bool {
         return Err(refused(op, x.dtype()));
     }

@@ -11,6 +11,8 @@ mod spread;
 mod sums;
 mod truths;
 
+pub(crate) use norms::vector_norm;
+
 use flambeau_analysis::Shape;
 use flambeau_analysis::shape::{Fact, TensorFact};
 use flambeau_exec::Sample;

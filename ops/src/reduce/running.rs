@@ -33,8 +33,8 @@ fn places<T: Element + PartialOrd>(row: &[T::Raw], out: &mut [i64], largest: boo
 
 fn extremes(cx: &KernelCx<'_>, largest: bool, op: &'static str) -> Several {
     let (x, dim) = (cx.tensor(0)?, cx.int(1)?);
-    // Of nothing at all, neither the dimension nor the type matters.
-    if x.numel() == 0 {
+    // Of nothing at all, and of a number alone, neither the dimension nor the type matters.
+    if x.numel() == 0 || x.rank() == 0 {
         return Ok(vec![x.clone_contiguous()?, Tensor::zeros(x.sizes(), DType::I64)?]);
     }
     let indices = dispatch!(carried_real_bool, x.dtype(), op, T => {

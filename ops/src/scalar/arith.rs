@@ -1,5 +1,6 @@
 //! Binary arithmetic, comparison and logic.
 
+use crate::pointwise::quotient;
 use flambeau_exec::{Kernel, KernelCx, KernelError, KernelResult, OpDefExt, Sample, ScalarOp};
 use flambeau_ir::{Doc, Effects, IValue, OpDef, Type};
 use flambeau_tensor::Scalar;
@@ -175,22 +176,6 @@ pub(super) fn complex(s: Scalar) -> C64 {
 /// Numbers as the schema asks for them, small and not zero.
 pub(super) fn numbers() -> Sample {
     Sample::by_schema().range(-3.0, 3.0).not_differentiable()
-}
-
-/// `a / b` by Smith's method: no intermediate result overflows unless the quotient does, and division by zero goes by
-/// parts, so it gives infinities.
-fn quotient(a: C64, b: C64) -> C64 {
-    if b.re.abs() >= b.im.abs() {
-        if b.re == 0.0 && b.im == 0.0 {
-            return C64::new(a.re / 0.0, a.im / 0.0);
-        }
-        let ratio = b.im / b.re;
-        let scale = 1.0 / (b.re + b.im * ratio);
-        return C64::new((a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale);
-    }
-    let ratio = b.re / b.im;
-    let scale = 1.0 / (b.re * ratio + b.im);
-    C64::new((a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale)
 }
 
 /// Division always gives a double (or a complex number).
