@@ -34,13 +34,18 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("aten::normal", "PyTorch's is zero, as of all that is drawn"),
     ("aten::_standard_gamma", "samples move with their distribution, not with the draws that led to them"),
     ("aten::linalg_svd", "vectors that no singular value belongs to move nothing"),
-    ("aten::_linalg_det", "factors move nothing, as in PyTorch"),
-    ("aten::_linalg_slogdet", "factors move nothing, as in PyTorch"),
-    ("aten::_linalg_solve_ex", "factors move nothing, as in PyTorch"),
-    ("aten::log_sigmoid_forward", "its buffer moves nothing, as in PyTorch"),
-    ("aten::native_layer_norm", "mean and deviation move nothing, as in PyTorch"),
-    ("aten::_native_batch_norm_legit", "mean and deviation move nothing, as in PyTorch"),
-    ("aten::native_group_norm", "mean and deviation move nothing, as in PyTorch"),
+];
+
+/// Results that move nothing, whatever is done with them, and why. They are not weighed.
+const UNMOVED: &[(&str, &[usize], &str)] = &[
+    ("aten::_linalg_det", &[1], "factors, for the way back"),
+    ("aten::_linalg_slogdet", &[2], "factors, for the way back"),
+    ("aten::_linalg_solve_ex", &[1], "factors, for the way back"),
+    ("aten::_thnn_fused_lstm_cell", &[2], "a workspace, for the way back"),
+    ("aten::log_sigmoid_forward", &[1], "a buffer, for the way back"),
+    ("aten::native_layer_norm", &[1, 2], "mean and deviation, in PyTorch"),
+    ("aten::_native_batch_norm_legit", &[1, 2], "mean and deviation, in PyTorch"),
+    ("aten::native_group_norm", &[1, 2], "mean and deviation, in PyTorch"),
 ];
 
 /// Values in which every tensor of floats is replaced by what `f` makes of it.
@@ -128,7 +133,16 @@ fn attempt(session: &Session, op: OpId, g: &mut Gen<'_>) -> Outcome {
     if leaves.iter().all(|t| t.numel() == 0) || values(&first) != values(&again) || !finite {
         return Outcome::Skipped;
     }
-    let weights: Vec<Tensor> = doubles(&first).iter().map(|t| drawn_like(t, g)).collect();
+    let unmoved =
+        UNMOVED.iter().find(|(name, ..)| *name == schema.name.as_str()).map_or(&[][..], |row| row.1);
+    let mut weight = |i: usize, t: &Tensor| {
+        let drawn = drawn_like(t, g);
+        if unmoved.contains(&i) { Tensor::zeros(t.sizes(), DType::F64).unwrap() } else { drawn }
+    };
+    let results = first.iter().enumerate();
+    let weights: Vec<Tensor> = results
+        .flat_map(|(i, result)| doubles([result]).iter().map(|t| weight(i, t)).collect::<Vec<_>>())
+        .collect();
     let ways: Vec<Tensor> = leaves.iter().map(|t| drawn_like(t, g)).collect();
     // The weighted sum of all results, a step away.
     let level = |step: f64| -> Option<f64> {

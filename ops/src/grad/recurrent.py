@@ -5,7 +5,20 @@ def rnn_gates(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Optio
     return F.linear(input, w_ih, b_ih) + F.linear(hx, w_hh, b_hh)
 
 def lstm_step(input: Tensor, h: Tensor, c: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Optional[Tensor], b_hh: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
-    gates = rnn_gates(input, h, w_ih, w_hh, b_ih, b_hh).chunk(4, -1)
+    return lstm_of_gates(rnn_gates(input, h, w_ih, w_hh, b_ih, b_hh), c)
+
+def fused_lstm(read: Tensor, held: Tensor, c: Tensor, b_read: Optional[Tensor], b_held: Optional[Tensor]) -> Tuple[Tensor, Tensor, Tensor]:
+    gates = read + held
+    if b_read is not None:
+        gates = gates + b_read
+    if b_held is not None:
+        gates = gates + b_held
+    state, cell = lstm_of_gates(gates, c)
+    # What is kept for the way back moves nothing.
+    return state, cell, torch.zeros_like(read)
+
+def lstm_of_gates(sums: Tensor, c: Tensor) -> Tuple[Tensor, Tensor]:
+    gates = sums.chunk(4, -1)
     cell = gates[1].sigmoid() * c + gates[0].sigmoid() * gates[2].tanh()
     return gates[3].sigmoid() * cell.tanh(), cell
 

@@ -24,7 +24,8 @@ const EXCEPTED: &str = "
 Every operator with a kernel is tried on samples: that it succeeds on some, that results are of the declared types, have
 the sizes and dtypes that its rules predict, share memory only as declared, and that it writes only what it says it
 writes (`ops/tests/complete/matrix.rs`). What PyTorch differentiates is differentiated here, with respect to the same arguments
-(`ops/tests/complete/gradients.rs`). An exception that is not needed any more fails the tests. Not asked:
+(`ops/tests/complete/gradients.rs`). An exception says why it is made and what it would take to do without, and one that
+is not needed any more fails the tests.
 ";
 
 /// Letters of the facts stated about a row.
@@ -87,6 +88,9 @@ fn page(registry: &Registry) -> String {
         out.push_str(&lines);
     }
     out.push_str(EXCEPTED);
+    if crate::matrix::EXCEPTIONS.is_empty() && crate::gradients::WITHOUT.is_empty() {
+        out.push_str("\nThere are none.\n");
+    }
     for exception in crate::matrix::EXCEPTIONS.iter().chain(crate::gradients::WITHOUT) {
         let Exception { op, check, why, needed } = exception;
         writeln!(out, "\n**`{op}`: {check}.** Why: {why}. Needed: {needed}.").expect("a string takes all");

@@ -8,15 +8,8 @@ use flambeau_rewrite::autodiff::{Entry, GradientTable};
 /// Recorded by `tests/oracle/differentiable.py`: an operator, then its arguments that have gradients, or `*`.
 const DIFFERENTIABLE: &str = include_str!("../../../tests/oracle/differentiable.txt");
 
-/// Operators without a derivative, and why.
-pub(crate) const WITHOUT: &[Exception] = &[Exception {
-    op: "aten::_thnn_fused_lstm_cell",
-    check: "derivative",
-    why: "PyTorch computes it on graphics processors only, and so can't record what its derivative gives elsewhere",
-    needed: "what of its workspace (the third result, of an order that is the processor's) the derivative reads; then \
-             an entry in `ops/src/grad/recurrent.grads`, by `lstm_cell`'s formula over gates that are already products, \
-             checked by differences in `tests/tests/derivatives.rs`. `lstm_cell`, which programs call, has a derivative",
-}];
+/// Operators without a derivative, and why. None at present.
+pub(crate) const WITHOUT: &[Exception] = &[];
 
 /// A view: its gradient follows from where its elements are.
 fn is_view(schema: &FunctionSchema) -> bool {
