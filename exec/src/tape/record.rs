@@ -1,7 +1,7 @@
 //! What one call of an operator adds to the histories of its results.
 
 use super::history::{self, Edge, Kind, Node, OpCall, Place};
-use super::region::Geometry;
+use super::region::{self, Geometry};
 use super::{Derivative, Input, Tape};
 use crate::error::KernelError;
 use crate::kernel::{Kernel, KernelCx, KernelResult};
@@ -237,7 +237,7 @@ fn after(mut before: Before, op: OpId, schema: &FunctionSchema, rets: &[IValue])
             continue;
         }
         let source = read.iter().find(|t| t.shares_storage(&result));
-        match source.filter(|t| !known || t.dtype() == result.dtype()) {
+        match source.filter(|t| !known || region::reads_as(t.dtype(), result.dtype())) {
             Some(source) if result.numel() > 0 || !known => history::set_view(&result, source),
             _ => fresh.push((result, output)),
         }

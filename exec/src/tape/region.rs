@@ -24,7 +24,12 @@ impl Geometry {
     }
 
     fn on(&self, memory: &Tensor) -> Result<Tensor, KernelError> {
-        Ok(memory.as_strided(self.layout.sizes(), self.layout.strides(), Some(self.layout.offset()))?)
+        Ok(Tensor::from_storage(memory.storage().clone(), self.dtype, self.layout.clone())?)
+    }
+
+    /// How many bytes of memory it reaches over.
+    fn reach(&self) -> usize {
+        self.layout.storage_end() as usize * self.dtype.size()
     }
 
     /// A gradient brought to this type, and summed over what was broadcast to these sizes.
@@ -57,12 +62,18 @@ impl Geometry {
 
 /// Memory of zeros in which both tensors have their places.
 fn memory(base: &Geometry, view: &Geometry) -> Result<Tensor, KernelError> {
-    let length = base.layout.storage_end().max(view.layout.storage_end());
-    Ok(Tensor::zeros(&[length as i64], base.dtype)?)
+    let elements = base.reach().max(view.reach()).div_ceil(base.dtype.size());
+    Ok(Tensor::zeros(&[elements as i64], base.dtype)?)
+}
+
+/// Whether gradients of elements read as another type are those elements read so: complex numbers and their parts.
+pub(super) fn reads_as(base: DType, view: DType) -> bool {
+    let number = |dtype: DType| dtype.is_floating() || dtype.is_complex();
+    base == view || (number(base) && number(view) && base.to_real() == view.to_real())
 }
 
 fn check_types(base: &Geometry, view: &Geometry) -> Result<(), KernelError> {
-    if base.dtype == view.dtype {
+    if reads_as(base.dtype, view.dtype) {
         return Ok(());
     }
     let (base, view) = (base.dtype, view.dtype);

@@ -48,7 +48,7 @@ def det_gradient(grad: Tensor, self: Tensor, result: Tensor) -> Optional[Tensor]
     return across(turn) * torch.matmul(u * others.unsqueeze(-2), vh)
 
 def slogdet_gradient(grad_sign: Tensor, grad: Tensor, self: Tensor, sign: Tensor) -> Tensor:
-    turned = adjoint_of(torch.inverse(self))
+    turned = adjoint_of(torch.linalg.inv_ex(self)[0])
     if not self.is_complex():
         return across(grad) * turned
     return across(torch.complex(grad, torch.imag(grad_sign.conj() * sign).neg())) * turned
@@ -58,7 +58,7 @@ def solve_gradient(grad: Tensor, A: Tensor, B: Tensor, result: Tensor, left: boo
     vector = B.dim() == 1 or (B.dim() == A.dim() - 1 and list(B.size()) == list(A.size())[:-1])
     g = grad.unsqueeze(-1) if vector else grad
     x = result.unsqueeze(-1) if vector else result
-    back = torch.linalg.solve(turned, g, left=left)
+    back = torch.linalg.solve_ex(turned, g, left=left)[0]
     if left:
         return torch.matmul(back, adjoint_of(x)).neg(), back.squeeze(-1) if vector else back
     return torch.matmul(adjoint_of(x), back).neg(), back.squeeze(-1) if vector else back

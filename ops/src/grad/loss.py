@@ -43,7 +43,7 @@ def kl_slope(self: Tensor, target: Tensor, log_target: bool) -> Tensor:
 def kl_target_slope(self: Tensor, target: Tensor, log_target: bool) -> Tensor:
     if log_target:
         return target.exp() * (target - self + 1)
-    return (target.log() + 1 - self).masked_fill(target == 0, 0.0)
+    return target.log().masked_fill(target == 0, 0.0) + target / target - self
 
 def cross_entropy_body(self: Tensor, target: Tensor, weight: Optional[Tensor], reduction: int, ignore_index: int, label_smoothing: float) -> Tensor:
     dim = 0 if self.dim() == 1 else 1
@@ -82,7 +82,7 @@ def poisson_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps
 def margin_losses(self: Tensor, target: Tensor, p: float, margin: float, weight: Optional[Tensor]) -> Tensor:
     x = self.reshape([1, -1]) if self.dim() < 2 else self
     at = target.reshape([-1, 1])
-    short = (margin - x.gather(1, at) + x).clamp_min(0.0)
+    short = (margin - x.gather(1, at) + x).relu()
     losses = short if p == 1.0 else short * short
     if weight is not None:
         losses = losses * weight.index_select(0, target.reshape([-1])).unsqueeze(1)
@@ -96,7 +96,7 @@ def multilabel_losses(self: Tensor, target: Tensor) -> Tensor:
     given = (labels >= 0).to(torch.int64).cumprod(1)
     at = labels * given
     is_label = torch.zeros(x.size(), dtype=torch.int64).scatter_add(1, at, given) > 0
-    short = (1 - x.gather(1, at).unsqueeze(2) + x.unsqueeze(1)).clamp_min(0.0)
+    short = (1 - x.gather(1, at).unsqueeze(2) + x.unsqueeze(1)).relu()
     short = short.masked_fill((given == 0).unsqueeze(2), 0.0).masked_fill(is_label.unsqueeze(1), 0.0)
     losses = short.sum([1, 2]) / x.size(1)
     return losses if self.dim() == 2 else losses.reshape([])

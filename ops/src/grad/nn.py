@@ -64,9 +64,16 @@ def embedding_bag_body(weight: Tensor, indices: Tensor, offsets: Optional[Tensor
     padding = (at == (padding_idx if padding_idx >= 0 else weight.size(0) + padding_idx)).unsqueeze(-1)
     sizes = [count, weight.size(1)]
     if mode == 2:
+        # Of equal ones, the first.
         kept = padding.logical_not().reshape([-1]).nonzero().reshape([-1])
-        spread_bag = bag.index_select(0, kept).unsqueeze(-1).expand([kept.size(0), weight.size(1)])
-        out = torch.scatter_reduce(torch.zeros(sizes, dtype=weight.dtype), 0, spread_bag, rows.index_select(0, kept), "amax", include_self=False)
+        own_bag = bag.index_select(0, kept)
+        own = rows.index_select(0, kept)
+        spread_bag = own_bag.unsqueeze(-1).expand(own.size())
+        top = torch.scatter_reduce(torch.zeros(sizes, dtype=weight.dtype), 0, spread_bag, own.detach(), "amax", include_self=False)
+        place = torch.arange(kept.size(0)).unsqueeze(-1)
+        at_top = place.masked_fill(own.detach() != top.index_select(0, own_bag), kept.size(0))
+        first = torch.scatter_reduce(torch.zeros(sizes, dtype=torch.int64), 0, spread_bag, at_top, "amin", include_self=False)
+        out = torch.zeros(sizes, dtype=weight.dtype).index_add(0, own_bag, own.masked_fill(first.index_select(0, own_bag) != place, 0.0))
     else:
         out = torch.zeros(sizes, dtype=weight.dtype).index_add(0, bag, rows.masked_fill(padding, 0.0))
     if mode == 1:

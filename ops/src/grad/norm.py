@@ -24,7 +24,7 @@ def rms_norm_body(input: Tensor, n: int, weight: Optional[Tensor], eps: Optional
     dims: List[int] = []
     for i in range(n):
         dims.append(i - n)
-    least = 2.220446049250313e-16 if input.dtype == torch.float64 else 1.1920928955078125e-07
+    least = 2.220446049250313e-16 if input.dtype == torch.float64 or input.dtype == torch.complex128 else 1.1920928955078125e-07
     if eps is not None:
         least = eps
     out = input * (input.square().mean(dims, True) + least).rsqrt()

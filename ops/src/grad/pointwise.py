@@ -10,6 +10,11 @@ def sgn_gradient(grad: Tensor, self: Tensor) -> Tensor:
     unit = self.sgn()
     return ((grad - torch.real(unit * grad.conj()) * unit) / size).masked_fill(size == 0, 0.0)
 
+def acosh_slope(self: Tensor) -> Tensor:
+    if self.is_complex():
+        return ((self - 1).rsqrt() * (self + 1).rsqrt()).conj()
+    return (self * self - 1).rsqrt()
+
 def angle_gradient(grad: Tensor, self: Tensor) -> Tensor:
     if not self.is_complex():
         return torch.zeros_like(self)
@@ -20,7 +25,7 @@ def logit_gradient(grad: Tensor, self: Tensor, eps: Optional[float]) -> Tensor:
     slope = grad / (self * (1 - self))
     if eps is None:
         return slope.masked_fill((self < 0).logical_or(self > 1), float("nan"))
-    return slope.masked_fill((self < eps).logical_or(self > 1 - eps), 0.0)
+    return slope.masked_fill((self >= eps).logical_and(self <= 1 - eps).logical_not(), 0.0)
 
 def mvlgamma_gradient(grad: Tensor, self: Tensor, p: int) -> Tensor:
     total = torch.zeros_like(self)
@@ -49,27 +54,27 @@ def copysign_factor(self: Tensor, result: Tensor) -> Tensor:
 def larger(a: Tensor, b: Tensor) -> Tensor:
     # How much of a maximum comes from `a`: all, nothing, or half if they are equal.
     kind = a.dtype if a.is_floating_point() else b.dtype
-    return (a > b).to(kind) + (a == b).to(kind) * 0.5
+    return ((a == b).to(kind) * -0.5 + 1.0).masked_fill(a < b, 0.0)
 
 def clamp_gradient(grad: Tensor, self: Tensor, min: Optional[float], max: Optional[float]) -> Tensor:
     if min is not None:
-        grad = grad.masked_fill(self < min, 0.0)
+        grad = grad.masked_fill((self >= min).logical_not(), 0.0)
     if max is not None:
-        grad = grad.masked_fill(self > max, 0.0)
+        grad = grad.masked_fill((self <= max).logical_not(), 0.0)
     return grad
 
 def clamp_tensor_gradient(grad: Tensor, self: Tensor, min: Optional[Tensor], max: Optional[Tensor]) -> Tensor:
     if min is not None:
-        grad = grad.masked_fill(self < min, 0.0)
+        grad = grad.masked_fill((self >= min).logical_not(), 0.0)
     if max is not None:
-        grad = grad.masked_fill(self > max, 0.0)
+        grad = grad.masked_fill((self <= max).logical_not(), 0.0)
     return grad
 
 def clamp_min_gradient(grad: Tensor, self: Tensor, min: Optional[Tensor], max: Optional[Tensor]) -> Tensor:
     if min is not None:
-        grad = grad.masked_fill(self >= min, 0.0)
+        grad = grad.masked_fill((self < min).logical_not(), 0.0)
         if max is not None:
-            grad = grad.masked_fill(min >= max, 0.0)
+            grad = grad.masked_fill((min < max).logical_not(), 0.0)
     return grad
 
 def clamp_max_gradient(grad: Tensor, self: Tensor, min: Optional[Tensor], max: Optional[Tensor]) -> Tensor:

@@ -107,10 +107,10 @@ def kron_blocks(grad: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return grad.reshape(sizes).permute(order).reshape([a.numel(), b.numel()])
 
 def kron_left(grad: Tensor, self: Tensor, other: Tensor) -> Tensor:
-    return torch.mv(kron_blocks(grad, self, other), other.conj().reshape([-1])).reshape(self.size())
+    return torch.mv(kron_blocks(grad, self, other), other.conj().reshape([-1]).to(grad.dtype)).reshape(self.size())
 
 def kron_right(grad: Tensor, self: Tensor, other: Tensor) -> Tensor:
-    return torch.mv(kron_blocks(grad, self, other).t(), self.conj().reshape([-1])).reshape(other.size())
+    return torch.mv(kron_blocks(grad, self, other).t(), self.conj().reshape([-1]).to(grad.dtype)).reshape(other.size())
 
 def cross_dim(self: Tensor, dim: Optional[int]) -> int:
     if dim is not None:

@@ -101,6 +101,10 @@ def var_gradient(grad: Tensor, self: Tensor, dim: Optional[List[int]], correctio
         return (grad * float("nan")) * (self - mean_of(self, dim))
     return grad * (2.0 / left) * (self - mean_of(self, dim))
 
+def square_slope(grad: Tensor, root: Tensor) -> Tensor:
+    # The gradient of a square from that of its root; none where there is no slope.
+    return (grad / (root * 2)).masked_fill(root == 0, 0.0)
+
 def result_size(a: Tensor, b: Tensor) -> List[int]:
     return (a + b).size()
 
@@ -285,14 +289,14 @@ def segments_body(data: Tensor, reduce: str, lengths: Optional[Tensor], offsets:
         start = float("inf")
     first = torch.full(out_sizes, start, dtype=data.dtype)
     wide = owner.reshape([-1] + [1] * (len(sizes) - 1)).expand(sizes)
-    how = "sum"
-    if reduce == "max":
-        how = "amax"
-    elif reduce == "min":
-        how = "amin"
-    elif reduce == "prod":
-        how = "prod"
-    out = torch.scatter_reduce(first, 0, wide, rows, how, include_self=True)
+    if reduce == "max" or reduce == "min":
+        how = "amax" if reduce == "max" else "amin"
+        out = torch.scatter_reduce(first, 0, wide, rows.detach(), how, include_self=True)
+        # Equal ones have equal shares; what a segment starts with has none.
+        equal = (rows.detach() == out.index_select(0, owner)).logical_or(rows.detach().isnan()).to(data.dtype)
+        share = equal / torch.zeros_like(out).index_add(0, owner, equal).index_select(0, owner).clamp_min(1.0)
+        return torch.zeros_like(out).index_add(0, owner, rows * share).reshape(final)
+    out = torch.scatter_reduce(first, 0, wide, rows, "prod" if reduce == "prod" else "sum", include_self=True)
     if reduce == "mean":
         out = out / flat.clamp_min(1).reshape([-1] + [1] * (len(sizes) - 1))
     return out.reshape(final)

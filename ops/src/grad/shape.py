@@ -72,19 +72,21 @@ def scatter_reduce_self(grad: Tensor, self: Tensor, dim: int, index: Tensor, src
     if reduce == "mean":
         back = grad / scatter_counts(self, dim, index, include_self)
     elif reduce == "prod":
-        back = grad * (result / self)
-        back = torch.where(self == 0, grad * torch.scatter_reduce(torch.ones_like(self), dim, index, src, "prod", include_self=True), back)
+        # As if what is zero were one: then its share is the product of the others.
+        own = self.masked_fill(self == 0, 1.0)
+        back = grad * torch.scatter_reduce(own, dim, index, src, "prod", include_self=include_self) / own
     elif reduce == "amax" or reduce == "amin":
-        back = grad * (self == result).to(grad.dtype) / scatter_ties(self, dim, index, src, include_self, result)
-    return back if include_self else torch.where(touched, torch.zeros_like(grad), grad)
+        back = (self == result).to(grad.dtype) * (grad / scatter_ties(self, dim, index, src, result))
+    return back if include_self else back.masked_fill(touched, 0.0)
 
 def scatter_counts(self: Tensor, dim: int, index: Tensor, include_self: bool) -> Tensor:
     base = torch.ones_like(self) if include_self else torch.zeros_like(self)
     counts = base.scatter_add(dim, index, torch.ones(index.size(), dtype=self.dtype))
     return counts.masked_fill(counts == 0, 1.0)
 
-def scatter_ties(self: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool, result: Tensor) -> Tensor:
-    own = (self == result).to(self.dtype) if include_self else torch.zeros_like(self)
+def scatter_ties(self: Tensor, dim: int, index: Tensor, src: Tensor, result: Tensor) -> Tensor:
+    # What was there before counts, taken into account or not.
+    own = (self == result).to(self.dtype)
     equal = (narrowed(src, index) == result.gather(dim, index)).to(self.dtype)
     return own.scatter_add(dim, index, equal)
 
@@ -113,7 +115,7 @@ def scatter_reduce_src(grad: Tensor, self: Tensor, dim: int, index: Tensor, src:
         single = (read == 0).logical_and(zeros.gather(dim, index) == 1)
         back = torch.where(single, (grad * filled).gather(dim, index), ((grad * result).gather(dim, index) / read).masked_fill(read == 0, 0.0))
     elif reduce == "amax" or reduce == "amin":
-        ties = scatter_ties(self, dim, index, src, include_self, result)
+        ties = scatter_ties(self, dim, index, src, result)
         equal = (narrowed(src, index) == result.gather(dim, index)).to(grad.dtype)
         back = equal * (grad / ties).gather(dim, index)
     return widened(back, src)
