@@ -3,6 +3,7 @@
 use flambeau_tensor::math::Real;
 use flambeau_tensor::{Complex, Element, bf16, f16};
 use std::convert::identity;
+use std::ops::Div;
 
 /// Elements that can be added, subtracted and multiplied. Integers wrap, truth values add by `or` and multiply by
 /// `and`, halves compute in single precision.
@@ -94,9 +95,9 @@ pub(crate) trait Whole: Number + Ord {
 
 integers!(u8 i8 i16 i32 i64);
 
-/// By the operators of the type that `$wide` makes of an element and `$narrow` takes back.
+/// By the operators of the type that `$wide` makes of an element and `$narrow` takes back, but for the quotient.
 macro_rules! operators {
-    ($($t:ty: $wide:path, $narrow:path;)*) => {$(
+    ($($t:ty: $wide:path, $narrow:path, $divide:path;)*) => {$(
         impl Number for $t {
             #[inline(always)]
             fn add(self, other: Self) -> Self { $narrow($wide(self) + $wide(other)) }
@@ -107,36 +108,19 @@ macro_rules! operators {
             #[inline(always)]
             fn neg(self) -> Self { $narrow(-$wide(self)) }
             #[inline(always)]
-            fn div(self, other: Self) -> Self { $narrow($wide(self) / $wide(other)) }
+            fn div(self, other: Self) -> Self { $narrow($divide($wide(self), $wide(other))) }
         }
     )*};
 }
 
 operators! {
-    f32: identity, identity;
-    f64: identity, identity;
-    f16: f16::to_f32, f16::from_f32;
-    bf16: bf16::to_f32, bf16::from_f32;
+    f32: identity, identity, Div::div;
+    f64: identity, identity, Div::div;
+    Complex<f32>: identity, identity, quotient;
+    Complex<f64>: identity, identity, quotient;
+    f16: f16::to_f32, f16::from_f32, Div::div;
+    bf16: bf16::to_f32, bf16::from_f32, Div::div;
 }
-
-macro_rules! complex {
-    ($($t:ty)*) => {$(
-        impl Number for Complex<$t> {
-            #[inline(always)]
-            fn add(self, other: Self) -> Self { self + other }
-            #[inline(always)]
-            fn sub(self, other: Self) -> Self { self - other }
-            #[inline(always)]
-            fn mul(self, other: Self) -> Self { self * other }
-            #[inline(always)]
-            fn neg(self) -> Self { -self }
-            #[inline(always)]
-            fn div(self, other: Self) -> Self { quotient(self, other) }
-        }
-    )*};
-}
-
-complex!(f32 f64);
 
 /// `a / b` by Smith's method: no intermediate result overflows unless the quotient does, and division by zero goes by
 /// parts, so it gives infinities.
