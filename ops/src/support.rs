@@ -151,8 +151,13 @@ impl OutRules {
         if self.internal {
             target.layout().check_writable()?;
         }
-        for operand in args.iter().filter_map(IValue::as_tensor) {
-            if (self.partial || self.whole) && loops::is_shared(target, operand)? && self.whole {
+        if !(self.partial || self.whole) {
+            return Ok(());
+        }
+        let listed = args.iter().filter_map(IValue::as_list).flat_map(|list| list.to_vec());
+        let listed: Vec<Tensor> = listed.filter_map(|item| item.as_tensor().cloned()).collect();
+        for operand in args.iter().filter_map(IValue::as_tensor).chain(&listed) {
+            if loops::is_shared(target, operand)? && self.whole {
                 return Err(TensorError::PartialOverlap.into());
             }
         }

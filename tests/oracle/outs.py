@@ -39,6 +39,10 @@ searchsorted.Scalar_out searchsorted.Tensor_out tensordot.out where.self_out
 REAL = """
 fft_hfft.out fft_hfft2.out fft_hfftn.out fft_irfft.out fft_irfft2.out fft_irfftn.out nansum.out
 """.split()
+WHOLE = """
+cat.out column_stack.out concat.out concatenate.out dstack.out gather.out hstack.out masked_select.out
+row_stack.out stack.out take.out vstack.out
+""".split()
 
 
 class Unwritable(Exception):
@@ -172,7 +176,7 @@ def main():
         if {torch.float32, torch.int64} & set(op.dtypes) and op.name != "_refs":
             for name, flag, holds in apart(op):
                 found.setdefault(name, {}).setdefault(flag, set()).add(holds)
-    for flag, names in [("exact", EXACT), ("real", REAL)]:
+    for flag, names in [("exact", EXACT), ("real", REAL), ("partial", WHOLE), ("whole", WHOLE)]:
         for name in names:
             found.setdefault(f"aten::{name}", {})[flag] = {True}
     for name in sorted(found):

@@ -97,10 +97,11 @@ fn powers_shape() -> Shape {
 /// `(x, N)`.
 fn linalg_vander(cx: &KernelCx<'_>) -> Computed {
     let x = cx.tensor(0)?;
-    if x.dtype() == DType::Bool {
-        return Err(KernelError::input(
-            "linalg.vander supports floating point, complex, and integer tensors, but got Bool",
-        ));
+    if matches!(x.dtype(), DType::Bool | DType::F16 | DType::BF16) {
+        return Err(KernelError::input(format!(
+            "linalg.vander supports floating point, complex, and integer tensors, but got {}",
+            x.dtype().ir_name()
+        )));
     }
     let x = if x.rank() == 0 { x.unsqueeze(0)? } else { x.clone() };
     let n = cx.opt_int(1)?.map_or_else(|| x.size(-1), Ok)?;

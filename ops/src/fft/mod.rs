@@ -448,6 +448,9 @@ fn shift(cx: &KernelCx<'_>, back: bool) -> Computed {
         Some(dims) => dims.to_vec(),
         None => (0..x.rank() as i64).collect(),
     };
+    if dims.is_empty() {
+        return Err(KernelError::input("`shifts` required"));
+    }
     let mut t = x.clone();
     for d in dims {
         let n = x.size(d)?;

@@ -2,7 +2,7 @@
 
 use super::combine::{Combine, combine, reduce_into};
 use super::{below, data, index_error, like_self, longs, made, within};
-use crate::support::{Computed, Lies, in_range, op};
+use crate::support::{Computed, Lies, in_range, no_dimensions, op};
 use flambeau_analysis::shape::{Dim, Dims, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError};
@@ -59,7 +59,11 @@ fn take_along(cx: &KernelCx<'_>) -> Computed {
             index.rank()
         )));
     }
-    let dim = wrap_dim(dim, x.rank())?;
+    let d = wrap_dim(dim, x.rank())?;
+    if x.rank() == 0 {
+        return Err(no_dimensions(dim));
+    }
+    let dim = d;
     let without = |sizes: &[i64]| {
         let mut sizes = sizes.to_vec();
         if let Some(size) = sizes.get_mut(dim) {

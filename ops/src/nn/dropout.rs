@@ -9,7 +9,7 @@ use flambeau_ir::{Doc, Effects, IValue, OpDef};
 use flambeau_tensor::loops::{binary, binary_in, ternary_in, unary};
 use flambeau_tensor::math::Float;
 use flambeau_tensor::random::Law;
-use flambeau_tensor::{DType, Element, Tensor, dispatch};
+use flambeau_tensor::{DType, Element, Tensor, TensorError, dispatch};
 
 /// Whether channels are left out as wholes, and whether mean and variance are kept.
 #[derive(Clone, Copy)]
@@ -110,6 +110,9 @@ fn rrelu(cx: &KernelCx<'_>, at: usize) -> Result<(Tensor, Option<Tensor>), Kerne
         )));
     }
     if cx.boolean(at + 2)? {
+        if matches!(x.dtype(), DType::F16) {
+            return Err(TensorError::DType { op: "rrelu_with_noise_out_cpu", dtype: x.dtype() }.into());
+        }
         let noise = slopes(x, lower, upper, &cx.generator(at + 3)?)?;
         let out = dispatch!(carried_floats, x.dtype(), "rrelu", T => Ok::<_, KernelError>(binary_in::<T>(x.dtype(), x, &noise, |v: T, n: T| {
             if v.to_f64() <= 0.0 { T::from_acc(v.acc() * n.acc()) } else { v }

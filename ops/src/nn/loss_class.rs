@@ -217,6 +217,14 @@ fn rows_reduced(losses: Vec<f64>, x: &Tensor, reduction: i64) -> Computed {
     reduced(Tensor::from_vec(losses, &sizes)?, reduction).and_then(|t| Ok(t.to_dtype(x.dtype())?))
 }
 
+/// Targets with a margin are int64.
+fn longs(target: &Tensor) -> Result<(), KernelError> {
+    match target.dtype() {
+        DType::I64 => Ok(()),
+        other => Err(KernelError::input(format!("expected scalar type Long but found {}", other.ir_name()))),
+    }
+}
+
 /// `(self, target, p, margin, weight, reduction)`.
 fn multi_margin_loss(cx: &KernelCx<'_>) -> Computed {
     let (x, target) = (cx.tensor(0)?, cx.tensor(1)?);
@@ -232,6 +240,7 @@ fn multi_margin_loss(cx: &KernelCx<'_>) -> Computed {
             target.sizes()
         )));
     }
+    longs(target)?;
     let targets = classes(target, c as i64, None).map_err(|_| KernelError::input("target out of range"))?;
     let weights = opt_values::<f64>(cx.opt_tensor(4)?)?;
     if weights.as_ref().is_some_and(|w| w.len() != c) {
@@ -270,6 +279,7 @@ fn multilabel_margin(cx: &KernelCx<'_>) -> Several {
     let (x, target) = (cx.tensor(0)?, cx.tensor(1)?);
     check_single_or_double(x, "multilabel_margin_loss_forward_out_frame")?;
     let (_, c) = as_rows(x)?;
+    longs(target)?;
     if x.sizes() != target.sizes() {
         return Err(KernelError::input(format!(
             "inconsistent target size: {:?} for input of size: {:?}",

@@ -104,8 +104,9 @@ fn by_elements(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
     if x.dtype() == DType::Bool && mode != Mode::Circular {
         return Err(KernelError::input("\"reflection_pad\" not implemented for 'Bool'"));
     }
-    // All dimensions but the batch have elements.
-    if x.sizes()[x.rank() - space..].contains(&0) {
+    // All dimensions but the batch have elements; around their ends, channels are nothing to read.
+    let first = x.rank() - space - usize::from(mode != Mode::Circular);
+    if x.sizes()[first..].contains(&0) {
         return Err(KernelError::input(format!(
             "Expected {}D or {}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for \
              input, but got: {:?}",

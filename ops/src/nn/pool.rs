@@ -161,8 +161,11 @@ fn adaptive_windows(cx: &KernelCx<'_>, space: usize, name: &str) -> Result<Windo
 fn adaptive_avg(cx: &KernelCx<'_>, space: usize) -> Computed {
     let x = cx.tensor(0)?;
     // The mean of all of space is a reduction, of whatever has a mean.
-    if space == 2 && matches!(cx.ints(1)?[..], [1, 1]) && matches!(x.rank(), 3 | 4) {
-        return Ok(reduce::mean(x, Some(&[-1, -2]), true, None)?);
+    let sizes = cx.ints(1)?;
+    let ranked = x.rank() == space + 1 || x.rank() == space + 2;
+    if sizes.len() == space && sizes.iter().all(|n| *n == 1) && ranked {
+        let dims: Vec<i64> = (1..=space as i64).map(|d| -d).collect();
+        return Ok(reduce::mean(x, Some(&dims), true, None)?);
     }
     let windows = adaptive_windows(cx, space, "adaptive_avg_pool")?;
     if !x.dtype().is_floating() && x.numel() == 0 && space < 3 {
@@ -176,11 +179,6 @@ fn adaptive_avg(cx: &KernelCx<'_>, space: usize) -> Computed {
             "\"adaptive_avg_pool2d\" not implemented for '{}'",
             x.dtype().ir_name()
         )));
-    }
-    // The mean of all of space is a reduction.
-    if windows.along.iter().all(|w| w.len() == 1) {
-        let dims: Vec<i64> = (1..=space as i64).map(|d| -d).collect();
-        return Ok(reduce::mean(x, Some(&dims), true, None)?);
     }
     Ok(pool::average(x, space, &windows, Divisor::Counts(&windows.counts()))?)
 }

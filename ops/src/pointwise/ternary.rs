@@ -74,6 +74,9 @@ fn addcmul(cx: &KernelCx<'_>) -> Computed {
 fn addcdiv(cx: &KernelCx<'_>) -> Computed {
     let (x, a, b, value) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, cx.scalar(3)?);
     let dtype = promoted(cx, &[0, 1, 2])?;
+    if a.dtype().is_integral(true) && b.dtype().is_integral(true) {
+        return Err(KernelError::input("Integer division with addcdiv is no longer supported"));
+    }
     if matches!(dtype, DType::F16 | DType::BF16) {
         return dispatch!(carried_floats, dtype, "addcdiv", T => {
             let value: <T as Float>::Acc = n(value.to_f64());
@@ -175,7 +178,7 @@ fn masked_fill(cx: &KernelCx<'_>) -> Computed {
                 t.rank()
             )));
         }
-        Some(t) => t.item()?,
+        Some(t) => in_range(t.item()?, x.dtype())?,
         None => in_range(cx.scalar(2)?, x.dtype())?,
     };
     if mask.dtype() != DType::Bool {
@@ -223,6 +226,16 @@ activations! {
         let (scale, alpha): (A, A) = (n(1.050_700_987_355_480_5), n(1.673_263_242_354_377_2));
         if x > n(0.0) { x * scale } else { x.expm1() * alpha * scale }
     };
+}
+
+fn moved_to_zero(cx: &KernelCx<'_>) -> Computed {
+    let by = cx.scalar(1)?.to_f64();
+    if by < 0.0 {
+        return Err(KernelError::input(format!(
+            "lambda must be greater or equal to 0, but found to be {by}."
+        )));
+    }
+    softshrink(cx)
 }
 
 /// `(self, min_val, max_val)`: limits of integers are truncated.
@@ -287,6 +300,12 @@ fn prelu(cx: &KernelCx<'_>) -> Computed {
             weight.dtype().ir_name()
         )));
     }
+    if weight.rank() > 1 {
+        return Err(KernelError::input(format!(
+            "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {}",
+            weight.rank()
+        )));
+    }
     // One weight per channel, the second dimension.
     let weight = if weight.numel() != 1 && x.rank() > 1 {
         let mut sizes = vec![1; x.rank()];
@@ -349,7 +368,7 @@ const ACTIVATIONS: &[(&str, &str, &str, Run)] = &[
     ("aten::softplus", "", "`log(1 + e^(beta x)) / beta`, linear above the threshold.", softplus),
     ("aten::hardtanh", "", "`x` limited to `min_val` and `max_val`.", hardtanh),
     ("aten::hardshrink", "", "0 between `-lambd` and `lambd`, else `x`.", hardshrink),
-    ("aten::softshrink", "", "`x` moved towards 0 by `lambd`.", softshrink),
+    ("aten::softshrink", "", "`x` moved towards 0 by `lambd`.", moved_to_zero),
     ("aten::threshold", "", "`x` if above `threshold`, else `value`.", threshold),
     ("aten::gelu", "", "`x` times the normal distribution function of `x`.", gelu),
     ("aten::nan_to_num", "", "NaN and infinities replaced by numbers.", nan_to_num),

@@ -105,8 +105,8 @@ on_floats! {
     expm1(x) = x.expm1(), complex z = z.exp() - c(1.0);
     log(x) = x.ln(), within PLAIN_ARGUMENT: x.reach_above_tiny() => x.ln_plain(), complex z = z.ln();
     log1p(x) = x.ln_1p(), complex z = (z + c(1.0)).ln();
-    log2(x) = x.log2(), complex z = z.ln() * c(std::f64::consts::LOG2_E);
-    log10(x) = x.log10(), complex z = z.ln() * c(std::f64::consts::LOG10_E);
+    log2(x) = x.log2(), complex z = z.ln().scale(std::f64::consts::LOG2_E);
+    log10(x) = x.log10(), complex z = z.ln().scale(std::f64::consts::LOG10_E);
     tanh(x) = x.tanh(), complex z = z.tanh();
     sigmoid(x) = x.sigmoid(), within PLAIN_POWER: x.reach() => x.sigmoid_plain(), complex z = c(1.0) / (c(1.0) + (-z).exp());
     sin(x) = x.sin(), within NEAR: x.reach() => x.sin_near(), complex z = z.sin();

@@ -96,6 +96,9 @@ fn covariance(
         }
         Some(w) => {
             let sum = total(w)?;
+            if sum == 0.0 {
+                return Err(KernelError::input("cov(): weights sum to zero, can't be normalized"));
+            }
             let weighted = reduce::sum(&product_of(&float, w)?, Some(&[1]), true, None)?;
             let by = Tensor::scalar(Scalar::Float(sum), weighted.dtype())?;
             let norm = match reliabilities {

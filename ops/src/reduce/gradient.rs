@@ -1,17 +1,24 @@
 //! `gradient`: slopes between neighbours, of second order inside and of first or second order at both ends.
 
 use crate::join::cat;
-use crate::pointwise::{difference_of, product_of, quotient_of, sum_of};
+use crate::pointwise::{difference_of, no_bools, product_of, quotient_of, sum_of};
 use crate::support::{Computed, Several, op};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::promote::to_float;
-use flambeau_tensor::{Scalar, Tensor, wrap_dim};
+use flambeau_tensor::reduce::dim_mask;
+use flambeau_tensor::{DType, Scalar, Tensor, wrap_dim};
 
 /// How far places are apart along a dimension: the same everywhere, or by coordinates.
 enum Spacing {
     Even(Scalar),
     Places(Tensor),
+}
+
+/// A difference; truth values have none.
+fn apart(a: &Tensor, b: &Tensor) -> Computed {
+    no_bools(a.dtype(), b.dtype())?;
+    difference_of(a, b)
 }
 
 /// `length` places from `start`; negative starts count from the end.
@@ -29,20 +36,29 @@ fn weighted(parts: [(&Tensor, &Tensor); 3]) -> Computed {
     sum_of(&sum_of(&product_of(a.0, a.1)?, &product_of(b.0, b.1)?)?, &product_of(c.0, c.1)?)
 }
 
-/// Slopes where places are equally far apart.
+/// A quotient; of integers, it is floating.
+fn ratio(a: &Tensor, b: &Tensor) -> Computed {
+    let float = |t: &Tensor| t.to_dtype(to_float(t.dtype()));
+    match b.dtype().is_integral(true) && a.dtype().is_integral(true) {
+        true => quotient_of(&float(a)?, &float(b)?),
+        false => quotient_of(a, b),
+    }
+}
+
+/// Slopes where places are equally far apart. Differences of integers wrap.
 fn even(x: &Tensor, d: i64, by: Scalar, order: i64) -> Result<[Tensor; 3], KernelError> {
     let n = x.size(d)?;
-    let by = Tensor::scalar(by, x.dtype())?;
-    let double = product_of(&by, &number(2.0, x)?)?;
-    let center = quotient_of(&difference_of(&part(x, d, 2, n - 2)?, &part(x, d, 0, n - 2)?)?, &double)?;
+    let by = Tensor::scalar(by, to_float(x.dtype()))?;
+    let double = product_of(&by, &number(2.0, &by)?)?;
+    let center = quotient_of(&apart(&part(x, d, 2, n - 2)?, &part(x, d, 0, n - 2)?)?, &double)?;
     let at = |i: i64| part(x, d, i, 1);
     if order == 1 {
-        let first = quotient_of(&difference_of(&at(1)?, &at(0)?)?, &by)?;
-        let last = quotient_of(&difference_of(&at(n - 1)?, &at(n - 2)?)?, &by)?;
+        let first = quotient_of(&apart(&at(1)?, &at(0)?)?, &by)?;
+        let last = quotient_of(&apart(&at(n - 1)?, &at(n - 2)?)?, &by)?;
         return Ok([first, center, last]);
     }
     let end = |near: i64, middle: i64, far: i64, sign: f64| -> Computed {
-        let (a, b, c) = (number(-1.5 * sign, x)?, number(2.0 * sign, x)?, number(-0.5 * sign, x)?);
+        let (a, b, c) = (number(-1.5 * sign, &by)?, number(2.0 * sign, &by)?, number(-0.5 * sign, &by)?);
         quotient_of(&weighted([(&a, &at(near)?), (&b, &at(middle)?), (&c, &at(far)?)])?, &by)
     };
     Ok([end(0, 1, 2, 1.0)?, center, end(n - 1, n - 2, n - 3, -1.0)?])
@@ -53,29 +69,29 @@ fn uneven(x: &Tensor, d: i64, places: &Tensor, order: i64) -> Result<[Tensor; 3]
     let n = x.size(d)?;
     let mut sizes = vec![1; x.rank()];
     sizes[d as usize] = n - 1;
-    let places = places.to_dtype(to_float(places.dtype()))?;
-    let steps = difference_of(&part(&places, 0, 1, n - 1)?, &part(&places, 0, 0, n - 1)?)?.reshape(&sizes)?;
+    let steps = apart(&part(&places, 0, 1, n - 1)?, &part(&places, 0, 0, n - 1)?)?.reshape(&sizes)?;
     // Weights of a place, the next and the one after, from the two steps between them.
     let (h, k) = (part(&steps, d, 0, n - 2)?, part(&steps, d, 1, n - 2)?);
     let both = sum_of(&h, &k)?;
-    let minus = |t: &Tensor| -> Computed { product_of(t, &number(-1.0, t)?) };
-    let a = minus(&quotient_of(&k, &product_of(&h, &both)?)?)?;
-    let b = quotient_of(&difference_of(&k, &h)?, &product_of(&h, &k)?)?;
-    let c = quotient_of(&h, &product_of(&k, &both)?)?;
+    let minus = |t: &Tensor| -> Computed { difference_of(&Tensor::zeros(&[], t.dtype())?, t) };
+    let a = ratio(&minus(&k)?, &product_of(&h, &both)?)?;
+    let b = ratio(&difference_of(&k, &h)?, &product_of(&h, &k)?)?;
+    let c = ratio(&h, &product_of(&k, &both)?)?;
     let at = |i: i64, length: i64| part(x, d, i, length);
     let center = weighted([(&a, &at(0, n - 2)?), (&b, &at(1, n - 2)?), (&c, &at(2, n - 2)?)])?;
-    let step = |i: i64| part(&steps, d, i, 1);
+    // One step is a number, which does not widen what it divides.
+    let step = |i: i64| -> Computed { Ok(part(&steps, d, i, 1)?.reshape(&[])?) };
     if order == 1 {
-        let first = quotient_of(&difference_of(&at(1, 1)?, &at(0, 1)?)?, &step(0)?)?;
-        let last = quotient_of(&difference_of(&at(n - 1, 1)?, &at(n - 2, 1)?)?, &step(n - 2)?)?;
+        let first = ratio(&apart(&at(1, 1)?, &at(0, 1)?)?, &step(0)?)?;
+        let last = ratio(&apart(&at(n - 1, 1)?, &at(n - 2, 1)?)?, &step(n - 2)?)?;
         return Ok([first, center, last]);
     }
     // At an end: `h` is the step next to it, `k` the one behind.
     let end = |h: Tensor, k: Tensor, at: [Tensor; 3], sign: f64| -> Computed {
         let both = sum_of(&h, &k)?;
-        let a = minus(&quotient_of(&sum_of(&h, &both)?, &product_of(&h, &both)?)?)?;
-        let b = quotient_of(&both, &product_of(&h, &k)?)?;
-        let c = minus(&quotient_of(&h, &product_of(&k, &both)?)?)?;
+        let a = minus(&ratio(&sum_of(&h, &both)?, &product_of(&h, &both)?)?)?;
+        let b = ratio(&both, &product_of(&h, &k)?)?;
+        let c = minus(&ratio(&h, &product_of(&k, &both)?)?)?;
         let slope = weighted([(&a, &at[0]), (&b, &at[1]), (&c, &at[2])])?;
         product_of(&slope, &number(sign, &slope)?)
     };
@@ -96,7 +112,10 @@ fn gradient(x: &Tensor, dims: &[i64], spacing: &[Spacing], order: i64) -> Severa
     if order != 1 && order != 2 {
         return Err(KernelError::input("torch.gradient only supports edge_order=1 and edge_order=2."));
     }
-    let float = x.to_dtype(to_float(x.dtype()))?;
+    if x.dtype() == DType::U8 {
+        return Err(KernelError::input("torch.gradient does not support uint8 input."));
+    }
+    dim_mask(Some(dims), x.rank())?;
     let mut all = Vec::with_capacity(dims.len());
     for (&dim, spacing) in dims.iter().zip(spacing) {
         let d = wrap_dim(dim, x.rank())? as i64;
@@ -106,14 +125,14 @@ fn gradient(x: &Tensor, dims: &[i64], spacing: &[Spacing], order: i64) -> Severa
             ));
         }
         let parts = match spacing {
-            Spacing::Even(by) => even(&float, d, *by, order)?,
+            Spacing::Even(by) => even(x, d, *by, order)?,
             Spacing::Places(places) => {
                 if places.rank() != 1 || places.numel() as i64 != x.size(d)? {
                     return Err(KernelError::input(
                         "torch.gradient expected each element of spacing to have as many places as its dimension",
                     ));
                 }
-                uneven(&float, d, places, order)?
+                uneven(x, d, places, order)?
             }
         };
         all.push(cat(&parts, d)?);
@@ -166,7 +185,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let doc = "Slopes along dimensions, from differences between neighbours.";
     let sample = |args: Vec<IValue>| {
         Sample::args(move |g| {
-            let x = flambeau_exec::sample::tensor(g, &[4], flambeau_tensor::DType::F32, &Default::default());
+            let x = flambeau_exec::sample::tensor(g, &[4], DType::F32, &Default::default());
             [vec![IValue::Tensor(x)], args.clone()].concat()
         })
         .not_differentiable()

@@ -146,7 +146,10 @@ const ROWS: &[Row] = &[
     Row {
         names: "aten::mT aten::mT.a",
         doc: "The last two dimensions exchanged.",
-        run: |cx| Ok(cx.tensor(0)?.transpose(-2, -1)?),
+        run: |cx| match cx.tensor(0)? {
+            number if number.rank() == 0 => Ok(number.clone()),
+            x => Ok(x.transpose(-2, -1)?),
+        },
         shape: Shape::transpose_last,
         elements: Elements::Kept,
         rank: 3,
@@ -386,7 +389,21 @@ const ROWS: &[Row] = &[
         args: none,
     },
     Row {
-        names: "aten::resolve_conj aten::resolve_neg aten::positive",
+        names: "aten::positive",
+        doc: "The tensor itself, which is of numbers.",
+        run: |cx| match cx.tensor(0)? {
+            truth if truth.dtype() == DType::Bool => {
+                Err(KernelError::input("The `+` operator, on a bool tensor is not supported."))
+            }
+            x => Ok(x.clone()),
+        },
+        shape: || Shape::same_as(0),
+        elements: Elements::Kept,
+        rank: 1,
+        args: none,
+    },
+    Row {
+        names: "aten::resolve_conj aten::resolve_neg",
         doc: "The tensor itself: conjugation and negation are never delayed here.",
         run: |cx| Ok(cx.tensor(0)?.clone()),
         shape: || Shape::same_as(0),
