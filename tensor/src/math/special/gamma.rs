@@ -54,7 +54,8 @@ pub fn zeta(s: f64, q: f64) -> f64 {
     if s == 1.0 {
         return f64::INFINITY;
     }
-    if s < 1.0 || s.is_nan() || q.is_nan() {
+    // At infinity PyTorch's series has no end.
+    if s < 1.0 || s.is_nan() || q.is_nan() || q == f64::INFINITY {
         return f64::NAN;
     }
     if q > 0.0 {
@@ -75,9 +76,6 @@ pub fn zeta(s: f64, q: f64) -> f64 {
 
 /// Ten terms, then Euler's and Maclaurin's formula for the rest.
 fn zeta_positive(s: f64, q: f64) -> f64 {
-    if q.is_infinite() {
-        return 0.0;
-    }
     let (mut sum, mut a) = (0.0, q);
     for _ in 0..10 {
         let term = a.powf(-s);
@@ -237,6 +235,7 @@ mod tests {
     #[test]
     fn poles_and_edges() {
         assert_eq!(zeta(2.0, -3.0), f64::INFINITY);
+        assert!(zeta(2.0, f64::INFINITY).is_nan());
         assert!(zeta(0.5, 1.0).is_nan() && zeta(2.5, -0.5).is_nan());
         assert!(gamma_p(-1.0, 1.0).is_nan());
         assert_eq!((gamma_p(2.0, 0.0), gamma_q(2.0, 0.0)), (0.0, 1.0));
