@@ -4,6 +4,10 @@ def norm_gradient_of(grad: Tensor, unit: Tensor, scale: Tensor, dims: List[int])
     # `unit` is the input less its mean, times `scale`; both were computed from the input.
     return (grad - grad.mean(dims, True) - unit * (grad * unit).mean(dims, True)) * scale
 
+def in_singles(x: Tensor) -> Tensor:
+    # Halves, whose squares would be too large for them.
+    return x.to(torch.float32) if x.dtype == torch.float16 or x.dtype == torch.bfloat16 else x
+
 def scale_of(input: Tensor, dims: List[int], eps: float) -> Tuple[Tensor, Tensor]:
     # The input without its mean, and what brings it to a variance of one.
     centred = input - input.mean(dims, True)
@@ -13,7 +17,8 @@ def layer_norm_gradient(grad: Tensor, input: Tensor, shape: List[int], weight: O
     dims: List[int] = []
     for i in range(len(shape)):
         dims.append(i - len(shape))
-    centred, scale = scale_of(input, dims, eps)
+    grad = in_singles(grad)
+    centred, scale = scale_of(in_singles(input), dims, eps)
     unit = centred * scale
     back = grad
     if weight is not None:
@@ -27,12 +32,15 @@ def rms_norm_body(input: Tensor, n: int, weight: Optional[Tensor], eps: Optional
     least = 2.220446049250313e-16 if input.dtype == torch.float64 or input.dtype == torch.complex128 else 1.1920928955078125e-07
     if eps is not None:
         least = eps
-    out = input * (input.square().mean(dims, True) + least).rsqrt()
+    x = in_singles(input)
+    out = x * (x.square().mean(dims, True) + least).rsqrt()
     return out if weight is None else out * weight
 
 def group_norm_gradient(grad: Tensor, input: Tensor, groups: int, weight: Optional[Tensor], eps: float) -> Tuple[Tensor, Tensor, Tensor]:
     if input.numel() == 0:
         return torch.zeros_like(input), channel_sum(grad), channel_sum(grad)
+    grad = in_singles(grad)
+    input = in_singles(input)
     sizes = [input.size(0), groups, -1]
     centred, scale = scale_of(input.reshape(sizes), [-1], eps)
     unit = centred * scale
@@ -48,6 +56,8 @@ def channel_norm_gradient(grad: Tensor, input: Tensor, weight: Optional[Tensor],
         # Without channels, and so without elements.
         none = torch.zeros_like(grad.sum() if weight is None else weight)
         return torch.zeros_like(input), none, none
+    grad = in_singles(grad)
+    input = in_singles(input)
     back = grad
     if weight is not None:
         back = grad * channel_view(weight, grad)
