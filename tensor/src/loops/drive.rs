@@ -398,9 +398,9 @@ pub(super) unsafe fn walk_copy(
 /// Sides of the tiles that matrices are turned by.
 const TILE: usize = 32;
 
-/// Lines of memory that are at most so many bytes apart do not displace each other while a tile is read, however they relate
-/// to the cache's sets: 32 of them fall into 8 sets at least, of which each has room for 8.
-const CLOSE: usize = 512;
+/// Lines of memory that are at most so many bytes apart do not displace each other while a tile is gone through, however
+/// they relate to the cache's sets: 32 of them fall into 8 sets at least, of which each has room for 8.
+const CLOSE: i64 = 512;
 
 /// Two columns beside each other, of `n` elements `line` apart, as two rows: two lines at a time, as halves of wider numbers.
 ///
@@ -428,6 +428,31 @@ unsafe fn turn_pair(from: *const u32, line: usize, to: [*mut u32; 2], n: usize) 
     }
 }
 
+/// Lines of a tile that are turned at a time, where all of a line is.
+const LINES: usize = 4;
+
+/// Some lines of a tile, `line` apart, as columns of rows that are `row` apart: first one element of each line in turn, which
+/// is vector code, then so many at once to each row. What is moved are four bytes of any type; LLVM finds the vectors where
+/// they are moved as floats, which no move changes.
+///
+/// # Safety
+/// The lines may be read, the columns written.
+unsafe fn turn_lines(from: *const f32, line: usize, to: *mut f32, row: isize) {
+    let mut turned = [0.0; TILE * LINES];
+    // SAFETY: the caller's word.
+    unsafe {
+        let lines: [&[f32; TILE]; LINES] = [0, 1, 2, 3].map(|k| &*from.add(k * line).cast());
+        for i in 0..TILE {
+            for k in 0..LINES {
+                turned[i * LINES + k] = lines[k][i];
+            }
+        }
+        for (i, turned) in turned.as_chunks::<LINES>().0.iter().enumerate() {
+            to.offset(i as isize * row).cast::<[f32; LINES]>().write_unaligned(*turned);
+        }
+    }
+}
+
 impl Walk<'_> {
     /// The output's rows are the input's columns: square tiles, of lines that are far apart through a buffer, so that each
     /// line of memory is read and written whole, however the sides of the matrix relate to the cache's sets. Some of the
@@ -447,7 +472,10 @@ impl Walk<'_> {
         let mut position = self.at(part.start / per_matrix * height);
         // Elements that are moved as they are, from lines that are close, need no buffer.
         let apart = usize::try_from(strides[1][0]).unwrap_or(usize::MAX);
-        let direct = std::ptr::fn_addr_eq(pack, turn) && apart.saturating_mul(bytes[1]) <= CLOSE;
+        let is_close = |k: usize, stride: i64| (0..=CLOSE).contains(&stride.saturating_mul(bytes[k] as i64));
+        let direct = std::ptr::fn_addr_eq(pack, turn) && is_close(1, strides[1][0]);
+        // A line at a time goes to all rows of the result.
+        let by_lines = bytes[0] == size_of::<f32>() && is_close(0, strides[0][1]);
         let line = if direct { apart } else { LINE };
         let element = |at: *mut u8, k: usize, i: usize, j: usize| {
             let elements = i as i64 * strides[k][0] + j as i64 * strides[k][1];
@@ -470,6 +498,13 @@ impl Walk<'_> {
                             pack(element(position.at[1], 1, i + r, j), 1, to, 1, lines);
                         }
                         from = buffer;
+                    }
+                    if by_lines && lines == TILE && n % LINES == 0 {
+                        for r in (0..n).step_by(LINES) {
+                            let to = element(position.at[0], 0, i + r, j).cast::<f32>();
+                            turn_lines(from.cast::<f32>().add(r * line), line, to, strides[0][1] as isize);
+                        }
+                        continue;
                     }
                     let paired = if bytes[0] == size_of::<u32>() { lines & !1 } else { 0 };
                     for c in (0..paired).step_by(2) {

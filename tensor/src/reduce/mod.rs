@@ -10,8 +10,6 @@ mod arg;
 mod kernel;
 mod walk;
 
-use smallvec::SmallVec;
-
 use crate::dispatch;
 use crate::dtype::{Category, DType};
 use crate::element::Element;
@@ -277,16 +275,6 @@ fn cumulative(x: &Tensor, dim: i64, dtype: Option<DType>, start: Scalar, times: 
         _ => scan::<f64>(x, dim, start.to(), move |a, b| if times { a * b } else { a + b }),
     }?
     .to_dtype(dtype)
-}
-
-/// Dimensions as (size, stride).
-type SizesAndStrides = SmallVec<[(i64, i64); 5]>;
-
-/// The dimensions named by a mask, and the others.
-fn partition(x: &crate::layout::Layout, mask: u64) -> (SizesAndStrides, SizesAndStrides) {
-    let all = x.sizes().iter().copied().zip(x.strides().iter().copied()).enumerate();
-    let (inside, outside): (SmallVec<[_; 5]>, SmallVec<[_; 5]>) = all.partition(|(d, _)| mask >> d & 1 == 1);
-    (inside.into_iter().map(|(_, d)| d).collect(), outside.into_iter().map(|(_, d)| d).collect())
 }
 
 /// Numbers of elements that are not zero, along some dimensions or all.

@@ -7,13 +7,13 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use super::kernel::{Pairwise, rows, run, runs};
-use super::{Reducer, partition, reduced_sizes};
+use super::{Reducer, reduced_sizes};
 use crate::access::ReadGuards;
 use crate::create::bytes_of;
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::Result;
-use crate::layout::{Layout, contiguous_strides};
+use crate::layout::Layout;
 use crate::loops::{PackFn, pack_fn};
 use crate::storage::Storage;
 use crate::tensor::{Meta, Tensor};
@@ -37,20 +37,62 @@ struct Dim {
 
 type DimList = SmallVec<[Dim; 5]>;
 
-/// Drops sizes of 1, puts the fastest first, merges what is one run.
-fn tidy(dims: &mut dyn Iterator<Item = Dim>) -> DimList {
-    let mut dims: DimList = dims.filter(|dim| dim.size != 1).collect();
-    dims.sort_by_key(|dim| dim.step);
-    let mut out = DimList::new();
-    for dim in dims {
-        match out.last_mut() {
-            Some(last) if last.step * last.size == dim.step && last.out * last.size == dim.out => {
-                last.size *= dim.size;
+/// Dimensions with the fastest first, runs merged. Most come so, and are merged as they come.
+#[derive(Default)]
+struct Dims {
+    list: DimList,
+    unsorted: bool,
+}
+
+impl Dims {
+    /// One more; sizes of 1 are dropped.
+    #[inline]
+    fn push(&mut self, dim: Dim) {
+        if dim.size == 1 {
+            return;
+        }
+        match self.list.last_mut() {
+            // Sizes of a tensor without elements may be any.
+            Some(last)
+                if last.step.wrapping_mul(last.size) == dim.step
+                    && last.out.wrapping_mul(last.size) == dim.out =>
+            {
+                last.size = last.size.saturating_mul(dim.size);
             }
-            _ => out.push(dim),
+            last => {
+                self.unsorted |= last.is_some_and(|last| last.step > dim.step);
+                self.list.push(dim);
+            }
         }
     }
-    out
+
+    #[inline]
+    fn finish(self) -> DimList {
+        if self.unsorted { self.sorted() } else { self.list }
+    }
+
+    #[cold]
+    fn sorted(mut self) -> DimList {
+        self.list.sort_by_key(|dim| dim.step);
+        let mut dims = Dims::default();
+        self.list.into_iter().for_each(|dim| dims.push(dim));
+        dims.list
+    }
+}
+
+/// The kept dimensions of a layout and the reduced ones, which the mask names. Results are row-major.
+fn partition(layout: &Layout, mask: u64) -> [DimList; 2] {
+    let mut dims = [Dims::default(), Dims::default()];
+    let mut out = 1;
+    for (d, (&size, &step)) in layout.sizes().iter().zip(layout.strides()).enumerate().rev() {
+        if mask >> d & 1 == 1 {
+            dims[1].push(Dim { size, step, out: 0 });
+        } else {
+            dims[0].push(Dim { size, step, out });
+            out = out.saturating_mul(size.max(1));
+        }
+    }
+    dims.map(Dims::finish)
 }
 
 /// How many indices dimensions have.
@@ -148,15 +190,7 @@ impl<'a> Walk<'a> {
         layout: &Layout,
         to: DType,
     ) -> Result<Walk<'a>> {
-        let (inside, outside) = partition(&meta.layout, mask);
-        let kept_sizes: SmallVec<[i64; 5]> = outside.iter().map(|dim| dim.0).collect();
-        let out_steps = contiguous_strides(&kept_sizes);
-        let reduced = tidy(&mut inside.iter().map(|(size, step)| Dim { size: *size, step: *step, out: 0 }));
-        let kept = tidy(&mut outside.iter().zip(&out_steps).map(|((size, step), out)| Dim {
-            size: *size,
-            step: *step,
-            out: *out,
-        }));
+        let [kept, reduced] = partition(&meta.layout, mask);
         let guards = ReadGuards::one(&meta.storage);
         let base = Apart(guards.start(meta, dtype));
         let source = Source { base, size: dtype.size(), pack: pack_fn(dtype, from)?, same: dtype == from };
