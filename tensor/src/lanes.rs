@@ -16,6 +16,59 @@ const FEW: usize = LANES / 4;
 /// Folds a row; `start` is taken in more than once, so it has to be neutral.
 #[inline(always)]
 pub fn fold<A: Copy, T: Copy>(row: &[T], start: A, step: impl Fn(A, T) -> A, merge: impl Fn(A, A) -> A) -> A {
+    let (few, rest) = lanes(row, start, &step, &merge);
+    rest.iter().fold(merged(&few, merge), |acc, x| step(acc, *x))
+}
+
+/// Lanes of a row that are merged last.
+pub type Few<A> = [A; FEW];
+
+/// Rows whose lanes there is room for at once: more gain nothing.
+pub const SIDE: usize = 32;
+
+/// Makes room for the lanes of so many rows.
+#[inline(always)]
+pub fn room_for<A: Real>(room: &mut Vec<Few<A>>, rows: usize) {
+    room.resize(rows.clamp(1, SIDE), [A::ZERO; FEW]);
+}
+
+/// As [`fold`] of rows of `n` elements, each by a step of its own, to one result each. Lanes of as many rows as there is room for (of at least
+/// one) are merged side by side, as vectors: of short rows one by one, that takes as long as the rows themselves.
+#[inline(always)]
+pub fn fold_rows<'a, A: Copy, T: Copy + 'a>(
+    results: &mut [A],
+    room: &mut [Few<A>],
+    n: usize,
+    row: impl Fn(usize) -> &'a [T],
+    start: A,
+    step: impl Fn(usize, A, T) -> A,
+    merge: impl Fn(A, A) -> A,
+) {
+    let at_once = room.len();
+    for (group, results) in results.chunks_mut(at_once).enumerate() {
+        let first = group * at_once;
+        let room = &mut room[..results.len()];
+        for (i, few) in room.iter_mut().enumerate() {
+            *few = lanes(&row(first + i)[..n], start, |acc, x| step(first + i, acc, x), &merge).0;
+        }
+        for (result, few) in results.iter_mut().zip(&*room) {
+            *result = merged(few, &merge);
+        }
+        let rest = n / FEW * FEW..n;
+        for (i, result) in results.iter_mut().enumerate().filter(|_| !rest.is_empty()) {
+            *result = row(first + i)[rest.clone()].iter().fold(*result, |acc, x| step(first + i, acc, *x));
+        }
+    }
+}
+
+/// A few lanes of a row, and what they leave.
+#[inline(always)]
+fn lanes<A: Copy, T: Copy>(
+    row: &[T],
+    start: A,
+    step: impl Fn(A, T) -> A,
+    merge: impl Fn(A, A) -> A,
+) -> (Few<A>, &[T]) {
     let (groups, rest) = row.as_chunks::<LANES>();
     let mut few = [start; FEW];
     if !groups.is_empty() {
@@ -39,21 +92,50 @@ pub fn fold<A: Copy, T: Copy>(row: &[T], start: A, step: impl Fn(A, T) -> A, mer
             few[i] = step(few[i], group[i]);
         }
     }
+    (few, rest)
+}
+
+/// One of a few lanes.
+#[inline(always)]
+fn merged<A: Copy>(few: &Few<A>, merge: impl Fn(A, A) -> A) -> A {
     // Halves side by side: they are merged as vectors without a way through memory, which is long for a short row.
-    let mut half = [start; FEW / 2];
+    let (low, high) = few.split_at(FEW / 2);
+    let mut half = [low[0]; FEW / 2];
     for i in 0..FEW / 2 {
-        half[i] = merge(few[i], few[i + FEW / 2]);
+        half[i] = merge(low[i], high[i]);
     }
     let [a, b, c, d] = half;
-    let all = merge(merge(a, c), merge(b, d));
-    rest.iter().fold(all, |acc, x| step(acc, *x))
+    merge(merge(a, c), merge(b, d))
+}
+
+/// The larger of two; what compares with nothing does not count.
+#[inline(always)]
+fn larger<T: Real>(a: T, b: T) -> T {
+    if b > a { b } else { a }
 }
 
 /// The largest element; what compares with nothing does not count.
 #[inline(always)]
 pub fn max<T: Real>(row: &[T]) -> T {
-    let larger = |a: T, b: T| if b > a { b } else { a };
     fold(row, -T::INFINITY, larger, larger)
+}
+
+/// The largest elements of rows of `n`, one behind the other.
+#[inline(always)]
+pub fn max_of_rows<T: Real>(results: &mut [T], room: &mut [Few<T>], n: usize, rows: &[T]) {
+    fold_rows(results, room, n, |i| &rows[i * n..], -T::INFINITY, |_, a, x| larger(a, x), larger);
+}
+
+/// The sums, of rows of `n` elements one behind the other, of a function of the row's number and the element.
+#[inline(always)]
+pub fn sums_of_rows<T: Real>(
+    results: &mut [T],
+    room: &mut [Few<T>],
+    n: usize,
+    rows: &[T],
+    f: impl Fn(usize, T) -> T,
+) {
+    fold_rows(results, room, n, |i| &rows[i * n..], T::ZERO, |i, a, x| a + f(i, x), |a, b| a + b);
 }
 
 /// The sum.

@@ -55,6 +55,12 @@ pub(crate) fn dims(of: &[i64]) -> Dims {
     Dims::from_buf_and_len(inline, of.len())
 }
 
+/// Whether sizes are the same. Few are compared one by one, as for [`dims`].
+#[inline]
+pub fn same_sizes(a: &[i64], b: &[i64]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)
+}
+
 /// Number of elements of sizes; an error if a size is negative or the product does not fit.
 pub fn numel_of(sizes: &[i64]) -> Result<i64> {
     let mut numel: i64 = 1;

@@ -15,7 +15,7 @@ use crate::error::KernelError;
 use crate::kernel::Rets;
 use flambeau_ir::{Graph, IValue};
 use flambeau_tensor::math::Real;
-use flambeau_tensor::{DType, Dims, Tensor, broadcast_into, loops};
+use flambeau_tensor::{DType, Dims, Tensor, broadcast_into, loops, same_sizes};
 use program::{Input, Program};
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
@@ -120,7 +120,7 @@ impl Group {
     /// Whether every output, computed by itself, would have the shape that all inputs broadcast to.
     fn outputs_have_common_shape(&self, lanes: &Lanes<'_>) -> bool {
         let sizes = lanes.tensors[0].sizes();
-        if lanes.tensors.iter().all(|t| t.sizes() == sizes) {
+        if lanes.tensors.iter().all(|t| same_sizes(t.sizes(), sizes)) {
             return true;
         }
         let shape_of = |inputs: &mut dyn Iterator<Item = usize>| {

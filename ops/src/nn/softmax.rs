@@ -28,15 +28,17 @@ pub(super) fn softmax(x: &Tensor, dim: i64, log: bool) -> Computed {
 }
 
 fn rows<T: Float>(x: &Tensor, dim: i64, log: bool) -> Computed {
-    let wide = compute_rows::<T::Acc, T::Acc>(x, dim, None, Softmax { room: Vec::new(), log })?;
+    let wide =
+        compute_rows::<T::Acc, T::Acc>(x, dim, None, Softmax { room: Vec::new(), lanes: Vec::new(), log })?;
     Ok(wide.to_dtype(T::DTYPE)?)
 }
 
 /// Softmax of a row, or its logarithm.
 #[derive(Clone)]
 struct Softmax<A> {
-    /// The exponentials of some rows, and behind them a number for each row.
+    /// The exponentials of some rows, and behind them two numbers for each row.
     room: Vec<A>,
+    lanes: Vec<lanes::Few<A>>,
     log: bool,
 }
 
@@ -48,24 +50,24 @@ impl<A: Real> RowMap<A, A> for Softmax<A> {
 
     #[inline(always)]
     fn rows<'a>(&mut self, _: usize, n: usize, rows: &[A], out: Unwritten<'a, A>) -> Written<'a> {
-        self.room.resize(rows.len() + rows.len() / n, A::ZERO);
+        let count = rows.len() / n;
+        self.room.resize(rows.len() + 2 * count, A::ZERO);
         let (powers, of_rows) = self.room.split_at_mut(rows.len());
-        for (top, row) in of_rows.iter_mut().zip(rows.chunks_exact(n)) {
-            *top = lanes::max(row);
-        }
+        let (of_rows, sums) = of_rows.split_at_mut(count);
+        lanes::room_for(&mut self.lanes, of_rows.len());
+        lanes::max_of_rows(of_rows, &mut self.lanes, n, rows);
         for ((powers, row), top) in powers.chunks_exact_mut(n).zip(rows.chunks_exact(n)).zip(&*of_rows) {
             powers_of(row, *top, powers, A::exp_down);
         }
+        lanes::sums_of_rows(sums, &mut self.lanes, n, powers, |_, power| power);
         if self.log {
-            for (top, powers) in of_rows.iter_mut().zip(powers.chunks_exact(n)) {
-                *top = *top + lanes::sum(powers).ln();
+            for (top, sum) in of_rows.iter_mut().zip(sums) {
+                *top = *top + sum.ln();
             }
             return out.map_rows(n, rows, |i| of_rows[i], |shift, x| x - shift);
         }
-        for (scale, powers) in of_rows.iter_mut().zip(powers.chunks_exact(n)) {
-            *scale = A::ONE / lanes::sum(powers);
-        }
-        out.map_rows(n, powers, |i| of_rows[i], |scale, power| power * scale)
+        sums.iter_mut().for_each(|sum| *sum = A::ONE / *sum);
+        out.map_rows(n, powers, |i| sums[i], |scale, power| power * scale)
     }
 }
 

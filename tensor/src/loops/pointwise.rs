@@ -20,7 +20,7 @@ use crate::create::bytes_of;
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Result, Shape, TensorError};
-use crate::layout::Layout;
+use crate::layout::{Layout, same_sizes};
 use crate::storage::Storage;
 use crate::tensor::{Meta, Tensor};
 use crate::threads::{self, Apart, GRAIN};
@@ -268,7 +268,7 @@ pub(super) fn flat<'a>(metas: &[&'a Meta]) -> Option<&'a Layout> {
         let sizes = lead.sizes();
         if layout.numel() == lead.numel() && layout.is_contiguous() && layout.rank() <= sizes.len() {
             // As many elements: what is left of the smaller shape are ones.
-            return layout.sizes() == &sizes[sizes.len() - layout.rank()..];
+            return same_sizes(layout.sizes(), &sizes[sizes.len() - layout.rank()..]);
         }
         layout.numel() == 1 && layout.rank() <= lead.rank()
     };

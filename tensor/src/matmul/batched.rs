@@ -80,6 +80,10 @@ pub(super) fn batched(
     let divided = products < PARTS && work >= 2 * PART;
     let grain = if divided { products } else { (PART / work.max(1)).max(1) };
     let each = |f: &(dyn Fn([*mut u8; 4]) + Sync)| {
+        if products == 1 {
+            // Whatever their steps are, none is made.
+            return f([start_a, start_b, start_c, start_z].map(|start| start.by(0)));
+        }
         threads::split(products, grain, |part| {
             walk_batch(&batch, &steps, part, |at| {
                 let [i, j, o, s] = at.map(|at| at as isize * size as isize);
