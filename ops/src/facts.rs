@@ -122,14 +122,7 @@ fn one_element() -> Sample {
 }
 
 fn single(cx: &KernelCx<'_>) -> Result<Scalar, KernelError> {
-    let t = cx.tensor(0)?;
-    if t.numel() != 1 {
-        return Err(KernelError::input(format!(
-            "a Tensor with {} elements cannot be converted to Scalar",
-            t.numel()
-        )));
-    }
-    Ok(t.item()?)
+    Ok(cx.tensor(0)?.item()?)
 }
 
 /// Implicit conversion of an argument: only of tensors without dimensions that nobody differentiates.
@@ -148,56 +141,55 @@ fn implicit(cx: &KernelCx<'_>) -> Result<Scalar, KernelError> {
 }
 
 fn numbers() -> Vec<OpDef> {
-    type Take = fn(&KernelCx<'_>) -> Result<Scalar, KernelError>;
-    type Give = fn(Scalar) -> Result<IValue, KernelError>;
-    let whole: Give = |s| match s {
+    let whole = |s: Scalar| match s {
         Scalar::Complex(z) if z.im != 0.0 => {
             Err(KernelError::input("value cannot be converted to type int64_t without overflow"))
         }
-        s => Ok(IValue::Int(s.to_i64())),
+        s => Ok(s.to_i64()),
     };
-    let float: Give = |s| match s {
+    let float = |s: Scalar| match s {
         Scalar::Complex(z) if z.im != 0.0 => {
             Err(KernelError::input("value cannot be converted to type double without overflow"))
         }
-        s => Ok(IValue::Float(s.to_f64())),
+        s => Ok(s.to_f64()),
     };
-    let complex: Give = |s| Ok(IValue::complex(s.to_complex()));
-    let any: Give = |s| Ok(IValue::from(s));
-    let strict_int: Give = |s| match s {
-        Scalar::Int(_) | Scalar::Bool(_) => Ok(IValue::Int(s.to_i64())),
+    let complex = |s: Scalar| Ok(IValue::complex(s.to_complex()));
+    let any = |s: Scalar| Ok(IValue::from(s));
+    let strict_int = |s: Scalar| match s {
+        Scalar::Int(_) | Scalar::Bool(_) => Ok(s.to_i64()),
         _ => Err(KernelError::input(
             "Cannot input a tensor of type other than integral as an integral argument",
         )),
     };
-    let truth: Give = |s| Ok(IValue::Bool(s.to_bool()));
-    let rows: [(&str, &'static str, Take, Give); 10] = [
-        ("aten::item", "The only element.", single, any),
-        ("aten::Int.Tensor", "The only element, truncated.", single, whole),
-        ("aten::Float.Tensor", "The only element as a double.", single, float),
-        ("aten::Bool.Tensor", "Whether the only element is nonzero.", truth_value, truth),
-        ("aten::is_nonzero", "Whether the only element is nonzero.", truth_value, truth),
-        ("aten::IntImplicit", "The element of an integral argument.", implicit, strict_int),
-        ("aten::FloatImplicit", "The element of a float argument.", implicit, float),
-        ("aten::ComplexImplicit", "The element of a complex argument.", implicit, complex),
-        ("aten::ScalarImplicit", "The element of a number argument.", implicit, any),
-        ("aten::_local_scalar_dense", "The only element.", single, any),
-    ];
-    rows.into_iter()
-        .map(|(name, doc, take, give)| {
-            let sample = match name {
-                "aten::IntImplicit" => one_element().dtypes(&[DType::I64]),
-                _ => one_element(),
-            };
-            OpDef::named(name).with(Doc(doc)).with(Effects::RAISES).with(sample).with(Kernel::new(
-                move |cx| {
-                    let value = give(take(cx)?)?;
-                    cx.ret(value);
-                    Ok(())
-                },
-            ))
-        })
-        .collect()
+    let truth = |s: Scalar| Ok(s.to_bool());
+    let integral = one_element().dtypes(&[DType::I64]);
+    vec![
+        number("aten::item", "The only element.", single, any),
+        number("aten::Int.Tensor", "The only element, truncated.", single, whole),
+        number("aten::Float.Tensor", "The only element as a double.", single, float),
+        number("aten::Bool.Tensor", "Whether the only element is nonzero.", truth_value, truth),
+        number("aten::is_nonzero", "Whether the only element is nonzero.", truth_value, truth),
+        number("aten::IntImplicit", "The element of an integral argument.", implicit, strict_int)
+            .with(integral),
+        number("aten::FloatImplicit", "The element of a float argument.", implicit, float),
+        number("aten::ComplexImplicit", "The element of a complex argument.", implicit, complex),
+        number("aten::ScalarImplicit", "The element of a number argument.", implicit, any),
+        number("aten::_local_scalar_dense", "The only element.", single, any),
+    ]
+}
+
+/// An operator that takes a number from its argument and gives it in a type of its own.
+fn number<R: Into<IValue>>(
+    name: &str,
+    doc: &'static str,
+    take: impl Fn(&KernelCx<'_>) -> Result<Scalar, KernelError> + Send + Sync + 'static,
+    give: impl Fn(Scalar) -> Result<R, KernelError> + Send + Sync + 'static,
+) -> OpDef {
+    OpDef::named(name).with(Doc(doc)).with(Effects::RAISES).with(one_element()).with(Kernel::new(move |cx| {
+        let value = give(take(cx)?)?;
+        cx.ret(value);
+        Ok(())
+    }))
 }
 
 /// A complex number from its parts, at least one of which is a tensor of one element.

@@ -473,6 +473,16 @@ pub fn read<T: Element, R>(tensor: &Tensor, f: impl FnOnce(Strided<'_, T>) -> R)
     Ok(f(Strided { data, layout: &meta.layout }))
 }
 
+/// The first element of a tensor of this dtype that has one, under its lock.
+#[inline]
+pub(crate) fn first<T: Element>(tensor: &Tensor) -> T {
+    let meta = tensor.meta();
+    debug_assert!(tensor.dtype() == T::DTYPE && meta.layout.numel() > 0, "invariant: there is one");
+    let guards = ReadGuards::one(&meta.storage);
+    // SAFETY: locked for reading; the caller's tensor has elements of this type.
+    T::from_raw(unsafe { guards.ptr::<T>(meta).read() })
+}
+
 /// Reads two tensors (of possibly different types) under their locks.
 pub fn read2<A: Element, B: Element, R>(
     a: &Tensor,

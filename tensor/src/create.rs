@@ -183,7 +183,7 @@ impl Tensor {
             return self.to_dtype(DType::C64)?.item();
         }
         dispatch!(all, self.dtype(), "item", T => {
-            access::read::<T, _>(self, |view| T::from_raw(view.data()[0]).to_scalar())
+            Ok(access::first::<T>(self).to_scalar())
         })
     }
 }

@@ -56,8 +56,6 @@ GROUPS = {
     "small": (0.15, [
         row("add", "return a + b", [16], [16]),
         row("relu", "return torch.relu(a)", [16]),
-        row("t", "return a.t()", [4, 4]),
-        row("view", "return a.view(2, 8)", [16]),
         row("add_", "return a.add_(b)", [16], [16]),
         row("where", "return torch.where(a > b, a, b)", [16], [16]),
         row("mm", "return torch.mm(a, b)", [4, 4], [4, 4]),
@@ -65,6 +63,18 @@ GROUPS = {
         row("cat", "return torch.cat([a, b])", [16], [16]),
         row("softmax", "return torch.softmax(a, 1)", [4, 16]),
         row("sum", "return a.sum(1)", [4, 16]),
+    ]),
+    "views": (0.1, [
+        row("t", "return a.t()", [4, 4]),
+        row("view", "return a.view(2, 8)", [16]),
+        row("select", "return a[3]", [16, 4]),
+        row("slice", "return a[1:3]", [16, 4]),
+        row("index", "return a[:, 1:3].unsqueeze(0)", [16, 4]),
+        row("read", "return float(a[3])", [16]),
+        row("write", "a[3] = 0.5\n    return a", [16]),
+        row("reading loop", "s = 0.0\n    for i in range(64):\n        s += float(a[i])\n    return s", [64]),
+        row("in-place loop", "for i in range(64):\n        a[i] = a[i] * 0.5 + 1.0\n    return a", [64]),
+        row("row loop", "for i in range(1, 16):\n        a[i] += a[i - 1]\n    a *= 0.01\n    return a", [16, 16]),
     ]),
     "4096": (0.15, [
         *pointwise(4096),
@@ -180,8 +190,10 @@ def floor(call, inputs, result, flops, args):
     with FlopCounterMode(display=False) as counter:
         call(1)
     lookup = any(t.dtype == torch.int64 for t in inputs)
+    results = [result] if isinstance(result, torch.Tensor) else []
     sizes = [min(t.numel(), result.numel()) if lookup else t.numel() for t in inputs]
-    moved = sum(n * t.element_size() for n, t in zip([*sizes, result.numel()], [*inputs, result]))
+    sizes += [t.numel() for t in results]
+    moved = sum(n * t.element_size() for n, t in zip(sizes, [*inputs, *results]))
     limits = zip((32 << 10, 512 << 10, 32 << 20, math.inf), args.bandwidth)
     speed = next(speed for size, speed in limits if moved <= size)
     return max((flops or counter.get_total_flops()) / args.peak, moved / speed) * 1e-9

@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use smallvec::SmallVec;
 
@@ -295,7 +296,7 @@ impl<'a> Plain<'a> {
         for (k, input) in inputs.iter().enumerate() {
             let meta = input.meta();
             let alike = std::ptr::eq(meta, metas[0])
-                || meta.layout.is_contiguous() && alike(meta.layout.sizes(), metas[0].layout.sizes());
+                || meta.layout.is_contiguous() && same_sizes(meta.layout.sizes(), metas[0].layout.sizes());
             if !alike || input.dtype() != blocks[k] {
                 return None;
             }
@@ -305,19 +306,19 @@ impl<'a> Plain<'a> {
     }
 
     /// Over a tensor of their shape and dtype; says whether it could be. Inputs that are the tensor's own elements are
-    /// read from copies of a block, others must be elsewhere.
+    /// read from copies of a block, others must lie elsewhere.
     fn over(&self, out: &Tensor, kernel: BlockKernel<'_>) -> Result<bool> {
         let target = out.meta();
         let (layout, dtype) = (&target.layout, out.dtype());
-        if !layout.is_contiguous() || !alike(layout.sizes(), self.metas[0].layout.sizes()) {
+        if !layout.is_contiguous() || !same_sizes(layout.sizes(), self.metas[0].layout.sizes()) {
             return Ok(false);
         }
         let mut own = [false; 3];
         let mut source = None;
         for (k, meta) in self.metas[..self.inputs].iter().enumerate() {
-            own[k] = meta.storage.ptr_eq(&target.storage);
-            let placed = if own[k] {
-                meta.layout.offset() == layout.offset() && self.dtypes[k] == dtype
+            let placed = if meta.storage.ptr_eq(&target.storage) {
+                own[k] = meta.layout.offset() == layout.offset() && self.dtypes[k] == dtype;
+                own[k] || are_apart(reached(layout, dtype), reached(&meta.layout, self.dtypes[k]))
             } else {
                 source.replace(&meta.storage).is_none_or(|other| other.ptr_eq(&meta.storage))
             };
@@ -382,6 +383,15 @@ impl<'a> Plain<'a> {
     }
 }
 
+/// Bytes of a storage that a layout without gaps reaches.
+fn reached(layout: &Layout, dtype: DType) -> Range<usize> {
+    layout.offset() as usize * dtype.size()..layout.storage_end() * dtype.size()
+}
+
+fn are_apart(a: Range<usize>, b: Range<usize>) -> bool {
+    a.end <= b.start || b.end <= a.start
+}
+
 /// What a fresh output holds, and what the kernel gives.
 #[derive(Clone, Copy)]
 struct Out {
@@ -394,12 +404,6 @@ impl Out {
     fn of(dtype: DType) -> Out {
         Out { block: dtype, dtype }
     }
-}
-
-/// Whether two shapes are one: without the call that comparing slices is, which costs more than few dimensions.
-#[inline]
-fn alike(a: &[i64], b: &[i64]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)
 }
 
 /// A result in `T`'s dtype `block`, of inputs in the same, converted to the goal's.

@@ -347,7 +347,7 @@ unsafe fn fold_rows<T: Element, F: Reducer<T>>(walk: &Walk<'_>, reducer: F, writ
     let cost = count(&walk.reduced).saturating_mul(BLOCK.min(line.size as usize));
     let grain = if blocks < MANY { blocks } else { threads::rows(cost) };
     threads::split(blocks, grain, |part| {
-        let mut levels = Levels { reducer, groups: Vec::new(), rows: Vec::new() };
+        let mut levels = Levels { reducer, groups: SmallVec::new(), rows: Vec::new() };
         for block in part {
             each_outer(outer, block / per_line..block / per_line + 1, &mut |base, to| {
                 let start = (block % per_line * BLOCK) as i64;
@@ -364,7 +364,7 @@ unsafe fn fold_rows<T: Element, F: Reducer<T>>(walk: &Walk<'_>, reducer: F, writ
 struct Levels<F, A> {
     reducer: F,
     /// What groups of rows gave that are not merged yet; what the last step gave.
-    groups: Vec<A>,
+    groups: SmallVec<[A; 64]>,
     rows: Vec<Vec<A>>,
 }
 
