@@ -6,6 +6,8 @@
 
 use std::hint::black_box;
 
+use smallvec::SmallVec;
+
 use crate::math::Real;
 
 /// Lanes of the loop: four vectors of singles, as many as additions are under way at once.
@@ -21,32 +23,32 @@ pub fn fold<A: Copy, T: Copy>(row: &[T], start: A, step: impl Fn(A, T) -> A, mer
 }
 
 /// Lanes of a row that are merged last.
-pub type Few<A> = [A; FEW];
+type Few<A> = [A; FEW];
 
-/// Rows whose lanes there is room for at once: more gain nothing.
-pub const SIDE: usize = 32;
+/// Rows whose lanes are merged side by side: more gain nothing.
+const SIDE: usize = 32;
 
-/// Makes room for the lanes of so many rows.
-#[inline(always)]
-pub fn room_for<A: Real>(room: &mut Vec<Few<A>>, rows: usize) {
-    room.resize(rows.clamp(1, SIDE), [A::ZERO; FEW]);
-}
-
-/// As [`fold`] of rows of `n` elements, each by a step of its own, to one result each. Lanes of as many rows as there is room for (of at least
-/// one) are merged side by side, as vectors: of short rows one by one, that takes as long as the rows themselves.
+/// As [`fold`] of rows of `n` elements, each by a step of its own, to one result each. Lanes of many rows are merged side by side, as
+/// vectors: of short rows one by one, that takes as long as the rows themselves.
 #[inline(always)]
 pub fn fold_rows<'a, A: Copy, T: Copy + 'a>(
     results: &mut [A],
-    room: &mut [Few<A>],
     n: usize,
     row: impl Fn(usize) -> &'a [T],
     start: A,
     step: impl Fn(usize, A, T) -> A,
     merge: impl Fn(A, A) -> A,
 ) {
-    let at_once = room.len();
-    for (group, results) in results.chunks_mut(at_once).enumerate() {
-        let first = group * at_once;
+    let (mut little, mut room): ([Few<A>; 4], SmallVec<[Few<A>; SIDE]>);
+    let room = if results.len() <= 4 {
+        little = [[start; FEW]; 4];
+        &mut little[..]
+    } else {
+        room = SmallVec::from_elem([start; FEW], SIDE.min(results.len()));
+        &mut room[..]
+    };
+    for (group, results) in results.chunks_mut(SIDE).enumerate() {
+        let first = group * SIDE;
         let room = &mut room[..results.len()];
         for (i, few) in room.iter_mut().enumerate() {
             *few = lanes(&row(first + i)[..n], start, |acc, x| step(first + i, acc, x), &merge).0;
@@ -122,20 +124,14 @@ pub fn max<T: Real>(row: &[T]) -> T {
 
 /// The largest elements of rows of `n`, one behind the other.
 #[inline(always)]
-pub fn max_of_rows<T: Real>(results: &mut [T], room: &mut [Few<T>], n: usize, rows: &[T]) {
-    fold_rows(results, room, n, |i| &rows[i * n..], -T::INFINITY, |_, a, x| larger(a, x), larger);
+pub fn max_of_rows<T: Real>(results: &mut [T], n: usize, rows: &[T]) {
+    fold_rows(results, n, |i| &rows[i * n..], -T::INFINITY, |_, a, x| larger(a, x), larger);
 }
 
 /// The sums, of rows of `n` elements one behind the other, of a function of the row's number and the element.
 #[inline(always)]
-pub fn sums_of_rows<T: Real>(
-    results: &mut [T],
-    room: &mut [Few<T>],
-    n: usize,
-    rows: &[T],
-    f: impl Fn(usize, T) -> T,
-) {
-    fold_rows(results, room, n, |i| &rows[i * n..], T::ZERO, |i, a, x| a + f(i, x), |a, b| a + b);
+pub fn sums_of_rows<T: Real>(results: &mut [T], n: usize, rows: &[T], f: impl Fn(usize, T) -> T) {
+    fold_rows(results, n, |i| &rows[i * n..], T::ZERO, |i, a, x| a + f(i, x), |a, b| a + b);
 }
 
 /// The sum.

@@ -33,17 +33,17 @@ pub(super) fn store(
             put(&mut v[r as usize], value);
             Ok(())
         }
-        None => store_word(operand, value, s),
+        None => store_word(operand, &value, s),
     }
 }
 
 /// As [`store`], where it is no value that goes there.
 #[inline(never)]
-fn store_word(operand: Operand, value: IValue, s: &mut [u64]) -> Result<(), KernelError> {
+fn store_word(operand: Operand, value: &IValue, s: &mut [u64]) -> Result<(), KernelError> {
     if let Place::Scalar(kind, r) = operand.place() {
-        match kind.unboxed(&value) {
+        match kind.unboxed(value) {
             Some(word) => s[r as usize] = word,
-            None => return Err(wrong_kind(kind, &value)),
+            None => return Err(wrong_kind(kind, value)),
         }
     }
     Ok(())
@@ -59,13 +59,13 @@ pub(super) fn put(register: &mut IValue, value: IValue) {
     }
 }
 
-/// Drops a value. Most are tensors and numbers, which need no call.
+/// Drops a value where it is. Numbers need no call; none is read as a whole, for which it would wait if it was just written.
 #[inline(always)]
-fn discard(value: IValue) {
+fn discard(value: &mut IValue) {
     match value {
-        IValue::Tensor(tensor) => drop(tensor),
-        IValue::None | IValue::Bool(_) | IValue::Int(_) | IValue::Float(_) => std::mem::forget(value),
-        other => drop(other),
+        IValue::None => {}
+        IValue::Bool(_) | IValue::Int(_) | IValue::Float(_) => std::mem::forget(std::mem::take(value)),
+        _ => *value = IValue::None,
     }
 }
 
@@ -181,10 +181,15 @@ pub(super) fn scatter(
     if dests.len() != results.len() {
         return Err(wrong_count(code, site, results.len()));
     }
-    if let &[dest] = dests
-        && let Some(value) = results.pop()
-    {
-        return store(dest, value, s, v);
+    if let (&[dest], [value]) = (dests, &mut results[..]) {
+        // It was just written by pieces, and waits for them when it is read as a whole: nothing is to depend on that here.
+        match dest.register() {
+            Some(r) if v[r as usize].is_none() => std::mem::swap(&mut v[r as usize], value),
+            Some(r) => v[r as usize] = std::mem::take(value),
+            None => store_word(dest, value, s)?,
+        }
+        results.clear();
+        return Ok(());
     }
     for (&dest, value) in dests.iter().zip(results.iter_mut()) {
         store(dest, std::mem::take(value), s, v)?;
@@ -233,7 +238,7 @@ pub(super) fn op(
         _ => Err(KernelError::internal("a site without work")),
     };
     // Arguments that died here are freed before anything else runs.
-    args.iter_mut().for_each(|arg| discard(std::mem::take(arg)));
+    args.iter_mut().for_each(discard);
     done?;
     scatter(code, site, env.rets, s, v)
 }
@@ -264,7 +269,8 @@ pub(super) fn fused(
     if !group.run(env.args, env.rets)? {
         return Ok(false);
     }
-    env.args.drain(..).for_each(discard);
+    env.args.iter_mut().for_each(discard);
+    env.args.clear();
     scatter(code, site, env.rets, s, v)?;
     Ok(true)
 }

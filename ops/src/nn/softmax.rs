@@ -28,8 +28,7 @@ pub(super) fn softmax(x: &Tensor, dim: i64, log: bool) -> Computed {
 }
 
 fn rows<T: Float>(x: &Tensor, dim: i64, log: bool) -> Computed {
-    let wide =
-        compute_rows::<T::Acc, T::Acc>(x, dim, None, Softmax { room: Vec::new(), lanes: Vec::new(), log })?;
+    let wide = compute_rows::<T::Acc, T::Acc>(x, dim, None, Softmax { room: Vec::new(), log })?;
     Ok(wide.to_dtype(T::DTYPE)?)
 }
 
@@ -38,7 +37,6 @@ fn rows<T: Float>(x: &Tensor, dim: i64, log: bool) -> Computed {
 struct Softmax<A> {
     /// The exponentials of some rows, and behind them two numbers for each row.
     room: Vec<A>,
-    lanes: Vec<lanes::Few<A>>,
     log: bool,
 }
 
@@ -54,12 +52,11 @@ impl<A: Real> RowMap<A, A> for Softmax<A> {
         self.room.resize(rows.len() + 2 * count, A::ZERO);
         let (powers, of_rows) = self.room.split_at_mut(rows.len());
         let (of_rows, sums) = of_rows.split_at_mut(count);
-        lanes::room_for(&mut self.lanes, of_rows.len());
-        lanes::max_of_rows(of_rows, &mut self.lanes, n, rows);
+        lanes::max_of_rows(of_rows, n, rows);
         for ((powers, row), top) in powers.chunks_exact_mut(n).zip(rows.chunks_exact(n)).zip(&*of_rows) {
             powers_of(row, *top, powers, A::exp_down);
         }
-        lanes::sums_of_rows(sums, &mut self.lanes, n, powers, |_, power| power);
+        lanes::sums_of_rows(sums, n, powers, |_, power| power);
         if self.log {
             for (top, sum) in of_rows.iter_mut().zip(sums) {
                 *top = *top + sum.ln();

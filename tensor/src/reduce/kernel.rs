@@ -28,15 +28,7 @@ impl<T: Element, F: Reducer<T>> Kernel for Runs<'_, T, F> {
         let row = |i: usize| &self.span[i * self.step..][..self.n];
         let step = |_, acc, x| f.step(acc, T::from_raw(x));
         if self.n > SHORT {
-            let (mut one, mut many);
-            let room: &mut [lanes::Few<F::Acc>] = if self.accs.len() == 1 {
-                one = [[f.identity(); _]];
-                &mut one
-            } else {
-                many = [[f.identity(); _]; lanes::SIDE];
-                &mut many
-            };
-            return lanes::fold_rows(self.accs, room, self.n, row, f.identity(), step, |a, b| f.merge(a, b));
+            return lanes::fold_rows(self.accs, self.n, row, f.identity(), step, |a, b| f.merge(a, b));
         }
         for (i, acc) in self.accs.iter_mut().enumerate() {
             *acc = short::<T, F>(row(i), f);

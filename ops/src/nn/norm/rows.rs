@@ -71,7 +71,7 @@ pub(in crate::nn) fn layer(
             (or(weight, A::ONE), or(bias, A::ZERO))
         });
         let affine = both.as_ref().map(|(weight, bias)| (&weight[..], &bias[..]));
-        let rows = LayerRows { affine, eps: Element::from_f64(eps), stats: Vec::new(), lanes: Vec::new() };
+        let rows = LayerRows { affine, eps: Element::from_f64(eps), stats: Vec::new() };
         let out = compute_rows::<A, A>(&flat, -1, None, rows)?.to_dtype(T::DTYPE)?;
         let out = if shape.len() == 1 { out } else { out.view(x.sizes())? };
         if !stats {
@@ -96,7 +96,6 @@ struct LayerRows<'a, A> {
     eps: A,
     /// Means of some rows, and behind them inverse deviations.
     stats: Vec<A>,
-    lanes: Vec<lanes::Few<A>>,
 }
 
 impl<A: Real> RowMap<A, A> for LayerRows<'_, A> {
@@ -108,12 +107,11 @@ impl<A: Real> RowMap<A, A> for LayerRows<'_, A> {
     #[inline(always)]
     fn rows<'a>(&mut self, _: usize, n: usize, rows: &[A], out: Unwritten<'a, A>) -> Written<'a> {
         let (count, width) = (rows.len() / n, A::from_f64(n as f64));
-        lanes::room_for(&mut self.lanes, count);
         self.stats.resize(2 * count, A::ZERO);
         let (means, inverses) = self.stats.split_at_mut(count);
-        lanes::sums_of_rows(means, &mut self.lanes, n, rows, |_, x| x);
+        lanes::sums_of_rows(means, n, rows, |_, x| x);
         means.iter_mut().for_each(|mean| *mean = *mean / width);
-        lanes::sums_of_rows(inverses, &mut self.lanes, n, rows, |i, x| (x - means[i]) * (x - means[i]));
+        lanes::sums_of_rows(inverses, n, rows, |i, x| (x - means[i]) * (x - means[i]));
         inverses.iter_mut().for_each(|inverse| *inverse = A::ONE / (*inverse / width + self.eps).sqrt());
         let of_row = |i: usize| (inverses[i], -means[i] * inverses[i]);
         match self.affine {
