@@ -39,14 +39,14 @@ pub fn fold_rows<'a, A: Copy, T: Copy + 'a>(
     step: impl Fn(usize, A, T) -> A,
     merge: impl Fn(A, A) -> A,
 ) {
-    let (mut little, mut room): ([Few<A>; 4], SmallVec<[Few<A>; SIDE]>);
-    let room = if results.len() <= 4 {
-        little = [[start; FEW]; 4];
-        &mut little[..]
-    } else {
-        room = SmallVec::from_elem([start; FEW], SIDE.min(results.len()));
-        &mut room[..]
-    };
+    // Fewer do not fill a vector; of what is wider than singles, which is rare, vectors hold too few for the code it takes.
+    if size_of::<A>() != size_of::<f32>() || results.len() < FEW {
+        for (i, result) in results.iter_mut().enumerate() {
+            *result = fold(&row(i)[..n], start, |acc, x| step(i, acc, x), &merge);
+        }
+        return;
+    }
+    let mut room: SmallVec<[Few<A>; SIDE]> = SmallVec::from_elem([start; FEW], SIDE.min(results.len()));
     for (group, results) in results.chunks_mut(SIDE).enumerate() {
         let first = group * SIDE;
         let room = &mut room[..results.len()];
@@ -110,22 +110,11 @@ fn merged<A: Copy>(few: &Few<A>, merge: impl Fn(A, A) -> A) -> A {
     merge(merge(a, c), merge(b, d))
 }
 
-/// The larger of two; what compares with nothing does not count.
-#[inline(always)]
-fn larger<T: Real>(a: T, b: T) -> T {
-    if b > a { b } else { a }
-}
-
 /// The largest element; what compares with nothing does not count.
 #[inline(always)]
 pub fn max<T: Real>(row: &[T]) -> T {
+    let larger = |a: T, b: T| if b > a { b } else { a };
     fold(row, -T::INFINITY, larger, larger)
-}
-
-/// The largest elements of rows of `n`, one behind the other.
-#[inline(always)]
-pub fn max_of_rows<T: Real>(results: &mut [T], n: usize, rows: &[T]) {
-    fold_rows(results, n, |i| &rows[i * n..], -T::INFINITY, |_, a, x| larger(a, x), larger);
 }
 
 /// The sums, of rows of `n` elements one behind the other, of a function of the row's number and the element.

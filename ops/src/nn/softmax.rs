@@ -35,7 +35,7 @@ fn rows<T: Float>(x: &Tensor, dim: i64, log: bool) -> Computed {
 /// Softmax of a row, or its logarithm.
 #[derive(Clone)]
 struct Softmax<A> {
-    /// The exponentials of some rows, and behind them two numbers for each row.
+    /// The exponentials of some rows, and behind them a number for each row.
     room: Vec<A>,
     log: bool,
 }
@@ -48,23 +48,24 @@ impl<A: Real> RowMap<A, A> for Softmax<A> {
 
     #[inline(always)]
     fn rows<'a>(&mut self, _: usize, n: usize, rows: &[A], out: Unwritten<'a, A>) -> Written<'a> {
-        let count = rows.len() / n;
-        self.room.resize(rows.len() + 2 * count, A::ZERO);
+        self.room.resize(rows.len() + rows.len() / n, A::ZERO);
         let (powers, of_rows) = self.room.split_at_mut(rows.len());
-        let (of_rows, sums) = of_rows.split_at_mut(count);
-        lanes::max_of_rows(of_rows, n, rows);
+        for (top, row) in of_rows.iter_mut().zip(rows.chunks_exact(n)) {
+            *top = lanes::max(row);
+        }
         for ((powers, row), top) in powers.chunks_exact_mut(n).zip(rows.chunks_exact(n)).zip(&*of_rows) {
             powers_of(row, *top, powers, A::exp_down);
         }
-        lanes::sums_of_rows(sums, n, powers, |_, power| power);
         if self.log {
-            for (top, sum) in of_rows.iter_mut().zip(sums) {
-                *top = *top + sum.ln();
+            for (top, powers) in of_rows.iter_mut().zip(powers.chunks_exact(n)) {
+                *top = *top + lanes::sum(powers).ln();
             }
             return out.map_rows(n, rows, |i| of_rows[i], |shift, x| x - shift);
         }
-        sums.iter_mut().for_each(|sum| *sum = A::ONE / *sum);
-        out.map_rows(n, powers, |i| sums[i], |scale, power| power * scale)
+        for (scale, powers) in of_rows.iter_mut().zip(powers.chunks_exact(n)) {
+            *scale = A::ONE / lanes::sum(powers);
+        }
+        out.map_rows(n, powers, |i| of_rows[i], |scale, power| power * scale)
     }
 }
 
