@@ -20,7 +20,8 @@ struct Runs<'a, T: Element, F: Reducer<T>> {
 
 impl<T: Element, F: Reducer<T>> Kernel for Runs<'_, T, F> {
     type Output = ();
-    const SETS: Sets = Sets::of(&[T::DTYPE]);
+    // Memory bounds them.
+    const SETS: Sets = Sets::two(T::DTYPE);
 
     #[inline(always)]
     fn run(self) {
@@ -151,7 +152,7 @@ const COLUMNS: usize = 32;
 
 impl<T: Element, F: Reducer<T>> Kernel for Rows<'_, T, F> {
     type Output = ();
-    const SETS: Sets = Sets::of(&[T::DTYPE]);
+    const SETS: Sets = Sets::two(T::DTYPE);
 
     #[inline(always)]
     fn run(self) {
