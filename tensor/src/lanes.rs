@@ -28,8 +28,8 @@ type Few<A> = [A; FEW];
 /// Rows whose lanes are merged side by side: more gain nothing.
 const SIDE: usize = 32;
 
-/// As [`fold`] of rows of `n` elements, each by a step of its own, to one result each. Lanes of many rows are merged side by side, as
-/// vectors: of short rows one by one, that takes as long as the rows themselves.
+/// As [`fold`] of rows of `n` elements, each by a step of its own, to one result each. Lanes of many rows are merged side by
+/// side, as vectors: of short rows one by one, that takes as long as the rows themselves.
 #[inline(always)]
 pub fn fold_rows<'a, A: Copy, T: Copy + 'a>(
     results: &mut [A],
@@ -147,4 +147,26 @@ pub fn variance<T: Real>(row: &[T], mean: T) -> T {
 pub fn moments<T: Real>(row: &[T]) -> (T, T) {
     let mean = mean(row);
     (mean, variance(row, mean))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_together_give_what_each_gives() {
+        for n in [1, 7, 8, 9, 31, 32, 33, 64, 75, 96] {
+            for count in [0, 1, 7, 8, 9, 32, 33, 70] {
+                let rows: Vec<f32> = (0..n * count).map(|i| ((i * 37) % 101) as f32 * 0.37 - 9.0).collect();
+                let means: Vec<f32> = (0..count).map(|i| i as f32 * 0.5).collect();
+                let mut found = vec![0.0; count];
+                sums_of_rows(&mut found, n, &rows, |i, x| (x - means[i]) * x);
+                for (i, found) in found.iter().enumerate() {
+                    let row = &rows[i * n..(i + 1) * n];
+                    let wanted = fold(row, 0.0, |a, x: f32| a + (x - means[i]) * x, |a, b| a + b);
+                    assert_eq!(found.to_bits(), wanted.to_bits(), "row {i} of {count}, {n} elements each");
+                }
+            }
+        }
+    }
 }

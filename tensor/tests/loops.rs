@@ -517,13 +517,18 @@ fn complex_products_and_views() {
 fn matrices_are_turned_whatever_their_sides() {
     // Lines that are close and lines that are not, whole tiles and parts of some, an odd column at the end.
     for [rows, columns] in
-        [[1i64, 2], [33, 64], [64, 33], [65, 128], [40, 129], [130, 257], [5, 1000], [1000, 5]]
+        [[1i64, 2], [33, 64], [64, 33], [64, 64], [65, 128], [40, 129], [130, 257], [5, 1000], [1000, 5]]
     {
         let n = rows * columns;
         let at = |i: i64| i % rows * columns + i / rows;
         let singles = Tensor::from_vec((0..n).map(|i| i as f32).collect(), &[rows, columns]).unwrap();
         let turned = singles.t().unwrap().contiguous().unwrap().to_vec::<f32>().unwrap();
         assert_eq!(turned, (0..n).map(|i| at(i) as f32).collect::<Vec<_>>(), "{rows} by {columns}");
+        // Four bytes of any type are moved alike, also such as would be no numbers.
+        let bits = |i: i64| 0x7f80_0001 + i as i32;
+        let whole = Tensor::from_vec((0..n).map(bits).collect(), &[rows, columns]).unwrap();
+        let moved = whole.t().unwrap().contiguous().unwrap().to_vec::<i32>().unwrap();
+        assert_eq!(moved, (0..n).map(|i| bits(at(i))).collect::<Vec<_>>(), "{rows} by {columns}");
         let doubles = singles.t().unwrap().to_dtype(DType::F64).unwrap().contiguous().unwrap();
         let doubles = doubles.to_vec::<f64>().unwrap();
         assert_eq!(doubles, (0..n).map(|i| at(i) as f64).collect::<Vec<_>>(), "{rows} by {columns}");
