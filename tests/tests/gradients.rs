@@ -66,32 +66,29 @@ fn a_long_history_is_walked_and_freed_without_recursion() {
     assert_eq!(found, [Some(vec![20_001.0])]);
 }
 
-#[test]
-fn what_a_formula_needs_may_not_be_written_to() {
+/// What is said where the gradient of a recorded function's result is refused.
+fn refusal(source: &str) -> String {
     let session = Session::standard().unwrap();
-    let source = "def f(x):\n    y = x.sqrt()\n    y.add_(1)\n    return y\n";
     let entry = session.compile_source(source, "f.py").unwrap().entry("f").unwrap();
     let mut host = session.host();
     host.set_tape(Some(session.tape().unwrap()));
     let x = input(&[1.0]);
     let result = entry.call_on(&[IValue::Tensor(x.clone())], &[], &mut host).unwrap();
     let pair = (result.as_tensor().unwrap().clone(), input(&[1.0]));
-    let error = session.gradients(&[pair], &[x], &mut host).unwrap_err();
-    assert!(error.message.contains("modified by an inplace operation"), "{}", error.message);
+    session.gradients(&[pair], &[x], &mut host).unwrap_err().message
+}
+
+#[test]
+fn what_a_formula_needs_may_not_be_written_to() {
+    let message = refusal("def f(x):\n    y = x.sqrt()\n    y.add_(1)\n    return y\n");
+    assert!(message.contains("modified by an inplace operation"), "{message}");
 }
 
 #[test]
 fn memory_that_is_replaced_has_no_derivative() {
-    let session = Session::standard().unwrap();
-    let source = "def f(x):\n    y = x * 2\n    y.set_(torch.zeros(1, dtype=torch.float64))\n    return y\n";
-    let entry = session.compile_source(source, "f.py").unwrap().entry("f").unwrap();
-    let mut host = session.host();
-    host.set_tape(Some(session.tape().unwrap()));
-    let x = input(&[1.0]);
-    let result = entry.call_on(&[IValue::Tensor(x.clone())], &[], &mut host).unwrap();
-    let pair = (result.as_tensor().unwrap().clone(), input(&[1.0]));
-    let error = session.gradients(&[pair], &[x], &mut host).unwrap_err();
-    assert!(error.message.contains("the derivative of `aten::set_.source_Tensor`"), "{}", error.message);
+    let message =
+        refusal("def f(x):\n    y = x * 2\n    y.set_(torch.zeros(1, dtype=torch.float64))\n    return y\n");
+    assert!(message.contains("the derivative of `aten::set_.source_Tensor`"), "{message}");
 }
 
 #[test]
