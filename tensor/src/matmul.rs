@@ -11,6 +11,7 @@ mod packed;
 mod product;
 mod slices;
 mod tile;
+mod vector;
 
 use crate::error::{Result, TensorError};
 use crate::layout::Dims;

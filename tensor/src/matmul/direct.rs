@@ -8,6 +8,8 @@ use std::hint::black_box;
 use std::mem::MaybeUninit;
 
 use super::product::{Matrix, Multiply, Product};
+use super::tile::{Tile, cut};
+use super::vector::Vector;
 use crate::simd::{Kernel, Sets};
 
 /// Multiplications below which a direct loop is faster than packing, of whatever shape.
@@ -17,8 +19,17 @@ const SMALL: usize = 1 << 20;
 
 /// Whether a product of floats is better computed directly.
 pub(super) fn is_small<T>(p: &Product<T>, work: usize) -> bool {
-    let tiles = p.m >= ROWS && p.n >= 8 && (p.b.columns == 1 || p.k <= DEPTH);
-    work <= TINY || work <= SMALL && tiles
+    work <= TINY || work <= SMALL && is_tiled(p)
+}
+
+/// Whether there are enough rows and columns for tiles.
+fn is_tiled<T>(p: &Product<T>) -> bool {
+    p.m >= ROWS && p.n >= 8 && (p.b.columns == 1 || p.k <= DEPTH)
+}
+
+/// Whether there are for [`Tiled`] ones, of vectors of so many columns.
+pub(super) fn is_tiled_by<T>(p: &Product<T>, lanes: usize) -> bool {
+    p.m >= ROWS && p.n >= lanes && (p.k <= DEPTH || p.b.columns == 1 && p.n.is_multiple_of(lanes))
 }
 
 /// Rows of a tile.
@@ -28,6 +39,53 @@ const SHORT: usize = 16;
 const LONG: usize = 128;
 /// Columns of a tile of one row.
 const WIDE: usize = 64;
+
+/// Small products by tiles of vectors: those that are [`is_tiled_by`] them.
+pub(super) struct Tiled<V: Vector, const R: usize, const N: usize>(pub(super) Product<V::Element>);
+
+impl<V: Vector, const R: usize, const N: usize> Kernel for Tiled<V, R, N> {
+    type Output = ();
+    const SETS: Sets = Sets::Only(V::ISA);
+
+    #[inline(always)]
+    fn run(self) {
+        let p = self.0;
+        let strip = N * V::LANES;
+        let mut panel = [const { MaybeUninit::<[V; N]>::uninit() }; DEPTH];
+        for j in (0..p.n).step_by(strip) {
+            let columns = strip.min(p.n - j);
+            let right = if p.b.columns == 1 && columns % V::LANES == 0 {
+                (p.b.element(0, j).cast_const(), p.b.rows)
+            } else {
+                let to = panel.as_mut_ptr().cast::<V::Element>();
+                // SAFETY: the columns are the matrix's, and no deeper than the panel.
+                unsafe { cut::<V::Element, [V; N]>(p.b.turned(), j..j + columns, 0..p.k, to) };
+                (to.cast_const(), strip as isize)
+            };
+            let mut i = 0;
+            while i < p.m {
+                let left = Matrix { at: p.a.element(i, 0), ..p.a };
+                let tile =
+                    |rows| Tile { left, right, depth: p.k, at: (i, j), size: (rows, columns), to: &p.to };
+                // SAFETY: so many rows are the matrix's; all columns that are computed are there or in the panel.
+                unsafe {
+                    match p.m - i {
+                        rows if rows >= R => tile(R).put::<V, R, N>(),
+                        4.. => tile(4).put::<V, 4, N>(),
+                        2.. => tile(2).put::<V, 2, N>(),
+                        _ => tile(1).put::<V, 1, N>(),
+                    }
+                }
+                i += match p.m - i {
+                    rows if rows >= R => R,
+                    4.. => 4,
+                    2.. => 2,
+                    _ => 1,
+                };
+            }
+        }
+    }
+}
 
 /// Small products, and all of integers: a row of the result at a time.
 pub(super) struct Direct<T>(pub(super) Product<T>);
@@ -247,4 +305,37 @@ fn dots<T: Multiply, const LANES: usize, const N: usize>(a: &[T], b: [&[T]; N]) 
         *sum = sum.add_product(lanes[n][0], T::ONE);
     }
     sums
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::matmul::mm;
+    use crate::tensor::Tensor;
+
+    /// All sums are small integers, so exact whatever their order.
+    #[test]
+    fn edges_and_steps_of_small_products_agree_with_the_definition() {
+        let value = |at: usize, seed: usize| ((at * 37 + seed) % 17) as f64 - 8.0;
+        for (m, n) in [(4, 16), (5, 17), (7, 31), (9, 33), (12, 48), (15, 64), (11, 70), (3, 20), (8, 8)] {
+            for k in [1, 6, 40, 300] {
+                let (a, b) = ((0..m * k).map(|at| value(at, 3)), (0..k * n).map(|at| value(at, 5)));
+                let (a, b): (Vec<f64>, Vec<f64>) = (a.collect(), b.collect());
+                let wanted: Vec<f64> = (0..m * n)
+                    .map(|at| (0..k).map(|d| a[at / n * k + d] * b[d * n + at % n]).sum())
+                    .collect();
+                let make = |data: &[f64], rows: usize, columns: usize| {
+                    Tensor::from_vec::<f64>(data.to_vec(), &[rows as i64, columns as i64]).unwrap()
+                };
+                let (a, b) = (make(&a, m, k), make(&b, k, n));
+                let turned = |t: &Tensor| t.t().unwrap().contiguous().unwrap().t().unwrap();
+                for (a, b) in [(&a, &b), (&turned(&a), &b), (&a, &turned(&b)), (&turned(&a), &turned(&b))] {
+                    assert_eq!(mm(a, b).unwrap().to_vec::<f64>().unwrap(), wanted, "{m} {k} {n}");
+                    let dtype = crate::dtype::DType::F32;
+                    let singles = mm(&a.to_dtype(dtype).unwrap(), &b.to_dtype(dtype).unwrap()).unwrap();
+                    let wanted: Vec<f32> = wanted.iter().map(|x| *x as f32).collect();
+                    assert_eq!(singles.to_vec::<f32>().unwrap(), wanted, "{m} {k} {n}");
+                }
+            }
+        }
+    }
 }

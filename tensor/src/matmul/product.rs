@@ -6,6 +6,7 @@ use num_complex::Complex;
 use super::direct::{Direct, TINY, is_small};
 use super::packed::{Cut, packed};
 use super::tile::{self, Tiling};
+use super::vector::Vector;
 use crate::element::Element;
 use crate::math::Real;
 use crate::simd;
@@ -38,6 +39,15 @@ impl<T> Matrix<T> {
     pub(super) fn turned(self) -> Self {
         Matrix { rows: self.columns, columns: self.rows, ..self }
     }
+}
+
+/// What a product is added to, vector by vector.
+#[derive(Clone, Copy)]
+enum Start {
+    None,
+    /// The same element for a whole row.
+    One,
+    Row,
 }
 
 /// Where a product goes: `c = start * keep + product * factor`.
@@ -95,6 +105,46 @@ impl<T: Multiply> Target<T> {
                 *x = x.add_product(*sum, T::ONE);
             }
             *to = row;
+        }
+    }
+
+    /// Puts the first of some sums into a row of the result, from (i, j) on.
+    ///
+    /// # Safety
+    /// As [`Target::put`]; the processor has the vectors' instruction set.
+    #[inline(always)]
+    pub(super) unsafe fn put_vectors<V: Vector<Element = T>>(
+        &self,
+        i: usize,
+        j: usize,
+        sums: &[V],
+        count: usize,
+    ) {
+        // SAFETY: the caller's word; vectors are their elements.
+        unsafe {
+            let start = self.start.element(i, j);
+            let kind = match (self.keep == T::ZERO, self.keep == T::ONE, self.start.columns) {
+                _ if self.factor != T::ONE => None,
+                (true, ..) => Some(Start::None),
+                (_, true, 0) => Some(Start::One),
+                (_, true, 1) => Some(Start::Row),
+                _ => None,
+            };
+            for (v, sum) in sums.iter().enumerate() {
+                let at = v * V::LANES;
+                let Some(kind) = kind.filter(|_| at + V::LANES <= count) else {
+                    let left = count.saturating_sub(at).min(V::LANES);
+                    let sums = std::slice::from_raw_parts(std::ptr::from_ref(sum).cast::<T>(), left);
+                    self.put_some(i, j + at, sums);
+                    continue;
+                };
+                let sum = match kind {
+                    Start::None => *sum,
+                    Start::One => sum.plus(V::splat(*start)),
+                    Start::Row => sum.plus(start.add(at).cast::<V>().read_unaligned()),
+                };
+                self.c.element(i, j + at).cast::<V>().write_unaligned(sum);
+            }
         }
     }
 
@@ -196,6 +246,8 @@ pub(super) unsafe fn product<T: Multiply>(p: Product<T>, cut: &Cut<'_, T>) {
             let b = Matrix { at: p.b.element(0, own.start), ..p.b };
             simd::run(Direct(Product { n: own.len(), b, to: p.to.part(0, own.start), ..p }));
         }),
+        // SAFETY: the caller's word.
+        (Some(tiling), _) => unsafe { (tiling.small)(p) },
         _ => simd::run(Direct(p)),
     }
 }

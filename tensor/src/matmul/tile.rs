@@ -7,15 +7,17 @@
 //! Edges: the last strip is filled up with zeros, and where half of it or more is that, a smaller tile is computed.
 #![allow(unsafe_code, reason = "walks strips and results by pointers")]
 
-use std::hint::black_box;
 use std::ops::Range;
 
-use super::product::{Matrix, Multiply, Target};
+use super::direct::{Direct, Tiled, is_tiled_by};
+use super::product::{Matrix, Multiply, Product, Target};
+use super::vector::{Registers, Vector};
 use crate::simd::{self, Isa, Kernel, Sets, isa};
 
-/// Rows in a strip, and in the tiles of edges: with two vectors of columns as many sums as hide the time that one takes, on
-/// processors with sixteen registers as on those with thirty-two. (Of tiles of eight rows and more LLVM makes gathers.)
-const ROWS: usize = 6;
+/// Rows in a strip of the left operand, and vectors in one of the right: their products are the sums of a tile, as many as
+/// hide the time that one takes and as there are registers for, sixteen before AVX-512, then thirty-two.
+const NARROW: (usize, usize) = (6, 2);
+const WIDE: (usize, usize) = (8, 3);
 /// Elements of the depth that are turned at a time: a line of the cache and more.
 const TURNED: usize = 16;
 
@@ -70,51 +72,57 @@ pub(crate) struct Tiling<T> {
     /// Does a job. All of its memory must be valid: strips for all lanes, filled up to whole ones, and depths; matrices for
     /// those they say; what is gathered for a whole strip from every place on. What is written overlaps nothing else.
     pub(crate) run: unsafe fn(Job<'_, T>),
+    /// As [`super::product`], of operands as they are.
+    pub(super) small: unsafe fn(Product<T>),
 }
 
-/// The tiling of a type of which 16, 32, 64 and 128 bytes have so many elements.
-const fn tiling<T: Multiply, const N16: usize, const N32: usize, const N64: usize, const N128: usize>()
--> Tiling<T> {
+/// The tiling of a type by its vectors.
+const fn tiling<T: Registers>() -> Tiling<T> {
     Tiling {
         strip: |side| match (side, isa()) {
-            (Side::Left, _) => ROWS,
-            (Side::Right, Isa::Avx512) => N128,
-            (Side::Right, Isa::Avx2) => N64,
-            (Side::Right, Isa::Baseline) => N32,
+            (Side::Left, Isa::Avx512) => WIDE.0,
+            (Side::Right, Isa::Avx512) => WIDE.1 * T::Avx512::LANES,
+            (Side::Left, _) => NARROW.0,
+            (Side::Right, Isa::Avx2) => NARROW.1 * T::Avx2::LANES,
+            (Side::Right, Isa::Baseline) => NARROW.1 * T::Baseline::LANES,
         },
         run: |job| match isa() {
-            Isa::Avx512 => simd::run(Shaped::<T, N128, N64>(job)),
-            Isa::Avx2 => simd::run(Shaped::<T, N64, N32>(job)),
-            Isa::Baseline => simd::run(Shaped::<T, N32, N16>(job)),
+            Isa::Avx512 => simd::run(Shaped::<T::Avx512, { WIDE.0 }, { WIDE.1 }>(job)),
+            Isa::Avx2 => simd::run(Shaped::<T::Avx2, { NARROW.0 }, { NARROW.1 }>(job)),
+            Isa::Baseline => simd::run(Shaped::<T::Baseline, { NARROW.0 }, { NARROW.1 }>(job)),
+        },
+        small: |p| match isa() {
+            Isa::Avx512 if is_tiled_by(&p, T::Avx512::LANES) => {
+                simd::run(Tiled::<T::Avx512, { WIDE.0 }, { WIDE.1 }>(p))
+            }
+            _ => simd::run(Direct(p)),
         },
     }
 }
 
-pub(super) const SINGLES: Tiling<f32> = tiling::<f32, 4, 8, 16, 32>();
-pub(super) const DOUBLES: Tiling<f64> = tiling::<f64, 2, 4, 8, 16>();
+pub(super) const SINGLES: Tiling<f32> = tiling();
+pub(super) const DOUBLES: Tiling<f64> = tiling();
 
-/// A job with strips of so many columns, and tiles of one vector of them for edges.
-struct Shaped<'a, T, const C: usize, const C1: usize>(Job<'a, T>);
+/// A job with strips of `R` rows, and of columns in `N` vectors.
+struct Shaped<'a, V: Vector, const R: usize, const N: usize>(Job<'a, V::Element>);
 
-impl<T: Multiply, const C: usize, const C1: usize> Kernel for Shaped<'_, T, C, C1> {
+impl<V: Vector, const R: usize, const N: usize> Kernel for Shaped<'_, V, R, N> {
     type Output = ();
-    const SETS: Sets = Sets::Only(match C1 * size_of::<T>() {
-        64 => Isa::Avx512,
-        32 => Isa::Avx2,
-        _ => Isa::Baseline,
-    });
+    const SETS: Sets = Sets::Only(V::ISA);
 
     #[inline(always)]
     fn run(self) {
-        // SAFETY: as `Tiling::run`.
+        // SAFETY: as `Tiling::run`; the processor has the vectors' instruction set.
         unsafe {
             match self.0 {
-                Job::Multiply(block) => multiply::<T, C, C1>(block),
-                Job::Gather { from, offsets, runs, to } => gather::<T, C>(from, offsets, runs, to),
+                Job::Multiply(block) => multiply::<V, R, N>(block),
+                Job::Gather { from, offsets, runs, to } => gather::<V, N>(from, offsets, runs, to),
                 Job::Cut { from, side: Side::Left, lanes, depth, to } => {
-                    cut::<T, ROWS>(from, lanes, depth, to)
+                    cut::<V::Element, [V::Element; R]>(from, lanes, depth, to)
                 }
-                Job::Cut { from, side: Side::Right, lanes, depth, to } => cut::<T, C>(from, lanes, depth, to),
+                Job::Cut { from, side: Side::Right, lanes, depth, to } => {
+                    cut::<V::Element, [V; N]>(from, lanes, depth, to)
+                }
             }
         }
     }
@@ -123,114 +131,126 @@ impl<T: Multiply, const C: usize, const C1: usize> Kernel for Shaped<'_, T, C, C
 /// All tiles: a strip of columns stays in the first cache while the strips of rows go by.
 ///
 /// # Safety
-/// As [`Tiling::run`].
+/// As [`Tiling::run`]; the processor has the vectors' instruction set.
 #[inline(always)]
-unsafe fn multiply<T: Multiply, const C: usize, const C1: usize>(b: Block<T>) {
-    // Whether processors that have such vectors multiply and add with one rounding.
-    let fused = !cfg!(target_arch = "x86_64") || C1 * size_of::<T>() > 16;
-    let mut sums = [[T::ZERO; C]; ROWS];
-    for j in (0..b.columns).step_by(C) {
-        let columns = C.min(b.columns - j);
-        for i in (0..b.rows).step_by(ROWS) {
-            let rows = ROWS.min(b.rows - i);
+unsafe fn multiply<V: Vector, const R: usize, const N: usize>(b: Block<V::Element>) {
+    let strip = N * V::LANES;
+    for j in (0..b.columns).step_by(strip) {
+        let columns = strip.min(b.columns - j);
+        for i in (0..b.rows).step_by(R) {
+            let rows = R.min(b.rows - i);
             // SAFETY: the caller's word: the tile starts within the result, and so do its strips, which are one behind the
             // other and whole.
             unsafe {
-                let [left, right] = [b.left.add(i * b.depth), b.right.add(j * b.depth)];
-                match (rows > 4, rows > 2, columns > C1) {
-                    (true, _, true) => tile::<T, ROWS, C, C>(left, right, b.depth, fused, &mut sums),
-                    (_, true, true) => tile::<T, 4, C, C>(left, right, b.depth, fused, &mut sums),
-                    (_, _, true) => tile::<T, 2, C, C>(left, right, b.depth, fused, &mut sums),
-                    (true, _, _) => tile::<T, ROWS, C1, C>(left, right, b.depth, fused, &mut sums),
-                    (_, true, _) => tile::<T, 4, C1, C>(left, right, b.depth, fused, &mut sums),
-                    (_, _, _) => tile::<T, 2, C1, C>(left, right, b.depth, fused, &mut sums),
+                let left = Matrix { at: b.left.add(i * b.depth).cast_mut(), rows: 1, columns: R as isize };
+                let right = (b.right.add(j * b.depth), strip as isize);
+                let tile = Tile { left, right, depth: b.depth, at: (i, j), size: (rows, columns), to: &b.to };
+                match rows {
+                    1 | 2 => tile.put::<V, 2, N>(),
+                    3 | 4 => tile.put::<V, 4, N>(),
+                    _ => tile.put::<V, R, N>(),
                 }
             }
-            for (r, row) in sums.iter().enumerate().take(rows) {
-                // SAFETY: so much of the row is within the result.
-                unsafe {
-                    if columns == C {
-                        b.to.put(i + r, j, row);
-                    } else {
-                        b.to.put_some(i + r, j, &row[..columns]);
+        }
+    }
+}
+
+/// A tile of the result.
+pub(super) struct Tile<'a, T> {
+    /// Rows of the left operand.
+    pub(super) left: Matrix<T>,
+    /// Columns of the right operand, side by side, and how far it is to the next place of the depth.
+    pub(super) right: (*const T, isize),
+    pub(super) depth: usize,
+    /// Where it is in the result, and how many rows and columns of it are there.
+    pub(super) at: (usize, usize),
+    pub(super) size: (usize, usize),
+    pub(super) to: &'a Target<T>,
+}
+
+impl<T: Multiply> Tile<'_, T> {
+    /// Computes `R` rows, and as many vectors of columns, `N` at most, as there are, and puts those that are there.
+    ///
+    /// # Safety
+    /// The operands are there for all that is computed, the result for what is put. The processor has the vectors'
+    /// instruction set.
+    #[inline(always)]
+    pub(super) unsafe fn put<V: Vector<Element = T>, const R: usize, const N: usize>(&self) {
+        // SAFETY: the caller's word.
+        unsafe {
+            match self.size.1.div_ceil(V::LANES) {
+                1 => self.put_all::<V, R, 1>(),
+                2 => self.put_all::<V, R, 2>(),
+                _ => self.put_all::<V, R, N>(),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Tile::put`].
+    #[inline(always)]
+    unsafe fn put_all<V: Vector<Element = T>, const R: usize, const N: usize>(&self) {
+        let Tile { left, right: (mut right, step), at: (i, j), size: (rows, columns), .. } = *self;
+        let mut at = left.at.cast_const();
+        // SAFETY: the caller's word; what is one place beyond the depth is not read.
+        unsafe {
+            let mut sums = [[V::splat(T::ZERO); N]; R];
+            for _ in 0..self.depth {
+                let row = right.cast::<[V; N]>().read_unaligned();
+                for (r, sums) in sums.iter_mut().enumerate() {
+                    let factor = V::splat(*at.offset(r as isize * left.rows));
+                    for (sum, x) in sums.iter_mut().zip(row) {
+                        *sum = sum.add_product(factor, x);
                     }
                 }
+                (at, right) = (at.wrapping_offset(left.columns), right.wrapping_offset(step));
+            }
+            for (r, sums) in sums.iter().enumerate().take(rows) {
+                self.to.put_vectors(i + r, j, sums, columns);
             }
         }
     }
 }
 
-/// A tile of the result, from strips of so many rows and columns.
-///
-/// # Safety
-/// The strips are so deep.
-#[inline(always)]
-unsafe fn tile<T, const R: usize, const COLUMNS: usize, const C: usize>(
-    mut left: *const T,
-    mut right: *const T,
-    depth: usize,
-    fused: bool,
-    to: &mut [[T; C]; ROWS],
-) where
-    T: Multiply,
-{
-    let mut sums = [[T::ZERO; COLUMNS]; R];
-    for _ in 0..depth {
-        // SAFETY: a place of the depth in either strip.
-        let (column, row) = unsafe { (*left.cast::<[T; R]>(), *right.cast::<[T; COLUMNS]>()) };
-        for (sums, factor) in sums.iter_mut().zip(column) {
-            for (sum, x) in sums.iter_mut().zip(row) {
-                *sum =
-                    if fused { sum.add_product(factor, x) } else { sum.add_product(factor.times(x), T::ONE) };
-            }
-        }
-        // SAFETY: the next place, or the end.
-        (left, right) = unsafe { (left.add(ROWS), right.add(C)) };
-    }
-    // Through memory: what is stored side by side is kept in whole vectors, whatever becomes of it.
-    for (to, sums) in to.iter_mut().zip(black_box(sums)) {
-        to[..COLUMNS].copy_from_slice(&sums);
-    }
-}
-
-/// Cuts into strips of so many lanes.
+/// Cuts into strips of as many lanes as `S` has.
 ///
 /// # Safety
 /// As [`Tiling::run`].
 #[inline(always)]
-unsafe fn cut<T: Multiply, const STRIP: usize>(
+pub(super) unsafe fn cut<T: Multiply, S: Copy>(
     from: Matrix<T>,
     lanes: Range<usize>,
     depth: Range<usize>,
     mut to: *mut T,
 ) {
+    let strip = const { size_of::<S>() / size_of::<T>() };
     let deep = depth.len();
     let mut lane = lanes.start;
     // SAFETY: the caller's word: lanes from `lane` on are the matrix's, and strips have room for whole ones.
     unsafe {
         if from.rows == 1 {
             // Lines of the matrix are read from front to back, for all strips at once.
-            let strips = lanes.len() / STRIP;
+            let strips = lanes.len() / strip;
             for k in 0..deep {
                 let line = from.element(lane, depth.start + k);
                 for i in 0..strips {
-                    *to.add((i * deep + k) * STRIP).cast::<[T; STRIP]>() =
-                        *line.add(i * STRIP).cast::<[T; STRIP]>();
+                    let lanes = line.add(i * strip).cast::<S>().read_unaligned();
+                    to.add((i * deep + k) * strip).cast::<S>().write_unaligned(lanes);
                 }
             }
-            lane += strips * STRIP;
-            to = to.add(strips * STRIP * deep);
+            lane += strips * strip;
+            to = to.add(strips * strip * deep);
         }
         while lane < lanes.end {
             let own = Matrix { at: from.element(lane, depth.start), ..from };
-            let there = STRIP.min(lanes.end - lane);
-            let whole = if from.columns == 1 && there == STRIP { deep / TURNED * TURNED } else { 0 };
+            let there = strip.min(lanes.end - lane);
+            let whole = if from.columns == 1 && there == strip { deep / TURNED * TURNED } else { 0 };
             for k in (0..whole).step_by(TURNED) {
-                turn::<T, STRIP>(own, k, to.add(k * STRIP));
+                turn(own, k, strip, to.add(k * strip));
             }
-            edge(own, STRIP, there, whole..deep, to);
-            lane += STRIP;
-            to = to.add(STRIP * deep);
+            edge(own, strip, there, whole..deep, to);
+            lane += strip;
+            to = to.add(strip * deep);
         }
     }
 }
@@ -241,23 +261,25 @@ unsafe fn cut<T: Multiply, const STRIP: usize>(
 /// # Safety
 /// As [`Tiling::run`].
 #[inline(always)]
-unsafe fn gather<T: Multiply, const STRIP: usize>(
-    from: *const T,
+unsafe fn gather<V: Vector, const N: usize>(
+    from: *const V::Element,
     offsets: &[usize],
     runs: &[(usize, usize)],
-    mut to: *mut T,
+    mut to: *mut V::Element,
 ) {
+    let strip = N * V::LANES;
     let Some((last, most)) = offsets.split_last() else { return };
     // SAFETY: the caller's word.
     unsafe {
         for offset in most {
             for (lane, start) in runs {
-                *to.add(*lane).cast::<[T; STRIP]>() = *from.add(offset + start).cast::<[T; STRIP]>();
+                let lanes = from.add(offset + start).cast::<[V; N]>().read_unaligned();
+                to.add(*lane).cast::<[V; N]>().write_unaligned(lanes);
             }
-            to = to.add(STRIP);
+            to = to.add(strip);
         }
         for (lane, start) in runs {
-            to.add(*lane).copy_from_nonoverlapping(from.add(last + start), STRIP - lane);
+            to.add(*lane).copy_from_nonoverlapping(from.add(last + start), strip - lane);
         }
     }
 }
@@ -268,13 +290,13 @@ unsafe fn gather<T: Multiply, const STRIP: usize>(
 /// # Safety
 /// As [`Tiling::run`].
 #[inline(always)]
-unsafe fn turn<T: Multiply, const STRIP: usize>(from: Matrix<T>, k: usize, to: *mut T) {
-    for i in 0..STRIP {
+unsafe fn turn<T: Multiply>(from: Matrix<T>, k: usize, strip: usize, to: *mut T) {
+    for i in 0..strip {
         // SAFETY: the caller's word.
         unsafe {
             let row = *from.element(i, k).cast::<[T; TURNED]>();
             for (d, x) in row.into_iter().enumerate() {
-                *to.add(d * STRIP + i) = x;
+                *to.add(d * strip + i) = x;
             }
         }
     }
@@ -305,17 +327,24 @@ unsafe fn edge<T: Multiply>(from: Matrix<T>, strip: usize, there: usize, depth: 
 mod tests {
     use super::*;
 
+    use super::super::vector::Plain;
+
     /// Tiles of a shape, whatever the processor, beside a plain sum.
-    fn check<const C: usize, const C1: usize>() {
-        let (strip_a, strip_b) = (ROWS, C);
-        for (m, k, n) in
-            [(1, 1, 1), (strip_a + 1, 37, strip_b + 1), (2 * strip_a - 1, 16, 3 * C1), (2, 5, 2), (4, 9, C1)]
-        {
+    fn check<const L: usize, const R: usize, const N: usize>() {
+        let strip = N * L;
+        for (m, k, n) in [
+            (1, 1, 1),
+            (R + 1, 37, strip + 1),
+            (2 * R - 1, 16, 3 * L),
+            (2, 5, 2),
+            (4, 9, L),
+            (3, 8, 2 * strip + 2 * L - 1),
+        ] {
             let value = |i: usize, seed: usize| ((i * 37 + seed) % 19) as f32 - 9.0;
             let mut a: Vec<f32> = (0..m * k).map(|i| value(i, 1)).collect();
             let mut b: Vec<f32> = (0..k * n).map(|i| value(i, 5)).collect();
-            let mut left = vec![f32::NAN; m.next_multiple_of(strip_a) * k];
-            let mut right = vec![f32::NAN; n.next_multiple_of(strip_b) * k];
+            let mut left = vec![f32::NAN; m.next_multiple_of(R) * k];
+            let mut right = vec![f32::NAN; n.next_multiple_of(strip) * k];
             let mut c: Vec<f32> = (0..m * n).map(|i| value(i, 3)).collect();
             let wanted: Vec<f32> = (0..m * n)
                 .map(|at| (0..k).map(|d| a[at / n * k + d] * b[d * n + at % n]).sum::<f32>() * 2.0 - c[at])
@@ -325,9 +354,9 @@ mod tests {
             let result = Matrix { at: c.as_mut_ptr(), rows: n as isize, columns: 1 };
             // SAFETY: all sizes are those of the vectors.
             unsafe {
-                cut::<f32, ROWS>(a, 0..m, 0..k, left.as_mut_ptr());
-                cut::<f32, C>(b, 0..n, 0..k, right.as_mut_ptr());
-                multiply::<f32, C, C1>(Block {
+                cut::<f32, [f32; R]>(a, 0..m, 0..k, left.as_mut_ptr());
+                cut::<f32, [Plain<f32, L>; N]>(b, 0..n, 0..k, right.as_mut_ptr());
+                multiply::<Plain<f32, L>, R, N>(Block {
                     left: left.as_ptr(),
                     right: right.as_ptr(),
                     depth: k,
@@ -336,14 +365,14 @@ mod tests {
                     to: Target { c: result, start: result, keep: -1.0, factor: 2.0 },
                 });
             }
-            assert_eq!(c, wanted, "{C}: {m} {k} {n}");
+            assert_eq!(c, wanted, "{L}: {m} {k} {n}");
         }
     }
 
     #[test]
     fn tiles_of_every_shape_agree_with_the_definition() {
-        check::<8, 4>();
-        check::<16, 8>();
-        check::<32, 16>();
+        check::<4, 6, 2>();
+        check::<8, 6, 2>();
+        check::<16, 8, 3>();
     }
 }
