@@ -22,7 +22,6 @@ use crate::element::Element;
 use crate::error::{Result, TensorError};
 use crate::matmul::{self, Columns, Multiply, Panels, Right, Side, put_product};
 use crate::room::Room;
-use crate::simd;
 use crate::tensor::Tensor;
 use crate::threads;
 use depthwise::Depthwise;
@@ -48,6 +47,8 @@ pub struct ConvSpec {
 
 /// Elements of a block of gathered patches.
 const BLOCK: usize = 1 << 18;
+/// Parts that planes of single channels are shared in, at most.
+const PARTS: usize = 16;
 /// Images from which each is one thread's.
 const MANY: usize = 8;
 
@@ -284,9 +285,11 @@ fn run<T: Multiply>(
         let cost = side.saturating_mul(weights / per.max(1));
         // Few images with much to do are divided themselves.
         let divided = !by_channel && !transposed && images < MANY && cost > 2 * threads::GRAIN;
-        let at_once = if divided { images } else { threads::rows(cost) };
+        // Parts of many images fill the borders of their planes once.
+        let least = if by_channel { images.div_ceil(PARTS) } else { 1 };
+        let at_once = if divided { images } else { threads::rows(cost).max(least) };
         threads::chunks(&mut out[..images * to], at_once * to, |first, own| {
-            let mut room = Vec::new();
+            let mut room = taps.as_ref().filter(|_| by_channel).map(|taps| taps.room::<T>(1));
             for (i, out) in own.chunks_exact_mut(to).enumerate() {
                 let n = first / to + i;
                 let group = n % g.groups;
@@ -295,8 +298,10 @@ fn run<T: Multiply>(
                 let bias = bias.map(|bias| &bias[group * g.results..][..g.results]);
                 if transposed {
                     scatter_group(x, w, bias, out, g);
-                } else if let (Some(taps), true) = (&taps, by_channel) {
-                    simd::run(Depthwise { x, w, bias, out, room: &mut room, taps });
+                } else if let (Some(taps), Some(room)) = (&taps, &mut room) {
+                    // SAFETY: all of it was written.
+                    let room = unsafe { room.elements_mut().assume_init_mut() };
+                    Depthwise { x, w, bias, out, room, taps }.put();
                 } else {
                     let panels = kept.as_ref().and_then(|kept| kept.get(group));
                     forward_group(x, (w, panels), bias, out, (g, taps.as_ref()));

@@ -8,15 +8,15 @@ use std::mem::MaybeUninit;
 
 use super::planes::{BEHIND, Taps};
 use crate::matmul::Multiply;
-use crate::simd::{Kernel, Sets};
+use crate::simd::{self, Isa, Kernel, Sets, isa};
 
-/// Bytes of the positions computed together, in registers: as many vectors as fused steps may be under way at once.
+/// Bytes of the positions computed together, in registers: eight vectors, as many as fused steps may be under way at once.
 const WIDTH: usize = 256;
+/// As many vectors of AVX-512.
+const WIDE: usize = 512;
 /// Positions put at a time.
 const VECTOR: usize = 8;
-/// The positions of the narrowest elements.
-const LANES: usize = WIDTH / 4;
-const _: () = assert!(LANES <= BEHIND);
+const _: () = assert!(WIDE / 4 <= BEHIND);
 
 /// One channel with its kernels, and perhaps what each adds.
 pub(super) struct Depthwise<'a, T> {
@@ -24,17 +24,37 @@ pub(super) struct Depthwise<'a, T> {
     pub(super) w: &'a [T],
     pub(super) bias: Option<&'a [T]>,
     pub(super) out: &'a mut [MaybeUninit<T>],
-    pub(super) room: &'a mut Vec<T>,
+    /// A plane, the same for all channels: what is beyond the borders stays what it is.
+    pub(super) room: &'a mut [T],
     pub(super) taps: &'a Taps<'a>,
 }
 
-impl<T: Multiply> Kernel for Depthwise<'_, T> {
+impl<T: Multiply> Depthwise<'_, T> {
+    /// Does it, on whatever processor.
+    pub(super) fn put(self) {
+        if const { matches!(Sets::of(&[T::DTYPE]), Sets::All) } && isa() == Isa::Avx512 {
+            simd::run(By::<T, WIDE>(self));
+        } else {
+            simd::run(By::<T, WIDTH>(self));
+        }
+    }
+}
+
+/// A channel by so many bytes of positions at a time.
+struct By<'a, T, const WIDTH: usize>(Depthwise<'a, T>);
+
+impl<T: Multiply, const WIDTH: usize> Kernel for By<'_, T, WIDTH> {
     type Output = ();
-    const SETS: Sets = Sets::of(&[T::DTYPE]);
+    const SETS: Sets = if WIDTH == WIDE { Sets::Only(Isa::Avx512) } else { Sets::two(T::DTYPE) };
 
     #[inline(always)]
     fn run(self) {
-        if size_of::<T>() > 4 { self.by::<{ WIDTH / 8 }>() } else { self.by::<LANES>() }
+        match (WIDTH, size_of::<T>()) {
+            (WIDE, 4) => self.0.by::<{ WIDE / 4 }>(),
+            (WIDE, _) => self.0.by::<{ WIDE / 8 }>(),
+            (_, 8..) => self.0.by::<{ self::WIDTH / 8 }>(),
+            _ => self.0.by::<{ self::WIDTH / 4 }>(),
+        }
     }
 }
 
@@ -43,11 +63,6 @@ impl<T: Multiply> Depthwise<'_, T> {
     #[inline(always)]
     fn by<const LANES: usize>(self) {
         let Depthwise { x, w, bias, out, room, taps } = self;
-        if room.len() != taps.size() + BEHIND {
-            // What is beyond the borders stays what it is from channel to channel.
-            room.clear();
-            room.resize(taps.size() + BEHIND, T::ZERO);
-        }
         taps.fill(x, room);
         let [_, height, width] = taps.g.output;
         let [_, rows, pitch] = taps.plane;

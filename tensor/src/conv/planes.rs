@@ -14,7 +14,7 @@ use crate::strided::strided;
 use crate::threads;
 
 /// Elements behind the last plane: what is read side by side from any place of it is there.
-pub(super) const BEHIND: usize = 64;
+pub(super) const BEHIND: usize = 128;
 /// Elements of padding for one of the input or the result, from which on planes are not worth their memory.
 const MOSTLY_PADDING: usize = 8;
 
@@ -54,6 +54,13 @@ impl<'a> Taps<'a> {
         volume(self.stride) * volume(self.plane)
     }
 
+    /// Room for the planes of some channels and what is read behind them, all zeros.
+    pub(super) fn room<T: Multiply>(&self, channels: usize) -> Room<MaybeUninit<T>> {
+        let mut room = Room::new(channels * self.size() + BEHIND);
+        room.elements_mut().fill(MaybeUninit::new(T::ZERO));
+        room
+    }
+
     /// Where an element of the padded input lies.
     #[inline(always)]
     fn place(&self, at: [usize; 3]) -> usize {
@@ -68,30 +75,31 @@ impl<'a> Taps<'a> {
         let [depth, height, width] = self.g.input;
         let padding = self.g.padding.map(|p| p as usize);
         let step = self.stride[2];
-        for (i, row) in x.chunks_exact(width).enumerate().take(depth * height) {
-            let (z, y) = (i / height + padding[0], i % height + padding[1]);
-            if step == 1 {
-                let to = self.place([z, y, padding[2]]);
-                room[to..to + width].copy_from_slice(row);
-                continue;
-            }
-            if step == 2 {
-                let (even, odd) = (self.place([z, y, padding[2]]), self.place([z, y, padding[2] + 1]));
-                let pairs = width / 2;
-                if let Ok([evens, odds]) = room.get_disjoint_mut([even..even + pairs, odd..odd + pairs]) {
-                    for ((even, odd), pair) in evens.iter_mut().zip(odds).zip(row.chunks_exact(2)) {
-                        (*even, *odd) = (pair[0], pair[1]);
+        // Where columns are within their row, which begins where column 0 is.
+        let column = |x: usize| self.place([0, 0, padding[2] + x]);
+        let columns = [column(0), column(1)];
+        let mut rows = x.chunks_exact(width);
+        for z in 0..depth {
+            let start = self.place([z + padding[0], 0, 0]);
+            // Of the row's number the quotient and the remainder by the stride.
+            let (mut line, mut rest) = (padding[1] / self.stride[1], padding[1] % self.stride[1]);
+            for row in rows.by_ref().take(height) {
+                let start = start + rest * self.stride[2] * volume(self.plane) + line * self.plane[2];
+                rest += 1;
+                if rest == self.stride[1] {
+                    (line, rest) = (line + 1, 0);
+                }
+                match step {
+                    1 => copy(row, &mut room[start + columns[0]..][..width]),
+                    2 => halve(row, room, columns.map(|column| start + column)),
+                    _ => {
+                        for first in 0..step.min(width) {
+                            let to = start + column(first);
+                            let count = (width - first).div_ceil(step);
+                            strided(&row[first..], step, &mut room[to..to + count], |t, s| *t = s);
+                        }
                     }
                 }
-                if width % 2 == 1 {
-                    room[even + pairs] = row[width - 1];
-                }
-                continue;
-            }
-            for first in 0..step.min(width) {
-                let to = self.place([z, y, padding[2] + first]);
-                let count = (width - first).div_ceil(step);
-                strided(&row[first..], step, &mut room[to..to + count], |t, s| *t = s);
             }
         }
     }
@@ -101,6 +109,34 @@ impl<'a> Taps<'a> {
         let [_, height, width] = self.g.output;
         let (x, y, z) = (number % width, number / width % height, number / width / height);
         ((z * self.plane[1] + y) * self.plane[2] + x, width - x)
+    }
+}
+
+/// Copies a row, which is usually short, to one as long: by vectors, of which the last overlaps the one before.
+#[inline(always)]
+fn copy<T: Multiply>(from: &[T], to: &mut [T]) {
+    const VECTOR: usize = 8;
+    let (Some(last), Some(end)) = (from.last_chunk::<VECTOR>(), to.len().checked_sub(VECTOR)) else {
+        from.iter().zip(to).for_each(|(s, t)| *t = *s);
+        return;
+    };
+    for (s, t) in from.chunks_exact(VECTOR).zip(to.chunks_exact_mut(VECTOR)) {
+        t.copy_from_slice(s);
+    }
+    to[end..].copy_from_slice(last);
+}
+
+/// Puts the elements of a row with even places from one place of a room on, the others from another on.
+#[inline(always)]
+fn halve<T: Multiply>(row: &[T], room: &mut [T], [even, odd]: [usize; 2]) {
+    let pairs = row.len() / 2;
+    if let Ok([evens, odds]) = room.get_disjoint_mut([even..even + pairs, odd..odd + pairs]) {
+        for ((even, odd), pair) in evens.iter_mut().zip(odds).zip(row.chunks_exact(2)) {
+            (*even, *odd) = (pair[0], pair[1]);
+        }
+    }
+    if let (Some(last), 1) = (row.last(), row.len() % 2) {
+        room[even + pairs] = *last;
     }
 }
 

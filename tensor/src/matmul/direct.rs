@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 use super::product::{Matrix, Multiply, Product};
 use super::tile::{Tile, cut};
 use super::vector::Vector;
-use crate::simd::{Kernel, Sets};
+use crate::simd::{self, Kernel, Sets};
 
 /// Multiplications below which a direct loop is faster than packing, of whatever shape.
 pub(super) const TINY: usize = 6000;
@@ -65,30 +65,112 @@ impl<V: Vector, const R: usize, const N: usize> Kernel for Tiled<V, R, N> {
             let mut i = 0;
             while i < p.m {
                 let left = Matrix { at: p.a.element(i, 0), ..p.a };
-                let tile =
-                    |rows| Tile { left, right, depth: p.k, at: (i, j), size: (rows, columns), to: &p.to };
+                let rows = [R, 4, 2].into_iter().find(|rows| *rows <= p.m - i).unwrap_or(1);
+                let tile = Tile { left, right, depth: p.k, at: (i, j), size: (rows, columns), to: &p.to };
                 // SAFETY: so many rows are the matrix's; all columns that are computed are there or in the panel.
                 unsafe {
-                    match p.m - i {
-                        rows if rows >= R => tile(R).put::<V, R, N>(),
-                        4.. => tile(4).put::<V, 4, N>(),
-                        2.. => tile(2).put::<V, 2, N>(),
-                        _ => tile(1).put::<V, 1, N>(),
+                    match rows {
+                        1 => tile.put::<V, 1, N>(),
+                        2 => tile.put::<V, 2, N>(),
+                        4 => tile.put::<V, 4, N>(),
+                        _ => tile.put::<V, R, N>(),
                     }
                 }
-                i += match p.m - i {
-                    rows if rows >= R => R,
-                    4.. => 4,
-                    2.. => 2,
-                    _ => 1,
-                };
+                i += rows;
             }
         }
     }
 }
 
-/// Small products, and all of integers: a row of the result at a time.
-pub(super) struct Direct<T>(pub(super) Product<T>);
+/// A product of matrices as they are, whatever they are.
+///
+/// # Safety
+/// As [`super::product::product`].
+pub(super) unsafe fn direct<T: Multiply>(p: Product<T>) {
+    // Loops of integers are those that have two sets.
+    if const { matches!(Sets::of(&[T::DTYPE]), Sets::Two) } {
+        simd::run(ByRows(p))
+    } else {
+        simd::run(Direct(p))
+    }
+}
+
+/// A row of the result at a time, by loops that go as memory lies, of which LLVM makes vectors for integers: those are the
+/// same in any order.
+struct ByRows<T>(Product<T>);
+
+impl<T: Multiply> Kernel for ByRows<T> {
+    type Output = ();
+    // Only AVX-512 multiplies integers of 64 bits.
+    const SETS: Sets = Sets::All;
+
+    #[inline(always)]
+    fn run(self) {
+        let ByRows(p) = self;
+        let mut room = [T::ZERO; DEPTH];
+        for i in 0..p.m {
+            for j in (0..p.n).step_by(DEPTH) {
+                let sums = &mut room[..DEPTH.min(p.n - j)];
+                // SAFETY: the caller of `product` gave matrices valid for their sizes.
+                unsafe {
+                    sum_up(&p, i, j, sums);
+                    p.to.put_some(i, j, sums);
+                }
+            }
+        }
+    }
+}
+
+/// Sums of a row from (i, j) on.
+///
+/// # Safety
+/// They are the product's.
+#[inline(always)]
+unsafe fn sum_up<T: Multiply>(p: &Product<T>, i: usize, j: usize, sums: &mut [T]) {
+    // SAFETY: the caller's word; what is a step of one apart lies side by side.
+    unsafe {
+        if p.b.rows == 1 && p.a.columns == 1 {
+            let a = std::slice::from_raw_parts(p.a.element(i, 0).cast_const(), p.k);
+            for (c, sum) in sums.iter_mut().enumerate() {
+                let b = std::slice::from_raw_parts(p.b.element(0, j + c).cast_const(), p.k);
+                *sum = a.iter().zip(b).fold(T::ZERO, |sum, (a, b)| sum.add_product(*a, *b));
+            }
+            return;
+        }
+        sums.fill(T::ZERO);
+        let mut k = 0;
+        if p.b.columns == 1 {
+            // Sums are in memory: several steps of each at a time.
+            while k + 4 <= p.k {
+                let factors = [0, 1, 2, 3].map(|d| *p.a.element(i, k + d));
+                let row = |d| std::slice::from_raw_parts(p.b.element(k + d, j).cast_const(), sums.len());
+                let [x, y, z, w] = [row(0), row(1), row(2), row(3)];
+                add_rows(sums, x, y, z, w, factors);
+                k += 4;
+            }
+        }
+        for k in k..p.k {
+            let factor = *p.a.element(i, k);
+            for (c, sum) in sums.iter_mut().enumerate() {
+                *sum = sum.add_product(factor, *p.b.element(k, j + c));
+            }
+        }
+    }
+}
+
+/// Adds rows times their factors to sums. References as arguments say that nothing overlaps.
+#[inline(always)]
+fn add_rows<T: Multiply>(sums: &mut [T], x: &[T], y: &[T], z: &[T], w: &[T], factors: [T; 4]) {
+    let n = sums.len();
+    let [x, y, z, w] = [&x[..n], &y[..n], &z[..n], &w[..n]];
+    for c in 0..n {
+        let sum = sums[c].add_product(factors[0], x[c]).add_product(factors[1], y[c]);
+        sums[c] = sum.add_product(factors[2], z[c]).add_product(factors[3], w[c]);
+    }
+}
+
+/// Small products of floats: a row of the result at a time.
+struct Direct<T>(Product<T>);
 
 impl<T: Multiply> Kernel for Direct<T> {
     type Output = ();
@@ -104,13 +186,28 @@ impl<T: Multiply> Kernel for Direct<T> {
         unsafe {
             if p.b.columns == 1 {
                 direct_rows(p);
-            } else if p.b.rows == 1 && p.a.columns == 1 && p.m < 4 {
+            } else if is_dotted(&p) {
                 direct_dots(p);
             } else {
                 direct_panels(p);
             }
         }
     }
+
+    #[inline(always)]
+    fn run_small(self) {
+        if is_dotted(&self.0) {
+            // SAFETY: as above.
+            unsafe { direct_dots(self.0) };
+        } else {
+            ByRows(self.0).run();
+        }
+    }
+}
+
+/// Whether there are few rows, of dot products that find their operands side by side.
+fn is_dotted<T>(p: &Product<T>) -> bool {
+    p.b.columns != 1 && p.b.rows == 1 && p.a.columns == 1 && p.m < 4
 }
 
 /// Rows of `b` are contiguous: they are added to rows of `c`, in tiles that stay in registers.

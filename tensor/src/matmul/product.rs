@@ -3,13 +3,12 @@
 
 use num_complex::Complex;
 
-use super::direct::{Direct, TINY, is_small};
+use super::direct::{TINY, direct, is_small};
 use super::packed::{Cut, packed};
 use super::tile::{self, Tiling};
 use super::vector::Vector;
 use crate::element::Element;
 use crate::math::Real;
-use crate::simd;
 use crate::threads;
 
 /// Multiplications worth a part of a result.
@@ -244,11 +243,13 @@ pub(super) unsafe fn product<T: Multiply>(p: Product<T>, cut: &Cut<'_, T>) {
         (_, Some(by_parts)) if large => unsafe { by_parts(p) },
         _ if p.m == 1 => threads::split(p.n, (PART / p.k.max(1)).max(1).next_multiple_of(64), |own| {
             let b = Matrix { at: p.b.element(0, own.start), ..p.b };
-            simd::run(Direct(Product { n: own.len(), b, to: p.to.part(0, own.start), ..p }));
+            // SAFETY: the caller's word.
+            unsafe { direct(Product { n: own.len(), b, to: p.to.part(0, own.start), ..p }) };
         }),
         // SAFETY: the caller's word.
         (Some(tiling), _) => unsafe { (tiling.small)(p) },
-        _ => simd::run(Direct(p)),
+        // SAFETY: the caller's word.
+        _ => unsafe { direct(p) },
     }
 }
 

@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use super::direct::{Direct, Tiled, is_tiled_by};
+use super::direct::{Tiled, direct, is_tiled_by};
 use super::product::{Matrix, Multiply, Product, Target};
 use super::vector::{Registers, Vector};
 use crate::simd::{self, Isa, Kernel, Sets, isa};
@@ -95,7 +95,8 @@ const fn tiling<T: Registers>() -> Tiling<T> {
             Isa::Avx512 if is_tiled_by(&p, T::Avx512::LANES) => {
                 simd::run(Tiled::<T::Avx512, { WIDE.0 }, { WIDE.1 }>(p))
             }
-            _ => simd::run(Direct(p)),
+            // SAFETY: the caller's word.
+            _ => unsafe { direct(p) },
         },
     }
 }

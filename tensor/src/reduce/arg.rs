@@ -4,27 +4,43 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
+use crate::lanes;
 use crate::layout::wrap_dim;
 use crate::rows::map_rows;
+use crate::simd::{self, Kernel, Sets};
 use crate::tensor::Tensor;
 
-/// Index of the element that wins in a row.
-fn best<T: Element + PartialOrd>(row: &[T::Raw], largest: bool) -> usize {
-    let mut best = 0;
-    let Some(first) = row.first() else { return 0 };
-    let mut value = T::from_raw(*first);
-    for (i, x) in row.iter().enumerate() {
-        let x = T::from_raw(*x);
-        // A NaN differs from itself.
-        #[allow(clippy::eq_op, reason = "tells NaN for any type")]
-        if x != x {
-            return i;
+/// Elements of which the winner is known before it is asked where it is.
+const BLOCK: usize = 256;
+
+/// Finds the element that wins in a row.
+struct Best<'a, T: Element, const LARGEST: bool>(&'a [T::Raw]);
+
+impl<T: Element + PartialOrd, const LARGEST: bool> Kernel for Best<'_, T, LARGEST> {
+    /// Its index.
+    type Output = usize;
+    const SETS: Sets = Sets::two(T::DTYPE);
+
+    #[inline(always)]
+    fn run(self) -> usize {
+        let Best(row) = self;
+        let better = |a: T, b: T| if LARGEST { a > b } else { a < b };
+        let winner = |a: T, b: T| if better(b, a) { b } else { a };
+        #[allow(clippy::eq_op, reason = "tells NaN, which differs from itself, for any type")]
+        let is_nan = |x: &T::Raw| T::from_raw(*x) != T::from_raw(*x);
+        let Some(first) = row.first() else { return 0 };
+        let (mut start, mut value) = (0, T::from_raw(*first));
+        for (i, block) in row.chunks(BLOCK).enumerate() {
+            if block.iter().fold(false, |any, x| any | is_nan(x)) {
+                return i * BLOCK + block.iter().position(is_nan).unwrap_or(0);
+            }
+            let own = lanes::fold(block, value, |a, x| winner(a, T::from_raw(x)), winner);
+            if better(own, value) {
+                (start, value) = (i * BLOCK, own);
+            }
         }
-        if (largest && x > value) || (!largest && x < value) {
-            (best, value) = (i, x);
-        }
+        start + row[start..].iter().position(|x| T::from_raw(*x) == value).unwrap_or(0)
     }
-    best
 }
 
 fn arg(op: &'static str, x: &Tensor, dim: Option<i64>, keepdim: bool, largest: bool) -> Result<Tensor> {
@@ -40,7 +56,9 @@ fn arg(op: &'static str, x: &Tensor, dim: Option<i64>, keepdim: bool, largest: b
         return Err(TensorError::value(format!("{op}(): Expected reduction dim {d} to have non-zero size.")));
     }
     let indices = dispatch!(carried_real_bool, x.dtype(), op, T => map_rows::<T, i64>(x, d, Some(1), |row, out| {
-        out[0] = best::<T>(row, largest) as i64;
+        let best =
+            if largest { simd::run(Best::<T, true>(row)) } else { simd::run(Best::<T, false>(row)) };
+        out[0] = best as i64;
     }))?;
     if keepdim || x.rank() == 0 { Ok(indices) } else { indices.squeeze(&[d]) }
 }
