@@ -22,8 +22,20 @@ pub fn fold<A: Copy, T: Copy>(row: &[T], start: A, step: impl Fn(A, T) -> A, mer
     rest.iter().fold(merged(&few, merge), |acc, x| step(acc, *x))
 }
 
-/// Lanes of a row that are merged last.
-type Few<A> = [A; FEW];
+/// Lanes of a row that are merged last, as a vector.
+#[derive(Clone, Copy)]
+#[repr(align(32))]
+struct Few<A>([A; FEW]);
+
+/// The same, by a way through memory: what is stored side by side is kept in whole vectors until then, whatever becomes of it
+/// (a tree of additions behind a loop has LLVM choose narrow ones for the loop too). It lies where no vector crosses a line
+/// of the cache: what does is waited for several times as long.
+#[inline(always)]
+pub(crate) fn in_whole_vectors<A>(lanes: A) -> A {
+    #[repr(align(64))]
+    struct Lines<A>(A);
+    black_box(Lines(lanes)).0
+}
 
 /// Rows whose lanes are merged side by side: more gain nothing.
 const SIDE: usize = 32;
@@ -46,7 +58,7 @@ pub fn fold_rows<'a, A: Copy, T: Copy + 'a>(
         }
         return;
     }
-    let mut room: SmallVec<[Few<A>; SIDE]> = SmallVec::from_elem([start; FEW], SIDE.min(results.len()));
+    let mut room: SmallVec<[Few<A>; SIDE]> = SmallVec::from_elem(Few([start; FEW]), SIDE.min(results.len()));
     for (group, results) in results.chunks_mut(SIDE).enumerate() {
         let first = group * SIDE;
         let room = &mut room[..results.len()];
@@ -80,9 +92,7 @@ fn lanes<A: Copy, T: Copy>(
                 lanes[i] = step(lanes[i], group[i]);
             }
         }
-        // Through memory: what is stored side by side is kept in whole vectors, while a tree of additions behind the loop
-        // has LLVM choose narrow ones for the loop too.
-        let lanes = black_box(lanes);
+        let lanes = in_whole_vectors(lanes);
         for i in 0..FEW {
             let [a, b, c, d] = [lanes[i], lanes[i + FEW], lanes[i + 2 * FEW], lanes[i + 3 * FEW]];
             few[i] = merge(merge(a, c), merge(b, d));
@@ -94,12 +104,12 @@ fn lanes<A: Copy, T: Copy>(
             few[i] = step(few[i], group[i]);
         }
     }
-    (few, rest)
+    (Few(few), rest)
 }
 
 /// One of a few lanes.
 #[inline(always)]
-fn merged<A: Copy>(few: &Few<A>, merge: impl Fn(A, A) -> A) -> A {
+fn merged<A: Copy>(Few(few): &Few<A>, merge: impl Fn(A, A) -> A) -> A {
     // Halves side by side: they are merged as vectors without a way through memory, which is long for a short row.
     let (low, high) = few.split_at(FEW / 2);
     let mut half = [low[0]; FEW / 2];
@@ -110,11 +120,22 @@ fn merged<A: Copy>(few: &Few<A>, merge: impl Fn(A, A) -> A) -> A {
     merge(merge(a, c), merge(b, d))
 }
 
+/// The larger one; what compares with nothing does not count.
+#[inline(always)]
+fn larger<T: Real>(a: T, b: T) -> T {
+    if b > a { b } else { a }
+}
+
 /// The largest element; what compares with nothing does not count.
 #[inline(always)]
 pub fn max<T: Real>(row: &[T]) -> T {
-    let larger = |a: T, b: T| if b > a { b } else { a };
     fold(row, -T::INFINITY, larger, larger)
+}
+
+/// As [`max`], of rows of `n` elements one behind the other.
+#[inline(always)]
+pub fn tops_of_rows<T: Real>(results: &mut [T], n: usize, rows: &[T]) {
+    fold_rows(results, n, |i| &rows[i * n..], -T::INFINITY, |_, a, x| larger(a, x), larger);
 }
 
 /// The sums, of rows of `n` elements one behind the other, of a function of the row's number and the element.

@@ -50,21 +50,18 @@ impl<A: Real> RowMap<A, A> for Softmax<A> {
     fn rows<'a>(&mut self, _: usize, n: usize, rows: &[A], out: Unwritten<'a, A>) -> Written<'a> {
         self.room.resize(rows.len() + rows.len() / n, A::ZERO);
         let (powers, of_rows) = self.room.split_at_mut(rows.len());
-        for (top, row) in of_rows.iter_mut().zip(rows.chunks_exact(n)) {
-            *top = lanes::max(row);
-        }
+        lanes::tops_of_rows(of_rows, n, rows);
         for ((powers, row), top) in powers.chunks_exact_mut(n).zip(rows.chunks_exact(n)).zip(&*of_rows) {
             powers_of(row, *top, powers, A::exp_down);
         }
         if self.log {
-            for (top, powers) in of_rows.iter_mut().zip(powers.chunks_exact(n)) {
-                *top = *top + lanes::sum(powers).ln();
-            }
+            let mut sums = vec![A::ZERO; of_rows.len()];
+            lanes::sums_of_rows(&mut sums, n, powers, |_, power| power);
+            of_rows.iter_mut().zip(sums).for_each(|(top, sum)| *top = *top + sum.ln());
             return out.map_rows(n, rows, |i| of_rows[i], |shift, x| x - shift);
         }
-        for (scale, powers) in of_rows.iter_mut().zip(powers.chunks_exact(n)) {
-            *scale = A::ONE / lanes::sum(powers);
-        }
+        lanes::sums_of_rows(of_rows, n, powers, |_, power| power);
+        of_rows.iter_mut().for_each(|sum| *sum = A::ONE / *sum);
         out.map_rows(n, powers, |i| of_rows[i], |scale, power| power * scale)
     }
 }

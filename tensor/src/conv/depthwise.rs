@@ -3,10 +3,10 @@
 //! The channel is copied once into a plane ([`super::planes`]), the rows of which may be run through as one, which counts
 //! where rows are short. Positions behind the ends of rows are computed and dropped.
 
-use std::hint::black_box;
 use std::mem::MaybeUninit;
 
 use super::planes::{BEHIND, Taps};
+use crate::lanes::in_whole_vectors;
 use crate::matmul::Multiply;
 use crate::simd::{self, Isa, Kernel, Sets, isa};
 
@@ -100,8 +100,7 @@ fn sums<T: Multiply, const LANES: usize>(bias: T, from: &[T], kernel: &[T], offs
             sums[l] = sums[l].add_product(operands[l], factor);
         }
     }
-    // Through memory at last, so that they are kept in whole vectors until then.
-    black_box(sums)
+    in_whole_vectors(sums)
 }
 
 /// Puts sums from a column of rows of `pitch` on to what is left of rows of `width`. Gives what is left then, and its column.

@@ -92,11 +92,10 @@ pub(super) fn batched(
         });
     };
     if layout.numel() > 0 {
+        let multiply_each = multiply_each_of(a.dtype())?;
+        let single = (products == 1).then_some([&am.storage, &bm.storage]);
         // SAFETY: operands are locked, positions are within their layouts; the result is fresh and apart.
-        unsafe {
-            let single = (products == 1).then_some([&am.storage, &bm.storage]);
-            multiply_each(a.dtype(), &each, (m, k, n), [x, y, &layout, z], [keep, factor], single)?;
-        }
+        unsafe { multiply_each(&each, (m, k, n), [x, y, &layout, z], [keep, factor], single) };
     }
     drop(guards);
     Ok(Tensor::from_parts(storage, a.dtype(), layout))
@@ -104,47 +103,48 @@ pub(super) fn batched(
 
 type EachMatrix<'a> = &'a dyn Fn(&(dyn Fn([*mut u8; 4]) + Sync));
 
-/// The product of every matrix of a batch, in the type of a dtype that adds and multiplies by itself. Of a single one,
-/// operands that were multiplied before may be cut already.
+/// [`multiply_each`] in some type.
+type MultiplyEach =
+    unsafe fn(EachMatrix<'_>, (usize, usize, usize), [&Layout; 4], [Scalar; 2], Option<[&Storage; 2]>);
+
+/// That of the type of a dtype that adds and multiplies by itself.
+fn multiply_each_of(dtype: DType) -> Result<MultiplyEach> {
+    Ok(match dtype {
+        DType::F32 => multiply_each::<f32>,
+        DType::F64 => multiply_each::<f64>,
+        DType::C64 => multiply_each::<Complex<f32>>,
+        DType::C128 => multiply_each::<Complex<f64>>,
+        DType::U8 => multiply_each::<u8>,
+        DType::I8 => multiply_each::<i8>,
+        DType::I16 => multiply_each::<i16>,
+        DType::I32 => multiply_each::<i32>,
+        DType::I64 => multiply_each::<i64>,
+        dtype => return Err(TensorError::DType { op: "addmm_impl_cpu_", dtype }),
+    })
+}
+
+/// The product of every matrix of a batch. Of a single one, operands that were multiplied before may be cut already.
 ///
 /// # Safety
-/// `each` gives pointers to matrices of these sizes and layouts; the result overlaps no operand. The storages of a single
-/// product are locked for reading.
-unsafe fn multiply_each(
-    dtype: DType,
+/// `each` gives pointers to matrices of these sizes and layouts, of `T`; the result overlaps no operand. The storages of a
+/// single product are locked for reading.
+unsafe fn multiply_each<T: Multiply>(
     each: EachMatrix<'_>,
     (m, k, n): (usize, usize, usize),
     [x, y, c, z]: [&Layout; 4],
     [keep, factor]: [Scalar; 2],
     single: Option<[&Storage; 2]>,
-) -> Result<()> {
-    macro_rules! arm {
-        ($type:ty) => {
-            // SAFETY: the caller's word.
-            each(&|[i, j, o, s]| unsafe {
-                let (a, b, c, start) = (matrix_of(i, x), matrix_of(j, y), matrix_of(o, c), matrix_of(s, z));
-                let to = Target { c, start, keep: keep.to(), factor: factor.to() };
-                let p = Product::<$type> { m, k, n, a, b, to };
-                match single {
-                    Some(storages) if is_remembered(&p) => remembered(p, storages, [x, y]),
-                    _ => product(p, &Cut::NONE),
-                }
-            })
-        };
-    }
-    match dtype {
-        DType::F32 => arm!(f32),
-        DType::F64 => arm!(f64),
-        DType::C64 => arm!(Complex<f32>),
-        DType::C128 => arm!(Complex<f64>),
-        DType::U8 => arm!(u8),
-        DType::I8 => arm!(i8),
-        DType::I16 => arm!(i16),
-        DType::I32 => arm!(i32),
-        DType::I64 => arm!(i64),
-        dtype => return Err(TensorError::DType { op: "addmm_impl_cpu_", dtype }),
-    }
-    Ok(())
+) {
+    // SAFETY: the caller's word.
+    each(&|[i, j, o, s]| unsafe {
+        let (a, b, c, start) = (matrix_of(i, x), matrix_of(j, y), matrix_of(o, c), matrix_of(s, z));
+        let to = Target { c, start, keep: keep.to(), factor: factor.to() };
+        let p = Product::<T> { m, k, n, a, b, to };
+        match single {
+            Some(storages) if is_remembered(&p) => remembered(p, storages, [x, y]),
+            _ => product(p, &Cut::NONE),
+        }
+    });
 }
 
 /// A product of which either operand may be cut already.

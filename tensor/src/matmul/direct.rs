@@ -4,12 +4,12 @@
 //! fused, on every processor alike.
 #![allow(unsafe_code, reason = "walks matrices by pointers")]
 
-use std::hint::black_box;
 use std::mem::MaybeUninit;
 
 use super::product::{Matrix, Multiply, Product};
 use super::tile::{Tile, cut};
 use super::vector::Vector;
+use crate::lanes::in_whole_vectors;
 use crate::simd::{self, Kernel, Sets};
 
 /// Multiplications below which a direct loop is faster than packing, of whatever shape.
@@ -54,7 +54,7 @@ impl<V: Vector, const R: usize, const N: usize> Kernel for Tiled<V, R, N> {
         let mut panel = [const { MaybeUninit::<[V; N]>::uninit() }; DEPTH];
         for j in (0..p.n).step_by(strip) {
             let columns = strip.min(p.n - j);
-            let right = if p.b.columns == 1 && columns % V::LANES == 0 {
+            let right = if p.b.columns == 1 && columns.is_multiple_of(V::LANES) {
                 (p.b.element(0, j).cast_const(), p.b.rows)
             } else {
                 let to = panel.as_mut_ptr().cast::<V::Element>();
@@ -329,8 +329,7 @@ unsafe fn tile<T: Multiply, const ROWS: usize, const COLUMNS: usize>(p: Product<
             }
         }
     }
-    // Through memory: what is stored side by side is kept in whole vectors, whatever becomes of it.
-    let sums = black_box(sums);
+    let sums = in_whole_vectors(sums);
     for (r, sums) in sums.iter().enumerate() {
         // SAFETY: the caller's word.
         unsafe { p.to.put(i + r, j, sums) };
@@ -385,8 +384,7 @@ fn dots<T: Multiply, const LANES: usize, const N: usize>(a: &[T], b: [&[T]; N]) 
             }
         }
     }
-    // Through memory, so that they are kept in whole vectors until then.
-    let mut lanes = black_box(lanes);
+    let mut lanes = in_whole_vectors(lanes);
     let mut sums = [T::ZERO; N];
     for (n, sum) in sums.iter_mut().enumerate() {
         for (x, y) in rest.iter().zip(b[n].1) {

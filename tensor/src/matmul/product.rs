@@ -137,10 +137,11 @@ impl<T: Multiply> Target<T> {
                     self.put_some(i, j + at, sums);
                     continue;
                 };
+                let one = V::splat(T::ONE);
                 let sum = match kind {
                     Start::None => *sum,
-                    Start::One => sum.plus(V::splat(*start)),
-                    Start::Row => sum.plus(start.add(at).cast::<V>().read_unaligned()),
+                    Start::One => V::splat(*start).add_product(*sum, one),
+                    Start::Row => start.add(at).cast::<V>().read_unaligned().add_product(*sum, one),
                 };
                 self.c.element(i, j + at).cast::<V>().write_unaligned(sum);
             }

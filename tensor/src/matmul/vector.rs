@@ -7,7 +7,10 @@
 )]
 
 #[cfg(target_arch = "x86_64")]
-use std::arch::x86_64::*;
+use std::arch::x86_64::{
+    __m256, __m256d, __m512, __m512d, _mm256_fmadd_pd, _mm256_fmadd_ps, _mm256_set1_pd, _mm256_set1_ps,
+    _mm512_fmadd_pd, _mm512_fmadd_ps, _mm512_set1_pd, _mm512_set1_ps,
+};
 
 use super::product::Multiply;
 use crate::simd::Isa;
@@ -32,11 +35,6 @@ pub(super) unsafe trait Vector: Copy {
     /// # Safety
     /// As [`Vector::splat`].
     unsafe fn add_product(self, a: Self, b: Self) -> Self;
-    /// `self + a`.
-    ///
-    /// # Safety
-    /// As [`Vector::splat`].
-    unsafe fn plus(self, a: Self) -> Self;
 }
 
 /// What every processor of an architecture has, as LLVM makes it of an array.
@@ -62,19 +60,11 @@ unsafe impl<T: Multiply, const N: usize> Vector for Plain<T, N> {
         }
         self
     }
-
-    #[inline(always)]
-    unsafe fn plus(mut self, a: Self) -> Self {
-        for (sum, a) in self.0.iter_mut().zip(a.0) {
-            *sum = sum.add_product(a, T::ONE);
-        }
-        self
-    }
 }
 
 #[cfg(target_arch = "x86_64")]
 macro_rules! registers {
-    ($($vector:ty, $element:ty, $isa:ident, $splat:ident, $fused:ident, $plus:ident;)+) => { $(
+    ($($vector:ty, $element:ty, $isa:ident, $splat:ident, $fused:ident;)+) => { $(
         // SAFETY: a register is its elements.
         unsafe impl Vector for $vector {
             type Element = $element;
@@ -91,21 +81,15 @@ macro_rules! registers {
                 // SAFETY: as above.
                 unsafe { $fused(a, b, self) }
             }
-
-            #[inline(always)]
-            unsafe fn plus(self, a: Self) -> Self {
-                // SAFETY: as above.
-                unsafe { $plus(self, a) }
-            }
         }
     )+ };
 }
 #[cfg(target_arch = "x86_64")]
 registers! {
-    __m256, f32, Avx2, _mm256_set1_ps, _mm256_fmadd_ps, _mm256_add_ps;
-    __m256d, f64, Avx2, _mm256_set1_pd, _mm256_fmadd_pd, _mm256_add_pd;
-    __m512, f32, Avx512, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_add_ps;
-    __m512d, f64, Avx512, _mm512_set1_pd, _mm512_fmadd_pd, _mm512_add_pd;
+    __m256, f32, Avx2, _mm256_set1_ps, _mm256_fmadd_ps;
+    __m256d, f64, Avx2, _mm256_set1_pd, _mm256_fmadd_pd;
+    __m512, f32, Avx512, _mm512_set1_ps, _mm512_fmadd_ps;
+    __m512d, f64, Avx512, _mm512_set1_pd, _mm512_fmadd_pd;
 }
 
 /// The vectors of a type of elements, by instruction set.
@@ -115,22 +99,28 @@ pub(super) trait Registers: Multiply {
     type Avx512: Vector<Element = Self>;
 }
 
-macro_rules! by_set {
-    ($($element:ty, $baseline:expr, $avx2:ident, $avx512:ident;)+) => { $(
-        impl Registers for $element {
-            type Baseline = Plain<$element, $baseline>;
-            #[cfg(target_arch = "x86_64")]
-            type Avx2 = $avx2;
-            #[cfg(not(target_arch = "x86_64"))]
-            type Avx2 = Self::Baseline;
-            #[cfg(target_arch = "x86_64")]
-            type Avx512 = $avx512;
-            #[cfg(not(target_arch = "x86_64"))]
-            type Avx512 = Self::Baseline;
-        }
-    )+ };
+impl Registers for f32 {
+    type Baseline = Plain<f32, 4>;
+    type Avx2 = __m256;
+    type Avx512 = __m512;
 }
-by_set! {
-    f32, 4, __m256, __m512;
-    f64, 2, __m256d, __m512d;
+
+impl Registers for f64 {
+    type Baseline = Plain<f64, 2>;
+    type Avx2 = __m256d;
+    type Avx512 = __m512d;
 }
+
+/// Where there are no such registers nothing runs with them.
+#[cfg(not(target_arch = "x86_64"))]
+#[allow(non_camel_case_types, reason = "as the architecture calls them that has them")]
+mod elsewhere {
+    use super::Plain;
+
+    pub(super) type __m256 = Plain<f32, 4>;
+    pub(super) type __m256d = Plain<f64, 2>;
+    pub(super) type __m512 = Plain<f32, 4>;
+    pub(super) type __m512d = Plain<f64, 2>;
+}
+#[cfg(not(target_arch = "x86_64"))]
+use elsewhere::{__m256, __m256d, __m512, __m512d};
