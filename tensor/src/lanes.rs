@@ -27,14 +27,19 @@ pub fn fold<A: Copy, T: Copy>(row: &[T], start: A, step: impl Fn(A, T) -> A, mer
 #[repr(align(32))]
 struct Few<A>([A; FEW]);
 
-/// The same, by a way through memory: what is stored side by side is kept in whole vectors until then, whatever becomes of it
-/// (a tree of additions behind a loop has LLVM choose narrow ones for the loop too). It lies where no vector crosses a line
-/// of the cache: what does is waited for several times as long.
-#[inline(always)]
-pub(crate) fn in_whole_vectors<A>(lanes: A) -> A {
-    #[repr(align(64))]
-    struct Lines<A>(A);
-    black_box(Lines(lanes)).0
+/// What went through memory: what is stored side by side is kept in whole vectors until then, whatever becomes of it (a tree
+/// of additions behind a loop has LLVM choose narrow ones for the loop too). It lies where no vector crosses a line of the
+/// cache: what does is waited for several times as long.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Stored<A>(pub(crate) A);
+
+impl<A> Stored<A> {
+    /// Stores it.
+    #[inline(always)]
+    pub(crate) fn new(lanes: A) -> Self {
+        black_box(Stored(lanes))
+    }
 }
 
 /// Rows whose lanes are merged side by side: more gain nothing.
@@ -92,7 +97,7 @@ fn lanes<A: Copy, T: Copy>(
                 lanes[i] = step(lanes[i], group[i]);
             }
         }
-        let lanes = in_whole_vectors(lanes);
+        let Stored(lanes) = Stored::new(lanes);
         for i in 0..FEW {
             let [a, b, c, d] = [lanes[i], lanes[i + FEW], lanes[i + 2 * FEW], lanes[i + 3 * FEW]];
             few[i] = merge(merge(a, c), merge(b, d));

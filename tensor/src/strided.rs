@@ -1,4 +1,5 @@
-//! Every so many elements of a row: what convolutions and pooling take from rows of space.
+//! Elements that lie apart: every so many of a row, which convolutions and pooling take, and lines that become columns.
+#![allow(unsafe_code, reason = "reads lines and writes columns by pointers")]
 
 /// `f` of every `step`-th element, with as many places as there are.
 #[inline(always)]
@@ -13,6 +14,38 @@ pub(crate) fn strided<T: Copy, R>(from: &[T], step: usize, to: &mut [R], f: impl
             rest.iter_mut().zip(&from[pairs * 2..]).for_each(|(t, s)| f(t, *s));
         }
         _ => to.iter_mut().zip(from.iter().step_by(step)).for_each(|(t, s)| f(t, *s)),
+    }
+}
+
+/// Lines that are turned at a time.
+pub(crate) const LINES: usize = 4;
+
+/// `N` elements of each of some lines, `line` apart, as columns of rows that are `row` apart: first one element of each line
+/// in turn, which is vector code where elements are floats, then so many at once to each row.
+///
+/// Not inlined: of the same in a function for a wider instruction set LLVM makes no vectors.
+///
+/// # Safety
+/// The lines may be read, the columns written.
+#[inline(never)]
+pub(crate) unsafe fn turn_lines<T: Copy, const N: usize>(
+    from: *const T,
+    line: isize,
+    to: *mut T,
+    row: isize,
+) {
+    // SAFETY: the caller's word.
+    unsafe {
+        let lines: [&[T; N]; LINES] = [0, 1, 2, 3].map(|k| &*from.offset(k * line).cast());
+        let mut turned = [[lines[0][0]; LINES]; N];
+        for i in 0..N {
+            for k in 0..LINES {
+                turned[i][k] = lines[k][i];
+            }
+        }
+        for (i, turned) in turned.iter().enumerate() {
+            to.offset(i as isize * row).cast::<[T; LINES]>().write_unaligned(*turned);
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 use std::mem::MaybeUninit;
 
 use super::planes::{BEHIND, Taps};
-use crate::lanes::in_whole_vectors;
+use crate::lanes::Stored;
 use crate::matmul::Multiply;
 use crate::simd::{self, Isa, Kernel, Sets, isa};
 
@@ -81,7 +81,7 @@ impl<T: Multiply> Depthwise<'_, T> {
                 let mut out = out;
                 for i in (0..length).step_by(LANES) {
                     let sums = sums::<T, LANES>(bias, &room[start + i..], kernel, &taps.offsets);
-                    (out, column) = put(&sums[..LANES.min(length - i)], column, pitch, width, out);
+                    (out, column) = put(&sums.0[..LANES.min(length - i)], column, pitch, width, out);
                 }
             }
         }
@@ -90,7 +90,12 @@ impl<T: Multiply> Depthwise<'_, T> {
 
 /// What a kernel and a bias give at `LANES` positions side by side.
 #[inline(always)]
-fn sums<T: Multiply, const LANES: usize>(bias: T, from: &[T], kernel: &[T], offsets: &[usize]) -> [T; LANES] {
+fn sums<T: Multiply, const LANES: usize>(
+    bias: T,
+    from: &[T],
+    kernel: &[T],
+    offsets: &[usize],
+) -> Stored<[T; LANES]> {
     let mut sums = [bias; LANES];
     for (&factor, &offset) in kernel.iter().zip(offsets) {
         let Some(operands) = from[offset..].first_chunk::<LANES>() else {
@@ -100,7 +105,7 @@ fn sums<T: Multiply, const LANES: usize>(bias: T, from: &[T], kernel: &[T], offs
             sums[l] = sums[l].add_product(operands[l], factor);
         }
     }
-    in_whole_vectors(sums)
+    Stored::new(sums)
 }
 
 /// Puts sums from a column of rows of `pitch` on to what is left of rows of `width`. Gives what is left then, and its column.

@@ -14,6 +14,7 @@ use super::pack::PackFn;
 use super::plan::Plan;
 use crate::alloc::{Block, allocate, release};
 use crate::error::Result;
+use crate::strided::{LINES, turn_lines};
 use crate::threads::{self, Apart, GRAIN};
 
 /// Elements of a block.
@@ -428,31 +429,6 @@ unsafe fn turn_pair(from: *const u32, line: usize, to: [*mut u32; 2], n: usize) 
     }
 }
 
-/// Lines of a tile that are turned at a time, where all of a line is.
-const LINES: usize = 4;
-
-/// Some lines of a tile, `line` apart, as columns of rows that are `row` apart: first one element of each line in turn, which
-/// is vector code, then so many at once to each row. What is moved are four bytes of any type; LLVM finds the vectors where
-/// they are moved as floats, which no move changes.
-///
-/// # Safety
-/// The lines may be read, the columns written.
-unsafe fn turn_lines(from: *const f32, line: usize, to: *mut f32, row: isize) {
-    let mut turned = [0.0; TILE * LINES];
-    // SAFETY: the caller's word.
-    unsafe {
-        let lines: [&[f32; TILE]; LINES] = [0, 1, 2, 3].map(|k| &*from.add(k * line).cast());
-        for i in 0..TILE {
-            for k in 0..LINES {
-                turned[i * LINES + k] = lines[k][i];
-            }
-        }
-        for (i, turned) in turned.as_chunks::<LINES>().0.iter().enumerate() {
-            to.offset(i as isize * row).cast::<[f32; LINES]>().write_unaligned(*turned);
-        }
-    }
-}
-
 impl Walk<'_> {
     /// The output's rows are the input's columns: square tiles, of lines that are far apart through a buffer, so that each
     /// line of memory is read and written whole, however the sides of the matrix relate to the cache's sets. Some of the
@@ -502,7 +478,13 @@ impl Walk<'_> {
                     if by_lines && lines == TILE && n % LINES == 0 {
                         for r in (0..n).step_by(LINES) {
                             let to = element(position.at[0], 0, i + r, j).cast::<f32>();
-                            turn_lines(from.cast::<f32>().add(r * line), line, to, strides[0][1] as isize);
+                            // What is moved are four bytes of any type, as floats, which no move changes.
+                            turn_lines::<f32, TILE>(
+                                from.cast::<f32>().add(r * line),
+                                line as isize,
+                                to,
+                                strides[0][1] as isize,
+                            );
                         }
                         continue;
                     }

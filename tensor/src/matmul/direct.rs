@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use super::product::{Matrix, Multiply, Product};
 use super::tile::{Tile, cut};
 use super::vector::Vector;
-use crate::lanes::in_whole_vectors;
+use crate::lanes::Stored;
 use crate::simd::{self, Kernel, Sets};
 
 /// Multiplications below which a direct loop is faster than packing, of whatever shape.
@@ -58,9 +58,17 @@ impl<V: Vector, const R: usize, const N: usize> Kernel for Tiled<V, R, N> {
                 (p.b.element(0, j).cast_const(), p.b.rows)
             } else {
                 let to = panel.as_mut_ptr().cast::<V::Element>();
+                let from = p.b.turned();
+                let vectors = columns.div_ceil(V::LANES);
                 // SAFETY: the columns are the matrix's, and no deeper than the panel.
-                unsafe { cut::<V::Element, [V; N]>(p.b.turned(), j..j + columns, 0..p.k, to) };
-                (to.cast_const(), strip as isize)
+                unsafe {
+                    match vectors {
+                        1 => cut::<V::Element, [V; 1]>(from, j..j + columns, 0..p.k, to),
+                        2 => cut::<V::Element, [V; 2]>(from, j..j + columns, 0..p.k, to),
+                        _ => cut::<V::Element, [V; N]>(from, j..j + columns, 0..p.k, to),
+                    }
+                }
+                (to.cast_const(), (vectors * V::LANES) as isize)
             };
             let mut i = 0;
             while i < p.m {
@@ -329,7 +337,7 @@ unsafe fn tile<T: Multiply, const ROWS: usize, const COLUMNS: usize>(p: Product<
             }
         }
     }
-    let sums = in_whole_vectors(sums);
+    let Stored(sums) = Stored::new(sums);
     for (r, sums) in sums.iter().enumerate() {
         // SAFETY: the caller's word.
         unsafe { p.to.put(i + r, j, sums) };
@@ -384,7 +392,7 @@ fn dots<T: Multiply, const LANES: usize, const N: usize>(a: &[T], b: [&[T]; N]) 
             }
         }
     }
-    let mut lanes = in_whole_vectors(lanes);
+    let Stored(mut lanes) = Stored::new(lanes);
     let mut sums = [T::ZERO; N];
     for (n, sum) in sums.iter_mut().enumerate() {
         for (x, y) in rest.iter().zip(b[n].1) {

@@ -13,6 +13,7 @@ use super::direct::{Tiled, direct, is_tiled_by};
 use super::product::{Matrix, Multiply, Product, Target};
 use super::vector::{Registers, Vector};
 use crate::simd::{self, Isa, Kernel, Sets, isa};
+use crate::strided::{LINES, turn_lines};
 
 /// Rows in a strip of the left operand, and vectors in one of the right: their products are the sums of a tile, as many as
 /// hide the time that one takes and as there are registers for, sixteen before AVX-512, then thirty-two.
@@ -245,9 +246,9 @@ pub(super) unsafe fn cut<T: Multiply, S: Copy>(
         while lane < lanes.end {
             let own = Matrix { at: from.element(lane, depth.start), ..from };
             let there = strip.min(lanes.end - lane);
-            let whole = if from.columns == 1 && there == strip { deep / TURNED * TURNED } else { 0 };
+            let whole = if from.columns == 1 { deep / TURNED * TURNED } else { 0 };
             for k in (0..whole).step_by(TURNED) {
-                turn(own, k, strip, to.add(k * strip));
+                turn(own, there, k, strip, to.add(k * strip));
             }
             edge(own, strip, there, whole..deep, to);
             lane += strip;
@@ -285,16 +286,19 @@ unsafe fn gather<V: Vector, const N: usize>(
     }
 }
 
-/// A strip whose lanes are contiguous: a square of it at a time, so that lines of the cache are read once. Element by element,
-/// which is faster than what LLVM makes of whole lines of the strip.
+/// Lanes that are contiguous: a square of a strip at a time, so that lines of the cache are read once.
 ///
 /// # Safety
 /// As [`Tiling::run`].
 #[inline(always)]
-unsafe fn turn<T: Multiply>(from: Matrix<T>, k: usize, strip: usize, to: *mut T) {
-    for i in 0..strip {
-        // SAFETY: the caller's word.
-        unsafe {
+unsafe fn turn<T: Multiply>(from: Matrix<T>, there: usize, k: usize, strip: usize, to: *mut T) {
+    let whole = there / LINES * LINES;
+    // SAFETY: the caller's word.
+    unsafe {
+        for i in (0..whole).step_by(LINES) {
+            turn_lines::<T, TURNED>(from.element(i, k), from.rows, to.add(i), strip as isize);
+        }
+        for i in whole..there {
             let row = *from.element(i, k).cast::<[T; TURNED]>();
             for (d, x) in row.into_iter().enumerate() {
                 *to.add(d * strip + i) = x;
@@ -303,7 +307,7 @@ unsafe fn turn<T: Multiply>(from: Matrix<T>, k: usize, strip: usize, to: *mut T)
     }
 }
 
-/// What is not whole, or lies with any steps: lane by lane, with zeros behind those that are there.
+/// The end of the depth, or what lies with any steps: lane by lane, with zeros behind those that are there all along.
 ///
 /// # Safety
 /// As [`Tiling::run`].
@@ -316,8 +320,8 @@ unsafe fn edge<T: Multiply>(from: Matrix<T>, strip: usize, there: usize, depth: 
                 *to.add(k * strip + i) = *from.element(i, k);
             }
         }
-        for i in there..strip {
-            for k in depth.clone() {
+        for k in 0..depth.end {
+            for i in there..strip {
                 *to.add(k * strip + i) = T::ZERO;
             }
         }
