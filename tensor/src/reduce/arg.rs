@@ -117,3 +117,38 @@ fn extreme_dim(
     }
     Ok((values.squeeze(&[dim])?, indices.squeeze(&[dim])?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_give_the_first_of_equals_and_nan_before_all() {
+        for n in [1, 7, 255, 256, 257, 600] {
+            // Ties of the largest and of the smallest, the first of either in different blocks.
+            let mut row: Vec<f32> = (0..n).map(|i| ((i * 37) % 101) as f32 - 50.0).collect();
+            for (at, value) in [(n / 2, 60.0), (n - 1, 60.0), (n / 3, -60.0), (n - n / 4 - 1, -60.0)] {
+                row[at] = value;
+            }
+            for nan in [None, Some(n / 2), Some(n - 1), Some(0)] {
+                if let Some(at) = nan {
+                    row[at] = f32::NAN;
+                }
+                let first = |better: fn(f32, f32) -> bool| {
+                    let mut best = 0;
+                    for (i, x) in row.iter().enumerate() {
+                        if !row[best].is_nan() && (x.is_nan() || better(*x, row[best])) {
+                            best = i;
+                        }
+                    }
+                    best as i64
+                };
+                let wanted = [first(|a, b| a > b), first(|a, b| a < b)];
+                let x = Tensor::from_vec::<f32>(row.clone(), &[n as i64]).unwrap();
+                let found =
+                    [argmax, argmin].map(|f| f(&x, Some(0), false).unwrap().to_vec::<i64>().unwrap()[0]);
+                assert_eq!(found, wanted, "{n} elements, NaN at {nan:?}");
+            }
+        }
+    }
+}
