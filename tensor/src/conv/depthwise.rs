@@ -68,6 +68,7 @@ impl<T: Multiply> Depthwise<'_, T> {
         let [_, rows, pitch] = taps.plane;
         // Rows run through as one where little is dropped between them.
         let at_once = if pitch <= 2 * width { height } else { 1 };
+        let mut turns = [Stored([T::ZERO; LANES]); 2];
         let layers = out.chunks_exact_mut(height * width).enumerate();
         for (layer, out) in layers {
             let number = layer / taps.g.output[0];
@@ -79,10 +80,15 @@ impl<T: Multiply> Depthwise<'_, T> {
                 let length = (out.len() / width - 1) * pitch + width;
                 let mut column = 0;
                 let mut out = out;
-                for i in (0..length).step_by(LANES) {
-                    let sums = sums::<T, LANES>(bias, &room[start + i..], kernel, &taps.offsets);
-                    (out, column) = put(&sums.0[..LANES.min(length - i)], column, pitch, width, out);
+                // Sums are put after the next ones are computed: rows cross what was stored at once, and would wait for it.
+                let mut before = 0;
+                for (k, i) in (0..length).step_by(LANES).enumerate() {
+                    sums(bias, &room[start + i..], kernel, &taps.offsets, &mut turns[k % 2]);
+                    (out, column) = put(&turns[(k + 1) % 2].0[..before], column, pitch, width, out);
+                    before = LANES.min(length - i);
                 }
+                let last = (length.div_ceil(LANES) + 1) % 2;
+                put(&turns[last].0[..before], column, pitch, width, out);
             }
         }
     }
@@ -95,7 +101,8 @@ fn sums<T: Multiply, const LANES: usize>(
     from: &[T],
     kernel: &[T],
     offsets: &[usize],
-) -> Stored<[T; LANES]> {
+    to: &mut Stored<[T; LANES]>,
+) {
     let mut sums = [bias; LANES];
     for (&factor, &offset) in kernel.iter().zip(offsets) {
         let Some(operands) = from[offset..].first_chunk::<LANES>() else {
@@ -105,7 +112,7 @@ fn sums<T: Multiply, const LANES: usize>(
             sums[l] = sums[l].add_product(operands[l], factor);
         }
     }
-    Stored::new(sums)
+    *to = Stored(sums);
 }
 
 /// Puts sums from a column of rows of `pitch` on to what is left of rows of `width`. Gives what is left then, and its column.
