@@ -14,8 +14,6 @@ use crate::simd::{self, Isa, Kernel, Sets, isa};
 const WIDTH: usize = 256;
 /// As many vectors of AVX-512.
 const WIDE: usize = 512;
-/// Positions put at a time.
-const VECTOR: usize = 8;
 const _: () = assert!(WIDE / 4 <= BEHIND);
 
 /// One channel with its kernels, and perhaps what each adds.
@@ -63,7 +61,8 @@ impl<T: Multiply> Depthwise<'_, T> {
     #[inline(always)]
     fn by<const LANES: usize>(self) {
         let Depthwise { x, w, bias, out, room, taps } = self;
-        taps.fill(x, room);
+        let vector = const { LANES / 8 };
+        taps.fill(x, room, vector);
         let [_, height, width] = taps.g.output;
         let [_, rows, pitch] = taps.plane;
         // Rows run through as one where little is dropped between them.
@@ -84,11 +83,11 @@ impl<T: Multiply> Depthwise<'_, T> {
                 let mut before = 0;
                 for (k, i) in (0..length).step_by(LANES).enumerate() {
                     sums(bias, &room[start + i..], kernel, &taps.offsets, &mut turns[k % 2]);
-                    (out, column) = put(&turns[(k + 1) % 2].0[..before], column, pitch, width, out);
+                    (out, column) = put(&turns[(k + 1) % 2].0[..before], column, [pitch, width, vector], out);
                     before = LANES.min(length - i);
                 }
                 let last = (length.div_ceil(LANES) + 1) % 2;
-                put(&turns[last].0[..before], column, pitch, width, out);
+                put(&turns[last].0[..before], column, [pitch, width, vector], out);
             }
         }
     }
@@ -115,22 +114,22 @@ fn sums<T: Multiply, const LANES: usize>(
     *to = Stored(sums);
 }
 
-/// Puts sums from a column of rows of `pitch` on to what is left of rows of `width`. Gives what is left then, and its column.
+/// Puts sums from a column of rows of `pitch` on, by vectors, to what is left of rows of `width`. Gives what is left then, and
+/// its column.
 #[inline(always)]
 fn put<'a, T: Multiply>(
     mut sums: &[T],
     mut column: usize,
-    pitch: usize,
-    width: usize,
+    [pitch, width, vector]: [usize; 3],
     mut out: &'a mut [MaybeUninit<T>],
 ) -> (&'a mut [MaybeUninit<T>], usize) {
     while !sums.is_empty() {
         let here = sums.len().min(pitch - column);
         let kept = here.min(width.saturating_sub(column)).min(out.len());
         // Whole vectors: what is written behind the end of a row is written again.
-        let whole = kept.next_multiple_of(VECTOR);
+        let whole = kept.next_multiple_of(vector);
         if whole <= out.len().min(sums.len()) {
-            for (t, s) in out[..whole].chunks_exact_mut(VECTOR).zip(sums.chunks_exact(VECTOR)) {
+            for (t, s) in out[..whole].chunks_exact_mut(vector).zip(sums.chunks_exact(vector)) {
                 t.write_copy_of_slice(s);
             }
         } else {

@@ -15,6 +15,8 @@ use crate::threads;
 
 /// Elements behind the last plane: what is read side by side from any place of it is there.
 pub(super) const BEHIND: usize = 128;
+/// Elements of a vector that rows are copied by.
+const VECTOR: usize = 8;
 /// Elements of padding for one of the input or the result, from which on planes are not worth their memory.
 const MOSTLY_PADDING: usize = 8;
 
@@ -69,36 +71,49 @@ impl<'a> Taps<'a> {
         remainder * volume(p) + (at[0] / s[0] * p[1] + at[1] / s[1]) * p[2] + at[2] / s[2]
     }
 
-    /// Copies a channel to where it has zeros around it.
+    /// Copies a channel to where it has zeros around it, by vectors of so many elements.
     #[inline(always)]
-    pub(super) fn fill<T: Multiply>(&self, x: &[T], room: &mut [T]) {
-        let [depth, height, width] = self.g.input;
-        let padding = self.g.padding.map(|p| p as usize);
-        let step = self.stride[2];
+    pub(super) fn fill<T: Multiply>(&self, x: &[T], room: &mut [T], vector: usize) {
+        let width = self.g.input[2];
+        let left = self.g.padding[2] as usize;
         // Where columns are within their row, which begins where column 0 is.
-        let column = |x: usize| self.place([0, 0, padding[2] + x]);
-        let columns = [column(0), column(1)];
+        let column = |x: usize| self.place([0, 0, left + x]);
+        match self.stride[2] {
+            1 => {
+                let first = column(0);
+                self.rows(x, |row, start| copy(row, &mut room[start + first..][..width], vector));
+            }
+            2 => {
+                let columns = [column(0), column(1)];
+                self.rows(x, |row, start| halve(row, room, columns.map(|column| start + column)));
+            }
+            step => self.rows(x, |row, start| {
+                for first in 0..step.min(width) {
+                    let to = start + column(first);
+                    let count = (width - first).div_ceil(step);
+                    strided(&row[first..], step, &mut room[to..to + count], |t, s| *t = s);
+                }
+            }),
+        }
+    }
+
+    /// Calls `f` with every row of a channel, and where its column 0 would lie.
+    #[inline(always)]
+    fn rows<T>(&self, x: &[T], mut f: impl FnMut(&[T], usize)) {
+        let [depth, height, width] = self.g.input;
+        let [top, first] = [0, 1].map(|d| self.g.padding[d] as usize);
+        let [_, _, pitch] = self.plane;
+        // Rows that follow each other in a plane of their remainder, and from one such plane to the next.
+        let (remainders, apart) = (self.stride[1], self.stride[2] * volume(self.plane));
         let mut rows = x.chunks_exact(width);
         for z in 0..depth {
-            let start = self.place([z + padding[0], 0, 0]);
-            // Of the row's number the quotient and the remainder by the stride.
-            let (mut line, mut rest) = (padding[1] / self.stride[1], padding[1] % self.stride[1]);
+            let start = self.place([z + top, 0, 0]);
+            let (mut line, mut rest) = (first / remainders * pitch, first % remainders);
             for row in rows.by_ref().take(height) {
-                let start = start + rest * self.stride[2] * volume(self.plane) + line * self.plane[2];
+                f(row, start + rest * apart + line);
                 rest += 1;
-                if rest == self.stride[1] {
-                    (line, rest) = (line + 1, 0);
-                }
-                match step {
-                    1 => copy(row, &mut room[start + columns[0]..][..width]),
-                    2 => halve(row, room, columns.map(|column| start + column)),
-                    _ => {
-                        for first in 0..step.min(width) {
-                            let to = start + column(first);
-                            let count = (width - first).div_ceil(step);
-                            strided(&row[first..], step, &mut room[to..to + count], |t, s| *t = s);
-                        }
-                    }
+                if rest == remainders {
+                    (line, rest) = (line + pitch, 0);
                 }
             }
         }
@@ -112,18 +127,18 @@ impl<'a> Taps<'a> {
     }
 }
 
-/// Copies a row, which is usually short, to one as long: by vectors, of which the last overlaps the one before.
+/// Copies a row, which is usually short, to one as long: by vectors of so many elements, of which the last overlaps the one
+/// before.
 #[inline(always)]
-fn copy<T: Multiply>(from: &[T], to: &mut [T]) {
-    const VECTOR: usize = 8;
-    let (Some(last), Some(end)) = (from.last_chunk::<VECTOR>(), to.len().checked_sub(VECTOR)) else {
+fn copy<T: Multiply>(from: &[T], to: &mut [T], vector: usize) {
+    let Some(end) = from.len().checked_sub(vector) else {
         from.iter().zip(to).for_each(|(s, t)| *t = *s);
         return;
     };
-    for (s, t) in from.chunks_exact(VECTOR).zip(to.chunks_exact_mut(VECTOR)) {
+    for (s, t) in from.chunks_exact(vector).zip(to.chunks_exact_mut(vector)) {
         t.copy_from_slice(s);
     }
-    to[end..].copy_from_slice(last);
+    to[end..][..vector].copy_from_slice(&from[end..][..vector]);
 }
 
 /// Puts the elements of a row with even places from one place of a room on, the others from another on.
@@ -182,7 +197,7 @@ impl<T: Multiply> Kernel for Fill<'_, T> {
         self.plane.fill(MaybeUninit::new(T::ZERO));
         // SAFETY: all of it was just written.
         let plane = unsafe { self.plane.assume_init_mut() };
-        self.taps.fill(self.x, plane);
+        self.taps.fill(self.x, plane, VECTOR);
     }
 }
 
