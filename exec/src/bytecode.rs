@@ -105,6 +105,9 @@ macro_rules! opcodes {
             SetSlot,
             /// Runs the kernel or structural operator of site `a`.
             Op,
+            /// What sites `a` and `b` do one after the other, selecting a part of a tensor and converting its only element, if
+            /// that is an element of a row of numbers: then the two instructions behind this one are skipped.
+            Read,
             /// Runs the fusion group of site `a`.
             Fused,
             /// `s[a]` = whether any of the operands of site `b` is a defined gradient.
@@ -429,6 +432,7 @@ impl Code {
             SetSlot => format!("SetSlot {}, {}, {}", o(i.a), i.b, o(i.c)),
             AnyDefined => format!("s{} = AnyDefined{}", i.a, self.site(i.b)),
             Op => self.site(i.a),
+            Read => format!("{} = Read {}", self.list(&self.sites[i.b as usize].dests), self.site(i.a)),
             _ => format!("{name} {}", self.site(i.a)),
         }
     }

@@ -8,7 +8,7 @@ use crate::error::KernelError;
 use crate::kernel::{KernelCx, KernelResult};
 use flambeau_ir::Facet;
 use flambeau_ir::value::{IValue, List, ListItems};
-use flambeau_tensor::check_budget;
+use flambeau_tensor::{Scalar, check_budget};
 
 /// What a 64-bit word of the scalar bank holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,6 +90,17 @@ impl Kind {
             // What a branch that never falls through gives: no one looks at it, so any word will do.
             (_, IValue::Uninitialized) => Some(0),
             _ => None,
+        }
+    }
+
+    /// What a real number is converted to, as a word.
+    #[inline]
+    pub fn converted(self, number: Scalar) -> Option<u64> {
+        match (self, number) {
+            (_, Scalar::Complex(_)) => None,
+            (Kind::Int, number) => Some(number.to_i64() as u64),
+            (Kind::Float, number) => Some(number.to_f64().to_bits()),
+            (Kind::Bool, number) => Some(u64::from(number.to_bool())),
         }
     }
 }
@@ -320,6 +331,18 @@ pub enum Intrinsic {
     Is,
     /// `(a, b) -> bool`: whether they are not.
     IsNot,
+}
+
+/// Of an operator: it gives the only element of its tensor as a number of its result's kind, whatever real type it has. What
+/// another operator, `(self, dim, index)`, selects of a row is read where it lies.
+#[derive(Clone, Copy, Debug)]
+pub struct OfElement {
+    /// The other operator's name, without its overload.
+    pub selected_by: &'static str,
+}
+
+impl Facet for OfElement {
+    const NAME: &'static str = "of_element";
 }
 
 impl Facet for Intrinsic {

@@ -26,7 +26,7 @@ pub use callees::Callees;
 pub use error::{ExecError, Fault, KernelError, TraceEntry};
 pub use eval::{EvalLimits, eval_node};
 pub use host::{CancelToken, Host, HostCalls};
-pub use intrinsic::{Intrinsic, Kind, ScalarOp};
+pub use intrinsic::{Intrinsic, Kind, OfElement, ScalarOp};
 pub use kernel::{Kernel, KernelCx, KernelResult, OpDefExt, Rets, Site};
 pub use pointwise::{Pointwise, TileArg, TileBuilder, TileOp, TileStep, TileVal};
 pub use sample::{Gen, Sample, Tolerance};

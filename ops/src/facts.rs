@@ -1,7 +1,7 @@
 //! What a tensor is asked about itself (sizes, dtype, device), and its way into numbers and truth values.
 
 use flambeau_analysis::Shape;
-use flambeau_exec::{Kernel, KernelCx, KernelError, Sample, tape};
+use flambeau_exec::{Kernel, KernelCx, KernelError, OfElement, Sample, tape};
 use flambeau_ir::value::List;
 use flambeau_ir::{Doc, Effects, IValue, OpDef};
 use flambeau_tensor::{DType, Device, Scalar, Tensor, wrap_dim};
@@ -163,12 +163,15 @@ fn numbers() -> Vec<OpDef> {
     };
     let truth = |s: Scalar| Ok(s.to_bool());
     let integral = one_element().dtypes(&[DType::I64]);
+    let of_selected = OfElement { selected_by: "aten::select" };
     vec![
         number("aten::item", "The only element.", single, any),
-        number("aten::Int.Tensor", "The only element, truncated.", single, whole),
-        number("aten::Float.Tensor", "The only element as a double.", single, float),
-        number("aten::Bool.Tensor", "Whether the only element is nonzero.", truth_value, truth),
-        number("aten::is_nonzero", "Whether the only element is nonzero.", truth_value, truth),
+        number("aten::Int.Tensor", "The only element, truncated.", single, whole).with(of_selected),
+        number("aten::Float.Tensor", "The only element as a double.", single, float).with(of_selected),
+        number("aten::Bool.Tensor", "Whether the only element is nonzero.", truth_value, truth)
+            .with(of_selected),
+        number("aten::is_nonzero", "Whether the only element is nonzero.", truth_value, truth)
+            .with(of_selected),
         number("aten::IntImplicit", "The element of an integral argument.", implicit, strict_int)
             .with(integral),
         number("aten::FloatImplicit", "The element of a float argument.", implicit, float),

@@ -170,10 +170,11 @@ impl OutRules {
             return Ok(());
         }
         let strides = result.strides();
-        Ok(match self.laid && result.layout().is_non_overlapping_and_dense() {
+        match self.laid && result.layout().is_non_overlapping_and_dense() {
             true => target.resize_strided_(result.sizes(), strides)?,
             false => target.resize_(result.sizes())?,
-        })
+        }
+        Ok(())
     }
 }
 

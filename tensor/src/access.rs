@@ -476,11 +476,31 @@ pub fn read<T: Element, R>(tensor: &Tensor, f: impl FnOnce(Strided<'_, T>) -> R)
 /// The first element of a tensor of this dtype that has one, under its lock.
 #[inline]
 pub(crate) fn first<T: Element>(tensor: &Tensor) -> T {
+    debug_assert!(tensor.numel() > 0, "invariant: there is one");
+    // SAFETY: the caller's tensor has elements.
+    unsafe { element(tensor, 0) }
+}
+
+/// An element of a tensor of this dtype and one dimension, under its lock, if there is one with this index.
+#[inline]
+pub(crate) fn element_of_row<T: Element>(row: &Tensor, index: i64) -> Option<T> {
+    let (&[size], &[stride]) = (row.sizes(), row.strides()) else { return None };
+    let index = if index < 0 { index + size } else { index };
+    // SAFETY: the index is one of the row's.
+    (0..size).contains(&index).then(|| unsafe { element(row, index * stride) })
+}
+
+/// The element of a tensor of this dtype that lies so far behind the first one, under its lock.
+///
+/// # Safety
+/// The tensor has such an element.
+#[inline]
+unsafe fn element<T: Element>(tensor: &Tensor, behind: i64) -> T {
     let meta = tensor.meta();
-    debug_assert!(tensor.dtype() == T::DTYPE && meta.layout.numel() > 0, "invariant: there is one");
+    debug_assert!(tensor.dtype() == T::DTYPE, "invariant: its elements are of this type");
     let guards = ReadGuards::one(&meta.storage);
-    // SAFETY: locked for reading; the caller's tensor has elements of this type.
-    T::from_raw(unsafe { guards.ptr::<T>(meta).read() })
+    // SAFETY: locked for reading; the rest is the caller's word.
+    T::from_raw(unsafe { guards.ptr::<T>(meta).offset(behind as isize).read() })
 }
 
 /// Reads two tensors (of possibly different types) under their locks.

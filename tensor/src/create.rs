@@ -186,6 +186,20 @@ impl Tensor {
             Ok(access::first::<T>(self).to_scalar())
         })
     }
+
+    /// An element of a tensor of one dimension, by its index, which counts from the end if it is negative. `None` for
+    /// other tensors, and where there is no such element.
+    pub fn element_of_row(&self, index: i64) -> Option<Scalar> {
+        if self.dtype() == DType::C32 {
+            return None;
+        }
+        let read = || -> Result<Option<Scalar>> {
+            dispatch!(all, self.dtype(), "item", T => {
+                Ok(access::element_of_row::<T>(self, index).map(Element::to_scalar))
+            })
+        };
+        read().ok().flatten()
+    }
 }
 
 /// How many numbers a range has; PyTorch's errors for a step of zero, a wrong direction, infinities.

@@ -41,6 +41,7 @@ impl Emit<'_> {
             found.unwrap_or_else(|error| (Kernel::new(move |_| Err(error.clone())), Vec::new()));
         let values = self.operand_values(node);
         self.call_site(node, Opcode::Op, Work::Kernel(kernel), &values, defaults);
+        self.read(node);
     }
 
     fn prim(&mut self, node: NodeId, prim: Prim) {

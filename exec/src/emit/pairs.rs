@@ -3,9 +3,9 @@
 //!
 //! An instruction joins the one before it if no jump leads between them and nobody else reads what the first computes.
 
-use super::Emit;
+use super::{Emit, Loc};
 use crate::bytecode::{Instr, Opcode};
-use crate::intrinsic::ScalarOp;
+use crate::intrinsic::{OfElement, ScalarOp};
 use flambeau_ir::{NodeId, ValueId};
 
 impl Emit<'_> {
@@ -44,6 +44,39 @@ impl Emit<'_> {
         self.push(node, pair, dest, before.b, before.c);
         self.small_fields(d, 0);
         true
+    }
+
+    /// A conversion of the only element of what the instruction before selects: begins with an instruction that does both,
+    /// for rows of numbers, which are most.
+    pub(super) fn read(&mut self, node: NodeId) {
+        let graph = self.graph;
+        let Some(OfElement { selected_by }) =
+            graph.op(node).row().and_then(|row| graph.registry().facet(row))
+        else {
+            return;
+        };
+        let (part, [.., before, this]) = (graph.operand(node, 0), &self.instrs[..]) else { return };
+        let (before, this) = (*before, *this);
+        let follows = self.label < self.here() - 1
+            && before.op == Opcode::Op
+            && self.nodes[self.nodes.len() - 2] == graph.def(part)
+            && graph.use_count(part) == 1;
+        if !follows || graph.op_name(graph.def(part)).as_str() != *selected_by {
+            return;
+        }
+        // Of a row there is one dimension, whose number is a constant.
+        let number = match self.loc[graph.operand(graph.def(part), 1)] {
+            Loc::Word(r) => self.scalars.get(r as usize).map(|word| *word as i64),
+            _ => None,
+        };
+        if matches!(number, Some(0 | -1)) {
+            let first = self.nodes[self.nodes.len() - 2];
+            self.instrs.truncate(self.instrs.len() - 2);
+            self.nodes.truncate(self.nodes.len() - 2);
+            self.push(node, Opcode::Read, before.a, this.a, 0);
+            self.push(first, Opcode::Op, before.a, 0, 0);
+            self.push(node, Opcode::Op, this.a, 0, 0);
+        }
     }
 
     /// The end of a loop's body, joined with a sum before it.

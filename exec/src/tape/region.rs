@@ -29,7 +29,7 @@ impl Geometry {
 
     /// How many bytes of memory it reaches over.
     fn reach(&self) -> usize {
-        self.layout.storage_end() as usize * self.dtype.size()
+        self.layout.storage_end() * self.dtype.size()
     }
 
     /// A gradient brought to this type, and summed over what was broadcast to these sizes.

@@ -252,6 +252,7 @@ fn mixed(code: &Code, at: &mut usize, s: &mut [u64], v: &mut [IValue], env: &mut
                 ok!(steps::set_slot(i.a, i.b, value, code, v));
             }
             Opcode::Op => ok!(steps::op(code, i.a, s, v, env)),
+            Opcode::Read => *at += if steps::read(code, [i.a, i.b], s, v) { 2 } else { 0 },
             Opcode::Fused => {
                 if !ok!(steps::fused(code, i.a, s, v, env)) {
                     return Exit::Unfused(i.a);

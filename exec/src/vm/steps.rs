@@ -252,6 +252,30 @@ fn put_copy(value: &IValue, slot: &mut IValue) {
     }
 }
 
+/// Reads what a site selects of a row of numbers to where another site converts it; says whether it could. No error is told
+/// here: the sites themselves tell it.
+#[inline]
+pub(super) fn read(code: &Code, [select, convert]: [u32; 2], s: &mut [u64], v: &mut [IValue]) -> bool {
+    let operands = &code.operands[code.sites[select as usize].operands.start as usize..];
+    let dest = code.operands[code.sites[convert as usize].dests.start as usize];
+    let (&[tensor, _, index, ..], Place::Scalar(kind, to)) = (operands, dest.place()) else { return false };
+    let (Place::Copy(from) | Place::Move(from), Place::Scalar(Kind::Int, at)) =
+        (tensor.place(), index.place())
+    else {
+        return false;
+    };
+    let IValue::Tensor(row) = &v[from as usize] else { return false };
+    let Some(word) = row.element_of_row(s[at as usize] as i64).and_then(|element| kind.converted(element))
+    else {
+        return false;
+    };
+    s[to as usize] = word;
+    if let Place::Move(_) = tensor.place() {
+        discard(&mut v[from as usize]);
+    }
+    true
+}
+
 /// Runs a fusion group if its engine takes these arguments; says whether it did. If not, they are in the buffer.
 #[inline(never)]
 pub(super) fn fused(

@@ -29,7 +29,9 @@ use flambeau_ir::types::TypeKind;
 use flambeau_ir::value::Object;
 use flambeau_ir::{At, Fault, Graph, IValue, NodeId, Prim, Symbol, Type, ValueId};
 use flambeau_tensor::Tensor;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use hashbrown::HashSet;
+use rustc_hash::FxBuildHasher;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Puts calls in place.
@@ -98,8 +100,8 @@ fn hooks(unit: &CompilationUnit, class: Type) -> Vec<Symbol> {
     unit.class(class).map_or_else(Vec::new, |class| [&class.pre_hooks[..], &class.hooks].concat())
 }
 
-fn assigned(unit: &CompilationUnit) -> HashSet<(Type, usize)> {
-    let mut assigned = HashSet::new();
+fn assigned(unit: &CompilationUnit) -> HashSet<(Type, usize), FxBuildHasher> {
+    let mut assigned = HashSet::default();
     let mut graphs: Vec<&Arc<Graph>> = unit.functions().map(|function| &function.graph).collect();
     while let Some(graph) = graphs.pop() {
         graphs.extend(tasks(graph).map(|(_, task)| task));
@@ -123,7 +125,7 @@ struct Freezer<'a> {
     program: &'a Program,
     unit: CompilationUnit,
     /// Slots of classes that some function assigns, whether it is ever called or not.
-    assigned: HashSet<(Type, usize)>,
+    assigned: HashSet<(Type, usize), FxBuildHasher>,
     /// Attributes that stay.
     kept: BTreeSet<Place>,
     /// Objects that stay as they are, with all they hold: they are used as values, or were asked for.

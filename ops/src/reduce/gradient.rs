@@ -69,7 +69,7 @@ fn uneven(x: &Tensor, d: i64, places: &Tensor, order: i64) -> Result<[Tensor; 3]
     let n = x.size(d)?;
     let mut sizes = vec![1; x.rank()];
     sizes[d as usize] = n - 1;
-    let steps = apart(&part(&places, 0, 1, n - 1)?, &part(&places, 0, 0, n - 1)?)?.reshape(&sizes)?;
+    let steps = apart(&part(places, 0, 1, n - 1)?, &part(places, 0, 0, n - 1)?)?.reshape(&sizes)?;
     // Weights of a place, the next and the one after, from the two steps between them.
     let (h, k) = (part(&steps, d, 0, n - 2)?, part(&steps, d, 1, n - 2)?);
     let both = sum_of(&h, &k)?;
