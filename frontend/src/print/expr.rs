@@ -6,8 +6,8 @@
 use std::rc::Rc;
 
 use flambeau_ir::attr::names as attrs;
-use flambeau_ir::schema::FunctionSchema;
-use flambeau_ir::types::TypeKind;
+use flambeau_ir::schema::{FunctionSchema, accepts_types};
+use flambeau_ir::types::{NoClasses, TypeKind};
 use flambeau_ir::{Graph, NodeId, Prim, Symbol, Type, ValueId};
 
 use super::body::Body;
@@ -52,7 +52,7 @@ fn is_inferable(elem: Type) -> bool {
 }
 
 /// How many of a call's operands have to be written, and how many `out` operands stand at the end: what equals its
-/// default is left out from the end on.
+/// default is left out from the end on, as long as no overload declared before takes the rest.
 fn necessary(g: &Graph, node: NodeId, schema: &FunctionSchema) -> (usize, usize) {
     let (args, given) = (&schema.args, g.operand_count(node));
     let outs = args.iter().rev().take_while(|a| a.is_out()).count();
@@ -65,10 +65,22 @@ fn necessary(g: &Graph, node: NodeId, schema: &FunctionSchema) -> (usize, usize)
         args[i].default.clone().is_some_and(|d| flambeau_ir::Attr::Value(d).same(&found))
     };
     let mut n = (args.len() - outs).min(given);
+    let all = n;
     while n > 0 && is_default(n - 1) {
         n -= 1;
     }
+    while n < all && is_hidden(g, node, n) {
+        n += 1;
+    }
     (n, outs)
+}
+
+/// Whether an overload declared before a node's own takes the first of its operands as they are.
+fn is_hidden(g: &Graph, node: NodeId, operands: usize) -> bool {
+    let (registry, Some(own)) = (g.registry(), g.op(node).row()) else { return false };
+    let types: Vec<Type> = g.operands(node).take(operands).map(|v| g.ty(v)).collect();
+    let before = registry.overloads(g.op_name(node)).iter().take_while(|id| **id != own);
+    before.into_iter().any(|id| accepts_types(registry.schema(*id), &types, &NoClasses))
 }
 
 fn comma_separated(texts: &[Rc<str>]) -> String {
