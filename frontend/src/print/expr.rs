@@ -69,18 +69,20 @@ fn necessary(g: &Graph, node: NodeId, schema: &FunctionSchema) -> (usize, usize)
     while n > 0 && is_default(n - 1) {
         n -= 1;
     }
-    while n < all && is_hidden(g, node, n) {
+    while outs == 0 && n < all && is_hidden(g, node, n) {
         n += 1;
     }
     (n, outs)
 }
 
-/// Whether an overload declared before a node's own takes the first of its operands as they are.
+/// Whether an overload declared before a node's own takes the first of its operands as they are, none of them by name.
 fn is_hidden(g: &Graph, node: NodeId, operands: usize) -> bool {
     let (registry, Some(own)) = (g.registry(), g.op(node).row()) else { return false };
     let types: Vec<Type> = g.operands(node).take(operands).map(|v| g.ty(v)).collect();
-    let before = registry.overloads(g.op_name(node)).iter().take_while(|id| **id != own);
-    before.into_iter().any(|id| accepts_types(registry.schema(*id), &types, &NoClasses))
+    let by_place = |schema: &FunctionSchema| schema.args.iter().take(operands).all(|arg| !arg.kwarg_only);
+    let takes = |schema: &FunctionSchema| by_place(schema) && accepts_types(schema, &types, &NoClasses);
+    let mut before = registry.overloads(g.op_name(node)).iter().take_while(|id| **id != own);
+    by_place(registry.schema(own)) && before.any(|id| takes(registry.schema(*id)))
 }
 
 fn comma_separated(texts: &[Rc<str>]) -> String {

@@ -124,7 +124,11 @@ fn stft_of(cx: &KernelCx<'_>, padding: Option<&[u8]>, at: usize) -> Computed {
     let complex = x.dtype().is_complex() || frames.window.dtype().is_complex();
     let normalized = cx.boolean(at)?;
     let onesided = cx.opt_boolean(at + 1)?.unwrap_or(!complex);
-    let return_complex = cx.opt_boolean(at + 2)?.unwrap_or(complex);
+    let Some(return_complex) = cx.opt_boolean(at + 2)?.or(complex.then_some(true)) else {
+        return Err(KernelError::input(
+            "stft requires the return_complex parameter be given for real inputs",
+        ));
+    };
     if complex && onesided {
         return Err(KernelError::input("Cannot have onesided output if window or input is complex"));
     }
@@ -334,13 +338,21 @@ fn istft_facts(d: OpDef) -> OpDef {
 
 pub(super) fn family() -> Vec<OpDef> {
     let doc = "Fourier transforms of overlapping windows of a signal.";
-    let signal = |g: &mut flambeau_exec::Gen<'_>| {
-        let x = sample::tensor(g, &[2, 24], DType::F32, &Elements::default());
-        vec![IValue::Tensor(x), IValue::Int(8)]
+    // No window; then how the signal is widened, if that is asked; what is real says whether complex numbers are wanted.
+    let sampled = |d: OpDef, widened: Vec<IValue>| {
+        let args = move |g: &mut flambeau_exec::Gen<'_>| {
+            let x = sample::tensor(g, &[2, 24], DType::F32, &Elements::default());
+            let mut args = vec![IValue::Tensor(x), IValue::Int(8), IValue::None, IValue::None, IValue::None];
+            args.extend(widened.iter().cloned());
+            args.extend([IValue::Bool(false), IValue::None, IValue::Bool(false)]);
+            args
+        };
+        d.with(Sample::args(args).tolerance(1e-4, 1e-5))
     };
-    let sampled = |d: OpDef| d.with(Sample::args(signal).tolerance(1e-4, 1e-5));
-    let mut defs = op("stft", "", doc).facts(|d| stft_facts(sampled(d), None, 5)).one(stft);
-    defs.extend(op("stft", "center", doc).facts(|d| stft_facts(sampled(d), Some(5), 7)).one(stft_center));
+    let center = || vec![IValue::Bool(true), IValue::str("reflect")];
+    let mut defs = op("stft", "", doc).facts(|d| stft_facts(sampled(d, Vec::new()), None, 5)).one(stft);
+    let centered = |d: OpDef| stft_facts(sampled(d, center()), Some(5), 7);
+    defs.extend(op("stft", "center", doc).facts(centered).one(stft_center));
     let doc = "A signal from the Fourier transforms of its windows.";
     let spectrum = |g: &mut flambeau_exec::Gen<'_>| {
         let x = sample::tensor(g, &[2, 5, 7], DType::C64, &Elements::default());

@@ -1,0 +1,12 @@
+# test source
+# What equals its default is left out, unless an overload declared before would take what is left: another operator then.
+def f(x: Tensor) -> Tuple[Tensor, Tensor]:
+    return torch.ops.aten.stft(x, 4, 4, center=True), torch.ops.aten.stft(x, 4, 4)
+
+# run: f(full([8], complex(1.0, 2.0), c64)) == (tensor([[complex(4.0, 8.0), complex(4.0, 8.0), complex(4.0, 8.0)], [complex(0.0, 0.0), complex(0.0, 0.0), complex(0.0, 0.0)], [complex(0.0, 0.0), complex(0.0, 0.0), complex(0.0, 0.0)], [complex(0.0, 0.0), complex(0.0, 0.0), complex(0.0, 0.0)]], c64), tensor([[complex(4.0, 8.0), complex(4.0, 8.0)], [complex(0.0, 0.0), complex(0.0, 0.0)], [complex(0.0, 0.0), complex(0.0, 0.0)], [complex(0.0, 0.0), complex(0.0, 0.0)]], c64))
+# run: f(rand([8], f32, 1)) raises "stft requires the return_complex parameter be given for real inputs"
+
+# == source
+# def f(x: Tensor) -> Tuple[Tensor, Tensor]:
+#   _0 = torch.stft(x, 4, 4, None, None, True, "reflect")
+#   return (_0, torch.stft(x, 4, 4))
