@@ -258,9 +258,9 @@ def main():
             times = f"{human(mine)} | {human(other)} | {ratio:.3f}{mark} | {limit:.2f}"
             print(f"| {name} | {times} | {human(least)} | {mine / least:.1f} |", flush=True)
         if ratios:
-            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-            over = sum(r > limit for r in ratios)
-            print(f"| **{group}: geometric mean** | | | **{mean:.3f}** | {over} of {len(ratios)} over | | |", flush=True)
+            mean, median = math.exp(sum(map(math.log, ratios)) / len(ratios)), statistics.median(ratios)
+            over = f"{sum(r > limit for r in ratios)} of {len(ratios)} over"
+            print(f"| **{group}: geometric mean, median** | | | **{mean:.3f}, {median:.3f}** | {over} | | |", flush=True)
 
 
 if __name__ == "__main__":

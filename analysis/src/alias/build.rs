@@ -423,6 +423,11 @@ impl<'g> Builder<'g> {
             self.bind(node, e, info, &mut bound);
             if info.is_wildcard_after() && !info.is_wildcard_before() && !is_held_by_result(schema, info) {
                 self.dag.escape(e);
+                // Made to show other memory, be it what was given.
+                if info.write {
+                    let outside = self.dag.wildcard(self.dag.ty(e));
+                    self.dag.point(e, outside);
+                }
             }
             if let Some(inner) = info.contained.first()
                 && contents_type(self.dag.ty(e)).is_some()

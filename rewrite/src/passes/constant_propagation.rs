@@ -350,6 +350,10 @@ impl Search<'_> {
                 (value, ty)
             })
             .collect();
+        // A number that turns out to be a truth value has no constant of its type.
+        if typed.iter().any(|(value, ty)| !value.is_none() && !value.fits(*ty)) {
+            return;
+        }
         for (result, (value, _)) in g.results(node).zip(&typed) {
             self.known.insert(result, value.clone());
         }
