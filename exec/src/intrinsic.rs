@@ -333,6 +333,10 @@ pub enum Intrinsic {
     IsNot,
 }
 
+impl Facet for Intrinsic {
+    const NAME: &'static str = "intrinsic";
+}
+
 /// Of an operator: it gives the only element of its tensor as a number of its result's kind, whatever real type it has. What
 /// another operator, `(self, dim, index)`, selects of a row is read where it lies.
 #[derive(Clone, Copy, Debug)]
@@ -343,10 +347,6 @@ pub struct OfElement {
 
 impl Facet for OfElement {
     const NAME: &'static str = "of_element";
-}
-
-impl Facet for Intrinsic {
-    const NAME: &'static str = "intrinsic";
 }
 
 impl From<ScalarOp> for Intrinsic {
