@@ -289,7 +289,7 @@ fn run<T: Multiply>(
         let least = if by_channel { images.div_ceil(PARTS) } else { 1 };
         let at_once = if divided { images } else { threads::rows(cost).max(least) };
         threads::chunks(&mut out[..images * to], at_once * to, |first, own| {
-            let mut room = taps.as_ref().filter(|_| by_channel).map(|taps| taps.room::<T>(1));
+            let mut room = taps.as_ref().filter(|_| by_channel).map(|taps| taps.room::<T>());
             for (i, out) in own.chunks_exact_mut(to).enumerate() {
                 let n = first / to + i;
                 let group = n % g.groups;

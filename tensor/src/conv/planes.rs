@@ -56,9 +56,9 @@ impl<'a> Taps<'a> {
         volume(self.stride) * volume(self.plane)
     }
 
-    /// Room for the planes of some channels and what is read behind them, all zeros.
-    pub(super) fn room<T: Multiply>(&self, channels: usize) -> Room<MaybeUninit<T>> {
-        let mut room = Room::new(channels * self.size() + BEHIND);
+    /// Room for a channel and what is read behind it, all zeros.
+    pub(super) fn room<T: Multiply>(&self) -> Room<MaybeUninit<T>> {
+        let mut room = Room::new(self.size() + BEHIND);
         room.elements_mut().fill(MaybeUninit::new(T::ZERO));
         room
     }
