@@ -35,7 +35,7 @@ fn rows<T: Float>(x: &Tensor, dim: i64, log: bool) -> Computed {
 /// Softmax of a row, or its logarithm.
 #[derive(Clone)]
 struct Softmax<A> {
-    /// The exponentials of some rows, and behind them a number for each row.
+    /// The exponentials of some rows, and behind them two numbers for each row: its largest element and its sum.
     room: Vec<A>,
     log: bool,
 }
@@ -48,21 +48,21 @@ impl<A: Real> RowMap<A, A> for Softmax<A> {
 
     #[inline(always)]
     fn rows<'a>(&mut self, _: usize, n: usize, rows: &[A], out: Unwritten<'a, A>) -> Written<'a> {
-        self.room.resize(rows.len() + rows.len() / n, A::ZERO);
+        let count = rows.len() / n;
+        self.room.resize(rows.len() + 2 * count, A::ZERO);
         let (powers, of_rows) = self.room.split_at_mut(rows.len());
-        lanes::tops_of_rows(of_rows, n, rows);
-        for ((powers, row), top) in powers.chunks_exact_mut(n).zip(rows.chunks_exact(n)).zip(&*of_rows) {
+        let (tops, sums) = of_rows.split_at_mut(count);
+        lanes::tops_of_rows(tops, n, rows);
+        for ((powers, row), top) in powers.chunks_exact_mut(n).zip(rows.chunks_exact(n)).zip(&*tops) {
             powers_of(row, *top, powers, A::exp_down);
         }
+        lanes::sums_of_rows(sums, n, powers, |_, power| power);
         if self.log {
-            let mut sums = vec![A::ZERO; of_rows.len()];
-            lanes::sums_of_rows(&mut sums, n, powers, |_, power| power);
-            of_rows.iter_mut().zip(sums).for_each(|(top, sum)| *top = *top + sum.ln());
-            return out.map_rows(n, rows, |i| of_rows[i], |shift, x| x - shift);
+            tops.iter_mut().zip(&*sums).for_each(|(top, sum)| *top = *top + sum.ln());
+            return out.map_rows(n, rows, |i| tops[i], |shift, x| x - shift);
         }
-        lanes::sums_of_rows(of_rows, n, powers, |_, power| power);
-        of_rows.iter_mut().for_each(|sum| *sum = A::ONE / *sum);
-        out.map_rows(n, powers, |i| of_rows[i], |scale, power| power * scale)
+        sums.iter_mut().for_each(|sum| *sum = A::ONE / *sum);
+        out.map_rows(n, powers, |i| sums[i], |scale, power| power * scale)
     }
 }
 
