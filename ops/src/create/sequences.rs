@@ -7,6 +7,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::{Dim, TypeKind};
 use flambeau_ir::{IValue, OpDef};
+use flambeau_tensor::math::complex;
 use flambeau_tensor::promote::{DEFAULT_COMPLEX, DEFAULT_FLOAT};
 use flambeau_tensor::{Complex, DType, Scalar, Tensor, TensorError, check_budget};
 
@@ -114,7 +115,7 @@ fn logspace(cx: &KernelCx<'_>) -> Computed {
     let values: Vec<Scalar> = if dtype.is_complex() {
         let (a, b) = (start.to_complex(), end.to_complex());
         let parts = spaced(a.re, b.re, steps, dtype).into_iter().zip(spaced(a.im, b.im, steps, dtype));
-        let power = |(re, im)| Scalar::Complex(Complex::new(base, 0.0).powc(Complex::new(re, im)));
+        let power = |(re, im)| Scalar::Complex(complex::pow(Complex::new(base, 0.0), Complex::new(re, im)));
         parts.map(power).collect()
     } else {
         let (start, end) = (held(start, dtype)?.to_f64(), held(end, dtype)?.to_f64());

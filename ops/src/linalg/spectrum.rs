@@ -13,7 +13,7 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::linalg::{
     Field, Matrix, batches, each, eig, eigh, joined, joined_rows, lu, precision, svd,
 };
-use flambeau_tensor::{DType, Scalar, Tensor};
+use flambeau_tensor::{Complex, DType, Scalar, Tensor};
 
 /// What converges to the last place of doubles, for results without vectors.
 const EXACT: f64 = f64::EPSILON / 2.0;
@@ -27,8 +27,14 @@ fn svd_parts(x: &Tensor, op: &str, full: bool, precision: f64) -> Result<[Tensor
         let (lead, all) = batches::<F>(x)?;
         let (mut left, mut values, mut right) = (Vec::new(), Vec::new(), Vec::new());
         let found = each(&all, |_, a| {
-            let finite = a.data.iter().all(|x| x.size().is_finite());
-            if finite { svd(a, full, precision) } else { None }
+            if a.data.iter().any(|x| x.size().is_nan()) {
+                None
+            } else if is_finite(a) {
+                svd(a, full, precision)
+            } else {
+                let (rows, cols) = if full { (m, n) } else { (k, k) };
+                Some((unknown(m, rows), vec![f64::NAN; k], unknown(cols, n)))
+            }
         });
         for (i, found) in found.into_iter().enumerate() {
             let (u, s, vh) = found.ok_or_else(|| {
@@ -48,6 +54,15 @@ fn svd_parts(x: &Tensor, op: &str, full: bool, precision: f64) -> Result<[Tensor
             joined(&lead, (cols, n), &right, x.dtype())?,
         ])
     })
+}
+
+fn is_finite<F: Field>(a: &Matrix<F>) -> bool {
+    a.data.iter().all(|x| x.size().is_finite())
+}
+
+/// What decompositions of infinite elements end in.
+fn unknown<F: Field>(rows: usize, cols: usize) -> Matrix<F> {
+    Matrix::from_fn(rows, cols, |_, _| F::real(f64::NAN))
 }
 
 /// Singular values alone.
@@ -112,8 +127,13 @@ fn hermitian_parts(x: &Tensor, op: &str, upper: bool) -> Result<(Tensor, Tensor)
         let (lead, all) = batches::<F>(x)?;
         let (mut values, mut vectors) = (Vec::new(), Vec::new());
         let found = each(&all, |_, a| {
-            let finite = a.data.iter().all(|x| x.size().is_finite());
-            if finite { eigh(a, upper, precision(x.dtype())) } else { None }
+            // The other triangle is not read.
+            let read = |i: usize, j: usize| if upper { i <= j } else { i >= j };
+            if (0..n).all(|i| (0..n).all(|j| !read(i, j) || a[(i, j)].size().is_finite())) {
+                eigh(a, upper, precision(x.dtype()))
+            } else {
+                Some((vec![f64::NAN; n], unknown(n, n)))
+            }
         });
         for (i, found) in found.into_iter().enumerate() {
             let (own, columns) = found.ok_or_else(|| {
@@ -161,31 +181,36 @@ fn eigvalsh(cx: &KernelCx<'_>) -> Computed {
     Ok(hermitian_parts(cx.tensor(0)?, "linalg.eigvalsh", is_upper(cx, 1)?)?.0)
 }
 
-/// Eigenvalues and eigenvectors, complex whatever the matrix is.
-fn eig_parts(x: &Tensor, op: &str) -> Result<(Tensor, Tensor), KernelError> {
+/// Eigenvalues and eigenvectors, complex whatever the matrix is. Elements that are not finite are refused only where
+/// `vectors` are wanted.
+fn eig_parts(x: &Tensor, op: &str, vectors: bool) -> Result<(Tensor, Tensor), KernelError> {
     let n = square(x, op)?;
     let dtype = x.dtype().to_complex();
     field!(x, op, F => {
         let (lead, all) = batches::<F>(x)?;
-        let (mut values, mut vectors) = (Vec::new(), Vec::new());
-        for found in each(&all, |_, a| eig(a, precision(x.dtype()))) {
+        let (mut values, mut bases) = (Vec::new(), Vec::new());
+        let nan = Complex::new(f64::NAN, f64::NAN);
+        let found = each(&all, |_, a| {
+            if vectors || is_finite(a) { eig(a, precision(x.dtype())) } else { Some((vec![nan; n], unknown(n, n))) }
+        });
+        for found in found {
             let Some((own, columns)) = found else {
                 return Err(KernelError::input("torch.linalg.eig: input tensor should not contain infs or NaNs."));
             };
             values.extend(own);
-            vectors.push(columns);
+            bases.push(columns);
         }
-        Ok((numbers(&lead, Some(n), &values, dtype)?, joined(&lead, (n, n), &vectors, dtype)?))
+        Ok((numbers(&lead, Some(n), &values, dtype)?, joined(&lead, (n, n), &bases, dtype)?))
     })
 }
 
 fn linalg_eig(cx: &KernelCx<'_>) -> Several {
-    let (values, vectors) = eig_parts(cx.tensor(0)?, "linalg.eig")?;
+    let (values, vectors) = eig_parts(cx.tensor(0)?, "linalg.eig", true)?;
     Ok(vec![values, vectors])
 }
 
 fn eigvals(cx: &KernelCx<'_>) -> Computed {
-    Ok(eig_parts(cx.tensor(0)?, "linalg.eigvals")?.0)
+    Ok(eig_parts(cx.tensor(0)?, "linalg.eigvals", false)?.0)
 }
 
 /// How small a singular value counts as zero: absolutely, and relative to the largest.

@@ -19,7 +19,7 @@ use flambeau_tensor::{DType, Element, Tensor, broadcast_shapes, dispatch, reduce
 #[inline(always)]
 pub(super) fn norm(differences: impl Iterator<Item = f64>, p: f64) -> f64 {
     if p == 0.0 {
-        differences.filter(|d| *d != 0.0).count() as f64
+        differences.map(|d| if d.is_nan() { d } else { f64::from(u8::from(d != 0.0)) }).sum()
     } else if p == 1.0 {
         differences.map(f64::abs).sum()
     } else if p == 2.0 {
@@ -65,7 +65,10 @@ pub(super) fn pairwise(a: &Tensor, b: &Tensor, p: f64, eps: f64, keepdim: bool) 
 
 fn last<T: Float>(apart: &Tensor, p: f64) -> Computed {
     Ok(map_rows::<T, T>(apart, -1, Some(1), |row, out| {
-        out[0] = T::from_f64(norm(row.iter().map(|d| T::from_raw(*d).to_f64()), p)).to_raw();
+        // Of single vectors NaN counts as a difference.
+        let apart = row.iter().map(|d| T::from_raw(*d).to_f64());
+        let apart = apart.map(|d| if p == 0.0 && d.is_nan() { 1.0 } else { d });
+        out[0] = T::from_f64(norm(apart, p)).to_raw();
     })?)
 }
 
@@ -170,7 +173,10 @@ fn cdist(a: &Tensor, b: &Tensor, p: f64) -> Computed {
             let first = &x[row * width..][..width];
             for (j, out) in own.iter_mut().enumerate() {
                 let second = &y[(row / rows * columns + j) * width..][..width];
-                *out = norm(first.iter().zip(second).map(|(a, b)| a - b), p);
+                let apart = first.iter().zip(second).map(|(a, b)| a - b);
+                // The largest difference of rows of two matrices is that of numbers.
+                let apart = apart.map(|d| if p == f64::INFINITY && d.is_nan() { 0.0 } else { d });
+                *out = norm(apart, p);
             }
         }
     });

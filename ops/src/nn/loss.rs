@@ -222,13 +222,15 @@ fn with_logits(cx: &KernelCx<'_>) -> Computed {
         )));
     }
     let one = Tensor::scalar(Scalar::Int(1), dtype)?;
-    let positive = cx.opt_tensor(3)?.unwrap_or(&one);
+    let positive = cx.opt_tensor(3)?;
+    let weighed = positive.is_some();
+    let positive = positive.unwrap_or(&one);
     let loss = dispatch!(floats, dtype, "binary_cross_entropy_with_logits", T => {
         Ok::<_, KernelError>(flambeau_tensor::loops::ternary::<T, T, T, T>(x, t, positive, |x: T, t: T, p: T| {
             type A<T> = <T as Float>::Acc;
             let r = rounded::<T>;
             let (x, t, p) = (x.acc(), t.acc(), p.acc());
-            let weight = r(r(r(p - A::<T>::ONE) * t) + A::<T>::ONE);
+            let weight = if weighed { r(r(r(p - A::<T>::ONE) * t) + A::<T>::ONE) } else { A::<T>::ONE };
             let log_sigmoid = r(x.min_nan(A::<T>::ZERO) - (-x.abs()).exp().ln_1p());
             T::from_acc(r(r(A::<T>::ONE - t) * x) - r(weight * log_sigmoid))
         })?)

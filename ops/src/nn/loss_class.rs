@@ -256,8 +256,9 @@ fn multi_margin_loss(cx: &KernelCx<'_>) -> Computed {
         let t = t as usize;
         let sum: f64 = (0..c)
             .filter(|i| *i != t)
-            .map(|i| {
-                let z = (margin - row[t] + row[i]).max(0.0);
+            .map(|i| margin - row[t] + row[i])
+            .filter(|z| *z > 0.0)
+            .map(|z| {
                 let z = if p == 2 { z * z } else { z };
                 weights.as_ref().map_or(z, |w| z * w[t])
             })

@@ -9,7 +9,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::math::{Float, Real};
+use flambeau_tensor::math::{Float, Real, complex};
 use flambeau_tensor::promote::to_float;
 use flambeau_tensor::rows::{RowMap, Unwritten, Written, compute_rows, map_rows};
 use flambeau_tensor::{
@@ -180,8 +180,8 @@ pub(super) fn over_dims(x: &Tensor, dims: &[i64], keepdim: bool) -> Computed {
                 let values = row.iter().map(|r| T::from_raw(*r).to_complex());
                 let top = values.clone().map(|z| z.re).fold(f64::NEG_INFINITY, f64::max);
                 let top = if top.is_finite() { top } else { 0.0 };
-                let sum: Complex<f64> = values.map(|z| (z - top).exp()).sum();
-                out[0] = T::from_complex(sum.ln() + top).to_raw();
+                let sum: Complex<f64> = values.map(|z| complex::exp(z - top)).sum();
+                out[0] = T::from_complex(complex::ln(sum) + top).to_raw();
             }))?
             .reshape(&sizes)?,
         );

@@ -8,7 +8,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Pointwise, Sample, TileOp};
 use flambeau_ir::OpDef;
 use flambeau_tensor::loops::{Goal, binary_in, test_in, unary_in};
-use flambeau_tensor::math::{Float, Real};
+use flambeau_tensor::math::{Float, Real, complex};
 use flambeau_tensor::promote::{Promotion, to_float};
 use flambeau_tensor::{Category, Complex, DType, Element, Scalar, Tensor, TensorError, dispatch};
 
@@ -89,7 +89,7 @@ fn add_scaled(cx: &KernelCx<'_>) -> Computed {
     let (x, other, alpha) = (cx.tensor(0)?, Other::of(cx, 1)?, cx.scalar(2)?);
     let dtype = other.promoted(x);
     if is_one(alpha) {
-        return dispatch!(all, dtype, "add", T => Ok(apply::<T>(cx.goal(dtype), x, other, |a, b| a.add(b))?));
+        return dispatch!(all, dtype, "add", T => Ok(apply::<T>(cx.goal(dtype), x, other, |a, b| a.plus(b))?));
     }
     check_alpha(alpha, dtype)?;
     dispatch!(carried_all, dtype, "add", T => {
@@ -113,7 +113,7 @@ fn sub_scaled(cx: &KernelCx<'_>) -> Computed {
     no_bool(x, other)?;
     let dtype = other.promoted(x);
     if is_one(alpha) {
-        return dispatch!(all, dtype, "sub", T => Ok(apply::<T>(cx.goal(dtype), x, other, |a, b| a.sub(b))?));
+        return dispatch!(all, dtype, "sub", T => Ok(apply::<T>(cx.goal(dtype), x, other, |a, b| a.minus(b))?));
     }
     check_alpha(alpha, dtype)?;
     dispatch!(carried_all, dtype, "sub", T => {
@@ -272,7 +272,7 @@ fn fmod(cx: &KernelCx<'_>) -> Computed {
     })
 }
 
-fn pow_in(x: &Tensor, other: Other<'_>) -> Computed {
+pub(super) fn pow_in(x: &Tensor, other: Other<'_>) -> Computed {
     let dtype = other.promoted(x);
     match dtype.category() {
         Category::Bool | Category::Integral => {
@@ -284,25 +284,22 @@ fn pow_in(x: &Tensor, other: Other<'_>) -> Computed {
             dispatch!(carried_ints, dtype, "pow", T => Ok(apply::<T>(dtype, x, other, |a, b| a.power(b))?))
         }
         Category::Floating => pow_floats(x, other, dtype),
-        Category::Complex => match dtype {
-            DType::C64 => Ok(apply::<Complex<f32>>(dtype, x, other, complex_power)?),
-            DType::C128 => Ok(apply::<Complex<f64>>(dtype, x, other, complex_power)?),
-            _ => Err(KernelError::input(format!("\"pow\" not implemented for '{}'", dtype.ir_name()))),
-        },
+        Category::Complex => pow_complex(x, other, dtype),
     }
 }
 
-/// Small whole exponents are products, as PyTorch computes them.
+/// Small whole exponents are products, as PyTorch computes them. Roots differ from `pow` at negative zero and
+/// infinity; IEEE halves take `pow`.
 fn pow_floats(x: &Tensor, other: Other<'_>, dtype: DType) -> Computed {
     let exponent = match other {
         Other::Number(s) => Some(s.to_f64()),
         Other::Tensor(_) => None,
     };
     dispatch!(carried_floats, dtype, "pow", T => Ok(match exponent {
-        Some(0.5) => unary_in::<T>(dtype, x, |a: T| T::from_acc(a.acc().sqrt())),
+        Some(0.5) if dtype != DType::F16 => unary_in::<T>(dtype, x, |a: T| T::from_acc(a.acc().sqrt())),
         Some(2.0) => unary_in::<T>(dtype, x, |a: T| T::from_acc(a.acc() * a.acc())),
         Some(3.0) => unary_in::<T>(dtype, x, |a: T| T::from_acc(a.acc() * a.acc() * a.acc())),
-        Some(-0.5) => unary_in::<T>(dtype, x, |a: T| T::from_acc(a.acc().rsqrt())),
+        Some(-0.5) if dtype != DType::F16 => unary_in::<T>(dtype, x, |a: T| T::from_acc(a.acc().rsqrt())),
         Some(-1.0) => unary_in::<T>(dtype, x, |a: T| T::from_acc(inverse(a.acc()))),
         Some(-2.0) => unary_in::<T>(dtype, x, |a: T| T::from_acc(inverse(a.acc() * a.acc()))),
         _ => apply::<T>(dtype, x, other, |a, b| T::from_acc(a.acc().pow(b.acc()))),
@@ -314,17 +311,26 @@ fn inverse<A: Real>(x: A) -> A {
     A::ONE / x
 }
 
-fn complex_power<F>(a: Complex<F>, b: Complex<F>) -> Complex<F>
-where
-    F: Real,
-    Complex<F>: Element,
-{
-    let one = a.to_complex();
-    <Complex<F> as Element>::from_complex(if b.to_complex() == Complex::new(0.0, 0.0) {
-        Complex::new(1.0, 0.0)
-    } else {
-        one.powc(b.to_complex())
-    })
+/// As [`pow_floats`], with the exponents 0 and 1 too, of which the formula makes NaN where infinities are.
+fn pow_complex(x: &Tensor, other: Other<'_>, dtype: DType) -> Computed {
+    let exponent = match other {
+        Other::Number(s) if s.to_complex().im == 0.0 => Some(s.to_complex().re),
+        _ => None,
+    };
+    fn root<T: Element>(z: T) -> T {
+        T::from_complex(complex::sqrt(z.to_complex()))
+    }
+    dispatch!(complex, dtype, "pow", T => Ok(match exponent {
+        Some(0.0) => unary_in::<T>(dtype, x, |_: T| T::ONE),
+        Some(1.0) => unary_in::<T>(dtype, x, |a: T| a),
+        Some(0.5) => unary_in::<T>(dtype, x, root),
+        Some(2.0) => unary_in::<T>(dtype, x, |a: T| a.mul(a)),
+        Some(3.0) => unary_in::<T>(dtype, x, |a: T| a.mul(a).mul(a)),
+        Some(-0.5) => unary_in::<T>(dtype, x, |a: T| T::ONE.div(root(a))),
+        Some(-1.0) => unary_in::<T>(dtype, x, |a: T| T::ONE.div(a)),
+        Some(-2.0) => unary_in::<T>(dtype, x, |a: T| T::ONE.div(a.mul(a))),
+        _ => apply::<T>(dtype, x, other, |a, b| T::from_complex(complex::pow(a.to_complex(), b.to_complex()))),
+    }?))
 }
 
 fn pow(cx: &KernelCx<'_>) -> Computed {
@@ -333,8 +339,14 @@ fn pow(cx: &KernelCx<'_>) -> Computed {
 
 /// A number to the power of each element.
 fn pow_of_number(cx: &KernelCx<'_>) -> Computed {
-    let (base, exponent) = (cx.scalar(0)?, cx.tensor(1)?);
+    number_to_power(cx.scalar(0)?, cx.tensor(1)?)
+}
+
+pub(super) fn number_to_power(base: Scalar, exponent: &Tensor) -> Computed {
     let dtype = Other::Number(base).promoted(exponent);
+    if base.to_complex() == Complex::new(1.0, 0.0) {
+        return Ok(Tensor::full(exponent.sizes(), base, dtype)?);
+    }
     let base = Tensor::scalar(base, dtype)?;
     Ok(pow_in(&base, Other::Tensor(exponent))?.contiguous()?)
 }
@@ -423,23 +435,14 @@ on_two_floats! {
     };
 }
 
-/// Of complex numbers relative to the one of larger real part.
 fn logaddexp(cx: &KernelCx<'_>) -> Computed {
     let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
     let dtype = other.promoted(x);
     if !dtype.is_complex() {
         return real_logaddexp(cx);
     }
-    #[inline(always)]
-    fn of(a: Complex<f64>, b: Complex<f64>) -> Complex<f64> {
-        let (low, high) = if a.re < b.re { (a, b) } else { (b, a) };
-        if a.re == b.re && !a.re.is_finite() {
-            return if a.re < 0.0 { low } else { (low.exp() + high.exp()).ln() };
-        }
-        ((low - high).exp() + 1.0).ln() + high
-    }
     dispatch!(complex, dtype, "logaddexp", T => {
-        Ok(apply::<T>(dtype, x, other, |a: T, b: T| T::from_complex(of(a.to_complex(), b.to_complex())))?)
+        Ok(apply::<T>(dtype, x, other, |a: T, b: T| T::from_complex(complex::ln_add_exp(a.to_complex(), b.to_complex())))?)
     })
 }
 

@@ -18,6 +18,16 @@ pub(crate) trait Number: Element {
     fn neg(self) -> Self;
     /// Quotient (integers truncate; by zero gives zero, callers check).
     fn div(self, other: Self) -> Self;
+    /// What `aten::add` gives: the sum with one times the other, which is NaN in part where a complex one is infinite.
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self.add(Self::ONE.mul(other))
+    }
+    /// What `aten::sub` gives, likewise.
+    #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        self.sub(Self::ONE.mul(other))
+    }
 }
 
 macro_rules! integers {

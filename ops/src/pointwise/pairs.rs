@@ -1,5 +1,6 @@
 //! Functions of two operands either of which may be a number, and those of two tensors that are no arithmetic.
 
+use super::binary::{Other, number_to_power, pow_in};
 use super::ternary::{as_tensor, promoted};
 use crate::support::{Computed, fresh, inplace, into_out, into_outputs, op};
 use flambeau_analysis::{Dtype, Shape};
@@ -7,15 +8,17 @@ use flambeau_exec::sample::{self, Elements};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::loops::{binary, binary_in, unary};
-use flambeau_tensor::math::{Float, Real};
+use flambeau_tensor::math::{Float, complex};
 use flambeau_tensor::promote::Promotion;
-use flambeau_tensor::{Complex, DType, Element, Scalar, Tensor, TensorError, dispatch};
+use flambeau_tensor::{DType, Element, Scalar, Tensor, TensorError, dispatch};
 
 /// Both operands as tensors, and the dtype they promote to.
 pub(super) struct Pair {
     pub(super) a: Tensor,
     pub(super) b: Tensor,
     pub(super) dtype: DType,
+    /// Those given as numbers.
+    numbers: [Option<Scalar>; 2],
 }
 
 impl Pair {
@@ -27,7 +30,8 @@ impl Pair {
             let whole = cx.arg(i)?.as_scalar().is_some_and(|s| s.is_integral(true));
             as_tensor(cx, i, if whole { DType::I64 } else { wide })
         };
-        Ok(Pair { a: operand(0)?, b: operand(1)?, dtype })
+        let numbers = [cx.arg(0)?.as_scalar(), cx.arg(1)?.as_scalar()];
+        Ok(Pair { a: operand(0)?, b: operand(1)?, dtype, numbers })
     }
 }
 
@@ -207,7 +211,7 @@ fn ldexp(cx: &KernelCx<'_>) -> Computed {
     let (x, other) = (cx.tensor(0)?, cx.tensor(1)?);
     let power = match Promotion::new().scalar(Scalar::Float(2.0)).tensor(other).result() {
         Some(dtype) if dtype.is_complex() => dispatch!(complex, dtype, "pow", T => {
-            unary::<T, T>(other, |v: T| T::from_complex((v.to_complex() * std::f64::consts::LN_2).exp()))
+            unary::<T, T>(other, |v: T| T::from_complex(complex::exp(v.to_complex() * std::f64::consts::LN_2)))
         })?,
         dtype => dispatch!(floats, dtype.unwrap_or(DType::F32), "pow", T => {
             unary::<T, T>(other, |v: T| T::from_acc(v.acc().exp2()))
@@ -223,12 +227,13 @@ fn ldexp(cx: &KernelCx<'_>) -> Computed {
 }
 
 fn float_power(pair: &Pair) -> Computed {
-    if pair.dtype.is_complex() {
-        return Ok(binary::<Complex<f64>, Complex<f64>, Complex<f64>>(&pair.a, &pair.b, |a, b| {
-            if b == Complex::new(0.0, 0.0) { Complex::new(1.0, 0.0) } else { a.powc(b) }
-        })?);
+    let wide = if pair.dtype.is_complex() { DType::C128 } else { DType::F64 };
+    let (base, exponent) = (pair.a.to_dtype(wide)?, pair.b.to_dtype(wide)?);
+    match pair.numbers {
+        [Some(base), _] => number_to_power(base, &exponent),
+        [_, Some(exponent)] => pow_in(&base, Other::Number(exponent)),
+        [None, None] => pow_in(&base, Other::Tensor(&exponent)),
     }
-    Ok(binary::<f64, f64, f64>(&pair.a, &pair.b, |a, b| a.pow(b))?)
 }
 
 const FLOAT_POWER: &str = "`self ** exponent`, in doubles.";

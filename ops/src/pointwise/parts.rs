@@ -43,12 +43,11 @@ fn round_decimals(cx: &KernelCx<'_>) -> Computed {
     let (x, decimals) = (cx.tensor(0)?, cx.int(1)?);
     let scale = 10f64.powi(i32::try_from(decimals.unsigned_abs()).unwrap_or(i32::MAX));
     dispatch!(floats, x.dtype(), "round_cpu", T => Ok(unary::<T, T>(x, move |v: T| {
-        let unit = T::from_f64(scale).acc();
-        let step = |x: <T as Float>::Acc| T::from_acc(x).acc();
+        let (v, unit) = (v.acc(), <T as Float>::Acc::from_f64(scale));
         T::from_acc(match decimals {
-            0 => v.acc().round_even(),
-            d if d < 0 => step(step(v.acc() / unit).round_even()) * unit,
-            _ => step(step(v.acc() * unit).round_even()) / unit,
+            0 => v.round_even(),
+            d if d < 0 => (v / unit).round_even() * unit,
+            _ => (v * unit).round_even() / unit,
         })
     })?))
 }

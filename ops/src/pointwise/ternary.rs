@@ -349,12 +349,14 @@ fn replaced(x: &Tensor, by: [Option<f64>; 3]) -> Computed {
 
 fn logit(cx: &KernelCx<'_>) -> Computed {
     let (x, eps) = (cx.tensor(0)?, cx.opt_float(1)?);
-    dispatch!(carried_floats, to_float(x.dtype()), "logit", T => Ok(unary_in::<T>(to_float(x.dtype()), x, move |v: T| {
+    dispatch!(floats, to_float(x.dtype()), "logit", T => Ok(unary_in::<T>(to_float(x.dtype()), x, move |v: T| {
+        // Halves round every step, the bounds too.
+        let step = |x: <T as Float>::Acc| T::from_acc(x).acc();
         let x = match eps {
-            Some(eps) => v.acc().max_nan(n(eps)).min_nan(n(1.0 - eps)),
+            Some(eps) => v.acc().max_nan(step(n(eps))).min_nan(step(n(1.0 - eps))),
             None => v.acc(),
         };
-        T::from_acc((x / (<<T as Float>::Acc as Element>::ONE - x)).ln())
+        T::from_acc(step(x / step(<<T as Float>::Acc as Element>::ONE - x)).ln())
     })?))
 }
 

@@ -7,7 +7,7 @@ use flambeau_exec::pointwise::{Pointwise, TileOp};
 use flambeau_exec::{KernelCx, Sample};
 use flambeau_ir::OpDef;
 use flambeau_tensor::loops::{Goal, Map, map_in, unary, unary_in};
-use flambeau_tensor::math::{Float, Real};
+use flambeau_tensor::math::{Float, Real, complex};
 use flambeau_tensor::promote::to_float;
 use flambeau_tensor::{Category, Complex, DType, Element, Tensor, TensorError, dispatch};
 
@@ -100,34 +100,42 @@ macro_rules! on_floats {
 }
 
 on_floats! {
-    exp(x) = x.exp(), within PLAIN_POWER: x.reach() => x.exp_plain(), complex z = z.exp();
-    exp2(x) = x.exp2(), complex z = (z * c(std::f64::consts::LN_2)).exp();
-    expm1(x) = x.expm1(), complex z = z.exp() - c(1.0);
-    log(x) = x.ln(), within PLAIN_ARGUMENT: x.reach_above_tiny() => x.ln_plain(), complex z = z.ln();
-    log1p(x) = x.ln_1p(), complex z = (z + c(1.0)).ln();
-    log2(x) = x.log2(), complex z = z.ln().scale(std::f64::consts::LOG2_E);
-    log10(x) = x.log10(), complex z = z.ln().scale(std::f64::consts::LOG10_E);
-    tanh(x) = x.tanh(), complex z = z.tanh();
-    sigmoid(x) = x.sigmoid(), within PLAIN_POWER: x.reach() => x.sigmoid_plain(), complex z = c(1.0) / (c(1.0) + (-z).exp());
-    sin(x) = x.sin(), within NEAR: x.reach() => x.sin_near(), complex z = z.sin();
-    cos(x) = x.cos(), within NEAR: x.reach() => x.cos_near(), complex z = z.cos();
-    tan(x) = x.tan(), within NEAR: x.reach() => x.tan_near(), complex z = z.tan();
-    asin(x) = x.asin(), complex z = z.asin();
-    acos(x) = x.acos(), complex z = z.acos();
-    atan(x) = x.atan(), complex z = z.atan();
-    sinh(x) = x.sinh(), complex z = z.sinh();
-    cosh(x) = x.cosh(), complex z = z.cosh();
-    asinh(x) = x.asinh(), complex z = z.asinh();
-    acosh(x) = x.acosh(), complex z = z.acosh();
-    atanh(x) = x.atanh(), complex z = z.atanh();
-    sqrt(x) = x.sqrt(), complex z = z.sqrt();
-    rsqrt(x) = x.rsqrt(), complex z = c(1.0) / z.sqrt();
+    exp(x) = x.exp(), within PLAIN_POWER: x.reach() => x.exp_plain(), complex z = turned(in_type::<T>(c(z.re.exp())).re, z.im);
+    exp2(x) = x.exp2(), complex z = complex::exp(in_type::<T>(z * std::f64::consts::LN_2));
+    expm1(x) = x.expm1(), complex z = {
+        let (half, size) = ((z.im / 2.0).sin(), in_type::<T>(Complex::new(z.re.exp(), z.re.exp_m1())));
+        Complex::new(size.im * z.im.cos() - 2.0 * half * half, size.re * z.im.sin())
+    };
+    log(x) = x.ln(), within PLAIN_ARGUMENT: x.reach_above_tiny() => x.ln_plain(), complex z = complex::ln(z);
+    log1p(x) = x.ln_1p(), complex z = {
+        // What adding one loses comes back by a quotient.
+        let sum = in_type::<T>(z + 1.0);
+        let back = in_type::<T>(sum - 1.0);
+        if sum == c(1.0) { z } else if back == z { complex::ln(sum) } else { complex::ln(sum) * quotient(z, back) }
+    };
+    log2(x) = x.log2(), complex z = complex::ln(z) / std::f64::consts::LN_2;
+    log10(x) = x.log10(), complex z = complex::ln(z) / std::f64::consts::LN_10;
+    tanh(x) = x.tanh(), complex z = complex::tanh(z);
+    sigmoid(x) = x.sigmoid(), within PLAIN_POWER: x.reach() => x.sigmoid_plain(), complex z = quotient(c(1.0), complex::exp(-z) + 1.0);
+    sin(x) = x.sin(), within NEAR: x.reach() => x.sin_near(), complex z = complex::sin(z);
+    cos(x) = x.cos(), within NEAR: x.reach() => x.cos_near(), complex z = complex::cos(z);
+    tan(x) = x.tan(), within NEAR: x.reach() => x.tan_near(), complex z = complex::tan(z);
+    asin(x) = x.asin(), complex z = complex::asin(z);
+    acos(x) = x.acos(), complex z = complex::acos(z);
+    atan(x) = x.atan(), complex z = complex::atan(z);
+    sinh(x) = x.sinh(), complex z = complex::sinh(z);
+    cosh(x) = x.cosh(), complex z = complex::cosh(z);
+    asinh(x) = x.asinh(), complex z = complex::asinh(z);
+    acosh(x) = x.acosh(), complex z = complex::acosh(z);
+    atanh(x) = x.atanh(), complex z = complex::atanh(z);
+    sqrt(x) = x.sqrt(), complex z = complex::sqrt(z);
+    rsqrt(x) = x.rsqrt(), complex z = quotient(c(1.0), complex::sqrt(z));
     reciprocal(x) = n::<A>(1.0) / x, complex z = quotient(c(1.0), z);
     erfc(x) = x.erfc();
     erfinv(x) = x.erfinv();
     lgamma(x) = x.lgamma();
     digamma(x) = x.digamma();
-    silu(x) = x * x.sigmoid(), within PLAIN_POWER: x.reach() => x * x.sigmoid_plain(), complex z = z / (c(1.0) + (-z).exp());
+    silu(x) = x * x.sigmoid(), within PLAIN_POWER: x.reach() => x * x.sigmoid_plain(), complex z = quotient(z, complex::exp(-z) + 1.0);
     mish(x) = x * x.exp().ln_1p().tanh();
     log_sigmoid(x) = x.min_nan(Element::ZERO) - (-x.abs()).exp().ln_1p();
     hardsigmoid(x) = (x / n(6.0) + n(0.5)).max_nan(n(0.0)).min_nan(n(1.0));
@@ -139,8 +147,8 @@ on_floats! {
         let y = x * n(std::f64::consts::PI);
         if y == n(0.0) { n(1.0) } else { y.sin() / y }
     }, complex z = {
-        let y = z * c(std::f64::consts::PI);
-        if y == c(0.0) { c(1.0) } else { y.sin() / y }
+        let y = in_type::<T>(z * std::f64::consts::PI);
+        if y == c(0.0) { c(1.0) } else { quotient(complex::sin(y), y) }
     };
 }
 
@@ -160,6 +168,18 @@ fn n<T: Real>(x: f64) -> T {
 #[inline(always)]
 fn c(x: f64) -> Complex<f64> {
     Complex::new(x, 0.0)
+}
+
+/// A number turned by an angle. Unlike C's `cexp`, PyTorch has no exception for infinite ones.
+#[inline(always)]
+fn turned(size: f64, angle: f64) -> Complex<f64> {
+    Complex::new(size * angle.cos(), size * angle.sin())
+}
+
+/// Rounded to a type that is narrower than what computes.
+#[inline(always)]
+fn in_type<T: Element>(z: Complex<f64>) -> Complex<f64> {
+    T::from_complex(z).to_complex()
 }
 
 /// A function that integers keep (rounding, signs) and floats have.

@@ -7,7 +7,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::loops::{binary, unary};
-use flambeau_tensor::math::{Float, Real};
+use flambeau_tensor::math::{Float, Real, complex};
 use flambeau_tensor::promote::{promote, to_float};
 use flambeau_tensor::reduce::{self, Binary, dim_mask, fold};
 use flambeau_tensor::{Complex, DType, Element, Tensor, dispatch, wrap_dim};
@@ -156,10 +156,12 @@ fn logsumexp_complex(x: &Tensor, dims: &[i64], keep: bool) -> Computed {
     let real = parts.view_as_real()?.select(-1, 0)?;
     let largest = reduce::amax(&real, Some(dims), true)?;
     let largest = unary::<f64, f64>(&largest, |m| if m.is_infinite() { 0.0 } else { m })?;
-    let parts = binary::<Complex<f64>, Complex<f64>, Complex<f64>>(&parts, &largest, |v, m| (v - m).exp())?;
+    let parts =
+        binary::<Complex<f64>, Complex<f64>, Complex<f64>>(&parts, &largest, |v, m| complex::exp(v - m))?;
     let sums = reduce::sum(&parts, Some(dims), keep, None)?;
     let largest = largest.reshape(sums.sizes())?;
-    let logs = binary::<Complex<f64>, Complex<f64>, Complex<f64>>(&sums, &largest, |s, m| s.ln() + m)?;
+    let logs =
+        binary::<Complex<f64>, Complex<f64>, Complex<f64>>(&sums, &largest, |s, m| complex::ln(s) + m)?;
     Ok(logs.to_dtype(x.dtype())?)
 }
 

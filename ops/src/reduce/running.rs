@@ -5,7 +5,7 @@ use crate::support::{Computed, Several, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::OpDef;
-use flambeau_tensor::math::{Float, Real};
+use flambeau_tensor::math::{Float, Real, complex};
 use flambeau_tensor::rows::map_rows;
 use flambeau_tensor::{Complex, DType, Element, Tensor, TensorError, dispatch, reduce, wrap_dim};
 
@@ -53,23 +53,13 @@ fn log_add<T: Real>(a: T, b: T) -> T {
     hi + (lo - hi).exp().ln_1p()
 }
 
-fn complex_log_add(a: Complex<f64>, b: Complex<f64>) -> Complex<f64> {
-    if a.re.is_nan() || a.im.is_nan() || b.re.is_nan() || b.im.is_nan() {
-        return Complex::new(f64::NAN, f64::NAN);
-    }
-    let (lo, hi) = if a.re < b.re { (a, b) } else { (b, a) };
-    if lo.re == f64::NEG_INFINITY {
-        return hi;
-    }
-    hi + (Complex::new(1.0, 0.0) + (lo - hi).exp()).ln()
-}
-
 /// `(self, dim)`.
 fn logcumsumexp(cx: &KernelCx<'_>) -> Computed {
     let (x, dim) = (cx.tensor(0)?, cx.int(1)?);
     if x.dtype().is_complex() {
         let start = Complex::new(f64::NEG_INFINITY, 0.0);
-        return Ok(reduce::scan::<Complex<f64>>(x, dim, start, complex_log_add)?.to_dtype(x.dtype())?);
+        return Ok(reduce::scan::<Complex<f64>>(x, dim, start, |sum, z| complex::ln_add_exp(z, sum))?
+            .to_dtype(x.dtype())?);
     }
     dispatch!(floats, x.dtype(), "logcumsumexp_out_cpu", T => {
         let start = -<<T as Float>::Acc as Real>::INFINITY;

@@ -4,6 +4,7 @@ use crate::pointwise::quotient;
 use flambeau_exec::{Kernel, KernelCx, KernelError, KernelResult, OpDefExt, Sample, ScalarOp};
 use flambeau_ir::{Doc, Effects, IValue, OpDef, Type};
 use flambeau_tensor::Scalar;
+use flambeau_tensor::math::complex as functions;
 use num_complex::Complex;
 
 type C64 = Complex<f64>;
@@ -217,7 +218,7 @@ fn powers() -> Vec<OpDef> {
         base(o).with(Kernel::new(|cx| {
             // Zero to the power of zero is NaN by this formula, which is C's.
             let (base, exponent) = (complex(cx.scalar(0)?), complex(cx.scalar(1)?));
-            cx.ret(number((exponent * base.ln()).exp()));
+            cx.ret(number(functions::pow(base, exponent)));
             Ok(())
         }))
     }));
@@ -349,8 +350,8 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(logs.map(|o| {
         OpDef::overload("aten::log", o).with(Doc(doc)).with(numbers().range(0.5, 3.0)).with(Kernel::new(
             |cx| {
-                let z = complex(cx.scalar(0)?).ln() / complex(cx.scalar(1)?).ln();
-                cx.ret(number(z));
+                let [a, b] = [complex(cx.scalar(0)?), complex(cx.scalar(1)?)].map(functions::ln);
+                cx.ret(number(quotient(a, b)));
                 Ok(())
             },
         ))

@@ -4,6 +4,7 @@ use super::arith::{complex, float, numbers};
 use flambeau_exec::{Kernel, KernelError, OpDefExt, Sample, ScalarOp};
 use flambeau_ir::{Doc, Effects, IValue, OpDef};
 use flambeau_tensor::Scalar;
+use flambeau_tensor::math::{Real, complex as functions};
 use num_complex::Complex;
 
 type C64 = Complex<f64>;
@@ -12,24 +13,29 @@ type C64 = Complex<f64>;
 type Function = (&'static str, &'static str, fn(f64) -> f64, Option<fn(C64) -> C64>);
 
 const FUNCTIONS: &[Function] = &[
-    ("aten::sin", "Sine.", f64::sin, Some(|z| z.sin())),
-    ("aten::cos", "Cosine.", f64::cos, Some(|z| z.cos())),
-    ("aten::tan", "Tangent.", f64::tan, Some(|z| z.tan())),
-    ("aten::asin", "Arc sine.", f64::asin, Some(|z| z.asin())),
-    ("aten::acos", "Arc cosine.", f64::acos, Some(|z| z.acos())),
-    ("aten::atan", "Arc tangent.", f64::atan, Some(|z| z.atan())),
-    ("aten::sinh", "Hyperbolic sine.", f64::sinh, Some(|z| z.sinh())),
-    ("aten::cosh", "Hyperbolic cosine.", f64::cosh, Some(|z| z.cosh())),
-    ("aten::tanh", "Hyperbolic tangent.", f64::tanh, Some(|z| z.tanh())),
-    ("aten::asinh", "Inverse hyperbolic sine.", libm::asinh, Some(|z| z.asinh())),
-    ("aten::acosh", "Inverse hyperbolic cosine.", libm::acosh, Some(|z| z.acosh())),
-    ("aten::atanh", "Inverse hyperbolic tangent.", libm::atanh, Some(|z| z.atanh())),
-    ("aten::exp", "`e ** a`.", f64::exp, Some(|z| z.exp())),
+    ("aten::sin", "Sine.", f64::sin, Some(functions::sin)),
+    ("aten::cos", "Cosine.", f64::cos, Some(functions::cos)),
+    ("aten::tan", "Tangent.", f64::tan, Some(functions::tan)),
+    ("aten::asin", "Arc sine.", f64::asin, Some(functions::asin)),
+    ("aten::acos", "Arc cosine.", f64::acos, Some(functions::acos)),
+    ("aten::atan", "Arc tangent.", f64::atan, Some(functions::atan)),
+    ("aten::sinh", "Hyperbolic sine.", f64::sinh, Some(functions::sinh)),
+    ("aten::cosh", "Hyperbolic cosine.", f64::cosh, Some(functions::cosh)),
+    ("aten::tanh", "Hyperbolic tangent.", f64::tanh, Some(functions::tanh)),
+    ("aten::asinh", "Inverse hyperbolic sine.", libm::asinh, Some(functions::asinh)),
+    ("aten::acosh", "Inverse hyperbolic cosine.", Real::acosh, Some(functions::acosh)),
+    ("aten::atanh", "Inverse hyperbolic tangent.", libm::atanh, Some(functions::atanh)),
+    ("aten::exp", "`e ** a`.", f64::exp, Some(functions::exp)),
     ("aten::expm1", "`e ** a - 1`, exact near zero.", f64::exp_m1, None),
-    ("aten::log", "The natural logarithm.", f64::ln, Some(|z| z.ln())),
-    ("aten::log10", "The logarithm to base 10.", f64::log10, Some(|z| z.ln() / std::f64::consts::LN_10)),
+    ("aten::log", "The natural logarithm.", f64::ln, Some(functions::ln)),
+    (
+        "aten::log10",
+        "The logarithm to base 10.",
+        f64::log10,
+        Some(|z| functions::ln(z) / std::f64::consts::LN_10),
+    ),
     ("aten::log1p", "`log(1 + a)`, exact near zero.", f64::ln_1p, None),
-    ("aten::sqrt", "The square root.", f64::sqrt, Some(|z| z.sqrt())),
+    ("aten::sqrt", "The square root.", f64::sqrt, Some(functions::sqrt)),
     ("aten::erf", "The error function.", libm::erf, None),
     ("aten::erfc", "One minus the error function.", libm::erfc, None),
     ("aten::gamma", "The gamma function.", gamma, None),

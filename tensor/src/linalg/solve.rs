@@ -76,7 +76,13 @@ impl<F: Field> Lu<F> {
             if x == F::ZERO {
                 return (F::ZERO, f64::NEG_INFINITY);
             }
-            sign *= x.scale(1.0 / x.size());
+            // Infinite numbers have a sign, and NaN counts as zero.
+            sign *= match x.re() {
+                _ if x.im() != 0.0 => x.scale(1.0 / x.size()),
+                re if re > 0.0 => F::ONE,
+                re if re < 0.0 => -F::ONE,
+                _ => F::ZERO,
+            };
             sign = if *pivot == i { sign } else { -sign };
             log += x.size().ln();
         }

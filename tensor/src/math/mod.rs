@@ -5,6 +5,7 @@
 //! multiply-adds in a fixed order. Where a multiply-add is fused it is written so: every instruction set gives the same
 //! bits, and a processor without the instruction (x86 before 2013) computes it slowly. The others come from `libm`.
 
+pub mod complex;
 mod double;
 mod single;
 pub mod special;
@@ -214,7 +215,7 @@ impl Float for bf16 {
 }
 
 macro_rules! real {
-    ($type:ident, $module:ident, $libm:ident, $pieces:ty { $($method:ident = $function:ident),+ $(,)? }) => {
+    ($type:ident, $module:ident, $libm:ident, $acosh:path, $pieces:ty { $($method:ident = $function:ident),+ $(,)? }) => {
         impl Real for $type {
             const NAN: Self = $type::NAN;
             const INFINITY: Self = $type::INFINITY;
@@ -282,6 +283,11 @@ macro_rules! real {
             fn hypot(self, y: Self) -> Self {
                 $libm::hypot(self, y)
             }
+            #[inline]
+            fn acosh(self) -> Self {
+                // Below one the library's formula ends in the logarithm of what rounding left.
+                if self < 1.0 { Self::NAN } else { $acosh(self) }
+            }
             $(#[inline]
             fn $method(self) -> Self {
                 $libm::$function(self)
@@ -305,18 +311,17 @@ macro_rules! real {
 /// `libm`'s functions for singles under the names of those for doubles.
 mod libm32 {
     pub(super) use libm::{
-        acosf as acos, acoshf as acosh, asinf as asin, asinhf as asinh, atan2f as atan2, atanf as atan,
-        atanhf as atanh, coshf as cosh, erfcf as erfc, hypotf as hypot, lgammaf as lgamma, powf as pow,
-        sinhf as sinh,
+        acosf as acos, asinf as asin, asinhf as asinh, atan2f as atan2, atanf as atan, atanhf as atanh,
+        coshf as cosh, erfcf as erfc, hypotf as hypot, lgammaf as lgamma, powf as pow, sinhf as sinh,
     };
 }
 
-real!(f32, single, libm32, single::Pieces {
-    erfc = erfc, asin = asin, acos = acos, atan = atan, sinh = sinh, cosh = cosh, asinh = asinh, acosh = acosh,
+real!(f32, single, libm32, libm::acoshf, single::Pieces {
+    erfc = erfc, asin = asin, acos = acos, atan = atan, sinh = sinh, cosh = cosh, asinh = asinh,
     atanh = atanh, lgamma = lgamma,
 });
-real!(f64, double, libm, () {
-    erfc = erfc, asin = asin, acos = acos, atan = atan, sinh = sinh, cosh = cosh, asinh = asinh, acosh = acosh,
+real!(f64, double, libm, libm::acosh, () {
+    erfc = erfc, asin = asin, acos = acos, atan = atan, sinh = sinh, cosh = cosh, asinh = asinh,
     atanh = atanh, lgamma = lgamma,
 });
 

@@ -4,12 +4,12 @@
 
 use super::{first_like_input, stats_dtype};
 use crate::nn::{Args, opt_values, sized};
-use crate::pointwise::product_of;
+use crate::pointwise::{product_of, quotient};
 use crate::support::{Computed, Lies, Several, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::math::{Float, Real};
+use flambeau_tensor::math::{Float, Real, complex};
 use flambeau_tensor::rows::{RowMap, Unwritten, Written, compute_rows};
 use flambeau_tensor::{DType, Element, Tensor, dispatch, lanes, loops, reduce};
 
@@ -303,7 +303,7 @@ fn complex_rms_norm(x: &Tensor, dims: usize, weight: Option<&Tensor>, eps: f64) 
         let squares = loops::unary::<T, T>(x, |z: T| T::from_complex(z.to_complex() * z.to_complex()))?;
         let mean = reduce::mean(&squares, Some(&dims), true, None)?;
         let scaled = loops::binary::<T, T, T>(x, &mean, move |z: T, m: T| {
-            T::from_complex(z.to_complex() / (m.to_complex() + eps).sqrt())
+            T::from_complex(quotient(z.to_complex(), complex::sqrt(m.to_complex() + eps)))
         })?;
         match weight {
             Some(w) => Ok(loops::binary::<T, T, T>(&scaled, w, |z: T, w: T| {

@@ -54,18 +54,26 @@ pub fn zeta(s: f64, q: f64) -> f64 {
     if s == 1.0 {
         return f64::INFINITY;
     }
+    if s < 1.0 {
+        return f64::NAN;
+    }
+    if q <= 0.0 && q == q.floor() {
+        return f64::INFINITY;
+    }
     // At infinity PyTorch's series has no end.
-    if s < 1.0 || s.is_nan() || q.is_nan() || q == f64::INFINITY {
+    if s.is_nan() || q.is_nan() || q == f64::INFINITY || (q < 0.0 && s != s.floor()) {
         return f64::NAN;
     }
     if q > 0.0 {
         return zeta_positive(s, q);
     }
-    if q == q.floor() {
-        return f64::INFINITY;
-    }
-    if s != s.floor() {
-        return f64::NAN;
+    if q > -FEW {
+        let (mut sum, mut q) = (0.0, q);
+        while q < 0.0 {
+            sum += q.powf(-s);
+            q += 1.0;
+        }
+        return sum + zeta_positive(s, q);
     }
     // Terms left of zero, mirrored: a difference of two zetas of positive arguments.
     let above = q - q.floor();
@@ -74,8 +82,14 @@ pub fn zeta(s: f64, q: f64) -> f64 {
     sign * left + zeta_positive(s, above)
 }
 
+/// Terms left of zero that are added one by one: near zero a mirrored argument would be rounded.
+const FEW: f64 = 8.0;
+
 /// Ten terms, then Euler's and Maclaurin's formula for the rest.
 fn zeta_positive(s: f64, q: f64) -> f64 {
+    if s == f64::INFINITY {
+        return if q > 1.0 { f64::NAN } else { q.powf(-s) };
+    }
     let (mut sum, mut a) = (0.0, q);
     for _ in 0..10 {
         let term = a.powf(-s);
@@ -115,7 +129,8 @@ const LARGE: f64 = 1e5;
 
 /// What both incomplete gammas are where that is simple: the lower one.
 fn gamma_edge(a: f64, x: f64) -> Option<f64> {
-    if !(x >= 0.0 && a >= 0.0) {
+    // An edge counts even if the other argument is NaN.
+    if x < 0.0 || a < 0.0 {
         return Some(f64::NAN);
     }
     if a == 0.0 {
@@ -127,7 +142,10 @@ fn gamma_edge(a: f64, x: f64) -> Option<f64> {
     if a.is_infinite() {
         return Some(if x.is_infinite() { f64::NAN } else { 0.0 });
     }
-    x.is_infinite().then_some(1.0)
+    if x.is_infinite() {
+        return Some(1.0);
+    }
+    (a.is_nan() || x.is_nan()).then_some(f64::NAN)
 }
 
 /// The lower incomplete gamma function, regularized.
