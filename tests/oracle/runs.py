@@ -179,7 +179,7 @@ def main():
                 ok = close(told[2:].strip(), got)
                 new = told if ok else f"~= {got}"
             else:
-                sign = "~=" if told == "" and ("f32" in got or "f64" in got) else "=="
+                sign = "~=" if told == "" and re.search(r"\b[fc]\d+\b", got) else "=="
                 ok = told == f"{sign} {got}" or told == f"== {got}"
                 new = told if ok else f"{sign} {got}"
             if not ok:

@@ -39,7 +39,7 @@ fn svd_parts(x: &Tensor, op: &str, full: bool, precision: f64) -> Result<[Tensor
         for (i, found) in found.into_iter().enumerate() {
             let (u, s, vh) = found.ok_or_else(|| {
                 KernelError::input(format!(
-                    "{op}: {}The algorithm failed to converge because the input matrix contained non-finite values.",
+                    "linalg.svd: {}The algorithm failed to converge because the input matrix contained non-finite values.",
                     element(&lead, i)
                 ))
             })?;
