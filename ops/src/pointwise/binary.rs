@@ -89,7 +89,7 @@ fn add_scaled(cx: &KernelCx<'_>) -> Computed {
     let (x, other, alpha) = (cx.tensor(0)?, Other::of(cx, 1)?, cx.scalar(2)?);
     let dtype = other.promoted(x);
     if is_one(alpha) {
-        return dispatch!(all, dtype, "add", T => Ok(apply::<T>(cx.goal(dtype), x, other, |a, b| a.plus(b))?));
+        return dispatch!(all, dtype, "add", T => Ok(apply::<T>(cx.goal(dtype), x, other, |a, b| a.add(b.times_one()))?));
     }
     check_alpha(alpha, dtype)?;
     dispatch!(carried_all, dtype, "add", T => {
@@ -113,7 +113,7 @@ fn sub_scaled(cx: &KernelCx<'_>) -> Computed {
     no_bool(x, other)?;
     let dtype = other.promoted(x);
     if is_one(alpha) {
-        return dispatch!(all, dtype, "sub", T => Ok(apply::<T>(cx.goal(dtype), x, other, |a, b| a.minus(b))?));
+        return dispatch!(all, dtype, "sub", T => Ok(apply::<T>(cx.goal(dtype), x, other, |a, b| a.sub(b.times_one()))?));
     }
     check_alpha(alpha, dtype)?;
     dispatch!(carried_all, dtype, "sub", T => {

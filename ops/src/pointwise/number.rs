@@ -18,15 +18,11 @@ pub(crate) trait Number: Element {
     fn neg(self) -> Self;
     /// Quotient (integers truncate; by zero gives zero, callers check).
     fn div(self, other: Self) -> Self;
-    /// What `aten::add` gives: the sum with one times the other, which is NaN in part where a complex one is infinite.
+    /// One times the number, which in PyTorch's sums and differences is their second operand: an infinite complex
+    /// number becomes NaN in part.
     #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self.add(Self::ONE.mul(other))
-    }
-    /// What `aten::sub` gives, likewise.
-    #[inline(always)]
-    fn minus(self, other: Self) -> Self {
-        self.sub(Self::ONE.mul(other))
+    fn times_one(self) -> Self {
+        self
     }
 }
 
@@ -107,7 +103,7 @@ integers!(u8 i8 i16 i32 i64);
 
 /// By the operators of the type that `$wide` makes of an element and `$narrow` takes back, but for the quotient.
 macro_rules! operators {
-    ($($t:ty: $wide:path, $narrow:path, $divide:path;)*) => {$(
+    ($($t:ty: $wide:path, $narrow:path, $divide:path $(, $times_one:path)?;)*) => {$(
         impl Number for $t {
             #[inline(always)]
             fn add(self, other: Self) -> Self { $narrow($wide(self) + $wide(other)) }
@@ -119,6 +115,8 @@ macro_rules! operators {
             fn neg(self) -> Self { $narrow(-$wide(self)) }
             #[inline(always)]
             fn div(self, other: Self) -> Self { $narrow($divide($wide(self), $wide(other))) }
+            $(#[inline(always)]
+            fn times_one(self) -> Self { $times_one(self) })?
         }
     )*};
 }
@@ -126,10 +124,15 @@ macro_rules! operators {
 operators! {
     f32: identity, identity, Div::div;
     f64: identity, identity, Div::div;
-    Complex<f32>: identity, identity, quotient;
-    Complex<f64>: identity, identity, quotient;
+    Complex<f32>: identity, identity, quotient, complex_times_one;
+    Complex<f64>: identity, identity, quotient, complex_times_one;
     f16: f16::to_f32, f16::from_f32, Div::div;
     bf16: bf16::to_f32, bf16::from_f32, Div::div;
+}
+
+#[inline(always)]
+fn complex_times_one<F: Real>(z: Complex<F>) -> Complex<F> {
+    Complex::new(z.re - F::ZERO * z.im, z.im + F::ZERO * z.re)
 }
 
 /// `a / b` by Smith's method: no intermediate result overflows unless the quotient does, and division by zero goes by

@@ -117,26 +117,27 @@ fn integers(pair: &Pair, name: &'static str, f: fn(i64, i64) -> i64) -> Computed
     })
 }
 
-fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a.wrapping_abs(), b.wrapping_abs());
+/// `kept` is what an element's own bits hold: the least number of a type is its own magnitude.
+fn gcd(a: i64, b: i64, kept: fn(i64) -> i64) -> i64 {
+    let (mut a, mut b) = (kept(a.wrapping_abs()), kept(b.wrapping_abs()));
     while a != 0 {
         (a, b) = (b.wrapping_rem(a), a);
     }
     b
 }
 
-fn lcm(a: i64, b: i64) -> i64 {
-    match gcd(a, b) {
+fn lcm(a: i64, b: i64, kept: fn(i64) -> i64) -> i64 {
+    match gcd(a, b, kept) {
         0 => 0,
         divisor => a.wrapping_div(divisor).wrapping_mul(b).wrapping_abs(),
     }
 }
 
 /// Without booleans, which divide nothing.
-fn divisors(pair: &Pair, name: &'static str, f: fn(i64, i64) -> i64) -> Computed {
-    dispatch!(carried_ints, pair.dtype, name, T => {
-        Ok(binary_in::<T>(pair.dtype, &pair.a, &pair.b, move |a: T, b: T| T::from_i64(f(a.to_i64(), b.to_i64())))?)
-    })
+fn divisors(pair: &Pair, name: &'static str, f: fn(i64, i64, fn(i64) -> i64) -> i64) -> Computed {
+    dispatch!(ints, pair.dtype, name, T => Ok(binary_in::<T>(pair.dtype, &pair.a, &pair.b, move |a: T, b: T| {
+        T::from_i64(f(a.to_i64(), b.to_i64(), |x| T::from_i64(x).to_i64()))
+    })?))
 }
 
 fn shifted(pair: &Pair, left: bool) -> Computed {

@@ -15,7 +15,7 @@ fn met(a: &Tensor, b: &Tensor) -> DType {
 /// `a + b`, broadcast, in the dtype both meet in.
 pub(crate) fn sum_of(a: &Tensor, b: &Tensor) -> Computed {
     let dtype = met(a, b);
-    dispatch!(carried_all, dtype, "add", T => Ok(binary_in::<T>(dtype, a, b, |a: T, b: T| a.plus(b))?))
+    dispatch!(carried_all, dtype, "add", T => Ok(binary_in::<T>(dtype, a, b, |a: T, b: T| a.add(b.times_one()))?))
 }
 
 /// Truth values have no difference, from numbers or from one another.
@@ -39,7 +39,7 @@ pub(crate) fn difference_of(a: &Tensor, b: &Tensor) -> Computed {
         no_bools(a.dtype(), b.dtype())?;
     }
     let dtype = met(a, b);
-    dispatch!(carried_all, dtype, "sub", T => Ok(binary_in::<T>(dtype, a, b, |a: T, b: T| a.minus(b))?))
+    dispatch!(carried_all, dtype, "sub", T => Ok(binary_in::<T>(dtype, a, b, |a: T, b: T| a.sub(b.times_one()))?))
 }
 
 /// `a * b`, broadcast, in the dtype both meet in.

@@ -33,9 +33,10 @@ fn isclose(cx: &KernelCx<'_>) -> Computed {
         })?);
     }
     if a.dtype().is_integral(true) {
+        let (rtol, atol) = (rtol as f32, atol as f32);
         return Ok(binary::<i64, i64, bool>(a, b, move |a, b| {
-            // Allowed differences are doubles, as the numbers are.
-            a == b || a.wrapping_sub(b).wrapping_abs() as f64 <= atol + (rtol * b as f64).abs()
+            // Integers differ as the single floats nearest to them.
+            a == b || (a as f32 - b as f32).abs() <= atol + (rtol * b as f32).abs()
         })?);
     }
     dispatch!(floats, a.dtype(), "isclose", T => {
