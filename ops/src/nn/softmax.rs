@@ -58,8 +58,9 @@ impl<A: Real> RowMap<A, A> for Softmax<A> {
         }
         lanes::sums_of_rows(sums, n, powers, |_, power| power);
         if self.log {
-            tops.iter_mut().zip(&*sums).for_each(|(top, sum)| *top = *top + sum.ln());
-            return out.map_rows(n, rows, |i| tops[i], |shift, x| x - shift);
+            sums.iter_mut().for_each(|sum| *sum = sum.ln());
+            // One after the other: beside a large top the logarithm would be lost.
+            return out.map_rows(n, rows, |i| (tops[i], sums[i]), |(top, log), x| x - top - log);
         }
         sums.iter_mut().for_each(|sum| *sum = A::ONE / *sum);
         out.map_rows(n, powers, |i| sums[i], |scale, power| power * scale)
