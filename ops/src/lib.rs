@@ -18,6 +18,7 @@ mod grad;
 mod hash;
 mod index;
 mod join;
+mod lies;
 mod linalg;
 mod list;
 mod misc;
