@@ -28,7 +28,8 @@ fn run(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, spec: &ConvSpec) -> C
         return Ok(run(&x.unsqueeze(0)?, weight, bias, spec)?.squeeze(&[0])?);
     }
     let out = Lies::ByChannels.lay(x, convolution(x, weight, bias, spec)?)?;
-    Lies::ByChannels.lay(weight, out)
+    let lies = if weight.rank() == 3 { Lies::ByLines } else { Lies::ByChannels };
+    lies.lay(weight, out)
 }
 
 fn spec(space: usize, stride: &[i64], padding: &[i64], dilation: &[i64], groups: i64) -> ConvSpec {
