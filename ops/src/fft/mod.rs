@@ -7,6 +7,7 @@ mod low;
 mod order;
 mod short;
 
+use crate::shape::rolled;
 use crate::support::{Computed, op};
 use flambeau_analysis::shape::{Dims, ShapeCx, wrap};
 use flambeau_analysis::{Dtype, Shape};
@@ -385,20 +386,9 @@ fn shift(cx: &KernelCx<'_>, back: bool) -> Computed {
     if dims.is_empty() {
         return Err(KernelError::input("`shifts` required"));
     }
-    let mut t = x.clone();
-    for d in dims {
-        let n = x.size(d)?;
-        let by = if back { n / 2 } else { (n + 1) / 2 };
-        if n == 0 {
-            continue;
-        }
-        let d = wrap_dim(d, x.rank())? as i64;
-        let made = Tensor::zeros(x.sizes(), x.dtype())?;
-        made.narrow(d, 0, n - by)?.copy_(&t.narrow(d, by, n - by)?)?;
-        made.narrow(d, n - by, by)?.copy_(&t.narrow(d, 0, by)?)?;
-        t = made;
-    }
-    if t.ptr_eq(x) { Ok(x.clone_data()?) } else { Ok(t) }
+    let by = |&d: &i64| Ok(if back { (x.size(d)? + 1) / 2 } else { x.size(d)? / 2 });
+    let shifts: Vec<i64> = dims.iter().map(by).collect::<Result<_, KernelError>>()?;
+    rolled(x, &dims, &shifts)
 }
 
 pub(crate) fn family() -> Vec<OpDef> {
