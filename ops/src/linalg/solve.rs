@@ -26,6 +26,14 @@ fn check_singular(lead: &[i64], info: &[i32], op: &str, what: &str) -> Result<()
     }))
 }
 
+/// Vectors of a batch lie as if they were the rows of matrices that lie by columns.
+fn columns_of(x: &Tensor) -> Computed {
+    match x.rank() {
+        0 | 1 => Ok(x.clone()),
+        _ => Ok(x.transpose(-2, -1)?.contiguous()?.transpose(-2, -1)?),
+    }
+}
+
 /// Everything that solving gives: solutions, factors, exchanges, zero pivots.
 struct Solved {
     result: Tensor,
@@ -77,7 +85,7 @@ fn solved(a: &Tensor, b: &Tensor, left: bool, op: &str) -> Result<Solved, Kernel
         let join = if left { joined } else { joined_rows };
         let result = join(&lead, (rows, cols), &results, a.dtype())?;
         Ok(Solved {
-            result: if vector { result.squeeze(&[-1])? } else { result },
+            result: if vector { columns_of(&result.squeeze(&[-1])?)? } else { result },
             packed: joined(&lead, (n, n), &packed, a.dtype())?,
             pivots: integers(&lead, Some(n), &pivots)?,
             lead,
@@ -175,7 +183,8 @@ fn with_factors(packed: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adjoin
             // X A = B is the adjoint of A* X* = B*.
             if left { f.solve(b, adjoint) } else { f.solve(&b.adjoint(), !adjoint).adjoint() }
         });
-        Ok(joined(&lead, (rows, cols), &all, b.dtype())?)
+        let join = if left { joined } else { joined_rows };
+        Ok(join(&lead, (rows, cols), &all, b.dtype())?)
     })
 }
 
