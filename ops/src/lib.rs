@@ -46,6 +46,7 @@ const SCHEMAS: &str = include_str!("schemas.txt");
 /// Schemas that say what PyTorch's leave out: that a result may be, or share the storage of, an operand.
 const SOUND: &str = "aten::type_as(Tensor(a) self, Tensor other) -> Tensor(a)
 aten::chalf(Tensor(a) self, *, MemoryFormat? memory_format=None) -> Tensor(a)
+aten::conj_physical(Tensor(a) self) -> Tensor(a)
 aten::_unsafe_view(Tensor(a) self, SymInt[] size) -> Tensor(a)
 aten::atleast_1d(Tensor(a) self) -> Tensor(a)
 aten::atleast_2d(Tensor(a) self) -> Tensor(a)

@@ -213,8 +213,8 @@ fn ldexp(cx: &KernelCx<'_>) -> Computed {
             unary::<T, T>(other, |v: T| T::from_acc(v.acc().exp2()))
         })?,
     };
-    // Powers of a number are row-major.
-    let power = power.contiguous()?;
+    // In singles the base is a number, whose powers are row-major; else a tensor.
+    let power = if power.dtype() == DType::F32 { power.contiguous()? } else { power };
     // A power with a whole exponent counts as a number.
     let both = Promotion::new().tensor(x);
     let whole = other.dtype().is_integral(true);

@@ -229,6 +229,11 @@ fn conj_physical(x: &Tensor, _: Goal<'_>) -> Result<Tensor, TensorError> {
     }
 }
 
+/// Of real numbers the tensor itself.
+fn conj_or_same(x: &Tensor, goal: Goal<'_>) -> Result<Tensor, TensorError> {
+    if x.dtype().is_complex() { conj_physical(x, goal) } else { Ok(x.clone()) }
+}
+
 /// Row-major, unlike others.
 fn log_sigmoid(x: &Tensor, goal: Goal<'_>) -> Result<Tensor, TensorError> {
     log_of_sigmoid(&x.contiguous()?, goal)
@@ -380,7 +385,7 @@ const ROWS: &[Row] = &[
     ("aten::isposinf", "Whether an element is infinity.", isposinf, To::Bool, None),
     ("aten::isneginf", "Whether an element is minus infinity.", isneginf, To::Bool, None),
     ("aten::isreal", "Whether the imaginary part is zero.", isreal, To::Bool, None),
-    ("aten::conj_physical", "The complex conjugate.", conj_physical, To::Same, None),
+    ("aten::conj_physical", "The complex conjugate; a real tensor itself.", conj_or_same, To::Same, None),
     ("aten::_conj_physical", "The complex conjugate.", conj_physical, To::Same, None),
     ("aten::angle", "The angle from the positive real axis.", angle, To::Angle, None),
     ("prim::abs", "Magnitude.", abs, To::Real, None),
