@@ -43,7 +43,8 @@ fn volumes_follow(x: &Tensor, weight: &Tensor, spec: &ConvSpec) -> bool {
     }
     let (batch, kernel) = (x.sizes()[0], &weight.sizes()[3..]);
     let large = batch > 1 || kernel.iter().all(|n| *n > 3) || x.sizes()[..4].iter().product::<i64>() > 20480;
-    x.dtype() == DType::BF16 || x.dtype() == DType::F32 && (large || spec.groups > 1)
+    // Complex numbers are convolved as pairs of singles.
+    x.dtype() == DType::BF16 || matches!(x.dtype(), DType::F32 | DType::C64) && (large || spec.groups > 1)
 }
 
 fn spec(space: usize, stride: &[i64], padding: &[i64], dilation: &[i64], groups: i64) -> ConvSpec {
