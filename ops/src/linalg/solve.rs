@@ -1,8 +1,8 @@
 //! Systems of equations, inverses and determinants by LU.
 
 use super::{
-    Empty, batch_of_system, code, columns, element, field, integers, matrices, matrix, matrix_sizes, number,
-    numbers, results, solutions, square, together,
+    Empty, batch_of_system, by_columns, code, columns, element, field, integers, matrices, matrix,
+    matrix_sizes, number, numbers, results, solutions, square, together,
 };
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::shape::{Dims, wrap};
@@ -24,14 +24,6 @@ fn check_singular(lead: &[i64], info: &[i32], op: &str, what: &str) -> Result<()
         ),
         _ => format!("{op}: {which}The solver failed because the input matrix is singular."),
     }))
-}
-
-/// Vectors of a batch lie as if they were the rows of matrices that lie by columns.
-fn columns_of(x: &Tensor) -> Computed {
-    match x.rank() {
-        0 | 1 => Ok(x.clone()),
-        _ => Ok(x.transpose(-2, -1)?.contiguous()?.transpose(-2, -1)?),
-    }
 }
 
 /// Everything that solving gives: solutions, factors, exchanges, zero pivots.
@@ -85,7 +77,8 @@ fn solved(a: &Tensor, b: &Tensor, left: bool, op: &str) -> Result<Solved, Kernel
         let join = if left { joined } else { joined_rows };
         let result = join(&lead, (rows, cols), &results, a.dtype())?;
         Ok(Solved {
-            result: if vector { columns_of(&result.squeeze(&[-1])?)? } else { result },
+            // Vectors of a batch lie as the rows of matrices do.
+            result: if vector { by_columns(&result.squeeze(&[-1])?)? } else { result },
             packed: joined(&lead, (n, n), &packed, a.dtype())?,
             pivots: integers(&lead, Some(n), &pivots)?,
             lead,
