@@ -14,6 +14,8 @@ pub(crate) enum Lies {
     RowMajor,
     /// As argument 0, of the same sizes.
     AsOperand,
+    /// As argument 0, of which it is a changed copy, with the holes between its elements.
+    Spread,
     /// With the channels innermost where argument 0 has them there.
     ByChannels,
     /// The same of lines, which count as planes of height one.
@@ -25,7 +27,7 @@ impl Lies {
     pub(crate) fn lay(self, x: &Tensor, result: Tensor) -> Computed {
         let plain = x.is_contiguous() || !result.is_contiguous();
         let format = match (self, x.rank()) {
-            (Lies::AsComputed, _) => return Ok(result),
+            (Lies::AsComputed | Lies::Spread, _) => return Ok(result),
             (Lies::RowMajor, _) => return Ok(result.contiguous()?),
             _ if plain || result.numel() == 0 => return Ok(result),
             (Lies::AsOperand, _) if result.sizes() == x.sizes() => {

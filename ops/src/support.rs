@@ -473,7 +473,11 @@ impl<'a> OpRow<'a> {
         let (change, lies) = (f.clone(), self.lies);
         let changed: Compute<Computed> = Arc::new(move |cx| {
             let x = cx.tensor(0)?;
-            let copy = if lies == Lies::RowMajor { x.clone_contiguous()? } else { x.clone_data()? };
+            let copy = match lies {
+                Lies::RowMajor => x.clone_contiguous()?,
+                Lies::Spread => x.clone_spread()?,
+                _ => x.clone_data()?,
+            };
             change(cx, &copy)?;
             Ok(copy)
         });

@@ -6,7 +6,7 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
-use crate::layout::{Layout, channels_last_strides, contiguous_strides};
+use crate::layout::{Layout, Overlap, channels_last_strides, contiguous_strides};
 use crate::loops;
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
@@ -21,6 +21,16 @@ impl Tensor {
     /// A row-major copy with its own storage.
     pub fn clone_contiguous(&self) -> Result<Tensor> {
         loops::copied(self, self.layout().to_contiguous(), self.dtype())
+    }
+
+    /// A copy with the same strides, holes between elements included, unless elements share places.
+    pub fn clone_spread(&self) -> Result<Tensor> {
+        let layout = self.layout();
+        if layout.is_non_overlapping_and_dense() || layout.internal_overlap() == Overlap::Yes {
+            return self.clone_data();
+        }
+        let span = layout.storage_end() as i64 - layout.offset();
+        self.as_strided(&[span], &[1], None)?.clone_data()?.as_strided(layout.sizes(), layout.strides(), None)
     }
 
     /// A copy in a memory format.

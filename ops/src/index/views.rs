@@ -8,21 +8,10 @@ use flambeau_tensor::{Overlap, Tensor};
 
 type View = fn(&KernelCx<'_>, &Tensor) -> Computed;
 
-/// A copy with the same strides, even where nothing lies between the elements.
-fn copied(x: &Tensor) -> Computed {
-    let layout = x.layout();
-    if layout.is_non_overlapping_and_dense() || layout.internal_overlap() == Overlap::Yes {
-        return Ok(x.clone_data()?);
-    }
-    let span = layout.storage_end() as i64 - x.offset();
-    let whole = x.as_strided(&[span], &[1], None)?.clone_data()?;
-    Ok(whole.as_strided(x.sizes(), x.strides(), None)?)
-}
-
 /// `(self, src, ...)`: the view that the other arguments say takes the source.
 fn replaced(cx: &KernelCx<'_>, view: View) -> Computed {
     let (x, source) = (cx.tensor(0)?, cx.tensor(1)?);
-    let copy = copied(x)?;
+    let copy = x.clone_spread()?;
     let part = view(cx, &copy)?;
     if part.sizes() != source.sizes() {
         return Err(KernelError::input(format!(

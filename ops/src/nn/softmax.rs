@@ -265,6 +265,11 @@ pub(super) fn family() -> Vec<OpDef> {
         });
         def.with(shape).with(Dtype::same_as(0)).with(sample.not_differentiable())
     };
-    defs.extend(op("_masked_softmax", "", "Softmax of what a mask leaves.").facts(facts).one(masked));
+    defs.extend(
+        op("_masked_softmax", "", "Softmax of what a mask leaves.")
+            .lies(Lies::AsOperand)
+            .facts(facts)
+            .one(masked),
+    );
     defs
 }

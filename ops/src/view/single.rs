@@ -266,7 +266,7 @@ const ROWS: &[Row] = &[
     Row {
         names: "aten::reshape",
         doc: "Another shape: a view where strides allow it, else a copy.",
-        run: |cx| Ok(cx.tensor(0)?.reshape(&cx.ints(1)?)?),
+        run: reshaped,
         shape: || Shape::reshape(1),
         elements: Elements::Kept,
         rank: 0,
@@ -505,7 +505,11 @@ fn adjoint(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
 }
 
 /// Views whose copying operators copy also what no view can show.
-const BEYOND: &[(&str, One)] = &[("aten::view", |cx| Ok(cx.tensor(0)?.reshape(&cx.ints(1)?)?))];
+const BEYOND: &[(&str, One)] = &[("aten::view", reshaped)];
+
+fn reshaped(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
+    Ok(cx.tensor(0)?.reshape(&cx.ints(1)?)?)
+}
 
 fn views(row: &'static Row) -> Vec<OpDef> {
     let dtype = || row.elements.dtype();
