@@ -186,3 +186,30 @@ def slices(x: Tensor):
 
 
 # run: slices(tensor([[[1, 0, 0, 1], [0, 1, 0, 0]], [[0, 0, 1, 0], [1, 1, 1, 1]]])) == (tensor([[[0, 0, 1], [0, 1, 0]], [[1, 0, 0], [1, 1, 1]]], i64), tensor([2, 1, 0, 2], i64))
+
+
+def pieces(x: Tensor):
+    part = torch.unsafe_chunk(x, 2)[1]
+    part.add_(10.0)
+    return x, [p.stride() for p in torch.unsafe_split(x.t(), 3)], torch.unsafe_split_with_sizes(x, [1, 3])[1].stride()
+
+
+# run: pieces(iota([4, 2], f32)) == (tensor([[0.0, 1.0], [2.0, 3.0], [14.0, 15.0], [16.0, 17.0]], f32), [[1, 2]], [2, 1])
+
+
+def copies(x: Tensor, mask: Tensor):
+    gaps = x[:, ::2]
+    first = torch.matrix_power(x, 1)
+    first.add_(1.0)
+    return [
+        torch.ops.aten.copy(gaps, gaps).stride(),
+        torch.ops.aten.copy(x[0].expand(4, 4), x).stride(),
+        first.stride(),
+        torch.ops.aten._masked_softmax(x.t(), mask).stride(),
+        torch.linalg.lstsq(x[:, :2], x)[0].stride(),
+        torch.linalg.lstsq(x, x)[0].stride(),
+        torch.triangular_solve(x, x)[1].stride(),
+    ], x
+
+
+# run: copies(iota([4, 4], f32), full([4, 4], False, bool)) == ([[4, 2], [4, 1], [4, 1], [1, 4], [1, 4], [1, 4], [1, 4]], tensor([[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0], [8.0, 9.0, 10.0, 11.0], [12.0, 13.0, 14.0, 15.0]], f32))
