@@ -47,6 +47,7 @@ const SCHEMAS: &str = include_str!("schemas.txt");
 const SOUND: &str = "aten::type_as(Tensor(a) self, Tensor other) -> Tensor(a)
 aten::chalf(Tensor(a) self, *, MemoryFormat? memory_format=None) -> Tensor(a)
 aten::conj_physical(Tensor(a) self) -> Tensor(a)
+aten::einsum(str equation, Tensor(a)[] tensors, *, int[]? path=None) -> Tensor(a)
 aten::unsafe_chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]
 aten::unsafe_split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]
 aten::unsafe_split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]

@@ -213,3 +213,13 @@ def copies(x: Tensor, mask: Tensor):
 
 
 # run: copies(iota([4, 4], f32), full([4, 4], False, bool)) == ([[4, 2], [4, 1], [4, 1], [1, 4], [1, 4], [1, 4], [1, 4]], tensor([[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0], [8.0, 9.0, 10.0, 11.0], [12.0, 13.0, 14.0, 15.0]], f32))
+
+
+def turned_sum(x: Tensor):
+    y = torch.einsum("ij->ji", [x])
+    before = x[0, 0] + 1.0
+    y.add_(1.0)
+    return before, x[0, 0] + 1.0, y.stride()
+
+
+# run: turned_sum(iota([2, 3], f32)) == (tensor(1.0, f32), tensor(2.0, f32), [1, 3])
