@@ -8,7 +8,7 @@
 //! approximations, and PyTorch's: its results are reproduced, not the function they come near.
 
 use crate::random::with_engine;
-use crate::support::{Computed, op};
+use crate::support::{Computed, Lies, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Effects, OpDef};
@@ -205,7 +205,13 @@ pub(crate) fn family() -> Vec<OpDef> {
         def.with(Shape::broadcast([0, 1])).with(Dtype::same_as(0)).with(sample)
     };
     let doc = "How samples of the gamma distribution move with its shape.";
-    defs.extend(op("_standard_gamma_grad", "", doc).out("out").facts(facts).one(standard_gamma_grad));
+    defs.extend(
+        op("_standard_gamma_grad", "", doc)
+            .lies(Lies::RowMajor)
+            .out("out")
+            .facts(facts)
+            .one(standard_gamma_grad),
+    );
     defs
 }
 

@@ -18,6 +18,7 @@ mod grad;
 mod hash;
 mod index;
 mod join;
+mod lies;
 mod linalg;
 mod list;
 mod misc;
@@ -45,6 +46,11 @@ const SCHEMAS: &str = include_str!("schemas.txt");
 /// Schemas that say what PyTorch's leave out: that a result may be, or share the storage of, an operand.
 const SOUND: &str = "aten::type_as(Tensor(a) self, Tensor other) -> Tensor(a)
 aten::chalf(Tensor(a) self, *, MemoryFormat? memory_format=None) -> Tensor(a)
+aten::conj_physical(Tensor(a) self) -> Tensor(a)
+aten::einsum(str equation, Tensor(a)[] tensors, *, int[]? path=None) -> Tensor(a)
+aten::unsafe_chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]
+aten::unsafe_split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]
+aten::unsafe_split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]
 aten::_unsafe_view(Tensor(a) self, SymInt[] size) -> Tensor(a)
 aten::atleast_1d(Tensor(a) self) -> Tensor(a)
 aten::atleast_2d(Tensor(a) self) -> Tensor(a)

@@ -1,13 +1,14 @@
 //! What families share: kernels from a function that computes one or several tensors, and the in-place and `out=`
 //! variants that follow from it.
 
+pub(crate) use crate::lies::Lies;
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::kernel::Rets;
 use flambeau_exec::{Fault, Kernel, KernelCx, KernelError};
 use flambeau_ir::value::List;
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::promote::can_cast;
-use flambeau_tensor::{DType, MemoryFormat, Scalar, Tensor, TensorError, loops};
+use flambeau_tensor::{DType, Scalar, Tensor, TensorError, loops};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
@@ -277,41 +278,6 @@ pub(crate) fn same_dtypes(tensors: &[&Tensor]) -> Result<(), KernelError> {
     }
 }
 
-/// How results lie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lies {
-    /// As they are computed.
-    AsComputed,
-    /// Row-major whatever the operands are.
-    RowMajor,
-    /// As argument 0, of the same sizes.
-    AsOperand,
-    /// With the channels innermost where argument 0 has them there.
-    ByChannels,
-}
-
-impl Lies {
-    /// A result as it is to lie.
-    pub(crate) fn lay(self, x: &Tensor, result: Tensor) -> Computed {
-        let plain = x.is_contiguous() || !result.is_contiguous();
-        let format = match (self, x.rank()) {
-            (Lies::AsComputed, _) => return Ok(result),
-            (Lies::RowMajor, _) => return Ok(result.contiguous()?),
-            _ if plain || result.numel() == 0 => return Ok(result),
-            (Lies::AsOperand, _) if result.sizes() == x.sizes() => {
-                let laid = x.empty_like(result.dtype())?;
-                laid.copy_(&result)?;
-                return Ok(laid);
-            }
-            (Lies::ByChannels, 4) => MemoryFormat::ChannelsLast,
-            (Lies::ByChannels, 5) => MemoryFormat::ChannelsLast3d,
-            _ => return Ok(result),
-        };
-        let same = result.rank() == x.rank() && x.layout().is_channels_last_strides();
-        Ok(if same { result.contiguous_format(format)? } else { result })
-    }
-}
-
 /// An operator to be stated once under all its names, from which its in-place and `out=` variants follow.
 ///
 /// ```text
@@ -507,7 +473,11 @@ impl<'a> OpRow<'a> {
         let (change, lies) = (f.clone(), self.lies);
         let changed: Compute<Computed> = Arc::new(move |cx| {
             let x = cx.tensor(0)?;
-            let copy = if lies == Lies::RowMajor { x.clone_contiguous()? } else { x.clone_data()? };
+            let copy = match lies {
+                Lies::RowMajor => x.clone_contiguous()?,
+                Lies::Spread => x.clone_spread()?,
+                _ => x.clone_data()?,
+            };
             change(cx, &copy)?;
             Ok(copy)
         });

@@ -6,7 +6,7 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
-use crate::layout::{Layout, channels_last_strides, contiguous_strides};
+use crate::layout::{Layout, Overlap, channels_last_strides, contiguous_strides};
 use crate::loops;
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
@@ -21,6 +21,16 @@ impl Tensor {
     /// A row-major copy with its own storage.
     pub fn clone_contiguous(&self) -> Result<Tensor> {
         loops::copied(self, self.layout().to_contiguous(), self.dtype())
+    }
+
+    /// A copy with the same strides, holes between elements included, unless elements share places.
+    pub fn clone_spread(&self) -> Result<Tensor> {
+        let layout = self.layout();
+        if layout.is_non_overlapping_and_dense() || layout.internal_overlap() == Overlap::Yes {
+            return self.clone_data();
+        }
+        let span = layout.storage_end() as i64 - layout.offset();
+        self.as_strided(&[span], &[1], None)?.clone_data()?.as_strided(layout.sizes(), layout.strides(), None)
     }
 
     /// A copy in a memory format.
@@ -63,15 +73,16 @@ impl Tensor {
 
     /// A converted copy with its own storage, strides kept if dense.
     pub fn cast_copy(&self, dtype: DType) -> Result<Tensor> {
+        loops::copied(self, self.preserved()?, dtype)
+    }
+
+    /// How a copy lies: strides are kept if dense, else only their order.
+    pub fn preserved(&self) -> Result<Layout> {
         let layout = self.layout();
-        let dense = layout.is_non_overlapping_and_dense();
-        // Otherwise as the loops choose: the order of the strides is kept.
-        let to = if dense && !layout.is_contiguous() {
-            Layout::new(layout.sizes(), layout.strides(), 0)?
-        } else {
-            loops::like(self)?
-        };
-        loops::copied(self, to, dtype)
+        match !layout.is_contiguous() && layout.is_non_overlapping_and_dense() {
+            true => Layout::new(layout.sizes(), layout.strides(), 0),
+            false => loops::like(self),
+        }
     }
 
     /// Overwrites the elements with another tensor's, broadcast and converted. Sources that overlap are read as
@@ -115,13 +126,9 @@ impl Tensor {
         })
     }
 
-    /// Zeros of the same sizes, in the strides a pointwise operation on it would give.
+    /// Zeros of the same sizes, that lie as a copy does.
     pub fn empty_like(&self, dtype: DType) -> Result<Tensor> {
-        let layout = self.layout();
-        if layout.is_non_overlapping_and_dense() && !layout.is_contiguous() {
-            return Tensor::empty_strided(layout.sizes(), layout.strides(), dtype);
-        }
-        let layout: Layout = loops::like(self)?;
+        let layout = self.preserved()?;
         Tensor::empty_strided(layout.sizes(), layout.strides(), dtype)
     }
 

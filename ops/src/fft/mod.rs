@@ -3,8 +3,11 @@
 //! Every transform over several dimensions is a chain of transforms over one (`flambeau_tensor::fft`); the last (of
 //! real input) or first half (of real output) is the one that makes numbers real or complex.
 
+mod low;
+mod order;
 mod short;
 
+use crate::shape::rolled;
 use crate::support::{Computed, op};
 use flambeau_analysis::shape::{Dims, ShapeCx, wrap};
 use flambeau_analysis::{Dtype, Shape};
@@ -15,6 +18,7 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::fft::{self, Kind};
 use flambeau_tensor::promote::{DEFAULT_FLOAT, to_float};
 use flambeau_tensor::{Complex, DType, Tensor, wrap_dim};
+use order::{Order, Step, strides_read};
 
 /// What lies on the two sides of a transform.
 #[derive(Clone, Copy, PartialEq)]
@@ -105,6 +109,40 @@ fn existing(x: &Tensor, dim: i64) -> Result<usize, KernelError> {
     Ok(wrap_dim(dim, x.rank())?)
 }
 
+/// A transform as a chain of those over one dimension each.
+struct Chain {
+    sides: Sides,
+    /// Of all dimensions but the last one, and of that.
+    kinds: [Kind; 2],
+    onesided: bool,
+    /// Of the complex numbers.
+    dtype: DType,
+}
+
+impl Chain {
+    fn run(&self, x: &Tensor, lengths: &Lengths, order: &Order) -> Computed {
+        let [plain, scaled] = self.kinds;
+        let last = lengths.dims.len() - 1;
+        let (end, n) = (order.place(lengths.dims[last]), lengths.sizes[last]);
+        // Between the steps everything is in doubles.
+        let (dtype, wide) = (self.dtype, DType::C128);
+        let mut t = order.arrange(x)?;
+        if self.sides == Sides::RealIn {
+            t = real(&t, end, n, scaled, if last == 0 { dtype } else { wide }, self.onesided)?;
+        }
+        for (i, (&d, &n)) in lengths.dims.iter().zip(&lengths.sizes).take(last).enumerate() {
+            let ends = self.sides == Sides::RealIn && i + 1 == last;
+            t = complex(&t, order.place(d), n, plain, if ends { dtype } else { wide })?;
+        }
+        let t = match self.sides {
+            Sides::Complex => complex(&t, end, n, scaled, dtype)?,
+            Sides::RealIn => t,
+            Sides::RealOut => hermitian(&t, end, n, scaled, dtype)?,
+        };
+        order.restore(&t)
+    }
+}
+
 impl Transform {
     /// `(self, n, dim, norm)`.
     fn over_one(self, cx: &KernelCx<'_>) -> Computed {
@@ -165,10 +203,10 @@ impl Transform {
     fn run(self, x: &Tensor, lengths: &Lengths, norm: Option<&[u8]>) -> Computed {
         let dtype = complex_dtype(x)?;
         let total = lengths.sizes.iter().fold(1_usize, |all, &n| all.saturating_mul(n));
-        let plain = |inverse| Kind { inverse, scale: 1.0 };
-        let scaled =
-            |inverse| Ok::<_, KernelError>(Kind { inverse, scale: scale(norm, self.inverse, total)? });
-        let Some(last) = lengths.dims.len().checked_sub(1) else { return Ok(x.cast_copy(dtype)?) };
+        if lengths.dims.is_empty() {
+            return Ok(x.cast_copy(dtype)?);
+        }
+        let scale = scale(norm, self.inverse, total)?;
         let kept = |d: &usize| !lengths.dims.contains(&(*d as i64));
         if (0..x.rank()).filter(kept).any(|d| x.sizes()[d] == 0) {
             return Err(KernelError::input(format!(
@@ -176,43 +214,43 @@ impl Transform {
                 self.name
             )));
         }
-        let (end, n) = (lengths.dims[last], lengths.sizes[last]);
-        let others = || lengths.dims.iter().zip(&lengths.sizes).take(last);
-        // Between the steps everything is in doubles.
-        let wide = DType::C128;
-        match self.sides {
-            Sides::Complex => {
-                let mut t = x.clone();
-                for (&d, &n) in others() {
-                    t = complex(&t, d, n, plain(self.inverse), wide)?;
-                }
-                complex(&t, end, n, scaled(self.inverse)?, dtype)
-            }
-            Sides::RealIn => {
-                if x.dtype().is_complex() {
-                    return Err(KernelError::input(format!(
-                        "{} expects a real input tensor, but got {}",
-                        self.name,
-                        x.dtype().ir_name()
-                    )));
-                }
-                // The inverse of a Hermitian transform is the conjugate of a real one: the positive exponent.
-                let mut t =
-                    real(x, end, n, scaled(self.hermitian)?, if last == 0 { dtype } else { wide }, true)?;
-                for (i, (&d, &n)) in others().enumerate() {
-                    let to = if i + 1 == last { dtype } else { wide };
-                    t = complex(&t, d, n, plain(self.inverse), to)?;
-                }
-                Ok(t)
-            }
-            Sides::RealOut => {
-                let mut t = x.clone();
-                for (&d, &n) in others() {
-                    t = complex(&t, d, n, plain(self.inverse), wide)?;
-                }
-                hermitian(&t, end, n, scaled(!self.hermitian)?, dtype)
-            }
+        if self.sides == Sides::RealIn && x.dtype().is_complex() {
+            return Err(KernelError::input(format!(
+                "{} expects a real input tensor, but got {}",
+                self.name,
+                x.dtype().ir_name()
+            )));
         }
+        // The inverse of a Hermitian transform is the conjugate of a real one: the positive exponent.
+        let inverse = match self.sides {
+            Sides::Complex => self.inverse,
+            Sides::RealIn => self.hermitian,
+            Sides::RealOut => !self.hermitian,
+        };
+        let kinds = [Kind { inverse: self.inverse, scale: 1.0 }, Kind { inverse, scale }];
+        let chain = Chain { sides: self.sides, kinds, onesided: true, dtype };
+        chain.run(x, lengths, &self.order(x, lengths)?)
+    }
+
+    /// The order in which results lie.
+    fn order(self, x: &Tensor, lengths: &Lengths) -> Result<Order, KernelError> {
+        let dtype = complex_dtype(x)?;
+        let last = lengths.dims.len() - 1;
+        // Real numbers are read as they are, except by transforms of complex numbers over several dimensions; the
+        // conjugate that a Hermitian transform begins with is a copy.
+        let real = self.sides == Sides::RealIn || self.sides == Sides::Complex && last == 0;
+        let conjugated = self.hermitian && self.sides == Sides::RealOut && last == 0;
+        let read = if real && !x.dtype().is_complex() { dtype.to_real() } else { dtype };
+        let sizes = lengths.dims.iter().zip(&lengths.sizes).enumerate().map(|(i, (&d, &n))| {
+            (d, if i == last && self.sides == Sides::RealOut { n / 2 + 1 } else { n } as i64)
+        });
+        let strides = strides_read(x, conjugated || x.dtype() != read, sizes)?;
+        let (others, end) = lengths.dims.split_at(last);
+        Ok(match self.sides {
+            // The inverse of a Hermitian transform begins with its last dimension alone.
+            Sides::RealIn if self.hermitian => Order::after(&strides, &[Step::free(end), Step::free(others)]),
+            sides => Order::of(sides, &strides, &lengths.dims),
+        })
     }
 }
 
@@ -323,109 +361,6 @@ fn transforms() -> Vec<OpDef> {
     defs
 }
 
-/// The transforms that others are made of: `(self, dim, normalization, …)`, the normalization a number.
-#[derive(Clone, Copy, PartialEq)]
-enum Low {
-    /// The last argument says whether the exponent is negative.
-    ComplexToComplex,
-    /// The last argument says whether the conjugate half is left out.
-    RealToComplex,
-    /// The last argument is the size of the last dimension.
-    ComplexToReal,
-}
-
-impl Low {
-    /// The sizes of the result: those of argument 0 but for the last of the dimensions transformed.
-    fn shape(self) -> Shape {
-        Shape::dims(move |cx| {
-            let (mut dims, which) = (cx.take_dims(0)?, cx.known_ints(1));
-            let Some(which) = which else { return Some(Dims::from_elem(Dim::Unknown, dims.len())) };
-            let Some(&last) = which.last() else { return Some(dims) };
-            let at = wrap(last, dims.len()).filter(|&at| at < dims.len())?;
-            dims[at] = match self {
-                Low::ComplexToComplex => dims[at],
-                Low::RealToComplex => {
-                    let half = half(cx, dims[at]);
-                    cx.either(3, half, dims[at])
-                }
-                Low::ComplexToReal => cx.number(3),
-            };
-            Some(dims)
-        })
-    }
-}
-
-fn low(cx: &KernelCx<'_>, which: Low) -> Computed {
-    let (x, dims, normalization) = (cx.tensor(0)?, cx.ints(1)?, cx.int(2)?);
-    let dtype = complex_dtype(x)?;
-    let Some((&last, others)) = dims.split_last() else {
-        return match which {
-            Low::ComplexToComplex => Ok(x.cast_copy(dtype)?),
-            _ => Err(KernelError::input("a transform between real and complex numbers needs a dimension")),
-        };
-    };
-    let size = |d: i64| -> Result<usize, KernelError> { points(x.size(d)?) };
-    let end = match which {
-        Low::ComplexToReal => points(cx.int(3)?)?,
-        _ => size(last)?,
-    };
-    let mut total = end;
-    for &d in others {
-        total = total.saturating_mul(size(d)?);
-    }
-    let scale = match normalization {
-        0 => 1.0,
-        1 => 1.0 / (total as f64).sqrt(),
-        2 => 1.0 / total as f64,
-        other => return Err(KernelError::input(format!("Unsupported normalization mode {other}"))),
-    };
-    let inverse = match which {
-        Low::ComplexToComplex => !cx.boolean(3)?,
-        Low::RealToComplex => false,
-        Low::ComplexToReal => true,
-    };
-    let (plain, scaled) = (Kind { inverse, scale: 1.0 }, Kind { inverse, scale });
-    let mut t = x.clone();
-    if which == Low::RealToComplex {
-        t = real(&t, last, end, scaled, if others.is_empty() { dtype } else { DType::C128 }, cx.boolean(3)?)?;
-        for (i, &d) in others.iter().enumerate() {
-            t = complex(&t, d, size(d)?, plain, if i + 1 == others.len() { dtype } else { DType::C128 })?;
-        }
-        return Ok(t);
-    }
-    for &d in others {
-        t = complex(&t, d, size(d)?, plain, DType::C128)?;
-    }
-    match which {
-        Low::ComplexToReal => hermitian(&t, last, end, scaled, dtype),
-        _ => complex(&t, last, end, scaled, dtype),
-    }
-}
-
-fn low_level() -> Vec<OpDef> {
-    let rows = [
-        ("_fft_c2c", Low::ComplexToComplex, Sides::Complex),
-        ("_fft_r2c", Low::RealToComplex, Sides::RealIn),
-        ("_fft_c2r", Low::ComplexToReal, Sides::RealOut),
-    ];
-    let def = |(name, which, sides): (&'static str, Low, Sides)| {
-        let facts = move |d: OpDef| {
-            let dtype = if which == Low::RealToComplex { DType::F32 } else { DType::C64 };
-            let sample = Sample::args(move |g| {
-                let x = IValue::Tensor(sample::tensor(g, &[3, 4], dtype, &Elements::default()));
-                let last = match which {
-                    Low::ComplexToReal => IValue::Int(6),
-                    _ => IValue::Bool(g.flag()),
-                };
-                vec![x, IValue::ints(vec![0, 1]), IValue::Int(g.int(0, 2)), last]
-            });
-            facts(d, sides).with(which.shape()).with(sample.tolerance(1e-4, 1e-5))
-        };
-        op(name, "", "A discrete Fourier transform.").facts(facts).one(move |cx| low(cx, which))
-    };
-    rows.into_iter().flat_map(def).collect()
-}
-
 /// The frequencies of a transform's results: `(n, d, dtype, layout, device, pin_memory)`.
 fn frequencies(cx: &KernelCx<'_>, onesided: bool) -> Computed {
     let (n, step) = (cx.int(0)?, cx.float(1)?);
@@ -451,25 +386,14 @@ fn shift(cx: &KernelCx<'_>, back: bool) -> Computed {
     if dims.is_empty() {
         return Err(KernelError::input("`shifts` required"));
     }
-    let mut t = x.clone();
-    for d in dims {
-        let n = x.size(d)?;
-        let by = if back { n / 2 } else { (n + 1) / 2 };
-        if n == 0 {
-            continue;
-        }
-        let d = wrap_dim(d, x.rank())? as i64;
-        let made = Tensor::zeros(x.sizes(), x.dtype())?;
-        made.narrow(d, 0, n - by)?.copy_(&t.narrow(d, by, n - by)?)?;
-        made.narrow(d, n - by, by)?.copy_(&t.narrow(d, 0, by)?)?;
-        t = made;
-    }
-    if t.ptr_eq(x) { Ok(x.clone_data()?) } else { Ok(t) }
+    let by = |&d: &i64| Ok(if back { (x.size(d)? + 1) / 2 } else { x.size(d)? / 2 });
+    let shifts: Vec<i64> = dims.iter().map(by).collect::<Result<_, KernelError>>()?;
+    rolled(x, &dims, &shifts)
 }
 
 pub(crate) fn family() -> Vec<OpDef> {
     let mut defs = transforms();
-    defs.extend(low_level());
+    defs.extend(low::family());
     for (name, onesided) in [("fft_fftfreq", false), ("fft_rfftfreq", true)] {
         let facts = |d: OpDef| {
             let shape = Shape::dims(move |cx| {

@@ -1,6 +1,6 @@
 //! Short-time Fourier transforms: of overlapping windows of a signal, and back.
 
-use super::{half, hermitian, real};
+use super::{Order, Step, half, hermitian, real};
 use crate::support::{Computed, op};
 use flambeau_analysis::shape::ShapeCx;
 use flambeau_analysis::{Dtype, Shape};
@@ -144,7 +144,8 @@ fn stft_of(cx: &KernelCx<'_>, padding: Option<&[u8]>, at: usize) -> Computed {
             frames.n_fft
         )));
     }
-    let cut = product(&signal.unfold(1, frames.n_fft as i64, frames.hop as i64)?, &frames.window)?;
+    let pieces = signal.unfold(1, frames.n_fft as i64, frames.hop as i64)?;
+    let cut = product(&pieces, &frames.window)?;
     let scale = if normalized { 1.0 / (frames.n_fft as f64).sqrt() } else { 1.0 };
     let real_dtype = promote(x.dtype().to_real(), frames.window.dtype().to_real());
     if real_dtype.size() == 2 {
@@ -154,17 +155,19 @@ fn stft_of(cx: &KernelCx<'_>, padding: Option<&[u8]>, at: usize) -> Computed {
         )));
     }
     let (kind, dtype) = (Kind { inverse: false, scale }, real_dtype.to_complex());
+    // A window of ones is thought, not multiplied by.
+    let windowed = cx.opt_tensor(4)?.is_some() || cx.opt_int(3)?.is_some_and(|n| n != frames.n_fft as i64);
+    let order = Order::after(if windowed { &cut } else { &pieces }.strides(), &[Step::free(&[2])]);
+    let (cut, end) = (order.arrange(&cut)?, order.place(2));
     let spectrum = if complex {
-        super::complex(&cut, -1, frames.n_fft, kind, dtype)?
+        super::complex(&cut, end, frames.n_fft, kind, dtype)?
     } else {
-        real(&cut, -1, frames.n_fft, kind, dtype, onesided)?
+        real(&cut, end, frames.n_fft, kind, dtype, onesided)?
     };
-    let mut out = spectrum.transpose(1, 2)?;
+    let mut out = order.restore(&spectrum)?.transpose(1, 2)?;
     if x.rank() == 1 {
         out = out.squeeze(&[0])?;
     }
-    // Its own memory, not a view of the transform.
-    let out = out.clone_contiguous()?;
     if return_complex { Ok(out) } else { Ok(out.view_as_real()?) }
 }
 

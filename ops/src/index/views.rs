@@ -4,14 +4,14 @@ use super::{data, like_self, made};
 use crate::support::{Computed, op};
 use flambeau_exec::{Gen, KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::Tensor;
+use flambeau_tensor::{Overlap, Tensor};
 
 type View = fn(&KernelCx<'_>, &Tensor) -> Computed;
 
 /// `(self, src, ...)`: the view that the other arguments say takes the source.
 fn replaced(cx: &KernelCx<'_>, view: View) -> Computed {
     let (x, source) = (cx.tensor(0)?, cx.tensor(1)?);
-    let copy = x.clone_data()?;
+    let copy = x.clone_spread()?;
     let part = view(cx, &copy)?;
     if part.sizes() != source.sizes() {
         return Err(KernelError::input(format!(
@@ -28,9 +28,9 @@ fn replaced(cx: &KernelCx<'_>, view: View) -> Computed {
 fn as_strided_scatter(cx: &KernelCx<'_>) -> Computed {
     let (x, source) = (cx.tensor(0)?, cx.tensor(1)?);
     let (sizes, strides, offset) = (cx.ints(2)?, cx.ints(3)?, cx.opt_int(4)?);
-    // A copy with the same strides and offset, so that the view means the same.
+    // A copy with the same strides and offset, so that the view means the same; one without holes of what overlaps.
     let dense = x.layout().is_non_overlapping_and_dense() && x.offset() == 0;
-    let copy = match dense {
+    let copy = match dense || x.layout().internal_overlap() == Overlap::Yes {
         true => x.clone_data()?,
         false => {
             let whole = x.as_strided(&[x.layout().storage_end() as i64], &[1], Some(0))?.clone_data()?;

@@ -5,7 +5,7 @@ use crate::support::{Several, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::linalg::{Field, batches, each, joined, svd};
+use flambeau_tensor::linalg::{Field, Matrix, batches, each, joined, svd};
 use flambeau_tensor::{DType, Tensor};
 
 /// `(A, B, rcond, driver)`: the solutions of least norm, residuals where they are unique, ranks, and singular values
@@ -53,13 +53,14 @@ fn lstsq(cx: &KernelCx<'_>) -> Several {
             residuals.extend((0..cols).map(|j| (0..m).map(|i| rest[(i, j)].square()).sum::<f64>()));
             ranks.push(s.iter().filter(|&&x| counts(x)).count() as i32);
             values.extend(s);
-            solutions.push(x);
+            // Solutions are the first rows of what residuals have room in, too.
+            solutions.push(Matrix::from_fn(m.max(n), cols, |i, j| if i < n { x[(i, j)] } else { F::real(0.0) }));
         }
         let k = m.min(n);
         let full = ranks.iter().all(|&r| r as usize == n);
         let real = a.dtype().to_real();
         let empty = |dtype| Tensor::zeros(&[0], dtype);
-        let solution = joined(&lead, (n, cols), &solutions, a.dtype())?;
+        let solution = joined(&lead, (m.max(n), cols), &solutions, a.dtype())?.narrow(-2, 0, n as i64)?;
         let with_residuals = m > n && driver != b"gelsy" && full;
         let with_rank = driver != b"gels";
         let with_values = driver == b"gelsd" || driver == b"gelss";

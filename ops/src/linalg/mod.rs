@@ -12,6 +12,7 @@ mod solve;
 mod spectrum;
 mod triangle;
 
+use crate::support::Computed;
 use flambeau_analysis::shape::{Dims, ShapeCx, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::sample::{self, Elements};
@@ -175,6 +176,14 @@ fn code() -> Known {
 /// Numbers for each matrix of argument 0, as many as its smaller side.
 fn diagonal(dtype: Dtype) -> Known {
     (Shape::per_matrix(0, |cx, m, n| [cx.symbols.min(m, n)]), dtype)
+}
+
+/// Matrices that lie column by column.
+fn by_columns(x: &Tensor) -> Computed {
+    match x.rank() {
+        0 | 1 => Ok(x.clone()),
+        _ => Ok(x.transpose(-2, -1)?.contiguous()?.transpose(-2, -1)?),
+    }
 }
 
 /// Numbers for each square matrix of argument 0, as many as its columns.

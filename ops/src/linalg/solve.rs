@@ -1,8 +1,8 @@
 //! Systems of equations, inverses and determinants by LU.
 
 use super::{
-    Empty, batch_of_system, code, columns, element, field, integers, matrices, matrix, matrix_sizes, number,
-    numbers, results, solutions, square, together,
+    Empty, batch_of_system, by_columns, code, columns, element, field, integers, matrices, matrix,
+    matrix_sizes, number, numbers, results, solutions, square, together,
 };
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::shape::{Dims, wrap};
@@ -77,7 +77,8 @@ fn solved(a: &Tensor, b: &Tensor, left: bool, op: &str) -> Result<Solved, Kernel
         let join = if left { joined } else { joined_rows };
         let result = join(&lead, (rows, cols), &results, a.dtype())?;
         Ok(Solved {
-            result: if vector { result.squeeze(&[-1])? } else { result },
+            // Vectors of a batch lie as the rows of matrices do.
+            result: if vector { by_columns(&result.squeeze(&[-1])?)? } else { result },
             packed: joined(&lead, (n, n), &packed, a.dtype())?,
             pivots: integers(&lead, Some(n), &pivots)?,
             lead,
@@ -175,7 +176,8 @@ fn with_factors(packed: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adjoin
             // X A = B is the adjoint of A* X* = B*.
             if left { f.solve(b, adjoint) } else { f.solve(&b.adjoint(), !adjoint).adjoint() }
         });
-        Ok(joined(&lead, (rows, cols), &all, b.dtype())?)
+        let join = if left { joined } else { joined_rows };
+        Ok(join(&lead, (rows, cols), &all, b.dtype())?)
     })
 }
 

@@ -1,8 +1,8 @@
 //! Factorizations of symmetric matrices (Cholesky, LDL) and triangular systems.
 
 use super::{
-    Empty, code, columns, element, expanded, field, integers, lower_of, matrices, matrix, matrix_sizes,
-    results, square, together,
+    Empty, by_columns, code, columns, element, expanded, field, integers, lower_of, matrices, matrix,
+    matrix_sizes, results, square, together,
 };
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::{Dtype, Shape};
@@ -238,7 +238,7 @@ fn triangular_solve(cx: &KernelCx<'_>) -> Several {
     let how = Triangular { upper: upper != transpose, left: true, unit: cx.boolean(4)? };
     let solution = solved(&turned, b, &how, "triangular_solve")?;
     let (lead, a, _) = together(a, b)?;
-    Ok(vec![solution, expanded(&a, &lead)?.clone_contiguous()?])
+    Ok(vec![solution, by_columns(&expanded(&a, &lead)?.clone_contiguous()?)?])
 }
 
 pub(super) fn family() -> Vec<OpDef> {

@@ -11,7 +11,7 @@ use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::conv::{ConvSpec, convolution};
 use flambeau_tensor::remap::{NOTHING, remap};
-use flambeau_tensor::{Scalar, Tensor};
+use flambeau_tensor::{DType, Scalar, Tensor};
 
 /// One value for all dimensions of space, or one for each.
 fn expanded(values: &[i64], space: usize) -> Vec<i64> {
@@ -27,8 +27,24 @@ fn run(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, spec: &ConvSpec) -> C
     if weight.rank() >= 3 && x.rank() + 1 == weight.rank() {
         return Ok(run(&x.unsqueeze(0)?, weight, bias, spec)?.squeeze(&[0])?);
     }
-    let out = Lies::ByChannels.lay(x, convolution(x, weight, bias, spec)?)?;
-    Lies::ByChannels.lay(weight, out)
+    let out = convolution(x, weight, bias, spec)?;
+    match weight.rank() {
+        3 => Lies::ByLines.lay(weight, out),
+        5 if !volumes_follow(x, weight, spec) => Ok(out),
+        _ => Lies::ByChannels.lay(weight, Lies::ByChannels.lay(x, out)?),
+    }
+}
+
+/// Whether volumes follow their operands' channels: of what PyTorch has two ways for, that is one for large singles.
+fn volumes_follow(x: &Tensor, weight: &Tensor, spec: &ConvSpec) -> bool {
+    let far = spec.output_padding.iter().zip(&spec.stride).any(|(more, stride)| more >= stride);
+    if spec.transposed && far {
+        return false;
+    }
+    let (batch, kernel) = (x.sizes()[0], &weight.sizes()[3..]);
+    let large = batch > 1 || kernel.iter().all(|n| *n > 3) || x.sizes()[..4].iter().product::<i64>() > 20480;
+    // Complex numbers are convolved as pairs of singles.
+    x.dtype() == DType::BF16 || matches!(x.dtype(), DType::F32 | DType::C64) && (large || spec.groups > 1)
 }
 
 fn spec(space: usize, stride: &[i64], padding: &[i64], dilation: &[i64], groups: i64) -> ConvSpec {
@@ -357,12 +373,7 @@ pub(super) fn family() -> Vec<OpDef> {
         let facts = |d: OpDef| {
             let sample = flambeau_exec::Sample::args(move |g| {
                 let mut of = |s: &[i64]| {
-                    IValue::Tensor(flambeau_exec::sample::tensor(
-                        g,
-                        s,
-                        flambeau_tensor::DType::F32,
-                        &Default::default(),
-                    ))
+                    IValue::Tensor(flambeau_exec::sample::tensor(g, s, DType::F32, &Default::default()))
                 };
                 let one = || IValue::ints(vec![1; space]);
                 let mut args = vec![

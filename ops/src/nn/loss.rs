@@ -5,6 +5,7 @@
 
 use super::distance::pairwise;
 use super::{Args, nothing, ranged, sized};
+use crate::lies::{laid, step};
 use crate::pointwise::{difference_of, no_bools, product_of, sum_of};
 use crate::support::{Computed, cast_error, fitting, op};
 use flambeau_analysis::{Dtype, Shape};
@@ -13,7 +14,7 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::loops::{binary, binary_in, unary, unary_in};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::{can_cast, result_type};
-use flambeau_tensor::{DType, Element, Scalar, Tensor, dispatch, reduce};
+use flambeau_tensor::{DType, Element, Layout, Scalar, Tensor, dispatch, reduce};
 
 /// A number as a real element.
 #[inline(always)]
@@ -28,6 +29,19 @@ pub(super) fn reduced(loss: Tensor, reduction: i64) -> Computed {
         1 => Ok(reduce::mean(&loss, None, false, None)?),
         2 => Ok(reduce::sum(&loss, None, false, None)?),
         other => Err(KernelError::input(format!("{other} is not a valid value for reduction"))),
+    }
+}
+
+/// As [`reduced`], of a loss that lies, where it is given as it is, as the last of some steps leaves it.
+fn reduced_of_steps<const N: usize>(
+    loss: Tensor,
+    reduction: i64,
+    operands: [&Tensor; N],
+    last: impl FnOnce([&Layout; N]) -> Result<Layout, KernelError>,
+) -> Computed {
+    match reduction {
+        0 => laid(loss, &operands, || last(operands.map(Tensor::layout))),
+        _ => reduced(loss, reduction),
     }
 }
 
@@ -235,6 +249,7 @@ fn with_logits(cx: &KernelCx<'_>) -> Computed {
             T::from_acc(r(r(A::<T>::ONE - t) * x) - r(weight * log_sigmoid))
         })?)
     })?;
+    let loss = laid(loss, &[x, t], || step(&[t.layout()]))?;
     weighted(loss, cx.opt_tensor(2)?, cx.int(4)?)
 }
 
@@ -278,7 +293,12 @@ fn whole_margin_ranking(cx: &KernelCx<'_>, dtype: DType) -> Computed {
             (signed + margin as f32).max_nan(0.0)
         })?)
     })?;
-    reduced(loss, cx.int(4)?)
+    reduced_of_steps(loss, cx.int(4)?, [a, b, t], ranked)
+}
+
+/// How the order of two numbers lies: the target's sign comes first, then their difference.
+fn ranked([a, b, t]: [&Layout; 3]) -> Result<Layout, KernelError> {
+    step(&[&step(&[t])?, &step(&[a, b])?])
 }
 
 /// `(input1, input2, target, margin, reduction)`: the first is to be larger where the target is 1.
@@ -287,13 +307,13 @@ fn margin_ranking_loss(cx: &KernelCx<'_>) -> Computed {
     if dtype.is_integral(false) {
         return whole_margin_ranking(cx, dtype);
     }
-    let difference = less(cx.tensor(0)?, cx.tensor(1)?)?;
-    let signed = times(&difference, cx.tensor(2)?)?;
+    let (a, b, t) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
+    let signed = times(&less(a, b)?, t)?;
     let margin = cx.float(3)?;
     let loss = dispatch!(carried_floats, signed.dtype(), "margin_ranking_loss", T => Ok::<_, KernelError>(unary_in::<T>(signed.dtype(), &signed, move |d: T| {
         T::from_acc((n::<<T as Float>::Acc>(margin) - d.acc()).max_nan(n(0.0)))
     })?))?;
-    reduced(loss, cx.int(4)?)
+    reduced_of_steps(loss, cx.int(4)?, [a, b, t], ranked)
 }
 
 /// `(input1, input2, target, margin, reduction)`.
@@ -365,7 +385,7 @@ fn kl_div(cx: &KernelCx<'_>) -> Computed {
         return Err(KernelError::input("kl_div: Integral inputs not supported."));
     }
     let loss = if cx.boolean(3)? { kl_log(x, t)? } else { kl_plain(x, t)? };
-    reduced(loss, cx.int(2)?)
+    reduced_of_steps(loss, cx.int(2)?, [x, t], |[x, t]| step(&[&step(&[t])?, &step(&[t, x])?]))
 }
 
 /// `(self, target, reduction, number)` with a number that has to be positive.
@@ -451,7 +471,12 @@ pub(super) fn family() -> Vec<OpDef> {
                 let (x, t) = (cx.tensor(0)?, cx.tensor(1)?);
                 // Halves round the margin, and the distance to it before the rest is added.
                 let margin = Tensor::scalar(Scalar::Float(cx.float(2)?), x.dtype())?.item()?.to_f64();
-                reduced(add(&hinge_apart(x, t, margin)?, &hinge_near(x, t)?)?, cx.int(3)?)
+                let loss = add(&hinge_apart(x, t, margin)?, &hinge_near(x, t)?)?;
+                reduced_of_steps(loss, cx.int(3)?, [x, t], |[x, t]| {
+                    // Where the target is not near, where it is not apart, and zeros elsewhere.
+                    let (chosen, zeros) = (step(&[t])?, Layout::contiguous(x.sizes())?);
+                    step(&[&step(&[&chosen, &step(&[x])?, &zeros])?, &step(&[&chosen, x, &zeros])?])
+                })
             }),
     );
     let three = || sized(&[&[3], &[3], &[3]], nothing()).tolerance(1e-4, 1e-5);

@@ -379,11 +379,18 @@ pub(super) fn family() -> Vec<OpDef> {
         .one(max_pool_back);
     let indices = || Dtype::results([Dtype::same_as(0), Dtype::fixed(DType::I64)]);
     for space in 1..=3 {
+        // Of three dimensions only the largest elements follow the tensor.
+        let [largest, others] = match space {
+            1 => [Lies::AsComputed, Lies::ByLines],
+            2 => [Lies::ByChannels; 2],
+            _ => [Lies::ByChannels, Lies::AsComputed],
+        };
+        let with_places = if space == 1 { Lies::ByLines } else { largest };
         let sample = || sized(SIZES[space - 1], ints(&[&[2], &[], &[1]]));
         let name = |what: &str| format!("{what}{space}d");
         defs.extend(
             op(&name("max_pool"), "", "The largest element of every window.")
-                .lies(Lies::ByChannels)
+                .lies(largest)
                 .facts(|d| d.with(slid(space, Some(4), 5)).with(Dtype::same_as(0)).with(sample()))
                 .one(move |cx| max_pool(cx, space)),
         );
@@ -394,13 +401,13 @@ pub(super) fn family() -> Vec<OpDef> {
                 "",
                 "The largest element of every window, and its place.",
             )
-            .lies(Lies::ByChannels)
+            .lies(with_places)
             .facts(|d| d.with(both()).with(indices()).with(sample()))
             .several(move |cx| max_pool_with_indices(cx, space)),
         );
         defs.extend(
             op(&name("avg_pool"), "", "The mean of every window.")
-                .lies(Lies::ByChannels)
+                .lies(others)
                 .facts(|d| d.with(slid(space, None, 4)).with(Dtype::same_as(0)).with(sample()))
                 .one(move |cx| avg_pool(cx, space)),
         );
@@ -410,7 +417,7 @@ pub(super) fn family() -> Vec<OpDef> {
         };
         defs.extend(
             op(&names, "", "The means of evenly divided parts.")
-                .lies(Lies::ByChannels)
+                .lies(others)
                 .facts(|d| {
                     d.with(Shape::resized(space, 1))
                         .with(Dtype::same_as(0))
@@ -425,7 +432,7 @@ pub(super) fn family() -> Vec<OpDef> {
                 "",
                 "The largest elements of evenly divided parts, and their places.",
             )
-            .lies(Lies::ByChannels)
+            .lies(others)
             .facts(|d| d.with(both()).with(indices()).with(sized(SIZES[space - 1], ints(&[&[2]]))))
             .several(move |cx| adaptive_max(cx, space)),
         );
@@ -474,6 +481,7 @@ pub(super) fn family() -> Vec<OpDef> {
         };
         defs.extend(
             op(&name("max_unpool"), "", "Elements put back where the largest stood, zeros elsewhere.")
+                .lies(others)
                 .facts(|d| d.with(Shape::resized(space, 2)).with(Dtype::same_as(0)).with(unpool_sample()))
                 .one(move |cx| unpool(cx, space)),
         );

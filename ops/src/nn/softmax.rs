@@ -3,7 +3,7 @@
 //! Rows are computed in singles (doubles for doubles) whatever the dtype, and rounded once, behind the loops: those are
 //! many instructions for each dtype they give.
 
-use crate::support::{Computed, op, same_dtypes};
+use crate::support::{Computed, Lies, op, same_dtypes};
 use flambeau_analysis::shape::{Dims, ShapeCx};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
@@ -244,7 +244,9 @@ pub(super) fn family() -> Vec<OpDef> {
             def.with(Shape::same_as(0)).with(Dtype::named_or(3, Dtype::same_as(0))).with(sample.then(then))
         };
         let name = format!("{short}_backward_data");
-        defs.extend(op(&name, "", "The gradient.").facts(facts).one(move |cx| backward(cx, log)));
+        defs.extend(
+            op(&name, "", "The gradient.").lies(Lies::RowMajor).facts(facts).one(move |cx| backward(cx, log)),
+        );
     }
     let facts =
         |def: OpDef| def.with(Shape::same_as(0)).with(Dtype::named_or(2, Dtype::same_as(0))).with(along());
@@ -264,6 +266,11 @@ pub(super) fn family() -> Vec<OpDef> {
         });
         def.with(shape).with(Dtype::same_as(0)).with(sample.not_differentiable())
     };
-    defs.extend(op("_masked_softmax", "", "Softmax of what a mask leaves.").facts(facts).one(masked));
+    defs.extend(
+        op("_masked_softmax", "", "Softmax of what a mask leaves.")
+            .lies(Lies::AsOperand)
+            .facts(facts)
+            .one(masked),
+    );
     defs
 }

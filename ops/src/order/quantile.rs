@@ -100,27 +100,29 @@ fn quantile(cx: &KernelCx<'_>, ignore_nan: bool) -> Computed {
     let flat = if dim.is_none() { x.reshape(&[-1])? } else { x.clone() };
     let flat = if flat.rank() == 0 { flat.reshape(&[1])? } else { flat };
     let d = wrap_dim(dim.unwrap_or(0), flat.rank())? as i64;
+    let last = flat.movedim(&[d], &[-1])?;
     let found = match x.dtype() {
-        DType::F32 => rows::<f32>(&flat, d, &q, between, ignore_nan)?,
-        _ => rows::<f64>(&flat, d, &q, between, ignore_nan)?,
+        DType::F32 => rows::<f32>(&last, -1, &q, between, ignore_nan)?,
+        _ => rows::<f64>(&last, -1, &q, between, ignore_nan)?,
     };
-    let found = found.movedim(&[d], &[0])?;
     let mut sizes: Vec<i64> = match (dim, keep) {
         (None, true) => vec![1; x.rank()],
         (None, false) => Vec::new(),
         (Some(_), _) if x.rank() == 0 => Vec::new(),
         (Some(_), keep) => {
-            let mut sizes = found.sizes()[1..].to_vec();
+            let mut sizes = last.sizes()[..last.rank() - 1].to_vec();
             if keep {
                 sizes.insert(d as usize, 1);
             }
             sizes
         }
     };
-    if q.rank() > 0 {
-        sizes.insert(0, q.numel() as i64);
+    if q.rank() == 0 {
+        return Ok(found.view(&sizes)?);
     }
-    Ok(found.reshape(&sizes)?)
+    // The parts of each row lie side by side.
+    sizes.push(q.numel() as i64);
+    Ok(found.view(&sizes)?.movedim(&[-1], &[0])?)
 }
 
 /// As a reduction; the dimension of argument 1, if it is a tensor that has one, comes first.

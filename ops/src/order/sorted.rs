@@ -112,6 +112,7 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     defs.extend(
         op("msort", "", "The elements in order along the first dimension.")
+            .lies(Lies::AsOperand)
             .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample(vec![])))
             .one(|cx| Ok(sorted(cx.tensor(0)?, 0, false, false)?.swap_remove(0))),
     );

@@ -63,7 +63,8 @@ fn of_slices(x: &Tensor, dim: i64, sort: bool) -> Result<(Tensor, Classes), Kern
             "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied",
         ));
     }
-    let slices = x.transpose(0, d as i64)?.contiguous()?;
+    let first = x.movedim(&[d as i64], &[0])?;
+    let slices = first.contiguous()?;
     let width = slices.numel() / n.max(1);
     let found = dispatch!(real_bool, x.dtype(), "unique_dim", T => {
         let values = slices.to_vec::<T>()?;
@@ -78,7 +79,7 @@ fn of_slices(x: &Tensor, dim: i64, sort: bool) -> Result<(Tensor, Classes), Kern
     let kept: Vec<i64> = found.first.iter().map(|&i| i as i64).collect();
     let kept = Tensor::from_vec(kept, &[found.first.len() as i64])?;
     // The slices lie one after the other, the dimensions within them in order.
-    let rows = crate::index::rows_of(&x.movedim(&[d as i64], &[0])?, 0, &kept)?.contiguous()?;
+    let rows = crate::index::rows_of(&first, 0, &kept)?.contiguous()?;
     Ok((rows.movedim(&[0], &[d as i64])?, found))
 }
 

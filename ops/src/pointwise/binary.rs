@@ -129,7 +129,11 @@ fn rsub(cx: &KernelCx<'_>) -> Computed {
     check_alpha(alpha, dtype)?;
     dispatch!(carried_all, dtype, "rsub", T => {
         let alpha = T::from_scalar(alpha);
-        Ok(apply::<T>(dtype, x, other, move |a, b| b.sub(alpha.mul(a)))?)
+        // What it is subtracted from comes first, also in the order of strides.
+        Ok(match other {
+            Other::Tensor(from) => apply::<T>(dtype, from, Other::Tensor(x), move |a, b| a.sub(alpha.mul(b))),
+            Other::Number(_) => apply::<T>(dtype, x, other, move |a, b| b.sub(alpha.mul(a))),
+        }?)
     })
 }
 

@@ -218,6 +218,9 @@ fn ldexp(cx: &KernelCx<'_>) -> Computed {
             unary::<T, T>(other, |v: T| T::from_acc(v.acc().exp2()))
         })?,
     };
+    // The base is a number, whose powers are row-major, or a tensor of the other operand's type.
+    let of_number = x.dtype() == DType::F32 || x.dtype().is_integral(true);
+    let power = if of_number { power.contiguous()? } else { power };
     // A power with a whole exponent counts as a number.
     let both = Promotion::new().tensor(x);
     let whole = other.dtype().is_integral(true);

@@ -137,7 +137,7 @@ on_floats! {
     digamma(x) = x.digamma();
     silu(x) = x * x.sigmoid(), within PLAIN_POWER: x.reach() => x * x.sigmoid_plain(), complex z = quotient(z, complex::exp(-z) + 1.0);
     mish(x) = x * x.exp().ln_1p().tanh();
-    log_sigmoid(x) = x.min_nan(Element::ZERO) - (-x.abs()).exp().ln_1p();
+    log_of_sigmoid(x) = x.min_nan(Element::ZERO) - (-x.abs()).exp().ln_1p();
     hardsigmoid(x) = (x / n(6.0) + n(0.5)).max_nan(n(0.0)).min_nan(n(1.0));
     hardswish(x) = x * ((x + n(3.0)).max_nan(n(0.0)).min_nan(n(6.0)) / n(6.0));
     frac(x) = x - x.trunc();
@@ -249,10 +249,21 @@ fn conj_physical(x: &Tensor, _: Goal<'_>) -> Result<Tensor, TensorError> {
     }
 }
 
+/// Of real numbers the tensor itself.
+fn conj_or_same(x: &Tensor, goal: Goal<'_>) -> Result<Tensor, TensorError> {
+    if x.dtype().is_complex() { conj_physical(x, goal) } else { Ok(x.clone()) }
+}
+
+/// Row-major, unlike others.
+fn log_sigmoid(x: &Tensor, goal: Goal<'_>) -> Result<Tensor, TensorError> {
+    log_of_sigmoid(&x.contiguous()?, goal)
+}
+
+/// Of complex numbers row-major.
 fn angle(x: &Tensor, _: Goal<'_>) -> Result<Tensor, TensorError> {
     match x.dtype() {
-        DType::C64 => unary::<Complex<f32>, f32>(x, |z| z.im.atan2(z.re)),
-        DType::C128 => unary::<Complex<f64>, f64>(x, |z| z.im.atan2(z.re)),
+        DType::C64 => unary::<Complex<f32>, f32>(&x.contiguous()?, |z| z.im.atan2(z.re)),
+        DType::C128 => unary::<Complex<f64>, f64>(&x.contiguous()?, |z| z.im.atan2(z.re)),
         d => dispatch!(carried_floats, to_float(d), "angle", T => unary_in::<T>(to_float(d), x, |v: T| {
             let x = v.to_f64();
             T::from_f64(if x.is_nan() { x } else if x < 0.0 { std::f64::consts::PI } else { 0.0 })
@@ -394,7 +405,7 @@ const ROWS: &[Row] = &[
     ("aten::isposinf", "Whether an element is infinity.", isposinf, To::Bool, None),
     ("aten::isneginf", "Whether an element is minus infinity.", isneginf, To::Bool, None),
     ("aten::isreal", "Whether the imaginary part is zero.", isreal, To::Bool, None),
-    ("aten::conj_physical", "The complex conjugate.", conj_physical, To::Same, None),
+    ("aten::conj_physical", "The complex conjugate; a real tensor itself.", conj_or_same, To::Same, None),
     ("aten::_conj_physical", "The complex conjugate.", conj_physical, To::Same, None),
     ("aten::angle", "The angle from the positive real axis.", angle, To::Angle, None),
     ("prim::abs", "Magnitude.", abs, To::Real, None),

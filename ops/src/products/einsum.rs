@@ -1,9 +1,11 @@
 //! Einstein's summation: products of any number of tensors over named dimensions.
 //!
-//! Operands are multiplied from left to right. Each product becomes a batched product of matrices: dimensions both
-//! have and the result keeps are the batch, those both have and nobody needs later are summed, the others are rows and
-//! columns. A dimension of size 1 is dropped from its operand, which is all that broadcasting takes.
+//! Operands are multiplied from left to right. Where nothing is summed a product goes element by element; others become
+//! batched products of matrices: dimensions both have and the result keeps are the batch, those both have and nobody needs
+//! later are summed, the others are rows and columns. A dimension of size 1 is dropped from its operand, which is all that
+//! broadcasting takes. Names are in the order of the result's throughout, which shows in strides.
 
+use crate::pointwise::product_of;
 use crate::support::{Computed, op};
 use flambeau_analysis::shape::{Dim, Dims, ShapeCx, TensorFact, wrap};
 use flambeau_analysis::{Dtype, Shape};
@@ -24,6 +26,11 @@ enum Label {
 struct Term {
     x: Tensor,
     labels: Vec<Label>,
+}
+
+/// What names are ordered by: where they are in the result, or after all that are.
+fn place(output: &[Label], label: Label) -> (usize, Label) {
+    (output.iter().position(|&l| l == label).unwrap_or(output.len()), label)
 }
 
 fn wrong(what: impl std::fmt::Display) -> KernelError {
@@ -100,6 +107,25 @@ impl Term {
         Ok(Term { x, labels })
     }
 
+    /// With its names in order.
+    fn ordered(self, output: &[Label]) -> Result<Term, KernelError> {
+        let mut order: Vec<usize> = (0..self.labels.len()).collect();
+        order.sort_by_key(|&d| place(output, self.labels[d]));
+        let x = self.x.permute(&order.iter().map(|&d| d as i64).collect::<Vec<_>>())?;
+        Ok(Term { x, labels: order.iter().map(|&d| self.labels[d]).collect() })
+    }
+
+    /// With dimensions of size 1 for the names it lacks.
+    fn among(&self, labels: &[Label]) -> Computed {
+        let mut x = self.x.clone();
+        for (d, l) in labels.iter().enumerate() {
+            if !self.labels.contains(l) {
+                x = x.unsqueeze(d as i64)?;
+            }
+        }
+        Ok(x)
+    }
+
     /// Summed over dimensions that nobody needs.
     fn summed(self, needed: impl Fn(Label) -> bool) -> Result<Term, KernelError> {
         let gone: Vec<i64> =
@@ -126,8 +152,8 @@ impl Term {
     }
 }
 
-/// The product of two terms, summed over names that nobody needs later.
-fn multiply(a: Term, b: Term, needed: impl Fn(Label) -> bool) -> Result<Term, KernelError> {
+/// The product of two terms, summed over names that nobody needs later; names are in the order of `output`.
+fn multiply(a: Term, b: Term, output: &[Label], needed: impl Fn(Label) -> bool) -> Result<Term, KernelError> {
     let a = a.summed(|l| needed(l) || b.labels.contains(&l))?;
     let b = b.summed(|l| needed(l) || a.labels.contains(&l))?;
     for &l in &a.labels {
@@ -146,17 +172,17 @@ fn multiply(a: Term, b: Term, needed: impl Fn(Label) -> bool) -> Result<Term, Ke
     let inner = pick(&a, &|l| b.labels.contains(&l) && !needed(l));
     let left = pick(&a, &|l| !b.labels.contains(&l));
     let right = pick(&b, &|l| !a.labels.contains(&l));
-    let (mut x, mut y) = (a.grouped([&batch, &left, &inner])?, b.grouped([&batch, &inner, &right])?);
     if inner.is_empty() {
-        // Nothing is summed: a product element by element, whose operands may differ in dtype.
-        let dtype = flambeau_tensor::promote::promote(x.dtype(), y.dtype());
-        (x, y) = (x.to_dtype(dtype)?, y.to_dtype(dtype)?);
+        let mut labels = [batch, left, right].concat();
+        labels.sort_by_key(|&l| place(output, l));
+        return Ok(Term { x: product_of(&a.among(&labels)?, &b.among(&labels)?)?, labels });
     }
+    let (x, y) = (a.grouped([&batch, &left, &inner])?, b.grouped([&batch, &inner, &right])?);
     let product = matmul::bmm(&x, &y)?;
     let labels: Vec<Label> = [batch, left, right].concat();
     let sizes: Vec<i64> =
         labels.iter().map(|&l| if a.labels.contains(&l) { a.size(l) } else { b.size(l) }).collect();
-    Ok(Term { x: product.view(&sizes)?, labels })
+    Term { x: product.view(&sizes)?, labels }.ordered(output)
 }
 
 /// The names of the result that an equation without an arrow has: the ellipsis, then letters that occur once.
@@ -213,11 +239,14 @@ pub(super) fn evaluate(equation: &str, tensors: &[Tensor]) -> Computed {
             return Err(wrong("output subscript does not appear in the equation for any input operand"));
         }
     }
-    let mut terms = terms.into_iter().map(Term::squeezed).collect::<Result<Vec<_>, _>>()?.into_iter();
+    // A single operand is summed over what has size 1, too: sums of integers are wide.
+    let alone = terms.len() == 1;
+    let terms = terms.into_iter().map(|t| if alone { Ok(t) } else { t.squeezed() }?.ordered(&output));
+    let mut terms = terms.collect::<Result<Vec<_>, KernelError>>()?.into_iter();
     let Some(mut product) = terms.next() else { return Err(wrong("must provide at least one operand")) };
     while let Some(next) = terms.next() {
         let later: Vec<Label> = terms.as_slice().iter().flat_map(|t| t.labels.iter().copied()).collect();
-        product = multiply(product, next, |l| output.contains(&l) || later.contains(&l))?;
+        product = multiply(product, next, &output, |l| output.contains(&l) || later.contains(&l))?;
     }
     let product = product.summed(|l| output.contains(&l))?;
     let order: Vec<i64> =
@@ -268,10 +297,10 @@ fn tensordot(cx: &KernelCx<'_>) -> Computed {
         .collect();
     let a = Term { x: a.clone(), labels: left }.squeezed()?;
     let b = Term { x: b.clone(), labels: right }.squeezed()?;
-    let product = multiply(a, b, |l| output.contains(&l))?;
+    let product = multiply(a, b, &output, |l| output.contains(&l))?;
     let order: Vec<i64> =
         output.iter().filter_map(|l| product.labels.iter().position(|m| m == l).map(|d| d as i64)).collect();
-    Ok(product.x.permute(&order)?.reshape(&sizes)?)
+    Ok(product.x.permute(&order)?.reshape(&sizes)?.contiguous()?)
 }
 
 /// A dimension for each letter behind the arrow, as large as that letter's elsewhere. Where dots stand for dimensions, or

@@ -264,7 +264,7 @@ fn matrix_power(cx: &KernelCx<'_>) -> Computed {
         }
     }
     match product {
-        Some(p) if p.ptr_eq(x) => Ok(p.clone_data()?),
+        Some(p) if p.ptr_eq(x) => Ok(p.clone_contiguous()?),
         Some(p) => Ok(p),
         None => identity(),
     }

@@ -6,6 +6,8 @@ mod dtypes;
 mod reorder;
 mod triangles;
 
+pub(crate) use reorder::rolled;
+
 use flambeau_exec::Sample;
 use flambeau_ir::value::List;
 use flambeau_ir::{IValue, OpDef};

@@ -70,7 +70,9 @@ fn roll(cx: &KernelCx<'_>) -> Computed {
     rolled(x, &dims, &shifts)
 }
 
-fn rolled(x: &Tensor, dims: &[i64], shifts: &[i64]) -> Computed {
+/// The places of dimensions moved by as many. As it joins two pieces per dimension, channels stay innermost only where they
+/// are in all pieces, and nowhere where nothing moves.
+pub(crate) fn rolled(x: &Tensor, dims: &[i64], shifts: &[i64]) -> Computed {
     let mut by = vec![0i64; x.rank().max(1)];
     let mut changed = 0u64;
     for (&dim, &shift) in dims.iter().zip(shifts) {
@@ -79,7 +81,21 @@ fn rolled(x: &Tensor, dims: &[i64], shifts: &[i64]) -> Computed {
         by[d] = (by[d] + shift % n).rem_euclid(n);
         changed |= 1 << d;
     }
-    reordered(x, changed, |d, i| (i - by[d]).rem_euclid(x.sizes()[d]))
+    let by_channels = |d: usize| -> Result<bool, KernelError> {
+        let (n, end) = (x.sizes()[d], x.sizes()[d] - by[d]);
+        let pieces = [x.narrow(d as i64, end, by[d])?, x.narrow(d as i64, 0, end)?];
+        Ok(n > 0 && pieces.iter().all(|piece| piece.layout().is_channels_last_strides()))
+    };
+    let result = reordered(x, changed, |d, i| (i - by[d]).rem_euclid(x.sizes()[d]))?;
+    if x.is_contiguous() {
+        return Ok(result);
+    }
+    for d in (0..x.rank()).filter(|d| changed >> d & 1 == 1) {
+        if !by_channels(d)? {
+            return Ok(result);
+        }
+    }
+    Lies::ByChannels.lay(x, result)
 }
 
 /// `(self, k, dims)`: quarter turns from the first dimension towards the second.
@@ -220,7 +236,6 @@ pub(super) fn family() -> Vec<OpDef> {
     let args = || vec![IValue::ints(vec![1, -2]), both()];
     defs.extend(
         op("roll", "", "Places moved along dimensions, those at the end to the front.")
-            .lies(Lies::ByChannels)
             .facts(|d| same(d).with(sample(2, args())))
             .one(roll),
     );

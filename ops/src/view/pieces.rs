@@ -187,17 +187,18 @@ fn pieces(row: &'static Pieces) -> Vec<OpDef> {
         let def = OpDef::named(full).with(Doc(row.doc)).with((row.shape)()).with(list(row.run));
         defs.push(def.with(sample()));
         let (name, overload) = copying(full);
-        // `unsafe_` ones promise that nobody looks at the pieces and the whole at once; here they are apart.
-        let apart = full.replacen("aten::", "aten::unsafe_", 1);
-        let apart =
-            apart.split_once('.').map_or((apart.clone(), String::new()), |(n, o)| (n.into(), o.into()));
-        for (name, overload) in [(name, overload), apart] {
-            let out = format!("{overload}_out");
-            let row = op(&name, &overload, COPIED).if_declared();
-            let row = if overload.is_empty() { row } else { row.out(&out) };
-            let sample = sample().not_differentiable();
-            defs.extend(row.facts(move |d| d.with(sample.clone())).list(copies));
-        }
+        let out = format!("{overload}_out");
+        let copied = op(&name, &overload, COPIED).if_declared();
+        let copied = if overload.is_empty() { copied } else { copied.out(&out) };
+        let own = sample().not_differentiable();
+        defs.extend(copied.facts(move |d| d.with(own.clone())).list(copies));
+        // Those whose callers promise that nobody looks at the pieces and the whole at once.
+        let promised = full.replacen("aten::", "aten::unsafe_", 1);
+        let (name, overload) = promised.split_once('.').unwrap_or((&promised, ""));
+        let views = op(name, overload, row.doc).if_declared();
+        let out = format!("{overload}_out");
+        let views = if overload.is_empty() { views } else { views.out(&out) };
+        defs.extend(views.facts(|d| d.with((row.shape)()).with(sample())).list(row.run));
     }
     defs
 }

@@ -266,7 +266,7 @@ const ROWS: &[Row] = &[
     Row {
         names: "aten::reshape",
         doc: "Another shape: a view where strides allow it, else a copy.",
-        run: |cx| Ok(cx.tensor(0)?.reshape(&cx.ints(1)?)?),
+        run: reshaped,
         shape: || Shape::reshape(1),
         elements: Elements::Kept,
         rank: 0,
@@ -293,7 +293,7 @@ const ROWS: &[Row] = &[
     Row {
         names: "aten::ravel",
         doc: "All dimensions as one.",
-        run: |cx| Ok(cx.tensor(0)?.reshape(&[-1])?),
+        run: |cx| Ok(cx.tensor(0)?.contiguous()?.view(&[-1])?),
         shape: || {
             Shape::from(|cx| {
                 let dims = cx.take_dims(0)?;
@@ -504,6 +504,13 @@ fn adjoint(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
     }
 }
 
+/// Views whose copying operators copy also what no view can show.
+const BEYOND: &[(&str, One)] = &[("aten::view", reshaped)];
+
+fn reshaped(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
+    Ok(cx.tensor(0)?.reshape(&cx.ints(1)?)?)
+}
+
 fn views(row: &'static Row) -> Vec<OpDef> {
     let dtype = || row.elements.dtype();
     let sample = || {
@@ -523,7 +530,7 @@ fn views(row: &'static Row) -> Vec<OpDef> {
         let copy = op(&name, &overload, COPIED).if_declared().facts(facts);
         let out = format!("{overload}_out");
         let copy = if overload.is_empty() { copy } else { copy.out(&out) };
-        let run = row.run;
+        let run = BEYOND.iter().find(|(name, _)| *name == full).map_or(row.run, |(_, run)| *run);
         defs.extend(copy.one(move |cx| Ok(run(cx)?.clone_contiguous()?)));
     }
     defs

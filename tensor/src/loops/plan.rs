@@ -137,6 +137,11 @@ impl Plan {
     }
 }
 
+/// How a fresh result of operands that lie so lies.
+pub fn layout_after(operands: &[&Layout]) -> Result<Layout> {
+    Plan::new(Plan::shape(operands)?, operands).output_layout(operands)
+}
+
 /// Strides of a fresh result whose operands have these strides, 0 where they are broadcast or looked up.
 #[must_use]
 pub fn strides_after(sizes: &[i64], operands: &[Dims]) -> Dims {

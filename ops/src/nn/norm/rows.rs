@@ -341,6 +341,7 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     defs.extend(
         op("rms_norm", "", "Divided by the root of the mean square over the last dimensions.")
+            .lies(Lies::AsOperand)
             .facts(|d| {
                 let sample = Sample::args(|g| {
                     let x = flambeau_exec::sample::tensor(g, &[2, 4], DType::F32, &Default::default());
