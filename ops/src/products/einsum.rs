@@ -213,7 +213,10 @@ pub(super) fn evaluate(equation: &str, tensors: &[Tensor]) -> Computed {
             return Err(wrong("output subscript does not appear in the equation for any input operand"));
         }
     }
-    let mut terms = terms.into_iter().map(Term::squeezed).collect::<Result<Vec<_>, _>>()?.into_iter();
+    // A single term is summed also where there is one element to sum.
+    let alone = terms.len() == 1;
+    let terms = terms.into_iter().map(|term| if alone { Ok(term) } else { term.squeezed() });
+    let mut terms = terms.collect::<Result<Vec<_>, _>>()?.into_iter();
     let Some(mut product) = terms.next() else { return Err(wrong("must provide at least one operand")) };
     while let Some(next) = terms.next() {
         let later: Vec<Label> = terms.as_slice().iter().flat_map(|t| t.labels.iter().copied()).collect();
