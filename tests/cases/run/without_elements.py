@@ -90,6 +90,18 @@ def pooled(x: Tensor):
     return torch.nn.functional.avg_pool3d(x, 3, padding=1)
 
 
+def rolled(x: Tensor, dim: int):
+    return torch.roll(x, 1, dim)
+
+
+def differences(x: Tensor, n: int, dim: int):
+    return torch.diff(x, n, dim)
+
+
+# run: rolled(full([0, 3], 1.0, f32), 7) ~= full([0, 3], 0, f32)
+# run: rolled(full([1, 3], 1.0, f32), 7) raises "Dimension out of range (expected to be in range of [-2, 1], but got 7)"
+# run: differences(full([2], 1.0, f32), 0, 7) ~= tensor([1.0, 1.0], f32)
+# run: differences(full([2], 1.0, f32), 1, 7) raises "Dimension out of range (expected to be in range of [-1, 0], but got 7)"
 # run: factor(full([0, 2], 1.0, f32)) ~= full([0, 2], 0, f32)
 # run: factor(full([2, 0], 1, i64)) == full([2, 0], 0, i64)
 # run: factor(full([2, 1], 1.0, f32)) raises "linalg.cholesky: A must be batches of square matrices, but they are 2 by 1 matrices"
