@@ -4,6 +4,7 @@
 //! (`flambeau_tensor::random`). In-place and `out=` variants draw a fresh tensor laid out as their target and store it.
 
 use crate::create::check_device;
+use crate::pointwise::Number;
 use crate::support::{Computed, inplace, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::sample::Elements;
@@ -336,31 +337,32 @@ fn normal_of(cx: &KernelCx<'_>) -> Computed {
         (None, None) => return Err(KernelError::input("normal expects a tensor of means or deviations")),
     };
     let dtype = [&mean, &std].into_iter().flatten().next().map_or(DType::F32, |t| t.dtype());
-    if let Some(s) = &std
-        && s.numel() > 0
-        && !s.dtype().is_complex()
-        && flambeau_tensor::reduce::amin(s, None, false)?.item()?.to_f64() < 0.0
-    {
-        return Err(KernelError::input("normal expects all elements of std >= 0.0"));
+    if let Some(s) = &std {
+        if s.dtype().is_complex() {
+            return Err(KernelError::input("normal expects standard deviation to be non-complex"));
+        }
+        // The least is NaN where any is.
+        let wrong = |least: f64| least.is_nan() || least < 0.0;
+        if s.numel() > 0 && wrong(flambeau_tensor::reduce::amin(s, None, false)?.item()?.to_f64()) {
+            return Err(KernelError::input("normal expects all elements of std >= 0.0"));
+        }
     }
     let spread = if std.is_some() { 1.0 } else { cx.float(1)? };
     let law = Law::Normal { mean: 0.0, std: spread };
     let base = drawn(Tensor::zeros(&sizes, dtype)?, law, &cx.generator(2)?)?;
     let scaled = match &std {
-        Some(s) => {
-            dispatch!(carried_floats, dtype, "normal", T => Ok::<_, KernelError>(binary_in::<T>(dtype, &base, s, |a: T, b: T| {
-            T::from_acc(a.acc() * b.acc())
-        })?))?
-        }
+        Some(s) => dispatch!(carried_floats_complex, dtype, "normal", T => {
+            Ok::<_, KernelError>(binary_in::<T>(dtype, &base, s, |a: T, b: T| a.mul(b))?)
+        })?,
         None => base,
     };
     let mean = match mean {
         Some(m) => m,
         None => Tensor::scalar(Scalar::Float(cx.float(0)?), dtype)?,
     };
-    dispatch!(carried_floats, dtype, "normal", T => Ok(binary_in::<T>(dtype, &scaled, &mean, |a: T, b: T| {
-        T::from_acc(a.acc() + b.acc())
-    })?))
+    dispatch!(carried_floats_complex, dtype, "normal", T => {
+        Ok(binary_in::<T>(dtype, &scaled, &mean, |a: T, b: T| a.add(b))?)
+    })
 }
 
 /// 1 with the probability at the same place.

@@ -231,6 +231,12 @@ pub fn convolution(
         }
     }
     let sizes = spec.output_sizes(input.sizes(), weight.sizes(), bias.map(Tensor::sizes))?;
+    if input.numel() == 0 && input.sizes()[..2].iter().all(|n| *n > 0) {
+        return Err(TensorError::shape(format!(
+            "Only zero batch or zero channel inputs are supported, but got input shape: {:?}",
+            input.sizes()
+        )));
+    }
     let mut geometry = spec.geometry(input.sizes(), weight.sizes(), &sizes);
     // PyTorch has a product of halves with wide sums, but not for output paddings as large as the stride.
     let padded_far = spec.output_padding.iter().zip(&spec.stride).any(|(pad, stride)| pad >= stride);

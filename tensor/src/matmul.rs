@@ -34,6 +34,21 @@ fn check_dtypes(a: &Tensor, b: &Tensor) -> Result<()> {
     )))
 }
 
+/// Operands of different dtypes in that of the right one, if nothing is multiplied: PyTorch looks for a kernel, which wants one
+/// dtype, only then. Of a product with a vector on the left it turns both around, and the left one's is the result's.
+#[cold]
+fn together(a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
+    if a.numel() > 0 && b.numel() > 0 {
+        check_dtypes(a, b)?;
+    }
+    let dtype = match (a.rank(), b.rank()) {
+        (1, 3..) => a.dtype(),
+        (2.., 1) | (2.., 3..) => b.dtype(),
+        _ => return check_dtypes(a, b).map(|()| (a.clone(), b.clone())),
+    };
+    Ok((a.to_dtype(dtype)?, b.to_dtype(dtype)?))
+}
+
 /// Product of two matrices.
 pub fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     check_dtypes(a, b)?;
@@ -47,7 +62,10 @@ pub fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 
 /// Products of two batches of matrices, as many in each.
 pub fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    check_dtypes(a, b)?;
+    if a.dtype() != b.dtype() {
+        let (a, b) = together(a, b)?;
+        return bmm(&a, &b);
+    }
     for (name, t) in [("batch1", a), ("batch2", b)] {
         if t.rank() != 3 {
             return Err(TensorError::shape(format!("{name} must be a 3D tensor")));
@@ -65,7 +83,10 @@ pub fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 
 /// Product of a matrix and a vector.
 pub fn mv(a: &Tensor, v: &Tensor) -> Result<Tensor> {
-    check_dtypes(a, v)?;
+    if a.dtype() != v.dtype() {
+        let (a, v) = together(a, v)?;
+        return mv(&a, &v);
+    }
     if a.rank() != 2 || v.rank() != 1 {
         return Err(TensorError::shape(format!(
             "vector + matrix @ vector expected, got 1, {}, {}",
@@ -156,7 +177,10 @@ fn add_batched(bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scala
 
 /// PyTorch's `matmul`: vectors, matrices and batches of matrices with broadcast leading dimensions.
 pub fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    check_dtypes(a, b)?;
+    if a.dtype() != b.dtype() {
+        let (a, b) = together(a, b)?;
+        return matmul(&a, &b);
+    }
     match (a.rank(), b.rank()) {
         (0, _) | (_, 0) => Err(TensorError::shape(format!(
             "both arguments to matmul need to be at least 1D, but they are {}D and {}D",

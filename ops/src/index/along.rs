@@ -87,6 +87,10 @@ fn add(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
             "For integral input tensors, argument alpha must not be a floating point number.",
         ));
     }
+    // Matrices without elements are not indexed.
+    if target.rank() > 1 && target.numel() == 0 {
+        return Ok(());
+    }
     let rows = within("index_add", &rows, dim, bound(target, dim))?;
     let source = scaled(source, in_range(alpha, target.dtype())?)?;
     combine(target, &Places::along(target, dim, &rows)?, &source, Combine::Sum)
@@ -108,6 +112,9 @@ fn copy(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
     }
     let rows = vector(COPY, index)?;
     check_source(COPY, target, dim, rows.len(), source)?;
+    if source.numel() == 0 {
+        return Ok(());
+    }
     let rows = within("index_copy_()", &rows, dim, bound(target, dim))?;
     combine(target, &Places::along(target, dim, &rows)?, source, Combine::Replace)
 }
@@ -122,6 +129,9 @@ fn fill(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
                 value.rank()
             )));
         }
+        Some(value) if target.dtype().is_complex() || !value.dtype().is_complex() => {
+            in_range(value.item()?, target.dtype())?
+        }
         Some(value) => value.item()?,
         None => in_range(cx.scalar(3)?, target.dtype())?,
     };
@@ -134,7 +144,11 @@ fn fill(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
     if index.dtype() != DType::I64 {
         return Err(index_error("index_fill_(): Expected dtype int64 for index."));
     }
-    let rows = wrapped("", &vector("index_fill_", index)?, dim, bound(target, dim))?;
+    let rows = vector("index_fill_", index)?;
+    if target.sizes().iter().enumerate().any(|(d, n)| d != dim && *n == 0) {
+        return Ok(());
+    }
+    let rows = wrapped("", &rows, dim, bound(target, dim))?;
     let value = Tensor::scalar(value, target.dtype())?;
     combine(target, &Places::along(target, dim, &rows)?, &value, Combine::Replace)
 }

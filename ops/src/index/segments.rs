@@ -60,41 +60,54 @@ impl Mode {
     }
 }
 
-/// Where the runs of each group start and end, from their lengths or their borders.
-fn borders(
-    lengths: Option<&Tensor>,
-    offsets: Option<&Tensor>,
-    groups: usize,
-    bound: i64,
-) -> Result<(Vec<(i64, i64)>, usize), KernelError> {
-    let given = lengths.or(offsets);
-    let Some(given) = given else {
-        return Err(KernelError::input("segment_reduce(): Either lengths or offsets must be defined."));
+/// Where the runs of each group start and end, from their lengths or their borders, and how many a group has.
+fn borders(cx: &KernelCx<'_>, x: &Tensor, axis: usize) -> Result<(Vec<(i64, i64)>, usize), KernelError> {
+    let say = |text: &str| Err(KernelError::input(format!("segment_reduce(): {text}")));
+    let (lengths, bound) = (cx.opt_tensor(2)?, x.sizes()[axis]);
+    let Some(given) = lengths.or(cx.opt_tensor(4)?) else {
+        return say("Either lengths or offsets must be defined.");
     };
-    let per_group = given.sizes().last().copied().unwrap_or(0) as usize;
-    if given.numel() != groups * per_group {
-        return Err(KernelError::input(
-            "segment_reduce(): Expected all dimensions of data before `axis` to match those of lengths or offsets.",
-        ));
+    if given.rank() > x.rank() || given.rank() != axis + 1 {
+        return say("Expected axis to be the last dimension of lengths or offsets.");
     }
+    if given.sizes()[..axis] != x.sizes()[..axis] {
+        return say("Expected all dimensions of data before `axis` to match those of lengths or offsets.");
+    }
+    if !matches!(given.dtype(), DType::I32 | DType::I64) {
+        let name =
+            format!("_segment_reduce_{}_cpu_kernel1", if lengths.is_some() { "lengths" } else { "offsets" });
+        let dtype = given.dtype().ir_name();
+        return Err(KernelError::input(format!("\"{name}\" not implemented for '{dtype}'")));
+    }
+    let per_group = given.sizes()[axis] as usize;
     let values = given.to_vec::<i64>()?;
     let mut runs = Vec::new();
-    for group in values.chunks(per_group.max(1)) {
-        if lengths.is_some() {
+    if lengths.is_some() {
+        let checked = !cx.boolean(6)?;
+        if checked && values.is_empty() {
+            return say("There have to be lengths if they are checked.");
+        }
+        for group in values.chunks(per_group.max(1)) {
             let mut at = 0i64;
             for &n in group {
                 runs.push((at, at.saturating_add(n)));
                 at = at.saturating_add(n);
             }
-        } else {
-            runs.extend(group.windows(2).map(|w| (w[0], w[1])));
+            if checked && at != bound {
+                return say(
+                    "Expected all rows of lengths along axis to sum to data.size(axis) when !unsafe.",
+                );
+            }
         }
+    } else if per_group == 0 {
+        return say("There is one run less than offsets, of which there are none.");
+    } else {
+        runs.extend(values.chunks(per_group).flat_map(|group| group.windows(2).map(|w| (w[0], w[1]))));
     }
     if runs.iter().any(|&(start, end)| start < 0 || end < start || end > bound) {
-        return Err(KernelError::input("lengths contains negative value, or more rows than there are!"));
+        return say("lengths contains negative value, or more rows than there are!");
     }
-    let count = if lengths.is_some() { per_group } else { per_group.saturating_sub(1) };
-    Ok((runs, count))
+    Ok((runs, if lengths.is_some() { per_group } else { per_group - 1 }))
 }
 
 /// `(data, reduce, lengths, indices, offsets, axis, unsafe, initial)`.
@@ -108,9 +121,8 @@ fn segment_reduce(cx: &KernelCx<'_>) -> Computed {
         return Err(KernelError::input("segment_reduce(): data must have at least one dimension"));
     }
     let sizes = x.sizes();
-    let groups = sizes[..axis].iter().product::<i64>() as usize;
     let inner = sizes[axis + 1..].iter().product::<i64>() as usize;
-    let (runs, count) = borders(cx.opt_tensor(2)?, cx.opt_tensor(4)?, groups, sizes[axis])?;
+    let (runs, count) = borders(cx, x, axis)?;
     let mut out_sizes = sizes.to_vec();
     out_sizes[axis] = count as i64;
     let start = initial.unwrap_or(Scalar::Float(mode.start()));

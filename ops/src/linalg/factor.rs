@@ -9,8 +9,8 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::linalg::{Lu, Matrix, Qr, batches, each, joined, joined_rows, lu, order_of, qr};
-use flambeau_tensor::{DType, Tensor};
+use flambeau_tensor::linalg::{Field, Lu, Matrix, Qr, batches, each, joined, joined_rows, lu, order_of, qr};
+use flambeau_tensor::{Complex, DType, Tensor};
 
 /// The factors of every matrix of a batch.
 fn lu_parts(x: &Tensor, op: &str, pivot: bool) -> Result<[Tensor; 3], KernelError> {
@@ -58,57 +58,70 @@ fn lu_factor_ex(cx: &KernelCx<'_>) -> Several {
     Ok(parts.into())
 }
 
-/// `P`, `L`, `U` from the packed form.
-fn unpacked(packed: &Tensor, pivots: &Tensor) -> Several {
+/// `P`, `L`, `U` from the packed form, of any dtype: nothing is computed. Of the exchanges, those beyond the smaller side are
+/// not looked at.
+fn unpacked(packed: &Tensor, pivots: Option<&Tensor>) -> Several {
+    match packed.dtype().is_complex() {
+        true => unpacked_as::<Complex<f64>>(packed, pivots),
+        false => unpacked_as::<f64>(packed, pivots),
+    }
+}
+
+fn unpacked_as<F: Field>(packed: &Tensor, pivots: Option<&Tensor>) -> Several {
     let (m, n) = matrix_sizes(packed, "lu_unpack")?;
     let k = m.min(n);
-    field!(packed, "lu_unpack", empty Empty::Any, F => {
-        let (lead, all) = batches::<F>(packed)?;
-        let pivots = pivots.to_vec::<i64>()?;
-        if pivots.len() != all.len() * k {
-            return Err(KernelError::input("lu_unpack: there must be a pivot for each row that was exchanged"));
-        }
-        let (mut p, mut l, mut u) = (Vec::new(), Vec::new(), Vec::new());
-        for (i, packed) in all.into_iter().enumerate() {
-            let own: Vec<usize> =
-                pivots[i * k..(i + 1) * k].iter().map(|&p| p.saturating_sub(1).clamp(0, m as i64 - 1) as usize).collect();
-            let order = order_of(&own, m);
-            let mut permutation = Matrix::<F>::zeros(m, m);
-            order.iter().enumerate().for_each(|(to, &from)| permutation[(from, to)] = flambeau_tensor::Element::ONE);
-            let factors = Lu { packed, pivots: own, info: 0 };
-            p.push(permutation);
-            l.push(factors.lower());
-            u.push(factors.upper());
-        }
-        let dtype = packed.dtype();
-        Ok(vec![
-            joined_rows(&lead, (m, m), &p, dtype)?,
-            joined_rows(&lead, (m, k), &l, dtype)?,
-            joined_rows(&lead, (k, n), &u, dtype)?,
-        ])
-    })
+    let (lead, all) = batches::<F>(packed)?;
+    // Without exchanges, every row stays.
+    let (pivots, width) = match pivots {
+        Some(pivots) => (pivots.to_vec::<i64>()?, pivots.sizes().last().map_or(1, |n| *n as usize)),
+        None => ((1..=m as i64).collect(), 0),
+    };
+    let (mut p, mut l, mut u) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, packed) in all.into_iter().enumerate() {
+        let own =
+            pivots.get(i * width..i * width + k).filter(|own| own.iter().all(|p| (1..=m as i64).contains(p)));
+        let Some(own) = own else {
+            return Err(KernelError::input(format!(
+                "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive: 1 and {m}"
+            )));
+        };
+        let own: Vec<usize> = own.iter().map(|&p| p as usize - 1).collect();
+        let mut permutation = Matrix::<F>::zeros(m, m);
+        order_of(&own, m).iter().enumerate().for_each(|(to, &from)| permutation[(from, to)] = F::ONE);
+        let factors = Lu { packed, pivots: own, info: 0 };
+        p.push(permutation);
+        l.push(factors.lower());
+        u.push(factors.upper());
+    }
+    let dtype = packed.dtype();
+    Ok(vec![
+        joined_rows(&lead, (m, m), &p, dtype)?,
+        joined_rows(&lead, (m, k), &l, dtype)?,
+        joined_rows(&lead, (k, n), &u, dtype)?,
+    ])
 }
 
 fn linalg_lu(cx: &KernelCx<'_>) -> Several {
     let [packed, pivots, _] = lu_parts(cx.tensor(0)?, "linalg.lu", cx.boolean(1)?)?;
-    unpacked(&packed, &pivots)
+    unpacked(&packed, Some(&pivots))
 }
 
 /// `(LU, pivots, unpack_data, unpack_pivots)`: what is not wanted is empty.
 fn lu_unpack(cx: &KernelCx<'_>) -> Several {
     let (packed, pivots) = (cx.tensor(0)?, cx.tensor(1)?);
-    if pivots.dtype() != DType::I32 {
+    let (data, order) = (cx.boolean(2)?, cx.boolean(3)?);
+    if order && pivots.dtype() != DType::I32 {
         return Err(KernelError::input(
             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.",
         ));
     }
-    let mut all = unpacked(packed, pivots)?;
+    let mut all = unpacked(packed, Some(pivots).filter(|_| order && packed.numel() > 0))?;
     let empty = || Tensor::zeros(&[0], packed.dtype());
-    if !cx.boolean(2)? {
+    if !data {
         all[1] = empty()?;
         all[2] = empty()?;
     }
-    if !cx.boolean(3)? {
+    if !order {
         all[0] = empty()?;
     }
     Ok(all)
@@ -186,10 +199,17 @@ fn geqrf(cx: &KernelCx<'_>) -> Several {
 }
 
 /// The reflections of every matrix, from their packed form.
-fn reflections<F: flambeau_tensor::linalg::Field>(
-    all: Vec<Matrix<F>>,
+fn reflections<F: Field>(
+    (lead, all): (&[i64], Vec<Matrix<F>>),
     tau: &Tensor,
+    op: &str,
 ) -> Result<Vec<Qr<F>>, KernelError> {
+    if tau.sizes()[..tau.rank() - 1] != *lead {
+        return Err(KernelError::input(format!(
+            "{op}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {:?}",
+            &tau.sizes()[..tau.rank() - 1]
+        )));
+    }
     let k = tau.size(-1)? as usize;
     let tau = tau.to_vec::<F>()?;
     Ok(all
@@ -218,7 +238,7 @@ fn householder(cx: &KernelCx<'_>) -> Computed {
     }
     field!(x, op, F => {
         let (lead, all) = batches::<F>(x)?;
-        let q: Vec<Matrix<F>> = reflections(all, tau)?.iter().map(|f| f.columns(n)).collect();
+        let q: Vec<Matrix<F>> = reflections((&lead, all), tau, op)?.iter().map(|f| f.columns(n)).collect();
         Ok(joined(&lead, (m, n), &q, x.dtype())?)
     })
 }
@@ -245,22 +265,23 @@ fn ormqr(cx: &KernelCx<'_>) -> Computed {
             )));
         }
     }
-    if tau.rank() + 1 == x.rank() && tau.sizes()[..tau.rank() - 1] != x.sizes()[..x.rank() - 2] {
+    if tau.rank() + 1 != x.rank() || tau.size(-1)? > (side as i64).min(x.size(-1)?) {
+        let which = if left { -2 } else { -1 };
         return Err(KernelError::input(format!(
-            "torch.ormqr: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {:?}",
-            &tau.sizes()[..tau.rank() - 1]
+            "torch.ormqr: other.shape[{which}] must be greater than or equal to tau.shape[-1]"
         )));
     }
-    if tau.rank() + 1 != x.rank() || tau.size(-1)? > x.size(-1)? {
-        return Err(KernelError::input(
-            "torch.ormqr: other.shape[-2] must be greater than or equal to tau.shape[-1]",
-        ));
+    if other.rank() != x.rank() || other.sizes()[..x.rank() - 2] != x.sizes()[..x.rank() - 2] {
+        return Err(KernelError::input(format!(
+            "torch.ormqr: Expected other to have the batch dimensions of input, but got {:?}",
+            other.sizes()
+        )));
     }
     field!(x, "ormqr", F => {
         let (lead, all) = batches::<F>(x)?;
         let (_, others) = batches::<F>(other)?;
         let mut products = Vec::with_capacity(others.len());
-        for (f, c) in reflections(all, tau)?.iter().zip(others) {
+        for (f, c) in reflections((&lead, all), tau, "torch.ormqr")?.iter().zip(others) {
             // C Q is the adjoint of Q* C*.
             let mut c = if left { c } else { c.adjoint() };
             f.apply(&mut c, adjoint == left);

@@ -23,6 +23,11 @@ fn lstsq(cx: &KernelCx<'_>) -> Several {
         return Err(KernelError::input(format!("{op}: Expected input and other to have the same dtype")));
     }
     let (m, n) = matrix_sizes(a, op)?;
+    if !(a.rank() - 1..=a.rank()).contains(&b.rank()) {
+        return Err(KernelError::input(format!(
+            "{op}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1"
+        )));
+    }
     let vector = a.rank() == b.rank() + 1 && b.sizes() == &a.sizes()[..a.rank() - 1];
     let right = if vector { b.unsqueeze(-1)? } else { b.clone() };
     let (rows, cols) = matrix_sizes(&right, op)?;
@@ -37,32 +42,45 @@ fn lstsq(cx: &KernelCx<'_>) -> Several {
         let (matrices, rights) = (batches::<F>(&a)?.1, batches::<F>(&right)?.1);
         let (mut solutions, mut residuals, mut ranks, mut values) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let found = each(&matrices, |_, a| svd(a, false, f64::EPSILON / 2.0));
+        // Without rank detection every value counts, and all have to.
+        let (k, whole) = (m.min(n), driver == b"gels");
+        let unreadable = |m: &Matrix<F>| m.data.iter().any(|x| x.size1().is_nan());
+        let infinite = |m: &Matrix<F>| m.data.iter().any(|x| x.size1() == f64::INFINITY);
         for ((a, b), found) in matrices.iter().zip(&rights).zip(found) {
+            if unreadable(a) || unreadable(b) || driver == b"gelsd" && infinite(a) {
+                return Err(KernelError::input(format!("{op}: the arguments have illegal values")));
+            }
             let (u, s, vh) = found.ok_or_else(|| super::spectrum::not_converged(op))?;
             let least = limit * s.first().copied().unwrap_or(0.0);
-            // Without rank detection every value counts.
-            let counts = |x: f64| if driver == b"gels" { x > 0.0 } else { x > least };
+            let counts = |x: f64| if whole { x > f64::EPSILON * s[0] } else { x > least };
             let mut y = u.adjoint().times(b);
             for (i, &x) in s.iter().enumerate() {
                 let factor = if counts(x) { 1.0 / x } else { 0.0 };
                 y.row_mut(i).iter_mut().for_each(|y| *y = y.scale(factor));
             }
+            let rank = s.iter().filter(|&&x| counts(x)).count();
+            if whole && rank < k && s.iter().all(|x| x.is_finite()) {
+                return Err(KernelError::input(format!(
+                    "{op}: The least squares solution could not be computed because the input matrix does not have full rank"
+                )));
+            }
             let x = vh.adjoint().times(&y);
             let mut rest = a.times(&x);
             rest.add_scaled(b, F::real(-1.0));
-            residuals.extend((0..cols).map(|j| (0..m).map(|i| rest[(i, j)].square()).sum::<f64>()));
-            ranks.push(s.iter().filter(|&&x| counts(x)).count() as i32);
+            // A method that finds nothing to solve does not look at the right side.
+            let rest_of = |j| if whole && n == 0 { 0.0 } else { (0..m).map(|i| rest[(i, j)].square()).sum::<f64>() };
+            residuals.extend((0..cols).map(rest_of));
+            ranks.push(rank as i32);
             values.extend(s);
             // Solutions are the first rows of what residuals have room in, too.
             solutions.push(Matrix::from_fn(m.max(n), cols, |i, j| if i < n { x[(i, j)] } else { F::real(0.0) }));
         }
-        let k = m.min(n);
         let full = ranks.iter().all(|&r| r as usize == n);
         let real = a.dtype().to_real();
         let empty = |dtype| Tensor::zeros(&[0], dtype);
         let solution = joined(&lead, (m.max(n), cols), &solutions, a.dtype())?.narrow(-2, 0, n as i64)?;
         let with_residuals = m > n && driver != b"gelsy" && full;
-        let with_rank = driver != b"gels";
+        let with_rank = !whole;
         let with_values = driver == b"gelsd" || driver == b"gelss";
         Ok(vec![
             if vector { solution.squeeze(&[-1])? } else { solution },

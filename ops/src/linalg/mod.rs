@@ -100,6 +100,17 @@ fn square(x: &Tensor, op: &str) -> Result<usize, KernelError> {
     Ok(n)
 }
 
+/// An error unless there is a row of exchanges for each matrix of factors, one for each of its rows.
+fn check_exchanges(packed: &Tensor, pivots: &Tensor, op: &str) -> Result<(), KernelError> {
+    if pivots.sizes() == &packed.sizes()[..packed.rank() - 1] {
+        return Ok(());
+    }
+    Err(KernelError::input(format!(
+        "{op}: Expected the factors' shape[:-1] and pivots.shape to be the same, but got pivots with shape {:?}",
+        pivots.sizes()
+    )))
+}
+
 /// One integer per matrix, or several in a last dimension.
 fn integers(lead: &[i64], width: Option<usize>, values: &[i32]) -> Result<Tensor, KernelError> {
     let mut sizes = lead.to_vec();

@@ -1,12 +1,13 @@
 //! Norms of vectors and matrices.
 
 use super::{numbers, spectrum::singular_values};
+use crate::reduce::{check_identity, norm_dtype};
 use crate::support::{Computed, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::reduce::{self, Reducer, dim_mask, fold, reduced_sizes};
+use flambeau_tensor::reduce::{self, Reducer, dim_mask, fold};
 use flambeau_tensor::{Complex, DType, Element, Tensor, dispatch, wrap_dim};
 
 /// Which norm.
@@ -102,25 +103,6 @@ impl<T: Size> Reducer<T> for Powers {
     }
 }
 
-/// The dtype of a norm: real, and the one asked for.
-fn norm_dtype(x: &Tensor, dtype: Option<DType>, op: &str) -> Result<DType, KernelError> {
-    if !x.dtype().is_floating() && !x.dtype().is_complex() {
-        return Err(KernelError::input(format!(
-            "{op}: Expected a floating point or complex tensor as input. Got {}",
-            x.dtype().ir_name()
-        )));
-    }
-    let dtype = dtype.unwrap_or(x.dtype());
-    if x.dtype().is_complex() != dtype.is_complex() {
-        return Err(KernelError::input(format!(
-            "{op} expected a {} dtype, but got {}",
-            if x.dtype().is_complex() { "complex" } else { "floating point" },
-            dtype.ir_name()
-        )));
-    }
-    Ok(dtype.to_real())
-}
-
 /// The norm of the elements of some dimensions (`None`: all) as one vector.
 pub(super) fn vector(
     x: &Tensor,
@@ -131,17 +113,7 @@ pub(super) fn vector(
 ) -> Computed {
     let to = norm_dtype(x, dtype, "linalg.vector_norm")?;
     let mask = dim_mask(dims, x.rank())?;
-    let empty = (0..x.rank()).any(|d| mask >> d & 1 == 1 && x.sizes()[d] == 0);
-    if empty
-        && (order.is_infinite() || order < 0.0)
-        && reduced_sizes(x.sizes(), mask, keepdim).iter().all(|n| *n > 0)
-    {
-        return Err(KernelError::input(format!(
-            "linalg.vector_norm cannot compute the {order} norm on an empty {} because the operation does not have an \
-             identity",
-            if dims.is_some() { "dimension" } else { "tensor" }
-        )));
-    }
+    check_identity(x, mask, order)?;
     let powers = Powers(order);
     dispatch!(floats, to, "linalg_vector_norm_cpu", R => {
         let finish = |sum: f64| R::from_f64(powers.root(sum));

@@ -1,8 +1,8 @@
 //! Systems of equations, inverses and determinants by LU.
 
 use super::{
-    Empty, batch_of_system, by_columns, code, columns, element, field, integers, matrices, matrix,
-    matrix_sizes, number, numbers, results, solutions, square, together,
+    Empty, batch_of_system, by_columns, check_exchanges, code, columns, element, field, integers, matrices,
+    matrix, matrix_sizes, number, numbers, results, solutions, square, together,
 };
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::shape::{Dims, wrap};
@@ -159,6 +159,7 @@ fn with_factors(packed: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adjoin
     if packed.dtype() != b.dtype() {
         return Err(KernelError::input(format!("{op}: Expected LU and B to have the same dtype")));
     }
+    check_exchanges(packed, pivots, op)?;
     let (lead, packed, b) = together(packed, b)?;
     let mut sizes = lead.clone();
     sizes.push(n as i64);
@@ -200,9 +201,9 @@ struct Determinants {
     pivots: Tensor,
 }
 
-fn determinants(x: &Tensor, op: &str) -> Result<Determinants, KernelError> {
+fn determinants(x: &Tensor, op: &str, empty: Empty) -> Result<Determinants, KernelError> {
     let n = square(x, op)?;
-    field!(x, op, F => {
+    field!(x, op, empty empty, F => {
         let (lead, all) = batches::<F>(x)?;
         let factors: Vec<Lu<F>> = each(&all, |_, a| lu(a.clone()));
         let values: Vec<F> = factors.iter().map(Lu::determinant).collect();
@@ -222,21 +223,21 @@ fn determinants(x: &Tensor, op: &str) -> Result<Determinants, KernelError> {
 }
 
 fn det(cx: &KernelCx<'_>) -> Computed {
-    Ok(determinants(cx.tensor(0)?, "linalg.det")?.value)
+    Ok(determinants(cx.tensor(0)?, "linalg.det", Empty::Halves)?.value)
 }
 
 fn det_parts(cx: &KernelCx<'_>) -> Several {
-    let d = determinants(cx.tensor(0)?, "linalg.det")?;
+    let d = determinants(cx.tensor(0)?, "linalg.det", Empty::Halves)?;
     Ok(vec![d.value, d.packed, d.pivots])
 }
 
 fn slogdet(cx: &KernelCx<'_>) -> Several {
-    let d = determinants(cx.tensor(0)?, "linalg.slogdet")?;
+    let d = determinants(cx.tensor(0)?, "linalg.slogdet", Empty::Refused)?;
     Ok(vec![d.sign, d.log])
 }
 
 fn slogdet_parts(cx: &KernelCx<'_>) -> Several {
-    let d = determinants(cx.tensor(0)?, "linalg.slogdet")?;
+    let d = determinants(cx.tensor(0)?, "linalg.slogdet", Empty::Refused)?;
     Ok(vec![d.sign, d.log, d.packed, d.pivots])
 }
 

@@ -238,11 +238,7 @@ impl Limits {
         };
         let count: i64 = lead.iter().product();
         let spread = |t: &Tensor| -> Result<Vec<f64>, KernelError> {
-            if t.dtype().is_complex() {
-                return Err(KernelError::input(format!(
-                    "{op}: tolerance tensor of complex type is not supported"
-                )));
-            }
+            check_limit(t, op)?;
             Ok(t.expand(&lead)?.to_vec::<f64>()?)
         };
         let absolute = match &atol {
@@ -261,6 +257,13 @@ impl Limits {
 
     fn at(&self, i: usize, largest: f64) -> f64 {
         self.absolute[i].max(self.relative[i] * largest)
+    }
+}
+
+fn check_limit(limit: &Tensor, op: &str) -> Result<(), KernelError> {
+    match limit.dtype().is_complex() {
+        true => Err(KernelError::input(format!("{op}: tolerance tensor of complex type is not supported"))),
+        false => Ok(()),
     }
 }
 
@@ -292,9 +295,21 @@ fn rank_of(x: &Tensor, limits: &Limits, hermitian: bool) -> Computed {
     Ok(Tensor::from_slice(&ranks, lead)?)
 }
 
+/// The ranks of matrices without elements, which nobody looks at: what follows from their dtype, if anything, is a limit.
+fn empty_ranks(x: &Tensor, limits: &[Option<Tensor>], limited: bool) -> Computed {
+    let op = "linalg.matrix_rank";
+    limits.iter().flatten().try_for_each(|limit| check_limit(limit, op))?;
+    matrix_sizes(x, op)?;
+    super::is_complex(x.dtype(), 0, if limited { Empty::Any } else { Empty::Refused }, op)?;
+    Ok(Tensor::zeros(&x.sizes()[..x.rank() - 2], DType::I64)?)
+}
+
 /// `(self, tol, hermitian)`.
 fn rank_tol(cx: &KernelCx<'_>) -> Computed {
     let x = cx.tensor(0)?;
+    if x.numel() == 0 {
+        return empty_ranks(x, &[limit(cx, 1)?], true);
+    }
     let zero = Some(Tensor::scalar(Scalar::Int(0), DType::F64)?);
     let limits = Limits::of(x, limit(cx, 1)?, zero, "torch.linalg.matrix_rank")?;
     rank_of(x, &limits, cx.boolean(2)?)
@@ -303,6 +318,9 @@ fn rank_tol(cx: &KernelCx<'_>) -> Computed {
 /// `(self, atol, rtol, hermitian)`.
 fn rank_limits(cx: &KernelCx<'_>) -> Computed {
     let x = cx.tensor(0)?;
+    if x.numel() == 0 {
+        return empty_ranks(x, &[limit(cx, 1)?, limit(cx, 2)?], !cx.arg(2)?.is_none());
+    }
     let limits = Limits::of(x, limit(cx, 1)?, limit(cx, 2)?, "torch.linalg.matrix_rank")?;
     rank_of(x, &limits, cx.boolean(3)?)
 }

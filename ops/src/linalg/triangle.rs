@@ -1,8 +1,8 @@
 //! Factorizations of symmetric matrices (Cholesky, LDL) and triangular systems.
 
 use super::{
-    Empty, by_columns, code, columns, element, expanded, field, integers, lower_of, matrices, matrix,
-    matrix_sizes, results, square, together,
+    Empty, by_columns, check_exchanges, code, columns, element, expanded, field, integers, lower_of,
+    matrices, matrix, matrix_sizes, results, square, together,
 };
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::{Dtype, Shape};
@@ -165,6 +165,7 @@ fn solve_ldl(cx: &KernelCx<'_>) -> Computed {
             pivots.dtype().ir_name()
         )));
     }
+    check_exchanges(packed, pivots, op)?;
     let (lead, factors, rights) = together(packed, b)?;
     let mut pivot_sizes = lead.clone();
     pivot_sizes.push(n as i64);
@@ -249,7 +250,11 @@ pub(super) fn family() -> Vec<OpDef> {
     let with_code = |d: OpDef| results(parts(d), [matrix(), code()]);
     let doc = "The triangular factor `L` of `A = L L*`.";
     let mut defs = op("linalg_cholesky", "", doc).facts(positive).one(|cx| cholesky_of(cx, Empty::Halves));
-    defs.extend(op("cholesky", "", doc).facts(positive).one(|cx| cholesky_of(cx, Empty::Any)));
+    defs.extend(op("cholesky", "", doc).facts(positive).one(|cx| match cx.tensor(0)? {
+        // Nobody looks at what has no elements.
+        x if x.numel() == 0 => Ok(Tensor::zeros(x.sizes(), x.dtype())?),
+        _ => cholesky_of(cx, Empty::Refused),
+    }));
     defs.extend(op("linalg_cholesky_ex", "", doc).out("L").facts(with_code).several(cholesky_ex));
     let doc = "The solution of `L L* X = B`.";
     let factor_last = |d: OpDef| {

@@ -1,7 +1,7 @@
 //! Convolutions under all their names, with paddings in numbers or words, batched or not.
 
 use super::{Args, int_lists, nothing, sized};
-use crate::support::{Computed, Lies, op};
+use crate::support::{Computed, Lies, fitting, op};
 use flambeau_analysis::Dtype;
 use flambeau_analysis::Shape;
 use flambeau_analysis::shape::{Dims, ShapeCx};
@@ -21,9 +21,41 @@ fn expanded(values: &[i64], space: usize) -> Vec<i64> {
     }
 }
 
+fn differs(x: &Tensor, bias: &Tensor) -> KernelError {
+    let (x, bias) = (x.dtype().ir_name(), bias.dtype().ir_name());
+    KernelError::input(format!("Input type ({x}) and bias type ({bias}) should be the same"))
+}
+
+/// Whether what PyTorch convolves with takes a bias of the input's dtype alone: its library for singles and halves, which it
+/// finds too slow for small single images and which does not pad results far, its parts of complex numbers, and transposed
+/// convolutions in space.
+fn wants_one_dtype(x: &Tensor, weight: &Tensor, spec: &ConvSpec) -> bool {
+    let sizes = weight.sizes();
+    let large = sizes.len() > 3 && sizes.iter().rev().take(2).all(|n| *n > 3) || x.numel() > 20480;
+    let batched = x.rank() == sizes.len() && x.sizes().first().is_some_and(|n| *n > 1);
+    let padded_far =
+        spec.transposed && spec.output_padding.iter().zip(&spec.stride).any(|(pad, step)| pad >= step);
+    match x.dtype() {
+        DType::F32 => {
+            !padded_far && (spec.groups > 1 || batched || large) || spec.transposed && sizes.len() > 4
+        }
+        DType::F16 | DType::BF16 => !padded_far,
+        dtype => dtype.is_complex() || spec.transposed && sizes.len() > 4,
+    }
+}
+
 /// Convolves; a missing batch dimension is added for the while. Channels are innermost in the result where the tensor or
 /// the weights have them there.
 fn run(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, spec: &ConvSpec) -> Computed {
+    // Where the operator does not refuse it first, a bias of another dtype is written where the sums are to be; behind a
+    // transposed convolution it is added to them.
+    if let Some(other) = bias.filter(|bias| bias.dtype() != x.dtype()) {
+        if wants_one_dtype(x, weight, spec) {
+            return Err(differs(x, other));
+        }
+        let cast = if spec.transposed { fitting(other, x.dtype())? } else { other.to_dtype(x.dtype())? };
+        return run(x, weight, Some(&cast), spec);
+    }
     if weight.rank() >= 3 && x.rank() + 1 == weight.rank() {
         return Ok(run(&x.unsqueeze(0)?, weight, bias, spec)?.squeeze(&[0])?);
     }
@@ -61,7 +93,11 @@ fn spec(space: usize, stride: &[i64], padding: &[i64], dilation: &[i64], groups:
 /// `(input, weight, bias, stride, padding, dilation, groups)`.
 fn forward(cx: &KernelCx<'_>, space: usize) -> Computed {
     let spec = spec(space, &cx.ints(3)?, &cx.ints(4)?, &cx.ints(5)?, cx.int(6)?);
-    run(cx.tensor(0)?, cx.tensor(1)?, cx.opt_tensor(2)?, &spec)
+    let (x, bias) = (cx.tensor(0)?, cx.opt_tensor(2)?);
+    if let Some(bias) = bias.filter(|bias| bias.dtype() != x.dtype()) {
+        return Err(differs(x, bias));
+    }
+    run(x, cx.tensor(1)?, bias, &spec)
 }
 
 /// As [`forward`], the padding said in a word: `valid` for none, `same` for as much as keeps the sizes.

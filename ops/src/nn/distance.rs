@@ -2,7 +2,7 @@
 
 use super::{nothing, sized};
 use crate::pointwise::{no_bools, product_of, quotient_of};
-use crate::reduce::vector_norm;
+use crate::reduce::{check_identity, vector_norm};
 use crate::support::{Computed, op, same_dtypes};
 use flambeau_analysis::shape::Dims;
 use flambeau_analysis::{Dtype, Shape};
@@ -34,6 +34,9 @@ pub(super) fn norm(differences: impl Iterator<Item = f64>, p: f64) -> f64 {
 /// The norm of `a - b + eps` along the last dimension.
 pub(super) fn pairwise(a: &Tensor, b: &Tensor, p: f64, eps: f64, keepdim: bool) -> Computed {
     no_bools(a.dtype(), b.dtype())?;
+    if let Some(wide) = [a, b].into_iter().find(|x| x.rank() > 0 && x.rank() == a.rank().max(b.rank())) {
+        check_identity(wide, 1 << (wide.rank() - 1), p)?;
+    }
     let dtype = result_type(&[a, b]).unwrap_or(DType::F32);
     if dtype.is_integral(false) {
         // Differences of integers wrap before they become floats.
@@ -126,8 +129,21 @@ fn pdist(cx: &KernelCx<'_>) -> Computed {
     Ok(Tensor::from_slice(&out, &[out.len() as i64])?.to_dtype(x.dtype())?)
 }
 
-/// Distances of all rows of one batch of matrices to all rows of another: `(x1, x2, p, …)`.
-fn cdist(a: &Tensor, b: &Tensor, p: f64) -> Computed {
+/// Rows from which PyTorch takes a product of matrices for Euclidean distances if it may choose.
+const BY_PRODUCT: i64 = 26;
+
+/// `(x1, x2, p, compute_mode)`.
+fn cdist_as_told(cx: &KernelCx<'_>) -> Computed {
+    let (a, b, p, mode) = (cx.tensor(0)?, cx.tensor(1)?, cx.float(2)?, cx.opt_int(3)?.unwrap_or(0));
+    if !(0..=2).contains(&mode) {
+        return Err(KernelError::input(format!("{mode} is not a valid value for compute_mode")));
+    }
+    let many = [a, b].iter().any(|x| x.rank() > 1 && x.sizes()[x.rank() - 2] >= BY_PRODUCT);
+    cdist(a, b, p, p == 2.0 && (mode == 1 || mode == 0 && many))
+}
+
+/// Distances of all rows of one batch of matrices to all rows of another. What PyTorch computes by a product may be halves.
+fn cdist(a: &Tensor, b: &Tensor, p: f64, by_product: bool) -> Computed {
     for (name, x) in [("X1", a), ("X2", b)] {
         if x.rank() < 2 {
             return Err(KernelError::input(format!(
@@ -142,20 +158,22 @@ fn cdist(a: &Tensor, b: &Tensor, p: f64) -> Computed {
             )));
         }
     }
-    same_dtypes(&[a, b])?;
     if a.sizes().last() != b.sizes().last() {
         return Err(KernelError::input("X1 and X2 must have the same number of columns"));
     }
-    if p < 0.0 {
+    if p.is_nan() || p < 0.0 {
         return Err(KernelError::input("cdist only supports non-negative p values"));
-    }
-    let dtype = result_type(&[a, b]).unwrap_or(DType::F32);
-    if !matches!(dtype, DType::F32 | DType::F64) {
-        return Err(KernelError::input(format!("\"cdist\" not implemented for '{}'", dtype.ir_name())));
     }
     let width = a.sizes()[a.rank() - 1];
     let (m, n) = (a.sizes()[a.rank() - 2], b.sizes()[b.rank() - 2]);
     let batch = broadcast_shapes(&a.sizes()[..a.rank() - 2], &b.sizes()[..b.rank() - 2])?;
+    let dtype = a.dtype();
+    if a.numel() > 0 && b.numel() > 0 {
+        same_dtypes(&[a, b])?;
+        if !by_product && !matches!(dtype, DType::F32 | DType::F64) {
+            return Err(KernelError::input(format!("\"cdist\" not implemented for '{}'", dtype.ir_name())));
+        }
+    }
     let whole = |x: &Tensor, rows: i64| {
         let mut sizes = batch.to_vec();
         sizes.extend([rows, width]);
@@ -191,7 +209,7 @@ fn pairs(d: OpDef) -> OpDef {
         dims.extend([cx.size(0, -2), cx.size(1, -2)]);
         Some(dims)
     });
-    d.with(shape).with(Dtype::promote([0, 1]))
+    d.with(shape).with(Dtype::same_as(0))
 }
 
 pub(super) fn family() -> Vec<OpDef> {
@@ -242,21 +260,17 @@ pub(super) fn family() -> Vec<OpDef> {
             .one(pdist),
     );
     let doc = "Distances of all rows of one matrix to all of another.";
-    defs.extend(
-        op("cdist", "", doc)
-            .facts(|d| pairs(d).with(two(&[&[2, 3], &[4, 3]])))
-            .one(|cx| cdist(cx.tensor(0)?, cx.tensor(1)?, cx.float(2)?)),
-    );
+    defs.extend(op("cdist", "", doc).facts(|d| pairs(d).with(two(&[&[2, 3], &[4, 3]]))).one(cdist_as_told));
     let forward: fn() -> Vec<IValue> = || vec![IValue::Float(2.0), IValue::None];
     defs.extend(
         op("_cdist_forward", "", doc)
             .facts(|d| pairs(d).with(sized(&[&[2, 3], &[4, 3]], Box::new(forward))))
-            .one(|cx| cdist(cx.tensor(0)?, cx.tensor(1)?, cx.float(2)?)),
+            .one(cdist_as_told),
     );
     defs.extend(
         op("_euclidean_dist", "", doc)
             .facts(|d| pairs(d).with(two(&[&[2, 3], &[4, 3]])))
-            .one(|cx| cdist(cx.tensor(0)?, cx.tensor(1)?, 2.0)),
+            .one(|cx| cdist(cx.tensor(0)?, cx.tensor(1)?, 2.0, true)),
     );
     defs
 }

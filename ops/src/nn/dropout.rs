@@ -1,5 +1,6 @@
 //! Dropout: elements, or whole channels, left out at random in training; the randomly leaky rectifier.
 
+use crate::pointwise::Number;
 use crate::random::{drawn, generator, with_engine};
 use crate::support::{Computed, Lies, Several, op};
 use flambeau_analysis::{Dtype, Shape};
@@ -189,10 +190,8 @@ pub(super) fn family() -> Vec<OpDef> {
                 let dtype = flambeau_tensor::promote::result_type(&[grad, mask]).unwrap_or(grad.dtype());
                 let dtype = flambeau_tensor::promote::to_float(dtype);
                 let scale = Tensor::scalar(flambeau_tensor::Scalar::Float(scale), dtype)?;
-                dispatch!(carried_floats, dtype, "native_dropout_backward", T => {
-                    Ok(ternary_in::<T>(dtype, grad, mask, &scale, |g: T, m: T, s: T| {
-                        T::from_acc(g.acc() * m.acc() * s.acc())
-                    })?)
+                dispatch!(carried_floats_complex, dtype, "native_dropout_backward", T => {
+                    Ok(ternary_in::<T>(dtype, grad, mask, &scale, |g: T, m: T, s: T| g.mul(m).mul(s))?)
                 })
             })),
     );

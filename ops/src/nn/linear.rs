@@ -1,7 +1,7 @@
 //! The bilinear form.
 
 use super::{nothing, sized};
-use crate::support::{Computed, op};
+use crate::support::{Computed, op, same_dtypes};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::OpDef;
@@ -11,6 +11,7 @@ use flambeau_tensor::{Scalar, Tensor, matmul};
 fn bilinear(cx: &KernelCx<'_>) -> Computed {
     let (a, b, weight, bias) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, cx.opt_tensor(3)?);
     let say = |text: &str| Err(KernelError::input(format!("bilinear(): {text}")));
+    same_dtypes(&[a, b, weight])?;
     if a.rank() != b.rank() || a.rank() == 0 {
         return say("input dimensions do not match");
     }

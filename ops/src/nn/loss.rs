@@ -14,7 +14,7 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::loops::{binary, binary_in, unary, unary_in};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::{can_cast, result_type};
-use flambeau_tensor::{DType, Element, Layout, Scalar, Tensor, dispatch, reduce};
+use flambeau_tensor::{Complex, DType, Element, Layout, Scalar, Tensor, access, dispatch, reduce};
 
 /// A number as a real element.
 #[inline(always)]
@@ -72,7 +72,7 @@ fn meet(name: &'static str, tensors: &[&Tensor]) -> Result<DType, KernelError> {
     Err(flambeau_tensor::TensorError::DType { op: name, dtype }.into())
 }
 
-/// PyTorch computes in memory of the input's dtype and the target's shape.
+/// PyTorch computes in memory of the input's dtype and shape.
 fn margin_in_input_dtype(x: &Tensor, t: &Tensor) -> Computed {
     if x.dtype() == DType::Bool {
         return Err(KernelError::input("Negation, the `-` operator, on a bool tensor is not supported."));
@@ -81,12 +81,15 @@ fn margin_in_input_dtype(x: &Tensor, t: &Tensor) -> Computed {
     if x.dtype().is_integral(false) {
         return Err(cast_error(DType::F32, x.dtype()));
     }
-    if flambeau_tensor::broadcast_shapes(x.sizes(), t.sizes())?[..] != *t.sizes() {
+    if flambeau_tensor::broadcast_shapes(x.sizes(), t.sizes())?[..] != *x.sizes() {
         return Err(KernelError::input(format!(
             "output with shape {:?} doesn't match the broadcast shape {:?}",
-            t.sizes(),
-            x.sizes()
+            x.sizes(),
+            t.sizes()
         )));
+    }
+    if x.dtype().is_complex() {
+        return complex(x.dtype(), x, t, |x, t| ((-x * t).exp() + 1.0).ln());
     }
     soft_margin_loss(x, t)
 }
@@ -98,6 +101,16 @@ fn huber_in_input_dtype(x: &Tensor, t: &Tensor, delta: f64) -> Computed {
         return Err(cast_error(met, x.dtype()));
     }
     fitting(&huber_loss(x, t, delta)?, x.dtype())
+}
+
+/// A loss of complex numbers, in doubles.
+fn complex(
+    dtype: DType,
+    x: &Tensor,
+    t: &Tensor,
+    f: impl Fn(Complex<f64>, Complex<f64>) -> Complex<f64> + Copy + Send + Sync,
+) -> Computed {
+    Ok(binary::<Complex<f64>, Complex<f64>, Complex<f64>>(x, t, f)?.to_dtype(dtype)?)
 }
 
 /// A value rounded to the elements' dtype.
@@ -153,7 +166,6 @@ losses! {
     hinge_near[](x, t) = if t != -A::ONE { x } else { A::ZERO };
     add[](x, t) = x + t;
     times[](x, t) = x * t;
-    less[](x, t) = x - t;
     smaller[](x, t) = x.min_nan(t);
 }
 
@@ -168,20 +180,28 @@ fn l1_loss(x: &Tensor, t: &Tensor) -> Computed {
         })?))
         }
         DType::C64 => {
-            Ok(binary::<flambeau_tensor::Complex<f32>, flambeau_tensor::Complex<f32>, f32>(x, t, |x, t| {
-                (x - t).re.hypot((x - t).im)
-            })?)
+            Ok(binary::<Complex<f32>, Complex<f32>, f32>(x, t, |x, t| (x - t).re.hypot((x - t).im))?)
         }
         DType::C128 => {
-            Ok(binary::<flambeau_tensor::Complex<f64>, flambeau_tensor::Complex<f64>, f64>(x, t, |x, t| {
-                (x - t).re.hypot((x - t).im)
-            })?)
+            Ok(binary::<Complex<f64>, Complex<f64>, f64>(x, t, |x, t| (x - t).re.hypot((x - t).im))?)
         }
         d => dispatch!(ints, d, "l1_loss", T => Ok(binary::<T, T, T>(x, t, |x: T, t: T| {
             let d = T::from_i64(x.to_i64().wrapping_sub(t.to_i64())).to_i64();
             T::from_i64(d.wrapping_abs())
         })?)),
     }
+}
+
+/// Whether all elements are between 0 and 1.
+fn is_probable(x: &Tensor) -> Result<bool, KernelError> {
+    dispatch!(floats, x.dtype(), "binary_cross_entropy", T => {
+        Ok(access::read::<T, _>(&x.contiguous()?, |view| {
+            view.data().iter().fold(true, |all, v| {
+                let v = T::from_raw(*v).acc();
+                all & (v >= Element::ZERO) & (v <= Element::ONE)
+            })
+        })?)
+    })
 }
 
 fn binary_cross_entropy_of(cx: &KernelCx<'_>) -> Computed {
@@ -201,11 +221,9 @@ fn binary_cross_entropy_of(cx: &KernelCx<'_>) -> Computed {
         let (found, expected) = (t.dtype().ir_name(), x.dtype().ir_name());
         return Err(KernelError::input(format!("Found dtype {found} but expected {expected}")));
     }
-    if x.numel() > 0 && x.dtype().is_floating() {
-        let (lo, hi) =
-            (reduce::amin(x, None, false)?.item()?.to_f64(), reduce::amax(x, None, false)?.item()?.to_f64());
-        if !(lo >= 0.0 && hi <= 1.0) && !lo.is_nan() {
-            return Err(KernelError::input("all elements of input should be between 0 and 1"));
+    for (name, of) in [("input", x), ("target", t)] {
+        if x.dtype().is_floating() && !is_probable(of)? {
+            return Err(KernelError::input(format!("all elements of {name} should be between 0 and 1")));
         }
     }
     let loss = binary_cross_entropy(x, t)?;
@@ -215,7 +233,17 @@ fn binary_cross_entropy_of(cx: &KernelCx<'_>) -> Computed {
 fn weighted(loss: Tensor, weight: Option<&Tensor>, reduction: i64) -> Computed {
     let loss = match weight {
         // The weight is multiplied into the loss, which keeps its type.
-        Some(weight) => times(&loss, weight)?.to_dtype(loss.dtype())?,
+        Some(weight) => {
+            let product = times(&loss, weight)?;
+            if product.sizes() != loss.sizes() {
+                return Err(KernelError::input(format!(
+                    "output with shape {:?} doesn't match the broadcast shape {:?}",
+                    loss.sizes(),
+                    product.sizes()
+                )));
+            }
+            product.to_dtype(loss.dtype())?
+        }
         None => loss,
     };
     reduced(loss, reduction)
@@ -224,7 +252,7 @@ fn weighted(loss: Tensor, weight: Option<&Tensor>, reduction: i64) -> Computed {
 /// `(self, target, weight, pos_weight, reduction)`.
 fn with_logits(cx: &KernelCx<'_>) -> Computed {
     let (x, t) = (cx.tensor(0)?, cx.tensor(1)?);
-    if x.dtype() != t.dtype() {
+    if x.dtype() != t.dtype() || cx.opt_tensor(3)?.is_some_and(|positive| positive.dtype() != x.dtype()) {
         return with_logits_of_another_dtype(cx, x, t);
     }
     let dtype = meet("binary_cross_entropy_with_logits", &[x, t])?;
@@ -261,6 +289,7 @@ fn with_logits_of_another_dtype(cx: &KernelCx<'_>, x: &Tensor, t: &Tensor) -> Co
     let one = Tensor::scalar(Scalar::Int(1), DType::I64)?;
     let less_one = |p: &Tensor| difference_of(p, &one.to_dtype(p.dtype())?);
     if let Some(positive) = cx.opt_tensor(3)? {
+        no_bools(positive.dtype(), positive.dtype())?;
         let weight = product_of(&less_one(positive)?, t)?;
         let weight = sum_of(&weight, &one.to_dtype(weight.dtype())?)?;
         log = fitting(&product_of(&log, &weight)?, log.dtype())?;
@@ -274,26 +303,27 @@ fn with_logits_of_another_dtype(cx: &KernelCx<'_>, x: &Tensor, t: &Tensor) -> Co
 
 /// `(input, target, log_input, full, eps, reduction)`.
 fn poisson_nll_loss(cx: &KernelCx<'_>) -> Computed {
+    let (x, t, log, full, eps) = (cx.tensor(0)?, cx.tensor(1)?, cx.boolean(2)?, cx.boolean(3)?, cx.float(4)?);
+    // What is subtracted first: the product in the one form, the input itself in the other.
+    let bools = [x, t].map(|of| of.dtype() == DType::Bool);
+    if bools[0] && (bools[1] || !log) || full && bools[1] {
+        no_bools(DType::Bool, DType::F32)?;
+    }
+    if full && t.dtype().is_complex() {
+        return Err(flambeau_tensor::TensorError::DType { op: "le_cpu", dtype: t.dtype() }.into());
+    }
     // The exponential and the logarithm of integers are single floats.
     let float = |t: &Tensor| t.to_dtype(flambeau_tensor::promote::to_float(t.dtype()));
-    let (x, t) = (&float(cx.tensor(0)?)?, &float(cx.tensor(1)?)?);
-    let loss = if cx.boolean(2)? { poisson_log(x, t)? } else { poisson_plain(x, t, cx.float(4)?)? };
-    let loss = if cx.boolean(3)? { add(&loss, &stirling(x, t)?)? } else { loss };
+    let (x, t) = (&float(x)?, &float(t)?);
+    let loss = match result_type(&[x, t]).filter(|dtype| dtype.is_complex()) {
+        Some(dtype) => {
+            complex(dtype, x, t, move |x, t| if log { x.exp() - t * x } else { x - t * (x + eps).ln() })?
+        }
+        None if log => poisson_log(x, t)?,
+        None => poisson_plain(x, t, eps)?,
+    };
+    let loss = if full { fitting(&sum_of(&loss, &stirling(t, t)?)?, loss.dtype())? } else { loss };
     reduced(loss, cx.int(5)?)
-}
-
-/// Of integers: differences wrap, and with the margin added they are single floats.
-fn whole_margin_ranking(cx: &KernelCx<'_>, dtype: DType) -> Computed {
-    let (a, b, t) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
-    let margin = cx.float(3)?;
-    let loss = dispatch!(ints, dtype, "margin_ranking_loss", T => {
-        Ok::<_, KernelError>(flambeau_tensor::loops::ternary::<T, T, T, f32>(a, b, t, move |a: T, b: T, t: T| {
-            let apart = T::from_i64(a.to_i64().wrapping_sub(b.to_i64())).to_i64();
-            let signed = T::from_i64(t.to_i64().wrapping_neg().wrapping_mul(apart)).to_f32();
-            (signed + margin as f32).max_nan(0.0)
-        })?)
-    })?;
-    reduced_of_steps(loss, cx.int(4)?, [a, b, t], ranked)
 }
 
 /// How the order of two numbers lies: the target's sign comes first, then their difference.
@@ -303,17 +333,60 @@ fn ranked([a, b, t]: [&Layout; 3]) -> Result<Layout, KernelError> {
 
 /// `(input1, input2, target, margin, reduction)`: the first is to be larger where the target is 1.
 fn margin_ranking_loss(cx: &KernelCx<'_>) -> Computed {
-    let dtype = result_type(&[cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?]).unwrap_or(DType::F32);
-    if dtype.is_integral(false) {
-        return whole_margin_ranking(cx, dtype);
-    }
-    let (a, b, t) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
-    let signed = times(&less(a, b)?, t)?;
-    let margin = cx.float(3)?;
+    let (first, second, target, margin) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, cx.float(3)?);
+    let t = target;
+    no_bools(t.dtype(), t.dtype())?;
+    // The sign of integers changes before they are multiplied, and wraps.
+    let whole = t.dtype().is_integral(false);
+    let t = match whole {
+        true => &dispatch!(ints, t.dtype(), "neg", T => {
+            unary::<T, T>(t, |t: T| T::from_i64(t.to_i64().wrapping_neg()))
+        })?,
+        false => t,
+    };
+    let signed = product_of(t, &difference_of(first, second)?)?;
+    // With the margin added, integers are single floats.
+    let signed = signed.to_dtype(flambeau_tensor::promote::to_float(signed.dtype()))?;
     let loss = dispatch!(carried_floats, signed.dtype(), "margin_ranking_loss", T => Ok::<_, KernelError>(unary_in::<T>(signed.dtype(), &signed, move |d: T| {
-        T::from_acc((n::<<T as Float>::Acc>(margin) - d.acc()).max_nan(n(0.0)))
+        let d = if whole { d.acc() } else { -d.acc() };
+        T::from_acc((n::<<T as Float>::Acc>(margin) + d).max_nan(n(0.0)))
     })?))?;
-    reduced_of_steps(loss, cx.int(4)?, [a, b, t], ranked)
+    reduced_of_steps(loss, cx.int(4)?, [first, second, target], ranked)
+}
+
+/// `(self, target, margin, reduction)`, in the input's dtype: of the target it only matters which elements are 1 and -1.
+fn hinge_embedding_loss(cx: &KernelCx<'_>) -> Computed {
+    let (x, t, dtype) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(0)?.dtype());
+    no_bools(dtype, dtype)?;
+    // Halves round the margin, and the distance to it before the rest is added; integers drop its fraction.
+    let margin = Tensor::scalar(Scalar::Float(cx.float(2)?), dtype)?.item()?;
+    let signs =
+        |t: &Tensor| {
+            binary::<Complex<f64>, f64, f64>(t, &Tensor::scalar(Scalar::Int(0), DType::F64)?, |t, zero| {
+                match t.re {
+                    1.0 | -1.0 if t.im == 0.0 => t.re,
+                    _ => zero,
+                }
+            })?
+            .to_dtype(dtype)
+        };
+    let t = if t.dtype() == dtype { t.clone() } else { signs(t)? };
+    let loss = match dtype.is_integral(false) {
+        true => dispatch!(ints, dtype, "hinge_embedding_loss", T => Ok::<_, KernelError>({
+            let (margin, one, less) = (margin.to_i64(), T::from_i64(1), T::from_i64(-1));
+            binary::<T, T, T>(x, &t, move |x: T, t: T| {
+                let apart = if t != one { T::from_i64(margin.wrapping_sub(x.to_i64())).to_i64().max(0) } else { 0 };
+                let near = if t != less { x.to_i64() } else { 0 };
+                T::from_i64(apart.wrapping_add(near))
+            })?
+        }))?,
+        false => add(&hinge_apart(x, &t, margin.to_f64())?, &hinge_near(x, &t)?)?,
+    };
+    reduced_of_steps(loss, cx.int(3)?, [x, cx.tensor(1)?], |[x, t]| {
+        // Where the target is not near, where it is not apart, and zeros elsewhere.
+        let (chosen, zeros) = (step(&[t])?, Layout::contiguous(x.sizes())?);
+        step(&[&step(&[&chosen, &step(&[x])?, &zeros])?, &step(&[&chosen, x, &zeros])?])
+    })
 }
 
 /// `(input1, input2, target, margin, reduction)`.
@@ -329,6 +402,9 @@ fn cosine_embedding_loss(cx: &KernelCx<'_>) -> Computed {
         )));
     }
     let dtype = result_type(&[a, b]).unwrap_or(DType::F32);
+    if dtype.is_complex() {
+        return Err(KernelError::input("clamp is not supported for complex types"));
+    }
     let dim = [t.rank() as i64];
     let wide = |x: &Tensor| x.to_dtype(DType::F64);
     let (a, b) = (wide(a)?, wide(b)?);
@@ -371,7 +447,7 @@ fn triplet_margin_loss(cx: &KernelCx<'_>) -> Computed {
     if swap {
         far = smaller(&far, &pairwise(positive, negative, p, eps, false)?)?;
     }
-    let difference = less(&near, &far)?;
+    let difference = difference_of(&near, &far)?;
     let loss = dispatch!(carried_floats, difference.dtype(), "triplet_margin_loss", T => Ok::<_, KernelError>(unary_in::<T>(difference.dtype(), &difference, move |d: T| {
         T::from_acc((d.acc() + n::<<T as Float>::Acc>(margin)).max_nan(n(0.0)))
     })?))?;
@@ -467,17 +543,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("hinge_embedding_loss", "", "Small where alike, beyond a margin where not.")
             .facts(facts(two, 3))
-            .one(|cx| {
-                let (x, t) = (cx.tensor(0)?, cx.tensor(1)?);
-                // Halves round the margin, and the distance to it before the rest is added.
-                let margin = Tensor::scalar(Scalar::Float(cx.float(2)?), x.dtype())?.item()?.to_f64();
-                let loss = add(&hinge_apart(x, t, margin)?, &hinge_near(x, t)?)?;
-                reduced_of_steps(loss, cx.int(3)?, [x, t], |[x, t]| {
-                    // Where the target is not near, where it is not apart, and zeros elsewhere.
-                    let (chosen, zeros) = (step(&[t])?, Layout::contiguous(x.sizes())?);
-                    step(&[&step(&[&chosen, &step(&[x])?, &zeros])?, &step(&[&chosen, x, &zeros])?])
-                })
-            }),
+            .one(hinge_embedding_loss),
     );
     let three = || sized(&[&[3], &[3], &[3]], nothing()).tolerance(1e-4, 1e-5);
     defs.extend(

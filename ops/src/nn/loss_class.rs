@@ -12,11 +12,8 @@ use flambeau_tensor::{DType, Element, Scalar, Tensor, dispatch, reduce};
 
 /// Classes by number: what is not `ignore` has to be one.
 fn classes(target: &Tensor, count: i64, ignore: Option<i64>) -> Result<Vec<i64>, KernelError> {
-    if !matches!(target.dtype(), DType::I64 | DType::U8) {
-        return Err(KernelError::input(format!(
-            "expected scalar type Long but found {}",
-            target.dtype().ir_name()
-        )));
+    if target.numel() > 0 && target.dtype() != DType::U8 {
+        expect(target, DType::I64)?;
     }
     let values = target.to_vec::<i64>()?;
     match values.iter().find(|c| Some(**c) != ignore && !(0..count).contains(*c)) {
@@ -48,7 +45,9 @@ fn nll(x: &Tensor, by: ByNumber<'_>) -> Result<(Tensor, Tensor), KernelError> {
     };
     let mut expected: Vec<i64> = if sizes.len() == 1 { Vec::new() } else { vec![batch] };
     expected.extend(sizes.iter().skip(2));
-    let alone = sizes.len() == 1 && target.rank() == 1 && target.numel() == 1;
+    // Of a single row, as many targets as classes may be given, of which the first counts.
+    let alone = sizes.len() == 1 && target.rank() == 1 && target.numel() as i64 == count && count > 0;
+    let target = if alone { &target.narrow(0, 0, 1)? } else { target };
     if target.sizes() != expected && !alone {
         return say(format!("size mismatch (got input: {sizes:?}, target: {:?})", target.sizes()));
     }
@@ -58,6 +57,13 @@ fn nll(x: &Tensor, by: ByNumber<'_>) -> Result<(Tensor, Tensor), KernelError> {
              shape: {:?}",
             by.weight.map(Tensor::sizes).unwrap_or(&[])
         ));
+    }
+    if let Some(weight) = by.weight {
+        expect(weight, x.dtype())?;
+    }
+    // Only of rows of classes may targets be bytes.
+    if target.numel() > 0 && sizes.len() > 2 {
+        expect(target, DType::I64)?;
     }
     let targets = classes(target, count, Some(by.ignore))?;
     let weights = opt_values::<f64>(by.weight)?;
@@ -78,8 +84,7 @@ fn nll(x: &Tensor, by: ByNumber<'_>) -> Result<(Tensor, Tensor), KernelError> {
         let scalar = |v: f64| Tensor::from_element(T::from_f64(v));
         if by.reduction == 0 {
             let losses: Vec<T> = picked.iter().map(|(loss, _)| T::from_f64(*loss)).collect();
-            let sizes = if alone { target.sizes() } else { &expected };
-            return Ok((Tensor::from_vec(losses, sizes)?, scalar(0.0)?));
+            return Ok((Tensor::from_vec(losses, &expected)?, scalar(0.0)?));
         }
         let sum: f64 = picked.iter().map(|(loss, _)| loss).sum();
         let total: f64 = picked.iter().map(|(_, weight)| weight).sum();
@@ -217,12 +222,13 @@ fn rows_reduced(losses: Vec<f64>, x: &Tensor, reduction: i64) -> Computed {
     reduced(Tensor::from_vec(losses, &sizes)?, reduction).and_then(|t| Ok(t.to_dtype(x.dtype())?))
 }
 
-/// Targets with a margin are int64.
-fn longs(target: &Tensor) -> Result<(), KernelError> {
-    match target.dtype() {
-        DType::I64 => Ok(()),
-        other => Err(KernelError::input(format!("expected scalar type Long but found {}", other.ir_name()))),
+/// An error unless a tensor has the element type that is read.
+fn expect(x: &Tensor, dtype: DType) -> Result<(), KernelError> {
+    if x.dtype() == dtype {
+        return Ok(());
     }
+    let (expected, found) = (dtype.ir_name(), x.dtype().ir_name());
+    Err(KernelError::input(format!("expected scalar type {expected} but found {found}")))
 }
 
 /// `(self, target, p, margin, weight, reduction)`.
@@ -240,16 +246,15 @@ fn multi_margin_loss(cx: &KernelCx<'_>) -> Computed {
             target.sizes()
         )));
     }
-    longs(target)?;
+    expect(target, DType::I64)?;
     let targets = classes(target, c as i64, None).map_err(|_| KernelError::input("target out of range"))?;
     let weights = opt_values::<f64>(cx.opt_tensor(4)?)?;
     if weights.as_ref().is_some_and(|w| w.len() != c) {
         return Err(KernelError::input(format!("inconsistent weight size, expected {c}")));
     }
     // A loss of nothing reads no weight.
-    if let Some(weight) = cx.opt_tensor(4)?.filter(|w| x.numel() > 0 && w.dtype() != x.dtype()) {
-        let (expected, found) = (x.dtype().ir_name(), weight.dtype().ir_name());
-        return Err(KernelError::input(format!("expected scalar type {expected} but found {found}")));
+    if let Some(weight) = cx.opt_tensor(4)?.filter(|_| x.numel() > 0) {
+        expect(weight, x.dtype())?;
     }
     let values = x.to_vec::<f64>()?;
     let losses = values.chunks_exact(c.max(1)).zip(&targets).map(|(row, &t)| {
@@ -280,18 +285,12 @@ fn multilabel_margin(cx: &KernelCx<'_>) -> Several {
     let (x, target) = (cx.tensor(0)?, cx.tensor(1)?);
     check_single_or_double(x, "multilabel_margin_loss_forward_out_frame")?;
     let (_, c) = as_rows(x)?;
-    longs(target)?;
+    expect(target, DType::I64)?;
     if x.sizes() != target.sizes() {
         return Err(KernelError::input(format!(
             "inconsistent target size: {:?} for input of size: {:?}",
             target.sizes(),
             x.sizes()
-        )));
-    }
-    if target.dtype() != DType::I64 {
-        return Err(KernelError::input(format!(
-            "expected scalar type Long but found {}",
-            target.dtype().ir_name()
         )));
     }
     let (values, labels) = (x.to_vec::<f64>()?, target.to_vec::<i64>()?);

@@ -50,6 +50,8 @@ fn padded(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
             x.rank()
         ));
     }
+    // A value is put around what is left of the elements, which cannot be less than nothing.
+    let mode_crops = matches!(mode, Mode::Constant(_));
     let mut maps = Vec::with_capacity(x.rank());
     for (d, &n) in x.sizes().iter().enumerate() {
         let from_end = x.rank() - 1 - d;
@@ -75,6 +77,11 @@ fn padded(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
             return say(format!(
                 "The input size {n}, plus negative padding {before} and {after} resulted in a negative output size, \
                  which is invalid. Check dimension {d} of your input."
+            ));
+        }
+        if mode_crops && n - (-before).max(0) - (-after).max(0) < 0 {
+            return say(format!(
+                "narrow(): length must be non-negative: {before} and {after} of dimension {d}"
             ));
         }
         check_budget((whole as usize).saturating_mul(size_of::<i64>()))?;

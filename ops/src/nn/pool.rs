@@ -102,6 +102,11 @@ fn max_windows(cx: &KernelCx<'_>, space: usize) -> Result<Windows, KernelError> 
 }
 
 fn max_pool(cx: &KernelCx<'_>, space: usize) -> Computed {
+    // In one dimension PyTorch has a kernel of its own where no indices are wanted.
+    let dtype = cx.tensor(0)?.dtype();
+    if space == 1 && !dtype.is_floating() {
+        return Err(TensorError::DType { op: "max_pool1d_impl", dtype }.into());
+    }
     Ok(pool::max_values(cx.tensor(0)?, space, &max_windows(cx, space)?)?)
 }
 
@@ -117,6 +122,13 @@ fn avg_pool(cx: &KernelCx<'_>, space: usize) -> Computed {
     check("avg_pool", x, space)?;
     if space == 3 && matches!(x.dtype(), DType::F16 | DType::BF16) {
         return Err(TensorError::DType { op: "avg_pool3d_out_frame", dtype: x.dtype() }.into());
+    }
+    if space == 3 && space_of(x, space).iter().zip(&slide.kernel).any(|(n, k)| n < k) {
+        return Err(KernelError::input(format!(
+            "input image {:?} smaller than kernel size {:?}",
+            space_of(x, space),
+            &slide.kernel[..]
+        )));
     }
     let windows = sliding(&slide, x, space)?;
     let whole = cx.boolean(5)?;
@@ -162,7 +174,7 @@ fn adaptive_avg(cx: &KernelCx<'_>, space: usize) -> Computed {
     let x = cx.tensor(0)?;
     // The mean of all of space is a reduction, of whatever has a mean.
     let sizes = cx.ints(1)?;
-    let ranked = x.rank() == space + 1 || x.rank() == space + 2;
+    let ranked = space == 3 || x.rank() == space + 1 || x.rank() == space + 2;
     if sizes.len() == space && sizes.iter().all(|n| *n == 1) && ranked {
         let dims: Vec<i64> = (1..=space as i64).map(|d| -d).collect();
         return Ok(reduce::mean(x, Some(&dims), true, None)?);
@@ -185,6 +197,10 @@ fn adaptive_avg(cx: &KernelCx<'_>, space: usize) -> Computed {
 
 fn adaptive_max(cx: &KernelCx<'_>, space: usize) -> Several {
     let windows = adaptive_windows(cx, space, "adaptive_max_pool")?;
+    let dtype = cx.tensor(0)?.dtype();
+    if !dtype.is_floating() {
+        return Err(TensorError::DType { op: "adaptive_max_pool", dtype }.into());
+    }
     let (values, places) = pool::max_with_indices(cx.tensor(0)?, space, &windows)?;
     Ok(vec![values, places])
 }
@@ -307,6 +323,9 @@ fn unpool(cx: &KernelCx<'_>, space: usize) -> Computed {
         )));
     }
     check("max_unpool", x, space)?;
+    if !x.dtype().is_floating() {
+        return Err(TensorError::DType { op: "max_unpool", dtype: x.dtype() }.into());
+    }
     if x.sizes() != indices.sizes() {
         return Err(KernelError::input(format!(
             "Expected shape of indices to be same as that of the input tensor ({:?}) but got indices tensor with \

@@ -119,6 +119,9 @@ fn backward(cx: &KernelCx<'_>, log: bool) -> Computed {
 /// Zeros where a row is all negative infinity.
 fn safe(cx: &KernelCx<'_>) -> Computed {
     let result = in_dtype(cx, false)?;
+    if result.numel() == 0 {
+        return Ok(result);
+    }
     let (x, dim) = (cx.tensor(0)?, cx.int(1)?);
     let top = reduce::amax(&x.to_dtype(result.dtype())?, Some(&[dim]), true)?;
     dispatch!(carried_floats, result.dtype(), "_safe_softmax", T => Ok(loops::binary_in::<T>(result.dtype(), &result, &top, |v: T, top: T| {

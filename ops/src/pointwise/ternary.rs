@@ -96,20 +96,23 @@ fn lerp_of<T: Real>(a: T, b: T, w: T) -> T {
 
 fn lerp(cx: &KernelCx<'_>) -> Computed {
     let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
-    if a.dtype() != b.dtype() {
-        return Err(KernelError::input(format!(
-            "expected dtype {} for `end` but got dtype {}",
-            a.dtype().ir_name(),
-            b.dtype().ir_name()
-        )));
+    let weight = cx.arg(2)?.as_tensor();
+    for (name, other) in [("end", Some(b)), ("weight", weight)] {
+        if let Some(other) = other.filter(|other| other.dtype() != a.dtype()) {
+            return Err(KernelError::input(format!(
+                "expected dtype {} for `{name}` but got dtype {}",
+                a.dtype().ir_name(),
+                other.dtype().ir_name()
+            )));
+        }
     }
     if a.dtype().is_complex() {
         return lerp_complex(cx, a, b);
     }
-    dispatch!(carried_floats, a.dtype(), "lerp", T => Ok(match cx.arg(2)?.as_tensor() {
+    dispatch!(carried_floats, a.dtype(), "lerp", T => Ok(match weight {
         Some(w) => ternary_in::<T>(a.dtype(), a, b, w, |a, b, w| T::from_acc(lerp_of(a.acc(), b.acc(), w.acc())))?,
         None => {
-            let w: <T as Float>::Acc = n(cx.scalar(2)?.to_f64());
+            let w: <T as Float>::Acc = n(in_range(cx.scalar(2)?, a.dtype())?.to_f64());
             binary_in::<T>(a.dtype(), a, b, move |a, b| T::from_acc(lerp_of(a.acc(), b.acc(), w)))?
         }
     }))

@@ -4,7 +4,7 @@ mod einsum;
 mod vectors;
 
 use crate::pointwise::product_of;
-use crate::support::{Computed, op};
+use crate::support::{Computed, fitting, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
@@ -91,17 +91,30 @@ fn outer(cx: &KernelCx<'_>) -> Computed {
 
 fn linear(cx: &KernelCx<'_>) -> Computed {
     let (x, weight, bias) = (cx.tensor(0)?, cx.tensor(1)?, cx.opt_tensor(2)?);
-    let transposed = weight.t()?;
-    match bias {
-        Some(bias) if x.rank() == 2 => {
-            Ok(matmul::addmm(bias, x, &transposed, Scalar::Int(1), Scalar::Int(1))?)
-        }
-        Some(bias) => {
-            let product = matmul::matmul(x, &transposed)?;
-            scaled_sum(bias, &product, Scalar::Int(1), Scalar::Int(1))
-        }
-        None => Ok(matmul::matmul(x, &transposed)?),
+    if x.rank() == 0 || weight.rank() == 0 {
+        return Err(KernelError::input(format!(
+            "both arguments to linear need to be at least 1D, but they are {}D and {}D",
+            x.rank(),
+            weight.rank()
+        )));
     }
+    let transposed = weight.t()?;
+    let Some(bias) = bias else { return Ok(matmul::matmul(x, &transposed)?) };
+    let one = Scalar::Int(1);
+    if x.rank() == 2 {
+        return Ok(matmul::addmm(bias, x, &transposed, one, one)?);
+    }
+    // What lies as rows is one matrix, to whose product the bias is broadcast; else it is added to the product as in place.
+    if x.is_contiguous() && (x.rank() == 3 || bias.rank() == 1) {
+        let (width, lead) = x.sizes().split_last().expect("invariant: it has dimensions");
+        let rows = x.view(&[lead.iter().product(), *width])?;
+        let sums = matmul::addmm(bias, &rows, &transposed, one, one)?;
+        let mut sizes = lead.to_vec();
+        sizes.push(sums.sizes()[1]);
+        return Ok(sums.view(&sizes)?);
+    }
+    let product = matmul::matmul(x, &transposed)?;
+    scaled_sum(&fitting(bias, product.dtype())?.expand(product.sizes())?, &product, one, one)
 }
 
 /// Tensors of the given sizes.

@@ -39,6 +39,11 @@ fn vecdot(cx: &KernelCx<'_>) -> Computed {
     if x.dtype() != y.dtype() {
         return Err(KernelError::input("linalg.vecdot: Expected x and y to have the same dtype"));
     }
+    // Two vectors are as long as each other.
+    if x.rank() == 1 && y.rank() == 1 {
+        wrap_dim(dim, 1)?;
+        return Ok(matmul::dot(&conjugated(x)?, y)?);
+    }
     let product = product_of(&conjugated(x)?, y)?;
     Ok(reduce::sum(&product, Some(&[dim]), false, Some(x.dtype()))?)
 }
@@ -76,10 +81,12 @@ fn addr(cx: &KernelCx<'_>) -> Computed {
         )));
     }
     let (beta, alpha) = (cx.scalar(3)?, cx.scalar(4)?);
+    let bias = bias.expand(&[a.sizes()[0], b.sizes()[0]])?;
+    let (a, b) = (a.unsqueeze(1)?, b.unsqueeze(0)?);
+    let dtype = Promotion::new().tensor(&bias).tensor(&a).tensor(&b).result().unwrap_or(a.dtype());
     // One vector is scaled before the products are taken, which shows in halves.
-    let factor = Tensor::scalar(alpha, Promotion::new().tensor(a).tensor(b).result().unwrap_or(a.dtype()))?;
-    let product = product_of(&product_of(&a.unsqueeze(1)?, &factor)?, &b.unsqueeze(0)?)?;
-    scaled_sum(&bias.expand(product.sizes())?, &product, beta, Scalar::Int(1))
+    let scaled = product_of(&a.to_dtype(dtype)?, &Tensor::scalar(alpha, dtype)?)?;
+    scaled_sum(&bias, &product_of(&scaled, &b)?, beta, Scalar::Int(1))
 }
 
 /// The products of the batch added one after the other, each sum rounded.

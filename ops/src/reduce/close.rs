@@ -23,6 +23,14 @@ fn isclose(cx: &KernelCx<'_>) -> Computed {
     if rtol < 0.0 || atol < 0.0 {
         return Err(KernelError::input("rtol and atol must be greater than or equal to zero"));
     }
+    // What is not a number on both sides is found in memory of the first one's sizes.
+    if nan && !a.dtype().is_integral(true) && !flambeau_tensor::expandable(b.sizes(), a.sizes()) {
+        return Err(KernelError::input(format!(
+            "output with shape {:?} doesn't match the broadcast shape with {:?}",
+            a.sizes(),
+            b.sizes()
+        )));
+    }
     if a.dtype().is_complex() {
         return Ok(binary::<Complex<f64>, Complex<f64>, bool>(a, b, move |a, b| {
             let is_nan = |z: Complex<f64>| z.re.is_nan() || z.im.is_nan();

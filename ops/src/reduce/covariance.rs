@@ -33,7 +33,7 @@ fn weights(w: &Tensor, columns: i64, which: &str) -> Result<(), KernelError> {
             w.numel()
         )));
     }
-    if w.to_vec::<f64>()?.iter().any(|&x| x < 0.0) {
+    if w.to_vec::<f64>()?.iter().any(|&x| x.is_nan() || x < 0.0) {
         return Err(KernelError::input(format!("cov(): {which} cannot be negative")));
     }
     Ok(())

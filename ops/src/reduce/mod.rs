@@ -11,7 +11,7 @@ mod spread;
 mod sums;
 mod truths;
 
-pub(crate) use norms::vector_norm;
+pub(crate) use norms::{check_identity, norm_dtype, vector_norm};
 
 use flambeau_analysis::Shape;
 use flambeau_analysis::shape::{Fact, TensorFact};

@@ -45,6 +45,45 @@ fn folded<T: Real>(x: &Tensor, p: f64, mask: u64, keep: bool) -> Computed {
     })
 }
 
+/// The dtype of a norm: real, and the one asked for, which has to hold what the elements' does.
+pub(crate) fn norm_dtype(x: &Tensor, dtype: Option<DType>, op: &str) -> Result<DType, KernelError> {
+    let (from, to) = (x.dtype(), dtype.unwrap_or(x.dtype()));
+    let refused = |wanted: &str| Err(KernelError::input(format!("{op}: {wanted}, but got {}", to.ir_name())));
+    if from.is_integral(true) {
+        return Err(KernelError::input(format!(
+            "{op}: Expected a floating point or complex tensor as input. Got {}",
+            from.ir_name()
+        )));
+    }
+    if to.is_integral(true) {
+        return refused("dtype should be floating point or complex");
+    }
+    if from.is_complex() != to.is_complex() {
+        let kind = if from.is_complex() { "complex" } else { "real" };
+        return refused(&format!("dtype should be {kind} for {kind} inputs"));
+    }
+    if promote(from, to) != to {
+        return Err(KernelError::input(format!(
+            "{op}: the dtype of the input ({}) should be convertible without narrowing to the specified dtype ({})",
+            from.ir_name(),
+            to.ir_name()
+        )));
+    }
+    Ok(to.to_real())
+}
+
+/// An error if some of the dimensions in `mask` that a norm is taken over have no elements, and nothing has no such norm.
+pub(crate) fn check_identity(x: &Tensor, mask: u64, p: f64) -> Result<(), KernelError> {
+    if (p >= 0.0 && p < f64::INFINITY) || (0..x.rank()).all(|d| mask >> d & 1 == 0 || x.sizes()[d] > 0) {
+        return Ok(());
+    }
+    let p = if p.is_infinite() { if p > 0.0 { "inf" } else { "-inf" }.to_owned() } else { p.to_string() };
+    Err(KernelError::input(format!(
+        "linalg.vector_norm cannot compute the {p} norm on an empty tensor or dimension because the operation does not \
+         have an identity"
+    )))
+}
+
 /// The `p`-norm over dimensions (none named: all), in the real dtype of the input or of the one asked for.
 pub(crate) fn vector_norm(
     x: &Tensor,
@@ -53,34 +92,10 @@ pub(crate) fn vector_norm(
     keep: bool,
     dtype: Option<DType>,
 ) -> Computed {
-    if x.dtype().is_integral(true) {
-        return Err(KernelError::input(format!(
-            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
-            x.dtype().ir_name()
-        )));
-    }
-    if let Some(dtype) = dtype {
-        let narrower = promote(x.dtype(), dtype) != dtype;
-        if dtype.is_integral(true) || narrower || dtype.is_complex() != x.dtype().is_complex() {
-            return Err(KernelError::input(format!(
-                "linalg.vector_norm: the dtype of the input ({}) should be convertible without narrowing to the \
-                 specified dtype ({})",
-                x.dtype().ir_name(),
-                dtype.ir_name()
-            )));
-        }
-    }
+    norm_dtype(x, dtype, "linalg.vector_norm")?;
     let x = x.to_dtype(dtype.unwrap_or(x.dtype()))?;
     let mask = dim_mask(dims.filter(|d| !d.is_empty()), x.rank())?;
-    let count: i64 = (0..x.rank()).filter(|d| mask >> d & 1 == 1).map(|d| x.sizes()[d]).product();
-    let rest: i64 = (0..x.rank()).filter(|d| mask >> d & 1 == 0).map(|d| x.sizes()[d]).product();
-    if count == 0 && rest > 0 && (p < 0.0 || p == f64::INFINITY) {
-        let p = if p.is_infinite() { "inf".to_owned() } else { p.to_string() };
-        return Err(KernelError::input(format!(
-            "linalg.vector_norm cannot compute the {p} norm on an empty tensor because the operation does not have \
-             an identity"
-        )));
-    }
+    check_identity(&x, mask, p)?;
     let size = magnitudes(&x)?;
     let norm = match size.dtype() {
         DType::F64 => folded::<f64>(&size, p, mask, keep)?,
@@ -153,6 +168,10 @@ fn logsumexp_real<T: Float>(x: &Tensor, dims: &[i64], keep: bool) -> Computed {
 
 fn logsumexp_complex(x: &Tensor, dims: &[i64], keep: bool) -> Computed {
     let parts = x.to_dtype(DType::C128)?;
+    if x.numel() == 0 {
+        let sums = reduce::sum(&parts, Some(dims), keep, None)?;
+        return Ok(unary::<Complex<f64>, Complex<f64>>(&sums, |s| s.ln())?.to_dtype(x.dtype())?);
+    }
     let real = parts.view_as_real()?.select(-1, 0)?;
     let largest = reduce::amax(&real, Some(dims), true)?;
     let largest = unary::<f64, f64>(&largest, |m| if m.is_infinite() { 0.0 } else { m })?;
@@ -170,6 +189,13 @@ fn logsumexp(cx: &KernelCx<'_>) -> Computed {
     let (x, dims, keep) = (cx.tensor(0)?, cx.ints(1)?, cx.boolean(2)?);
     let x = x.to_dtype(to_float(x.dtype()))?;
     let all: Vec<i64> = (0..x.rank() as i64).collect();
+    // PyTorch sums over all dimensions then, but leaves those of the largest element.
+    if dims.is_empty() && x.rank() > 0 && x.numel() > 0 && !keep {
+        return Err(KernelError::input(format!(
+            "output with shape [] doesn't match the broadcast shape {:?}",
+            vec![1; x.rank()]
+        )));
+    }
     let dims = if dims.is_empty() { &all[..] } else { &dims[..] };
     if x.dtype().is_complex() {
         return logsumexp_complex(&x, dims, keep);

@@ -67,6 +67,10 @@ fn roll(cx: &KernelCx<'_>) -> Computed {
             dims.len()
         )));
     }
+    if x.numel() == 0 {
+        // Along whatever dimensions, there or not.
+        return Ok(x.clone_data()?);
+    }
     rolled(x, &dims, &shifts)
 }
 

@@ -11,7 +11,7 @@ use flambeau_ir::{AliasRule, IValue, OpDef};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::rows::{RowMap, Unwritten, Written, compute_rows};
 use flambeau_tensor::simd::{self, Kernel, Sets};
-use flambeau_tensor::{DType, Element, Tensor, access, dispatch, lanes, loops, reduce, threads};
+use flambeau_tensor::{DType, Element, Scalar, Tensor, access, dispatch, lanes, loops, reduce, threads};
 
 /// Operations that an element costs.
 const COST: usize = 4;
@@ -60,6 +60,12 @@ impl Batch<'_> {
                 )));
             }
         }
+        if let Some(kept) = [self.mean, self.var].into_iter().flatten().find(|kept| kept.rank() != 1) {
+            return Err(KernelError::input(format!(
+                "running statistics are vectors, not {:?}",
+                kept.sizes()
+            )));
+        }
         if !self.training && (self.mean.is_none() || self.var.is_none()) {
             return Err(KernelError::input(
                 "Expected running_mean and running_var to be defined when training is False",
@@ -73,6 +79,9 @@ impl Batch<'_> {
     }
 
     fn of<T: Float>(&self) -> Result<Normalized, KernelError> {
+        if self.x.numel() == 0 {
+            return self.of_nothing();
+        }
         let channels = self.check()?;
         let x = self.x.contiguous()?;
         let plane = x.numel() / (x.sizes()[0] as usize * channels).max(1);
@@ -100,6 +109,19 @@ impl Batch<'_> {
         };
         let running = self.training.then(|| self.updated(&mean, &var, count)).transpose()?;
         Ok(Normalized { out, mean: stat(&mean)?, inverse: stat(&inverse)?, running })
+    }
+
+    /// Without elements there are no statistics of the batch, and nobody looks at any others, or at weights.
+    fn of_nothing(&self) -> Result<Normalized, KernelError> {
+        if self.training {
+            return Err(KernelError::input(format!(
+                "input tensor must have at least one element, but got input_sizes = {:?}",
+                self.x.sizes()
+            )));
+        }
+        let dtype = stats_dtype(self.x, &[self.weight, self.bias, self.mean, self.var])?;
+        let none = || Tensor::zeros(&[0], dtype);
+        Ok(Normalized { out: self.x.clone_data()?, mean: none()?, inverse: none()?, running: None })
     }
 
     /// The running statistics, moved towards the batch's.
@@ -260,9 +282,17 @@ fn native(cx: &KernelCx<'_>, stats: bool, training: Option<bool>) -> Several {
     Ok(vec![done.out, done.mean, done.inverse])
 }
 
+/// A normalized tensor without elements: a copy, for which the first weight and bias have to be there.
+fn unchanged(x: &Tensor, affine: [Option<&Tensor>; 2]) -> Computed {
+    for t in affine.into_iter().flatten() {
+        t.select(0, 0)?;
+    }
+    Ok(x.clone_data()?)
+}
+
 fn batch_norm(cx: &KernelCx<'_>) -> Computed {
-    if cx.tensor(0)?.numel() == 0 && cx.tensor(0)?.rank() < 2 {
-        return Ok(cx.tensor(0)?.clone_data()?);
+    if cx.tensor(0)?.numel() == 0 {
+        return unchanged(cx.tensor(0)?, [cx.opt_tensor(1)?, cx.opt_tensor(2)?]);
     }
     let batch = batch_of(cx, true, None, 5)?;
     let done = batch.run()?;
@@ -295,9 +325,28 @@ fn instance_norm(cx: &KernelCx<'_>) -> Computed {
     joined.extend_from_slice(&sizes[2..]);
     let repeated = |i: usize| -> Result<Option<Tensor>, KernelError> {
         let Some(t) = cx.opt_tensor(i)? else { return Ok(None) };
-        Ok(Some(t.expand(&[b, c])?.reshape(&[b * c])?))
+        // Of no elements only statistics are looked at.
+        if t.rank() > 1 || t.numel() as i64 != c && (x.numel() > 0 || i > 2) {
+            return Err(KernelError::input(format!(
+                "a vector of {c} elements is expected, not {:?}",
+                t.sizes()
+            )));
+        }
+        Ok(Some(t.reshape(&[1, -1])?.expand(&[b, t.numel() as i64])?.reshape(&[b * t.numel() as i64])?))
     };
     let (weight, bias, mean, var) = (repeated(1)?, repeated(2)?, repeated(3)?, repeated(4)?);
+    if !cx.boolean(5)? && (mean.is_none() || var.is_none()) {
+        return Err(KernelError::input(
+            "Expected running_mean and running_var to be defined when use_input_stats is false",
+        ));
+    }
+    if x.numel() == 0 {
+        // What the running statistics become is the mean of as many copies of them as there are elements of the batch.
+        for kept in [cx.opt_tensor(3)?, cx.opt_tensor(4)?].into_iter().flatten().filter(|_| b == 0) {
+            kept.fill_(Scalar::Float(f64::NAN))?;
+        }
+        return unchanged(x, [weight.as_ref(), bias.as_ref()]);
+    }
     let flat = x.contiguous()?.view(&joined)?;
     let batch = Batch {
         x: &flat,
