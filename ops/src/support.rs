@@ -64,12 +64,8 @@ fn inplace_of(f: Compute<Computed>, exact: bool, resizes: bool) -> Kernel {
             cx.ret(target);
             return Ok(());
         }
-        if exact && target.dtype() != result.dtype() {
-            return Err(KernelError::input(format!(
-                "Bad in-place call: input tensor dtype {} and output tensor dtype {} should match",
-                target.dtype().ir_name(),
-                result.dtype().ir_name()
-            )));
+        if exact {
+            stays(target.dtype(), result.dtype())?;
         }
         if result.sizes() != target.sizes() {
             if !resizes {
@@ -85,6 +81,28 @@ fn inplace_of(f: Compute<Computed>, exact: bool, resizes: bool) -> Kernel {
         cx.ret(target);
         Ok(())
     })
+}
+
+fn stays(target: DType, result: DType) -> Result<(), KernelError> {
+    if target == result {
+        return Ok(());
+    }
+    Err(KernelError::input(format!(
+        "Bad in-place call: input tensor dtype {} and output tensor dtype {} should match",
+        target.ir_name(),
+        result.ir_name()
+    )))
+}
+
+/// Of an operator that may be told what to compute in: that must be the dtype there is.
+fn inplace_typed(f: Compute<Computed>, at: usize, exact: bool, resizes: bool) -> Kernel {
+    let f = move |cx: &KernelCx<'_>| {
+        if let Some(dtype) = cx.opt_dtype(at)? {
+            stays(cx.tensor(0)?.dtype(), dtype)?;
+        }
+        f(cx)
+    };
+    inplace_of(Arc::new(f), exact, resizes)
 }
 
 /// The kernel of the `out=` variant: the last argument takes the result's shape and values.
@@ -390,7 +408,11 @@ impl<'a> OpRow<'a> {
             (None, Some(at)) => into_out_typed(f.clone(), at, rules),
             (None, None) => into_out_of(f.clone(), rules),
         };
-        self.defs(&|| fresh_of(f.clone()), &|exact| Some(inplace_of(f.clone(), exact, resizes)), &into)
+        let inplace = |exact| match typed_at {
+            Some(at) => inplace_typed(f.clone(), at, exact, resizes),
+            None => inplace_of(f.clone(), exact, resizes),
+        };
+        self.defs(&|| fresh_of(f.clone()), &|exact| Some(inplace(exact)), &into)
     }
 
     /// Computes several tensors, each a result of its own.

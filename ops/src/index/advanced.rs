@@ -2,7 +2,6 @@
 
 use super::combine::{Combine, combine};
 use super::{below, data, index_error, like_self, made, wrapped};
-use crate::pointwise::product_of;
 use crate::support::{Computed, op};
 use flambeau_analysis::shape::{Dim, Dims, Fact, ShapeCx, TensorFact, broadcast_dims};
 use flambeau_analysis::{Dtype, Shape};
@@ -11,7 +10,7 @@ use flambeau_ir::value::List;
 use flambeau_ir::{IValue, OpDef, Type};
 use flambeau_tensor::loops::strides_after;
 use flambeau_tensor::places::{Places, read_at};
-use flambeau_tensor::{DType, Dims as Strides, Tensor, broadcast_shapes};
+use flambeau_tensor::{DType, Dims as Strides, Scalar, Tensor, broadcast_shapes};
 use smallvec::SmallVec;
 
 type Indices = SmallVec<[Option<Tensor>; 4]>;
@@ -180,10 +179,15 @@ fn masked_index(cx: &KernelCx<'_>) -> Computed {
     let indices = clamped(x, &cx.opt_tensors(2)?)?;
     let region = region(x, &indices)?;
     let out = read_at(x, &region.places, &region.sizes)?;
-    let outside = mask.expand(&region.sizes)?.to_vec::<bool>()?;
-    let holes = (0..out.numel()).filter(|&i| !outside[i]).collect();
-    combine(&out, &Places::each(holes), &Tensor::scalar(fill, x.dtype())?, Combine::Replace)?;
+    hide(&out, mask, fill)?;
     Ok(out)
+}
+
+/// Writes a number where a mask doesn't hold.
+fn hide(x: &Tensor, mask: &Tensor, fill: Scalar) -> Result<(), KernelError> {
+    let shown = mask.expand(x.sizes())?.to_vec::<bool>()?;
+    let hidden = (0..x.numel()).filter(|&i| !shown[i]).collect();
+    combine(x, &Places::each(hidden), &Tensor::scalar(fill, x.dtype())?, Combine::Replace)
 }
 
 /// `(self, mask, indices, values)`: adds values by index where the mask holds.
@@ -191,9 +195,8 @@ fn masked_put(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
     let (mask, values) = (cx.tensor(1)?, cx.tensor(3)?);
     let indices = clamped(target, &cx.opt_tensors(2)?)?;
     let region = region(target, &indices)?;
-    let kept = mask.expand(&region.sizes)?.to_dtype(values.dtype())?;
-    let values = fitted(values, &region.sizes)?;
-    let values = product_of(&values, &kept)?;
+    let values = fitted(values, &region.sizes)?.clone_contiguous()?;
+    hide(&values, mask, Scalar::Int(0))?;
     combine(target, &region.places, &values, Combine::Sum)
 }
 

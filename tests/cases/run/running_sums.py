@@ -9,12 +9,12 @@ def co(x: Tensor, d: Optional[int]):
     torch.cumsum(x, 0, dtype=d, out=out)
     return out
 # run: cs(tensor([1, 2, 3], f32), None) ~= (tensor([1.0, 3.0, 6.0], f32), tensor([1.0, 3.0, 6.0], f32))
-# run: cs(tensor([1, 2, 3], f32), 7) == (tensor([1.0, 3.0, 6.0], f32), tensor([1.0, 3.0, 6.0], f32))
-# run: cs(tensor([1, 2, 3], f32), 3) == (tensor([1.0, 3.0, 6.0], f32), tensor([1.0, 3.0, 6.0], f32))
-# run: cs(tensor([1, 2, 3], i64), 7) raises "result type Double can't be cast to the desired output type Long"
-# run: cs(tensor([1, 2, 3], i64), 3) == (tensor([1, 3, 6], i64), tensor([1, 3, 6], i64))
-# run: cs(tensor([1, 2, 3], bf16), 6) == (tensor([1.0, 3.0, 6.0], bf16), tensor([1.0, 3.0, 6.0], bf16))
-# run: cs(tensor([1, 2, 3], bf16), 7) == (tensor([1.0, 3.0, 6.0], bf16), tensor([1.0, 3.0, 6.0], bf16))
+# run: cs(tensor([1, 2, 3], f32), 7) raises "Bad in-place call: input tensor dtype Float and output tensor dtype Double should match"
+# run: cs(tensor([1, 2, 3], f32), 3) raises "Bad in-place call: input tensor dtype Float and output tensor dtype Int should match"
+# run: cs(tensor([1, 2, 3], i64), 7) raises "Bad in-place call: input tensor dtype Long and output tensor dtype Double should match"
+# run: cs(tensor([1, 2, 3], i64), 3) raises "Bad in-place call: input tensor dtype Long and output tensor dtype Int should match"
+# run: cs(tensor([1, 2, 3], bf16), 6) raises "Bad in-place call: input tensor dtype BFloat16 and output tensor dtype Float should match"
+# run: cs(tensor([1, 2, 3], bf16), 7) raises "Bad in-place call: input tensor dtype BFloat16 and output tensor dtype Double should match"
 # run: co(tensor([1, 2, 3], f32), None) ~= tensor([1.0, 3.0, 6.0], f32)
 # run: co(tensor([1, 2, 3], f32), 7) raises "Expected out tensor to have dtype Double, but got Float instead"
 # run: co(tensor([1, 2, 3], i64), None) ~= tensor([1.0, 3.0, 6.0], f32)
