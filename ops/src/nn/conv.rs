@@ -26,21 +26,30 @@ fn differs(x: &Tensor, bias: &Tensor) -> KernelError {
     KernelError::input(format!("Input type ({x}) and bias type ({bias}) should be the same"))
 }
 
-/// Whether what PyTorch convolves with takes a bias of the input's dtype alone: its library for singles and halves, which it
-/// finds too slow for small single images and which does not pad results far, its parts of complex numbers, and transposed
-/// convolutions in space.
+/// Whether results are padded as far as a step, which PyTorch's library does not do.
+fn is_padded_far(spec: &ConvSpec) -> bool {
+    spec.transposed && spec.output_padding.iter().zip(&spec.stride).any(|(pad, step)| pad >= step)
+}
+
+/// Whether PyTorch finds its library for singles worth it: not for small single images.
+fn is_large(x: &Tensor, weight: &Tensor, spec: &ConvSpec) -> bool {
+    let kernel = weight.sizes().get(2..).unwrap_or_default();
+    let batch = x.rank() == weight.rank();
+    let several = batch && x.sizes().first().is_some_and(|n| *n > 1);
+    let wide = kernel.len() > 1 && kernel.iter().rev().take(2).all(|n| *n > 3);
+    // Of what it counts, a batch is the first of four sizes.
+    let count: i64 = x.sizes().iter().take(3 + usize::from(batch)).product();
+    spec.groups > 1 || several || wide || count > 20480
+}
+
+/// Whether what PyTorch convolves with takes a bias of the input's dtype alone: its library for singles and halves, its parts
+/// of complex numbers, and transposed convolutions in space.
 fn wants_one_dtype(x: &Tensor, weight: &Tensor, spec: &ConvSpec) -> bool {
-    let sizes = weight.sizes();
-    let large = sizes.len() > 3 && sizes.iter().rev().take(2).all(|n| *n > 3) || x.numel() > 20480;
-    let batched = x.rank() == sizes.len() && x.sizes().first().is_some_and(|n| *n > 1);
-    let padded_far =
-        spec.transposed && spec.output_padding.iter().zip(&spec.stride).any(|(pad, step)| pad >= step);
+    let in_space = spec.transposed && weight.rank() > 4;
     match x.dtype() {
-        DType::F32 => {
-            !padded_far && (spec.groups > 1 || batched || large) || spec.transposed && sizes.len() > 4
-        }
-        DType::F16 | DType::BF16 => !padded_far,
-        dtype => dtype.is_complex() || spec.transposed && sizes.len() > 4,
+        DType::F32 => in_space || !is_padded_far(spec) && is_large(x, weight, spec),
+        DType::F16 | DType::BF16 => !is_padded_far(spec),
+        dtype => in_space || dtype.is_complex(),
     }
 }
 
@@ -69,14 +78,13 @@ fn run(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, spec: &ConvSpec) -> C
 
 /// Whether volumes follow their operands' channels: of what PyTorch has two ways for, that is one for large singles.
 fn volumes_follow(x: &Tensor, weight: &Tensor, spec: &ConvSpec) -> bool {
-    let far = spec.output_padding.iter().zip(&spec.stride).any(|(more, stride)| more >= stride);
-    if spec.transposed && far {
-        return false;
-    }
-    let (batch, kernel) = (x.sizes()[0], &weight.sizes()[3..]);
-    let large = batch > 1 || kernel.iter().all(|n| *n > 3) || x.sizes()[..4].iter().product::<i64>() > 20480;
     // Complex numbers are convolved as pairs of singles.
-    x.dtype() == DType::BF16 || matches!(x.dtype(), DType::F32 | DType::C64) && (large || spec.groups > 1)
+    let taken = match x.dtype() {
+        DType::BF16 => true,
+        DType::F32 | DType::C64 => is_large(x, weight, spec),
+        _ => false,
+    };
+    taken && !is_padded_far(spec)
 }
 
 fn spec(space: usize, stride: &[i64], padding: &[i64], dilation: &[i64], groups: i64) -> ConvSpec {

@@ -12,7 +12,7 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::loops::{binary, binary_in, unary, unary_in};
-use flambeau_tensor::math::{Float, Real};
+use flambeau_tensor::math::{Float, Real, complex as functions};
 use flambeau_tensor::promote::{can_cast, result_type};
 use flambeau_tensor::{Complex, DType, Element, Layout, Scalar, Tensor, access, dispatch, reduce};
 
@@ -89,7 +89,7 @@ fn margin_in_input_dtype(x: &Tensor, t: &Tensor) -> Computed {
         )));
     }
     if x.dtype().is_complex() {
-        return complex(x.dtype(), x, t, |x, t| ((-x * t).exp() + 1.0).ln());
+        return complex(x.dtype(), x, t, |x, t| functions::ln(functions::exp(-x * t) + 1.0));
     }
     soft_margin_loss(x, t)
 }
@@ -316,9 +316,9 @@ fn poisson_nll_loss(cx: &KernelCx<'_>) -> Computed {
     let float = |t: &Tensor| t.to_dtype(flambeau_tensor::promote::to_float(t.dtype()));
     let (x, t) = (&float(x)?, &float(t)?);
     let loss = match result_type(&[x, t]).filter(|dtype| dtype.is_complex()) {
-        Some(dtype) => {
-            complex(dtype, x, t, move |x, t| if log { x.exp() - t * x } else { x - t * (x + eps).ln() })?
-        }
+        Some(dtype) => complex(dtype, x, t, move |x, t| {
+            if log { functions::exp(x) - t * x } else { x - t * functions::ln(x + eps) }
+        })?,
         None if log => poisson_log(x, t)?,
         None => poisson_plain(x, t, eps)?,
     };
@@ -334,17 +334,16 @@ fn ranked([a, b, t]: [&Layout; 3]) -> Result<Layout, KernelError> {
 /// `(input1, input2, target, margin, reduction)`: the first is to be larger where the target is 1.
 fn margin_ranking_loss(cx: &KernelCx<'_>) -> Computed {
     let (first, second, target, margin) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, cx.float(3)?);
-    let t = target;
-    no_bools(t.dtype(), t.dtype())?;
+    no_bools(target.dtype(), target.dtype())?;
     // The sign of integers changes before they are multiplied, and wraps.
-    let whole = t.dtype().is_integral(false);
-    let t = match whole {
-        true => &dispatch!(ints, t.dtype(), "neg", T => {
-            unary::<T, T>(t, |t: T| T::from_i64(t.to_i64().wrapping_neg()))
+    let whole = target.dtype().is_integral(false);
+    let sign = match whole {
+        true => &dispatch!(ints, target.dtype(), "neg", T => {
+            unary::<T, T>(target, |t: T| T::from_i64(t.to_i64().wrapping_neg()))
         })?,
-        false => t,
+        false => target,
     };
-    let signed = product_of(t, &difference_of(first, second)?)?;
+    let signed = product_of(sign, &difference_of(first, second)?)?;
     // With the margin added, integers are single floats.
     let signed = signed.to_dtype(flambeau_tensor::promote::to_float(signed.dtype()))?;
     let loss = dispatch!(carried_floats, signed.dtype(), "margin_ranking_loss", T => Ok::<_, KernelError>(unary_in::<T>(signed.dtype(), &signed, move |d: T| {

@@ -170,7 +170,7 @@ fn logsumexp_complex(x: &Tensor, dims: &[i64], keep: bool) -> Computed {
     let parts = x.to_dtype(DType::C128)?;
     if x.numel() == 0 {
         let sums = reduce::sum(&parts, Some(dims), keep, None)?;
-        return Ok(unary::<Complex<f64>, Complex<f64>>(&sums, |s| s.ln())?.to_dtype(x.dtype())?);
+        return Ok(unary::<Complex<f64>, Complex<f64>>(&sums, complex::ln)?.to_dtype(x.dtype())?);
     }
     let real = parts.view_as_real()?.select(-1, 0)?;
     let largest = reduce::amax(&real, Some(dims), true)?;
