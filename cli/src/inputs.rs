@@ -29,6 +29,17 @@ impl Inputs {
     pub(crate) fn kwargs(&self) -> Vec<(&str, IValue)> {
         self.named.iter().map(|(n, v)| (n.as_str(), v.clone())).collect()
     }
+
+    /// Puts named arguments in their places where those before them are given too: then names are looked up here, not by
+    /// every call.
+    fn place(&mut self, params: &[Argument]) {
+        for param in params.iter().skip(self.positional.len()).take_while(|p| !p.kwarg_only) {
+            let Some(at) = self.named.iter().position(|(name, _)| *name == param.name.as_str()) else {
+                return;
+            };
+            self.positional.push(self.named.remove(at).1);
+        }
+    }
 }
 
 impl InputArgs {
@@ -54,6 +65,7 @@ impl InputArgs {
                 .named
                 .push((name.to_owned(), value.map_err(|e| within(&format!("argument `{name}`"), e))?));
         }
+        inputs.place(params);
         Ok(inputs)
     }
 }

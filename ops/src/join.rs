@@ -4,7 +4,7 @@ use crate::support::{Computed, with_variants};
 use flambeau_analysis::shape::{Dim, Dims, ShapeCx, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
-use flambeau_ir::value::List;
+use flambeau_ir::value::{List, ListItems};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::promote::result_type;
 use flambeau_tensor::{DType, Tensor, channels_last_strides, rows, wrap_dim, wrap_dim_insert};
@@ -105,7 +105,11 @@ fn stack(cx: &KernelCx<'_>) -> Computed {
 }
 
 fn cat_of(cx: &KernelCx<'_>) -> Computed {
-    cat(&cx.tensors(0)?, cx.int(1)?)
+    let dim = cx.int(1)?;
+    if let ListItems::Tensors(tensors) = &*cx.list(0)?.read() {
+        return cat(tensors, dim);
+    }
+    cat(&cx.tensors(0)?, dim)
 }
 
 /// Along the first dimension (vectors: along their only one).

@@ -124,6 +124,29 @@ impl Drop for ReadThree<'_> {
     }
 }
 
+/// Shared locks of the storages of any number of tensors, held until dropped: without a list where they are few.
+pub(crate) enum ReadAll<'a> {
+    Few(#[allow(dead_code, reason = "held")] ReadThree<'a>),
+    Many(#[allow(dead_code, reason = "held")] Guards<'a>),
+}
+
+impl<'a> ReadAll<'a> {
+    /// Locks the storages, some of them perhaps the same, in their order.
+    pub(crate) fn new(metas: &[&'a Meta]) -> Result<ReadAll<'a>> {
+        if let [first, rest @ ..] = metas
+            && rest.len() < 3
+        {
+            let nth = |i: usize| &rest.get(i).unwrap_or(first).storage;
+            return Ok(ReadAll::Few(ReadThree::new([&first.storage, nth(0), nth(1)])));
+        }
+        let mut set = LockSet::new();
+        for meta in metas {
+            set.read(&meta.storage);
+        }
+        set.lock().map(ReadAll::Many)
+    }
+}
+
 /// The exclusive lock of a storage, and the shared one of another perhaps, held until dropped: what most writes need,
 /// without a list.
 pub(crate) struct WriteGuards<'a> {

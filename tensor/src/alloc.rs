@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
+use crate::bytes;
 use crate::error::{Result, TensorError};
 
 /// Alignment of every block.
@@ -127,7 +128,7 @@ fn block(class: usize, size: usize, zeroed: usize) -> Option<Block> {
     };
     if zeroed > 0 {
         // SAFETY: the block has at least as many bytes.
-        unsafe { block.start.as_ptr().write_bytes(0, zeroed) };
+        unsafe { bytes::zero(block.start.as_ptr(), zeroed) };
     }
     Some(block)
 }

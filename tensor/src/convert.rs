@@ -1,5 +1,7 @@
 //! Copies: to another dtype, to row-major, into a tensor that is there, of one value.
 
+use std::borrow::Cow;
+
 use crate::access;
 use crate::device::MemoryFormat;
 use crate::dispatch;
@@ -69,6 +71,16 @@ impl Tensor {
     /// Itself if of the dtype, else a converted copy.
     pub fn to_dtype(&self, dtype: DType) -> Result<Tensor> {
         if self.dtype() == dtype { Ok(self.clone()) } else { self.cast_copy(dtype) }
+    }
+
+    /// As [`Tensor::to_dtype`], of a tensor that is not used any more.
+    pub fn into_dtype(self, dtype: DType) -> Result<Tensor> {
+        if self.dtype() == dtype { Ok(self) } else { self.cast_copy(dtype) }
+    }
+
+    /// Itself if row-major, else a copy that is.
+    pub fn as_contiguous(&self) -> Result<Cow<'_, Tensor>> {
+        Ok(if self.is_contiguous() { Cow::Borrowed(self) } else { Cow::Owned(self.clone_contiguous()?) })
     }
 
     /// A converted copy with its own storage, strides kept if dense.

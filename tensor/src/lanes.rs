@@ -13,7 +13,7 @@ use crate::math::Real;
 /// Lanes of the loop: four vectors of singles, as many as additions are under way at once.
 const LANES: usize = 32;
 /// Lanes of what does not fill those.
-const FEW: usize = LANES / 4;
+pub(crate) const FEW: usize = LANES / 4;
 
 /// Folds a row; `start` is taken in more than once, so it has to be neutral.
 #[inline(always)]
@@ -25,7 +25,7 @@ pub fn fold<A: Copy, T: Copy>(row: &[T], start: A, step: impl Fn(A, T) -> A, mer
 /// Lanes of a row that are merged last, as a vector.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
-struct Few<A>([A; FEW]);
+pub(crate) struct Few<A>(pub(crate) [A; FEW]);
 
 /// What went through memory: what is stored side by side is kept in whole vectors until then, whatever becomes of it (a tree
 /// of additions behind a loop has LLVM choose narrow ones for the loop too). It lies where no vector crosses a line of the
@@ -43,7 +43,7 @@ impl<A> Stored<A> {
 }
 
 /// Rows whose lanes are merged side by side: more gain nothing.
-const SIDE: usize = 32;
+pub const SIDE: usize = 32;
 
 /// As [`fold`] of rows of `n` elements, each by a step of its own, to one result each. Lanes of many rows are merged side by
 /// side, as vectors: of short rows one by one, that takes as long as the rows themselves.
@@ -70,13 +70,19 @@ pub fn fold_rows<'a, A: Copy, T: Copy + 'a>(
         for (i, few) in room.iter_mut().enumerate() {
             *few = lanes(&row(first + i)[..n], start, |acc, x| step(first + i, acc, x), &merge).0;
         }
-        for (result, few) in results.iter_mut().zip(&*room) {
-            *result = merged(few, &merge);
-        }
+        merge_rows(results, room, &merge);
         let rest = n / FEW * FEW..n;
         for (i, result) in results.iter_mut().enumerate().filter(|_| !rest.is_empty()) {
             *result = row(first + i)[rest.clone()].iter().fold(*result, |acc, x| step(first + i, acc, *x));
         }
+    }
+}
+
+/// Lanes of some rows, merged side by side.
+#[inline(always)]
+pub(crate) fn merge_rows<A: Copy>(results: &mut [A], rows: &[Few<A>], merge: impl Fn(A, A) -> A) {
+    for (result, few) in results.iter_mut().zip(rows) {
+        *result = merged(few, &merge);
     }
 }
 
@@ -98,10 +104,7 @@ fn lanes<A: Copy, T: Copy>(
             }
         }
         let Stored(lanes) = Stored::new(lanes);
-        for i in 0..FEW {
-            let [a, b, c, d] = [lanes[i], lanes[i + FEW], lanes[i + 2 * FEW], lanes[i + 3 * FEW]];
-            few[i] = merge(merge(a, c), merge(b, d));
-        }
+        Few(few) = folded(&lanes, &merge);
     }
     let (groups, rest) = rest.as_chunks::<FEW>();
     for group in groups {
@@ -110,6 +113,17 @@ fn lanes<A: Copy, T: Copy>(
         }
     }
     (Few(few), rest)
+}
+
+/// A few of all lanes.
+#[inline(always)]
+pub(crate) fn folded<A: Copy>(lanes: &[A; LANES], merge: impl Fn(A, A) -> A) -> Few<A> {
+    let mut few = [lanes[0]; FEW];
+    for i in 0..FEW {
+        let [a, b, c, d] = [lanes[i], lanes[i + FEW], lanes[i + 2 * FEW], lanes[i + 3 * FEW]];
+        few[i] = merge(merge(a, c), merge(b, d));
+    }
+    Few(few)
 }
 
 /// One of a few lanes.

@@ -11,6 +11,7 @@
 pub mod access;
 mod alloc;
 mod broadcast;
+mod bytes;
 pub mod compare;
 pub mod conv;
 mod convert;

@@ -8,14 +8,15 @@ use std::mem::MaybeUninit;
 
 use smallvec::SmallVec;
 
-use crate::access::{self, LockSet, ReadGuards};
+use crate::access::{self, ReadAll, ReadGuards, start_of};
 use crate::alloc::check_budget;
+use crate::bytes;
 use crate::create::bytes_of;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
-use crate::layout::{Dims, Layout, wrap_dim};
+use crate::layout::{Layout, dims, wrap_dim};
 use crate::loops::pack_fn;
 use crate::simd::{self, Kernel, Sets};
 use crate::storage::Storage;
@@ -92,15 +93,30 @@ impl<'a, R: Element> Unwritten<'a, R> {
         of_row: impl Fn(usize) -> P,
         f: impl Fn(P, T) -> R,
     ) -> Written<'a> {
+        self.made_of_rows(n, from, of_row, f, |made| made).1
+    }
+
+    /// As [`Unwritten::map_rows`], of a function and what another makes of it, which may be a large one: given by its name
+    /// it is inlined. What was written may be worked on further.
+    #[inline(always)]
+    pub fn made_of_rows<T: Copy, P: Copy, S>(
+        self,
+        n: usize,
+        from: &[T],
+        of_row: impl Fn(usize) -> P,
+        f: impl Fn(P, T) -> S,
+        then: impl Fn(S) -> R,
+    ) -> (&'a mut [R::Raw], Written<'a>) {
         let n = n.max(1);
         let from = &from[..self.to.len()];
         for (i, (to, from)) in self.to.chunks_mut(n).zip(from.chunks(n)).enumerate() {
             let of_row = of_row(i);
             for (to, x) in to.iter_mut().zip(from) {
-                to.write(f(of_row, *x).to_raw());
+                to.write(then(f(of_row, *x)).to_raw());
             }
         }
-        Written(self.brand)
+        // SAFETY: there are as many to make them of, in chunks of the same lengths: each was written.
+        (unsafe { self.to.assume_init_mut() }, Written(self.brand))
     }
 
     /// As [`Unwritten::map_rows`], where the places of a row have a pair of values each.
@@ -281,11 +297,15 @@ fn walk(
     let (n, step) =
         if layout.rank() == 0 { (1, 1) } else { (layout.sizes()[d] as usize, layout.strides()[d]) };
     let length = length.unwrap_or(n);
-    let mut sizes = Dims::from_slice(layout.sizes());
-    if layout.rank() > 0 {
-        sizes[d] = length as i64;
-    }
-    let to = Layout::contiguous(&sizes)?;
+    let to = if length == n {
+        layout.to_contiguous()
+    } else {
+        let mut sizes = dims(layout.sizes());
+        if layout.rank() > 0 {
+            sizes[d] = length as i64;
+        }
+        Layout::contiguous(&sizes)?
+    };
     // SAFETY: the walk comes to every row of the result, and what it calls writes all of it.
     let storage = unsafe { Storage::uninit(bytes_of(&to, dtypes[1])?)? };
     let to_step = if layout.rank() == 0 { 1 } else { to.strides()[d] };
@@ -295,10 +315,6 @@ fn walk(
     let target = Apart(unsafe { storage.data() });
     let grain = threads::rows(n.max(length).saturating_mul(COST));
     let same = x.dtype() == dtypes[0] && (step == 1 || n == 1);
-    let pack = pack_fn(x.dtype(), dtypes[0])?;
-    let unpack = pack_fn(dtypes[1], dtypes[1])?;
-    // Where the result has no elements a row may be of any length.
-    let empty = to.numel() == 0;
     let direct = to_step == 1 || length == 1;
     if same && direct && layout.is_contiguous() && d + 1 == layout.rank() && n > 0 && length > 0 {
         // Row after row in memory.
@@ -316,7 +332,9 @@ fn walk(
         drop(guards);
         return Ok(Tensor::from_parts(storage, dtypes[1], to));
     }
-    if !empty {
+    // Where the result has no elements a row may be of any length.
+    if to.numel() > 0 {
+        let (pack, unpack) = (pack_fn(x.dtype(), dtypes[0])?, pack_fn(dtypes[1], dtypes[1])?);
         let (froms, tos) = (starts(layout, d), starts(&to, d));
         threads::try_split(froms.len(), grain, |rows| {
             let mut row_buffer = room(dtypes[0], if same { 0 } else { n })?;
@@ -366,11 +384,7 @@ pub fn joined(tensors: &[&Tensor], sizes: &[i64], dim: usize) -> Result<Option<T
     }
     let lines = sizes[..dim].iter().product::<i64>() as usize;
     let metas: SmallVec<[&Meta; 4]> = tensors.iter().map(|t| t.meta()).collect();
-    let mut set = LockSet::new();
-    for meta in &metas {
-        set.read(&meta.storage);
-    }
-    let guards = set.lock()?;
+    let guards = ReadAll::new(&metas)?;
     // SAFETY: the blocks of all lines are as many elements as the result has, and each is written below.
     let storage = unsafe { Storage::uninit(bytes_of(&to, dtype)?)? };
     // SAFETY: the storage is fresh.
@@ -379,18 +393,26 @@ pub fn joined(tensors: &[&Tensor], sizes: &[i64], dim: usize) -> Result<Option<T
     let mut at = 0;
     for meta in metas {
         let block = meta.layout.numel() / lines * dtype.size();
-        let from = Apart(guards.start(meta, dtype));
+        let from = Apart(start_of(meta, dtype));
+        if block * lines <= threads::GRAIN {
+            for i in 0..lines {
+                // SAFETY: a block of the locked tensor, and its place in the fresh result.
+                unsafe { bytes::copy(from.at(i * block), target.at(i * line + at), block) };
+            }
+            at += block;
+            continue;
+        }
         // One block may be long: a line's part is cut where threads take it.
         let piece = if lines == 1 { block.min(threads::GRAIN) } else { block };
         let per_line = block.div_ceil(piece.max(1));
         threads::split(lines * per_line, threads::rows(piece), |pieces| {
             for i in pieces {
                 let (i, start) = (i / per_line, i % per_line * piece);
-                let bytes = piece.min(block - start);
+                let length = piece.min(block - start);
                 // SAFETY: part of a block of the locked tensor, and of its place in the fresh result.
                 unsafe {
                     let to = target.at(i * line + at + start);
-                    to.copy_from_nonoverlapping(from.at(i * block + start), bytes);
+                    bytes::copy(from.at(i * block + start), to, length);
                 }
             }
         });

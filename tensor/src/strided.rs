@@ -1,5 +1,16 @@
 //! Elements that lie apart: every so many of a row, which convolutions and pooling take, and lines that become columns.
-#![allow(unsafe_code, reason = "reads lines and writes columns by pointers")]
+#![allow(
+    unsafe_code,
+    reason = "reads lines and writes columns by pointers, and by instructions that were detected"
+)]
+
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::{
+    __m256, _mm256_loadu_ps, _mm256_permute2f128_ps, _mm256_shuffle_ps, _mm256_storeu_ps, _mm256_unpackhi_ps,
+    _mm256_unpacklo_ps,
+};
+
+use crate::simd::{self, Isa, Kernel, Sets, isa};
 
 /// `f` of every `step`-th element, with as many places as there are.
 #[inline(always)]
@@ -17,8 +28,125 @@ pub(crate) fn strided<T: Copy, R>(from: &[T], step: usize, to: &mut [R], f: impl
     }
 }
 
-/// Lines that are turned at a time.
+/// Lines that are turned at a time, of elements of any type.
 pub(crate) const LINES: usize = 4;
+/// The sides of squares of elements of four bytes that are turned at a time: the elements of a vector of AVX.
+pub(crate) const SQUARE: usize = 8;
+
+/// Lines of elements of four bytes, `line` apart, that become columns of rows that are `row` apart.
+pub(crate) struct Squares {
+    pub(crate) from: *const f32,
+    pub(crate) line: isize,
+    pub(crate) to: *mut f32,
+    pub(crate) row: isize,
+    /// How many lines there are, and elements of each: whole squares.
+    pub(crate) lines: usize,
+    pub(crate) length: usize,
+}
+
+impl Squares {
+    /// Moves them. Whatever type they are of, no move of a float changes its bytes.
+    ///
+    /// # Safety
+    /// The lines may be read, the columns written.
+    pub(crate) unsafe fn turn(self) {
+        if isa() >= Isa::Avx2 {
+            return simd::run(ByVectors(self));
+        }
+        for (i, k) in self.corners(LINES) {
+            // SAFETY: the caller's word: a part of the lines.
+            unsafe { turn_lines::<f32, SQUARE>(self.element(i, k), self.line, self.place(i, k), self.row) };
+        }
+    }
+
+    /// Where squares begin, of so many lines.
+    #[inline(always)]
+    fn corners(&self, lines: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let length = self.length;
+        (0..self.lines).step_by(lines).flat_map(move |i| (0..length).step_by(SQUARE).map(move |k| (i, k)))
+    }
+
+    /// Element `k` of line `i`.
+    #[inline(always)]
+    fn element(&self, i: usize, k: usize) -> *const f32 {
+        self.from.wrapping_offset(i as isize * self.line).wrapping_add(k)
+    }
+
+    /// Where it goes.
+    #[inline(always)]
+    fn place(&self, i: usize, k: usize) -> *mut f32 {
+        self.to.wrapping_offset(k as isize * self.row).wrapping_add(i)
+    }
+}
+
+/// Squares, each in eight registers. Made where there is AVX, by a caller who vouches for the memory.
+struct ByVectors(Squares);
+
+impl Kernel for ByVectors {
+    type Output = ();
+    const SETS: Sets = Sets::Only(Isa::Avx2);
+
+    #[inline(always)]
+    fn run(self) {
+        for (i, k) in self.0.corners(SQUARE) {
+            // SAFETY: the processor has the instructions, and the rest was said where this was made.
+            unsafe { turn_square(self.0.element(i, k), self.0.line, self.0.place(i, k), self.0.row) };
+        }
+    }
+}
+
+/// Eight elements of eight lines: pairs of lines are interleaved, then pairs of pairs, then halves exchanged.
+///
+/// # Safety
+/// As [`Squares::turn`]; the processor has AVX.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx")]
+unsafe fn turn_square(from: *const f32, line: isize, to: *mut f32, row: isize) {
+    // Pairs of elements of two vectors' halves: the first of each, or the second.
+    const FIRST: i32 = 0x44;
+    const SECOND: i32 = 0xee;
+    // The low halves of two vectors, or the high ones.
+    const LOW: i32 = 0x20;
+    const HIGH: i32 = 0x31;
+    // SAFETY: the caller's word.
+    unsafe {
+        let lines: [__m256; SQUARE] =
+            [0, 1, 2, 3, 4, 5, 6, 7].map(|i| _mm256_loadu_ps(from.wrapping_offset(i * line)));
+        let fours = |i: usize| -> [__m256; 4] {
+            let [a, b, c, d] = [lines[i], lines[i + 1], lines[i + 2], lines[i + 3]];
+            let (low, high) = (
+                [_mm256_unpacklo_ps(a, b), _mm256_unpacklo_ps(c, d)],
+                [_mm256_unpackhi_ps(a, b), _mm256_unpackhi_ps(c, d)],
+            );
+            [
+                _mm256_shuffle_ps::<FIRST>(low[0], low[1]),
+                _mm256_shuffle_ps::<SECOND>(low[0], low[1]),
+                _mm256_shuffle_ps::<FIRST>(high[0], high[1]),
+                _mm256_shuffle_ps::<SECOND>(high[0], high[1]),
+            ]
+        };
+        let (upper, lower) = (fours(0), fours(4));
+        for k in 0..4 {
+            let [near, far] = [k, k + 4].map(|k| to.wrapping_offset(k as isize * row));
+            _mm256_storeu_ps(near, _mm256_permute2f128_ps::<LOW>(upper[k], lower[k]));
+            _mm256_storeu_ps(far, _mm256_permute2f128_ps::<HIGH>(upper[k], lower[k]));
+        }
+    }
+}
+
+/// Nobody asks other architectures for vectors of AVX.
+///
+/// # Safety
+/// As [`Squares::turn`].
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn turn_square(from: *const f32, line: isize, to: *mut f32, row: isize) {
+    for i in (0..SQUARE).step_by(LINES) {
+        let (from, to) = (from.wrapping_offset(i as isize * line), to.wrapping_add(i));
+        // SAFETY: the caller's word.
+        unsafe { turn_lines::<f32, SQUARE>(from, line, to, row) };
+    }
+}
 
 /// `N` elements of each of some lines, `line` apart, as columns of rows that are `row` apart: first one element of each line
 /// in turn, which is vector code where elements are floats, then so many at once to each row.
@@ -51,7 +179,29 @@ pub(crate) unsafe fn turn_lines<T: Copy, const N: usize>(
 
 #[cfg(test)]
 mod tests {
-    use super::strided;
+    use super::{Squares, strided};
+
+    #[test]
+    fn lines_become_columns() {
+        for (lines, length) in [(8, 8), (16, 32), (24, 8)] {
+            let (line, row) = (length + 3, lines + 1);
+            let from: Vec<f32> = (0..lines * line).map(|i| i as f32).collect();
+            let mut to = vec![-1.0; length * row];
+            let squares = Squares {
+                from: from.as_ptr(),
+                line: line as isize,
+                to: to.as_mut_ptr(),
+                row: row as isize,
+                lines,
+                length,
+            };
+            // SAFETY: the sizes are those of the vectors.
+            unsafe { squares.turn() };
+            let place = |at: usize| (at % row < lines).then(|| from[at % row * line + at / row]);
+            let want: Vec<f32> = (0..to.len()).map(|at| place(at).unwrap_or(-1.0)).collect();
+            assert_eq!(to, want, "{lines} lines of {length}");
+        }
+    }
 
     #[test]
     fn all_steps_take_as_many_as_there_is_room_for() {

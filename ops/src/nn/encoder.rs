@@ -152,8 +152,7 @@ fn encoder_layer(cx: &KernelCx<'_>) -> Computed {
     };
     let (gelu, norm_first, eps) = (cx.boolean(7)?, cx.boolean(8)?, cx.float(9)?);
     let norm = |x: &Tensor, at: usize| -> Computed {
-        let mut results = layer(x, &[width], Some(cx.tensor(at)?), Some(cx.tensor(at + 1)?), eps, false)?;
-        Ok(results.swap_remove(0))
+        Ok(layer(x, &[width], Some(cx.tensor(at)?), Some(cx.tensor(at + 1)?), eps, false)?.0)
     };
     let src = cx.tensor(0)?;
     let x = if norm_first { norm(src, 10)? } else { src.clone() };

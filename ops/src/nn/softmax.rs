@@ -15,6 +15,7 @@ use flambeau_tensor::rows::{RowMap, Unwritten, Written, compute_rows, map_rows};
 use flambeau_tensor::{
     Complex, DType, Element, Tensor, TensorError, dispatch, lanes, loops, reduce, wrap_dim,
 };
+use smallvec::SmallVec;
 
 /// Softmax along a dimension, or its logarithm.
 pub(super) fn softmax(x: &Tensor, dim: i64, log: bool) -> Computed {
@@ -28,15 +29,15 @@ pub(super) fn softmax(x: &Tensor, dim: i64, log: bool) -> Computed {
 }
 
 fn rows<T: Float>(x: &Tensor, dim: i64, log: bool) -> Computed {
-    let wide = compute_rows::<T::Acc, T::Acc>(x, dim, None, Softmax { room: Vec::new(), log })?;
-    Ok(wide.to_dtype(T::DTYPE)?)
+    let wide = compute_rows::<T::Acc, T::Acc>(x, dim, None, Softmax { of_rows: SmallVec::new(), log })?;
+    Ok(wide.into_dtype(T::DTYPE)?)
 }
 
 /// Softmax of a row, or its logarithm.
 #[derive(Clone)]
 struct Softmax<A> {
-    /// The exponentials of some rows, and behind them two numbers for each row: its largest element and its sum.
-    room: Vec<A>,
+    /// The largest element of some rows each, and behind them their sums.
+    of_rows: SmallVec<[A; 2 * lanes::SIDE]>,
     log: bool,
 }
 
@@ -49,21 +50,27 @@ impl<A: Real> RowMap<A, A> for Softmax<A> {
     #[inline(always)]
     fn rows<'a>(&mut self, _: usize, n: usize, rows: &[A], out: Unwritten<'a, A>) -> Written<'a> {
         let count = rows.len() / n;
-        self.room.resize(rows.len() + 2 * count, A::ZERO);
-        let (powers, of_rows) = self.room.split_at_mut(rows.len());
-        let (tops, sums) = of_rows.split_at_mut(count);
+        self.of_rows.resize(2 * count, A::ZERO);
+        let (tops, sums) = self.of_rows.split_at_mut(count);
         lanes::tops_of_rows(tops, n, rows);
-        for ((powers, row), top) in powers.chunks_exact_mut(n).zip(rows.chunks_exact(n)).zip(&*tops) {
-            powers_of(row, *top, powers, A::exp_down);
-        }
-        lanes::sums_of_rows(sums, n, powers, |_, power| power);
+        let (results, written) = out.made_of_rows(n, rows, |i| tops[i], |top, x| x - top, A::exp_down);
+        lanes::sums_of_rows(sums, n, results, |_, power| power);
         if self.log {
             sums.iter_mut().for_each(|sum| *sum = sum.ln());
-            // One after the other: beside a large top the logarithm would be lost.
-            return out.map_rows(n, rows, |i| (tops[i], sums[i]), |(top, log), x| x - top - log);
+            let of_rows = tops.iter().zip(&*sums);
+            for ((results, row), (top, log)) in
+                results.chunks_exact_mut(n).zip(rows.chunks_exact(n)).zip(of_rows)
+            {
+                // One after the other: beside a large top the logarithm would be lost.
+                results.iter_mut().zip(row).for_each(|(result, x)| *result = *x - *top - *log);
+            }
+        } else {
+            sums.iter_mut().for_each(|sum| *sum = A::ONE / *sum);
+            for (powers, scale) in results.chunks_exact_mut(n).zip(&*sums) {
+                powers.iter_mut().for_each(|power| *power = *power * *scale);
+            }
         }
-        sums.iter_mut().for_each(|sum| *sum = A::ONE / *sum);
-        out.map_rows(n, powers, |i| sums[i], |scale, power| power * scale)
+        written
     }
 }
 
@@ -197,7 +204,7 @@ pub(super) fn over_dims(x: &Tensor, dims: &[i64], keepdim: bool) -> Computed {
 
 fn one_per_row<T: Float>(flat: &Tensor) -> Computed {
     let wide = compute_rows::<T::Acc, T::Acc>(flat, -1, Some(1), LogSum { powers: Vec::new() })?;
-    Ok(wide.to_dtype(T::DTYPE)?)
+    Ok(wide.into_dtype(T::DTYPE)?)
 }
 
 /// The logarithm of the sum of a row's exponentials.

@@ -6,10 +6,11 @@ use crate::support::{Computed, in_range, with_variants, with_variants_named};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::loops::{Map, binary, binary_in, map_in, ternary, ternary_in, unary_in};
+use flambeau_tensor::loops::{Map, binary, binary_in, choose, map_in, ternary, ternary_in, unary_in};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::{Promotion, to_float};
 use flambeau_tensor::{Complex, DType, Element, Scalar, Tensor, dispatch};
+use std::borrow::Cow;
 
 /// A number as a real element.
 #[inline(always)]
@@ -23,6 +24,15 @@ pub(super) fn as_tensor(cx: &KernelCx<'_>, i: usize, dtype: DType) -> Computed {
         Some(t) => Ok(t.clone()),
         None => Ok(Tensor::scalar(cx.scalar(i)?, dtype)?),
     }
+}
+
+/// As [`as_tensor`], of the dtype.
+fn in_dtype<'a>(cx: &'a KernelCx<'_>, i: usize, dtype: DType) -> Result<Cow<'a, Tensor>, KernelError> {
+    Ok(match cx.arg(i)?.as_tensor() {
+        Some(t) if t.dtype() == dtype => Cow::Borrowed(t),
+        Some(t) => Cow::Owned(t.to_dtype(dtype)?),
+        None => Cow::Owned(Tensor::scalar(cx.scalar(i)?, dtype)?),
+    })
 }
 
 /// The dtype of arguments `from..to`, numbers counting as numbers.
@@ -46,13 +56,8 @@ fn where_self(cx: &KernelCx<'_>) -> Computed {
         )));
     }
     let dtype = promoted(cx, &[1, 2])?;
-    let (a, b) = (as_tensor(cx, 1, dtype)?, as_tensor(cx, 2, dtype)?);
-    let bits = dtype.bits();
-    let (a, b) = (a.to_dtype(dtype)?.view_dtype(bits)?, b.to_dtype(dtype)?.view_dtype(bits)?);
-    dispatch!(widths, bits, "where", T => {
-        let chosen = ternary::<bool, T, T, T>(condition, &a, &b, |c, a, b| if c { a } else { b })?;
-        Ok(chosen.view_dtype(dtype)?)
-    })
+    let (a, b) = (in_dtype(cx, 1, dtype)?, in_dtype(cx, 2, dtype)?);
+    dispatch!(widths, dtype.bits(), "where", T => Ok(choose::<T>(dtype, condition, &a, &b)?))
 }
 
 fn addcmul(cx: &KernelCx<'_>) -> Computed {

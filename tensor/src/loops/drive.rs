@@ -14,7 +14,7 @@ use super::pack::PackFn;
 use super::plan::Plan;
 use crate::alloc::{Block, allocate, release};
 use crate::error::Result;
-use crate::strided::{LINES, turn_lines};
+use crate::strided::{SQUARE, Squares};
 use crate::threads::{self, Apart, GRAIN};
 
 /// Elements of a block.
@@ -475,17 +475,11 @@ impl Walk<'_> {
                         }
                         from = buffer;
                     }
-                    if by_lines && lines == TILE && n % LINES == 0 {
-                        for r in (0..n).step_by(LINES) {
-                            let to = element(position.at[0], 0, i + r, j).cast::<f32>();
-                            // What is moved are four bytes of any type, as floats, which no move changes.
-                            turn_lines::<f32, TILE>(
-                                from.cast::<f32>().add(r * line),
-                                line as isize,
-                                to,
-                                strides[0][1] as isize,
-                            );
-                        }
+                    if by_lines && lines % SQUARE == 0 && n % SQUARE == 0 {
+                        let to = element(position.at[0], 0, i, j).cast();
+                        let row = strides[0][1] as isize;
+                        let (from, line) = (from.cast_const().cast(), line as isize);
+                        Squares { from, line, to, row, lines: n, length: lines }.turn();
                         continue;
                     }
                     let paired = if bytes[0] == size_of::<u32>() { lines & !1 } else { 0 };

@@ -20,7 +20,7 @@ pub use fan::{fan, fan_block};
 pub(crate) use pack::{PackFn, pack_fn};
 pub use plan::{layout_after, strides_after};
 pub use pointwise::{
-    Goal, binary, binary_in, binary_into, is_shared, map, map_in, nary, nary_into, ternary, ternary_in,
-    ternary_into, test_in, unary, unary_in, unary_into,
+    Goal, binary, binary_in, binary_into, choose, is_shared, map, map_in, nary, nary_into, ternary,
+    ternary_in, ternary_into, test_in, unary, unary_in, unary_into,
 };
 pub(crate) use pointwise::{copied, copy, copy_fresh, like};

@@ -1,6 +1,7 @@
 //! Moving rows of elements to and from contiguous blocks, converting on the way.
 #![allow(unsafe_code, reason = "reads and writes rows of locked memory")]
 
+use crate::bytes;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::element::{Element, cast};
@@ -67,7 +68,7 @@ unsafe fn pack<S: Element, D: Element>(
     unsafe {
         if to_step == 1 && from_step == 1 {
             if S::DTYPE == D::DTYPE && S::DTYPE != DType::Bool {
-                std::ptr::copy_nonoverlapping(from.cast::<u8>(), to.cast::<u8>(), n * size_of::<S::Raw>());
+                bytes::copy(from.cast(), to.cast(), n * size_of::<S::Raw>());
             } else if n < 8 {
                 for i in 0..n {
                     *to.add(i) = cast::<S, D>(S::from_raw(*from.add(i))).to_raw();

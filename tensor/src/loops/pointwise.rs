@@ -16,7 +16,7 @@ use super::drive::{BLOCK, BlockKernel, FLAT, Operand, drive, drive_flat, drive_s
 use super::pack::pack_fn;
 use super::plan::Plan;
 use super::repeat::Repeated;
-use crate::access::{LockSet, ReadGuards, WriteGuards, start_of};
+use crate::access::{LockSet, ReadGuards, ReadThree, WriteGuards, start_of};
 use crate::create::bytes_of;
 use crate::dtype::DType;
 use crate::element::Element;
@@ -124,6 +124,17 @@ pub fn ternary_in<T: Element>(
     // SAFETY: the kernel gets blocks of T, as said by the dtypes.
     fresh(&[a, b, c], &[T::DTYPE; 3], Out { block: T::DTYPE, dtype }, usize::MAX, &|p, n| unsafe {
         block::ternary::<T, T, T, T>(p, n, Closure(f));
+    })
+}
+
+/// Elements of two tensors of a dtype, by a truth value each: of the first where it holds. They are moved as the bits `T`
+/// ([`DType::bits`]), so that one loop serves all dtypes of a size.
+pub fn choose<T: Element>(dtype: DType, condition: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    debug_assert!(dtype.bits() == T::DTYPE, "invariant: the type has the dtype's bits");
+    // SAFETY: the kernel gets blocks of truth values and of the dtype, whose elements are as large as T, and every pattern
+    // of bits is a T.
+    fresh(&[condition, a, b], &[DType::Bool, dtype, dtype], Out::of(dtype), usize::MAX, &|p, n| unsafe {
+        block::ternary::<bool, T, T, T>(p, n, Closure(|c, a, b| if c { a } else { b }));
     })
 }
 
@@ -357,7 +368,7 @@ impl<'a> Plain<'a> {
     }
 
     fn run(self, dtype: DType, kernel: BlockKernel<'_>) -> Result<Tensor> {
-        let [x, y, z] = self.metas;
+        let [x, y, _] = self.metas;
         let layout = x.layout.to_contiguous();
         // SAFETY: the kernel writes all elements; the fresh storage overlaps nothing.
         let storage = unsafe { Storage::uninit(bytes_of(&layout, dtype)?)? };
@@ -372,9 +383,7 @@ impl<'a> Plain<'a> {
             drive_straight(layout.numel(), &ptrs[..3], &sizes, kernel);
             drop(guards);
         } else {
-            let mut set = LockSet::new();
-            set.read(&x.storage).read(&y.storage).read(&z.storage);
-            let guards = set.lock()?;
+            let guards = ReadThree::new(self.metas.map(|meta| &meta.storage));
             (ptrs[1], ptrs[2], ptrs[3]) = (start(0), start(1), start(2));
             drive_straight(layout.numel(), &ptrs, &sizes, kernel);
             drop(guards);

@@ -13,7 +13,7 @@ use crate::access::{ReadGuards, ReadThree, start_of};
 use crate::create::bytes_of;
 use crate::dtype::DType;
 use crate::error::{Result, TensorError};
-use crate::layout::{Dims, Layout};
+use crate::layout::{Dims, Layout, dims};
 use crate::scalar::Scalar;
 use crate::storage::Storage;
 use crate::tensor::Tensor;
@@ -47,11 +47,15 @@ pub(super) fn batched(
     if y.sizes()[rb - 2] != k {
         return Err(TensorError::MatShapes(m, k, y.sizes()[rb - 2], n));
     }
-    let batch = crate::broadcast::broadcast_shapes(&x.sizes()[..ra - 2], &y.sizes()[..rb - 2])?;
-    let mut sizes: Dims = batch.clone();
-    sizes.push(m);
-    sizes.push(n);
-    let layout = Layout::contiguous(&sizes)?;
+    let (batch, layout) = if ra.max(rb) == 2 {
+        (Dims::new(), Layout::contiguous(&[m, n])?)
+    } else {
+        let batch = crate::broadcast::broadcast_shapes(&x.sizes()[..ra - 2], &y.sizes()[..rb - 2])?;
+        let mut sizes = dims(&batch);
+        sizes.push(m);
+        sizes.push(n);
+        (batch, Layout::contiguous(&sizes)?)
+    };
     // SAFETY: a product writes every element, and reads none before.
     let storage = unsafe { Storage::uninit(bytes_of(&layout, a.dtype())?)? };
     // SAFETY: the storage is fresh.

@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use super::product::{Matrix, Multiply, Product};
 use super::tile::{Tile, cut};
 use super::vector::Vector;
-use crate::lanes::Stored;
+use crate::lanes::{FEW, Few, SIDE, Stored, folded, merge_rows};
 use crate::simd::{self, Kernel, Sets};
 
 /// Multiplications below which a direct loop is faster than packing, of whatever shape.
@@ -344,70 +344,92 @@ unsafe fn tile<T: Multiply, const ROWS: usize, const COLUMNS: usize>(p: Product<
     }
 }
 
-/// `a` has contiguous rows and `b` contiguous columns: dot products by lanes.
+/// `a` has contiguous rows and `b` contiguous columns: dot products by lanes, of some columns at a time, whose lanes are
+/// merged side by side.
 ///
 /// # Safety
 /// As [`Direct`].
 #[inline(always)]
 unsafe fn direct_dots<T: Multiply>(p: Product<T>) {
+    let add = |a: T, b: T| a.add_product(b, T::ONE);
     for i in 0..p.m {
         // SAFETY: the caller's word.
         let a = unsafe { std::slice::from_raw_parts(p.a.element(i, 0), p.k) };
         // SAFETY: as above.
         let column = |j: usize| unsafe { std::slice::from_raw_parts(p.b.element(0, j).cast_const(), p.k) };
-        let mut j = 0;
-        // Long ones by many lanes, short ones several at a time: either way as many sums as hide the time that one takes.
-        while p.k < LONG && j + 4 <= p.n {
-            let b = [0, 1, 2, 3].map(|d| column(j + d));
-            let sums = if p.k < SHORT { dots::<T, 4, 4>(a, b) } else { dots::<T, 8, 4>(a, b) };
-            // SAFETY: the caller's word.
-            unsafe { p.to.put(i, j, &sums) };
-            j += 4;
-        }
-        while j < p.n {
-            let b = [column(j)];
-            let sum = match p.k {
-                0..SHORT => dots::<T, 4, 1>(a, b),
-                SHORT..LONG => dots::<T, 8, 1>(a, b),
-                _ => dots::<T, 32, 1>(a, b),
+        for first in (0..p.n).step_by(SIDE) {
+            let count = SIDE.min(p.n - first);
+            let mut room = [Few([T::ZERO; FEW]); SIDE];
+            let room = &mut room[..count];
+            let column = |c: usize| column(first + c);
+            // Long ones by many lanes, short ones several at a time: either way as many sums as hide the time that one takes.
+            let lanes = match p.k {
+                0..SHORT => several::<T, { FEW / 2 }>(a, column, room),
+                SHORT..LONG => several::<T, FEW>(a, column, room),
+                _ => {
+                    for (c, few) in room.iter_mut().enumerate() {
+                        let Stored([lanes]) = Stored::new(dots::<T, { 4 * FEW }, 1>(a, [column(c)]));
+                        *few = folded(&lanes, add);
+                    }
+                    4 * FEW
+                }
             };
-            // SAFETY: the caller's word.
-            unsafe { p.to.put(i, j, &sum) };
-            j += 1;
+            let mut sums = [T::ZERO; SIDE];
+            let sums = &mut sums[..count];
+            merge_rows(sums, room, add);
+            let whole = p.k / lanes * lanes;
+            for (c, sum) in sums.iter_mut().enumerate().filter(|_| whole < p.k) {
+                let rest = a[whole..].iter().zip(&column(c)[whole..]);
+                *sum = add(rest.fold(T::ZERO, |sum, (a, b)| sum.add_product(*a, *b)), *sum);
+            }
+            let (fours, rest) = sums.as_chunks::<4>();
+            for (d, four) in fours.iter().enumerate() {
+                // SAFETY: the caller's word.
+                unsafe { p.to.put(i, first + 4 * d, four) };
+            }
+            if !rest.is_empty() {
+                // SAFETY: as above.
+                unsafe { p.to.put_some(i, first + 4 * fours.len(), rest) };
+            }
         }
     }
 }
 
-/// Dot products: as many sums side by side as there are lanes, then what is left.
+/// Dot products that are short, four at a time: their lanes, of which there are so many.
 #[inline(always)]
-fn dots<T: Multiply, const LANES: usize, const N: usize>(a: &[T], b: [&[T]; N]) -> [T; N] {
+fn several<'a, T: Multiply + 'a, const LANES: usize>(
+    a: &[T],
+    column: impl Fn(usize) -> &'a [T],
+    room: &mut [Few<T>],
+) -> usize {
+    let (fours, rest) = room.as_chunks_mut::<4>();
+    for (i, four) in fours.iter_mut().enumerate() {
+        let b = [0, 1, 2, 3].map(|d| column(4 * i + d));
+        for (Few(few), lanes) in four.iter_mut().zip(dots::<T, LANES, 4>(a, b)) {
+            few[..LANES].copy_from_slice(&lanes);
+        }
+    }
+    let before = 4 * fours.len();
+    for (d, Few(few)) in rest.iter_mut().enumerate() {
+        few[..LANES].copy_from_slice(&dots::<T, LANES, 1>(a, [column(before + d)])[0]);
+    }
+    LANES
+}
+
+/// Dot products, but for what fills no lanes: as many sums side by side as there are lanes.
+#[inline(always)]
+fn dots<T: Multiply, const LANES: usize, const N: usize>(a: &[T], b: [&[T]; N]) -> [[T; LANES]; N] {
     let mut lanes = [[T::ZERO; LANES]; N];
-    let (whole, rest) = a.as_chunks::<LANES>();
-    let b = b.map(|b| b.as_chunks::<LANES>());
-    for (k, x) in whole.iter().enumerate() {
-        for (lanes, (b, _)) in lanes.iter_mut().zip(b) {
+    let b = b.map(|b| b.as_chunks::<LANES>().0);
+    for (k, x) in a.as_chunks::<LANES>().0.iter().enumerate() {
+        for (lanes, b) in lanes.iter_mut().zip(b) {
             let y = b[k];
             for l in 0..LANES {
                 lanes[l] = lanes[l].add_product(x[l], y[l]);
             }
         }
     }
-    let Stored(mut lanes) = Stored::new(lanes);
-    let mut sums = [T::ZERO; N];
-    for (n, sum) in sums.iter_mut().enumerate() {
-        for (x, y) in rest.iter().zip(b[n].1) {
-            *sum = sum.add_product(*x, *y);
-        }
-        let mut width = LANES / 2;
-        while width > 0 {
-            for l in 0..width {
-                lanes[n][l] = lanes[n][l].add_product(lanes[n][l + width], T::ONE);
-            }
-            width /= 2;
-        }
-        *sum = sum.add_product(lanes[n][0], T::ONE);
-    }
-    sums
+    lanes
 }
 
 #[cfg(test)]

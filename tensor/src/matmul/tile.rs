@@ -13,7 +13,7 @@ use super::direct::{Tiled, direct, is_tiled_by};
 use super::product::{Matrix, Multiply, Product, Target};
 use super::vector::{Registers, Vector};
 use crate::simd::{self, Isa, Kernel, Sets, isa};
-use crate::strided::{LINES, turn_lines};
+use crate::strided::{LINES, SQUARE, Squares, turn_lines};
 
 /// Rows in a strip of the left operand, and vectors in one of the right: their products are the sums of a tile, as many as
 /// hide the time that one takes and as there are registers for, sixteen before AVX-512, then thirty-two.
@@ -293,9 +293,14 @@ unsafe fn gather<V: Vector, const N: usize>(
 #[inline(always)]
 unsafe fn turn<T: Multiply>(from: Matrix<T>, there: usize, k: usize, strip: usize, to: *mut T) {
     let whole = there / LINES * LINES;
+    let squares = if size_of::<T>() == size_of::<f32>() { there / SQUARE * SQUARE } else { 0 };
     // SAFETY: the caller's word.
     unsafe {
-        for i in (0..whole).step_by(LINES) {
+        if squares > 0 {
+            let (from, line) = (from.element(0, k).cast_const().cast(), from.rows);
+            Squares { from, line, to: to.cast(), row: strip as isize, lines: squares, length: TURNED }.turn();
+        }
+        for i in (squares..whole).step_by(LINES) {
             turn_lines::<T, TURNED>(from.element(i, k), from.rows, to.add(i), strip as isize);
         }
         for i in whole..there {

@@ -120,7 +120,7 @@ pub fn sum(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>
         DType::C128 => fold(x, mask, keepdim, add::<crate::Complex<f64>>(|a, b| a + b), |v| v),
         _ => fold(x, mask, keepdim, add::<i64>(i64::wrapping_add), |v| v),
     }?
-    .to_dtype(dtype)
+    .into_dtype(dtype)
 }
 
 fn add<T: Element>(f: impl Fn(T, T) -> T + Copy + Sync) -> Binary<T, impl Fn(T, T) -> T + Copy + Sync> {
@@ -141,7 +141,7 @@ pub fn prod(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType
         DType::C128 => fold(x, mask, keepdim, times::<crate::Complex<f64>>(|a, b| a * b), |v| v),
         _ => fold(x, mask, keepdim, times::<i64>(i64::wrapping_mul), |v| v),
     }?
-    .to_dtype(dtype)
+    .into_dtype(dtype)
 }
 
 /// Mean; the input, or the dtype asked for, is floating or complex.
@@ -160,7 +160,7 @@ pub fn mean(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType
             dtype.ir_name()
         ))),
     }?
-    .to_dtype(dtype)
+    .into_dtype(dtype)
 }
 
 /// An error if a reduction without an identity is over no element.
@@ -212,7 +212,7 @@ fn extreme(
     }
     match (x.dtype(), x.dtype().category()) {
         (DType::F64, _) => floats::<f64>(x, mask, keepdim, largest),
-        (_, Category::Floating) => floats::<f32>(x, mask, keepdim, largest)?.to_dtype(x.dtype()),
+        (_, Category::Floating) => floats::<f32>(x, mask, keepdim, largest)?.into_dtype(x.dtype()),
         (_, Category::Integral | Category::Bool) => ints(x, mask, keepdim, largest)?.to_dtype(x.dtype()),
         (dtype, Category::Complex) => Err(TensorError::DType { op, dtype }),
     }
@@ -274,7 +274,7 @@ fn cumulative(x: &Tensor, dim: i64, dtype: Option<DType>, start: Scalar, times: 
         }
         _ => scan::<f64>(x, dim, start.to(), move |a, b| if times { a * b } else { a + b }),
     }?
-    .to_dtype(dtype)
+    .into_dtype(dtype)
 }
 
 /// Numbers of elements that are not zero, along some dimensions or all.

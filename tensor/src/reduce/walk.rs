@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::kernel::{Pairwise, rows, run, runs};
 use super::{Reducer, reduced_sizes};
-use crate::access::ReadGuards;
+use crate::access::{ReadGuards, start_of};
 use crate::create::bytes_of;
 use crate::dtype::DType;
 use crate::element::Element;
@@ -171,35 +171,24 @@ impl Source {
 }
 
 /// A reduction ready to be walked: all that depends on no type.
-struct Walk<'a> {
-    guards: ReadGuards<'a>,
+struct Walk {
     source: Source,
     kept: DimList,
     reduced: DimList,
-    storage: Storage,
     by_rows: bool,
 }
 
-impl<'a> Walk<'a> {
-    /// Of a tensor read as elements of `from` into one of `to` with this layout.
-    fn new(
-        meta: &'a Meta,
-        mask: u64,
-        dtype: DType,
-        from: DType,
-        layout: &Layout,
-        to: DType,
-    ) -> Result<Walk<'a>> {
+impl Walk {
+    /// Of a tensor, whose storage is locked as long as this is used, read as elements of `from`.
+    fn new(meta: &Meta, mask: u64, dtype: DType, from: DType) -> Result<Walk> {
         let [kept, reduced] = partition(&meta.layout, mask);
-        let guards = ReadGuards::one(&meta.storage);
-        let base = Apart(guards.start(meta, dtype));
+        let base = Apart(start_of(meta, dtype));
         let source = Source { base, size: dtype.size(), pack: pack_fn(dtype, from)?, same: dtype == from };
-        let storage = Storage::zeroed(bytes_of(layout, to)?)?;
         let by_rows = match (kept.first(), reduced.first()) {
             (Some(kept), Some(reduced)) => kept.size >= 16 && (kept.step < reduced.step || reduced.step == 0),
             _ => false,
         };
-        Ok(Walk { guards, source, kept, reduced, storage, by_rows })
+        Ok(Walk { source, kept, reduced, by_rows })
     }
 }
 
@@ -214,41 +203,72 @@ pub fn fold<T: Element, F: Reducer<T>, R: Element>(
 ) -> Result<Tensor> {
     let meta = x.meta();
     let layout = Layout::contiguous(&reduced_sizes(meta.layout.sizes(), mask, keepdim))?;
-    if layout.numel() == 1 && x.dtype() == T::DTYPE && meta.layout.is_contiguous() {
-        let guards = ReadGuards::one(&meta.storage);
-        // SAFETY: the tensor is contiguous, and its storage is locked.
-        let row =
-            unsafe { std::slice::from_raw_parts(guards.ptr::<T>(meta).cast_const(), meta.layout.numel()) };
-        let acc = run::<T, F>(row, reducer);
-        drop(guards);
-        let storage = Storage::from_bytes(bytemuck::bytes_of(&finish(acc).to_raw()))?;
-        return Ok(Tensor::from_parts(storage, R::DTYPE, layout));
-    }
-    let walk = Walk::new(meta, mask, x.dtype(), T::DTYPE, &layout, R::DTYPE)?;
+    let results = layout.numel();
+    // SAFETY: every result is written below, once each; there are none of no elements but those of an identity.
+    let storage = unsafe { Storage::uninit(bytes_of(&layout, R::DTYPE)?)? };
     // SAFETY: the storage is fresh.
-    let out = Apart(unsafe { walk.storage.data() }.cast::<R::Raw>());
+    let out = Apart(unsafe { storage.data() }.cast::<R::Raw>());
     let write = |at: i64, step: i64, accs: &[F::Acc]| {
         for (i, acc) in accs.iter().enumerate() {
             // SAFETY: every result is written once, at its place in the fresh storage.
             unsafe { *out.at((at + i as i64 * step) as usize) = finish(*acc).to_raw() };
         }
     };
+    if results == 0 {
+        return Ok(Tensor::from_parts(storage, R::DTYPE, layout));
+    }
+    let guards = ReadGuards::one(&meta.storage);
+    let cost = meta.layout.numel() / results;
     // SAFETY: all positions are elements of the tensor, whose storage is locked.
     unsafe {
-        if layout.numel() > 0 {
+        if x.dtype() == T::DTYPE && meta.layout.is_contiguous() && is_last(mask, meta.layout.rank()) {
+            // Every result is that of a run of memory, one behind the other.
+            let from = Apart(guards.ptr::<T>(meta));
+            threads::split(results, threads::rows(cost), |part| {
+                fold_lines::<T, F>(from.at(0), (cost, 1), cost, part, reducer, &write);
+            });
+        } else {
+            let walk = Walk::new(meta, mask, x.dtype(), T::DTYPE)?;
             if walk.by_rows {
                 fold_rows::<T, F>(&walk, reducer, &write);
             } else {
-                let results = count(&walk.kept);
-                let cost = meta.layout.numel() / results.max(1);
                 threads::split(results, threads::rows(cost), |part| {
                     fold_runs::<T, F>(&walk, part, reducer, &write);
                 });
             }
         }
     }
-    drop(walk.guards);
-    Ok(Tensor::from_parts(walk.storage, R::DTYPE, layout))
+    drop(guards);
+    Ok(Tensor::from_parts(storage, R::DTYPE, layout))
+}
+
+/// Whether a mask names all dimensions from one on.
+#[inline]
+fn is_last(mask: u64, rank: usize) -> bool {
+    let kept = mask.trailing_zeros();
+    u32::try_from(rank).is_ok_and(|rank| kept + mask.count_ones() == rank)
+}
+
+/// Some of the results that are each of one run of `n` elements, so many elements and results apart.
+///
+/// # Safety
+/// What lies between the first run's first element and the last one's last is elements in locked memory.
+unsafe fn fold_lines<T: Element, F: Reducer<T>>(
+    from: *const T::Raw,
+    (step, out): (usize, i64),
+    n: usize,
+    part: Range<usize>,
+    reducer: F,
+    write: Write<'_, F::Acc>,
+) {
+    let mut accs = [reducer.identity(); ROWS];
+    for start in part.clone().step_by(ROWS) {
+        let count = ROWS.min(part.end - start);
+        // SAFETY: the caller's word.
+        let span = unsafe { std::slice::from_raw_parts(from.add(start * step), (count - 1) * step + n) };
+        runs::<T, F>(span, step, n, &mut accs[..count], reducer);
+        write(start as i64 * out, out, &accs[..count]);
+    }
 }
 
 /// What takes results, so many steps apart, to their places.
@@ -259,7 +279,7 @@ type Write<'a, A> = &'a (dyn Fn(i64, i64, &[A]) + Sync);
 /// # Safety
 /// All positions are in locked memory.
 unsafe fn fold_runs<T: Element, F: Reducer<T>>(
-    walk: &Walk<'_>,
+    walk: &Walk,
     part: Range<usize>,
     reducer: F,
     write: Write<'_, F::Acc>,
@@ -271,17 +291,11 @@ unsafe fn fold_runs<T: Element, F: Reducer<T>>(
     let row = first.size as usize;
     let direct = source.same && first.step == 1;
     if let ([line], true) = (&kept[..], outer.is_empty() && direct) {
-        // The usual case: one run per result, the same step apart.
-        let mut accs = [reducer.identity(); ROWS];
-        for start in part.clone().step_by(ROWS) {
-            let count = ROWS.min(part.end - start);
-            let span = (count - 1) * line.step as usize + row;
-            // SAFETY: the caller's word: what lies between two runs is memory of the same tensor's storage.
-            let span = unsafe { source.slice::<T>(start as i64 * line.step, 1, span, &mut []) };
-            runs::<T, F>(span, line.step as usize, row, &mut accs[..count], reducer);
-            write(start as i64 * line.out, line.out, &accs[..count]);
-        }
-        return;
+        // SAFETY: the caller's word: what lies between two runs is memory of the same tensor's storage.
+        return unsafe {
+            let from = source.base.by(0).cast_const().cast();
+            fold_lines::<T, F>(from, (line.step as usize, line.out), row, part, reducer, write)
+        };
     }
     let mut buffer = [T::ZERO.to_raw(); BLOCK];
     if outer.is_empty() && (direct || row <= BLOCK) {
@@ -340,7 +354,7 @@ const BATCH: usize = 8 * threads::GRAIN;
 ///
 /// # Safety
 /// All positions are in locked memory.
-unsafe fn fold_rows<T: Element, F: Reducer<T>>(walk: &Walk<'_>, reducer: F, write: Write<'_, F::Acc>) {
+unsafe fn fold_rows<T: Element, F: Reducer<T>>(walk: &Walk, reducer: F, write: Write<'_, F::Acc>) {
     let (line, outer) = (walk.kept[0], &walk.kept[1..]);
     let per_line = (line.size as usize).div_ceil(BLOCK);
     let blocks = count(outer) * per_line;
@@ -373,7 +387,7 @@ impl<F, A: Copy + Send + Sync> Levels<F, A> {
     ///
     /// # Safety
     /// All positions are in locked memory.
-    unsafe fn fold<T: Element>(&mut self, walk: &Walk<'_>, at: i64, n: usize)
+    unsafe fn fold<T: Element>(&mut self, walk: &Walk, at: i64, n: usize)
     where
         F: Reducer<T, Acc = A>,
     {

@@ -12,6 +12,8 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::math::{Float, Real, complex};
 use flambeau_tensor::rows::{RowMap, Unwritten, Written, compute_rows};
 use flambeau_tensor::{DType, Element, Tensor, dispatch, lanes, loops, reduce};
+use smallvec::SmallVec;
+use std::borrow::Cow;
 
 /// Means and inverse deviations of the rows of a matrix, in a dtype and sizes.
 fn row_stats<T: Float>(
@@ -38,7 +40,7 @@ pub(in crate::nn) fn layer(
     bias: Option<&Tensor>,
     eps: f64,
     stats: bool,
-) -> Several {
+) -> Result<(Tensor, Option<[Tensor; 2]>), KernelError> {
     let lead = x.rank().checked_sub(shape.len()).filter(|lead| x.sizes()[*lead..] == *shape);
     let Some(lead) = lead.filter(|_| !shape.is_empty()) else {
         return Err(KernelError::input(format!(
@@ -59,9 +61,13 @@ pub(in crate::nn) fn layer(
     }
     let width: i64 = shape.iter().product();
     let dtype = stats_dtype(x, &[weight, bias])?;
-    let x = x.contiguous()?;
+    let x = &*x.as_contiguous()?;
     // One dimension of rows is as good as any that come to as many.
-    let flat = if shape.len() == 1 { x.clone() } else { x.view(&[x.numel() as i64 / width.max(1), width])? };
+    let flat = &*if shape.len() == 1 {
+        Cow::Borrowed(x)
+    } else {
+        Cow::Owned(x.view(&[x.numel() as i64 / width.max(1), width])?)
+    };
     dispatch!(floats, x.dtype(), "LayerNormKernelImpl", T => {
         type A = <T as Float>::Acc;
         let (weight, bias) = (opt_values::<A>(weight)?, opt_values::<A>(bias)?);
@@ -71,21 +77,20 @@ pub(in crate::nn) fn layer(
             (or(weight, A::ONE), or(bias, A::ZERO))
         });
         let affine = both.as_ref().map(|(weight, bias)| (&weight[..], &bias[..]));
-        let rows = LayerRows { affine, eps: Element::from_f64(eps), stats: Vec::new() };
-        let out = compute_rows::<A, A>(&flat, -1, None, rows)?.to_dtype(T::DTYPE)?;
+        let rows = LayerRows { affine, eps: Element::from_f64(eps), stats: SmallVec::new() };
+        let out = compute_rows::<A, A>(flat, -1, None, rows)?.into_dtype(T::DTYPE)?;
         let out = if shape.len() == 1 { out } else { out.view(x.sizes())? };
         if !stats {
-            return Ok(vec![out]);
+            return Ok((out, None));
         }
         let mut sizes = x.sizes()[..lead].to_vec();
         sizes.resize(x.rank(), 1);
-        let [means, inverses] = row_stats::<T>(&flat, eps, &sizes, dtype)?;
-        Ok(vec![out, means, inverses])
+        Ok((out, Some(row_stats::<T>(flat, eps, &sizes, dtype)?)))
     })
 }
 
 /// `(input, normalized_shape, weight, bias, eps)`.
-fn layer_of(cx: &KernelCx<'_>, stats: bool) -> Several {
+fn layer_of(cx: &KernelCx<'_>, stats: bool) -> Result<(Tensor, Option<[Tensor; 2]>), KernelError> {
     layer(cx.tensor(0)?, &cx.ints(1)?, cx.opt_tensor(2)?, cx.opt_tensor(3)?, cx.float(4)?, stats)
 }
 
@@ -95,7 +100,7 @@ struct LayerRows<'a, A> {
     affine: Option<(&'a [A], &'a [A])>,
     eps: A,
     /// Means of some rows, and behind them inverse deviations.
-    stats: Vec<A>,
+    stats: SmallVec<[A; 2 * lanes::SIDE]>,
 }
 
 impl<A: Real> RowMap<A, A> for LayerRows<'_, A> {
@@ -328,7 +333,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("layer_norm", "", "Normalized over the last dimensions.")
             .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(row()))
-            .one(|cx| first(layer_of(cx, false))),
+            .one(|cx| Ok(layer_of(cx, false)?.0)),
     );
     defs.extend(
         op("native_layer_norm", "", "Normalized over the last dimensions; means and inverse deviations.")
@@ -337,7 +342,10 @@ pub(super) fn family() -> Vec<OpDef> {
                     .with(first_like_input())
                     .with(row().then([IValue::Float(1e-5)]))
             })
-            .several(|cx| layer_of(cx, true)),
+            .several(|cx| {
+                let (out, stats) = layer_of(cx, true)?;
+                Ok(std::iter::once(out).chain(stats.into_iter().flatten()).collect())
+            }),
     );
     defs.extend(
         op("rms_norm", "", "Divided by the root of the mean square over the last dimensions.")
