@@ -6,8 +6,6 @@
 
 use std::hint::black_box;
 
-use smallvec::SmallVec;
-
 use crate::math::Real;
 
 /// Lanes of the loop: four vectors of singles, as many as additions are under way at once.
@@ -63,7 +61,7 @@ pub fn fold_rows<'a, A: Copy, T: Copy + 'a>(
         }
         return;
     }
-    let mut room: SmallVec<[Few<A>; SIDE]> = SmallVec::from_elem(Few([start; FEW]), SIDE.min(results.len()));
+    let mut room = [Few([start; FEW]); SIDE];
     for (group, results) in results.chunks_mut(SIDE).enumerate() {
         let first = group * SIDE;
         let room = &mut room[..results.len()];

@@ -50,10 +50,12 @@ impl<V: Vector, const R: usize, const N: usize> Kernel for Tiled<V, R, N> {
     #[inline(always)]
     fn run(self) {
         let p = self.0;
-        let strip = N * V::LANES;
         let mut panel = [const { MaybeUninit::<[V; N]>::uninit() }; DEPTH];
-        for j in (0..p.n).step_by(strip) {
-            let columns = strip.min(p.n - j);
+        // Strips as wide as each other, as far as whole vectors go: those of one vector would wait for their factors.
+        let mut strips = p.n.div_ceil(V::LANES).div_ceil(N);
+        let mut j = 0;
+        while j < p.n {
+            let columns = ((p.n - j).div_ceil(V::LANES).div_ceil(strips) * V::LANES).min(p.n - j);
             let right = if p.b.columns == 1 && columns.is_multiple_of(V::LANES) {
                 (p.b.element(0, j).cast_const(), p.b.rows)
             } else {
@@ -86,6 +88,8 @@ impl<V: Vector, const R: usize, const N: usize> Kernel for Tiled<V, R, N> {
                 }
                 i += rows;
             }
+            j += columns;
+            strips -= 1;
         }
     }
 }

@@ -66,6 +66,12 @@ impl<T: Multiply> Target<T> {
         Target { c, start: c, keep: T::ZERO, factor: T::ONE }
     }
 
+    /// Whether the product is all that goes there.
+    #[inline(always)]
+    pub(super) fn is_fresh(&self) -> bool {
+        self.keep == T::ZERO && self.factor == T::ONE
+    }
+
     /// The part from (i, j) on.
     pub(super) fn part(self, i: usize, j: usize) -> Self {
         let (c, start) = (self.c.element(i, j), self.start.element(i, j));

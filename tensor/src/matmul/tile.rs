@@ -12,6 +12,7 @@ use std::ops::Range;
 use super::direct::{Tiled, direct, is_tiled_by};
 use super::product::{Matrix, Multiply, Product, Target};
 use super::vector::{Registers, Vector};
+use crate::lanes::Stored;
 use crate::simd::{self, Isa, Kernel, Sets, isa};
 use crate::strided::{LINES, SQUARE, Squares, turn_lines};
 
@@ -207,6 +208,18 @@ impl<T: Multiply> Tile<'_, T> {
                 }
                 (at, right) = (at.wrapping_offset(left.columns), right.wrapping_offset(step));
             }
+            if rows == R && columns == N * V::LANES && self.to.is_fresh() {
+                // The usual case: straight out of registers.
+                for (r, sums) in sums.iter().enumerate() {
+                    let row = self.to.c.element(i + r, j).cast::<V>();
+                    for (v, sum) in sums.iter().enumerate() {
+                        row.add(v).write_unaligned(*sum);
+                    }
+                }
+                return;
+            }
+            // Stored once, where they are found by numbers: the sums themselves stay registers.
+            let Stored(sums) = Stored::new(sums);
             for (r, sums) in sums.iter().enumerate().take(rows) {
                 self.to.put_vectors(i + r, j, sums, columns);
             }

@@ -374,6 +374,41 @@ unsafe fn fold_rows<T: Element, F: Reducer<T>>(walk: &Walk, reducer: F, write: W
     });
 }
 
+/// What a group gave, on the lowest level of rows; a complete one goes up, and so do levels that are full by it.
+fn take<T: Element, F: Reducer<T>>(
+    levels: &mut Vec<Vec<F::Acc>>,
+    group: &[F::Acc],
+    complete: bool,
+    counts: &mut SmallVec<[usize; 8]>,
+    reducer: F,
+) {
+    let n = group.len();
+    let level_of = |levels: &mut Vec<Vec<F::Acc>>, counts: &mut SmallVec<[usize; 8]>, level: usize| {
+        if levels.len() == level {
+            levels.push(vec![reducer.identity(); BLOCK]);
+        }
+        if counts.len() == level {
+            counts.push(0);
+        }
+    };
+    level_of(levels, counts, 0);
+    levels[0][..n].copy_from_slice(group);
+    let mut full = complete;
+    let mut level = 0;
+    while full {
+        level_of(levels, counts, level + 1);
+        let (below, above) = levels.split_at_mut(level + 1);
+        for (above, below) in above[0][..n].iter_mut().zip(&mut below[level][..n]) {
+            *above = reducer.merge(*above, *below);
+            *below = reducer.identity();
+        }
+        counts[level] = 0;
+        counts[level + 1] += 1;
+        level += 1;
+        full = counts[level] == ROWS;
+    }
+}
+
 /// Rows of running results: of at most [`ROWS`] rows of elements, of as many of those, and so on.
 struct Levels<F, A> {
     reducer: F,
@@ -392,11 +427,13 @@ impl<F, A: Copy + Send + Sync> Levels<F, A> {
         F: Reducer<T, Acc = A>,
     {
         let Walk { source, kept, reduced, .. } = walk;
-        let reducer = self.reducer;
-        self.rows.iter_mut().for_each(|row| row.fill(reducer.identity()));
+        let Levels { reducer, groups, rows: levels } = self;
+        let reducer = *reducer;
+        levels.iter_mut().for_each(|row| row.fill(reducer.identity()));
         let all = count(reduced);
         let at_once = (BATCH / (ROWS * n)).max(1);
-        let mut groups = std::mem::take(&mut self.groups);
+        // Of short rows more lie in the nearest memory.
+        let rows_at_once = (AT_ONCE * BLOCK / n).clamp(AT_ONCE, ROWS);
         groups.resize(at_once.min(all.div_ceil(ROWS).max(1)) * n, reducer.identity());
         let mut counts: SmallVec<[usize; 8]> = SmallVec::new();
         for batch in (0..all).step_by(at_once * ROWS) {
@@ -409,8 +446,8 @@ impl<F, A: Copy + Send + Sync> Levels<F, A> {
                     let start = batch + (first / n + i) * ROWS;
                     let end = all.min(start + ROWS);
                     if let ([line], true) = (&reduced[..], source.is_own(kept[0].step, n)) {
-                        for first in (start..end).step_by(AT_ONCE) {
-                            let count = AT_ONCE.min(end - first);
+                        for first in (start..end).step_by(rows_at_once) {
+                            let count = rows_at_once.min(end - first);
                             let (from, step) = (at + first as i64 * line.step, line.step as usize);
                             // SAFETY: the caller's word: what lies between two rows is memory of the same tensor's storage.
                             let span = unsafe { source.slice::<T>(from, 1, (count - 1) * step + n, &mut []) };
@@ -432,41 +469,8 @@ impl<F, A: Copy + Send + Sync> Levels<F, A> {
             }
             for (i, group) in groups.chunks_exact(n).enumerate() {
                 let complete = batch + (i + 1) * ROWS <= all;
-                self.take::<T>(group, complete, &mut counts);
+                take::<T, F>(levels, group, complete, &mut counts, reducer);
             }
-        }
-        self.groups = groups;
-    }
-
-    /// What a group gave, on the lowest level; a complete one goes up, and so do levels that are full by it.
-    fn take<T: Element>(&mut self, group: &[A], complete: bool, counts: &mut SmallVec<[usize; 8]>)
-    where
-        F: Reducer<T, Acc = A>,
-    {
-        let (n, reducer) = (group.len(), self.reducer);
-        let level_of = |rows: &mut Vec<Vec<A>>, counts: &mut SmallVec<[usize; 8]>, level: usize| {
-            if rows.len() == level {
-                rows.push(vec![reducer.identity(); BLOCK]);
-            }
-            if counts.len() == level {
-                counts.push(0);
-            }
-        };
-        level_of(&mut self.rows, counts, 0);
-        self.rows[0][..n].copy_from_slice(group);
-        let mut full = complete;
-        let mut level = 0;
-        while full {
-            level_of(&mut self.rows, counts, level + 1);
-            let (below, above) = self.rows.split_at_mut(level + 1);
-            for (above, below) in above[0][..n].iter_mut().zip(&mut below[level][..n]) {
-                *above = reducer.merge(*above, *below);
-                *below = reducer.identity();
-            }
-            counts[level] = 0;
-            counts[level + 1] += 1;
-            level += 1;
-            full = counts[level] == ROWS;
         }
     }
 
