@@ -94,9 +94,8 @@ def norm(input: Tensor, p: Optional[number] = None, dim: Optional[BroadcastingLi
 
 def norm(input: Tensor, p: str, dim: Optional[List[int]] = None, keepdim: bool = False, out: Optional[Tensor] = None, dtype: Optional[int] = None) -> Tensor:
     if p == "nuc":
-        if dim is None:
-            return torch.nuclear_norm(input, keepdim) if out is None else torch.nuclear_norm(input, keepdim, out=out)
-        return torch.nuclear_norm(input, dim, keepdim) if out is None else torch.nuclear_norm(input, dim, keepdim, out=out)
+        dims = list(range(input.dim())) if dim is None else dim
+        return torch.nuclear_norm(input, dims, keepdim) if out is None else torch.nuclear_norm(input, dims, keepdim, out=out)
     if p != "fro":
         raise RuntimeError("only valid string values are 'fro' and 'nuc', found " + p)
     if out is None:

@@ -133,6 +133,17 @@ fn stft_of(cx: &KernelCx<'_>, padding: Option<&[u8]>, at: usize) -> Computed {
         return Err(KernelError::input("Cannot have onesided output if window or input is complex"));
     }
     let signal = if x.rank() == 1 { x.unsqueeze(0)? } else { x.clone() };
+    if x.rank() == 2 && x.numel() == 0 {
+        return Err(KernelError::input(match padding {
+            Some(b"reflect") => format!(
+                "Expected 2D or 3D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for \
+                 input, but got: [1, {}, {}]",
+                x.sizes()[0],
+                x.sizes()[1]
+            ),
+            _ => "MKL FFT error: Intel oneMKL DFTI ERROR: Inconsistent configuration parameters".to_owned(),
+        }));
+    }
     let signal = match padding {
         Some(mode) => padded(&signal, (frames.n_fft / 2) as i64, mode)?,
         None => signal,

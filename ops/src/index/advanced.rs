@@ -154,17 +154,17 @@ fn put_at(target: &Tensor, indices: &Indices, values: &Tensor, accumulate: bool)
     }
     let region = region(target, indices)?;
     let mode = if accumulate { Combine::Sum } else { Combine::Replace };
-    let values = if values.numel() == 1 { values.clone() } else { fitted(values, &region.sizes)? };
+    // Under one mask one value is written, whatever its rank.
+    let mut given = indices.iter().flatten();
+    let masked =
+        given.next().is_some_and(|i| matches!(i.dtype(), DType::Bool | DType::U8)) && given.next().is_none();
+    let one = values.numel() == 1 && (values.rank() <= region.sizes.len() || masked && !accumulate);
+    let values = if one { values.clone() } else { fitted(values, &region.sizes)? };
     combine(target, &region.places, &values, mode)
 }
 
-/// Values in the sizes of what they are written to; leading sizes of 1 may be too many.
+/// Values in the sizes of what they are written to.
 fn fitted(values: &Tensor, sizes: &[i64]) -> Computed {
-    let extra = values.rank().saturating_sub(sizes.len());
-    let values = match values.sizes()[..extra].iter().all(|&n| n == 1) {
-        true => values.reshape(&values.sizes()[extra..])?,
-        false => values.clone(),
-    };
     values.expand(sizes).map_err(|_| {
         KernelError::input(format!(
             "shape mismatch: value tensor of shape {:?} cannot be broadcast to indexing result of shape {sizes:?}",

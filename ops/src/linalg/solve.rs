@@ -1,8 +1,8 @@
 //! Systems of equations, inverses and determinants by LU.
 
 use super::{
-    Empty, batch_of_system, by_columns, check_exchanges, code, columns, element, field, integers, matrices,
-    matrix, matrix_sizes, number, numbers, results, solutions, square, together,
+    Empty, by_columns, check_exchanges, code, columns, element, field, integers, matrices, matrix,
+    matrix_sizes, number, numbers, results, solutions, square, together,
 };
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::shape::{Dims, wrap};
@@ -26,7 +26,7 @@ fn check_singular(lead: &[i64], info: &[i32], op: &str, what: &str) -> Result<()
     }))
 }
 
-/// Everything that solving gives: solutions, factors, exchanges, zero pivots.
+/// Everything that solving gives: solutions, and of each matrix factors, exchanges, zero pivots.
 struct Solved {
     result: Tensor,
     packed: Tensor,
@@ -58,30 +58,32 @@ fn solved(a: &Tensor, b: &Tensor, left: bool, op: &str) -> Result<Solved, Kernel
             if left { "AX = B" } else { "XA = B" }
         )));
     }
-    let (lead, a, right) = together(a, &right)?;
+    let (all, _, right) = together(a, &right)?;
     field!(a, op, empty Empty::Halves, F => {
-        let (matrices, rights) = (batches::<F>(&a)?.1, batches::<F>(&right)?.1);
-        let solutions = each(&matrices, |i, a| {
-            // X A = B is the transpose of A^T X^T = B^T.
-            let (f, b) = (lu(if left { a.clone() } else { a.transpose() }), &rights[i]);
-            let x = if left { f.solve(b, false) } else { f.solve(&b.transpose(), false).transpose() };
-            (f, x)
+        let ((lead, matrices), rights) = (batches::<F>(a)?, batches::<F>(&right)?.1);
+        // Which matrix stands beside each right side.
+        let numbers = Tensor::from_vec((0..matrices.len() as i64).collect(), &lead)?;
+        let numbers = numbers.expand(&all)?.to_vec::<i64>()?;
+        // X A = B is the transpose of A^T X^T = B^T.
+        let factors: Vec<Lu<F>> = each(&matrices, |_, a| lu(if left { a.clone() } else { a.transpose() }));
+        let results = each(&rights, |i, b| {
+            let f = &factors[numbers[i] as usize];
+            if left { f.solve(b, false) } else { f.solve(&b.transpose(), false).transpose() }
         });
-        let (mut results, mut packed, mut pivots, mut info) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for (f, x) in solutions {
-            results.push(x);
+        let (mut packed, mut pivots, mut info) = (Vec::new(), Vec::new(), Vec::new());
+        for f in factors {
             pivots.extend(f.pivots.iter().map(|p| *p as i32 + 1));
             info.push(f.info as i32);
             packed.push(f.packed);
         }
         let join = if left { joined } else { joined_rows };
-        let result = join(&lead, (rows, cols), &results, a.dtype())?;
+        let result = join(&all, (rows, cols), &results, a.dtype())?;
         Ok(Solved {
             // Vectors of a batch lie as the rows of matrices do.
             result: if vector { by_columns(&result.squeeze(&[-1])?)? } else { result },
             packed: joined(&lead, (n, n), &packed, a.dtype())?,
             pivots: integers(&lead, Some(n), &pivots)?,
-            lead,
+            lead: lead.to_vec(),
             info,
         })
     })
@@ -331,8 +333,9 @@ pub(super) fn family() -> Vec<OpDef> {
     // What is computed of each matrix of the batch that both arguments broadcast to.
     let of_system = |sides: usize| {
         Shape::dims(move |cx| {
-            let mut dims = batch_of_system(cx)?;
-            dims.extend(std::iter::repeat_n(cx.size(0, -1), sides));
+            let (n, mut dims) = (cx.size(0, -1), cx.take_dims(0)?);
+            dims.truncate(dims.len().checked_sub(2)?);
+            dims.extend(std::iter::repeat_n(n, sides));
             Some(dims)
         })
     };

@@ -95,6 +95,16 @@ fn cholesky_inverse(cx: &KernelCx<'_>) -> Computed {
     let n = square(l, "cholesky_inverse")?;
     field!(l, "cholesky_inverse", F => {
         let (lead, factors) = batches::<F>(l)?;
+        for (i, l) in factors.iter().enumerate() {
+            if let Some(k) = (0..n).find(|&k| l[(k, k)] == flambeau_tensor::Element::ZERO) {
+                let which = element(&lead, i);
+                return Err(KernelError::input(format!(
+                    "cholesky_inverse: {which}The diagonal element {} is zero, the inversion could not be completed \
+                     because the input matrix is singular.",
+                    k + 1
+                )));
+            }
+        }
         let all = each(&factors, |_, l| {
             let l = lower_of(l, upper);
             let mut x = Matrix::identity(n, n);

@@ -221,6 +221,15 @@ fn checked(x: &Tensor, ask: &Ask<'_>) -> Result<(Tensor, Vec<Tensor>), KernelErr
             "torch.histogramdd: input tensor and bins tensors should have the same dtype",
         ));
     }
+    if let Bins::Edges(edges) = &ask.bins
+        && let Some((i, edges)) = edges.iter().enumerate().find(|(_, edges)| edges.rank() != 1)
+    {
+        return Err(KernelError::input(format!(
+            "torch.histogramdd: bins tensor should have one dimension, but got {} dimensions in the bins tensor for \
+             dimension {i}",
+            edges.rank()
+        )));
+    }
     match x.dtype() {
         DType::F32 => grid::<f32>(x, ask),
         DType::F64 => grid::<f64>(x, ask),

@@ -107,12 +107,12 @@ fn results(values: Tensor, found: &Classes, shape: &[i64], inverse: bool, counts
     Ok(vec![values, inverse, counts])
 }
 
-/// `(self, dim, inverse, counts)`.
-fn by_dim(cx: &KernelCx<'_>, sort: bool, inverse: bool, counts: bool, dim: i64) -> Several {
+/// Along a dimension: all that is found, whatever is asked for.
+fn by_dim(cx: &KernelCx<'_>, sort: bool, dim: i64) -> Several {
     let x = cx.tensor(0)?;
     let (values, found) = of_slices(x, dim, sort)?;
     let n = found.class_of.len() as i64;
-    results(values, &found, &[n], inverse, counts)
+    results(values, &found, &[n], true, true)
 }
 
 fn flat(cx: &KernelCx<'_>, sort: bool, inverse: bool, counts: bool) -> Several {
@@ -125,7 +125,7 @@ fn flat(cx: &KernelCx<'_>, sort: bool, inverse: bool, counts: bool) -> Several {
 fn consecutive(cx: &KernelCx<'_>) -> Several {
     let (inverse, counts) = (cx.boolean(1)?, cx.boolean(2)?);
     match cx.opt_int(3)? {
-        Some(dim) => by_dim(cx, false, inverse, counts, dim),
+        Some(dim) => by_dim(cx, false, dim),
         None => flat(cx, false, inverse, counts),
     }
 }
@@ -160,40 +160,38 @@ fn consecutive_shapes() -> Shape {
         Shape::from(move |cx| if cx.is_none(3)? { none.result(0, cx) } else { some.result(0, cx) })
     };
     let values = by_dim(Shape::ranked(1), slices(3));
-    let classes = by_dim(Shape::same_as(0), slice_count(3));
-    Shape::results([values, Shape::wanted(1, classes), Shape::wanted(2, Shape::ranked(1))])
+    let classes = by_dim(Shape::wanted(1, Shape::same_as(0)), slice_count(3));
+    let counts = by_dim(Shape::wanted(2, Shape::ranked(1)), Shape::ranked(1));
+    Shape::results([values, classes, counts])
 }
 
 pub(super) fn family() -> Vec<OpDef> {
     let vector = || Shape::ranked(1);
-    // The flags for the classes of elements and for their sizes; the dimension whose slices are meant, if any.
-    let facts = |d: OpDef, inverse: usize, counts: Option<usize>, dim: Option<usize>| {
-        let (values, classes) = match dim {
-            Some(dim) => (slices(dim), slice_count(dim)),
-            None => (vector(), Shape::same_as(0)),
-        };
+    // The flags for the classes of elements and for their sizes.
+    let facts = |d: OpDef, inverse: usize, counts: Option<usize>| {
+        let classes = Shape::wanted(inverse, Shape::same_as(0));
         let counts = counts.map(|flag| Shape::wanted(flag, vector()));
-        d.with(Shape::results(
-            [Some(values), Some(Shape::wanted(inverse, classes)), counts].into_iter().flatten(),
-        ))
+        d.with(Shape::results([Some(vector()), Some(classes), counts].into_iter().flatten()))
     };
     let dtypes = |n: usize| {
         let mut all = vec![Dtype::same_as(0)];
         all.resize_with(n, || Dtype::fixed(DType::I64));
         Dtype::results(all)
     };
+    // Of slices along dimension 1.
+    let of_slices = |d: OpDef| d.with(Shape::results([slices(1), slice_count(1), vector()])).with(dtypes(3));
     let yes = IValue::Bool;
     let dim = || IValue::Int(0);
     let doc = "The different elements in order, the class of each element, and the size of each class.";
     let mut defs = op("_unique2", "", doc)
         .facts(|d| {
-            let d = facts(d, 2, Some(3), None);
+            let d = facts(d, 2, Some(3));
             d.with(dtypes(3)).with(sample(vec![yes(true), yes(true), yes(true)]))
         })
         .several(|cx| flat(cx, true, cx.boolean(2)?, cx.boolean(3)?));
     defs.extend(
         op("_unique", "", "The different elements in order, and the class of each element.")
-            .facts(|d| facts(d, 2, None, None).with(dtypes(2)).with(sample(vec![yes(true), yes(true)])))
+            .facts(|d| facts(d, 2, None).with(dtypes(2)).with(sample(vec![yes(true), yes(true)])))
             .several(|cx| {
                 let mut all = flat(cx, true, cx.boolean(2)?, false)?;
                 all.truncate(2);
@@ -204,20 +202,14 @@ pub(super) fn family() -> Vec<OpDef> {
         "The different slices along a dimension in order, the class of each, and the size of each class.";
     defs.extend(
         op("unique_dim", "", doc)
-            .facts(|d| {
-                let d = facts(d, 3, Some(4), Some(1));
-                d.with(dtypes(3)).with(sample(vec![dim(), yes(true), yes(true), yes(true)]))
-            })
-            .several(|cx| by_dim(cx, true, cx.boolean(3)?, cx.boolean(4)?, cx.int(1)?)),
+            .facts(|d| of_slices(d).with(sample(vec![dim(), yes(true), yes(true), yes(true)])))
+            .several(|cx| by_dim(cx, true, cx.int(1)?)),
     );
     let doc = "As `unique_dim`, but only neighbours fall together.";
     defs.extend(
         op("unique_dim_consecutive", "", doc)
-            .facts(|d| {
-                let d = facts(d, 2, Some(3), Some(1));
-                d.with(dtypes(3)).with(sample(vec![dim(), yes(true), yes(true)]))
-            })
-            .several(|cx| by_dim(cx, false, cx.boolean(2)?, cx.boolean(3)?, cx.int(1)?)),
+            .facts(|d| of_slices(d).with(sample(vec![dim(), yes(true), yes(true)])))
+            .several(|cx| by_dim(cx, false, cx.int(1)?)),
     );
     let doc = "The elements or slices that differ from the one before, each one's class, and the size of each class.";
     defs.extend(

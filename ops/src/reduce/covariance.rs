@@ -87,7 +87,11 @@ fn covariance(
         (Some(w), None) | (None, Some(w)) => Some(w.clone()),
         (None, None) => None,
     };
-    let float = rows.to_dtype(to_float(rows.dtype()))?;
+    // Integers are those of their weights.
+    let float = rows.to_dtype(match reliabilities {
+        Some(w) if rows.dtype().is_integral(true) => w.dtype(),
+        _ => to_float(rows.dtype()),
+    })?;
     let (mean, norm) = match &both {
         None => {
             let sum = reduce::sum(&float, Some(&[1]), true, None)?;

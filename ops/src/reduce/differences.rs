@@ -66,8 +66,7 @@ fn distances(y: &Tensor, x: &Tensor, dim: i64) -> Computed {
             x.reshape(&sizes)?
         }
     };
-    let d = (x.rank() - y.rank() + d) as i64;
-    let (after, before) = neighbours(&x, d)?;
+    let (after, before) = neighbours(&x, d as i64)?;
     difference_of(&after, &before)
 }
 
@@ -91,12 +90,12 @@ fn areas(cx: &KernelCx<'_>) -> Result<(Areas, i64), KernelError> {
     if y.rank() == 0 {
         return Err(KernelError::input("trapezoid: y must be at least one-dimensional"));
     }
-    // Counted from the end: `x` may bring dimensions in front.
-    let d = wrap_dim(dim, y.rank())? as i64 - y.rank() as i64;
+    // Counted from the front, whatever dimensions `x` brings there.
+    let d = wrap_dim(dim, y.rank())? as i64;
     let (after, before) = neighbours(y, d)?;
     let sums = sum_of(&before, &after)?;
     let areas = match cx.arg(1)?.as_tensor() {
-        Some(x) => Areas::Doubled(product_of(&distances(y, x, dim)?, &sums)?),
+        Some(x) => Areas::Doubled(product_of(&sums, &distances(y, x, dim)?)?),
         None => Areas::Sums(sums, cx.scalar(1)?),
     };
     Ok((areas, d))
