@@ -382,9 +382,11 @@ unsafe fn direct_dots<T: Multiply>(p: Product<T>) {
             let sums = &mut sums[..count];
             merge_rows(sums, room, add);
             let whole = p.k / lanes * lanes;
-            for (c, sum) in sums.iter_mut().enumerate().filter(|_| whole < p.k) {
-                let rest = a[whole..].iter().zip(&column(c)[whole..]);
-                *sum = add(rest.fold(T::ZERO, |sum, (a, b)| sum.add_product(*a, *b)), *sum);
+            if whole < p.k {
+                for (c, sum) in sums.iter_mut().enumerate() {
+                    let rest = a[whole..].iter().zip(&column(c)[whole..]);
+                    *sum = add(rest.fold(T::ZERO, |sum, (a, b)| sum.add_product(*a, *b)), *sum);
+                }
             }
             let (fours, rest) = sums.as_chunks::<4>();
             for (d, four) in fours.iter().enumerate() {
@@ -399,7 +401,7 @@ unsafe fn direct_dots<T: Multiply>(p: Product<T>) {
     }
 }
 
-/// Dot products that are short, four at a time: their lanes, of which there are so many.
+/// The lanes of dot products that are short, four products at a time; gives how many each has.
 #[inline(always)]
 fn several<'a, T: Multiply + 'a, const LANES: usize>(
     a: &[T],

@@ -204,7 +204,7 @@ pub fn fold<T: Element, F: Reducer<T>, R: Element>(
     let meta = x.meta();
     let layout = Layout::contiguous(&reduced_sizes(meta.layout.sizes(), mask, keepdim))?;
     let results = layout.numel();
-    // SAFETY: every result is written below, once each; there are none of no elements but those of an identity.
+    // SAFETY: every result is written below, those of no elements too.
     let storage = unsafe { Storage::uninit(bytes_of(&layout, R::DTYPE)?)? };
     // SAFETY: the storage is fresh.
     let out = Apart(unsafe { storage.data() }.cast::<R::Raw>());
@@ -242,11 +242,10 @@ pub fn fold<T: Element, F: Reducer<T>, R: Element>(
     Ok(Tensor::from_parts(storage, R::DTYPE, layout))
 }
 
-/// Whether a mask names all dimensions from one on.
+/// Whether a mask names all dimensions from one on, or none.
 #[inline]
 fn is_last(mask: u64, rank: usize) -> bool {
-    let kept = mask.trailing_zeros();
-    u32::try_from(rank).is_ok_and(|rank| kept + mask.count_ones() == rank)
+    mask == 0 || (mask.trailing_zeros() + mask.count_ones()) as usize == rank
 }
 
 /// Some of the results that are each of one run of `n` elements, so many elements and results apart.
