@@ -100,4 +100,12 @@ fn wrong_arguments_in_line() {
     }
     let out = accepted(&["run", &f, "-a", "x=rand:f32[2,3]", "-a", "w=rand:f32[3,1]", "-a", "n=2", "--json"]);
     assert!(out.contains("[2,1]"), "{out}");
+    // Names come in any order, each once.
+    let turned =
+        accepted(&["run", &f, "-a", "n=2", "-a", "w=rand:f32[3,1]", "-a", "x=rand:f32[2,3]", "--json"]);
+    assert_eq!(turned, out);
+    refused(
+        &["run", &f, "-a", "x=rand:f32[1,1]", "-a", "w=rand:f32[1,1]", "-a", "x=rand:f32[1,1]"],
+        &["X0003", "`x` is given twice"],
+    );
 }
