@@ -65,4 +65,4 @@ pub use scalar::Scalar;
 pub use shared::Shared;
 pub use storage::{ForeignBytes, Storage};
 pub use tensor::{AutogradSlot, Tensor};
-pub use view::{infer_sizes, view_strides};
+pub use view::infer_sizes;

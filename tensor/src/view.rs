@@ -14,6 +14,10 @@ use crate::tensor::Tensor;
 /// The values of dimensions but one.
 #[inline]
 fn without(values: &[i64], d: usize) -> Dims {
+    // At either end, as mostly, the others are a slice.
+    if d == 0 || d + 1 == values.len() {
+        return dims(if d == 0 { &values[1..] } else { &values[..d] });
+    }
     let mut kept = [0; 5];
     if values.len() > kept.len() {
         return values.iter().enumerate().filter(|(i, _)| *i != d).map(|(_, v)| *v).collect();
@@ -655,8 +659,8 @@ pub fn infer_sizes(sizes: &[i64], numel: i64) -> Result<Dims> {
     Ok(out)
 }
 
-/// Strides that show a layout's elements, in row-major order, in other sizes; `None` if there are none.
-pub fn view_strides(layout: &Layout, sizes: &[i64]) -> Option<Dims> {
+/// Strides that show a layout's elements, in row-major order, in other sizes of as many; `None` if there are none.
+fn view_strides(layout: &Layout, sizes: &[i64]) -> Option<Dims> {
     if layout.numel() == 0 {
         if layout.sizes() == sizes {
             return Some(dims(layout.strides()));
