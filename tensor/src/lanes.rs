@@ -113,7 +113,7 @@ fn lanes<A: Copy, T: Copy>(
     (Few(few), rest)
 }
 
-/// A few of all lanes.
+/// All lanes, merged into a few.
 #[inline(always)]
 pub(crate) fn folded<A: Copy>(lanes: &[A; LANES], merge: impl Fn(A, A) -> A) -> Few<A> {
     let mut few = [lanes[0]; FEW];

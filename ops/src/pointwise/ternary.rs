@@ -57,7 +57,7 @@ fn where_self(cx: &KernelCx<'_>) -> Computed {
     }
     let dtype = promoted(cx, &[1, 2])?;
     let (a, b) = (in_dtype(cx, 1, dtype)?, in_dtype(cx, 2, dtype)?);
-    dispatch!(widths, dtype.bits(), "where", T => Ok(choose::<T>(dtype, condition, &a, &b)?))
+    Ok(choose(dtype, condition, &a, &b)?)
 }
 
 fn addcmul(cx: &KernelCx<'_>) -> Computed {

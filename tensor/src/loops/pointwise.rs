@@ -18,6 +18,7 @@ use super::plan::Plan;
 use super::repeat::Repeated;
 use crate::access::{LockSet, ReadGuards, ReadThree, WriteGuards, start_of};
 use crate::create::bytes_of;
+use crate::dispatch;
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Result, Shape, TensorError};
@@ -127,14 +128,15 @@ pub fn ternary_in<T: Element>(
     })
 }
 
-/// Elements of two tensors of a dtype, by a truth value each: of the first where it holds. They are moved as the bits `T`
-/// ([`DType::bits`]), so that one loop serves all dtypes of a size.
-pub fn choose<T: Element>(dtype: DType, condition: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    debug_assert!(dtype.bits() == T::DTYPE, "invariant: the type has the dtype's bits");
-    // SAFETY: the kernel gets blocks of truth values and of the dtype, whose elements are as large as T, and every pattern
-    // of bits is a T.
-    fresh(&[condition, a, b], &[DType::Bool, dtype, dtype], Out::of(dtype), usize::MAX, &|p, n| unsafe {
-        block::ternary::<bool, T, T, T>(p, n, Closure(|c, a, b| if c { a } else { b }));
+/// Elements of two tensors, converted to a dtype, by a truth value each: of the first where it holds.
+pub fn choose(dtype: DType, condition: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    // They are moved as bits, so that one loop serves all dtypes of a size.
+    dispatch!(widths, dtype.bits(), "where", T => {
+        // SAFETY: the kernel gets blocks of truth values and of the dtype, whose elements are as large as T, and every
+        // pattern of bits is a T.
+        fresh(&[condition, a, b], &[DType::Bool, dtype, dtype], Out::of(dtype), usize::MAX, &|p, n| unsafe {
+            block::ternary::<bool, T, T, T>(p, n, Closure(|c, a, b| if c { a } else { b }));
+        })
     })
 }
 
