@@ -198,7 +198,7 @@ fn is_probable(x: &Tensor) -> Result<bool, KernelError> {
         Ok(access::read::<T, _>(&x.contiguous()?, |view| {
             view.data().iter().fold(true, |all, v| {
                 let v = T::from_raw(*v).acc();
-                all & (v >= Element::ZERO) & (v <= Element::ONE)
+                all & (Element::ZERO..=Element::ONE).contains(&v)
             })
         })?)
     })

@@ -74,7 +74,7 @@ pub(crate) fn norm_dtype(x: &Tensor, dtype: Option<DType>, op: &str) -> Result<D
 
 /// An error if some of the dimensions in `mask` that a norm is taken over have no elements, and nothing has no such norm.
 pub(crate) fn check_identity(x: &Tensor, mask: u64, p: f64) -> Result<(), KernelError> {
-    if (p >= 0.0 && p < f64::INFINITY) || (0..x.rank()).all(|d| mask >> d & 1 == 0 || x.sizes()[d] > 0) {
+    if (0.0..f64::INFINITY).contains(&p) || (0..x.rank()).all(|d| mask >> d & 1 == 0 || x.sizes()[d] > 0) {
         return Ok(());
     }
     let p = if p.is_infinite() { if p > 0.0 { "inf" } else { "-inf" }.to_owned() } else { p.to_string() };

@@ -475,7 +475,7 @@ impl Walk<'_> {
                         }
                         from = buffer;
                     }
-                    if by_lines && lines % SQUARE == 0 && n % SQUARE == 0 {
+                    if by_lines && lines.is_multiple_of(SQUARE) && n.is_multiple_of(SQUARE) {
                         let to = element(position.at[0], 0, i, j).cast();
                         let row = strides[0][1] as isize;
                         let (from, line) = (from.cast_const().cast(), line as isize);
