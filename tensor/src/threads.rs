@@ -14,7 +14,10 @@
 //! How many threads may work is a scope of the calling thread ([`with`]), as budgets are: programs of different
 //! sessions run beside each other in one process, each with its own number, and share the threads there are. Threads
 //! start when a loop is first worth it; loops of one part cost a comparison.
+//! How threads join and leave is the protocol of [`board`].
 #![allow(unsafe_code, reason = "threads work on what lies on the stack of another, which waits for them")]
+
+mod board;
 
 use std::any::Any;
 use std::cell::Cell;
@@ -22,28 +25,29 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use board::{Board, Claims, State};
+use sync::{AtomicUsize, Condvar, Mutex, Ordering, Patience};
 
 use crate::error::Result;
+use crate::switches;
 
 /// Elements worth a part, where an element is one operation or a few.
 pub const GRAIN: usize = 1 << 15;
 /// Threads the pool has at most.
 const MOST: usize = 256;
-/// How long a thread looks for more before it sleeps, and how long a caller for the last to leave. Loops of programs
-/// follow each other in less; to be woken takes about as long, and on a busy machine much longer.
-const PATIENCE: Duration = Duration::from_micros(50);
+
+/// No caller has set a number.
+const UNSET: usize = usize::MAX;
 
 thread_local! {
-    /// How many threads may work on a loop of this thread; 0: as many as the machine has.
-    static COUNT: Cell<usize> = const { Cell::new(1) };
+    /// How many threads may work on a loop of this thread; 0: as many as the machine has; [`UNSET`]: outside of [`with`].
+    static COUNT: Cell<usize> = const { Cell::new(UNSET) };
 }
 
 /// Runs `f`, in whose loops on this thread at most `count` threads work at a time: 1 for this one alone, 0 for as many
 /// as the machine has for this process. Runs nest, the innermost counts. Outside of any, a thread works alone.
+/// `FLAMBEAU_THREADS` replaces both numbers that no caller chose: the machine's, and that of a thread outside of any run.
 #[inline]
 pub fn with<R>(count: usize, f: impl FnOnce() -> R) -> R {
     struct Restore(usize);
@@ -59,9 +63,14 @@ pub fn with<R>(count: usize, f: impl FnOnce() -> R) -> R {
 /// How many threads may work on a loop of this thread.
 pub fn count() -> usize {
     static MACHINE: OnceLock<usize> = OnceLock::new();
+    static UNASKED: OnceLock<usize> = OnceLock::new();
+    let given = || switches::get().threads;
     match COUNT.get() {
         // Asking the system takes as long as a short loop.
-        0 => *MACHINE.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from)),
+        0 => *MACHINE.get_or_init(|| {
+            given().unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+        }),
+        UNSET => *UNASKED.get_or_init(|| given().unwrap_or(1)),
         count => count,
     }
 }
@@ -198,10 +207,10 @@ fn share(parts: usize, part: &(dyn Fn(usize) + Sync)) {
     if helpers == 0 {
         return (0..parts).for_each(part);
     }
-    let job = Job { part, parts, next: AtomicUsize::new(0), panicked: Mutex::new(None) };
-    let offer = Offered::new(&job, helpers);
+    let job = Job { part, parts: Claims::new(parts), panicked: Mutex::new(None) };
+    let offered = Offered::new(&job, helpers);
     with(1, || job.work());
-    drop(offer);
+    drop(offered);
     if let Some(panic) = job.panicked.into_inner() {
         resume_unwind(panic);
     }
@@ -210,9 +219,7 @@ fn share(parts: usize, part: &(dyn Fn(usize) + Sync)) {
 /// A loop that threads take parts of.
 struct Job<'a> {
     part: &'a (dyn Fn(usize) + Sync),
-    parts: usize,
-    /// The first part nobody has taken.
-    next: AtomicUsize,
+    parts: Claims,
     /// What a helper's part panicked with.
     panicked: Mutex<Option<Box<dyn Any + Send>>>,
 }
@@ -220,11 +227,7 @@ struct Job<'a> {
 impl Job<'_> {
     /// Takes parts until there are none.
     fn work(&self) {
-        loop {
-            let part = self.next.fetch_add(1, Ordering::Relaxed);
-            if part >= self.parts {
-                return;
-            }
+        while let Some(part) = self.parts.take() {
             (self.part)(part);
         }
     }
@@ -232,77 +235,46 @@ impl Job<'_> {
     /// As a thread of the pool: a panic is the caller's.
     fn help(&self) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.work())) {
-            self.close();
+            self.parts.close();
             self.panicked.lock().get_or_insert(panic);
         }
     }
+}
 
-    /// Leaves nothing to take.
-    fn close(&self) {
-        self.next.store(self.parts, Ordering::Relaxed);
+/// A job on the stack of the thread that offers it.
+#[derive(Clone, Copy, PartialEq)]
+struct Handle(NonNull<Job<'static>>);
+
+impl Handle {
+    /// The lifetime is left to the protocol: a job is withdrawn before it ends.
+    fn of(job: &Job<'_>) -> Self {
+        Handle(NonNull::from(job).cast())
     }
 }
 
-/// A job as threads of the pool see it.
-struct Offer {
-    job: NonNull<Job<'static>>,
-    /// How many more may join.
-    places: usize,
-    /// How many joined and have not left.
-    inside: usize,
-}
+// SAFETY: a job may be shared between threads, and the protocol has them use it while its owner waits.
+unsafe impl Send for Handle {}
 
-// SAFETY: the job's caller keeps it until the offer is withdrawn and nobody is inside; what it holds may be shared.
-unsafe impl Send for Offer {}
-
-/// The threads, and what they may join.
-struct Pool {
-    state: Mutex<State>,
-    /// There is a new offer.
-    work: Condvar,
-    /// Somebody was the last to leave a job.
-    left: Condvar,
-    /// How many more may join any job: read without the lock by those who look for one.
-    places: AtomicUsize,
-}
-
-struct State {
-    offers: Vec<Offer>,
-    threads: usize,
-    /// Threads that sleep, and that look for more to do.
-    idle: usize,
-    looking: usize,
-}
-
-static POOL: Pool = Pool {
-    state: Mutex::new(State { offers: Vec::new(), threads: 0, idle: 0, looking: 0 }),
+static POOL: Board<Handle> = Board {
+    state: Mutex::new(State::new()),
     work: Condvar::new(),
     left: Condvar::new(),
     places: AtomicUsize::new(0),
 };
 
-impl State {
-    fn offer(&mut self, job: NonNull<Job<'static>>) -> &mut Offer {
-        let mut offers = self.offers.iter_mut();
-        offers
-            .find(|offer| offer.job == job)
-            .expect("invariant: an offer stands until its caller withdraws it")
+/// Starts threads until there are as many. Fewer are enough: the caller does what no other thread takes.
+fn start(threads: usize) {
+    static STARTED: AtomicUsize = AtomicUsize::new(0);
+    static STARTING: Mutex<()> = Mutex::new(());
+    if STARTED.load(Ordering::Relaxed) >= threads {
+        return;
     }
-
-    /// Says how many more may join.
-    fn publish(&self) {
-        POOL.places.store(self.offers.iter().map(|offer| offer.places).sum(), Ordering::Relaxed);
-    }
-
-    /// Starts threads until there are as many. Fewer are enough: the caller does what nobody takes.
-    fn start(&mut self, threads: usize) {
-        while self.threads < threads {
-            let started = std::thread::Builder::new().name("flambeau".to_owned()).spawn(serve);
-            if started.is_err() {
-                return;
-            }
-            self.threads += 1;
+    let _starting = STARTING.lock();
+    for started in STARTED.load(Ordering::Relaxed)..threads {
+        if std::thread::Builder::new().name("flambeau".to_owned()).spawn(serve).is_err() {
+            return;
         }
+        STARTED.store(started + 1, Ordering::Relaxed);
     }
 }
 
@@ -311,15 +283,8 @@ struct Offered<'a, 'j>(&'a Job<'j>);
 
 impl<'a, 'j> Offered<'a, 'j> {
     fn new(job: &'a Job<'j>, places: usize) -> Self {
-        let mut state = POOL.state.lock();
-        state.offers.push(Offer { job: NonNull::from(job).cast(), places, inside: 0 });
-        state.publish();
-        state.start(places);
-        let wake = places.saturating_sub(state.looking).min(state.idle);
-        drop(state);
-        (0..wake).for_each(|_| {
-            POOL.work.notify_one();
-        });
+        start(places);
+        POOL.offer(Handle::of(job), places);
         Offered(job)
     }
 }
@@ -327,69 +292,60 @@ impl<'a, 'j> Offered<'a, 'j> {
 impl Drop for Offered<'_, '_> {
     fn drop(&mut self) {
         // Where the caller's part panicked, there may be parts left.
-        self.0.close();
-        let job = NonNull::from(self.0).cast();
-        let mut state = POOL.state.lock();
-        state.offer(job).places = 0;
-        state.publish();
-        if state.offer(job).inside > 0 {
-            let until = Instant::now() + PATIENCE;
-            while state.offer(job).inside > 0 {
-                if Instant::now() < until {
-                    MutexGuard::unlocked(&mut state, pause);
-                } else {
-                    POOL.left.wait(&mut state);
-                }
-            }
-        }
-        state.offers.retain(|offer| offer.job != job);
+        self.0.parts.close();
+        POOL.withdraw(Handle::of(self.0));
     }
 }
 
 /// What a thread of the pool does, for as long as the process lives.
 fn serve() {
-    let mut until = Instant::now();
-    let mut state = POOL.state.lock();
+    let mut patience = Patience::over();
     loop {
-        let Some(offer) = state.offers.iter_mut().find(|offer| offer.places > 0) else {
-            if Instant::now() < until {
-                state.looking += 1;
-                MutexGuard::unlocked(&mut state, || while_none_is_open(until));
-                state.looking -= 1;
-            } else {
-                state.idle += 1;
-                POOL.work.wait(&mut state);
-                state.idle -= 1;
-            }
-            continue;
-        };
-        offer.places -= 1;
-        offer.inside += 1;
-        let job = offer.job;
-        state.publish();
-        // SAFETY: the offer stood under the lock, and counts this thread as inside: whoever offers the job does not
-        // return before it leaves.
-        MutexGuard::unlocked(&mut state, || unsafe { job.as_ref() }.help());
-        let offer = state.offer(job);
-        offer.inside -= 1;
-        if offer.inside == 0 {
-            POOL.left.notify_all();
+        // SAFETY: pointer and lifetime: the board gives a handle only while it stands, and counts this thread as inside until
+        // `help` is over; whoever offered the job does not return before. Aliasing: a job is only shared.
+        POOL.serve(&mut patience, |Handle(job)| unsafe { job.as_ref() }.help());
+    }
+}
+
+/// What the board is made of.
+mod sync {
+    pub(super) use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::{Duration, Instant};
+
+    pub(super) use parking_lot::{Condvar, Mutex, MutexGuard};
+
+    /// How long a thread looks for more before it sleeps, and how long a caller for the last to leave. Loops of programs
+    /// follow each other in less; to be woken takes about as long, and on a busy machine much longer.
+    const LONG: Duration = Duration::from_micros(50);
+
+    /// A time to stay awake.
+    pub(super) struct Patience(Instant);
+
+    impl Patience {
+        pub(super) fn new() -> Self {
+            Patience(Instant::now() + LONG)
         }
-        until = Instant::now() + PATIENCE;
-    }
-}
 
-/// Waits for a place in a job.
-fn while_none_is_open(until: Instant) {
-    while POOL.places.load(Ordering::Relaxed) == 0 && Instant::now() < until {
-        pause();
-    }
-}
+        pub(super) fn over() -> Self {
+            Patience(Instant::now())
+        }
 
-/// A moment, in which whoever else wants this core has it: that may be the very caller.
-fn pause() {
-    (0..16).for_each(|_| std::hint::spin_loop());
-    std::thread::yield_now();
+        pub(super) fn is_left(&mut self) -> bool {
+            Instant::now() < self.0
+        }
+    }
+
+    /// A moment, in which whatever else wants this core has it: that may be the very caller.
+    pub(super) fn pause() {
+        (0..16).for_each(|_| std::hint::spin_loop());
+        std::thread::yield_now();
+    }
+
+    /// Sleeps until it is told of a change, without the lock.
+    pub(super) fn wait<'a, T>(condition: &Condvar, mut guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        condition.wait(&mut guard);
+        guard
+    }
 }
 
 #[cfg(test)]
@@ -414,6 +370,7 @@ mod tests {
 
     #[test]
     fn parts_do_not_share_again() {
+        let outside = count();
         with(4, || {
             split(64, 1, |_| {
                 assert_eq!(count(), 1);
@@ -421,7 +378,7 @@ mod tests {
             });
             assert_eq!(count(), 4);
         });
-        assert_eq!(count(), 1);
+        assert_eq!(count(), outside);
     }
 
     #[test]

@@ -1,0 +1,210 @@
+//! The protocol of the pool of threads (`src/threads/board.rs`), of which a model checker tries every order of steps: locks,
+//! conditions and counters are loom's. What a job lends its helpers is memory whose every use loom watches.
+//!
+//! `cargo xtask loom`, or `RUSTFLAGS="--cfg loom" cargo test -p flambeau-tensor --test loom`.
+#![cfg(loom)]
+#![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
+#![allow(unsafe_code, reason = "loom watches uses of memory that threads share by raw pointers")]
+
+#[path = "../src/threads/board.rs"]
+#[allow(unreachable_pub, dead_code, reason = "compiled as part of the library")]
+mod board;
+
+use board::{Board, Claims, State};
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+use sync::{AtomicUsize, Condvar, Mutex, Patience};
+
+/// What the board is made of.
+mod sync {
+    pub(super) use loom::sync::atomic::{AtomicUsize, Ordering};
+    pub(super) use loom::sync::{Condvar, MutexGuard};
+
+    pub(super) struct Mutex<T>(loom::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub(super) fn new(value: T) -> Self {
+            Mutex(loom::sync::Mutex::new(value))
+        }
+
+        pub(super) fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().unwrap()
+        }
+    }
+
+    /// Looks once more before it sleeps, or never.
+    pub(super) struct Patience(bool);
+
+    impl Patience {
+        pub(super) fn new() -> Self {
+            Patience(true)
+        }
+
+        pub(super) fn over() -> Self {
+            Patience(false)
+        }
+
+        pub(super) fn is_left(&mut self) -> bool {
+            std::mem::take(&mut self.0)
+        }
+    }
+
+    pub(super) fn pause() {
+        loom::thread::yield_now();
+    }
+
+    pub(super) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        condition.wait(guard).unwrap()
+    }
+}
+
+/// A job as a thread's stack has it: parts that are written once each, without a lock.
+struct Job {
+    parts: Claims,
+    written: Vec<UnsafeCell<usize>>,
+    /// Whether the thread that offers it still has it.
+    alive: UnsafeCell<bool>,
+}
+
+impl Job {
+    fn new(parts: usize) -> Self {
+        let written = (0..parts).map(|_| UnsafeCell::new(0)).collect();
+        Job { parts: Claims::new(parts), written, alive: UnsafeCell::new(true) }
+    }
+
+    /// Takes parts until there are none.
+    fn work(&self) {
+        // SAFETY: loom's cells panic where one thread writes what another uses without an order between the two.
+        self.alive.with(|alive| assert!(unsafe { *alive }, "a job is used after its end"));
+        while let Some(part) = self.parts.take() {
+            // SAFETY: as above.
+            self.written[part].with_mut(|times| unsafe { *times += 1 });
+        }
+    }
+
+    /// What its thread does when no other is inside any more: reads the results, and leaves its stack.
+    fn end(&self) {
+        for times in &self.written {
+            // SAFETY: as above.
+            times.with(|times| assert_eq!(unsafe { *times }, 1, "every part is done once"));
+        }
+        // SAFETY: as above.
+        self.alive.with_mut(|alive| unsafe { *alive = false });
+    }
+}
+
+/// A board, and jobs by their numbers; the last one only ends the helpers.
+struct Pool {
+    board: Board<usize>,
+    jobs: Vec<Job>,
+}
+
+impl Pool {
+    fn new(parts: &[usize]) -> Arc<Self> {
+        let state = Mutex::new(State::new());
+        let (work, left) = (Condvar::new(), Condvar::new());
+        let board = Board { state, work, left, places: AtomicUsize::new(0) };
+        Arc::new(Pool { board, jobs: parts.iter().map(|parts| Job::new(*parts)).collect() })
+    }
+
+    /// A loop shared with so many helpers.
+    fn share(&self, job: usize, helpers: usize) {
+        self.board.offer(job, helpers);
+        self.jobs[job].work();
+        self.jobs[job].parts.close();
+        self.board.withdraw(job);
+        self.jobs[job].end();
+    }
+
+    /// What a thread of the pool does until it is told to end.
+    fn serve(&self, mut patience: Patience) {
+        let mut ended = false;
+        while !ended {
+            self.board.serve(&mut patience, |job| match self.jobs.get(job) {
+                Some(job) => job.work(),
+                None => ended = true,
+            });
+        }
+    }
+
+    /// Ends helpers: each has to be woken for that.
+    fn end(&self, helpers: Vec<thread::JoinHandle<()>>) {
+        let last = self.jobs.len();
+        self.board.offer(last, helpers.len());
+        helpers.into_iter().for_each(|helper| helper.join().unwrap());
+        self.board.withdraw(last);
+    }
+}
+
+/// Tries every order in which threads are exchanged at most so many times where they need not be.
+fn explore(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.check(f);
+}
+
+fn helper(pool: &Arc<Pool>, patience: fn() -> Patience) -> thread::JoinHandle<()> {
+    let pool = Arc::clone(pool);
+    thread::spawn(move || pool.serve(patience()))
+}
+
+#[test]
+fn a_caller_and_a_helper_do_every_part_once() {
+    explore(4, || {
+        let pool = Pool::new(&[2]);
+        let helpers = vec![helper(&pool, Patience::over)];
+        pool.share(0, 1);
+        pool.end(helpers);
+    });
+}
+
+#[test]
+fn a_helper_that_looks_for_the_next_job_finds_it_or_sleeps() {
+    explore(3, || {
+        let pool = Pool::new(&[1, 2]);
+        let helpers = vec![helper(&pool, Patience::new)];
+        pool.share(0, 1);
+        pool.share(1, 1);
+        pool.end(helpers);
+    });
+}
+
+#[test]
+fn two_helpers_leave_before_a_job_ends() {
+    explore(2, || {
+        let pool = Pool::new(&[3]);
+        let helpers = vec![helper(&pool, Patience::over), helper(&pool, Patience::new)];
+        pool.share(0, 2);
+        pool.end(helpers);
+    });
+}
+
+#[test]
+fn two_callers_share_a_helper() {
+    explore(2, || {
+        let pool = Pool::new(&[2, 2]);
+        let helpers = vec![helper(&pool, Patience::over)];
+        let other = Arc::clone(&pool);
+        let caller = thread::spawn(move || other.share(1, 1));
+        pool.share(0, 1);
+        caller.join().unwrap();
+        pool.end(helpers);
+    });
+}
+
+/// A caller that ends its job without withdrawing it first is caught: the model sees uses of what has ended.
+#[test]
+#[should_panic]
+fn a_caller_that_does_not_wait_is_caught() {
+    explore(3, || {
+        let pool = Pool::new(&[2]);
+        let helpers = vec![helper(&pool, Patience::over)];
+        pool.board.offer(0, 1);
+        pool.jobs[0].work();
+        pool.jobs[0].parts.close();
+        pool.jobs[0].end();
+        pool.board.withdraw(0);
+        pool.end(helpers);
+    });
+}
