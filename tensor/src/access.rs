@@ -66,10 +66,7 @@ impl<'a> ReadGuards<'a> {
     /// As [`Guards::start`].
     #[inline]
     pub(crate) fn start(&self, meta: &Meta, dtype: DType) -> *mut u8 {
-        debug_assert!(
-            self.0.ptr_eq(&meta.storage) || self.1.is_some_and(|s| s.ptr_eq(&meta.storage)),
-            "invariant: the storage is locked"
-        );
+        assert!(self.holds(&meta.storage), "invariant: the storage is locked");
         start_of(meta, dtype)
     }
 }
@@ -126,8 +123,17 @@ impl Drop for ReadThree<'_> {
 
 /// Shared locks of the storages of any number of tensors, held until dropped: without a list where they are few.
 pub(crate) enum ReadAll<'a> {
-    Few(#[allow(dead_code, reason = "held")] ReadThree<'a>),
-    Many(#[allow(dead_code, reason = "held")] Guards<'a>),
+    Few(ReadThree<'a>),
+    Many(Guards<'a>),
+}
+
+impl Locked for ReadAll<'_> {
+    fn holds(&self, storage: &Storage) -> bool {
+        match self {
+            ReadAll::Few(guards) => guards.holds(storage),
+            ReadAll::Many(guards) => guards.holds(storage),
+        }
+    }
 }
 
 impl<'a> ReadAll<'a> {
@@ -190,7 +196,7 @@ impl<'a> WriteGuards<'a> {
     /// As [`Guards::start`].
     #[inline]
     pub(crate) fn start(&self, meta: &Meta, dtype: DType) -> *mut u8 {
-        debug_assert!(
+        assert!(
             self.target.ptr_eq(&meta.storage) || self.source.is_some_and(|s| s.ptr_eq(&meta.storage)),
             "invariant: the storage is locked"
         );
@@ -214,14 +220,63 @@ impl Drop for WriteGuards<'_> {
     }
 }
 
-/// Where the first element of a layout is, in a storage that is locked.
+/// Where the first element of a layout is, in a storage that is locked: the start of as many bytes as [`reach_of`] says. Panics
+/// if the layout does not lie within the storage.
 #[inline]
 pub(crate) fn start_of(meta: &Meta, dtype: DType) -> *mut u8 {
     if meta.layout.numel() == 0 {
         return std::ptr::dangling_mut::<u128>().cast();
     }
-    // SAFETY: the storage is locked; a tensor's layout lies within its storage.
+    let end = meta.layout.storage_end().saturating_mul(dtype.size());
+    assert!(end <= meta.storage.nbytes(), "invariant: a layout lies within its storage");
+    // SAFETY: the storage is locked, and the layout, its first element with it, was just found to lie within it.
     unsafe { meta.storage.data().add(meta.layout.offset() as usize * dtype.size()) }
+}
+
+/// Bytes from the first element of a layout to behind its furthest.
+#[inline]
+pub(crate) fn reach_of(layout: &Layout, dtype: DType) -> usize {
+    if layout.numel() == 0 { 0 } else { (layout.storage_end() - layout.offset() as usize) * dtype.size() }
+}
+
+/// Locks that are held, and what may be read under them: the one way from a locked storage to its elements.
+pub(crate) trait Locked {
+    /// Whether a storage is among those that are locked for reading.
+    fn holds(&self, storage: &Storage) -> bool;
+
+    /// The elements of a tensor from its first to its furthest. Panics if its storage is not locked, or ends before.
+    #[inline]
+    fn elements<'a, T: Element>(&'a self, meta: &'a Meta) -> &'a [T::Raw] {
+        assert!(meta.layout.numel() == 0 || self.holds(&meta.storage), "invariant: the storage is locked");
+        let len = reach_of(&meta.layout, T::DTYPE) / size_of::<T::Raw>();
+        // SAFETY: pointer and length: `start_of` finds the layout to lie within the storage; all bytes of a storage are written
+        // before it is shared, and any bytes are an element. Alignment: storages are aligned for every type of element, and
+        // so is the place of nothing. Lifetime: the storage stays locked as long as `self` is borrowed, and its bytes stay
+        // where they are. Aliasing: under a shared lock nothing is written.
+        unsafe { std::slice::from_raw_parts(start_of(meta, T::DTYPE).cast::<T::Raw>(), len) }
+    }
+
+    /// As [`Locked::elements`], of a tensor of any dtype, as bytes.
+    #[inline]
+    fn bytes<'a>(&'a self, meta: &'a Meta, dtype: DType) -> &'a [u8] {
+        assert!(meta.layout.numel() == 0 || self.holds(&meta.storage), "invariant: the storage is locked");
+        // SAFETY: as for `elements`.
+        unsafe { std::slice::from_raw_parts(start_of(meta, dtype), reach_of(&meta.layout, dtype)) }
+    }
+}
+
+impl Locked for ReadGuards<'_> {
+    #[inline]
+    fn holds(&self, storage: &Storage) -> bool {
+        self.0.ptr_eq(storage) || self.1.is_some_and(|second| second.ptr_eq(storage))
+    }
+}
+
+impl Locked for ReadThree<'_> {
+    #[inline]
+    fn holds(&self, storage: &Storage) -> bool {
+        self.0.iter().flatten().any(|held| held.ptr_eq(storage))
+    }
 }
 
 /// The locks of a [`LockSet`], held until dropped.
@@ -315,11 +370,15 @@ impl Guards<'_> {
     /// As [`Guards::ptr`], for a dtype known at run time.
     #[inline]
     pub(crate) fn start(&self, meta: &Meta, dtype: DType) -> *mut u8 {
-        debug_assert!(
-            self.wanted.iter().any(|(s, _)| s.ptr_eq(&meta.storage)),
-            "invariant: the storage is locked"
-        );
+        assert!(self.wanted.iter().any(|(s, _)| s.ptr_eq(&meta.storage)), "invariant: the storage is locked");
         start_of(meta, dtype)
+    }
+}
+
+impl Locked for Guards<'_> {
+    #[inline]
+    fn holds(&self, storage: &Storage) -> bool {
+        self.wanted.iter().any(|(held, write)| !write && held.ptr_eq(storage))
     }
 }
 
@@ -491,17 +550,13 @@ fn reading_all<'a>(tensors: &[&'a Tensor], dtype: DType) -> Result<(Metas<'a>, G
 /// Reads one tensor under its lock.
 pub fn read<T: Element, R>(tensor: &Tensor, f: impl FnOnce(Strided<'_, T>) -> R) -> Result<R> {
     let (meta, guards) = reading(tensor, T::DTYPE)?;
-    // SAFETY: locked for reading; only a shared reference is made.
-    let data: &[T::Raw] = unsafe { &*span::<T>(guards.ptr::<T>(meta), meta) };
-    Ok(f(Strided { data, layout: &meta.layout }))
+    Ok(f(Strided { data: guards.elements::<T>(meta), layout: &meta.layout }))
 }
 
 /// The first element of a tensor of this dtype that has one, under its lock.
 #[inline]
 pub(crate) fn first<T: Element>(tensor: &Tensor) -> T {
-    debug_assert!(tensor.numel() > 0, "invariant: there is one");
-    // SAFETY: the caller's tensor has elements.
-    unsafe { element(tensor, 0) }
+    element(tensor, 0)
 }
 
 /// An element of a tensor of this dtype and one dimension, under its lock, if there is one with this index.
@@ -509,21 +564,15 @@ pub(crate) fn first<T: Element>(tensor: &Tensor) -> T {
 pub(crate) fn element_of_row<T: Element>(row: &Tensor, index: i64) -> Option<T> {
     let (&[size], &[stride]) = (row.sizes(), row.strides()) else { return None };
     let index = if index < 0 { index + size } else { index };
-    // SAFETY: the index is one of the row's.
-    (0..size).contains(&index).then(|| unsafe { element(row, index * stride) })
+    (0..size).contains(&index).then(|| element(row, (index * stride) as usize))
 }
 
-/// The element of a tensor of this dtype that lies so far behind the first one, under its lock.
-///
-/// # Safety
-/// The tensor has such an element.
+/// The element of a tensor of this dtype that lies so far behind the first one, under its lock. Panics if there is none.
 #[inline]
-unsafe fn element<T: Element>(tensor: &Tensor, behind: i64) -> T {
+fn element<T: Element>(tensor: &Tensor, behind: usize) -> T {
     let meta = tensor.meta();
     debug_assert!(tensor.dtype() == T::DTYPE, "invariant: its elements are of this type");
-    let guards = ReadGuards::one(&meta.storage);
-    // SAFETY: locked for reading; the rest is the caller's word.
-    T::from_raw(unsafe { guards.ptr::<T>(meta).offset(behind as isize).read() })
+    T::from_raw(ReadGuards::one(&meta.storage).elements::<T>(meta)[behind])
 }
 
 /// Reads two tensors (of possibly different types) under their locks.
@@ -536,9 +585,7 @@ pub fn read2<A: Element, B: Element, R>(
     check_dtype("read", b, B::DTYPE)?;
     let (a, b) = (a.meta(), b.meta());
     let guards = ReadGuards::new(&a.storage, &b.storage);
-    // SAFETY: locked for reading; only shared references are made.
-    let (x, y): (&[A::Raw], &[B::Raw]) =
-        unsafe { (&*span::<A>(guards.ptr::<A>(a), a), &*span::<B>(guards.ptr::<B>(b), b)) };
+    let (x, y) = (guards.elements::<A>(a), guards.elements::<B>(b));
     Ok(f(Strided { data: x, layout: &a.layout }, Strided { data: y, layout: &b.layout }))
 }
 
@@ -547,11 +594,7 @@ pub fn read_all<T: Element, R>(tensors: &[&Tensor], f: impl FnOnce(&[Strided<'_,
     let (metas, guards) = reading_all(tensors, T::DTYPE)?;
     let views: SmallVec<[Strided<'_, T>; 4]> = metas
         .into_iter()
-        .map(|meta| {
-            // SAFETY: locked for reading; only shared references are made.
-            let data: &[T::Raw] = unsafe { &*span::<T>(guards.ptr::<T>(meta), meta) };
-            Strided { data, layout: &meta.layout }
-        })
+        .map(|meta| Strided { data: guards.elements::<T>(meta), layout: &meta.layout })
         .collect();
     Ok(f(&views))
 }
@@ -559,7 +602,8 @@ pub fn read_all<T: Element, R>(tensors: &[&Tensor], f: impl FnOnce(&[Strided<'_,
 /// Writes one tensor under its lock and notes the write in the storage's version. The layout must not repeat locations.
 pub fn edit<T: Element, R>(tensor: &Tensor, f: impl FnOnce(StridedMut<'_, T>) -> R) -> Result<R> {
     let (meta, guards) = writing(tensor, T::DTYPE)?;
-    // SAFETY: locked for writing, and this is the only reference made.
+    // SAFETY: pointer and length: `span` is of the layout, which lies within the storage. Aliasing: locked for writing, and
+    // this is the only reference made. Lifetime: the guards live longer.
     let data = unsafe { &mut *span::<T>(guards.ptr::<T>(meta), meta) };
     let result = f(StridedMut { data, layout: &meta.layout });
     meta.storage.bump_version();
@@ -577,20 +621,51 @@ pub fn edit_with<T: Element, S: Element, R>(
     let (meta, metas, guards) = writing_with(target, &inputs, T::DTYPE)?;
     let views: SmallVec<[Strided<'_, S>; 4]> = metas
         .into_iter()
-        .map(|meta| {
-            // SAFETY: locked for reading; the storage written to is none of these.
-            let data: &[S::Raw] = unsafe { &*span::<S>(guards.ptr::<S>(meta), meta) };
-            Strided { data, layout: &meta.layout }
-        })
+        .map(|meta| Strided { data: guards.elements::<S>(meta), layout: &meta.layout })
         .collect();
-    // SAFETY: locked for writing, and no other reference to this storage is made.
+    // SAFETY: as for `edit`: inputs, of which there are other references, lie in other storages.
     let data = unsafe { &mut *span::<T>(guards.ptr::<T>(meta), meta) };
     let result = f(StridedMut { data, layout: &meta.layout }, &views);
     meta.storage.bump_version();
     Ok(result)
 }
 
-/// A fresh row-major tensor, written by `f` while it reads others of the same type under their locks.
+/// A fresh row-major tensor, written by `f`.
+///
+/// # Safety
+/// `f` writes every element.
+#[inline]
+pub(crate) unsafe fn make<T: Element>(
+    layout: Layout,
+    f: impl FnOnce(&mut [MaybeUninit<T::Raw>]),
+) -> Result<Tensor> {
+    assert!(layout.is_contiguous() && layout.offset() == 0, "invariant: fresh tensors are row-major");
+    // SAFETY: the caller's word: no byte is read before it is written.
+    let storage = unsafe { Storage::uninit(bytes_of(&layout, T::DTYPE)?)? };
+    // SAFETY: the storage has as many bytes as these elements, is aligned for them, and is this function's alone.
+    f(unsafe { std::slice::from_raw_parts_mut(storage.data().cast(), layout.numel()) });
+    Ok(Tensor::from_parts(storage, T::DTYPE, layout))
+}
+
+/// As [`make`], of any dtype, as bytes.
+///
+/// # Safety
+/// `f` writes every byte, and what it writes is elements of the dtype.
+pub(crate) unsafe fn make_bytes(
+    layout: Layout,
+    dtype: DType,
+    f: impl FnOnce(&mut [MaybeUninit<u8>]),
+) -> Result<Tensor> {
+    assert!(layout.is_contiguous() && layout.offset() == 0, "invariant: fresh tensors are row-major");
+    let bytes = bytes_of(&layout, dtype)?;
+    // SAFETY: the caller's word: no byte is read before it is written.
+    let storage = unsafe { Storage::uninit(bytes)? };
+    // SAFETY: the storage has so many bytes, and is this function's alone.
+    f(unsafe { std::slice::from_raw_parts_mut(storage.data().cast(), bytes) });
+    Ok(Tensor::from_parts(storage, dtype, layout))
+}
+
+/// As [`make`], of a function that reads other tensors of the same type under their locks.
 ///
 /// # Safety
 /// `f` writes every element.
@@ -601,11 +676,5 @@ pub(crate) unsafe fn make_with<T: Element>(
 ) -> Result<Tensor> {
     let layout = Layout::contiguous(sizes)?;
     // SAFETY: the caller's word.
-    let storage = unsafe { Storage::uninit(bytes_of(&layout, T::DTYPE)?)? };
-    read_all(inputs, |inputs| {
-        // SAFETY: the storage is fresh, of as many bytes as these elements have.
-        let out = unsafe { std::slice::from_raw_parts_mut(storage.data().cast(), layout.numel()) };
-        f(out, inputs);
-    })?;
-    Ok(Tensor::from_parts(storage, T::DTYPE, layout))
+    read_all(inputs, |inputs| unsafe { make::<T>(layout, |out| f(out, inputs)) })?
 }

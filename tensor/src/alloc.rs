@@ -6,7 +6,10 @@
 //! of an abort. Both are thread-local scopes because the threads that run programs are the executor's. Beside them each
 //! thread keeps a few small blocks of its own, for what lives across scopes: the results of runs.
 //!
-//! A block is 64-byte aligned. It is taken from the system with its natural alignment and some slack: the aligned entry
+//! Blocks of elements (of storages, of scratch buffers) come from [`allocate_elements`]: tests may run in guarded memory
+//! (`guard.rs`), where each of them has a mapping of its own. Headers and handles of values stay ordinary blocks.
+//!
+//! An ordinary block is 64-byte aligned; in guarded memory, a block is aligned for its elements. It is taken from the system with its natural alignment and some slack: the aligned entry
 //! of the system's allocator is several times slower, and writes zeroes that fresh pages hold already.
 #![allow(unsafe_code, reason = "raw memory is obtained, cached and given back here and nowhere else")]
 
@@ -14,12 +17,13 @@ use std::alloc::{Layout as RawLayout, alloc, alloc_zeroed, dealloc};
 use std::cell::Cell;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use parking_lot::Mutex;
 
 use crate::bytes;
 use crate::error::{Result, TensorError};
+use crate::guard;
 
 /// Alignment of every block.
 pub(crate) const ALIGN: usize = 64;
@@ -27,7 +31,10 @@ pub(crate) const ALIGN: usize = 64;
 const CLASSES: usize = 4 * 58;
 const SMALLEST_LOG2: u32 = 7;
 
-/// A piece of raw memory, 64-byte aligned, owned by whoever holds it; not freed on drop. Two words, so that it is handed
+/// The class of guarded blocks, which have no size here.
+const GUARDED: usize = 0xffff;
+
+/// A piece of raw memory, 64-byte aligned unless it is guarded, owned by whoever holds it; not freed on drop. Two words, so that it is handed
 /// about in registers.
 #[derive(Clone, Copy)]
 pub(crate) struct Block {
@@ -46,10 +53,17 @@ impl Block {
         self.packed
     }
 
-    /// Bytes usable from the start: the size of its class.
+    /// Bytes usable from the start: the size of its class. Not for guarded blocks.
     #[inline]
     pub(crate) fn size(self) -> usize {
+        debug_assert!(!self.is_guarded());
         size_of_class(self.packed.class())
+    }
+
+    /// Whether it is a mapping of its own; a constant in builds without guarded memory.
+    #[inline(always)]
+    fn is_guarded(self) -> bool {
+        guard::AVAILABLE && self.packed.class() == GUARDED
     }
 }
 
@@ -112,6 +126,23 @@ pub(crate) fn allocate(bytes: usize, zeroed: bool) -> Result<Block> {
     }
 }
 
+/// A block for elements: as [`allocate`], but guarded if this process runs in guarded memory.
+#[inline]
+pub(crate) fn allocate_elements(bytes: usize, zeroed: bool) -> Result<Block> {
+    match guarded(bytes, zeroed) {
+        Some(block) => Ok(block),
+        None => allocate(bytes, zeroed),
+    }
+}
+
+/// A guarded block of exactly so many bytes; `None` if this process does not run in guarded memory or the system has no
+/// room for another.
+#[inline]
+pub(crate) fn guarded(bytes: usize, zeroed: bool) -> Option<Block> {
+    let start = guard::map(guard::edge()?, bytes, zeroed)?;
+    Some(Block { start, packed: Packed::new(GUARDED, 0) })
+}
+
 #[cold]
 fn refused(bytes: usize) -> TensorError {
     TensorError::OutOfMemory { requested: bytes, limit: usize::MAX }
@@ -150,9 +181,13 @@ fn system_allocate(class: usize, size: usize, zeroed: bool) -> Option<Block> {
 /// Gives a block back: to the recycler if there is room, else to the system.
 ///
 /// # Safety
-/// The block came from [`allocate`] and nobody uses it any more.
+/// The block came from [`allocate`] or [`allocate_elements`], and no pointer into it is used any more.
 #[inline]
 pub(crate) unsafe fn release(block: Block) {
+    if block.is_guarded() {
+        // SAFETY: the caller's word.
+        return unsafe { guard::unmap(block.start) };
+    }
     let mut pool = POOL.get();
     if pool.is_null() {
         pool = own_pool();
@@ -178,7 +213,7 @@ thread_local! {
     /// The pool at work: a recycler's, or the thread's own once it has one.
     static POOL: Cell<*mut Pool> = const { Cell::new(std::ptr::null_mut()) };
     static OWN: Own = const { Own(Cell::new(std::ptr::null_mut())) };
-    static BUDGET: Cell<*const BudgetInner> = const { Cell::new(std::ptr::null()) };
+    static BUDGET: Cell<*const Account> = const { Cell::new(std::ptr::null()) };
 }
 
 /// Bytes of free blocks that a thread keeps beside recyclers, and the largest block among them.
@@ -425,87 +460,154 @@ impl Drop for Recycler {
     }
 }
 
-struct BudgetInner {
+/// The account that budgets and charges share, in one allocation.
+struct Account {
     limit: usize,
+    /// Bytes charged, and [`OPEN`] while a [`Budget`] refers to the account. Whoever makes it 0 frees the account, so that a
+    /// charge costs one atomic addition, and its end one subtraction.
     used: AtomicUsize,
     peak: AtomicUsize,
+    /// Clones of the [`Budget`].
+    budgets: AtomicUsize,
+}
+
+/// What [`Account::used`] holds beside bytes while there is a budget. Limits are far below it.
+const OPEN: usize = 1 << 62;
+/// The largest limit: transient additions of more threads than a machine has do not reach [`OPEN`].
+const MOST: usize = 1 << 48;
+
+/// Takes an amount off an account, and frees it if nothing is left.
+///
+/// # Safety
+/// The amount was added to this account, which is alive since, and is not taken off twice.
+unsafe fn give_back(account: NonNull<Account>, amount: usize) {
+    // SAFETY: the caller's amount keeps the account alive until the subtraction. It is not touched afterwards unless
+    // this was the last amount, which no other thread can hold then.
+    unsafe {
+        if account.as_ref().used.fetch_sub(amount, Ordering::Release) == amount {
+            fence(Ordering::Acquire);
+            drop(Box::from_raw(account.as_ptr()));
+        }
+    }
 }
 
 /// A limit on the bytes that storages allocated under it hold at one time. Clones share the account.
-#[derive(Clone)]
-pub struct Budget(Arc<BudgetInner>);
+pub struct Budget(NonNull<Account>);
+
+// SAFETY: an account is changed by atomic operations only, and freed by the last that refers to it.
+unsafe impl Send for Budget {}
+// SAFETY: as above.
+unsafe impl Sync for Budget {}
+
+impl Clone for Budget {
+    fn clone(&self) -> Self {
+        self.account().budgets.fetch_add(1, Ordering::Relaxed);
+        Budget(self.0)
+    }
+}
+
+impl Drop for Budget {
+    fn drop(&mut self) {
+        if self.account().budgets.fetch_sub(1, Ordering::AcqRel) == 1 {
+            // SAFETY: `OPEN` was added when the account was made, and this is the last budget.
+            unsafe { give_back(self.0, OPEN) };
+        }
+    }
+}
 
 impl Budget {
     /// A budget of `limit` bytes.
     pub fn new(limit: usize) -> Budget {
-        Budget(Arc::new(BudgetInner { limit, used: AtomicUsize::new(0), peak: AtomicUsize::new(0) }))
+        let account = Account {
+            limit: limit.min(MOST),
+            used: AtomicUsize::new(OPEN),
+            peak: AtomicUsize::new(0),
+            budgets: AtomicUsize::new(1),
+        };
+        Budget(NonNull::from(Box::leak(Box::new(account))))
+    }
+
+    fn account(&self) -> &Account {
+        // SAFETY: the account lives while it holds `OPEN`, which the last budget takes off.
+        unsafe { self.0.as_ref() }
     }
 
     /// Bytes in use.
     pub fn used(&self) -> usize {
-        self.0.used.load(Ordering::Relaxed)
+        self.account().used.load(Ordering::Relaxed) - OPEN
     }
 
     /// Most bytes in use at a time.
     pub fn peak(&self) -> usize {
-        self.0.peak.load(Ordering::Relaxed)
+        self.account().peak.load(Ordering::Relaxed)
     }
 
-    /// The limit.
+    /// The limit, at most 2^48 bytes.
     pub fn limit(&self) -> usize {
-        self.0.limit
+        self.account().limit
     }
 
     /// Runs `f`; storages it makes on this thread are charged to this budget. Runs nest, the innermost counts.
     pub fn run<R>(&self, f: impl FnOnce() -> R) -> R {
-        struct Restore(*const BudgetInner);
+        struct Restore(*const Account);
         impl Drop for Restore {
             fn drop(&mut self) {
                 BUDGET.set(self.0);
             }
         }
-        let _restore = Restore(BUDGET.replace(Arc::as_ptr(&self.0)));
+        let _restore = Restore(BUDGET.replace(self.0.as_ptr()));
         f()
     }
 }
 
 /// The bytes a storage has taken from a budget; given back on drop.
 pub(crate) struct Charge {
-    budget: Option<Arc<BudgetInner>>,
+    account: Option<NonNull<Account>>,
     bytes: usize,
 }
+
+// SAFETY: as for `Budget`; a charge is given back once, by whichever thread drops it.
+unsafe impl Send for Charge {}
+// SAFETY: as above.
+unsafe impl Sync for Charge {}
 
 impl Charge {
     /// Charges this thread's budget.
     #[inline(always)]
     pub(crate) fn take(bytes: usize) -> Result<Charge> {
-        let inner = BUDGET.get();
-        let budget = if inner.is_null() { None } else { Some(Charge::of(inner, bytes)?) };
-        Ok(Charge { budget, bytes })
+        let account = NonNull::new(BUDGET.get().cast_mut()).filter(|_| bytes > 0);
+        if let Some(account) = account {
+            Charge::add(account, bytes)?;
+        }
+        Ok(Charge { account, bytes })
     }
 
     #[inline(never)]
-    fn of(inner: *const BudgetInner, bytes: usize) -> Result<Arc<BudgetInner>> {
-        // SAFETY: a non-null BUDGET belongs to a `Budget` inside whose `run` this thread is.
-        let budget = unsafe {
-            Arc::increment_strong_count(inner);
-            Arc::from_raw(inner)
-        };
-        let used = budget.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        if used > budget.limit {
-            budget.used.fetch_sub(bytes, Ordering::Relaxed);
-            return Err(TensorError::OutOfMemory { requested: bytes, limit: budget.limit });
+    fn add(account: NonNull<Account>, bytes: usize) -> Result<()> {
+        // SAFETY: a non-null BUDGET belongs to a `Budget` inside whose `run` this thread is, so the account is alive.
+        let Account { limit, used, peak, .. } = unsafe { account.as_ref() };
+        let refused = TensorError::OutOfMemory { requested: bytes, limit: *limit };
+        if bytes > *limit {
+            return Err(refused);
         }
-        budget.peak.fetch_max(used, Ordering::Relaxed);
-        Ok(budget)
+        let now = (used.fetch_add(bytes, Ordering::Relaxed) & (OPEN - 1)) + bytes;
+        if now > *limit {
+            used.fetch_sub(bytes, Ordering::Relaxed);
+            return Err(refused);
+        }
+        if now > peak.load(Ordering::Relaxed) {
+            peak.fetch_max(now, Ordering::Relaxed);
+        }
+        Ok(())
     }
 }
 
 impl Drop for Charge {
     #[inline]
     fn drop(&mut self) {
-        if let Some(budget) = &self.budget {
-            budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        if let Some(account) = self.account {
+            // SAFETY: `take` added the bytes, and a charge is dropped once.
+            unsafe { give_back(account, self.bytes) };
         }
     }
 }
@@ -566,6 +668,9 @@ mod tests {
 
     #[test]
     fn large_blocks_come_home() {
+        if guard::edge().is_some() {
+            return; // A guarded block is never kept.
+        }
         let mut recycler = Recycler::new(16 << 20);
         let make = || crate::Storage::zeroed(4 << 20).unwrap();
         let first = recycler.run(make);

@@ -6,11 +6,12 @@
 #![allow(unsafe_code, reason = "writes raw memory")]
 
 use std::hint::black_box;
+use std::mem::MaybeUninit;
 
 /// Runs up to this size go by pieces: with what they are copied from they lie in the nearest memory.
-const NEAR: usize = 16 << 10;
+pub(crate) const NEAR: usize = 16 << 10;
 /// The pieces: whole lines of the cache.
-const PIECE: usize = 1536;
+pub(crate) const PIECE: usize = 1536;
 
 /// Does something for the pieces of a run: for where each begins, and its length.
 #[inline(always)]
@@ -30,20 +31,19 @@ fn by_pieces(bytes: usize, each: impl Fn(usize, usize)) {
 /// Zeros a run.
 ///
 /// # Safety
-/// So many bytes may be written.
+/// So many bytes from `to` on lie in one allocation, and may be written.
 #[inline]
 pub(crate) unsafe fn zero(to: *mut u8, bytes: usize) {
-    // SAFETY: the caller's word, of a part.
+    // SAFETY: pieces lie within the run, `at + piece <= bytes`; the rest is the caller's word.
     by_pieces(bytes, |at, piece| unsafe { to.add(at).write_bytes(0, piece) });
 }
 
-/// Copies a run.
-///
-/// # Safety
-/// So many bytes may be read and written, and they do not overlap.
+/// Copies a run to one as long. Panics if it is not.
 #[inline]
-pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: the caller's word, of a part.
+pub(crate) fn copy(from: &[u8], to: &mut [MaybeUninit<u8>]) {
+    assert!(from.len() == to.len(), "invariant: both runs are as long as each other");
+    let (bytes, from, to) = (from.len(), from.as_ptr(), to.as_mut_ptr().cast::<u8>());
+    // SAFETY: pieces lie within both runs, which are borrowed, the second exclusively.
     by_pieces(bytes, |at, piece| unsafe { from.add(at).copy_to_nonoverlapping(to.add(at), piece) });
 }
 
@@ -55,11 +55,12 @@ mod tests {
     fn runs_of_all_lengths_are_whole() {
         for n in [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE + 7, NEAR, NEAR + 1] {
             let from: Vec<u8> = (0..n).map(|i| (i % 251) as u8).collect();
-            let mut to = vec![255; n + 1];
-            // SAFETY: as many bytes as each has.
-            unsafe { copy(from.as_ptr(), to.as_mut_ptr(), n) };
+            let mut room = vec![MaybeUninit::new(255); n + 1];
+            copy(&from, &mut room[..n]);
+            // SAFETY: all were there before.
+            let mut to: Vec<u8> = room.iter().map(|byte| unsafe { byte.assume_init() }).collect();
             assert!(to[..n] == from && to[n] == 255, "{n}");
-            // SAFETY: as above.
+            // SAFETY: as many bytes as there are.
             unsafe { zero(to.as_mut_ptr(), n) };
             assert!(to[..n].iter().all(|b| *b == 0) && to[n] == 255, "{n}");
         }

@@ -20,10 +20,11 @@ use crate::access;
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
-use crate::matmul::{self, Columns, Multiply, Panels, Right, Side, put_product};
+use crate::matmul::{self, Matrix, MatrixMut, Multiply, Panels, Right, Side, put_product};
 use crate::room::Room;
 use crate::tensor::Tensor;
 use crate::threads;
+use crate::thresholds::Threshold::{self, Length, Product};
 use depthwise::Depthwise;
 use patches::{Patches, inside};
 use planes::{Planes, Taps};
@@ -51,6 +52,18 @@ const BLOCK: usize = 1 << 18;
 const PARTS: usize = 16;
 /// Images from which each is one thread's.
 const MANY: usize = 8;
+
+/// Where the loops of this module change their method, for tests of the sizes around it.
+pub(crate) const THRESHOLDS: &[Threshold] = &[
+    Product("conv.rs BLOCK", BLOCK),
+    Length("conv.rs PARTS", PARTS),
+    Length("conv.rs MANY", MANY),
+    Length("conv/depthwise.rs WIDTH", depthwise::WIDTH),
+    Length("conv/depthwise.rs WIDE", depthwise::WIDE),
+    Length("conv/planes.rs BEHIND", planes::BEHIND),
+    Length("conv/planes.rs VECTOR", planes::VECTOR),
+    Length("conv/planes.rs MOSTLY_PADDING", planes::MOSTLY_PADDING),
+];
 
 /// Sizes of one convolution as the loops see it.
 struct Geometry {
@@ -97,7 +110,7 @@ impl ConvSpec {
                 (n + 2 * p - reach) / s + 1
             };
             let size = i64::try_from(size).unwrap_or(if size < 0 { i64::MIN } else { i64::MAX });
-            if size < 0 || (self.transposed && size <= 0 && !input.contains(&0)) {
+            if size < 0 {
                 return Err(TensorError::shape(format!(
                     "Given input size per channel: {:?}. Calculated output size per channel: {size} at dimension {d}. \
                      Output size is too small",
@@ -178,7 +191,9 @@ impl ConvSpec {
                 ));
             }
             if self.transposed {
-                if self.output_padding[d] >= self.stride[d] && self.output_padding[d] >= self.dilation[d] {
+                // PyTorch asks only where there is something to spread.
+                let far = self.output_padding[d] >= self.stride[d].max(self.dilation[d]);
+                if far && !input.contains(&0) {
                     return say(format!(
                         "output padding must be smaller than either stride or dilation, but got output_padding: {}",
                         self.output_padding[d]
@@ -342,22 +357,25 @@ fn forward_group<T: Multiply>(
     (g, taps): (&Geometry, Option<&Taps<'_>>),
 ) {
     let (plane, depth) = (volume(g.output), g.channels * volume(g.kernel));
-    let (w, sizes) = (((w.0, depth, 1), w.1), (g.results, depth, plane));
+    let w = (Matrix::new(w.0, [g.results, depth], [depth, 1]), w.1);
+    let out = MatrixMut::of(out, plane);
     if g.kernel == [1; 3] && g.stride == [1; 3] && g.padding == [0; 3] {
-        return put_product(sizes, w, Right::Part((x, plane, 1)), bias, Columns::of(out, plane));
+        let patches = Matrix::new(x, [depth, plane], [plane, 1]);
+        return put_product(w, Right::Matrix(patches), bias, out);
     }
-    if let (Some(tiling), Some(taps), true) = (matmul::tiling::<T>(sizes), taps, g.kernel != [1; 3]) {
+    let tiling = matmul::tiling::<T>((g.results, depth, plane));
+    if let (Some(tiling), Some(taps), true) = (tiling, taps, g.kernel != [1; 3]) {
         let planes = Planes::of(x, taps, tiling);
-        return put_product(sizes, w, Right::Made(&planes), bias, Columns::of(out, plane));
+        return put_product(w, Right::Made(tiling, &planes), bias, out);
     }
     // Whole rows of the result, at least one.
     let width = g.output[2];
     let rows = (BLOCK / (depth * width).max(1)).clamp(1, plane / width);
-    Columns::of(out, plane).split(rows * width, |columns, out| {
+    out.split(Side::Right, rows * width, |columns, out| {
         let n = columns.len();
         let patches = Patches::gather(x, columns.start / width, n / width, g);
-        let sizes = (g.results, depth, n);
-        put_product(sizes, w, Right::Part((patches.elements(), n, 1)), bias, out);
+        let patches = Matrix::new(patches.elements(), [depth, n], [n, 1]);
+        put_product(w, Right::Matrix(patches), bias, out);
     });
 }
 
@@ -384,15 +402,10 @@ fn scatter_group<T: Multiply>(
         let rows = rows.min(plane / width - first);
         let n = rows * width;
         let mut room = Room::<MaybeUninit<T>>::new(depth * n);
-        let sizes = (depth, g.channels, n);
-        let product = Columns::of(room.elements_mut(), n);
-        put_product(
-            sizes,
-            ((w, 1, depth), None),
-            Right::Part((&x[first * width..], plane, 1)),
-            None,
-            product,
-        );
+        let turned = Matrix::new(w, [depth, g.channels], [1, depth]);
+        let lines = Matrix::new(&x[first * width..], [g.channels, n], [plane, 1]);
+        let product = MatrixMut::of(room.elements_mut(), n);
+        put_product((turned, None), Right::Matrix(lines), None, product);
         // SAFETY: a product writes every element.
         let product = unsafe { room.elements_mut().assume_init_ref() };
         let settle = |value: T| match g.rounded {

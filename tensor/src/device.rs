@@ -25,6 +25,31 @@ pub struct Device {
     pub index: Option<u8>,
 }
 
+/// The kinds of devices that PyTorch has.
+const KNOWN: [&str; 21] = [
+    "cpu",
+    "cuda",
+    "ipu",
+    "xpu",
+    "mkldnn",
+    "opengl",
+    "opencl",
+    "ideep",
+    "hip",
+    "ve",
+    "fpga",
+    "maia",
+    "xla",
+    "lazy",
+    "vulkan",
+    "mps",
+    "meta",
+    "hpu",
+    "mtia",
+    "privateuseone",
+    "ort",
+];
+
 impl Device {
     /// The processor, without a number.
     pub const CPU: Device = Device { kind: DeviceKind::Cpu, index: None };
@@ -47,6 +72,12 @@ impl Device {
             _ => return Err(bad()),
         };
         Ok(Device { kind, index })
+    }
+
+    /// Whether PyTorch knows a device of this name, be it one that tensors cannot be on here.
+    pub fn is_known(text: &str) -> bool {
+        let (kind, index) = text.split_once(':').unwrap_or((text, "0"));
+        KNOWN.contains(&kind) && Device::parse(&format!("cpu:{index}")).is_ok()
     }
 
     /// Whether tensors on it can be computed with here.

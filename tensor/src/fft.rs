@@ -17,7 +17,7 @@ use crate::tensor::Tensor;
 type C = Complex<f64>;
 
 /// Prime factors up to here are transformed directly.
-const DIRECT: usize = 61;
+pub(crate) const DIRECT: usize = 61;
 
 /// How to transform rows of one length.
 pub struct Plan {

@@ -184,6 +184,21 @@ pub fn variance<T: Real>(row: &[T], mean: T) -> T {
 #[inline(always)]
 pub fn moments<T: Real>(row: &[T]) -> (T, T) {
     let mean = mean(row);
+    refined(row, mean, variance(row, mean))
+}
+
+/// The moments of a row, given its mean and variance as one pass each found them.
+///
+/// The rounding error of a sum is in proportion to the mean. It matters to a caller that divides by the deviation where
+/// that is much smaller (least of all may a constant row seem to vary): there the mean is corrected by the mean distance
+/// from it, which is exact for a constant row.
+#[inline(always)]
+pub fn refined<T: Real>(row: &[T], mean: T, var: T) -> (T, T) {
+    if var >= mean * mean * T::from_f64(1.0 / 65536.0) || !mean.is_finite() {
+        return (mean, var);
+    }
+    let off = fold(row, T::ZERO, |a, x: T| a + (x - mean), |a, b| a + b);
+    let mean = mean + off / T::from_f64(row.len() as f64);
     (mean, variance(row, mean))
 }
 

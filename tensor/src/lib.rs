@@ -21,6 +21,7 @@ mod dtype;
 mod element;
 mod error;
 pub mod fft;
+mod guard;
 mod half_convert;
 pub mod lanes;
 mod layout;
@@ -45,8 +46,10 @@ mod shared;
 pub mod simd;
 mod storage;
 mod strided;
+pub mod switches;
 mod tensor;
 pub mod threads;
+pub mod thresholds;
 mod view;
 
 pub use alloc::{Budget, Recycler, check_budget};
@@ -63,6 +66,6 @@ pub use layout::{
 pub use num_complex::Complex;
 pub use scalar::Scalar;
 pub use shared::Shared;
-pub use storage::{ForeignBytes, Storage};
+pub use storage::{ForeignBytes, Storage, WriteProtection};
 pub use tensor::{AutogradSlot, Tensor};
 pub use view::infer_sizes;

@@ -7,9 +7,11 @@
 
 mod batched;
 mod direct;
+mod matrix;
 mod packed;
 mod product;
 mod slices;
+mod target;
 mod tile;
 mod vector;
 
@@ -17,11 +19,30 @@ use crate::error::{Result, TensorError};
 use crate::layout::Dims;
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
+use crate::thresholds::Threshold::{self, Length, Product};
 use batched::batched;
+pub(crate) use matrix::{Matrix, MatrixMut};
 pub(crate) use packed::{Made, Panels};
 pub(crate) use product::{Multiply, tiling};
-pub(crate) use slices::{Columns, Right, kept, put_product};
-pub(crate) use tile::{Job, Side, Tiling};
+pub(crate) use slices::{Right, kept, put_product};
+pub(crate) use tile::{Offsets, Side, Tiling};
+
+/// Where the loops of this module change their method, for tests of the sizes around it.
+pub(crate) const THRESHOLDS: &[Threshold] = &[
+    Product("matmul/direct.rs TINY", direct::TINY),
+    Product("matmul/direct.rs SMALL", direct::SMALL),
+    Length("matmul/direct.rs ROWS", direct::ROWS),
+    Length("matmul/direct.rs SHORT", direct::SHORT),
+    Length("matmul/direct.rs LONG", direct::LONG),
+    Length("matmul/direct.rs WIDE", direct::WIDE),
+    Length("matmul/direct.rs DEPTH", direct::DEPTH),
+    Length("matmul/packed.rs DEPTH", packed::DEPTH),
+    Length("matmul/packed.rs ROWS", packed::ROWS),
+    Length("matmul/packed.rs COLUMNS", packed::COLUMNS),
+    Length("matmul/packed.rs WHOLE", packed::WHOLE),
+    Product("matmul/packed.rs REMEMBERED", packed::REMEMBERED),
+    Product("matmul/product.rs PART", product::PART),
+];
 
 fn check_dtypes(a: &Tensor, b: &Tensor) -> Result<()> {
     if a.dtype() == b.dtype() {

@@ -255,13 +255,13 @@ impl<R> Target<R> {
     ///
     /// # Safety
     ///
-    /// Nobody else reaches them as long as the result is used.
+    /// No other reference reaches these elements as long as the result is used.
     #[inline(always)]
     #[allow(clippy::mut_from_ref, reason = "the caller answers for it")]
     unsafe fn run(&self, at: usize, count: usize) -> &mut [R] {
         assert!(at <= self.len && count <= self.len - at, "place {at} of {}", self.len);
-        // SAFETY: within the slice it was made of, which is borrowed as long as this is in use; the caller says that
-        // these elements are reached by nobody else.
+        // SAFETY: pointer and length: just found to lie within the slice this was made of, which is borrowed as long as this
+        // is in use. Aliasing: the caller's word.
         unsafe { std::slice::from_raw_parts_mut(self.start.at(at), count) }
     }
 }
@@ -305,7 +305,8 @@ pub fn write_at(target: &Tensor, places: &Places, source: &Tensor) -> Result<()>
         let (to, from) = (Target::new(out.data()), ins[0].data());
         let single = from.len() == 1;
         places.share(|first, at, count| {
-            // SAFETY: lanes are walked by several threads only where they are apart, each lane by one of them.
+            // SAFETY: lanes are walked by several threads only where different lanes are different elements, each lane by one
+            // thread, and a run ends before the next begins.
             let to = unsafe { to.run(at, count) };
             if single { to.fill(from[0]) } else { to.copy_from_slice(&from[first..first + count]) }
         });

@@ -8,7 +8,7 @@ use std::alloc::{Layout as RawLayout, handle_alloc_error};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-use crate::alloc::{ALIGN, Block, allocate, release};
+use crate::alloc::{ALIGN, Block, allocate_elements, release};
 use crate::threads::Apart;
 
 /// Room for so many elements.
@@ -27,7 +27,7 @@ impl<T: Copy> Room<T> {
     /// Room for `len` elements; none of them is there yet.
     pub(crate) fn new(len: usize) -> Room<T> {
         let bytes = len.saturating_mul(size_of::<T>());
-        let block = allocate(bytes, false).unwrap_or_else(|_| {
+        let block = allocate_elements(bytes, false).unwrap_or_else(|_| {
             handle_alloc_error(RawLayout::from_size_align(bytes, ALIGN).unwrap_or(RawLayout::new::<u8>()))
         });
         Room { block, len, elements: PhantomData }

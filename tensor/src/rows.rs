@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 
 use smallvec::SmallVec;
 
-use crate::access::{self, ReadAll, ReadGuards, start_of};
+use crate::access::{self, Locked, ReadAll, ReadGuards};
 use crate::alloc::check_budget;
 use crate::bytes;
 use crate::create::bytes_of;
@@ -185,7 +185,9 @@ impl Batch {
     /// They are rows of `T`, with room for results of `R` apart from them; no other slice of the results is in use.
     #[inline(always)]
     unsafe fn slices<'a, T: Element, R: Element>(self) -> (&'a [T::Raw], &'a mut [MaybeUninit<R::Raw>]) {
-        // SAFETY: as the caller says; places that hold nothing are places for elements that may be uninitialized.
+        // SAFETY: pointers and lengths: `count` rows of `n` elements, and places for `count` results of `length`, as the
+        // caller vouches; places that hold nothing are places for elements that may be uninitialized. Alignment: rows begin
+        // in storages or buffers that are aligned for every type, at multiples of its size. Aliasing: the caller's word.
         unsafe {
             (
                 std::slice::from_raw_parts(self.rows.cast(), self.count * self.n),
@@ -342,7 +344,9 @@ fn walk(
             per_part(&mut |each| {
                 for i in rows.clone() {
                     let (at, to_at) = (froms[i], tos[i]);
-                    // SAFETY: rows of the locked tensor and of the fresh output; buffers are as long as rows.
+                    // SAFETY: `froms` and `tos` are where the rows of the two layouts begin, of which that of the locked tensor
+                    // lies within its storage, as `start` found, and that of the output is all of its own; buffers have room
+                    // for a row each, and are this part's.
                     unsafe {
                         let from = base.by(at as isize * x.dtype().size() as isize);
                         let row = if n == 0 {
@@ -385,41 +389,34 @@ pub fn joined(tensors: &[&Tensor], sizes: &[i64], dim: usize) -> Result<Option<T
     let lines = sizes[..dim].iter().product::<i64>() as usize;
     let metas: SmallVec<[&Meta; 4]> = tensors.iter().map(|t| t.meta()).collect();
     let guards = ReadAll::new(&metas)?;
-    // SAFETY: the blocks of all lines are as many elements as the result has, and each is written below.
-    let storage = unsafe { Storage::uninit(bytes_of(&to, dtype)?)? };
-    // SAFETY: the storage is fresh.
-    let target = Apart(unsafe { storage.data() });
+    let blocks: SmallVec<[&[u8]; 4]> = metas.iter().map(|meta| guards.bytes(meta, dtype)).collect();
     let line = to.numel() / lines * dtype.size();
-    let mut at = 0;
-    for meta in metas {
-        let block = meta.layout.numel() / lines * dtype.size();
-        let from = Apart(start_of(meta, dtype));
-        if block * lines <= threads::GRAIN {
-            for i in 0..lines {
-                // SAFETY: a block of the locked tensor, and its place in the fresh result.
-                unsafe { bytes::copy(from.at(i * block), target.at(i * line + at), block) };
+    let join = |out: &mut [MaybeUninit<u8>]| {
+        if lines == 1 {
+            // One block may be long: it is cut where threads take it.
+            let mut rest = out;
+            for block in &blocks {
+                let (own, behind) = std::mem::take(&mut rest).split_at_mut(block.len());
+                threads::chunks(own, threads::GRAIN, |first, own| {
+                    bytes::copy(&block[first..first + own.len()], own);
+                });
+                rest = behind;
             }
-            at += block;
-            continue;
+            return;
         }
-        // One block may be long: a line's part is cut where threads take it.
-        let piece = if lines == 1 { block.min(threads::GRAIN) } else { block };
-        let per_line = block.div_ceil(piece.max(1));
-        threads::split(lines * per_line, threads::rows(piece), |pieces| {
-            for i in pieces {
-                let (i, start) = (i / per_line, i % per_line * piece);
-                let length = piece.min(block - start);
-                // SAFETY: part of a block of the locked tensor, and of its place in the fresh result.
-                unsafe {
-                    let to = target.at(i * line + at + start);
-                    bytes::copy(from.at(i * block + start), to, length);
+        threads::chunks(out, threads::rows(line) * line, |first, own| {
+            for (i, mut to) in own.chunks_exact_mut(line).enumerate() {
+                for block in &blocks {
+                    let length = block.len() / lines;
+                    let (own, behind) = to.split_at_mut(length);
+                    bytes::copy(&block[(first / line + i) * length..][..length], own);
+                    to = behind;
                 }
             }
         });
-        at += block;
-    }
-    drop(guards);
-    Ok(Some(Tensor::from_parts(storage, dtype, to)))
+    };
+    // SAFETY: the blocks of all lines are as many elements as the result has, of its dtype.
+    unsafe { access::make_bytes(to, dtype, join) }.map(Some)
 }
 
 /// Rows of a row-major matrix, one for each index, as a tensor of these sizes, the last of which is the matrix's. An index
@@ -432,23 +429,18 @@ pub fn lookup(table: &Tensor, indices: &[i64], sizes: &[i64]) -> Result<Tensor> 
     if to.numel() != indices.len() * width as usize || indices.iter().any(|i| !(0..rows).contains(i)) {
         return Err(TensorError::value("index out of range in self"));
     }
-    let bytes = width as usize * dtype.size();
-    // SAFETY: the rows are as many elements as the result has, and each is written below.
-    let storage = unsafe { Storage::uninit(bytes_of(&to, dtype)?)? };
+    let row = width as usize * dtype.size();
     let guards = ReadGuards::one(&meta.storage);
-    let from = Apart(guards.start(meta, dtype));
-    // SAFETY: the storage is fresh.
-    let target = Apart(unsafe { storage.data() });
-    threads::split(if bytes == 0 { 0 } else { indices.len() }, threads::rows(bytes), |part| {
-        for i in part {
-            // SAFETY: a row of the locked matrix, and one of the fresh result.
-            unsafe {
-                target.at(i * bytes).copy_from_nonoverlapping(from.at(indices[i] as usize * bytes), bytes)
-            };
-        }
-    });
-    drop(guards);
-    Ok(Tensor::from_parts(storage, dtype, to))
+    let from = guards.bytes(meta, dtype);
+    let pick = |out: &mut [MaybeUninit<u8>]| {
+        threads::chunks(out, (threads::rows(row) * row).max(1), |first, own| {
+            for (to, i) in own.chunks_exact_mut(row).zip(&indices[first / row..]) {
+                to.write_copy_of_slice(&from[*i as usize * row..][..row]);
+            }
+        });
+    };
+    // SAFETY: as many rows as indices are all elements of the result, of the same dtype.
+    unsafe { access::make_bytes(to, dtype, pick) }
 }
 
 /// `out[.., i, ..] = x[.., indices[.., i, ..], ..]` along a dimension. Indices outside the dimension are an error.

@@ -7,7 +7,7 @@
 //! result is some permutation.
 
 /// Below this many elements introsort leaves the rest to insertion.
-const THRESHOLD: usize = 16;
+pub(crate) const THRESHOLD: usize = 16;
 
 fn depth_limit(n: usize) -> u32 {
     2 * n.max(1).ilog2()

@@ -13,6 +13,7 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::dtype::DType;
+use crate::switches;
 
 /// A piece of work whose body is compiled per instruction set.
 pub trait Kernel {
@@ -100,15 +101,23 @@ pub fn isa() -> Isa {
     }
 }
 
+/// # Panics
+/// If the environment asks for a set that the processor lacks ([`crate::switches::check`] says so without a panic).
 #[cold]
 fn detect() -> Isa {
-    let isa = supported();
+    let isa = allowed();
     ISA.store(isa as u8, Ordering::Relaxed);
     isa
 }
 
+/// The best set that may be used: the one `FLAMBEAU_ISA` names, else the processor's best.
+fn allowed() -> Isa {
+    switches::get().isa.unwrap_or_else(supported)
+}
+
+/// The best set that the processor has. Features are detected here and nowhere else.
 #[cfg(target_arch = "x86_64")]
-fn supported() -> Isa {
+pub(crate) fn supported() -> Isa {
     let avx2 = is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("fma")
         && is_x86_feature_detected!("f16c")
@@ -127,13 +136,14 @@ fn supported() -> Isa {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn supported() -> Isa {
+pub(crate) fn supported() -> Isa {
     Isa::Baseline
 }
 
-/// Uses at most this instruction set from now on (for tests and measurements); returns what is in use.
+/// Uses at most this instruction set from now on, and at most the one that `FLAMBEAU_ISA` names (for tests and
+/// measurements); returns what is in use.
 pub fn limit_isa(isa: Isa) -> Isa {
-    let isa = isa.min(supported());
+    let isa = isa.min(allowed());
     ISA.store(isa as u8, Ordering::Relaxed);
     isa
 }

@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use parking_lot::RawRwLock;
 use parking_lot::lock_api::RawRwLock as _;
 
-use crate::alloc::{Block, Charge, Home, Packed, allocate, release};
-use crate::error::Result;
+use crate::alloc::{Block, Charge, Home, Packed, allocate, allocate_elements, guarded, release};
+use crate::error::{Result, TensorError};
 use crate::memo::Memo;
 use crate::threads::{self, Apart, GRAIN};
 
@@ -29,7 +29,7 @@ pub type ForeignBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 /// Bytes between the start of a block and a storage's data.
 const HEADER: usize = 64;
 /// Blocks that are larger have a word for the storage's [`Memo`]: a class of the allocator.
-const REMEMBERS: usize = 16 << 10;
+pub(crate) const REMEMBERS: usize = 16 << 10;
 /// Bytes of that word.
 const MEMO: usize = size_of::<AtomicPtr<Memo>>();
 
@@ -40,6 +40,7 @@ struct Header {
     block: Packed,
     /// Where the block is kept when it is free, if not by whoever frees it.
     home: Option<Home>,
+    /// The version in the low bits, and above them how many [`WriteProtection`]s there are.
     version: AtomicU64,
     nbytes: AtomicUsize,
     /// Where the bytes are; changes only under the write lock.
@@ -71,7 +72,7 @@ impl Storage {
     /// Zeroed bytes.
     pub fn zeroed(nbytes: usize) -> Result<Storage> {
         // SAFETY: all bytes are zeroed.
-        unsafe { Storage::with_block(nbytes, true) }
+        unsafe { Storage::with_block(nbytes, true, true) }
     }
 
     /// Bytes that the caller overwrites wholly before anyone reads them.
@@ -81,15 +82,20 @@ impl Storage {
     #[inline]
     pub(crate) unsafe fn uninit(nbytes: usize) -> Result<Storage> {
         // SAFETY: the caller's word.
-        unsafe { Storage::with_block(nbytes, false) }
+        unsafe { Storage::with_block(nbytes, false, true) }
     }
 
+    /// A storage whose bytes are behind its header, or in a guarded block if this process runs in guarded memory and the
+    /// bytes are `elements`.
+    ///
     /// # Safety
     /// `zeroed`, or as [`Storage::uninit`].
     #[inline]
-    unsafe fn with_block(nbytes: usize, zeroed: bool) -> Result<Storage> {
+    unsafe fn with_block(nbytes: usize, zeroed: bool, elements: bool) -> Result<Storage> {
         let charge = Charge::take(nbytes)?;
-        let wanted = nbytes.saturating_add(HEADER);
+        let apart = if elements { guarded(nbytes, zeroed) } else { None };
+        let behind = if apart.is_some() { size_of::<Elsewhere>() } else { nbytes };
+        let wanted = behind.saturating_add(HEADER);
         let memo = if wanted > REMEMBERS { MEMO } else { 0 };
         let block = allocate(wanted.saturating_add(memo), zeroed)?;
         let header = block.start.cast::<Header>();
@@ -109,7 +115,16 @@ impl Storage {
                 memo_slot(block).write(AtomicPtr::default());
             }
         }
-        Ok(Storage { header })
+        let storage = Storage { header };
+        if let Some(bytes) = apart {
+            // SAFETY: nothing else refers to the storage yet; its block has room for the two behind the header.
+            unsafe {
+                memo_slot(block).write(AtomicPtr::default());
+                storage.elsewhere_slot().write(Elsewhere::Owned(bytes));
+                *storage.head().data.get() = bytes.start.as_ptr();
+            }
+        }
+        Ok(storage)
     }
 
     /// A copy of bytes.
@@ -144,7 +159,7 @@ impl Storage {
         // SAFETY: `data` is pointed to the foreign bytes before anyone reads; the block behind the header holds
         // the `Elsewhere`, 64-byte aligned and large enough.
         unsafe {
-            let storage = Storage::uninit(size_of::<Elsewhere>())?;
+            let storage = Storage::with_block(size_of::<Elsewhere>(), false, false)?;
             storage.elsewhere_slot().write(Elsewhere::Foreign(bytes));
             memo_slot(storage.block()).write(AtomicPtr::default());
             *storage.head().data.get() = start;
@@ -228,7 +243,7 @@ impl Storage {
     /// How often it has been written to.
     #[inline]
     pub fn version(&self) -> u64 {
-        self.head().version.load(Ordering::Relaxed)
+        self.head().version.load(Ordering::Relaxed) % PROTECTION
     }
 
     /// Notes a write.
@@ -291,12 +306,24 @@ impl Storage {
         unsafe { self.head().lock.unlock_exclusive() }
     }
 
-    /// Copies foreign bytes so that they may be written.
+    /// Refuses writes until the result is dropped. See [`WriteProtection`].
+    pub fn protect(&self) -> WriteProtection {
+        self.head().version.fetch_add(PROTECTION, Ordering::Relaxed);
+        WriteProtection { storage: self.clone() }
+    }
+
+    /// Makes the bytes writable: copies foreign bytes.
+    ///
+    /// # Errors
+    /// If the storage is protected, or there is no memory for a copy.
     ///
     /// # Safety
     /// This caller holds the exclusive lock, or is the only owner.
     #[inline]
     pub(crate) unsafe fn make_owned(&self) -> Result<()> {
+        if self.head().version.load(Ordering::Relaxed) >= PROTECTION {
+            return Err(protected());
+        }
         // SAFETY: the caller's word covers all accesses here.
         unsafe {
             if !self.is_elsewhere() {
@@ -336,7 +363,7 @@ impl Storage {
         unsafe {
             let charge = Charge::take(nbytes)?;
             let old = self.nbytes();
-            let block = allocate(nbytes, false)?;
+            let block = allocate_elements(nbytes, false)?;
             let to = block.start.as_ptr();
             to.copy_from_nonoverlapping(self.data(), old);
             to.add(old).write_bytes(0, nbytes - old);
@@ -388,6 +415,36 @@ impl Storage {
 }
 
 const _: () = assert!(size_of::<Elsewhere>() + MEMO <= 64);
+
+/// One protection, as it is counted above the version.
+const PROTECTION: u64 = 1 << 48;
+
+#[cold]
+fn protected() -> TensorError {
+    let text = "a write to a tensor of which a conjugated view exists: use `conj_physical`";
+    TensorError::Unsupported(text.to_owned())
+}
+
+/// Keeps a storage from being written while it lives: every write fails with [`TensorError::Unsupported`].
+///
+/// A kernel that copies where PyTorch gives a view protects the storages of both sides, because a write to one of them
+/// would have to show in the other. Protections are counted; at most 65,535 may exist of one storage at a time.
+pub struct WriteProtection {
+    storage: Storage,
+}
+
+impl WriteProtection {
+    /// The protected storage.
+    pub fn storage(&self) -> &Storage {
+        &self.storage
+    }
+}
+
+impl Drop for WriteProtection {
+    fn drop(&mut self) {
+        self.storage.head().version.fetch_sub(PROTECTION, Ordering::Relaxed);
+    }
+}
 
 /// The last word of a block.
 fn memo_slot(block: Block) -> *mut AtomicPtr<Memo> {

@@ -11,9 +11,9 @@ use crate::matmul::Multiply;
 use crate::simd::{self, Isa, Kernel, Sets, isa};
 
 /// Bytes of the positions computed together, in registers: eight vectors, as many as fused steps may be under way at once.
-const WIDTH: usize = 256;
+pub(super) const WIDTH: usize = 256;
 /// As many vectors of AVX-512.
-const WIDE: usize = 512;
+pub(super) const WIDE: usize = 512;
 const _: () = assert!(WIDE / 4 <= BEHIND);
 
 /// One channel with its kernels, and perhaps what each adds.

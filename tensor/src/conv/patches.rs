@@ -19,19 +19,16 @@ impl<T: Multiply> Patches<T> {
     /// Those under `rows` rows of positions from `first` on; several threads fill it.
     pub(super) fn gather(x: &[T], first: usize, rows: usize, g: &Geometry) -> Self {
         let (depth, n) = (g.channels * volume(g.kernel), rows * g.output[2]);
-        let room = Room::<MaybeUninit<T>>::new(depth.saturating_mul(n));
-        let all = room.start();
-        threads::split(depth, threads::rows(n), |lines| {
-            // SAFETY: the block has room for all lines; those of a part are apart from others, and need not be initialized.
-            let to = unsafe { std::slice::from_raw_parts_mut(all.at(lines.start * n), lines.len() * n) };
-            simd::run(Gather { x, to, line: lines.start, first, rows, g });
+        let mut room = Room::<MaybeUninit<T>>::new(depth.saturating_mul(n));
+        threads::chunks(room.elements_mut(), threads::rows(n) * n, |start, to| {
+            simd::run(Gather { x, to, line: start / n, first, rows, g });
         });
         Patches(room)
     }
 
     /// The elements, line by line.
     pub(super) fn elements(&self) -> &[T] {
-        // SAFETY: the parts of the split are all lines, and `Gather` writes each of their elements.
+        // SAFETY: the chunks are all lines, whole, and `Gather` writes each of their elements.
         unsafe { self.0.elements().assume_init_ref() }
     }
 }

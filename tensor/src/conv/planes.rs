@@ -1,13 +1,13 @@
 //! Channels with their padding around them, taken apart by the remainders of the strides: what an element of the kernel meets
 //! at successive positions of a row lies side by side, as far from what it meets at the first position as for every other
 //! element. So the patches of some positions are read from where they lie, row by row, and never gathered into a matrix.
-#![allow(unsafe_code, reason = "fills memory that holds nothing yet, and gives out pointers into it")]
+#![allow(unsafe_code, reason = "fills memory that holds nothing yet")]
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::{Geometry, volume};
-use crate::matmul::{Job, Made, Multiply, Tiling};
+use crate::matmul::{Made, Multiply, Offsets, Side, Tiling};
 use crate::room::Room;
 use crate::simd::{self, Kernel, Sets};
 use crate::strided::strided;
@@ -16,9 +16,9 @@ use crate::threads;
 /// Elements behind the last plane: what is read side by side from any place of it is there.
 pub(super) const BEHIND: usize = 128;
 /// Elements of a vector that rows are copied by.
-const VECTOR: usize = 8;
+pub(super) const VECTOR: usize = 8;
 /// Elements of padding for one of the input or the result, from which on planes are not worth their memory.
-const MOSTLY_PADDING: usize = 8;
+pub(super) const MOSTLY_PADDING: usize = 8;
 
 /// Where elements of kernels find their operands.
 pub(super) struct Taps<'a> {
@@ -202,12 +202,23 @@ impl<T: Multiply> Kernel for Fill<'_, T> {
 }
 
 impl<T: Multiply> Made<T> for Planes<'_, T> {
-    unsafe fn cut(&self, lanes: Range<usize>, depth: Range<usize>, mut to: *mut T) {
-        let strip = (self.tiling.strip)(crate::matmul::Side::Right);
-        let offsets = &self.offsets[depth];
-        let from = self.room.start().0.cast::<T>().cast_const();
+    fn sizes(&self) -> (usize, usize) {
+        (volume(self.taps.g.output), self.offsets.len())
+    }
+
+    fn cut<'b>(&self, lanes: Range<usize>, depth: Range<usize>, to: &'b mut [MaybeUninit<T>]) -> &'b [T] {
+        let strip = (self.tiling.strip)(Side::Right);
+        assert!(lanes.end <= self.sizes().0, "invariant: positions are the result's");
+        let deep = depth.len();
+        assert!(
+            to.len() == lanes.len().next_multiple_of(strip) * deep,
+            "invariant: there is room for whole strips"
+        );
+        let offsets = Offsets::new(&self.offsets[depth]);
+        // SAFETY: planes and what is behind them were written when this was made.
+        let from = unsafe { self.room.elements().assume_init_ref() };
         let mut runs = Vec::with_capacity(strip);
-        for first in lanes.clone().step_by(strip) {
+        for (first, to) in lanes.clone().step_by(strip).zip(to.chunks_exact_mut((strip * deep).max(1))) {
             runs.clear();
             let mut lane = 0;
             while lane < strip.min(lanes.end - first) {
@@ -215,10 +226,10 @@ impl<T: Multiply> Made<T> for Planes<'_, T> {
                 runs.push((lane, start));
                 lane += left;
             }
-            // SAFETY: every position meets elements of planes with every offset, and as many as a strip has are behind any
-            // of them; the rest is the caller's word.
-            unsafe { (self.tiling.run)(Job::Gather { from, offsets, runs: &runs, to }) };
-            to = to.wrapping_add(strip * offsets.len());
+            // As many elements as a strip has are behind the place of any position and offset: `BEHIND`.
+            self.tiling.gather(from, offsets, &runs, to);
         }
+        // SAFETY: there are as many strips as chunks, and each was gathered whole.
+        unsafe { to.assume_init_ref() }
     }
 }

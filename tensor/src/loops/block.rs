@@ -14,9 +14,9 @@ use crate::element::Element;
 use crate::simd::{self, Kernel, Sets};
 
 /// Elements of a group if an element has four or more bytes.
-const WIDE: usize = 16;
+pub(super) const WIDE: usize = 16;
 /// Elements of a group of smaller elements.
-const NARROW: usize = 64;
+pub(super) const NARROW: usize = 64;
 
 /// A function of one element: a closure, or a type of its own, which is inlined into loops however large it is.
 ///
@@ -46,7 +46,7 @@ pub trait Map<A, R>: Copy + Sync {
 }
 
 /// Elements that are computed again together if one is not near.
-const SPAN: usize = 256;
+pub(super) const SPAN: usize = 256;
 
 /// `f` of rows, by spans: those that are near take the faster way.
 #[inline(always)]
@@ -207,8 +207,9 @@ macro_rules! block_kernel {
         $(#[$doc])*
         ///
         /// # Safety
-        /// `operands` are the output and the inputs, all valid for `n` elements of their types, the inputs for reads, the
-        /// output for writes; the output overlaps no input.
+        /// `operands` are the output and the inputs: from each pointer on, aligned for its type, `n` elements lie side by side
+        /// in memory that lives as long as the call, those of inputs to be read, those of the output to be written. The output
+        /// overlaps no input, and no other thread reaches it.
         #[inline]
         pub(super) unsafe fn $name<$($type: Element,)+ R: Element>(
             operands: &[*mut u8],

@@ -12,20 +12,23 @@ use smallvec::SmallVec;
 
 use super::pack::PackFn;
 use super::plan::Plan;
-use crate::alloc::{Block, allocate, release};
+use crate::alloc::{Block, allocate, allocate_elements, release};
 use crate::error::Result;
+use crate::guard;
 use crate::strided::{SQUARE, Squares};
 use crate::threads::{self, Apart, GRAIN};
 
 /// Elements of a block.
 pub(super) const BLOCK: usize = 512;
 /// Rows shorter than this are gathered into blocks.
-const SHORT: usize = 32;
+pub(super) const SHORT: usize = 32;
 
 /// One operand of a walk.
 pub(super) struct Operand {
     /// Its first element.
     pub(super) start: Apart<u8>,
+    /// Bytes from there on that are its own: a walk that would go further is refused.
+    pub(super) reach: usize,
     /// Bytes of its elements in memory.
     pub(super) size: usize,
     /// Bytes of its elements in blocks.
@@ -36,15 +39,42 @@ pub(super) struct Operand {
     pub(super) direct: bool,
 }
 
+impl Operand {
+    /// Whether its furthest element in such dimensions is one of its own.
+    #[inline]
+    fn holds(&self, sizes: &[i64], strides: &[i64]) -> bool {
+        let dims = sizes.iter().zip(strides);
+        let last = dims.fold(0usize, |at, (size, stride)| {
+            at.saturating_add((*size as usize - 1).saturating_mul(*stride as usize))
+        });
+        last.saturating_add(1).saturating_mul(self.size) <= self.reach
+    }
+}
+
+/// Panics if a walk over a plan, which has elements, would leave what is an operand's own.
+fn check_reach(plan: &Plan, operands: &[Operand]) {
+    assert!(operands.len() == plan.strides.len(), "invariant: a plan has strides for every operand");
+    for (operand, strides) in operands.iter().zip(&plan.strides) {
+        assert!(operand.holds(&plan.sizes, strides), "invariant: a walk stays within its operands");
+    }
+}
+
 /// What is called with a pointer per operand (the output first) and a number of elements.
+///
+/// Those who call it vouch for this: the pointers are aligned for the elements that the kernel was made for, as many as it
+/// says may be read from those of inputs and written to that of the output, and the output overlaps no input.
 pub(super) type BlockKernel<'a> = &'a (dyn Fn(&[*mut u8], usize) + Sync);
 
 /// Operands of a walk over one row at most.
 pub(super) const FLAT: usize = 5;
 
 /// Runs the kernel over operands that are rows of `n` elements of these sizes.
+///
+/// # Safety
+/// The rows are what a [`BlockKernel`] needs.
 #[inline]
-pub(super) fn drive_straight(n: usize, rows: &[*mut u8], sizes: &[usize; 4], kernel: BlockKernel<'_>) {
+pub(super) unsafe fn drive_straight(n: usize, rows: &[*mut u8], sizes: &[usize; 4], kernel: BlockKernel<'_>) {
+    assert!(rows.len() <= sizes.len(), "invariant: every row has elements of a size");
     if n <= GRAIN { kernel(rows, n) } else { straight_parts(n, rows, sizes, kernel) }
 }
 
@@ -82,7 +112,10 @@ pub(super) unsafe fn drive_flat(
 ) {
     let mut direct = [true; FLAT];
     let mut all = true;
+    assert!(operands.len() <= FLAT, "invariant: walks over one row have few operands");
     for (k, operand) in operands.iter().enumerate() {
+        let within = n == 0 || operand.holds(&[n as i64], &[steps[k] as i64]);
+        assert!(within, "invariant: a walk stays within its operands");
         direct[k] = operand.direct && (steps[k] == 1 || n == 1);
         all &= direct[k];
     }
@@ -155,15 +188,24 @@ impl Position {
     }
 }
 
-/// Room for a block of every operand.
+/// Room for a block of every operand: one allocation, but one for each operand in guarded memory.
 struct Scratch {
-    room: Block,
+    rooms: SmallVec<[Block; 1]>,
     blocks: SmallVec<[*mut u8; 4]>,
 }
 
 impl Scratch {
     /// Blocks of so many elements.
     fn new(operands: &[Operand], block: usize) -> Result<Scratch> {
+        if guard::edge().is_some() {
+            let mut scratch = Scratch { rooms: SmallVec::new(), blocks: SmallVec::new() };
+            for operand in operands {
+                let room = allocate_elements(operand.block_size * block, false)?;
+                scratch.rooms.push(room);
+                scratch.blocks.push(room.start.as_ptr());
+            }
+            return Ok(scratch);
+        }
         let mut bytes = 0;
         let offsets: SmallVec<[usize; 4]> = operands
             .iter()
@@ -175,22 +217,25 @@ impl Scratch {
             .collect();
         let room = allocate(bytes, false)?;
         let blocks = offsets.iter().map(|offset| room.start.as_ptr().wrapping_add(*offset)).collect();
-        Ok(Scratch { room, blocks })
+        Ok(Scratch { rooms: SmallVec::from_buf([room]), blocks })
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // SAFETY: the room was allocated for this, and nothing outlives it.
-        unsafe { release(self.room) };
+        for room in &self.rooms {
+            // SAFETY: the room was allocated for this, and nothing outlives it.
+            unsafe { release(*room) };
+        }
     }
 }
 
 /// Runs the kernel over a coalesced plan, on at most `longest` (at least [`BLOCK`]) elements at a time.
 ///
 /// # Safety
-/// Each operand's memory is valid for its strides in the plan; the output is writable; no input overlaps the
-/// output unless it is the same elements in the same places and not `direct`.
+/// Each operand's memory is valid for its reach, and aligned for its elements; the output is writable; no input overlaps the
+/// output unless it is the same elements in the same places and not `direct`. That the plan stays within the operands is
+/// asserted.
 pub(super) unsafe fn drive(
     plan: &Plan,
     operands: &[Operand],
@@ -200,6 +245,7 @@ pub(super) unsafe fn drive(
     if plan.sizes.contains(&0) {
         return Ok(());
     }
+    check_reach(plan, operands);
     let total = plan.sizes.iter().product::<i64>() as usize;
     let block = BLOCK.min(total);
     let walk = Walk { plan, operands };
@@ -355,24 +401,26 @@ impl Walk<'_> {
 }
 
 /// Moves row by row from operand 1 to operand 0, converting; matrices turned on their side go by square tiles, which
-/// `turn`, a mover of the output's dtype, turns.
+/// `turn`, a mover of the output's dtype, turns. Of each operand: where it starts, and its reach. The plan has elements.
 ///
 /// # Safety
 /// As [`drive`], with the memory of the two operands apart.
 pub(super) unsafe fn walk_copy(
     plan: &Plan,
-    starts: [*mut u8; 2],
+    starts: [(*mut u8, usize); 2],
     bytes: [usize; 2],
     pack: PackFn,
     turn: PackFn,
 ) {
     let operands = [0, 1].map(|k| Operand {
-        start: Apart(starts[k]),
+        start: Apart(starts[k].0),
+        reach: starts[k].1,
         size: bytes[k],
         block_size: 0,
         pack,
         direct: true,
     });
+    check_reach(plan, &operands);
     let walk = Walk { plan, operands: &operands };
     let steps = [0, 1].map(|k| plan.strides[k][0] as isize);
     if plan.sizes.len() >= 2 && steps[0] == 1 && steps[1] != 1 && plan.strides[1][1] == 1 {
@@ -397,7 +445,7 @@ pub(super) unsafe fn walk_copy(
 }
 
 /// Sides of the tiles that matrices are turned by.
-const TILE: usize = 32;
+pub(super) const TILE: usize = 32;
 
 /// Lines of memory that are at most so many bytes apart do not displace each other while a tile is gone through, however
 /// they relate to the cache's sets: 32 of them fall into 8 sets at least, of which each has room for 8.
@@ -494,5 +542,41 @@ impl Walk<'_> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pack::pack_fn;
+    use super::*;
+    use crate::dtype::DType;
+    use crate::layout::Layout;
+
+    /// An operand that reaches so many elements, and is walked by a layout.
+    fn walk(reach: usize, sizes: &[i64], strides: &[i64]) {
+        let layout = Layout::new(sizes, strides, 0).unwrap();
+        let plan = Plan::new(sizes.into(), &[&layout]);
+        let operand = Operand {
+            start: Apart(std::ptr::dangling_mut()),
+            reach: reach * 4,
+            size: 4,
+            block_size: 4,
+            pack: pack_fn(DType::F32, DType::F32).unwrap(),
+            direct: true,
+        };
+        check_reach(&plan, &[operand]);
+    }
+
+    #[test]
+    fn walks_end_with_their_operands() {
+        walk(12, &[3, 4], &[4, 1]);
+        walk(12, &[4, 3], &[1, 4]);
+        walk(4, &[3, 4], &[0, 1]);
+    }
+
+    #[test]
+    #[should_panic(expected = "a walk stays within its operands")]
+    fn a_walk_that_is_one_element_too_long_is_refused() {
+        walk(11, &[3, 4], &[4, 1]);
     }
 }

@@ -3,7 +3,7 @@
 //! All outputs have the inputs' common shape. Inputs that lie as the outputs do are handed over where they are,
 //! others (broadcast, strided) are gathered block by block. Large sweeps are several threads'; blocks are the same
 //! whoever does them.
-#![allow(unsafe_code, reason = "slices over memory that is locked or fresh")]
+#![allow(unsafe_code, reason = "several threads write parts of fresh outputs")]
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::plan::Plan;
 use super::pointwise::flat;
-use crate::access::LockSet;
+use crate::access::{LockSet, Locked};
 use crate::create::bytes_of;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
@@ -26,24 +26,26 @@ pub const fn fan_block<T>() -> usize {
 }
 
 /// Elements of a part: a program of a few steps computes some microseconds on it.
-const PART: usize = 1 << 14;
+pub(super) const PART: usize = 1 << 14;
 
-/// One input of the sweep.
-enum Source<T> {
+/// One input of the sweep: a locked tensor's elements.
+enum Source<'a, T> {
     /// Lies as the outputs do.
-    Direct(Apart<T>),
+    Direct(&'a [T]),
     /// One element for all.
     One(T),
     /// Gathered: strides in the plan.
-    Gathered { start: Apart<T>, strides: Dims },
+    Gathered { elements: &'a [T], strides: Dims },
 }
 
 /// What a sweep reads and writes.
 struct Sweep<'a, T: Element> {
-    sources: SmallVec<[Source<T::Raw>; 8]>,
+    sources: SmallVec<[Source<'a, T::Raw>; 8]>,
     /// Sizes of the plan, if there is one.
     sizes: &'a [i64],
     outs: SmallVec<[Apart<T::Raw>; 2]>,
+    /// Elements of each output.
+    n: usize,
 }
 
 /// A function of blocks: a slice per input, a slice per output to fill.
@@ -94,30 +96,29 @@ pub fn fan<T: Element, F: FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]])>(
         set.read(&meta.storage);
     }
     let guards = set.lock()?;
-    let mut sources: SmallVec<[Source<T::Raw>; 8]> = SmallVec::new();
+    let mut sources: SmallVec<[Source<'_, T::Raw>; 8]> = SmallVec::new();
     for (k, meta) in metas.iter().enumerate() {
-        let start = Apart(guards.ptr::<T>(meta));
+        let elements = guards.elements::<T>(meta);
         let one = meta.layout.numel() == 1 && n != 1;
         let strides = plan.as_ref().map(|plan| (&plan.strides[k + 1], &plan.strides[0]));
         sources.push(match strides {
-            // SAFETY: the only element of a locked tensor.
-            None if one => Source::One(unsafe { *start.0 }),
-            None => Source::Direct(start),
-            Some((strides, lead)) if strides == lead => Source::Direct(start),
-            // SAFETY: as above.
-            Some((strides, _)) if one && strides.iter().all(|s| *s == 0) => Source::One(unsafe { *start.0 }),
-            Some((strides, _)) => Source::Gathered { start, strides: strides.clone() },
+            None if one => Source::One(elements[0]),
+            None => Source::Direct(elements),
+            Some((strides, lead)) if strides == lead => Source::Direct(elements),
+            Some((strides, _)) if one && strides.iter().all(|s| *s == 0) => Source::One(elements[0]),
+            Some((strides, _)) => Source::Gathered { elements, strides: strides.clone() },
         });
     }
     // SAFETY: the storages are fresh and unshared.
     let outs = storages.iter().map(|storage| Apart(unsafe { storage.data() }.cast())).collect();
     let sizes = plan.as_ref().map_or(&[][..], |plan| &plan.sizes);
-    let all = Sweep::<T> { sources, sizes, outs };
-    // SAFETY: inputs are locked for reading, outputs fresh; parts are apart.
-    threads::split(n, PART, |part| unsafe {
+    let all = Sweep::<T> { sources, sizes, outs, n };
+    threads::split(n, PART, |part| {
         let block = part.len().min(fan_block::<T::Raw>());
-        all.part(part, block, &mut sweep(block));
+        // SAFETY: the storages have room for `n` elements each; parts of a split are disjoint.
+        unsafe { all.part(part, block, &mut sweep(block)) };
     });
+    drop(all);
     drop(guards);
     let made = storages.into_iter().map(|storage| Tensor::from_parts(storage, T::DTYPE, layout.clone()));
     Ok(Some(made.collect()))
@@ -145,8 +146,9 @@ impl Position {
 
 impl<T: Element> Sweep<'_, T> {
     /// # Safety
-    /// Inputs are valid for reads, outputs for writes, for all elements; nobody else is at those of the part.
+    /// Every output is memory for `n` elements, and nothing else reaches those of the part.
     unsafe fn part(&self, part: Range<usize>, block: usize, f: OfBlocks<'_, T::Raw>) {
+        assert!(part.end <= self.n, "invariant: a part lies within the outputs");
         let mut buffers = Buffers::<T>::new(&self.sources, block);
         let mut positions: SmallVec<[Position; 2]> = SmallVec::new();
         for source in &self.sources {
@@ -158,32 +160,33 @@ impl<T: Element> Sweep<'_, T> {
         while done < part.end {
             let len = block.min(part.end - done);
             let mut positions = positions.iter_mut();
-            // SAFETY: the caller's word; outputs are zeroed first, so that no slice is over uninitialised memory, and
-            // overlap nothing.
-            unsafe {
-                let mut ins: SmallVec<[&[T::Raw]; 8]> = SmallVec::new();
-                for (k, source) in self.sources.iter().enumerate() {
-                    let from = match source {
-                        Source::Direct(start) => start.at(done).cast_const(),
-                        Source::One(_) => buffers.of(k).cast_const(),
-                        Source::Gathered { start, strides } => {
-                            let to = buffers.of(k);
-                            if let Some(position) = positions.next() {
-                                gather(start.0, self.sizes, strides, position, to, len);
-                            }
-                            to.cast_const()
-                        }
-                    };
-                    ins.push(std::slice::from_raw_parts(from, len));
+            for (k, source) in self.sources.iter().enumerate() {
+                let Source::Gathered { elements, strides } = source else { continue };
+                if let Some(position) = positions.next() {
+                    gather(elements, self.sizes, strides, position, buffers.of(k, len));
                 }
-                let mut outs: SmallVec<[&mut [T::Raw]; 4]> = SmallVec::new();
-                for out in &self.outs {
-                    let to = out.at(done);
-                    to.write_bytes(0, len);
-                    outs.push(std::slice::from_raw_parts_mut(to, len));
-                }
-                f(&ins, &mut outs);
             }
+            let ins: SmallVec<[&[T::Raw]; 8]> = self
+                .sources
+                .iter()
+                .enumerate()
+                .map(|(k, source)| match source {
+                    Source::Direct(elements) => &elements[done..done + len],
+                    _ => buffers.filled(k, len),
+                })
+                .collect();
+            let mut outs: SmallVec<[&mut [T::Raw]; 4]> = SmallVec::new();
+            for out in &self.outs {
+                let to = out.at(done);
+                // SAFETY: pointer and length: elements `done..done + len` are of the part, which is within the output.
+                // Aliasing: the caller's word, and outputs are different storages. They are zeroed first, so that the slice
+                // is over elements; storages are aligned for them, and live as long as the sweep.
+                outs.push(unsafe {
+                    to.write_bytes(0, len);
+                    std::slice::from_raw_parts_mut(to, len)
+                });
+            }
+            f(&ins, &mut outs);
             done += len;
         }
     }
@@ -196,7 +199,7 @@ struct Buffers<T: Element> {
 }
 
 impl<T: Element> Buffers<T> {
-    fn new(sources: &[Source<T::Raw>], block: usize) -> Self {
+    fn new(sources: &[Source<'_, T::Raw>], block: usize) -> Self {
         let mut buffers = Buffers { room: Vec::new(), offsets: SmallVec::new() };
         for source in sources {
             buffers.offsets.push(buffers.room.len());
@@ -210,36 +213,38 @@ impl<T: Element> Buffers<T> {
         buffers
     }
 
-    fn of(&mut self, k: usize) -> *mut T::Raw {
-        self.room[self.offsets[k]..].as_mut_ptr()
+    /// The first elements of an input's room, to be filled.
+    fn of(&mut self, k: usize, len: usize) -> &mut [T::Raw] {
+        &mut self.room[self.offsets[k]..][..len]
+    }
+
+    fn filled(&self, k: usize, len: usize) -> &[T::Raw] {
+        &self.room[self.offsets[k]..][..len]
     }
 }
 
-/// Copies the next `len` elements of a strided walk.
-///
-/// # Safety
-/// `start` is valid for the strides within the sizes; `to` has room for `len`.
-unsafe fn gather<R: Copy>(
-    start: *const R,
+/// Copies the next elements of a strided walk, as many as there is room for.
+fn gather<R: Copy>(
+    elements: &[R],
     sizes: &[i64],
     strides: &[i64],
     position: &mut Position,
-    to: *mut R,
-    len: usize,
+    mut to: &mut [R],
 ) {
     let Position { index, at } = position;
-    let mut done = 0;
-    while done < len {
-        let run = ((sizes[0] - index[0]) as usize).min(len - done);
-        let step = strides[0] as isize;
-        // SAFETY: the caller's word.
-        unsafe {
-            let from = start.offset(*at as isize);
-            for i in 0..run {
-                *to.add(done + i) = *from.offset(i as isize * step);
+    while !to.is_empty() {
+        let run = ((sizes[0] - index[0]) as usize).min(to.len());
+        let (own, rest) = to.split_at_mut(run);
+        let from = &elements[*at as usize..];
+        match strides[0] as usize {
+            0 => own.fill(from[0]),
+            1 => own.copy_from_slice(&from[..run]),
+            step => {
+                let from = &from[..(run - 1) * step + 1];
+                own.iter_mut().zip(from.iter().step_by(step)).for_each(|(to, x)| *to = *x);
             }
         }
-        done += run;
+        to = rest;
         index[0] += run as i64;
         *at += run as i64 * strides[0];
         let mut dim = 0;

@@ -7,6 +7,8 @@
 //!
 //! Fresh outputs get their strides by PyTorch's rule ([`plan`]): a dense input's order of dimensions is kept.
 
+use crate::thresholds::Threshold::{self, Length, Product};
+
 mod block;
 mod drive;
 mod fan;
@@ -24,3 +26,14 @@ pub use pointwise::{
     ternary_in, ternary_into, test_in, unary, unary_in, unary_into,
 };
 pub(crate) use pointwise::{copied, copy, copy_fresh, like};
+
+/// Where the loops of this module change their method, for tests of the sizes around it.
+pub(crate) const THRESHOLDS: &[Threshold] = &[
+    Length("loops/drive.rs BLOCK", drive::BLOCK),
+    Length("loops/drive.rs SHORT", drive::SHORT),
+    Length("loops/drive.rs TILE", drive::TILE),
+    Length("loops/block.rs WIDE", block::WIDE),
+    Length("loops/block.rs NARROW", block::NARROW),
+    Length("loops/block.rs SPAN", block::SPAN),
+    Product("loops/fan.rs PART", fan::PART),
+];

@@ -11,7 +11,9 @@ use crate::simd::{self, Kernel, Sets};
 /// Moves `n` elements: `(source, its stride, target, its stride, n)`, strides in elements.
 ///
 /// # Safety
-/// Both rows are valid, aligned for their types, and do not overlap.
+/// From either pointer on, `n` elements so many steps apart (one, for a step of 0) may be read or written: they lie in one
+/// allocation that lives as long as the call, aligned for the type of their dtype. The rows do not overlap, and no other thread
+/// writes to them.
 pub(crate) type PackFn = unsafe fn(*const u8, isize, *mut u8, isize, usize);
 
 /// The mover from one dtype to another.
@@ -44,7 +46,8 @@ impl<S: Element, D: Element> Kernel for Contiguous<S, D> {
 
     #[inline(always)]
     fn run(self) {
-        // SAFETY: as for `pack`, whose word this carries.
+        // SAFETY: made by `pack`, for rows with steps of one: `n` elements side by side, aligned, and apart from each other,
+        // as its caller vouches; both live as long as the call.
         let (from, to) = unsafe {
             (std::slice::from_raw_parts(self.from, self.n), std::slice::from_raw_parts_mut(self.to, self.n))
         };
@@ -64,11 +67,15 @@ unsafe fn pack<S: Element, D: Element>(
     n: usize,
 ) {
     let (from, to) = (from.cast::<S::Raw>(), to.cast::<D::Raw>());
-    // SAFETY: the caller's word.
+    // SAFETY: the caller's word, of `n` elements of either row, one by one or, where the steps are one, side by side.
     unsafe {
         if to_step == 1 && from_step == 1 {
             if S::DTYPE == D::DTYPE && S::DTYPE != DType::Bool {
-                bytes::copy(from.cast(), to.cast(), n * size_of::<S::Raw>());
+                let len = n * size_of::<S::Raw>();
+                bytes::copy(
+                    std::slice::from_raw_parts(from.cast(), len),
+                    std::slice::from_raw_parts_mut(to.cast(), len),
+                );
             } else if n < 8 {
                 for i in 0..n {
                     *to.add(i) = cast::<S, D>(S::from_raw(*from.add(i))).to_raw();

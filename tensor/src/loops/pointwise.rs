@@ -16,7 +16,7 @@ use super::drive::{BLOCK, BlockKernel, FLAT, Operand, drive, drive_flat, drive_s
 use super::pack::pack_fn;
 use super::plan::Plan;
 use super::repeat::Repeated;
-use crate::access::{LockSet, ReadGuards, ReadThree, WriteGuards, start_of};
+use crate::access::{LockSet, ReadGuards, ReadThree, WriteGuards, reach_of, start_of};
 use crate::create::bytes_of;
 use crate::dispatch;
 use crate::dtype::DType;
@@ -231,7 +231,10 @@ pub fn nary<T: Element, R: Element>(
     f: impl Fn(&[&[T::Raw]], &mut [R::Raw]) + Sync,
 ) -> Result<Tensor> {
     let dtypes: SmallVec<[DType; 8]> = SmallVec::from_elem(T::DTYPE, inputs.len());
-    fresh(inputs, &dtypes, Out::of(R::DTYPE), BLOCK, &|p, n| slices::<T, R>(p, n, &f))
+    fresh(inputs, &dtypes, Out::of(R::DTYPE), BLOCK, &|p, n| {
+        // SAFETY: inputs come converted to `T`, block by block.
+        unsafe { slices::<T, R>(p, n, &f) }
+    })
 }
 
 /// As [`nary`], written into `out`, whose shape is what the inputs broadcast to.
@@ -241,12 +244,19 @@ pub fn nary_into<T: Element, R: Element>(
     f: impl Fn(&[&[T::Raw]], &mut [R::Raw]) + Sync,
 ) -> Result<()> {
     let dtypes: SmallVec<[DType; 8]> = SmallVec::from_elem(T::DTYPE, inputs.len());
-    into(out, inputs, &dtypes, R::DTYPE, BLOCK, &|p, n| slices::<T, R>(p, n, &f))
+    into(out, inputs, &dtypes, R::DTYPE, BLOCK, &|p, n| {
+        // SAFETY: inputs come converted to `T`, block by block.
+        unsafe { slices::<T, R>(p, n, &f) }
+    })
 }
 
 /// Pointers of a block as slices. The output's block may hold anything, so it is zeroed first where it is small.
-fn slices<T: Element, R: Element>(p: &[*mut u8], n: usize, f: &impl Fn(&[&[T::Raw]], &mut [R::Raw])) {
-    // SAFETY: `drive` gives valid pointers to `n` elements; inputs do not overlap the output; zeroes are valid.
+///
+/// # Safety
+/// The pointers are what a kernel of `T` to `R` gets for a block of `n` elements ([`BlockKernel`]).
+unsafe fn slices<T: Element, R: Element>(p: &[*mut u8], n: usize, f: &impl Fn(&[&[T::Raw]], &mut [R::Raw])) {
+    // SAFETY: the caller's word: `n` elements behind each pointer, aligned; inputs do not overlap the output; all live as long
+    // as the call. Zeroes are elements of any type.
     unsafe {
         p[0].write_bytes(0, n * size_of::<R::Raw>());
         let out = std::slice::from_raw_parts_mut(p[0].cast::<R::Raw>(), n);
@@ -258,9 +268,9 @@ fn slices<T: Element, R: Element>(p: &[*mut u8], n: usize, f: &impl Fn(&[&[T::Ra
 
 /// An input as an operand of a walk.
 fn input_operand(meta: &Meta, dtype: DType, block: DType, direct: bool, start: *mut u8) -> Result<Operand> {
-    debug_assert!(meta.layout.numel() == 0 || !start.is_null());
     Ok(Operand {
         start: Apart(start),
+        reach: reach_of(&meta.layout, dtype),
         size: dtype.size(),
         block_size: block.size(),
         pack: pack_fn(dtype, block)?,
@@ -382,12 +392,14 @@ impl<'a> Plain<'a> {
         if self.inputs < 3 {
             let guards = ReadGuards::new(&x.storage, &y.storage);
             (ptrs[1], ptrs[2]) = (start(0), start(1));
-            drive_straight(layout.numel(), &ptrs[..3], &sizes, kernel);
+            // SAFETY: the inputs are locked, row-major and of the dtypes wanted, as many elements as the output has.
+            unsafe { drive_straight(layout.numel(), &ptrs[..3], &sizes, kernel) };
             drop(guards);
         } else {
             let guards = ReadThree::new(self.metas.map(|meta| &meta.storage));
             (ptrs[1], ptrs[2], ptrs[3]) = (start(0), start(1), start(2));
-            drive_straight(layout.numel(), &ptrs, &sizes, kernel);
+            // SAFETY: as above.
+            unsafe { drive_straight(layout.numel(), &ptrs, &sizes, kernel) };
             drop(guards);
         }
         Ok(Tensor::from_parts(storage, dtype, layout))
@@ -513,6 +525,7 @@ unsafe fn fresh_walked(
         let mut operands: SmallVec<[Operand; 4]> = SmallVec::new();
         operands.push(Operand {
             start: Apart(storage.data()),
+            reach: reach_of(&layout, out.dtype),
             size: out.dtype.size(),
             block_size: out.block.size(),
             pack: pack_fn(out.block, out.dtype)?,
@@ -629,6 +642,7 @@ fn into(
     let mut operands: SmallVec<[Operand; 4]> = SmallVec::new();
     operands.push(Operand {
         start: Apart(guards.start(target, out.dtype())),
+        reach: reach_of(&target.layout, out.dtype()),
         size: out.dtype().size(),
         block_size: result.size(),
         pack: pack_fn(result, out.dtype())?,
@@ -698,10 +712,11 @@ pub(crate) fn copy_fresh(out: &Tensor, source: &Tensor) -> Result<()> {
     let mut plan = Plan::new(target.layout.sizes().into(), &[&meta.layout]);
     plan.insert_first(&target.layout);
     plan.coalesce();
-    // SAFETY: both storages are locked and different; the plan's strides are the layouts'.
     let turn = pack_fn(out.dtype(), out.dtype())?;
-    // SAFETY: as said.
-    unsafe { walk_copy(&plan, starts, [out.dtype().size(), source.dtype().size()], pack, turn) };
+    let reaches = [reach_of(&target.layout, out.dtype()), reach_of(&meta.layout, source.dtype())];
+    let spans = [(starts[0], reaches[0]), (starts[1], reaches[1])];
+    // SAFETY: both storages are locked, the output's for writing, and different; each start is that of its reach.
+    unsafe { walk_copy(&plan, spans, [out.dtype().size(), source.dtype().size()], pack, turn) };
     Ok(())
 }
 

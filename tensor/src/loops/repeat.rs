@@ -60,7 +60,7 @@ impl<'a> Repeated<'a> {
     pub(super) fn run(self, dtype: DType, kernel: BlockKernel<'_>) -> Result<Tensor> {
         let (long, short) = (1 - self.short, self.short);
         let layout = self.metas[long].layout.to_contiguous();
-        // SAFETY: the kernel writes all elements; the fresh storage overlaps nothing.
+        // SAFETY: the kernel writes all elements before any is read, block by block; no other handle exists before.
         let storage = unsafe { Storage::uninit(bytes_of(&layout, dtype)?)? };
         // SAFETY: the storage is fresh.
         let to = unsafe { storage.data() };
@@ -94,7 +94,8 @@ impl<'a> Repeated<'a> {
                         Along::Rows => {
                             // Laid out once: every block begins with a row.
                             while laid < part {
-                                // SAFETY: a row of the locked input; the room holds `runs` rows.
+                                // SAFETY: `run` elements from the start of a row of the locked input, which `start` found
+                                // to lie within its storage; the room holds `runs` rows, of which `laid / run` are there.
                                 unsafe { pack(from, 1, room.wrapping_add(laid * size[short]), 1, run) };
                                 laid += run;
                             }
@@ -105,7 +106,8 @@ impl<'a> Repeated<'a> {
                             for i in 0..part.div_ceil(run) {
                                 let to = room.wrapping_add(i * run * size[short]);
                                 let element = from.wrapping_add(i * size[short]);
-                                // SAFETY: an element of the locked input for every run; the room holds a block.
+                                // SAFETY: one element of the locked input for every run, of which it has as many as there
+                                // are runs; the room holds a block, and runs within it are apart.
                                 unsafe { pack(element, 0, to, 1, run.min(BLOCK)) };
                             }
                             room

@@ -1,30 +1,24 @@
 //! Products of tensors, batch by batch.
-#![allow(unsafe_code, reason = "hands pointers into locked storages to products")]
+#![allow(unsafe_code, reason = "makes results of memory that holds nothing yet")]
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use num_complex::Complex;
 use smallvec::SmallVec;
 
+use super::matrix::{Matrix, MatrixMut};
 use super::packed::{self, Cut, Shape, is_remembered};
-use super::product::{Matrix, Multiply, PART, PARTS, Product, Target, product};
+use super::product::{Multiply, PART, PARTS, Product, product};
+use super::target::Target;
 use super::tile::Side;
-use crate::access::{ReadGuards, ReadThree, start_of};
-use crate::create::bytes_of;
+use crate::access::{self, Locked, ReadThree};
 use crate::dtype::DType;
 use crate::error::{Result, TensorError};
 use crate::layout::{Dims, Layout, dims};
 use crate::scalar::Scalar;
-use crate::storage::Storage;
-use crate::tensor::Tensor;
-use crate::threads::{self, Apart};
-
-/// The last two dimensions as a matrix.
-fn matrix_of<T>(start: *mut u8, layout: &Layout) -> Matrix<T> {
-    let rank = layout.rank();
-    let strides = layout.strides();
-    Matrix { at: start.cast(), rows: strides[rank - 2] as isize, columns: strides[rank - 1] as isize }
-}
+use crate::tensor::{Meta, Tensor};
+use crate::threads;
 
 /// `factor * a b` (+ `keep * start`, if given, with the sizes of the result), batched over broadcast leading dimensions. Both
 /// have at least two dimensions and the same dtype.
@@ -56,141 +50,149 @@ pub(super) fn batched(
         sizes.push(n);
         (batch, Layout::contiguous(&sizes)?)
     };
-    // SAFETY: a product writes every element, and reads none before.
-    let storage = unsafe { Storage::uninit(bytes_of(&layout, a.dtype())?)? };
-    // SAFETY: the storage is fresh.
-    let start_c = Apart(unsafe { storage.data() });
+    if layout.numel() == 0 {
+        return Tensor::empty(layout.sizes(), a.dtype());
+    }
+    let multiply = multiply_of(a.dtype())?;
     let keep = start.as_ref().map_or(Scalar::Int(0), |(_, keep)| *keep);
     let start = start.as_ref().map(|(start, _)| start.meta());
-    let guards = match start {
-        None => (Some(ReadGuards::new(&am.storage, &bm.storage)), None),
-        Some(start) => (None, Some(ReadThree::new([am, bm, start].map(|meta| &meta.storage)))),
-    };
-    let [start_a, start_b] = [am, bm].map(|meta| Apart(start_of(meta, a.dtype())));
-    let z = start.map_or(&layout, |start| &start.layout);
-    let start_z = start.map_or(start_c, |start| Apart(start_of(start, a.dtype())));
-    let stride_in = |layout: &Layout, d: usize| -> i64 {
-        let lead = batch.len() - (layout.rank() - 2);
-        if d < lead || layout.sizes()[d - lead] == 1 { 0 } else { layout.strides()[d - lead] }
-    };
-    let steps: SmallVec<[[i64; 4]; 4]> = (0..batch.len())
-        .map(|d| [stride_in(x, d), stride_in(y, d), layout.strides()[d], z.strides()[d]])
-        .collect();
-    let (m, k, n) = (m as usize, k as usize, n as usize);
-    let size = a.dtype().size();
-    let products = batch.iter().fold(1usize, |count, size| count.saturating_mul(*size as usize));
-    let work = m.saturating_mul(n).saturating_mul(k);
-    // Few large products are divided themselves.
-    let divided = products < PARTS && work >= 2 * PART;
-    let grain = if divided { products } else { (PART / work.max(1)).max(1) };
-    let each = |f: &(dyn Fn([*mut u8; 4]) + Sync)| {
-        if products == 1 {
-            // Whatever their steps are, none is made.
-            return f([start_a, start_b, start_c, start_z].map(|start| start.by(0)));
-        }
-        threads::split(products, grain, |part| {
-            walk_batch(&batch, &steps, part, |at| {
-                let [i, j, o, s] = at.map(|at| at as isize * size as isize);
-                f([start_a.by(i), start_b.by(j), start_c.by(o), start_z.by(s)]);
-            });
-        });
-    };
-    if layout.numel() > 0 {
-        let multiply_each = multiply_each_of(a.dtype())?;
-        let single = (products == 1).then_some([&am.storage, &bm.storage]);
-        // SAFETY: operands are locked, positions are within their layouts; the result is fresh and apart.
-        unsafe { multiply_each(&each, (m, k, n), [x, y, &layout, z], [keep, factor], single) };
-    }
-    drop(guards);
-    Ok(Tensor::from_parts(storage, a.dtype(), layout))
+    multiply(Batch { a: am, b: bm, start, keep, factor, sizes: [m, k, n].map(|n| n as usize), batch, layout })
 }
 
-type EachMatrix<'a> = &'a dyn Fn(&(dyn Fn([*mut u8; 4]) + Sync));
+/// Products of matrices of the same sizes, batch by batch.
+struct Batch<'a> {
+    a: &'a Meta,
+    b: &'a Meta,
+    /// What is added, times `keep`, with the sizes of the result.
+    start: Option<&'a Meta>,
+    keep: Scalar,
+    factor: Scalar,
+    /// Rows of the left operand, its columns, columns of the right one.
+    sizes: [usize; 3],
+    /// Leading dimensions of the result, to which those of the operands are broadcast.
+    batch: Dims,
+    /// The result's, row-major.
+    layout: Layout,
+}
 
-/// [`multiply_each`] in some type.
-type MultiplyEach =
-    unsafe fn(EachMatrix<'_>, (usize, usize, usize), [&Layout; 4], [Scalar; 2], Option<[&Storage; 2]>);
+impl Batch<'_> {
+    /// How far it is to the next matrix of a tensor in each leading dimension of the result.
+    fn step_in(&self, layout: &Layout, d: usize) -> usize {
+        let lead = self.batch.len() - (layout.rank() - 2);
+        if d < lead || layout.sizes()[d - lead] == 1 { 0 } else { layout.strides()[d - lead] as usize }
+    }
 
-/// That of the type of a dtype that adds and multiplies by itself.
-fn multiply_each_of(dtype: DType) -> Result<MultiplyEach> {
+    /// Steps of the left operand, the right one and the start.
+    fn steps(&self) -> SmallVec<[[usize; 3]; 4]> {
+        let start = |d: usize| self.start.map_or(0, |start| self.step_in(&start.layout, d));
+        (0..self.batch.len())
+            .map(|d| [self.step_in(&self.a.layout, d), self.step_in(&self.b.layout, d), start(d)])
+            .collect()
+    }
+}
+
+/// [`multiply`] in the type of a dtype that adds and multiplies by itself.
+fn multiply_of(dtype: DType) -> Result<fn(Batch<'_>) -> Result<Tensor>> {
     Ok(match dtype {
-        DType::F32 => multiply_each::<f32>,
-        DType::F64 => multiply_each::<f64>,
-        DType::C64 => multiply_each::<Complex<f32>>,
-        DType::C128 => multiply_each::<Complex<f64>>,
-        DType::U8 => multiply_each::<u8>,
-        DType::I8 => multiply_each::<i8>,
-        DType::I16 => multiply_each::<i16>,
-        DType::I32 => multiply_each::<i32>,
-        DType::I64 => multiply_each::<i64>,
+        DType::F32 => multiply::<f32>,
+        DType::F64 => multiply::<f64>,
+        DType::C64 => multiply::<Complex<f32>>,
+        DType::C128 => multiply::<Complex<f64>>,
+        DType::U8 => multiply::<u8>,
+        DType::I8 => multiply::<i8>,
+        DType::I16 => multiply::<i16>,
+        DType::I32 => multiply::<i32>,
+        DType::I64 => multiply::<i64>,
         dtype => return Err(TensorError::DType { op: "addmm_impl_cpu_", dtype }),
     })
 }
 
-/// The product of every matrix of a batch. Of a single one, operands that were multiplied before may be cut already.
-///
-/// # Safety
-/// `each` gives pointers to matrices of these sizes and layouts, of `T`; the result overlaps no operand. The storages of a
-/// single product are locked for reading.
-unsafe fn multiply_each<T: Multiply>(
-    each: EachMatrix<'_>,
-    (m, k, n): (usize, usize, usize),
-    [x, y, c, z]: [&Layout; 4],
-    [keep, factor]: [Scalar; 2],
-    single: Option<[&Storage; 2]>,
-) {
-    // SAFETY: the caller's word.
-    each(&|[i, j, o, s]| unsafe {
-        let (a, b, c, start) = (matrix_of(i, x), matrix_of(j, y), matrix_of(o, c), matrix_of(s, z));
-        let to = Target { c, start, keep: keep.to(), factor: factor.to() };
-        let p = Product::<T> { m, k, n, a, b, to };
-        match single {
-            Some(storages) if is_remembered(&p) => remembered(p, storages, [x, y]),
-            _ => product(p, &Cut::NONE),
-        }
-    });
+/// The matrix of a tensor's last two dimensions that begins with one of its elements.
+fn matrix_at<'a, T>(elements: &'a [T], layout: &Layout, at: usize, sizes: [usize; 2]) -> Matrix<'a, T> {
+    let (strides, rank) = (layout.strides(), layout.rank());
+    // What has no elements begins nowhere.
+    let from = elements.get(at..).unwrap_or_default();
+    Matrix::new(from, sizes, [strides[rank - 2] as usize, strides[rank - 1] as usize])
 }
 
-/// A product of which either operand may be cut already.
-///
-/// # Safety
-/// As [`product`]; the operands are these layouts of these storages, which are locked for reading.
-unsafe fn remembered<T: Multiply>(p: Product<T>, storages: [&Storage; 2], layouts: [&Layout; 2]) {
-    let kept = |i: usize, side, lanes, m: Matrix<T>| {
-        let shape = Shape { side, count: 1, lanes, depth: p.k, steps: [m.rows, m.columns] };
-        // SAFETY: the caller's word.
-        unsafe { packed::kept(storages[i], layouts[i], shape) }
+/// All products of a batch. Of a single one, operands that were multiplied before may be cut already.
+fn multiply<T: Multiply>(p: Batch<'_>) -> Result<Tensor> {
+    let guards = ReadThree::new([p.a, p.b, p.start.unwrap_or(p.a)].map(|meta| &meta.storage));
+    let [a, b] = [p.a, p.b].map(|meta| guards.elements::<T>(meta));
+    let start = p.start.map(|start| (guards.elements::<T>(start), &start.layout));
+    let ([m, k, n], keep, factor) = (p.sizes, p.keep.to(), p.factor.to());
+    let multiply_one = |[i, j, s]: [usize; 3], c: &mut [MaybeUninit<T>], single: bool| {
+        let c = MatrixMut::of(c, n);
+        let to = match start {
+            None => Target::fresh(c, factor),
+            Some((start, layout)) => Target::added_to(c, matrix_at(start, layout, s, [m, n]), keep, factor),
+        };
+        let left = matrix_at(a, &p.a.layout, i, [m, k]);
+        let product_of = Product::new(left, matrix_at(b, &p.b.layout, j, [k, n]), to);
+        if single && is_remembered(&product_of) {
+            remembered(product_of, &guards, [(p.a, a), (p.b, b)]);
+        } else {
+            product(product_of, &Cut::NONE);
+        }
     };
-    let left = kept(0, Side::Left, p.m, p.a);
-    let right = kept(1, Side::Right, p.n, p.b.turned());
+    let products = p.batch.iter().fold(1usize, |count, size| count.saturating_mul(*size as usize));
+    let fill = |out: &mut [MaybeUninit<T>]| {
+        if products == 1 {
+            // Whatever the steps are, none is made.
+            return multiply_one([0; 3], out, true);
+        }
+        let work = m.saturating_mul(n).saturating_mul(k);
+        // Few large products are divided themselves.
+        let divided = products < PARTS && work >= 2 * PART;
+        let grain = if divided { products } else { (PART / work.max(1)).max(1) };
+        let steps = p.steps();
+        threads::chunks(out, grain.saturating_mul(m * n), |first, own| {
+            let (first, count) = (first / (m * n), own.len() / (m * n));
+            let mut own = own.chunks_exact_mut(m * n);
+            walk_batch(&p.batch, &steps, first..first + count, &mut |at| {
+                if let Some(c) = own.next() {
+                    multiply_one(at, c, false);
+                }
+            });
+        });
+    };
+    // SAFETY: a product writes every element of its matrix, and the matrices of a batch are all of the result.
+    unsafe { access::make::<T>(p.layout.clone(), fill) }
+}
+
+/// A product of which either operand may be cut already: of these tensors, which are locked.
+fn remembered<T: Multiply>(p: Product<'_, T>, guards: &ReadThree<'_>, of: [(&Meta, &[T]); 2]) {
+    let kept = |i: usize, side, m: Matrix<'_, T>| {
+        let steps = [m.row_step(), m.column_step()];
+        packed::kept(guards, of[i], Shape { side, count: 1, lanes: m.rows(), depth: m.columns(), steps })
+    };
+    let (left, right) = (kept(0, Side::Left, p.a()), kept(1, Side::Right, p.b().turned()));
     let cut = Cut {
         left: left.as_ref().and_then(|all| all.first()),
         right: right.as_ref().and_then(|all| all.first()),
-        made: None,
     };
-    // SAFETY: the caller's word.
-    unsafe { product(p, &cut) };
+    product(p, &cut);
 }
 
-/// Calls `f` with four positions for some of the indices of the batch dimensions.
-fn walk_batch(sizes: &[i64], steps: &[[i64; 4]], part: Range<usize>, mut f: impl FnMut([i64; 4])) {
-    let mut index: SmallVec<[i64; 4]> = SmallVec::from_elem(0, sizes.len());
-    let mut at = [0i64; 4];
-    let mut number = part.start as i64;
+/// Calls `f` with three positions for some of the indices of the batch dimensions.
+fn walk_batch(sizes: &[i64], steps: &[[usize; 3]], part: Range<usize>, f: &mut dyn FnMut([usize; 3])) {
+    let mut index: SmallVec<[usize; 4]> = SmallVec::from_elem(0, sizes.len());
+    let mut at = [0; 3];
+    let mut number = part.start;
     for d in (0..sizes.len()).rev() {
-        index[d] = number % sizes[d];
-        number /= sizes[d];
-        (0..4).for_each(|k| at[k] += steps[d][k] * index[d]);
+        index[d] = number % sizes[d] as usize;
+        number /= sizes[d] as usize;
+        (0..3).for_each(|k| at[k] += steps[d][k] * index[d]);
     }
     for _ in part {
         f(at);
         for d in (0..sizes.len()).rev() {
             index[d] += 1;
-            (0..4).for_each(|k| at[k] += steps[d][k]);
-            if index[d] < sizes[d] {
+            (0..3).for_each(|k| at[k] += steps[d][k]);
+            if index[d] < sizes[d] as usize {
                 break;
             }
-            (0..4).for_each(|k| at[k] -= steps[d][k] * sizes[d]);
+            (0..3).for_each(|k| at[k] -= steps[d][k] * sizes[d] as usize);
             index[d] = 0;
         }
     }

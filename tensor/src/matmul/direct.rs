@@ -2,11 +2,16 @@
 //!
 //! Tiles of the result stay in registers while what they are sums of goes by; multiplications and additions of floats are
 //! fused, on every processor alike.
+//!
+//! What is passed on within this file is a [`Product`], whose matrices hold all elements that its sizes count and whose sizes
+//! agree; rows and columns of loops are below those.
 #![allow(unsafe_code, reason = "walks matrices by pointers")]
 
 use std::mem::MaybeUninit;
 
-use super::product::{Matrix, Multiply, Product};
+use super::matrix::Matrix;
+use super::product::{Multiply, Product};
+use super::target::Target;
 use super::tile::{Tile, cut};
 use super::vector::Vector;
 use crate::lanes::{FEW, Few, SIDE, Stored, folded, merge_rows};
@@ -15,69 +20,75 @@ use crate::simd::{self, Kernel, Sets};
 /// Multiplications below which a direct loop is faster than packing, of whatever shape.
 pub(super) const TINY: usize = 6000;
 /// As [`TINY`], where tiles are whole and find their operands side by side.
-const SMALL: usize = 1 << 20;
+pub(super) const SMALL: usize = 1 << 20;
 
 /// Whether a product of floats is better computed directly.
-pub(super) fn is_small<T>(p: &Product<T>, work: usize) -> bool {
+pub(super) fn is_small<T: Multiply>(p: &Product<'_, T>, work: usize) -> bool {
     work <= TINY || work <= SMALL && is_tiled(p)
 }
 
 /// Whether there are enough rows and columns for tiles.
-fn is_tiled<T>(p: &Product<T>) -> bool {
-    p.m >= ROWS && p.n >= 8 && (p.b.columns == 1 || p.k <= DEPTH)
+fn is_tiled<T: Multiply>(p: &Product<'_, T>) -> bool {
+    p.m() >= ROWS && p.n() >= 8 && (p.b().column_step() == 1 || p.k() <= DEPTH)
 }
 
 /// Whether there are for [`Tiled`] ones, of vectors of so many columns.
-pub(super) fn is_tiled_by<T>(p: &Product<T>, lanes: usize) -> bool {
-    p.m >= ROWS && p.n >= lanes && (p.k <= DEPTH || p.b.columns == 1 && p.n.is_multiple_of(lanes))
+pub(super) fn is_tiled_by<T: Multiply>(p: &Product<'_, T>, lanes: usize) -> bool {
+    let whole = p.b().column_step() == 1 && p.n().is_multiple_of(lanes);
+    p.m() >= ROWS && p.n() >= lanes && (p.k() <= DEPTH || whole)
 }
 
 /// Rows of a tile.
-const ROWS: usize = 4;
+pub(super) const ROWS: usize = 4;
 /// Lengths of dot products from which on they have more lanes, and a loop for themselves.
-const SHORT: usize = 16;
-const LONG: usize = 128;
+pub(super) const SHORT: usize = 16;
+pub(super) const LONG: usize = 128;
 /// Columns of a tile of one row.
-const WIDE: usize = 64;
+pub(super) const WIDE: usize = 64;
 
 /// Small products by tiles of vectors: those that are [`is_tiled_by`] them.
-pub(super) struct Tiled<V: Vector, const R: usize, const N: usize>(pub(super) Product<V::Element>);
+pub(super) struct Tiled<'a, V: Vector, const R: usize, const N: usize>(pub(super) Product<'a, V::Element>);
 
-impl<V: Vector, const R: usize, const N: usize> Kernel for Tiled<V, R, N> {
+impl<V: Vector, const R: usize, const N: usize> Kernel for Tiled<'_, V, R, N> {
     type Output = ();
     const SETS: Sets = Sets::Only(V::ISA);
 
     #[inline(always)]
     fn run(self) {
-        let p = self.0;
+        let (a, b, to) = self.0.into_parts();
+        let (m, k, n) = (a.rows(), b.rows(), b.columns());
         let mut panel = [const { MaybeUninit::<[V; N]>::uninit() }; DEPTH];
         // Strips as wide as each other, as far as whole vectors go: those of one vector would wait for their factors.
-        let mut strips = p.n.div_ceil(V::LANES).div_ceil(N);
+        let mut strips = n.div_ceil(V::LANES).div_ceil(N);
         let mut j = 0;
-        while j < p.n {
-            let columns = ((p.n - j).div_ceil(V::LANES).div_ceil(strips) * V::LANES).min(p.n - j);
-            let right = if p.b.columns == 1 && columns.is_multiple_of(V::LANES) {
-                (p.b.element(0, j).cast_const(), p.b.rows)
+        while j < n {
+            let columns = ((n - j).div_ceil(V::LANES).div_ceil(strips) * V::LANES).min(n - j);
+            let right = if b.column_step() == 1 && columns.is_multiple_of(V::LANES) {
+                (b.element(0, j), b.row_step())
             } else {
-                let to = panel.as_mut_ptr().cast::<V::Element>();
-                let from = p.b.turned();
                 let vectors = columns.div_ceil(V::LANES);
-                // SAFETY: the columns are the matrix's, and no deeper than the panel.
-                unsafe {
-                    match vectors {
-                        1 => cut::<V::Element, [V; 1]>(from, j..j + columns, 0..p.k, to),
-                        2 => cut::<V::Element, [V; 2]>(from, j..j + columns, 0..p.k, to),
-                        _ => cut::<V::Element, [V; N]>(from, j..j + columns, 0..p.k, to),
-                    }
+                let width = vectors.min(N) * V::LANES;
+                assert!(k <= DEPTH && vectors <= N, "invariant: a strip has its place in the panel");
+                let to = panel.as_mut_ptr().cast::<MaybeUninit<V::Element>>();
+                // SAFETY: the panel has `DEPTH` times `N` vectors, which are their elements; this strip, of `k` times
+                // `vectors` of them, may be uninitialized, and nothing else reaches it.
+                let to = unsafe { std::slice::from_raw_parts_mut(to, k * width) };
+                let from = b.part(0..k, j..j + columns).turned();
+                match vectors {
+                    1 => cut::<V::Element, [V; 1]>(from, to),
+                    2 => cut::<V::Element, [V; 2]>(from, to),
+                    _ => cut::<V::Element, [V; N]>(from, to),
                 }
-                (to.cast_const(), (vectors * V::LANES) as isize)
+                (to.as_ptr().cast(), width)
             };
             let mut i = 0;
-            while i < p.m {
-                let left = Matrix { at: p.a.element(i, 0), ..p.a };
-                let rows = [R, 4, 2].into_iter().find(|rows| *rows <= p.m - i).unwrap_or(1);
-                let tile = Tile { left, right, depth: p.k, at: (i, j), size: (rows, columns), to: &p.to };
-                // SAFETY: so many rows are the matrix's; all columns that are computed are there or in the panel.
+            while i < m {
+                let left = (a.element(i, 0), a.row_step(), a.column_step());
+                let rows = [R, 4, 2].into_iter().find(|rows| *rows <= m - i).unwrap_or(1);
+                let tile = Tile { left, right, depth: k, at: (i, j), size: (rows, columns), to: &to };
+                // SAFETY: `rows` rows from `i` on are the left operand's and the target's, and so are the columns. Whole
+                // vectors of columns are the right operand's where they lie in it, or the strip's, whose end is zeros. The
+                // processor has the instruction set of this kernel.
                 unsafe {
                     match rows {
                         1 => tile.put::<V, 1, N>(),
@@ -95,10 +106,7 @@ impl<V: Vector, const R: usize, const N: usize> Kernel for Tiled<V, R, N> {
 }
 
 /// A product of matrices as they are, whatever they are.
-///
-/// # Safety
-/// As [`super::product::product`].
-pub(super) unsafe fn direct<T: Multiply>(p: Product<T>) {
+pub(super) fn direct<T: Multiply>(p: Product<'_, T>) {
     // Loops of integers are those that have two sets.
     if const { matches!(Sets::of(&[T::DTYPE]), Sets::Two) } {
         simd::run(ByRows(p))
@@ -109,9 +117,9 @@ pub(super) unsafe fn direct<T: Multiply>(p: Product<T>) {
 
 /// A row of the result at a time, by loops that go as memory lies, of which LLVM makes vectors for integers: those are the
 /// same in any order.
-struct ByRows<T>(Product<T>);
+struct ByRows<'a, T>(Product<'a, T>);
 
-impl<T: Multiply> Kernel for ByRows<T> {
+impl<T: Multiply> Kernel for ByRows<'_, T> {
     type Output = ();
     // Only AVX-512 multiplies integers of 64 bits.
     const SETS: Sets = Sets::All;
@@ -120,51 +128,51 @@ impl<T: Multiply> Kernel for ByRows<T> {
     fn run(self) {
         let ByRows(p) = self;
         let mut room = [T::ZERO; DEPTH];
-        for i in 0..p.m {
-            for j in (0..p.n).step_by(DEPTH) {
-                let sums = &mut room[..DEPTH.min(p.n - j)];
-                // SAFETY: the caller of `product` gave matrices valid for their sizes.
-                unsafe {
-                    sum_up(&p, i, j, sums);
-                    p.to.put_some(i, j, sums);
-                }
+        for i in 0..p.m() {
+            for j in (0..p.n()).step_by(DEPTH) {
+                let sums = &mut room[..DEPTH.min(p.n() - j)];
+                sum_up(p.a(), p.b(), i, j, sums);
+                p.to().put_some(i, j, sums);
             }
         }
     }
 }
 
-/// Sums of a row from (i, j) on.
-///
-/// # Safety
-/// They are the product's.
+/// Sums of a row from (i, j) on. Panics if they are not the product's.
 #[inline(always)]
-unsafe fn sum_up<T: Multiply>(p: &Product<T>, i: usize, j: usize, sums: &mut [T]) {
-    // SAFETY: the caller's word; what is a step of one apart lies side by side.
+fn sum_up<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, i: usize, j: usize, sums: &mut [T]) {
+    let depth = b.rows();
+    assert!(
+        a.columns() == depth && i < a.rows() && j + sums.len() <= b.columns(),
+        "invariant: sums are those of a row of the product"
+    );
+    // SAFETY: row `i` and the columns from `j` on are the matrices', as was just found, and so is all of the depth; what has
+    // a step of one lies side by side. Slices live as long as the matrices' borrows, and nothing writes to those.
     unsafe {
-        if p.b.rows == 1 && p.a.columns == 1 {
-            let a = std::slice::from_raw_parts(p.a.element(i, 0).cast_const(), p.k);
+        if b.row_step() == 1 && a.column_step() == 1 {
+            let a = std::slice::from_raw_parts(a.element(i, 0), depth);
             for (c, sum) in sums.iter_mut().enumerate() {
-                let b = std::slice::from_raw_parts(p.b.element(0, j + c).cast_const(), p.k);
+                let b = std::slice::from_raw_parts(b.element(0, j + c), depth);
                 *sum = a.iter().zip(b).fold(T::ZERO, |sum, (a, b)| sum.add_product(*a, *b));
             }
             return;
         }
         sums.fill(T::ZERO);
         let mut k = 0;
-        if p.b.columns == 1 {
+        if b.column_step() == 1 {
             // Sums are in memory: several steps of each at a time.
-            while k + 4 <= p.k {
-                let factors = [0, 1, 2, 3].map(|d| *p.a.element(i, k + d));
-                let row = |d| std::slice::from_raw_parts(p.b.element(k + d, j).cast_const(), sums.len());
+            while k + 4 <= depth {
+                let factors = [0, 1, 2, 3].map(|d| *a.element(i, k + d));
+                let row = |d| std::slice::from_raw_parts(b.element(k + d, j), sums.len());
                 let [x, y, z, w] = [row(0), row(1), row(2), row(3)];
                 add_rows(sums, x, y, z, w, factors);
                 k += 4;
             }
         }
-        for k in k..p.k {
-            let factor = *p.a.element(i, k);
+        for k in k..depth {
+            let factor = *a.element(i, k);
             for (c, sum) in sums.iter_mut().enumerate() {
-                *sum = sum.add_product(factor, *p.b.element(k, j + c));
+                *sum = sum.add_product(factor, *b.element(k, j + c));
             }
         }
     }
@@ -182,35 +190,31 @@ fn add_rows<T: Multiply>(sums: &mut [T], x: &[T], y: &[T], z: &[T], w: &[T], fac
 }
 
 /// Small products of floats: a row of the result at a time.
-struct Direct<T>(Product<T>);
+struct Direct<'a, T>(Product<'a, T>);
 
-impl<T: Multiply> Kernel for Direct<T> {
+impl<T: Multiply> Kernel for Direct<'_, T> {
     type Output = ();
     // Of tiles for AVX-512 LLVM makes gathers.
     const SETS: Sets = Sets::two(T::DTYPE);
 
     #[inline(always)]
     fn run(self) {
+        let (a, b, to) = self.0.into_parts();
         // Said as a constant, so that rows are stored as vectors: the result is row-major.
-        let mut p = self.0;
-        p.to.c.columns = 1;
-        // SAFETY: the caller of `product` gave matrices valid for their sizes; the result overlaps no operand.
-        unsafe {
-            if p.b.columns == 1 {
-                direct_rows(p);
-            } else if is_dotted(&p) {
-                direct_dots(p);
-            } else {
-                direct_panels(p);
-            }
+        let to = to.with_rows_side_by_side();
+        if b.column_step() == 1 {
+            direct_rows(a, b, &to);
+        } else if is_dotted(a, b) {
+            direct_dots(a, b, &to);
+        } else {
+            direct_panels(a, b, to);
         }
     }
 
     #[inline(always)]
     fn run_small(self) {
-        if is_dotted(&self.0) {
-            // SAFETY: as above.
-            unsafe { direct_dots(self.0) };
+        if is_dotted(self.0.a(), self.0.b()) {
+            direct_dots(self.0.a(), self.0.b(), self.0.to());
         } else {
             ByRows(self.0).run();
         }
@@ -218,106 +222,110 @@ impl<T: Multiply> Kernel for Direct<T> {
 }
 
 /// Whether there are few rows, of dot products that find their operands side by side.
-fn is_dotted<T>(p: &Product<T>) -> bool {
-    p.b.columns != 1 && p.b.rows == 1 && p.a.columns == 1 && p.m < 4
+fn is_dotted<T>(a: Matrix<'_, T>, b: Matrix<'_, T>) -> bool {
+    b.column_step() != 1 && b.row_step() == 1 && a.column_step() == 1 && a.rows() < 4
 }
 
-/// Rows of `b` are contiguous: they are added to rows of `c`, in tiles that stay in registers.
-///
-/// # Safety
-/// As [`Direct`].
+/// Rows of `b` are contiguous: they are added to rows of the result, in tiles that stay in registers.
 #[inline(always)]
-unsafe fn direct_rows<T: Multiply>(p: Product<T>) {
-    // SAFETY: the caller's word; the tiles are within the sizes.
+fn direct_rows<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: &Target<'_, T>) {
+    let n = b.columns();
+    let mut j = 0;
+    // SAFETY: columns from `j` on are the product's, and side by side in the rows of `b`, whose column step is one.
     unsafe {
-        let mut j = 0;
         // A vector reads whole lines of the matrix.
-        if p.m == 1 {
-            while j + WIDE <= p.n {
-                tile::<T, 1, WIDE>(p, 0, j);
+        if a.rows() == 1 {
+            while j + WIDE <= n {
+                tile::<T, 1, WIDE>(a, (b, j), to, (0, j));
                 j += WIDE;
             }
         }
         // As many sums as hide the time that one takes, in registers that there are: eight vectors.
         if size_of::<T>() <= 4 {
-            while j + 16 <= p.n {
-                column_of_tiles::<T, 16>(p, j);
+            while j + 16 <= n {
+                column_of_tiles::<T, 16>(a, (b, j), to, j);
                 j += 16;
             }
         }
-        while j + 8 <= p.n {
-            column_of_tiles::<T, 8>(p, j);
+        while j + 8 <= n {
+            column_of_tiles::<T, 8>(a, (b, j), to, j);
             j += 8;
         }
-        while j < p.n {
-            column_of_tiles::<T, 1>(p, j);
+        while j < n {
+            column_of_tiles::<T, 1>(a, (b, j), to, j);
             j += 1;
         }
     }
 }
 
 /// Any strides: some columns of `b` at a time are turned into rows first.
-///
-/// # Safety
-/// As [`Direct`].
 #[inline(always)]
-unsafe fn direct_panels<T: Multiply>(p: Product<T>) {
+fn direct_panels<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: Target<'_, T>) {
     let mut j = 0;
-    // SAFETY: the caller's word.
-    unsafe {
-        if p.k <= DEPTH {
-            if size_of::<T>() <= 4 {
-                j = panels::<T, 16>(p, j);
-            }
-            j = panels::<T, 8>(p, j);
+    if b.rows() <= DEPTH {
+        if size_of::<T>() <= 4 {
+            j = panels::<T, 16>(a, b, &to, j);
         }
-        while j < p.n {
-            column_of_tiles::<T, 1>(p, j);
-            j += 1;
-        }
+        j = panels::<T, 8>(a, b, &to, j);
+    }
+    while j < b.columns() {
+        // SAFETY: the column is one of the product's; one alone has any step.
+        unsafe { column_of_tiles::<T, 1>(a, (b, j), &to, j) };
+        j += 1;
     }
 }
 
 /// Rows that a panel has at most.
-const DEPTH: usize = 256;
+pub(super) const DEPTH: usize = 256;
 
-/// Panels of so many columns from column `j` on, as many as there are; gives the column behind.
-///
-/// # Safety
-/// As [`Direct`]; `k` is at most [`DEPTH`].
+/// Panels of so many columns from column `j` on, as many as there are; gives the column behind. `b` has [`DEPTH`] rows at most.
 #[inline(always)]
-unsafe fn panels<T: Multiply, const COLUMNS: usize>(p: Product<T>, mut j: usize) -> usize {
+fn panels<T: Multiply, const COLUMNS: usize>(
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    to: &Target<'_, T>,
+    mut j: usize,
+) -> usize {
+    let depth = b.rows();
     let mut panel = [const { MaybeUninit::<[T; COLUMNS]>::uninit() }; DEPTH];
-    while j + COLUMNS <= p.n {
+    let panel = &mut panel[..depth];
+    while j + COLUMNS <= b.columns() {
         for c in 0..COLUMNS {
-            for (k, row) in panel[..p.k].iter_mut().enumerate() {
-                // SAFETY: the caller's word; the place is one of the row's.
-                unsafe { *row.as_mut_ptr().cast::<T>().add(c) = *p.b.element(k, j + c) };
+            for (k, row) in panel.iter_mut().enumerate() {
+                // SAFETY: row `k` and column `j + c` are the matrix's, which is borrowed; `c` is one of the row's places.
+                unsafe { *row.as_mut_ptr().cast::<T>().add(c) = *b.element(k, j + c) };
             }
         }
-        let b = Matrix { at: panel.as_mut_ptr().cast(), rows: COLUMNS as isize, columns: 1 };
-        // SAFETY: the panel holds `k` rows, filled above; the rest is the caller's word.
-        unsafe { column_of_tiles::<T, COLUMNS>(Product { b, to: p.to.part(0, j), ..p }, 0) };
+        // SAFETY: every place of these rows was just written.
+        let rows = unsafe { panel.assume_init_ref() }.as_flattened();
+        let rows = Matrix::new(rows, [depth, COLUMNS], [COLUMNS, 1]);
+        // SAFETY: the columns from `j` on are the result's, those of the panel side by side.
+        unsafe { column_of_tiles::<T, COLUMNS>(a, (rows, 0), to, j) };
         j += COLUMNS;
     }
     j
 }
 
-/// Columns `j..j + COLUMNS` of the result.
+/// Columns `j..j + COLUMNS` of the result, for which the columns of the right operand begin at the number beside it.
 ///
 /// # Safety
-/// As [`Direct`], the columns are within the result, and side by side in `b`'s rows.
+/// These columns are the result's and the right operand's, and side by side in its rows. The sizes are those of a product.
 #[inline(always)]
-unsafe fn column_of_tiles<T: Multiply, const COLUMNS: usize>(p: Product<T>, j: usize) {
-    // SAFETY: the caller's word; the rows are within the result.
+unsafe fn column_of_tiles<T: Multiply, const COLUMNS: usize>(
+    a: Matrix<'_, T>,
+    b: (Matrix<'_, T>, usize),
+    to: &Target<'_, T>,
+    j: usize,
+) {
+    let mut i = 0;
+    // SAFETY: the caller's word; rows from `i` on are the left operand's and the result's.
     unsafe {
-        let mut i = 0;
-        while i + ROWS <= p.m {
-            tile::<T, ROWS, COLUMNS>(p, i, j);
+        while i + ROWS <= a.rows() {
+            tile::<T, ROWS, COLUMNS>(a, b, to, (i, j));
             i += ROWS;
         }
-        while i < p.m {
-            tile::<T, 1, COLUMNS>(p, i, j);
+        while i < a.rows() {
+            tile::<T, 1, COLUMNS>(a, b, to, (i, j));
             i += 1;
         }
     }
@@ -326,16 +334,26 @@ unsafe fn column_of_tiles<T: Multiply, const COLUMNS: usize>(p: Product<T>, j: u
 /// A tile of the result.
 ///
 /// # Safety
-/// As [`column_of_tiles`], and the rows are within the result.
+/// As [`column_of_tiles`], and the rows are the left operand's and the result's.
 #[inline(always)]
-unsafe fn tile<T: Multiply, const ROWS: usize, const COLUMNS: usize>(p: Product<T>, i: usize, j: usize) {
+unsafe fn tile<T: Multiply, const ROWS: usize, const COLUMNS: usize>(
+    a: Matrix<'_, T>,
+    (b, column): (Matrix<'_, T>, usize),
+    to: &Target<'_, T>,
+    (i, j): (usize, usize),
+) {
+    debug_assert!(
+        i + ROWS <= a.rows() && column + COLUMNS <= b.columns() && a.columns() == b.rows(),
+        "invariant: a tile lies within its operands"
+    );
     let mut sums = [[T::ZERO; COLUMNS]; ROWS];
-    for k in 0..p.k {
-        // SAFETY: the caller's word.
-        let row = unsafe { &*p.b.element(k, j).cast::<[T; COLUMNS]>() };
+    for k in 0..b.rows() {
+        // SAFETY: row `k` is the right operand's, and so are `COLUMNS` columns, side by side. An array is aligned as its
+        // elements are; it is borrowed as long as the matrix, and not written to.
+        let row = unsafe { &*b.element(k, column).cast::<[T; COLUMNS]>() };
         for (r, sums) in sums.iter_mut().enumerate() {
-            // SAFETY: the caller's word.
-            let a = unsafe { *p.a.element(i + r, k) };
+            // SAFETY: the row is the left operand's, and `k` one of its columns, as many as the right one has rows.
+            let a = unsafe { *a.element(i + r, k) };
             for (sum, b) in sums.iter_mut().zip(row) {
                 *sum = sum.add_product(a, *b);
             }
@@ -343,31 +361,26 @@ unsafe fn tile<T: Multiply, const ROWS: usize, const COLUMNS: usize>(p: Product<
     }
     let Stored(sums) = Stored::new(sums);
     for (r, sums) in sums.iter().enumerate() {
-        // SAFETY: the caller's word.
-        unsafe { p.to.put(i + r, j, sums) };
+        // SAFETY: rows and columns of the tile are the result's.
+        unsafe { to.put(i + r, j, sums) };
     }
 }
 
 /// `a` has contiguous rows and `b` contiguous columns: dot products by lanes, of some columns at a time, whose lanes are
 /// merged side by side.
-///
-/// # Safety
-/// As [`Direct`].
 #[inline(always)]
-unsafe fn direct_dots<T: Multiply>(p: Product<T>) {
+fn direct_dots<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: &Target<'_, T>) {
     let add = |a: T, b: T| a.add_product(b, T::ONE);
-    for i in 0..p.m {
-        // SAFETY: the caller's word.
-        let a = unsafe { std::slice::from_raw_parts(p.a.element(i, 0), p.k) };
-        // SAFETY: as above.
-        let column = |j: usize| unsafe { std::slice::from_raw_parts(p.b.element(0, j).cast_const(), p.k) };
-        for first in (0..p.n).step_by(SIDE) {
-            let count = SIDE.min(p.n - first);
+    let (depth, n) = (b.rows(), b.columns());
+    for i in 0..a.rows() {
+        let a = a.row(i);
+        for first in (0..n).step_by(SIDE) {
+            let count = SIDE.min(n - first);
             let mut room = [Few([T::ZERO; FEW]); SIDE];
             let room = &mut room[..count];
-            let column = |c: usize| column(first + c);
+            let column = |c: usize| b.column(first + c);
             // Long ones by many lanes, short ones several at a time: either way as many sums as hide the time that one takes.
-            let lanes = match p.k {
+            let lanes = match depth {
                 0..SHORT => several::<T, { FEW / 2 }>(a, column, room),
                 SHORT..LONG => several::<T, FEW>(a, column, room),
                 _ => {
@@ -381,8 +394,8 @@ unsafe fn direct_dots<T: Multiply>(p: Product<T>) {
             let mut sums = [T::ZERO; SIDE];
             let sums = &mut sums[..count];
             merge_rows(sums, room, add);
-            let whole = p.k / lanes * lanes;
-            if whole < p.k {
+            let whole = depth / lanes * lanes;
+            if whole < depth {
                 for (c, sum) in sums.iter_mut().enumerate() {
                     let rest = a[whole..].iter().zip(&column(c)[whole..]);
                     *sum = add(rest.fold(T::ZERO, |sum, (a, b)| sum.add_product(*a, *b)), *sum);
@@ -390,12 +403,11 @@ unsafe fn direct_dots<T: Multiply>(p: Product<T>) {
             }
             let (fours, rest) = sums.as_chunks::<4>();
             for (d, four) in fours.iter().enumerate() {
-                // SAFETY: the caller's word.
-                unsafe { p.to.put(i, first + 4 * d, four) };
+                // SAFETY: row `i` and the `count` columns from `first` on are the result's.
+                unsafe { to.put(i, first + 4 * d, four) };
             }
             if !rest.is_empty() {
-                // SAFETY: as above.
-                unsafe { p.to.put_some(i, first + 4 * fours.len(), rest) };
+                to.put_some(i, first + 4 * fours.len(), rest);
             }
         }
     }

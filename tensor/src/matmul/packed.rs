@@ -6,31 +6,34 @@
 //! ([`crate::memo`]).
 //!
 //! Every element of the result is a sum in one order, whatever the parts: blocks of the depth one after the other.
-#![allow(unsafe_code, reason = "hands pointers to strips to tiles")]
+#![allow(unsafe_code, reason = "reads strips that were written piece by piece")]
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::direct::is_small;
-use super::product::{Matrix, Multiply, PART, PARTS, Product};
-use super::tile::{Block, Job, Side, Tiling};
+use super::matrix::Matrix;
+use super::product::{Multiply, PART, PARTS, Product};
+use super::target::Target;
+use super::tile::{Block, Side, Strips, Tiling, strips_len};
+use crate::access::Locked;
 use crate::alloc::Charge;
-use crate::layout::Layout;
 use crate::memo::Kept;
 use crate::room::Room;
-use crate::storage::Storage;
+use crate::tensor::Meta;
 use crate::threads;
 
 /// Depth of a block at most: of a strip of either side, both of which the first cache holds.
-const DEPTH: usize = 512;
+pub(super) const DEPTH: usize = 512;
 /// Rows of a block: with the depth, what half of the second cache holds.
-const ROWS: usize = 96;
+pub(super) const ROWS: usize = 96;
 /// Columns of a block that is cut as it is needed.
-const COLUMNS: usize = 192;
+pub(super) const COLUMNS: usize = 192;
 /// What parts begin with a multiple of: whole strips, on every processor.
-const WHOLE: usize = 96;
+pub(super) const WHOLE: usize = 96;
 /// Multiplications from which on it is worth remembering that an operand was used.
-const REMEMBERED: usize = 1 << 18;
+pub(super) const REMEMBERED: usize = 1 << 18;
 
 /// The blocks of a depth: as deep as each other, but for the last.
 fn blocks(depth: usize) -> impl Iterator<Item = Range<usize>> {
@@ -41,68 +44,101 @@ fn blocks(depth: usize) -> impl Iterator<Item = Range<usize>> {
 
 /// An operand cut into strips, one block of the depth behind the other.
 pub(crate) struct Panels<T> {
-    room: Room<T>,
-    /// Lanes, filled up to whole strips.
+    /// Of whole strips, all written.
+    room: Room<MaybeUninit<T>>,
     lanes: usize,
+    depth: usize,
+    /// Lanes of a strip.
+    width: usize,
     /// What holds of the budget of the one that made it.
     _charge: Option<Charge>,
 }
 
 impl<T: Multiply> Panels<T> {
-    /// Cuts an operand.
-    ///
-    /// # Safety
-    /// It is valid for so many lanes and depths.
-    unsafe fn cut(t: Tiling<T>, from: Operand<'_, T>, side: Side, lanes: usize, depth: usize) -> Panels<T> {
-        let strip = (t.strip)(side);
-        let all = lanes.next_multiple_of(strip);
-        let room = Room::new(all * depth);
-        let to = room.start();
+    /// Cuts an operand of so many lanes and depths.
+    fn cut(t: Tiling<T>, from: Operand<'_, T>, side: Side, lanes: usize, depth: usize) -> Panels<T> {
+        let width = (t.strip)(side);
+        let all = lanes.next_multiple_of(width);
+        let mut room = Room::<MaybeUninit<T>>::new(all.saturating_mul(depth));
+        let elements = room.elements_mut();
         for depth in blocks(depth) {
-            let grain = threads::rows(strip * depth.len()) * strip;
-            threads::split(lanes, grain, |lanes| {
-                let to = to.at(all * depth.start + lanes.start * depth.len());
-                // SAFETY: the caller's word; the room has a place for every strip, apart from the others'.
-                unsafe { from.cut(t, side, lanes, depth.clone(), to) };
+            let strips = &mut elements[all * depth.start..all * depth.end];
+            // Parts are whole strips.
+            let grain = threads::rows(width * depth.len()) * width * depth.len();
+            threads::chunks(strips, grain, |first, own| {
+                let (first, count) = (first / depth.len(), own.len() / depth.len());
+                from.cut(t, side, first..lanes.min(first + count), depth.clone(), own);
             });
         }
-        Panels { room, lanes: all, _charge: None }
+        Panels { room, lanes, depth, width, _charge: None }
     }
 
-    /// The strips from a lane on, the first of one, of a block of the depth.
-    fn at(&self, lane: usize, depth: &Range<usize>) -> *const T {
-        self.room.start().at(self.lanes * depth.start + lane * depth.len())
+    /// The strips of some lanes, the first of which begins one, of a block of the depth. Panics if they were not cut.
+    fn strips(&self, lanes: &Range<usize>, depth: &Range<usize>) -> Strips<'_, T> {
+        assert!(
+            lanes.start.is_multiple_of(self.width) && lanes.end <= self.lanes && depth.end <= self.depth,
+            "invariant: what is asked of panels was cut"
+        );
+        let all = self.lanes.next_multiple_of(self.width);
+        let start = all * depth.start + lanes.start * depth.len();
+        // SAFETY: `cut` goes over all blocks of the depth, in each over all strips, and an operand writes what it is given
+        // whole; the room is borrowed by the panels, and nothing writes to it any more.
+        let elements = unsafe { self.room.elements().assume_init_ref() };
+        let len = strips_len(self.width, lanes.len(), depth.len());
+        Strips::new(&elements[start..start + len], self.width, depth.len())
+    }
+
+    /// Whether these are the panels of an operand of such sizes.
+    fn is_of(&self, t: Tiling<T>, side: Side, lanes: usize, depth: usize) -> bool {
+        (self.width, self.lanes, self.depth) == ((t.strip)(side), lanes, depth)
     }
 }
 
 /// Something that cuts itself into strips of columns.
 pub(crate) trait Made<T>: Sync {
-    /// Strips of some lanes, the first of which begins one, and of some of the depth, from `to` on.
-    ///
-    /// # Safety
-    /// There is room for whole strips, which nobody else reaches.
-    unsafe fn cut(&self, lanes: Range<usize>, depth: Range<usize>, to: *mut T);
+    /// How many columns there are, and how many elements each has.
+    fn sizes(&self) -> (usize, usize);
+    /// The strips of some columns, the first of which begins one, and of some of the depth: `to`, all of which it writes. Panics
+    /// if that has another size.
+    fn cut<'b>(&self, lanes: Range<usize>, depth: Range<usize>, to: &'b mut [MaybeUninit<T>]) -> &'b [T];
 }
 
-/// What is cut into strips.
+/// An operand of a product by strips.
 #[derive(Clone, Copy)]
-enum Operand<'a, T> {
-    /// A matrix, a row of which is a lane.
-    Matrix(Matrix<T>),
-    Made(&'a dyn Made<T>),
+pub(super) enum Operand<'a, T> {
+    /// A matrix in memory, a row of which is a lane.
+    Strided(Matrix<'a, T>),
+    /// One that exists only as strips: it has no address, and cannot be exchanged with the other operand.
+    Packed(&'a dyn Made<T>),
 }
 
 impl<T: Multiply> Operand<'_, T> {
-    /// # Safety
-    /// As [`Made::cut`]; a matrix has these lanes and depths.
-    unsafe fn cut(self, t: Tiling<T>, side: Side, lanes: Range<usize>, depth: Range<usize>, to: *mut T) {
-        // SAFETY: the caller's word.
-        unsafe {
-            match self {
-                Operand::Matrix(from) => (t.run)(Job::Cut { from, side, lanes, depth, to }),
-                Operand::Made(made) => made.cut(lanes, depth, to),
-            }
+    /// Its lanes, and the elements of each.
+    fn sizes(&self) -> (usize, usize) {
+        match self {
+            Operand::Strided(matrix) => (matrix.rows(), matrix.columns()),
+            Operand::Packed(made) => made.sizes(),
         }
+    }
+
+    /// As [`Made::cut`], for either side.
+    fn cut(
+        self,
+        t: Tiling<T>,
+        side: Side,
+        lanes: Range<usize>,
+        depth: Range<usize>,
+        to: &mut [MaybeUninit<T>],
+    ) -> &[T] {
+        let whole = &raw const *to;
+        let strips = match self {
+            Operand::Strided(from) => t.cut(from.part(lanes, depth), side, to),
+            Operand::Packed(made) => made.cut(lanes, depth, to),
+        };
+        // What is initialized is what was given, so that panels may be read as a whole.
+        let same = strips.len() == whole.len() && std::ptr::addr_eq(strips.as_ptr(), whole);
+        assert!(same, "invariant: all strips were cut");
+        strips
     }
 }
 
@@ -114,156 +150,143 @@ pub(crate) struct Shape {
     pub(crate) lanes: usize,
     pub(crate) depth: usize,
     /// Elements from lane to lane, and along the depth.
-    pub(crate) steps: [isize; 2],
+    pub(crate) steps: [usize; 2],
 }
 
-/// The panels of matrices in a storage, if its bytes were multiplied before as they are, and are worth it: for every matrix
-/// those that it is cut into.
-///
-/// # Safety
-/// This caller holds a shared lock of the storage, in which the matrices lie from the layout's offset on.
-pub(super) unsafe fn kept<T: Multiply>(
-    storage: &Storage,
-    layout: &Layout,
+/// The panels of matrices in a tensor, if its storage's bytes were multiplied before as they are, and are worth it: for every
+/// matrix those that it is cut into. The matrices begin with the first of its elements. Panics if it is not locked.
+pub(super) fn kept<T: Multiply>(
+    guards: &impl Locked,
+    (meta, elements): (&Meta, &[T]),
     s: Shape,
 ) -> Option<Arc<Vec<Panels<T>>>> {
     let t = T::TILING?;
     let strip = (t.strip)(s.side);
-    let (size, offset) = (size_of::<T>(), layout.offset() as usize);
+    let (storage, size, offset) = (&meta.storage, size_of::<T>(), meta.layout.offset() as usize);
+    assert!(guards.holds(storage), "invariant: the storage is locked");
     let side = s.side as usize;
-    let [lane, along] = s.steps.map(|step| step as usize);
+    let [lane, along] = s.steps;
     let key = [size * 2 + side, strip, offset, s.count, s.lanes, s.depth, lane, along];
     let make = || -> Option<Kept> {
         let bytes = s.lanes.next_multiple_of(strip).checked_mul(s.depth)?.checked_mul(size)?;
         let mut all = Vec::with_capacity(s.count);
         for i in 0..s.count {
             let charge = Charge::take(bytes).ok()?;
-            // SAFETY: the caller's word.
-            let panels = unsafe {
-                let at = storage.data().cast::<T>().add(offset + i * s.lanes * s.depth);
-                let from = Operand::Matrix(Matrix { at, rows: s.steps[0], columns: s.steps[1] });
-                Panels::cut(t, from, s.side, s.lanes, s.depth)
-            };
+            let from = Matrix::new(&elements[i * s.lanes * s.depth..], [s.lanes, s.depth], s.steps);
+            let panels = Panels::cut(t, Operand::Strided(from), s.side, s.lanes, s.depth);
             all.push(Panels { _charge: Some(charge), ..panels });
         }
         Some(Arc::new(all))
     };
-    // SAFETY: the caller's word.
+    // SAFETY: the guards hold a shared lock of the storage.
     unsafe { storage.remembered()? }.get((storage.version(), key), make)?.downcast().ok()
 }
 
 /// Whether it is worth remembering that the operands of a product were used.
-pub(super) fn is_remembered<T>(p: &Product<T>) -> bool {
-    let work = p.m.saturating_mul(p.n).saturating_mul(p.k);
-    work >= REMEMBERED && p.m > 1 && p.n > 1 && !is_small(p, work)
+pub(super) fn is_remembered<T: Multiply>(p: &Product<'_, T>) -> bool {
+    let work = p.work();
+    work >= REMEMBERED && p.m() > 1 && p.n() > 1 && !is_small(p, work)
 }
 
 /// Operands that are cut already.
+#[derive(Clone, Copy)]
 pub(crate) struct Cut<'a, T> {
     pub(crate) left: Option<&'a Panels<T>>,
     pub(crate) right: Option<&'a Panels<T>>,
-    /// What the right operand is in place of a matrix.
-    pub(crate) made: Option<&'a dyn Made<T>>,
 }
 
 impl<T: Multiply> Cut<'_, T> {
     /// Neither.
-    pub(super) const NONE: Cut<'static, T> = Cut { left: None, right: None, made: None };
+    pub(super) const NONE: Cut<'static, T> = Cut { left: None, right: None };
 }
 
-/// A product by strips.
-///
-/// # Safety
-/// As [`super::product`]; what is cut was cut from the operands.
-pub(super) unsafe fn packed<T: Multiply>(t: Tiling<T>, p: Product<T>, cut: &Cut<'_, T>) {
-    let by_rows = p.m >= p.n;
-    let a = Operand::Matrix(p.a);
-    let b = cut.made.map_or(Operand::Matrix(p.b.turned()), Operand::Made);
-    // SAFETY: the caller's word.
-    let (left, right) = unsafe {
-        (
-            (!by_rows && cut.left.is_none()).then(|| Panels::cut(t, a, Side::Left, p.m, p.k)),
-            (by_rows && cut.right.is_none()).then(|| Panels::cut(t, b, Side::Right, p.n, p.k)),
-        )
-    };
-    let cut = Cut { left: cut.left.or(left.as_ref()), right: cut.right.or(right.as_ref()), made: None };
-    let side = p.m.max(p.n);
-    let parts = (p.m.saturating_mul(p.n).saturating_mul(p.k) / PART).clamp(1, PARTS);
-    threads::split(side, side.div_ceil(parts).next_multiple_of(WHOLE), |own| {
-        let (rows, columns) = if by_rows { (own, 0..p.n) } else { (0..p.m, own) };
-        // SAFETY: the caller's word; parts of the result are apart.
-        unsafe { part(t, &p, [a, b], &cut, rows, columns) };
+/// A product by strips: the lanes of the operands are the rows and the columns of the result. Panics if the sizes do not agree,
+/// or what is cut was cut from operands of others.
+pub(super) fn packed<T: Multiply>(
+    t: Tiling<T>,
+    [a, b]: [Operand<'_, T>; 2],
+    to: Target<'_, T>,
+    cut: &Cut<'_, T>,
+) {
+    let ((m, k), (n, depth)) = (a.sizes(), b.sizes());
+    assert!(k == depth && (m, n) == (to.rows(), to.columns()), "invariant: the sizes of a product agree");
+    let agrees = cut.left.is_none_or(|left| left.is_of(t, Side::Left, m, k))
+        && cut.right.is_none_or(|right| right.is_of(t, Side::Right, n, k));
+    assert!(agrees, "invariant: panels are those of the operands");
+    let by_rows = m >= n;
+    let left = (!by_rows && cut.left.is_none()).then(|| Panels::cut(t, a, Side::Left, m, k));
+    let right = (by_rows && cut.right.is_none()).then(|| Panels::cut(t, b, Side::Right, n, k));
+    let cut = Cut { left: cut.left.or(left.as_ref()), right: cut.right.or(right.as_ref()) };
+    let parts = (m.saturating_mul(n).saturating_mul(k) / PART).clamp(1, PARTS);
+    let grain = m.max(n).div_ceil(parts).next_multiple_of(WHOLE);
+    to.split(if by_rows { Side::Left } else { Side::Right }, grain, |own, to| {
+        let (rows, columns) = if by_rows { (own, 0..n) } else { (0..m, own) };
+        part(t, k, [a, b], to, &cut, [rows, columns]);
     });
 }
 
-/// A part of a result, block by block.
-///
-/// # Safety
-/// As [`packed`]; rows and columns begin with whole strips, and one of the operands is cut.
-unsafe fn part<T: Multiply>(
+/// A part of a result, block by block: these rows and columns of it, which begin with whole strips. One of the operands is cut.
+fn part<T: Multiply>(
     t: Tiling<T>,
-    p: &Product<T>,
+    k: usize,
     operands: [Operand<'_, T>; 2],
+    mut whole: Target<'_, T>,
     cut: &Cut<'_, T>,
-    rows: Range<usize>,
-    columns: Range<usize>,
+    [rows, columns]: [Range<usize>; 2],
 ) {
     // What is cut is not cut again for every block of the other side.
     let wide = if cut.right.is_some() { columns.len() } else { COLUMNS };
-    let deepest = blocks(p.k).next().map_or(0, |block| block.len());
-    let room = |side: Side, lanes: usize| Room::<T>::new(lanes.next_multiple_of((t.strip)(side)) * deepest);
-    let left = cut.left.is_none().then(|| room(Side::Left, ROWS.min(rows.len())));
-    let right = cut.right.is_none().then(|| room(Side::Right, wide.min(columns.len())));
+    let deepest = blocks(k).next().map_or(0, |block| block.len());
+    let room = |panels: Option<&Panels<T>>, side: Side, lanes: usize| {
+        let len = if panels.is_some() { 0 } else { strips_len((t.strip)(side), lanes, deepest) };
+        Room::<MaybeUninit<T>>::new(len)
+    };
+    let mut left_room = room(cut.left, Side::Left, ROWS.min(rows.len()));
+    let mut right_room = room(cut.right, Side::Right, wide.min(columns.len()));
     for j in columns.clone().step_by(wide.max(1)) {
-        let columns = j..columns.end.min(j + wide);
-        for depth in blocks(p.k) {
-            let to = if depth.start == 0 { p.to } else { p.to.onward() };
-            // SAFETY: as `strips`.
-            let right = unsafe {
-                strips(t, operands[1], Side::Right, cut.right, right.as_ref(), columns.clone(), &depth)
-            };
+        let across = j..columns.end.min(j + wide);
+        for depth in blocks(k) {
+            let right = right_room.elements_mut();
+            let right = strips(t, (operands[1], cut.right), Side::Right, &across, &depth, right);
             for i in rows.clone().step_by(ROWS) {
-                let rows = i..rows.end.min(i + ROWS);
-                // SAFETY: the caller's word; strips are whole, and blocks of the result within it.
-                unsafe {
-                    let left =
-                        strips(t, operands[0], Side::Left, cut.left, left.as_ref(), rows.clone(), &depth);
-                    let to = to.part(i, j);
-                    let (rows, columns, depth) = (rows.len(), columns.len(), depth.len());
-                    (t.run)(Job::Multiply(Block { left, right, depth, rows, columns, to }));
-                }
+                let down = i..rows.end.min(i + ROWS);
+                let left = left_room.elements_mut();
+                let left = strips(t, (operands[0], cut.left), Side::Left, &down, &depth, left);
+                let of =
+                    |range: &Range<usize>, all: &Range<usize>| range.start - all.start..range.end - all.start;
+                let to = whole.part(of(&down, &rows), of(&across, &columns));
+                // SAFETY: a product of the first block of the depth, which comes first, writes all of the target.
+                let to = if depth.start == 0 { to } else { unsafe { to.onward() } };
+                t.multiply(Block { left, right, depth: depth.len(), to });
             }
         }
     }
 }
 
-/// Strips of an operand: those that are cut, or cut now into the room.
-///
-/// # Safety
-/// As [`packed`]; the room is the caller's, and has place for the lanes.
-unsafe fn strips<T: Multiply>(
+/// Strips of an operand: those that are cut, or cut now into the room, which has a place for them.
+fn strips<'b, T: Multiply>(
     t: Tiling<T>,
-    from: Operand<'_, T>,
+    (from, cut): (Operand<'_, T>, Option<&'b Panels<T>>),
     side: Side,
-    cut: Option<&Panels<T>>,
-    room: Option<&Room<T>>,
-    lanes: Range<usize>,
+    lanes: &Range<usize>,
     depth: &Range<usize>,
-) -> *const T {
+    room: &'b mut [MaybeUninit<T>],
+) -> Strips<'b, T> {
     if let Some(panels) = cut {
-        return panels.at(lanes.start, depth);
+        return panels.strips(lanes, depth);
     }
-    let Some(room) = room else { unreachable!("invariant: there is a room for what is not cut") };
-    let to = room.start().0;
-    // SAFETY: the caller's word.
-    unsafe { from.cut(t, side, lanes, depth.clone(), to) };
-    to
+    let width = (t.strip)(side);
+    let to = &mut room[..strips_len(width, lanes.len(), depth.len())];
+    Strips::new(from.cut(t, side, lanes.clone(), depth.clone(), to), width, depth.len())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::access;
     use crate::dtype::DType;
-    use crate::matmul::{addmm, mm};
+    use crate::layout::Layout;
+    use crate::matmul::{MatrixMut, Right, addmm, mm, put_product};
     use crate::scalar::Scalar;
     use crate::tensor::Tensor;
 
@@ -312,6 +335,52 @@ mod tests {
                     product.iter().zip(start).map(|(p, s)| beta as f32 * s + alpha as f32 * p).collect();
                 assert_eq!(got.to_vec::<f32>().unwrap(), wanted);
                 assert_eq!(got.dtype(), DType::F32);
+            }
+        }
+    }
+
+    /// A matrix of which products see only strips.
+    struct OnlyStrips<'a> {
+        /// A column of the operand is a row of this one.
+        turned: Matrix<'a, f32>,
+        tiling: Tiling<f32>,
+    }
+
+    impl Made<f32> for OnlyStrips<'_> {
+        fn sizes(&self) -> (usize, usize) {
+            (self.turned.rows(), self.turned.columns())
+        }
+
+        fn cut<'b>(
+            &self,
+            lanes: Range<usize>,
+            depth: Range<usize>,
+            to: &'b mut [MaybeUninit<f32>],
+        ) -> &'b [f32] {
+            self.tiling.cut(self.turned.part(lanes, depth), Side::Right, to)
+        }
+    }
+
+    #[test]
+    fn operands_that_exist_only_as_strips_may_have_any_number_of_columns() {
+        let tiling = f32::TILING.unwrap();
+        let value = |i: usize, seed: usize| ((i * 37 + seed) % 17) as f32 - 8.0;
+        for (m, k, n) in [(1, 40, 1), (32, 288, 1), (5, 700, 1), (1, 288, 32), (7, 9, 2), (100, 600, 49)] {
+            let a: Vec<f32> = (0..m * k).map(|i| value(i, 3)).collect();
+            let b: Vec<f32> = (0..k * n).map(|i| value(i, 5)).collect();
+            let start: Vec<f32> = (0..m).map(|i| value(i, 1)).collect();
+            let made = OnlyStrips { turned: Matrix::new(&b, [n, k], [1, n]), tiling };
+            let left = || (Matrix::new(&a, [m, k], [k, 1]), None);
+            // SAFETY: a product writes every element.
+            let c = unsafe {
+                access::make::<f32>(Layout::contiguous(&[m as i64, n as i64]).unwrap(), |c| {
+                    put_product(left(), Right::Made(tiling, &made), Some(&start), MatrixMut::of(c, n));
+                })
+            };
+            let c = c.unwrap().to_vec::<f32>().unwrap();
+            for (at, got) in c.iter().enumerate() {
+                let sum: f32 = (0..k).map(|d| a[at / n * k + d] * b[d * n + at % n]).sum();
+                assert_eq!(*got, sum + start[at / n], "{m} {k} {n} at {at}");
             }
         }
     }

@@ -7,10 +7,12 @@
 //! Edges: the last strip is filled up with zeros, and where half of it or more is that, a smaller tile is computed.
 #![allow(unsafe_code, reason = "walks strips and results by pointers")]
 
-use std::ops::Range;
+use std::mem::MaybeUninit;
 
 use super::direct::{Tiled, direct, is_tiled_by};
-use super::product::{Matrix, Multiply, Product, Target};
+use super::matrix::Matrix;
+use super::product::{Multiply, Product};
+use super::target::Target;
 use super::vector::{Registers, Vector};
 use crate::lanes::Stored;
 use crate::simd::{self, Isa, Kernel, Sets, isa};
@@ -32,37 +34,76 @@ pub(crate) enum Side {
     Right,
 }
 
-/// A product of strips that are summed up over the same depth.
+/// Lanes of an operand cut into strips, one behind the other, the last filled up with zeros: of every strip `width` elements
+/// for each place of the depth.
 #[derive(Clone, Copy)]
-pub(crate) struct Block<T> {
-    pub(super) left: *const T,
-    pub(super) right: *const T,
+pub(crate) struct Strips<'a, T> {
+    elements: &'a [T],
+    width: usize,
+    depth: usize,
+}
+
+impl<'a, T> Strips<'a, T> {
+    /// Panics if these are no whole strips.
+    pub(super) fn new(elements: &'a [T], width: usize, depth: usize) -> Self {
+        assert!(elements.len().is_multiple_of(width * depth), "invariant: strips are whole");
+        Strips { elements, width, depth }
+    }
+
+    /// Where strips begin. Panics if these are not so wide and deep, or fewer than so many lanes need.
+    #[inline(always)]
+    fn start(&self, width: usize, depth: usize, lanes: usize) -> *const T {
+        assert!((self.width, self.depth) == (width, depth), "invariant: strips have the shape of tiles");
+        let needed = strips_len(width, lanes, depth);
+        assert!(needed <= self.elements.len(), "invariant: there is a strip for every lane");
+        self.elements.as_ptr()
+    }
+}
+
+/// Elements of so many lanes in strips.
+pub(super) fn strips_len(width: usize, lanes: usize, depth: usize) -> usize {
+    lanes.next_multiple_of(width).saturating_mul(depth)
+}
+
+/// A product of strips that are summed up over the same depth; rows and columns are those of the target, the last strips
+/// perhaps not whole.
+pub(crate) struct Block<'a, T> {
+    pub(super) left: Strips<'a, T>,
+    pub(super) right: Strips<'a, T>,
     pub(super) depth: usize,
-    /// Rows and columns of the result, the last strips perhaps not whole.
-    pub(super) rows: usize,
-    pub(super) columns: usize,
-    pub(super) to: Target<T>,
+    pub(super) to: Target<'a, T>,
+}
+
+/// How far from a position the operands of a sum lie, and the farthest of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Offsets<'a> {
+    all: &'a [usize],
+    most: usize,
+}
+
+impl<'a> Offsets<'a> {
+    pub(crate) fn new(all: &'a [usize]) -> Self {
+        Offsets { all, most: all.iter().copied().max().unwrap_or(0) }
+    }
 }
 
 /// What is done by strips.
 pub(crate) enum Job<'a, T> {
-    Multiply(Block<T>),
-    /// Cuts a part of a matrix into strips, one behind the other from `to` on: a row of the matrix is a row or a column of
-    /// the product, called a lane, and a column is a part of its sum.
+    Multiply(Block<'a, T>),
+    /// Cuts a matrix into strips, one behind the other: a row of the matrix is a row or a column of the product, called a
+    /// lane, and a column is a part of its sum.
     Cut {
-        from: Matrix<T>,
+        from: Matrix<'a, T>,
         side: Side,
-        lanes: Range<usize>,
-        depth: Range<usize>,
-        to: *mut T,
+        to: &'a mut [MaybeUninit<T>],
     },
     /// Gathers a strip of columns: for every offset, lanes from one on find what they are side by side from a place on,
     /// until the lane of the next run.
     Gather {
-        from: *const T,
-        offsets: &'a [usize],
+        from: &'a [T],
+        offsets: Offsets<'a>,
         runs: &'a [(usize, usize)],
-        to: *mut T,
+        to: &'a mut [MaybeUninit<T>],
     },
 }
 
@@ -71,11 +112,35 @@ pub(crate) enum Job<'a, T> {
 pub(crate) struct Tiling<T> {
     /// Lanes in a strip of either side, on this processor.
     pub(crate) strip: fn(Side) -> usize,
-    /// Does a job. All of its memory must be valid: strips for all lanes, filled up to whole ones, and depths; matrices for
-    /// those they say; what is gathered for a whole strip from every place on. What is written overlaps nothing else.
-    pub(crate) run: unsafe fn(Job<'_, T>),
+    /// Does a job, and writes all of what it writes to. Panics if strips, slices or the target are smaller than it needs.
+    run: fn(Job<'_, T>),
     /// As [`super::product`], of operands as they are.
-    pub(super) small: unsafe fn(Product<T>),
+    pub(super) small: fn(Product<'_, T>),
+}
+
+impl<T: Multiply> Tiling<T> {
+    /// The strips of a matrix, a row of which is a lane; `to` has as many elements as they have.
+    pub(crate) fn cut<'b>(self, from: Matrix<'_, T>, side: Side, to: &'b mut [MaybeUninit<T>]) -> &'b [T] {
+        (self.run)(Job::Cut { from, side, to: &mut *to });
+        // SAFETY: cutting writes every element of strips: those of lanes, and zeros behind them.
+        unsafe { to.assume_init_ref() }
+    }
+
+    /// Writes a strip of columns, as [`Job::Gather`].
+    pub(crate) fn gather(
+        self,
+        from: &[T],
+        offsets: Offsets<'_>,
+        runs: &[(usize, usize)],
+        to: &mut [MaybeUninit<T>],
+    ) {
+        (self.run)(Job::Gather { from, offsets, runs, to });
+    }
+
+    /// The product of strips.
+    pub(super) fn multiply(self, block: Block<'_, T>) {
+        (self.run)(Job::Multiply(block));
+    }
 }
 
 /// The tiling of a type by its vectors.
@@ -97,8 +162,7 @@ const fn tiling<T: Registers>() -> Tiling<T> {
             Isa::Avx512 if is_tiled_by(&p, T::Avx512::LANES) => {
                 simd::run(Tiled::<T::Avx512, { WIDE.0 }, { WIDE.1 }>(p))
             }
-            // SAFETY: the caller's word.
-            _ => unsafe { direct(p) },
+            _ => direct(p),
         },
     }
 }
@@ -115,18 +179,12 @@ impl<V: Vector, const R: usize, const N: usize> Kernel for Shaped<'_, V, R, N> {
 
     #[inline(always)]
     fn run(self) {
-        // SAFETY: as `Tiling::run`; the processor has the vectors' instruction set.
-        unsafe {
-            match self.0 {
-                Job::Multiply(block) => multiply::<V, R, N>(block),
-                Job::Gather { from, offsets, runs, to } => gather::<V, N>(from, offsets, runs, to),
-                Job::Cut { from, side: Side::Left, lanes, depth, to } => {
-                    cut::<V::Element, [V::Element; R]>(from, lanes, depth, to)
-                }
-                Job::Cut { from, side: Side::Right, lanes, depth, to } => {
-                    cut::<V::Element, [V; N]>(from, lanes, depth, to)
-                }
-            }
+        match self.0 {
+            // SAFETY: a kernel with the set of these vectors alone runs where the processor has that.
+            Job::Multiply(block) => unsafe { multiply::<V, R, N>(block) },
+            Job::Gather { from, offsets, runs, to } => gather::<V, N>(from, offsets, runs, to),
+            Job::Cut { from, side: Side::Left, to } => cut::<V::Element, [V::Element; R]>(from, to),
+            Job::Cut { from, side: Side::Right, to } => cut::<V::Element, [V; N]>(from, to),
         }
     }
 }
@@ -134,20 +192,26 @@ impl<V: Vector, const R: usize, const N: usize> Kernel for Shaped<'_, V, R, N> {
 /// All tiles: a strip of columns stays in the first cache while the strips of rows go by.
 ///
 /// # Safety
-/// As [`Tiling::run`]; the processor has the vectors' instruction set.
+/// The processor has the vectors' instruction set.
 #[inline(always)]
-unsafe fn multiply<V: Vector, const R: usize, const N: usize>(b: Block<V::Element>) {
+unsafe fn multiply<V: Vector, const R: usize, const N: usize>(b: Block<'_, V::Element>) {
     let strip = N * V::LANES;
-    for j in (0..b.columns).step_by(strip) {
-        let columns = strip.min(b.columns - j);
-        for i in (0..b.rows).step_by(R) {
-            let rows = R.min(b.rows - i);
-            // SAFETY: the caller's word: the tile starts within the result, and so do its strips, which are one behind the
-            // other and whole.
+    let Block { left, right, depth, to } = b;
+    let (all_rows, all_columns) = (to.rows(), to.columns());
+    let (left, right) = (left.start(R, depth, all_rows), right.start(strip, depth, all_columns));
+    for j in (0..all_columns).step_by(strip) {
+        let columns = strip.min(all_columns - j);
+        for i in (0..all_rows).step_by(R) {
+            let rows = R.min(all_rows - i);
+            // SAFETY: pointers and lengths: `start` found whole strips of this depth for all rows and columns, so that those
+            // of rows from `i` on and columns from `j` on begin `i * depth` and `j * depth` elements on, and have `R` and
+            // `strip` elements for each place of the depth; rows and columns of the tile are the target's. Lifetime: strips
+            // are borrowed by the block. Aliasing: the target is exclusive, and no operand. The instruction set: the
+            // caller's word.
             unsafe {
-                let left = Matrix { at: b.left.add(i * b.depth).cast_mut(), rows: 1, columns: R as isize };
-                let right = (b.right.add(j * b.depth), strip as isize);
-                let tile = Tile { left, right, depth: b.depth, at: (i, j), size: (rows, columns), to: &b.to };
+                let left = (left.add(i * depth), 1, R);
+                let right = (right.add(j * depth), strip);
+                let tile = Tile { left, right, depth, at: (i, j), size: (rows, columns), to: &to };
                 match rows {
                     1 | 2 => tile.put::<V, 2, N>(),
                     3 | 4 => tile.put::<V, 4, N>(),
@@ -160,23 +224,24 @@ unsafe fn multiply<V: Vector, const R: usize, const N: usize>(b: Block<V::Elemen
 
 /// A tile of the result.
 pub(super) struct Tile<'a, T> {
-    /// Rows of the left operand.
-    pub(super) left: Matrix<T>,
+    /// The first row of the left operand: where it begins, and how far it is to the next row and to the next place of the
+    /// depth.
+    pub(super) left: (*const T, usize, usize),
     /// Columns of the right operand, side by side, and how far it is to the next place of the depth.
-    pub(super) right: (*const T, isize),
+    pub(super) right: (*const T, usize),
     pub(super) depth: usize,
     /// Where it is in the result, and how many rows and columns of it are there.
     pub(super) at: (usize, usize),
     pub(super) size: (usize, usize),
-    pub(super) to: &'a Target<T>,
+    pub(super) to: &'a Target<'a, T>,
 }
 
 impl<T: Multiply> Tile<'_, T> {
     /// Computes `R` rows, and as many vectors of columns, `N` at most, as there are, and puts those that are there.
     ///
     /// # Safety
-    /// The operands are there for all that is computed, the result for what is put. The processor has the vectors'
-    /// instruction set.
+    /// From `left` on `R` rows may be read and from `right` on as many whole vectors as the columns need, at every place of
+    /// the depth. The rows and columns of the tile are the target's. The processor has the vectors' instruction set.
     #[inline(always)]
     pub(super) unsafe fn put<V: Vector<Element = T>, const R: usize, const N: usize>(&self) {
         // SAFETY: the caller's word.
@@ -193,25 +258,30 @@ impl<T: Multiply> Tile<'_, T> {
     /// As [`Tile::put`].
     #[inline(always)]
     unsafe fn put_all<V: Vector<Element = T>, const R: usize, const N: usize>(&self) {
-        let Tile { left, right: (mut right, step), at: (i, j), size: (rows, columns), .. } = *self;
-        let mut at = left.at.cast_const();
-        // SAFETY: the caller's word; what is one place beyond the depth is not read.
+        let Tile { left: (mut left, row_step, along), right: (mut right, step), .. } = *self;
+        let ((i, j), (rows, columns)) = (self.at, self.size);
+        debug_assert!(
+            rows <= R && i + rows <= self.to.rows() && j + columns <= self.to.columns(),
+            "invariant: a tile lies within its result"
+        );
+        // SAFETY: the caller's word; what is one place beyond the depth is not read. Vectors are read and written without
+        // alignment. Rows of a fresh target are columns side by side.
         unsafe {
             let mut sums = [[V::splat(T::ZERO); N]; R];
             for _ in 0..self.depth {
                 let row = right.cast::<[V; N]>().read_unaligned();
                 for (r, sums) in sums.iter_mut().enumerate() {
-                    let factor = V::splat(*at.offset(r as isize * left.rows));
+                    let factor = V::splat(*left.add(r * row_step));
                     for (sum, x) in sums.iter_mut().zip(row) {
                         *sum = sum.add_product(factor, x);
                     }
                 }
-                (at, right) = (at.wrapping_offset(left.columns), right.wrapping_offset(step));
+                (left, right) = (left.wrapping_add(along), right.wrapping_add(step));
             }
             if rows == R && columns == N * V::LANES && self.to.is_fresh() {
                 // The usual case: straight out of registers.
                 for (r, sums) in sums.iter().enumerate() {
-                    let row = self.to.c.element(i + r, j).cast::<V>();
+                    let row = self.to.element(i + r, j).cast::<V>();
                     for (v, sum) in sums.iter().enumerate() {
                         row.add(v).write_unaligned(*sum);
                     }
@@ -227,43 +297,41 @@ impl<T: Multiply> Tile<'_, T> {
     }
 }
 
-/// Cuts into strips of as many lanes as `S` has.
-///
-/// # Safety
-/// As [`Tiling::run`].
+/// Cuts a matrix into strips of as many lanes as `S`, an array or vectors of `T`, has. Writes every element of `to`. Panics if
+/// those are not as many as the strips have.
 #[inline(always)]
-pub(super) unsafe fn cut<T: Multiply, S: Copy>(
-    from: Matrix<T>,
-    lanes: Range<usize>,
-    depth: Range<usize>,
-    mut to: *mut T,
-) {
+pub(super) fn cut<T: Multiply, S: Copy>(from: Matrix<'_, T>, to: &mut [MaybeUninit<T>]) {
     let strip = const { size_of::<S>() / size_of::<T>() };
-    let deep = depth.len();
-    let mut lane = lanes.start;
-    // SAFETY: the caller's word: lanes from `lane` on are the matrix's, and strips have room for whole ones.
+    let (lanes, deep) = (from.rows(), from.columns());
+    assert!(to.len() == strips_len(strip, lanes, deep), "invariant: there is room for whole strips");
+    let mut to = to.as_mut_ptr().cast::<T>();
+    let mut lane = 0;
+    // SAFETY: pointers and lengths: all rows and columns from `lane` on are the matrix's; `to` has `strip * deep` elements for
+    // each `strip` lanes begun, and is moved on by as many. Lines with a row step of one have their lanes side by side.
+    // Alignment: what is more than one element is read and written without. Lifetime: both are borrowed here. Aliasing: `to`
+    // is exclusive.
     unsafe {
-        if from.rows == 1 {
+        if from.row_step() == 1 {
             // Lines of the matrix are read from front to back, for all strips at once.
-            let strips = lanes.len() / strip;
+            let strips = lanes / strip;
             for k in 0..deep {
-                let line = from.element(lane, depth.start + k);
+                let line = from.element(0, k);
                 for i in 0..strips {
                     let lanes = line.add(i * strip).cast::<S>().read_unaligned();
                     to.add((i * deep + k) * strip).cast::<S>().write_unaligned(lanes);
                 }
             }
-            lane += strips * strip;
+            lane = strips * strip;
             to = to.add(strips * strip * deep);
         }
-        while lane < lanes.end {
-            let own = Matrix { at: from.element(lane, depth.start), ..from };
-            let there = strip.min(lanes.end - lane);
-            let whole = if from.columns == 1 { deep / TURNED * TURNED } else { 0 };
+        while lane < lanes {
+            let there = strip.min(lanes - lane);
+            let own = from.part(lane..lane + there, 0..deep);
+            let whole = if from.column_step() == 1 { deep / TURNED * TURNED } else { 0 };
             for k in (0..whole).step_by(TURNED) {
-                turn(own, there, k, strip, to.add(k * strip));
+                turn(own, k, strip, to.add(k * strip));
             }
-            edge(own, strip, there, whole..deep, to);
+            edge(own, strip, whole, to);
             lane += strip;
             to = to.add(strip * deep);
         }
@@ -271,20 +339,28 @@ pub(super) unsafe fn cut<T: Multiply, S: Copy>(
 }
 
 /// As [`Job::Gather`]: whole strips are copied, of which runs that come later overwrite the end, and what comes behind the
-/// strip overwrites what was written too much; nothing does behind the last.
-///
-/// # Safety
-/// As [`Tiling::run`].
+/// strip overwrites what was written too much; nothing does behind the last. Writes every element of `to`. Panics if that is
+/// no strip of such a depth, if a strip begins elsewhere than with a run, or if a run does not lie within `from`.
 #[inline(always)]
-unsafe fn gather<V: Vector, const N: usize>(
-    from: *const V::Element,
-    offsets: &[usize],
+fn gather<V: Vector, const N: usize>(
+    from: &[V::Element],
+    offsets: Offsets<'_>,
     runs: &[(usize, usize)],
-    mut to: *mut V::Element,
+    to: &mut [MaybeUninit<V::Element>],
 ) {
     let strip = N * V::LANES;
-    let Some((last, most)) = offsets.split_last() else { return };
-    // SAFETY: the caller's word.
+    assert!(to.len() == strip * offsets.all.len(), "invariant: there is room for a strip");
+    assert!(runs.first().is_some_and(|run| run.0 == 0), "invariant: a strip begins with a run");
+    for (lane, start) in runs {
+        let end = start.saturating_add(offsets.most).saturating_add(strip);
+        assert!(*lane < strip && end <= from.len(), "invariant: a run lies within its planes");
+    }
+    let Some((last, most)) = offsets.all.split_last() else { return };
+    let (from, mut to) = (from.as_ptr(), to.as_mut_ptr().cast::<V::Element>());
+    // SAFETY: pointers and lengths: from every run on, `strip` elements behind every offset are there, as was found above;
+    // `to` has a strip for each offset, and what is written from a lane on, which is within the strip, ends within the
+    // next one, or, for the last offset, with the strip. Alignment: vectors are read and written without. Lifetime: both are
+    // borrowed here. Aliasing: `to` is exclusive.
     unsafe {
         for offset in most {
             for (lane, start) in runs {
@@ -299,22 +375,26 @@ unsafe fn gather<V: Vector, const N: usize>(
     }
 }
 
-/// Lanes that are contiguous: a square of a strip at a time, so that lines of the cache are read once.
+/// Columns `k..k + TURNED` of lanes that are contiguous: a square of a strip at a time, so that lines of the cache are read
+/// once.
 ///
 /// # Safety
-/// As [`Tiling::run`].
+/// The matrix has these columns, side by side, and at most `strip` rows; from `to` on `TURNED * strip` elements may be written.
 #[inline(always)]
-unsafe fn turn<T: Multiply>(from: Matrix<T>, there: usize, k: usize, strip: usize, to: *mut T) {
-    let whole = there / LINES * LINES;
+unsafe fn turn<T: Multiply>(from: Matrix<'_, T>, k: usize, strip: usize, to: *mut T) {
+    let there = from.rows();
+    let (whole, line) = (there / LINES * LINES, from.row_step() as isize);
     let squares = if size_of::<T>() == size_of::<f32>() { there / SQUARE * SQUARE } else { 0 };
-    // SAFETY: the caller's word.
+    debug_assert!(there <= strip && k + TURNED <= from.columns(), "invariant: lines lie within their matrix");
+    // SAFETY: the caller's word: `TURNED` elements of each of `there` rows, and a line of `strip` for each of those. Arrays of
+    // elements are aligned as elements are. Any type of four bytes may be moved as floats.
     unsafe {
         if squares > 0 {
-            let (from, line) = (from.element(0, k).cast_const().cast(), from.rows);
+            let from = from.element(0, k).cast();
             Squares { from, line, to: to.cast(), row: strip as isize, lines: squares, length: TURNED }.turn();
         }
         for i in (squares..whole).step_by(LINES) {
-            turn_lines::<T, TURNED>(from.element(i, k), from.rows, to.add(i), strip as isize);
+            turn_lines::<T, TURNED>(from.element(i, k), line, to.add(i), strip as isize);
         }
         for i in whole..there {
             let row = *from.element(i, k).cast::<[T; TURNED]>();
@@ -325,20 +405,22 @@ unsafe fn turn<T: Multiply>(from: Matrix<T>, there: usize, k: usize, strip: usiz
     }
 }
 
-/// The end of the depth, or what lies with any steps: lane by lane, with zeros behind those that are there all along.
+/// The end of the depth from a place on, or what lies with any steps: lane by lane, with zeros behind those that are there,
+/// all along the depth.
 ///
 /// # Safety
-/// As [`Tiling::run`].
+/// The matrix has at most `strip` rows; from `to` on `strip` elements may be written for each of its columns.
 #[inline(always)]
-unsafe fn edge<T: Multiply>(from: Matrix<T>, strip: usize, there: usize, depth: Range<usize>, to: *mut T) {
-    // SAFETY: the caller's word.
+unsafe fn edge<T: Multiply>(from: Matrix<'_, T>, strip: usize, start: usize, to: *mut T) {
+    let (there, deep) = (from.rows(), from.columns());
+    // SAFETY: the caller's word; rows and columns are the matrix's.
     unsafe {
         for i in 0..there {
-            for k in depth.clone() {
+            for k in start..deep {
                 *to.add(k * strip + i) = *from.element(i, k);
             }
         }
-        for k in 0..depth.end {
+        for k in 0..deep {
             for i in there..strip {
                 *to.add(k * strip + i) = T::ZERO;
             }
@@ -348,9 +430,11 @@ unsafe fn edge<T: Multiply>(from: Matrix<T>, strip: usize, there: usize, depth: 
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
 
+    use super::super::matrix::MatrixMut;
     use super::super::vector::Plain;
+    use super::*;
 
     /// Tiles of a shape, whatever the processor, beside a plain sum.
     fn check<const L: usize, const R: usize, const N: usize>() {
@@ -364,30 +448,28 @@ mod tests {
             (3, 8, 2 * strip + 2 * L - 1),
         ] {
             let value = |i: usize, seed: usize| ((i * 37 + seed) % 19) as f32 - 9.0;
-            let mut a: Vec<f32> = (0..m * k).map(|i| value(i, 1)).collect();
-            let mut b: Vec<f32> = (0..k * n).map(|i| value(i, 5)).collect();
-            let mut left = vec![f32::NAN; m.next_multiple_of(R) * k];
-            let mut right = vec![f32::NAN; n.next_multiple_of(strip) * k];
-            let mut c: Vec<f32> = (0..m * n).map(|i| value(i, 3)).collect();
+            let a: Vec<f32> = (0..m * k).map(|i| value(i, 1)).collect();
+            let b: Vec<f32> = (0..k * n).map(|i| value(i, 5)).collect();
+            let mut left = vec![MaybeUninit::new(f32::NAN); m.next_multiple_of(R) * k];
+            let mut right = vec![MaybeUninit::new(f32::NAN); n.next_multiple_of(strip) * k];
+            let start: Vec<f32> = (0..m * n).map(|i| value(i, 3)).collect();
             let wanted: Vec<f32> = (0..m * n)
-                .map(|at| (0..k).map(|d| a[at / n * k + d] * b[d * n + at % n]).sum::<f32>() * 2.0 - c[at])
+                .map(|at| {
+                    (0..k).map(|d| a[at / n * k + d] * b[d * n + at % n]).sum::<f32>() * 2.0 - start[at]
+                })
                 .collect();
-            let a = Matrix { at: a.as_mut_ptr(), rows: k as isize, columns: 1 };
-            let b = Matrix { at: b.as_mut_ptr(), rows: 1, columns: n as isize };
-            let result = Matrix { at: c.as_mut_ptr(), rows: n as isize, columns: 1 };
-            // SAFETY: all sizes are those of the vectors.
-            unsafe {
-                cut::<f32, [f32; R]>(a, 0..m, 0..k, left.as_mut_ptr());
-                cut::<f32, [Plain<f32, L>; N]>(b, 0..n, 0..k, right.as_mut_ptr());
-                multiply::<Plain<f32, L>, R, N>(Block {
-                    left: left.as_ptr(),
-                    right: right.as_ptr(),
-                    depth: k,
-                    rows: m,
-                    columns: n,
-                    to: Target { c: result, start: result, keep: -1.0, factor: 2.0 },
-                });
-            }
+            cut::<f32, [f32; R]>(Matrix::new(&a, [m, k], [k, 1]), &mut left);
+            cut::<f32, [Plain<f32, L>; N]>(Matrix::new(&b, [n, k], [1, n]), &mut right);
+            let mut c = vec![MaybeUninit::new(f32::NAN); m * n];
+            let start = Matrix::new(&start, [m, n], [n, 1]);
+            let to = Target::added_to(MatrixMut::of(&mut c, n), start, -1.0, 2.0);
+            // SAFETY: cutting wrote all strips, and a product writes every element; plain vectors need no instruction set.
+            let c = unsafe {
+                let left = Strips::new(left.assume_init_ref(), R, k);
+                let right = Strips::new(right.assume_init_ref(), strip, k);
+                multiply::<Plain<f32, L>, R, N>(Block { left, right, depth: k, to });
+                c.assume_init_ref()
+            };
             assert_eq!(c, wanted, "{L}: {m} {k} {n}");
         }
     }
@@ -397,5 +479,59 @@ mod tests {
         check::<4, 6, 2>();
         check::<8, 6, 2>();
         check::<16, 8, 3>();
+    }
+
+    /// Whether something panics with a message.
+    fn refused(text: &str, f: impl FnOnce()) {
+        let panic = catch_unwind(AssertUnwindSafe(f)).unwrap_err();
+        let said = panic.downcast_ref::<&str>().expect("invariant: asserts have texts");
+        assert!(said.contains(text), "{said}");
+    }
+
+    #[test]
+    fn strips_that_are_one_element_or_lane_off_are_refused() {
+        let (depth, width) = (5, 6);
+        let elements = vec![1.0f32; 2 * width * depth];
+        refused("strips are whole", || _ = Strips::new(&elements[1..], width, depth));
+        refused("strips are whole", || _ = Strips::new(&elements, width, depth - 1));
+        let mut c = vec![MaybeUninit::new(0.0f32); 13 * 9];
+        let mut product = |rows: usize, columns: usize, left: Strips<'_, f32>, depth: usize| {
+            let right = vec![1.0f32; 8 * depth];
+            let to = Target::fresh(MatrixMut::of(&mut c[..rows * columns], columns), 1.0);
+            let block = Block { left, right: Strips::new(&right, 8, depth), depth, to };
+            // SAFETY: plain vectors need no instruction set.
+            unsafe { multiply::<Plain<f32, 4>, 6, 2>(block) };
+        };
+        product(12, 8, Strips::new(&elements, width, depth), depth);
+        refused("a strip for every lane", || product(13, 8, Strips::new(&elements, width, depth), depth));
+        refused("a strip for every lane", || product(12, 9, Strips::new(&elements, width, depth), depth));
+        refused("the shape of tiles", || product(12, 8, Strips::new(&elements, width, depth), depth - 1));
+        refused("the shape of tiles", || product(12, 8, Strips::new(&elements, width / 2, depth), depth));
+    }
+
+    #[test]
+    fn strips_are_cut_into_as_much_room_as_they_need() {
+        let elements = [1.0f32; 7 * 3];
+        let from = Matrix::new(&elements, [7, 3], [3, 1]);
+        let mut to = vec![MaybeUninit::new(f32::NAN); 12 * 3 + 1];
+        cut::<f32, [f32; 6]>(from, &mut to[..12 * 3]);
+        refused("room for whole strips", || cut::<f32, [f32; 6]>(from, &mut to[..12 * 3 - 1]));
+        refused("room for whole strips", || cut::<f32, [f32; 6]>(from, &mut to));
+        refused("room for whole strips", || cut::<f32, [f32; 6]>(from, &mut to[..7 * 3]));
+    }
+
+    #[test]
+    fn what_is_gathered_lies_within_its_planes() {
+        let (planes, strip) = ([1.0f32; 20], 8);
+        let mut to = vec![MaybeUninit::new(f32::NAN); 2 * strip];
+        let mut gathered = |offsets: &[usize], runs: &[(usize, usize)], len: usize| {
+            gather::<Plain<f32, 4>, 2>(&planes, Offsets::new(offsets), runs, &mut to[..len]);
+        };
+        gathered(&[0, 7], &[(0, 0), (3, 5)], 16);
+        refused("within its planes", || gathered(&[0, 7], &[(0, 0), (3, 6)], 16));
+        refused("within its planes", || gathered(&[8, 0], &[(0, 0), (3, 5)], 16));
+        refused("within its planes", || gathered(&[0, 7], &[(0, 0), (8, 0)], 16));
+        refused("begins with a run", || gathered(&[0, 7], &[(1, 0)], 16));
+        refused("room for a strip", || gathered(&[0, 7], &[(0, 0)], 15));
     }
 }

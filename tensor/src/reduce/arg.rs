@@ -11,7 +11,7 @@ use crate::simd::{self, Kernel, Sets};
 use crate::tensor::Tensor;
 
 /// Elements of which the winner is known before it is asked where it is.
-const BLOCK: usize = 256;
+pub(super) const BLOCK: usize = 256;
 
 /// Finds the element that wins in a row.
 struct Best<'a, T: Element, const LARGEST: bool>(&'a [T::Raw]);

@@ -7,7 +7,7 @@ use crate::simd::{self, Kernel, Sets};
 use crate::threads::{self, GRAIN};
 
 /// Elements folded by lanes before the lanes are merged: bounds the length of a chain of additions to 64.
-const CHUNK: usize = 64 * 32;
+pub(super) const CHUNK: usize = 64 * 32;
 
 /// Runs of `n` elements, each `step` behind the one before, with the places of their results.
 struct Runs<'a, T: Element, F: Reducer<T>> {
@@ -55,7 +55,7 @@ pub(super) fn runs<T: Element, F: Reducer<T>>(
 }
 
 /// Rows up to here are folded without a loop of their own per instruction set: entering it would cost more.
-const SHORT: usize = 32;
+pub(super) const SHORT: usize = 32;
 
 /// The fold of a short row, by four lanes.
 #[inline(always)]
@@ -148,7 +148,7 @@ struct Rows<'a, T: Element, F: Reducer<T>> {
 }
 
 /// Running results that are kept out of memory while rows are taken in.
-const COLUMNS: usize = 32;
+pub(super) const COLUMNS: usize = 32;
 
 impl<T: Element, F: Reducer<T>> Kernel for Rows<'_, T, F> {
     type Output = ();

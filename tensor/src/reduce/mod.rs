@@ -18,9 +18,22 @@ use crate::layout::{Dims, wrap_dim};
 use crate::math::Real;
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
+use crate::thresholds::Threshold::{self, Length};
 
 pub use arg::{argmax, argmin, max_dim, min_dim};
 pub use walk::fold;
+
+/// Where the loops of this module change their method, for tests of the sizes around it.
+pub(crate) const THRESHOLDS: &[Threshold] = &[
+    Length("reduce/kernel.rs CHUNK", kernel::CHUNK),
+    Length("reduce/kernel.rs SHORT", kernel::SHORT),
+    Length("reduce/kernel.rs COLUMNS", kernel::COLUMNS),
+    Length("reduce/walk.rs BLOCK", walk::BLOCK),
+    Length("reduce/walk.rs ROWS", walk::ROWS),
+    Length("reduce/walk.rs AT_ONCE", walk::AT_ONCE),
+    Length("reduce/walk.rs MANY", walk::MANY),
+    Length("reduce/arg.rs BLOCK", arg::BLOCK),
+];
 
 /// How a reduction starts, takes in elements, and merges partial results. Merging must be associative, or close to
 /// it as the addition of floats is.

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::kernel::{Pairwise, rows, run, runs};
 use super::{Reducer, reduced_sizes};
-use crate::access::{ReadGuards, start_of};
+use crate::access::{ReadGuards, reach_of, start_of};
 use crate::create::bytes_of;
 use crate::dtype::DType;
 use crate::element::Element;
@@ -20,12 +20,12 @@ use crate::tensor::{Meta, Tensor};
 use crate::threads::{self, Apart};
 
 /// Elements packed at a time, and results kept in a row at a time.
-const BLOCK: usize = 512;
+pub(super) const BLOCK: usize = 512;
 /// Rows taken into one row of partial results before that is merged into the next level.
-const ROWS: usize = 64;
+pub(super) const ROWS: usize = 64;
 
 /// Rows that are taken in at once: as many as memory is read ahead of.
-const AT_ONCE: usize = 16;
+pub(super) const AT_ONCE: usize = 16;
 
 /// A dimension of a walk: its size and the steps of up to two positions.
 #[derive(Clone, Copy)]
@@ -100,6 +100,13 @@ fn count(dims: &[Dim]) -> usize {
     dims.iter().fold(1, |count, dim| count.saturating_mul(dim.size as usize))
 }
 
+/// The position of the furthest index.
+fn furthest(dims: &[Dim]) -> usize {
+    dims.iter().fold(0usize, |at, dim| {
+        at.saturating_add((dim.size as usize).saturating_sub(1).saturating_mul(dim.step as usize))
+    })
+}
+
 /// As [`each`], for what does much at every index: compiled once.
 fn each_outer(dims: &[Dim], part: Range<usize>, f: &mut dyn FnMut(i64, i64)) {
     each(dims, part, f);
@@ -136,6 +143,8 @@ fn each(dims: &[Dim], part: Range<usize>, mut f: impl FnMut(i64, i64)) {
 /// The memory read: a base pointer, elements of its dtype, and how to make them `T`.
 struct Source {
     base: Apart<u8>,
+    /// How many elements are the tensor's from the base on.
+    reach: usize,
     size: usize,
     pack: PackFn,
     same: bool,
@@ -150,7 +159,7 @@ impl Source {
     /// `n` elements from `at`, a step apart, as a contiguous slice (of `buffer` where they are not one already).
     ///
     /// # Safety
-    /// The elements are in locked memory.
+    /// The elements are the tensor's, whose storage is locked.
     unsafe fn slice<'a, T: Element>(
         &'a self,
         at: i64,
@@ -158,6 +167,11 @@ impl Source {
         n: usize,
         buffer: &'a mut [T::Raw],
     ) -> &'a [T::Raw] {
+        let last = at + (n as i64 - 1) * step;
+        debug_assert!(
+            at >= 0 && (n == 0 || (at..self.reach as i64).contains(&last)),
+            "invariant: a run lies within its tensor"
+        );
         let from = self.base.by(at as isize * self.size as isize);
         // SAFETY: the caller's word; `buffer` has room for `n` where it is used.
         unsafe {
@@ -183,7 +197,11 @@ impl Walk {
     fn new(meta: &Meta, mask: u64, dtype: DType, from: DType) -> Result<Walk> {
         let [kept, reduced] = partition(&meta.layout, mask);
         let base = Apart(start_of(meta, dtype));
-        let source = Source { base, size: dtype.size(), pack: pack_fn(dtype, from)?, same: dtype == from };
+        let reach = reach_of(&meta.layout, dtype) / dtype.size();
+        let within = furthest(&kept).saturating_add(furthest(&reduced)) < reach;
+        assert!(within || meta.layout.numel() == 0, "invariant: a walk stays within its tensor");
+        let source =
+            Source { base, reach, size: dtype.size(), pack: pack_fn(dtype, from)?, same: dtype == from };
         let by_rows = match (kept.first(), reduced.first()) {
             (Some(kept), Some(reduced)) => kept.size >= 16 && (kept.step < reduced.step || reduced.step == 0),
             _ => false,
@@ -209,8 +227,12 @@ pub fn fold<T: Element, F: Reducer<T>, R: Element>(
     // SAFETY: the storage is fresh.
     let out = Apart(unsafe { storage.data() }.cast::<R::Raw>());
     let write = |at: i64, step: i64, accs: &[F::Acc]| {
+        let last = at + (accs.len() as i64 - 1) * step;
+        let within = at >= 0 && (at..results as i64).contains(&last);
+        assert!(within || accs.is_empty(), "invariant: results have places");
         for (i, acc) in accs.iter().enumerate() {
-            // SAFETY: every result is written once, at its place in the fresh storage.
+            // SAFETY: places between the first and the last are in the fresh storage; every result is written once, by one
+            // thread.
             unsafe { *out.at((at + i as i64 * step) as usize) = finish(*acc).to_raw() };
         }
     };
@@ -345,7 +367,7 @@ unsafe fn fold_runs<T: Element, F: Reducer<T>>(
 }
 
 /// Blocks of results from which each is one thread's; fewer are computed by several threads each.
-const MANY: usize = 8;
+pub(super) const MANY: usize = 8;
 /// Elements that groups of rows have before what they give is merged.
 const BATCH: usize = 8 * threads::GRAIN;
 

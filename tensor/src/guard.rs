@@ -1,0 +1,330 @@
+//! Guarded memory: every block has a mapping of its own that ends, or begins, at an inaccessible page.
+//!
+//! Reading or writing one byte past that edge ends the process with SIGSEGV, whatever the compiler and the kernel did to get
+//! there (inline assembly, vector intrinsics, foreign code). The bytes on the other side of the block, up to the border of
+//! its page, hold a pattern that is compared when the block is released, so a write past that side is found as well. Fresh
+//! blocks are filled with a pattern, so that a read before the first write shows as a wrong value; released blocks become
+//! inaccessible, and their addresses are not used again for a while, so that a use after release faults.
+//!
+//! The mode is off unless `FLAMBEAU_GUARD` is `end` or `begin`, and exists only in builds with debug assertions: a release
+//! build has none of this code. A cargo feature would need a second build of every crate for each run of the tests; a
+//! variable that a debug build reads once needs none.
+//!
+//! A block of n bytes is aligned to the largest power of two that divides n, up to 64: elements of any type that fit a
+//! whole number of times into the block are aligned, and no byte lies between the block and its edge.
+#![allow(unsafe_code, reason = "maps memory and makes pages inaccessible")]
+
+/// Which border of a block is an inaccessible page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Edge {
+    /// The byte behind the last.
+    End,
+    /// The byte before the first.
+    Begin,
+}
+
+/// Whether this build has guarded memory.
+pub(crate) const AVAILABLE: bool = cfg!(all(debug_assertions, unix));
+
+#[cfg(all(debug_assertions, unix))]
+pub(crate) use mapped::{edge, map, unmap};
+
+/// The edge that blocks are guarded at; never any in this build.
+#[cfg(not(all(debug_assertions, unix)))]
+#[inline(always)]
+pub(crate) const fn edge() -> Option<Edge> {
+    None
+}
+
+/// No block.
+#[cfg(not(all(debug_assertions, unix)))]
+#[inline(always)]
+pub(crate) const fn map(_: Edge, _: usize, _: bool) -> Option<std::ptr::NonNull<u8>> {
+    None
+}
+
+/// Releases no block: there are none.
+///
+/// # Safety
+/// None is needed.
+#[cfg(not(all(debug_assertions, unix)))]
+#[inline(always)]
+pub(crate) const unsafe fn unmap(_: std::ptr::NonNull<u8>) {}
+
+#[cfg(all(debug_assertions, unix))]
+mod mapped {
+    use std::collections::{BTreeMap, VecDeque};
+    use std::ptr::NonNull;
+    use std::sync::OnceLock;
+
+    use parking_lot::Mutex;
+
+    use super::Edge;
+    use crate::switches;
+
+    /// Blocks that are guarded at one time. A mapping is two entries in the kernel's table of at most 65,530 (Linux); a
+    /// block past this number is an ordinary one.
+    const MOST: usize = 24_000;
+    /// Released mappings that stay inaccessible before their addresses may be used again.
+    const KEPT: usize = 1024;
+    /// Bytes at either end of a block that are filled with the pattern: all, of any block but a huge one.
+    const FILLED: usize = 32 << 20;
+    /// What surrounds a block within its pages.
+    const CANARY: u8 = 0xC5;
+
+    /// What fresh bytes hold: not a number in every float type with one edge; with the other, large finite numbers in
+    /// every type, which do not hide in comparisons that take NaN as equal.
+    fn pattern(edge: Edge) -> u8 {
+        match edge {
+            Edge::End => 0xFF,
+            Edge::Begin => 0x7B,
+        }
+    }
+
+    /// A block's mapping.
+    #[derive(Clone, Copy)]
+    struct Region {
+        base: usize,
+        /// Bytes mapped, the inaccessible page among them.
+        mapped: usize,
+        /// Bytes of the block.
+        bytes: usize,
+    }
+
+    #[derive(Default)]
+    struct Regions {
+        /// By the address of the block.
+        live: BTreeMap<usize, Region>,
+        released: VecDeque<Region>,
+    }
+
+    static REGIONS: Mutex<Regions> = Mutex::new(Regions { live: BTreeMap::new(), released: VecDeque::new() });
+
+    /// The edge that blocks are guarded at, if they are.
+    #[inline]
+    pub(crate) fn edge() -> Option<Edge> {
+        static EDGE: OnceLock<Option<Edge>> = OnceLock::new();
+        *EDGE.get_or_init(|| switches::get().guard)
+    }
+
+    fn page() -> usize {
+        static PAGE: OnceLock<usize> = OnceLock::new();
+        // SAFETY: no precondition.
+        *PAGE.get_or_init(|| unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize)
+    }
+
+    /// A guarded block of so many bytes, zeroed or filled with the pattern; `None` if the system has no such memory or too
+    /// many blocks are guarded already.
+    pub(crate) fn map(edge: Edge, bytes: usize, zeroed: bool) -> Option<NonNull<u8>> {
+        if REGIONS.lock().live.len() >= MOST {
+            return None;
+        }
+        let page = page();
+        let usable = bytes.checked_next_multiple_of(page)?;
+        let mapped = usable.checked_add(page)?;
+        // SAFETY: a fresh anonymous mapping, wherever there is room.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                mapped,
+                libc::PROT_NONE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return None;
+        }
+        let base = base.cast::<u8>();
+        let (first, start) = match edge {
+            Edge::End => (0, usable - bytes),
+            Edge::Begin => (page, page),
+        };
+        // SAFETY: `first..first + usable` and the block `start..start + bytes` lie in the mapping, which is this function's
+        // alone; pages are made writable before they are written.
+        unsafe {
+            if usable > 0
+                && libc::mprotect(base.add(first).cast(), usable, libc::PROT_READ | libc::PROT_WRITE) != 0
+            {
+                libc::munmap(base.cast(), mapped);
+                return None;
+            }
+            base.add(first).write_bytes(CANARY, start - first);
+            base.add(start + bytes).write_bytes(CANARY, first + usable - start - bytes);
+            if !zeroed {
+                base.add(start).write_bytes(pattern(edge), bytes.min(FILLED));
+                let rest = bytes.saturating_sub(FILLED).min(FILLED);
+                base.add(start + bytes - rest).write_bytes(pattern(edge), rest);
+            }
+            let block = NonNull::new_unchecked(base.add(start));
+            let region = Region { base: base as usize, mapped, bytes };
+            REGIONS.lock().live.insert(block.as_ptr() as usize, region);
+            Some(block)
+        }
+    }
+
+    /// Releases a block of [`map`]: its pages become inaccessible.
+    ///
+    /// # Panics
+    /// If no such block is there (released twice, or not from [`map`]), or the bytes around it were written.
+    ///
+    /// # Safety
+    /// No reference into the block is used any more.
+    pub(crate) unsafe fn unmap(block: NonNull<u8>) {
+        let start = block.as_ptr() as usize;
+        let region = REGIONS.lock().live.remove(&start);
+        let Some(region) = region else { broken(&format!("block {start:#x} is released but not live")) };
+        let Region { base, mapped, bytes } = region;
+        let page = page();
+        let first = if start == base + page { start } else { base };
+        let last = first + mapped - page;
+        let intact = |from: usize, to: usize| {
+            // SAFETY: readable pages of the mapping.
+            (from..to).all(|at| unsafe { (at as *const u8).read() } == CANARY)
+        };
+        if !intact(first, start) {
+            broken(&format!("a write before the block of {bytes} bytes at {start:#x}"));
+        }
+        if !intact(start + bytes, last) {
+            broken(&format!("a write behind the block of {bytes} bytes at {start:#x}"));
+        }
+        // SAFETY: replaces the block's own pages, which are in no use any more, by inaccessible ones without memory.
+        unsafe {
+            libc::mmap(
+                base as *mut libc::c_void,
+                mapped,
+                libc::PROT_NONE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
+                -1,
+                0,
+            );
+        }
+        let mut regions = REGIONS.lock();
+        regions.released.push_back(region);
+        if regions.released.len() > KEPT
+            && let Some(oldest) = regions.released.pop_front()
+        {
+            // SAFETY: a mapping of this module without a block.
+            unsafe { libc::munmap(oldest.base as *mut libc::c_void, oldest.mapped) };
+        }
+    }
+
+    /// Ends the process: memory that was written out of bounds cannot be trusted, and a panic could be caught.
+    fn broken(what: &str) -> ! {
+        eprintln!("guarded memory: {what}\n{}", std::backtrace::Backtrace::force_capture());
+        std::process::abort()
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use std::process::Command;
+
+        use super::*;
+
+        /// Set in the process that a test starts to commit the fault.
+        const FAULT: &str = "FLAMBEAU_TEST_FAULT";
+
+        /// Runs this test again in a process of its own with the fault that `fault` names; how that process ended.
+        fn ended_by(test: &str, fault: &str) -> (bool, String) {
+            let name = format!("guard::mapped::tests::{test}");
+            let exe = std::env::current_exe().unwrap();
+            let output = Command::new(exe)
+                .args([name.as_str(), "--exact", "--nocapture"])
+                .env(FAULT, fault)
+                .env("FLAMBEAU_GUARD", "end")
+                .output()
+                .unwrap();
+            (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+        }
+
+        #[test]
+        fn a_read_one_element_past_an_edge_ends_the_process() {
+            for (fault, edge) in [("end", Edge::End), ("begin", Edge::Begin)] {
+                if std::env::var(FAULT).is_ok_and(|f| f == fault) {
+                    let block = map(edge, 12, true).unwrap().cast::<f32>();
+                    let at = if edge == Edge::End {
+                        block.as_ptr().wrapping_add(3)
+                    } else {
+                        block.as_ptr().wrapping_sub(1)
+                    };
+                    // SAFETY: none: the read is out of bounds, on an inaccessible page, and must not return.
+                    let read = unsafe { at.read_volatile() };
+                    println!("read {read}");
+                    return;
+                }
+            }
+            for fault in ["end", "begin"] {
+                let (success, text) = ended_by("a_read_one_element_past_an_edge_ends_the_process", fault);
+                assert!(!success, "{fault}: {text}");
+            }
+        }
+
+        #[test]
+        fn a_vector_that_reads_past_a_storage_or_a_room_ends_the_process() {
+            let fault = std::env::var(FAULT).unwrap_or_default();
+            let room = crate::room::Room::<f32>::new(7);
+            let storage = crate::Storage::from_bytes(&[0; 28]).unwrap();
+            // A strip of seven elements read as a vector of eight, as a kernel does that forgets the rest.
+            let strip = match fault.as_str() {
+                "room" => room.start().at(0).cast_const(),
+                // SAFETY: the only owner.
+                "storage" => unsafe { storage.data() }.cast::<f32>().cast_const(),
+                _ => {
+                    for fault in ["room", "storage"] {
+                        let test = "a_vector_that_reads_past_a_storage_or_a_room_ends_the_process";
+                        let (success, text) = ended_by(test, fault);
+                        assert!(!success, "{fault}: {text}");
+                    }
+                    return;
+                }
+            };
+            // SAFETY: none: the eighth element is out of bounds, on an inaccessible page.
+            let sum: f32 = unsafe { strip.cast::<[f32; 8]>().read_unaligned() }.iter().sum();
+            println!("read {sum}");
+        }
+
+        #[test]
+        fn a_write_on_the_other_side_is_found_at_release() {
+            if std::env::var_os(FAULT).is_some() {
+                let block = map(Edge::Begin, 12, true).unwrap().cast::<f32>();
+                // SAFETY: none: the write is out of bounds, within the block's own page.
+                unsafe {
+                    block.as_ptr().wrapping_add(3).write_volatile(1.0);
+                    unmap(block.cast());
+                }
+                return;
+            }
+            let (success, text) = ended_by("a_write_on_the_other_side_is_found_at_release", "write");
+            assert!(!success && text.contains("a write behind the block of 12 bytes"), "{text}");
+        }
+
+        #[test]
+        fn a_block_touches_its_edge_and_holds_the_pattern() {
+            for edge in [Edge::End, Edge::Begin] {
+                for bytes in [0, 1, 2, 12, 48, 4095, 4096, 4100, 70_000] {
+                    let block = map(edge, bytes, false).unwrap();
+                    let start = block.as_ptr() as usize;
+                    match edge {
+                        Edge::End => assert_eq!((start + bytes) % page(), 0),
+                        Edge::Begin => assert_eq!(start % page(), 0),
+                    }
+                    let power = if bytes == 0 { 64 } else { 1 << bytes.trailing_zeros().min(6) };
+                    assert_eq!(start % power, 0, "{bytes} bytes");
+                    // SAFETY: the block has so many bytes, all written.
+                    unsafe {
+                        let all = std::slice::from_raw_parts(block.as_ptr(), bytes);
+                        assert!(all.iter().all(|b| *b == pattern(edge)));
+                        unmap(block);
+                    }
+                }
+                let block = map(edge, 100, true).unwrap();
+                // SAFETY: as above.
+                unsafe {
+                    assert!(std::slice::from_raw_parts(block.as_ptr(), 100).iter().all(|b| *b == 0));
+                    unmap(block);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Where products go: `result = keep * start + factor * product`, row by row.
+#![allow(unsafe_code, reason = "writes rows of results as vectors")]
+
+use std::ops::Range;
+
+use num_complex::Complex;
+
+use super::matrix::{Matrix, MatrixMut};
+use super::product::Multiply;
+use super::tile::Side;
+use super::vector::Vector;
+
+/// What a product is added to.
+#[derive(Clone, Copy)]
+enum Start<'a, T> {
+    Nothing,
+    /// What the result holds already.
+    Result,
+    /// A matrix, of any steps, times a factor.
+    Matrix(Matrix<'a, T>, T),
+}
+
+/// What the elements of a row are added to, as vectors are made of it.
+enum Addend<T> {
+    Nothing,
+    /// The same element for a whole row.
+    Same(*const T),
+    /// Elements side by side.
+    Row(*const T),
+    /// Anything else, factors among it, which goes element by element.
+    Other,
+}
+
+/// Where a product goes.
+pub(crate) struct Target<'a, T> {
+    c: MatrixMut<'a, T>,
+    start: Start<'a, T>,
+    factor: T,
+}
+
+impl<'a, T: Multiply> Target<'a, T> {
+    /// `c = factor * product`.
+    pub(super) fn fresh(c: MatrixMut<'a, T>, factor: T) -> Self {
+        Target { c, start: Start::Nothing, factor }
+    }
+
+    /// `c = keep * start + factor * product`; the start does not count where `keep` is 0. Panics if the sizes differ.
+    pub(super) fn added_to(c: MatrixMut<'a, T>, start: Matrix<'a, T>, keep: T, factor: T) -> Self {
+        let same = (start.rows(), start.columns()) == (c.rows(), c.columns());
+        assert!(same, "invariant: a start has the sizes of the result");
+        let start = if keep == T::ZERO { Start::Nothing } else { Start::Matrix(start, keep) };
+        Target { c, start, factor }
+    }
+
+    #[inline(always)]
+    pub(super) fn rows(&self) -> usize {
+        self.c.rows()
+    }
+
+    #[inline(always)]
+    pub(super) fn columns(&self) -> usize {
+        self.c.columns()
+    }
+
+    /// Whether rows and columns may be exchanged: what becomes of the columns are rows side by side.
+    #[inline(always)]
+    pub(super) fn is_column(&self) -> bool {
+        self.columns() == 1 && self.c.row_step() == 1
+    }
+
+    /// As [`MatrixMut::with_rows_side_by_side`].
+    #[inline(always)]
+    pub(super) fn with_rows_side_by_side(self) -> Self {
+        Target { c: self.c.with_rows_side_by_side(), ..self }
+    }
+
+    /// Rows as columns.
+    #[inline(always)]
+    pub(super) fn turned(self) -> Self {
+        let start = match self.start {
+            Start::Matrix(start, keep) => Start::Matrix(start.turned(), keep),
+            start => start,
+        };
+        Target { c: self.c.turned(), start, factor: self.factor }
+    }
+
+    /// Whether the product is all that goes there, in rows of elements side by side.
+    #[inline(always)]
+    pub(super) fn is_fresh(&self) -> bool {
+        matches!(self.start, Start::Nothing) && self.factor == T::ONE && self.c.column_step() == 1
+    }
+
+    /// The address of an element of the result, as [`Matrix::element`].
+    #[inline(always)]
+    pub(super) fn element(&self, i: usize, j: usize) -> *mut T {
+        self.c.element(i, j)
+    }
+
+    /// A part, while the whole is borrowed.
+    #[inline(always)]
+    pub(super) fn part(&mut self, rows: Range<usize>, columns: Range<usize>) -> Target<'_, T> {
+        let start = self.start.part(rows.clone(), columns.clone());
+        Target { start, c: self.c.part(rows, columns), factor: self.factor }
+    }
+
+    /// The same place, where the product of what comes before is already.
+    ///
+    /// # Safety
+    /// Every element of the result was written before.
+    pub(super) unsafe fn onward(self) -> Self {
+        Target { start: Start::Result, ..self }
+    }
+
+    /// Writes what the product is added to. Gives the same place, and the factor of the product that is to be added there.
+    pub(super) fn begun(self) -> (Self, T) {
+        let begun = Target { factor: T::ONE, ..self };
+        let nothing = vec![T::ZERO; begun.columns()];
+        for i in 0..begun.rows() {
+            begun.put_some(i, 0, &nothing);
+        }
+        // SAFETY: every row was just written.
+        (unsafe { begun.onward() }, self.factor)
+    }
+
+    /// As [`MatrixMut::split`].
+    pub(super) fn split(self, side: Side, grain: usize, part: impl Fn(Range<usize>, Target<'_, T>) + Sync) {
+        let Target { c, start, factor } = self;
+        let (rows, columns) = (c.rows(), c.columns());
+        c.split(side, grain, |own, c| {
+            let start = match side {
+                Side::Left => start.part(own.clone(), 0..columns),
+                Side::Right => start.part(0..rows, own.clone()),
+            };
+            part(own, Target { c, start, factor });
+        });
+    }
+
+    /// What the elements from (i, j) on are added to.
+    #[inline(always)]
+    fn addend(&self, i: usize, j: usize) -> Addend<T> {
+        if self.factor != T::ONE || self.c.column_step() != 1 {
+            return Addend::Other;
+        }
+        match &self.start {
+            Start::Nothing => Addend::Nothing,
+            Start::Result => Addend::Row(self.c.element(i, j)),
+            Start::Matrix(start, keep) if *keep == T::ONE => match start.column_step() {
+                0 => Addend::Same(start.element(i, j)),
+                1 => Addend::Row(start.element(i, j)),
+                _ => Addend::Other,
+            },
+            Start::Matrix(..) => Addend::Other,
+        }
+    }
+
+    /// Puts sums into a row of the result, from (i, j) on.
+    ///
+    /// # Safety
+    /// Row `i` is one of the result's, and so are the `N` columns from `j` on.
+    #[inline(always)]
+    pub(super) unsafe fn put<const N: usize>(&self, i: usize, j: usize, sums: &[T; N]) {
+        debug_assert!(i < self.rows() && j + N <= self.columns(), "invariant: a tile lies within its result");
+        // SAFETY: pointers: into the slices of the result and of the start, which has its sizes; columns `j..j + N` of row
+        // `i` are there and side by side, as `addend` found. Alignment: that of an array is its elements'. Lifetime: both
+        // slices are borrowed by `self`. Aliasing: the result is exclusive to this target, and read before it is written.
+        unsafe {
+            let start = match self.addend(i, j) {
+                Addend::Nothing => {
+                    *self.c.element(i, j).cast::<[T; N]>() = *sums;
+                    return;
+                }
+                Addend::Same(start) => [*start; N],
+                Addend::Row(start) => *start.cast::<[T; N]>(),
+                Addend::Other => return self.put_some(i, j, sums),
+            };
+            let mut row = start;
+            for (x, sum) in row.iter_mut().zip(sums) {
+                *x = x.add_product(*sum, T::ONE);
+            }
+            *self.c.element(i, j).cast::<[T; N]>() = row;
+        }
+    }
+
+    /// Puts the first `count` of some sums into a row of the result, from (i, j) on.
+    ///
+    /// # Safety
+    /// Row `i` is one of the result's, and so are the `count` columns from `j` on. The processor has the vectors'
+    /// instruction set.
+    #[inline(always)]
+    pub(super) unsafe fn put_vectors<V: Vector<Element = T>>(
+        &self,
+        i: usize,
+        j: usize,
+        sums: &[V],
+        count: usize,
+    ) {
+        debug_assert!(
+            i < self.rows() && j + count <= self.columns(),
+            "invariant: a tile lies within its result"
+        );
+        let addend = self.addend(i, j);
+        for (v, sum) in sums.iter().enumerate() {
+            let at = v * V::LANES;
+            if at + V::LANES > count || matches!(addend, Addend::Other) {
+                let left = count.saturating_sub(at).min(V::LANES);
+                // SAFETY: a vector is `LANES` elements and nothing else, of which `left` are read while `sum` is borrowed.
+                let sums = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(sum).cast::<T>(), left) };
+                self.put_some(i, j + at, sums);
+                continue;
+            }
+            // SAFETY: pointers: as for `put`, of the `LANES` columns from `j + at` on, which are within `count`. Alignment:
+            // reads and writes need none. The instruction set: the caller's word.
+            unsafe {
+                let one = V::splat(T::ONE);
+                let sum = match addend {
+                    Addend::Nothing | Addend::Other => *sum,
+                    Addend::Same(start) => V::splat(*start).add_product(*sum, one),
+                    Addend::Row(start) => start.add(at).cast::<V>().read_unaligned().add_product(*sum, one),
+                };
+                self.c.element(i, j + at).cast::<V>().write_unaligned(sum);
+            }
+        }
+    }
+
+    /// Puts any number of sums into a row of the result, from (i, j) on, whatever the start and the factors are. Panics if
+    /// the result has no such elements.
+    #[inline(never)]
+    pub(super) fn put_some(&self, i: usize, j: usize, sums: &[T]) {
+        let inside = i < self.rows() && j + sums.len() <= self.columns();
+        assert!(inside || sums.is_empty(), "invariant: a row of sums lies within its result");
+        for (q, sum) in sums.iter().enumerate() {
+            let to = self.c.element(i, j + q);
+            // SAFETY: row `i` and column `j + q` were just found to be the result's, whose sizes the start has. What the
+            // result holds was written, as was said where the target was made, and is read before it is written.
+            unsafe {
+                *to = match &self.start {
+                    Start::Nothing => sum.times(self.factor),
+                    Start::Result => (*to).add_product(*sum, self.factor),
+                    Start::Matrix(start, keep) => {
+                        (*start.element(i, j + q)).times(*keep).add_product(*sum, self.factor)
+                    }
+                };
+            }
+        }
+    }
+}
+
+impl<R: Multiply> Target<'_, Complex<R>> {
+    /// The real parts (0) or the imaginary ones (1) of a result that was begun, to which a product times a factor is added.
+    pub(super) fn component(&mut self, which: usize, factor: R) -> Target<'_, R> {
+        assert!(matches!(self.start, Start::Result), "invariant: the result was begun");
+        Target { c: self.c.component(which), start: Start::Result, factor }
+    }
+}
+
+impl<T: Copy> Start<'_, T> {
+    #[inline(always)]
+    fn part(&self, rows: Range<usize>, columns: Range<usize>) -> Self {
+        match *self {
+            Start::Matrix(start, keep) => Start::Matrix(start.part(rows, columns), keep),
+            start => start,
+        }
+    }
+}

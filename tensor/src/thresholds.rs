@@ -1,0 +1,55 @@
+//! Sizes at which kernels change their method, collected for tests and fuzzers.
+//!
+//! A kernel is most often wrong just below and just above the sizes that its author had in mind: the last short strip, the
+//! first product that is packed. The constants stand where the kernels are; this list refers to them, so that a test of
+//! the borders follows when one of them changes.
+
+use crate::{bytes, conv, fft, lanes, loops, matmul, reduce, select, storage, strided, threads};
+
+/// A size at which a kernel changes its method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threshold {
+    /// Elements of one dimension.
+    Length(&'static str, usize),
+    /// A product of sizes: multiplications, elements of a result.
+    Product(&'static str, usize),
+    /// Bytes of a storage or run.
+    Bytes(&'static str, usize),
+}
+
+/// Those of single modules.
+const OTHERS: &[Threshold] = &[
+    Threshold::Bytes("bytes.rs NEAR", bytes::NEAR),
+    Threshold::Bytes("bytes.rs PIECE", bytes::PIECE),
+    Threshold::Bytes("storage.rs REMEMBERS", storage::REMEMBERS),
+    Threshold::Length("fft.rs DIRECT", fft::DIRECT),
+    Threshold::Length("select.rs THRESHOLD", select::THRESHOLD),
+    Threshold::Length("lanes.rs FEW", lanes::FEW),
+    Threshold::Length("lanes.rs SIDE", lanes::SIDE),
+    Threshold::Length("strided.rs LINES", strided::LINES),
+    Threshold::Length("strided.rs SQUARE", strided::SQUARE),
+    Threshold::Product("threads.rs GRAIN", threads::GRAIN),
+];
+
+/// All thresholds.
+pub fn all() -> impl Iterator<Item = Threshold> {
+    [OTHERS, matmul::THRESHOLDS, conv::THRESHOLDS, loops::THRESHOLDS, reduce::THRESHOLDS]
+        .into_iter()
+        .flatten()
+        .copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds_name_what_they_are() {
+        for threshold in all() {
+            let (Threshold::Length(name, n) | Threshold::Product(name, n) | Threshold::Bytes(name, n)) =
+                threshold;
+            assert!(name.contains(".rs ") && n > 0, "{threshold:?}");
+        }
+        assert!(all().any(|t| matches!(t, Threshold::Product(name, _) if name.ends_with("TINY"))));
+    }
+}
