@@ -267,8 +267,6 @@ pub mod names {
         end = "end";
         /// Number of chunks.
         chunks = "chunks";
-        /// Set where a view is written, or what it views.
-        written = "written";
         /// Which operand products share.
         side = "side";
         /// A dimension.

@@ -4,6 +4,8 @@
 //! drivers to schedule work. It keeps the last [`Journal::CAPACITY`] records; whoever is further behind starts over.
 
 use crate::id::{BlockId, NodeId, ValueId};
+use crate::revision::{GraphId, Revision};
+use crate::types::Type;
 use std::collections::VecDeque;
 
 /// One edit.
@@ -42,7 +44,12 @@ pub enum Change {
     /// Inputs or outputs of a block were added or removed.
     SignatureChanged(BlockId),
     /// A value's type changed.
-    TypeSet(ValueId),
+    TypeSet {
+        /// The value.
+        value: ValueId,
+        /// The type it had.
+        old: Type,
+    },
     /// A node's operator or attributes changed.
     OpSet(NodeId),
     /// Names or locations: nothing a program means.
@@ -56,13 +63,10 @@ impl Change {
     }
 }
 
-/// The number of edits a graph has seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Revision(pub u64);
-
-/// The record of edits of one graph.
-#[derive(Clone, Debug)]
+/// The record of edits of one graph. A clone is the journal of another graph: nothing made for the original follows it.
+#[derive(Debug)]
 pub struct Journal {
+    graph: GraphId,
     changes: VecDeque<Change>,
     /// Edits are counted, not kept.
     paused: bool,
@@ -70,12 +74,20 @@ pub struct Journal {
     meaning: u64,
 }
 
+impl Clone for Journal {
+    fn clone(&self) -> Self {
+        // No revision of the new graph lies before now, so earlier edits can never be asked for.
+        let &Journal { graph: _, changes: _, paused, revision, meaning } = self;
+        Journal { graph: GraphId::fresh(), changes: VecDeque::new(), paused, revision, meaning }
+    }
+}
+
 impl Journal {
     /// Records kept.
     pub const CAPACITY: usize = 1 << 16;
 
     pub(crate) fn new() -> Self {
-        Journal { changes: VecDeque::new(), paused: false, revision: 0, meaning: 0 }
+        Journal { graph: GraphId::fresh(), changes: VecDeque::new(), paused: false, revision: 0, meaning: 0 }
     }
 
     pub(crate) fn record(&mut self, change: Change) {
@@ -106,17 +118,21 @@ impl Journal {
 
     /// The revision after the latest edit.
     pub fn revision(&self) -> Revision {
-        Revision(self.revision)
+        Revision::new(self.graph, self.revision)
     }
 
     /// The revision after the latest edit that is more than [`Change::Metadata`].
     pub fn meaning(&self) -> Revision {
-        Revision(self.meaning)
+        Revision::new(self.graph, self.meaning)
     }
 
-    /// The edits after `since`, oldest first; `None` if they are no longer all here.
+    /// The edits after `since`, oldest first; `None` if they are no longer all here, or `since` is a revision of another
+    /// graph.
     pub fn since(&self, since: Revision) -> Option<impl ExactSizeIterator<Item = &Change>> {
-        let behind = usize::try_from(self.revision.checked_sub(since.0)?).ok()?;
+        if since.graph() != self.graph {
+            return None;
+        }
+        let behind = usize::try_from(self.revision.checked_sub(since.edits())?).ok()?;
         let skip = self.changes.len().checked_sub(behind)?;
         Some(self.changes.range(skip..))
     }

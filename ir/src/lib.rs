@@ -21,7 +21,9 @@ mod intern;
 mod journal;
 pub mod loc;
 pub mod module;
+mod nearest;
 mod op;
+mod revision;
 pub mod schema;
 mod stats;
 pub mod symbol;
@@ -32,18 +34,23 @@ pub mod verify;
 
 pub use attr::{Attr, AttrSet, AttrTable, AttrsId};
 pub use diag::{Diagnostic, Fault};
-pub use edit::{At, CloneError, Editor, ValueSubstitution};
+pub use edit::{
+    At, CallArg, CallValues, CloneError, Editor, InsertError, Operands, ValueSubstitution, device_of,
+};
 pub use graph::{
-    BlockNodes, DeepNodes, Graph, Name, Needed, Needs, NodeMap, NodeSet, Step, Use, ValueMap, ValueSet, Walk,
+    BlockNodes, DeepNodes, Graph, IfView, LoopView, Name, Needed, Needs, NodeMap, NodeSet, Step,
+    TrackedNodeMap, TrackedValueMap, Use, ValueMap, ValueSet, Walk,
 };
 pub use id::{BlockId, Entity, NodeId, ValueId};
-pub use journal::{Change, Journal, Revision};
+pub use journal::{Change, Journal};
 pub use loc::{LocId, LocTable, Origin, Source, SourceRange};
 pub use module::CompilationUnit;
+pub use nearest::nearest;
 pub use op::{
-    AliasRule, Column, Doc, Effects, Facet, HostOp, Op, OpDef, OpId, OpKind, Prim, Registry, RegistryBuilder,
-    RegistryError,
+    AliasRule, Column, Converter, Doc, Effects, Facet, HostOp, MemoryTransfer, Op, OpDef, OpId, OpKind, Prim,
+    Registry, RegistryBuilder, RegistryError, ScalarOverload,
 };
+pub use revision::{GraphId, Revision, Stale};
 pub use schema::FunctionSchema;
 pub use symbol::Symbol;
 pub use types::Type;

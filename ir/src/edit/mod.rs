@@ -1,7 +1,9 @@
 //! The one door to change a graph. Every step is O(1) or linear in what it touches, and is recorded in the journal.
 
+mod call;
 mod clone;
 
+pub use call::{CallArg, CallValues, InsertError, Operands, device_of};
 pub use clone::{CloneError, ValueSubstitution};
 
 use crate::attr::{Attr, AttrsId};
@@ -356,9 +358,10 @@ impl<'g> Editor<'g> {
 
     /// Sets a value's type.
     pub fn set_type(&mut self, value: ValueId, ty: Type) {
-        if self.graph.ty(value) != ty {
+        let old = self.graph.ty(value);
+        if old != ty {
             self.graph.raw_set_type(value, ty);
-            self.graph.journal.record(Change::TypeSet(value));
+            self.graph.journal.record(Change::TypeSet { value, old });
         }
     }
 

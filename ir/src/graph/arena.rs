@@ -23,12 +23,14 @@ struct Slot<T> {
 pub(crate) struct Arena<K, T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
+    /// The generation of new slots: see `GraphId::first_generation`.
+    first: u32,
     key: PhantomData<fn() -> K>,
 }
 
 impl<K: Key, T: Copy> Arena<K, T> {
-    pub(crate) fn new() -> Self {
-        Arena { slots: Vec::new(), free: Vec::new(), key: PhantomData }
+    pub(crate) fn new(first: u32) -> Self {
+        Arena { slots: Vec::new(), free: Vec::new(), first, key: PhantomData }
     }
 
     /// Makes room for rows.
@@ -49,7 +51,7 @@ impl<K: Key, T: Copy> Arena<K, T> {
         }
         let slot = u32::try_from(self.slots.len()).expect("invariant: fewer than 2^32 - 1 rows");
         assert!(slot != NONE, "graph too large: 2^32 - 1 rows");
-        self.slots.push(Slot { generation: 1, row });
+        self.slots.push(Slot { generation: self.first, row });
         slot
     }
 
@@ -113,6 +115,12 @@ impl<K: Key, T: Copy> Arena<K, T> {
     /// Live slots in slot order (not program order).
     pub(crate) fn live_slots(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.slots.len() as u32).filter(|&s| self.is_live(s))
+    }
+
+    /// The generations of all slots ever used; those of free slots are even.
+    #[cfg(debug_assertions)]
+    pub(crate) fn generations(&self) -> Vec<u32> {
+        self.slots.iter().map(|s| s.generation).collect()
     }
 
     /// Bytes held, free capacity included.

@@ -4,6 +4,53 @@ use super::Graph;
 use super::arena::NONE;
 use crate::id::{BlockId, NodeId, ValueId};
 
+/// A list of the graph as keys. `nth` and `skip` take constant time, which those of `std`'s `Map` do not.
+#[derive(Clone)]
+pub(super) struct Keys<'g, T, F> {
+    items: std::slice::Iter<'g, T>,
+    key: F,
+}
+
+impl<'g, T, K, F: Fn(&T) -> K> Keys<'g, T, F> {
+    #[inline]
+    pub(super) fn new(items: &'g [T], key: F) -> Self {
+        Keys { items: items.iter(), key }
+    }
+}
+
+impl<T, K, F: Fn(&T) -> K> Iterator for Keys<'_, T, F> {
+    type Item = K;
+
+    #[inline]
+    fn next(&mut self) -> Option<K> {
+        self.items.next().map(&self.key)
+    }
+
+    #[inline]
+    fn nth(&mut self, n: usize) -> Option<K> {
+        self.items.nth(n).map(&self.key)
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.items.size_hint()
+    }
+}
+
+impl<T, K, F: Fn(&T) -> K> DoubleEndedIterator for Keys<'_, T, F> {
+    #[inline]
+    fn next_back(&mut self) -> Option<K> {
+        self.items.next_back().map(&self.key)
+    }
+
+    #[inline]
+    fn nth_back(&mut self, n: usize) -> Option<K> {
+        self.items.nth_back(n).map(&self.key)
+    }
+}
+
+impl<T, K, F: Fn(&T) -> K> ExactSizeIterator for Keys<'_, T, F> {}
+
 /// The nodes of one block in order, brackets left out.
 #[derive(Clone)]
 pub struct BlockNodes<'g> {

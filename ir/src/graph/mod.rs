@@ -13,6 +13,7 @@
 //! `operand.rs` is the only writer of use lists, `order.rs` the only writer of order keys.
 
 mod arena;
+mod effects;
 mod iter;
 mod links;
 mod names;
@@ -24,6 +25,7 @@ mod pool;
 mod raw;
 mod read;
 mod side;
+mod structured;
 #[cfg(test)]
 mod tests;
 
@@ -31,7 +33,8 @@ pub use iter::{BlockNodes, DeepNodes, Step, Walk};
 pub use names::Name;
 pub use needs::{Needed, Needs};
 pub use operand::Use;
-pub use side::{NodeMap, NodeSet, ValueMap, ValueSet};
+pub use side::{NodeMap, NodeSet, TrackedNodeMap, TrackedValueMap, ValueMap, ValueSet};
+pub use structured::{IfView, LoopView};
 
 use crate::attr::{AttrTable, AttrsId};
 use crate::id::{BlockId, NodeId, ValueId};
@@ -100,23 +103,27 @@ pub struct Graph {
     pub(crate) attrs: AttrTable,
     pub(crate) locs: LocTable,
     pub(crate) journal: Journal,
+    summary: effects::Summary,
 }
 
 impl Graph {
     /// An empty graph (no inputs, no outputs) whose operators are those of `registry`.
     pub fn new(registry: Arc<Registry>) -> Self {
+        let journal = Journal::new();
+        let first = journal.revision().graph().first_generation();
         let mut g = Graph {
             registry,
-            nodes: Arena::new(),
-            values: Arena::new(),
-            blocks: Arena::new(),
+            nodes: Arena::new(first),
+            values: Arena::new(first),
+            blocks: Arena::new(first),
             operands: Pool::new(),
             links: Links::new(),
             names: names::NameTable::new(),
             root: 0,
             attrs: AttrTable::new(),
             locs: LocTable::new(),
-            journal: Journal::new(),
+            journal,
+            summary: effects::Summary::default(),
         };
         g.root = g.raw_new_block(NONE);
         g

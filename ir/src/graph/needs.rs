@@ -53,6 +53,8 @@ pub struct Needs<'g> {
     /// Needed, but not marked yet.
     nodes: Vec<NodeId>,
     loops: Vec<NodeId>,
+    /// Nodes marked since the last call of [`Needs::take_marked`]; `None` before the first.
+    marked: Option<Vec<NodeId>>,
     /// Nodes that are needed once others are.
     tied: HashMap<NodeId, Vec<NodeId>, FxBuildHasher>,
 }
@@ -68,7 +70,12 @@ impl<'g> Needs<'g> {
     /// Goes on from what was `needed` of the same graph.
     pub fn resume(graph: &'g Graph, needed: Needed) -> Self {
         let (nodes, values, loops, tied) = Default::default();
-        Needs { graph, needed, nodes, values, loops, tied }
+        Needs { graph, needed, nodes, values, loops, tied, marked: None }
+    }
+
+    /// The nodes that were found to be needed since the last call, each once; from the first call on.
+    pub fn take_marked(&mut self) -> Vec<NodeId> {
+        self.marked.replace(Vec::new()).unwrap_or_default()
     }
 
     /// What was found so far.
@@ -104,6 +111,9 @@ impl<'g> Needs<'g> {
         let g = self.graph;
         let mut at = Some(node);
         while let Some(node) = at.filter(|&n| self.needed.nodes.insert(n)) {
+            if let Some(marked) = &mut self.marked {
+                marked.push(node);
+            }
             match g.prim(node) {
                 Some(Prim::If) => self.value(g.operand(node, 0)),
                 Some(Prim::Loop) => {

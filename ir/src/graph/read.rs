@@ -2,6 +2,7 @@
 
 use super::Graph;
 use super::arena::NONE;
+use super::iter::Keys;
 use crate::attr::{Attr, AttrSet, AttrsId};
 use crate::id::{BlockId, NodeId, ValueId};
 use crate::loc::LocId;
@@ -52,7 +53,7 @@ impl Graph {
         node: NodeId,
     ) -> impl DoubleEndedIterator<Item = ValueId> + ExactSizeIterator + '_ {
         let run = self.nodes.get(node).operands;
-        self.operands.slice(run).iter().map(|o| self.values.key(o.value))
+        Keys::new(self.operands.slice(run), |o| self.values.key(o.value))
     }
 
     /// Operand `index` of a node. Panics if there is none.
@@ -70,7 +71,7 @@ impl Graph {
     /// The results of a node, in order.
     pub fn results(&self, node: NodeId) -> impl DoubleEndedIterator<Item = ValueId> + ExactSizeIterator + '_ {
         let list = &self.nodes.get(node).results;
-        self.links.items(list).iter().map(|&v| self.values.key(v))
+        Keys::new(self.links.items(list), |&v| self.values.key(v))
     }
 
     /// Result `index` of a node. Panics if there is none.
@@ -87,7 +88,7 @@ impl Graph {
     /// The blocks of a node, in order.
     pub fn blocks(&self, node: NodeId) -> impl DoubleEndedIterator<Item = BlockId> + ExactSizeIterator + '_ {
         let list = &self.nodes.get(node).blocks;
-        self.links.items(list).iter().map(|&b| self.blocks.key(b))
+        Keys::new(self.links.items(list), |&b| self.blocks.key(b))
     }
 
     /// Block `index` of a node. Panics if there is none.

@@ -1,10 +1,13 @@
 //! Dense side tables keyed by nodes or values: what an analysis keeps beside a graph.
 //!
-//! Indexed by slot, so reading is one bounds-checked load. A table says nothing about staleness; analyses are kept in
-//! step by the journal, and a table must not outlive edits of the graph it was made for.
+//! Indexed by slot, so reading is one bounds-checked load. A [`NodeMap`] or [`ValueMap`] is for a graph that does not
+//! lose entities while the table lives: a slot that is used again would read as what the table knew of its former
+//! entity. Debug builds keep the generation of every row and panic on a key that is not the row's (stale, made since in a
+//! slot that was in use, or of another graph). What lives across edits is a [`TrackedNodeMap`] or [`TrackedValueMap`],
+//! whose rows carry generations in every build.
 
 use super::Graph;
-use crate::id::{NodeId, ValueId, slot_of};
+use crate::id::{NodeId, ValueId, slot_of, split};
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
@@ -13,6 +16,9 @@ use std::ops::{Index, IndexMut};
 pub struct SlotTable<K, T> {
     rows: Vec<T>,
     default: T,
+    /// The generation each row belongs to; 0 or an even number for none yet.
+    #[cfg(debug_assertions)]
+    generations: Vec<u32>,
     key: PhantomData<fn() -> K>,
 }
 
@@ -22,23 +28,41 @@ pub type NodeMap<T> = SlotTable<NodeId, T>;
 pub type ValueMap<T> = SlotTable<ValueId, T>;
 
 impl<T: Clone> NodeMap<T> {
-    /// A table for all nodes of `graph`, filled with `default`; nodes made later read as `default`.
+    /// A table for all nodes of `graph`, filled with `default`; nodes in slots made later read as `default`.
     pub fn for_nodes(graph: &Graph, default: T) -> Self {
-        SlotTable { rows: vec![default.clone(); graph.nodes.capacity()], default, key: PhantomData }
+        SlotTable {
+            rows: vec![default.clone(); graph.nodes.capacity()],
+            default,
+            #[cfg(debug_assertions)]
+            generations: graph.nodes.generations(),
+            key: PhantomData,
+        }
     }
 }
 
 impl<T: Clone> ValueMap<T> {
-    /// A table for all values of `graph`, filled with `default`; values made later read as `default`.
+    /// A table for all values of `graph`, filled with `default`; values in slots made later read as `default`.
     pub fn for_values(graph: &Graph, default: T) -> Self {
-        SlotTable { rows: vec![default.clone(); graph.values.capacity()], default, key: PhantomData }
+        SlotTable {
+            rows: vec![default.clone(); graph.values.capacity()],
+            default,
+            #[cfg(debug_assertions)]
+            generations: graph.values.generations(),
+            key: PhantomData,
+        }
     }
 }
 
 impl<K, T> SlotTable<K, T> {
     /// An empty table, for what is set of few or none: rows that are not set read as `default`.
     pub fn sparse(default: T) -> Self {
-        SlotTable { rows: Vec::new(), default, key: PhantomData }
+        SlotTable {
+            rows: Vec::new(),
+            default,
+            #[cfg(debug_assertions)]
+            generations: Vec::new(),
+            key: PhantomData,
+        }
     }
 }
 
@@ -49,21 +73,108 @@ impl<K: slotmap::Key, T: Clone> SlotTable<K, T> {
     }
 }
 
+/// Panics unless a row of generation `of` may be read (or taken over, by a later entity of the same graph) by a key.
+#[cfg(debug_assertions)]
+#[track_caller]
+fn check<K: slotmap::Key>(key: K, of: u32, take: bool) {
+    let generation = split(key).1;
+    let none = of & 1 == 0;
+    let later = of >> 24 == generation >> 24 && generation > of;
+    assert!(
+        none || of == generation || take && later,
+        "a side table was asked about {:?}, its row belongs to generation {of}: a stale id, an entity made since, or \
+         one of another graph",
+        key.data()
+    );
+}
+
 impl<K: slotmap::Key, T> Index<K> for SlotTable<K, T> {
     type Output = T;
 
+    #[track_caller]
     fn index(&self, key: K) -> &T {
-        self.rows.get(slot_of(key) as usize).unwrap_or(&self.default)
+        let slot = slot_of(key) as usize;
+        #[cfg(debug_assertions)]
+        if let Some(&of) = self.generations.get(slot) {
+            check(key, of, false);
+        }
+        self.rows.get(slot).unwrap_or(&self.default)
     }
 }
 
 impl<K: slotmap::Key, T: Clone> IndexMut<K> for SlotTable<K, T> {
+    #[track_caller]
     fn index_mut(&mut self, key: K) -> &mut T {
         let slot = slot_of(key) as usize;
         if slot >= self.rows.len() {
             self.rows.resize(slot + 1, self.default.clone());
         }
+        #[cfg(debug_assertions)]
+        {
+            if slot >= self.generations.len() {
+                self.generations.resize(slot + 1, 0);
+            }
+            check(key, self.generations[slot], true);
+            self.generations[slot] = split(key).1;
+        }
         &mut self.rows[slot]
+    }
+}
+
+/// A dense table that lives across edits: a row remembers the generation of its key, and reads as the default for any
+/// other entity in the same slot, be it gone or made since. See [`TrackedNodeMap`] and [`TrackedValueMap`].
+#[derive(Clone, Debug)]
+pub struct TrackedTable<K, T> {
+    rows: Vec<(u32, T)>,
+    default: T,
+    key: PhantomData<fn() -> K>,
+}
+
+/// One row per node, for tables that are kept in step with edits.
+pub type TrackedNodeMap<T> = TrackedTable<NodeId, T>;
+/// One row per value, for tables that are kept in step with edits.
+pub type TrackedValueMap<T> = TrackedTable<ValueId, T>;
+
+impl<T: Copy> TrackedNodeMap<T> {
+    /// A table for all nodes of `graph`, filled with `default`.
+    pub fn for_nodes(graph: &Graph, default: T) -> Self {
+        TrackedTable { rows: vec![(0, default); graph.nodes.capacity()], default, key: PhantomData }
+    }
+}
+
+impl<T: Copy> TrackedValueMap<T> {
+    /// A table for all values of `graph`, filled with `default`.
+    pub fn for_values(graph: &Graph, default: T) -> Self {
+        TrackedTable { rows: vec![(0, default); graph.values.capacity()], default, key: PhantomData }
+    }
+}
+
+impl<K, T> TrackedTable<K, T> {
+    /// An empty table, for what is set of few or none: rows that are not set read as `default`.
+    pub fn sparse(default: T) -> Self {
+        TrackedTable { rows: Vec::new(), default, key: PhantomData }
+    }
+}
+
+impl<K: slotmap::Key, T: Copy> TrackedTable<K, T> {
+    /// The row of a key: the default if none was set for exactly this entity.
+    #[inline]
+    pub fn get(&self, key: K) -> T {
+        let (slot, generation) = split(key);
+        match self.rows.get(slot as usize) {
+            Some(&(of, row)) if of == generation => row,
+            _ => self.default,
+        }
+    }
+
+    /// Sets the row of a key, which takes the slot over from whatever entity had it.
+    #[inline]
+    pub fn set(&mut self, key: K, row: T) {
+        let (slot, generation) = split(key);
+        if slot as usize >= self.rows.len() {
+            self.rows.resize(slot as usize + 1, (0, self.default));
+        }
+        self.rows[slot as usize] = (generation, row);
     }
 }
 

@@ -6,6 +6,7 @@ use crate::id::{NodeId, ValueId};
 use crate::op::{Op, Registry};
 use crate::symbol::Symbol;
 use crate::types::Type;
+use crate::value::IValue;
 use crate::verify::verify;
 
 /// A small deterministic generator: tests must fail the same way twice.
@@ -169,4 +170,46 @@ fn deep_nesting_costs_no_stack() {
     let outermost = outermost.expect("a node was made");
     g.edit().erase(outermost);
     assert_eq!((g.node_count(), copy.node_count()), (0, 100_000));
+}
+
+#[test]
+fn a_clone_is_another_graph() {
+    let g = Graph::new(Registry::empty());
+    let (revision, clone) = (g.journal().revision(), g.clone());
+    let other = clone.journal().revision();
+    assert_eq!(revision.check(g.journal().revision()), Ok(()));
+    assert!(revision.check(other).is_err() && clone.journal().since(revision).is_none());
+    assert_eq!(revision.edits(), other.edits());
+    // What is said of identities is the same for all graphs.
+    assert_eq!(format!("{revision:?}"), format!("{other:?}"));
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn side_tables_refuse_what_they_were_not_made_for() {
+    let panics = |f: &dyn Fn()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).is_err();
+    let mut g = Graph::new(Registry::empty());
+    let mut other = Graph::new(Registry::empty());
+    let (v, foreign) = (g.edit().constant(IValue::Int(1)), other.edit().constant(IValue::Int(1)));
+    let table = super::ValueMap::for_values(&g, 0);
+    assert_eq!(table[v], 0);
+    assert!(panics(&|| assert_eq!(table[foreign], 0)), "a value of another graph");
+    assert_eq!(
+        table.clone()[g.clone().edit().constant(IValue::Int(2))],
+        0,
+        "made later, in a slot of its own"
+    );
+    let node = g.def(v);
+    g.edit().erase(node);
+    let again = g.edit().constant(IValue::Int(3));
+    assert!(panics(&|| assert_eq!(table[again], 0)), "a slot that is used again");
+    let mut written = table.clone();
+    written[again] = 7;
+    assert_eq!(written[again], 7);
+    assert!(panics(&|| assert_eq!(written[v], 0)), "a stale value");
+    let mut tracked = super::TrackedValueMap::for_values(&g, 0);
+    tracked.set(v, 1);
+    assert_eq!((tracked.get(again), tracked.get(foreign)), (0, 0));
+    tracked.set(again, 2);
+    assert_eq!((tracked.get(v), tracked.get(again)), (0, 2));
 }

@@ -4,19 +4,25 @@
 //! the registry does not know, which survives as an opaque operator.
 
 mod alias_rule;
+mod converter;
 mod effects;
 mod facet;
 mod host;
 mod prim;
+mod prim_effects;
 mod registry;
+mod scalar_overload;
 
 pub use alias_rule::AliasRule;
+pub use converter::Converter;
 pub use effects::Effects;
 pub use facet::{Column, Doc, Facet};
 pub use host::HostOp;
 pub(crate) use host::scalar_args;
 pub use prim::Prim;
+pub use prim_effects::MemoryTransfer;
 pub use registry::{OpDef, Registry, RegistryBuilder, RegistryError};
+pub use scalar_overload::ScalarOverload;
 
 use crate::symbol::Symbol;
 use std::fmt;

@@ -219,38 +219,6 @@ impl Prim {
                 | Prim::BailoutTemplate
         )
     }
-
-    /// Whether running the node does something that must neither be dropped nor repeated nor reordered with its like.
-    ///
-    /// Writes to memory are not meant: those are the alias analysis's business.
-    pub fn has_side_effects(self) -> bool {
-        matches!(
-            self,
-            Prim::Print
-                | Prim::RaiseException
-                | Prim::PythonOp
-                | Prim::IgnoredPythonOp
-                | Prim::CallFunction
-                | Prim::CallMethod
-                | Prim::BailoutTemplate
-                | Prim::BailOut
-                | Prim::Enter
-                | Prim::Exit
-                | Prim::With
-                | Prim::SetAttr
-                | Prim::CastFromPython
-                | Prim::Fork
-                | Prim::ForkClosure
-                | Prim::AwaitableWait
-                | Prim::Store
-                | Prim::ReturnStmt
-                | Prim::BreakStmt
-                | Prim::ContinueStmt
-                | Prim::LoopContinuation
-                | Prim::Param
-                | Prim::Return
-        )
-    }
 }
 
 struct Table {

@@ -1,14 +1,20 @@
 //! The registry: rows are operator overloads, columns are facets. Built once, then shared and never changed.
 
 use super::facet::Cells;
-use super::{Column, Effects, Facet, Op, OpId, OpKind, Prim};
-use crate::schema::{FunctionSchema, SchemaParseError};
+use super::{AliasRule, Column, Converter, Effects, Facet, Op, OpId, OpKind, Prim};
+use crate::schema::{AliasInfo, Argument, FunctionSchema, SchemaParseError};
 use crate::symbol::Symbol;
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 use std::any::{Any, TypeId};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, OnceLock};
+
+/// In the word that keeps an operator's effects: they have been derived.
+const DERIVED: u16 = 1 << 15;
+/// In the same word: it writes only where [`AliasRule::written`] says so of the node.
+const CONDITIONAL: u16 = 1 << 14;
 
 type Put = Box<dyn FnOnce(&mut Columns, usize) + Send>;
 
@@ -71,6 +77,21 @@ impl OpDef {
         self
     }
 
+    /// Changes a fact that this definition states, if it states one of that kind.
+    pub fn map<F: Facet + Clone>(mut self, change: impl Fn(F) -> F + Send + Clone + 'static) -> Self {
+        for (facet, put) in &mut self.puts {
+            if *facet != TypeId::of::<F>() {
+                continue;
+            }
+            let (stated, change) = (std::mem::replace(put, Box::new(|_, _| ())), change.clone());
+            *put = Box::new(move |columns, row| {
+                stated(columns, row);
+                columns.map(row, change);
+            });
+        }
+        self
+    }
+
     /// Leaves out the facts of other kinds: for variants of which something is as it is of the operator they follow.
     pub fn only<F: Facet>(mut self) -> Self {
         self.puts.retain(|(facet, _)| *facet == TypeId::of::<F>());
@@ -82,9 +103,15 @@ impl OpDef {
 struct OpRow {
     text: &'static str,
     schema: OnceLock<Box<FunctionSchema>>,
+    /// The effects with [`DERIVED`] and [`CONDITIONAL`], derived when first asked for; 0 before.
+    effects: AtomicU16,
 }
 
 impl OpRow {
+    fn new(text: &'static str, schema: OnceLock<Box<FunctionSchema>>) -> OpRow {
+        OpRow { text, schema, effects: AtomicU16::new(0) }
+    }
+
     fn schema(&self) -> &FunctionSchema {
         self.schema.get_or_init(|| {
             Box::new(FunctionSchema::parse(self.text).expect("invariant: declared schemas parse (tested)"))
@@ -133,6 +160,14 @@ impl Columns {
         let cells =
             column.as_any_mut().downcast_mut::<Cells<F>>().expect("invariant: a column holds its own facet");
         cells.put(row, facet);
+    }
+
+    fn map<F: Facet + Clone>(&mut self, row: usize, change: impl Fn(F) -> F) {
+        let column = self.by_type.get(&TypeId::of::<F>());
+        let fact = column.and_then(|column| column.as_any().downcast_ref::<Cells<F>>()?.get(row));
+        if let Some(fact) = fact.cloned() {
+            self.put(row, change(fact));
+        }
     }
 }
 
@@ -223,7 +258,15 @@ impl RegistryBuilder {
                 None => errors.push(RegistryError::NoSuchOperator { facet, op }),
             }
         }
-        if errors.is_empty() { Ok(Arc::new(registry)) } else { Err(errors) }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let converters: Vec<_> =
+            registry.column::<Converter>().iter().map(|(id, &c)| (c as usize, id)).collect();
+        for (converter, id) in converters {
+            registry.converters[converter] = Some(id);
+        }
+        Ok(Arc::new(registry))
     }
 }
 
@@ -255,7 +298,7 @@ impl Making {
             return;
         }
         let overload = if overload.is_empty() { Symbol::EMPTY } else { Symbol::new(overload) };
-        let row = OpRow { text, schema: OnceLock::new() };
+        let row = OpRow::new(text, OnceLock::new());
         match self.registry.find(name, overload) {
             Some(id) => self.registry.rows[id.index()] = row,
             None => {
@@ -290,7 +333,7 @@ impl Making {
                     return self.errors.push(RegistryError::Structural(text));
                 }
                 let (name, overload) = (schema.name, schema.overload);
-                let row = OpRow { text: "", schema: OnceLock::from(schema) };
+                let row = OpRow::new("", OnceLock::from(schema));
                 match self.registry.find(name, overload) {
                     Some(id) => {
                         self.registry.rows[id.index()] = row;
@@ -326,6 +369,8 @@ pub struct Registry {
     by_name: HashMap<Symbol, SmallVec<[OpId; 2]>, FxBuildHasher>,
     by_full: HashMap<(Symbol, Symbol), OpId, FxBuildHasher>,
     columns: Columns,
+    /// By [`Converter`]: the row that states it.
+    converters: [Option<OpId>; Converter::COUNT],
 }
 
 impl Registry {
@@ -384,6 +429,15 @@ impl Registry {
         self.find(Symbol::new(name), Symbol::new(overload))
     }
 
+    /// The operator that performs an implicit conversion: the row whose facet says so, else an unknown operator named
+    /// after the conversion, which the verifier reports.
+    pub fn converter(&self, converter: Converter) -> Op {
+        match self.converters[converter as usize] {
+            Some(id) => id.into(),
+            None => Op::unknown(Symbol::new(&format!("convert::{converter:?}"))),
+        }
+    }
+
     /// The qualified name of an operator, without overload.
     pub fn name(&self, op: Op) -> Symbol {
         match op.kind() {
@@ -406,14 +460,77 @@ impl Registry {
         self.column::<F>().get(id)
     }
 
-    /// What an operator does beside computing results and writing what its schema marks. Where nothing is stated, it does
-    /// nothing; but one that gives nothing and writes nothing must be there for something that no operand shows.
+    /// What running an operator does: what the facets [`Effects`] and [`AliasRule`] state, and what its schema says.
+    ///
+    /// Without the facet `Effects`, an operator may raise; one on tensors always may. One that gives nothing and writes nothing must be there for
+    /// something that no operand shows, so it counts as I/O.
+    #[inline]
     pub fn effects(&self, id: OpId) -> Effects {
-        self.facet::<Effects>(id).copied().unwrap_or_else(|| {
-            let schema = self.schema(id);
-            let is_for_nothing = schema.returns.is_empty() && !schema.varret && !schema.is_mutable();
-            if is_for_nothing { Effects::IO } else { Effects::PURE }
-        })
+        self.stated_effects(id).0
+    }
+
+    /// What running an operator of any kind does; blocks and subgraphs left out.
+    pub fn effects_of(&self, op: Op) -> Effects {
+        match op.kind() {
+            OpKind::Prim(prim) => prim.effects(),
+            OpKind::Row(id) => self.effects(id),
+            OpKind::Unknown(_) => Effects::UNKNOWN,
+        }
+    }
+
+    /// The effects of an operator, and whether it writes only under a condition on its operands
+    /// ([`AliasRule::WritesWhen`]).
+    #[inline]
+    pub(crate) fn stated_effects(&self, id: OpId) -> (Effects, bool) {
+        let cell = &self.rows[id.index()].effects;
+        // The value follows from the registry alone, so a race writes the same twice.
+        let mut word = cell.load(Ordering::Relaxed);
+        if word == 0 {
+            word = self.derive_effects(id);
+            cell.store(word, Ordering::Relaxed);
+        }
+        (Effects::from_bits(word), word & CONDITIONAL != 0)
+    }
+
+    /// The effects of an operator as one word, with [`CONDITIONAL`] and [`DERIVED`].
+    #[cold]
+    fn derive_effects(&self, id: OpId) -> u16 {
+        let schema = self.schema(id);
+        let writes = schema.is_mutable();
+        let stores = schema.args.iter().filter_map(|a| a.alias.as_ref()).any(AliasInfo::escapes);
+        let is_for_nothing = schema.returns.is_empty() && !schema.varret && !writes;
+        // An operator on tensors can refuse every one: for its dtype, its size, or for want of memory.
+        let takes_tensors = schema.args.iter().chain(&schema.returns).any(|a| a.ty.contains_tensor());
+        let mut effects = match self.facet::<Effects>(id) {
+            Some(&stated) if takes_tensors => stated | Effects::RAISES,
+            Some(&stated) => stated,
+            None if is_for_nothing => Effects::IO | Effects::RAISES,
+            None => Effects::RAISES,
+        };
+        let reaches_memory = |a: &Argument| a.ty.is_mutable() || a.ty.has_vars();
+        let rule = self.facet::<AliasRule>(id).copied();
+        let says = [
+            (Effects::READS, schema.args.iter().any(reaches_memory)),
+            (Effects::WRITES, writes || stores),
+            (Effects::ALIASES, schema.returns.iter().any(|r| r.alias.is_some())),
+        ];
+        says.iter().filter(|(_, yes)| *yes).for_each(|(effect, _)| effects |= *effect);
+        let mut word = DERIVED;
+        match rule {
+            Some(AliasRule::Waits) => {
+                effects |= Effects::WAITS | Effects::RAISES;
+                effects |= Effects::READS | Effects::WRITES | Effects::ALIASES;
+            }
+            Some(AliasRule::WritesWhen { .. }) => {
+                word |= if effects.may_write() { 0 } else { CONDITIONAL };
+                effects |= Effects::WRITES;
+            }
+            Some(AliasRule::Fresh) | None => {}
+        }
+        if effects.contains(Effects::CONSERVATIVE) {
+            effects |= Effects::UNKNOWN;
+        }
+        word | effects.bits()
     }
 
     /// Names of the kinds of fact stated about a row, in order of first registration.

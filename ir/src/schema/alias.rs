@@ -22,7 +22,7 @@ pub struct AliasInfo {
     pub before: SmallVec<[AliasSet; 1]>,
     /// The sets it is in when the operator ends.
     pub after: SmallVec<[AliasSet; 1]>,
-    /// Whether it is written.
+    /// Whether it is written itself, elements aside ([`AliasInfo::writes`]).
     pub write: bool,
     /// The same of the elements, for a list.
     pub contained: Vec<AliasInfo>,
@@ -48,6 +48,18 @@ impl AliasInfo {
             [one] => Some(*one),
             _ => None,
         }
+    }
+
+    /// Whether it is written, or its elements are: `Tensor(a!)[]`.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        self.write || self.contained.iter().any(AliasInfo::writes)
+    }
+
+    /// Whether memory that the schema says nothing about may show it, or an element, when the operator ends.
+    #[must_use]
+    pub fn escapes(&self) -> bool {
+        self.is_wildcard_after() || self.contained.iter().any(AliasInfo::escapes)
     }
 
     pub(super) fn collect_sets(&self, into: &mut Vec<AliasSet>) {

@@ -77,13 +77,13 @@ impl Argument {
         Self { default: Some(default), ..self }
     }
 
-    /// Whether it is written.
+    /// Whether it is written, or the elements of a list are (`Tensor(a!)[] out`).
     #[must_use]
     pub fn is_write(&self) -> bool {
-        self.alias.as_ref().is_some_and(|a| a.write)
+        self.alias.as_ref().is_some_and(AliasInfo::writes)
     }
 
-    /// Whether results are put into it (`*, Tensor(a!) out`).
+    /// Whether results are put into it (`*, Tensor(a!) out`, `*, Tensor(a!)[] out`).
     #[must_use]
     pub fn is_out(&self) -> bool {
         self.kwarg_only && self.is_write()

@@ -485,6 +485,17 @@ mod tests {
         assert_eq!(list.to_string(), "t::g(Tensor(a)[](b!) x, t(c|d -> *) y) -> (Tensor(a) q, int w)");
     }
 
+    #[test]
+    fn written_elements_are_a_write() {
+        let read = |text: &str| FunctionSchema::parse(text).unwrap();
+        let out = read("t::split.out(Tensor self, *, Tensor(a!)[] out) -> ()");
+        assert!(out.is_mutable() && out.args[1].is_out() && !out.is_write(0));
+        let alias = out.args[1].alias.as_ref().unwrap();
+        assert!(alias.writes() && !alias.write && !alias.escapes());
+        assert!(read("t::f(Tensor(a -> *)[] x) -> ()").args[0].alias.as_ref().unwrap().escapes());
+        assert!(!read("t::g(Tensor(a)[] x) -> Tensor(a)").is_mutable());
+    }
+
     /// Damaged schemas and types are read or refused, never more.
     #[test]
     fn damage_is_refused() {

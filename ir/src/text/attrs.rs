@@ -87,7 +87,9 @@ fn types(c: &mut Cursor<'_>) -> Read<Attr> {
     Ok(Attr::Types(types.into_boxed_slice()))
 }
 
+/// Reads a value of the type `wanted`. Of an optional type, it is `None` or a value of the element type.
 fn value(c: &mut Cursor<'_>, wanted: Option<Type>, limits: &ReadLimits, depth: usize) -> Read<IValue> {
+    let wanted = wanted.map(Type::unwrap_optional);
     if depth > MAX_DEPTH {
         return Err(c.error("T002", "values are nested too deeply", c.at, c.at + 1));
     }
@@ -367,4 +369,27 @@ fn string(c: &mut Cursor<'_>) -> Read<Vec<u8>> {
     }
     c.at = at + 1;
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::text::{PrintOptions, parse_graph};
+    use crate::{RegistryBuilder, Source, verify};
+
+    #[test]
+    fn values_under_optional_types_have_the_kind_of_the_element_type() {
+        let registry = RegistryBuilder::new().build().unwrap();
+        let text = "graph():
+  %a : bool? = prim::Constant[value=0]()
+  %b : float? = prim::Constant[value=inf]()
+  %c : bool?[] = prim::Constant[value=annotate(List[Optional[bool]], [True, None])]()
+  %d : float[]? = prim::Constant[value=[1., 2.]]()
+  %e : (bool?, float) = prim::Constant[value=(True, 1.)]()
+  %f : Device? = prim::Constant[value=torch.device(\"cpu\")]()
+  return ()
+";
+        let graph = parse_graph(&Source::new("test.ir", text), &registry).unwrap();
+        verify::verify(&graph).unwrap();
+        assert_eq!(graph.to_text(PrintOptions { exact: true, ..PrintOptions::default() }), text);
+    }
 }

@@ -2,7 +2,8 @@
 //!
 //! The form is line oriented: a header with the inputs, one node a line with two spaces per level, blocks behind their
 //! node, subgraphs behind the graph as `with prim::X_N = graph(…)` in preorder. [`PrintOptions::exact`] differs in
-//! one point: tensors are written out bit for bit, so that what is printed reads back as the same program.
+//! two points, so that what is printed reads back as the same program: tensors are written out bit for bit, and a constant
+//! that names a function has the function's qualified name, of which TorchScript prints the last part.
 
 use super::values::write_attr_value;
 use crate::attr::{Attr, AttrSet, names};
@@ -10,7 +11,8 @@ use crate::graph::{Graph, Step};
 use crate::id::{BlockId, NodeId, ValueId};
 use crate::loc::LocId;
 use crate::op::{OpKind, Prim};
-use crate::types::Type;
+use crate::symbol::Symbol;
+use crate::types::{Type, TypeKind};
 use crate::value::IValue;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -22,7 +24,7 @@ use std::sync::Arc;
 pub struct PrintOptions {
     /// Append `# file:line:column` to nodes whose source is known.
     pub locations: bool,
-    /// Write tensors out instead of abbreviating them.
+    /// Write tensors and names of functions out instead of abbreviating them.
     pub exact: bool,
 }
 
@@ -196,7 +198,8 @@ impl Printer {
             listings.push(Listing { kind, number: listings.len(), graph: Arc::clone(graph) });
         }
         if !matches!(op.prim(), Some(Prim::PythonOp | Prim::IgnoredPythonOp)) {
-            self.attributes(attrs, subgraph.is_some());
+            let function = if self.options.exact { function_named_by(g, node) } else { None };
+            self.attributes(attrs, subgraph.is_some(), function);
         }
         self.out.push('(');
         self.values(g, g.operands(node));
@@ -221,7 +224,8 @@ impl Printer {
         self.out.push(')');
     }
 
-    fn attributes(&mut self, attrs: &AttrSet, has_listing: bool) {
+    /// Prints an attribute list. `function` is printed for the attribute `name`, if there is one.
+    fn attributes(&mut self, attrs: &AttrSet, has_listing: bool, function: Option<Symbol>) {
         let mut open = false;
         for (name, attr) in attrs.entries() {
             if has_listing && matches!(attr, Attr::Graph(_)) {
@@ -232,7 +236,10 @@ impl Printer {
             self.out.push_str(name.as_str());
             self.out.push('=');
             match attr {
-                Attr::Value(value) => self.attr_value(value),
+                Attr::Value(value) => match function.filter(|_| *name == names::name()) {
+                    Some(function) => self.attr_value(&IValue::from(function.as_str())),
+                    None => self.attr_value(value),
+                },
                 Attr::Type(ty) => self.ty(*ty),
                 Attr::Types(types) => {
                     self.out.push('[');
@@ -316,6 +323,15 @@ impl Printer {
     }
 }
 
+/// The function that a constant names, by its qualified name: that stands in the constant's type alone.
+fn function_named_by(g: &Graph, node: NodeId) -> Option<Symbol> {
+    let result = g.results(node).next().filter(|_| g.is_prim(node, Prim::Constant))?;
+    match g.ty(result).kind() {
+        TypeKind::Function(name) if !name.is_empty() => Some(*name),
+        _ => None,
+    }
+}
+
 fn push_signed(out: &mut String, v: i64) {
     if v < 0 {
         out.push('-');
@@ -335,4 +351,26 @@ fn push_int(out: &mut String, mut v: u64) {
         }
     }
     out.extend(digits[at..].iter().map(|&d| char::from(d)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::parse_graph;
+    use crate::{RegistryBuilder, Source};
+
+    #[test]
+    fn exact_text_keeps_the_qualified_names_of_functions() {
+        let registry = RegistryBuilder::new().build().unwrap();
+        let mut graph = Graph::new(Arc::clone(&registry));
+        let name = Symbol::new("__torch__.layers.helper");
+        let mut e = graph.edit();
+        let attrs = e.attrs([(names::name(), Attr::str("helper"))]);
+        e.insert(Prim::Constant, &[], attrs, &[Type::function(name)]);
+        assert!(graph.to_string().contains("prim::Constant[name=\"helper\"]()"), "as TorchScript prints it");
+        let exact = PrintOptions { exact: true, ..PrintOptions::default() };
+        let text = graph.to_text(exact);
+        assert!(text.contains("prim::Constant[name=\"__torch__.layers.helper\"]()"), "{text}");
+        assert_eq!(parse_graph(&Source::new("test.ir", &*text), &registry).unwrap().to_text(exact), text);
+    }
 }

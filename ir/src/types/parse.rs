@@ -122,6 +122,37 @@ fn plain(name: &str) -> Option<Type> {
     })
 }
 
+/// Names of types that a misspelt one may mean.
+const PLAIN: [&str; 20] = [
+    "Tensor",
+    "int",
+    "float",
+    "bool",
+    "str",
+    "None",
+    "Scalar",
+    "Device",
+    "complex",
+    "Any",
+    "Generator",
+    "Stream",
+    "Storage",
+    "Layout",
+    "MemoryFormat",
+    "ScalarType",
+    "SymInt",
+    "SymFloat",
+    "SymBool",
+    "Dimname",
+];
+
+fn unknown(name: &str, near: Option<&str>) -> String {
+    match near {
+        Some(near) => format!("unknown type `{name}`, did you mean `{near}`?"),
+        None => format!("unknown type `{name}`"),
+    }
+}
+
 pub(crate) struct Reader<'a> {
     pub(crate) at: Cursor<'a>,
     syntax: TypeSyntax,
@@ -242,12 +273,19 @@ impl<'a> Reader<'a> {
             return Err(TypeParseError { fault: Fault::Unsupported, ..start.error(message) });
         }
         // Classes print qualified, so a bare capitalized name is none.
-        let bare = self.syntax == TypeSyntax::Graph
+        let bare = self.syntax != TypeSyntax::Annotation
             && !name.contains('.')
             && name.starts_with(|c: char| c.is_ascii_uppercase());
         let ty = self.named(name);
+        let near = || crate::nearest(name, PLAIN);
         if bare && matches!(ty.kind(), super::TypeKind::Class(_)) && self.names.resolve(name).is_none() {
-            return Err(start.error(format!("unknown type `{name}`")));
+            return Err(start.error(unknown(name, near())));
+        }
+        // A type variable of a schema that is nearly the name of a type is that name, misspelt.
+        if matches!(ty.kind(), super::TypeKind::Var(_))
+            && let Some(near) = near()
+        {
+            return Err(start.error(unknown(name, Some(near))));
         }
         Ok(ty)
     }

@@ -16,25 +16,42 @@ pub use report::{VerifyError, VerifyErrors};
 
 use crate::graph::Graph;
 use crate::types::{ClassEnv, NoClasses};
+use std::sync::Arc;
 
-/// A graph that has been verified, and is borrowed so that it stays so:
+/// A graph that has been verified, and is owned so that it stays so: while a `Verified` holds its graph, no other owner
+/// can change it, and what is emitted from it is what was verified.
 ///
-/// ```compile_fail,E0502
-/// use flambeau_ir::{Graph, Registry, Type, verify::verify};
-///
-/// let mut graph = Graph::new(Registry::empty());
-/// let verified = verify(&graph).unwrap();
-/// graph.edit().add_input(Type::TENSOR); // the graph is borrowed by `verified`
-/// let _ = verified.graph();
 /// ```
-#[derive(Clone, Copy)]
-pub struct Verified<'g> {
-    graph: &'g Graph,
+/// use flambeau_ir::{Graph, Registry, types::NoClasses, verify::Verified};
+/// use std::sync::Arc;
+///
+/// let mut graph = Arc::new(Graph::new(Registry::empty()));
+/// let verified = Verified::new(Arc::clone(&graph), &NoClasses).unwrap();
+/// assert!(Arc::get_mut(&mut graph).is_none(), "the graph is shared with `verified`");
+/// assert!(Arc::ptr_eq(verified.graph(), &graph));
+/// ```
+#[derive(Clone)]
+pub struct Verified {
+    graph: Arc<Graph>,
 }
 
-impl<'g> Verified<'g> {
+impl Verified {
+    /// Verifies a graph whose classes and interfaces are those of `classes`.
+    ///
+    /// # Errors
+    /// All violations found.
+    pub fn new(graph: Arc<Graph>, classes: &dyn ClassEnv) -> Result<Self, VerifyErrors> {
+        verify_with(&graph, classes)?;
+        Ok(Verified { graph })
+    }
+
     /// The graph.
-    pub fn graph(self) -> &'g Graph {
+    pub fn graph(&self) -> &Arc<Graph> {
+        &self.graph
+    }
+
+    /// The graph, no longer known to be as it was verified.
+    pub fn into_graph(self) -> Arc<Graph> {
         self.graph
     }
 }
@@ -56,12 +73,18 @@ impl Findings {
 }
 
 /// Verifies a graph that names no interfaces.
-pub fn verify(graph: &Graph) -> Result<Verified<'_>, VerifyErrors> {
+///
+/// # Errors
+/// All violations found.
+pub fn verify(graph: &Graph) -> Result<(), VerifyErrors> {
     verify_with(graph, &NoClasses)
 }
 
 /// Verifies a graph whose classes and interfaces are those of `classes`.
-pub fn verify_with<'g>(graph: &'g Graph, classes: &dyn ClassEnv) -> Result<Verified<'g>, VerifyErrors> {
+///
+/// # Errors
+/// All violations found.
+pub fn verify_with(graph: &Graph, classes: &dyn ClassEnv) -> Result<(), VerifyErrors> {
     let mut findings = Findings { errors: Vec::new() };
     handles::check(graph, &mut findings);
     if findings.errors.is_empty() {
@@ -72,9 +95,5 @@ pub fn verify_with<'g>(graph: &'g Graph, classes: &dyn ClassEnv) -> Result<Verif
         types::check(graph, classes, &mut findings);
         schemas::check(graph, classes, &mut findings);
     }
-    if findings.errors.is_empty() {
-        Ok(Verified { graph })
-    } else {
-        Err(VerifyErrors::new(graph, findings.errors))
-    }
+    if findings.errors.is_empty() { Ok(()) } else { Err(VerifyErrors::new(graph, findings.errors)) }
 }

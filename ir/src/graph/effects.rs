@@ -1,0 +1,82 @@
+//! Effects of nodes and of whole graphs: those of the operator, refined by the node's operands and its subgraph.
+
+use super::Graph;
+use crate::attr::names;
+use crate::id::NodeId;
+use crate::op::{AliasRule, Effects, OpKind};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Subgraphs nested deeper count as doing anything, so the walk down needs bounded stack.
+const MAX_DEPTH: usize = 16;
+
+/// The effects of all nodes of a graph, with the revision they are true of: `(revision + 1) << 16 | effects`, 0 for none.
+#[derive(Default)]
+pub(super) struct Summary(AtomicU64);
+
+impl Clone for Summary {
+    /// The copy has a journal of its own, so it starts without.
+    fn clone(&self) -> Self {
+        Summary::default()
+    }
+}
+
+impl Graph {
+    /// What running a node does itself: the operator's effects, refined by constant operands, and those of the subgraph
+    /// that it runs. Effects of nested blocks are not included. O(1), apart from the first time a subgraph is met.
+    #[inline]
+    pub fn effects(&self, node: NodeId) -> Effects {
+        self.effects_within(node, MAX_DEPTH)
+    }
+
+    /// What running the graph does: the effects of all its nodes, nested ones included. Computed once per revision.
+    pub fn all_effects(&self) -> Effects {
+        self.all_effects_within(MAX_DEPTH)
+    }
+
+    fn effects_within(&self, node: NodeId, depth: usize) -> Effects {
+        match self.op(node).kind() {
+            OpKind::Row(id) => {
+                let (effects, conditional) = self.registry.stated_effects(id);
+                if conditional { self.refined(node, effects) } else { effects }
+            }
+            OpKind::Prim(prim) if prim.runs_subgraph() => prim.effects() | self.of_subgraph(node, depth),
+            OpKind::Prim(prim) => prim.effects(),
+            OpKind::Unknown(_) => Effects::UNKNOWN,
+        }
+    }
+
+    /// The effects of a node that writes only if its operands say so.
+    fn refined(&self, node: NodeId, effects: Effects) -> Effects {
+        let rule = self.op(node).row().and_then(|id| self.registry.facet::<AliasRule>(id));
+        let writes = rule.is_none_or(|rule| rule.written(self, node).any(|v| self.ty(v).is_mutable()));
+        if writes { effects } else { effects.without(Effects::WRITES) }
+    }
+
+    fn of_subgraph(&self, node: NodeId, depth: usize) -> Effects {
+        match self.attr(node, names::subgraph()).and_then(|a| a.as_graph()) {
+            Some(body) if depth > 0 => body.all_effects_within(depth - 1),
+            _ => Effects::UNKNOWN,
+        }
+    }
+
+    fn all_effects_within(&self, depth: usize) -> Effects {
+        let revision = (self.journal.revision().edits() + 1) << 16;
+        let known = self.summary.0.load(Ordering::Relaxed);
+        if known & !0xffff == revision {
+            return Effects::from_bits(known as u16);
+        }
+        let all = self.nodes_deep().fold(Effects::PURE, |all, node| all | self.effects_within(node, depth));
+        // An answer that was cut short by the depth is not kept: from further out less is cut.
+        if depth == MAX_DEPTH || !all.contains(Effects::CONSERVATIVE) {
+            self.summary.0.store(revision | u64::from(all.bits()), Ordering::Relaxed);
+        }
+        all
+    }
+
+    /// Whether a node may run although the program would not have run it, with all that is nested in it; see
+    /// [`Effects::may_speculate`]. O(nodes nested in it).
+    pub fn may_speculate(&self, node: NodeId) -> bool {
+        let nested = |block| self.nodes_deep_in(block).all(|n| self.effects(n).may_speculate());
+        self.effects(node).may_speculate() && self.blocks(node).all(nested)
+    }
+}
