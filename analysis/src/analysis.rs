@@ -6,6 +6,8 @@
 
 use crate::cache::Analyses;
 use flambeau_ir::{Change, Graph};
+use hashbrown::HashSet;
+use rustc_hash::FxBuildHasher;
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -63,6 +65,33 @@ pub trait Analysis: Sized + Send + Sync + 'static {
     }
 }
 
+/// Which constants are memory of the graph alone.
+///
+/// A constant may be a tensor or container that the outside has as well: the embedder put it there, or passes it as an argument. So
+/// alias analysis assumes, by default, that a write to memory from outside may write any constant. The maker of
+/// constants can know better: freezing turns attributes into constants of which nothing else in the program shows the
+/// memory, and states that here ([`Analyses::set_constant_owner`]). Constants whose memory is listed
+/// as shared keep the assumption.
+#[derive(Clone, Debug, Default)]
+pub struct ConstantOwner {
+    /// Addresses of storages and identities of containers that are shared; `None` if all may be.
+    shared: Option<Arc<HashSet<usize, FxBuildHasher>>>,
+}
+
+impl ConstantOwner {
+    /// The graph owns all constants but storages at these addresses (`Storage::address`) and containers of these
+    /// identities (`IValue::identity`).
+    #[must_use]
+    pub fn all_but(shared: impl IntoIterator<Item = usize>) -> Self {
+        ConstantOwner { shared: Some(Arc::new(shared.into_iter().collect())) }
+    }
+
+    /// Whether a constant's storage or container is memory of the graph alone.
+    pub(crate) fn owns(&self, memory: usize) -> bool {
+        self.shared.as_ref().is_some_and(|shared| !shared.contains(&memory))
+    }
+}
+
 /// What an analysis is built from: the graph, and other analyses of it.
 pub struct AnalysisCx<'a> {
     graph: &'a Graph,
@@ -78,6 +107,12 @@ impl<'a> AnalysisCx<'a> {
     #[must_use]
     pub fn graph(&self) -> &'a Graph {
         self.graph
+    }
+
+    /// Which constants are memory of the graph alone.
+    #[must_use]
+    pub fn constant_owner(&self) -> ConstantOwner {
+        self.others.borrow().constant_owner().clone()
     }
 
     /// Another analysis, in step with the graph. Panics if analyses ask for each other in a circle.

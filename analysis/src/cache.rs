@@ -4,10 +4,11 @@
 //! between, and rebuilds it if it cannot follow (or if the journal no longer goes back so far). How often each was
 //! built, kept and rebuilt is counted: a pass that makes an analysis rebuild for every edit shows in the report.
 //!
-//! A cache belongs to one graph. The references it gives borrow the graph, so no edit can make them stale.
+//! A cache belongs to the graph it was first used with, until [`Analyses::clear`]: another graph, be it a clone, is refused.
+//! The references a cache gives borrow the graph, so no edit can make them stale.
 
-use crate::analysis::{Analysis, AnalysisCx, Update};
-use flambeau_ir::{Change, Graph, Revision};
+use crate::analysis::{Analysis, AnalysisCx, ConstantOwner, Update};
+use flambeau_ir::{Change, Graph, Revision, Stale};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::any::{Any, TypeId};
@@ -71,6 +72,9 @@ pub struct Analyses {
     slots: HashMap<TypeId, Slot, FxBuildHasher>,
     /// In order of first use.
     order: Vec<TypeId>,
+    /// The graph they are of, as it was when first seen.
+    of: Option<Revision>,
+    owner: ConstantOwner,
 }
 
 impl Analyses {
@@ -80,26 +84,84 @@ impl Analyses {
         Self::default()
     }
 
+    /// States which constants are memory of the graph alone, before any analysis is built (what is there is forgotten).
+    pub fn set_constant_owner(&mut self, owner: ConstantOwner) {
+        self.clear();
+        self.owner = owner;
+    }
+
+    pub(crate) fn constant_owner(&self) -> &ConstantOwner {
+        &self.owner
+    }
+
+    /// Makes the cache that of a graph, if it is of none yet.
+    ///
+    /// # Errors
+    /// [`Stale`] if it is the cache of another graph (a clone is another graph).
+    pub fn bind(&mut self, graph: &Graph) -> Result<(), Stale> {
+        let now = graph.journal().revision();
+        let made = *self.of.get_or_insert(now);
+        if made.graph() == now.graph() { Ok(()) } else { Err(Stale { made, now }) }
+    }
+
+    /// [`Analyses::with`] for a graph that may be another than the cache's.
+    ///
+    /// # Errors
+    /// [`Stale`] if it is; the cache is as it was.
+    ///
+    /// ```
+    /// use flambeau_analysis::{AliasDb, Analyses};
+    /// use flambeau_ir::{Graph, Registry};
+    ///
+    /// let graph = Graph::new(Registry::empty());
+    /// let clone = graph.clone();
+    /// let mut analyses = Analyses::new();
+    /// assert!(analyses.try_with::<AliasDb>(&graph).is_ok());
+    /// assert!(analyses.try_with::<AliasDb>(&clone).is_err());
+    /// ```
+    pub fn try_with<'a, S: AnalysisSet>(
+        &'a mut self,
+        graph: &'a Graph,
+    ) -> Result<(&'a Graph, S::Refs<'a>), Stale> {
+        self.bind(graph)?;
+        Ok(self.with::<S>(graph))
+    }
+
     /// An analysis, in step with the graph.
+    ///
+    /// # Panics
+    /// As [`Analyses::sync`].
     pub fn get<'a, A: Analysis>(&'a mut self, graph: &'a Graph) -> &'a A {
         self.sync::<A>(graph);
         self.read::<A>()
     }
 
     /// Several analyses at once, in step with the graph: `with::<(AliasDb, Shapes)>(&graph)`.
+    ///
+    /// # Panics
+    /// As [`Analyses::sync`].
     pub fn with<'a, S: AnalysisSet>(&'a mut self, graph: &'a Graph) -> (&'a Graph, S::Refs<'a>) {
         S::sync(self, graph);
         (graph, S::refs(self))
     }
 
     /// An analysis as a shared handle. As long as it is held, edits make the analysis be rebuilt instead of updated.
+    ///
+    /// # Panics
+    /// As [`Analyses::sync`].
     pub fn shared<A: Analysis>(&mut self, graph: &Graph) -> Arc<A> {
         self.sync::<A>(graph);
         self.value::<A>().clone().downcast::<A>().expect("invariant: a slot holds its own analysis")
     }
 
     /// Brings an analysis in step with the graph.
+    ///
+    /// # Panics
+    /// If the cache belongs to another graph, which [`Analyses::bind`] and [`Analyses::try_with`] answer with an error.
     pub fn sync<A: Analysis>(&mut self, graph: &Graph) {
+        if let Err(stale) = self.bind(graph) {
+            panic!("the analyses were {stale}");
+        }
         let id = TypeId::of::<A>();
         let now = graph.journal().revision();
         let Some(slot) = self.slots.get_mut(&id) else {
@@ -169,6 +231,7 @@ impl Analyses {
 
     /// Forgets all analyses (counts stay), for use with another graph.
     pub fn clear(&mut self) {
+        self.of = None;
         for id in &self.order {
             if let Some(slot) = self.slots.get_mut(id) {
                 slot.value = None;

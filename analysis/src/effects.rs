@@ -1,33 +1,195 @@
-//! What nodes do beside computing results and writing memory: side effects and chance.
+//! Effects with nested blocks: [`Graph::effects`] says what a node does itself, this file what it does with all that is
+//! nested in it.
+//!
+//! One query is a walk over what is nested ([`effects_in`]). A pass that asks of every node takes the analysis
+//! [`NestedEffects`], made in one walk over the graph: asking by walks would cost depth times nodes.
 
-use flambeau_ir::{Effects, Graph, NodeId, OpKind, Prim};
+use crate::analysis::{Analysis, AnalysisCx, Update};
+use flambeau_ir::{Change, Effects, Graph, NodeId, Step, TrackedNodeMap};
 
-/// The effects of one node, nested blocks left out. Structural operators say by [`Prim::has_side_effects`].
+/// The effects of a node and of all nodes nested in it. O(nested nodes).
 #[must_use]
-pub fn effects_of(graph: &Graph, node: NodeId) -> Effects {
-    match graph.op(node).kind() {
-        OpKind::Row(id) => graph.registry().effects(id),
-        OpKind::Prim(Prim::RaiseException) => Effects::RAISES | Effects::IO,
-        OpKind::Prim(prim) if prim.has_side_effects() => Effects::IO,
-        OpKind::Prim(_) => Effects::PURE,
-        OpKind::Unknown(_) => Effects::CONSERVATIVE | Effects::IO | Effects::RANDOM | Effects::RAISES,
+pub fn effects_in(graph: &Graph, node: NodeId) -> Effects {
+    let nested = graph.blocks(node).flat_map(|block| graph.nodes_deep_in(block));
+    nested.fold(graph.effects(node), |all, inner| all | graph.effects(inner))
+}
+
+/// The effects of every node with all that is nested in it, as a table.
+///
+/// ```
+/// use flambeau_analysis::{Analyses, effects::NestedEffects};
+/// use flambeau_ir::{At, Effects, Graph, Prim, Registry, Type};
+///
+/// let mut graph = Graph::new(Registry::empty());
+/// let mut e = graph.edit();
+/// let condition = e.add_input(Type::BOOL);
+/// let branch = e.node(Prim::If, &[condition], &[]);
+/// let (block, _) = (e.add_block(branch), e.add_block(branch));
+/// e.at(At::end(block)).node(Prim::Print, &[condition], &[]);
+/// assert!(!graph.effects(branch).contains(Effects::IO));
+/// let mut analyses = Analyses::new();
+/// assert!(analyses.get::<NestedEffects>(&graph).of(&graph, branch).contains(Effects::IO));
+/// ```
+#[derive(Debug)]
+pub struct NestedEffects {
+    /// Of nodes with blocks: the union over all that is nested. Others read as pure.
+    nested: TrackedNodeMap<Effects>,
+}
+
+impl NestedEffects {
+    /// What running `node` does, nested blocks included.
+    #[must_use]
+    pub fn of(&self, graph: &Graph, node: NodeId) -> Effects {
+        graph.effects(node) | self.nested.get(node)
+    }
+
+    /// Adds effects to the nodes around `node`, as far as they are news.
+    fn spread(&mut self, graph: &Graph, node: NodeId) {
+        let mut effects = graph.effects(node) | self.nested.get(node);
+        let mut at = graph.enclosing(node);
+        while let Some(outer) = at.filter(|&outer| !self.nested.get(outer).contains(effects)) {
+            self.nested.set(outer, self.nested.get(outer) | effects);
+            effects |= graph.effects(outer);
+            at = graph.enclosing(outer);
+        }
     }
 }
 
-/// Whether the node, or one nested in it, must be kept, run once, and stay in its place among its like.
-#[must_use]
-pub fn has_side_effects(graph: &Graph, node: NodeId) -> bool {
-    effects_of(graph, node).has_side_effects()
-        || graph
-            .blocks(node)
-            .any(|block| graph.nodes_deep_in(block).any(|inner| effects_of(graph, inner).has_side_effects()))
+impl Analysis for NestedEffects {
+    const NAME: &'static str = "nested-effects";
+
+    fn build(cx: &AnalysisCx<'_>) -> Self {
+        let graph = cx.graph();
+        let mut nested = TrackedNodeMap::sparse(Effects::PURE);
+        // The union of each open block; the first is the root's.
+        let mut open = vec![Effects::PURE];
+        for step in graph.walk(graph.root()) {
+            match step {
+                Step::Enter(_) => open.push(Effects::PURE),
+                Step::Node(node) => {
+                    if let Some(all) = open.last_mut() {
+                        *all |= graph.effects(node);
+                    }
+                }
+                Step::Leave(block) => {
+                    let inner = open.pop().unwrap_or(Effects::PURE);
+                    if let Some(owner) = graph.owner(block) {
+                        nested.set(owner, nested.get(owner) | inner);
+                    }
+                    if let Some(all) = open.last_mut() {
+                        *all |= inner;
+                    }
+                }
+                Step::Done(_) => {}
+            }
+        }
+        NestedEffects { nested }
+    }
+
+    /// What is inserted or moved adds to what is around it; what is gone leaves its effects behind, which claims too
+    /// much and never too little.
+    fn update(&mut self, cx: &AnalysisCx<'_>, changes: &[Change]) -> Update {
+        let graph = cx.graph();
+        for change in changes {
+            match *change {
+                Change::Metadata
+                | Change::Erased(_)
+                | Change::ResultsChanged(_)
+                | Change::SignatureChanged(_)
+                | Change::TypeSet { .. } => {}
+                Change::Inserted(node) | Change::Moved(node) | Change::OpSet(node)
+                    if graph.has_node(node) =>
+                {
+                    self.spread(graph, node);
+                }
+                Change::Inserted(_) | Change::Moved(_) | Change::OpSet(_) => {}
+                // Operands refine the effects of the few operators that write under a condition.
+                Change::OperandSet { node, .. } | Change::OperandsChanged(node) => {
+                    if graph.has_node(node) {
+                        self.spread(graph, node);
+                    }
+                }
+                Change::UsesReplaced { .. } | Change::BlocksChanged(_) => return Update::Rebuild,
+            }
+        }
+        Update::Kept
+    }
+
+    fn agrees(&self, cx: &AnalysisCx<'_>, fresh: &Self) -> Result<(), String> {
+        let graph = cx.graph();
+        for node in graph.nodes_deep() {
+            let (mine, theirs) = (self.of(graph, node), fresh.of(graph, node));
+            if !mine.contains(theirs) {
+                return Err(format!("{node:?} has effects {theirs}, not {mine}"));
+            }
+        }
+        Ok(())
+    }
 }
 
-/// Whether two runs of the node on the same operands may differ; nested nodes included.
-#[must_use]
-pub fn is_nondeterministic(graph: &Graph, node: NodeId) -> bool {
-    effects_of(graph, node).is_nondeterministic()
-        || graph.blocks(node).any(|block| {
-            graph.nodes_deep_in(block).any(|inner| effects_of(graph, inner).is_nondeterministic())
-        })
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::Analyses;
+    use flambeau_ir::{At, Prim, Registry, Type, ValueId};
+
+    fn nest(depth: usize) -> (Graph, Vec<NodeId>) {
+        let mut graph = Graph::new(Registry::empty());
+        let mut e = graph.edit();
+        let p = e.add_input(Type::BOOL);
+        let mut nodes = Vec::new();
+        for _ in 0..depth {
+            let node = e.node(Prim::If, &[p], &[]);
+            let block = e.add_block(node);
+            e.add_block(node);
+            e.at(At::end(block));
+            nodes.push(node);
+        }
+        (graph, nodes)
+    }
+
+    fn check(graph: &Graph, analyses: &mut Analyses) {
+        let table = analyses.get::<NestedEffects>(graph);
+        for node in graph.nodes_deep() {
+            assert!(table.of(graph, node).contains(effects_in(graph, node)), "{node:?}\n{graph}");
+        }
+    }
+
+    #[test]
+    fn what_is_nested_counts_and_edits_are_followed() {
+        let (mut graph, nodes) = nest(5);
+        let mut analyses = Analyses::new();
+        check(&graph, &mut analyses);
+        let p: ValueId = graph.inputs().next().unwrap();
+        let inner = graph.block(nodes[4], 1);
+        let print = graph.edit().at(At::end(inner)).node(Prim::Print, &[p], &[]);
+        check(&graph, &mut analyses);
+        assert!(analyses.get::<NestedEffects>(&graph).of(&graph, nodes[0]).contains(Effects::IO));
+        let other = graph.edit().node(Prim::If, &[p], &[]);
+        graph.edit().add_block(other);
+        graph.edit().add_block(other);
+        check(&graph, &mut analyses);
+        let target = graph.block(other, 0);
+        let anchor = graph.edit().at(At::start(target)).node(Prim::Isinstance, &[p], &[Type::BOOL]);
+        graph.edit().move_after(print, anchor);
+        check(&graph, &mut analyses);
+        assert!(analyses.get::<NestedEffects>(&graph).of(&graph, other).contains(Effects::IO));
+        graph.edit().erase(print);
+        check(&graph, &mut analyses);
+    }
+
+    #[test]
+    fn a_slot_that_is_used_again_forgets() {
+        let (mut graph, nodes) = nest(1);
+        let p: ValueId = graph.inputs().next().unwrap();
+        let block = graph.block(nodes[0], 0);
+        graph.edit().at(At::end(block)).node(Prim::Print, &[p], &[]);
+        let mut analyses = Analyses::new();
+        check(&graph, &mut analyses);
+        graph.edit().erase(nodes[0]);
+        for _ in 0..4 {
+            let node = graph.edit().node(Prim::Isinstance, &[p], &[Type::BOOL]);
+            assert_eq!(analyses.get::<NestedEffects>(&graph).of(&graph, node), Effects::PURE);
+        }
+    }
 }

@@ -10,13 +10,16 @@ mod dominance;
 pub mod effects;
 mod liveness;
 pub mod shape;
+mod standard;
 #[cfg(test)]
 mod testing;
 pub mod views;
 
-pub use alias::{AliasDb, MemorySet, MovePlan};
-pub use analysis::{Analysis, AnalysisCx, Update};
+pub use alias::{AliasDb, LiveWriters, MemorySet, MovePlan};
+pub use analysis::{Analysis, AnalysisCx, ConstantOwner, Update};
 pub use cache::{Analyses, AnalysisSet, Stats};
 pub use dominance::Dominance;
+pub use effects::NestedEffects;
 pub use liveness::Liveness;
 pub use shape::{Dtype, Shape, Shapes};
+pub use standard::{STANDARD, StandardAnalysis};

@@ -21,6 +21,7 @@ pub(crate) fn registry() -> Arc<Registry> {
         OpDef::new("aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)")
             .with(Shape::same_as(0))
             .with(Dtype::same_as(0)),
+        OpDef::new("aten::set_.source_Tensor(Tensor(a! -> *) self, Tensor(b -> *) source) -> Tensor(a!)"),
         OpDef::new("aten::resize_(Tensor(a!) self, int[] size) -> Tensor(a!)").with(Shape::of_size(1)),
         OpDef::new("aten::t(Tensor(a) self) -> Tensor(a)")
             .with(Shape::transpose_last())

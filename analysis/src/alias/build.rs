@@ -4,15 +4,15 @@
 //! are pure with plain results and cost one look-up here. An element is made for a value when something first points
 //! to it, writes it or stores it.
 
+use super::constant::Constants;
 use super::dag::{ElementId, MemoryDag, NONE, Of, contents_type, is_plain, owns_location};
-use super::locations::Flags;
 use super::rule::{Class, Classes, returns_wildcard};
 use super::summary::Summaries;
 use flambeau_ir::attr::names;
 use flambeau_ir::schema::{AliasInfo, AliasSet};
 use flambeau_ir::{
-    AliasRule, BlockId, FunctionSchema, Graph, NodeId, NodeMap, OpId, OpKind, Prim, Step, Symbol, Type,
-    ValueId, ValueMap,
+    AliasRule, BlockId, FunctionSchema, Graph, NodeId, OpId, OpKind, Prim, Step, Symbol, TrackedNodeMap,
+    TrackedValueMap, Type, ValueId,
 };
 use smallvec::SmallVec;
 
@@ -24,6 +24,9 @@ pub(crate) enum Inputs {
     /// Each a thing of its own: for learning what a subgraph does to each.
     Distinct,
 }
+
+/// A container with more uses than this counts as changed and kept in ways that are not followed.
+pub(crate) const MOST_READERS: usize = 8;
 
 /// A write of one node.
 #[derive(Clone, Copy, Debug)]
@@ -38,20 +41,20 @@ pub(crate) struct Write {
 #[derive(Clone)]
 pub(crate) struct Writes {
     pub(crate) rows: Vec<Write>,
-    pub(crate) first: Option<NodeMap<u32>>,
+    pub(crate) first: Option<TrackedNodeMap<u32>>,
 }
 
 impl Writes {
     pub(crate) fn add(&mut self, g: &Graph, node: NodeId, element: ElementId, deep: bool) {
-        let first = self.first.get_or_insert_with(|| NodeMap::for_nodes(g, NONE));
+        let first = self.first.get_or_insert_with(|| TrackedNodeMap::for_nodes(g, NONE));
         let row = self.rows.len() as u32;
-        self.rows.push(Write { element, deep, next: first[node] });
-        first[node] = row;
+        self.rows.push(Write { element, deep, next: first.get(node) });
+        first.set(node, row);
     }
 
     /// What a node (not those nested in it) writes.
     pub(crate) fn of(&self, node: NodeId) -> impl Iterator<Item = Write> + '_ {
-        let mut at = self.first.as_ref().map_or(NONE, |first| first[node]);
+        let mut at = self.first.as_ref().map_or(NONE, |first| first.get(node));
         std::iter::from_fn(move || {
             let write = *self.rows.get(at as usize)?;
             at = write.next;
@@ -64,11 +67,14 @@ pub(crate) struct Builder<'g> {
     pub(crate) g: &'g Graph,
     pub(crate) dag: MemoryDag,
     /// The element of a value, plus one; 0 for none.
-    pub(crate) of_value: ValueMap<u32>,
+    pub(crate) of_value: TrackedValueMap<u32>,
     pub(crate) writes: Writes,
     pub(crate) classes: Classes,
     pub(crate) outputs: Vec<ElementId>,
     pub(crate) summaries: Summaries,
+    pub(crate) constants: Constants,
+    /// Whether some node's constraints depend on a constant of immutable type.
+    pub(crate) reads_constants: bool,
     inputs: Inputs,
     /// Attributes that may be assigned in the run, found when first asked for.
     assigned: Option<Assigned>,
@@ -79,11 +85,13 @@ impl<'g> Builder<'g> {
         Builder {
             g,
             dag: MemoryDag::new(),
-            of_value: ValueMap::for_values(g, 0),
+            of_value: TrackedValueMap::for_values(g, 0),
             writes: Writes { rows: Vec::new(), first: None },
             classes: Classes::default(),
             outputs: Vec::new(),
             summaries,
+            constants: Constants::default(),
+            reads_constants: false,
             inputs,
             assigned: None,
         }
@@ -101,7 +109,7 @@ impl<'g> Builder<'g> {
                         class => self.row(node, id, class),
                     },
                     OpKind::Prim(prim) => self.prim(node, prim),
-                    OpKind::Unknown(_) => self.anything(node, true),
+                    OpKind::Unknown(_) => self.anything(node),
                 },
                 Step::Leave(_) => {}
                 Step::Done(node) => self.done(node),
@@ -124,7 +132,7 @@ impl<'g> Builder<'g> {
 
     /// The element of a mutable value, made if there is none: then the value is new memory.
     pub(crate) fn element(&mut self, v: ValueId) -> ElementId {
-        match self.of_value[v] {
+        match self.of_value.get(v) {
             0 => {
                 let ty = self.g.ty(v);
                 let e = self.dag.add(Of::Value(v), ty, owns_location(ty));
@@ -136,7 +144,7 @@ impl<'g> Builder<'g> {
     }
 
     pub(crate) fn set(&mut self, v: ValueId, e: ElementId) {
-        self.of_value[v] = e.0 + 1;
+        self.of_value.set(v, e.0 + 1);
     }
 
     /// The value is one of these elements.
@@ -208,9 +216,8 @@ impl<'g> Builder<'g> {
 
     /// Whether every use of a container only reads it, in a way that is followed.
     fn is_closed(&mut self, v: ValueId) -> bool {
-        const MOST: usize = 8;
         let g = self.g;
-        if g.use_count(v) > MOST {
+        if g.use_count(v) > MOST_READERS {
             return false;
         }
         g.uses(v).all(|u| match g.op(u.user).kind() {
@@ -224,7 +231,7 @@ impl<'g> Builder<'g> {
                 Class::View { .. } | Class::Ruled(_) | Class::Conservative => false,
             },
             OpKind::Prim(Prim::Return) => g.enclosing(u.user).is_none(),
-            OpKind::Prim(prim) => super::prim::only_reads(prim),
+            OpKind::Prim(prim) => prim.memory().only_reads(),
             OpKind::Unknown(_) => false,
         })
     }
@@ -354,7 +361,7 @@ impl<'g> Builder<'g> {
                     Some(name) => assigned.push(Symbol::new(name)),
                     None => return Assigned::Anything,
                 },
-                OpKind::Prim(prim) if super::prim::may_assign(prim) => return Assigned::Anything,
+                OpKind::Prim(prim) if prim.memory().may_assign() => return Assigned::Anything,
                 OpKind::Row(id) => match self.classes.of(g.registry(), id) {
                     Class::Conservative | Class::Ruled(AliasRule::Waits) => return Assigned::Anything,
                     _ => {}
@@ -378,12 +385,12 @@ impl<'g> Builder<'g> {
             Class::Annotated => self.annotated(node, schema),
             Class::Ruled(AliasRule::Fresh) => g.results(node).for_each(|v| self.fresh(v)),
             Class::Ruled(AliasRule::Waits) => {
-                let all = self.dag.everything();
-                self.write(node, all, true);
+                self.write_outside(node);
                 g.results(node).for_each(|v| self.outside(v));
             }
             Class::Ruled(rule @ AliasRule::WritesWhen { .. }) => {
                 self.annotated(node, schema);
+                self.reads_constants = true;
                 for v in rule.written(g, node) {
                     if self.is_mutable(v) {
                         let e = self.element(v);
@@ -391,14 +398,14 @@ impl<'g> Builder<'g> {
                     }
                 }
             }
-            Class::Conservative => self.anything(node, true),
+            Class::Conservative => self.anything(node),
         }
     }
 
     /// The result is an operand, a tensor.
     fn view(&mut self, node: NodeId, arg: usize, write: bool) {
         let Some(operand) = self.g.operands(node).nth(arg) else { return };
-        let e = match self.of_value[operand] {
+        let e = match self.of_value.get(operand) {
             0 if !self.is_mutable(operand) => return,
             0 => self.element(operand),
             e => ElementId(e - 1),
@@ -414,6 +421,8 @@ impl<'g> Builder<'g> {
     fn annotated(&mut self, node: NodeId, schema: &FunctionSchema) {
         let g = self.g;
         let mut bound: SmallVec<[(AliasSet, ElementId); 4]> = SmallVec::new();
+        let (mut rebound, mut kept): (SmallVec<[ElementId; 2]>, SmallVec<[ElementId; 2]>) =
+            Default::default();
         for (i, v) in g.operands(node).enumerate() {
             let Some(info) = schema.args.get(i).and_then(|a| a.alias.as_ref()) else { continue };
             if !self.is_mutable(v) {
@@ -423,11 +432,7 @@ impl<'g> Builder<'g> {
             self.bind(node, e, info, &mut bound);
             if info.is_wildcard_after() && !info.is_wildcard_before() && !is_held_by_result(schema, info) {
                 self.dag.escape(e);
-                // Made to show other memory, be it what was given.
-                if info.write {
-                    let outside = self.dag.wildcard(self.dag.ty(e));
-                    self.dag.point(e, outside);
-                }
+                if info.write { rebound.push(e) } else { kept.push(e) }
             }
             if let Some(inner) = info.contained.first()
                 && contents_type(self.dag.ty(e)).is_some()
@@ -435,6 +440,13 @@ impl<'g> Builder<'g> {
                 let inside = self.dag.contents(e);
                 self.bind(node, inside, inner, &mut bound);
             }
+        }
+        if !rebound.is_empty() {
+            // Made to show other memory: that of the arguments which are kept, or any if there is none.
+            if kept.is_empty() {
+                kept.push(self.dag.wildcard(Type::TENSOR));
+            }
+            self.dag.unify(rebound.into_iter().chain(kept));
         }
         for (i, v) in g.results(node).enumerate() {
             if !self.is_mutable(v) {
@@ -540,34 +552,25 @@ impl<'g> Builder<'g> {
         }
     }
 
-    /// A node that may do anything to what it is given; with `world`, also to whatever else the outside has.
-    pub(crate) fn anything(&mut self, node: NodeId, world: bool) {
+    /// A node that may do anything to what it is given and to whatever the outside has, constants among it: write it,
+    /// keep it, make tensors show each other's storages.
+    pub(crate) fn anything(&mut self, node: NodeId) {
         for v in self.mutable_operands(node) {
             let e = self.element(v);
             self.write(node, e, true);
             self.dag.escape(e);
         }
-        if world {
-            let all = self.dag.everything();
-            self.write(node, all, true);
-        }
+        self.write_outside(node);
         self.g.results(node).for_each(|v| self.outside(v));
     }
 
-    /// A constant: memory that stays from run to run.
-    pub(crate) fn constant(&mut self, v: ValueId) {
-        if !self.is_mutable(v) {
-            return;
-        }
-        let e = self.element(v);
-        match self.dag.elements[e].location {
-            NONE => self.outside(v),
-            location => self.dag.locations.mark(location, Flags::CONSTANT),
-        }
-        if contents_type(self.dag.ty(e)).is_some() {
-            // What a constant holds is not looked into.
-            self.dag.escape(e);
-        }
+    /// A node that runs code which is not followed: it may write whatever the outside has, and make tensors that the
+    /// outside had before the run show the storages of tensors made in it.
+    pub(crate) fn write_outside(&mut self, node: NodeId) {
+        let all = self.dag.everything();
+        self.write(node, all, true);
+        let tensors = self.dag.wildcard(Type::TENSOR);
+        self.dag.unify([tensors]);
     }
 }
 

@@ -101,6 +101,9 @@ pub(crate) struct MemoryDag {
     pub(crate) has_contents: bool,
     escaping: Vec<ElementId>,
     opening: Vec<ElementId>,
+    /// Elements that come to share memory: whatever one of a group may be, all others may be too. See
+    /// [`MemoryDag::unify`].
+    unified: Vec<SmallVec<[ElementId; 2]>>,
 }
 
 const KINDS: [Mutability; 5] =
@@ -166,6 +169,7 @@ impl MemoryDag {
             has_contents: false,
             escaping: Vec::new(),
             opening: Vec::new(),
+            unified: Vec::new(),
         };
         dag.all = dag.add(Of::Wildcard, Type::ANY, false);
         let types = [Type::TENSOR, Type::ANY_LIST, Type::ANY, Type::ANY_CLASS, Type::PY_OBJECT];
@@ -181,6 +185,7 @@ impl MemoryDag {
         }
         dag.elements[dag.all].contents = dag.all.0;
         dag.given = dag.add(Of::Wildcard, Type::TENSOR, true);
+        dag.locations.mark(dag.elements[dag.given].location, Flags::OUTSIDE_TENSOR);
         dag.edge(dag.kinds[0], dag.given);
         dag
     }
@@ -201,7 +206,8 @@ impl MemoryDag {
         if of == Of::Wildcard {
             self.wildcard_list.push(e);
             if location != NONE {
-                self.locations.mark(location, Flags::WILDCARD);
+                let kind = if ty.is_tensor() { Flags::NONE } else { Flags::OUTSIDE_CONTAINER };
+                self.locations.mark(location, Flags(Flags::WILDCARD.0 | kind.0));
             }
         }
         e
@@ -395,6 +401,28 @@ impl MemoryDag {
         if self.elements[e].of != Of::Wildcard && !self.elements[e].escaped {
             self.escaping.push(e);
         }
+    }
+
+    /// States that elements share memory once a node has run, although none of them is another: the node makes a tensor
+    /// show the storage of another one (`set_`).
+    ///
+    /// A location stands for a storage, and the node changes which storage a tensor has. The tensor is any that the
+    /// element may be, and after the node all values that are this tensor show the new storage, whichever way they came
+    /// by it (branches, loops, containers, attributes). So everything that one of the elements may be or hold becomes
+    /// one location with everything that the others may be or hold: the only answer that holds for all of them, since
+    /// the analysis does not know which tensor it was nor the order of writes.
+    pub(crate) fn unify(&mut self, elements: impl IntoIterator<Item = ElementId>) {
+        self.unified.push(elements.into_iter().collect());
+    }
+
+    /// The groups that [`MemoryDag::unify`] noted.
+    pub(crate) fn unified(&self) -> &[SmallVec<[ElementId; 2]>] {
+        &self.unified
+    }
+
+    /// A location that stands for tensors of the outside.
+    pub(crate) fn outside_location(&self) -> u32 {
+        self.elements[self.given].location
     }
 
     /// Notes that a container is changed in ways that are not followed: it may hold anything from outside.

@@ -4,6 +4,13 @@
 //! Locations can be merged (a value that escapes becomes one with the outside), so they live in a union-find; what is
 //! known of a location are flags of its class.
 //!
+//! A constant may be memory that the outside has as well: an input, or an attribute of a module that shares its storage.
+//! So the location of a tensor constant overlaps the locations that stand for tensors of the outside, and that of a
+//! constant container those of containers, while two constants of different memory do not overlap each other. That
+//! relation is not transitive, so it cannot be a merge: it follows from the flags, in [`Sets::meet`] and
+//! [`Locations::flags`]. Constants that are owned ([`crate::ConstantOwner`]) overlap nothing of the outside until the
+//! graph returns or stores them.
+//!
 //! A [`LocSet`] is four bytes: nothing, one location, or a row of a table of sparse bit sets. Most values have one
 //! location or none, and then there is no row. A set that would grow past a bound has its members merged instead: less
 //! precise, still true, and all sets together stay linear in the program.
@@ -14,7 +21,7 @@ use std::hash::Hasher;
 
 /// What is known of a location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Flags(pub(crate) u8);
+pub(crate) struct Flags(pub(crate) u16);
 
 impl Flags {
     pub(crate) const NONE: Flags = Flags(0);
@@ -24,11 +31,47 @@ impl Flags {
     pub(crate) const WILDCARD: Flags = Flags(2);
     /// The graph returns it, or something that holds it.
     pub(crate) const OUTPUT: Flags = Flags(4);
-    /// It is a constant of the program, which stays from run to run.
-    pub(crate) const CONSTANT: Flags = Flags(8);
+    /// It is the storage of a tensor constant, which stays from run to run.
+    pub(crate) const CONSTANT_TENSOR: Flags = Flags(8);
+    /// It is a constant container, which stays from run to run.
+    pub(crate) const CONSTANT_CONTAINER: Flags = Flags(16);
+    /// It stands for tensors of the outside: constants may be among them.
+    pub(crate) const OUTSIDE_TENSOR: Flags = Flags(32);
+    /// It stands for containers of the outside: constants may be among them.
+    pub(crate) const OUTSIDE_CONTAINER: Flags = Flags(64);
+    /// It is the storage of a tensor constant that the outside may have too.
+    pub(crate) const SHARED_TENSOR: Flags = Flags(128);
+    /// It is a constant container that the outside may have too.
+    pub(crate) const SHARED_CONTAINER: Flags = Flags(256);
 
     pub(crate) fn has(self, other: Flags) -> bool {
         self.0 & other.0 != 0
+    }
+
+    /// Whether it is a constant, of any kind.
+    pub(crate) fn is_constant(self) -> bool {
+        self.constant_kinds() != 0
+    }
+
+    /// The kinds of constant it is: bit 0 for tensors, bit 1 for containers.
+    fn constant_kinds(self) -> u8 {
+        (self.0 >> 3 & 3) as u8
+    }
+
+    /// The kinds of constant it is that the outside may have, with the bits of [`Flags::constant_kinds`].
+    fn shared_kinds(self) -> u8 {
+        let reachable = self.has(Flags(Flags::OUTPUT.0 | Flags::WILDCARD.0));
+        if reachable { self.constant_kinds() } else { self.constant_kinds() & (self.0 >> 7 & 3) as u8 }
+    }
+
+    /// The kinds of outside memory it stands for, with the bits of [`Flags::constant_kinds`].
+    fn outside_kinds(self) -> u8 {
+        (self.0 >> 5 & 3) as u8
+    }
+
+    /// Whether locations with these flags overlap by their flags alone.
+    pub(crate) fn overlap(self, other: Flags) -> bool {
+        self.shared_kinds() & other.outside_kinds() != 0 || other.shared_kinds() & self.outside_kinds() != 0
     }
 }
 
@@ -41,6 +84,12 @@ pub(crate) struct Locations {
     rank: Vec<u8>,
     /// Whether any merge happened since sets were normal.
     pub(crate) merged: bool,
+    /// The kinds of constants that the outside may have, as [`Flags::shared_kinds`] gives them.
+    shared: u8,
+    /// Those of them that nodes write.
+    shared_written: u8,
+    /// The kinds of outside memory that nodes write.
+    outside_written: u8,
 }
 
 impl Locations {
@@ -64,14 +113,38 @@ impl Locations {
         loc
     }
 
+    /// What is known of a location, what follows from the overlap of constants and the outside included: a constant is
+    /// written if tensors of the outside are, if it can be reached from outside after a run, and the other way round.
     pub(crate) fn flags(&self, loc: u32) -> Flags {
-        self.flags[self.find(loc) as usize]
+        let mut flags = self.flags[self.find(loc) as usize];
+        let constants = flags.constant_kinds();
+        let known_outside = flags.has(Flags(Flags::OUTPUT.0 | Flags::WILDCARD.0));
+        if constants != 0 && known_outside
+            || flags.shared_kinds() & self.outside_written != 0
+            || flags.outside_kinds() & self.shared_written != 0
+        {
+            flags.0 |= Flags::WRITTEN.0;
+        }
+        flags
+    }
+
+    /// The location that stands for the class when overlap counts as equality: all that overlap are `outside`.
+    pub(crate) fn find_overlapping(&self, loc: u32, outside: u32) -> u32 {
+        let rep = self.find(loc);
+        let flags = self.flags[rep as usize];
+        let overlaps = flags.shared_kinds() | flags.outside_kinds();
+        if self.shared & overlaps != 0 { self.find(outside) } else { rep }
+    }
+
+    /// Whether there are constants that the outside may have, so that overlap has to be asked for.
+    pub(crate) fn has_shared(&self) -> bool {
+        self.shared != 0
     }
 
     pub(crate) fn mark(&mut self, loc: u32, flags: Flags) {
         let rep = self.find(loc) as usize;
         self.flags[rep].0 |= flags.0;
-        self.settle(rep);
+        self.note(rep);
     }
 
     /// Makes two locations one; gives the name of both.
@@ -87,7 +160,7 @@ impl Locations {
         self.parent[gone as usize] = keep;
         let flags = self.flags[gone as usize];
         self.flags[keep as usize].0 |= flags.0;
-        self.settle(keep as usize);
+        self.note(keep as usize);
         self.merged = true;
         keep
     }
@@ -108,11 +181,13 @@ impl Locations {
         }
     }
 
-    /// A constant that the outside can reach may be changed there from run to run.
-    fn settle(&mut self, rep: usize) {
+    /// Keeps the summaries over all classes after one has changed.
+    fn note(&mut self, rep: usize) {
         let flags = self.flags[rep];
-        if flags.has(Flags::CONSTANT) && flags.has(Flags(Flags::OUTPUT.0 | Flags::WILDCARD.0)) {
-            self.flags[rep].0 |= Flags::WRITTEN.0;
+        self.shared |= flags.shared_kinds();
+        if flags.has(Flags::WRITTEN) {
+            self.shared_written |= flags.shared_kinds();
+            self.outside_written |= flags.outside_kinds();
         }
     }
 }
@@ -265,11 +340,21 @@ impl Sets {
             .collect()
     }
 
-    /// Whether two sets share a location.
+    /// The flags of all members.
+    pub(crate) fn flags(&self, set: LocSet, locations: &Locations) -> Flags {
+        Flags(self.iter(set).fold(0, |flags, loc| flags | locations.flags(loc).0))
+    }
+
+    /// Whether two sets share a location, or have locations that overlap.
     pub(crate) fn meet(&self, a: LocSet, b: LocSet, locations: &Locations) -> bool {
         if a.is_empty() || b.is_empty() {
             return false;
         }
+        self.share(a, b, locations)
+            || locations.has_shared() && self.flags(a, locations).overlap(self.flags(b, locations))
+    }
+
+    fn share(&self, a: LocSet, b: LocSet, locations: &Locations) -> bool {
         if a == b {
             return true;
         }
@@ -378,12 +463,41 @@ mod tests {
         assert!(sets.meet(grown, LocSet::single(locations.find(64)), &locations));
     }
 
+    const OUTSIDE: Flags = Flags(Flags::WILDCARD.0 | Flags::OUTSIDE_TENSOR.0);
+
+    fn locations_with<const N: usize>(flags: [Flags; N]) -> (Locations, [u32; N]) {
+        let mut locations = Locations::default();
+        let all = flags.map(|flags| {
+            let loc = locations.add(Flags::NONE);
+            locations.mark(loc, flags);
+            loc
+        });
+        (locations, all)
+    }
+
     #[test]
     fn flags_follow_classes() {
-        let mut locations = Locations::default();
-        let (a, b) = (locations.add(Flags::CONSTANT), locations.add(Flags::WILDCARD));
+        let (mut locations, [a, b]) = locations_with([Flags::CONSTANT_TENSOR, Flags::WILDCARD]);
         assert!(!locations.flags(a).has(Flags::WRITTEN));
         locations.merge(a, b);
         assert!(locations.flags(b).has(Flags::WRITTEN), "the outside may change the constant");
+    }
+
+    #[test]
+    fn constants_overlap_the_outside_but_not_each_other() {
+        let constant = Flags(Flags::CONSTANT_TENSOR.0 | Flags::SHARED_TENSOR.0);
+        let container = Flags(Flags::CONSTANT_CONTAINER.0 | Flags::SHARED_CONTAINER.0);
+        let (mut locations, [a, b, outside, list]) = locations_with([constant, constant, OUTSIDE, container]);
+        let sets = Sets::new();
+        let meet = |x, y| sets.meet(LocSet::single(x), LocSet::single(y), &locations);
+        assert!(meet(a, outside) && meet(outside, b) && !meet(a, b) && !meet(list, outside));
+        let written =
+            |locations: &Locations| [a, b, outside, list].map(|loc| locations.flags(loc).has(Flags::WRITTEN));
+        assert_eq!(written(&locations), [false, false, false, false]);
+        let mut one = locations.clone();
+        one.mark(a, Flags::WRITTEN);
+        assert_eq!(written(&one), [true, false, true, false]);
+        locations.mark(outside, Flags::WRITTEN);
+        assert_eq!(written(&locations), [true, true, true, false]);
     }
 }

@@ -10,6 +10,8 @@ use flambeau_ir::{Graph, NodeId, ValueId, ValueSet};
 #[derive(Clone)]
 pub struct MemorySet {
     locations: FixedBitSet,
+    /// The flags of all locations, for memory that overlaps by its flags alone (constants and the outside).
+    flags: Flags,
     /// Values that are memory of their own without a location: nothing else refers to it.
     plain: ValueSet,
 }
@@ -18,7 +20,11 @@ impl MemorySet {
     /// No memory.
     #[must_use]
     pub fn new(db: &AliasDb) -> Self {
-        MemorySet { locations: FixedBitSet::with_capacity(db.dag.locations.len()), plain: ValueSet::new() }
+        MemorySet {
+            locations: FixedBitSet::with_capacity(db.dag.locations.len()),
+            flags: Flags::NONE,
+            plain: ValueSet::new(),
+        }
     }
 
     fn add_set(&mut self, db: &AliasDb, set: LocSet) -> bool {
@@ -27,12 +33,17 @@ impl MemorySet {
             let name = db.dag.locations.find(loc) as usize;
             self.locations.grow(name + 1);
             grew |= !self.locations.put(name);
+            self.flags.0 |= db.dag.locations.flags(loc).0;
         }
         grew
     }
 
     fn meets_set(&self, db: &AliasDb, set: LocSet) -> bool {
-        db.solution.sets.iter(set).any(|loc| self.locations.contains(db.dag.locations.find(loc) as usize))
+        let locations = &db.dag.locations;
+        db.solution.sets.iter(set).any(|loc| {
+            self.locations.contains(locations.find(loc) as usize)
+                || locations.has_shared() && self.flags.overlap(locations.flags(loc))
+        })
     }
 
     /// Adds what a value may be or hold; says whether that was new.
@@ -65,6 +76,7 @@ impl MemorySet {
                 let name = db.dag.locations.find(loc) as usize;
                 self.locations.grow(name + 1);
                 self.locations.insert(name);
+                self.flags.0 |= db.dag.locations.flags(loc).0;
             }
         }
     }

@@ -10,11 +10,18 @@
 //! - values carried around loops are what they are in any iteration;
 //! - objects behind interfaces and objects of the host are mutable, host callbacks and unknown operators may write
 //!   anything reachable;
-//! - a constant that can be reached from outside after a run (returned, stored) counts as written.
+//! - constants that share a storage are one memory, at any depth of containers; a constant may be a tensor that the
+//!   outside had before the run (an input, an attribute), so writes to either count for both, unless the constant is
+//!   owned ([`ConstantOwner`](crate::ConstantOwner)); it is no memory made in the run;
+//! - a constant that can be reached from outside after a run (returned, stored) counts as written;
+//! - where a tensor is made to show another one's storage (`set_`), all that either may be is one memory.
 //!
 //! A value always may alias itself. Values of immutable type alias nothing else.
 
+#[cfg(test)]
+mod batches;
 mod build;
+mod constant;
 mod dag;
 mod dump;
 mod locations;
@@ -23,20 +30,25 @@ mod moves;
 mod prim;
 mod rule;
 mod solve;
+#[cfg(test)]
+mod storages;
 mod summary;
 #[cfg(test)]
 mod tests;
 mod update;
 mod why;
+mod writers;
 
 pub use dag::ElementId;
 pub use memory_set::MemorySet;
-pub use moves::{MovePlan, MoveStep, Stale};
+pub use moves::{MovePlan, MoveStep};
+pub use writers::LiveWriters;
 
-use crate::analysis::{Analysis, AnalysisCx, Update};
+use crate::analysis::{Analysis, AnalysisCx, ConstantOwner, Update};
 use build::{Builder, Inputs, Writes};
+use constant::Constants;
 use dag::MemoryDag;
-use flambeau_ir::{Change, Graph, NodeId, Revision, Step, ValueId, ValueMap};
+use flambeau_ir::{Change, Graph, NodeId, Revision, Step, TrackedValueMap, ValueId};
 use locations::{Flags, LocSet};
 use rule::Classes;
 use smallvec::SmallVec;
@@ -49,9 +61,12 @@ pub struct AliasDb {
     dag: MemoryDag,
     solution: Solution,
     /// The element of a value, plus one; 0 for none.
-    of_value: ValueMap<u32>,
+    of_value: TrackedValueMap<u32>,
     writes: Writes,
     classes: Classes,
+    constants: Constants,
+    /// Whether some node's constraints depend on a constant of immutable type.
+    reads_constants: bool,
     revision: Revision,
 }
 
@@ -59,16 +74,25 @@ impl AliasDb {
     /// Analyses a graph. O(nodes) for everything but sets of possible locations, which are bounded.
     #[must_use]
     pub fn new(graph: &Graph) -> Self {
+        Self::with_owner(graph, ConstantOwner::default())
+    }
+
+    /// [`AliasDb::new`] where more is known of constants than the graph says.
+    fn with_owner(graph: &Graph, owner: ConstantOwner) -> Self {
         let mut builder = Builder::new(graph, Inputs::Outside, Summaries::default());
+        builder.constants = Constants::of_owner(owner);
         builder.run();
         Self::from_builder(builder)
     }
 
     fn from_builder(builder: Builder<'_>) -> Self {
-        let Builder { g, mut dag, of_value, writes, classes, outputs, .. } = builder;
-        let solution = solve(&mut dag);
+        let Builder { g, mut dag, of_value, writes, classes, outputs, constants, reads_constants, .. } =
+            builder;
+        let mut solution = solve(&mut dag);
+        solution.unify(&mut dag);
         let revision = g.journal().revision();
-        let mut db = AliasDb { dag, solution, of_value, writes, classes, revision };
+        let mut db =
+            AliasDb { dag, solution, of_value, writes, classes, constants, reads_constants, revision };
         let written: Vec<LocSet> = db.writes.rows.iter().map(|w| db.set_of(w.element, w.deep)).collect();
         db.mark(written, Flags::WRITTEN);
         let returned: Vec<LocSet> = outputs.iter().map(|&e| db.set_of(e, true)).collect();
@@ -98,7 +122,7 @@ impl AliasDb {
     // --- sets ------------------------------------------------------------------------------------------------------
 
     fn element(&self, v: ValueId) -> Option<ElementId> {
-        self.of_value[v].checked_sub(1).map(ElementId)
+        self.of_value.get(v).checked_sub(1).map(ElementId)
     }
 
     fn set_of(&self, e: ElementId, deep: bool) -> LocSet {
@@ -118,11 +142,7 @@ impl AliasDb {
     }
 
     fn set_flags(&self, set: LocSet) -> Flags {
-        let mut flags = 0;
-        for loc in self.solution.sets.iter(set) {
-            flags |= self.dag.locations.flags(loc).0;
-        }
-        Flags(flags)
+        self.solution.sets.flags(set, &self.dag.locations)
     }
 
     fn deep_flags(&self, v: ValueId) -> Flags {
@@ -186,11 +206,19 @@ impl AliasDb {
     }
 
     /// Whether `a` may stand for `b` (or `b` for `a`) when they were different memory before, or become different
-    /// memory when they were one: nobody writes either, and not both are seen from outside.
+    /// memory when they were one: neither is written, and not both are seen from outside.
+    ///
+    /// A constant may be memory of an input or attribute, and stays from run to run, so it counts as seen from outside
+    /// beside a value that is: a caller that writes a result must not change a constant. Two constants of which at most
+    /// one is returned may become one.
     #[must_use]
     pub fn safe_to_change_aliasing(&self, a: &[ValueId], b: &[ValueId]) -> bool {
-        let written = |values: &[ValueId]| values.iter().any(|&v| self.has_writers(v));
-        !written(a) && !written(b) && !(self.escapes_scope(a) && self.escapes_scope(b))
+        let flags = |values: &[ValueId]| Flags(values.iter().fold(0, |all, &v| all | self.deep_flags(v).0));
+        let (a, b) = (flags(a), flags(b));
+        let outside = |flags: Flags| flags.has(Flags(Flags::WILDCARD.0 | Flags::OUTPUT.0));
+        let lasting = |flags: Flags| outside(flags) || flags.is_constant();
+        let both_seen = outside(a) && lasting(b) || lasting(a) && outside(b);
+        !a.has(Flags::WRITTEN) && !b.has(Flags::WRITTEN) && !both_seen
     }
 
     // --- nodes -----------------------------------------------------------------------------------------------------
@@ -254,18 +282,24 @@ impl AliasDb {
             .any(|block| graph.nodes_deep_in(block).any(|inner| self.own_writes(inner).any(&mut test)))
     }
 
-    /// Locations that somebody writes, among those that a value may be or hold.
-    pub(crate) fn written_locations(&self, v: ValueId) -> impl Iterator<Item = u32> + '_ {
-        let locations = &self.dag.locations;
-        let all = self.solution.sets.iter(self.deep(v)).map(|loc| locations.find(loc));
-        all.filter(|&loc| locations.flags(loc).has(Flags::WRITTEN))
+    /// The name of a location where locations that overlap (constants and the outside) count as one.
+    pub(crate) fn overlapping(&self, loc: u32) -> u32 {
+        self.dag.locations.find_overlapping(loc, self.dag.outside_location())
     }
 
-    /// Locations that a node itself writes.
+    /// Locations that are written, among those that a value may be or hold; those that overlap as one.
+    pub(crate) fn written_locations(&self, v: ValueId) -> impl Iterator<Item = u32> + '_ {
+        let locations = &self.dag.locations;
+        let written =
+            self.solution.sets.iter(self.deep(v)).filter(|&loc| locations.flags(loc).has(Flags::WRITTEN));
+        written.map(move |loc| self.overlapping(loc))
+    }
+
+    /// Locations that a node itself writes, those that overlap as one.
     pub(crate) fn locations_written_by(&self, node: NodeId) -> impl Iterator<Item = u32> + '_ {
         self.own_writes(node)
             .flat_map(|set| self.solution.sets.iter(set))
-            .map(|loc| self.dag.locations.find(loc))
+            .map(move |loc| self.overlapping(loc))
     }
 
     /// Elements and edges of the memory graph: what each may be and holds.
@@ -281,18 +315,13 @@ impl AliasDb {
         }
         (items, edges)
     }
-
-    /// Whether any node writes memory of the outside.
-    fn writes_wildcards(&self) -> bool {
-        self.writes.rows.iter().any(|w| self.set_flags(self.set_of(w.element, w.deep)).has(Flags::WILDCARD))
-    }
 }
 
 impl Analysis for AliasDb {
     const NAME: &'static str = "alias";
 
     fn build(cx: &AnalysisCx<'_>) -> Self {
-        AliasDb::new(cx.graph())
+        AliasDb::with_owner(cx.graph(), cx.constant_owner())
     }
 
     fn update(&mut self, cx: &AnalysisCx<'_>, changes: &[Change]) -> Update {

@@ -5,8 +5,8 @@
 //! node it is moved past. Nodes with side effects neither move nor are passed.
 
 use super::{AliasDb, MemorySet};
-use crate::effects::{has_side_effects, is_nondeterministic};
-use flambeau_ir::{At, Editor, Graph, NodeId, NodeSet, Revision, ValueId};
+use crate::effects::effects_in;
+use flambeau_ir::{At, Editor, Graph, NodeId, NodeSet, Revision, Stale, ValueId};
 
 /// One relinking of a [`MovePlan`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,26 +36,13 @@ pub struct MovePlan {
     pub steps: Vec<MoveStep>,
 }
 
-/// The graph has changed since the plan was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the plan was made for revision {} of the graph, which is at {}", made.0, now.0)]
-pub struct Stale {
-    /// The revision of the plan.
-    pub made: Revision,
-    /// The revision of the graph.
-    pub now: Revision,
-}
-
 impl MovePlan {
     /// Carries the plan out.
     ///
     /// # Errors
-    /// If the graph has changed since the plan was made; nothing is done then.
+    /// If the graph is another one, or has changed since the plan was made; nothing is done then.
     pub fn apply(&self, editor: &mut Editor<'_>) -> Result<(), Stale> {
-        let now = editor.graph().journal().revision();
-        if now != self.revision {
-            return Err(Stale { made: self.revision, now });
-        }
+        self.revision.check(editor.graph().journal().revision())?;
         for step in &self.steps {
             match *step {
                 MoveStep::Before { node, next } => editor.move_before(node, next),
@@ -117,13 +104,13 @@ impl AliasDb {
         if on_side && current == at {
             return done(Vec::new());
         }
-        if has_side_effects(g, node) {
+        if effects_in(g, node).has_side_effects() {
             return None;
         }
         let mut set = WorkingSet::new(self, g);
         set.add(node);
         while current != at {
-            if has_side_effects(g, current) {
+            if effects_in(g, current).has_side_effects() {
                 return None;
             }
             if set.depends_on(current, forward) {
@@ -136,7 +123,7 @@ impl AliasDb {
             let rest: Vec<NodeId> = set.nodes[1..].to_vec();
             let mut set = WorkingSet::new(self, g);
             rest.iter().for_each(|&n| set.add(n));
-            if !rest.is_empty() && (set.depends_on(at, forward) || has_side_effects(g, at)) {
+            if !rest.is_empty() && (set.depends_on(at, forward) || effects_in(g, at).has_side_effects()) {
                 return None;
             }
             let mut steps = vec![place(node, at, side)];
@@ -148,7 +135,7 @@ impl AliasDb {
             }
             return done(steps);
         }
-        if set.depends_on(at, forward) || has_side_effects(g, at) {
+        if set.depends_on(at, forward) || effects_in(g, at).has_side_effects() {
             return None;
         }
         let mut steps = Vec::new();
@@ -199,7 +186,7 @@ impl<'a> WorkingSet<'a> {
 
     fn add(&mut self, node: NodeId) {
         self.nodes.push(node);
-        self.random |= is_nondeterministic(self.g, node);
+        self.random |= effects_in(self.g, node).is_nondeterministic();
         let block = self.g.parent(node);
         for v in self.g.results(node) {
             for u in self.g.uses(v) {
@@ -224,7 +211,7 @@ impl<'a> WorkingSet<'a> {
             return false;
         }
         let data = if forward { self.users.contains(node) } else { self.sources.contains(node) };
-        data || self.memory_conflict(node) || (self.random && is_nondeterministic(self.g, node))
+        data || self.memory_conflict(node) || (self.random && effects_in(self.g, node).is_nondeterministic())
     }
 
     fn memory_conflict(&self, node: NodeId) -> bool {

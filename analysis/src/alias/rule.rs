@@ -3,7 +3,7 @@
 
 use super::dag::is_plain;
 use flambeau_ir::schema::AliasSet;
-use flambeau_ir::{AliasRule, Effects, FunctionSchema, Op, OpId, Registry};
+use flambeau_ir::{AliasRule, Effects, FunctionSchema, OpId, Registry};
 
 /// How a row is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,11 +59,6 @@ impl Classes {
             self.of_row[id.index()] = at;
         }
         class
-    }
-
-    /// Whether a node of this operator leaves no trace in the memory graph.
-    pub(crate) fn is_fast(&mut self, registry: &Registry, op: Op) -> bool {
-        op.row().is_some_and(|id| self.of(registry, id) == Class::Fast)
     }
 }
 

@@ -21,12 +21,36 @@ pub(crate) fn solve(dag: &mut MemoryDag) -> Solution {
     dag.locations.flatten();
     dag.locations.merged = false;
     let mut sets = Sets::new();
-    let mut locs = sweep(dag, &mut sets, false);
-    let mut deep = sweep(dag, &mut sets, true);
-    if dag.locations.merged {
+    let locs = sweep(dag, &mut sets, false);
+    let deep = sweep(dag, &mut sets, true);
+    let mut solution = Solution { sets, locs, deep };
+    solution.normalise(dag);
+    solution
+}
+
+impl Solution {
+    /// Merges the locations of elements that share memory after some node; see [`MemoryDag::unify`]. Merging adds no
+    /// member to a set but what is one with a member already, so one pass over all groups is complete.
+    pub(crate) fn unify(&mut self, dag: &mut MemoryDag) {
+        for at in 0..dag.unified().len() {
+            let group = &dag.unified()[at];
+            let sets = group.iter().map(|e| self.deep[e.0 as usize]);
+            let members: Vec<u32> = sets.flat_map(|set| self.sets.iter(set)).collect();
+            for pair in members.windows(2) {
+                dag.locations.merge(pair[0], pair[1]);
+            }
+        }
+        self.normalise(dag);
+    }
+
+    /// Brings all sets in terms of the names of merged locations.
+    fn normalise(&mut self, dag: &mut MemoryDag) {
+        if !dag.locations.merged {
+            return;
+        }
         dag.locations.flatten();
-        let rows = sets.normalise(&dag.locations);
-        for set in locs.iter_mut().chain(&mut deep) {
+        let rows = self.sets.normalise(&dag.locations);
+        for set in self.locs.iter_mut().chain(&mut self.deep) {
             *set = match (set.as_single(), set.row()) {
                 (Some(loc), _) => LocSet::single(dag.locations.find(loc)),
                 (None, Some(row)) => rows[row],
@@ -35,7 +59,6 @@ pub(crate) fn solve(dag: &mut MemoryDag) -> Solution {
         }
         dag.locations.merged = false;
     }
-    Solution { sets, locs, deep }
 }
 
 fn sweep(dag: &mut MemoryDag, sets: &mut Sets, with_contents: bool) -> Vec<LocSet> {

@@ -3,7 +3,7 @@
 use super::AliasDb;
 use super::build::{Builder, Inputs};
 use super::locations::Flags;
-use flambeau_ir::{Effects, Graph, OpKind, Prim};
+use flambeau_ir::{Effects, Graph};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
@@ -34,6 +34,8 @@ pub(crate) struct Summary {
     pub(crate) inputs: Vec<InputEffect>,
     pub(crate) outputs: Vec<OutputOrigin>,
     pub(crate) writes_outside: bool,
+    /// Some tensor is made to show the storage of another one: what inputs share afterwards is not told apart.
+    pub(crate) rebinds: bool,
 }
 
 /// The summaries of the subgraphs met while building, by the graph's address (they live as long as the graph that
@@ -70,24 +72,15 @@ impl Summaries {
     /// Whether some node of a graph may write memory it was given.
     pub(crate) fn writes_anything(&mut self, body: &Arc<Graph>) -> bool {
         *self.writers.entry(Arc::as_ptr(body) as usize).or_insert_with(|| {
-            let registry = body.registry();
-            body.nodes_deep().any(|node| match body.op(node).kind() {
-                OpKind::Unknown(_) => true,
-                OpKind::Row(id) => {
-                    registry.schema(id).is_mutable()
-                        || registry.facet::<flambeau_ir::AliasRule>(id).is_some()
-                        || registry.effects(id).contains(Effects::CONSERVATIVE)
-                }
-                OpKind::Prim(prim) => {
-                    prim.has_side_effects() && prim != Prim::Print && prim != Prim::RaiseException
-                        || prim.has_subgraph()
-                }
-            })
+            body.all_effects()
+                .intersects(Effects::WRITES | Effects::WAITS | Effects::HOST | Effects::CONSERVATIVE)
         })
     }
 }
 
 fn summarise(body: &Graph, db: &AliasDb) -> Summary {
+    // A constant of the subgraph may be a constant of the graph around it, which counts as the outside's.
+    let elsewhere = Flags(Flags::WILDCARD.0 | Flags::CONSTANT_TENSOR.0 | Flags::CONSTANT_CONTAINER.0);
     let inputs = body
         .inputs()
         .map(|v| InputEffect { written: db.has_writers(v), escapes: db.deep_flags(v).has(Flags::WILDCARD) })
@@ -110,8 +103,10 @@ fn summarise(body: &Graph, db: &AliasDb) -> Summary {
             };
             // A value without an element is new memory.
             let fresh = from.is_empty() || locs.iter().any(|&loc| !of_inputs(loc));
-            OutputOrigin { inputs: from, fresh, outside: db.deep_flags(out).has(Flags::WILDCARD) }
+            OutputOrigin { inputs: from, fresh, outside: db.deep_flags(out).has(elsewhere) }
         })
         .collect();
-    Summary { inputs, outputs, writes_outside: db.writes_wildcards() }
+    let writes_outside =
+        db.writes.rows.iter().any(|w| db.set_flags(db.set_of(w.element, w.deep)).has(elsewhere));
+    Summary { inputs, outputs, writes_outside, rebinds: !db.dag.unified().is_empty() }
 }

@@ -189,6 +189,27 @@ fn constants_that_escape_may_change() {
 }
 
 #[test]
+fn a_constant_may_not_become_what_is_returned() {
+    let mut g = Graph::new(registry());
+    let tensor = || IValue::Tensor(flambeau_tensor::Tensor::from_slice(&[1.0_f32], &[1]).unwrap());
+    let relu = registry().lookup("aten::relu").unwrap();
+    let pair = Type::tuple(&[Type::TENSOR, Type::INT]);
+    let mut e = g.edit();
+    let (one, other) = (e.constant(tensor()), e.constant(tensor()));
+    let holder = e.constant_of(IValue::tuple(vec![tensor(), IValue::Int(0)]), pair);
+    let inner = e.value(relu, &[one], Type::TENSOR);
+    let returned = e.value(relu, &[inner], Type::TENSOR);
+    e.add_output(returned);
+    let db = AliasDb::new(&g);
+    for constant in [one, holder] {
+        assert!(!db.safe_to_change_aliasing(&[returned], &[constant]), "a caller would write the constant");
+        assert!(!db.safe_to_change_aliasing(&[constant], &[returned]));
+        assert!(db.safe_to_change_aliasing(&[inner], &[constant]), "only the run sees it");
+    }
+    assert!(db.safe_to_change_aliasing(&[one], &[other]), "constants that stay inside may become one");
+}
+
+#[test]
 fn containers_and_tuples() {
     check(
         "graph(%x : Tensor, %i : int):
@@ -375,7 +396,7 @@ fn sets_of_memory() {
 }
 
 /// Random programs with branches, loops, views, writes, lists and tuples.
-fn random_graph(random: &mut Random, size: usize) -> Graph {
+pub(super) fn random_graph(random: &mut Random, size: usize) -> Graph {
     let r = registry();
     let op = |name: &str| r.lookup(name).unwrap();
     let mut g = Graph::new(r.clone());

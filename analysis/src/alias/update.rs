@@ -1,177 +1,420 @@
 //! Following edits: what can be patched in time proportional to the edit, and what needs a rebuild.
 //!
-//! | change | answer |
-//! |---|---|
-//! | moved, erased, metadata | kept: points-to ignores order, and what is gone was only too much |
-//! | inserted: pure, or views and writes of tensors | an entry |
-//! | inserted: blocks, calls, containers, unknown operators | rebuild |
-//! | operand or uses replaced, immutable type or a pure user | kept |
-//! | the same, tensors | their locations become one |
-//! | the same, containers | rebuild |
-//! | type set | kept for tensors and immutable types, else rebuild |
-//! | blocks, block signatures, operators | rebuild |
+//! # Why an updated database answers no less than a fresh one
 //!
-//! So cleaning passes (erase, replace uses, insert constants and pointwise nodes) never rebuild. What merges stays
-//! merged until the next rebuild.
+//! A database is the least solution of the constraints of all nodes ("this result may be that operand", "this node
+//! writes that operand"). Each node's constraints depend on that node alone: its operator, attributes, operands, results
+//! and their types; the exceptions are listed below. Edits are therefore not replayed. Of a batch of changes, [`Touched`]
+//! collects the nodes whose constraints may differ from those at the last synchronisation, and [`Patch`] adds the
+//! constraints that these nodes have *in the graph as it is now*. Then every constraint of the final graph holds in the
+//! database:
+//! - a node that was not touched has the constraints it had, which are in the database already;
+//! - a touched node had its constraints added, or the database is rebuilt.
+//!
+//! Nothing is ever taken back, so the order in which nodes are patched does not matter: a value that has an element keeps
+//! it, and "this may be that" merges the locations of both, which only adds answers. Constraints of what is gone stay as
+//! over-approximation until the next rebuild. A slot of the graph that was used again cannot be mistaken for what it held
+//! before, since rows of the tables carry the generation of their key.
+//!
+//! Constraints that do not depend on one node alone:
+//! - taking apart a tuple that is made in sight reads the operands of the node that makes it, so users of a touched
+//!   `prim::TupleConstruct` are touched;
+//! - some nodes read the constant an operand of immutable type holds (an index, a flag that switches writing on): if there
+//!   are any, users of replaced immutable values are touched as well;
+//! - outputs of blocks belong to the constraints of the branch or loop around them;
+//! - a new container is private as long as few uses only read it: a touched reader of a container with more is a rebuild;
+//! - assignments of attributes and code that is not followed concern all attributes: always a rebuild.
+//!
+//! Cleaning passes (erase, replace uses, insert constants, views, writes and pure nodes) do not rebuild.
 
-use super::build::Write;
+use super::build::{MOST_READERS, Write};
 use super::dag::{ElementId, NONE, Of, contents_type, is_plain, owns_location};
 use super::locations::LocSet;
+use super::prim::tuple_item;
 use super::rule::{Class, returns_wildcard};
 use super::{AliasDb, Flags};
 use crate::analysis::Update;
 use flambeau_ir::schema::AliasSet;
-use flambeau_ir::{Change, Graph, NodeId, OpId, OpKind, Prim, Type, ValueId};
+use flambeau_ir::{
+    AliasRule, Change, FunctionSchema, Graph, IValue, MemoryTransfer, NodeId, OpId, OpKind, Prim,
+    TrackedNodeMap, Type, ValueId,
+};
+use hashbrown::HashSet;
+use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
 pub(super) fn update(db: &mut AliasDb, g: &Graph, changes: &[Change]) -> Update {
-    let kept = changes.iter().all(|change| match *change {
-        Change::Metadata | Change::Moved(_) | Change::Erased(_) => true,
-        Change::Inserted(node) => !g.has_node(node) || inserted(db, g, node),
-        Change::UsesReplaced { old, new } => replaced(db, g, old, new),
-        Change::OperandSet { node, old, new, .. } => {
-            !g.has_node(node) || db.classes.is_fast(g.registry(), g.op(node)) || replaced(db, g, old, new)
-        }
-        Change::OperandsChanged(node) | Change::ResultsChanged(node) | Change::OpSet(node) => {
-            !g.has_node(node) || db.classes.is_fast(g.registry(), g.op(node)) || constant_only(g, node)
-        }
-        Change::TypeSet(value) => !g.has_value(value) || g.ty(value).is_tensor() || !g.ty(value).is_mutable(),
-        Change::BlocksChanged(_) | Change::SignatureChanged(_) => false,
-    });
+    let mut touched = Touched::default();
+    let known = changes.iter().all(|change| touched.change(db, g, change));
+    if !known || !(Patch { db: &mut *db, g, touched: &mut touched }).run() {
+        return Update::Rebuild;
+    }
     db.revision = g.journal().revision();
-    if kept { Update::Kept } else { Update::Rebuild }
+    Update::Kept
 }
 
-/// Whether the node is a constant of immutable type.
-fn constant_only(g: &Graph, node: NodeId) -> bool {
-    g.is_prim(node, Prim::Constant) && g.results(node).all(|v| !g.ty(v).is_mutable())
+/// Live nodes whose constraints may differ from those in the database, each once.
+#[derive(Default)]
+struct Touched {
+    nodes: Vec<NodeId>,
+    seen: HashSet<NodeId, FxBuildHasher>,
+    /// Values whose users are touched.
+    values: HashSet<ValueId, FxBuildHasher>,
 }
 
-fn forget(db: &mut AliasDb, g: &Graph, node: NodeId) {
-    for v in g.results(node) {
-        if db.of_value[v] != 0 {
-            db.of_value[v] = 0;
+impl Touched {
+    fn node(&mut self, g: &Graph, node: NodeId) {
+        if g.has_node(node) && self.seen.insert(node) {
+            self.nodes.push(node);
         }
     }
-    if let Some(first) = &mut db.writes.first {
-        first[node] = NONE;
-    }
-}
 
-fn inserted(db: &mut AliasDb, g: &Graph, node: NodeId) -> bool {
-    forget(db, g, node);
-    match g.op(node).kind() {
-        OpKind::Row(id) => match db.classes.of(g.registry(), id) {
-            Class::Fast => true,
-            Class::Annotated | Class::View { .. } => annotated(db, g, node, id),
-            Class::Derive => g.results(node).all(|v| !g.ty(v).is_mutable()),
-            Class::Ruled(_) | Class::Conservative => false,
-        },
-        OpKind::Prim(Prim::Constant) => g.results(node).all(|v| {
-            !g.ty(v).is_mutable()
-                || element(db, g, v).is_some_and(|e| {
-                    let location = db.dag.elements[e].location;
-                    db.dag.locations.mark(location, Flags::CONSTANT);
-                    true
-                })
-        }),
-        OpKind::Prim(prim) => {
-            g.block_count(node) == 0
-                && !prim.has_side_effects()
-                && !prim.has_subgraph()
-                && g.operands(node).chain(g.results(node)).all(|v| !g.ty(v).is_mutable())
+    fn users(&mut self, g: &Graph, value: ValueId) {
+        if self.values.insert(value) {
+            g.uses(value).for_each(|u| self.node(g, u.user));
         }
-        OpKind::Unknown(_) => false,
     }
-}
 
-/// The element of a value, made now if its type is plain.
-fn element(db: &mut AliasDb, g: &Graph, v: ValueId) -> Option<ElementId> {
-    if let Some(e) = db.element(v) {
-        return Some(e);
-    }
-    let ty = if g.has_value(v) { g.ty(v) } else { Type::TENSOR };
-    if !is_plain(ty) || !owns_location(ty) {
-        return None;
-    }
-    let e = db.dag.add(Of::Value(v), ty, true);
-    let set = LocSet::single(db.dag.elements[e].location);
-    db.solution.locs.push(set);
-    db.solution.deep.push(set);
-    db.of_value[v] = e.0 + 1;
-    Some(e)
-}
-
-/// A node that views or writes tensors.
-fn annotated(db: &mut AliasDb, g: &Graph, node: NodeId, id: OpId) -> bool {
-    let schema = g.registry().schema(id);
-    if returns_wildcard(schema) {
-        return false;
-    }
-    let mut bound: SmallVec<[(AliasSet, ElementId); 4]> = SmallVec::new();
-    for (i, v) in g.operands(node).enumerate() {
-        let Some(info) = schema.args.get(i).and_then(|a| a.alias.as_ref()) else { continue };
-        if !g.ty(v).is_mutable() {
-            continue;
+    /// Adds what a change touches; `false` if that cannot be patched.
+    fn change(&mut self, db: &AliasDb, g: &Graph, change: &Change) -> bool {
+        match *change {
+            Change::Metadata | Change::Moved(_) | Change::Erased(_) => {}
+            Change::Inserted(node)
+            | Change::OperandSet { node, .. }
+            | Change::OperandsChanged(node)
+            | Change::ResultsChanged(node) => self.node(g, node),
+            Change::OpSet(node) => {
+                self.node(g, node);
+                if db.reads_constants && g.has_node(node) {
+                    g.results(node).for_each(|v| self.users(g, v));
+                }
+            }
+            Change::UsesReplaced { new, .. } => {
+                // A value that is gone has no uses: those it got were replaced by a later change.
+                if g.has_value(new) && (g.ty(new).is_mutable() || db.reads_constants) {
+                    self.users(g, new);
+                }
+            }
+            Change::TypeSet { value, old } => return !g.has_value(value) || same_memory(old, g.ty(value)),
+            Change::BlocksChanged(node) => return !g.has_node(node),
+            Change::SignatureChanged(block) => return !g.has_block(block),
         }
-        if !info.contained.is_empty() || info.before != info.after || contents_type(g.ty(v)).is_some() {
+        true
+    }
+}
+
+/// Whether values of the two types have the same constraints.
+fn same_memory(a: Type, b: Type) -> bool {
+    let essence = |ty: Type| ty.erase_shapes().unwrap_optional();
+    (!a.is_mutable() && !b.is_mutable()) || essence(a) == essence(b)
+}
+
+/// Adds the constraints of touched nodes to a database. Methods answer `false` where that cannot be done.
+struct Patch<'a> {
+    db: &'a mut AliasDb,
+    g: &'a Graph,
+    touched: &'a mut Touched,
+}
+
+impl Patch<'_> {
+    fn run(&mut self) -> bool {
+        let mut at = 0;
+        while let Some(&node) = self.touched.nodes.get(at) {
+            at += 1;
+            if !self.node(node) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn is_mutable(&self, v: ValueId) -> bool {
+        self.g.ty(v).is_mutable()
+    }
+
+    /// Whether nothing about the value can be said to a database but that it is one piece of memory.
+    fn is_plain(&self, v: ValueId) -> bool {
+        let ty = self.g.ty(v);
+        is_plain(ty) && owns_location(ty)
+    }
+
+    fn node(&mut self, node: NodeId) -> bool {
+        let g = self.g;
+        match g.op(node).kind() {
+            OpKind::Row(id) => match self.db.classes.of(g.registry(), id) {
+                Class::Fast => self.only_reads(node),
+                Class::Derive => self.only_reads(node) && g.results(node).all(|v| !self.is_mutable(v)),
+                Class::Annotated | Class::View { .. } => self.annotated(node, g.registry().schema(id)),
+                Class::Ruled(rule @ AliasRule::WritesWhen { .. }) => self.writes_when(node, id, rule),
+                Class::Ruled(_) | Class::Conservative => false,
+            },
+            OpKind::Prim(Prim::Return) => self.returned(node),
+            OpKind::Prim(prim) => self.prim(node, prim),
+            OpKind::Unknown(_) => false,
+        }
+    }
+
+    // --- elements --------------------------------------------------------------------------------------------------
+
+    /// The element of a plain value, made now if it has none.
+    fn element(&mut self, v: ValueId) -> Option<ElementId> {
+        if let Some(e) = self.db.element(v) {
+            return Some(e);
+        }
+        if !self.is_plain(v) {
+            return None;
+        }
+        let e = self.db.dag.add(Of::Value(v), self.g.ty(v), true);
+        let set = LocSet::single(self.db.dag.elements[e].location);
+        self.db.solution.locs.push(set);
+        self.db.solution.deep.push(set);
+        self.db.of_value.set(v, e.0 + 1);
+        Some(e)
+    }
+
+    /// States that `v`, which is plain, may be `target`.
+    fn may_be(&mut self, v: ValueId, target: ElementId) -> bool {
+        if !self.is_plain(v) || contents_type(self.db.dag.ty(target)).is_some() {
             return false;
         }
-        let Some(e) = element(db, g, v) else { return false };
-        if info.write {
-            let next = db.writes.first.as_ref().map_or(NONE, |first| first[node]);
-            let row = db.writes.rows.len() as u32;
-            db.writes.rows.push(Write { element: e, deep: false, next });
-            db.writes.first.get_or_insert_with(|| flambeau_ir::NodeMap::for_nodes(g, NONE))[node] = row;
-            db.mark(vec![db.set_of(e, false)], Flags::WRITTEN);
-        }
-        bound.extend(info.before.iter().map(|&set| (set, e)));
-    }
-    g.results(node).all(|v| {
-        if !g.ty(v).is_mutable() {
-            return true;
-        }
-        let info = schema.returns.get(g.result_index(v)).and_then(|r| r.alias.as_ref());
-        let Some(info) = info else { return is_plain(g.ty(v)) };
-        let mut targets = bound.iter().filter(|(set, _)| info.before.contains(set)).map(|(_, e)| *e);
-        match (targets.next(), targets.next()) {
-            (Some(one), None) => {
-                db.of_value[v] = one.0 + 1;
+        match self.db.element(v) {
+            None => {
+                self.db.of_value.set(v, target.0 + 1);
                 true
             }
-            (None, _) => info.contained.is_empty() && is_plain(g.ty(v)),
+            Some(e) => self.merge(e, target),
+        }
+    }
+
+    /// [`Patch::may_be`] for the element of another value, which is plain or of immutable type.
+    fn may_be_value(&mut self, v: ValueId, other: ValueId) -> bool {
+        !self.is_mutable(other) || self.element(other).is_some_and(|e| self.may_be(v, e))
+    }
+
+    /// Makes one memory of all that two elements may be.
+    fn merge(&mut self, a: ElementId, b: ElementId) -> bool {
+        let (x, y) = (self.db.set_of(a, false), self.db.set_of(b, false));
+        if x.is_empty() || y.is_empty() {
+            return false;
+        }
+        if x == y {
+            return true;
+        }
+        let mut all: SmallVec<[u32; 8]> = self.db.solution.sets.iter(x).collect();
+        all.extend(self.db.solution.sets.iter(y));
+        let dag = &mut self.db.dag;
+        // That something of the outside escapes is not recorded, and what becomes one with it may have escaped too.
+        if all.iter().any(|&loc| dag.locations.flags(loc).has(Flags::WILDCARD)) {
+            let tensors = dag.wildcard(Type::TENSOR);
+            all.push(dag.elements[tensors].location);
+        }
+        for pair in all.windows(2) {
+            dag.locations.merge(pair[0], pair[1]);
+        }
+        true
+    }
+
+    fn mark(&mut self, set: LocSet, flags: Flags) {
+        let (solution, locations) = (&self.db.solution, &mut self.db.dag.locations);
+        solution.sets.iter(set).for_each(|loc| locations.mark(loc, flags));
+    }
+
+    fn write(&mut self, node: NodeId, element: ElementId) {
+        self.mark(self.db.set_of(element, false), Flags::WRITTEN);
+        let writes = &mut self.db.writes;
+        if writes.of(node).any(|w| w.element == element) {
+            return;
+        }
+        let first = writes.first.get_or_insert_with(|| TrackedNodeMap::for_nodes(self.g, NONE));
+        let row = writes.rows.len() as u32;
+        writes.rows.push(Write { element, deep: false, next: first.get(node) });
+        first.set(node, row);
+    }
+
+    // --- operators of the registry ---------------------------------------------------------------------------------
+
+    /// Whether reading its operands leaves containers as private as they were.
+    fn only_reads(&mut self, node: NodeId) -> bool {
+        let g = self.g;
+        g.operands(node).all(|v| {
+            contents_type(g.ty(v)).is_none() || g.use_count(v) <= MOST_READERS || !self.is_mutable(v)
+        })
+    }
+
+    fn writes_when(&mut self, node: NodeId, id: OpId, rule: AliasRule) -> bool {
+        if !self.annotated(node, self.g.registry().schema(id)) {
+            return false;
+        }
+        self.db.reads_constants = true;
+        for v in rule.written(self.g, node) {
+            if self.is_mutable(v) {
+                let Some(e) = self.element(v) else { return false };
+                self.write(node, e);
+            }
+        }
+        true
+    }
+
+    /// A node that views or writes tensors.
+    fn annotated(&mut self, node: NodeId, schema: &FunctionSchema) -> bool {
+        let g = self.g;
+        if returns_wildcard(schema) || !self.only_reads(node) {
+            return false;
+        }
+        let mut bound: SmallVec<[(AliasSet, ElementId); 4]> = SmallVec::new();
+        for (i, v) in g.operands(node).enumerate() {
+            let Some(info) = schema.args.get(i).and_then(|a| a.alias.as_ref()) else { continue };
+            if !self.is_mutable(v) {
+                continue;
+            }
+            if !info.contained.is_empty() || info.before != info.after || !self.is_plain(v) {
+                return false;
+            }
+            let Some(e) = self.element(v) else { return false };
+            if info.write {
+                self.write(node, e);
+            }
+            bound.extend(info.before.iter().map(|&set| (set, e)));
+        }
+        g.results(node).all(|v| {
+            if !self.is_mutable(v) {
+                return true;
+            }
+            let info = schema.returns.get(g.result_index(v)).and_then(|r| r.alias.as_ref());
+            self.is_plain(v)
+                && info.is_none_or(|info| {
+                    let targets = bound.iter().filter(|(set, _)| info.before.contains(set));
+                    info.contained.is_empty() && targets.into_iter().all(|&(_, e)| self.may_be(v, e))
+                })
+        })
+    }
+
+    // --- structural operators --------------------------------------------------------------------------------------
+
+    fn prim(&mut self, node: NodeId, prim: Prim) -> bool {
+        let g = self.g;
+        match prim.memory() {
+            MemoryTransfer::Nothing => self.only_reads(node),
+            MemoryTransfer::Constant => g.results(node).all(|v| !self.is_mutable(v) || self.constant(v)),
+            MemoryTransfer::Fresh => {
+                self.only_reads(node) && g.results(node).all(|v| !self.is_mutable(v) || self.is_plain(v))
+            }
+            MemoryTransfer::Same => {
+                g.results(node).count() == g.operand_count(node)
+                    && g.results(node)
+                        .zip(g.operands(node))
+                        .all(|(v, operand)| !self.is_mutable(v) || self.may_be_mutable(v, operand))
+            }
+            MemoryTransfer::AnyOperand => g.results(node).all(|v| {
+                !self.is_mutable(v) || g.operands(node).all(|operand| self.may_be_value(v, operand))
+            }),
+            MemoryTransfer::Construct => self.construct(node),
+            MemoryTransfer::Extract => self.extract(node, prim),
+            MemoryTransfer::Blocks => self.join(node),
             _ => false,
         }
-    })
-}
+    }
 
-/// `new` stands where `old` stood: whatever was said of `old` may now hold of `new`.
-fn replaced(db: &mut AliasDb, g: &Graph, old: ValueId, new: ValueId) -> bool {
-    if g.has_value(new) && !g.ty(new).is_mutable() {
-        return true;
+    /// [`Patch::may_be_value`] where a value of immutable type says nothing about what a mutable one is.
+    fn may_be_mutable(&mut self, v: ValueId, other: ValueId) -> bool {
+        self.is_mutable(other) && self.may_be_value(v, other)
     }
-    // Nothing refers to a value without an element, so nothing was said of it.
-    let Some(was) = db.element(old) else { return !g.has_value(old) || is_plain(g.ty(old)) };
-    if contents_type(db.dag.ty(was)).is_some() {
-        return false;
+
+    fn constant(&mut self, v: ValueId) -> bool {
+        let Some(IValue::Tensor(tensor)) = self.g.constant(v) else { return false };
+        if let Some(known) = self.db.constants.known(&tensor) {
+            return self.may_be(v, known);
+        }
+        let Some(e) = self.element(v).filter(|&e| self.db.dag.elements[e].location != NONE) else {
+            return false;
+        };
+        let AliasDb { constants, dag, .. } = &mut *self.db;
+        constants.record(dag, &tensor, e);
+        true
     }
-    let Some(is) = element(db, g, new) else { return false };
-    if contents_type(db.dag.ty(is)).is_some() {
-        return false;
+
+    /// A container made in sight that gets another item: what it holds may be that too.
+    fn construct(&mut self, node: NodeId) -> bool {
+        let g = self.g;
+        let v = g.result(node, 0);
+        if contents_type(g.ty(v)).is_none() || !self.is_mutable(v) {
+            return true;
+        }
+        let Some(e) = self.db.element(v).filter(|&e| self.db.dag.elements[e].of == Of::Value(v)) else {
+            return false;
+        };
+        let inside = self.db.dag.elements[e].contents;
+        for item in g.operands(node).filter(|&item| g.ty(item).is_mutable()) {
+            let held = if self.is_plain(item) { self.element(item) } else { None };
+            if inside == NONE || !held.is_some_and(|held| self.merge(ElementId(inside), held)) {
+                return false;
+            }
+        }
+        if g.is_prim(node, Prim::TupleConstruct) {
+            self.touched.users(g, v);
+        }
+        true
     }
-    let (a, b) = (db.set_of(was, false), db.set_of(is, false));
-    if a == b {
-        return true;
+
+    fn extract(&mut self, node: NodeId, prim: Prim) -> bool {
+        let g = self.g;
+        let Some(container) = g.operands(node).next() else { return false };
+        let made = g.def(container);
+        self.db.reads_constants |= prim == Prim::TupleIndex;
+        g.results(node).enumerate().all(|(i, v)| {
+            if !self.is_mutable(v) {
+                return true;
+            }
+            let known =
+                matches!(prim, Prim::TupleUnpack | Prim::TupleIndex) && g.is_prim(made, Prim::TupleConstruct);
+            if known && let Some(item) = tuple_item(g, node, prim, made, i) {
+                return self.is_plain(v) && self.may_be_value(v, item);
+            }
+            let inside = self.db.element(container).map_or(NONE, |e| self.db.dag.elements[e].contents);
+            prim != Prim::TupleSlice
+                && inside != NONE
+                && !self.db.set_of(ElementId(inside), false).is_empty()
+                && self.may_be(v, ElementId(inside))
+        })
     }
-    let mut all: SmallVec<[u32; 8]> = db.solution.sets.iter(a).collect();
-    all.extend(db.solution.sets.iter(b));
-    // Where one was kept by others, the other may be now: that of the outside's older tensors left no trace.
-    if all.iter().any(|&loc| db.dag.locations.flags(loc).has(Flags::WILDCARD)) {
-        let tensors = db.dag.wildcard(Type::TENSOR);
-        all.push(db.dag.elements[tensors].location);
+
+    /// Outputs of a block.
+    fn returned(&mut self, node: NodeId) -> bool {
+        let g = self.g;
+        if let Some(owner) = g.enclosing(node) {
+            return self.join(owner);
+        }
+        g.operands(node).filter(|&v| g.ty(v).is_mutable()).all(|v| {
+            let element = self.element(v);
+            if let Some(e) = element {
+                self.mark(self.db.set_of(e, true), Flags::OUTPUT);
+            }
+            element.is_some()
+        })
     }
-    for pair in all.windows(2) {
-        db.dag.locations.merge(pair[0], pair[1]);
+
+    /// A branch or loop: results are what blocks give, carried values what they are at first and what the body leaves.
+    fn join(&mut self, node: NodeId) -> bool {
+        let g = self.g;
+        let is_loop = match g.prim(node) {
+            Some(Prim::If | Prim::GradOf) => false,
+            Some(Prim::Loop) => true,
+            _ => return false,
+        };
+        for block in g.blocks(node) {
+            let carried: SmallVec<[ValueId; 4]> = g.block_inputs(block).skip(1).collect();
+            for (i, v) in g.results(node).enumerate() {
+                let out = g.block_outputs(block).nth(i + usize::from(is_loop));
+                let initial = (is_loop && i + 2 < g.operand_count(node)).then(|| g.operand(node, i + 2));
+                for source in out.into_iter().chain(initial) {
+                    for to in std::iter::once(v).chain(carried.get(i).copied().filter(|_| is_loop)) {
+                        if self.is_mutable(to) && !self.may_be_value(to, source) {
+                            return false;
+                        }
+                    }
+                }
+            }
+        }
+        true
     }
-    true
 }

@@ -286,10 +286,22 @@ impl<'a> ShapeCx<'a> {
     pub fn wrap(&self, arg: impl Into<Arg>, rank: usize) -> Option<usize> {
         wrap(self.known_int(arg)?, rank)
     }
+
+    /// As [`ShapeCx::wrap`], an index below `rank`: for a tensor without dimensions there is none.
+    #[must_use]
+    pub fn axis(&self, arg: impl Into<Arg>, rank: usize) -> Option<usize> {
+        axis(self.known_int(arg)?, rank)
+    }
+}
+
+/// The dimension that `dim` names among `rank`, counting from the end if negative: an index below `rank`.
+#[must_use]
+pub fn axis(dim: i64, rank: usize) -> Option<usize> {
+    wrap(dim, rank).filter(|&at| at < rank)
 }
 
 /// Position `dim` among `rank` dimensions, counting from the end if negative. A 0-dimensional tensor has position 0
-/// and -1, as in PyTorch.
+/// and -1, as in PyTorch, so this is no index of its sizes: see [`axis`].
 #[must_use]
 pub fn wrap(dim: i64, rank: usize) -> Option<usize> {
     flambeau_tensor::wrap_dim(dim, rank).ok()

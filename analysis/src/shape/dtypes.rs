@@ -48,6 +48,31 @@ impl Dtype {
         })
     }
 
+    /// That of the two operands of a matrix product. PyTorch refuses operands of different dtypes only where it multiplies
+    /// elements, so the dtype is known if both operands have it, or if `a` has columns.
+    pub fn of_product(a: impl Into<Arg>, b: impl Into<Arg>) -> Dtype {
+        let (a, b) = (a.into(), b.into());
+        Dtype::from(move |cx| {
+            let (left, right) = (dtype_of(cx.fact(a)), dtype_of(cx.fact(b)));
+            let columns = match cx.fact(a) {
+                Fact::Tensor(t) => t.dims.as_ref().and_then(|dims| dims.last()?.known()),
+                _ => None,
+            };
+            match (left, right) {
+                (Some(left), Some(right)) if left == right => Some(left),
+                _ if columns.is_some_and(|n| n > 0) => left.or(right),
+                _ => None,
+            }
+        })
+    }
+
+    /// That of an operand whose elements may be summed, where integers are summed as `int64` or not at all: known of
+    /// floating and complex numbers alone.
+    pub fn of_inexact(arg: impl Into<Arg>) -> Dtype {
+        let arg = arg.into();
+        Dtype::from(move |cx| dtype_of(cx.fact(arg)).filter(|d| !d.is_integral(true)))
+    }
+
     /// The real counterpart of an operand's: `abs`, `real`.
     pub fn real_of(arg: impl Into<Arg>) -> Dtype {
         let arg = arg.into();

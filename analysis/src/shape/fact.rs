@@ -53,7 +53,8 @@ pub enum Fact {
     Bool(bool),
     /// It is this integer.
     Int(Dim),
-    /// It is a tensor (and not `None`).
+    /// It is a value of type `Tensor`: a tensor, or the undefined tensor, which runs hold as `None`, unless what is known
+    /// excludes that ([`TensorFact::admits_undefined`]). An undefined tensor is not the `None` of an optional.
     Tensor(TensorFact),
     /// It is a list of as many elements.
     List(Vec<Fact>),
@@ -135,6 +136,12 @@ impl TensorFact {
         }
     }
 
+    /// Whether the undefined tensor is such a tensor: nothing is known that only a defined one has.
+    #[must_use]
+    pub fn admits_undefined(&self) -> bool {
+        self.undefined || *self == TensorFact::default()
+    }
+
     /// How many dimensions, if known.
     #[must_use]
     pub fn rank(&self) -> Option<usize> {
@@ -185,18 +192,6 @@ impl TensorFact {
             requires_grad: self.requires_grad.or(other.requires_grad),
             undefined: self.undefined || other.undefined,
         }
-    }
-
-    /// Whether an actual tensor is as stated; symbols stand for any size.
-    #[must_use]
-    pub fn admits(&self, tensor: &Tensor) -> bool {
-        self.dtype.is_none_or(|dtype| dtype == tensor.dtype())
-            && self.device.is_none_or(|device| device.kind == tensor.device().kind)
-            && self.dims.as_ref().is_none_or(|dims| {
-                dims.len() == tensor.rank()
-                    && dims.iter().zip(tensor.sizes()).all(|(d, &n)| d.known().is_none_or(|d| d == n))
-            })
-            && (self.strides == Strides::Unknown || tensor.is_contiguous())
     }
 }
 
@@ -284,7 +279,8 @@ impl Fact {
         if weight(&elems) <= MAX_WEIGHT { Fact::Tuple(elems) } else { Fact::Unknown }
     }
 
-    /// What a type says.
+    /// What a type says. Of the elements of a list it says their kind alone: elements are replaced without a look at what
+    /// else is stated of them.
     #[must_use]
     pub fn of_type(ty: Type) -> Fact {
         if ty.weight() as usize > MAX_WEIGHT {
@@ -293,7 +289,7 @@ impl Fact {
         match ty.kind() {
             TypeKind::Tensor(t) => Fact::Tensor(TensorFact::of_type(t)),
             TypeKind::None => Fact::None,
-            TypeKind::List(elem) => match Fact::of_type(*elem) {
+            TypeKind::List(elem) => match Fact::of_type(elem.erase_shapes()) {
                 Fact::Unknown => Fact::Unknown,
                 elem => Fact::ListOf(Box::new(elem)),
             },
@@ -433,25 +429,6 @@ impl Fact {
             (Fact::ListOf(e), Fact::List(b)) => Fact::List(b.iter().map(|y| e.meet(y)).collect()),
             (Fact::ListOf(a), Fact::ListOf(b)) => Fact::ListOf(Box::new(a.meet(b))),
             (a, _) => a.clone(),
-        }
-    }
-
-    /// Whether an actual value is as stated; symbols stand for any number.
-    #[must_use]
-    pub fn admits(&self, value: &IValue) -> bool {
-        match (self, value) {
-            (Fact::Unknown, _) | (Fact::None, IValue::None) => true,
-            (Fact::Bool(a), IValue::Bool(b)) => a == b,
-            (Fact::Int(d), IValue::Int(n)) => d.known().is_none_or(|d| d == *n),
-            (Fact::Tensor(fact), IValue::Tensor(t)) => fact.admits(t),
-            (Fact::Tuple(elems), IValue::Tuple(t)) => {
-                elems.len() == t.items().len() && elems.iter().zip(t.items()).all(|(f, v)| f.admits(v))
-            }
-            (Fact::List(elems), IValue::List(list)) => {
-                elems.len() == list.len() && elems.iter().zip(list.to_vec()).all(|(f, v)| f.admits(&v))
-            }
-            (Fact::ListOf(elem), IValue::List(list)) => list.to_vec().iter().all(|v| elem.admits(v)),
-            _ => false,
         }
     }
 

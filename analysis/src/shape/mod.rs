@@ -15,12 +15,14 @@ mod sizes;
 mod symbols;
 #[cfg(test)]
 mod tests;
+mod valuation;
 mod views;
 
-pub use cx::{Arg, Operand, ShapeCx, wrap};
+pub use cx::{Arg, Operand, ShapeCx, axis, wrap};
 pub use fact::{Dims, Fact, Strides, TensorFact};
 pub use flambeau_ir::types::Dim;
 pub use propagate::Shapes;
-pub use rule::{Dtype, Shape, infer};
+pub use rule::{Dtype, Shape, conclude, infer};
 pub use sizes::broadcast_dims;
 pub use symbols::{Expr, Range, Symbols};
+pub use valuation::{Mark, Valuation};

@@ -9,14 +9,13 @@
 //! tensor and its shape rule does not say that sizes stay) has no sizes at any time, a list that is written has no known
 //! elements. The alias analysis says which values that concerns.
 
-use super::{Fact, Operand, Range, ShapeCx, Strides, Symbols, TensorFact, infer};
+use super::{Fact, Operand, Range, ShapeCx, Strides, Symbols, TensorFact, conclude};
 use crate::alias::{AliasDb, MemorySet};
 use crate::analysis::{Analysis, AnalysisCx, Update};
 use crate::shape::{Dim, Dtype, Shape};
 use flambeau_ir::attr::names;
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::{Change, Column, Graph, NodeId, OpId, OpKind, Prim, Step, Type, ValueId, ValueMap};
-use flambeau_tensor::Device;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
@@ -40,10 +39,13 @@ impl Shapes {
     /// Propagates from given facts about the inputs (one per input; what is missing is not known).
     #[must_use]
     pub fn with_inputs(graph: &Graph, db: &AliasDb, inputs: Vec<Fact>) -> Self {
-        let mut symbols = Symbols::new();
-        for v in graph.values_in_order() {
-            note_symbols(graph.ty(v), &mut symbols);
-        }
+        Self::with_symbols(graph, db, inputs, Symbols::new())
+    }
+
+    /// As [`Shapes::with_inputs`], where the facts mention symbols of which more is known.
+    #[must_use]
+    pub fn with_symbols(graph: &Graph, db: &AliasDb, inputs: Vec<Fact>, mut symbols: Symbols) -> Self {
+        symbols.note_types(graph);
         inputs.iter().for_each(|fact| note_fact(fact, &mut symbols));
         run(graph, db, inputs, symbols, 0)
     }
@@ -60,10 +62,10 @@ impl Shapes {
         self.fact(v).as_tensor()
     }
 
-    /// The type of a value, refined by what is known of it.
+    /// The type of a value as far as it holds: its kind, refined by what is known of it.
     #[must_use]
     pub fn refined_type(&self, graph: &Graph, v: ValueId) -> Type {
-        self.fact(v).refine(graph.ty(v))
+        self.fact(v).refine(graph.ty(v).erase_shapes())
     }
 
     /// The symbols that facts mention.
@@ -95,16 +97,6 @@ impl Shapes {
     }
 }
 
-fn note_symbols(ty: Type, symbols: &mut Symbols) {
-    if let Some(sizes) = ty.as_tensor().and_then(|t| t.sizes.as_ref()) {
-        for dim in sizes {
-            if let Dim::Sym(s) = dim {
-                symbols.note(*s);
-            }
-        }
-    }
-}
-
 fn note_fact(fact: &Fact, symbols: &mut Symbols) {
     match fact {
         Fact::Int(Dim::Sym(s)) => symbols.note(*s),
@@ -116,6 +108,35 @@ fn note_fact(fact: &Fact, symbols: &mut Symbols) {
         Fact::List(elems) | Fact::Tuple(elems) => elems.iter().for_each(|e| note_fact(e, symbols)),
         Fact::ListOf(elem) => note_fact(elem, symbols),
         Fact::Unknown | Fact::None | Fact::Bool(_) | Fact::Int(_) => {}
+    }
+}
+
+/// What can be believed of the type of a value: all of it where it is checked whenever the value is made (arguments, and
+/// the nodes that guard or make what their type says), else the kind alone. Anything may write other types into a graph,
+/// as a claim that nothing checks.
+fn believed(g: &Graph, v: ValueId) -> Type {
+    let ty = g.ty(v);
+    let node = g.def(v);
+    let checked = match g.prim(node) {
+        Some(Prim::Param) => node == g.param(g.root()),
+        Some(Prim::Guard | Prim::BailOut | Prim::AutogradZero) => true,
+        _ => false,
+    };
+    if checked { ty } else { ty.erase_shapes() }
+}
+
+impl Symbols {
+    /// Takes note of the symbols that the types of a graph mention.
+    pub fn note_types(&mut self, graph: &Graph) {
+        for v in graph.values_in_order() {
+            if let Some(sizes) = graph.ty(v).as_tensor().and_then(|t| t.sizes.as_ref()) {
+                for dim in sizes {
+                    if let Dim::Sym(s) = dim {
+                        self.note(*s);
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -355,7 +376,7 @@ impl Propagation<'_> {
 
     /// Records what a value is: what is known, what its type says, less what may change under it.
     fn define(&mut self, v: ValueId, fact: Fact) {
-        let ty = self.g.ty(v);
+        let ty = believed(self.g, v);
         let mut fact = match fact {
             Fact::Unknown => Fact::of_type(ty),
             fact if ty.is_tensor() && ty != Type::TENSOR => fact.meet(&Fact::of_type(ty)),
@@ -408,11 +429,7 @@ impl Propagation<'_> {
         let mut cx = ShapeCx::new(Some(g.registry().schema(id)), operands, symbols);
         let mut inferred: SmallVec<[Fact; 2]> = SmallVec::new();
         for index in 0..results.len() {
-            let mut fact = infer(shape, dtype, index, &mut cx);
-            if let Fact::Tensor(t) = &mut fact {
-                complete(t, &cx);
-            }
-            inferred.push(fact);
+            inferred.push(conclude(shape, dtype, index, &mut cx));
         }
         drop(cx);
         for (v, fact) in results.into_iter().zip(inferred) {
@@ -482,17 +499,7 @@ impl Propagation<'_> {
     /// The outputs of a subgraph that runs on the operands.
     fn subgraph(&mut self, node: NodeId) -> SmallVec<[Fact; 4]> {
         let g = self.g;
-        let runs_now = matches!(
-            g.prim(node),
-            Some(
-                Prim::FusionGroup
-                    | Prim::DifferentiableGraph
-                    | Prim::FunctionalGraph
-                    | Prim::FallbackGraph
-                    | Prim::TensorExprGroup
-                    | Prim::StaticSubgraph
-            )
-        );
+        let runs_now = g.prim(node).is_some_and(Prim::runs_subgraph);
         let body = g.attr(node, names::subgraph()).and_then(|a| a.as_graph());
         let Some(body) = body.filter(|_| runs_now && self.depth < MAX_SUBGRAPHS) else {
             return SmallVec::new();
@@ -526,50 +533,6 @@ fn fits(fact: &Fact, ty: Type) -> bool {
     }
 }
 
-/// Device and gradient of a result, from the operands.
-fn complete(result: &mut TensorFact, cx: &ShapeCx<'_>) {
-    let mut tensors: SmallVec<[&TensorFact; 8]> = SmallVec::new();
-    let mut all_known = true;
-    for i in 0..cx.len() {
-        match cx.fact(i) {
-            Fact::Tensor(t) => tensors.push(t),
-            Fact::List(elems) => {
-                for elem in elems {
-                    match elem {
-                        Fact::Tensor(t) => tensors.push(t),
-                        Fact::Unknown => all_known &= cx.ty(i).is_none_or(|t| !t.contains_tensor()),
-                        _ => {}
-                    }
-                }
-            }
-            Fact::ListOf(elem) => match &**elem {
-                Fact::Tensor(t) => tensors.push(t),
-                _ => all_known &= cx.ty(i).is_none_or(|t| !t.contains_tensor()),
-            },
-            Fact::Unknown | Fact::Tuple(_) => all_known &= cx.ty(i).is_none_or(|t| !t.contains_tensor()),
-            Fact::None | Fact::Bool(_) | Fact::Int(_) => {}
-        }
-    }
-    if result.device.is_none() {
-        let of_operands =
-            all_known && !tensors.is_empty() && tensors.iter().all(|t| t.device.is_some_and(Device::is_cpu));
-        result.device = match cx.position("device") {
-            Some(_) => match cx.device_arg("device") {
-                Some(Some(device)) => Some(device),
-                Some(None) if tensors.is_empty() || of_operands => Some(Device::CPU),
-                _ => None,
-            },
-            None => of_operands.then_some(Device::CPU),
-        };
-    }
-    if result.requires_grad.is_none() {
-        let never = result.dtype.is_some_and(|d| d.is_integral(true));
-        let none_does =
-            all_known && !tensors.is_empty() && tensors.iter().all(|t| t.requires_grad == Some(false));
-        result.requires_grad = (never || none_does).then_some(false);
-    }
-}
-
 impl Analysis for Shapes {
     const NAME: &'static str = "shapes";
 
@@ -584,9 +547,7 @@ impl Analysis for Shapes {
             match *change {
                 Change::Metadata | Change::Moved(_) | Change::Erased(_) => {}
                 Change::Inserted(node) if g.has_node(node) => {
-                    let pure = matches!(g.op(node).kind(), OpKind::Prim(Prim::Constant))
-                        || g.op(node).row().is_some_and(|id| !g.registry().schema(id).is_mutable());
-                    if !pure || g.block_count(node) > 0 {
+                    if !g.effects(node).is_pure() || g.block_count(node) > 0 {
                         return Update::Rebuild;
                     }
                     for v in g.results(node) {

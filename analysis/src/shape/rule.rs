@@ -7,7 +7,7 @@
 
 use super::{Arg, Fact, ShapeCx, Strides, TensorFact};
 use flambeau_ir::{Facet, FunctionSchema};
-use flambeau_tensor::DType;
+use flambeau_tensor::{DType, Device};
 use smallvec::{SmallVec, smallvec};
 
 type ShapeRule = Box<dyn Fn(&mut ShapeCx<'_>) -> Option<Fact> + Send + Sync>;
@@ -142,6 +142,60 @@ pub fn infer(shape: Option<&Shape>, dtype: Option<&Dtype>, index: usize, cx: &mu
     match dtype.and_then(|d| d.result(index, cx)) {
         Some(dtype) => with_dtype(fact, dtype),
         None => fact,
+    }
+}
+
+/// As [`infer`], with what follows from the operands alone: the device, and that no gradient is required.
+#[must_use]
+pub fn conclude(shape: Option<&Shape>, dtype: Option<&Dtype>, index: usize, cx: &mut ShapeCx<'_>) -> Fact {
+    let mut fact = infer(shape, dtype, index, cx);
+    if let Fact::Tensor(t) = &mut fact {
+        complete(t, cx);
+    }
+    fact
+}
+
+/// Device and gradient of a result, from the operands.
+fn complete(result: &mut TensorFact, cx: &ShapeCx<'_>) {
+    let mut tensors: SmallVec<[&TensorFact; 8]> = SmallVec::new();
+    let mut all_known = true;
+    for i in 0..cx.len() {
+        match cx.fact(i) {
+            Fact::Tensor(t) => tensors.push(t),
+            Fact::List(elems) => {
+                for elem in elems {
+                    match elem {
+                        Fact::Tensor(t) => tensors.push(t),
+                        Fact::Unknown => all_known &= cx.ty(i).is_none_or(|t| !t.contains_tensor()),
+                        _ => {}
+                    }
+                }
+            }
+            Fact::ListOf(elem) => match &**elem {
+                Fact::Tensor(t) => tensors.push(t),
+                _ => all_known &= cx.ty(i).is_none_or(|t| !t.contains_tensor()),
+            },
+            Fact::Unknown | Fact::Tuple(_) => all_known &= cx.ty(i).is_none_or(|t| !t.contains_tensor()),
+            Fact::None | Fact::Bool(_) | Fact::Int(_) => {}
+        }
+    }
+    if result.device.is_none() {
+        let of_operands =
+            all_known && !tensors.is_empty() && tensors.iter().all(|t| t.device.is_some_and(Device::is_cpu));
+        result.device = match cx.position("device") {
+            Some(_) => match cx.device_arg("device") {
+                Some(Some(device)) => Some(device),
+                Some(None) if tensors.is_empty() || of_operands => Some(Device::CPU),
+                _ => None,
+            },
+            None => of_operands.then_some(Device::CPU),
+        };
+    }
+    if result.requires_grad.is_none() {
+        let never = result.dtype.is_some_and(|d| d.is_integral(true));
+        let none_does =
+            all_known && !tensors.is_empty() && tensors.iter().all(|t| t.requires_grad == Some(false));
+        result.requires_grad = (never || none_does).then_some(false);
     }
 }
 

@@ -30,7 +30,9 @@ impl Shape {
         Shape::like(arg).keeping(arg)
     }
 
-    /// The sizes that the operands broadcast to. Numbers and `None` take no part; tensors in lists do.
+    /// The sizes that the operands broadcast to. Numbers and `None` take no part; tensors in lists do. Contiguous operands
+    /// give a contiguous result if one of them has all its sizes: where each is stretched, strides of dimensions of size 1
+    /// decide, and those may be any.
     pub fn broadcast<A: Into<Arg>>(args: impl IntoIterator<Item = A>) -> Shape {
         let args = collect(args);
         Shape::from(move |cx| {
@@ -51,6 +53,12 @@ impl Shape {
             }
             let views: Vec<&[Dim]> = all.iter().map(|d| d.as_slice()).collect();
             let dims = broadcast_dims(&views, cx.symbols)?;
+            let whole = |own: &Dims| {
+                own.len() == dims.len() && own.iter().zip(&dims).all(|(&a, &b)| cx.symbols.same(a, b))
+            };
+            if !all.iter().any(whole) {
+                strides = Strides::Unknown;
+            }
             Some(Fact::Tensor(TensorFact { dims: Some(dims), strides, ..TensorFact::default() }))
         })
     }
@@ -186,7 +194,7 @@ impl Shape {
             let parts = cx.known_int(chunks).filter(|&n| n > 0);
             let dims = cx.take_dims(0);
             let (Some(parts), Some(dims)) = (parts, dims) else { return Some(list_of_tensors(None)) };
-            let at = cx.wrap(dim, dims.len()).filter(|&at| at < dims.len());
+            let at = cx.axis(dim, dims.len());
             let Some(at) = at else { return Some(list_of_tensors(Some(dims.len()))) };
             let Some(size) = dims[at].known() else { return Some(list_along(&dims, at)) };
             if size == 0 {
@@ -207,7 +215,7 @@ impl Shape {
         let (size, dim) = (size.into(), dim.into());
         Shape::from(move |cx| {
             let Some(dims) = cx.take_dims(0) else { return Some(list_of_tensors(None)) };
-            let at = cx.wrap(dim, dims.len()).filter(|&at| at < dims.len());
+            let at = cx.axis(dim, dims.len());
             let Some(at) = at else { return Some(list_of_tensors(Some(dims.len()))) };
             if let Fact::Int(each) = *cx.fact(size) {
                 let (Some(total), Some(each)) = (dims[at].known(), each.known()) else {
@@ -233,7 +241,7 @@ impl Shape {
         let dim = dim.into();
         Shape::from(move |cx| {
             let Some(mut dims) = cx.take_dims(0) else { return Some(list_of_tensors(None)) };
-            let at = cx.wrap(dim, dims.len()).filter(|&at| at < dims.len());
+            let at = cx.axis(dim, dims.len());
             let Some(at) = at else { return Some(list_of_tensors(None)) };
             let slice = |dims: Dims| Fact::Tensor(TensorFact::of_dims(dims));
             match dims.remove(at).known().and_then(|n| usize::try_from(n).ok()).filter(|&n| n <= 256) {

@@ -3,11 +3,15 @@
 //! A symbol is a number of [`Dim::Sym`]; here is its range and, if it was computed, from what. Computed symbols are
 //! hash-consed, so `s0 * 2` asked for twice is one symbol and two sizes derived alike are known to be equal.
 //!
+//! A table can stand over a shared one ([`Symbols::over`]): what a search finds out beside the graph's own symbols goes to
+//! the upper table, so starting one costs nothing in proportion to the graph.
+//!
 //! Symbols met in types keep their numbers; new ones are numbered downwards from there, as PyTorch numbers its own.
 
 use flambeau_ir::types::Dim;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
+use std::sync::Arc;
 
 /// The integers from `min` to `max`, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,6 +67,8 @@ pub enum Expr {
 /// The symbols of one graph.
 #[derive(Clone, Debug)]
 pub struct Symbols {
+    /// The table below, which is read and never changed. It has none below itself.
+    base: Option<Arc<Symbols>>,
     ranges: HashMap<i64, Range, FxBuildHasher>,
     exprs: HashMap<Expr, i64, FxBuildHasher>,
     origins: HashMap<i64, Expr, FxBuildHasher>,
@@ -80,6 +86,7 @@ impl Symbols {
     #[must_use]
     pub fn new() -> Self {
         Symbols {
+            base: None,
             ranges: HashMap::default(),
             exprs: HashMap::default(),
             origins: HashMap::default(),
@@ -87,10 +94,26 @@ impl Symbols {
         }
     }
 
+    /// A table that knows all of `base` and keeps what is added to itself. O(1) if `base` stands over no other table.
+    #[must_use]
+    pub fn over(base: &Arc<Symbols>) -> Self {
+        if base.base.is_some() {
+            return Symbols::clone(base);
+        }
+        Symbols { next: base.next, base: Some(Arc::clone(base)), ..Symbols::new() }
+    }
+
+    /// What is found in this table, else in the one below.
+    fn find<T>(&self, look: impl Fn(&Symbols) -> Option<T>) -> Option<T> {
+        look(self).or_else(|| look(self.base.as_ref()?))
+    }
+
     /// Takes note of a symbol that a type mentions, so that no new one gets its number.
     pub fn note(&mut self, symbol: i64) {
         self.next = self.next.min(symbol.saturating_sub(1));
-        self.ranges.entry(symbol).or_insert(Range::SIZE);
+        if self.find(|s| s.ranges.get(&symbol).copied()).is_none() {
+            self.ranges.insert(symbol, Range::SIZE);
+        }
     }
 
     /// A new symbol for a number in `range`; the number itself if there is only one.
@@ -108,7 +131,7 @@ impl Symbols {
     /// What a symbol was computed from, if it was.
     #[must_use]
     pub fn origin(&self, symbol: i64) -> Option<Expr> {
-        self.origins.get(&symbol).copied()
+        self.find(|s| s.origins.get(&symbol).copied())
     }
 
     /// What a number can be.
@@ -116,7 +139,7 @@ impl Symbols {
     pub fn range(&self, dim: Dim) -> Range {
         match dim {
             Dim::Known(n) => Range::only(n),
-            Dim::Sym(s) => self.ranges.get(&s).copied().unwrap_or(Range::ALL),
+            Dim::Sym(s) => self.find(|table| table.ranges.get(&s).copied()).unwrap_or(Range::ALL),
             Dim::Unknown => Range::ALL,
         }
     }
@@ -138,7 +161,7 @@ impl Symbols {
         if range.min == range.max {
             return Dim::Known(range.min);
         }
-        if let Some(&symbol) = self.exprs.get(&expr) {
+        if let Some(symbol) = self.find(|s| s.exprs.get(&expr).copied()) {
             return Dim::Sym(symbol);
         }
         let dim = self.fresh(range);
@@ -157,7 +180,8 @@ impl Symbols {
             (Dim::Unknown, _) | (_, Dim::Unknown) => Dim::Unknown,
             (Dim::Known(0), other) | (other, Dim::Known(0)) => other,
             _ => {
-                let range = Range { min: x.min.saturating_add(y.min), max: x.max.saturating_add(y.max) };
+                let ends = [x.min.checked_add(y.min), x.max.checked_add(y.max)];
+                let range = spanned(&ends, x.min >= 0 && y.min >= 0);
                 let (a, b) = ordered(a, b);
                 self.computed(Expr::Add(a, b), range)
             }
@@ -183,15 +207,14 @@ impl Symbols {
             (Dim::Known(1), other) | (other, Dim::Known(1)) => other,
             _ => {
                 let ends = [
-                    x.min.saturating_mul(y.min),
-                    x.min.saturating_mul(y.max),
-                    x.max.saturating_mul(y.min),
-                    x.max.saturating_mul(y.max),
+                    x.min.checked_mul(y.min),
+                    x.min.checked_mul(y.max),
+                    x.max.checked_mul(y.min),
+                    x.max.checked_mul(y.max),
                 ];
-                let min = ends.iter().copied().fold(i64::MAX, i64::min);
-                let max = ends.iter().copied().fold(i64::MIN, i64::max);
+                let range = spanned(&ends, x.min >= 0 && y.min >= 0);
                 let (a, b) = ordered(a, b);
-                self.computed(Expr::Mul(a, b), Range { min, max })
+                self.computed(Expr::Mul(a, b), range)
             }
         }
     }
@@ -317,6 +340,18 @@ impl Symbols {
     }
 }
 
+/// The range from the least to the greatest of these. Where one of them overflows, integers of a program wrap, so the
+/// result may be any; sizes do not: what would make a tensor that large raises.
+fn spanned(ends: &[Option<i64>], sizes: bool) -> Range {
+    let known = ends.iter().copied().flatten();
+    let (min, max) = known.fold((i64::MAX, i64::MIN), |(min, max), end| (min.min(end), max.max(end)));
+    match ends.iter().all(Option::is_some) {
+        true => Range { min, max },
+        false if sizes => Range { min: min.max(0), max: i64::MAX },
+        false => Range::ALL,
+    }
+}
+
 fn ordered(a: Dim, b: Dim) -> (Dim, Dim) {
     let key = |d: Dim| match d {
         Dim::Sym(s) => (0, s),
@@ -326,7 +361,8 @@ fn ordered(a: Dim, b: Dim) -> (Dim, Dim) {
     if key(a) <= key(b) { (a, b) } else { (b, a) }
 }
 
-fn floor_div(m: i64, n: i64) -> Option<i64> {
+/// The quotient rounded down; `None` for division by zero or overflow.
+pub(super) fn floor_div(m: i64, n: i64) -> Option<i64> {
     let quotient = m.checked_div(n)?;
     Some(if m % n != 0 && (m < 0) != (n < 0) { quotient - 1 } else { quotient })
 }

@@ -276,7 +276,7 @@ impl Shape {
     ) -> Shape {
         let (dim, start, end, step) = (dim.into(), start.into(), end.into(), step.into());
         change(move |cx, mut dims| {
-            let Some(at) = cx.wrap(dim, dims.len()).filter(|&at| at < dims.len()) else {
+            let Some(at) = cx.axis(dim, dims.len()) else {
                 return Some(cx.fresh_dims(dims.len()));
             };
             let bound = |cx: &ShapeCx<'_>, arg: Arg, default: i64| {
@@ -299,7 +299,7 @@ impl Shape {
     pub fn narrow(dim: impl Into<Arg>, length: impl Into<Arg>) -> Shape {
         let (dim, length) = (dim.into(), length.into());
         change(move |cx, mut dims| {
-            let Some(at) = cx.wrap(dim, dims.len()).filter(|&at| at < dims.len()) else {
+            let Some(at) = cx.axis(dim, dims.len()) else {
                 return Some(cx.fresh_dims(dims.len()));
             };
             let length = cx.int(length).unwrap_or(Dim::Unknown);

@@ -5,7 +5,6 @@
 //! one chain each. So there are at most as many edges as reads and writes.
 
 use crate::alias::AliasDb;
-use crate::effects::effects_of;
 use flambeau_ir::{Graph, NodeId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -21,7 +20,7 @@ pub(super) fn order(graph: &Graph, db: &AliasDb, items: &[NodeId], edges: &mut V
     let (mut last_effect, mut last_random) = (None, None);
     for (i, &node) in items.iter().enumerate() {
         let i = i as u32;
-        let effects = effects_of(graph, node);
+        let effects = graph.effects(node);
         if effects.has_side_effects() {
             edges.extend(last_effect.replace(i).map(|before| (before, i)));
         }

@@ -1,0 +1,282 @@
+//! Soundness of facts, checked against a run: does an observed value lie in what was claimed of it?
+//!
+//! A [`Valuation`] maps symbols to the integers they stand for in one run. A symbol of a claim is either bound (a size
+//! of an operand), or computed from others ([`Symbols::origin`]), or free: the first observation binds it, and every
+//! later one has to agree. Bindings are undone in the order they were made ([`Valuation::undo`]), because a symbol of a
+//! loop's body stands for another number in every iteration.
+//!
+//! This is the definition of what a rule may state, `observed ∈ γ(claimed)` for each component of a fact, and what every
+//! oracle of facts uses.
+
+use super::symbols::Expr;
+use super::{Dim, Fact, Range, Strides, Symbols, TensorFact};
+use flambeau_ir::value::IValue;
+use flambeau_tensor::Tensor;
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+
+/// What symbols stand for in one run. See the [module](self).
+#[derive(Clone, Debug, Default)]
+pub struct Valuation {
+    bound: HashMap<i64, i64, FxBuildHasher>,
+    /// Symbols in the order they were bound.
+    trail: Vec<i64>,
+}
+
+/// A position in the order of bindings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(usize);
+
+impl Valuation {
+    /// No symbol is bound.
+    #[must_use]
+    pub fn new() -> Self {
+        Valuation::default()
+    }
+
+    /// Binds a symbol, unless it is bound.
+    pub fn bind(&mut self, symbol: i64, value: i64) {
+        if let hashbrown::hash_map::Entry::Vacant(free) = self.bound.entry(symbol) {
+            free.insert(value);
+            self.trail.push(symbol);
+        }
+    }
+
+    /// A bound symbol that stands for `value`, the one bound first.
+    #[must_use]
+    pub fn symbol_of(&self, value: i64) -> Option<i64> {
+        self.trail.iter().copied().find(|s| self.bound.get(s) == Some(&value))
+    }
+
+    /// The bindings so far, for [`Valuation::undo`].
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        Mark(self.trail.len())
+    }
+
+    /// Forgets the bindings made since.
+    pub fn undo(&mut self, mark: Mark) {
+        for symbol in self.trail.drain(mark.0.min(self.trail.len())..) {
+            self.bound.remove(&symbol);
+        }
+    }
+
+    /// The integer a number stands for, if that follows from what is bound.
+    #[must_use]
+    pub fn value(&self, dim: Dim, symbols: &Symbols) -> Option<i64> {
+        let mut known: HashMap<i64, Option<i64>, FxBuildHasher> = HashMap::default();
+        let mut open = vec![dim];
+        while let Some(&next) = open.last() {
+            let before = open.len();
+            if let Dim::Sym(s) = next
+                && !known.contains_key(&s)
+                && !self.bound.contains_key(&s)
+                && let Some((a, b)) = symbols.origin(s).map(parts)
+            {
+                let missing = |d: &Dim| matches!(d, Dim::Sym(s) if !known.contains_key(s) && !self.bound.contains_key(s) && symbols.origin(*s).is_some());
+                open.extend([a, b].into_iter().filter(missing));
+                if open.len() == before {
+                    let of = |d| self.leaf(d, &known);
+                    let value = symbols.origin(s).and_then(|e| computed(e, of(a)?, of(b)?));
+                    known.insert(s, value);
+                }
+            }
+            if open.len() == before {
+                open.pop();
+            }
+        }
+        self.leaf(dim, &known)
+    }
+
+    fn leaf(&self, dim: Dim, known: &HashMap<i64, Option<i64>, FxBuildHasher>) -> Option<i64> {
+        let Dim::Sym(s) = dim else { return dim.known() };
+        self.bound.get(&s).copied().or_else(|| known.get(&s).copied().flatten())
+    }
+
+    /// Checks that a value is as claimed, and binds the symbols it decides.
+    ///
+    /// # Errors
+    /// The component that is not as claimed, in words.
+    pub fn check(&mut self, fact: &Fact, value: &IValue, symbols: &Symbols) -> Result<(), String> {
+        let other = || Err(format!("is {}, claimed {fact:?}", value.tag()));
+        match (fact, value) {
+            (Fact::Unknown, _) | (Fact::None, IValue::None) => Ok(()),
+            (Fact::Bool(a), IValue::Bool(b)) if a == b => Ok(()),
+            (Fact::Bool(a), IValue::Bool(b)) => Err(format!("is {b}, claimed {a}")),
+            (Fact::Int(d), IValue::Int(n)) => self.number(*d, *n, symbols).map_err(|e| format!("is {e}")),
+            (Fact::Tensor(fact), IValue::Tensor(t)) => self.tensor(fact, t, symbols),
+            (Fact::Tensor(fact), IValue::None) if fact.admits_undefined() => Ok(()),
+            (Fact::Tuple(facts), IValue::Tuple(t)) => self.all(facts, t.items(), symbols),
+            (Fact::List(facts), IValue::List(list)) => self.all(facts, &list.to_vec(), symbols),
+            (Fact::ListOf(fact), IValue::List(list)) => {
+                let each = |(i, v): (usize, &IValue)| {
+                    self.check(fact, v, symbols).map_err(|e| format!("element {i}: {e}"))
+                };
+                list.to_vec().iter().enumerate().try_for_each(each)
+            }
+            _ => other(),
+        }
+    }
+
+    fn all(&mut self, facts: &[Fact], values: &[IValue], symbols: &Symbols) -> Result<(), String> {
+        if facts.len() != values.len() {
+            return Err(format!("has {} elements, claimed {}", values.len(), facts.len()));
+        }
+        let mut each = facts.iter().zip(values).enumerate();
+        each.try_for_each(|(i, (f, v))| self.check(f, v, symbols).map_err(|e| format!("element {i}: {e}")))
+    }
+
+    fn tensor(&mut self, fact: &TensorFact, t: &Tensor, symbols: &Symbols) -> Result<(), String> {
+        if let Some(dtype) = fact.dtype.filter(|&d| d != t.dtype()) {
+            return Err(format!("dtype is {}, claimed {}", t.dtype().ir_name(), dtype.ir_name()));
+        }
+        if let Some(device) = fact.device.filter(|d| d.kind != t.device().kind) {
+            return Err(format!("device is {}, claimed {device}", t.device()));
+        }
+        if let Some(dims) = &fact.dims {
+            if dims.len() != t.rank() {
+                return Err(format!("rank is {}, claimed {}", t.rank(), dims.len()));
+            }
+            for (i, (&d, &n)) in dims.iter().zip(t.sizes()).enumerate() {
+                self.number(d, n, symbols).map_err(|e| format!("size {i} is {e}"))?;
+            }
+        }
+        if fact.strides == Strides::Contiguous && !t.is_contiguous() {
+            return Err(format!("strides are {:?} of {:?}, claimed contiguous", t.strides(), t.sizes()));
+        }
+        match fact.requires_grad {
+            Some(claimed) if claimed != t.requires_grad() => {
+                Err(format!("requires_grad is {}, claimed {claimed}", t.requires_grad()))
+            }
+            _ if fact.undefined => Err("is a tensor, claimed undefined".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
+    fn number(&mut self, claimed: Dim, found: i64, symbols: &Symbols) -> Result<(), String> {
+        let Range { min, max } = symbols.range(claimed);
+        if !(min..=max).contains(&found) {
+            return Err(match claimed {
+                Dim::Known(n) => format!("{found}, claimed {n}"),
+                _ => format!("{found}, claimed {min} to {max}"),
+            });
+        }
+        if let Dim::Sym(s) = claimed {
+            match self.value(claimed, symbols) {
+                Some(value) if value != found => {
+                    return Err(format!("{found}, claimed {value} (symbol {s})"));
+                }
+                Some(_) => {}
+                None => self.bind(s, found),
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that every bound symbol that was computed from others is what they give, now that more may be bound.
+    ///
+    /// # Errors
+    /// The first symbol that is not.
+    pub fn consistent(&self, symbols: &Symbols) -> Result<(), String> {
+        for &s in &self.trail {
+            let Some(origin) = symbols.origin(s) else { continue };
+            let (a, b) = parts(origin);
+            let (Some(a), Some(b)) = (self.value(a, symbols), self.value(b, symbols)) else { continue };
+            if let (Some(found), Some(value)) = (self.bound.get(&s), computed(origin, a, b))
+                && *found != value
+            {
+                return Err(format!("symbol {s} = {origin:?} is {found}, claimed {value}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn parts(origin: Expr) -> (Dim, Dim) {
+    match origin {
+        Expr::Add(a, b)
+        | Expr::Mul(a, b)
+        | Expr::FloorDiv(a, b)
+        | Expr::Max(a, b)
+        | Expr::Min(a, b)
+        | Expr::Broadcast(a, b) => (a, b),
+    }
+}
+
+/// What an expression gives; `None` where it overflows or divides by zero.
+fn computed(origin: Expr, a: i64, b: i64) -> Option<i64> {
+    match origin {
+        Expr::Add(..) => a.checked_add(b),
+        Expr::Mul(..) => a.checked_mul(b),
+        Expr::FloorDiv(..) => super::symbols::floor_div(a, b),
+        Expr::Max(..) => Some(a.max(b)),
+        Expr::Min(..) => Some(a.min(b)),
+        Expr::Broadcast(..) => Some(if a == 1 { b } else { a }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tensor(sizes: &[i64]) -> IValue {
+        IValue::Tensor(Tensor::zeros(sizes, flambeau_tensor::DType::F32).unwrap())
+    }
+
+    #[test]
+    fn one_symbol_is_one_number() {
+        let mut s = Symbols::new();
+        let n = s.fresh(Range::SIZE);
+        let double = s.mul(n, Dim::Known(2));
+        let fact = |dims: &[Dim]| Fact::Tensor(TensorFact::of_dims(dims.iter().copied()));
+        let mut run = Valuation::new();
+        assert_eq!(run.check(&fact(&[n, n]), &tensor(&[3, 3]), &s), Ok(()));
+        assert_eq!(run.check(&fact(&[double]), &tensor(&[6]), &s), Ok(()));
+        assert!(run.check(&fact(&[n]), &tensor(&[2]), &s).is_err());
+        assert!(run.check(&fact(&[double]), &tensor(&[5]), &s).is_err());
+        assert!(run.check(&fact(&[n, n]), &tensor(&[3]), &s).is_err(), "a rank too many");
+    }
+
+    #[test]
+    fn a_tensor_of_which_nothing_is_known_may_be_undefined() {
+        let s = Symbols::new();
+        let check = |fact: TensorFact| Valuation::new().check(&Fact::Tensor(fact), &IValue::None, &s);
+        assert_eq!(check(TensorFact::default()), Ok(()));
+        assert_eq!(check(TensorFact { undefined: true, ..TensorFact::default() }), Ok(()));
+        assert!(check(TensorFact::of_dims([])).is_err(), "a rank");
+        let dtype = Some(flambeau_tensor::DType::F32);
+        assert!(check(TensorFact::default().with_dtype(dtype)).is_err(), "a dtype");
+        assert!(check(TensorFact { requires_grad: Some(false), ..TensorFact::default() }).is_err());
+    }
+
+    #[test]
+    fn what_was_derived_before_its_origin_was_known_is_checked_later() {
+        let mut s = Symbols::new();
+        let n = s.fresh(Range::SIZE);
+        let double = s.mul(n, Dim::Known(2));
+        let mut run = Valuation::new();
+        let start = run.mark();
+        run.check(&Fact::Int(double), &IValue::Int(6), &s).unwrap();
+        run.check(&Fact::Int(n), &IValue::Int(4), &s).unwrap();
+        assert!(run.consistent(&s).is_err());
+        run.undo(start);
+        run.check(&Fact::Int(n), &IValue::Int(4), &s).unwrap();
+        assert_eq!(run.check(&Fact::Int(double), &IValue::Int(8), &s), Ok(()));
+        assert_eq!(run.consistent(&s), Ok(()));
+    }
+
+    #[test]
+    fn long_chains_need_no_stack() {
+        let mut s = Symbols::new();
+        let first = s.fresh(Range::SIZE);
+        let mut last = first;
+        for i in 0..100_000 {
+            let by = s.fresh(Range { min: 0, max: 10 + i });
+            last = s.add(last, by);
+        }
+        let mut run = Valuation::new();
+        assert_eq!(run.value(last, &s), None);
+        run.check(&Fact::Int(last), &IValue::Int(7), &s).unwrap();
+        assert_eq!(run.value(last, &s), Some(7));
+    }
+}
