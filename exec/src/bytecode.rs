@@ -309,6 +309,8 @@ pub struct Code {
     pub(crate) constants: Vec<IValue>,
     /// Where arguments go.
     pub(crate) params: Vec<Operand>,
+    /// The types that inputs are declared with, up to the last that says more than the kind of value; mostly empty.
+    pub(crate) declared: Box<[Type]>,
     pub(crate) n_scalars: u32,
     pub(crate) n_values: u32,
     /// The most operands that a site of a kernel has.

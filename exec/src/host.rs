@@ -5,14 +5,17 @@
 
 use crate::error::KernelError;
 use crate::kernel::{KernelResult, Rets};
+use crate::protections::Protections;
 use crate::tape::Tape;
 use flambeau_ir::value::{Generator, IValue};
 use flambeau_ir::{Graph, NodeId, Type};
-use flambeau_tensor::{Budget, Device, Tensor};
+use flambeau_tensor::{Budget, Device, Storage, Tensor};
 use std::any::{Any, TypeId};
+use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 /// Stops a run from outside: from another thread, a signal handler, a timer. Clones are one token.
 #[derive(Clone, Debug, Default)]
@@ -71,8 +74,37 @@ pub struct Host {
     tape: Option<Tape>,
     tensor_text: TensorText,
     max_depth: usize,
+    time: Option<Duration>,
+    clock: Cell<Clock>,
+    /// Runs that are active: formulas of gradients run within others.
+    runs: u32,
     grad_enabled: bool,
+    protected: RefCell<Protections>,
 }
+
+/// When the time of runs began, and how many questions pass until the clock is read again.
+#[derive(Clone, Copy)]
+struct Clock {
+    start: Option<Instant>,
+    last: Option<Instant>,
+    pace: u32,
+    skip: u32,
+}
+
+impl Default for Clock {
+    /// A clock that starts after a few questions: a run of fewer is over sooner than reading the clock would matter.
+    fn default() -> Self {
+        Clock { start: None, last: None, pace: 0, skip: FREE }
+    }
+}
+
+/// Questions of a run before the clock is read first.
+const FREE: u32 = 8;
+
+/// The clock is read more often where more time than this lies between readings.
+const TICK: Duration = Duration::from_millis(1);
+/// Most questions between two readings of the clock: those of 64,000 iterations of a loop on the machine.
+const MAX_PACE: u32 = 63;
 
 /// Services that few runs use.
 #[derive(Default)]
@@ -93,6 +125,9 @@ impl Default for Host {
 }
 
 impl Host {
+    /// Calls that may be active at a time unless told otherwise.
+    pub const MAX_DEPTH: usize = 10_000;
+
     /// The seed of the default generator.
     pub const SEED: u64 = 67_280_421_310_721;
 
@@ -111,7 +146,11 @@ impl Host {
                 let text = flambeau_tensor::print::to_text(tensor).map_err(|_| std::fmt::Error)?;
                 out.write_str(&text)
             },
-            max_depth: 10_000,
+            max_depth: Self::MAX_DEPTH,
+            time: None,
+            clock: Cell::new(Clock::default()),
+            runs: 0,
+            protected: RefCell::default(),
         }
     }
 
@@ -156,6 +195,14 @@ impl Host {
         self
     }
 
+    /// Limits the time of each run on this host, from the first time that it asks whether it should end. A run asks between
+    /// operators and, in loops, about every millisecond; a single operator is not interrupted. Runs within a run count as
+    /// part of it.
+    pub fn set_time(&mut self, time: Option<Duration>) -> &mut Self {
+        (self.time, self.clock) = (time, Cell::default());
+        self
+    }
+
     /// Limits the number of calls active at a time.
     pub fn set_max_depth(&mut self, frames: usize) -> &mut Self {
         self.max_depth = frames;
@@ -175,6 +222,26 @@ impl Host {
     /// The memory limit.
     pub fn budget(&self) -> Option<&Budget> {
         self.budget.as_ref()
+    }
+
+    /// Refuses writes to a storage until the current run ends.
+    pub fn protect(&self, storage: &Storage) {
+        self.protected.borrow_mut().add(storage);
+    }
+
+    /// Begins a run: sets the protections of the surrounding one aside, or starts the clock if there is none.
+    pub(crate) fn begin_run(&mut self) -> Protections {
+        if self.runs == 0 {
+            self.clock = Cell::default();
+        }
+        self.runs += 1;
+        std::mem::take(self.protected.get_mut())
+    }
+
+    /// Ends a run: its protections, for those of the surrounding one.
+    pub(crate) fn end_run(&mut self, outer: Protections) {
+        self.runs -= 1;
+        *self.protected.get_mut() = outer;
     }
 
     /// Takes fuel, and looks whether the run should end.
@@ -214,10 +281,34 @@ impl Host {
     #[inline]
     pub fn poll(&self) -> Result<(), KernelError> {
         if self.cancel.as_ref().is_some_and(CancelToken::is_cancelled) {
-            Err(KernelError::limit("the run was cancelled"))
-        } else {
-            Ok(())
+            return Err(KernelError::limit("the run was cancelled"));
         }
+        match self.time {
+            Some(time) => self.check_time(time),
+            None => Ok(()),
+        }
+    }
+
+    fn check_time(&self, time: Duration) -> Result<(), KernelError> {
+        let mut clock = self.clock.get();
+        if clock.skip > 0 {
+            clock.skip -= 1;
+            self.clock.set(clock);
+            return Ok(());
+        }
+        let now = Instant::now();
+        let start = *clock.start.get_or_insert(now);
+        let since = now - clock.last.unwrap_or(now);
+        clock.last = Some(now);
+        // Reading the clock costs as much as a small operator: it is read about every millisecond.
+        clock.pace = if since < TICK { (2 * clock.pace + 1).min(MAX_PACE) } else { clock.pace / 4 };
+        clock.skip = clock.pace;
+        self.clock.set(clock);
+        if now - start <= time {
+            return Ok(());
+        }
+        let text = format!("out of time: the limit of {:.3} seconds was reached", time.as_secs_f64());
+        Err(KernelError::limit(text))
     }
 
     fn out(&mut self) -> &mut (dyn Write + Send) {

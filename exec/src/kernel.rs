@@ -14,6 +14,8 @@ use flambeau_ir::{Graph, NodeId, Symbol, Type};
 use flambeau_tensor::loops::Goal;
 use flambeau_tensor::{DType, Device, Scalar, Tensor};
 use smallvec::SmallVec;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// What running a kernel gives.
@@ -43,6 +45,18 @@ impl Kernel {
     pub fn from_intrinsic(intrinsic: impl Into<Intrinsic>) -> Self {
         let intrinsic = intrinsic.into();
         Kernel::new(move |cx| intrinsic.run(cx))
+    }
+
+    /// The same kernel, but a panic in it is an error of the call ([`Fault::Misuse`]) instead of unwinding the machine. For
+    /// kernels of embedders; in programs compiled with `panic = "abort"` a panic still ends the process.
+    #[must_use]
+    pub fn catching_panics(self) -> Self {
+        Kernel::new(move |cx| {
+            // What the kernel leaves half done are its own results, which nothing reads after an error, and tensors that
+            // it wrote to, as after any other error.
+            let result = catch_unwind(AssertUnwindSafe(|| self.call(cx)));
+            result.unwrap_or_else(|panic| Err(panicked(cx, &*panic)))
+        })
     }
 
     /// Runs it.
@@ -109,6 +123,11 @@ impl<'a> KernelCx<'a> {
         self.in_place = true;
     }
 
+    /// Whether the result is to replace the elements of the first argument.
+    pub fn is_in_place(&self) -> bool {
+        self.in_place
+    }
+
     /// A result of a dtype, for the last loop of a computation: in place it may go straight into the first argument.
     #[inline]
     pub fn goal(&self, dtype: DType) -> Goal<'_> {
@@ -154,6 +173,12 @@ impl<'a> KernelCx<'a> {
     #[inline]
     pub fn host(&mut self) -> &mut Host {
         self.host
+    }
+
+    /// Refuses writes to the memory of a tensor until the run ends: for a kernel that copies where the operator's schema
+    /// declares a view. It protects what it copies and the copy, since a write to either would have to show in both.
+    pub fn protect(&self, tensor: &Tensor) {
+        self.host.protect(tensor.storage());
     }
 
     /// Arguments and services at once.
@@ -467,6 +492,21 @@ impl<'a> KernelCx<'a> {
             _ => get(self, i).map(Some),
         }
     }
+}
+
+#[cold]
+fn panicked(cx: &KernelCx<'_>, panic: &(dyn Any + Send)) -> KernelError {
+    let name = match cx.site() {
+        Site::Node(graph, node) => graph.op_name(node).to_string(),
+        Site::Schema(schema) => schema.full_name(),
+    };
+    KernelError::misuse(format!("the kernel of `{name}` panicked: {}", panic_message(panic)))
+}
+
+/// The text that a panic was raised with.
+pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let owned = || panic.downcast_ref::<String>().map(String::as_str);
+    panic.downcast_ref::<&str>().copied().or_else(owned).unwrap_or("a value that is no text")
 }
 
 #[cold]

@@ -9,10 +9,12 @@ use crate::error::{ExecError, Fault, KernelError};
 use crate::host::Host;
 use crate::kernel::{KernelCx, Rets, Site};
 use crate::resolve;
-use crate::structural::{self, any_defined, await_value, fits_refined, one_value};
+use crate::structural::{
+    self, SymbolSizes, any_defined, await_value, check_declared, fits_refined, is_refined, one_value,
+};
 use crate::tape;
 use flambeau_ir::value::{Future, IValue};
-use flambeau_ir::{Graph, NodeId, OpKind, Prim, Symbol, Type, ValueMap};
+use flambeau_ir::{BlockId, Graph, NodeId, OpKind, Prim, Symbol, Type, ValueId, ValueMap};
 use std::sync::Arc;
 
 /// Runs a graph on arguments.
@@ -26,12 +28,47 @@ pub fn run(
     callees: &dyn Callees,
     host: &mut Host,
 ) -> Result<Vec<IValue>, ExecError> {
-    let budget = host.budget().cloned();
-    let mut walk = Walk { callees, host, frames: Vec::new(), unwinding: 0 };
-    match budget {
+    begin(graph, args, Walk { callees, host, frames: Vec::new(), unwinding: 0, observer: None })
+}
+
+/// What wants to see every value that a run of [`run_observed`] computes in the graph it was given: not those of
+/// functions that are called, nor of subgraphs.
+pub trait Observer {
+    /// A value was defined. In a loop's body that happens once per iteration.
+    fn value(&mut self, id: ValueId, value: &IValue);
+
+    /// A block of a node begins; its inputs come next. A loop's body begins once per iteration.
+    fn enter(&mut self, _block: BlockId) {}
+
+    /// The block that began last ended.
+    fn leave(&mut self, _block: BlockId) {}
+}
+
+/// As [`run`], with an observer.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_observed(
+    graph: &Arc<Graph>,
+    args: Vec<IValue>,
+    callees: &dyn Callees,
+    host: &mut Host,
+    observer: &mut dyn Observer,
+) -> Result<Vec<IValue>, ExecError> {
+    let seen: &mut dyn Observer = observer;
+    let observer = Some((Arc::clone(graph), seen));
+    begin(graph, args, Walk { callees, host, frames: Vec::new(), unwinding: 0, observer })
+}
+
+fn begin(graph: &Arc<Graph>, args: Vec<IValue>, mut walk: Walk<'_>) -> Result<Vec<IValue>, ExecError> {
+    let budget = walk.host.budget().cloned();
+    let outer = walk.host.begin_run();
+    let result = match budget {
         Some(budget) => budget.run(|| walk.start(graph, Symbol::EMPTY, args)),
         None => walk.start(graph, Symbol::EMPTY, args),
-    }
+    };
+    walk.host.end_run(outer);
+    result
 }
 
 /// What becomes of a frame's results.
@@ -79,6 +116,8 @@ struct Walk<'w> {
     host: &'w mut Host,
     frames: Vec<Frame>,
     unwinding: u32,
+    /// What wants to see the values of one graph, and that graph.
+    observer: Option<(Arc<Graph>, &'w mut dyn Observer)>,
 }
 
 /// Errors in context managers' exits inside unwinding inside exits … end here.
@@ -121,12 +160,31 @@ impl Walk<'_> {
             return Err(KernelError::input(format!("expected {wanted} arguments but {found} were given")));
         }
         let mut env = ValueMap::for_values(&graph, IValue::None);
-        for (input, arg) in graph.inputs().zip(args) {
+        let mut symbols = SymbolSizes::new();
+        for (i, (input, arg)) in graph.inputs().zip(args).enumerate() {
+            if is_refined(graph.ty(input)) {
+                check_declared(&graph, i, &arg, graph.ty(input), &mut symbols)?;
+            }
             env[input] = arg;
         }
         let blocks = vec![Open { next: first(&graph, graph.root()), kind: Kind::Root }];
+        let inputs = graph.param(graph.root());
         self.frames.push(Frame { graph, function, env, blocks, entered: Vec::new(), after, at: None });
+        self.observe(inputs);
         Ok(())
+    }
+
+    /// Shows the results of a node of the running frame to the observer, if it is to see them.
+    fn observe(&mut self, node: NodeId) {
+        if let Some((observer, frame)) = self.observed() {
+            frame.graph.results(node).for_each(|v| observer.value(v, &frame.env[v]));
+        }
+    }
+
+    fn observed(&mut self) -> Option<(&mut dyn Observer, &Frame)> {
+        let (graph, observer) = self.observer.as_mut()?;
+        let [frame] = &self.frames[..] else { return None };
+        (self.unwinding == 0 && Arc::ptr_eq(graph, &frame.graph)).then_some((&mut **observer, frame))
     }
 
     fn top(&mut self) -> &mut Frame {
@@ -185,15 +243,20 @@ impl Walk<'_> {
         for (result, value) in graph.results(node).zip(values) {
             env[result] = value;
         }
+        self.observe(node);
         Ok(())
     }
 
-    fn open(&mut self, graph: &Graph, block: flambeau_ir::BlockId, inputs: Vec<IValue>, kind: Kind) {
+    fn open(&mut self, graph: &Graph, block: BlockId, inputs: Vec<IValue>, kind: Kind) {
         let frame = self.top();
         for (input, value) in graph.block_inputs(block).zip(inputs) {
             frame.env[input] = value;
         }
         frame.blocks.push(Open { next: first(graph, block), kind });
+        if let Some((observer, _)) = self.observed() {
+            observer.enter(block);
+        }
+        self.observe(graph.param(block));
     }
 
     fn control(&mut self, graph: &Arc<Graph>, node: NodeId, prim: Prim) -> Result<(), KernelError> {
@@ -301,6 +364,9 @@ impl Walk<'_> {
         let graph = Arc::clone(&self.top().graph);
         let mut outputs = self.operands(&graph, ret);
         let open = self.top().blocks.pop().expect("invariant: a frame has an open block");
+        if let Some((observer, _)) = self.observed().filter(|_| !matches!(open.kind, Kind::Root)) {
+            observer.leave(graph.parent(ret));
+        }
         match open.kind {
             Kind::Once(node) => self.set_results(&graph, node, outputs)?,
             Kind::Loop { node, trip, max } => {
@@ -374,7 +440,7 @@ impl Walk<'_> {
     }
 }
 
-fn first(graph: &Graph, block: flambeau_ir::BlockId) -> NodeId {
+fn first(graph: &Graph, block: BlockId) -> NodeId {
     graph.next(graph.param(block)).expect("invariant: a block ends in prim::Return")
 }
 

@@ -330,11 +330,34 @@ impl Sample {
 
     /// Makes a complete list of arguments for a schema.
     pub fn make(&self, schema: &FunctionSchema, g: &mut Gen<'_>) -> Vec<IValue> {
-        let mut args = match &self.make {
-            SampleKind::Tensors(n) => self.draw_tensors(*n, g),
+        let args = match &self.make {
+            SampleKind::Tensors(n) => {
+                let full = shape(g, self.min_rank, self.max_rank);
+                self.draw_tensors(*n, full, g)
+            }
             SampleKind::Args(make) => make(g),
             SampleKind::Schema => Vec::new(),
         };
+        self.completed(args, schema, g)
+    }
+
+    /// As [`Sample::make`], of tensors of a shape that `sizes` gives for a rank; `None` where a function makes the arguments,
+    /// which then decides about their shapes.
+    pub fn make_sized(
+        &self,
+        schema: &FunctionSchema,
+        g: &mut Gen<'_>,
+        sizes: &mut dyn FnMut(&mut Gen<'_>, usize) -> Vec<i64>,
+    ) -> Option<Vec<IValue>> {
+        let SampleKind::Tensors(n) = self.make else { return None };
+        let rank = self.min_rank + g.below(self.max_rank - self.min_rank + 1);
+        let full = sizes(g, rank);
+        let args = self.draw_tensors(n, full, g);
+        Some(self.completed(args, schema, g))
+    }
+
+    /// Adds the arguments that follow the drawn ones: those given once, then defaults.
+    fn completed(&self, mut args: Vec<IValue>, schema: &FunctionSchema, g: &mut Gen<'_>) -> Vec<IValue> {
         args.extend(self.extra.iter().map(fresh));
         for (i, arg) in schema.args.iter().enumerate().skip(args.len()) {
             let default = match &self.make {
@@ -346,8 +369,7 @@ impl Sample {
         args
     }
 
-    fn draw_tensors(&self, n: usize, g: &mut Gen<'_>) -> Vec<IValue> {
-        let full = shape(g, self.min_rank, self.max_rank);
+    fn draw_tensors(&self, n: usize, full: Vec<i64>, g: &mut Gen<'_>) -> Vec<IValue> {
         let dtype = *g.pick(&self.elements.dtypes);
         let which_full = g.below(n);
         (0..n)

@@ -16,10 +16,11 @@ use crate::bytecode::{Code, Instr, Opcode, Operand, Site, Work};
 use crate::callees::Callees;
 use crate::error::KernelError;
 use crate::intrinsic::{Intrinsic, Kind};
+use crate::structural::is_refined;
 use control::Open;
 use flambeau_ir::value::IValue;
 use flambeau_ir::{
-    AttrsId, BlockId, Graph, NodeId, Prim, Step, Symbol, Type, ValueId, ValueMap, ValueSet, verify,
+    AttrsId, BlockId, Graph, NodeId, Prim, Step, Symbol, Type, ValueId, ValueMap, ValueSet, verify::Verified,
 };
 use hashbrown::HashMap;
 use regs::Bank;
@@ -108,22 +109,21 @@ impl Code {
         function: Symbol,
         callees: &dyn Callees,
     ) -> Result<Code, KernelError> {
-        let verified = verify::verify_with(graph, callees.classes())
+        let verified = Verified::new(Arc::clone(graph), callees.classes())
             .map_err(|e| KernelError::misuse(format!("the graph does not verify: {e}")))?;
-        Ok(Code::emit(verified, graph, function, callees))
+        Ok(Code::emit(verified, function, callees))
     }
 
-    /// Compiles a graph known to be verified. Nothing else is taken: that a graph is one is a value that only
-    /// verification makes.
+    /// Compiles a verified graph. The [`Verified`] owns the graph, so what is emitted is what was verified.
     ///
     /// ```
     /// use flambeau_exec::Code;
-    /// use flambeau_ir::{CompilationUnit, Graph, Registry, Symbol, verify::verify};
+    /// use flambeau_ir::{CompilationUnit, Graph, Registry, Symbol, types::NoClasses, verify::Verified};
     /// use std::sync::Arc;
     ///
     /// let graph = Arc::new(Graph::new(Registry::empty()));
-    /// let verified = verify(&graph).unwrap();
-    /// Code::emit(verified, &graph, Symbol::EMPTY, &CompilationUnit::new());
+    /// let verified = Verified::new(graph, &NoClasses).unwrap();
+    /// Code::emit(verified, Symbol::EMPTY, &CompilationUnit::new());
     /// ```
     ///
     /// The graph itself is not enough:
@@ -134,19 +134,13 @@ impl Code {
     /// use std::sync::Arc;
     ///
     /// let graph = Arc::new(Graph::new(Registry::empty()));
-    /// Code::emit(&*graph, &graph, Symbol::EMPTY, &CompilationUnit::new());
+    /// Code::emit(graph, Symbol::EMPTY, &CompilationUnit::new());
     /// ```
-    pub fn emit(
-        verified: verify::Verified<'_>,
-        graph: &Arc<Graph>,
-        function: Symbol,
-        callees: &dyn Callees,
-    ) -> Code {
-        debug_assert!(std::ptr::eq(verified.graph(), &**graph), "invariant: the graph that was verified");
-        let mut emit = Emit::new(graph, callees);
+    pub fn emit(verified: Verified, function: Symbol, callees: &dyn Callees) -> Code {
+        let mut emit = Emit::new(verified.graph(), callees);
         emit.run();
         Code {
-            graph: Arc::clone(graph),
+            graph: Arc::clone(verified.graph()),
             function,
             n_scalars: emit.words.len(),
             n_values: emit.values.len(),
@@ -164,8 +158,15 @@ impl Code {
             scalars: emit.scalars,
             constants: emit.constants,
             params: emit.params,
+            declared: declared(verified.graph()),
         }
     }
+}
+
+/// The types of inputs, up to the last one that a call has to be checked against.
+fn declared(graph: &Graph) -> Box<[Type]> {
+    let refined = graph.inputs().rposition(|v| is_refined(graph.ty(v)));
+    graph.inputs().take(refined.map_or(0, |last| last + 1)).map(|v| graph.ty(v)).collect()
 }
 
 impl<'g> Emit<'g> {

@@ -10,8 +10,8 @@ mod types;
 
 pub(crate) use autograd::{any_defined, sum_gradients};
 
-pub(crate) use types::fits_refined;
 pub use types::fits_tensor;
+pub(crate) use types::{SymbolSizes, check_declared, fits_refined, is_refined};
 
 use crate::callees::Callees;
 use crate::error::{Fault, KernelError};
@@ -37,21 +37,7 @@ pub(crate) fn is_control(prim: Prim) -> bool {
             | Prim::Exit
             | Prim::BailOut
             | Prim::GradOf
-    ) || runs_subgraph(prim)
-}
-
-/// Whether a structural operator computes what its subgraph computes.
-pub(crate) fn runs_subgraph(prim: Prim) -> bool {
-    matches!(
-        prim,
-        Prim::FusionGroup
-            | Prim::DifferentiableGraph
-            | Prim::FunctionalGraph
-            | Prim::FallbackGraph
-            | Prim::TensorExprGroup
-            | Prim::TensorExprDynamicGroup
-            | Prim::StaticSubgraph
-    )
+    ) || prim.runs_subgraph()
 }
 
 /// Runs a structural operator that is not control flow.

@@ -4,10 +4,11 @@ use super::place;
 use crate::callees::Callees;
 use crate::error::KernelError;
 use crate::kernel::{KernelCx, KernelResult};
+use flambeau_analysis::shape::TensorFact;
 use flambeau_ir::attr::names;
-use flambeau_ir::types::{TensorType, TypeKind, is_subtype};
+use flambeau_ir::types::{Dim, TensorType, TypeKind, is_subtype};
 use flambeau_ir::value::IValue;
-use flambeau_ir::{Attr, Prim, Type};
+use flambeau_ir::{Attr, Graph, Prim, Type};
 use flambeau_tensor::Tensor;
 
 /// Whether a tensor has everything a refined type says.
@@ -47,6 +48,79 @@ pub(crate) fn fits_refined(value: &IValue, ty: Type) -> bool {
         (_, TypeKind::Optional(inner)) => fits_refined(value, *inner),
         _ => value.fits(ty.erase_shapes()),
     }
+}
+
+/// Whether a type states more of a tensor than that it is one. Element types of lists and dictionaries do not count: what
+/// is stated there is never used, because elements are replaced without a look at it.
+pub(crate) fn is_refined(ty: Type) -> bool {
+    match ty.kind() {
+        TypeKind::Tensor(_) => ty != Type::TENSOR,
+        TypeKind::Optional(inner) => is_refined(*inner),
+        TypeKind::Tuple(t) => t.elems.iter().any(|&e| is_refined(e)),
+        _ => false,
+    }
+}
+
+/// Sizes that the symbols of declared types stand for in one call.
+pub(crate) type SymbolSizes = Vec<(i64, i64)>;
+
+/// Checks an argument against a refined type that a graph declares of its input; a symbol is one size in all of them.
+/// O(rank), for each tensor in it.
+///
+/// # Errors
+/// Input, declared type, and what was given.
+#[cold]
+pub(crate) fn check_declared(
+    graph: &Graph,
+    index: usize,
+    value: &IValue,
+    ty: Type,
+    symbols: &mut SymbolSizes,
+) -> KernelResult {
+    let Some((declared, given)) = misfit(value, ty, symbols) else { return Ok(()) };
+    let name = graph.inputs().nth(index).map(|v| graph.name(v).to_string()).unwrap_or_default();
+    // A type prints symbolic sizes as `*`.
+    let known: Vec<String> = symbols.iter().map(|(symbol, size)| format!("SS({symbol}) = {size}")).collect();
+    let known = if known.is_empty() { String::new() } else { format!(" (so far, {})", known.join(", ")) };
+    Err(KernelError::input(format!(
+        "input {index}, `%{name}`, is declared as {declared} but is given {given}{known}"
+    )))
+}
+
+/// The first part of a value that is not as declared: the declared type, and what the part is.
+fn misfit(value: &IValue, ty: Type, symbols: &mut SymbolSizes) -> Option<(Type, String)> {
+    match (value, ty.kind()) {
+        (IValue::Tensor(t), TypeKind::Tensor(facts))
+            if !fits_tensor(t, facts) || !agree(t, facts, symbols) =>
+        {
+            let fact = TensorFact { requires_grad: Some(t.requires_grad()), ..TensorFact::of(t) };
+            let strides = t.strides().iter().map(|&n| Some(n)).collect();
+            Some((ty, Type::tensor(TensorType { strides: Some(strides), ..fact.to_type() }).to_string()))
+        }
+        (IValue::None, TypeKind::Tensor(facts)) if !facts.undefined => Some((ty, "None".to_owned())),
+        (IValue::None, _) => None,
+        (_, TypeKind::Optional(inner)) => misfit(value, *inner, symbols),
+        (IValue::Tuple(parts), TypeKind::Tuple(t)) => {
+            parts.items().iter().zip(&t.elems[..]).find_map(|(part, &ty)| misfit(part, ty, symbols))
+        }
+        _ => None,
+    }
+}
+
+/// Whether every symbol among the sizes stands for the size it stood for before. There are as many as sizes written out
+/// in types, so they are searched one by one.
+fn agree(tensor: &Tensor, ty: &TensorType, symbols: &mut SymbolSizes) -> bool {
+    let mut sizes = ty.sizes.iter().flatten().zip(tensor.sizes());
+    sizes.all(|(&dim, &size)| match dim {
+        Dim::Sym(symbol) => match symbols.iter().find(|(s, _)| *s == symbol) {
+            Some(&(_, before)) => before == size,
+            None => {
+                symbols.push((symbol, size));
+                true
+            }
+        },
+        _ => true,
+    })
 }
 
 fn types_attr(cx: &KernelCx<'_>) -> Result<Vec<Type>, KernelError> {

@@ -60,6 +60,14 @@ pub fn gathered(tensor: &Tensor) -> Option<Tensor> {
     history::gathered(tensor)
 }
 
+/// Makes a tensor a leaf that requires no gradient: what it came from is forgotten.
+///
+/// # Errors
+/// If it is a view.
+pub fn detach(tensor: &Tensor) -> Result<(), KernelError> {
+    history::forget(tensor)
+}
+
 /// Whether no operator that was recorded made a tensor.
 pub fn is_leaf(tensor: &Tensor) -> bool {
     history::edge(tensor).is_none_or(|edge| history::is_leaf(&edge))

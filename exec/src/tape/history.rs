@@ -251,6 +251,19 @@ pub(super) fn set_view(tensor: &Tensor, of: &Tensor) {
     remember(tensor, Memory { from, view: Some(View { base, seen }), gathered: None });
 }
 
+/// Makes a tensor forget what it came from.
+///
+/// # Errors
+/// If it is a view, whose history is that of its base.
+pub(super) fn forget(tensor: &Tensor) -> Result<(), KernelError> {
+    if memory(tensor).view.is_some() {
+        return Err(KernelError::input("Can't detach views in-place. Use detach() instead."));
+    }
+    remember(tensor, Memory { gathered: memory(tensor).gathered, ..Memory::default() });
+    tensor.set_requires_grad(false);
+    Ok(())
+}
+
 /// Says that a tensor shows other elements of the same memory than before; `base` is what it is a view of, if not itself.
 pub(super) fn show(tensor: &Tensor, base: &Tensor) {
     if !base.ptr_eq(tensor) {

@@ -28,7 +28,7 @@ use flambeau_ir::value::IValue;
 use flambeau_ir::{Facet, OpId};
 use std::sync::Arc;
 
-pub use backward::{backward, gathered, gradients, is_leaf, is_recorded};
+pub use backward::{backward, detach, gathered, gradients, is_leaf, is_recorded};
 pub(crate) use record::call;
 
 /// Of an operator: it asks for gradients of what the program did before, so whatever runs the program has to record.

@@ -5,7 +5,7 @@ use super::region::{self, Geometry};
 use super::{Derivative, Input, Tape};
 use crate::error::KernelError;
 use crate::kernel::{Kernel, KernelCx, KernelResult};
-use flambeau_ir::schema::Argument;
+use flambeau_ir::schema::{AliasInfo, Argument};
 use flambeau_ir::value::{Generator, IValue, List, ListItems, Tuple};
 use flambeau_ir::{FunctionSchema, OpId, Type};
 use flambeau_tensor::Tensor;
@@ -217,9 +217,15 @@ pub(crate) fn call(
 fn is_target(schema: &FunctionSchema, arg: usize) -> bool {
     let ty = schema.args[arg].ty.unwrap_optional();
     let holds = ty.list_elem().unwrap_or(ty).unwrap_optional() == Type::TENSOR;
+    let is_written = |alias: &AliasInfo| match ty.list_elem() {
+        Some(_) => alias.contained.iter().any(AliasInfo::writes),
+        None => alias.write,
+    };
     let set = |of: &Argument| of.alias.as_ref().map(|alias| alias.before.clone());
     let returned = || schema.returns.iter().any(|result| set(result) == set(&schema.args[arg]));
-    schema.is_write(arg) && holds && (schema.returns.is_empty() || returned())
+    schema.args[arg].alias.as_ref().is_some_and(is_written)
+        && holds
+        && (schema.returns.is_empty() || returned())
 }
 
 fn after(mut before: Before, op: OpId, schema: &FunctionSchema, rets: &[IValue]) -> KernelResult {
@@ -230,7 +236,13 @@ fn after(mut before: Before, op: OpId, schema: &FunctionSchema, rets: &[IValue])
     let known = before.derivative.is_some();
     let mut fresh = Vec::new();
     let mut outputs = Vec::new();
-    for result in rets.iter().flat_map(tensors_of) {
+    // A result that is a wildcard was taken out of a container: it was there before and has its own history.
+    let taken = |i: usize| {
+        let alias = schema.returns.get(i).and_then(|result| result.alias.as_ref());
+        !known && alias.is_some_and(AliasInfo::is_wildcard_after)
+    };
+    let made = rets.iter().enumerate().filter(|(i, _)| !taken(*i));
+    for result in made.flat_map(|(_, result)| tensors_of(result)) {
         let output = outputs.len();
         outputs.push(Geometry::of(&result));
         if read.iter().any(|t| t.ptr_eq(&result)) {

@@ -1,8 +1,9 @@
 //! Where a caller puts the arguments of a run: straight into the registers of its first frame, or into a list.
 
 use super::steps;
-use crate::bytecode::{Code, Operand};
+use crate::bytecode::Code;
 use crate::error::KernelError;
+use crate::structural::{SymbolSizes, check_declared};
 use flambeau_ir::value::IValue;
 
 /// Takes the arguments of a run, in order.
@@ -15,12 +16,13 @@ enum Place<'a> {
 
 /// The registers of a frame that takes arguments.
 struct Registers<'a> {
-    params: &'a [Operand],
+    code: &'a Code,
     s: &'a mut [u64],
     v: &'a mut [IValue],
     given: usize,
     /// What is wrong with the first argument that does not fit.
     wrong: Option<KernelError>,
+    symbols: SymbolSizes,
 }
 
 impl<'a> Arguments<'a> {
@@ -34,7 +36,7 @@ impl<'a> Arguments<'a> {
             [a, b] => (s[0], s[1]) = (a, b),
             ref all => s[..all.len()].copy_from_slice(all),
         }
-        Arguments(Place::Frame(Registers { params: &code.params, s, v, given: 0, wrong: None }))
+        Arguments(Place::Frame(Registers { code, s, v, given: 0, wrong: None, symbols: Vec::new() }))
     }
 
     /// At the end of a list.
@@ -64,7 +66,11 @@ impl<'a> Arguments<'a> {
 impl Registers<'_> {
     #[inline(always)]
     fn push(&mut self, value: IValue) {
-        if let Some(&param) = self.params.get(self.given)
+        if let Some(&ty) = self.code.declared.get(self.given)
+            && let Err(error) = check_declared(&self.code.graph, self.given, &value, ty, &mut self.symbols)
+        {
+            self.wrong.get_or_insert(error);
+        } else if let Some(&param) = self.code.params.get(self.given)
             && let Err(error) = steps::store(param, value, self.s, self.v)
         {
             self.refuse(&error);
@@ -81,8 +87,8 @@ impl Registers<'_> {
     #[inline(always)]
     fn complete(self) -> Result<(), KernelError> {
         match self.wrong {
-            None if self.given == self.params.len() => Ok(()),
-            wrong => Err(wrong.unwrap_or_else(|| miscounted(self.params.len(), self.given))),
+            None if self.given == self.code.params.len() => Ok(()),
+            wrong => Err(wrong.unwrap_or_else(|| miscounted(self.code.params.len(), self.given))),
         }
     }
 }

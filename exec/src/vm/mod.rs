@@ -221,8 +221,9 @@ impl Vm {
         let mut recycler = self.recycler.take();
         let budget = host.budget().cloned();
         let mut args = std::mem::take(&mut self.args);
+        let outer = host.begin_run();
         let run = || {
-            let start = || self.start(code, &mut args, host, bind);
+            let start = || self.start(code, &mut args, &mut *host, bind);
             match &budget {
                 Some(budget) => budget.run(start),
                 None => start(),
@@ -232,6 +233,7 @@ impl Vm {
             Some(recycler) => recycler.run(run),
             None => run(),
         };
+        host.end_run(outer);
         args.clear();
         self.args = args;
         self.recycler = recycler;

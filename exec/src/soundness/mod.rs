@@ -1,0 +1,155 @@
+//! Trials of facts: do the `Shape` and `Dtype` rules of operators, and what [`Shapes`] concludes from them about whole
+//! programs, hold in runs?
+//!
+//! A rule is sound if everything that a call gives lies in what was claimed of it, whatever part of the operands' facts
+//! the rule was told ([`flambeau_analysis::shape::Valuation`] has the definition). It is total if it answers any facts
+//! at all without a panic. [`try_facts`] asks both of every operator of a registry, on arguments from the operator's
+//! `Sample`: an operator from outside is tried in the same way as a standard one. [`watch`] asks the first of a program.
+//!
+//! [`Shapes`]: flambeau_analysis::shape::Shapes
+
+mod arbitrary;
+mod arguments;
+mod forecast;
+mod watch;
+
+pub use arguments::{border, hostile, is_output, is_variant, sample};
+pub use forecast::{Forecast, Forgetting};
+pub use watch::{Watched, watch, watch_told};
+
+use crate::kernel::Kernel;
+use crate::sample::Gen;
+use flambeau_analysis::shape::{Dtype, Shape, ShapeCx, Symbols, conclude};
+use flambeau_ir::value::IValue;
+use flambeau_ir::{OpId, Registry};
+use flambeau_tensor::Budget;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+/// How much is tried of one operator.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Calls with arguments from the operator's samples.
+    pub samples: u64,
+    /// Calls with arguments at the borders of what it takes.
+    pub borders: u64,
+    /// Ways of forgetting, per call.
+    pub parts: usize,
+    /// Rules asked about arbitrary facts.
+    pub arbitrary: u64,
+    /// Where the choices start.
+    pub seed: u64,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Effort { samples: 4, borders: 10, parts: 2, arbitrary: 16, seed: 1 }
+    }
+}
+
+/// What trying one operator gave.
+#[derive(Clone, Debug)]
+pub struct FactTrial {
+    /// The operator.
+    pub operator: String,
+    /// Calls that gave results, which were compared with what was claimed.
+    pub checked: u64,
+    /// Calls that raised: nothing is claimed of them.
+    pub raised: u64,
+    /// What is wrong; at most a few.
+    pub failures: Vec<String>,
+}
+
+/// Bytes that one call may allocate.
+const MEMORY: usize = 4 << 20;
+/// How long a rule may take for one question.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Failures of one operator that are kept.
+const KEPT: usize = 3;
+
+/// Tries the rules of every operator that `chosen` takes.
+pub fn try_facts(registry: &Registry, chosen: impl Fn(OpId) -> bool, effort: Effort) -> Vec<FactTrial> {
+    registry.ids().filter(|&id| chosen(id)).map(|id| try_operator(registry, id, effort)).collect()
+}
+
+/// Tries the rules of one operator.
+pub fn try_operator(registry: &Registry, id: OpId, effort: Effort) -> FactTrial {
+    let operator = registry.schema(id).full_name();
+    let mut trial = FactTrial { operator, checked: 0, raised: 0, failures: Vec::new() };
+    let mut seeds = Gen::from_seed(effort.seed.wrapping_mul(0x9E37_79B9) ^ id.index() as u64);
+    if registry.facet::<Kernel>(id).is_some() {
+        for call in 0..effort.samples + effort.borders {
+            let mut g = Gen::from_seed(seeds.bits());
+            let args = match call < effort.samples {
+                true => sample(registry, id, &mut g).unwrap_or_else(|| border(registry, id, &mut g)),
+                false => border(registry, id, &mut g),
+            };
+            trial.call(registry, id, args, effort.parts, &mut g);
+        }
+    }
+    for _ in 0..effort.arbitrary {
+        trial.arbitrary(registry, id, &mut Gen::from_seed(seeds.bits()));
+    }
+    trial
+}
+
+impl FactTrial {
+    fn fail(&mut self, what: String) {
+        if self.failures.len() < KEPT {
+            self.failures.push(what);
+        }
+    }
+
+    /// One call against what the rules claim of it.
+    fn call(&mut self, registry: &Registry, id: OpId, args: Vec<IValue>, parts: usize, g: &mut Gen<'_>) {
+        let schema = registry.schema(id);
+        // The call may write its arguments, so their text is made before.
+        let shown = format!("{args:?}");
+        let forecasts = || {
+            let all = std::iter::once(Forecast::of_all(registry, id, &args));
+            let told: Vec<Forecast> =
+                all.chain((0..parts).map(|_| Forecast::of_part(registry, id, &args, g))).collect();
+            told
+        };
+        let Ok(forecasts) = catch_unwind(AssertUnwindSafe(forecasts)) else {
+            return self.fail(format!("a rule panics on {shown}"));
+        };
+        let run = || Budget::new(MEMORY).run(|| arguments::call(registry, id, args));
+        match catch_unwind(AssertUnwindSafe(run)) {
+            Err(_) => self.fail(format!("the kernel panics on {shown}")),
+            Ok(None | Some(Err(_))) => self.raised += 1,
+            Ok(Some(Ok(results))) => {
+                if results.len() != schema.returns.len() && !schema.varret {
+                    self.fail(format!("{} results on {shown}", results.len()));
+                }
+                self.checked += 1;
+                if let Some(wrong) = forecasts.iter().find_map(|forecast| forecast.wrong(&results)) {
+                    self.fail(format!("{wrong}, on {shown}"));
+                }
+            }
+        }
+    }
+
+    /// The rules asked about facts that need not fit the operator.
+    fn arbitrary(&mut self, registry: &Registry, id: OpId, g: &mut Gen<'_>) {
+        let schema = registry.schema(id);
+        let (shape, dtype) = (registry.facet::<Shape>(id), registry.facet::<Dtype>(id));
+        if shape.is_none() && dtype.is_none() {
+            return;
+        }
+        let mut symbols = Symbols::new();
+        let operands = arbitrary::operands(schema, &mut symbols, g);
+        let told = || operands.iter().map(|o| format!("{:?} ", o.fact)).collect::<String>();
+        let start = Instant::now();
+        let asked = operands.clone();
+        let ask = || {
+            let mut cx = ShapeCx::new(Some(schema), asked, &mut symbols);
+            (0..schema.returns.len().max(1)).for_each(|i| drop(conclude(shape, dtype, i, &mut cx)));
+        };
+        if catch_unwind(AssertUnwindSafe(ask)).is_err() {
+            self.fail(format!("a rule panics on the facts {}", told()));
+        } else if start.elapsed() > PATIENCE {
+            self.fail(format!("a rule takes {:?} on the facts {}", start.elapsed(), told()));
+        }
+    }
+}
