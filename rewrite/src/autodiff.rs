@@ -37,7 +37,7 @@
 
 use flambeau_ir::schema::Argument;
 use flambeau_ir::value::{IValue, List};
-use flambeau_ir::{Facet, FunctionSchema, Registry, Symbol, Type};
+use flambeau_ir::{Facet, FunctionSchema, OpId, Registry, Symbol, Type, nearest};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
@@ -59,6 +59,99 @@ impl Gradients {
     #[must_use]
     pub const fn helpers(self, source: &'static str) -> Self {
         Gradients { helpers: source, ..self }
+    }
+}
+
+impl Gradients {
+    /// The name of the file.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn error(&self, line: usize, what: String) -> GradientsError {
+        GradientsError { file: self.name, line: line + 1, what }
+    }
+
+    /// The groups of operators that are spoken of together. A text that does not read has been refused by
+    /// [`GradientTable::from_registry`].
+    fn groups(&self) -> Vec<Group> {
+        let mut all: Vec<Group> = Vec::new();
+        for (line, text) in self.entries.lines().enumerate() {
+            let said = text.trim();
+            if said.is_empty() || said.starts_with('#') {
+                continue;
+            }
+            if text.starts_with(' ') {
+                all.last_mut().into_iter().for_each(|group| group.lines.push((line, said)));
+                continue;
+            }
+            let listed = said.strip_prefix("constant ").or(said.strip_prefix("layout "));
+            let names = listed.unwrap_or(said).split_whitespace().map(|name| (line, name));
+            // Lines of names behind each other are one group, as far as gradients follow.
+            match all.last_mut().filter(|group| group.lines.is_empty() && !group.listed && listed.is_none()) {
+                Some(group) => group.names.extend(names),
+                None => {
+                    all.push(Group { names: names.collect(), lines: Vec::new(), listed: listed.is_some() })
+                }
+            }
+        }
+        all
+    }
+
+    /// The operators of a registry that are spoken of.
+    ///
+    /// # Errors
+    /// Operators that are not registered, and arguments that no overload of an operator of their group has.
+    pub fn operators(&self, registry: &Registry) -> Result<Vec<OpId>, Vec<GradientsError>> {
+        let (mut found, mut errors) = (Vec::new(), Vec::new());
+        for Group { names, lines, .. } in self.groups() {
+            let mut rows: Vec<OpId> = Vec::new();
+            for &(line, name) in &names {
+                let before = rows.len();
+                rows.extend(registry.lookup(name));
+                rows.extend(registry.overloads(Symbol::new(name)));
+                if rows.len() == before {
+                    errors.push(self.error(line, unknown("operator", name, &known_names(registry))));
+                }
+            }
+            let args = rows.iter().flat_map(|op| &registry.schema(*op).args);
+            let args: Vec<&str> = args.map(|arg| arg.name.as_str()).collect();
+            for (line, said) in
+                lines.into_iter().filter(|(_, said)| !rows.is_empty() && !said.starts_with("by "))
+            {
+                let stated = said.split_once('=').map_or("", |(args, _)| args).split(',').map(str::trim);
+                for arg in stated.filter(|arg| !args.contains(arg)) {
+                    let of = format!("argument of `{}`", names[0].1);
+                    errors.push(self.error(line, unknown(&of, arg, &args)));
+                }
+            }
+            found.extend(rows);
+        }
+        if errors.is_empty() { Ok(found) } else { Err(errors) }
+    }
+}
+
+/// Operators that a text speaks of together.
+struct Group {
+    /// The names, each with its line (from 0).
+    names: Vec<(usize, &'static str)>,
+    /// The lines of gradients.
+    lines: Vec<(usize, &'static str)>,
+    /// Whether the names are a list of `constant` or `layout`, which no gradients follow.
+    listed: bool,
+}
+
+/// Qualified names of all operators, with and without their overloads.
+fn known_names(registry: &Registry) -> Vec<&'static str> {
+    let names = registry.ids().map(|op| registry.name(op.into()).as_str());
+    let full = registry.ids().filter(|op| !registry.schema(*op).overload.is_empty());
+    names.chain(full.map(|op| Symbol::new(&registry.schema(op).full_name()).as_str())).collect()
+}
+
+fn unknown(what: &str, name: &str, known: &[&str]) -> String {
+    match nearest(name, known.iter().copied()) {
+        Some(near) => format!("there is no {what} called `{name}`, did you mean `{near}`?"),
+        None => format!("there is no {what} called `{name}`"),
     }
 }
 
@@ -97,7 +190,7 @@ pub struct GradientsError {
     /// The line, from 1.
     pub line: usize,
     /// What is wrong.
-    pub what: &'static str,
+    pub what: String,
 }
 
 /// All that the operators of a registry state.
@@ -122,7 +215,7 @@ impl GradientTable {
 
     fn read(&mut self, gradients: &Gradients) -> Result<(), GradientsError> {
         self.helpers.push_str(gradients.helpers);
-        let fail = |line: usize, what| GradientsError { file: gradients.name, line: line + 1, what };
+        let fail = |line: usize, what: &str| gradients.error(line, what.to_owned());
         let mut open: Vec<(Symbol, usize)> = Vec::new();
         let mut said = Entry::Formulas(Vec::new());
         for (at, line) in gradients.entries.lines().enumerate() {

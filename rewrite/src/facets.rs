@@ -70,22 +70,6 @@ impl Facet for Chunk {
     const NAME: &'static str = "chunk";
 }
 
-/// States that a constant second operand without dimensions counts as a number.
-#[derive(Clone, Copy, Debug)]
-pub struct ByNumber;
-
-impl Facet for ByNumber {
-    const NAME: &'static str = "by-number";
-}
-
-/// States that the operator gives a copy where its schema declares a view, unless its node has the attribute `written`.
-#[derive(Clone, Copy, Debug)]
-pub struct ViewByCopy;
-
-impl Facet for ViewByCopy {
-    const NAME: &'static str = "view-by-copy";
-}
-
 /// What an operator does with a list or dictionary, its first operand, stated so that it can be done before the program
 /// runs where the elements are in sight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,7 +24,6 @@ mod roles;
 pub mod story;
 #[cfg(test)]
 mod testing;
-mod traits;
 mod twins;
 
 pub use control::{Control, Planted, Verdict};

@@ -56,7 +56,7 @@ impl Edits {
                 Change::OperandSet { .. } | Change::OperandsChanged(_) | Change::UsesReplaced { .. } => {
                     e.operands += 1
                 }
-                Change::TypeSet(_) => e.types += 1,
+                Change::TypeSet { .. } => e.types += 1,
                 Change::ResultsChanged(_)
                 | Change::BlocksChanged(_)
                 | Change::SignatureChanged(_)
@@ -113,7 +113,7 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for p in &self.passes {
-            let edits = p.revisions.1.0 - p.revisions.0.0;
+            let edits = p.revisions.1.edits() - p.revisions.0.edits();
             let micros = p.time.as_secs_f64() * 1e6;
             let name = format!("{}{}", p.pass, p.options);
             write!(f, "{name:<28} {:>7} -> {:<7} {edits:>7} edits {micros:>10.1} us", p.nodes.0, p.nodes.1)?;
@@ -201,7 +201,7 @@ impl<'a> Manager<'a> {
     /// Runs a pipeline with analyses that may already be there, under limits.
     ///
     /// # Errors
-    /// As [`Manager::run`].
+    /// As [`Manager::run`]; also if the analyses belong to another graph.
     pub fn run_with(
         &mut self,
         graph: &mut Graph,
@@ -210,6 +210,10 @@ impl<'a> Manager<'a> {
         control: &mut Control,
     ) -> Result<Report, Box<PipelineError>> {
         let mut report = Report::default();
+        if let Err(stale) = analyses.bind(graph) {
+            let error = PassError::new(Fault::Misuse, format!("the analyses were {stale}"));
+            return Err(failure("<input>", error, None, &mut report));
+        }
         if self.checks >= Checks::Boundaries {
             self.verify(graph, "<input>", None, &mut report)?;
         }

@@ -1,7 +1,7 @@
 //! The questions about memory that passes ask, in one place.
 
-use flambeau_analysis::{AliasDb, MemorySet};
-use flambeau_ir::{Effects, Graph, NodeId, NodeSet, ValueId};
+use flambeau_analysis::AliasDb;
+use flambeau_ir::{Effects, Graph, NodeId, ValueId};
 use smallvec::SmallVec;
 
 /// Whether an operand or result of a node may be written anywhere in the graph, or outside between runs.
@@ -42,42 +42,4 @@ pub(crate) fn stays_inside(graph: &Graph, value: ValueId) -> bool {
 pub(crate) fn is_opaque(graph: &Graph, node: NodeId) -> bool {
     let row = graph.op(node).row();
     row.is_some_and(|r| graph.registry().effects(r).contains(Effects::CONSERVATIVE))
-}
-
-/// Memory that is needed: what the outside sees, and what needed nodes use.
-pub(crate) struct LiveMemory<'a> {
-    db: &'a AliasDb,
-    graph: &'a Graph,
-    set: MemorySet,
-}
-
-impl<'a> LiveMemory<'a> {
-    pub(crate) fn new(db: &'a AliasDb, graph: &'a Graph) -> Self {
-        let mut set = MemorySet::new(db);
-        set.add_visible(db);
-        LiveMemory { db, graph, set }
-    }
-
-    /// Adds what live nodes use.
-    pub(crate) fn grow(&mut self, live: &NodeSet) {
-        for node in self.graph.nodes_deep().filter(|&n| live.contains(n)) {
-            for v in self.graph.operands(node) {
-                if self.graph.ty(v).is_mutable() {
-                    self.set.add(self.db, v);
-                }
-            }
-            for block in self.graph.blocks(node) {
-                for v in self.graph.block_outputs(block) {
-                    if self.graph.ty(v).is_mutable() {
-                        self.set.add(self.db, v);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Whether a node itself may write it.
-    pub(crate) fn is_written_by(&self, node: NodeId) -> bool {
-        self.set.written_by(self.db, node)
-    }
 }

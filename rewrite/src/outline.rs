@@ -4,15 +4,20 @@
 //! can stand. Groups grow from users to producers, latest first. A group stands at one place, so all it takes must be
 //! there before the first that uses what it gives; a producer that would break this stays outside.
 
+mod group;
+mod taken;
+
 use crate::pass::{PassCx, PassError};
 use flambeau_ir::attr::names;
 use flambeau_ir::{
-    At, Attr, BlockId, Editor, Fault, Graph, NodeId, NodeSet, Prim, Step, Type, ValueId, ValueSet,
-    ValueSubstitution,
+    At, Attr, BlockId, Editor, Fault, Graph, NodeId, Prim, Step, Type, ValueId, ValueSubstitution,
 };
+use group::Group;
+use hashbrown::HashSet;
+use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
-use std::cmp::Ordering;
 use std::sync::Arc;
+use taken::Taken;
 
 /// How large groups are.
 #[derive(Clone, Copy, Debug)]
@@ -32,16 +37,26 @@ impl Bounds {
     pub(crate) const USUAL: Bounds = Bounds { least: 2, most: 256, values: 128, siblings: false };
 }
 
+/// A value with more uses has most of them outside any group; what makes it is in none, so that the uses are not looked
+/// through once for every group that takes it.
+const MOST_USES: usize = 1024;
+
 /// Nodes that may be in groups, block by block in program order.
-pub(crate) struct Members(Vec<(BlockId, Vec<NodeId>)>);
+pub(crate) struct Members {
+    blocks: Vec<(BlockId, Vec<NodeId>)>,
+    taken: Taken,
+}
 
 /// The nodes that are accepted.
 pub(crate) fn members(g: &Graph, accepts: impl Fn(NodeId) -> bool) -> Members {
+    let taken = Taken::of_graph(g);
+    let has_few_uses = |n| g.results(n).all(|v| g.uses(v).nth(MOST_USES).is_none());
+    let accepted = |n: &NodeId| accepts(*n) && taken.is_known(*n) && has_few_uses(*n);
     let blocks = g.walk(g.root()).filter_map(|s| match s {
-        Step::Enter(b) => Some(b),
+        Step::Enter(b) => Some((b, g.nodes(b).filter(accepted).collect())),
         _ => None,
     });
-    Members(blocks.map(|b| (b, g.nodes(b).filter(|&n| accepts(n)).collect())).collect())
+    Members { blocks: blocks.collect(), taken }
 }
 
 /// Puts members into groups, which become nodes of this operator. Each group is made before the next is looked for:
@@ -55,23 +70,21 @@ pub(crate) fn apply(
     bounds: Bounds,
     prim: Prim,
 ) -> Result<(), PassError> {
+    let Members { blocks, mut taken } = members;
     let (mut editor, mut fuel) = cx.edit_fuelled();
-    for (block, members) in members.0 {
-        let mut free = NodeSet::new();
-        for &n in &members {
-            free.insert(n);
-        }
+    for (block, members) in blocks {
+        let mut free: SmallNodes = members.iter().copied().collect();
         for &root in members.iter().rev() {
             let g = editor.graph();
             // A group of an outer block may have taken the whole block.
-            if !free.contains(root) || !g.has_node(root) {
+            if !free.contains(&root) || !g.has_node(root) {
                 continue;
             }
-            let Some(plan) = grow(g, block, root, &mut free, bounds) else { continue };
+            let Some(plan) = grow(g, &taken, block, root, &mut free, bounds) else { continue };
             if !fuel.take("group", g, plan.at) {
                 return Ok(());
             }
-            make(&mut editor, &plan, prim)?;
+            make(&mut editor, &plan, prim, &mut taken)?;
         }
     }
     Ok(())
@@ -88,164 +101,78 @@ struct GroupPlan {
 }
 
 /// Grows a group from its last node; nodes that join are no longer free.
-fn grow(g: &Graph, block: BlockId, root: NodeId, free: &mut NodeSet, bounds: Bounds) -> Option<GroupPlan> {
-    free.remove(root);
-    let mut group = Group { graph: g, block, nodes: vec![root], set: NodeSet::new() };
-    group.set.insert(root);
-    let mut refused = NodeSet::new();
-    while group.nodes.len() < bounds.most {
+fn grow(
+    g: &Graph,
+    taken: &Taken,
+    block: BlockId,
+    root: NodeId,
+    free: &mut SmallNodes,
+    bounds: Bounds,
+) -> Option<GroupPlan> {
+    free.remove(&root);
+    let mut group = Group::new(g, taken, block);
+    let mut producers = Producers { graph: g, block, seen: SmallNodes::default(), waiting: Vec::new() };
+    group.push(root);
+    producers.add(taken.by(g, root));
+    while group.len() < bounds.most {
         // The latest producer not yet looked at: all its users that can be in the group are in it by then.
-        let mut latest: Option<NodeId> = None;
-        for p in group.taken().map(|v| g.def(v)) {
-            let candidate = free.contains(p) && !refused.contains(p) && g.parent(p) == block;
-            if candidate && latest.is_none_or(|l| g.is_before(l, p)) {
-                latest = Some(p);
-            }
+        let Some(producer) = producers.waiting.pop() else { break };
+        if !free.contains(&producer) {
+            continue;
         }
-        let Some(producer) = latest else { break };
-        let before = group.nodes.len();
+        let before = group.len();
         group.push(producer);
-        while bounds.siblings && group.nodes.len() < bounds.most {
-            let sibling = group.in_the_way().filter(|&n| free.contains(n) && g.is_before(n, root));
+        while bounds.siblings && group.len() < bounds.most {
+            let sibling = group.in_the_way().filter(|&n| free.contains(&n) && g.is_before(n, root));
             let Some(sibling) = sibling else { break };
             group.push(sibling);
         }
-        if group.is_possible(bounds.values) {
-            for &node in &group.nodes[before..] {
-                free.remove(node);
+        if group.is_possible(bounds) {
+            for &node in group.since(before) {
+                free.remove(&node);
+                producers.add(taken.by(g, node));
             }
         } else {
             group.truncate(before);
-            refused.insert(producer);
         }
     }
-    if group.nodes.len() < bounds.least {
+    if group.len() < bounds.least {
         return None;
     }
-    let (inputs, outputs) = (group.inputs(), group.outputs());
-    let at = match group.first_user(&outputs) {
+    let at = match group.first_user() {
         Some(user) if g.is_before(user, root) => user,
         _ => root,
     };
-    Some(GroupPlan { nodes: group.in_order(), inputs, outputs, at })
+    let nodes = group.in_order();
+    let (inputs, outputs) = (group.inputs(&nodes), group.outputs(&nodes));
+    Some(GroupPlan { nodes, inputs, outputs, at })
 }
 
-struct Group<'g> {
+/// Producers in one block of what a group takes, each seen once.
+struct Producers<'g> {
     graph: &'g Graph,
     block: BlockId,
-    nodes: Vec<NodeId>,
-    set: NodeSet,
+    seen: SmallNodes,
+    /// In program order.
+    waiting: Vec<NodeId>,
 }
 
-impl Group<'_> {
-    fn push(&mut self, node: NodeId) {
-        self.nodes.push(node);
-        self.set.insert(node);
-    }
-
-    fn truncate(&mut self, len: usize) {
-        for node in self.nodes.drain(len..) {
-            self.set.remove(node);
-        }
-    }
-
-    /// The first user of what the group gives, if something that the group takes comes only after it.
-    fn in_the_way(&self) -> Option<NodeId> {
-        let user = self.first_user(&self.outputs())?;
-        (!self.has_all_before(user, &self.inputs())).then_some(user)
-    }
-
-    fn in_order(&self) -> Vec<NodeId> {
-        let mut nodes = self.nodes.clone();
-        let before = |a, b| if self.graph.is_before(a, b) { Ordering::Less } else { Ordering::Greater };
-        nodes.sort_by(|&a, &b| before(a, b));
-        nodes
-    }
-
-    /// What the nodes take, those nested in them included.
-    fn taken(&self) -> impl Iterator<Item = ValueId> + '_ {
-        self.nodes.iter().flat_map(|&n| taken_by(self.graph, n))
-    }
-
-    /// Values that come from outside, in order of first use by program order of users.
-    fn inputs(&self) -> Vec<ValueId> {
+impl Producers<'_> {
+    fn add(&mut self, values: impl Iterator<Item = ValueId>) {
         let g = self.graph;
-        let mut seen = ValueSet::new();
-        let mut inputs = Vec::new();
-        for v in self.in_order().into_iter().flat_map(|n| taken_by(g, n)) {
-            if !self.defines(v) && !g.is_prim(g.def(v), Prim::Constant) && seen.insert(v) {
-                inputs.push(v);
+        for producer in values.map(|v| g.def(v)).filter(|&p| g.parent(p) == self.block) {
+            if self.seen.insert(producer) {
+                let at = self.waiting.partition_point(|&n| g.is_before(n, producer));
+                self.waiting.insert(at, producer);
             }
         }
-        inputs
-    }
-
-    /// Whether a value comes to be in the group.
-    fn defines(&self, value: ValueId) -> bool {
-        let top = self.graph.ancestor_in(self.graph.def(value), self.block);
-        top.is_some_and(|top| self.set.contains(top))
-    }
-
-    /// Whether a node is one of the group's, or nested in one.
-    fn holds(&self, node: NodeId) -> bool {
-        self.graph.ancestor_in(node, self.block).is_some_and(|top| self.set.contains(top))
-    }
-
-    fn outputs(&self) -> Vec<ValueId> {
-        let g = self.graph;
-        let given = |v: &ValueId| g.uses(*v).any(|u| !self.holds(u.user));
-        self.in_order().into_iter().flat_map(|n| g.results(n)).filter(given).collect()
-    }
-
-    /// The first node of the block that uses an output from outside the group.
-    fn first_user(&self, outputs: &[ValueId]) -> Option<NodeId> {
-        let g = self.graph;
-        let mut first: Option<NodeId> = None;
-        for user in outputs.iter().flat_map(|&v| g.uses(v)).map(|u| u.user) {
-            let Some(user) = g.ancestor_in(user, self.block).filter(|&u| !self.set.contains(u)) else {
-                continue;
-            };
-            if first.is_none_or(|f| g.is_before(user, f)) {
-                first = Some(user);
-            }
-        }
-        first
-    }
-
-    /// Whether all that is taken is there before the first that uses what is given.
-    fn is_possible(&self, most: usize) -> bool {
-        let (inputs, outputs) = (self.inputs(), self.outputs());
-        if inputs.len() > most || outputs.len() > most {
-            return false;
-        }
-        self.first_user(&outputs).is_none_or(|user| self.has_all_before(user, &inputs))
-    }
-
-    /// Whether values are there before a node of the block.
-    fn has_all_before(&self, user: NodeId, values: &[ValueId]) -> bool {
-        let g = self.graph;
-        values.iter().all(|&v| {
-            let def = g.def(v);
-            def != user && (g.parent(def) != self.block || g.is_before(def, user))
-        })
     }
 }
 
-/// What a node takes, and what is nested in it.
-fn taken_by(g: &Graph, node: NodeId) -> impl Iterator<Item = ValueId> + '_ {
-    let inner = g.blocks(node).flat_map(move |b| {
-        let outputs = g.nodes_deep_in(b).flat_map(move |n| g.blocks(n)).chain([b]);
-        let ends = outputs.flat_map(move |b| g.block_outputs(b));
-        g.nodes_deep_in(b).flat_map(move |n| g.operands(n)).chain(ends)
-    });
-    let own = move |v: &ValueId| {
-        let inside = |block| g.blocks(node).any(|b| b == block || g.is_nested_in(block, b));
-        !inside(g.parent(g.def(*v)))
-    };
-    g.operands(node).chain(inner).filter(own)
-}
+/// A few nodes of a large graph: a bit set by slot would cost the size of the graph to make.
+type SmallNodes = HashSet<NodeId, FxBuildHasher>;
 
-fn make(editor: &mut Editor<'_>, plan: &GroupPlan, prim: Prim) -> Result<(), PassError> {
+fn make(editor: &mut Editor<'_>, plan: &GroupPlan, prim: Prim, taken: &mut Taken) -> Result<(), PassError> {
     let g = editor.graph();
     let body = body_of(g, plan).map_err(|e| PassError::at(g, plan.at, Fault::Internal, e.to_string()))?;
     let types: SmallVec<[Type; 4]> = plan.outputs.iter().map(|&v| g.ty(v)).collect();
@@ -255,6 +182,7 @@ fn make(editor: &mut Editor<'_>, plan: &GroupPlan, prim: Prim) -> Result<(), Pas
     for (i, &old) in plan.outputs.iter().enumerate() {
         let new = editor.graph().result(group, i);
         editor.replace_all_uses(old, new);
+        taken.replace(old, new);
     }
     for &node in plan.nodes.iter().rev() {
         editor.erase(node);
@@ -270,9 +198,11 @@ fn body_of(g: &Graph, plan: &GroupPlan) -> Result<Graph, flambeau_ir::CloneError
         let inner = editor.add_input(g.ty(v));
         map.set(v, inner);
     }
-    for v in plan.nodes.iter().flat_map(|&n| taken_by(g, n)) {
+    for v in plan.nodes.iter().flat_map(|&n| used_in(g, n)) {
         let def = g.def(v);
-        if g.is_prim(def, Prim::Constant) && map.get(v).is_none() {
+        // One that stands in a block of a node is copied with that.
+        let is_around = || g.ancestor_in(def, g.parent(plan.at)).is_none_or(|top| top == def);
+        if g.is_prim(def, Prim::Constant) && map.get(v).is_none() && is_around() {
             editor.copy_from(g, [def], &mut map)?;
         }
     }
@@ -282,4 +212,14 @@ fn body_of(g: &Graph, plan: &GroupPlan) -> Result<Graph, flambeau_ir::CloneError
         editor.add_output(inner);
     }
     Ok(body)
+}
+
+/// What a node uses, and what is nested in it.
+fn used_in(g: &Graph, node: NodeId) -> impl Iterator<Item = ValueId> + '_ {
+    let inner = g.blocks(node).flat_map(move |b| {
+        let blocks = g.nodes_deep_in(b).flat_map(move |n| g.blocks(n)).chain([b]);
+        let ends = blocks.flat_map(move |b| g.block_outputs(b));
+        g.nodes_deep_in(b).flat_map(move |n| g.operands(n)).chain(ends)
+    });
+    g.operands(node).chain(inner)
 }

@@ -5,11 +5,12 @@
 //! they changed anything; the graph's journal knows.
 
 use crate::control::{Control, Fuel, Planted, describe};
+use crate::egraph::Exactness;
 use crate::log::{Level, Log};
-use crate::patch::{Plan, Stale};
+use crate::patch::Plan;
 use flambeau_analysis::{Analyses, AnalysisSet};
 use flambeau_ir::verify::verify;
-use flambeau_ir::{CompilationUnit, Editor, Fault, Graph, NodeId, Registry, Revision};
+use flambeau_ir::{CompilationUnit, Editor, Fault, Graph, InsertError, NodeId, Registry, Revision, Stale};
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
@@ -22,6 +23,18 @@ pub trait Pass: Send + Sync + 'static {
     const ALIASES: &'static [&'static str] = &[];
     /// What it does, in one sentence without a final stop.
     const DOC: &'static str = "";
+
+    /// What results may differ in after the pass. A pass that says nothing keeps every bit.
+    fn exactness(&self) -> Exactness {
+        Exactness::Exact
+    }
+
+    /// Errors that a program may raise before the pass and not after it, because PyTorch's pass of this name removes them
+    /// as well: texts that their messages start with. A program may end in any way after the pass where it ended in
+    /// such an error; all other errors are kept.
+    fn removed_errors(&self) -> &'static [&'static str] {
+        &[]
+    }
 
     /// Transforms the graph of `cx`.
     ///
@@ -36,6 +49,10 @@ pub trait DynPass: Send + Sync {
     fn name(&self) -> &'static str;
     /// [`Pass::ALIASES`].
     fn aliases(&self) -> &'static [&'static str];
+    /// [`Pass::exactness`].
+    fn exactness(&self) -> Exactness;
+    /// [`Pass::removed_errors`].
+    fn removed_errors(&self) -> &'static [&'static str];
     /// [`Pass::run`].
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError>;
 }
@@ -47,6 +64,14 @@ impl<P: Pass> DynPass for P {
 
     fn aliases(&self) -> &'static [&'static str] {
         P::ALIASES
+    }
+
+    fn exactness(&self) -> Exactness {
+        Pass::exactness(self)
+    }
+
+    fn removed_errors(&self) -> &'static [&'static str] {
+        Pass::removed_errors(self)
     }
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
@@ -82,9 +107,16 @@ impl PassError {
     }
 }
 
+/// A pass that inserts a call which no operator takes is at fault, not its input.
+impl From<InsertError> for PassError {
+    fn from(error: InsertError) -> Self {
+        PassError::new(Fault::Internal, error.to_string())
+    }
+}
+
 impl From<Stale> for PassError {
     fn from(stale: Stale) -> Self {
-        PassError::new(Fault::Misuse, stale.to_string())
+        PassError::new(Fault::Misuse, format!("the plan was {stale}"))
     }
 }
 
@@ -169,11 +201,7 @@ impl<'a> PassCx<'a> {
     /// [`Stale`] if the graph was edited since; nothing is changed then.
     pub fn apply<P: Plan>(&mut self, plan: P) -> Result<P::Done, Stale> {
         self.check_step();
-        let (planned, current) = (plan.revision(), self.graph.journal().revision());
-        if planned != current {
-            return Err(Stale { planned, current });
-        }
-        Ok(plan.apply(&mut self.graph.edit()))
+        plan.apply(&mut self.graph.edit())
     }
 
     /// Takes fuel for doing `what` at `node`. Without it, the rewrite must be left out.

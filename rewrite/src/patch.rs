@@ -6,7 +6,7 @@
 
 use flambeau_analysis::MovePlan;
 use flambeau_ir::{
-    At, Attr, Editor, Graph, IValue, LocId, NodeId, Op, Prim, Revision, Symbol, Type, ValueId,
+    At, Attr, Editor, Graph, IValue, LocId, NodeId, Op, Prim, Revision, Stale, Symbol, Type, ValueId,
 };
 use smallvec::SmallVec;
 
@@ -18,18 +18,11 @@ pub trait Plan {
     /// The revision it was planned at.
     fn revision(&self) -> Revision;
 
-    /// Does the edits. The caller has compared the revision.
-    fn apply(self, editor: &mut Editor<'_>) -> Self::Done;
-}
-
-/// A plan was made at another revision of the graph than it was applied at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the plan was made at revision {planned:?}, the graph is at {current:?}")]
-pub struct Stale {
-    /// The plan's revision.
-    pub planned: Revision,
-    /// The graph's.
-    pub current: Revision,
+    /// Does the edits.
+    ///
+    /// # Errors
+    /// [`Stale`] if the graph is another one (a clone included), or was edited since; nothing is changed then.
+    fn apply(self, editor: &mut Editor<'_>) -> Result<Self::Done, Stale>;
 }
 
 /// A value in a plan.
@@ -169,7 +162,8 @@ impl Plan for Patch {
         self.revision
     }
 
-    fn apply(self, editor: &mut Editor<'_>) -> Vec<NodeId> {
+    fn apply(self, editor: &mut Editor<'_>) -> Result<Vec<NodeId>, Stale> {
+        self.revision.check(editor.graph().journal().revision())?;
         let mut made: Vec<NodeId> = Vec::with_capacity(self.nodes as usize);
         let resolve = |graph: &Graph, made: &[NodeId], value: Planned| match value {
             Planned::Value(v) => v,
@@ -195,7 +189,7 @@ impl Plan for Patch {
                 Step::Erase(node) => editor.erase(node),
             }
         }
-        made
+        Ok(made)
     }
 }
 
@@ -206,7 +200,45 @@ impl Plan for MovePlan {
         self.revision
     }
 
-    fn apply(self, editor: &mut Editor<'_>) {
-        MovePlan::apply(&self, editor).expect("invariant: the revision was compared");
+    fn apply(self, editor: &mut Editor<'_>) -> Result<(), Stale> {
+        MovePlan::apply(&self, editor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::toy;
+    use flambeau_analysis::{AliasDb, Analyses};
+
+    #[test]
+    fn clones_and_later_revisions_are_refused() {
+        let mut graph = Graph::new(toy());
+        let x = graph.edit().add_input(Type::TENSOR);
+        let relu = toy().lookup("toy::relu").expect("there");
+        let made = graph.edit().value(relu, &[x], Type::TENSOR);
+        let last = graph.edit().value(relu, &[made], Type::TENSOR);
+        let mut clone = graph.clone();
+        let plan = || {
+            let mut patch = Patch::new(&graph);
+            patch.constant(
+                At::before(graph.def(made)),
+                IValue::Int(1),
+                Type::INT,
+                graph.loc(graph.def(made)),
+            );
+            patch
+        };
+        let (patch, other) = (plan(), plan());
+        let mut analyses = Analyses::new();
+        let db = analyses.get::<AliasDb>(&graph);
+        let moves = db.plan_move_before(&graph, graph.def(made), graph.def(last)).expect("stands there");
+        assert!(patch.apply(&mut clone.edit()).is_err(), "a clone is another graph");
+        assert!(Plan::apply(moves.clone(), &mut clone.edit()).is_err());
+        assert!(analyses.try_with::<AliasDb>(&clone).is_err());
+        assert_eq!(clone.node_count(), graph.node_count());
+        assert_eq!(other.apply(&mut graph.edit()).expect("fresh").len(), 1);
+        let stale = Plan::apply(moves, &mut graph.edit()).expect_err("the graph was edited");
+        assert!(stale.to_string().contains("which is at revision"), "{stale}");
     }
 }

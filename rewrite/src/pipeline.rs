@@ -4,10 +4,11 @@
 //! graph no longer changes, at most `n` times (8 if not said). Parsing checks every name and option against a
 //! [`PassLibrary`] and points at what it does not know.
 
-use crate::egraph::Rulebook;
+use crate::egraph::{Exactness, Rulebook};
 use crate::pass::{DynPass, Pass};
 use flambeau_ir::diag::{Diagnostic, Fault};
 use flambeau_ir::loc::{Source, SourceRange};
+use flambeau_ir::nearest;
 use hashbrown::HashMap;
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
@@ -179,28 +180,8 @@ impl PassLibrary {
     fn nearest(&self, name: &str) -> Option<&str> {
         let known =
             self.entries.keys().copied().chain(self.pipelines.keys().map(String::as_str)).chain(["fix"]);
-        known
-            .map(|k| (distance(name, k), k))
-            .filter(|(d, k)| *d <= 1 + k.len().min(name.len()) / 3)
-            .min()
-            .map(|(_, k)| k)
+        nearest(name, known)
     }
-}
-
-/// Edit distance of two short names.
-pub(crate) fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().take(64).collect());
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let cost = (diagonal + usize::from(x != y)).min(row[j] + 1).min(row[j + 1] + 1);
-            diagonal = row[j + 1];
-            row[j + 1] = cost;
-        }
-    }
-    row[b.len()]
 }
 
 /// One step of a pipeline. Repetition is a pair of brackets in a flat list.
@@ -316,6 +297,25 @@ impl Pipeline {
     pub fn then<P: Pass>(mut self, pass: P) -> Self {
         self.steps.push(Step::Run { pass: Arc::new(pass), options: Options::default() });
         self
+    }
+
+    /// What results may differ in after the pipeline: as much as after the least exact of its passes.
+    pub fn exactness(&self) -> Exactness {
+        let passes = self.steps.iter().filter_map(|s| match s {
+            Step::Run { pass, .. } => Some(pass.exactness()),
+            _ => None,
+        });
+        passes.max().unwrap_or_default()
+    }
+
+    /// Errors that some pass may remove: texts that their messages start with. See
+    /// [`Pass::removed_errors`](crate::pass::Pass::removed_errors).
+    pub fn removed_errors(&self) -> impl Iterator<Item = &'static str> + '_ {
+        let passes = self.steps.iter().filter_map(|s| match s {
+            Step::Run { pass, .. } => Some(pass.removed_errors()),
+            _ => None,
+        });
+        passes.flatten().copied()
     }
 
     /// Names of the passes in order of mention.

@@ -26,6 +26,17 @@ pub enum Event {
         /// The way from the old term to the new one.
         proof: Option<String>,
     },
+    /// A pass made a value on the way to another one, which took the uses of an older value.
+    Made {
+        /// The pass.
+        pass: &'static str,
+        /// The value made.
+        value: ValueId,
+        /// The value that it was made for.
+        whole: ValueId,
+        /// Both, by name.
+        names: (String, String),
+    },
     /// A value took the uses of another.
     Replaced {
         /// The pass.
@@ -48,6 +59,9 @@ impl fmt::Display for Event {
                     write!(f, "\n    {line}")?;
                 }
                 Ok(())
+            }
+            Event::Made { pass, names: (value, whole), .. } => {
+                write!(f, "{pass}: {value} is made for {whole}")
             }
             Event::Replaced { pass, names: (old, new), .. } => {
                 write!(f, "{pass}: {new} stands where {old} stood")
@@ -102,10 +116,43 @@ impl Story {
             None if graph.has_value(v) => name(graph, v),
             None => "a value that is gone".to_owned(),
         };
+        let (mut inserted, mut wholes) = (HashSet::<NodeId, FxBuildHasher>::default(), Vec::new());
         for change in graph.journal().since(since).into_iter().flatten() {
-            if let Change::UsesReplaced { old, new } = *change {
-                self.events.push(Event::Replaced { pass, old, new, names: (called(old), called(new)) });
+            match *change {
+                Change::Inserted(node) => {
+                    inserted.insert(node);
+                }
+                Change::UsesReplaced { old, new } => {
+                    wholes.push(new);
+                    self.events.push(Event::Replaced { pass, old, new, names: (called(old), called(new)) });
+                }
+                _ => {}
             }
+        }
+        for whole in wholes {
+            self.made(pass, graph, whole, &mut inserted);
+        }
+    }
+
+    /// The values that a pass inserted on the way to `whole`: its operands, their operands, and so on, each told once.
+    fn made(
+        &mut self,
+        pass: &'static str,
+        graph: &Graph,
+        whole: ValueId,
+        inserted: &mut HashSet<NodeId, FxBuildHasher>,
+    ) {
+        let mut open = vec![whole];
+        while let Some(value) = open.pop() {
+            if !graph.has_value(value) || !inserted.remove(&graph.def(value)) {
+                continue;
+            }
+            let node = graph.def(value);
+            for value in graph.results(node).filter(|&v| v != whole) {
+                let names = (name(graph, value), name(graph, whole));
+                self.events.push(Event::Made { pass, value, whole, names });
+            }
+            open.extend(graph.operands(node));
         }
     }
 
@@ -113,6 +160,14 @@ impl Story {
     pub fn of(&self, value: ValueId) -> Vec<&Event> {
         let mut family: HashSet<ValueId, FxBuildHasher> = HashSet::default();
         family.insert(value);
+        // A value that was made for another one shares its history.
+        for event in self.events.iter().rev() {
+            if let Event::Made { value, whole, .. } = event
+                && family.contains(value)
+            {
+                family.insert(*whole);
+            }
+        }
         // Forwards finds what came of the value, backwards what led to it.
         let link = |family: &mut HashSet<ValueId, FxBuildHasher>, event: &Event| {
             if let Event::Replaced { old, new, .. } = event
@@ -125,6 +180,7 @@ impl Story {
         self.events.iter().rev().for_each(|e| link(&mut family, e));
         let concerns = |event: &&Event| match event {
             Event::Rewrite { values, .. } => values.iter().any(|v| family.contains(v)),
+            Event::Made { value: made, .. } => *made == value,
             Event::Replaced { old, new, .. } => family.contains(old) || family.contains(new),
         };
         self.events.iter().filter(concerns).collect()
@@ -172,5 +228,31 @@ mod tests {
         }
         assert!(told(f).contains("%f stands where %g stood"), "{}", told(f));
         assert_eq!(told(x), "");
+    }
+
+    #[test]
+    fn a_value_on_the_way_tells_what_it_was_made_for() {
+        let mut graph = read(
+            &toy(),
+            "graph(%a : Float(2, 3), %b : Float(2, 3), %c : Float(2, 3)):
+  %1 : int = prim::Constant[value=1]()
+  %x : Float(2, 3) = toy::mul(%a, %b)
+  %y : Float(2, 3) = toy::mul(%a, %c)
+  %z : Float(2, 3) = toy::add(%x, %y, %1)
+  return (%z)
+",
+        );
+        let pipeline = Pipeline::parse("egraph{accept=rounding},dce", &PassLibrary::standard());
+        let mut control = Control::new().telling();
+        let pipeline = pipeline.expect("a pipeline");
+        let run = Manager::new().run_with(&mut graph, &pipeline, &mut Analyses::new(), &mut control);
+        run.unwrap_or_else(|e| panic!("{e}"));
+        let story = control.story().expect("it was asked to tell");
+        // Factored out: `a * (b + c)`. The sum is new, and belongs to what stands where %z stood.
+        let sum = graph.values_in_order().find(|&v| graph.op_name(graph.def(v)).as_str() == "toy::add");
+        let told: String = story.of(sum.expect("a sum")).iter().map(|e| format!("{e}\n")).collect();
+        for part in ["is made for", "stands where %z stood", "rewrite at %z = toy::add"] {
+            assert!(told.contains(part), "`{part}` in:\n{told}\n{graph}");
+        }
     }
 }

@@ -6,28 +6,41 @@
 //! give a value, never another value.
 
 use flambeau_analysis::Shapes;
-use flambeau_analysis::shape::{Dtype, Fact, Operand, Shape, ShapeCx, infer};
+use flambeau_analysis::shape::{Dtype, Fact, Operand, Shape, ShapeCx, Symbols, infer};
 use flambeau_exec::Kernel;
 use flambeau_ir::{FunctionSchema, Graph, NodeId, OpId, Registry, Symbol};
 use flambeau_tensor::DType;
 use flambeau_tensor::promote::can_cast;
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
 use std::borrow::Cow;
+use std::cell::RefCell;
+use std::sync::Arc;
 
-/// Finds twins in a registry.
+/// Finds twins in a registry, each once.
 pub(crate) struct Twins<'r> {
     registry: &'r Registry,
+    functional: Known,
+    writing: Known,
 }
+
+/// The twins of operators asked about.
+type Known = RefCell<HashMap<OpId, Option<OpId>, FxBuildHasher>>;
 
 /// Most tensors of unknown element type for which all types are tried.
 const MAX_UNKNOWN: usize = 2;
 
 impl<'r> Twins<'r> {
     pub(crate) fn new(registry: &'r Registry) -> Self {
-        Twins { registry }
+        Twins { registry, functional: Known::default(), writing: Known::default() }
     }
 
     /// The operator that computes into new memory what `op` writes into its first operand.
     pub(crate) fn functional(&self, op: OpId) -> Option<OpId> {
+        *self.functional.borrow_mut().entry(op).or_insert_with(|| self.find_functional(op))
+    }
+
+    fn find_functional(&self, op: OpId) -> Option<OpId> {
         let writer = self.registry.schema(op);
         let name = writer.name.as_str().strip_suffix('_').filter(|n| !n.ends_with(['_', ':']))?;
         let twin = self.registry.find(Symbol::new(name), writer.overload)?;
@@ -36,6 +49,10 @@ impl<'r> Twins<'r> {
 
     /// The operator that writes into its first operand what `op` computes.
     pub(crate) fn writing(&self, op: OpId) -> Option<OpId> {
+        *self.writing.borrow_mut().entry(op).or_insert_with(|| self.find_writing(op))
+    }
+
+    fn find_writing(&self, op: OpId) -> Option<OpId> {
         let function = self.registry.schema(op);
         let name = format!("{}_", function.name.as_str());
         let twin = self.registry.find(Symbol::new(&name), function.overload)?;
@@ -62,75 +79,78 @@ impl<'r> Twins<'r> {
 
     /// Whether a node that writes can be its twin `function`: that gives the element type of the first operand, as far
     /// as it can be written there at all, for all types that the operands may have.
-    pub(crate) fn keeps_dtype(&self, graph: &Graph, shapes: &Shapes, node: NodeId, function: OpId) -> bool {
-        self.all_give(graph, shapes, node, function, |own, given| own == given || !can_cast(given, own))
+    pub(crate) fn keeps_dtype(&self, dtypes: &DtypeRules<'_>, node: NodeId, function: OpId) -> bool {
+        all_give(dtypes, node, function, |own, given| own == given || !can_cast(given, own))
     }
 
     /// Whether a node that computes `function` can write into its first operand: that has the element type of the result,
     /// for all types that the operands may have.
-    pub(crate) fn fits_operand(&self, graph: &Graph, shapes: &Shapes, node: NodeId, function: OpId) -> bool {
-        self.all_give(graph, shapes, node, function, |own, given| own == given)
-    }
-
-    fn all_give(
-        &self,
-        graph: &Graph,
-        shapes: &Shapes,
-        node: NodeId,
-        function: OpId,
-        right: impl Fn(DType, DType) -> bool,
-    ) -> bool {
-        for_all_dtypes(graph, shapes, node, |operands| {
-            let own = operands.first().and_then(|o| o.fact.as_tensor()).and_then(|t| t.dtype);
-            let given = given_dtype(self.registry, shapes, function, operands);
-            own.zip(given).is_some_and(|(own, given)| right(own, given))
-        })
+    pub(crate) fn fits_operand(&self, dtypes: &DtypeRules<'_>, node: NodeId, function: OpId) -> bool {
+        all_give(dtypes, node, function, |own, given| own == given)
     }
 }
 
-/// Whether something holds of a node's operands for all element types that those may have of which it is not known.
-pub(crate) fn for_all_dtypes(
-    graph: &Graph,
-    shapes: &Shapes,
+fn all_give(
+    dtypes: &DtypeRules<'_>,
     node: NodeId,
-    holds: impl Fn(&[Operand<'_>]) -> bool,
+    function: OpId,
+    right: impl Fn(DType, DType) -> bool,
 ) -> bool {
-    let mut operands: Vec<Operand<'_>> = graph
-        .operands(node)
-        .map(|v| Operand {
-            fact: Cow::Borrowed(shapes.fact(v)),
-            ty: shapes.refined_type(graph, v),
-            constant: graph.constant(v),
-        })
-        .collect();
-    let unknown: Vec<usize> = (0..operands.len())
-        .filter(|&i| operands[i].ty.as_tensor().is_some_and(|t| t.dtype.is_none()))
-        .collect();
-    if unknown.len() > MAX_UNKNOWN {
-        return false;
-    }
-    let choices = DType::ALL.len().pow(unknown.len() as u32);
-    (0..choices).all(|choice| {
-        let mut rest = choice;
-        for &i in &unknown {
-            let dtype = DType::ALL[rest % DType::ALL.len()];
-            rest /= DType::ALL.len();
-            let known = operands[i].fact.as_tensor().cloned().unwrap_or_default();
-            operands[i].fact = Cow::Owned(Fact::Tensor(known.with_dtype(Some(dtype))));
-        }
-        holds(&operands)
+    dtypes.for_all(node, |operands| {
+        let own = operands.first().and_then(|o| o.fact.as_tensor()).and_then(|t| t.dtype);
+        let given = dtypes.given(function, operands);
+        own.zip(given).is_some_and(|(own, given)| right(own, given))
     })
 }
 
-/// The element type that an operator gives for operands.
-pub(crate) fn given_dtype(
-    registry: &Registry,
-    shapes: &Shapes,
-    op: OpId,
-    operands: &[Operand<'_>],
-) -> Option<DType> {
-    let mut symbols = shapes.symbols().clone();
-    let mut cx = ShapeCx::new(Some(registry.schema(op)), operands.iter().cloned(), &mut symbols);
-    let (shape, dtype) = (registry.facet::<Shape>(op), registry.facet::<Dtype>(op));
-    infer(shape, dtype, 0, &mut cx).as_tensor().and_then(|t| t.dtype)
+/// Asks dtype rules about nodes of one graph. The graph's symbols are copied once, not for every question.
+pub(crate) struct DtypeRules<'a> {
+    graph: &'a Graph,
+    shapes: &'a Shapes,
+    symbols: Arc<Symbols>,
+}
+
+impl<'a> DtypeRules<'a> {
+    pub(crate) fn new(graph: &'a Graph, shapes: &'a Shapes) -> Self {
+        DtypeRules { graph, shapes, symbols: Arc::new(shapes.symbols().clone()) }
+    }
+
+    /// Whether something holds of a node's operands for all element types that the unknown ones may have.
+    pub(crate) fn for_all(&self, node: NodeId, holds: impl Fn(&[Operand<'_>]) -> bool) -> bool {
+        let (graph, shapes) = (self.graph, self.shapes);
+        let mut operands: Vec<Operand<'_>> = graph
+            .operands(node)
+            .map(|v| Operand {
+                fact: Cow::Borrowed(shapes.fact(v)),
+                ty: shapes.refined_type(graph, v),
+                constant: graph.constant(v),
+            })
+            .collect();
+        let unknown: Vec<usize> = (0..operands.len())
+            .filter(|&i| operands[i].ty.as_tensor().is_some_and(|t| t.dtype.is_none()))
+            .collect();
+        if unknown.len() > MAX_UNKNOWN {
+            return false;
+        }
+        let choices = DType::ALL.len().pow(unknown.len() as u32);
+        (0..choices).all(|choice| {
+            let mut rest = choice;
+            for &i in &unknown {
+                let dtype = DType::ALL[rest % DType::ALL.len()];
+                rest /= DType::ALL.len();
+                let known = operands[i].fact.as_tensor().cloned().unwrap_or_default();
+                operands[i].fact = Cow::Owned(Fact::Tensor(known.with_dtype(Some(dtype))));
+            }
+            holds(&operands)
+        })
+    }
+
+    /// The element type that an operator gives for operands.
+    pub(crate) fn given(&self, op: OpId, operands: &[Operand<'_>]) -> Option<DType> {
+        let registry = self.graph.registry();
+        let mut symbols = Symbols::over(&self.symbols);
+        let mut cx = ShapeCx::new(Some(registry.schema(op)), operands.iter().cloned(), &mut symbols);
+        let (shape, dtype) = (registry.facet::<Shape>(op), registry.facet::<Dtype>(op));
+        infer(shape, dtype, 0, &mut cx).as_tensor().and_then(|t| t.dtype)
+    }
 }

@@ -11,7 +11,6 @@ use super::region::Region;
 use super::saturate::canonical;
 use super::sharing::{Bases, Sharing};
 use crate::patch::{Patch, Planned};
-use crate::traits::TraitTable;
 use egg::Id;
 use flambeau_ir::{At, Graph, NodeId, Op, Prim, Type, ValueId};
 use hashbrown::HashMap;
@@ -20,7 +19,6 @@ use smallvec::SmallVec;
 
 pub(crate) struct Decoder<'d, 'a> {
     graph: &'a Graph,
-    traits: &'a TraitTable<'a>,
     sharing: &'d mut Sharing<'a>,
     region: &'d Region,
     choice: &'d Choice,
@@ -39,7 +37,6 @@ enum Task {
 impl<'d, 'a> Decoder<'d, 'a> {
     pub(crate) fn new(
         graph: &'a Graph,
-        traits: &'a TraitTable<'a>,
         sharing: &'d mut Sharing<'a>,
         region: &'d Region,
         choice: &'d Choice,
@@ -49,7 +46,7 @@ impl<'d, 'a> Decoder<'d, 'a> {
             let node = member_node(region, graph, i);
             given.entry(node).or_insert(i as u32);
         }
-        Decoder { graph, traits, sharing, region, choice, given, built: HashMap::default(), log: Vec::new() }
+        Decoder { graph, sharing, region, choice, given, built: HashMap::default(), log: Vec::new() }
     }
 
     /// Plans all changes. Gives the nodes whose values are computed otherwise, each with the length of the patch once it
@@ -131,7 +128,7 @@ impl<'d, 'a> Decoder<'d, 'a> {
                 node.kids.iter().map(|&k| kid(&self.built, k, given)).collect();
             let operands: SmallVec<[ValueId; 4]> = self.graph.operands(member.node).collect();
             let same = operands.iter().zip(&wanted).all(|(&o, w)| w.is_none_or(|w| w == Planned::Value(o)));
-            let aliases = self.traits.of_node(self.graph, member.node).result_aliases();
+            let aliases = self.graph.effects(member.node).result_aliases();
             // Changing the operands of a view would change whose memory it shares for all its users.
             if same || !aliases {
                 for (i, w) in wanted.iter().enumerate() {
@@ -165,7 +162,7 @@ impl<'d, 'a> Decoder<'d, 'a> {
                     Head::Leaf(_) | Head::Constant(_) => return None,
                 };
                 let planned = patch.insert(place, op, &kids, Vec::new(), ty, loc);
-                if self.traits.of(op).result_aliases() {
+                if self.graph.registry().effects_of(op).result_aliases() {
                     let bases: Bases = kids.iter().flat_map(|&k| self.sharing.bases(k)).collect();
                     self.sharing.plan_view(planned, bases);
                 }

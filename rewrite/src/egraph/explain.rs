@@ -3,10 +3,9 @@
 use super::language::{ENode, Head};
 use super::region::Region;
 use super::{Inputs, Limits, RuleSet, extract::Choice};
-use crate::traits::TraitTable;
 use egg::{Id, RecExpr, TreeTerm};
 use flambeau_analysis::{AliasDb, Analyses, Shapes};
-use flambeau_ir::{Graph, IValue, Registry, ValueId};
+use flambeau_ir::{Graph, IValue, ValueId};
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 use std::fmt;
@@ -47,7 +46,7 @@ impl fmt::Display for Explanation {
 /// Longest expression that is explained, in nodes.
 const MAX_TERM: usize = 400;
 
-/// Explains what saturation makes of a value; `None` if it leaves it as it is (or does not look into it).
+/// Explains what saturation makes of a value; `None` if it leaves the value as it is, or does not look into it.
 pub fn explain(
     graph: &Graph,
     analyses: &mut Analyses,
@@ -55,14 +54,12 @@ pub fn explain(
     limits: &Limits,
     value: ValueId,
 ) -> Option<Explanation> {
-    let registry: &Registry = graph.registry();
-    let traits = TraitTable::new(registry);
     let (graph, (db, shapes)) = analyses.with::<(AliasDb, Shapes)>(graph);
-    let inputs = Inputs { graph, db, shapes, traits: &traits, registry, limits };
+    let inputs = Inputs::new(graph, db, shapes, limits);
     let node = graph.def(value);
     let (_, nodes) = inputs.windows().into_iter().find(|(_, w)| w.contains(&node))?;
     let mut counts = vec![0; rules.rules().len()];
-    let (mut region, choice, _) = inputs.search(&nodes, rules, false, &mut counts, true);
+    let (mut region, choice, _) = inputs.search(&nodes, rules, false, &mut counts, true).ok()?;
     prove(&mut region, &choice, graph, value)
 }
 

@@ -1,8 +1,11 @@
 //! What is known of every class of the e-graph: its type with shapes, and its constant.
 //!
 //! Facts of a new node come from the operator's `Shape` and `Dtype` rules. When two classes become one, both classes'
-//! facts hold of it; if they contradict each other, a rule is wrong (or a shape rule is), which is recorded with the
-//! names of the rules involved and reported as an error of the pass. It never stops the e-graph in the middle.
+//! facts hold of it. They may contradict each other for one of two reasons: the class has no value, because every run
+//! of the block raises (`dot` of a `Float` and a `Long`: the facts of the two operands claim different element types of
+//! the product), or a rule is wrong. The e-graph cannot tell which, and in neither case is its choice of terms worth
+//! anything, so the first contradiction ends the search and the region stays as it is. Wrong rules are found by
+//! [`super::trial`].
 
 use super::language::{ENode, Head};
 use super::rule::same_constant;
@@ -26,9 +29,9 @@ pub struct ClassFacts {
     rule: Option<usize>,
 }
 
-/// Two rules whose results cannot both be right.
+/// Facts of two classes that were made one, of which no value can have both.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Disagreement {
+pub struct Contradiction {
     /// What contradicts what.
     pub what: String,
     /// The rules the facts come from; `None` for the program itself.
@@ -45,7 +48,8 @@ pub struct Knowledge {
     pub(crate) leaves: Vec<Type>,
     /// The rule being applied.
     pub(crate) rule: Option<usize>,
-    pub(crate) disagreements: Vec<Disagreement>,
+    /// The first contradiction.
+    pub(crate) contradiction: Option<Contradiction>,
 }
 
 impl Knowledge {
@@ -56,7 +60,7 @@ impl Knowledge {
             constants: Vec::new(),
             leaves: Vec::new(),
             rule: None,
-            disagreements: Vec::new(),
+            contradiction: None,
         }
     }
 
@@ -121,15 +125,15 @@ impl egg::Analysis<ENode> for Knowledge {
 
     fn merge(&mut self, a: &mut ClassFacts, b: ClassFacts) -> DidMerge {
         if let Some(what) = contradiction(a.ty, b.ty) {
-            self.disagree(what, a, &b);
+            self.contradict(what, a, &b);
         }
         let ty = meet(a.ty, b.ty);
         let constant = match (a.constant, b.constant) {
             (Some(x), Some(y)) => {
                 let (x_value, y_value) = (&self.constants[x as usize].0, &self.constants[y as usize].0);
                 if x != y && !same_constant(x_value, y_value) {
-                    let what = format!("one value is both {x_value:?} and {y_value:?}");
-                    self.disagree(what, a, &b);
+                    let what = format!("constants `{x_value:?}` and `{y_value:?}`");
+                    self.contradict(what, a, &b);
                 }
                 Some(x.min(y))
             }
@@ -145,12 +149,9 @@ impl egg::Analysis<ENode> for Knowledge {
 }
 
 impl Knowledge {
-    fn disagree(&mut self, what: String, a: &ClassFacts, b: &ClassFacts) {
+    fn contradict(&mut self, what: String, a: &ClassFacts, b: &ClassFacts) {
         let rules = [self.rule, a.rule.or(b.rule)];
-        let found = Disagreement { what, rules };
-        if self.disagreements.len() < 16 && !self.disagreements.contains(&found) {
-            self.disagreements.push(found);
-        }
+        self.contradiction.get_or_insert(Contradiction { what, rules });
     }
 }
 
@@ -173,7 +174,7 @@ pub(crate) fn meet(a: Type, b: Type) -> Type {
 }
 
 /// Why no value can be of both types.
-fn contradiction(a: Type, b: Type) -> Option<String> {
+pub(super) fn contradiction(a: Type, b: Type) -> Option<String> {
     let (x, y) = (a.as_tensor()?, b.as_tensor()?);
     let differ = |what: &str| Some(format!("{what} of `{a}` and `{b}`"));
     if let (Some(p), Some(q)) = (x.dtype, y.dtype)

@@ -36,10 +36,10 @@ use crate::log::Level;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::patch::Patch;
 use crate::pipeline::{Options, PassEntry};
-use crate::traits::TraitTable;
 use egg::Language;
+use flambeau_analysis::shape::Symbols;
 use flambeau_analysis::{AliasDb, Shapes};
-use flambeau_ir::{BlockId, Fault, Graph, NodeId, Registry, Step};
+use flambeau_ir::{BlockId, Graph, NodeId, Step};
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
@@ -83,27 +83,34 @@ impl Pass for Saturate {
     const NAME: &'static str = "egraph";
     const DOC: &'static str = "finds the cheapest equal program by equality saturation";
 
+    fn exactness(&self) -> Exactness {
+        self.select.accept
+    }
+
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();
         let rules = self.select.rules(&registry)?;
-        let traits = TraitTable::new(&registry);
         let ignore_conditions = cx.planted() == Planted::RulesWithoutConditions;
         let telling = cx.is_telling();
         let mut counts = vec![0u64; rules.rules().len()];
         let (graph, (db, shapes)) = cx.with::<(AliasDb, Shapes)>();
-        let inputs = Inputs { graph, db, shapes, traits: &traits, registry: &registry, limits: &self.limits };
+        let inputs = Inputs::new(graph, db, shapes, &self.limits);
         let mut patch = Patch::new(graph);
-        let mut sharing = sharing::Sharing::new(graph, &traits, db);
+        let mut sharing = sharing::Sharing::new(graph, db);
         let mut capped = 0;
+        let mut contradictions = Vec::new();
         let mut rewrites: Vec<(NodeId, usize)> = Vec::new();
         let mut proofs: Vec<Option<String>> = Vec::new();
         for (_, nodes) in inputs.windows() {
-            let (mut region, choice, stop) =
-                inputs.search(&nodes, &rules, ignore_conditions, &mut counts, telling);
-            if let Some(found) = region.egraph.analysis.disagreements.first() {
-                return Err(disagreement(&rules, found));
-            }
-            let decoder = decode::Decoder::new(graph, &traits, &mut sharing, &region, &choice);
+            let found = inputs.search(&nodes, &rules, ignore_conditions, &mut counts, telling);
+            let (mut region, choice, stop) = match found {
+                Ok(found) => found,
+                Err(contradiction) => {
+                    contradictions.push(contradiction);
+                    continue;
+                }
+            };
+            let decoder = decode::Decoder::new(graph, &mut sharing, &region, &choice);
             let done = decoder.run(&mut patch);
             if telling {
                 let prove = |value| explain::prove(&mut region, &choice, graph, value);
@@ -129,6 +136,9 @@ impl Pass for Saturate {
                 cx.count(&rule.name, n);
             }
         }
+        for found in contradictions {
+            cx.log(Level::Debug, |_| left_alone(&rules, &found));
+        }
         cx.log(Level::Debug, |_| format!("{} edits planned, {capped} regions cut short", patch.len()));
         if !patch.is_empty() {
             cx.apply(patch)?;
@@ -141,11 +151,15 @@ fn as_text(proof: Option<explain::Explanation>) -> Option<String> {
     proof.map(|p| p.to_string())
 }
 
-fn disagreement(rules: &RuleSet, found: &facts::Disagreement) -> PassError {
+/// Why a region stays as it is.
+fn left_alone(rules: &RuleSet, found: &facts::Contradiction) -> String {
     let name = |r: Option<usize>| r.map_or("the program itself", |r| rules.rules()[r].name.as_str());
-    let text =
-        format!("rules disagree: {}, by {} and {}", found.what, name(found.rules[0]), name(found.rules[1]));
-    PassError::new(Fault::Internal, text)
+    let [first, second] = found.rules.map(name);
+    format!(
+        "a region is left as it is, since no value can have both {}, by {first} and {second}: it always raises, or \
+         a rule is wrong",
+        found.what
+    )
 }
 
 /// What a search reads.
@@ -153,16 +167,20 @@ pub(crate) struct Inputs<'a> {
     pub(crate) graph: &'a Graph,
     pub(crate) db: &'a AliasDb,
     pub(crate) shapes: &'a Shapes,
-    pub(crate) traits: &'a TraitTable<'a>,
-    pub(crate) registry: &'a Registry,
+    /// The graph's symbols, which the table of every window stands over.
+    symbols: Arc<Symbols>,
     pub(crate) limits: &'a Limits,
 }
 
 impl<'a> Inputs<'a> {
+    pub(crate) fn new(graph: &'a Graph, db: &'a AliasDb, shapes: &'a Shapes, limits: &'a Limits) -> Self {
+        Inputs { graph, db, shapes, symbols: Arc::new(shapes.symbols().clone()), limits }
+    }
+
     pub(crate) fn eligible(&self) -> region::Eligible<'a> {
-        let (graph, traits) = (self.graph, self.traits);
-        let writes = graph.nodes_deep().any(|n| traits.of_node(graph, n).may_write());
-        region::Eligible { graph, traits, db: self.db, writes }
+        let graph = self.graph;
+        let writes = graph.all_effects().may_write();
+        region::Eligible { graph, db: self.db, writes }
     }
 
     /// Stretches of all blocks that are worth searching.
@@ -177,6 +195,10 @@ impl<'a> Inputs<'a> {
             .collect()
     }
 
+    /// Searches a window. Counts of applications by rule are added to `counts`.
+    ///
+    /// # Errors
+    /// The first contradiction between facts: the window is to stay as it is.
     pub(crate) fn search(
         &self,
         nodes: &[NodeId],
@@ -184,16 +206,19 @@ impl<'a> Inputs<'a> {
         ignore_conditions: bool,
         counts: &mut [u64],
         explain: bool,
-    ) -> (region::Region, extract::Choice, Stop) {
-        let mut region = region::build(self.graph, self.shapes, nodes, explain);
-        let stop = saturate::saturate(&mut region.egraph, rules, self.limits, ignore_conditions, counts);
+    ) -> Result<(region::Region, extract::Choice, Stop), facts::Contradiction> {
+        let mut region = region::build(self.graph, self.shapes, &self.symbols, nodes, explain);
+        let mut applied = vec![0; counts.len()];
+        let stop =
+            saturate::saturate(&mut region.egraph, rules, self.limits, ignore_conditions, &mut applied)?;
+        counts.iter_mut().zip(applied).for_each(|(n, more)| *n += more);
         let given: HashSet<language::ENode, FxBuildHasher> =
             (0..region.members.len()).map(|i| decode::member_node(&region, self.graph, i)).collect();
         debug_assert!(given.iter().all(|n| n.len() == n.kids.len()));
         let leaves: Vec<u32> = region.leaves.iter().map(|l| l.since).collect();
-        let costs = extract::Costs { registry: self.registry };
+        let costs = extract::Costs { registry: self.graph.registry() };
         let choice = extract::extract(&region.egraph, &costs, &given, |leaf| leaves[leaf as usize]);
-        (region, choice, stop)
+        Ok((region, choice, stop))
     }
 }
 
@@ -356,22 +381,36 @@ mod tests {
     }
 
     #[test]
-    fn wrong_rules_are_found_by_their_facts() {
+    fn regions_with_contradictory_facts_stay_as_they_are() {
         let registry = toy();
         let text = "use toy\nrule bad [exact]: mul.Tensor(%x, %y) => %y\n";
         let mut book = Rulebook::new();
         book.add(flambeau_ir::Source::new("bad", text));
         let select = Selection::from_book(book);
+        let rules = select.rules(&registry).unwrap();
         let mut graph = read(
             &registry,
             "graph(%x : Float(2, 3), %y : Float(3)):
-  %m : Float(2, 3) = toy::mul(%x, %y)
+  %r : Float(2, 3) = toy::relu(%x)
+  %s : Float(2, 3) = toy::relu(%r)
+  %m : Float(2, 3) = toy::mul(%s, %y)
   return (%m)
 ",
         );
+        let before = graph.to_string();
+        let value = graph.value_named(flambeau_ir::Symbol::new("m")).unwrap();
+        let limits = Limits::default();
         let (mut analyses, mut control) = (Analyses::new(), crate::control::Control::new());
+        assert!(explain::explain(&graph, &mut analyses, &rules, &limits, value).is_none());
+        let (seen, (db, shapes)) = analyses.with::<(AliasDb, Shapes)>(&graph);
+        let inputs = Inputs::new(seen, db, shapes, &limits);
+        let mut counts = vec![0; rules.rules().len()];
+        let found = inputs.search(&inputs.windows()[0].1, &rules, false, &mut counts, false);
+        let told = left_alone(&rules, &found.err().expect("the ranks differ"));
+        assert!(told.contains("ranks of") && told.contains("bad"), "{told}");
+        assert!(counts.iter().all(|&n| n == 0), "{counts:?}");
         let mut cx = PassCx::bare(&mut graph, &mut analyses, &mut control, None);
-        let error = Pass::run(&Saturate { select, limits: Limits::default() }, &mut cx).unwrap_err();
-        assert!(error.message.contains("rules disagree: ranks") && error.message.contains("bad"), "{error}");
+        Pass::run(&Saturate { select, limits }, &mut cx).unwrap();
+        assert_eq!(graph.to_string(), before);
     }
 }

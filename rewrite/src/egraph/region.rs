@@ -7,12 +7,13 @@
 use super::facts::{Knowledge, meet};
 use super::language::{ENode, Head, ListType};
 use crate::memory;
-use crate::traits::TraitTable;
 use egg::{EGraph, Id};
+use flambeau_analysis::shape::Symbols;
 use flambeau_analysis::{AliasDb, Shapes};
 use flambeau_ir::{AttrsId, BlockId, Graph, NodeId, Prim, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
+use std::sync::Arc;
 
 /// A node of the program that is in the e-graph.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +45,6 @@ pub(crate) struct Region {
 /// What is needed to say whether a node may be looked into.
 pub(crate) struct Eligible<'a> {
     pub(crate) graph: &'a Graph,
-    pub(crate) traits: &'a TraitTable<'a>,
     pub(crate) db: &'a AliasDb,
     /// Whether any node of the graph may write.
     pub(crate) writes: bool,
@@ -69,9 +69,7 @@ impl Eligible<'_> {
         if !known {
             return false;
         }
-        let t = self.traits.of_node(g, node);
-        let pure = !(t.has_side_effects() || t.is_random() || t.may_write() || t.has_identity());
-        pure && (!self.writes || !memory::has_writers(self.db, g, node))
+        g.effects(node).is_pure() && (!self.writes || !memory::has_writers(self.db, g, node))
     }
 
     fn fits_schema(&self, node: NodeId) -> bool {
@@ -88,8 +86,14 @@ pub(crate) fn windows(eligible: &Eligible<'_>, block: BlockId, window: usize) ->
 }
 
 /// Builds the e-graph of a window.
-pub(crate) fn build(graph: &Graph, shapes: &Shapes, nodes: &[NodeId], explain: bool) -> Region {
-    let mut egraph = EGraph::new(Knowledge::new(graph.registry().clone(), shapes.symbols().clone()));
+pub(crate) fn build(
+    graph: &Graph,
+    shapes: &Shapes,
+    symbols: &Arc<Symbols>,
+    nodes: &[NodeId],
+    explain: bool,
+) -> Region {
+    let mut egraph = EGraph::new(Knowledge::new(graph.registry().clone(), Symbols::over(symbols)));
     if explain {
         egraph = egraph.with_explanations_enabled();
     }

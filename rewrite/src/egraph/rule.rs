@@ -6,6 +6,7 @@
 //! found when the rule set is made and not by never applying.
 
 use super::ruleparse::{Condition, ConditionArg, Exactness, Expr, ExprId, RuleAst, parse_rules};
+use super::saturate::{Matcher, matcher};
 use super::vocabulary::{ComputeFn, ConditionFn, Fact, Vocabulary};
 use crate::facets::{OnRequest, Rules};
 use flambeau_ir::schema::Argument;
@@ -13,7 +14,7 @@ use flambeau_ir::types::{NoClasses, TypeKind, is_subtype, parse_ir_type};
 use flambeau_ir::{Attr, Diagnostic, Fault, IValue, OpId, Registry, Source, Symbol, Type};
 use flambeau_tensor::Scalar;
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A subexpression of an [`Instance`]; operands stand before their users.
 #[derive(Clone, Debug)]
@@ -90,6 +91,8 @@ impl Rule {
 pub struct RuleSet {
     rules: Vec<Rule>,
     instances: Vec<Instance>,
+    /// The left sides of `instances`, compiled when first asked for.
+    matchers: OnceLock<Arc<[Matcher]>>,
 }
 
 /// Most ways one rule may be meant.
@@ -163,6 +166,7 @@ impl RuleSet {
             }
         }
         if errors.is_empty() {
+            self.matchers = OnceLock::new();
             self.rules.extend(added.rules);
             self.instances.extend(added.instances);
             Ok(())
@@ -176,6 +180,11 @@ impl RuleSet {
         &self.rules
     }
 
+    /// The left sides of all instances as patterns, in their order.
+    pub(crate) fn matchers(&self) -> &[Matcher] {
+        self.matchers.get_or_init(|| self.instances.iter().map(matcher).collect())
+    }
+
     /// All ways the rules can be meant.
     pub fn instances(&self) -> &[Instance] {
         &self.instances
@@ -183,6 +192,7 @@ impl RuleSet {
 
     /// Adds the rules of another set; ones whose name is taken are left out.
     pub fn append(&mut self, other: &RuleSet) {
+        self.matchers = OnceLock::new();
         let mut number = Vec::with_capacity(other.rules.len());
         for rule in &other.rules {
             let fresh = self.rules.iter().all(|r| r.name != rule.name);
@@ -257,10 +267,15 @@ pub(crate) fn literal_matches(literal: &IValue, constant: &IValue) -> bool {
 /// Whether two constants are interchangeable: numbers and strings by their bits, shared things by identity.
 pub(crate) fn same_constant(a: &IValue, b: &IValue) -> bool {
     match (a, b) {
-        (IValue::List(x), IValue::List(y)) if !x.ptr_eq(y) => match (x.to_ints(), y.to_ints()) {
-            (Some(x), Some(y)) => x == y,
-            _ => false,
-        },
+        // Lists of numbers and texts: what is in them decides, and their elements have no lists inside.
+        (IValue::List(x), IValue::List(y)) if !x.ptr_eq(y) => {
+            if x.elem_type() != y.elem_type() {
+                return false;
+            }
+            let (x, y) = (x.to_vec(), y.to_vec());
+            let same = |(x, y): (&IValue, &IValue)| Attr::Value(x.clone()).same(&Attr::Value(y.clone()));
+            x.len() == y.len() && x.iter().zip(&y).all(same)
+        }
         _ => Attr::Value(a.clone()).same(&Attr::Value(b.clone())),
     }
 }

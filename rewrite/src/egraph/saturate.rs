@@ -1,7 +1,7 @@
 //! Applying rules until nothing new is found or a cap is met. Caps are counts, looked at before every single
 //! application, never a clock: the same input gives the same e-graph on any machine.
 
-use super::facts::{ClassFacts, Knowledge};
+use super::facts::{ClassFacts, Contradiction, Knowledge};
 use super::language::{ENode, Head, ListType};
 use super::rule::{Instance, Pat, RuleSet, fits, literal_matches};
 use egg::{EGraph, ENodeOrVar, Id, Language, Pattern, RecExpr, Searcher, Subst, Var};
@@ -38,17 +38,18 @@ pub enum Stop {
     Nodes,
 }
 
-/// A rule's left side as a pattern, with what egg's patterns cannot say.
-struct Matcher<'r> {
-    instance: &'r Instance,
+/// A rule's left side as a pattern, with what egg's patterns cannot say. A rule set compiles its own once
+/// ([`RuleSet::matchers`]).
+#[derive(Clone, Debug)]
+pub(crate) struct Matcher {
     pattern: Pattern<ENode>,
     /// Pattern variables that stand for literals.
-    literals: Vec<(Var, &'r IValue)>,
+    literals: Vec<(Var, IValue)>,
     /// The pattern variable of each variable of the rule that occurs.
     vars: Vec<(u16, Var)>,
 }
 
-fn matcher(instance: &Instance) -> Matcher<'_> {
+pub(crate) fn matcher(instance: &Instance) -> Matcher {
     let mut ast: RecExpr<ENodeOrVar<ENode>> = RecExpr::default();
     let (mut literals, mut vars) = (Vec::new(), Vec::new());
     // Subexpressions stand before their users; those of the right side come behind the left side's root.
@@ -65,7 +66,7 @@ fn matcher(instance: &Instance) -> Matcher<'_> {
             }
             Pat::Literal(value, _) => {
                 let var = Var::from_u32(literal_base + literals.len() as u32);
-                literals.push((var, value));
+                literals.push((var, value.clone()));
                 ast.add(ENodeOrVar::Var(var))
             }
             Pat::Op(op, args) => {
@@ -81,18 +82,22 @@ fn matcher(instance: &Instance) -> Matcher<'_> {
         };
         ids.push(id);
     }
-    Matcher { instance, pattern: Pattern::new(ast), literals, vars }
+    Matcher { pattern: Pattern::new(ast), literals, vars }
 }
 
 /// Applies rules to an e-graph. Counts of applications by rule are added to `counts`.
+///
+/// # Errors
+/// The first contradiction between facts of one class. The e-graph is not to be used then.
 pub(crate) fn saturate(
     egraph: &mut EGraph<ENode, Knowledge>,
     rules: &RuleSet,
     limits: &Limits,
     ignore_conditions: bool,
     counts: &mut [u64],
-) -> Stop {
-    let matchers: Vec<Matcher<'_>> = rules.instances().iter().map(matcher).collect();
+) -> Result<Stop, Contradiction> {
+    let matchers = rules.matchers();
+    consistent(egraph)?;
     for _ in 0..limits.iterations {
         let mut found: Vec<(usize, Id, Subst)> = Vec::new();
         for (i, m) in matchers.iter().enumerate() {
@@ -105,34 +110,39 @@ pub(crate) fn saturate(
             if egraph.total_number_of_nodes() >= limits.nodes {
                 egraph.analysis.rule = None;
                 egraph.rebuild();
-                return Stop::Nodes;
+                return consistent(egraph).map(|()| Stop::Nodes);
             }
-            let m = &matchers[i];
-            let rule = m.instance.rule;
+            let (m, instance) = (&matchers[i], &rules.instances()[i]);
+            let rule = instance.rule;
             egraph.analysis.rule = Some(rule);
-            if apply(egraph, rules, m, class, &subst, ignore_conditions) {
+            if apply(egraph, rules, (instance, m), class, &subst, ignore_conditions) {
                 counts[rule] += 1;
                 changed = true;
             }
+            consistent(egraph)?;
         }
         egraph.analysis.rule = None;
         egraph.rebuild();
+        consistent(egraph)?;
         if !changed {
-            return Stop::Saturated;
+            return Ok(Stop::Saturated);
         }
     }
-    Stop::Iterations
+    Ok(Stop::Iterations)
+}
+
+fn consistent(egraph: &mut EGraph<ENode, Knowledge>) -> Result<(), Contradiction> {
+    egraph.analysis.contradiction.take().map_or(Ok(()), Err)
 }
 
 fn apply(
     egraph: &mut EGraph<ENode, Knowledge>,
     rules: &RuleSet,
-    m: &Matcher<'_>,
+    (instance, m): (&Instance, &Matcher),
     class: Id,
     subst: &Subst,
     ignore_conditions: bool,
 ) -> bool {
-    let instance = m.instance;
     let rule = &rules.rules()[instance.rule];
     let bound = |var: Var| -> &ClassFacts { &egraph[subst[var]].data };
     for (var, literal) in &m.literals {

@@ -16,6 +16,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Rulebook {
     texts: Vec<Arc<Source>>,
     words: Vocabulary,
+    /// What the last registry asked for made of it: all passes of a library share one book, so rules are read once.
+    read: Arc<Mutex<Option<ReadBook>>>,
+}
+
+/// The rules of a book over a registry: those that apply by default, and those on request.
+#[derive(Clone)]
+struct ReadBook {
+    registry: Arc<Registry>,
+    standard: Arc<RuleSet>,
+    on_request: Arc<RuleSet>,
 }
 
 impl Rulebook {
@@ -27,17 +37,32 @@ impl Rulebook {
     /// Adds the rules of a text, which is read when the registry is known.
     pub fn add(&mut self, source: Arc<Source>) -> &mut Self {
         self.texts.push(source);
+        self.read = Arc::default();
         self
     }
 
     /// The words rules may use, to add to.
     pub fn words(&mut self) -> &mut Vocabulary {
+        self.read = Arc::default();
         &mut self.words
     }
 
     /// Whether it has no rules of its own.
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()
+    }
+
+    /// [`Rulebook::resolve`] and the rules on request, read once for a registry.
+    fn read(&self, registry: &Arc<Registry>) -> Result<ReadBook, Vec<Diagnostic>> {
+        let mut cache = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(read) = cache.as_ref().filter(|read| Arc::ptr_eq(&read.registry, registry)) {
+            return Ok(read.clone());
+        }
+        let standard = Arc::new(self.resolve(registry)?);
+        let on_request = Arc::new(RuleSet::on_request(registry, &self.words)?);
+        let read = ReadBook { registry: Arc::clone(registry), standard, on_request };
+        *cache = Some(read.clone());
+        Ok(read)
     }
 
     /// All rules over a registry: those its operators state, then the book's own.
@@ -106,9 +131,10 @@ impl Selection {
             let texts: Vec<String> = errors.iter().map(Diagnostic::render).collect();
             PassError::new(Fault::Input, format!("rules are wrong:\n{}", texts.join("")))
         };
-        let mut all = self.book.resolve(registry).map_err(wrong)?;
+        let read = self.book.read(registry).map_err(wrong)?;
+        let mut all = RuleSet::clone(&read.standard);
         if !self.only.is_empty() {
-            all.append(&RuleSet::on_request(registry, &self.book.words).map_err(wrong)?);
+            all.append(&read.on_request);
         }
         for name in &self.only {
             let known = |r: &Rule| r.name == *name || r.name.split('/').any(|part| part == name);

@@ -6,7 +6,6 @@
 
 use crate::memory;
 use crate::patch::Planned;
-use crate::traits::TraitTable;
 use flambeau_analysis::AliasDb;
 use flambeau_ir::{Graph, ValueId};
 use hashbrown::HashMap;
@@ -18,7 +17,6 @@ pub(crate) type Bases = SmallVec<[ValueId; 2]>;
 
 pub(crate) struct Sharing<'a> {
     graph: &'a Graph,
-    traits: &'a TraitTable<'a>,
     db: &'a AliasDb,
     becomes: HashMap<ValueId, (Planned, Bases), FxBuildHasher>,
     planned: HashMap<Planned, Bases, FxBuildHasher>,
@@ -28,10 +26,9 @@ pub(crate) struct Sharing<'a> {
 }
 
 impl<'a> Sharing<'a> {
-    pub(crate) fn new(graph: &'a Graph, traits: &'a TraitTable<'a>, db: &'a AliasDb) -> Self {
+    pub(crate) fn new(graph: &'a Graph, db: &'a AliasDb) -> Self {
         Sharing {
             graph,
-            traits,
             db,
             becomes: HashMap::default(),
             planned: HashMap::default(),
@@ -73,8 +70,7 @@ impl<'a> Sharing<'a> {
                 continue;
             }
             let def = g.def(v);
-            let view =
-                budget > 0 && g.op(def).row().is_some() && self.traits.of_node(g, def).result_aliases();
+            let view = budget > 0 && g.op(def).row().is_some() && g.effects(def).result_aliases();
             budget -= 1;
             if view {
                 stack.extend(g.operands(def).filter(|&o| g.ty(o).is_mutable()));

@@ -7,6 +7,7 @@
 
 use super::region::Eligible;
 use super::rule::{Instance, Pat, RuleSet, fits, literal_matches, same_constant};
+use super::ruleparse::Exactness;
 use super::saturate::right_side;
 use super::select::{Rulebook, Selection};
 use super::sharing::{Bases, Sharing};
@@ -15,7 +16,6 @@ use crate::control::Planted;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::patch::{Patch, Planned};
 use crate::pipeline::{Options, PassEntry};
-use crate::traits::TraitTable;
 use flambeau_analysis::{AliasDb, Shapes};
 use flambeau_ir::{At, Graph, IValue, NodeId, OpId, Prim, Type, ValueId};
 use hashbrown::HashMap;
@@ -56,13 +56,16 @@ impl Pass for Rewrite {
     const NAME: &'static str = "rewrite";
     const DOC: &'static str = "applies rewrite rules wherever they fit";
 
+    fn exactness(&self) -> Exactness {
+        self.select.accept
+    }
+
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();
         let rules = self.select.rules(&registry)?;
-        let traits = TraitTable::new(&registry);
         let by_root = by_root(&rules);
         for _ in 0..self.sweeps {
-            if !sweep(cx, &rules, &by_root, &traits)? {
+            if !sweep(cx, &rules, &by_root)? {
                 break;
             }
         }
@@ -71,12 +74,7 @@ impl Pass for Rewrite {
 }
 
 /// One sweep over the graph. Says whether another may find more.
-fn sweep(
-    cx: &mut PassCx<'_>,
-    rules: &RuleSet,
-    by_root: &ByRoot,
-    traits: &TraitTable<'_>,
-) -> Result<bool, PassError> {
+fn sweep(cx: &mut PassCx<'_>, rules: &RuleSet, by_root: &ByRoot) -> Result<bool, PassError> {
     let is_rooted = |g: &Graph, n: NodeId| g.op(n).row().is_some_and(|id| by_root.contains_key(&id));
     let work: Vec<NodeId> = cx.graph().nodes_deep().filter(|&n| is_rooted(cx.graph(), n)).collect();
     if work.is_empty() {
@@ -84,7 +82,7 @@ fn sweep(
     }
     let ignore_conditions = cx.planted() == Planted::RulesWithoutConditions;
     let (graph, (db, shapes)) = cx.with::<(AliasDb, Shapes)>();
-    let mut sweep = Sweep::new(graph, db, shapes, traits, rules);
+    let mut sweep = Sweep::new(graph, db, shapes, rules);
     sweep.ignore_conditions = ignore_conditions;
     for node in work {
         let op = graph.op(node).row().expect("invariant: rooted nodes are rows");
@@ -139,23 +137,17 @@ struct Sweep<'a> {
 type Binding = SmallVec<[Option<ValueId>; 8]>;
 
 impl<'a> Sweep<'a> {
-    fn new(
-        graph: &'a Graph,
-        db: &'a AliasDb,
-        shapes: &'a Shapes,
-        traits: &'a TraitTable<'a>,
-        rules: &'a RuleSet,
-    ) -> Self {
-        let writes = graph.nodes_deep().any(|n| traits.of_node(graph, n).may_write());
+    fn new(graph: &'a Graph, db: &'a AliasDb, shapes: &'a Shapes, rules: &'a RuleSet) -> Self {
+        let writes = graph.all_effects().may_write();
         Sweep {
             graph,
             shapes,
-            eligible: Eligible { graph, traits, db, writes },
+            eligible: Eligible { graph, db, writes },
             rules,
             ignore_conditions: false,
             patch: Patch::new(graph),
             done: Vec::new(),
-            sharing: Sharing::new(graph, traits, db),
+            sharing: Sharing::new(graph, db),
         }
     }
 
@@ -309,7 +301,7 @@ impl<'a> Sweep<'a> {
                         self.graph.registry().schema(*op).returns.first().map_or(Type::ANY, |r| r.ty);
                     let ty = if root { self.graph.ty(self.graph.result(node, 0)) } else { declared };
                     let planned = self.patch.insert(at, *op, &kids, Vec::new(), ty, loc);
-                    let bases: Bases = if self.eligible.traits.of((*op).into()).result_aliases() {
+                    let bases: Bases = if self.graph.registry().effects(*op).result_aliases() {
                         kids.iter().flat_map(|&k| self.sharing.bases(k)).collect()
                     } else {
                         Bases::new()

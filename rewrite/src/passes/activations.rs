@@ -6,8 +6,7 @@
 use super::remove_mutation::is_fresh;
 use crate::facets::Role;
 use crate::pass::{Pass, PassCx, PassError};
-use crate::traits::TraitTable;
-use crate::twins::Twins;
+use crate::twins::{DtypeRules, Twins};
 use flambeau_analysis::Shapes;
 use flambeau_ir::{NodeId, OpId};
 
@@ -22,9 +21,9 @@ impl Pass for ActivationsInPlace {
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();
         let roles = registry.column::<Role>();
-        let traits = TraitTable::new(&registry);
         let twins = Twins::new(&registry);
         let (graph, shapes) = cx.with::<Shapes>();
+        let dtypes = DtypeRules::new(graph, shapes);
         let found: Vec<(NodeId, OpId)> = graph
             .nodes_deep()
             .filter_map(|node| {
@@ -34,8 +33,8 @@ impl Pass for ActivationsInPlace {
                 let def = graph.def(operand);
                 let dying = graph.use_count(operand) == 1
                     && graph.parent(def) == graph.parent(node)
-                    && is_fresh(graph, &traits, def);
-                (dying && twins.fits_operand(graph, shapes, node, op)).then_some((node, writing))
+                    && is_fresh(graph, def);
+                (dying && twins.fits_operand(&dtypes, node, op)).then_some((node, writing))
             })
             .collect();
         let (mut editor, mut fuel) = cx.edit_fuelled();

@@ -4,13 +4,14 @@
 //! Both pay from a few products on. What they take must not be written meanwhile, so nobody may write it at all, and
 //! sums that anything else uses stay. Results may differ by rounding.
 
+use crate::egraph::Exactness;
 use crate::facets::Role;
 use crate::memory;
 use crate::pass::{Pass, PassCx, PassError};
 use flambeau_analysis::AliasDb;
 use flambeau_ir::attr::names;
-use flambeau_ir::{At, Attr, BlockId, Column, Graph, NodeId, NodeSet, Prim, Step, Type, ValueId};
-use hashbrown::HashMap;
+use flambeau_ir::{At, Attr, BlockId, Column, Graph, NodeId, Prim, Step, Type, ValueId};
+use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
 /// Fewest products that are worth it.
@@ -23,6 +24,10 @@ pub struct BatchMm;
 impl Pass for BatchMm {
     const NAME: &'static str = "batch_mm";
     const DOC: &'static str = "computes matrix products that are added up or share a side at once";
+
+    fn exactness(&self) -> Exactness {
+        Exactness::Rounding
+    }
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         sums(cx);
@@ -176,12 +181,12 @@ fn sides(cx: &mut PassCx<'_>) {
 fn sides_in(search: &Search<'_>, block: BlockId) -> Vec<Side> {
     let g = search.graph;
     let products: Vec<NodeId> = g.nodes(block).filter(|&n| search.has_role(n, Role::MatrixProduct)).collect();
-    let mut taken = NodeSet::new();
+    let mut taken: HashSet<NodeId, FxBuildHasher> = HashSet::default();
     let mut found = Vec::new();
     for side in [0, 1] {
         let mut by_value: HashMap<ValueId, usize, FxBuildHasher> = HashMap::default();
         let mut groups: Vec<Side> = Vec::new();
-        for &node in products.iter().filter(|&&n| !taken.contains(n)) {
+        for &node in products.iter().filter(|n| !taken.contains(*n)) {
             let shared = g.operand(node, side);
             let at = *by_value.entry(shared).or_insert_with(|| {
                 groups.push(Side { shared, side, products: Vec::new() });

@@ -1,8 +1,8 @@
 //! Chunks of known number as one node with that many results: a list of chunks that is taken apart at once becomes
 //! `prim::ConstantChunk`, which fusion can look through. Operators that make such lists say so with the [`Chunk`] facet.
-//! Constants that stand for numbers become numbers ([`super::constant_numbers`]). Dead code is removed at the end.
+//! Dead code is removed at the end. PyTorch's pass also takes constant zero-dimensional tensors as numbers, which changes
+//! dtypes; here numbers are restored when an archive is loaded, and no pass does it.
 
-use super::constant_numbers::ConstantNumbers;
 use super::dce::Dce;
 use crate::facets::Chunk;
 use crate::memory;
@@ -51,7 +51,6 @@ impl Pass for CanonicalizeOps {
             editor.erase(f.node);
         }
         drop((editor, fuel));
-        ConstantNumbers.run(cx)?;
         Dce::default().run(cx)
     }
 }

@@ -13,10 +13,9 @@ use crate::control::Planted;
 use crate::memory;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, Options};
-use crate::traits::TraitTable;
 use flambeau_analysis::AliasDb;
 use flambeau_exec::{EvalLimits, Host, eval_node};
-use flambeau_ir::{At, BlockId, Editor, Graph, IValue, NodeId, Prim, Type, ValueId};
+use flambeau_ir::{At, BlockId, Editor, Effects, Graph, IValue, NodeId, Prim, Type, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
@@ -47,16 +46,11 @@ impl Pass for ConstantPropagation {
     const DOC: &'static str = "computes what is known before the program runs";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
-        let registry = cx.registry();
-        let traits = TraitTable::new(&registry);
         let fold_random = cx.planted() == Planted::FoldsRandom;
         let (graph, db) = cx.with::<AliasDb>();
-        let writes = graph.nodes_deep().any(|n| traits.of_node(graph, n).may_write());
         let mut search = Search {
             graph,
             db,
-            traits: &traits,
-            writes,
             fold_random,
             pass: *self,
             host: Host::quiet(),
@@ -172,8 +166,6 @@ enum Task {
 struct Search<'a> {
     graph: &'a Graph,
     db: &'a AliasDb,
-    traits: &'a TraitTable<'a>,
-    writes: bool,
     fold_random: bool,
     pass: ConstantPropagation,
     host: Host,
@@ -295,25 +287,18 @@ impl Search<'_> {
 
     fn may_fold(&self, node: NodeId) -> bool {
         let g = self.graph;
-        let t = self.traits.of_node(g, node);
-        let known = match g.prim(node) {
-            Some(prim) => is_foldable(prim),
-            None => g.op(node).row().is_some(),
-        };
-        let random = t.is_random() && !self.fold_random;
-        if !known
-            || t.has_side_effects()
-            || random
-            || t.may_write()
-            || t.has_identity()
-            || g.result_count(node) == 0
-        {
+        let mut effects = g.effects(node);
+        if self.fold_random {
+            effects = effects.without(Effects::RANDOM);
+        }
+        let runs_here = g.prim(node).is_none_or(|prim| !prim.has_subgraph());
+        if !effects.is_pure() || !runs_here || g.result_count(node) == 0 {
             return false;
         }
         if g.results(node).all(|v| g.use_count(v) == 0) {
             return false;
         }
-        if self.writes && memory::has_writers(self.db, g, node) {
+        if memory::has_writers(self.db, g, node) {
             return false;
         }
         g.results(node).all(|v| {
@@ -339,7 +324,7 @@ impl Search<'_> {
         }
         // What the node raises, it shall raise when the program runs.
         let Ok(values) = eval_node(g, node, &args, self.pass.limits, &mut self.host) else { return };
-        if !values.iter().all(is_storable) {
+        if !values.iter().all(is_storable) || takes_part_in_gradients(&args, &values) {
             return;
         }
         let typed: Vec<(IValue, Type)> = values
@@ -361,23 +346,6 @@ impl Search<'_> {
     }
 }
 
-/// Structural operators that compute something from their operands alone.
-fn is_foldable(prim: Prim) -> bool {
-    matches!(
-        prim,
-        Prim::TupleConstruct
-            | Prim::TupleUnpack
-            | Prim::TupleIndex
-            | Prim::TupleSlice
-            | Prim::ListConstruct
-            | Prim::ListUnpack
-            | Prim::DictConstruct
-            | Prim::Isinstance
-            | Prim::UncheckedCast
-            | Prim::Annotate
-    )
-}
-
 /// Whether a value can stand in a program's text: no objects, futures, generators or things of the host.
 fn is_storable(value: &IValue) -> bool {
     value
@@ -390,6 +358,19 @@ fn is_storable(value: &IValue) -> bool {
             _ => ControlFlow::Continue(()),
         })
         .is_continue()
+}
+
+/// Whether a run that records gradients would record the node: a leaf has to be made in each run, and a tensor computed
+/// from one has to remember it, which no constant does.
+fn takes_part_in_gradients(args: &[IValue], results: &[IValue]) -> bool {
+    let requires_grad = |values: &[IValue]| {
+        let mut found = false;
+        values.iter().for_each(|value| value.visit_tensors(|t| found |= t.requires_grad()));
+        found
+    };
+    let mut gives_tensors = false;
+    results.iter().for_each(|value| value.visit_tensors(|_| gives_tensors = true));
+    gives_tensors && (requires_grad(results) || requires_grad(args))
 }
 
 /// The type of a folded constant: the value's own where it says more than the result's.

@@ -11,7 +11,6 @@
 use crate::control::Planted;
 use crate::memory;
 use crate::pass::{Pass, PassCx, PassError};
-use crate::traits::TraitTable;
 use flambeau_analysis::AliasDb;
 use flambeau_ir::{Graph, NodeId, Op, Step, ValueId, ValueMap};
 use hashbrown::hash_table::Entry;
@@ -31,14 +30,12 @@ impl Pass for Cse {
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let ignore_writers = cx.planted() == Planted::CseIgnoresWriters;
-        let registry = cx.registry();
-        let traits = TraitTable::new(&registry);
         // Without a writer in the graph, memory matters only once there is something to merge.
-        let plan = match Search::new(cx.graph(), &traits, None, ignore_writers).run() {
+        let plan = match Search::new(cx.graph(), None, ignore_writers).run() {
             Some(plan) => plan,
             None => {
                 let (graph, db) = cx.with::<AliasDb>();
-                let search = Search::new(graph, &traits, Some(db), ignore_writers);
+                let search = Search::new(graph, Some(db), ignore_writers);
                 search.run().expect("invariant: memory is known")
             }
         };
@@ -56,7 +53,6 @@ impl Pass for Cse {
 
 struct Search<'a> {
     graph: &'a Graph,
-    traits: &'a TraitTable<'a>,
     memory: Option<&'a AliasDb>,
     ignore_writers: bool,
     /// The nodes that others may merge into, by what they compute: numbers, because looking up is as fast as the table is
@@ -79,15 +75,9 @@ struct Search<'a> {
 const BATCH: usize = 32;
 
 impl<'a> Search<'a> {
-    fn new(
-        graph: &'a Graph,
-        traits: &'a TraitTable<'a>,
-        memory: Option<&'a AliasDb>,
-        ignore_writers: bool,
-    ) -> Self {
+    fn new(graph: &'a Graph, memory: Option<&'a AliasDb>, ignore_writers: bool) -> Self {
         Search {
             graph,
-            traits,
             memory,
             ignore_writers,
             table: HashTable::with_capacity(graph.node_count()),
@@ -172,11 +162,11 @@ impl<'a> Search<'a> {
     /// Whether a node may be merged, or be what others merge into; `None` if memory would have to be known.
     fn is_candidate(&self, node: NodeId) -> Option<bool> {
         let g = self.graph;
-        let t = self.traits.of_node(g, node);
-        if t.may_write() && self.memory.is_none() && !self.ignore_writers {
+        let effects = g.effects(node);
+        if effects.may_write() && self.memory.is_none() && !self.ignore_writers {
             return None;
         }
-        if t.has_side_effects() || t.is_random() || t.may_write() || t.has_identity() {
+        if !effects.is_pure() {
             return Some(false);
         }
         if g.result_count(node) == 0 || g.block_count(node) > 0 {

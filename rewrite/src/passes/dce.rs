@@ -7,11 +7,9 @@
 //! Without writers in the graph no alias analysis is asked for.
 
 use crate::control::Planted;
-use crate::memory::LiveMemory;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, Options};
-use crate::traits::TraitTable;
-use flambeau_analysis::AliasDb;
+use flambeau_analysis::{AliasDb, LiveWriters};
 use flambeau_ir::{BlockId, Editor, Graph, Needed, Needs, NodeId, Prim, Step};
 
 /// See the module's head.
@@ -36,17 +34,15 @@ impl Pass for Dce {
     const DOC: &'static str = "removes what nobody needs";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
-        let registry = cx.registry();
-        let traits = TraitTable::new(&registry);
         let drop_writes = cx.planted() == Planted::DceDropsWrites;
         let mut needs = Needs::new(cx.graph());
-        let mut writers = roots(&mut needs, cx.graph(), &traits, self.side_effects);
+        let writers = roots(&mut needs, cx.graph(), self.side_effects);
         needs.settle();
         let mut needed = needs.into_needed();
         if !writers.is_empty() && !drop_writes {
             let (graph, db) = cx.with::<AliasDb>();
             let mut needs = Needs::resume(graph, needed);
-            need_writes(&mut needs, graph, db, &mut writers);
+            need_writes(&mut needs, graph, db, &writers);
             needed = needs.into_needed();
         }
         let plan = Plan::read(cx.graph(), &needed);
@@ -64,39 +60,40 @@ impl Pass for Dce {
 }
 
 /// Needs what has side effects. Gives the nodes that may write memory.
-fn roots(needs: &mut Needs<'_>, g: &Graph, traits: &TraitTable<'_>, drop_side_effects: bool) -> Vec<NodeId> {
+fn roots(needs: &mut Needs<'_>, g: &Graph, drop_side_effects: bool) -> Vec<NodeId> {
     let mut writers = Vec::new();
     for node in g.nodes_deep() {
-        let t = traits.of_node(g, node);
-        let has_effect = !drop_side_effects && t.has_side_effects();
+        let effects = g.effects(node);
+        let has_effect = !drop_side_effects && effects.has_side_effects();
         needs.consider(node, has_effect);
-        if !drop_side_effects && !has_effect && t.may_write() {
+        if !drop_side_effects && !has_effect && effects.may_write() {
             writers.push(node);
         }
     }
     writers
 }
 
-/// Needs writers of needed memory, until no more are found.
-fn need_writes(needs: &mut Needs<'_>, g: &Graph, db: &AliasDb, writers: &mut Vec<NodeId>) {
-    let mut memory = LiveMemory::new(db, g);
+/// Marks the writers of live memory, until no more are found. A node that becomes live adds the memory it uses, and
+/// memory that becomes live its writers: each node and each location is looked at once.
+fn need_writes(needs: &mut Needs<'_>, g: &Graph, db: &AliasDb, writers: &[NodeId]) {
+    let mut memory = LiveWriters::new(db, writers.iter().copied());
+    let mut found = Vec::new();
+    memory.add_visible(&mut found);
+    needs.take_marked();
+    let mut live: Vec<NodeId> = g.nodes_deep().filter(|&n| needs.needed().has(n)).collect();
     loop {
-        memory.grow(needs.needed().nodes());
-        let before = writers.len();
-        writers.retain(|&node| {
-            if needs.needed().has(node) {
-                return false;
+        for &node in &live {
+            let given = g.blocks(node).flat_map(|block| g.block_outputs(block));
+            for v in g.operands(node).chain(given).filter(|&v| g.ty(v).is_mutable()) {
+                memory.add(v, &mut found);
             }
-            let is_needed = memory.is_written_by(node);
-            if is_needed {
-                needs.node(node);
-            }
-            !is_needed
-        });
-        if writers.len() == before {
+        }
+        if found.is_empty() {
             return;
         }
+        found.drain(..).for_each(|writer| needs.node(writer));
         needs.settle();
+        live = needs.take_marked();
     }
 }
 

@@ -11,7 +11,6 @@ use crate::memory;
 use crate::outline::{self, Bounds};
 use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, Options};
-use crate::traits::TraitTable;
 use flambeau_analysis::AliasDb;
 use flambeau_ir::{Fault, Graph, NodeId, OpId, Prim};
 use hashbrown::HashSet;
@@ -45,14 +44,13 @@ impl Pass for CreateAutodiffSubgraphs {
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         Cse.run(cx)?;
-        let registry = cx.registry();
-        let traits = TraitTable::new(&registry);
         let (graph, db) = cx.with::<AliasDb>();
         let smooth = smooth(graph)?;
         let accepts = |n: NodeId| {
-            let t = traits.of_node(graph, n);
+            let effects = graph.effects(n);
             graph.op(n).row().is_some_and(|op| smooth.contains(&op))
-                && !(t.has_side_effects() || t.is_random() || t.may_write() || t.result_aliases())
+                && effects.is_pure()
+                && !effects.result_aliases()
                 && !memory::has_writers(db, graph, n)
         };
         let members = outline::members(graph, accepts);

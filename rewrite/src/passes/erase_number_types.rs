@@ -7,7 +7,7 @@
 use super::dce::Dce;
 use crate::numbers;
 use crate::pass::{Pass, PassCx, PassError};
-use crate::twins::{for_all_dtypes, given_dtype};
+use crate::twins::DtypeRules;
 use flambeau_analysis::Shapes;
 use flambeau_analysis::shape::Operand;
 use flambeau_ir::types::{TensorType, TypeKind};
@@ -25,8 +25,9 @@ impl Pass for EraseNumberTypes {
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();
         let (graph, shapes) = cx.with::<Shapes>();
+        let dtypes = DtypeRules::new(graph, shapes);
         let found: Vec<Found> =
-            graph.nodes_deep().filter_map(|n| plan(graph, shapes, &registry, n)).collect();
+            graph.nodes_deep().filter_map(|n| plan(graph, &dtypes, &registry, n)).collect();
         if found.is_empty() {
             return Ok(());
         }
@@ -55,7 +56,7 @@ struct Found {
 }
 
 /// The number of a node that can be a tensor.
-fn plan(g: &Graph, shapes: &Shapes, registry: &Registry, node: NodeId) -> Option<Found> {
+fn plan(g: &Graph, dtypes: &DtypeRules<'_>, registry: &Registry, node: NodeId) -> Option<Found> {
     let op = g.op(node).row()?;
     let schema = registry.schema(op);
     if schema.args.len() != g.operand_count(node) || schema.is_mutable() {
@@ -73,11 +74,11 @@ fn plan(g: &Graph, shapes: &Shapes, registry: &Registry, node: NodeId) -> Option
     let other = numbers::overload(registry, op, index, Type::is_tensor)?;
     let tensor = Tensor::from_scalars(&[scalar], &[], dtype).ok()?;
     let as_tensor = Operand::of(&IValue::Tensor(tensor.clone()));
-    let same = for_all_dtypes(g, shapes, node, |operands| {
+    let same = dtypes.for_all(node, |operands| {
         let mut changed = operands.to_vec();
         changed[index] = as_tensor.clone();
-        let before = given_dtype(registry, shapes, op, operands);
-        before.is_some() && before == given_dtype(registry, shapes, other, &changed)
+        let before = dtypes.given(op, operands);
+        before.is_some() && before == dtypes.given(other, &changed)
     });
     same.then_some(Found { node, index, op: other, tensor })
 }

@@ -12,6 +12,7 @@
 //! What it refuses normalization, taking space for channels, nearly always refuses too, in other words: the pass keeps
 //! the meaning of programs without the option alone.
 
+use crate::egraph::Exactness;
 use crate::facets::{ChannelAffine, ChannelLinear, Role, Slices};
 use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, Options};
@@ -44,6 +45,10 @@ impl Pass for FoldChannels {
     const ALIASES: &'static [&'static str] = &["fold_frozen_conv_bn", "fold_frozen_linear_bn"];
     const DOC: &'static str = "folds batch normalization into the constant weights of what it normalizes";
 
+    fn exactness(&self) -> Exactness {
+        Exactness::Rounding
+    }
+
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();
         let (linear, affine) = (registry.column::<ChannelLinear>(), registry.column::<ChannelAffine>());
@@ -59,6 +64,9 @@ impl Pass for FoldChannels {
             return Ok(());
         }
         let (graph, (db, shapes)) = cx.with::<(AliasDb, Shapes)>();
+        // A constant that something writes is another one in the next run.
+        let lasting = |v: ValueId| graph.constant(v).is_none() || !db.has_writers(v);
+        folds.retain(|f| graph.operands(f.linear).chain(graph.operands(f.affine)).all(lasting));
         let evidence = Evidence { graph, ranks, differs, batched: self.batched };
         let assumed = evidence.settle(&mut folds, db, shapes);
         let (mut editor, mut fuel) = cx.edit_fuelled();

@@ -7,10 +7,9 @@
 use crate::memory;
 use crate::outline::{self, Bounds};
 use crate::pass::{Pass, PassCx, PassError};
-use crate::traits::TraitTable;
 use flambeau_analysis::AliasDb;
 use flambeau_ir::attr::names;
-use flambeau_ir::{At, Fault, Graph, NodeId, Prim, ValueId};
+use flambeau_ir::{At, Fault, Graph, NodeId, NodeSet, Prim, Step, ValueId};
 
 /// Makes them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,29 +23,57 @@ impl Pass for CreateFunctionalGraphs {
     const DOC: &'static str = "puts parts of the program that write nothing into graphs of their own";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
-        let registry = cx.registry();
-        let traits = TraitTable::new(&registry);
         let (graph, db) = cx.with::<AliasDb>();
-        let accepts = |n: NodeId| {
-            !graph.is_prim(n, Prim::Constant) && is_functional(graph, db, &traits, n) && {
-                let mut inner = graph.blocks(n).flat_map(|b| graph.nodes_deep_in(b));
-                inner.all(|n| graph.is_prim(n, Prim::Constant) || is_functional(graph, db, &traits, n))
-            }
-        };
-        let members = outline::members(graph, accepts);
+        let functional = functional_nodes(graph, db);
+        let members =
+            outline::members(graph, |n| functional.contains(n) && !graph.is_prim(n, Prim::Constant));
         outline::apply(cx, members, Bounds { least: LEAST, ..Bounds::USUAL }, Prim::FunctionalGraph)
     }
 }
 
-fn is_functional(g: &Graph, db: &AliasDb, traits: &TraitTable<'_>, node: NodeId) -> bool {
-    let t = traits.of_node(g, node);
-    let pure = !(t.has_side_effects() || t.is_random() || t.may_write() || t.has_identity());
+/// The nodes that are functional with all that is nested in them, found in one walk.
+fn functional_nodes(graph: &Graph, db: &AliasDb) -> NodeSet {
+    let mut functional = NodeSet::new();
+    // Of each block that is open, whether all its nodes so far are.
+    let mut open: Vec<bool> = Vec::new();
+    let mut settle = |node: NodeId, is: bool, open: &mut Vec<bool>| {
+        if is {
+            functional.insert(node);
+        }
+        if let Some(all) = open.last_mut() {
+            *all &= is || graph.is_prim(node, Prim::Constant);
+        }
+    };
+    // Of each node whose blocks are open, whether those that are closed are functional.
+    let mut blocks: Vec<bool> = Vec::new();
+    for step in graph.walk(graph.root()) {
+        match step {
+            Step::Enter(_) => open.push(true),
+            Step::Leave(_) => {
+                let all = open.pop().unwrap_or(false);
+                if let Some(nested) = blocks.last_mut() {
+                    *nested &= all;
+                }
+            }
+            Step::Node(node) if graph.block_count(node) > 0 => blocks.push(is_functional(graph, db, node)),
+            Step::Node(node) => settle(node, is_functional(graph, db, node), &mut open),
+            Step::Done(node) => {
+                let is = blocks.pop().unwrap_or(false);
+                settle(node, is, &mut open);
+            }
+        }
+    }
+    functional
+}
+
+fn is_functional(g: &Graph, db: &AliasDb, node: NodeId) -> bool {
     let known = match g.prim(node) {
         Some(prim) => !prim.has_subgraph(),
         None => g.op(node).row().is_some(),
     };
     let stays = |v: ValueId| !g.ty(v).is_mutable() || !db.escapes_scope(&[v]);
-    pure && known
+    g.effects(node).is_pure()
+        && known
         && g.result_count(node) > 0
         && g.results(node).all(stays)
         && !memory::has_writers(db, g, node)

@@ -1,11 +1,12 @@
 //! Tasks that are only waited for are computed where they are forked.
 //!
 //! That is one of the orders in which a program's tasks may run. An error of the task is raised by the fork then, and not
-//! by who waits. Futures that go anywhere else (into lists, out of the graph, around loops) stay futures.
+//! where it is waited for. So a task is inlined only if a wait stands in the block of its fork, or if running it cannot be
+//! noticed. Futures that go anywhere else (into lists, out of the graph, around loops) stay futures.
 
 use crate::facets::Role;
 use crate::pass::{Pass, PassCx, PassError};
-use flambeau_ir::{At, Fault, NodeId, Prim, ValueId};
+use flambeau_ir::{At, Fault, Graph, NodeId, Prim, ValueId};
 
 /// See the module's head.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,7 +28,7 @@ impl Pass for InlineForkWait {
                 .nodes_deep()
                 .filter(|&n| graph.is_prim(n, Prim::Fork))
                 .filter(|&n| graph.uses(graph.result(n, 0)).all(|u| waits(u.user)))
-                .filter(|&n| graph.attr(n, flambeau_ir::attr::names::subgraph()).is_some())
+                .filter(|&n| is_waited_for(graph, n))
                 .collect();
             if forks.is_empty() {
                 return Ok(());
@@ -57,4 +58,13 @@ impl Pass for InlineForkWait {
             }
         }
     }
+}
+
+/// Whether the program waits for a task wherever it is forked, or could run it anyway: a task that is waited for on one
+/// branch only must not raise on the other.
+fn is_waited_for(graph: &Graph, fork: NodeId) -> bool {
+    let body = graph.attr(fork, flambeau_ir::attr::names::subgraph()).and_then(|a| a.as_graph());
+    let block = graph.parent(fork);
+    let waited = graph.uses(graph.result(fork, 0)).any(|u| graph.parent(u.user) == block);
+    body.is_some_and(|body| waited || body.all_effects().may_speculate())
 }

@@ -4,7 +4,6 @@ pub mod activations;
 pub mod batch_mm;
 pub mod canonicalize;
 pub mod canonicalize_ops;
-pub mod constant_numbers;
 pub mod constant_pooling;
 pub mod constant_propagation;
 pub mod cse;
@@ -15,7 +14,6 @@ pub mod erase_number_types;
 pub mod fold_channels;
 pub mod functional;
 pub mod fuse;
-pub mod guard_copies;
 pub mod idioms;
 pub mod inline;
 pub mod inline_fork_wait;
@@ -39,7 +37,6 @@ const PASSES: &[fn() -> PassEntry] = &[
     PassEntry::of::<activations::ActivationsInPlace>,
     PassEntry::of::<batch_mm::BatchMm>,
     PassEntry::of::<canonicalize_ops::CanonicalizeOps>,
-    PassEntry::of::<constant_numbers::ConstantNumbers>,
     PassEntry::of::<constant_pooling::ConstantPooling>,
     PassEntry::of::<cse::Cse>,
     PassEntry::of::<erase::EraseShapes>,
@@ -47,7 +44,6 @@ const PASSES: &[fn() -> PassEntry] = &[
     PassEntry::of::<functional::CreateFunctionalGraphs>,
     PassEntry::of::<functional::InlineFunctionalGraphs>,
     PassEntry::of::<fuse::Fuse>,
-    PassEntry::of::<guard_copies::GuardCopies>,
     PassEntry::of::<idioms::Idioms>,
     PassEntry::of::<inline_fork_wait::InlineForkWait>,
     PassEntry::of::<lower_all_tuples::LowerAllTuples>,

@@ -6,7 +6,7 @@
 use super::dce::Dce;
 use super::idioms::Idioms;
 use crate::egraph::worklist::OPTIONS;
-use crate::egraph::{Rewrite, Rulebook};
+use crate::egraph::{Exactness, Rewrite, Rulebook};
 use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Options, PassEntry};
 use std::sync::Arc;
@@ -33,6 +33,10 @@ impl Peephole {
 impl Pass for Peephole {
     const NAME: &'static str = "peephole";
     const DOC: &'static str = "applies rewrite rules and idioms of containers and types wherever they fit";
+
+    fn exactness(&self) -> Exactness {
+        self.rules.exactness()
+    }
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let named_only = !self.rules.select.only.is_empty();

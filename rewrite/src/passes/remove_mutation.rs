@@ -11,11 +11,10 @@
 use crate::facets::{Elements, Role};
 use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, Options};
-use crate::traits::TraitTable;
-use crate::twins::Twins;
+use crate::twins::{DtypeRules, Twins};
 use flambeau_analysis::Shapes;
 use flambeau_ir::{At, Editor, Graph, NodeId, NodeMap, OpId, Prim, Registry, ValueId, ValueSet};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -46,6 +45,12 @@ impl Configure for RemoveMutation {
 impl Pass for RemoveMutation {
     const NAME: &'static str = "remove_mutation";
     const DOC: &'static str = "makes new values of writes to lists and tensors that nobody else has yet";
+
+    /// An operator that writes refuses a result that does not fit its operand in element type or sizes. The functional
+    /// variant returns the result.
+    fn removed_errors(&self) -> &'static [&'static str] {
+        if self.tensors { &["result type ", "output with shape "] } else { &[] }
+    }
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();
@@ -150,11 +155,10 @@ struct Chain {
 }
 
 fn tensors(cx: &mut PassCx<'_>, registry: &Registry, activations_only: bool) {
-    let traits = TraitTable::new(registry);
     let twins = Twins::new(registry);
     let roles = registry.column::<Role>();
     let twin_of = |g: &Graph, n: NodeId| -> Option<OpId> {
-        let op = g.op(n).row().filter(|_| traits.of_node(g, n).may_write())?;
+        let op = g.op(n).row().filter(|_| g.effects(n).may_write())?;
         let twin = twins.functional(op)?;
         (!activations_only || roles.get(twin) == Some(&Role::Activation)).then_some(twin)
     };
@@ -165,13 +169,14 @@ fn tensors(cx: &mut PassCx<'_>, registry: &Registry, activations_only: bool) {
         return;
     }
     let (graph, shapes) = cx.with::<Shapes>();
+    let dtypes = DtypeRules::new(graph, shapes);
     let mut ways: HashMap<NodeId, OpId, FxBuildHasher> = HashMap::default();
     let mut roots: Vec<ValueId> = Vec::new();
     for (node, twin) in written {
-        if twins.keeps_dtype(graph, shapes, node, twin) {
+        if twins.keeps_dtype(&dtypes, node, twin) {
             ways.insert(node, twin);
             let target = graph.operand(node, 0);
-            if is_fresh(graph, &traits, graph.def(target)) && roots.last() != Some(&target) {
+            if is_fresh(graph, graph.def(target)) && roots.last() != Some(&target) {
                 roots.push(target);
             }
         }
@@ -205,7 +210,7 @@ fn follow(
 ) -> Option<Chain> {
     let block = g.parent(g.def(made));
     let mut chain = Chain { made, writes: Vec::new(), uses: Vec::new() };
-    let mut names = ValueSet::new();
+    let mut names: HashSet<ValueId, FxBuildHasher> = HashSet::default();
     names.insert(made);
     // A block's end stands behind everything in it.
     let place = |user: NodeId| if g.is_prim(user, Prim::Return) { u32::MAX } else { position[user] };
@@ -229,7 +234,7 @@ fn follow(
         if !alone {
             continue;
         }
-        let once = g.operands(user).filter(|&v| names.contains(v)).count() == 1;
+        let once = g.operands(user).filter(|v| names.contains(v)).count() == 1;
         match ways.get(&user) {
             Some(&twin) if top == user && index == 0 && once => {
                 let result = g.result(user, 0);
@@ -274,12 +279,12 @@ fn replace_writes(
 }
 
 /// Whether a node makes a tensor of its own.
-pub(super) fn is_fresh(g: &Graph, traits: &TraitTable<'_>, node: NodeId) -> bool {
-    let t = traits.of_node(g, node);
+pub(super) fn is_fresh(g: &Graph, node: NodeId) -> bool {
+    let effects = g.effects(node);
     let alias_free = |op: OpId| !g.registry().schema(op).has_aliases();
     g.op(node).row().is_some_and(alias_free)
-        && !t.result_aliases()
-        && !t.may_write()
+        && !effects.result_aliases()
+        && !effects.may_write()
         && g.result_count(node) == 1
 }
 

@@ -11,7 +11,8 @@ use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, Options};
 use crate::roles;
 use flambeau_ir::{
-    At, BlockId, Editor, Graph, IValue, NodeId, OpId, Prim, Registry, Step, Type, ValueId, ValueSubstitution,
+    At, BlockId, Editor, Graph, IValue, LoopView, NodeId, OpId, Registry, Step, Type, ValueId,
+    ValueSubstitution,
 };
 
 /// See the module's head.
@@ -24,7 +25,7 @@ pub struct Unroll {
 /// Most nodes of a body that is repeated.
 const MAX_BODY: usize = 32;
 /// A loop of fewer iterations is written out wholly.
-const MAX_WHOLE: i64 = 64;
+const MAX_WHOLE: u64 = 64;
 /// Iterations written out of a loop of unknown length.
 const FACTOR: i64 = 8;
 
@@ -44,10 +45,10 @@ impl Pass for Unroll {
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let graph = cx.graph();
         // A loop is left after all in it.
-        let loops: Vec<NodeId> = graph
+        let loops: Vec<LoopView> = graph
             .walk(graph.root())
             .filter_map(|step| match step {
-                Step::Done(n) if graph.is_prim(n, Prim::Loop) => Some(n),
+                Step::Done(n) => graph.as_loop(n),
                 _ => None,
             })
             .collect();
@@ -59,21 +60,21 @@ impl Pass for Unroll {
         let before = cx.graph().journal().revision();
         {
             let (mut editor, mut fuel) = cx.edit_fuelled();
-            for node in loops {
+            for view in loops {
                 let g = editor.graph();
-                if !counts(g, node) || body_size(g, g.block(node, 0)) > MAX_BODY {
+                if !view.counts(g) || body_size(g, view.body(g)) > MAX_BODY {
                     continue;
                 }
-                let trips = g.constant(g.operand(node, 0)).and_then(|c| c.as_int());
+                let trips = view.trip_count(g);
                 if self.constant_only && trips.is_none() {
                     continue;
                 }
-                if !fuel.take("unroll", g, node) {
+                if !fuel.take("unroll", g, view.node()) {
                     break;
                 }
                 match trips {
-                    Some(n) if n < MAX_WHOLE => write_out(&mut editor, node, n),
-                    _ => write_rounds(&mut editor, node, &ops),
+                    Some(n) if n < MAX_WHOLE => write_out(&mut editor, view, n),
+                    _ => write_rounds(&mut editor, view, &ops),
                 }
             }
         }
@@ -100,12 +101,6 @@ impl Ops {
     }
 }
 
-/// Whether a loop runs for as many iterations as it says.
-fn counts(g: &Graph, node: NodeId) -> bool {
-    let truth = |v: ValueId| g.constant(v).and_then(|c| c.as_bool()) == Some(true);
-    truth(g.operand(node, 1)) && truth(g.operand(g.ret(g.block(node, 0)), 0))
-}
-
 /// Number of nodes in a block with all nested in it, as far as it matters.
 fn body_size(g: &Graph, block: BlockId) -> usize {
     g.nodes_deep_in(block).take(MAX_BODY + 1).count()
@@ -121,16 +116,15 @@ struct Body {
 }
 
 impl Body {
-    fn read(g: &Graph, node: NodeId) -> Self {
-        let block = g.block(node, 0);
-        let mut inputs = g.block_inputs(block);
-        let number = inputs.next().expect("invariant: a loop's body takes the iteration number");
+    fn read(g: &Graph, view: LoopView) -> Self {
+        let block = view.body(g);
+        let carried = 0..view.carried_count(g);
         Body {
             block,
             nodes: g.nodes(block).collect(),
-            number,
-            carried: inputs.collect(),
-            outputs: g.block_outputs(block).skip(1).collect(),
+            number: view.iteration(g),
+            carried: carried.clone().map(|i| view.current(g, i)).collect(),
+            outputs: carried.map(|i| view.next(g, i)).collect(),
         }
     }
 
@@ -153,30 +147,32 @@ impl Body {
 }
 
 /// Puts all iterations in the loop's place.
-fn write_out(editor: &mut Editor<'_>, node: NodeId, trips: i64) {
-    let body = Body::read(editor.graph(), node);
+fn write_out(editor: &mut Editor<'_>, view: LoopView, trips: u64) {
+    let node = view.node();
+    let body = Body::read(editor.graph(), view);
     let numbered = body.is_numbered(editor.graph());
     let loc = editor.graph().loc(node);
     let mut carried: Vec<ValueId> = editor.graph().operands(node).skip(2).collect();
     for i in 0..trips {
         editor.at(At::before(node)).loc(loc);
-        let number = numbered.then(|| editor.constant(IValue::Int(i)));
+        let number = numbered.then(|| editor.constant(IValue::Int(i as i64)));
         carried = body.repeat(editor, number, &carried);
     }
     editor.replace_node(node, &carried);
 }
 
 /// Lets the loop do several iterations a round, and puts a loop behind it for the rest.
-fn write_rounds(editor: &mut Editor<'_>, node: NodeId, ops: &Ops) {
+fn write_rounds(editor: &mut Editor<'_>, view: LoopView, ops: &Ops) {
+    let node = view.node();
     let loc = editor.graph().loc(node);
-    let trips = editor.graph().operand(node, 0);
+    let trips = view.max_trip_count(editor.graph());
     editor.at(At::before(node)).loc(loc);
     let factor = editor.constant(IValue::Int(FACTOR));
     let rounds = editor.value(ops.quotient, &[trips, factor], Type::INT);
     let done = editor.value(ops.product, &[rounds, factor], Type::INT);
     let left = editor.value(ops.difference, &[trips, done], Type::INT);
-    rest_loop(editor, node, left, done, ops);
-    let body = Body::read(editor.graph(), node);
+    rest_loop(editor, view, left, done, ops);
+    let body = Body::read(editor.graph(), view);
     let numbered = body.is_numbered(editor.graph());
     editor.set_operand(node, 0, rounds);
     editor.at(At::end(body.block)).loc(loc);
@@ -203,20 +199,22 @@ fn write_rounds(editor: &mut Editor<'_>, node: NodeId, ops: &Ops) {
 }
 
 /// A copy of the loop behind it, for the iterations left over, `done` being done before.
-fn rest_loop(editor: &mut Editor<'_>, node: NodeId, left: ValueId, done: ValueId, ops: &Ops) {
+fn rest_loop(editor: &mut Editor<'_>, view: LoopView, left: ValueId, done: ValueId, ops: &Ops) {
+    let node = view.node();
     let loc = editor.graph().loc(node);
     editor.at(At::after(node)).loc(loc);
     let mut map = ValueSubstitution::new();
     editor.duplicate([node], &mut map);
     let results: Vec<ValueId> = editor.graph().results(node).collect();
     let rest = editor.graph().next(node).expect("invariant: the copy stands behind the loop");
+    let copy = editor.graph().as_loop(rest).expect("invariant: a copy of a loop is a loop");
     for (i, &v) in results.iter().enumerate() {
         let new = editor.graph().result(rest, i);
         editor.replace_all_uses(v, new);
         editor.set_operand(rest, i + 2, v);
     }
     editor.set_operand(rest, 0, left);
-    let body = Body::read(editor.graph(), rest);
+    let body = Body::read(editor.graph(), copy);
     if body.is_numbered(editor.graph()) {
         let number =
             editor.at(At::start(body.block)).loc(loc).value(ops.sum, &[body.number, done], Type::INT);

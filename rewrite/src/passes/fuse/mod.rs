@@ -16,10 +16,9 @@ use super::dce::Dce;
 use crate::memory;
 use crate::outline::{self, Bounds};
 use crate::pass::{Pass, PassCx, PassError};
-use crate::traits::TraitTable;
 use flambeau_analysis::AliasDb;
 use flambeau_exec::{Pointwise, TileArg, TileBuilder, TileVal};
-use flambeau_ir::{Graph, IValue, NodeId, Op, Prim, Registry, ValueId};
+use flambeau_ir::{Graph, IValue, NodeId, Prim, Registry, ValueId};
 use flambeau_tensor::DType;
 use smallvec::SmallVec;
 
@@ -35,11 +34,10 @@ impl Pass for Fuse {
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         Cse.run(cx)?;
         let registry = cx.registry();
-        let traits = TraitTable::new(&registry);
         // A chain of sums above a chunk is moved one link a round.
         for _ in 0..MAX_ROUNDS {
             let (graph, db) = cx.with::<AliasDb>();
-            let plans = chunks::plan(&Fusible { graph, db, traits: &traits, registry: &registry });
+            let plans = chunks::plan(&Fusible { graph, db, registry: &registry });
             if plans.is_empty() {
                 break;
             }
@@ -52,7 +50,7 @@ impl Pass for Fuse {
             }
         }
         let (graph, db) = cx.with::<AliasDb>();
-        let fusible = Fusible { graph, db, traits: &traits, registry: &registry };
+        let fusible = Fusible { graph, db, registry: &registry };
         let members = outline::members(graph, |n| fusible.accepts(n));
         outline::apply(cx, members, Bounds::USUAL, Prim::FusionGroup)?;
         Dce::default().run(cx)
@@ -66,7 +64,6 @@ const MAX_ROUNDS: usize = 32;
 struct Fusible<'a> {
     graph: &'a Graph,
     db: &'a AliasDb,
-    traits: &'a TraitTable<'a>,
     registry: &'a Registry,
 }
 
@@ -84,8 +81,8 @@ impl Fusible<'_> {
         if self.registry.facet::<Pointwise>(row).is_none() || g.result_count(node) != 1 {
             return false;
         }
-        let t = self.traits.of(Op::from(row));
-        let pure = !(t.has_side_effects() || t.is_random() || t.may_write() || t.result_aliases());
+        let effects = self.registry.effects(row);
+        let pure = effects.is_pure() && !effects.result_aliases();
         pure && is_lanes(g, g.result(node, 0)) && !memory::has_writers(self.db, g, node)
     }
 

@@ -1,0 +1,170 @@
+//! A group while it grows: what it takes from outside and gives to it, kept up to date by every node that joins or leaves.
+//!
+//! Adding or removing a node costs what it takes and the uses of what it gives, not the size of the group.
+
+use super::taken::Taken;
+use super::{Bounds, SmallNodes};
+use flambeau_ir::{BlockId, Graph, NodeId, ValueId};
+use hashbrown::{HashMap, HashSet};
+use rustc_hash::FxBuildHasher;
+use std::cmp::Ordering;
+
+type Map<K, V> = HashMap<K, V, FxBuildHasher>;
+
+pub(super) struct Group<'a> {
+    graph: &'a Graph,
+    taken: &'a Taken,
+    block: BlockId,
+    nodes: Vec<NodeId>,
+    set: SmallNodes,
+    /// How often each value is taken by a node of the group.
+    takes: Map<ValueId, u32>,
+    /// Those of them that come from outside.
+    inputs: HashSet<ValueId, FxBuildHasher>,
+    /// Values that are used outside, each with the first node of the block that does so; `None` if only the block's
+    /// outputs do.
+    outputs: Map<ValueId, Option<NodeId>>,
+}
+
+impl<'a> Group<'a> {
+    pub(super) fn new(graph: &'a Graph, taken: &'a Taken, block: BlockId) -> Group<'a> {
+        Group {
+            graph,
+            taken,
+            block,
+            nodes: Vec::new(),
+            set: SmallNodes::default(),
+            takes: Map::default(),
+            inputs: HashSet::default(),
+            outputs: Map::default(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The nodes that joined since the group had `len`.
+    pub(super) fn since(&self, len: usize) -> &[NodeId] {
+        &self.nodes[len..]
+    }
+
+    pub(super) fn push(&mut self, node: NodeId) {
+        let (g, taken) = (self.graph, self.taken);
+        self.nodes.push(node);
+        self.set.insert(node);
+        for v in taken.by(g, node) {
+            let times = self.takes.entry(v).or_insert(0);
+            *times += 1;
+            if *times == 1 && !self.set.contains(&g.def(v)) {
+                self.inputs.insert(v);
+            }
+            self.refresh(v);
+        }
+        for v in g.results(node) {
+            self.inputs.remove(&v);
+            self.refresh(v);
+        }
+    }
+
+    /// Lets the nodes go that joined since the group had `len`.
+    pub(super) fn truncate(&mut self, len: usize) {
+        let (g, taken) = (self.graph, self.taken);
+        while self.nodes.len() > len {
+            let Some(node) = self.nodes.pop() else { break };
+            self.set.remove(&node);
+            for v in g.results(node) {
+                self.outputs.remove(&v);
+                if self.takes.contains_key(&v) {
+                    self.inputs.insert(v);
+                }
+            }
+            for v in taken.by(g, node) {
+                if let Some(times) = self.takes.get_mut(&v) {
+                    *times -= 1;
+                    if *times == 0 {
+                        self.takes.remove(&v);
+                        self.inputs.remove(&v);
+                    }
+                }
+                self.refresh(v);
+            }
+        }
+    }
+
+    /// Finds out whether a value of the group is used outside, and where first.
+    fn refresh(&mut self, value: ValueId) {
+        let g = self.graph;
+        if !self.set.contains(&g.def(value)) {
+            return;
+        }
+        let (mut is_given, mut first) = (false, None);
+        for user in g.uses(value).map(|u| u.user) {
+            // The end of the block has no node; it comes after all.
+            let top = g.ancestor_in(user, self.block);
+            if top.is_some_and(|top| self.set.contains(&top)) {
+                continue;
+            }
+            is_given = true;
+            if let Some(top) = top
+                && first.is_none_or(|first| g.is_before(top, first))
+            {
+                first = Some(top);
+            }
+        }
+        if is_given {
+            self.outputs.insert(value, first);
+        } else {
+            self.outputs.remove(&value);
+        }
+    }
+
+    /// The first node of the block that uses an output from outside the group.
+    pub(super) fn first_user(&self) -> Option<NodeId> {
+        let g = self.graph;
+        let users = self.outputs.values().filter_map(|user| *user);
+        users.reduce(|first, user| if g.is_before(user, first) { user } else { first })
+    }
+
+    /// The first user of what the group gives, if something that the group takes comes only after it.
+    pub(super) fn in_the_way(&self) -> Option<NodeId> {
+        self.first_user().filter(|&user| !self.has_all_before(user))
+    }
+
+    /// Whether it is within its bounds, and all that is taken is there before the first that uses what is given.
+    pub(super) fn is_possible(&self, bounds: Bounds) -> bool {
+        self.inputs.len() <= bounds.values
+            && self.outputs.len() <= bounds.values
+            && self.first_user().is_none_or(|user| self.has_all_before(user))
+    }
+
+    /// Whether all inputs are there before a node of the block.
+    fn has_all_before(&self, user: NodeId) -> bool {
+        let g = self.graph;
+        self.inputs.iter().all(|&v| {
+            let def = g.def(v);
+            def != user && (g.parent(def) != self.block || g.is_before(def, user))
+        })
+    }
+
+    /// The nodes in program order.
+    pub(super) fn in_order(&self) -> Vec<NodeId> {
+        let mut nodes = self.nodes.clone();
+        let before = |a, b| if self.graph.is_before(a, b) { Ordering::Less } else { Ordering::Greater };
+        nodes.sort_by(|&a, &b| before(a, b));
+        nodes
+    }
+
+    /// Values that come from outside, in order of first use.
+    pub(super) fn inputs(&self, in_order: &[NodeId]) -> Vec<ValueId> {
+        let mut seen: HashSet<ValueId, FxBuildHasher> = HashSet::default();
+        let taken = in_order.iter().flat_map(|&n| self.taken.by(self.graph, n));
+        taken.filter(|&v| self.inputs.contains(&v) && seen.insert(v)).collect()
+    }
+
+    /// Values that are used outside, in program order.
+    pub(super) fn outputs(&self, in_order: &[NodeId]) -> Vec<ValueId> {
+        let results = in_order.iter().flat_map(|&n| self.graph.results(n));
+        results.filter(|v| self.outputs.contains_key(v)).collect()
+    }
+}
