@@ -187,6 +187,20 @@ pub(crate) fn family() -> Vec<OpDef> {
             })),
     );
     defs.push(
+        OpDef::named("aten::detach_")
+            .with(Doc("In place: apart from differentiation."))
+            .with(Effects::RAISES)
+            .with(Shape::same_as(0))
+            .with(Dtype::same_as(0))
+            .with(Sample::tensors(1).floats().not_differentiable())
+            .with(Kernel::new(|cx| {
+                tape::detach(cx.tensor(0)?)?;
+                let tensor = cx.take(0);
+                cx.ret(tensor);
+                Ok(())
+            })),
+    );
+    defs.push(
         OpDef::named("aten::requires_grad_")
             .with(Doc("Says whether gradients of the tensor are wanted."))
             .with(Effects::RAISES)

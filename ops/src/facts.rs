@@ -1,10 +1,11 @@
 //! What a tensor is asked about itself (sizes, dtype, device), and its way into numbers and truth values.
 
+use crate::support::in_range;
 use flambeau_analysis::Shape;
 use flambeau_exec::{Kernel, KernelCx, KernelError, OfElement, Sample, tape};
 use flambeau_ir::value::List;
-use flambeau_ir::{Doc, Effects, IValue, OpDef};
-use flambeau_tensor::{DType, Device, Scalar, Tensor, wrap_dim};
+use flambeau_ir::{Converter, Doc, Effects, IValue, OpDef};
+use flambeau_tensor::{DType, Device, MemoryFormat, Scalar, Tensor, wrap_dim};
 
 type Ask = fn(&Tensor) -> IValue;
 
@@ -102,6 +103,20 @@ fn sizes() -> Vec<OpDef> {
             .with(Doc("Whether elements lie in row-major order without gaps."))
             .with(sample())
             .with(answer(|t| IValue::Bool(t.is_contiguous()))),
+        OpDef::overload("aten::is_contiguous", "memory_format")
+            .with(Doc("Whether elements lie in a memory format's order without gaps."))
+            .with(sample().then([IValue::Int(MemoryFormat::Contiguous as i64)]))
+            .with(Kernel::new(|cx| {
+                let (rank, layout) = (cx.tensor(0)?.rank(), cx.tensor(0)?.layout());
+                let last = |space: usize| rank == space + 2 && layout.is_channels_last();
+                let lies = match MemoryFormat::from_number(cx.int(1)?) {
+                    Some(MemoryFormat::ChannelsLast) => last(2),
+                    Some(MemoryFormat::ChannelsLast3d) => last(3),
+                    _ => layout.is_contiguous(),
+                };
+                cx.ret(lies);
+                Ok(())
+            })),
         OpDef::named("aten::is_same_size")
             .with(Doc("Whether two tensors have the same sizes."))
             .with(Sample::tensors(2).floats().exact().not_differentiable())
@@ -140,17 +155,15 @@ fn implicit(cx: &KernelCx<'_>) -> Result<Scalar, KernelError> {
     Ok(t.item()?)
 }
 
+fn overflow(to: &str) -> KernelError {
+    KernelError::input(format!("value cannot be converted to type {to} without overflow"))
+}
+
 fn numbers() -> Vec<OpDef> {
-    let whole = |s: Scalar| match s {
-        Scalar::Complex(z) if z.im != 0.0 => {
-            Err(KernelError::input("value cannot be converted to type int64_t without overflow"))
-        }
-        s => Ok(s.to_i64()),
-    };
+    // Of numbers that are no number or out of range there is no integer; a complex one has to be real.
+    let whole = |s: Scalar| in_range(s, DType::I64).map_err(|_| overflow("int64_t")).map(Scalar::to_i64);
     let float = |s: Scalar| match s {
-        Scalar::Complex(z) if z.im != 0.0 => {
-            Err(KernelError::input("value cannot be converted to type double without overflow"))
-        }
+        Scalar::Complex(z) if z.im != 0.0 => Err(overflow("double")),
         s => Ok(s.to_f64()),
     };
     let complex = |s: Scalar| Ok(IValue::complex(s.to_complex()));
@@ -173,10 +186,14 @@ fn numbers() -> Vec<OpDef> {
         number("aten::is_nonzero", "Whether the only element is nonzero.", truth_value, truth)
             .with(of_selected),
         number("aten::IntImplicit", "The element of an integral argument.", implicit, strict_int)
-            .with(integral),
-        number("aten::FloatImplicit", "The element of a float argument.", implicit, float),
-        number("aten::ComplexImplicit", "The element of a complex argument.", implicit, complex),
-        number("aten::ScalarImplicit", "The element of a number argument.", implicit, any),
+            .with(integral)
+            .with(Converter::TensorToInt),
+        number("aten::FloatImplicit", "The element of a float argument.", implicit, float)
+            .with(Converter::TensorToFloat),
+        number("aten::ComplexImplicit", "The element of a complex argument.", implicit, complex)
+            .with(Converter::TensorToComplex),
+        number("aten::ScalarImplicit", "The element of a number argument.", implicit, any)
+            .with(Converter::TensorToNumber),
         number("aten::_local_scalar_dense", "The only element.", single, any),
     ]
 }

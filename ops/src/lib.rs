@@ -24,6 +24,7 @@ mod list;
 mod misc;
 mod nn;
 mod order;
+mod overlap;
 mod plain;
 mod pointwise;
 mod products;
@@ -67,6 +68,10 @@ aten::feature_dropout(Tensor(a) input, float p, bool train) -> Tensor(a)
 aten::alpha_dropout(Tensor(a) input, float p, bool train) -> Tensor(a)
 aten::feature_alpha_dropout(Tensor(a) input, float p, bool train) -> Tensor(a)
 aten::set_.source_Tensor(Tensor(a! -> *) self, Tensor(b -> *) source) -> Tensor(a!)
+aten::set_.source_Tensor_storage_offset(Tensor(a! -> *) self, Tensor(b -> *) source, SymInt storage_offset, SymInt[] size, SymInt[] stride=[]) -> Tensor(a!)
+aten::set_.source_Storage(Tensor(a! -> *) self, Storage source) -> Tensor(a!)
+aten::set_.source_Storage_storage_offset(Tensor(a! -> *) self, Storage source, SymInt storage_offset, SymInt[] size, SymInt[] stride=[]) -> Tensor(a!)
+aten::set_data(Tensor(a! -> *) self, Tensor(b -> *) new_data) -> ()
 ";
 
 /// The families of operators with facts.

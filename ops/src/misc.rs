@@ -5,7 +5,7 @@ use crate::hash::hash;
 use crate::plain::{Elem, Row, all, machine, room, row};
 use flambeau_exec::{ExecError, Gen, Host, Intrinsic, KernelCx, KernelError, KernelResult};
 use flambeau_ir::value::{EnumValue, Future, Generator, IValue, Str};
-use flambeau_ir::{AliasRule, Effects, OpDef, Symbol, Type};
+use flambeau_ir::{AliasRule, Converter, Effects, OpDef, Symbol, Type};
 use flambeau_tensor::promote::{Promotion, can_cast, promote};
 use flambeau_tensor::{DType, Device};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -115,15 +115,18 @@ fn device_arg(_: &mut Gen<'_>, _: Elem) -> Vec<IValue> {
     vec![IValue::Device(Device::CPU)]
 }
 
+fn device_by_name() -> Row {
+    row("aten::device", "", "A device by name: `cpu`, `cuda:1`.", |cx| {
+        let device = parsed(cx.string(0)?)?;
+        give(cx, device)
+    })
+    .raises()
+    .sample(|g, _| vec![IValue::str(["cpu", "cuda:1"][g.below(2)])])
+}
+
 fn devices() -> Vec<Row> {
     let both = |_: &mut Gen<'_>, _: Elem| vec![IValue::Device(Device::CPU), IValue::Device(Device::CPU)];
     vec![
-        row("aten::device", "", "A device by name: `cpu`, `cuda:1`.", |cx| {
-            let device = parsed(cx.string(0)?)?;
-            give(cx, device)
-        })
-        .raises()
-        .sample(|g, _| vec![IValue::str(["cpu", "cuda:1"][g.below(2)])]),
         row("aten::device", "with_index", "A device by type and number.", |cx| {
             let mut device = parsed(cx.string(0)?)?;
             let index = cx.int(1)?;
@@ -371,5 +374,6 @@ pub(super) fn family() -> Vec<OpDef> {
     let families = [values(), ranges(), devices(), enums(), session(), generators(), dtypes()];
     let mut defs = all(families.into_iter().flatten());
     defs.extend(waiting.defs().into_iter().map(|def| def.with(AliasRule::Waits)));
+    defs.extend(device_by_name().defs().into_iter().map(|def| def.with(Converter::StrToDevice)));
     defs
 }

@@ -2,6 +2,7 @@
 //! variants that follow from it.
 
 pub(crate) use crate::lies::Lies;
+pub(crate) use crate::overlap::InPlaceRules;
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::kernel::Rets;
 use flambeau_exec::{Fault, Kernel, KernelCx, KernelError};
@@ -52,11 +53,20 @@ fn several_of(f: Compute<Several>) -> Kernel {
 
 /// The kernel of the in-place variant: the result goes into argument 0, which is also what is returned.
 pub(crate) fn inplace(f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'static) -> Kernel {
-    inplace_of(Arc::new(f), false, false)
+    inplace_by(InPlaceRules::default(), f)
 }
 
-fn inplace_of(f: Compute<Computed>, exact: bool, resizes: bool) -> Kernel {
+/// [`inplace`] of an operator with rules of its own about operands that share memory with what is written.
+pub(crate) fn inplace_by(
+    rules: InPlaceRules,
+    f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'static,
+) -> Kernel {
+    inplace_of(Arc::new(f), rules, false)
+}
+
+fn inplace_of(f: Compute<Computed>, rules: InPlaceRules, resizes: bool) -> Kernel {
     Kernel::new(move |cx| {
+        rules.check(cx.args())?;
         cx.set_in_place();
         let result = f(cx)?;
         let target = cx.take_tensor(0)?;
@@ -64,7 +74,7 @@ fn inplace_of(f: Compute<Computed>, exact: bool, resizes: bool) -> Kernel {
             cx.ret(target);
             return Ok(());
         }
-        if exact {
+        if rules.exact {
             stays(target.dtype(), result.dtype())?;
         }
         if result.sizes() != target.sizes() {
@@ -95,14 +105,14 @@ fn stays(target: DType, result: DType) -> Result<(), KernelError> {
 }
 
 /// Of an operator that may be told what to compute in: that must be the dtype there is.
-fn inplace_typed(f: Compute<Computed>, at: usize, exact: bool, resizes: bool) -> Kernel {
+fn inplace_typed(f: Compute<Computed>, at: usize, rules: InPlaceRules, resizes: bool) -> Kernel {
     let f = move |cx: &KernelCx<'_>| {
         if let Some(dtype) = cx.opt_dtype(at)? {
             stays(cx.tensor(0)?.dtype(), dtype)?;
         }
         f(cx)
     };
-    inplace_of(Arc::new(f), exact, resizes)
+    inplace_of(Arc::new(f), rules, resizes)
 }
 
 /// The kernel of the `out=` variant: the last argument takes the result's shape and values.
@@ -408,11 +418,11 @@ impl<'a> OpRow<'a> {
             (None, Some(at)) => into_out_typed(f.clone(), at, rules),
             (None, None) => into_out_of(f.clone(), rules),
         };
-        let inplace = |exact| match typed_at {
-            Some(at) => inplace_typed(f.clone(), at, exact, resizes),
-            None => inplace_of(f.clone(), exact, resizes),
+        let inplace = |rules| match typed_at {
+            Some(at) => inplace_typed(f.clone(), at, rules, resizes),
+            None => inplace_of(f.clone(), rules, resizes),
         };
-        self.defs(&|| fresh_of(f.clone()), &|exact| Some(inplace(exact)), &into)
+        self.defs(&|| fresh_of(f.clone()), &|rules| Some(inplace(rules)), &into)
     }
 
     /// Computes several tensors, each a result of its own.
@@ -504,9 +514,8 @@ impl<'a> OpRow<'a> {
             Ok(copy)
         });
         let overlapping = self.overlapping;
-        self.defs(&|| fresh_of(changed.clone()), &|_| Some(edited_by(f.clone(), overlapping)), &|rules| {
-            into_out_of(changed.clone(), rules)
-        })
+        let in_place = |rules| Some(edited_by(f.clone(), rules, overlapping));
+        self.defs(&|| fresh_of(changed.clone()), &in_place, &|rules| into_out_of(changed.clone(), rules))
     }
 
     /// Changes argument 0 itself; there is no other variant, or it is stated apart.
@@ -516,9 +525,11 @@ impl<'a> OpRow<'a> {
     ) -> Vec<OpDef> {
         let f: Change = Arc::new(f);
         let in_place = |name: String| {
-            let def = OpDef::overload(&format!("{name}_"), self.overload).with(Doc(self.doc));
+            let name = format!("{name}_");
+            let rules = InPlaceRules::of(&name, self.overload);
+            let def = OpDef::overload(&name, self.overload).with(Doc(self.doc));
             let def = def.with(Shape::same_as(0)).with(Dtype::same_as(0));
-            (self.facts)(def.with(edited_by(f.clone(), self.overlapping)))
+            (self.facts)(def.with(edited_by(f.clone(), rules, self.overlapping)))
         };
         full_names(self.names).map(in_place).collect()
     }
@@ -526,7 +537,7 @@ impl<'a> OpRow<'a> {
     fn defs(
         self,
         functional: &dyn Fn() -> Kernel,
-        in_place: &dyn Fn(bool) -> Option<Kernel>,
+        in_place: &dyn Fn(InPlaceRules) -> Option<Kernel>,
         into: &dyn Fn(OutRules) -> Kernel,
     ) -> Vec<OpDef> {
         let outs = match (self.has_out, self.out) {
@@ -541,8 +552,10 @@ impl<'a> OpRow<'a> {
             let base = base.with(Doc(self.doc)).with(functional());
             defs.push((self.facts)(base));
             let exact = outs.iter().any(|out| OutRules::of(&name, out).exact);
-            defs.extend(in_place(exact).map(|kernel| {
-                let def = OpDef::overload(&format!("{name}_"), self.overload);
+            let changing = format!("{name}_");
+            let rules = InPlaceRules { exact, ..InPlaceRules::of(&changing, self.overload) };
+            defs.extend(in_place(rules).map(|kernel| {
+                let def = OpDef::overload(&changing, self.overload);
                 let shaped = match self.resizes {
                     true => (self.facts)(def).only::<Shape>(),
                     false => def.with(Shape::same_as(0)),
@@ -597,11 +610,12 @@ fn full_names(names: &str) -> impl Iterator<Item = String> + '_ {
 pub(crate) fn edited(
     f: impl Fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError> + Send + Sync + 'static,
 ) -> Kernel {
-    edited_by(Arc::new(f), false)
+    edited_by(Arc::new(f), InPlaceRules::default(), false)
 }
 
-fn edited_by(f: Change, overlapping: bool) -> Kernel {
+fn edited_by(f: Change, rules: InPlaceRules, overlapping: bool) -> Kernel {
     Kernel::new(move |cx| {
+        rules.check(cx.args())?;
         let target = cx.tensor(0)?;
         if !overlapping {
             target.layout().check_writable()?;

@@ -534,7 +534,7 @@ fn chalf(cx: &KernelCx<'_>) -> Computed {
 }
 
 fn writes() -> Vec<OpDef> {
-    let rows: [(&str, &'static str, fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError>); 3] = [
+    let rows: [(&str, &'static str, fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError>); 5] = [
         (
             "aten::copy_.Tensor",
             "In place: the elements of another tensor, broadcast and converted.",
@@ -542,6 +542,14 @@ fn writes() -> Vec<OpDef> {
         ),
         ("aten::copy_.int", "In place: all elements one number.", write_number),
         ("aten::copy_.float", "In place: all elements one number.", write_number),
+        (
+            "aten::_no_grad_fill_",
+            "In place: all elements one number, which is not differentiated.",
+            write_number,
+        ),
+        ("aten::_no_grad_zero_", "In place: all elements 0, which is not differentiated.", |_, target| {
+            Ok(target.fill_(Scalar::Int(0))?)
+        }),
     ];
     rows.into_iter()
         .map(|(name, doc, f)| {

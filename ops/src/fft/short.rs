@@ -212,6 +212,9 @@ fn istft(cx: &KernelCx<'_>) -> Computed {
     }
     let real_dtype = x.dtype().to_real();
     let frames = Frames::of(cx, "istft", real_dtype)?;
+    if cx.opt_tensor(4)?.is_some_and(|window| window.dtype().is_complex()) && !return_complex {
+        return Err(KernelError::input("Complex windows are incompatible with return_complex=False"));
+    }
     let n_fft = frames.n_fft;
     let spectrum = if x.rank() == 2 { x.unsqueeze(0)? } else { x.clone() };
     let bins = spectrum.size(1)? as usize;

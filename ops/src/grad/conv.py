@@ -80,3 +80,8 @@ def conv_mode_input_gradient(grad: Tensor, input: Tensor, weight: Tensor, stride
 def conv_mode_weight_gradient(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int], padding: str, dilation: List[int], groups: int) -> Tensor:
     wide = torch.constant_pad_nd(input, mode_padding(input, weight, dilation, padding))
     return conv_weight_gradient(grad, wide, weight, stride, [0], dilation, groups)
+
+def convolution_backward_body(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int], padding: List[int], dilation: List[int], transposed: bool, groups: int) -> Tuple[Tensor, Tensor, Tensor]:
+    of_input = convolution_input_gradient(grad, input, weight, stride, padding, dilation, transposed, groups)
+    of_weight = conv_weight_gradient(input if transposed else grad, grad if transposed else input, weight, stride, padding, dilation, groups)
+    return of_input, of_weight, channel_sum_of(grad, weight)

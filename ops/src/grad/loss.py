@@ -19,7 +19,8 @@ def nll_gradient(grad: Tensor, self: Tensor, target: Tensor, weight: Optional[Te
     share = share.masked_fill(ignored, 0.0)
     if reduction == 1:
         share = share / share.sum()
-    back = torch.zeros_like(x).scatter_add(1, safe.unsqueeze(1), (g * share).neg().unsqueeze(1))
+    # Without a target that counts, the shares of a mean are NaN: nothing comes back to what is ignored.
+    back = torch.zeros_like(x).scatter_add(1, safe.unsqueeze(1), (g * share).masked_fill(ignored, 0.0).neg().unsqueeze(1))
     return back.squeeze(0) if one else back
 
 def loss_gradient(grad: Tensor, slope: Tensor, reduction: int) -> Tensor:

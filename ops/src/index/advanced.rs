@@ -204,6 +204,12 @@ fn masked_put(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
 fn clamped(x: &Tensor, indices: &Indices) -> Result<Indices, KernelError> {
     let clamp = |(d, index): (usize, &Option<Tensor>)| {
         let Some(index) = index else { return Ok(None) };
+        if !matches!(index.dtype(), DType::I64 | DType::I32) {
+            let dtype = index.dtype().ir_name();
+            return Err(KernelError::input(format!(
+                "_unsafe_masked_index found unexpected index type {dtype}"
+            )));
+        }
         let bound = x.sizes().get(d).copied().unwrap_or(1);
         let values: Vec<i64> =
             index.to_vec::<i64>()?.into_iter().map(|i| i.clamp(-bound, (bound - 1).max(0))).collect();

@@ -462,9 +462,14 @@ fn limited_batch(cx: &mut ShapeCx<'_>, limits: &[usize]) -> Option<Dims> {
     Some(lead)
 }
 
-/// A number for each matrix and limit.
+/// A number for each matrix and limit. Limits widen nothing where there are no elements.
 fn counts(limits: &'static [usize]) -> Shape {
-    Shape::dims(move |cx| limited_batch(cx, limits))
+    Shape::dims(move |cx| {
+        let widened = limited_batch(cx, limits)?;
+        let own = cx.take_dims(0)?;
+        let filled = own.iter().all(|&size| cx.symbols.range(size).min > 0);
+        (filled || widened[..] == own[..own.len().checked_sub(2)?]).then_some(widened)
+    })
 }
 
 /// The inverses of matrices, whose rows are columns.
@@ -473,7 +478,9 @@ fn inverses(limits: &'static [usize]) -> Shape {
         let mut lead = limited_batch(cx, limits)?;
         // Without elements there is nothing that a limit could widen.
         let own = cx.take_dims(0)?;
-        if lead[..] != own[..own.len() - 2] && !own.iter().all(|&size| cx.symbols.range(size).min > 0) {
+        if lead[..] != own[..own.len().checked_sub(2)?]
+            && !own.iter().all(|&size| cx.symbols.range(size).min > 0)
+        {
             return None;
         }
         lead.extend([cx.size(0, -1), cx.size(0, -2)]);

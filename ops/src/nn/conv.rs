@@ -69,6 +69,13 @@ fn run(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, spec: &ConvSpec) -> C
         return Ok(run(&x.unsqueeze(0)?, weight, bias, spec)?.squeeze(&[0])?);
     }
     let out = convolution(x, weight, bias, spec)?;
+    if out.numel() == 0 && x.numel() > 0 && spec.transposed && !is_for_library(x, weight, spec) {
+        return Err(KernelError::input(format!(
+            "Given input size per channel: {:?}. Calculated output size per channel: {:?}. Output size is too small",
+            x.sizes().get(2..).unwrap_or_default(),
+            out.sizes().get(2..).unwrap_or_default()
+        )));
+    }
     match weight.rank() {
         3 => Lies::ByLines.lay(weight, out),
         5 if !volumes_follow(x, weight, spec) => Ok(out),
@@ -78,7 +85,11 @@ fn run(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, spec: &ConvSpec) -> C
 
 /// Whether volumes follow their operands' channels: of what PyTorch has two ways for, that is one for large singles.
 fn volumes_follow(x: &Tensor, weight: &Tensor, spec: &ConvSpec) -> bool {
-    // Complex numbers are convolved as pairs of singles.
+    is_for_library(x, weight, spec)
+}
+
+/// Whether PyTorch convolves with its library. Complex numbers are convolved as pairs of singles.
+fn is_for_library(x: &Tensor, weight: &Tensor, spec: &ConvSpec) -> bool {
     let taken = match x.dtype() {
         DType::BF16 => true,
         DType::F32 | DType::C64 => is_large(x, weight, spec),

@@ -220,8 +220,9 @@ pub(super) fn family() -> Vec<OpDef> {
                 let (a, b) = (cx.take_dims(0)?, cx.take_dims(1)?);
                 let mut dims = cx.broadcast(&[&a, &b])?;
                 let keep = cx.bool(4)?;
-                dims.pop();
-                dims.extend(keep.then_some(Dim::Known(1)));
+                // Numbers have no dimension to keep.
+                let gone = dims.pop();
+                dims.extend(gone.filter(|_| keep).map(|_| Dim::Known(1)));
                 Some(dims)
             });
             let dtype = Dtype::float_promote([0, 1]).then(DType::to_real);

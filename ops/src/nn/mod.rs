@@ -7,6 +7,7 @@ mod activation;
 mod attention;
 mod audio;
 mod conv;
+mod conv_backward;
 mod deform;
 mod distance;
 mod dropout;
@@ -74,6 +75,7 @@ pub(crate) fn family() -> Vec<OpDef> {
         attention::family(),
         audio::family(),
         conv::family(),
+        conv_backward::family(),
         deform::family(),
         distance::family(),
         dropout::family(),

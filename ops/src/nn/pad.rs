@@ -3,7 +3,7 @@
 //! Each kind is a map of positions per dimension (`flambeau_tensor::remap`).
 
 use super::{Args, sized};
-use crate::support::{Computed, Lies, op};
+use crate::support::{Computed, Lies, in_range, op};
 use flambeau_analysis::shape::{Dims, ShapeCx, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
@@ -24,12 +24,13 @@ enum Mode {
 /// Positions of one dimension of size `n` with `before` and `after` more (fewer, if negative).
 fn positions(n: i64, before: i64, after: i64, mode: Mode) -> Vec<i64> {
     // What is cropped is not wrapped around.
-    let (cropped, kept) = ((-before).max(0), n - (-before).max(0) - (-after).max(0));
+    let cropped = (-before).max(0);
+    let kept = n.saturating_sub(cropped).saturating_sub((-after).max(0));
     let at = |i: i64| match mode {
         _ if (cropped..cropped + kept).contains(&i) => i,
         Mode::Constant(_) => NOTHING,
         Mode::Replicate => i.clamp(0, n - 1),
-        Mode::Circular => (i - cropped).rem_euclid(kept.max(1)) + cropped,
+        Mode::Circular => (i - cropped).rem_euclid(kept) + cropped,
         Mode::Reflect if i < 0 => -i,
         Mode::Reflect => 2 * (n - 1) - i,
     };
@@ -70,7 +71,8 @@ fn padded(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
             ));
         }
         let whole = n.checked_add(before).and_then(|n| n.checked_add(after));
-        let Some(whole) = whole else {
+        let ends = before.checked_neg().and(after.checked_neg()).and(n.checked_add(after));
+        let Some(whole) = whole.filter(|_| ends.is_some()) else {
             return say(format!("Padding {before} and {after} of dimension {d} is too large"));
         };
         if whole < 0 {
@@ -79,9 +81,23 @@ fn padded(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
                  which is invalid. Check dimension {d} of your input."
             ));
         }
-        if mode_crops && n - (-before).max(0) - (-after).max(0) < 0 {
+        let grows = mode_crops && pad.iter().any(|p| *p > 0) && 2 * from_end < pad.len();
+        let kept = n.saturating_sub((-before).max(0)).saturating_sub((-after).max(0));
+        // Where anything grows, PyTorch wants elements in every dimension that is named.
+        if whole == 0 && grows || kept <= 0 && whole > 0 && mode == Mode::Circular {
+            return say(format!(
+                "The input size {n}, plus negative padding {before} and {after} resulted in a negative output size, \
+                 which is invalid. Check dimension {d} of your input."
+            ));
+        }
+        if mode_crops && kept < 0 {
             return say(format!(
                 "narrow(): length must be non-negative: {before} and {after} of dimension {d}"
+            ));
+        }
+        if mode == Mode::Circular && kept <= 0 && whole > 0 {
+            return say(format!(
+                "Padding {before} and {after} of dimension {d} leaves nothing to wrap around"
             ));
         }
         check_budget((whole as usize).saturating_mul(size_of::<i64>()))?;
@@ -97,7 +113,7 @@ fn padded(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
             from.try_fold(x.clone(), |part, (pad, d)| part.narrow(d as i64, -pad[0], maps[d].len() as i64))?;
         return Ok(part.clone_data()?);
     }
-    Ok(remap(x, &maps, fill)?)
+    Ok(remap(x, &maps, in_range(fill, x.dtype())?)?)
 }
 
 /// Padding with the tensor's own elements, which wants one or two dimensions in front.
@@ -122,7 +138,16 @@ fn by_elements(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
             x.sizes()
         )));
     }
-    padded(x, pad, mode)
+    let out = padded(x, pad, mode)?;
+    // An empty result is refused unless a dimension of space has something left.
+    if mode != Mode::Circular && out.sizes()[x.rank() - space..].iter().all(|n| *n < 1) {
+        return Err(KernelError::input(format!(
+            "input {:?} is too small. Calculated output {:?}",
+            x.sizes(),
+            out.sizes()
+        )));
+    }
+    Ok(out)
 }
 
 /// Padded in one of the modes; with the channels innermost where the tensor has them there, unless the other end comes.

@@ -93,11 +93,22 @@ fn sliding(slide: &Slide, x: &Tensor, space: usize) -> Result<Windows, KernelErr
     Ok(windows(along, &slide.dilation))
 }
 
+/// Padding is at most half of the kernel, whatever its dilation: PyTorch checks that before the reach of the kernel counts.
+fn check_padding(slide: &Slide) -> Result<(), KernelError> {
+    match slide.padding.iter().zip(&slide.kernel).find(|(pad, kernel)| **pad > **kernel / 2) {
+        None => Ok(()),
+        Some((pad, kernel)) => Err(KernelError::input(format!(
+            "pad should be smaller than or equal to half of kernel size, but got pad={pad}, kernel_size={kernel}"
+        ))),
+    }
+}
+
 /// `(self, kernel_size, stride, padding, dilation, ceil_mode)`.
 fn max_windows(cx: &KernelCx<'_>, space: usize) -> Result<Windows, KernelError> {
     let x = cx.tensor(0)?;
     let slide = slide(cx, space, Some(4), 5)?;
     check("max_pool", x, space)?;
+    check_padding(&slide)?;
     sliding(&slide, x, space)
 }
 

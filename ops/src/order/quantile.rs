@@ -49,6 +49,10 @@ fn at<T: Real>(row: &[T], n: usize, q: T, between: Between) -> T {
         Between::Linear | Between::Midpoint => place,
     };
     let below = place.floor();
+    if matches!(between, Between::Lower | Between::Higher | Between::Nearest) {
+        // An element itself: weighing infinite neighbours by 0 would give NaN.
+        return row[below.to_i64() as usize];
+    }
     let weight = if between == Between::Midpoint { T::from_f64(0.5) } else { place - below };
     let (a, b) = (row[below.to_i64() as usize], row[place.ceil().to_i64() as usize]);
     // From the nearer end.

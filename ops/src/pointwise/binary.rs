@@ -98,6 +98,18 @@ fn add_scaled(cx: &KernelCx<'_>) -> Computed {
     })
 }
 
+/// `max(self + alpha * other, 0)`, of the dtypes that PyTorch has a kernel for.
+fn add_relu(cx: &KernelCx<'_>) -> Computed {
+    let dtype = cx.tensor(0)?.dtype();
+    if matches!(dtype, DType::F16 | DType::BF16 | DType::Bool | DType::U8) || dtype.is_complex() {
+        return Err(KernelError::input(format!("Unsupported datatype for add_relu: {}", dtype.ir_name())));
+    }
+    let sum = add_scaled(cx)?;
+    dispatch!(carried_real, sum.dtype(), "add_relu", T => {
+        Ok(unary_in::<T>(sum.dtype(), &sum, |v: T| if v.to_f64() < 0.0 { T::ZERO } else { v })?)
+    })
+}
+
 fn no_bool(x: &Tensor, other: Other<'_>) -> Result<(), KernelError> {
     no_bools(
         x.dtype(),
@@ -145,8 +157,9 @@ fn mul(cx: &KernelCx<'_>) -> Computed {
 
 fn zero_division(x: &Tensor, other: Other<'_>) -> Result<(), KernelError> {
     let zero = match other {
+        _ if x.numel() == 0 => false,
         Other::Number(s) => s.to_i64() == 0,
-        Other::Tensor(t) => x.numel() > 0 && t.to_scalars()?.iter().any(|s| s.to_i64() == 0),
+        Other::Tensor(t) => t.to_scalars()?.iter().any(|s| s.to_i64() == 0),
     };
     if zero { Err(KernelError::input("ZeroDivisionError")) } else { Ok(()) }
 }
@@ -597,6 +610,19 @@ pub(super) fn family() -> Vec<OpDef> {
                 false => Dtype::promote([0, 1]).result(0, cx),
             });
             def.with(shape).with(dtype).with(sample.floats().range(0.5, 3.0))
+        }));
+    }
+    for overload in ["Tensor", "Scalar"] {
+        let doc = "`max(self + alpha * other, 0)`.";
+        all.extend(with_variants("aten::_add_relu", overload, doc, add_relu, |def| {
+            let numeric = overload == "Scalar";
+            let shape = if numeric { Shape::same_as(0) } else { Shape::broadcast([0, 1]) };
+            let sample = if numeric {
+                Sample::tensors(1).then([flambeau_ir::IValue::Float(1.5), flambeau_ir::IValue::Int(1)])
+            } else {
+                Sample::tensors(2).broadcast()
+            };
+            def.with(shape).with(Dtype::promote([0, 1])).with(sample.floats().not_differentiable())
         }));
     }
     // Declared under other overloads than the functional ones.

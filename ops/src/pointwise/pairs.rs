@@ -2,7 +2,7 @@
 
 use super::binary::{Other, number_to_power, pow_in};
 use super::ternary::{as_tensor, promoted};
-use crate::support::{Computed, fresh, inplace, into_out, into_outputs, op};
+use crate::support::{Computed, InPlaceRules, fresh, inplace_by, into_out, into_outputs, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::sample::{self, Elements};
 use flambeau_exec::{KernelCx, KernelError, Sample};
@@ -266,7 +266,7 @@ pub(super) fn in_place(
         .with(Doc("In place: the result replaces the first argument's elements."))
         .with(Shape::same_as(0))
         .with(Dtype::same_as(0))
-        .with(inplace(f))
+        .with(inplace_by(InPlaceRules::of(name, overload), f))
 }
 
 fn promotes() -> Dtype {

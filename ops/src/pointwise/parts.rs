@@ -4,24 +4,23 @@ use crate::support::{Computed, Several, op};
 use flambeau_analysis::shape::TensorFact;
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
-use flambeau_ir::attr::names;
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::loops::unary;
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::{DType, Element, Tensor, dispatch};
 
-/// The conjugate; of a real tensor the tensor itself. PyTorch delays the conjugation; here it is a copy, and what would
-/// show the difference is refused.
+/// The conjugate; of a real tensor the tensor itself. PyTorch's result is a view that is conjugated when it is read; here it
+/// is a copy. The two differ only if the tensor or the result is written afterwards, which the run then refuses.
 pub(crate) fn conj(cx: &KernelCx<'_>, x: &Tensor) -> Computed {
     if !x.dtype().is_complex() {
         return Ok(x.clone());
     }
-    if cx.attr(names::written()).is_some() {
-        return Err(KernelError::unsupported("views that conjugate, and are written: use `conj_physical`"));
-    }
-    dispatch!(complex, x.dtype(), "conj", T => {
-        Ok(unary::<T, T>(x, |v: T| T::from_complex(v.to_complex().conj()))?)
-    })
+    let copy = dispatch!(complex, x.dtype(), "conj", T => {
+        unary::<T, T>(x, |v: T| T::from_complex(v.to_complex().conj()))
+    })?;
+    cx.protect(x);
+    cx.protect(&copy);
+    Ok(copy)
 }
 
 fn views() -> impl Iterator<Item = OpDef> {

@@ -9,7 +9,7 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::loops::{Map, binary, binary_in, choose, map_in, ternary, ternary_in, unary_in};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::{Promotion, to_float};
-use flambeau_tensor::{Complex, DType, Element, Scalar, Tensor, dispatch};
+use flambeau_tensor::{Complex, DType, Element, Overlap, Scalar, Tensor, dispatch, reduce};
 use std::borrow::Cow;
 
 /// A number as a real element.
@@ -192,6 +192,27 @@ fn masked_fill(cx: &KernelCx<'_>) -> Computed {
     if mask.dtype() != DType::Bool {
         return Err(KernelError::input("masked_fill_ only supports boolean masks"));
     }
+    if cx.is_in_place() && x.layout().internal_overlap() == Overlap::Yes {
+        return masked_fill_once(x, mask, value);
+    }
+    filled(x, mask, value)
+}
+
+/// `masked_fill_` of a tensor some dimensions of which repeat one location: what any of the repeated elements is told to
+/// be, the location becomes.
+fn masked_fill_once(x: &Tensor, mask: &Tensor, value: Scalar) -> Computed {
+    let (mut target, mut mask) = (x.alias(), mask.expand(x.sizes())?);
+    for d in 0..x.rank() {
+        if x.strides()[d] == 0 && x.sizes()[d] > 1 {
+            mask = reduce::any(&mask, Some(&[d as i64]), true)?;
+            target = target.narrow(d as i64, 0, 1)?;
+        }
+    }
+    target.copy_(&filled(&target, &mask, value)?)?;
+    Ok(x.clone())
+}
+
+fn filled(x: &Tensor, mask: &Tensor, value: Scalar) -> Computed {
     let bits = x.dtype().bits();
     let (value, from) = (Tensor::scalar(value, x.dtype())?.view_dtype(bits)?.item()?, x.view_dtype(bits)?);
     dispatch!(widths, bits, "masked_fill", T => {
@@ -223,7 +244,7 @@ activations! {
     leaky_relu[1 => slope](x) = if x > n(0.0) { x } else { x * slope };
     elu[1 => alpha, 2 => scale, 3 => input_scale](x) =
         if x > n(0.0) { x * scale } else { (x * input_scale).expm1() * alpha * scale };
-    celu[1 => alpha](x) = x.max_nan(n(0.0)) + (alpha * (x / alpha).expm1()).min_nan(n(0.0));
+    celu_of[1 => alpha](x) = if x > n(0.0) { x } else { (x * (A::ONE / alpha)).expm1() * alpha };
     softplus[1 => beta, 2 => threshold](x) =
         if x * beta > threshold { x } else { Real::exp(x * beta).ln_1p() / beta };
     limited[1 => low, 2 => high](x) = x.max_nan(low).min_nan(high);
@@ -236,9 +257,16 @@ activations! {
     };
 }
 
+fn celu(cx: &KernelCx<'_>) -> Computed {
+    if cx.scalar(1)?.to_f64() == 0.0 {
+        return Err(KernelError::input("ZeroDivisionError: alpha cannot be 0 for CELU"));
+    }
+    celu_of(cx)
+}
+
 fn moved_to_zero(cx: &KernelCx<'_>) -> Computed {
     let by = cx.scalar(1)?.to_f64();
-    if by < 0.0 {
+    if !(by >= 0.0) {
         return Err(KernelError::input(format!(
             "lambda must be greater or equal to 0, but found to be {by}."
         )));
@@ -252,7 +280,8 @@ fn hardtanh(cx: &KernelCx<'_>) -> Computed {
     if !x.dtype().is_integral(false) {
         return limited(cx);
     }
-    let (low, high) = (cx.scalar(1)?.to_i64(), cx.scalar(2)?.to_i64());
+    let limit = |i: usize| Ok::<_, KernelError>(in_range(cx.scalar(i)?, x.dtype())?.to_i64());
+    let (low, high) = (limit(1)?, limit(2)?);
     if !x.dtype().is_signed() && (low < 0 || high < 0) {
         return Err(KernelError::input("cannot do hardtanh on an unsigned type with negative limits"));
     }

@@ -261,6 +261,31 @@ fn einsum(cx: &KernelCx<'_>) -> Computed {
     evaluate(&equation, &cx.tensors(1)?)
 }
 
+/// `(tensor, dimensions, tensor, dimensions, …)`, and perhaps those of the result: names are numbers below 52.
+fn einsum_of_sublists(cx: &KernelCx<'_>) -> Computed {
+    let letters = |i: usize| -> Result<String, KernelError> {
+        let letter = |&name: &i64| match u8::try_from(name) {
+            Ok(name @ 0..26) => Ok((b'A' + name) as char),
+            Ok(name @ 26..52) => Ok((b'a' + name - 26) as char),
+            _ => Err(wrong(format!("not in the range [0, 52): the subscript {name}"))),
+        };
+        cx.ints(i)?.iter().map(letter).collect()
+    };
+    let mut tensors = Vec::new();
+    let mut sides = Vec::new();
+    let mut at = 0;
+    while at + 1 < cx.n_args() {
+        tensors.push(cx.tensor(at)?.clone());
+        sides.push(letters(at + 1)?);
+        at += 2;
+    }
+    let mut equation = sides.join(",");
+    if at < cx.n_args() {
+        equation = format!("{equation}->{}", letters(at)?);
+    }
+    evaluate(&equation, &tensors)
+}
+
 /// `(self, other, dims_self, dims_other)`.
 fn tensordot(cx: &KernelCx<'_>) -> Computed {
     let (a, b, da, db) = (cx.tensor(0)?, cx.tensor(1)?, cx.ints(2)?, cx.ints(3)?);
@@ -282,6 +307,10 @@ fn tensordot(cx: &KernelCx<'_>) -> Computed {
             return Err(wrong(format!(
                 "contracted dimensions need to match, but first has size {m} in dim {i} and second has size {n} in dim {j}"
             )));
+        }
+        let taken = [(i, &left), (j, &right)];
+        if let Some((dim, _)) = taken.into_iter().find(|(d, side)| matches!(side[*d], Label::Letter(_))) {
+            return Err(wrong(format!("dim {dim} appears multiple times in the list of dims")));
         }
         left[i] = Label::Letter(i as u8);
         right[j] = Label::Letter(i as u8);
@@ -342,12 +371,19 @@ pub(super) fn family() -> Vec<OpDef> {
         sample::tensor(g, sizes, DType::F32, &Elements::default())
     };
     let facts = |d: OpDef| {
-        d.with(Shape::from(named)).with(Dtype::same_as(1)).with(Sample::args(move |g| {
+        d.with(Shape::from(named)).with(Dtype::of_inexact(1)).with(Sample::args(move |g| {
             let tensors = vec![draw(g, &[2, 3]), draw(g, &[3, 4])];
             vec![IValue::str("ij,jk->ki"), IValue::List(List::from_tensors(tensors))]
         }))
     };
     let mut defs = op("einsum", "", doc).facts(facts).one(einsum);
+    let facts = |d: OpDef| {
+        d.with(Shape::from(|_| None::<TensorFact>)).with(Dtype::of_inexact(0)).with(Sample::args(move |g| {
+            let (a, b) = (draw(g, &[2, 3]), draw(g, &[3, 4]));
+            vec![IValue::Tensor(a), IValue::ints(vec![0, 1]), IValue::Tensor(b), IValue::ints(vec![1, 2])]
+        }))
+    };
+    defs.extend(op("einsum", "sublist", doc).without_out().facts(facts).one(einsum_of_sublists));
     let doc = "The sum of products over pairs of dimensions.";
     let facts = |d: OpDef| {
         d.with(Shape::from(left_over)).with(Dtype::same_as(0)).with(Sample::args(move |g| {

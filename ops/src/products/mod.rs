@@ -10,6 +10,7 @@ use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::promote::Promotion;
 use flambeau_tensor::{DType, Element, Scalar, Tensor, dispatch, matmul};
+use std::borrow::Cow;
 
 fn mm(cx: &KernelCx<'_>) -> Computed {
     Ok(matmul::mm(cx.tensor(0)?, cx.tensor(1)?)?)
@@ -31,8 +32,18 @@ fn any_rank(cx: &KernelCx<'_>) -> Computed {
     Ok(matmul::matmul(cx.tensor(0)?, cx.tensor(1)?)?)
 }
 
+/// An operand of a product that is scaled by `alpha`: zeros where that is 0, so that no NaN comes of what does not count.
+fn counted(x: &Tensor, alpha: Scalar) -> Result<Cow<'_, Tensor>, KernelError> {
+    match alpha == Scalar::Int(0) || alpha == Scalar::Float(0.0) {
+        true => Ok(Cow::Owned(Tensor::zeros(x.sizes(), x.dtype())?)),
+        false => Ok(Cow::Borrowed(x)),
+    }
+}
+
 fn addmm(cx: &KernelCx<'_>) -> Computed {
-    Ok(matmul::addmm(cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, cx.scalar(3)?, cx.scalar(4)?)?)
+    let (beta, alpha) = (cx.scalar(3)?, cx.scalar(4)?);
+    let (a, b) = (counted(cx.tensor(1)?, alpha)?, counted(cx.tensor(2)?, alpha)?);
+    Ok(matmul::addmm(cx.tensor(0)?, &a, &b, beta, alpha)?)
 }
 
 fn baddbmm(cx: &KernelCx<'_>) -> Computed {
@@ -58,7 +69,9 @@ fn addmv(cx: &KernelCx<'_>) -> Computed {
             v.sizes()[0]
         )));
     }
-    let product = matmul::mv(a, v)?;
+    let alpha = cx.scalar(4)?;
+    let (a, v) = (counted(a, alpha)?, counted(v, alpha)?);
+    let product = matmul::mv(&a, &v)?;
     scaled_sum(&bias.to_dtype(product.dtype())?, &product, cx.scalar(3)?, cx.scalar(4)?)
 }
 
@@ -135,7 +148,7 @@ struct Row {
     doc: &'static str,
     run: Run,
     shape: fn() -> Shape,
-    dtype: &'static [usize],
+    dtype: fn() -> Dtype,
     sizes: &'static [&'static [i64]],
 }
 
@@ -145,7 +158,7 @@ const ROWS: &[Row] = &[
         doc: "Product of two matrices.",
         run: mm,
         shape: || Shape::matmul(0, 1),
-        dtype: &[0],
+        dtype: || Dtype::of_product(0, 1),
         sizes: &[&[2, 3], &[3, 4]],
     },
     Row {
@@ -153,7 +166,7 @@ const ROWS: &[Row] = &[
         doc: "Products of two batches of matrices.",
         run: bmm,
         shape: || Shape::matmul(0, 1),
-        dtype: &[0],
+        dtype: || Dtype::of_product(0, 1),
         sizes: &[&[2, 2, 3], &[2, 3, 4]],
     },
     Row {
@@ -161,7 +174,7 @@ const ROWS: &[Row] = &[
         doc: "Product of a matrix and a vector.",
         run: mv,
         shape: || Shape::matmul(0, 1),
-        dtype: &[0],
+        dtype: || Dtype::of_product(0, 1),
         sizes: &[&[2, 3], &[3]],
     },
     Row {
@@ -169,7 +182,7 @@ const ROWS: &[Row] = &[
         doc: "Product of two vectors.",
         run: dot,
         shape: Shape::scalar,
-        dtype: &[0],
+        dtype: || Dtype::of_product(0, 1),
         sizes: &[&[3], &[3]],
     },
     Row {
@@ -177,7 +190,7 @@ const ROWS: &[Row] = &[
         doc: "Product of vectors, matrices, or batches of matrices, broadcast together.",
         run: any_rank,
         shape: || Shape::matmul(0, 1),
-        dtype: &[0],
+        dtype: || Dtype::of_product(0, 1),
         sizes: &[&[2, 2, 3], &[3, 4]],
     },
     Row {
@@ -185,7 +198,7 @@ const ROWS: &[Row] = &[
         doc: "`beta * self + alpha * (mat1 @ mat2)`.",
         run: addmm,
         shape: || Shape::matmul(1, 2),
-        dtype: &[1],
+        dtype: || Dtype::of_product(1, 2),
         sizes: &[&[4], &[2, 3], &[3, 4]],
     },
     Row {
@@ -193,7 +206,7 @@ const ROWS: &[Row] = &[
         doc: "`beta * self + alpha * (batch1 @ batch2)`.",
         run: baddbmm,
         shape: || Shape::matmul(1, 2),
-        dtype: &[1],
+        dtype: || Dtype::of_product(1, 2),
         sizes: &[&[2, 2, 4], &[2, 2, 3], &[2, 3, 4]],
     },
     Row {
@@ -201,7 +214,7 @@ const ROWS: &[Row] = &[
         doc: "`beta * self + alpha * (mat @ vec)`.",
         run: addmv,
         shape: || Shape::matmul(1, 2),
-        dtype: &[1],
+        dtype: || Dtype::of_product(1, 2),
         sizes: &[&[2], &[2, 3], &[3]],
     },
     Row {
@@ -209,7 +222,7 @@ const ROWS: &[Row] = &[
         doc: "All products of an element of one vector and one of another.",
         run: outer,
         shape: || Shape::from(|_| None::<flambeau_analysis::shape::Fact>),
-        dtype: &[0, 1],
+        dtype: || Dtype::promote([0, 1]),
         sizes: &[&[2], &[3]],
     },
     Row {
@@ -217,7 +230,7 @@ const ROWS: &[Row] = &[
         doc: "All products of an element of one vector and one of another.",
         run: outer,
         shape: || Shape::from(|_| None::<flambeau_analysis::shape::Fact>),
-        dtype: &[0, 1],
+        dtype: || Dtype::promote([0, 1]),
         sizes: &[&[2], &[3]],
     },
     Row {
@@ -225,7 +238,7 @@ const ROWS: &[Row] = &[
         doc: "`input @ weight.T + bias`.",
         run: linear,
         shape: || Shape::linear(0, 1),
-        dtype: &[0],
+        dtype: || Dtype::of_product(0, 1),
         sizes: &[&[2, 3], &[4, 3], &[4]],
     },
 ];
@@ -234,11 +247,8 @@ pub(crate) fn family() -> Vec<OpDef> {
     let mut defs: Vec<OpDef> = ROWS
         .iter()
         .flat_map(|r| {
-            let facts = |d: OpDef| {
-                d.with((r.shape)())
-                    .with(Dtype::promote(r.dtype.iter().copied()))
-                    .with(sized(r.sizes).tolerance(1e-4, 1e-5))
-            };
+            let facts =
+                |d: OpDef| d.with((r.shape)()).with((r.dtype)()).with(sized(r.sizes).tolerance(1e-4, 1e-5));
             op(r.name, "", r.doc).facts(facts).one(r.run)
         })
         .collect();

@@ -1,6 +1,6 @@
 //! Products of vectors, outer products, chains and powers of matrices.
 
-use super::scaled_sum;
+use super::{counted, scaled_sum};
 use crate::linalg::field;
 use crate::pointwise::{difference_of, product_of};
 use crate::support::{Computed, op, same_dtypes};
@@ -102,6 +102,7 @@ fn addbmm(cx: &KernelCx<'_>) -> Computed {
         )));
     }
     let (mut sum, mut beta, alpha) = (bias.clone(), cx.scalar(3)?, cx.scalar(4)?);
+    let (a, b) = (counted(a, alpha)?, counted(b, alpha)?);
     for i in 0..x[0] {
         sum = matmul::addmm(&sum, &a.select(0, i)?, &b.select(0, i)?, beta, alpha)?;
         beta = Scalar::Int(1);
@@ -186,26 +187,58 @@ fn cross(cx: &KernelCx<'_>) -> Computed {
     cross_along(a, b, dim)
 }
 
-/// The product of matrices, the first and last of which may be vectors; the cheaper end first.
+/// Longest chain whose order of products is looked for, at a cost of its cube; a longer one goes from left to right.
+const LONGEST: usize = 64;
+
+/// The product of matrices, the first and last of which may be vectors, in the order that takes the fewest
+/// multiplications: `splits[i][j]` is the last matrix of the left factor of those from `i` to `j`. Of orders that cost the
+/// same, PyTorch takes the first of three matrices from the left, of more from the right.
 fn chain(tensors: &[Tensor]) -> Computed {
-    let (Some(first), Some(last)) = (tensors.first(), tensors.last()) else {
-        return Err(KernelError::input("multi_dot(): expected at least 2 tensors but got 0"));
+    let n = tensors.len();
+    let (Some(first), true) = (tensors.first(), n <= LONGEST) else {
+        let mut all = tensors.iter().cloned().map(Ok);
+        let first = all
+            .next()
+            .unwrap_or_else(|| Err(KernelError::input("multi_dot(): expected at least 2 tensors but got 0")));
+        return all.fold(first, |product, x| Ok(matmul::matmul(&product?, &x?)?));
     };
     let rows = if first.rank() == 2 { first.sizes()[0] } else { 1 };
-    let columns = if last.rank() == 2 { last.sizes()[1] } else { 1 };
-    let mut product;
-    if rows <= columns {
-        product = first.clone();
-        for x in &tensors[1..] {
-            product = matmul::matmul(&product, x)?;
-        }
-    } else {
-        product = last.clone();
-        for x in tensors[..tensors.len() - 1].iter().rev() {
-            product = matmul::matmul(x, &product)?;
+    let columns = |i: usize| match tensors[i].sizes() {
+        [_] if i == 0 => tensors[i].sizes()[0],
+        [_, columns] => *columns,
+        _ => 1,
+    };
+    let sides: Vec<u128> =
+        std::iter::once(rows).chain((0..n).map(columns)).map(|side| side as u128).collect();
+    let (mut costs, mut splits) = (vec![vec![0u128; n]; n], vec![vec![0usize; n]; n]);
+    for length in 1..n {
+        for i in 0..n - length {
+            let j = i + length;
+            let cost = |k: usize| {
+                let product = sides[i].saturating_mul(sides[k + 1]).saturating_mul(sides[j + 1]);
+                costs[i][k].saturating_add(costs[k + 1][j]).saturating_add(product)
+            };
+            let mut best = (cost(i), i);
+            for k in i + 1..j {
+                let other = cost(k);
+                if other < best.0 || n == 3 && other == best.0 {
+                    best = (other, k);
+                }
+            }
+            (costs[i][j], splits[i][j]) = best;
         }
     }
-    Ok(product)
+    product_of_range(tensors, &splits, 0, n - 1)
+}
+
+/// The product of the matrices from `i` to `j`; as deep as a chain is long.
+fn product_of_range(tensors: &[Tensor], splits: &[Vec<usize>], i: usize, j: usize) -> Computed {
+    if i == j {
+        return Ok(tensors[i].clone());
+    }
+    let split = splits[i][j];
+    let left = product_of_range(tensors, splits, i, split)?;
+    Ok(matmul::matmul(&left, &product_of_range(tensors, splits, split + 1, j)?)?)
 }
 
 fn multi_dot(cx: &KernelCx<'_>) -> Computed {
@@ -316,7 +349,7 @@ fn along_summed() -> Shape {
     Shape::from(|cx| {
         let (x, y) = (cx.take_dims(0)?, cx.take_dims(1)?);
         let mut dims = broadcast_dims(&[&x, &y], cx.symbols)?;
-        let at = cx.wrap(2, dims.len()).filter(|&at| at < dims.len())?;
+        let at = cx.axis(2, dims.len())?;
         dims.remove(at);
         Some(TensorFact::of_dims(dims))
     })
@@ -438,8 +471,9 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(op("chain_matmul", "", doc).facts(list).one(chain_matmul));
     let doc = "A square matrix multiplied by itself; negative powers are of its inverse.";
     let power = |d: OpDef| {
-        d.with(Shape::like(0)).with(Dtype::same_as(0)).with(
-            Sample::args(|g| vec![IValue::Tensor(draw(g, &[3, 3])), IValue::Int(g.int(0, 4))])
+        // Inverses are column-major.
+        d.with(Shape::dims(|cx| cx.take_dims(0))).with(Dtype::same_as(0)).with(
+            Sample::args(|g| vec![IValue::Tensor(draw(g, &[3, 3])), IValue::Int(g.int(-2, 4))])
                 .tolerance(1e-3, 1e-3),
         )
     };

@@ -20,7 +20,7 @@ fn isclose(cx: &KernelCx<'_>) -> Computed {
             b.dtype().ir_name()
         )));
     }
-    if rtol < 0.0 || atol < 0.0 {
+    if !(rtol >= 0.0 && atol >= 0.0) {
         return Err(KernelError::input("rtol and atol must be greater than or equal to zero"));
     }
     // What is not a number on both sides is found in memory of the first one's sizes.

@@ -152,7 +152,7 @@ fn cumulative(cx: &KernelCx<'_>) -> Computed {
 /// `(self, n, dim, prepend, append)`: the dimension shorter by `n`.
 fn shorter(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     let mut dims = cx.take_dims(0)?;
-    let at = cx.wrap(2, dims.len()).filter(|&at| at < dims.len())?;
+    let at = cx.axis(2, dims.len())?;
     // More differences than elements leave none, whatever is put in front or behind.
     dims[at] = match (cx.known_int(1), dims[at], cx.is_none(3)? && cx.is_none(4)?) {
         (Some(n), Dim::Known(size), true) => Dim::Known(size.saturating_sub(n).max(0)),
@@ -169,7 +169,7 @@ fn area_dims(step_by_step: bool) -> Shape {
         if !cx.is_number(1) && cx.rank(1)? > 1 {
             return None;
         }
-        let at = cx.wrap(2, dims.len()).filter(|&at| at < dims.len())?;
+        let at = cx.axis(2, dims.len())?;
         let size = dims.remove(at);
         if step_by_step {
             let left = cx.symbols.sub(size, Dim::Known(1));
@@ -179,21 +179,45 @@ fn area_dims(step_by_step: bool) -> Shape {
     })
 }
 
+/// The dtype of `(self, n, dim, prepend, append)`: what is joined promotes, unless there is no difference to take.
+fn joined() -> Dtype {
+    let promoted = Dtype::promote([0, 3, 4]);
+    Dtype::from(move |cx| {
+        let (own, all) = (cx.dtype(0)?, promoted.result(0, cx)?);
+        match cx.known_int(1) {
+            Some(0) => Some(own),
+            Some(_) => Some(all),
+            None => (own == all).then_some(all),
+        }
+    })
+}
+
+/// The dtype of `(y, x or dx, dim)`: a float, but where an empty dimension is summed at once, zeros of `y`'s own.
+fn area_dtype(at_once: bool) -> Dtype {
+    let promoted = Dtype::float_promote([0, 1]);
+    Dtype::from(move |cx| {
+        let all = promoted.result(0, cx)?;
+        let dims = cx.dims(0);
+        let size = dims.and_then(|dims| Some(dims[cx.axis(2, dims.len())?]));
+        let filled = size.is_some_and(|size| cx.symbols.range(size).min > 0);
+        (!at_once || filled || cx.dtype(0)? == all).then_some(all)
+    })
+}
+
 pub(super) fn family() -> Vec<OpDef> {
     let vector = || Sample::tensors(1).floats().rank(1, 3);
     let mut defs = op("diff", "", "Differences between neighbours along a dimension, `n` times.")
-        .facts(|d| d.with(Shape::from(shorter)).with(Dtype::same_as(0)).with(vector()))
+        .facts(|d| d.with(Shape::from(shorter)).with(joined()).with(vector()))
         .one(diff);
     let same = || Sample::tensors(2).floats().rank(1, 2);
     let number = || vector().then([IValue::Float(0.5)]);
     for overload in ["x", "dx"] {
         let sample = || if overload == "x" { same() } else { number() };
         let doc = "The area under lines between neighbours along a dimension.";
-        let floats = || Dtype::float_promote([0, 1]);
-        let facts = |d: OpDef| d.with(area_dims(false)).with(floats()).with(sample());
+        let facts = |d: OpDef| d.with(area_dims(false)).with(area_dtype(true)).with(sample());
         defs.extend(op("trapezoid trapz", overload, doc).facts(facts).one(trapezoid));
         let doc = "The areas under lines up to each neighbour along a dimension.";
-        let facts = |d: OpDef| d.with(area_dims(true)).with(floats()).with(sample());
+        let facts = |d: OpDef| d.with(area_dims(true)).with(area_dtype(false)).with(sample());
         defs.extend(op("cumulative_trapezoid", overload, doc).facts(facts).one(cumulative));
     }
     defs

@@ -160,7 +160,7 @@ pub(super) fn family() -> Vec<OpDef> {
     }
     let doc = "The number of elements that are not zero.";
     // Neither variant can keep the dimensions.
-    let counted = |d: OpDef| d.with(super::over_named(Shape::reduce(1, 2))).with(Dtype::fixed(DType::I64));
+    let counted = |d: OpDef| d.with(Shape::reduce(1, 2)).with(Dtype::fixed(DType::I64));
     defs.extend(op("count_nonzero", "", doc).facts(|d| counted(d).with(one_dim().exact())).one(|cx| {
         let dim = cx.opt_int(1)?;
         Ok(reduce::count_nonzero(cx.tensor(0)?, dim.as_ref().map(std::slice::from_ref))?)

@@ -5,9 +5,9 @@
 
 mod channels;
 
-use flambeau_ir::RegistryBuilder;
+use flambeau_ir::{RegistryBuilder, ScalarOverload};
+use flambeau_rewrite::facets::Chunk;
 use flambeau_rewrite::facets::Role;
-use flambeau_rewrite::facets::{ByNumber, Chunk, ViewByCopy};
 use flambeau_rewrite::{Cost, Elements, OnRequest, Rules};
 
 /// States rules and costs.
@@ -25,10 +25,7 @@ pub(crate) fn add(builder: &mut RegistryBuilder) {
         builder.facet(op, *role);
     }
     for op in ["aten::add.Tensor", "aten::sub.Tensor", "aten::mul.Tensor", "aten::div.Tensor"] {
-        builder.facet(op, ByNumber);
-    }
-    for op in BY_COPY {
-        builder.facet(op, ViewByCopy);
+        builder.facet(op, ScalarOverload("Scalar"));
     }
     for (op, what) in ELEMENTS {
         builder.facet(op, *what);
@@ -61,17 +58,6 @@ const ROLES: &[(&str, Role)] = &[
     ("aten::hardswish", Role::Activation),
     ("aten::leaky_relu", Role::Activation),
     ("aten::elu", Role::Activation),
-];
-
-/// Views that conjugate: conjugation is never delayed here.
-const BY_COPY: &[&str] = &[
-    "aten::conj",
-    "aten::_conj",
-    "aten::mH",
-    "aten::mH.a",
-    "aten::adjoint",
-    "aten::matrix_H",
-    "aten::matrix_H.a",
 ];
 
 /// What operators do with the elements of lists and dictionaries.
@@ -147,6 +133,23 @@ mod tests {
             }
         }
         assert!(wrong.is_empty(), "{wrong}");
+    }
+
+    /// By what the sides give (`first`), and by whether the right side runs where the left one does (`form`).
+    #[test]
+    fn wrong_rules_are_found() {
+        let registry = crate::registry();
+        let text = "use aten
+rule first [exact]: add.Tensor(%x, %y) => %x
+rule form [exact]: matmul(%a, %b) => mm(%a, %b)
+rule right [exact]: dot(%a, %b) => dot(%b, %a)
+";
+        let mut rules = RuleSet::new();
+        rules.add(&Source::new("wrong.rules", text), &registry, &Vocabulary::standard()).expect("they read");
+        let trials = try_rules(&registry, &rules, Effort::default());
+        let wrong: Vec<&str> =
+            trials.iter().filter(|t| t.failure.is_some()).map(|t| t.rule.as_str()).collect();
+        assert_eq!(wrong, ["first", "form"]);
     }
 
     const CELL: &str = "graph(%x : Tensor, %hx : Tensor, %cx : Tensor, %wi : Tensor, %wh : Tensor, %bi : Tensor, %bh : Tensor):

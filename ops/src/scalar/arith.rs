@@ -108,8 +108,10 @@ const fn comparison(name: &'static str, doc: &'static str, int: ScalarOp, float:
 
 impl Binary {
     fn defs(&'static self) -> Vec<OpDef> {
-        let effects = if self.raises { Effects::RAISES } else { Effects::PURE };
+        // Where the types leave it open, a number may be complex.
+        let raises = |overload: &str| self.raises || overload.is_empty() && self.complex.is_none();
         let base = |overload: &str| {
+            let effects = if raises(overload) { Effects::RAISES } else { Effects::PURE };
             OpDef::overload(self.name, overload).with(Doc(self.doc)).with(effects).with(numbers())
         };
         let mut defs: Vec<OpDef> = MIXED.iter().map(|o| base(o).intrinsic(self.float)).collect();

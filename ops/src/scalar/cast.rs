@@ -3,7 +3,7 @@
 use super::arith::{complex, float, int, numbers};
 use flambeau_exec::{Kernel, KernelError, OpDefExt, Sample, ScalarOp};
 use flambeau_ir::value::Str;
-use flambeau_ir::{Doc, Effects, IValue, OpDef};
+use flambeau_ir::{Converter, Doc, Effects, IValue, OpDef};
 use flambeau_tensor::Scalar;
 use num_complex::Complex;
 
@@ -27,24 +27,28 @@ fn from_scalar() -> Vec<OpDef> {
     };
     let lossy = |what: &str| KernelError::input(format!("a complex number cannot be converted to {what}"));
     vec![
-        plain("aten::Float.Scalar", "A number as a double; the real part of a complex one.").with(
-            Kernel::new(move |cx| {
+        plain("aten::Float.Scalar", "A number as a double; the real part of a complex one.")
+            .with(Converter::NumberToFloat)
+            .with(Kernel::new(move |cx| {
                 cx.ret(IValue::Float(cx.scalar(0)?.to_f64()));
+                Ok(())
+            })),
+        plain("aten::Int.Scalar", "A number truncated to an integer.").with(Converter::NumberToInt).with(
+            Kernel::new(move |cx| {
+                match cx.scalar(0)? {
+                    Scalar::Complex(_) => return Err(lossy("an int")),
+                    x => cx.ret(int(x)),
+                }
                 Ok(())
             }),
         ),
-        plain("aten::Int.Scalar", "A number truncated to an integer.").with(Kernel::new(move |cx| {
-            match cx.scalar(0)? {
-                Scalar::Complex(_) => return Err(lossy("an int")),
-                x => cx.ret(int(x)),
-            }
-            Ok(())
-        })),
-        plain("aten::Complex.Scalar", "A number as a complex number.").with(Kernel::new(|cx| {
-            let z = complex(cx.scalar(0)?);
-            cx.ret(IValue::complex(z));
-            Ok(())
-        })),
+        plain("aten::Complex.Scalar", "A number as a complex number.").with(Converter::NumberToComplex).with(
+            Kernel::new(|cx| {
+                let z = complex(cx.scalar(0)?);
+                cx.ret(IValue::complex(z));
+                Ok(())
+            }),
+        ),
     ]
 }
 
@@ -130,7 +134,12 @@ pub(super) fn family() -> Vec<OpDef> {
     let mut defs: Vec<OpDef> = ROWS
         .iter()
         .map(|&(name, overload, op, doc)| {
-            OpDef::overload(name, overload).with(Doc(doc)).intrinsic(op).with(numbers().exact())
+            let def = OpDef::overload(name, overload).with(Doc(doc)).intrinsic(op).with(numbers().exact());
+            match op {
+                ScalarOp::BToF => def.with(Converter::BoolToFloat),
+                ScalarOp::BToI => def.with(Converter::BoolToInt),
+                _ => def,
+            }
         })
         .collect();
     defs.extend(from_scalar());

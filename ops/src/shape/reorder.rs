@@ -3,7 +3,7 @@
 use super::sample;
 use crate::index::rows_of;
 use crate::support::{Computed, Lies, no_dimensions, op};
-use flambeau_analysis::shape::{Dim, ShapeCx, TensorFact, wrap};
+use flambeau_analysis::shape::{Dim, ShapeCx, TensorFact, axis};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Kernel, KernelCx, KernelError};
 use flambeau_ir::{Doc, IValue, OpDef};
@@ -191,7 +191,7 @@ fn turned(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     let [a, b] = plane[..] else { return None };
     if quarters.rem_euclid(2) == 1 {
         let rank = dims.len();
-        dims.swap(wrap(a, rank)?, wrap(b, rank)?);
+        dims.swap(axis(a, rank)?, axis(b, rank)?);
     }
     Some(TensorFact::of_dims(dims))
 }
@@ -207,7 +207,7 @@ fn interleaved(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
         let all = cx.symbols.product(&dims);
         return Some(TensorFact::of_dims([stretch(all, cx)]));
     }
-    let at = cx.wrap(2, dims.len()).filter(|&at| at < dims.len())?;
+    let at = cx.axis(2, dims.len())?;
     dims[at] = stretch(dims[at], cx);
     Some(TensorFact::of_dims(dims))
 }

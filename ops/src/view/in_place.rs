@@ -38,12 +38,6 @@ const IN_PLACE: &[(&str, &str, fn() -> Shape, One)] = &[
         |cx| Ok(cx.tensor(0)?.unsqueeze(cx.int(1)?)?),
     ),
     (
-        "aten::detach_",
-        "In place: apart from differentiation.",
-        || Shape::same_as(0),
-        |cx| Ok(cx.tensor(0)?.alias()),
-    ),
-    (
         "aten::as_strided_",
         "In place: any size and strides over the storage.",
         || Shape::strided(1),

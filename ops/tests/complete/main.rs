@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 mod docs;
+mod facts;
 mod gradients;
 mod hostile;
 mod matrix;
-mod partial;
 mod recorded;

@@ -1,24 +1,22 @@
 //! The matrix of operators and facts: what must be stated of every operator with a kernel, and whether it is true.
 
-use super::partial::Forecast;
-use flambeau_analysis::shape::{Fact, Operand, ShapeCx, Symbols, infer};
 use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::soundness::{is_variant, sample};
 use flambeau_exec::tape::{NoDerivatives, Tape};
 use flambeau_exec::{Gen, Host, Kernel, KernelError, Rets, Sample};
 use flambeau_ir::schema::{AliasInfo, AliasSet, Argument, FunctionSchema};
-use flambeau_ir::types::{Dim, TypeKind};
-use flambeau_ir::value::IValue;
-use flambeau_ir::{Doc, Effects, OpId, Registry, Symbol, Type};
-use flambeau_tensor::{Fault, Storage, Tensor, compare};
+use flambeau_ir::types::TypeKind;
+use flambeau_ir::value::{Generator, IValue};
+use flambeau_ir::{Doc, Effects, OpDef, OpId, Registry, RegistryBuilder, Type};
+use flambeau_tensor::random::Engine;
+use flambeau_tensor::{DType, Device, Fault, Scalar, Storage, Tensor, compare};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Samples per operator.
 const TRIALS: u64 = 12;
-
-/// Parts of what there is to know of a sample that rules are tried on.
-const PARTS: usize = 4;
 
 /// What is not asked of an operator.
 pub(crate) struct Exception {
@@ -38,83 +36,22 @@ fn exception(op: &str, check: &str) -> Option<usize> {
     EXCEPTIONS.iter().position(|exception| exception.op == op && exception.check == check)
 }
 
-/// Takes a result: a tensor, or a list of them.
-fn is_output(arg: &Argument) -> bool {
-    arg.is_out() || (arg.kwarg_only && arg.name.as_str() == "out")
-}
-
-/// The name of the functional operator that an in-place one follows from: `add` of `add_`, `__and__` of `__iand__`.
-fn functional_name(name: &str) -> Option<String> {
-    match name.split_once("::__i").filter(|(_, rest)| rest.ends_with("__")) {
-        Some((namespace, rest)) => Some(format!("{namespace}::__{rest}")),
-        None => name.strip_suffix('_').map(str::to_owned),
-    }
-}
-
-/// In-place and `out=` variants follow from a functional operator, whose samples they are tried on.
-fn is_variant(schema: &FunctionSchema) -> bool {
-    schema.args.iter().any(is_output)
-        || (functional_name(schema.name.as_str()).is_some()
-            && schema.args.first().is_some_and(Argument::is_write))
-}
-
-/// The operator a variant follows from, and where the variant's arguments (those of the output left out) are among its: of
-/// the same names and types, or the first ones, of the same types. It may have more, which say what the output is like.
-fn functional(registry: &Registry, schema: &FunctionSchema) -> Option<(OpId, Vec<usize>)> {
-    let name = schema.name.as_str();
-    let out = schema.args.iter().any(is_output);
-    let names = [out.then(|| name.to_owned()), functional_name(name)];
-    let asked: Vec<&Argument> = schema.args.iter().filter(|a| !is_output(a)).collect();
-    let places = |id: OpId| {
-        let args = &registry.schema(id).args;
-        let named = |a: &&Argument| args.iter().position(|b| (a.name, a.ty) == (b.name, b.ty));
-        let first = || {
-            let fits = asked.len() <= args.len() && asked.iter().zip(args).all(|(a, b)| a.ty == b.ty);
-            fits.then(|| (0..asked.len()).collect())
-        };
-        let places: Vec<usize> = asked.iter().map(named).collect::<Option<_>>().or_else(first)?;
-        let rest = (0..args.len()).filter(|i| !places.contains(i)).all(|i| args[i].default.is_some());
-        (rest && registry.facet::<Sample>(id).is_some()).then_some((id, places))
-    };
-    let fitting = names.iter().flatten().flat_map(|name| registry.overloads(Symbol::new(name)));
-    // Of several that fit, the one with the fewest others.
-    fitting.filter_map(|id| places(*id)).min_by_key(|(id, _)| registry.schema(*id).args.len())
-}
-
-/// Arguments to try an operator on; `None` if a variant has nothing to follow from or its base cannot be run.
-pub(crate) fn arguments(registry: &Registry, id: OpId, g: &mut Gen<'_>) -> Option<Vec<IValue>> {
-    let schema = registry.schema(id);
-    if let Some(sample) = registry.facet::<Sample>(id) {
-        return Some(sample.make(schema, g));
-    }
-    let (base, places) = functional(registry, schema)?;
-    let base_schema = registry.schema(base);
-    let drawn = registry.facet::<Sample>(base)?.make(base_schema, g);
-    if drawn.len() != base_schema.args.len() {
-        return None;
-    }
-    let mut args: Vec<IValue> = places.iter().map(|i| drawn[*i].clone()).collect();
-    let copies = || drawn.iter().map(IValue::deep_copied).collect::<Result<Vec<_>, _>>().ok();
-    if schema.args.iter().any(is_output) {
-        args.extend(run(registry, base, copies()?)?.ok()?);
-    } else if let Some(Ok(results)) = run(registry, base, copies()?)
-        && let (Some(IValue::Tensor(own)), [IValue::Tensor(result)]) = (args.first(), &results[..])
-        && (own.sizes() != result.sizes() || own.dtype() != result.dtype())
-    {
-        // What is written has to be as large as what is computed.
-        args[0] = IValue::Tensor(result.clone_data().ok()?);
-    }
-    (args.len() == schema.args.len()).then_some(args)
-}
-
 /// Runs a kernel; `None` if it panics.
-fn run(registry: &Registry, id: OpId, mut args: Vec<IValue>) -> Option<Result<Rets, KernelError>> {
+fn run(registry: &Registry, id: OpId, args: Vec<IValue>) -> Option<Result<Rets, KernelError>> {
+    run_on(registry, id, args, &mut Host::quiet())
+}
+
+fn run_on(
+    registry: &Registry,
+    id: OpId,
+    mut args: Vec<IValue>,
+    host: &mut Host,
+) -> Option<Result<Rets, KernelError>> {
     let kernel = registry.facet::<Kernel>(id)?;
     let schema = registry.schema(id);
     // It is recorded, for those that ask for gradients; leaves are all that is asked about.
-    let mut host = Host::quiet();
     host.set_tape(Some(Tape::new(Arc::new(NoDerivatives))));
-    catch_unwind(AssertUnwindSafe(|| kernel.call_on(schema, &mut args, &mut host))).ok()
+    catch_unwind(AssertUnwindSafe(|| kernel.call_on(schema, &mut args, host))).ok()
 }
 
 /// Whether a value may stand where a type with type variables is expected.
@@ -137,26 +74,6 @@ fn fits(value: &IValue, ty: Type) -> bool {
         TypeKind::Future(_) => value.is_future(),
         TypeKind::Number => value.as_scalar().is_some(),
         _ => value.fits(ty),
-    }
-}
-
-/// Whether a value is as a fact says.
-pub(crate) fn admits(fact: &Fact, value: &IValue) -> bool {
-    match (fact, value) {
-        (Fact::Unknown, _) => true,
-        (Fact::None, v) => v.is_none(),
-        (Fact::Bool(b), v) => v.as_bool() == Some(*b),
-        (Fact::Int(Dim::Known(n)), v) => v.as_int() == Some(*n),
-        (Fact::Int(_), v) => v.is_int(),
-        (Fact::Tensor(fact), IValue::Tensor(t)) => fact.admits(t),
-        (Fact::List(facts), IValue::List(l)) => {
-            facts.len() == l.len() && facts.iter().zip(l.to_vec()).all(|(f, v)| admits(f, &v))
-        }
-        (Fact::ListOf(fact), IValue::List(l)) => l.to_vec().iter().all(|v| admits(fact, v)),
-        (Fact::Tuple(facts), IValue::Tuple(t)) => {
-            facts.len() == t.items().len() && facts.iter().zip(t.items()).all(|(f, v)| admits(f, v))
-        }
-        _ => false,
     }
 }
 
@@ -242,13 +159,9 @@ impl Trial<'_> {
 
     /// Runs the operator on one sample; whether it succeeded.
     fn once(&mut self, seed: u64) -> bool {
-        let Some(args) = arguments(self.registry, self.id, &mut Gen::from_seed(seed)) else { return false };
+        let Some(args) = sample(self.registry, self.id, &mut Gen::from_seed(seed)) else { return false };
         let schema = self.registry.schema(self.id);
         let before: Vec<Before> = args.iter().map(Before::of).collect();
-        let facts = self.facts(&args);
-        let told = &mut Gen::from_seed(seed);
-        let forecasts: Vec<Forecast> =
-            (0..PARTS).map(|_| Forecast::of(self.registry, self.id, &args, told)).collect();
         let Some(result) = run(self.registry, self.id, args.clone()) else {
             self.fail("panic", format!("on {args:?}"));
             return false;
@@ -256,6 +169,9 @@ impl Trial<'_> {
         let rets = match result {
             Ok(rets) => rets,
             Err(error) => {
+                if error.fault() == Fault::Input && !self.effects().contains(Effects::RAISES) {
+                    self.fail("raises", format!("is not stated, but: {error}"));
+                }
                 if matches!(error.fault(), Fault::Internal | Fault::Misuse) {
                     self.fail("error", error.to_string());
                 }
@@ -267,14 +183,11 @@ impl Trial<'_> {
             return true;
         }
         // Where the schema cannot tell, the effect says that anything is possible.
-        let effects = self.registry.effects(self.id);
+        let effects = self.effects();
         let anything = effects.contains(Effects::CONSERVATIVE);
         for (i, (ret, declared)) in rets.iter().zip(&schema.returns).enumerate() {
             if !fits(ret, declared.ty) {
                 self.fail("type", format!("result {i} is {ret:?}, declared {}", declared.ty));
-            }
-            if !admits(&facts[i], ret) {
-                self.fail("shape", format!("result {i} is {ret:?}, predicted {:?}, on {args:?}", facts[i]));
             }
             for (arg, value) in schema.args.iter().zip(&args) {
                 if !anything && share(ret, value) && !may_share(schema, declared, arg) {
@@ -282,21 +195,41 @@ impl Trial<'_> {
                 }
             }
         }
-        if let Some(wrong) = forecasts.iter().find_map(|forecast| forecast.wrong(&rets)) {
-            self.fail("shape", wrong);
-        }
         self.writes(schema, &args, &before);
+        self.effects_hold(seed);
         true
     }
 
-    /// What the rules predict of the results.
-    fn facts(&self, args: &[IValue]) -> Vec<Fact> {
-        let schema = self.registry.schema(self.id);
-        let (shape, dtype) = (self.registry.facet::<Shape>(self.id), self.registry.facet::<Dtype>(self.id));
-        let mut symbols = Symbols::default();
-        let mut cx =
-            ShapeCx::new(Some(schema), args.iter().map(|v| -> Operand<'_> { Operand::of(v) }), &mut symbols);
-        (0..schema.returns.len()).map(|i| infer(shape, dtype, i, &mut cx)).collect()
+    fn effects(&self) -> Effects {
+        self.registry.effects(self.id)
+    }
+
+    /// Runs the operator again with another seed, listening: what differs is random, what prints is I/O.
+    fn effects_hold(&mut self, seed: u64) {
+        let watched = |random: u64| {
+            let heard = Arc::new(AtomicBool::new(false));
+            let args = sample(self.registry, self.id, &mut Gen::from_seed(seed))?;
+            let mut host = Host::new();
+            host.set_stdout(Listener(Arc::clone(&heard))).set_rng(Generator::new(Device::CPU, random));
+            let rets = run_on(self.registry, self.id, args.clone(), &mut host)?.ok()?;
+            Some((args, rets, heard.load(Ordering::Relaxed)))
+        };
+        let (Some(first), Some(second)) = (watched(1), watched(2)) else { return };
+        if (first.2 || second.2) && !self.effects().contains(Effects::IO) {
+            self.fail("io", "is not stated, but it prints".to_owned());
+        }
+        let same = |a: &IValue, b: &IValue| {
+            let (a, b) = (tensors(a), tensors(b));
+            let equal = |(a, b): (&Tensor, &Tensor)| {
+                a.sizes() == b.sizes() && compare::bitwise_equal(a, b).unwrap_or(true)
+            };
+            a.len() == b.len() && a.iter().zip(&b).all(equal)
+        };
+        let all = |a: &[IValue], b: &[IValue]| a.iter().zip(b).all(|(a, b)| same(a, b));
+        let settled = all(&first.0, &second.0) && all(&first.1, &second.1);
+        if !settled && !self.effects().contains(Effects::RANDOM) {
+            self.fail("random", "is not stated, but two seeds give different values".to_owned());
+        }
     }
 
     /// Only marked arguments are written, and a write is a new version.
@@ -318,10 +251,77 @@ impl Trial<'_> {
             if changed && !left && !newer {
                 self.fail("version", "an argument was written without a new version".to_owned());
             }
+            if (changed || left || newer) && !self.effects().may_write() {
+                self.fail("write", "is not among the effects, but an argument was written".to_owned());
+            }
             if (changed || left || newer) && !written(tensor) {
                 self.fail("write", "an argument that is not marked was written".to_owned());
             }
         }
+    }
+}
+
+/// A sink that only notes that it was written to.
+struct Listener(Arc<AtomicBool>);
+
+impl std::io::Write for Listener {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.store(true, Ordering::Relaxed);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Operators whose facet states less than what they do, each with the check that has to notice.
+fn liars() -> Vec<(OpDef, &'static str)> {
+    let tensor =
+        |name: &str| OpDef::new(name).with(Doc("Lies.")).with(Shape::same_as(0)).with(Dtype::same_as(0));
+    let sample = || Sample::tensors(1).floats();
+    let draws = Kernel::new(|cx| {
+        let value =
+            Scalar::Int(i64::from(cx.host().rng().with_engine(Engine::new, |engine| engine.bits32())));
+        cx.ret(Tensor::from_scalars(&[value], &[1], DType::I64)?);
+        Ok(())
+    });
+    let prints = Kernel::new(|cx| {
+        let x = cx.tensor(0)?.clone();
+        cx.host().print(b"psst")?;
+        cx.ret(x.clone_data()?);
+        Ok(())
+    });
+    let refuses = Kernel::new(|cx| {
+        let n = cx.int(0)?;
+        if n != 0 {
+            return Err(KernelError::input("not zero"));
+        }
+        cx.ret(n);
+        Ok(())
+    });
+    let numbers = Sample::args(|g| vec![IValue::Int(g.int(0, 2))]);
+    vec![
+        (tensor("liar::draws(Tensor x) -> Tensor").with(draws).with(sample()), "random"),
+        (tensor("liar::prints(Tensor x) -> Tensor").with(prints).with(sample()), "io"),
+        (OpDef::new("liar::refuses(int n) -> int").with(Effects::PURE).with(refuses).with(numbers), "raises"),
+    ]
+}
+
+#[test]
+fn effects_that_are_not_stated_are_noticed() {
+    for (def, check) in liars() {
+        let mut builder = RegistryBuilder::new();
+        builder.add([def]);
+        let registry = builder.build().unwrap();
+        let (id, _) = registry.column::<Kernel>().iter().next().unwrap();
+        let name = registry.schema(id).full_name();
+        let mut trial = Trial { registry: &registry, id, name, wrong: Vec::new(), excused: BTreeSet::new() };
+        for seed in 0..TRIALS {
+            trial.once(seed);
+        }
+        let noticed = trial.wrong.iter().any(|wrong| wrong.contains(&format!(": {check}: ")));
+        assert!(noticed, "{check}: {:?}", trial.wrong);
     }
 }
 

@@ -117,12 +117,16 @@ impl<A: Real> RowMap<A, A> for LayerRows<'_, A> {
         lanes::sums_of_rows(means, n, rows, |_, x| x);
         means.iter_mut().for_each(|mean| *mean = *mean / width);
         lanes::sums_of_rows(inverses, n, rows, |i, x| (x - means[i]) * (x - means[i]));
-        inverses.iter_mut().for_each(|inverse| *inverse = A::ONE / (*inverse / width + self.eps).sqrt());
-        let of_row = |i: usize| (inverses[i], -means[i] * inverses[i]);
+        for (i, (mean, inverse)) in means.iter_mut().zip(&mut *inverses).enumerate() {
+            let (exact, var) = lanes::refined(&rows[i * n..(i + 1) * n], *mean, *inverse / width);
+            (*mean, *inverse) = (exact, A::ONE / (var + self.eps).sqrt());
+        }
+        // The mean is taken off first: multiplied out, the products of a large mean would cancel.
+        let of_row = |i: usize| (means[i], inverses[i]);
         match self.affine {
-            None => out.map_rows(n, rows, of_row, |(inverse, shift), x| x * inverse + shift),
-            Some(pairs) => out.map_places(pairs, rows, of_row, |(inverse, shift), x, weight, bias| {
-                (x * inverse + shift) * weight + bias
+            None => out.map_rows(n, rows, of_row, |(mean, inverse), x| (x - mean) * inverse),
+            Some(pairs) => out.map_places(pairs, rows, of_row, |(mean, inverse), x, weight, bias| {
+                (x - mean) * inverse * weight + bias
             }),
         }
     }
@@ -137,6 +141,8 @@ impl<A: Real> RowMap<A, f64> for RowStats<A> {
     fn row<'a>(&mut self, _: usize, row: &[A], out: Unwritten<'a, f64>) -> Written<'a> {
         let (mean, var) = lanes::moments(row);
         let inverse = A::ONE / (var + self.0).sqrt();
+        // PyTorch's running mean loses an infinity to the differences from it.
+        let mean = if mean.is_finite() { mean } else { A::NAN };
         out.each(|i| if i == 0 { mean } else { inverse }.to_f64())
     }
 }

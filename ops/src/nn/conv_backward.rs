@@ -1,0 +1,163 @@
+//! `convolution_backward`: the gradients of a convolution's operands, as an operator that programs call.
+//!
+//! Each gradient is a convolution again. That of the input is the transposed one by the same weights; that of the weights
+//! has the gradient as its kernel, with batch and channels exchanged and stride and dilation too.
+
+use flambeau_analysis::shape::Fact;
+use flambeau_analysis::{Dtype, Shape};
+use flambeau_exec::{Kernel, KernelCx, KernelError, KernelResult, Sample};
+use flambeau_ir::{Doc, IValue, OpDef, Type};
+use flambeau_tensor::conv::{ConvSpec, convolution};
+use flambeau_tensor::{DType, Tensor, TensorError, reduce};
+
+/// The operands: gradient of the result, input and weights, and how they were convolved.
+struct Convolved<'a> {
+    grad: &'a Tensor,
+    input: &'a Tensor,
+    weight: &'a Tensor,
+    spec: ConvSpec,
+}
+
+impl Convolved<'_> {
+    fn space(&self) -> usize {
+        self.weight.rank() - 2
+    }
+
+    /// The gradient of the input.
+    fn of_input(&self) -> Result<Tensor, KernelError> {
+        let mut spec = ConvSpec { transposed: !self.spec.transposed, ..self.spec.clone() };
+        spec.output_padding = vec![0; self.space()];
+        if self.spec.transposed {
+            // Rows that an output padding added read nothing.
+            let mut back = convolution(self.grad, self.weight, None, &spec)?;
+            for d in 2..back.rank() {
+                back = back.narrow(d as i64, 0, self.input.sizes()[d])?;
+            }
+            return Ok(back.contiguous()?);
+        }
+        for (d, extra) in spec.output_padding.iter_mut().enumerate() {
+            let reach = spec.dilation[d] * (self.weight.sizes()[d + 2] - 1) + 1;
+            let back = (self.grad.sizes()[d + 2] - 1) * spec.stride[d] - 2 * spec.padding[d] + reach;
+            *extra = self.input.sizes()[d + 2] - back;
+        }
+        Ok(convolution(self.grad, self.weight, None, &spec)?)
+    }
+
+    /// The gradient of the weights, a group at a time.
+    fn of_weight(&self) -> Result<Tensor, KernelError> {
+        let (read, kernel) = match self.spec.transposed {
+            true => (self.grad, self.input),
+            false => (self.input, self.grad),
+        };
+        let groups = self.spec.groups;
+        let (inner, outer) = (read.sizes()[1] / groups, kernel.sizes()[1] / groups);
+        let spec = ConvSpec {
+            stride: self.spec.dilation.clone(),
+            dilation: self.spec.stride.clone(),
+            padding: self.spec.padding.clone(),
+            output_padding: vec![0; self.space()],
+            transposed: false,
+            groups: 1,
+        };
+        let out = Tensor::zeros(self.weight.sizes(), self.weight.dtype())?;
+        for group in 0..groups {
+            let read = read.narrow(1, group * inner, inner)?.transpose(0, 1)?;
+            let kernel = kernel.narrow(1, group * outer, outer)?.transpose(0, 1)?;
+            let mut part = convolution(&read, &kernel, None, &spec)?.transpose(0, 1)?;
+            for d in 2..part.rank() {
+                part = part.narrow(d as i64, 0, self.weight.sizes()[d])?;
+            }
+            out.narrow(0, group * outer, outer)?.copy_(&part)?;
+        }
+        Ok(out)
+    }
+
+    /// The gradient of the bias: sums over all but the channels.
+    fn of_bias(&self) -> Result<Tensor, KernelError> {
+        let dims: Vec<i64> = (0..self.grad.rank() as i64).filter(|d| *d != 1).collect();
+        Ok(reduce::sum(self.grad, Some(&dims), false, None)?)
+    }
+
+    /// An error unless the operands belong together.
+    fn check(&self) -> Result<(), KernelError> {
+        let (grad, input, weight) = (self.grad, self.input, self.weight);
+        if input.dtype().is_complex() {
+            return Err(TensorError::DType { op: "convolution_backward", dtype: input.dtype() }.into());
+        }
+        if [grad, weight].iter().any(|t| t.dtype() != input.dtype()) {
+            return Err(KernelError::input(
+                "expected the gradient, the input and the weight to have one dtype",
+            ));
+        }
+        let wanted = self.spec.output_sizes(input.sizes(), weight.sizes(), None)?;
+        if wanted != grad.sizes() {
+            return Err(KernelError::input(format!(
+                "Expected the gradient to have the size {wanted:?} of the convolution's result, but got {:?}",
+                grad.sizes()
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// One value for all dimensions of space, or one for each.
+fn each(values: &[i64], space: usize) -> Vec<i64> {
+    if let [one] = values { vec![*one; space] } else { values.to_vec() }
+}
+
+/// `(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask)`;
+/// the overrideable one has no sizes of a bias.
+fn backward(cx: &mut KernelCx<'_>, first: usize) -> KernelResult {
+    let weight = cx.tensor(2)?;
+    let Some(space) = weight.rank().checked_sub(2).filter(|space| (1..=3).contains(space)) else {
+        return Err(KernelError::input("weight should have three to five dimensions"));
+    };
+    let list = |i: usize| Ok::<_, KernelError>(each(&cx.ints(i)?, space));
+    let spec = ConvSpec {
+        stride: list(first)?,
+        padding: list(first + 1)?,
+        dilation: list(first + 2)?,
+        transposed: cx.boolean(first + 3)?,
+        output_padding: list(first + 4)?,
+        groups: cx.int(first + 5)?,
+    };
+    let call = Convolved { grad: cx.tensor(0)?, input: cx.tensor(1)?, weight, spec };
+    call.check()?;
+    let mask = cx.booleans(first + 6)?;
+    let wanted = |i: usize| mask.get(i).copied().unwrap_or(false);
+    let input = wanted(0).then(|| call.of_input()).transpose()?;
+    let weight = wanted(1).then(|| call.of_weight()).transpose()?;
+    let bias = wanted(2).then(|| call.of_bias()).transpose()?;
+    for gradient in [input, weight, bias] {
+        cx.ret_opt(gradient);
+    }
+    Ok(())
+}
+
+fn sample(sizes: bool) -> Sample {
+    Sample::args(move |g| {
+        let mut of =
+            |s: &[i64]| IValue::Tensor(flambeau_exec::sample::tensor(g, s, DType::F32, &Default::default()));
+        let mut args = vec![of(&[2, 4, 6, 5]), of(&[2, 3, 6, 5]), of(&[4, 3, 3, 3])];
+        args.extend(sizes.then(|| IValue::ints(vec![4])));
+        let one = || IValue::ints(vec![1, 1]);
+        args.extend([one(), one(), one(), IValue::Bool(false), IValue::ints(vec![0, 0]), IValue::Int(1)]);
+        args.push(IValue::list(Type::BOOL, vec![IValue::Bool(true); 3]));
+        args
+    })
+    .tolerance(1e-4, 1e-4)
+}
+
+pub(super) fn family() -> Vec<OpDef> {
+    let def = |name: &str, sizes: bool| {
+        OpDef::named(name)
+            .with(Doc(
+                "The gradients of a convolution's input, weights and bias, as far as the mask asks for them.",
+            ))
+            .with(Shape::from(|_| None::<Fact>))
+            .with(Dtype::same_as(0))
+            .with(sample(sizes))
+            .with(Kernel::new(move |cx| backward(cx, 3 + usize::from(sizes))))
+    };
+    vec![def("aten::convolution_backward", true), def("aten::convolution_backward_overrideable", false)]
+}
