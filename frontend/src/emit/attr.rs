@@ -7,7 +7,6 @@ use flambeau_ir::{IValue, Prim, Symbol, Type, ValueId};
 use super::fun::{Cx, Res};
 use super::known::Owner;
 use super::matching::Args;
-use super::names;
 use super::sugar::{Special, Sugar};
 use super::types::TypeReader;
 use crate::span::Span;
@@ -204,13 +203,13 @@ impl<'a> Cx<'a> {
                     && registry.schema(id).name.ns() == "aten"
             });
             let methods = methods.map(|id| registry.schema(id).name.base());
-            return names::nearest(name, methods).map(str::to_owned);
+            return flambeau_ir::nearest(name, methods).map(str::to_owned);
         }
         self.session.with_unit(|unit| {
             let class = unit.class(ty)?;
             let attributes = class.attributes.iter().map(|a| a.name.as_str());
             let members = attributes.chain(class.methods.keys().map(|m| m.as_str()));
-            names::nearest(name, members).map(str::to_owned)
+            flambeau_ir::nearest(name, members).map(str::to_owned)
         })
     }
 

@@ -186,7 +186,7 @@ impl<'a> Cx<'a> {
     /// The variable whose name is nearest to a misspelt one.
     fn nearest(&self, text: &str) -> Option<Symbol> {
         let variables = self.fun.env.borrow().names();
-        names::nearest(text, variables.iter().map(|n| n.as_str())).map(Symbol::new)
+        flambeau_ir::nearest(text, variables.iter().map(|n| n.as_str())).map(Symbol::new)
     }
 
     /// Assigns a variable.

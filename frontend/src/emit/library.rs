@@ -19,10 +19,12 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
 /// Sources with the namespace of their functions and the name of the file that they stand for.
-const SOURCES: [(&str, &str, &str); 3] = [
+const SOURCES: [(&str, &str, &str); 5] = [
     ("torch.nn.functional.", "torch/nn/functional.py", include_str!("../library/functional.py")),
     ("torch.nn.functional.", "torch/nn/functional.py", include_str!("../library/attention.py")),
     ("torch.", "torch/functional.py", include_str!("../library/torch.py")),
+    ("torch.nn.init.", "torch/nn/init.py", include_str!("../library/init.py")),
+    ("torch.jit.", "torch/jit/_trace.py", include_str!("../library/jit.py")),
 ];
 
 /// What a template's comment begins with, what it ends with, and what its rows begin with.

@@ -4,22 +4,17 @@
 //! becomes nodes.
 
 use flambeau_ir::schema::{
-    Arg, Binding, Call, CallError, Conversion, Failure, FunctionSchema, MatchedSchema, match_call, match_one,
+    Arg, Call, CallError, Failure, FunctionSchema, MatchedSchema, match_call, match_one,
 };
 use flambeau_ir::types::is_subtype;
-use flambeau_ir::{IValue, Op, Prim, Symbol, Type, ValueId};
-use smallvec::SmallVec;
+use flambeau_ir::{CallValues, IValue, Op, Operands, Prim, Symbol, Type, ValueId, device_of, nearest};
 
 use super::fun::{Cx, Res};
 use super::overloads::{NoTarget, Shape, Target};
 use crate::span::Span;
-use crate::ssa::operator;
 
 /// How many variants are shown when none fits.
 const CANDIDATES: usize = 5;
-
-/// The operands of a call.
-pub(crate) type Operands = SmallVec<[ValueId; 8]>;
 
 /// An argument of a call.
 #[derive(Clone, Copy, Debug)]
@@ -67,14 +62,6 @@ fn as_called(name: Symbol, args: &Args) -> String {
     format!("{name}({}) -> Tensor", params.join(", "))
 }
 
-/// The type a default is a constant of: its own, but a list takes the parameter's element type.
-fn constant_type(default: &IValue, formal: Type) -> Type {
-    match default {
-        IValue::List(_) if !formal.has_vars() => formal.unwrap_optional(),
-        _ => default.type_of(),
-    }
-}
-
 impl Cx<'_> {
     /// A value as an argument.
     pub(crate) fn given(&self, value: ValueId) -> Given {
@@ -85,76 +72,18 @@ impl Cx<'_> {
         })
     }
 
-    /// Puts the nodes of a call's conversions and defaults into the graph; the operands result.
+    /// Inserts the conversions and defaults of a matched call, and returns its operands.
     fn apply(&self, schema: &FunctionSchema, matched: &MatchedSchema, args: &Args) -> Operands {
-        let mut operands = Operands::with_capacity(matched.params.len());
+        let positional: Operands = args.positional.iter().map(|g| g.value).collect();
+        let keywords: Operands = args.keywords.iter().map(|(_, g)| g.value).collect();
         let receiver = args.receiver.map(|g| g.value);
-        for (param, formal) in matched.params.iter().zip(&schema.args) {
-            let source = match &param.binding {
-                Binding::Receiver => receiver,
-                Binding::Positional(i) => args.positional.get(*i).map(|g| g.value),
-                Binding::Keyword(i) => args.keywords.get(*i).map(|(_, g)| g.value),
-                Binding::Default => {
-                    let default = formal.default.clone().unwrap_or_default();
-                    let ty = constant_type(&default, formal.ty);
-                    Some(self.edit(|e| e.constant_of(default, ty)))
-                }
-                Binding::Varargs { range, elem, conversions } => {
-                    let items = args.positional[range.clone()].iter().zip(conversions);
-                    let items: Vec<ValueId> = items.map(|(g, steps)| self.convert(g.value, steps)).collect();
-                    Some(self.value(Prim::ListConstruct, &items, Type::list(*elem)))
-                }
-            };
-            let source = source.expect("invariant: matching binds parameters to arguments that are there");
-            operands.push(self.convert(source, &param.conversions));
-        }
-        operands.extend(args.positional[matched.extra.clone()].iter().map(|g| g.value));
-        operands
-    }
-
-    fn convert(&self, value: ValueId, steps: &[Conversion]) -> ValueId {
-        let mut value = value;
-        for step in steps {
-            let call = |op: &str, ty| self.value(operator(self.session.registry(), op), &[value], ty);
-            let from = self.ty(value);
-            let kind = if from == Type::BOOL { "bool" } else { "Scalar" };
-            value = match step {
-                Conversion::Repeat { elem, n } => {
-                    self.value(Prim::ListConstruct, &vec![value; *n as usize], Type::list(*elem))
-                }
-                Conversion::EmptyList(elem) => self.value(Prim::ListConstruct, &[], Type::list(*elem)),
-                Conversion::TupleToList(elem) => {
-                    let items = self.unpack_tuple(value);
-                    self.value(Prim::ListConstruct, &items, Type::list(*elem))
-                }
-                Conversion::TupleElements(parts) => {
-                    let items = self.unpack_tuple(value);
-                    // Types nest no deeper than `Type::MAX_DEPTH`.
-                    let items: Vec<ValueId> =
-                        items.iter().zip(parts).map(|(&v, steps)| self.convert(v, steps)).collect();
-                    self.tuple(&items)
-                }
-                Conversion::FloatImplicit => call("aten::FloatImplicit", Type::FLOAT),
-                Conversion::ComplexImplicit => call("aten::ComplexImplicit", Type::COMPLEX),
-                Conversion::IntImplicit => call("aten::IntImplicit", Type::INT),
-                Conversion::ScalarImplicit => call("aten::ScalarImplicit", Type::NUMBER),
-                Conversion::ToFloat => call(&format!("aten::Float.{kind}"), Type::FLOAT),
-                Conversion::ToComplex => call("aten::Complex.Scalar", Type::COMPLEX),
-                Conversion::ToInt => call(&format!("aten::Int.{kind}"), Type::INT),
-                Conversion::StrToDevice => match self.known_device(value) {
-                    Some(device) => self.constant(device),
-                    None => call("aten::device", Type::DEVICE),
-                },
-            };
-        }
-        value
+        let values = CallValues { receiver, positional: &positional, keywords: &keywords };
+        self.edit(|e| e.bind_call(schema, matched, values))
     }
 
     /// The device that a constant string names.
     pub(crate) fn known_device(&self, value: ValueId) -> Option<IValue> {
-        let text = self.known(value)?;
-        let device = flambeau_tensor::Device::parse(text.as_str()?.to_str()?).ok()?;
-        Some(IValue::Device(device))
+        device_of(self.known(value))
     }
 
     /// Makes a value fit a type if an implicit conversion can; else answers it as it is.
@@ -176,7 +105,7 @@ impl Cx<'_> {
         };
         let call = Call { args: &[given.arg()], ..Call::default() };
         match match_one(&schema, call, true, self.session) {
-            Ok(matched) => self.convert(value, &matched.params[0].conversions),
+            Ok(matched) => self.edit(|e| e.convert(value, &matched.params[0].conversions)),
             Err(_) => value,
         }
     }
@@ -298,7 +227,7 @@ impl Cx<'_> {
         let mut problem = self.error(span, format!("Unknown builtin op: {name}"));
         let registry = self.session.registry();
         let known = registry.ids().map(|id| registry.schema(id).name.as_str());
-        let near = super::names::nearest(base, known.filter_map(|n| n.strip_prefix("aten::")));
+        let near = nearest(base, known.filter_map(|n| n.strip_prefix("aten::")));
         if let Some(near) = near {
             problem.help = Some(format!("did you mean `{near}`?"));
         }

@@ -438,29 +438,3 @@ pub(crate) fn alias_of(name: Symbol) -> Option<Symbol> {
     let base = name.as_str().strip_prefix("aten::")?;
     row(&ALIASES, base).map(|target| Symbol::new(&format!("aten::{target}")))
 }
-
-/// The name that a misspelt one is nearest to, if any is near.
-pub(crate) fn nearest<'n>(text: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    // Of names of one letter every other one is near.
-    let limit = text.len().div_ceil(3).min(3).min(text.len() / 2);
-    names.map(|n| (distance(n, text), n)).min().filter(|(d, _)| *d <= limit).map(|(_, n)| n)
-}
-
-/// Edits that turn one name into another.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    if a.len().abs_diff(b.len()) > 3 || a.len() > 100 {
-        return usize::MAX;
-    }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let above = row[j + 1];
-            row[j + 1] = (diagonal + usize::from(x != y)).min(above + 1).min(row[j] + 1);
-            diagonal = above;
-        }
-    }
-    row[b.len()]
-}

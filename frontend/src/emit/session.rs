@@ -15,6 +15,7 @@ use rustc_hash::FxBuildHasher;
 use flambeau_ir::diag::{Diagnostic, Fault};
 use flambeau_ir::module::Function;
 use flambeau_ir::types::ClassEnv;
+use flambeau_ir::verify::verify_with;
 use flambeau_ir::{CompilationUnit, FunctionSchema, Registry, Symbol, Type};
 
 use super::builtins;
@@ -283,7 +284,22 @@ impl<'s> Session<'s> {
             }
         }
         let problems = self.problems.take();
+        if cfg!(debug_assertions) && problems.is_empty() {
+            self.verify()?;
+        }
         if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+
+    /// Verifies all compiled functions, in builds with debug assertions: a graph that does not verify is a defect here.
+    fn verify(&self) -> Result<(), Vec<Diagnostic>> {
+        let unit = self.unit.borrow();
+        let broken = unit.functions().filter_map(|function| {
+            let errors = verify_with(&function.graph, &*unit).err()?;
+            let text = format!("`{}` was compiled to a graph that is broken:\n{errors}", function.name);
+            Some(Diagnostic::new(Fault::Internal, "F0130", text))
+        });
+        let broken: Vec<Diagnostic> = broken.collect();
+        if broken.is_empty() { Ok(()) } else { Err(broken) }
     }
 
     /// Keeps problems for [`Session::finish`]. One that several functions run into (it lies in a function they call) is

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use flambeau_ir::verify::verify;
-use flambeau_ir::{CompilationUnit, Diagnostic, Fault, OpDef, Registry, RegistryBuilder, Source, Symbol};
+use flambeau_ir::{
+    CompilationUnit, Converter, Diagnostic, Fault, OpDef, Registry, RegistryBuilder, Source, Symbol,
+};
 
 use super::{NativeResolver, Session, SourceFile};
 use crate::Limits;
@@ -56,7 +58,7 @@ const OPS: [&str; 42] = [
 
 fn registry() -> Arc<Registry> {
     let mut builder = RegistryBuilder::new();
-    builder.add(OPS.map(OpDef::new));
+    builder.add(OPS.map(OpDef::new)).facet("aten::Int.Scalar", Converter::NumberToInt);
     builder.build().unwrap()
 }
 

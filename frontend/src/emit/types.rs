@@ -176,7 +176,7 @@ impl TypeReader<'_> {
     /// Which of the builtin names and the program's own a misspelt name of a type means.
     fn meant<'n>(&self, name: &str, builtin: impl Iterator<Item = &'n str>) -> Option<String> {
         let own = self.session.type_names();
-        let near = super::names::nearest(name, builtin.chain(own.iter().map(|n| n.as_str())))?;
+        let near = flambeau_ir::nearest(name, builtin.chain(own.iter().map(|n| n.as_str())))?;
         Some(format!("did you mean `{near}`?"))
     }
 

@@ -359,8 +359,9 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Union[Tensor, float], 
         elif not (input.size()[:-1] == spread.size()[:-1] and spread.size(-1) == 1):
             raise ValueError("var is of incorrect size")
     kind = torch.nn.functional._reduction(reduction)
+    spread = spread.clone()
     with torch.no_grad():
-        spread = spread.clone().clamp_(min=eps)
+        spread.clamp_(min=eps)
     loss = 0.5 * (torch.log(spread) + (input - target) ** 2 / spread)
     if full:
         loss += 0.5 * math.log(2 * math.pi)

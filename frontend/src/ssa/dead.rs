@@ -6,47 +6,16 @@
 
 use flambeau_ir::schema::AliasInfo;
 use flambeau_ir::{
-    AliasRule, Effects, FunctionSchema, Graph, Needed, Needs, NodeId, OpId, OpKind, Prim, Registry, Use,
-    ValueId,
+    AliasRule, Effects, FunctionSchema, Graph, Needed, Needs, NodeId, OpKind, Prim, Use, ValueId,
 };
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
-/// What nodes do besides giving results.
+/// Decides when nodes are live.
 #[derive(Default)]
 struct Doings {
-    /// Of each operator, asked once.
-    operators: HashMap<OpId, Doing, FxBuildHasher>,
     /// Of each container that is written: whether nothing else can know of it.
     private: HashMap<ValueId, bool, FxBuildHasher>,
-}
-
-/// What an operator does besides giving results.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Doing {
-    Nothing,
-    /// It writes what its schema says.
-    Writes,
-    Something,
-    /// Its rule says, node by node.
-    Depends,
-}
-
-impl Doing {
-    fn of(registry: &Registry, id: OpId) -> Doing {
-        let effects = registry.effects(id);
-        let has_rule = registry.facet::<AliasRule>(id).is_some();
-        let writes = registry.schema(id).is_mutable();
-        if effects.has_side_effects() || writes && has_rule {
-            Doing::Something
-        } else if writes {
-            Doing::Writes
-        } else if has_rule {
-            Doing::Depends
-        } else {
-            Doing::Nothing
-        }
-    }
 }
 
 /// When a node is needed.
@@ -60,29 +29,18 @@ enum When {
 
 impl Doings {
     fn when(&mut self, g: &Graph, node: NodeId) -> When {
-        let has_effect = match g.op(node).kind() {
-            OpKind::Prim(Prim::If | Prim::Loop) => false,
-            OpKind::Prim(prim) => prim.has_side_effects() || g.block_count(node) > 0,
-            OpKind::Unknown(_) => true,
-            OpKind::Row(id) => {
-                let registry = g.registry();
-                let writes = match *self.operators.entry(id).or_insert_with(|| Doing::of(registry, id)) {
-                    Doing::Something => return When::Always,
-                    Doing::Writes => match self.written(g, node, registry.schema(id)) {
-                        Some(private) => return When::With(private),
-                        None => return When::Always,
-                    },
-                    Doing::Nothing => false,
-                    Doing::Depends => {
-                        let rule = registry.facet::<AliasRule>(id);
-                        rule.is_some_and(|rule| rule.written(g, node).next().is_some())
-                    }
-                };
-                // Who waits for a task fails with it, even if the result is not wanted.
-                writes || g.operands(node).any(|v| g.ty(v).future_elem().is_some())
+        let effects = g.effects(node);
+        match g.op(node).kind() {
+            OpKind::Prim(Prim::If | Prim::Loop) => When::Read,
+            OpKind::Prim(_) if g.block_count(node) > 0 => When::Always,
+            OpKind::Row(id) if effects.may_write() && !effects.has_side_effects() => {
+                let has_rule = g.registry().facet::<AliasRule>(id).is_some();
+                let written = if has_rule { None } else { self.written(g, node, g.registry().schema(id)) };
+                written.map_or(When::Always, When::With)
             }
-        };
-        if has_effect { When::Always } else { When::Read }
+            _ if effects.has_side_effects() => When::Always,
+            _ => When::Read,
+        }
     }
 
     /// The private container that is all that a node writes.

@@ -13,6 +13,7 @@ mod loops;
 mod outputs;
 mod scopes;
 mod variables;
+mod widen;
 mod withs;
 
 use flambeau_ir::{Graph, NodeId, Registry};
@@ -35,7 +36,7 @@ pub enum Stage {
     Values,
     /// No exit statements are left.
     Exits,
-    /// Loops with both a trip count and a condition count in their body.
+    /// Loops with both a trip count and a condition count in their body; what crosses control flow fits its types.
     Canonical,
     /// Nothing is left over: tuples, constants and unread values are tidied up.
     Tidy,
@@ -122,6 +123,9 @@ pub(crate) fn convert(graph: &mut Graph, look: &mut dyn FnMut(Stage, &Graph)) ->
         canonical::count_loops(graph, &control.loops);
     } else {
         count_in_body(graph);
+    }
+    if !control.loops.is_empty() || !control.branches.is_empty() {
+        widen::widen(graph);
     }
     look(Stage::Canonical, graph);
     clean::tidy(graph);
