@@ -27,6 +27,7 @@ mod link;
 mod literal;
 mod load;
 mod map;
+mod numbers;
 mod open;
 mod origin;
 mod paths;

@@ -13,8 +13,10 @@ pub struct Limits {
     pub records: usize,
     /// Bytes in a record's name, its top folder included.
     pub name_bytes: usize,
-    /// Bytes that all inflated records of one archive may take together.
+    /// Bytes that all inflated records of one archive may take together, whatever its size.
     pub inflated_bytes: u64,
+    /// Bytes that they may take beyond that for each byte of the archive, so that large models load.
+    pub inflated_per_byte: u64,
     /// Inflated bytes per deflated byte of one record; looked at only above [`Limits::ratio_free_bytes`].
     pub ratio: u64,
     /// Inflated size up to which a record's ratio is not looked at: short text repeats itself.
@@ -45,6 +47,7 @@ impl Default for Limits {
             records: 65_536,
             name_bytes: 4096,
             inflated_bytes: 1 << 30,
+            inflated_per_byte: 4,
             ratio: 200,
             ratio_free_bytes: 1 << 20,
             pickle_bytes: 256 << 20,
@@ -67,6 +70,7 @@ impl Limits {
             records: usize::MAX,
             name_bytes: usize::MAX,
             inflated_bytes: u64::MAX,
+            inflated_per_byte: 0,
             ratio: u64::MAX,
             ratio_free_bytes: u64::MAX,
             pickle_bytes: usize::MAX,
@@ -78,5 +82,10 @@ impl Limits {
             tensor_rank: usize::MAX,
             mapped_checks: 0,
         }
+    }
+
+    /// Bytes that all inflated records of an archive of `bytes` may take together.
+    pub(crate) fn inflated_of(&self, bytes: usize) -> u64 {
+        self.inflated_bytes.saturating_add(self.inflated_per_byte.saturating_mul(bytes as u64))
     }
 }

@@ -18,6 +18,7 @@ use crate::hooks::call_with_hooks;
 use crate::import::{Importer, LoadError};
 use crate::link::{Definition, check_obligations, link};
 use crate::map::Mapping;
+use crate::numbers::restore_numbers;
 use crate::open::Archive;
 use crate::resolve::ArchiveResolver;
 use crate::values::{Converter, PendingState};
@@ -212,6 +213,7 @@ fn compile(
     }
     check_obligations(&importer.obligations, &session)?;
     importer.unit = session.into_unit();
+    restore_numbers(&mut importer.unit);
     Ok(missing)
 }
 

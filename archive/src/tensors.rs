@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use flambeau_tensor::{DType, Layout, Storage, Tensor, TensorError};
+use flambeau_tensor::{DType, Device, Layout, Storage, Tensor, TensorError};
 
 use crate::error::quoted;
 use crate::map::Mapping;
@@ -237,6 +237,9 @@ impl TensorDescription {
         let key = pickle.as_text(key).ok_or_else(|| bad("a storage's key is not a string".into()))?;
         let device =
             pickle.as_text(device).ok_or_else(|| bad("a storage's device is not a string".into()))?;
+        if !Device::is_known(device) {
+            return Err(bad(format!("a storage's device is {device:?}")));
+        }
         if device.starts_with("meta") {
             return Err(
                 ArchiveError::new(Code::TensorKind, "a storage of the device `meta` has no bytes").at(at)

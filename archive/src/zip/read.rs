@@ -153,8 +153,9 @@ impl<'a> ZipReader<'a> {
     pub fn read(&self, record: &Record) -> Result<Cow<'a, [u8]>, ArchiveError> {
         if record.method == Method::Deflated {
             let before = self.inflated.fetch_add(record.size, Ordering::Relaxed);
-            if before.saturating_add(record.size) > self.limits.inflated_bytes {
-                let message = format!("inflated records take more than {} bytes", self.limits.inflated_bytes);
+            let allowed = self.limits.inflated_of(self.bytes.len());
+            if before.saturating_add(record.size) > allowed {
+                let message = format!("inflated records take more than {allowed} bytes");
                 return Err(limit(message).in_record(&record.name));
             }
         }

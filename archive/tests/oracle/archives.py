@@ -310,6 +310,11 @@ class Tasks(nn.Module):
         return out, self.norm(self.conv(torch.stack([x, out]).unsqueeze(0)))
 
 
+def numbers(x):
+    """Traced: its numbers become constant tensors."""
+    return x / 2.5, (x * 2.5 + 1) - torch.tensor([0.5], dtype=torch.float64)
+
+
 def main(done):
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -341,6 +346,7 @@ def main(done):
     save("normed", torch.jit.script(Normed().eval()))
     save("half", torch.jit.script(Normed().eval().half()))
     save("tasks", torch.jit.script(Tasks().eval()))
+    save("numbers", torch.jit.trace(numbers, torch.ones(2)))
     done.release()
 
 
