@@ -5,15 +5,13 @@
 //! without allocating.
 
 use crate::error::Error;
-use crate::session::{Execution, SETTLE, Session};
+use crate::session::{Execution, Session};
 use flambeau_exec::tape::AsksForGradients;
 use flambeau_exec::vm::{Arguments, Program as Functions, Vm};
 use flambeau_exec::{Callees, Host, KernelError, Slot, bytecode::Code, one_value, reference};
 use flambeau_ir::types::ClassEnv;
 use flambeau_ir::{CompilationUnit, Graph, IValue, Symbol, Type};
-use flambeau_rewrite::Pass;
-use flambeau_rewrite::passes::constant_numbers::ConstantNumbers;
-use flambeau_rewrite::passes::guard_copies::GuardCopies;
+use flambeau_rewrite::Checks;
 use flambeau_tensor::threads;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -22,20 +20,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 struct Prepared {
     session: Session,
     unit: Arc<CompilationUnit>,
-    /// Whether copies stand for views anywhere in the unit.
-    copies: OnceLock<bool>,
     /// Whether anything in the unit asks for gradients.
     asks: OnceLock<bool>,
 }
 
 impl Prepared {
     fn new(session: &Session, unit: &Arc<CompilationUnit>) -> Prepared {
-        Prepared {
-            session: session.clone(),
-            unit: Arc::clone(unit),
-            copies: OnceLock::new(),
-            asks: OnceLock::new(),
-        }
+        Prepared { session: session.clone(), unit: Arc::clone(unit), asks: OnceLock::new() }
     }
 
     /// Whether a graph, or any function it may call, asks for gradients of what it does.
@@ -47,40 +38,26 @@ impl Prepared {
         asks(graph) || *self.asks.get_or_init(|| self.unit.functions().any(|f| asks(&f.graph)))
     }
 
-    /// The graph that is run for a function: optimized if the session says so, and if that succeeds. An optimization
-    /// that fails is left out.
+    /// The graph that the machine runs for a function: as loaded, or optimized if the session says so.
     ///
     /// # Errors
-    /// As [`Prepared::settled`].
-    fn prepare(&self, graph: &Arc<Graph>) -> Result<Arc<Graph>, Error> {
+    /// What an optimization fails with, in a session that checks its passes. In others the failure is reported and the
+    /// graph is the loaded one.
+    fn prepare(&self, graph: &Arc<Graph>, name: Option<Symbol>) -> Result<Arc<Graph>, Error> {
         if self.session.execution() != Execution::Optimized {
-            return self.settled(graph);
-        }
-        self.session.optimized(graph, &self.unit).map(Arc::new).or_else(|_| self.settled(graph))
-    }
-
-    /// The graph that means what a function means: see [`ConstantNumbers`] and [`GuardCopies`]. Who writes a view is
-    /// seen only where calls are inlined.
-    ///
-    /// # Errors
-    /// If a pass fails: without it the function could mean something else, so it does not run.
-    fn settled(&self, graph: &Arc<Graph>) -> Result<Arc<Graph>, Error> {
-        let in_unit = || self.unit.functions().any(|f| GuardCopies::concerns(&f.graph));
-        let pipeline = if GuardCopies::concerns(graph) || *self.copies.get_or_init(in_unit) {
-            SETTLE
-        } else if ConstantNumbers::concerns(graph) {
-            ConstantNumbers::NAME
-        } else {
             return Ok(Arc::clone(graph));
-        };
-        self.session.apply_text(graph, &self.unit, pipeline).map(Arc::new)
+        }
+        self.session.optimized(graph, &self.unit).map(Arc::new).or_else(|error| {
+            self.session.report(name, graph, &self.unit, &error);
+            if self.session.checks() == Checks::Off { Ok(Arc::clone(graph)) } else { Err(error) }
+        })
     }
 }
 
 impl Callees for Prepared {
     fn function(&self, name: Symbol) -> Result<Option<Arc<Graph>>, KernelError> {
         let function = self.unit.function(name);
-        function.map(|f| self.prepare(&f.graph)).transpose().map_err(|e| of_callee(&e))
+        function.map(|f| self.prepare(&f.graph, Some(name))).transpose().map_err(|e| of_callee(&e))
     }
 
     fn method(&self, class: Type, name: Symbol) -> Option<Symbol> {
@@ -100,49 +77,6 @@ impl Callees for Prepared {
     }
 }
 
-/// Functions of a unit for the reference evaluator, which asks for them at every call.
-struct Settled {
-    prepared: Prepared,
-    /// By the address of a graph, which stands beside its settled form and so stays alive.
-    known: Mutex<BTreeMap<usize, (Arc<Graph>, Arc<Graph>)>>,
-}
-
-impl Settled {
-    fn graph(&self, graph: &Arc<Graph>) -> Result<Arc<Graph>, Error> {
-        let key = Arc::as_ptr(graph) as usize;
-        let mut known = lock(&self.known);
-        if let Some((_, settled)) = known.get(&key) {
-            return Ok(Arc::clone(settled));
-        }
-        let settled = self.prepared.settled(graph)?;
-        known.insert(key, (Arc::clone(graph), Arc::clone(&settled)));
-        Ok(settled)
-    }
-}
-
-impl Callees for Settled {
-    fn function(&self, name: Symbol) -> Result<Option<Arc<Graph>>, KernelError> {
-        let function = self.prepared.unit.function(name);
-        function.map(|f| self.graph(&f.graph)).transpose().map_err(|e| of_callee(&e))
-    }
-
-    fn method(&self, class: Type, name: Symbol) -> Option<Symbol> {
-        self.prepared.method(class, name)
-    }
-
-    fn slot(&self, class: Type, name: Symbol) -> Option<usize> {
-        self.prepared.slot(class, name)
-    }
-
-    fn slots(&self, class: Type) -> Option<usize> {
-        self.prepared.slots(class)
-    }
-
-    fn classes(&self) -> &dyn ClassEnv {
-        self.prepared.classes()
-    }
-}
-
 /// That a called function can't be made ready, as an error of the call.
 fn of_callee(error: &Error) -> KernelError {
     KernelError::new(error.fault, "RuntimeError", error.message.clone())
@@ -159,7 +93,6 @@ pub(crate) struct Engine {
     /// Prepares graphs called from outside.
     entry: Prepared,
     functions: Arc<Functions>,
-    plain: Settled,
     /// Code of graphs called from outside, by the address of the graph, which the code keeps alive.
     codes: Mutex<BTreeMap<usize, Arc<Code>>>,
     /// The machine that calls use when no other is at work, made by the first.
@@ -173,11 +106,10 @@ impl Engine {
         Arc::new(Engine {
             unit: Arc::clone(unit),
             execution: session.execution(),
-            recycled: session.limits.recycled,
+            recycled: session.recycled(),
             threads: session.threads(),
             entry: Prepared::new(session, unit),
             functions: Functions::new(Arc::new(Prepared::new(session, unit))),
-            plain: Settled { prepared: Prepared::new(session, unit), known: Mutex::default() },
             codes: Mutex::default(),
             machine: Slot::new(None),
             others: Mutex::default(),
@@ -195,7 +127,7 @@ impl Engine {
         if let Some(code) = lock(&self.codes).get(&key).cloned() {
             return Ok(code);
         }
-        let prepared = self.entry.prepare(graph)?;
+        let prepared = self.entry.prepare(graph, None)?;
         let code = Code::compile(&prepared, &**self.functions.callees());
         let code = Arc::new(code.map_err(|e| Error::from(flambeau_exec::ExecError::of(&e)))?);
         Ok(Arc::clone(lock(&self.codes).entry(key).or_insert(code)))
@@ -235,8 +167,8 @@ impl Engine {
         self.on_machine(|machine| machine.run_bound(code, host, bind))
     }
 
-    /// Runs `graph` by the reference evaluator, which records what it does if gradients are asked for; the machine does
-    /// not.
+    /// Runs `graph` as it was loaded, by the reference evaluator, which records what it does if gradients are asked for;
+    /// the machine does not.
     fn run_reference(
         &self,
         graph: &Arc<Graph>,
@@ -245,12 +177,11 @@ impl Engine {
     ) -> Result<IValue, Error> {
         let mut args = Vec::new();
         bind(&mut Arguments::of_list(&mut args))?;
-        let graph = self.plain.graph(graph)?;
-        let records = host.tape().is_none() && self.entry.asks_for_gradients(&graph);
+        let records = host.tape().is_none() && self.entry.asks_for_gradients(graph);
         if records {
             host.set_tape(Some(self.entry.session.tape()?));
         }
-        let results = reference::run(&graph, args, &self.plain, host);
+        let results = reference::run(graph, args, &*self.unit, host);
         if records {
             host.set_tape(None);
         }

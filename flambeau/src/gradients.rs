@@ -7,11 +7,13 @@ use crate::error::Error;
 use crate::program::{Entry, Program};
 use crate::session::{Execution, Session};
 use flambeau_exec::tape::{Derivative, Derivatives, Formula, Input, Tape};
-use flambeau_exec::{ExecError, Host, KernelError};
+use flambeau_exec::{ExecError, Host, Kernel, KernelError};
 use flambeau_frontend::{NativeResolver, Session as Compilation, SourceFile};
 use flambeau_ir::{Effects, Fault, FunctionSchema, IValue, OpId, Registry, Source, Symbol};
-use flambeau_rewrite::autodiff::{self, ArgGradient, FormulaSource, GradientTable, Named, concrete_value};
-use std::collections::BTreeMap;
+use flambeau_rewrite::autodiff::{
+    self, ArgGradient, FormulaSource, GradientTable, Gradients, Named, concrete_value,
+};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// An operator's derivative, and its formulas as text.
@@ -22,7 +24,6 @@ struct Known {
 
 impl Known {
     /// How many formulas there are; a body is one.
-    #[cfg(test)]
     fn len(&self) -> usize {
         match &self.stated {
             autodiff::Entry::Constant | autodiff::Entry::Layout => 0,
@@ -132,22 +133,22 @@ impl Library {
         Ok(entry)
     }
 
-    /// The formulas of operators with a kernel that do not compile, and why.
-    #[cfg(test)]
-    fn problems(&self) -> Vec<String> {
+    /// Compiles the formulas of those operators that have a kernel.
+    ///
+    /// # Errors
+    /// For each formula that does not compile, why.
+    fn check(&self, ops: impl IntoIterator<Item = OpId>) -> Result<(), Vec<Error>> {
         let mut problems = Vec::new();
-        for op in self.registry().ids() {
-            let runs = self.registry().facet::<flambeau_exec::Kernel>(op).is_some();
+        for op in ops {
+            let runs = self.registry().facet::<Kernel>(op).is_some();
             let Some(known) = self.known(op).filter(|_| runs) else { continue };
             let schema = self.registry().schema(op);
             for index in 0..known.len() {
                 let Some(source) = known.source(schema, index, false) else { continue };
-                if let Err(error) = self.compiled((op, index, false), || Some(source)) {
-                    problems.push(format!("{}, formula {index}: {error}", schema.full_name()));
-                }
+                problems.extend(self.compiled((op, index, false), || Some(source)).err());
             }
         }
-        problems
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 }
 
@@ -196,6 +197,34 @@ fn inputs_of(source: &FormulaSource) -> Vec<Input> {
     inputs.collect()
 }
 
+/// Checks the gradients that extensions state: that they read, that the operators and arguments they name are there, and
+/// that their formulas compile. Those of the standard operators are checked by tests.
+///
+/// # Errors
+/// `S0002` with file and line; `F…` for the first formula that does not compile.
+pub(crate) fn check_extensions(session: &Session) -> Result<(), Error> {
+    let (registry, standard) = (session.registry(), flambeau_ops::registry());
+    let known: BTreeSet<&str> = standard.column::<Gradients>().iter().map(|(_, g)| g.name()).collect();
+    let column = registry.column::<Gradients>();
+    let added: Vec<&Gradients> =
+        column.iter().map(|(_, g)| g).filter(|g| !known.contains(g.name())).collect();
+    if added.is_empty() {
+        return Ok(());
+    }
+    let library = session.gradient_library()?;
+    let (mut ops, mut errors) = (BTreeSet::new(), Vec::new());
+    for gradients in added {
+        match gradients.operators(registry) {
+            Ok(found) => ops.extend(found),
+            Err(wrong) => errors.extend(wrong.iter().map(ToString::to_string)),
+        }
+    }
+    if !errors.is_empty() {
+        return Err(Error::new(Fault::Misuse, "S0002", errors.join("\n")));
+    }
+    library.check(ops).map_err(|mut errors| errors.swap_remove(0))
+}
+
 impl Session {
     /// A tape: set on a [`Host`], it lets gradients be asked for afterwards, by [`Session::gradients`].
     ///
@@ -228,7 +257,19 @@ mod tests {
     #[test]
     fn every_formula_compiles() {
         let session = Session::standard().expect("the standard session");
-        let problems = session.gradient_library().expect("the derivatives read").problems();
-        assert!(problems.is_empty(), "{}", problems.join("\n"));
+        let library = session.gradient_library().expect("the derivatives read");
+        let problems = library.check(session.registry().ids()).err().unwrap_or_default();
+        let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        assert!(problems.is_empty(), "{}", texts.join("\n"));
+    }
+
+    #[test]
+    fn gradients_name_operators_and_arguments_that_are_there() {
+        let registry = flambeau_ops::registry();
+        for (_, gradients) in registry.column::<Gradients>().iter() {
+            let problems = gradients.operators(&registry).err().unwrap_or_default();
+            let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            assert!(problems.is_empty(), "{}", texts.join("\n"));
+        }
     }
 }

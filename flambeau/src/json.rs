@@ -7,6 +7,10 @@
 //! `memory_format` by name (integers in a program) and `device`; results also `enum`, `object` (its class only) and
 //! `future`.
 //!
+//! Values may share memory: `let` names a value (`name`, `v`), `ref` stands for the value that a name was given, and `view`
+//! is a tensor over the storage of another one (`of`, with `shape`, `strides` and `offset` in elements). One [`Reader`]
+//! keeps names from value to value, so that the arguments of a call may share memory.
+//!
 //! JSON does not say what an empty list is a list of, so reading takes the type that is expected where one is known.
 //! Both directions stop at [`MAX_DEPTH`]: JSON's own trees are recursive, and a list may hold itself.
 
@@ -16,6 +20,7 @@ use flambeau_ir::types::{Type, TypeKind};
 use flambeau_ir::value::{Dict, EnumValue, IValue, Tuple};
 use flambeau_tensor::{Complex, DType, Device, Fault, Layout, MemoryFormat, Scalar, Tensor, TensorLayout};
 use serde_json::{Map, Value, json};
+use std::collections::HashMap;
 
 /// How deep values may nest on their way from or to JSON.
 pub const MAX_DEPTH: usize = 120;
@@ -84,10 +89,55 @@ pub fn read(json: &Value) -> Result<IValue, JsonError> {
 /// # Errors
 /// If the JSON is no value, naming the place; or it nests too deep.
 pub fn read_as(json: &Value, ty: Type) -> Result<IValue, JsonError> {
-    read_at(json, ty, 0)
+    Reader::default().read_as(json, ty)
 }
 
-fn read_at(json: &Value, ty: Type, depth: usize) -> Result<IValue, JsonError> {
+/// Reads values that may share memory by naming each other.
+///
+/// ```
+/// use flambeau::{Type, json::Reader};
+/// use serde_json::json;
+///
+/// let base = json!({"t": "tensor", "dtype": "int64", "shape": [3], "data": [1, 2, 3]});
+/// let mut reader = Reader::default();
+/// let first = reader.read_as(&json!({"t": "let", "name": "a", "v": base}), Type::TENSOR)?;
+/// let last = json!({"t": "view", "of": {"t": "ref", "name": "a"}, "shape": [2], "strides": [1], "offset": 1});
+/// let last = reader.read_as(&last, Type::TENSOR)?;
+/// assert!(first.as_tensor().unwrap().shares_storage(last.as_tensor().unwrap()));
+/// # Ok::<(), flambeau::json::JsonError>(())
+/// ```
+#[derive(Default)]
+pub struct Reader {
+    named: HashMap<String, IValue>,
+}
+
+impl Reader {
+    /// Reads a value as [`read_as`] does; names that earlier values were given stand for them.
+    ///
+    /// # Errors
+    /// As [`read_as`], or for a name that no earlier value has.
+    pub fn read_as(&mut self, json: &Value, ty: Type) -> Result<IValue, JsonError> {
+        read_at(json, ty, 0, self)
+    }
+}
+
+fn name_of(json: &Value) -> Result<&str, JsonError> {
+    json.get("name").and_then(Value::as_str).ok_or_else(|| JsonError::input("no `name`"))
+}
+
+/// A tensor over the storage of another.
+fn read_view(json: &Value, depth: usize, names: &mut Reader) -> Result<IValue, JsonError> {
+    let of = json.get("of").ok_or_else(|| JsonError::input("the view has no `of`"))?;
+    let of = read_at(of, Type::TENSOR, depth + 1, names).map_err(|e| e.within(|| ".of".into()))?;
+    let of = of.as_tensor().ok_or_else(|| JsonError::input("`of` is no tensor"))?;
+    let sizes = read_sizes(json, "shape")?.ok_or_else(|| JsonError::input("the view has no `shape`"))?;
+    let strides =
+        read_sizes(json, "strides")?.ok_or_else(|| JsonError::input("the view has no `strides`"))?;
+    let offset = json.get("offset").and_then(Value::as_i64).unwrap_or(0);
+    Ok(IValue::Tensor(of.as_strided(&sizes, &strides, Some(offset))?))
+}
+
+fn read_at(json: &Value, ty: Type, depth: usize, names: &mut Reader) -> Result<IValue, JsonError> {
     if depth > MAX_DEPTH {
         return Err(JsonError::too_deep());
     }
@@ -110,14 +160,29 @@ fn read_at(json: &Value, ty: Type, depth: usize) -> Result<IValue, JsonError> {
             let part = |i: usize| v.get(i).and_then(read_float).ok_or_else(wrong);
             IValue::complex(Complex::new(part(0)?, part(1)?))
         }
+        // Callers of a program may give a device by its name.
+        "str" if matches!(ty.kind(), TypeKind::Device) => {
+            IValue::Device(Device::parse(v.as_str().ok_or_else(wrong)?)?)
+        }
         "str" => IValue::str(v.as_str().ok_or_else(wrong)?),
-        "list" => read_list(v.as_array().ok_or_else(wrong)?, ty, depth)?,
+        "let" => {
+            let value = read_at(v, ty, depth + 1, names)?;
+            names.named.insert(name_of(json)?.to_owned(), value.clone());
+            value
+        }
+        "ref" => {
+            let name = name_of(json)?;
+            let known = names.named.get(name).cloned();
+            known.ok_or_else(|| JsonError::input(format!("no earlier value is called `{name}`")))?
+        }
+        "view" => read_view(json, depth, names)?,
+        "list" => read_list(v.as_array().ok_or_else(wrong)?, ty, depth, names)?,
         // Callers of a program may give a tuple for a list.
         "tuple" if matches!(ty.kind(), TypeKind::List(_)) => {
-            read_list(v.as_array().ok_or_else(wrong)?, ty, depth)?
+            read_list(v.as_array().ok_or_else(wrong)?, ty, depth, names)?
         }
-        "tuple" => read_tuple(v.as_array().ok_or_else(wrong)?, ty, depth)?,
-        "dict" => read_dict(v.as_array().ok_or_else(wrong)?, ty, depth)?,
+        "tuple" => read_tuple(v.as_array().ok_or_else(wrong)?, ty, depth, names)?,
+        "dict" => read_dict(v.as_array().ok_or_else(wrong)?, ty, depth, names)?,
         "tensor" => number_or_tensor(read_tensor(json)?, ty)?,
         "device" => IValue::Device(Device::parse(v.as_str().ok_or_else(wrong)?)?),
         "dtype" | "layout" | "memory_format" => {
@@ -165,34 +230,39 @@ fn read_float(v: &Value) -> Option<f64> {
     }
 }
 
-fn read_list(items: &[Value], ty: Type, depth: usize) -> Result<IValue, JsonError> {
+fn read_list(items: &[Value], ty: Type, depth: usize, names: &mut Reader) -> Result<IValue, JsonError> {
     let elem = match ty.kind() {
         TypeKind::List(elem) => Some(*elem),
         _ => None,
     };
-    let values = read_all(items, |_| elem.unwrap_or(Type::ANY), depth)?;
+    let values = read_all(items, |_| elem.unwrap_or(Type::ANY), depth, names)?;
     let elem = elem.filter(|ty| values.iter().all(|v| v.fits(*ty))).unwrap_or_else(|| common_type(&values));
     Ok(IValue::list(elem, values))
 }
 
-fn read_tuple(items: &[Value], ty: Type, depth: usize) -> Result<IValue, JsonError> {
+fn read_tuple(items: &[Value], ty: Type, depth: usize, names: &mut Reader) -> Result<IValue, JsonError> {
     let types: Vec<Type> = match ty.kind() {
         TypeKind::Tuple(tuple) => tuple.elems.to_vec(),
         _ => Vec::new(),
     };
-    let values = read_all(items, |i| types.get(i).copied().unwrap_or(Type::ANY), depth)?;
+    let values = read_all(items, |i| types.get(i).copied().unwrap_or(Type::ANY), depth, names)?;
     let named = matches!(ty.kind(), TypeKind::Tuple(tuple) if tuple.named.is_some());
     Ok(IValue::Tuple(if named { Tuple::named(ty, values) } else { Tuple::new(values) }))
 }
 
-fn read_all(items: &[Value], ty: impl Fn(usize) -> Type, depth: usize) -> Result<Vec<IValue>, JsonError> {
+fn read_all(
+    items: &[Value],
+    ty: impl Fn(usize) -> Type,
+    depth: usize,
+    names: &mut Reader,
+) -> Result<Vec<IValue>, JsonError> {
     let one = |(i, item): (usize, &Value)| {
-        read_at(item, ty(i), depth + 1).map_err(|e| e.within(|| format!("[{i}]")))
+        read_at(item, ty(i), depth + 1, names).map_err(|e| e.within(|| format!("[{i}]")))
     };
     items.iter().enumerate().map(one).collect()
 }
 
-fn read_dict(pairs: &[Value], ty: Type, depth: usize) -> Result<IValue, JsonError> {
+fn read_dict(pairs: &[Value], ty: Type, depth: usize, names: &mut Reader) -> Result<IValue, JsonError> {
     let types = match ty.kind() {
         TypeKind::Dict(key, value) => Some((*key, *value)),
         _ => None,
@@ -203,8 +273,9 @@ fn read_dict(pairs: &[Value], ty: Type, depth: usize) -> Result<IValue, JsonErro
         let [key, value] = pair.as_array().map_or(&[][..], Vec::as_slice) else {
             return Err(JsonError::input("an entry is a pair of key and value").within(|| format!("[{i}]")));
         };
-        let key = read_at(key, key_type, depth + 1).map_err(|e| e.within(|| format!(".key({i})")))?;
-        let value = read_at(value, value_type, depth + 1).map_err(|e| e.within(|| format!(".value({i})")))?;
+        let key = read_at(key, key_type, depth + 1, names).map_err(|e| e.within(|| format!(".key({i})")))?;
+        let value =
+            read_at(value, value_type, depth + 1, names).map_err(|e| e.within(|| format!(".value({i})")))?;
         entries.push((key, value));
     }
     let (keys, values): (Vec<IValue>, Vec<IValue>) = entries.iter().cloned().unzip();
@@ -449,6 +520,17 @@ mod tests {
     }
 
     #[test]
+    fn the_declared_type_decides_what_a_value_is() {
+        let read = |text: &str, ty: Type| read_as(&serde_json::from_str(text).unwrap(), ty).unwrap();
+        let bools = Type::list(Type::BOOL);
+        for ty in [bools, Type::optional(bools)] {
+            assert_eq!(read(r#"{"t": "list", "v": []}"#, ty).type_of(), bools);
+        }
+        assert!(read(r#"{"t": "str", "v": "cpu"}"#, Type::DEVICE).fits(Type::DEVICE));
+        assert!(read(r#"{"t": "str", "v": "cpu"}"#, Type::STR).fits(Type::STR));
+    }
+
+    #[test]
     fn values_survive_reading_and_writing() {
         same(r#"{"t": "none"}"#);
         same(r#"{"t": "float", "v": "-inf"}"#);
@@ -486,6 +568,26 @@ mod tests {
         let json: Value = serde_json::from_str(r#"{"t": "list", "v": [{"t": "str", "v": "a"}]}"#).unwrap();
         let list = read_as(&json, Type::list(Type::INT)).unwrap();
         assert_eq!(list.as_list().unwrap().elem_type(), Type::STR);
+    }
+
+    #[test]
+    fn values_name_each_other() {
+        let mut reader = Reader::default();
+        let mut read = |text: &str| reader.read_as(&serde_json::from_str(text).unwrap(), Type::ANY);
+        let list = read(r#"{"t": "list", "v": [{"t": "let", "name": "a", "v": {"t": "tensor", "dtype": "float32", "shape": [4], "data": [1, 2, 3, 4]}}, {"t": "ref", "name": "a"}]}"#).unwrap();
+        let tensors = list.as_list().unwrap().to_tensors().unwrap();
+        assert!(tensors[0].ptr_eq(&tensors[1]));
+        let view = read(
+            r#"{"t": "view", "of": {"t": "ref", "name": "a"}, "shape": [2, 2], "strides": [1, 1], "offset": 1}"#,
+        );
+        assert!(view.unwrap().as_tensor().unwrap().shares_storage(&tensors[0]));
+        assert!(read(r#"{"t": "ref", "name": "b"}"#).unwrap_err().to_string().contains("`b`"));
+        assert!(
+            read(
+                r#"{"t": "view", "of": {"t": "ref", "name": "a"}, "shape": [5], "strides": [1], "offset": 0}"#
+            )
+            .is_err()
+        );
     }
 
     #[test]

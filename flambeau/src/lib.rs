@@ -25,15 +25,18 @@ struct Readme;
 mod as_module;
 mod engine;
 mod error;
+mod failures;
 mod freeze;
 mod gradients;
 pub mod json;
+mod limits;
 mod module;
 mod program;
 mod save;
 mod session;
 
 pub use error::Error;
+pub use failures::OptimizationFailure;
 pub use flambeau_analysis as analysis;
 pub use flambeau_archive as archive;
 pub use flambeau_exec as exec;
@@ -45,6 +48,7 @@ pub use flambeau_tensor as tensor;
 
 pub use flambeau_ir::{Fault, FunctionSchema, Graph, IValue, Type};
 pub use flambeau_tensor::Tensor;
+pub use limits::{Limits, RunLimits};
 pub use module::{Module, StateMismatch};
 pub use program::{Entry, Program};
 pub use session::{Execution, Session, SessionBuilder};

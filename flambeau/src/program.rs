@@ -11,7 +11,7 @@ use flambeau_frontend::print::{self, Receiver};
 use flambeau_ir::module::Function;
 use flambeau_ir::schema::Argument;
 use flambeau_ir::value::Object;
-use flambeau_ir::{CompilationUnit, Diagnostic, FunctionSchema, Graph, IValue, Symbol};
+use flambeau_ir::{CompilationUnit, Diagnostic, FunctionSchema, Graph, IValue, Symbol, nearest};
 use std::sync::{Arc, OnceLock};
 
 /// A loaded program.
@@ -60,6 +60,10 @@ pub struct Entry {
 impl Program {
     pub(crate) fn of_graph(session: &Session, graph: Arc<Graph>) -> Program {
         Program::new(session, Arc::new(CompilationUnit::new()), Some(graph), None)
+    }
+
+    pub(crate) fn with_callees(session: &Session, graph: Arc<Graph>, unit: Arc<CompilationUnit>) -> Program {
+        Program::new(session, unit, Some(graph), None)
     }
 
     pub(crate) fn of_unit(session: &Session, unit: CompilationUnit) -> Program {
@@ -246,13 +250,13 @@ impl Program {
         }
     }
 
-    /// An entry by name: a function of a source, a method of a module. IR text has one entry, which any name finds.
+    /// An entry by name: a function of a source, a method of a module. A graph read by itself has one entry, `forward`.
     /// `__call__` is the module called as PyTorch calls modules, with the hooks of its class around `forward`.
     ///
     /// # Errors
     /// `X0003` if there is none; what a method of a module misses if it could not be compiled.
     pub fn entry(&self, name: &str) -> Result<Entry, Error> {
-        if let Some(graph) = &self.graph {
+        if let Some(graph) = self.graph.as_ref().filter(|_| name == "forward") {
             let function = Function::of_graph(Symbol::new(name), Arc::clone(graph));
             return Ok(self.make_entry(name, function.schema, function.graph, None));
         }
@@ -263,13 +267,17 @@ impl Program {
         let Some(function) = function else {
             let reached = if name == CALL { "forward" } else { name };
             let missing = self.module.as_ref().and_then(|root| self.missing_method(&root.object, reached));
-            let known = || self.entries().join(", ");
-            return Err(missing.unwrap_or_else(|| {
-                Error::misuse(format!("the program has no entry `{name}`; it has: {}", known()))
-            }));
+            return Err(missing.unwrap_or_else(|| self.no_entry(name)));
         };
         let receiver = self.module.as_ref().map(|root| root.object.clone());
         Ok(self.make_entry(name, Arc::clone(&function.schema), Arc::clone(&function.graph), receiver))
+    }
+
+    fn no_entry(&self, name: &str) -> Error {
+        let known = self.entries();
+        let error = Error::misuse(format!("the program has no entry `{name}`; it has: {}", known.join(", ")));
+        let near = nearest(name, known.iter().map(String::as_str));
+        Error { help: near.map(|near| format!("did you mean `{near}`?")), ..error }
     }
 
     fn method_of<'a>(&'a self, root: &'a Root, name: &str) -> Option<&'a Arc<Function>> {
@@ -383,6 +391,16 @@ impl Entry {
         Error::misuse(format!("{name} takes {positional} arguments but {given} were given"))
     }
 
+    /// A name among `kwargs` that no parameter has: reported before what is missing, which it often stands for.
+    fn check_names(&self, kwargs: &[(&str, IValue)]) -> Result<(), Error> {
+        let params = self.params();
+        let unknown = kwargs.iter().find(|(name, _)| !params.iter().any(|p| p.name.as_str() == *name));
+        let Some((unknown, _)) = unknown else { return Ok(()) };
+        let names: Vec<&str> = params.iter().map(|p| p.name.as_str()).collect();
+        let (name, names) = (&self.name, names.join("`, `"));
+        Err(Error::misuse(format!("{name} has no parameter `{unknown}`; its parameters are `{names}`")))
+    }
+
     /// The arguments in order of the parameters, receiver and defaults filled in.
     fn bind(
         &self,
@@ -400,6 +418,7 @@ impl Entry {
         if kwargs.is_empty() && args.len() == params.len() {
             return bind_plain(params, args, bound);
         }
+        self.check_names(kwargs)?;
         for (i, param) in params.iter().enumerate() {
             let value = match args.get(i) {
                 Some(value) if kwargs.is_empty() => value,
@@ -409,9 +428,6 @@ impl Entry {
                 return Err(unfit(param, value));
             }
             bound.push(value.clone());
-        }
-        if let Some((name, _)) = kwargs.iter().find(|(n, _)| !params.iter().any(|p| p.name.as_str() == *n)) {
-            return Err(Error::misuse(format!("{} has no parameter `{name}`", self.name)));
         }
         Ok(())
     }

@@ -1,18 +1,24 @@
 //! Sessions: the operators, limits and ways of execution that programs are loaded with.
 
 use crate::error::Error;
+use crate::failures::{Failures, OptimizationFailure};
 use crate::gradients::Library;
+use crate::limits::{Limits, RunLimits};
 use crate::module::Module;
 use crate::program::Program;
-use flambeau_analysis::Analyses;
+use flambeau_analysis::{Analyses, ConstantOwner};
 use flambeau_archive::{LoadOptions, Weights};
-use flambeau_exec::Host;
 use flambeau_exec::vm::Vm;
+use flambeau_exec::{Host, Kernel, panic_message};
 use flambeau_frontend::emit::StageText;
-use flambeau_ir::text::parse_graph;
-use flambeau_ir::{CompilationUnit, Facet, Graph, OpDef, Registry, RegistryBuilder, Source};
-use flambeau_rewrite::{Control, Manager, PassEntry, PassLibrary, Pipeline, RuleSet, Rulebook, Vocabulary};
-use flambeau_tensor::Budget;
+use flambeau_ir::text::{PrintOptions, ReadLimits, parse_graph_with};
+use flambeau_ir::{CompilationUnit, Facet, Fault, Graph, OpDef, Registry, RegistryBuilder, Source, Symbol};
+use flambeau_rewrite::{
+    Checks, Control, Manager, PassEntry, PassLibrary, Pipeline, RuleSet, Rulebook, Vocabulary,
+};
+use flambeau_tensor::{Budget, switches};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -34,33 +40,55 @@ const PIPELINES: &[(&str, &str)] = &[
     ("default", "simplify,peephole,cse,dce,fuse,dce"),
 ];
 
-/// What is done to programs before they are optimized or run, so that they mean what they mean: calls first, because who
-/// writes a view is seen only with them.
-pub(crate) const SETTLE: &str = "inline,constant_numbers,guard_copies";
-
-/// Limits of runs.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RunLimits {
-    pub(crate) fuel: u64,
-    pub(crate) memory: Option<usize>,
-    pub(crate) recycled: usize,
-}
-
-impl Default for RunLimits {
-    fn default() -> Self {
-        RunLimits { fuel: u64::MAX, memory: None, recycled: Vm::RECYCLED }
-    }
-}
-
 /// What a session is made from.
 pub struct SessionBuilder {
     registry: RegistryBuilder,
-    execution: Execution,
-    limits: RunLimits,
-    threads: usize,
-    load: LoadOptions,
+    settings: Settings,
     library: PassLibrary,
     book: Rulebook,
+    /// Whether there are operators or facts beside the standard ones.
+    extended: bool,
+}
+
+/// What a session is told beside its operators, rules and passes.
+#[derive(Clone)]
+struct Settings {
+    execution: Execution,
+    checks: Checks,
+    run: RunLimits,
+    text: ReadLimits,
+    /// Has the limits of archives and of source.
+    load: LoadOptions,
+    recycled: usize,
+    threads: usize,
+    failures: Failures,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            execution: Execution::default(),
+            checks: if cfg!(debug_assertions) { Checks::Boundaries } else { Checks::Off },
+            run: RunLimits::default(),
+            text: ReadLimits::default(),
+            load: LoadOptions::default(),
+            recycled: Vm::RECYCLED,
+            threads: 0,
+            failures: Failures::default(),
+        }
+    }
+}
+
+impl Settings {
+    fn limits(&self) -> Limits {
+        let (source, archive) = (self.load.source_limits, self.load.limits.clone());
+        Limits { source, text: self.text, archive, run: self.run }
+    }
+
+    fn set_limits(&mut self, limits: Limits) {
+        (self.load.source_limits, self.load.limits) = (limits.source, limits.archive);
+        (self.text, self.run) = (limits.text, limits.run);
+    }
 }
 
 impl SessionBuilder {
@@ -70,15 +98,24 @@ impl SessionBuilder {
         self
     }
 
-    /// Adds operators.
+    /// Adds operators. A kernel of theirs that panics fails the call and leaves the session usable, unless the program is
+    /// compiled with `panic = "abort"`.
     pub fn ops(mut self, defs: impl IntoIterator<Item = OpDef>) -> Self {
-        self.registry.add(defs);
+        self.registry.add(defs.into_iter().map(|def| def.map(Kernel::catching_panics)));
+        self.extended = true;
         self
     }
 
     /// States a fact about an operator that is defined elsewhere, named `ns::name.overload` or `ns::name`.
     pub fn facet<F: Facet>(mut self, op: &str, facet: F) -> Self {
-        self.registry.facet(op, facet);
+        let mut facet = Some(facet);
+        if let Some(kernel) = (&mut facet as &mut dyn Any).downcast_mut::<Option<Kernel>>() {
+            *kernel = kernel.take().map(Kernel::catching_panics);
+        }
+        if let Some(facet) = facet {
+            self.registry.facet(op, facet);
+        }
+        self.extended = true;
         self
     }
 
@@ -114,19 +151,43 @@ impl SessionBuilder {
 
     /// Sets how programs are run.
     pub fn execution(mut self, execution: Execution) -> Self {
-        self.execution = execution;
+        self.settings.execution = execution;
+        self
+    }
+
+    /// Sets how closely passes are watched. Unless they are not watched at all ([`Checks::Off`]), an optimization that fails
+    /// is an error of the call; else the program runs unoptimized and the failure is recorded
+    /// ([`Session::optimization_failures`]). The default is [`Checks::Boundaries`] in builds with debug assertions and
+    /// [`Checks::Off`] in others.
+    pub fn checks(mut self, checks: Checks) -> Self {
+        self.settings.checks = checks;
+        self
+    }
+
+    /// Calls `hook` for each optimization that fails, on the thread whose call asked for it.
+    pub fn on_optimization_failure(
+        mut self,
+        hook: impl Fn(&OptimizationFailure) + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.failures.set_hook(Arc::new(hook));
+        self
+    }
+
+    /// Sets all bounds on reading, compiling and running.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.settings.set_limits(limits);
         self
     }
 
     /// Bounds every call: one unit per loop iteration and per call of a function.
     pub fn fuel(mut self, units: u64) -> Self {
-        self.limits.fuel = units;
+        self.settings.run.fuel = units;
         self
     }
 
     /// Bounds the bytes that a call's tensors and large containers hold at a time.
     pub fn memory(mut self, bytes: usize) -> Self {
-        self.limits.memory = Some(bytes);
+        self.settings.run.memory = Some(bytes);
         self
     }
 
@@ -134,7 +195,7 @@ impl SessionBuilder {
     /// of dropped results ([`Vm::RECYCLED`] unless set). With 0 all goes back to the system at once, and large tensors
     /// pay for fresh pages at every call.
     pub fn recycled(mut self, bytes: usize) -> Self {
-        self.limits.recycled = bytes;
+        self.settings.recycled = bytes;
         self
     }
 
@@ -142,30 +203,37 @@ impl SessionBuilder {
     /// machine has for this process, which is the default. Results are the same bits for any number. Sessions share
     /// the threads there are; none is started before a loop is worth it.
     pub fn threads(mut self, count: usize) -> Self {
-        self.threads = count;
+        self.settings.threads = count;
         self
     }
 
-    /// Sets how archives are loaded.
+    /// Sets how archives are loaded, and with it the bounds on archives and source.
     pub fn load_options(mut self, options: LoadOptions) -> Self {
-        self.load = options;
+        self.settings.load = options;
         self
     }
 
-    /// Makes the session, or says everything that does not fit together.
+    /// Makes the session, or says what does not fit together.
     ///
     /// # Errors
-    /// `S0001` for operators whose definitions are wrong or contradict each other, `R…` for rules that are wrong or
-    /// name what is not there.
+    /// `S0001` for operators whose definitions are wrong or contradict each other, `S0002` for gradients of operators or
+    /// arguments that are not there, `F…` for gradients that do not compile, `R…` for rules and pipelines that are wrong or
+    /// name what is not there; `S0009` if a switch in the environment cannot be followed.
     pub fn build(mut self) -> Result<Session, Error> {
+        switches::check().map_err(|e| Error::new(e.fault(), "S0009", e.to_string()))?;
         let registry = self.registry.build()?;
-        if !self.book.is_empty() {
+        if self.extended || !self.book.is_empty() {
             self.book.resolve(&registry)?;
         }
         self.library.rules(self.book.clone());
-        let session =
-            Session::new(registry, self.execution, self.limits, self.load, self.library, self.book)?;
-        Ok(session.with_threads(self.threads))
+        for (name, _) in self.library.pipelines() {
+            Pipeline::parse(name, &self.library)?;
+        }
+        let session = Session::new(registry, self.settings, self.library, self.book)?;
+        if self.extended {
+            crate::gradients::check_extensions(&session)?;
+        }
+        Ok(session)
     }
 }
 
@@ -173,10 +241,7 @@ impl SessionBuilder {
 #[derive(Clone)]
 pub struct Session {
     registry: Arc<Registry>,
-    pub(crate) execution: Execution,
-    pub(crate) limits: RunLimits,
-    threads: usize,
-    load: LoadOptions,
+    settings: Settings,
     library: Arc<PassLibrary>,
     book: Arc<Rulebook>,
     default: Arc<Pipeline>,
@@ -196,40 +261,32 @@ fn standard_library() -> PassLibrary {
 impl Session {
     fn new(
         registry: Arc<Registry>,
-        execution: Execution,
-        limits: RunLimits,
-        load: LoadOptions,
+        settings: Settings,
         library: PassLibrary,
         book: Rulebook,
     ) -> Result<Session, Error> {
-        let default = Arc::new(Pipeline::parse(&format!("{SETTLE},default"), &library)?);
+        let default = Arc::new(Pipeline::parse("default", &library)?);
         let (library, book) = (Arc::new(library), Arc::new(book));
-        let gradients = Arc::default();
-        Ok(Session { registry, execution, limits, threads: 0, load, library, book, default, gradients })
+        Ok(Session { registry, settings, library, book, default, gradients: Arc::default() })
     }
 
-    /// A session to be configured.
+    /// A session to be configured. Its limits are the default ones.
     pub fn builder() -> SessionBuilder {
         SessionBuilder {
             registry: RegistryBuilder::new(),
-            execution: Execution::default(),
-            limits: RunLimits::default(),
-            threads: 0,
-            load: LoadOptions::default(),
+            settings: Settings::default(),
             library: standard_library(),
             book: Rulebook::new(),
+            extended: false,
         }
     }
 
-    /// A session with the standard operators and no limits.
+    /// A session with the standard operators and the default limits.
     ///
     /// # Errors
     /// Never in a build whose tests pass; see [`SessionBuilder::build`].
     pub fn standard() -> Result<Session, Error> {
-        let limits = RunLimits::default();
-        let load = LoadOptions::default();
-        let (registry, library) = (flambeau_ops::registry(), standard_library());
-        Session::new(registry, Execution::default(), limits, load, library, Rulebook::new())
+        Session::new(flambeau_ops::registry(), Settings::default(), standard_library(), Rulebook::new())
     }
 
     /// The passes and named pipelines.
@@ -264,7 +321,7 @@ impl Session {
     /// If the pipeline does not read, or a pass fails.
     pub fn optimize(&self, graph: &Graph, pipeline: &str) -> Result<Arc<Graph>, Error> {
         let pipeline = self.pipeline(pipeline)?;
-        self.apply(graph, &CompilationUnit::new(), &pipeline).map(Arc::new)
+        self.apply(graph, &CompilationUnit::new(), &pipeline, ConstantOwner::default()).map(Arc::new)
     }
 
     /// A copy of `graph` after a pipeline that may look into `unit`.
@@ -274,15 +331,75 @@ impl Session {
         unit: &CompilationUnit,
         pipeline: &str,
     ) -> Result<Graph, Error> {
-        self.apply(graph, unit, &self.pipeline(pipeline)?)
+        self.apply_owned(graph, unit, pipeline, ConstantOwner::default())
     }
 
-    fn apply(&self, graph: &Graph, unit: &CompilationUnit, pipeline: &Pipeline) -> Result<Graph, Error> {
+    /// [`Session::apply_text`] where more is known of constants than the graph says.
+    pub(crate) fn apply_owned(
+        &self,
+        graph: &Graph,
+        unit: &CompilationUnit,
+        pipeline: &str,
+        owner: ConstantOwner,
+    ) -> Result<Graph, Error> {
+        self.apply(graph, unit, &self.pipeline(pipeline)?, owner)
+    }
+
+    fn apply(
+        &self,
+        graph: &Graph,
+        unit: &CompilationUnit,
+        pipeline: &Pipeline,
+        owner: ConstantOwner,
+    ) -> Result<Graph, Error> {
         let mut copy = graph.clone();
-        let mut manager = Manager::new().unit(unit);
-        let run = manager.run_with(&mut copy, pipeline, &mut Analyses::new(), &mut Control::new());
-        run.map_err(|e| Error::new(e.error.fault, "P0001", e.to_string()))?;
-        Ok(copy)
+        let mut manager = Manager::new().unit(unit).checks(self.settings.checks);
+        let mut analyses = Analyses::new();
+        analyses.set_constant_owner(owner);
+        let mut run = || manager.run_with(&mut copy, pipeline, &mut analyses, &mut Control::new());
+        // After a panic nothing is used of the copy, the analyses and the manager.
+        match catch_unwind(AssertUnwindSafe(&mut run)) {
+            Ok(Ok(_)) => Ok(copy),
+            Ok(Err(e)) => Err(Error::new(e.error.fault, "P0001", e.to_string())),
+            Err(panic) => {
+                let text = format!("pipeline `{pipeline}` panicked: {}", panic_message(&*panic));
+                Err(Error::new(Fault::Internal, "P0001", text))
+            }
+        }
+    }
+
+    /// Records that the default pipeline failed on a graph.
+    pub(crate) fn report(
+        &self,
+        function: Option<Symbol>,
+        graph: &Graph,
+        unit: &CompilationUnit,
+        error: &Error,
+    ) {
+        let pipeline = self.default.to_string();
+        // IR text has no functions to call: with calls inlined, where that is possible, it stands for itself.
+        let whole = self.apply_text(graph, unit, "inline").ok();
+        let text =
+            whole.as_ref().unwrap_or(graph).to_text(PrintOptions { exact: true, ..Default::default() });
+        let message = error.message.lines().next().unwrap_or_default();
+        let reproducer =
+            format!("# flambeau opt -p '{pipeline}' --checks every-edit THIS_FILE\n# {message}\n{text}");
+        self.settings.failures.report(OptimizationFailure {
+            function,
+            pipeline,
+            error: error.clone(),
+            reproducer,
+        });
+    }
+
+    /// Optimizations that failed so far in this session and its variants, the newest 64, oldest first.
+    pub fn optimization_failures(&self) -> Vec<Arc<OptimizationFailure>> {
+        self.settings.failures.recorded()
+    }
+
+    /// How closely passes are watched; see [`SessionBuilder::checks`].
+    pub fn checks(&self) -> Checks {
+        self.settings.checks
     }
 
     /// The operators.
@@ -292,27 +409,59 @@ impl Session {
 
     /// How programs are run.
     pub fn execution(&self) -> Execution {
-        self.execution
+        self.settings.execution
     }
 
-    /// The same session with another way of execution.
-    pub fn with_execution(&self, execution: Execution) -> Session {
-        Session { execution, gradients: Arc::default(), ..self.clone() }
+    /// The bounds on reading, compiling and running.
+    pub fn limits(&self) -> Limits {
+        self.settings.limits()
+    }
+
+    /// How archives are loaded.
+    pub fn load_options(&self) -> &LoadOptions {
+        &self.settings.load
     }
 
     /// How many threads may work on a loop; see [`SessionBuilder::threads`].
     pub fn threads(&self) -> usize {
-        self.threads
+        self.settings.threads
+    }
+
+    /// Bytes of freed tensors that each machine keeps; see [`SessionBuilder::recycled`].
+    pub(crate) fn recycled(&self) -> usize {
+        self.settings.recycled
+    }
+
+    /// The same session with other settings.
+    fn with(&self, change: impl FnOnce(&mut Settings)) -> Session {
+        let mut session = Session { gradients: Arc::default(), ..self.clone() };
+        change(&mut session.settings);
+        session
+    }
+
+    /// The same session with another way of execution.
+    pub fn with_execution(&self, execution: Execution) -> Session {
+        self.with(|settings| settings.execution = execution)
+    }
+
+    /// The same session with other bounds.
+    pub fn with_limits(&self, limits: Limits) -> Session {
+        self.with(|settings| settings.set_limits(limits))
     }
 
     /// The same session with another number of threads; see [`SessionBuilder::threads`].
     pub fn with_threads(&self, count: usize) -> Session {
-        Session { threads: count, gradients: Arc::default(), ..self.clone() }
+        self.with(|settings| settings.threads = count)
     }
 
-    /// The same session with other options for loading archives.
+    /// The same session with other options for loading archives, the bounds on archives and source among them.
     pub fn with_load_options(&self, load: LoadOptions) -> Session {
-        Session { load, ..self.clone() }
+        self.with(|settings| settings.load = load)
+    }
+
+    /// The same session with a hook for optimizations that fail; see [`SessionBuilder::on_optimization_failure`].
+    pub fn with_failure_hook(&self, hook: impl Fn(&OptimizationFailure) + Send + Sync + 'static) -> Session {
+        self.with(|settings| settings.failures.set_hook(Arc::new(hook)))
     }
 
     /// Reads IR text; its graph becomes the entry `forward`.
@@ -329,7 +478,7 @@ impl Session {
     /// As [`Session::parse_ir`].
     pub fn parse_ir_named(&self, text: &str, name: &str) -> Result<Program, Error> {
         let source = Source::new(name, text);
-        let graph = parse_graph(&source, &self.registry)?;
+        let graph = parse_graph_with(&source, &self.registry, self.settings.text)?;
         flambeau_ir::verify::verify(&graph)?;
         Ok(Program::of_graph(self, Arc::new(graph)))
     }
@@ -341,6 +490,18 @@ impl Session {
     pub fn program_of(&self, graph: Graph) -> Result<Program, Error> {
         flambeau_ir::verify::verify(&graph)?;
         Ok(Program::of_graph(self, Arc::new(graph)))
+    }
+
+    /// Makes a program of a graph that calls functions; the graph becomes the entry `forward`.
+    ///
+    /// # Errors
+    /// `V…` if the graph or the body of a function does not verify.
+    pub fn program_with(&self, graph: Graph, unit: Arc<CompilationUnit>) -> Result<Program, Error> {
+        flambeau_ir::verify::verify_with(&graph, &*unit)?;
+        for function in unit.functions() {
+            flambeau_ir::verify::verify_with(&function.graph, &*unit)?;
+        }
+        Ok(Program::with_callees(self, Arc::new(graph), unit))
     }
 
     /// Compiles TorchScript source: its functions become the entries.
@@ -363,8 +524,12 @@ impl Session {
         resolver: &dyn flambeau_frontend::Resolver,
     ) -> Result<Program, Error> {
         let source = Source::new(name, text);
-        let unit =
-            flambeau_frontend::compile_with(&source, &self.registry, resolver, &self.load.source_limits)?;
+        let unit = flambeau_frontend::compile_with(
+            &source,
+            &self.registry,
+            resolver,
+            &self.settings.load.source_limits,
+        )?;
         Ok(Program::of_unit(self, unit))
     }
 
@@ -374,7 +539,7 @@ impl Session {
     /// As [`Session::compile_source`].
     pub fn compile_stages(&self, text: &str, name: &str) -> Result<Vec<StageText>, Error> {
         let source = Source::new(name, text);
-        Ok(flambeau_frontend::compile_stages(&source, &self.registry, &self.load.source_limits)?)
+        Ok(flambeau_frontend::compile_stages(&source, &self.registry, &self.settings.load.source_limits)?)
     }
 
     /// Loads a `.pt` archive.
@@ -382,7 +547,7 @@ impl Session {
     /// # Errors
     /// `A…` with record and offset, `F…` for its code.
     pub fn load_archive(&self, path: impl AsRef<Path>) -> Result<Program, Error> {
-        let module = flambeau_archive::load_file(path.as_ref(), &self.registry, &self.load)?;
+        let module = flambeau_archive::load_file(path.as_ref(), &self.registry, &self.settings.load)?;
         Program::of_module(self, module)
     }
 
@@ -391,7 +556,7 @@ impl Session {
     /// # Errors
     /// As [`Session::load_archive`].
     pub fn load_archive_bytes(&self, bytes: &[u8]) -> Result<Program, Error> {
-        let module = flambeau_archive::load(bytes, &self.registry, &self.load)?;
+        let module = flambeau_archive::load(bytes, &self.registry, &self.settings.load)?;
         Program::of_module(self, module)
     }
 
@@ -401,11 +566,11 @@ impl Session {
     /// # Errors
     /// `A…` with record and offset.
     pub fn load_weights(&self, path: impl AsRef<Path>) -> Result<Weights, Error> {
-        let (path, limits) = (path.as_ref(), &self.load.limits);
+        let (path, limits) = (path.as_ref(), &self.settings.load.limits);
         if !flambeau_archive::has_code_file(path, limits)? {
-            return Ok(flambeau_archive::load_weights_file(path, self.load.map, limits)?);
+            return Ok(flambeau_archive::load_weights_file(path, self.settings.load.map, limits)?);
         }
-        let mut objects = self.load.clone();
+        let mut objects = self.settings.load.clone();
         (objects.code, objects.extra_files) = (false, false);
         let module = flambeau_archive::load_file(path, &self.registry, &objects)?;
         Module::new(&module.unit, module.root).state_dict()
@@ -413,12 +578,12 @@ impl Session {
 
     /// A copy of `graph` after the session's default pipeline.
     pub(crate) fn optimized(&self, graph: &Graph, unit: &CompilationUnit) -> Result<Graph, Error> {
-        self.apply(graph, unit, &self.default)
+        self.apply(graph, unit, &self.default, ConstantOwner::default())
     }
 
     /// Limits of source texts.
     pub(crate) fn source_limits(&self) -> flambeau_frontend::Limits {
-        self.load.source_limits
+        self.settings.load.source_limits
     }
 
     /// The derivatives of the operators.
@@ -432,9 +597,9 @@ impl Session {
 
     /// A host with this session's limits, printing to standard output.
     pub fn host(&self) -> Host {
-        let mut host = Host::new();
-        host.set_fuel(self.limits.fuel);
-        host.set_budget(self.limits.memory.map(Budget::new));
+        let (mut host, limits) = (Host::new(), &self.settings.run);
+        host.set_fuel(limits.fuel).set_max_depth(limits.depth).set_time(limits.time);
+        host.set_budget(limits.memory.map(Budget::new));
         host
     }
 }

@@ -14,14 +14,15 @@
 
 mod bodies;
 mod copies;
+mod owned;
 
 use self::bodies::{Body, assemble, body_of, forget, take_out, tasks};
 use self::copies::{Copies, Names};
 use crate::error::Error;
 use crate::module::Module;
 use crate::program::Program;
-use flambeau_analysis::Analyses;
 use flambeau_analysis::alias::AliasDb;
+use flambeau_analysis::{Analyses, ConstantOwner};
 use flambeau_ir::attr::names;
 use flambeau_ir::module::{CompilationUnit, Function};
 use flambeau_ir::schema::Argument;
@@ -58,7 +59,8 @@ pub(crate) fn freeze(program: &Program, preserved: &[&str]) -> Result<Program, E
     let (kept, whole) = (BTreeSet::new(), BTreeSet::new());
     let assigned = assigned(&unit);
     let hooks = hooks(&unit, root.object().class());
-    let mut freezer = Freezer { program, unit, assigned, kept, whole, bodies: Vec::new() };
+    let (of_code, owner) = (owned::memory_of_code(&unit), ConstantOwner::default());
+    let mut freezer = Freezer { program, unit, assigned, of_code, owner, kept, whole, bodies: Vec::new() };
     let wanted = |name: &&String| {
         *name == "forward" || preserved.contains(&name.as_str()) || hooks.contains(&Symbol::new(name))
     };
@@ -82,6 +84,7 @@ pub(crate) fn freeze(program: &Program, preserved: &[&str]) -> Result<Program, E
         let message = "freezing a module that is used as a value, by a call that cannot be put in place, say";
         return Err(Error::new(Fault::Unsupported, "X0006", message));
     }
+    freezer.owner = freezer.constant_owner(&root);
     freezer.fold(Held::Everything)?;
     freezer.apply(JOIN)?;
     freezer.finish(root.object())
@@ -126,6 +129,10 @@ struct Freezer<'a> {
     unit: CompilationUnit,
     /// Slots of classes that some function assigns, whether it is ever called or not.
     assigned: HashSet<(Type, usize), FxBuildHasher>,
+    /// Memory of constants that the code had before.
+    of_code: BTreeSet<usize>,
+    /// What is known of the constants that attributes became.
+    owner: ConstantOwner,
     /// Attributes that stay.
     kept: BTreeSet<Place>,
     /// Objects that stay as they are, with all they hold: they are used as values, or were asked for.
@@ -182,9 +189,9 @@ impl Freezer<'_> {
 
     /// Runs passes over all bodies.
     fn apply(&mut self, pipeline: &str) -> Result<(), Error> {
-        let (session, unit) = (self.program.session(), &self.unit);
+        let (session, unit, owner) = (self.program.session(), &self.unit, &self.owner);
         assemble(&mut self.bodies, |body| {
-            body.graph = session.apply_text(&body.graph, unit, pipeline)?;
+            body.graph = session.apply_owned(&body.graph, unit, pipeline, owner.clone())?;
             Ok(())
         })
     }

@@ -1,0 +1,28 @@
+//! A rewrite rule of one's own, given as text: it is tried against the reference evaluator before it is used.
+//!
+//! Run: `cargo run --release -p flambeau --example own_rule`
+
+use flambeau::Session;
+use flambeau::rewrite::egraph::trial::{Effort, try_rules};
+
+/// `exact` promises equal bits; a rule that rounds differently says `rounding`, and the default pipeline ignores it.
+const RULES: &str = "ruleset mine
+use aten
+
+rule relu-sigmoid [exact]: relu(sigmoid(%x)) => sigmoid(%x) where floating(%x)
+";
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let session = Session::builder().standard().rules("mine.rules", RULES).build()?;
+
+    let mine = session.rules()?.filtered(|rule| rule.name.starts_with("mine/"));
+    for trial in try_rules(session.registry(), &mine, Effort::default()) {
+        println!("{}: {} programs agree, failure: {:?}", trial.rule, trial.tried, trial.failure);
+    }
+
+    let source = "def f(x: Tensor):\n    return torch.relu(torch.sigmoid(x.to(torch.float32)))\n";
+    let program = session.compile_source(source, "f.py")?;
+    let graph = program.entry("f")?.graph().clone();
+    println!("{}", session.optimize(&graph, "egraph,dce")?);
+    Ok(())
+}

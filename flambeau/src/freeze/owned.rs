@@ -1,0 +1,82 @@
+//! Which constants of a frozen program are memory of its graphs alone.
+//!
+//! Attributes that freezing turns into constants are written by nothing that is left: the freezer looked through every
+//! body. Alias analysis does not see that in one graph, and would count each `aten::wait` and each write to an attribute
+//! that stays as a write to any constant. What shares memory with something that can still be reached counts so all the same:
+//! - constants of the code, which functions may write;
+//! - attributes that stay, and what they hold;
+//! - attributes that some body shows to the outside: returns, stores or gives to a task.
+//!
+//! Arguments are taken not to share memory with the weights: a frozen program has them as they were when it was frozen.
+
+use super::bodies::tasks;
+use super::{Freezer, constant};
+use crate::module::Module;
+use flambeau_analysis::{AliasDb, Analyses, ConstantOwner};
+use flambeau_ir::module::CompilationUnit;
+use flambeau_ir::{Graph, IValue, Prim};
+use std::collections::BTreeSet;
+use std::ops::ControlFlow::{self, Continue};
+
+/// Adds the memory that a value is or holds: storages and containers.
+fn add(memory: &mut BTreeSet<usize>, value: &IValue) {
+    let _: ControlFlow<()> = value.visit(|part| {
+        memory.extend(part.identity());
+        Continue(())
+    });
+    value.visit_tensors(|tensor| {
+        memory.insert(tensor.storage().address());
+    });
+}
+
+/// The memory of constants in the code of a unit, tasks included.
+pub(super) fn memory_of_code(unit: &CompilationUnit) -> BTreeSet<usize> {
+    let mut memory = BTreeSet::new();
+    let mut graphs: Vec<&Graph> = unit.functions().map(|function| &*function.graph).collect();
+    while let Some(graph) = graphs.pop() {
+        graphs.extend(tasks(graph).map(|(_, task)| &**task));
+        for node in graph.nodes_deep().filter(|&node| graph.is_prim(node, Prim::Constant)) {
+            if let Some(value) = graph.constant(graph.result(node, 0)) {
+                add(&mut memory, &value);
+            }
+        }
+    }
+    memory
+}
+
+impl Freezer<'_> {
+    /// What the constants made of attributes share memory with. To be asked when the attributes that stay are known.
+    pub(super) fn constant_owner(&self, root: &Module) -> ConstantOwner {
+        let mut shared = self.of_code.clone();
+        for (_, module) in root.named_modules() {
+            let object = module.object();
+            for (slot, value) in object.read().iter().enumerate() {
+                let stays = self.kept.contains(&(object.id(), slot)) || constant(value).is_none();
+                if stays && !self.is_module(value) {
+                    add(&mut shared, value);
+                }
+            }
+        }
+        for body in &self.bodies {
+            let (graph, known) = (&body.graph, self.known(body));
+            let (apart, stands) = self.apart(graph, &known);
+            let mut analyses = Analyses::new();
+            let aliases = analyses.get::<AliasDb>(&apart);
+            for node in graph.nodes_deep().filter(|&node| graph.is_prim(node, Prim::GetAttr)) {
+                let Some((object, slot)) = self.place(graph, node, &known) else { continue };
+                let value = graph.result(node, 0);
+                if !known.contains_key(&value)
+                    && aliases.escapes_scope(&[stands.get(&value).copied().unwrap_or(value)])
+                {
+                    add(&mut shared, &object.get(slot));
+                }
+            }
+        }
+        ConstantOwner::all_but(shared)
+    }
+
+    fn is_module(&self, value: &IValue) -> bool {
+        let object = value.as_object();
+        object.is_some_and(|object| self.unit.class(object.class()).is_some_and(|class| class.is_module))
+    }
+}
