@@ -1,9 +1,12 @@
-//! Shrinks a failing case: drops outputs, nodes and blocks as long as it still fails the same oracle.
+//! Shrinks a failing case: drops outputs, nodes, blocks and arguments, and inlines calls, as long as it still fails the
+//! same oracle.
 
-use crate::generate::Case;
+use crate::case::Case;
 use crate::oracle::{Oracle, Outcome};
 use flambeau_ir::verify::verify;
 use flambeau_ir::{Graph, NodeId, ValueId};
+use flambeau_rewrite::passes::inline::Inline;
+use flambeau_rewrite::{Manager, Pipeline};
 use std::sync::Arc;
 
 /// What was done to shrink a case.
@@ -22,13 +25,12 @@ pub fn reduce(case: &Case, oracle: &dyn Oracle, budget: usize) -> (Case, Reducti
     loop {
         let mut progressed = false;
         let base = best.clone();
-        for candidate in candidates(&base) {
+        for next in candidates(&base) {
             if stats.tried >= budget {
                 return (best, stats);
             }
             stats.tried += 1;
-            let next = Case { graph: Arc::new(candidate), inputs: base.inputs.clone() };
-            if verify(&next.graph).is_ok() && matches!(oracle.check(&next), Outcome::Failed(_)) {
+            if matches!(oracle.check(&next), Outcome::Failed(_)) {
                 best = next;
                 stats.kept += 1;
                 progressed = true;
@@ -41,8 +43,8 @@ pub fn reduce(case: &Case, oracle: &dyn Oracle, budget: usize) -> (Case, Reducti
     }
 }
 
-/// Smaller graphs: one output less, one node less.
-fn candidates(case: &Case) -> impl Iterator<Item = Graph> + '_ {
+/// Smaller cases that verify, in a fixed order: without functions, one output less, one node less, one argument less.
+pub(crate) fn candidates(case: &Case) -> impl Iterator<Item = Case> + '_ {
     let g = &case.graph;
     let outputs = g.outputs().len();
     let without_output = (0..outputs).filter(move |_| outputs > 1).map(|i| {
@@ -54,7 +56,18 @@ fn candidates(case: &Case) -> impl Iterator<Item = Graph> + '_ {
     // Last nodes first: they have the fewest users.
     let nodes: Vec<NodeId> = g.nodes_deep().collect();
     let without_node = nodes.into_iter().rev().filter_map(|n| without(g, n));
-    without_output.chain(without_node)
+    let smaller = without_output.chain(without_node).map(|graph| case.with_graph(graph));
+    let inputs = (0..g.inputs().len()).filter_map(|i| without_input(case, i));
+    inlined(case).into_iter().chain(smaller).chain(inputs).filter(|case| verify(&case.graph).is_ok())
+}
+
+/// The program with the bodies of the functions that it calls.
+fn inlined(case: &Case) -> Option<Case> {
+    case.unit.functions().next()?;
+    let mut graph: Graph = (*case.graph).clone();
+    let pipeline = Pipeline::new().then(Inline::default());
+    Manager::new().unit(&case.unit).run(&mut graph, &pipeline).ok()?;
+    Some(Case::new(graph, case.inputs.clone()))
 }
 
 /// The graph without a node: each used result is replaced by a value of the same type that stands before.
@@ -66,12 +79,27 @@ fn without(g: &Graph, node: NodeId) -> Option<Graph> {
             continue;
         }
         let ty = copy.ty(v);
-        let stand_in = copy.operands(node).find(|&o| copy.ty(o) == ty).or_else(|| {
+        let fits = |g: &Graph, o: ValueId| g.ty(o) == ty || (g.ty(o).is_tensor() && ty.is_tensor());
+        let stand_in = copy.operands(node).find(|&o| fits(&copy, o)).or_else(|| {
             let g = &copy;
-            g.inputs().find(|&i| g.ty(i) == ty)
+            g.inputs().find(|&i| fits(g, i))
         })?;
         copy.edit().replace_all_uses(v, stand_in);
     }
     copy.edit().erase(node);
     Some(copy)
+}
+
+/// The case without an argument that nothing uses.
+fn without_input(case: &Case, i: usize) -> Option<Case> {
+    let input = case.graph.inputs().nth(i)?;
+    if case.graph.use_count(input) > 0 {
+        return None;
+    }
+    let mut graph: Graph = (*case.graph).clone();
+    let root = graph.root();
+    graph.edit().remove_block_input(root, i);
+    let mut inputs = case.inputs.clone();
+    inputs.remove(i);
+    Some(Case { graph: Arc::new(graph), inputs, ..case.clone() })
 }

@@ -1,22 +1,24 @@
-//! What is run for seconds under test and for longer from the command: every oracle, and every planted bug, which an
-//! oracle has to find.
+//! What runs for seconds under test and for longer from the commands: every oracle, one for every pass of the library, and
+//! every planted bug, which an oracle has to find.
 
 use crate::campaign::{Campaign, Finding, Tally};
 use crate::chance::chance;
 use crate::oracle::{
-    AliasTruth, JournalReplay, MachineAgrees, Oracle, PassKeeps, SourceRoundTrip, TextRoundTrip,
+    AliasTruth, FactsHold, JournalReplay, MachineAgrees, Oracle, PassKeeps, SharingKept, SourceRoundTrip,
+    TextRoundTrip,
 };
+use crate::planted::{self, Bug};
 use flambeau::Session;
-use flambeau_rewrite::Planted;
+use flambeau_rewrite::{PassLibrary, Pipeline, Planted};
 use std::fmt;
 use std::time::Duration;
 
-/// How much is spent on each oracle.
+/// How much is spent.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
-    /// Time.
+    /// Time for all oracles together.
     pub time: Duration,
-    /// Cases.
+    /// Cases for each oracle.
     pub cases: u64,
     /// Where the cases start.
     pub seed: u64,
@@ -34,12 +36,7 @@ pub struct Line {
 
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let t = &self.tally;
-        write!(
-            f,
-            "{:<40} {:>7} checked {:>6} rejected {:>3} failed",
-            self.name, t.checked, t.rejected, t.failed
-        )?;
+        write!(f, "{:<40} {}", self.name, self.tally)?;
         match &self.finding {
             Some(found) => write!(f, "\n{}\n{}", found.case.to_text(), found.why),
             None => Ok(()),
@@ -47,72 +44,172 @@ impl fmt::Display for Line {
     }
 }
 
-/// Pipelines whose meaning must be kept, besides each pass alone.
-const PIPELINES: &[&str] = &["default"];
+/// Passes and named pipelines that are not tried on generated programs, each with the reason.
+pub const EXCEPTIONS: &[(&str, &str)] = &[(
+    "dce_with_side_effects",
+    "drops writes and prints that no result needs: it is for exporters, which want values alone",
+)];
 
-/// Passes that are looked at one by one.
-const PASSES: &[&str] = &[
+/// Passes that need another pipeline than their name: they undo or continue what another pass makes, or have a
+/// threshold below which they do nothing.
+const PREPARED: &[(&str, &str)] = &[
+    ("inline_functional_graphs", "create_functional_graphs,inline_functional_graphs"),
+    ("create_autodiff_subgraphs", "create_autodiff_subgraphs{threshold=1}"),
+    (
+        "inline_autodiff_subgraphs",
+        "create_autodiff_subgraphs{threshold=1},inline_autodiff_subgraphs{threshold=9}",
+    ),
+    ("inline_fork_wait", "inline,inline_fork_wait"),
+    ("erase_shape_information", "propagate_shapes,erase_shape_information"),
+];
+
+/// Pipelines that are tried on arguments and constants that share memory: all that decide by aliasing.
+const SHARED: &[&str] = &[
+    "default",
     "dce",
     "cse",
     "constant_propagation",
-    "constant_pooling",
-    "lower_simple_tuples",
-    "canonicalize",
-    "peephole",
-    "rewrite",
-    "idioms",
+    "egraph",
     "fuse",
     "remove_mutation",
+    "batch_mm",
     "functional_to_inplace_activation",
-    "loop_unrolling",
-    "propagate_shapes",
-    "erase_number_types",
-    "create_functional_graphs",
-    "create_functional_graphs,inline_functional_graphs",
-    "create_autodiff_subgraphs{threshold=1}",
-    "decompose_ops",
-    "fuse_linear",
 ];
 
-/// The standard operators, and one of chance.
-fn session() -> Session {
-    let session = Session::builder().standard().ops([chance()]).build();
-    session.expect("invariant: the operators fit together (tested)")
+/// Pipelines that are tried beside each pass alone.
+const PIPELINES: &[&str] = &["default", "inline,default", "egraph{accept=rounding},dce"];
+
+/// The pipelines that are tried on generated programs: one for every pass of a library but the [`EXCEPTIONS`], and one
+/// for every pipeline that it names.
+pub fn pipelines(library: &PassLibrary) -> Vec<String> {
+    let is_tried = |name: &&str| !EXCEPTIONS.iter().any(|(exception, _)| exception == name);
+    let prepared =
+        |name: &str| PREPARED.iter().find(|(pass, _)| *pass == name).map_or(name, |(_, p)| *p).to_owned();
+    let passes = library.passes().map(|entry| entry.name).filter(is_tried).map(prepared);
+    let named = library.pipelines().map(|(name, _)| name).filter(is_tried).map(str::to_owned);
+    let mut all: Vec<String> = passes.chain(named).collect();
+    for text in PIPELINES {
+        let known = Pipeline::parse(text, library).is_ok() && !all.iter().any(|p| p == text);
+        all.extend(known.then(|| (*text).to_owned()));
+    }
+    all
 }
 
-fn pass(session: &Session, text: &str) -> PassKeeps {
-    let pipeline = session.pipeline(text).expect("invariant: standard passes are known by name");
-    PassKeeps::new(text, pipeline)
+/// An oracle by name: `text`, `source`, `journal`, `machine`, `alias`, `facts`, `pass:PIPELINE`,
+/// `sharing:PIPELINE`, or `planted:BUG`.
+///
+/// # Errors
+/// If there is no such oracle, or the pipeline does not read.
+pub fn oracle(session: &Session, name: &str) -> Result<Box<dyn Oracle>, String> {
+    Ok(match name {
+        "text" => Box::new(TextRoundTrip),
+        "source" => Box::new(SourceRoundTrip),
+        "journal" => Box::new(JournalReplay),
+        "machine" => Box::new(MachineAgrees),
+        "alias" => Box::new(AliasTruth),
+        "facts" => Box::new(FactsHold),
+        _ => {
+            let pipeline = |text: &str| session.pipeline(text).map_err(|e| e.to_string());
+            match name.split_once(':') {
+                Some(("pass", text)) => Box::new(PassKeeps::new(text, pipeline(text)?)),
+                Some(("sharing", text)) => Box::new(SharingKept::new(text, pipeline(text)?)),
+                Some(("planted", bug)) => Box::new(wrong(session, bug).ok_or_else(|| unknown(name))?),
+                _ => return Err(unknown(name)),
+            }
+        }
+    })
+}
+
+fn unknown(name: &str) -> String {
+    format!("there is no oracle `{name}`; there are {}", NAMES.join(", "))
+}
+
+/// The oracle over a pass that has a planted bug.
+fn wrong(session: &Session, bug: &str) -> Option<PassKeeps> {
+    if let Some(bug) = Bug::ALL.into_iter().find(|b| b.name() == bug) {
+        return Some(planted::oracle(bug));
+    }
+    let bug = Planted::ALL.into_iter().find(|b| b.name() == bug)?;
+    let pipeline = session.pipeline(bug.pass()).ok()?;
+    Some(PassKeeps::new(bug.pass(), pipeline).planted(bug))
+}
+
+/// The names of the oracles over passes with planted bugs.
+pub fn planted_names() -> Vec<String> {
+    let switches = Planted::ALL.into_iter().map(Planted::name);
+    switches.chain(Bug::ALL.into_iter().map(Bug::name)).map(|name| format!("planted:{name}")).collect()
+}
+
+/// The oracles by name, without those of passes.
+pub const NAMES: [&str; 6] = ["text", "source", "journal", "machine", "alias", "facts"];
+
+/// The names of all oracles over a session.
+pub fn all(session: &Session) -> Vec<String> {
+    let passes = pipelines(session.passes()).into_iter().map(|text| format!("pass:{text}"));
+    let shared = SHARED.iter().map(|text| format!("sharing:{text}"));
+    NAMES.iter().map(|&name| name.to_owned()).chain(passes).chain(shared).collect()
+}
+
+/// The standard operators, and one whose result the run's seed decides.
+///
+/// # Panics
+/// Never in a build whose tests pass.
+pub fn session() -> Session {
+    let session = Session::builder().standard().ops([chance()]).build();
+    session.expect("invariant: the operators fit together (tested)")
 }
 
 /// Runs every oracle.
 pub fn oracles(budget: &Budget) -> Vec<Line> {
     let session = session();
-    let mut all: Vec<Box<dyn Oracle>> =
-        vec![Box::new(TextRoundTrip), Box::new(JournalReplay), Box::new(MachineAgrees), Box::new(AliasTruth)];
-    all.push(Box::new(SourceRoundTrip));
-    for text in PASSES.iter().chain(PIPELINES) {
-        all.push(Box::new(pass(&session, text)));
-    }
-    let campaign = Campaign::new(session.registry(), budget.seed);
-    all.iter()
-        .map(|oracle| {
-            let (tally, finding) = campaign.run(&**oracle, budget.cases, budget.time, |_| {});
-            Line { name: oracle.name(), tally, finding }
-        })
-        .collect()
+    lines(&session, budget, all(&session))
 }
 
-/// Plants each bug and looks for it; a line without a finding is a bug that nobody sees.
+/// Plants each bug and looks for it; a line without a finding is a bug that no oracle sees.
 pub fn planted(budget: &Budget) -> Vec<Line> {
-    let session = session();
+    lines(&session(), budget, planted_names())
+}
+
+fn lines(session: &Session, budget: &Budget, names: Vec<String>) -> Vec<Line> {
     let campaign = Campaign::new(session.registry(), budget.seed).favouring_chance();
-    Planted::ALL
-        .into_iter()
-        .map(|bug| {
-            let oracle = pass(&session, bug.pass()).planted(bug);
-            let (tally, finding) = campaign.run(&oracle, budget.cases, budget.time, |_| {});
-            Line { name: format!("planted {}", bug.name()), tally, finding }
-        })
-        .collect()
+    let made =
+        names.iter().map(|name| oracle(session, name).expect("invariant: these names are oracles (tested)"));
+    let found = campaign.run_all(&made.collect::<Vec<_>>(), budget.cases, budget.time);
+    names.into_iter().zip(found).map(|(name, (tally, finding))| Line { name, tally, finding }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generated_programs_verify() {
+        let session = session();
+        let campaign = Campaign::new(session.registry(), 5);
+        for case in (0..200).map(|i| campaign.case(i)) {
+            if let Err(e) = flambeau_ir::verify::verify_with(&case.graph, &*case.unit) {
+                panic!("{e}\n{}", case.to_text());
+            }
+        }
+    }
+
+    #[test]
+    fn every_pass_is_tried_or_excepted() {
+        let session = session();
+        let tried = pipelines(session.passes());
+        for entry in session.passes().passes() {
+            let is_tried = tried.iter().any(|text| {
+                session.pipeline(text).is_ok_and(|p| p.pass_names().any(|name| name == entry.name))
+            });
+            let is_excepted = EXCEPTIONS.iter().any(|(name, _)| *name == entry.name);
+            assert!(is_tried != is_excepted, "{}: tried {is_tried}, excepted {is_excepted}", entry.name);
+        }
+        let names = EXCEPTIONS.iter().chain(PREPARED).map(|(name, _)| name);
+        names.for_each(|name| assert!(session.has_pass(name), "there is no pass {name}"));
+        assert!(EXCEPTIONS.iter().all(|(_, reason)| !reason.is_empty()));
+        all(&session)
+            .iter()
+            .chain(&planted_names())
+            .for_each(|name| assert!(oracle(&session, name).is_ok(), "{name}"));
+    }
 }

@@ -1,22 +1,71 @@
-//! All oracles for a while each, then the planted bugs: `fuzz [SECONDS] [SEED]`.
+//! All oracles for a while each, then the planted bugs: `fuzz [SECONDS] [SEED]`. Without a seed, cases are new in every run;
+//! the seed is printed, and makes the same cases again.
+//!
+//! Cases run in worker processes: this program again, as `fuzz --worker ORACLE SEED`.
 
-use flambeau_fuzz::selftest::{Budget, oracles, planted};
+use flambeau_fuzz::hunt::{Hunt, fresh_seed, serve};
+use flambeau_fuzz::worker::this_program_again;
+use flambeau_fuzz::{Campaign, selftest};
 use std::process::ExitCode;
 use std::time::Duration;
 
+/// How long one case may take.
+const LIMIT: Duration = Duration::from_secs(30);
+
 fn main() -> ExitCode {
-    let mut args = std::env::args().skip(1).map(|a| a.parse::<u64>().ok());
-    let seconds = args.next().flatten().unwrap_or(30);
-    let seed = args.next().flatten().unwrap_or(0);
-    let budget = Budget { time: Duration::from_secs(seconds), cases: u64::MAX, seed };
-    let mut failed = false;
-    for line in oracles(&budget) {
-        println!("{line}");
-        failed |= line.finding.is_some();
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let ended = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["--worker", oracle, seed] => work(oracle, seed).map(|()| true),
+        _ => search(&args),
+    };
+    match ended {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::from(2)
+        }
     }
-    for line in planted(&budget) {
-        println!("{line}");
-        failed |= line.finding.is_none();
+}
+
+fn work(oracle: &str, seed: &str) -> Result<(), String> {
+    let session = selftest::session();
+    let seed: u64 = seed.parse().map_err(|_| format!("`{seed}` is no seed"))?;
+    let campaign = Campaign::new(session.registry(), seed).favouring_chance();
+    let oracle = selftest::oracle(&session, oracle)?;
+    serve(&campaign, &*oracle).map_err(|e| e.to_string())
+}
+
+/// Whether every oracle holds and every planted bug is found.
+fn search(args: &[String]) -> Result<bool, String> {
+    let number = |i: usize| -> Result<Option<u64>, String> {
+        let text: Option<&String> = args.get(i);
+        text.map(|t| t.parse().map_err(|_| format!("`{t}` is no number: fuzz [SECONDS] [SEED]"))).transpose()
+    };
+    let seconds = Duration::from_secs(number(0)?.unwrap_or(30));
+    let seed = number(1)?.unwrap_or_else(fresh_seed);
+    let jobs = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    println!("seed {seed}");
+    let session = selftest::session();
+    let planted = selftest::planted_names();
+    let mut good = true;
+    for name in selftest::all(&session).into_iter().chain(planted) {
+        let worker = || {
+            let mut command = this_program_again()?;
+            command.args(["--worker", &name, &seed.to_string()]);
+            Ok(command)
+        };
+        let hunt = Hunt { worker: &worker, jobs, limit: LIMIT };
+        let (tally, found) = hunt.run(u64::MAX, seconds, &|_| {}).map_err(|e| e.to_string())?;
+        println!("{name:<40} {tally}");
+        let is_planted = name.starts_with("planted:");
+        match found {
+            Some(found) if !is_planted => println!("case {}:\n{}\n{}", found.number, found.text, found.why),
+            Some(_) => {}
+            None if is_planted => println!("no oracle finds it"),
+            None => continue,
+        }
+        good &= is_planted && tally.failed > 0;
     }
-    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    Ok(good)
 }

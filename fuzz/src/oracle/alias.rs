@@ -1,16 +1,23 @@
-//! Whatever shares storage in a run was predicted to.
+//! Whatever shares storage in a run, and whatever is written, was predicted.
 
-use super::{Oracle, Outcome, host};
-use crate::generate::Case;
+use super::{Oracle, Outcome};
+use crate::case::Case;
+use crate::observe::host;
+use crate::sharing::Sharing;
 use flambeau_analysis::AliasDb;
 use flambeau_exec::reference;
-use flambeau_ir::{CompilationUnit, Graph, IValue, ValueId};
-use std::sync::Arc;
+use flambeau_ir::{At, Graph, IValue, NodeId, Prim, ValueId};
+use flambeau_tensor::Tensor;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// Observed sharing against [`AliasDb`].
+/// Observed sharing and writes against [`AliasDb`].
 ///
-/// The program is run with every tensor of its outermost block as an output; those that share a storage at the end, or
-/// are one tensor, must be predicted to. The prediction is made for the program as it is, without these outputs.
+/// A copy of the program shows every value to an observer as soon as it is there, in loops in each iteration. At each
+/// such moment the observer looks at all values seen so far: those that show one storage must have been predicted to
+/// (alias or, for containers, hold an alias), and a storage whose version has changed was written by the node that ran
+/// last, which must have been predicted to write each value that shows it. The prediction is made for the program without
+/// the observer. Arguments and constants share memory in every way of [`Sharing`].
 pub struct AliasTruth;
 
 impl Oracle for AliasTruth {
@@ -19,31 +26,120 @@ impl Oracle for AliasTruth {
     }
 
     fn check(&self, case: &Case) -> Outcome {
-        let g = &case.graph;
-        let alias = AliasDb::new(g);
-        let values: Vec<ValueId> = g
-            .inputs()
-            .chain(g.nodes(g.root()).flat_map(|n| g.results(n)))
-            .filter(|&v| g.ty(v).is_tensor())
-            .collect();
-        let mut open: Graph = (**g).clone();
-        let before = open.outputs().len();
-        for &v in &values {
-            open.edit().add_output(v);
-        }
-        // One argument given twice: inputs may be one tensor, and the prediction must allow for it.
-        let run = reference::run(&Arc::new(open), case.fresh_inputs(), &CompilationUnit::new(), &mut host());
-        let Ok(results) = run else { return Outcome::Rejected("the program fails") };
-        let tensors = &results[before..];
-        for (i, a) in tensors.iter().enumerate() {
-            for (j, b) in tensors.iter().enumerate().skip(i + 1) {
-                let (IValue::Tensor(a), IValue::Tensor(b)) = (a, b) else { continue };
-                if a.shares_storage(b) && !alias.may_alias(values[i], values[j]) {
-                    let (x, y) = (g.name(values[i]), g.name(values[j]));
-                    return Outcome::Failed(format!("%{x} and %{y} share a storage, which is not predicted"));
-                }
+        let mut outcome = Outcome::Rejected("the program fails");
+        for sharing in Sharing::ALL {
+            let Some(shared) = sharing.apply(case) else { continue };
+            match check(&shared) {
+                Outcome::Failed(why) => return Outcome::Failed(format!("{sharing:?}: {why}")),
+                Outcome::Checked => outcome = Outcome::Checked,
+                _ => {}
             }
         }
-        Outcome::Checked
+        outcome
+    }
+}
+
+fn check(case: &Case) -> Outcome {
+    let g = &case.graph;
+    let alias = AliasDb::new(g);
+    let (open, shows) = observed(g);
+    let watch = Arc::new(Mutex::new(Watch::default()));
+    let mut host = host();
+    let sees = Arc::clone(&watch);
+    host.set_observer(Some(Box::new(move |_, node, values| {
+        if let Some((after, shown)) = shows.get(&node) {
+            sees.lock().unwrap_or_else(PoisonError::into_inner).look(*after, shown, values);
+        }
+    })));
+    let run = reference::run(&Arc::new(open), case.inputs.clone(), &*case.unit, &mut host);
+    if run.is_err() {
+        return Outcome::Rejected("the program fails");
+    }
+    let watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
+    match watch.unpredicted(g, &alias) {
+        Some(why) => Outcome::Failed(format!("{why}\n{g}\n{}", alias.dump(g))),
+        None => Outcome::Checked,
+    }
+}
+
+/// A node that shows values: behind which node of the program it stands, and what it shows.
+type Shows = BTreeMap<NodeId, (Option<NodeId>, Vec<ValueId>)>;
+
+/// The program with a profiling node behind every node and at the start of every block. Ids of the program stay.
+fn observed(g: &Graph) -> (Graph, Shows) {
+    let mut open = g.clone();
+    let mut shows = Shows::new();
+    let mutable = |values: &mut dyn Iterator<Item = ValueId>| -> Vec<ValueId> {
+        values.filter(|&v| g.ty(v).is_mutable()).collect()
+    };
+    let mut places = vec![(At::start(g.root()), None, mutable(&mut g.inputs()))];
+    for node in g.nodes_deep() {
+        places.push((At::after(node), Some(node), mutable(&mut g.results(node))));
+        for block in g.blocks(node) {
+            places.push((At::start(block), None, mutable(&mut g.block_inputs(block))));
+        }
+    }
+    for (at, after, values) in places {
+        let node = open.edit().at(at).node(Prim::Profile, &values, &[]);
+        shows.insert(node, (after, values));
+    }
+    (open, shows)
+}
+
+/// What was seen of a run.
+#[derive(Default)]
+struct Watch {
+    /// Values as they were when they came into being; handles, so that storages live on and addresses stay theirs.
+    seen: Vec<(ValueId, IValue)>,
+    /// Versions of storages at the last look, by address.
+    versions: BTreeMap<usize, u64>,
+    sharing: BTreeSet<(ValueId, ValueId)>,
+    writes: BTreeSet<(NodeId, ValueId)>,
+}
+
+/// Most values looked at in one run: a look costs as many steps.
+const MOST_SEEN: usize = 300;
+
+impl Watch {
+    fn look(&mut self, after: Option<NodeId>, shown: &[ValueId], values: &[IValue]) {
+        for (&v, value) in shown.iter().zip(values) {
+            if self.seen.len() < MOST_SEEN {
+                self.seen.push((v, value.clone()));
+            }
+        }
+        let mut showing: BTreeMap<usize, (u64, BTreeSet<ValueId>)> = BTreeMap::new();
+        for (v, value) in &self.seen {
+            value.visit_tensors(|tensor: &Tensor| {
+                let entry = showing.entry(tensor.storage().address()).or_default();
+                entry.0 = tensor.version();
+                entry.1.insert(*v);
+            });
+        }
+        for (address, (version, values)) in showing {
+            for &a in &values {
+                self.sharing.extend(values.range(a..).skip(1).map(|&b| (a, b)));
+            }
+            let before = self.versions.insert(address, version);
+            if let Some(node) = after.filter(|_| before.is_some_and(|before| before != version)) {
+                self.writes.extend(values.iter().map(|&v| (node, v)));
+            }
+        }
+    }
+
+    /// What was seen and not predicted.
+    fn unpredicted(&self, g: &Graph, alias: &AliasDb) -> Option<String> {
+        let name = |v: ValueId| format!("%{}", g.name(v));
+        for &(a, b) in &self.sharing {
+            let tensors = g.ty(a).is_tensor() && g.ty(b).is_tensor();
+            if if tensors { !alias.may_alias(a, b) } else { !alias.may_contain_alias(a, b) } {
+                return Some(format!("{} and {} share a storage, which is not predicted", name(a), name(b)));
+            }
+        }
+        for &(node, v) in &self.writes {
+            if !alias.has_writers(v) || !alias.writes_to(g, node, &[v]) {
+                return Some(format!("{} writes {}, which is not predicted", g.op_name(node), name(v)));
+            }
+        }
+        None
     }
 }

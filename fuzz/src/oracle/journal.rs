@@ -1,7 +1,7 @@
 //! The journal tells the whole story: what it says was inserted, erased and replaced is what differs.
 
 use super::{Oracle, Outcome};
-use crate::generate::Case;
+use crate::case::Case;
 use flambeau_ir::verify::verify;
 use flambeau_ir::{Change, Graph, NodeId, Prim};
 

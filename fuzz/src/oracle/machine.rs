@@ -1,13 +1,13 @@
 //! The machine comes to what the reference evaluator comes to.
 
-use super::{Oracle, Outcome, Ran, host, run_reference, same};
-use crate::generate::{Case, deep_copy};
+use super::{Oracle, Outcome};
+use crate::case::Case;
+use crate::observe::{self, Precision};
 use flambeau_exec::bytecode::Code;
 use flambeau_exec::vm::{Program, Vm};
-use flambeau_ir::CompilationUnit;
 use std::sync::Arc;
 
-/// Bytecode against the graph walk.
+/// Bytecode against the graph walk, bit for bit, errors included.
 pub struct MachineAgrees;
 
 impl Oracle for MachineAgrees {
@@ -16,28 +16,20 @@ impl Oracle for MachineAgrees {
     }
 
     fn check(&self, case: &Case) -> Outcome {
-        let want = run_reference(&case.graph, case);
-        let unit = Arc::new(CompilationUnit::new());
-        let code = match Code::compile(&case.graph, &*unit) {
+        let want = observe::by_reference(&case.graph, case);
+        if want.hit_a_limit() {
+            return Outcome::Rejected("a limit ends the run");
+        }
+        let code = match Code::compile(&case.graph, &*case.unit) {
             Ok(code) => Arc::new(code),
             Err(e) => return Outcome::Failed(format!("does not compile: {e}")),
         };
-        let mut vm = Vm::new(Program::new(unit));
+        let mut vm = Vm::new(Program::new(case.unit.clone()));
         // Twice: a warm machine must not remember the run before.
         for _ in 0..2 {
-            let inputs = case.fresh_inputs();
-            let got = vm.run(&code, inputs.clone(), &mut host());
-            match (&want, got) {
-                (Ok(want), Ok(results)) => {
-                    let got = Ran { results: results.iter().map(deep_copy).collect(), inputs };
-                    if let Err(why) = same(want, &got, 0.0) {
-                        return Outcome::Failed(why);
-                    }
-                }
-                (Err(a), Err(b)) if a.message == b.message => return Outcome::Checked,
-                (Err(a), Err(b)) => return Outcome::Failed(format!("errors differ: {a} and {b}")),
-                (Ok(_), Err(e)) => return Outcome::Failed(format!("only the machine fails: {e}")),
-                (Err(e), Ok(_)) => return Outcome::Failed(format!("only the reference fails: {e}")),
+            let got = observe::run(case, |inputs, host| vm.run(&code, inputs, host));
+            if let Err(why) = observe::same(&want, &got, Precision::Bits) {
+                return Outcome::Failed(why);
             }
         }
         Outcome::Checked

@@ -1,7 +1,7 @@
 //! A graph printed exactly reads back as the same text.
 
 use super::{Oracle, Outcome};
-use crate::generate::Case;
+use crate::case::Case;
 use flambeau_ir::Source;
 use flambeau_ir::text::{PrintOptions, parse_graph};
 use flambeau_ir::verify::verify;

@@ -1,0 +1,286 @@
+//! Campaigns in worker processes, for programs that abort on panic: there a case that panics, overflows the stack, hangs
+//! or is killed would end the whole search. Cases are known by their numbers and reductions by the candidates taken,
+//! so requests are a few numbers, and each process makes the case by itself.
+//!
+//! A request is `check N LAST PATH…` or `text N LAST PATH…`: case number `N`, cut off behind step `LAST` (0: not at all),
+//! with the candidates `PATH…` taken one after the other. The answer is one line of [`ANSWER`], a word, and a text.
+
+use crate::campaign::{Campaign, MOST_STEPS, Tally};
+use crate::case::Case;
+use crate::oracle::{Oracle, Outcome};
+use crate::reduce::candidates;
+use crate::worker::{Death, READY, Worker};
+use std::io::{BufRead, Write};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+/// What answers start with; other lines are prints of what is tested.
+const ANSWER: &str = "\u{1}case";
+
+/// A worker is replaced after this many requests: interned types and names stay for the life of a process.
+const REQUESTS_PER_WORKER: usize = 5_000;
+
+/// How often a failing case is checked while it is reduced.
+const REDUCTIONS: usize = 2_000;
+
+/// A seed that no run before had.
+pub fn fresh_seed() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    (now.as_nanos() as u64) ^ u64::from(std::process::id()).rotate_left(32)
+}
+
+/// A failure found in worker processes.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The number of the case in its campaign.
+    pub number: u64,
+    /// The smallest form found, as a file test.
+    pub text: String,
+    /// What fails.
+    pub why: String,
+}
+
+/// A case by its number and what was done to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Name {
+    number: u64,
+    last: usize,
+    path: Vec<usize>,
+}
+
+impl Name {
+    fn request(&self, what: &str) -> String {
+        let path: Vec<String> = self.path.iter().map(usize::to_string).collect();
+        format!("{what} {} {} {}", self.number, self.last, path.join(" "))
+    }
+
+    fn read(line: &str) -> Option<(&str, Name)> {
+        let mut words = line.split_whitespace();
+        let (what, number, last) = (words.next()?, words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let path: Option<Vec<usize>> = words.map(|w| w.parse().ok()).collect();
+        Some((what, Name { number, last, path: path? }))
+    }
+}
+
+/// The worker's side: answers requests from standard input until it ends.
+///
+/// # Errors
+/// If standard input or output fails.
+pub fn serve(campaign: &Campaign, oracle: &dyn Oracle) -> std::io::Result<()> {
+    std::panic::set_hook(Box::new(|_| {}));
+    println!("{READY}");
+    let mut base: Option<(Name, Case)> = None;
+    for line in std::io::stdin().lock().lines() {
+        let line = line?;
+        let Some((what, name)) = Name::read(&line) else { continue };
+        let (word, text) = match case_of(campaign, &name, &mut base) {
+            None => ("none", String::new()),
+            Some(case) if what == "text" => ("text", case.to_text()),
+            Some(case) => answer(oracle.check(&case)),
+        };
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "\n{ANSWER} {word} {}", text.escape_default())?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+fn answer(outcome: Outcome) -> (&'static str, String) {
+    match outcome {
+        Outcome::Checked => ("checked", String::new()),
+        Outcome::Changed => ("changed", String::new()),
+        Outcome::Rejected(why) => ("rejected", why.to_owned()),
+        Outcome::Timeout => ("timeout", String::new()),
+        Outcome::Failed(why) => ("failed", why),
+    }
+}
+
+/// The case of a name; nothing behind the last candidate. The case that the path's last step starts from is kept.
+fn case_of(campaign: &Campaign, name: &Name, base: &mut Option<(Name, Case)>) -> Option<Case> {
+    let Some((&pick, before)) = name.path.split_last() else {
+        return Some(match name.last {
+            0 => campaign.case(name.number),
+            last => campaign.case_until(name.number, last),
+        });
+    };
+    let before = Name { path: before.to_vec(), ..*name };
+    if base.as_ref().is_none_or(|(known, _)| *known != before) {
+        let case = case_of(campaign, &before, &mut None)?;
+        *base = Some((before, case));
+    }
+    base.as_ref().and_then(|(_, case)| candidates(case).nth(pick))
+}
+
+/// A search in worker processes.
+pub struct Hunt<'a> {
+    /// Makes the command of a worker, which has to call [`serve`].
+    pub worker: &'a (dyn Fn() -> std::io::Result<Command> + Sync),
+    /// How many work at a time.
+    pub jobs: usize,
+    /// How long one case may take.
+    pub limit: Duration,
+}
+
+impl Hunt<'_> {
+    /// Checks cases until `cases` of them, or `time`, or the first failure, which is reduced.
+    ///
+    /// # Errors
+    /// If no worker can be started.
+    pub fn run(
+        &self,
+        cases: u64,
+        time: Duration,
+        progress: &(dyn Fn(&Tally) + Sync),
+    ) -> std::io::Result<(Tally, Option<Found>)> {
+        let (start, next, stop) = (Instant::now(), AtomicU64::new(0), AtomicBool::new(false));
+        let tally = Mutex::new(Tally::default());
+        let found: Mutex<Option<Name>> = Mutex::new(None);
+        let work = || -> std::io::Result<()> {
+            let mut asker = Asker { hunt: self, worker: None };
+            while !stop.load(Ordering::Relaxed) && start.elapsed() < time {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= cases {
+                    break;
+                }
+                let name = Name { number, last: 0, path: Vec::new() };
+                let outcome = asker.check(&name)?.unwrap_or(Outcome::Rejected("there is no such case"));
+                let failed = matches!(outcome, Outcome::Failed(_));
+                if let Ok(mut tally) = tally.lock() {
+                    tally.add(&outcome);
+                    progress(&tally);
+                }
+                if failed && !stop.swap(true, Ordering::Relaxed) {
+                    found.lock().map_err(|_| std::io::Error::other("poisoned"))?.replace(name);
+                }
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..self.jobs.max(1)).map(|_| scope.spawn(work)).collect();
+            let join = |t: std::thread::ScopedJoinHandle<'_, std::io::Result<()>>| {
+                t.join().unwrap_or_else(|_| Err(std::io::Error::other("a thread panicked")))
+            };
+            threads.into_iter().try_for_each(join)
+        })?;
+        let tally = tally.lock().map(|t| *t).unwrap_or_default();
+        let found = found.into_inner().ok().flatten();
+        let found = found.map(|name| Asker { hunt: self, worker: None }.reduced(name)).transpose()?;
+        Ok((tally, found))
+    }
+}
+
+/// One worker at a time, replaced when it dies.
+struct Asker<'a> {
+    hunt: &'a Hunt<'a>,
+    worker: Option<Worker>,
+}
+
+impl Asker<'_> {
+    fn ask(&mut self, line: &str) -> std::io::Result<Result<(String, String), Death>> {
+        if self.worker.as_ref().is_some_and(|w| w.served >= REQUESTS_PER_WORKER) {
+            self.worker = None;
+        }
+        let worker = match &mut self.worker {
+            Some(worker) => worker,
+            none => none.insert(Worker::start((self.hunt.worker)()?)?),
+        };
+        let answer = worker.ask(line, self.hunt.limit, |line| {
+            let (word, text) = line.strip_prefix(ANSWER)?.trim_start().split_once(' ')?;
+            Some((word.to_owned(), unescaped(text)))
+        });
+        if answer.is_err() {
+            self.worker = None;
+        }
+        Ok(answer)
+    }
+
+    /// How a case ends; nothing if there is none of that name. Death is a failure.
+    fn check(&mut self, name: &Name) -> std::io::Result<Option<Outcome>> {
+        let (word, text) = match self.ask(&name.request("check"))? {
+            Ok(answer) => answer,
+            Err(death) => return Ok(Some(Outcome::Failed(death.to_string()))),
+        };
+        Ok(match word.as_str() {
+            "none" => None,
+            "checked" => Some(Outcome::Checked),
+            "changed" => Some(Outcome::Changed),
+            "failed" => Some(Outcome::Failed(text)),
+            "timeout" => Some(Outcome::Timeout),
+            _ => Some(Outcome::Rejected("see the worker")),
+        })
+    }
+
+    fn fails(&mut self, name: &Name) -> std::io::Result<Option<bool>> {
+        Ok(self.check(name)?.map(|outcome| matches!(outcome, Outcome::Failed(_))))
+    }
+
+    /// The smallest form of a failing case.
+    fn reduced(&mut self, mut name: Name) -> std::io::Result<Found> {
+        // Where the trial of a program kills the process that makes it, the case is the program under trial.
+        if self.ask(&name.request("text"))?.is_err() {
+            for last in 1..=MOST_STEPS {
+                let cut = Name { last, ..name.clone() };
+                if self.fails(&cut)? == Some(true) {
+                    name = cut;
+                    break;
+                }
+            }
+        }
+        let (mut tried, mut pick) = (0, 0);
+        while tried < REDUCTIONS {
+            let mut candidate = name.clone();
+            candidate.path.push(pick);
+            tried += 1;
+            match self.fails(&candidate)? {
+                Some(true) => (name, pick) = (candidate, 0),
+                Some(false) => pick += 1,
+                None => break,
+            }
+        }
+        let why = match self.check(&name)? {
+            Some(Outcome::Failed(why)) => why,
+            other => format!("{other:?}"),
+        };
+        let text = self.ask(&name.request("text"))?.map_or_else(|death| death.to_string(), |(_, text)| text);
+        Ok(Found { number: name.number, text, why })
+    }
+}
+
+/// The text that `escape_default` was given.
+fn unescaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            out.push(c);
+            continue;
+        }
+        match chars.next() {
+            Some('n') => out.push('\n'),
+            Some('r') => out.push('\r'),
+            Some('t') => out.push('\t'),
+            Some('u') => {
+                let digits: String = chars.by_ref().skip(1).take_while(|&c| c != '}').collect();
+                out.extend(u32::from_str_radix(&digits, 16).ok().and_then(char::from_u32));
+            }
+            Some(c) => out.push(c),
+            None => {}
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_and_texts_read_back() {
+        let name = Name { number: 7, last: 2, path: vec![0, 11] };
+        assert_eq!(Name::read(&name.request("check")), Some(("check", name)));
+        let text = "graph(%x : str):\n  \"é\\\t'\"\r\n";
+        assert_eq!(unescaped(&text.escape_default().to_string()), text);
+    }
+}

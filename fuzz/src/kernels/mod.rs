@@ -1,0 +1,337 @@
+//! A fuzzer of kernels: single operators at the borders of sizes, under several strides, dtypes, instruction sets and
+//! numbers of threads.
+//!
+//! A case is an operator of the registry with arguments, drawn from a seed and a number. Sizes lie around the thresholds
+//! that the kernels state (`flambeau_tensor::thresholds`). An operator's [`Sample`] makes the arguments, so an operator
+//! takes part the day it has a sample; where a sample chooses shapes itself, templates also draw large ones. What is
+//! compared:
+//!
+//! - with a plain indexed reference (`naive`), where there is one; with the operator on single elements, where samples
+//!   show that it is elementwise;
+//! - two threads, a second call on the same arguments (which may use prepacked weights): the same bits;
+//! - another instruction set: the same bits if elementwise, else the same as far as sums in another order are;
+//! - the same elements under other strides: the same as far as sums in another order are.
+//!
+//! In guarded memory (`FLAMBEAU_GUARD`) an access out of bounds ends the process; the command (`bin/kernels.rs`) runs
+//! cases in a process of their own and says which.
+
+mod elementwise;
+mod layouts;
+mod naive;
+mod run;
+mod sizes;
+mod templates;
+
+use elementwise::Elementwise;
+use flambeau_exec::{Gen, Kernel, Sample};
+use flambeau_ir::value::IValue;
+use flambeau_ir::{OpId, Registry};
+use flambeau_tensor::{DType, Tensor};
+use layouts::Laid;
+use run::{Near, Outcome, Way};
+use sizes::Sizes;
+use std::sync::Arc;
+use templates::{Draw, TEMPLATES};
+
+/// Dtypes of templates, the ones with the most kernels most often.
+const DTYPES: &[DType] = &[
+    DType::F32,
+    DType::F32,
+    DType::F32,
+    DType::F32,
+    DType::F64,
+    DType::F64,
+    DType::F16,
+    DType::BF16,
+    DType::I64,
+    DType::I32,
+    DType::U8,
+    DType::I8,
+    DType::C64,
+];
+
+/// Operators whose results say how their arguments lie in memory, or hold what nobody wrote.
+fn shows_layout(name: &str) -> bool {
+    let base = name.split('.').next().unwrap_or(name);
+    let words = ["stride", "as_strided", "contiguous", "storage", "empty", "resize", "data_ptr", "set_"];
+    base.starts_with("prim::") || words.iter().any(|word| base.contains(word))
+}
+
+/// Operators on which other strides are not compared, and why.
+const LAYOUT_COUNTS: &[(&str, &str)] = &[
+    ("aten::view", "refuses strides that it cannot express"),
+    ("aten::view_as", "as `view`"),
+    ("aten::_unsafe_view", "as `view`"),
+    ("aten::view_as_complex", "as `view`"),
+    ("aten::view_as_complex_copy", "as `view`"),
+    ("aten::view_copy", "as `view`"),
+    ("aten::_debug_has_internal_overlap", "asks about strides"),
+];
+
+/// How one case ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// All comparisons hold; whether one was with a reference.
+    Checked {
+        /// Whether there was a plain reference, or single elements.
+        reference: bool,
+    },
+    /// The operator does not accept the arguments.
+    Refused,
+    /// Something differs.
+    Failed(String),
+}
+
+/// A source of cases.
+pub struct KernelFuzzer {
+    registry: Arc<Registry>,
+    /// Operators with a kernel and a sample, those that draw random numbers left out.
+    sampled: Vec<OpId>,
+    elementwise: Elementwise,
+    sizes: Sizes,
+    seed: u64,
+    /// A part of the names of operators to try.
+    only: String,
+    isas: Vec<flambeau_tensor::simd::Isa>,
+}
+
+/// A call to try.
+struct Case {
+    op: OpId,
+    args: Vec<IValue>,
+    /// Whether elements are small integers.
+    whole: bool,
+}
+
+impl KernelFuzzer {
+    /// Cases of at most `work` elements or multiplications; equal seeds make equal cases.
+    pub fn new(registry: &Arc<Registry>, seed: u64, work: usize) -> KernelFuzzer {
+        let (kernels, samples) = (registry.column::<Kernel>(), registry.column::<Sample>());
+        let sampled = registry
+            .ids()
+            .filter(|&id| kernels.get(id).is_some() && samples.get(id).is_some())
+            .filter(|&id| !registry.effects(id).is_nondeterministic())
+            .collect();
+        KernelFuzzer {
+            registry: Arc::clone(registry),
+            sampled,
+            elementwise: Elementwise::default(),
+            sizes: Sizes::new(work),
+            seed,
+            only: String::new(),
+            isas: run::instruction_sets(),
+        }
+    }
+
+    /// Only operators whose names contain this.
+    #[must_use]
+    pub fn only(mut self, part: &str) -> KernelFuzzer {
+        self.only = part.to_owned();
+        let names = |id: &OpId| self.registry.schema(*id).full_name().contains(part);
+        self.sampled.retain(names);
+        self
+    }
+
+    /// How many operators take part by their samples.
+    pub fn operators(&self) -> usize {
+        self.sampled.len()
+    }
+
+    fn gen_of(&self, number: u64) -> Gen<'static> {
+        Gen::from_seed(
+            self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ number.wrapping_mul(0xD1B5_4A32_D192_ED03),
+        )
+    }
+
+    /// Draws a case; `None` where the drawn operator has no arguments to offer.
+    fn draw(&self, g: &mut Gen<'_>) -> Option<Case> {
+        if !self.sampled.is_empty() && (g.flag() || !self.only.is_empty() && g.flag()) {
+            return self.by_sample(g);
+        }
+        self.by_template(g)
+    }
+
+    fn by_template(&self, g: &mut Gen<'_>) -> Option<Case> {
+        let template = if self.only.is_empty() {
+            g.pick(TEMPLATES)
+        } else {
+            let fitting: Vec<_> =
+                TEMPLATES.iter().filter(|t| t.ops.iter().any(|op| op.contains(&self.only))).collect();
+            *fitting.get(g.below(fitting.len()))?
+        };
+        let name = *g.pick(template.ops);
+        if !name.contains(&self.only) {
+            return None;
+        }
+        let op = self.registry.lookup(name)?;
+        let (dtype, whole) = (*g.pick(DTYPES), g.flag());
+        let mut args = (template.make)(&mut Draw { g, sizes: &self.sizes, dtype, whole }, name);
+        let schema = self.registry.schema(op);
+        for arg in schema.args.get(args.len()..)? {
+            args.push(arg.default.as_ref()?.deep_copied().ok()?);
+        }
+        Some(Case { op, args, whole })
+    }
+
+    fn by_sample(&self, g: &mut Gen<'_>) -> Option<Case> {
+        let op = *g.pick(&self.sampled);
+        let (schema, sample) = (self.registry.schema(op), self.registry.facet::<Sample>(op)?);
+        let most = self.sizes.work.min(1 << 13);
+        let sizes = &self.sizes;
+        let mut shape = |g: &mut Gen<'_>, rank: usize| -> Vec<i64> {
+            let (mut left, mut all) = (most, Vec::new());
+            for _ in 0..rank {
+                let n = sizes.length(g, left);
+                left = (left / n.max(1)).max(1);
+                all.push(n as i64);
+            }
+            all
+        };
+        let sized = if g.one_in(4) { None } else { sample.make_sized(schema, g, &mut shape) };
+        let args = sized.unwrap_or_else(|| sample.make(schema, g));
+        (args.len() == schema.args.len()).then_some(Case { op, args, whole: false })
+    }
+
+    /// Case number `number`.
+    pub fn check(&mut self, number: u64) -> Verdict {
+        let mut g = self.gen_of(number);
+        let Some(case) = self.draw(&mut g) else { return Verdict::Refused };
+        let verdict = self.check_case(case, &mut g);
+        flambeau_tensor::simd::limit_isa(self.isas[0]);
+        verdict
+    }
+
+    /// The operator and arguments of a case, and how to run it again.
+    pub fn describe(&self, number: u64) -> String {
+        let Some(case) = self.draw(&mut self.gen_of(number)) else { return "no call".to_owned() };
+        let shown: Vec<String> = case.args.iter().map(shown).collect();
+        format!("{}({})", self.registry.schema(case.op).full_name(), shown.join(", "))
+    }
+
+    fn check_case(&mut self, mut case: Case, g: &mut Gen<'_>) -> Verdict {
+        let registry = Arc::clone(&self.registry);
+        if g.one_in(4) {
+            repeat_slices(&registry, &mut case, g);
+        }
+        let Case { op, args, whole } = &case;
+        let name = registry.schema(*op).full_name();
+        let base = Way { laid: Laid::Plain, isa: self.isas[0], threads: 1, twice: false };
+        let fail = |what: &str, how: String| Verdict::Failed(format!("{what}: {how}"));
+        let want = match run::call(&registry, *op, args, base, g) {
+            Outcome::Results(results) => results,
+            Outcome::Refused(_) => return Verdict::Refused,
+            Outcome::Defect(text) => return fail("contiguous arguments", text),
+        };
+        let reference = match self.against_reference(&name, &case, &want, g) {
+            Ok(reference) => reference,
+            Err(text) => return fail("reference", text),
+        };
+        let (args, whole) = (&case.args, *whole);
+        let writes = !run::written(&registry, *op, args).is_empty();
+        let shows =
+            shows_layout(&name) || LAYOUT_COUNTS.iter().any(|(op, _)| name.split('.').next() == Some(op));
+        let mut ways = vec![
+            ("two threads", Way { threads: 2, ..base }, Near::Exact),
+            ("a second call", Way { twice: !writes, ..base }, Near::Exact),
+        ];
+        // In which order sums are rounded may depend on strides and, of products, on the instruction set.
+        let exact = whole && reference && reference_is_exact(&name) && !args.iter().any(is_half);
+        let near = if exact { Near::Exact } else { Near::Sums };
+        let elementwise = self.elementwise.is_elementwise(&registry, case.op, args);
+        let by_isa = if elementwise { Near::Exact } else { near };
+        for &isa in &self.isas[1..] {
+            let what = if isa == flambeau_tensor::simd::Isa::Avx2 { "AVX2" } else { "baseline" };
+            ways.push((what, Way { isa, ..base }, by_isa));
+        }
+        for repeated in [false, true] {
+            ways.push(("other strides", Way { laid: Laid::Drawn { repeated }, ..base }, near));
+        }
+        for (what, way, near) in ways {
+            let got = match run::call(&registry, case.op, args, way, g) {
+                Outcome::Results(results) => results,
+                Outcome::Refused(text) if way.laid == Laid::Plain => {
+                    return fail(what, format!("refuses what it took: {text}"));
+                }
+                Outcome::Refused(_) if shows || registry.schema(*op).is_mutable() => continue,
+                Outcome::Refused(text) => return fail(what, format!("refuses what it took: {text}")),
+                Outcome::Defect(text) => return fail(what, text),
+            };
+            if shows {
+                continue;
+            }
+            if let Some(how) = run::difference(&got, &want, near) {
+                return fail(what, how);
+            }
+        }
+        Verdict::Checked { reference }
+    }
+
+    /// Compares results with a plain reference, or with the operator on single elements; whether there was one.
+    fn against_reference(
+        &mut self,
+        name: &str,
+        case: &Case,
+        want: &[IValue],
+        g: &mut Gen<'_>,
+    ) -> Result<bool, String> {
+        if let Some(reference) = naive::reference(name)
+            && case.args.iter().all(is_finite)
+            && let Some(arrays) = (reference.run)(naive::Args(&case.args))
+        {
+            for (array, value) in arrays.iter().zip(want) {
+                let Some(tensor) = value.as_tensor() else { return Err("no tensor".to_owned()) };
+                let exact = reference.exact && case.whole;
+                if let Some(how) = naive::difference(tensor, array, exact) {
+                    return Err(how);
+                }
+            }
+            return Ok(true);
+        }
+        self.elementwise.check(&self.registry, case.op, &case.args, want, g)
+    }
+}
+
+/// Whether results of small integers are exact in any order of sums.
+fn reference_is_exact(name: &str) -> bool {
+    naive::reference(name).is_some_and(|reference| reference.exact)
+}
+
+fn is_half(value: &IValue) -> bool {
+    value.as_tensor().is_some_and(|t| matches!(t.dtype(), DType::F16 | DType::BF16))
+}
+
+/// Whether no element is infinite or NaN: references do not say what becomes of those.
+fn is_finite(value: &IValue) -> bool {
+    match value {
+        IValue::Tensor(t) => t.to_scalars().is_ok_and(|all| all.iter().all(|v| v.to_complex().is_finite())),
+        IValue::List(list) => list.to_vec().iter().all(is_finite),
+        _ => true,
+    }
+}
+
+/// Makes all slices of an argument along one dimension equal, so that the dimension can have stride 0.
+fn repeat_slices(registry: &Registry, case: &mut Case, g: &mut Gen<'_>) {
+    let written = run::written(registry, case.op, &case.args);
+    for (i, arg) in case.args.iter_mut().enumerate() {
+        let floats = |t: &Tensor| t.dtype().is_floating();
+        if let IValue::Tensor(t) = arg
+            && floats(t)
+            && !written.contains(&i)
+            && g.flag()
+            && let Ok(made) = layouts::with_equal_slices(t, g)
+        {
+            *arg = IValue::Tensor(made);
+        }
+    }
+}
+
+/// A value in a few words: of a tensor its dtype and sizes.
+fn shown(value: &IValue) -> String {
+    match value {
+        IValue::Tensor(t) => format!("{}{:?}", t.dtype().ir_name(), t.sizes()),
+        IValue::List(list) => {
+            format!("[{}]", list.to_vec().iter().map(shown).collect::<Vec<_>>().join(", "))
+        }
+        other => other.to_string(),
+    }
+}

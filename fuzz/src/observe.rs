@@ -1,0 +1,281 @@
+//! Runs of a case, and everything that a caller can see of one.
+//!
+//! Oracles that compare two ways of running a program share these helpers: run both, then compare the two
+//! [`Observation`]s with [`same`].
+//!
+//! ```
+//! use flambeau_fuzz::{Campaign, observe};
+//! use flambeau_fuzz::observe::Precision;
+//!
+//! // Whether copying a graph keeps its meaning.
+//! let campaign = Campaign::new(&flambeau::ops::registry(), 1);
+//! for case in (0..20).map(|i| campaign.case(i)) {
+//!     let copy = std::sync::Arc::new((*case.graph).clone());
+//!     let (want, got) = (observe::by_reference(&case.graph, &case), observe::by_reference(&copy, &case));
+//!     observe::same(&want, &got, Precision::Bits).unwrap();
+//! }
+//! ```
+
+use crate::case::{Case, copies};
+use flambeau_exec::{ExecError, Fault, Host, reference};
+use flambeau_ir::{Graph, IValue};
+use flambeau_tensor::random::Engine;
+use flambeau_tensor::{Budget, Scalar, Tensor, compare};
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+/// Loop iterations and calls that one run may take.
+const FUEL: u64 = 100_000;
+
+/// Bytes that the tensors of one run may hold at a time.
+const MEMORY: usize = 256 << 20;
+
+/// Why a run ended without results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Whether the program, a limit or the implementation is at fault.
+    pub fault: Fault,
+    /// The class of the error, as Python names it.
+    pub class: String,
+    /// The first line of the message.
+    pub message: String,
+}
+
+impl From<ExecError> for Failure {
+    fn from(error: ExecError) -> Failure {
+        let message = error.message.lines().next().unwrap_or_default().to_owned();
+        Failure { fault: error.fault, class: error.class, message }
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.class, self.message)
+    }
+}
+
+/// What a caller can see of a run.
+#[derive(Clone, Debug)]
+pub struct Observation {
+    /// The results, or why there are none.
+    pub end: Result<Vec<IValue>, Failure>,
+    /// The arguments after the run. With the results, these are copies that share what the originals shared.
+    pub inputs: Vec<IValue>,
+    /// What the program printed.
+    pub printed: String,
+    /// The next number that the host's random generator would give.
+    pub random: u64,
+}
+
+impl Observation {
+    /// Whether a limit of fuel, memory or time ended the run.
+    pub fn hit_a_limit(&self) -> bool {
+        self.end.as_ref().is_err_and(|f| f.fault == Fault::Limit)
+    }
+}
+
+/// A host with bounded fuel and memory and the oracles' seed, whose prints go nowhere.
+pub fn host() -> Host {
+    let mut host = Host::quiet();
+    host.set_fuel(FUEL).set_budget(Some(Budget::new(MEMORY)));
+    crate::chance::seed(&mut host);
+    host
+}
+
+/// A sink for prints that can be read later.
+#[derive(Clone, Default)]
+struct Printed(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Printed {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().map_err(|_| std::io::Error::other("poisoned"))?.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Runs something on fresh arguments of a case and records what can be seen of it.
+pub fn run(
+    case: &Case,
+    run: impl FnOnce(Vec<IValue>, &mut Host) -> Result<Vec<IValue>, ExecError>,
+) -> Observation {
+    run_on(case.fresh_inputs(), run)
+}
+
+/// Runs something on these very arguments, which may share memory with constants of the program, and records what can be
+/// seen of it.
+pub fn run_on(
+    inputs: Vec<IValue>,
+    run: impl FnOnce(Vec<IValue>, &mut Host) -> Result<Vec<IValue>, ExecError>,
+) -> Observation {
+    let (mut host, printed) = (host(), Printed::default());
+    host.set_stdout(printed.clone());
+    let end = run(inputs.clone(), &mut host);
+    // The run's values may be changed by later runs of the same machine.
+    let results = end.as_ref().map_or(0, Vec::len);
+    let mut all = end.as_ref().map_or_else(|_| Vec::new(), Vec::clone);
+    all.extend(inputs);
+    let mut all = copies(&all);
+    let inputs = all.split_off(results);
+    let printed = printed.0.lock().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    Observation {
+        end: end.map(|_| all).map_err(Failure::from),
+        inputs,
+        printed: printed.unwrap_or_default(),
+        random: host.rng().fork().with_engine(Engine::new, Engine::bits64),
+    }
+}
+
+/// Runs a graph on the reference evaluator, with the functions and arguments of a case.
+pub fn by_reference(graph: &Arc<Graph>, case: &Case) -> Observation {
+    run(case, |inputs, host| reference::run(graph, inputs, &*case.unit, host))
+}
+
+/// How closely two runs have to agree.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Precision {
+    /// Every bit of every element; all NaN are the same.
+    Bits,
+    /// Floating point numbers within this, relative to `1 + |x|`; everything else exactly.
+    Within(f64),
+}
+
+/// Whether two runs came to the same: results, arguments afterwards, which of them share storages, prints, and the
+/// random generator's state; or the same class of error with the same first line of the message.
+///
+/// # Errors
+/// The first difference.
+pub fn same(want: &Observation, got: &Observation, precision: Precision) -> Result<(), String> {
+    match (&want.end, &got.end) {
+        (Ok(x), Ok(y)) => all_same("result", x, y, precision)?,
+        (Err(x), Err(y)) if x == y => {}
+        (Err(x), Err(y)) => return Err(format!("errors differ: `{x}` and `{y}`")),
+        (Ok(_), Err(e)) => return Err(format!("only the second run fails: {e}")),
+        (Err(e), Ok(_)) => return Err(format!("only the first run fails: {e}")),
+    }
+    all_same("input", &want.inputs, &got.inputs, precision)?;
+    if want.printed != got.printed {
+        return Err(format!("prints differ: {:?} and {:?}", want.printed, got.printed));
+    }
+    if want.random != got.random {
+        return Err("the states of the random generator differ".into());
+    }
+    let (x, y) = (sharing(want), sharing(got));
+    if x != y {
+        return Err(format!("results and inputs share storages as {x:?} and as {y:?}"));
+    }
+    Ok(())
+}
+
+fn all_same(what: &str, x: &[IValue], y: &[IValue], precision: Precision) -> Result<(), String> {
+    if x.len() != y.len() {
+        return Err(format!("{} {what}s and {}", x.len(), y.len()));
+    }
+    x.iter()
+        .zip(y)
+        .enumerate()
+        .try_for_each(|(i, (x, y))| same_value(x, y, precision).map_err(|why| format!("{what} {i}: {why}")))
+}
+
+/// For each tensor among the results and arguments, in order, the first one that has the same storage.
+fn sharing(seen: &Observation) -> Vec<usize> {
+    let mut storages: Vec<(usize, usize)> = Vec::new();
+    let mut first = Vec::new();
+    for value in seen.end.iter().flatten().chain(&seen.inputs) {
+        value.visit_tensors(|tensor| {
+            let (here, storage) = (first.len(), tensor.storage());
+            let known = storages.iter().find(|&&(address, _)| address == storage.address());
+            match known.filter(|_| storage.nbytes() > 0) {
+                Some(&(_, at)) => first.push(at),
+                None => {
+                    storages.push((storage.address(), here));
+                    first.push(here);
+                }
+            }
+        });
+    }
+    first
+}
+
+/// Whether two values are the same, through all their members.
+///
+/// # Errors
+/// The first difference.
+pub fn same_value(a: &IValue, b: &IValue, precision: Precision) -> Result<(), String> {
+    // Values nest, and generated ones may nest deep: pairs still to be compared stand on a stack.
+    let mut open = vec![(a.clone(), b.clone())];
+    while let Some((a, b)) = open.pop() {
+        match (&a, &b) {
+            (IValue::Tensor(x), IValue::Tensor(y)) => same_tensor(x, y, precision)?,
+            (IValue::Float(x), IValue::Float(y)) if close(*x, *y, precision) => {}
+            (IValue::Complex(x), IValue::Complex(y))
+                if close(x.re, y.re, precision) && close(x.im, y.im, precision) => {}
+            (IValue::List(_) | IValue::Dict(_) | IValue::Tuple(_), _) if a.tag() == b.tag() => {
+                let (x, y) = (a.sub_values(), b.sub_values());
+                if x.len() != y.len() {
+                    return Err(format!("{a} and {b}"));
+                }
+                open.extend(x.into_iter().zip(y).rev());
+            }
+            (IValue::Float(_) | IValue::Complex(_), _) => return Err(format!("{a} and {b}")),
+            (IValue::Object(x), IValue::Object(y)) if x.class() == y.class() => {
+                open.extend(a.sub_values().into_iter().zip(b.sub_values()).rev());
+            }
+            (IValue::Future(_), IValue::Future(_)) => {
+                open.extend(a.sub_values().into_iter().zip(b.sub_values()).rev());
+            }
+            _ if a.equals(&b).unwrap_or(false) => {}
+            _ => return Err(format!("{a} and {b}")),
+        }
+    }
+    Ok(())
+}
+
+fn same_tensor(x: &Tensor, y: &Tensor, precision: Precision) -> Result<(), String> {
+    let facts = |t: &Tensor| format!("{:?}{:?}", t.dtype(), t.sizes());
+    if x.dtype() != y.dtype() || x.sizes() != y.sizes() {
+        return Err(format!("{} and {}", facts(x), facts(y)));
+    }
+    if x.requires_grad() != y.requires_grad() {
+        return Err("one requires a gradient".into());
+    }
+    let equal = match precision {
+        Precision::Bits => bits_equal(x, y),
+        Precision::Within(tolerance) => compare::close(x, y, tolerance, tolerance),
+    };
+    match equal {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            let (x, y) = (IValue::Tensor(x.clone()), IValue::Tensor(y.clone()));
+            Err(format!("tensors differ:\n{x}\nand\n{y}"))
+        }
+        Err(why) => Err(format!("{}: {why}", facts(x))),
+    }
+}
+
+/// Whether all elements have the same bits, all NaN being the same.
+fn bits_equal(x: &Tensor, y: &Tensor) -> Result<bool, flambeau_tensor::TensorError> {
+    if compare::bitwise_equal(x, y)? {
+        return Ok(true);
+    }
+    let same = |x: f64, y: f64| x.to_bits() == y.to_bits() || (x.is_nan() && y.is_nan());
+    let pairs = x.to_scalars()?.into_iter().zip(y.to_scalars()?);
+    Ok(pairs.into_iter().all(|pair| match pair {
+        (Scalar::Float(x), Scalar::Float(y)) => same(x, y),
+        (Scalar::Complex(x), Scalar::Complex(y)) => same(x.re, y.re) && same(x.im, y.im),
+        (Scalar::Int(x), Scalar::Int(y)) => x == y,
+        (Scalar::Bool(x), Scalar::Bool(y)) => x == y,
+        _ => false,
+    }))
+}
+
+fn close(x: f64, y: f64, precision: Precision) -> bool {
+    match precision {
+        _ if x.is_nan() || y.is_nan() => x.is_nan() && y.is_nan(),
+        Precision::Bits => x.to_bits() == y.to_bits(),
+        Precision::Within(tolerance) => x == y || (x - y).abs() <= tolerance * (1.0 + y.abs()),
+    }
+}

@@ -1,0 +1,37 @@
+//! Whatever a run observes lies in what shape propagation claims.
+
+use super::{Oracle, Outcome};
+use crate::case::Case;
+use crate::observe::host;
+use flambeau_exec::Gen;
+use flambeau_exec::soundness::{Watched, watch, watch_told};
+
+/// Ways of forgetting what is known of the arguments, per case.
+const PARTS: u64 = 4;
+
+/// Every value of a run against [`flambeau_analysis::shape::Shapes`]: claimed from the types of the inputs alone, and from
+/// parts of what is true of the arguments.
+pub struct FactsHold;
+
+impl Oracle for FactsHold {
+    fn name(&self) -> String {
+        "facts".into()
+    }
+
+    fn check(&self, case: &Case) -> Outcome {
+        let unit = &*case.unit;
+        let mut claims = 0;
+        for part in 0..=PARTS {
+            let args = case.fresh_inputs();
+            let Watched { wrong, claims: more, .. } = match part {
+                0 => watch(&case.graph, args, unit, &mut host()),
+                _ => watch_told(&case.graph, args, unit, &mut host(), &mut Gen::from_seed(part)),
+            };
+            if let Some(why) = wrong {
+                return Outcome::Failed(why);
+            }
+            claims += more;
+        }
+        if claims == 0 { Outcome::Rejected("nothing is claimed") } else { Outcome::Checked }
+    }
+}

@@ -1,0 +1,100 @@
+//! A pipeline keeps what a program means where arguments and constants share memory.
+
+use super::{Oracle, Outcome};
+use crate::case::Case;
+use crate::observe::{self, Observation, Precision};
+use crate::sharing::Sharing;
+use crate::trim::without_unused;
+use flambeau_analysis::Analyses;
+use flambeau_exec::bytecode::Code;
+use flambeau_exec::reference;
+use flambeau_exec::vm::{Program, Vm};
+use flambeau_ir::Graph;
+use flambeau_rewrite::control::Control;
+use flambeau_rewrite::egraph::Exactness;
+use flambeau_rewrite::manager::Manager;
+use flambeau_rewrite::pipeline::Pipeline;
+use std::sync::Arc;
+
+/// The tolerance where a pipeline rounds.
+const ROUNDING: f64 = 1e-4;
+
+/// The program on the reference evaluator before a pipeline, against both evaluators after it, in every way of
+/// [`Sharing`].
+pub struct SharingKept {
+    name: String,
+    pipeline: Pipeline,
+}
+
+/// A run on these very arguments.
+type Run = fn(&Arc<Graph>, &Case) -> Observation;
+
+impl SharingKept {
+    /// An oracle for a pipeline.
+    pub fn new(name: &str, pipeline: Pipeline) -> Self {
+        SharingKept { name: name.to_owned(), pipeline }
+    }
+
+    fn check_way(&self, case: &Case, sharing: Sharing) -> Outcome {
+        const TOO_FEW: Outcome = Outcome::Rejected("too few tensors");
+        let Some(before) = sharing.apply(case) else { return TOO_FEW };
+        let want = walk(&before.graph, &before);
+        if want.end.is_err() {
+            return Outcome::Rejected("the program fails");
+        }
+        let precision = match self.pipeline.exactness() {
+            Exactness::Exact => Precision::Bits,
+            _ => Precision::Within(ROUNDING),
+        };
+        let mut changed = false;
+        for (evaluator, run) in [("reference", walk as Run), ("machine", machine)] {
+            // Runs write arguments and constants, so each has its own.
+            let Some(fresh) = sharing.apply(case) else { return TOO_FEW };
+            let mut graph: Graph = (*fresh.graph).clone();
+            let (mut analyses, mut control) = (Analyses::new(), Control::new());
+            let mut manager = Manager::new().unit(&fresh.unit);
+            match manager.run_with(&mut graph, &self.pipeline, &mut analyses, &mut control) {
+                Ok(report) => changed |= report.changed(),
+                Err(e) => return Outcome::Failed(format!("the pipeline fails: {e}")),
+            }
+            let got = run(&Arc::new(graph.clone()), &fresh);
+            if let Err(why) = observe::same(&want, &got, precision) {
+                let before = &before.graph;
+                return Outcome::Failed(format!("{evaluator}: {why}\nbefore:\n{before}\nafter:\n{graph}"));
+            }
+        }
+        if changed { Outcome::Changed } else { Outcome::Checked }
+    }
+}
+
+fn walk(graph: &Arc<Graph>, case: &Case) -> Observation {
+    observe::run_on(case.inputs.clone(), |inputs, host| reference::run(graph, inputs, &*case.unit, host))
+}
+
+fn machine(graph: &Arc<Graph>, case: &Case) -> Observation {
+    observe::run_on(case.inputs.clone(), |inputs, host| {
+        let code = Code::compile(graph, &*case.unit).map_err(|e| flambeau_exec::ExecError::of(&e))?;
+        Vm::new(Program::new(case.unit.clone())).run(&Arc::new(code), inputs, host)
+    })
+}
+
+impl Oracle for SharingKept {
+    fn name(&self) -> String {
+        format!("sharing:{}", self.name)
+    }
+
+    fn check(&self, case: &Case) -> Outcome {
+        // Unused operators may be removed with the errors they raise, so the program is compared without them.
+        let case = case.with_graph(without_unused(&case.graph));
+        let mut outcome = Outcome::Rejected("too few tensors");
+        for sharing in Sharing::ALL.into_iter().filter(|&way| way != Sharing::Apart) {
+            match self.check_way(&case, sharing) {
+                Outcome::Failed(why) => return Outcome::Failed(format!("{sharing:?}: {why}")),
+                Outcome::Changed => outcome = Outcome::Changed,
+                Outcome::Checked if outcome != Outcome::Changed => outcome = Outcome::Checked,
+                _ => {}
+            }
+        }
+        outcome
+    }
+}

@@ -1,0 +1,157 @@
+//! Passes that are wrong on purpose, one for each dimension in which cases vary: the oracles have to find them. Bugs of
+//! the standard passes themselves are switched on by [`flambeau_rewrite::Planted`].
+
+use crate::oracle::PassKeeps;
+use flambeau_ir::types::TypeKind;
+use flambeau_ir::{At, Graph, IValue, NodeId, Prim, Type, ValueId};
+use flambeau_rewrite::{Pass, PassCx, PassError, Pipeline};
+
+/// A kind of wrong pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bug {
+    /// Removes what the program raises.
+    DropsErrors,
+    /// Removes what the program prints.
+    DropsPrints,
+    /// Moves the reads of a tensor before a write of another input, as if no two inputs shared memory.
+    InputsShareNothing,
+    /// Takes `x + 0` for `x`: the sum of -0.0 and 0.0 is 0.0.
+    ForgetsNegativeZero,
+    /// Takes `x * 1.0` for `x`, whatever the element type.
+    ForgetsTheElementType,
+    /// Takes `relu(x)` for `x` where the graph's first input is not empty: wrong for all values but positive ones, found
+    /// only where no size is 0.
+    WrongForSomeSizes,
+    /// Takes results of calls for the first argument.
+    SkipsCalls,
+    /// Runs tasks that nothing waits for never, and waits for none: gives the first captured value.
+    SkipsTasks,
+}
+
+impl Bug {
+    /// All.
+    pub(crate) const ALL: [Bug; 8] = [
+        Bug::DropsErrors,
+        Bug::DropsPrints,
+        Bug::InputsShareNothing,
+        Bug::ForgetsNegativeZero,
+        Bug::ForgetsTheElementType,
+        Bug::WrongForSomeSizes,
+        Bug::SkipsCalls,
+        Bug::SkipsTasks,
+    ];
+
+    /// The name, for reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Bug::DropsErrors => "drops-errors",
+            Bug::DropsPrints => "drops-prints",
+            Bug::InputsShareNothing => "inputs-share-nothing",
+            Bug::ForgetsNegativeZero => "forgets-negative-zero",
+            Bug::ForgetsTheElementType => "forgets-the-element-type",
+            Bug::WrongForSomeSizes => "wrong-for-some-sizes",
+            Bug::SkipsCalls => "skips-calls",
+            Bug::SkipsTasks => "skips-tasks",
+        }
+    }
+}
+
+/// The oracle that has to find a bug.
+pub(crate) fn oracle(bug: Bug) -> PassKeeps {
+    PassKeeps::new(bug.name(), Pipeline::new().then(Wrong(bug)))
+}
+
+struct Wrong(Bug);
+
+impl Pass for Wrong {
+    const NAME: &'static str = "wrong";
+
+    fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+        let nodes: Vec<NodeId> = cx.graph().nodes_deep().collect();
+        match self.0 {
+            Bug::InputsShareNothing => reads_first(cx),
+            bug => nodes.into_iter().for_each(|node| one(cx, node, bug)),
+        }
+        Ok(())
+    }
+}
+
+fn one(cx: &mut PassCx<'_>, node: NodeId, bug: Bug) {
+    let graph = cx.graph();
+    let named = |name: &str| graph.op_name(node).as_str() == name;
+    match bug {
+        Bug::DropsErrors if graph.is_prim(node, Prim::RaiseException) => cx.edit().erase(node),
+        Bug::DropsPrints if graph.is_prim(node, Prim::Print) => cx.edit().erase(node),
+        Bug::ForgetsNegativeZero if named("aten::add") && is_number(graph, node, 1, 0.0) => {
+            first_operand(cx, node)
+        }
+        Bug::ForgetsTheElementType if named("aten::mul") && is_number(graph, node, 1, 1.0) => {
+            first_operand(cx, node)
+        }
+        Bug::WrongForSomeSizes if named("aten::relu") => first_operand(cx, node),
+        Bug::SkipsCalls if graph.is_prim(node, Prim::CallFunction) => operand(cx, node, 1),
+        Bug::SkipsTasks if named("aten::wait") => {
+            let task = graph.operands(node).next().map(|v| graph.def(v));
+            let captured = task.and_then(|fork| graph.operands(fork).next());
+            let fits = captured.filter(|&v| graph.ty(v).is_tensor());
+            if let Some(value) = fits.filter(|_| task.is_some_and(|t| graph.is_prim(t, Prim::Fork))) {
+                replace(cx, node, value);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn first_operand(cx: &mut PassCx<'_>, node: NodeId) {
+    operand(cx, node, 0);
+}
+
+fn operand(cx: &mut PassCx<'_>, node: NodeId, i: usize) {
+    let value = cx.graph().operands(node).nth(i);
+    if let Some(value) = value {
+        replace(cx, node, value);
+    }
+}
+
+fn replace(cx: &mut PassCx<'_>, node: NodeId, value: ValueId) {
+    let old = cx.graph().result(node, 0);
+    if cx.graph().ty(value).is_tensor() && cx.graph().ty(old).is_tensor() {
+        cx.edit().replace_all_uses(old, value);
+    }
+}
+
+/// Whether an operand is this number, as a constant.
+fn is_number(graph: &Graph, node: NodeId, i: usize, number: f64) -> bool {
+    let constant = graph.operands(node).nth(i).and_then(|v| graph.constant(v));
+    match constant {
+        Some(IValue::Int(n)) => n as f64 == number,
+        Some(IValue::Float(x)) => x == number,
+        _ => false,
+    }
+}
+
+/// Copies every input that is not written through its own name at the start of the program, and lets all reads see the
+/// copy: right only if no other input shares its memory.
+fn reads_first(cx: &mut PassCx<'_>) {
+    let graph = cx.graph();
+    let Some(neg) = graph.registry().lookup("aten::clone") else { return };
+    let inputs: Vec<ValueId> =
+        graph.inputs().filter(|&v| matches!(graph.ty(v).kind(), TypeKind::Tensor(_))).collect();
+    let root = graph.root();
+    for input in inputs {
+        let graph = cx.graph();
+        let pure = graph.uses(input).all(|u| {
+            let row = graph.op(u.user).row();
+            row.is_some_and(|id| !graph.registry().schema(id).has_aliases())
+        });
+        if !pure || graph.use_count(input) == 0 {
+            continue;
+        }
+        let mut e = cx.edit();
+        e.at(At::start(root));
+        let format = e.constant_of(IValue::None, Type::optional(Type::INT));
+        let node = e.node(neg, &[input, format], &[Type::TENSOR]);
+        let copy = e.graph().result(node, 0);
+        e.replace_uses_after(node, input, copy);
+    }
+}

@@ -1,0 +1,138 @@
+//! Worker processes: a panic, an abort, a stack overflow or a hang of what is tested costs one request, not the run.
+//!
+//! A request goes to the worker as one line on its standard input, and the answer comes back as one line on its standard
+//! output, after [`READY`] when the worker starts. Lines that are no answer are prints of what is tested. Campaigns of
+//! `flambeau fuzz` and replays of recordings (`cargo xtask conform`) use the same workers.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// The line that a worker writes when it can take requests.
+pub const READY: &str = "ready";
+
+/// How long a worker may take to be ready.
+const START_LIMIT: Duration = Duration::from_secs(60);
+
+/// Why a worker gave no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Death {
+    /// It took longer than allowed, and was killed.
+    Timeout(Duration),
+    /// The process ended.
+    Ended(String),
+}
+
+impl std::fmt::Display for Death {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Death::Timeout(limit) => write!(f, "no answer in {} s", limit.as_secs()),
+            Death::Ended(status) => write!(f, "the process died: {status}"),
+        }
+    }
+}
+
+/// A worker process; killed when dropped.
+pub struct Worker {
+    child: Child,
+    input: ChildStdin,
+    output: Receiver<String>,
+    /// Requests sent so far.
+    pub served: usize,
+}
+
+impl Worker {
+    /// Starts a worker and waits until it is ready.
+    ///
+    /// # Errors
+    /// If the process cannot be started, or ends before it is ready.
+    pub fn start(mut command: Command) -> Result<Worker, std::io::Error> {
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = piped.spawn()?;
+        let missing = || std::io::Error::other("a worker without standard input and output");
+        let input = child.stdin.take().ok_or_else(missing)?;
+        let lines = BufReader::new(child.stdout.take().ok_or_else(missing)?);
+        let (sender, output) = channel();
+        std::thread::spawn(move || {
+            for line in lines.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let ready = output.recv_timeout(START_LIMIT).is_ok_and(|line| line == READY);
+        let mut worker = Worker { child, input, output, served: 0 };
+        if !ready {
+            let death = worker.death();
+            return Err(std::io::Error::other(format!("a worker does not start ({death})")));
+        }
+        Ok(worker)
+    }
+
+    /// Sends a request and waits for the first line that `read` takes for its answer.
+    ///
+    /// # Errors
+    /// How the worker died; it cannot be used any more.
+    pub fn ask<T>(
+        &mut self,
+        line: &str,
+        limit: Duration,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<T, Death> {
+        self.served += 1;
+        let sent = self.input.write_all(line.as_bytes()).and_then(|()| self.input.write_all(b"\n"));
+        if sent.and_then(|()| self.input.flush()).is_err() {
+            return Err(self.death());
+        }
+        let end = Instant::now() + limit;
+        loop {
+            match self.output.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(line) => {
+                    if let Some(answer) = read(&line) {
+                        return Ok(answer);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => return Err(Death::Timeout(limit)),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.death()),
+            }
+        }
+    }
+
+    fn death(&mut self) -> Death {
+        // The process may be alive without its pipes: the status of a process that ends by itself says more.
+        for _ in 0..50 {
+            if matches!(self.child.try_wait(), Ok(None)) {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        let _ = self.child.kill();
+        match self.child.wait() {
+            Ok(status) => Death::Ended(status.to_string()),
+            Err(error) => Death::Ended(error.to_string()),
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // Either may fail because the process is gone already, which is the aim.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// This program again, with the address space bounded where a shell can bound it: a request that asks for all memory then
+/// ends its own worker and not the machine's other programs.
+///
+/// # Errors
+/// If the path of this program is unknown.
+pub fn this_program_again() -> Result<Command, std::io::Error> {
+    let program = std::env::current_exe()?;
+    if cfg!(unix) {
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -v 8388608; exec \"$0\" \"$@\""]).arg(program);
+        return Ok(command);
+    }
+    Ok(Command::new(program))
+}
