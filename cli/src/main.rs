@@ -82,6 +82,9 @@ fn main() -> ExitCode {
             } else {
                 output::print_error(&error);
             }
+            if error.downcast_ref::<output::CommandLine>().is_some() {
+                return ExitCode::from(2);
+            }
             let fault = error.downcast_ref::<flambeau::Error>().map_or(Fault::Input, |e| e.fault);
             ExitCode::from(if fault == Fault::Internal { 3 } else { 1 })
         }

@@ -4,7 +4,7 @@ use annotate_snippets::{Annotation, AnnotationKind, Level, Renderer, Snippet};
 use anstream::{eprint, eprintln, println};
 use anyhow::Result;
 use flambeau::ir::text::PrintOptions;
-use flambeau::ir::{Diagnostic, SourceRange, Step};
+use flambeau::ir::{Diagnostic, SourceRange, Step, nearest};
 use flambeau::{Error, Fault, Graph, IValue};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
@@ -55,6 +55,29 @@ pub(crate) fn graph_text(graph: &Graph, options: PrintOptions) -> Result<String>
         }
     }
     Ok(graph.to_text(options))
+}
+
+/// Marks errors of the command line: an option names what is not there.
+#[derive(Debug)]
+pub(crate) struct CommandLine;
+
+impl std::fmt::Display for CommandLine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the command line is wrong")
+    }
+}
+
+/// The error as one of the command line, for which the command exits with 2.
+pub(crate) fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
+    error.into().context(CommandLine)
+}
+
+/// An option with a value that is none of those there are, as an error of the command line.
+pub(crate) fn unknown(option: &str, value: &str, known: &[&str]) -> anyhow::Error {
+    let text = format!("`{value}` is no {option}; there are {}", known.join(", "));
+    let mut error = Error::new(Fault::Misuse, "X0003", text);
+    error.help = nearest(value, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+    usage(error)
 }
 
 /// Writes an error to standard error: with the source lines it points at, coloured on a terminal.

@@ -1,7 +1,9 @@
 //! Programs from files: source, IR text or archive, told by content first and by extension where content is silent.
 
+use crate::output::usage;
+use anstream::eprintln;
 use anyhow::{Context, Result, bail};
-use flambeau::archive::LoadOptions;
+use flambeau::rewrite::Pipeline;
 use flambeau::{Entry, Error, Program, Session};
 use std::io::Read;
 use std::path::Path;
@@ -43,16 +45,33 @@ impl ThreadArgs {
     }
 }
 
+/// A session with the standard operators that tells failed optimizations on standard error.
+pub(crate) fn standard() -> Result<Session> {
+    Ok(telling(&Session::standard()?))
+}
+
+/// The session, telling failed optimizations on standard error.
+pub(crate) fn telling(session: &Session) -> Session {
+    session.with_failure_hook(|failure| {
+        eprintln!("warning[{}]: {failure}\n{}", failure.error.code, failure.reproducer);
+    })
+}
+
+/// The pipeline that an option names.
+pub(crate) fn pipeline(session: &Session, text: &str) -> Result<Pipeline> {
+    session.pipeline(text).map_err(usage)
+}
+
 /// The session, sharing tensors with the files it loads unless they are to be copied.
 pub(crate) fn sharing(session: &Session, copy: bool) -> Session {
-    let mut options = LoadOptions::default();
+    let mut options = session.load_options().clone();
     options.map = !copy;
     session.with_load_options(options)
 }
 
 /// As [`sharing`], with the files that stand beside an archive's module.
 pub(crate) fn with_files(session: &Session, copy: bool) -> Session {
-    let mut options = LoadOptions::default();
+    let mut options = session.load_options().clone();
     (options.map, options.extra_files) = (!copy, true);
     session.with_load_options(options)
 }
@@ -134,7 +153,11 @@ impl ProgramArgs {
                 }
             }
         };
-        Ok(program.entry(&name)?)
+        program.entry(&name).map_err(|error| {
+            // An entry that is not there is the command line's fault; one that does not compile is the program's.
+            let is_named = self.entry.is_some() && !program.entries().contains(&name);
+            if is_named { usage(error) } else { error.into() }
+        })
     }
 
     /// Loads the program and picks the entry.

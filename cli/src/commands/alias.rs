@@ -1,10 +1,9 @@
 //! `flambeau alias`: what may share memory with what, and who writes where.
 
 use crate::output::graph_text;
-use crate::program::ProgramArgs;
+use crate::program::{ProgramArgs, standard};
 use anstream::{print, println};
 use anyhow::Result;
-use flambeau::Session;
 use flambeau::analysis::{AliasDb, Analyses};
 use flambeau::ir::text::PrintOptions;
 use serde_json::json;
@@ -24,7 +23,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = Session::standard()?;
+    let session = standard()?;
     let entry = args.program.entry(&session)?;
     let graph = entry.graph();
     let mut analyses = Analyses::new();

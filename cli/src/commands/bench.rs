@@ -1,10 +1,9 @@
 //! `flambeau bench`: time calls of a function in this process.
 
 use crate::inputs::InputArgs;
-use crate::program::{ProgramArgs, ThreadArgs};
+use crate::program::{ProgramArgs, ThreadArgs, standard};
 use anstream::println;
 use anyhow::Result;
-use flambeau::Session;
 use std::time::{Duration, Instant};
 
 /// Arguments of `bench`.
@@ -65,7 +64,7 @@ pub(crate) fn time(seconds: f64, mut f: impl FnMut() -> Result<()>) -> Result<Ti
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = args.threads.of(&Session::standard()?);
+    let session = args.threads.of(&standard()?);
     let entry = args.program.entry(&session)?;
     let inputs = args.inputs.read(&entry)?;
     let kwargs = inputs.kwargs();

@@ -1,11 +1,12 @@
-//! `flambeau bench-ir`: time the compiler's own steps on a graph.
+//! `flambeau bench-ir`: time the compiler's own steps on a program: reading, printing, verifying and copying the graph,
+//! every analysis, every pass of the library.
 
-use crate::program::ProgramArgs;
+use crate::program::{ProgramArgs, standard};
 use anstream::println;
 use anyhow::{Context, Result};
-use flambeau::analysis::AliasDb;
-use flambeau::ir::text::{PrintOptions, parse_graph};
-use flambeau::ir::{Graph, Source, verify::verify};
+use flambeau::analysis::{AliasDb, STANDARD};
+use flambeau::ir::text::PrintOptions;
+use flambeau::ir::{CompilationUnit, Graph, verify::verify};
 use flambeau::rewrite::manager::Manager;
 use flambeau::{Error, Session};
 use std::time::Instant;
@@ -13,15 +14,10 @@ use std::time::Instant;
 /// Arguments of `bench-ir`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A file of IR text; `-` for standard input.
-    file: String,
-    /// Passes to time, each on a fresh copy of the graph.
-    #[arg(
-        long,
-        short,
-        value_delimiter = ',',
-        default_value = "dce,cse,constant_pooling,constant_propagation,canonicalize,inline,lower_simple_tuples"
-    )]
+    #[command(flatten)]
+    program: ProgramArgs,
+    /// Passes to time, each on a fresh copy of the graph; all of the library if left out.
+    #[arg(long, short, value_delimiter = ',')]
     passes: Vec<String>,
     /// Repeat each step and take the fastest.
     #[arg(long, default_value_t = 3)]
@@ -30,6 +26,9 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
+
+/// Nanoseconds of steps, by name, in order.
+type Times = Vec<(String, u64)>;
 
 /// The fastest of several runs, in nanoseconds, and the last result. Preparation is not timed.
 fn fastest<P, R>(
@@ -48,53 +47,77 @@ fn fastest<P, R>(
     best.context("nothing was run")
 }
 
+/// Times of the steps that every program goes through, and the graph of the entry.
+fn steps(
+    args: &Args,
+    session: &Session,
+) -> Result<(Times, std::sync::Arc<Graph>, std::sync::Arc<CompilationUnit>)> {
+    let n = args.repeat;
+    let (read, program) = fastest(n, || (), |()| args.program.load(session))?;
+    let graph = args.program.pick(&program)?.graph().clone();
+    let (print, _) = fastest(n, || (), |()| Ok(graph.to_text(PrintOptions::default())))?;
+    let (check, ()) = fastest(n, || (), |()| Ok(verify(&graph).map(|_| ()).map_err(Error::from)?))?;
+    let (copy, _) = fastest(n, || (), |()| Ok(Graph::clone(&graph)))?;
+    let (alias, _) = fastest(n, || (), |()| Ok(AliasDb::new(&graph)))?;
+    let times = [("parse", read), ("print", print), ("verify", check), ("clone", copy), ("alias", alias)];
+    let times = times.map(|(name, ns)| (name.to_owned(), ns)).to_vec();
+    Ok((times, graph, program.unit().clone()))
+}
+
+fn analyses(args: &Args, graph: &Graph) -> Result<Times> {
+    let time = |analysis: &flambeau::analysis::StandardAnalysis| {
+        let (ns, ()) = fastest(args.repeat, || (), |()| Ok(analysis.build(graph)))?;
+        Ok((analysis.name.to_owned(), ns))
+    };
+    STANDARD.iter().map(time).collect()
+}
+
+fn passes(args: &Args, session: &Session, graph: &Graph, unit: &CompilationUnit) -> Result<Times> {
+    let all = || session.passes().passes().map(|entry| entry.name.to_owned()).collect();
+    let names = if args.passes.is_empty() { all() } else { args.passes.clone() };
+    let time = |name: String| {
+        let pipeline = session.pipeline(&name)?;
+        let run = |mut copy: Graph| {
+            Manager::new().unit(unit).run(&mut copy, &pipeline).map_err(|e| anyhow::anyhow!("{e}"))?;
+            Ok(())
+        };
+        let (ns, ()) = fastest(args.repeat, || graph.clone(), run)?;
+        Ok((name, ns))
+    };
+    names.into_iter().map(time).collect()
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = Session::standard()?;
-    let program = ProgramArgs { file: args.file.clone(), entry: None, copy: false };
-    let text = String::from_utf8(program.bytes()?).context("the file is not UTF-8")?;
-    let source = Source::new(&*args.file, text);
-    let parse = || -> Result<Graph> { Ok(parse_graph(&source, session.registry()).map_err(Error::from)?) };
-    let (parse_ns, graph) = fastest(args.repeat, || (), |()| parse())?;
-    let (print_ns, _) = fastest(args.repeat, || (), |()| Ok(graph.to_text(PrintOptions::default())))?;
-    let (verify_ns, ()) =
-        fastest(args.repeat, || (), |()| Ok(verify(&graph).map(|_| ()).map_err(Error::from)?))?;
-    let (alias_ns, _) = fastest(args.repeat, || (), |()| Ok(AliasDb::new(&graph)))?;
-    let mut passes = serde_json::Map::new();
-    for name in &args.passes {
-        let pipeline = session.pipeline(name)?;
-        let (ns, ()) = fastest(
-            args.repeat,
-            || graph.clone(),
-            |mut copy| {
-                Manager::new().run(&mut copy, &pipeline).map_err(|e| anyhow::anyhow!("{e}"))?;
-                Ok(())
-            },
-        )?;
-        passes.insert(name.clone(), ns.into());
-    }
+    let session = standard()?;
+    let (steps, graph, unit) = steps(args, &session)?;
+    let analyses = analyses(args, &graph)?;
+    let passes = passes(args, &session, &graph, &unit)?;
     let nodes = graph.node_count();
+    let bytes_per_node = graph.heap_bytes() as f64 / nodes.max(1) as f64;
     if args.json {
-        let json = serde_json::json!({
+        let table = |times: &Times| -> serde_json::Value {
+            times.iter().map(|(name, ns)| (name.clone(), serde_json::Value::from(*ns))).collect()
+        };
+        let mut json = serde_json::json!({
             "nodes": nodes,
-            "parse_ns": parse_ns,
-            "print_ns": print_ns,
-            "verify_ns": verify_ns,
-            "alias_ns": alias_ns,
-            "passes": passes,
+            "analyses": table(&analyses),
+            "passes": table(&passes),
             "peak_rss_bytes": peak_rss(),
-            "heap_bytes_per_node": graph.heap_bytes() as f64 / nodes.max(1) as f64,
+            "heap_bytes_per_node": bytes_per_node,
         });
+        for (name, ns) in &steps {
+            json[format!("{name}_ns")] = (*ns).into();
+        }
         println!("{json}");
         return Ok(());
     }
-    let per = |ns: u64| ns as f64 / nodes.max(1) as f64;
-    println!("{nodes} nodes, {:.0} bytes a node", graph.heap_bytes() as f64 / nodes.max(1) as f64);
-    for (name, ns) in [("parse", parse_ns), ("print", print_ns), ("verify", verify_ns), ("alias", alias_ns)] {
-        println!("{name:<24} {:>9.1} ns a node", per(ns));
-    }
-    for (name, ns) in &passes {
-        println!("{name:<24} {:>9.1} ns a node", per(ns.as_u64().unwrap_or(0)));
+    println!("{nodes} nodes, {bytes_per_node:.0} bytes a node");
+    for (title, times) in [("steps", &steps), ("analyses", &analyses), ("passes", &passes)] {
+        println!("\n{title:<36} {:>12} {:>16}", "microseconds", "ns a node");
+        for (name, ns) in times {
+            println!("{name:<36} {:>12.1} {:>16.1}", *ns as f64 / 1e3, *ns as f64 / nodes.max(1) as f64);
+        }
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `flambeau convert`: a module or its tensors from one file to another, in the form the other's name asks for.
 
-use crate::program::{ProgramArgs, with_files};
+use crate::program::{ProgramArgs, standard, with_files};
 use anstream::eprintln;
 use anyhow::{Context, Result, bail};
 use flambeau::archive::{replace_file, save_safetensors, save_state_dict};
@@ -34,7 +34,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = with_files(&Session::standard()?, false);
+    let session = with_files(&standard()?, false);
     let limits = flambeau::archive::Limits::default();
     let to_safetensors = args.output.extension().is_some_and(|e| e == "safetensors");
     let from_source = args.input.extension().is_some_and(|e| e == "py" || e == "ir");
@@ -87,7 +87,12 @@ fn convert_module(session: &Session, args: &Args) -> Result<()> {
 /// Functions to a module's archive.
 fn convert_functions(session: &Session, args: &Args) -> Result<()> {
     let file = args.input.to_string_lossy().into_owned();
-    let program = ProgramArgs { file, entry: args.entry.clone(), copy: false }.load(session)?;
+    let chosen = ProgramArgs { file, entry: args.entry.clone(), copy: false };
+    let program = chosen.load(session)?;
+    if args.entry.is_some() {
+        // One that is not there is the command line's fault.
+        chosen.pick(&program)?;
+    }
     let entries = program.entries();
     let methods: Vec<(&str, &str)> = match (&args.entry, entries.as_slice()) {
         (Some(only), _) | (None, [only]) => vec![(only, "forward")],

@@ -1,13 +1,14 @@
 //! What the command shows without arguments: the LSTM cell, from source to result.
 
 use crate::commands::bench::time;
+use crate::program::standard;
 use anstream::println;
 use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result, bail};
+use flambeau::IValue;
 use flambeau::analysis::{AliasDb, Analyses, shape::Shapes};
 use flambeau::rewrite::Manager;
 use flambeau::tensor::compare::max_abs_diff;
-use flambeau::{IValue, Session};
 
 /// The program, and inputs with PyTorch's outputs.
 const SOURCE: &str = include_str!("../../data/lstm_cell.py");
@@ -20,7 +21,7 @@ fn title(text: &str) {
 
 /// Runs the command.
 pub(crate) fn run() -> Result<()> {
-    let session = Session::standard()?;
+    let session = standard()?;
     title("source");
     println!("{SOURCE}");
 

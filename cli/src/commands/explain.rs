@@ -1,14 +1,14 @@
 //! `flambeau explain`: what an error code means, what became of a value and by which rules, why two values may share
 //! memory.
 
-use crate::program::ProgramArgs;
+use crate::program::{ProgramArgs, pipeline, standard};
 use anstream::{print, println};
 use anyhow::{Result, anyhow, bail};
+use flambeau::Graph;
 use flambeau::analysis::{AliasDb, Analyses};
 use flambeau::archive::Code;
 use flambeau::ir::{Symbol, ValueId};
 use flambeau::rewrite::{Control, Manager, Story};
-use flambeau::{Graph, Session};
 
 /// Arguments of `explain`.
 #[derive(clap::Args)]
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         return page(args.what.as_deref());
     }
     let Some(file) = args.what.clone() else { bail!("a program is missing: explain FILE --value %NAME") };
-    let session = Session::standard()?;
+    let session = standard()?;
     let program_args = ProgramArgs { file, entry: args.entry.clone(), copy: false };
     let program = program_args.load(&session)?;
     let entry = program_args.pick(&program)?;
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if let Some(value) = &args.value {
         let mut after = (**before).clone();
         let mut control = Control::from_env()?.telling();
-        let pipeline = session.pipeline(&args.passes)?;
+        let pipeline = pipeline(&session, &args.passes)?;
         let mut manager = Manager::new().unit(program.unit());
         manager.run_with(&mut after, &pipeline, &mut Analyses::new(), &mut control)?;
         print!("{}", tell(before, &after, control.story(), value)?);

@@ -1,8 +1,7 @@
 //! `flambeau freeze`: a module with its weights and settings made part of its code.
 
-use crate::program::with_files;
+use crate::program::{standard, with_files};
 use anyhow::Result;
-use flambeau::Session;
 use std::path::PathBuf;
 
 /// Arguments of `freeze`.
@@ -19,7 +18,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = with_files(&Session::standard()?, false);
+    let session = with_files(&standard()?, false);
     let program = session.load_archive(&args.input)?;
     if let Some(module) = program.module() {
         module.eval();

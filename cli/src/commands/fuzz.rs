@@ -1,75 +1,123 @@
 //! `flambeau fuzz`: search for programs that a pipeline changes the meaning of, or on which evaluators disagree.
+//!
+//! Cases run in worker processes: this command again, with `--worker`. A case that ends or stalls its process is a finding
+//! like any other.
 
+use crate::output::unknown;
+use crate::program::{pipeline, standard};
 use anstream::println;
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use flambeau::Session;
-use flambeau_fuzz::oracle::{
-    AliasTruth, JournalReplay, MachineAgrees, PassKeeps, SourceRoundTrip, TextRoundTrip,
-};
-use flambeau_fuzz::{Campaign, Oracle};
+use flambeau_fuzz::hunt::{Hunt, fresh_seed, serve};
+use flambeau_fuzz::worker::this_program_again;
+use flambeau_fuzz::{Campaign, Tally, selftest};
 use indicatif::{ProgressBar, ProgressStyle};
+use std::process::Command;
 use std::time::Duration;
 
 /// Arguments of `fuzz`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What must hold: `pass`, `machine`, `text`, `alias`, `journal`; all if left out.
+    /// What must hold: `text`, `source`, `journal`, `machine`, `alias`, `facts`, `pass`, `sharing` (the pipeline where
+    /// arguments and constants share memory), `passes` (each pass by itself); all but `passes` if left out.
     #[arg(long, value_delimiter = ',')]
     oracle: Vec<String>,
-    /// The pipeline that `pass` looks at.
+    /// The pipeline that `pass` and `sharing` look at.
     #[arg(long, short, default_value = "default")]
     passes: String,
     /// Seconds per oracle.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// Where the cases start; equal seeds make equal cases.
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
+    /// Where the cases start; equal seeds make equal cases. A new one for every run if left out.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Operators that programs are made of more often, as `ns::name` or `ns::name.overload`.
+    #[arg(long, value_delimiter = ',')]
+    favour: Vec<String>,
+    /// Worker processes.
+    #[arg(long, default_value_t = 1)]
+    jobs: usize,
+    /// Seconds that one case may take.
+    #[arg(long, default_value_t = 20)]
+    limit: u64,
+    /// Answers requests for cases of one oracle, given by its full name.
+    #[arg(long, hide = true)]
+    worker: bool,
 }
-
-const ORACLES: [&str; 6] = ["text", "source", "journal", "machine", "alias", "pass"];
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = Session::standard()?;
-    let campaign = Campaign::new(session.registry(), args.seed);
-    let names: Vec<&str> = match args.oracle.is_empty() {
-        true => ORACLES.to_vec(),
-        false => args.oracle.iter().map(String::as_str).collect(),
+    let session = standard()?;
+    let seed = args.seed.unwrap_or_else(fresh_seed);
+    let campaign = Campaign::new(session.registry(), seed);
+    let campaign = campaign.favouring(&args.favour).map_err(|why| anyhow!(why))?;
+    if args.worker {
+        let name = args.oracle.first().map_or("", String::as_str);
+        let oracle =
+            selftest::oracle(&session, &full_name(name, &args.passes)).map_err(|why| anyhow!(why))?;
+        return Ok(serve(&campaign, &*oracle)?);
+    }
+    // A wrong name or pipeline is reported here and not by every worker.
+    let known: Vec<&str> = selftest::NAMES.iter().chain(&["pass", "sharing", "passes"]).copied().collect();
+    if let Some(wrong) = args.oracle.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(unknown("oracle", wrong, &known));
+    }
+    pipeline(&session, &args.passes)?;
+    println!("{} operators to draw from, seed {seed}", campaign.menu().len());
+    for name in names(args, &session) {
+        search(args, &name, seed)?;
+    }
+    Ok(())
+}
+
+/// The oracles that are asked for.
+fn names(args: &Args, session: &Session) -> Vec<String> {
+    let of_passes = || selftest::all(session).into_iter().filter(|name| name.starts_with("pass:"));
+    if args.oracle.is_empty() {
+        let over_pipeline = ["pass", "sharing"].map(|name| full_name(name, &args.passes));
+        return selftest::NAMES.iter().map(|&name| name.to_owned()).chain(over_pipeline).collect();
+    }
+    let one = |name: &String| match name.as_str() {
+        "passes" => of_passes().collect(),
+        name => vec![full_name(name, &args.passes)],
     };
-    println!("{} operators to draw from", campaign.menu().len());
-    for name in names {
-        let oracle: Box<dyn Oracle> = match name {
-            "text" => Box::new(TextRoundTrip),
-            "source" => Box::new(SourceRoundTrip),
-            "journal" => Box::new(JournalReplay),
-            "machine" => Box::new(MachineAgrees),
-            "alias" => Box::new(AliasTruth),
-            "pass" => Box::new(PassKeeps::new(&args.passes, session.pipeline(&args.passes)?)),
-            other => bail!("there is no oracle `{other}`; there are {}", ORACLES.join(", ")),
-        };
-        let bar = ProgressBar::new_spinner();
-        bar.set_style(
-            ProgressStyle::with_template("{spinner} {msg}")
-                .unwrap_or_else(|_| ProgressStyle::default_spinner()),
-        );
-        let (tally, finding) = campaign.run(&*oracle, u64::MAX, Duration::from_secs(args.seconds), |t| {
-            if (t.checked + t.rejected) % 64 == 0 {
-                bar.set_message(format!("{name}: {} checked, {} rejected", t.checked, t.rejected));
-                bar.tick();
-            }
-        });
-        bar.finish_and_clear();
-        println!("{name}: {} checked, {} rejected, {} failed", tally.checked, tally.rejected, tally.failed);
-        if let Some(finding) = finding {
-            println!(
-                "case {} (smallest form found):\n{}\n{}",
-                finding.seed,
-                finding.case.to_text(),
-                finding.why
-            );
-            bail!("{name} does not hold");
+    args.oracle.iter().flat_map(one).collect()
+}
+
+fn full_name(name: &str, pipeline: &str) -> String {
+    if matches!(name, "pass" | "sharing") { format!("{name}:{pipeline}") } else { name.to_owned() }
+}
+
+fn search(args: &Args, name: &str, seed: u64) -> Result<()> {
+    let (oracle, pipeline) = name.split_once(':').unwrap_or((name, ""));
+    let worker = || -> std::io::Result<Command> {
+        let mut command = this_program_again()?;
+        command.args(["fuzz", "--worker", "--oracle", oracle, "--passes", pipeline]);
+        command.args(["--seed", &seed.to_string()]);
+        if !args.favour.is_empty() {
+            command.args(["--favour", &args.favour.join(",")]);
         }
+        Ok(command)
+    };
+    let bar = ProgressBar::new_spinner();
+    let style = ProgressStyle::with_template("{spinner} {msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    let progress = |tally: &Tally| {
+        if tally.cases() % 64 == 0 {
+            bar.set_message(format!("{name}: {tally}"));
+            bar.tick();
+        }
+    };
+    let hunt = Hunt { worker: &worker, jobs: args.jobs, limit: Duration::from_secs(args.limit) };
+    let (tally, found) = hunt.run(u64::MAX, Duration::from_secs(args.seconds), &progress)?;
+    bar.finish_and_clear();
+    println!("{name}: {tally}");
+    if let Some(found) = found {
+        println!(
+            "case {} of seed {seed} (smallest form found):\n{}\n{}",
+            found.number, found.text, found.why
+        );
+        bail!("{name} does not hold");
     }
     Ok(())
 }

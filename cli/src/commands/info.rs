@@ -1,10 +1,9 @@
 //! `flambeau info`: what a file holds, which operators it uses, and which of them are missing.
 
-use crate::program::with_files;
+use crate::program::{standard, with_files};
 use crate::report::report;
 use anstream::{print, println};
 use anyhow::Result;
-use flambeau::Session;
 use std::path::PathBuf;
 
 /// Arguments of `info`.
@@ -28,7 +27,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = with_files(&Session::standard()?, args.copy);
+    let session = with_files(&standard()?, args.copy);
     if args.state_dict {
         for (name, tensor) in session.load_weights(&args.file)? {
             println!("{name}: {}{:?}", tensor.dtype().name(), tensor.sizes());

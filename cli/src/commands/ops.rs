@@ -1,8 +1,8 @@
 //! `flambeau ops`: list operators and what is known about them.
 
+use crate::program::standard;
 use anstream::println;
 use anyhow::{Result, bail};
-use flambeau::Session;
 use flambeau::exec::Kernel;
 use flambeau::ir::{Doc, Symbol};
 
@@ -21,7 +21,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = Session::standard()?;
+    let session = standard()?;
     let registry = session.registry();
     let mut shown = 0;
     let mut rows = Vec::new();

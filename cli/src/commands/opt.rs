@@ -2,7 +2,7 @@
 
 use crate::commands::explain::tell;
 use crate::output::graph_text;
-use crate::program::ProgramArgs;
+use crate::program::{ProgramArgs, pipeline, standard};
 use anstream::{eprint, eprintln, print, println};
 use anyhow::{Context, Result};
 use flambeau::analysis::Analyses;
@@ -16,8 +16,15 @@ use serde_json::{Value, json};
 /// Arguments of `opt`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    #[command(flatten)]
-    program: ProgramArgs,
+    /// A `.py`, `.ir` or `.pt` file; `-` for standard input.
+    #[arg(required_unless_present = "list")]
+    file: Option<String>,
+    /// Function or method; `forward` or the only one if left out.
+    #[arg(long, short)]
+    entry: Option<String>,
+    /// Copy tensors out of an archive's file instead of sharing them with it.
+    #[arg(long)]
+    copy: bool,
     /// The pipeline: passes by name, options in braces, such as `inline,cse,egraph{accept=rounding}`.
     #[arg(long, short, default_value = "default")]
     passes: String,
@@ -76,7 +83,7 @@ fn session(rules: &[String]) -> Result<Session> {
         let text = std::fs::read_to_string(file).with_context(|| format!("reading {file}"))?;
         builder = builder.rules(file, &text);
     }
-    Ok(if rules.is_empty() { Session::standard()? } else { builder.build()? })
+    Ok(if rules.is_empty() { standard()? } else { builder.build()? })
 }
 
 /// Runs the command.
@@ -85,9 +92,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if args.list {
         return list(&session);
     }
-    let pipeline = session.pipeline(&args.passes)?;
-    let program = args.program.load(&session)?;
-    let entry = args.program.pick(&program)?;
+    let pipeline = pipeline(&session, &args.passes)?;
+    let Some(file) = args.file.clone() else { return list(&session) };
+    let chosen = ProgramArgs { file, entry: args.entry.clone(), copy: args.copy };
+    let program = chosen.load(&session)?;
+    let entry = chosen.pick(&program)?;
     let mut graph = (**entry.graph()).clone();
     let options = PrintOptions { exact: args.exact, ..PrintOptions::default() };
     let mut manager = Manager::new().unit(program.unit()).checks(args.checks.into()).log(Log::from_env());

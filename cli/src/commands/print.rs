@@ -1,7 +1,7 @@
 //! `flambeau print`: a program in one of its forms.
 
 use crate::output::graph_text;
-use crate::program::ProgramArgs;
+use crate::program::{ProgramArgs, standard};
 use anstream::print;
 use anyhow::{Context, Result, bail};
 use flambeau::Session;
@@ -46,7 +46,7 @@ enum Form {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = Session::standard()?;
+    let session = standard()?;
     if let Some(stage) = &args.stage {
         return stages(args, &session, stage);
     }

@@ -2,7 +2,7 @@
 
 use crate::inputs::InputArgs;
 use crate::output::OutputArgs;
-use crate::program::{ProgramArgs, ThreadArgs};
+use crate::program::{ProgramArgs, ThreadArgs, telling};
 use anyhow::Result;
 use flambeau::{Execution, Session};
 
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if let Some(mb) = args.memory {
         builder = builder.memory(mb.saturating_mul(1 << 20));
     }
-    let session = args.threads.of(&builder.build()?);
+    let session = args.threads.of(&telling(&builder.build()?));
     let entry = args.program.entry(&session)?;
     let inputs = args.inputs.read(&entry)?;
     // What the program prints is kept back until it has succeeded: an error leaves nothing on standard output.

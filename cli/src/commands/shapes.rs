@@ -1,9 +1,8 @@
 //! `flambeau shapes`: what is known about the type of every value.
 
-use crate::program::ProgramArgs;
+use crate::program::{ProgramArgs, standard};
 use anstream::{print, println};
 use anyhow::Result;
-use flambeau::Session;
 use flambeau::analysis::Analyses;
 use flambeau::analysis::shape::Shapes;
 
@@ -19,7 +18,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = Session::standard()?;
+    let session = standard()?;
     let entry = args.program.entry(&session)?;
     let graph = entry.graph();
     let mut analyses = Analyses::new();

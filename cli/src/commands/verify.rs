@@ -1,9 +1,8 @@
 //! `flambeau verify`: check a program and show what is wrong with it.
 
-use crate::program::ProgramArgs;
+use crate::program::{ProgramArgs, standard};
 use anstream::println;
 use anyhow::Result;
-use flambeau::Session;
 use flambeau::ir::verify::verify_with;
 
 /// Arguments of `verify`.
@@ -18,7 +17,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = Session::standard()?;
+    let session = standard()?;
     let program = args.program.load(&session)?;
     let unit = program.unit();
     let mut nodes = 0;

@@ -1,6 +1,6 @@
 //! Arguments of calls that are no values, or not those the function takes.
 
-use super::{accepted, file, refused};
+use super::{accepted, file, refused, wrong};
 
 const SOURCE: &str = "def f(x, w, *, n: int = 1):\n    return x.mm(w) * n\n";
 
@@ -80,7 +80,7 @@ fn wrong_arguments() {
     }
     let good = file("inputs", "good.json", format!("[{ONE}, {ONE}]"));
     assert!(accepted(&["run", &f, "--inputs", &good, "--json"]).contains("4.0"));
-    refused(&["run", &f, "--entry", "g"], &["X0003", "no entry `g`", "f"]);
+    wrong(&["run", &f, "--entry", "g"], &["X0003", "no entry `g`", "f"]);
     refused(&["bench", &f, "--inputs", &file("inputs", "one.json", format!("[{ONE}]"))], &["X0003"]);
 }
 

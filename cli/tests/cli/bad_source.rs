@@ -1,6 +1,6 @@
 //! Source that is wrong in syntax or types, too deep, or fails when it runs.
 
-use super::{accepted, file, refused, run};
+use super::{accepted, file, refused, run, wrong};
 
 const DEEP: usize = 100_000;
 
@@ -124,10 +124,28 @@ fn programs_that_fail() {
 #[test]
 fn pipelines_that_are_none() {
     let path = source("fine", "def f(x: int):\n    return x\n");
-    refused(&["opt", &path, "-p", "cze"], &["R0101", "did you mean `cse`"]);
-    refused(&["opt", &path, "-p", "fix("], &["R0101", "not closed"]);
-    refused(&["opt", &path, "-p", &"fix(".repeat(10_000)], &["limit reached", "R0101"]);
-    refused(&["opt", &path, "-p", "cse{x=1}"], &["no option `x`"]);
+    wrong(&["opt", &path, "-p", "cze"], &["R0101", "did you mean `cse`"]);
+    wrong(&["opt", &path, "-p", "fix("], &["R0101", "not closed"]);
+    wrong(&["opt", &path, "-p", &"fix(".repeat(10_000)], &["limit reached", "R0101"]);
+    wrong(&["opt", &path, "-p", "cse{x=1}"], &["no option `x`"]);
     let rules = file("sources", "bad.rules", "use aten\nrule a [exact]: nope(%x) => %x\n");
     refused(&["opt", &path, "--rules", &rules], &["R0003", "bad.rules:2", "aten::nope"]);
+}
+
+#[test]
+fn options_that_name_what_is_not_there() {
+    let path = source("named", "def first(x: int):\n    return x\ndef second(x: int):\n    return x\n");
+    for command in ["run", "print", "opt", "shapes", "alias"] {
+        wrong(&[command, &path, "-e", "frist"], &["has no entry `frist`", "did you mean `first`"]);
+    }
+    wrong(&["fuzz", "--oracle", "machin", "--seconds", "1"], &["machin", "did you mean `machine`"]);
+    let ir = file("sources", "one.ir", "graph(%x : int):\n  return (%x)\n");
+    wrong(&["run", &ir, "-e", "main", "-a", "x=1"], &["has no entry `main`", "forward"]);
+    wrong(&["explain", &path, "-e", "first", "--value", "%x", "-p", "dec"], &["R0101", "did you mean `dce`"]);
+}
+
+#[test]
+fn passes_are_listed_without_a_program() {
+    assert!(accepted(&["opt", "--list"]).contains("constant_propagation"));
+    wrong(&["opt"], &["FILE"]);
 }

@@ -1,6 +1,6 @@
 //! Functions to archives, modules with other tensors and files: what `convert` writes of source runs as the source does.
 
-use super::{accepted, data, file, folder, refused};
+use super::{accepted, data, file, folder, refused, wrong};
 
 const SOURCE: &str = "def twice(x: int) -> int:
     return x + x
@@ -30,7 +30,7 @@ fn one_function_becomes_forward() {
     assert!(accepted(&["run", &archive, "--inputs", &inputs]).contains("41"));
     assert!(accepted(&["run", &archive, "--inputs", &inputs, "--copy"]).contains("41"));
     assert!(accepted(&["info", &archive, "--copy"]).contains("forward"));
-    refused(&["convert", &source, &archive, "--entry", "g"], &["no entry `g`"]);
+    wrong(&["convert", &source, &archive, "--entry", "g"], &["no entry `g`"]);
 }
 
 /// Tensors go from an archive to every form and back; what does not fit is listed whole.

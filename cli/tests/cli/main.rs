@@ -60,6 +60,17 @@ fn accepted(args: &[&str]) -> String {
     ran.out
 }
 
+/// Runs the command, whose command line is wrong: exit code 2, nothing on standard output, and an error that holds each of
+/// `parts`.
+fn wrong(args: &[&str], parts: &[&str]) {
+    let ran = run(args);
+    let shown: String = ran.err.chars().take(600).collect();
+    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{args:?}: {shown}");
+    for part in parts {
+        assert!(ran.err.contains(part), "{args:?}: no `{part}` in: {shown}");
+    }
+}
+
 /// Runs the command, which has to refuse what it is given: exit code 1, nothing on standard output, and an error that
 /// holds each of `parts`.
 fn refused(args: &[&str], parts: &[&str]) -> String {
