@@ -1,6 +1,6 @@
 """Times operators beside PyTorch's TorchScript: one core, one run, rounds of either taken in turns.
 
-    python tests/oracle/beside.py target/release/flambeau [FILTER] [--rounds N] [--seconds S]
+    python tests/oracle/beside.py target/dist/flambeau [FILTER] [--rounds N] [--seconds S]
 
 Needs torch 2.6. A row is a function of tensors named `a`, `b`, ..., in groups with the largest ratio of times that is meant
 to hold. Either side calls the same compiled function again and again and gives the median of short spells; of the rounds

@@ -7,4 +7,5 @@
 pub mod canonical;
 pub mod conform;
 pub mod filetest;
+pub mod scaling;
 pub mod value;

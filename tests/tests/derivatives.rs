@@ -123,12 +123,14 @@ fn run(registry: &Registry, op: OpId, args: &[IValue]) -> Option<Vec<IValue>> {
     catch_unwind(AssertUnwindSafe(call)).ok()?.ok()
 }
 
-/// A graph of one node.
-fn call_of(registry: &Arc<Registry>, op: OpId) -> Graph {
+/// A graph of one node that takes such arguments; those of a `...` have their own types.
+fn call_of(registry: &Arc<Registry>, op: OpId, args: &[IValue]) -> Graph {
     let schema = registry.schema(op);
     let mut graph = Graph::new(Arc::clone(registry));
     let mut editor = graph.edit();
-    let inputs: Vec<_> = schema.args.iter().map(|arg| editor.add_input(arg.ty)).collect();
+    let declared = schema.args.iter().map(|arg| arg.ty);
+    let further = args.iter().skip(schema.args.len()).map(IValue::type_of);
+    let inputs: Vec<_> = declared.chain(further).map(|ty| editor.add_input(ty)).collect();
     let types: Vec<Type> = schema.returns.iter().map(|r| r.ty).collect();
     let node = editor.node(op, &inputs, &types);
     let results: Vec<_> = editor.graph().results(node).collect();
@@ -146,13 +148,18 @@ enum Outcome {
     Skipped,
 }
 
-/// Which arguments something is stated of.
-fn moving(schema: &FunctionSchema, entry: &Entry) -> Vec<bool> {
-    let named = |name: &str| match entry {
-        Entry::Formulas(formulas) => formulas.iter().any(|f| f.text.is_some() && f.args.contains(&name)),
+/// Which of `count` arguments something is stated of: of those of a `...`, which have no names, by a body alone.
+fn moving(schema: &FunctionSchema, entry: &Entry, count: usize) -> Vec<bool> {
+    let stated = |arg: Option<&Argument>| match entry {
+        Entry::Formulas(formulas) => {
+            let names = |arg: &Argument| {
+                formulas.iter().any(|f| f.text.is_some() && f.args.contains(&arg.name.as_str()))
+            };
+            arg.is_some_and(names)
+        }
         _ => true,
     };
-    schema.args.iter().map(|arg| named(arg.name.as_str())).collect()
+    (0..count).map(|i| stated(schema.args.get(i))).collect()
 }
 
 /// Arguments of a sample in doubles; integers too, where a gradient is stated.
@@ -181,8 +188,9 @@ fn attempt(session: &Session, op: OpId, entry: &Entry, g: &mut Gen<'_>) -> Outco
     let registry = session.registry();
     let schema = registry.schema(op);
     let sample = registry.facet::<Sample>(op).unwrap();
-    let moves = moving(schema, entry);
-    let args = in_doubles(entry, &moves, sample.make(schema, g));
+    let args = sample.make(schema, g);
+    let moves = moving(schema, entry, args.len());
+    let args = in_doubles(entry, &moves, args);
     let leaves = leaves_of(&args, &moves);
     let (Some(first), Some(again)) = (run(registry, op, &args), run(registry, op, &args)) else {
         return Outcome::Skipped;
@@ -245,7 +253,7 @@ fn stated(
     };
     let args = moved(args, moves, &mut |t| leaf(t));
     let leaves = leaves_of(&args, moves);
-    let entry = session.program_of(call_of(session.registry(), op))?.entry("f")?;
+    let entry = session.program_of(call_of(session.registry(), op, &args))?.entry("forward")?;
     let mut host = session.host();
     host.set_tape(Some(session.tape()?));
     let result = entry.call_on(&args, &[], &mut host)?;
@@ -288,7 +296,8 @@ fn stated_derivatives_are_those_measured() {
         };
         let (agreed, differed) = trials(&session, op, &entry);
         tried += usize::from(agreed > 0);
-        let mut moving = schema.args.iter().zip(moving(schema, &entry)).filter(|(_, moves)| *moves);
+        let mut moving =
+            schema.args.iter().zip(moving(schema, &entry, schema.args.len())).filter(|(_, moves)| *moves);
         let untried = agreed == 0 && differed.is_empty() && moving.any(|(arg, _)| arg.ty == Type::TENSOR);
         if untried {
             untriable.insert(schema.full_name());

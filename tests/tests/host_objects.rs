@@ -132,5 +132,5 @@ fn nodes_of_the_host_survive_as_text() {
     let text = program.entry("f").expect("it is there").graph().to_string();
     assert!(text.contains("^bank.open(start)(%n.1)"), "{text}");
     let again = session.parse_ir(&text).expect("it is read back");
-    assert_eq!(again.entry("f").expect("it is there").graph().to_string(), text);
+    assert_eq!(again.entry("forward").expect("it is there").graph().to_string(), text);
 }

@@ -17,11 +17,11 @@ def f(n: int):
 # %a.1 : Float(s0, 1) contiguous cpu
 # %10 : [1, 4]
 # %b.1 : Long(1, 4) contiguous cpu no_grad
-# %c.1 : Float(s0, 4) contiguous cpu
+# %c.1 : Float(s0, 4) cpu
 # %22 : Float() contiguous cpu
 # %24 : [1]
 # %27 : Float(s0) contiguous cpu
 # %31 : Float(4) cpu
-# %33 : Bool(s0, 4) contiguous cpu no_grad
-# %34 : (Float() contiguous cpu, Float(s0) contiguous cpu, Float(4) cpu, Bool(s0, 4) contiguous cpu no_grad)
+# %33 : Bool(s0, 4) cpu no_grad
+# %34 : (Float() contiguous cpu, Float(s0) contiguous cpu, Float(4) cpu, Bool(s0, 4) cpu no_grad)
 # where s0 >= 0

@@ -1,8 +1,10 @@
 //! A recorded case, and how its replay ended.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 
-use crate::value::compare::Tolerance;
+use super::call::Call;
 
 /// A case: one JSON object of a suite.
 #[derive(Debug, Clone)]
@@ -36,25 +38,21 @@ impl Case {
         if self.get("id").is_some() { self.text("id") } else { self.text("archive") }
     }
 
+    /// The archive, where it is part of the case.
+    pub fn archive_bytes(&self) -> Option<Vec<u8>> {
+        BASE64.decode(self.get("archive_bytes")?.as_str()?).ok()
+    }
+
     /// Whether a field is there and true.
     pub fn is(&self, field: &str) -> bool {
         self.get(field).and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// The positional inputs.
-    pub fn inputs(&self) -> &[Value] {
-        self.get("inputs").and_then(Value::as_array).map_or(&[], Vec::as_slice)
-    }
-
-    /// The inputs by name, in order.
-    pub fn kwargs(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.get("kwargs").and_then(Value::as_object).into_iter().flatten().map(|(k, v)| (k.as_str(), v))
-    }
-
-    /// How close results have to be.
-    pub fn tolerance(&self) -> Tolerance {
-        let number = |field| self.get(field).and_then(Value::as_f64).unwrap_or(0.0);
-        Tolerance { rtol: number("rtol"), atol: number("atol"), meta: self.text("check") == "meta" }
+    /// The recorded calls, in order. A case without the field `calls` is one call itself.
+    pub fn calls(&self) -> Vec<Call<'_>> {
+        let calls =
+            self.get("calls").and_then(Value::as_array).map_or(std::slice::from_ref(&self.json), |c| c);
+        calls.iter().map(|json| Call::new(self, json)).collect()
     }
 
     /// The group it is counted in: by operator, model, test file, chapter or pass, according to the suite.

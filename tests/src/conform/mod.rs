@@ -8,6 +8,7 @@
 //! an error of the kind `Unsupported`, which names what is missing. *Panicked*: a panic, the death of the process, or
 //! no answer in time. *Failed*: everything else, above all a wrong answer.
 
+pub mod call;
 pub mod case;
 pub mod corpus;
 pub mod options;

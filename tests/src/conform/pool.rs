@@ -1,28 +1,22 @@
-//! Worker processes, one per job: each replays one case at a time and is killed when that takes too long.
-//!
-//! A case goes to the worker as one line on its standard input, the verdict comes back as one line on its standard
-//! output. A thread here per worker feeds it; another reads its answers, so that waiting can end at the limit.
+//! Worker processes ([`flambeau_fuzz::worker`]), one per job: each replays one case at a time and is killed when that takes
+//! too long. A thread per worker feeds it.
 
-use std::io::{BufRead, BufReader, IsTerminal, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
+use std::io::IsTerminal;
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use flambeau_fuzz::worker::{Worker, this_program_again};
 
 use super::case::{Case, Outcome, Verdict};
 use super::corpus::Suite;
 use super::options::Options;
 use super::tally::Tally;
-use super::worker::READY;
 
 /// A worker is replaced after this many cases, so that what a process keeps for good (interned types and names)
 /// stays small.
 const CASES_PER_WORKER: usize = 2000;
-
-/// How long a worker may take to be ready.
-const START_LIMIT: Duration = Duration::from_secs(60);
 
 struct Job {
     index: usize,
@@ -113,7 +107,7 @@ fn serve(
             worker = None;
         }
         if worker.is_none() {
-            match Worker::start(suite, options) {
+            match start(suite, options) {
                 Ok(started) => worker = Some(started),
                 Err(error) => {
                     let _ = answers.send(Err(error));
@@ -122,9 +116,10 @@ fn serve(
             }
         }
         let Some(current) = worker.as_mut() else { return };
-        let verdict = current.ask(&job.line, options.limit);
+        let verdict = current.ask(&job.line, options.limit, Verdict::from_line);
         let alive = verdict.is_ok();
-        let verdict = verdict.unwrap_or_else(|why| Verdict { outcome: Outcome::Panicked, why });
+        let verdict =
+            verdict.unwrap_or_else(|death| Verdict { outcome: Outcome::Panicked, why: death.to_string() });
         if !alive {
             worker = None;
         }
@@ -134,102 +129,15 @@ fn serve(
     }
 }
 
-/// A worker process; killed when dropped.
-struct Worker {
-    child: Child,
-    input: ChildStdin,
-    output: Receiver<String>,
-    served: usize,
-}
-
-impl Worker {
-    fn start(suite: &Suite, options: &Options) -> anyhow::Result<Worker> {
-        let mut command = worker_command()?;
-        command.arg("--worker").arg(&suite.folder).args(options.ways.to_args());
-        if let Some(folder) = &options.ways.through_save {
-            std::fs::create_dir_all(folder)
-                .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-        }
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .context("cannot start a worker")?;
-        let input = child.stdin.take().context("the worker has no standard input")?;
-        let lines = BufReader::new(child.stdout.take().context("the worker has no standard output")?);
-        let (sender, output) = channel();
-        std::thread::spawn(move || {
-            for line in lines.lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    break;
-                }
-            }
-        });
-        let ready = output.recv_timeout(START_LIMIT).is_ok_and(|line| line == READY);
-        let mut worker = Worker { child, input, output, served: 0 };
-        if !ready {
-            let death = worker.death();
-            anyhow::bail!("a worker does not start ({death}); `conform --worker .` says why");
-        }
-        Ok(worker)
+/// Starts a worker that replays cases of a suite.
+fn start(suite: &Suite, options: &Options) -> anyhow::Result<Worker> {
+    let mut command = this_program_again().context("where is this program?")?;
+    command.arg("--worker").arg(&suite.folder).args(options.ways.to_args());
+    if let Some(folder) = &options.ways.through_save {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     }
-
-    /// Replays a case; an error (how the worker died) leaves the worker unusable.
-    fn ask(&mut self, line: &str, limit: Duration) -> Result<Verdict, String> {
-        self.served += 1;
-        let sent = self.input.write_all(line.as_bytes()).and_then(|()| self.input.write_all(b"\n"));
-        if sent.and_then(|()| self.input.flush()).is_err() {
-            return Err(self.death());
-        }
-        let end = Instant::now() + limit;
-        loop {
-            // Programs under test print too; anything that is no verdict is theirs.
-            match self.output.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(line) => {
-                    if let Some(verdict) = Verdict::from_line(&line) {
-                        return Ok(verdict);
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => return Err(format!("no answer in {} s", limit.as_secs())),
-                Err(RecvTimeoutError::Disconnected) => return Err(self.death()),
-            }
-        }
-    }
-
-    fn death(&mut self) -> String {
-        // It may be alive and mute; give it time to end by itself, which says more.
-        for _ in 0..50 {
-            if matches!(self.child.try_wait(), Ok(None)) {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-        }
-        let _ = self.child.kill();
-        match self.child.wait() {
-            Ok(status) => format!("the process died: {status}"),
-            Err(error) => format!("the process died: {error}"),
-        }
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        // Either may fail because the process is gone already, which is what is wanted.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// This program again, with the address space bounded where a shell can bound it: a case that asks for all memory
-/// then ends its own worker and not the machine's other programs.
-fn worker_command() -> anyhow::Result<Command> {
-    let program = std::env::current_exe().context("where is this program?")?;
-    if cfg!(unix) {
-        let mut command = Command::new("sh");
-        command.args(["-c", "ulimit -v 8388608; exec \"$0\" \"$@\""]).arg(program);
-        return Ok(command);
-    }
-    Ok(Command::new(program))
+    Worker::start(command).context("`conform --worker .` says why")
 }
 
 /// A line of counts on the terminal, rewritten as cases end.

@@ -10,9 +10,7 @@ use std::sync::{Arc, Mutex};
 use super::case::{Case, Verdict};
 use super::options::Ways;
 use super::replay::Replay;
-
-/// The line a worker writes when it can take cases.
-pub(super) const READY: &str = "ready";
+use flambeau_fuzz::worker::READY;
 
 /// Replays cases from standard input until it ends.
 ///

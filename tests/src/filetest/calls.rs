@@ -1,11 +1,14 @@
 //! The `run:` lines of a test file.
 
-use flambeau::json::read_as;
-use flambeau::{Execution, Fault, Program, Session, Type};
-use flambeau_rewrite::Checks;
+use std::sync::{Arc, Mutex};
+
+use flambeau::json::Reader;
+use flambeau::{Entry, Execution, Fault, IValue, Program, Session, Type};
+use flambeau_exec::{Gen, soundness};
+use flambeau_ir::schema::Argument;
+use flambeau_rewrite::{Checks, Exactness, Manager};
 use serde_json::Value;
 
-use super::command::Blame;
 use super::file::{Expected, Language, RunLine, TestFile};
 use super::subject;
 use crate::value::compare::{Tolerance, compare};
@@ -43,7 +46,7 @@ fn result(file: &TestFile, run: &RunLine) -> Result<RunLine, String> {
 }
 
 /// The tolerance of `~=`.
-const ABOUT: Tolerance = Tolerance { rtol: 1e-4, atol: 1e-5, meta: false };
+const ABOUT: Tolerance = Tolerance { rtol: 1e-4, atol: 1e-5, ..Tolerance::EXACT };
 
 fn holds(value: &Value, text: &str, tolerance: Tolerance) -> bool {
     parse(text).is_ok_and(|want| compare(value, &want, tolerance).is_ok())
@@ -65,30 +68,38 @@ pub(super) fn differences(file: &TestFile, results: &[RunLine]) -> Vec<String> {
         .collect()
 }
 
-/// Calls a function of the file in every way of execution. The inner error is the program's, with its message.
+/// Pipelines that every program with `run:` lines has to survive, whatever its commands: those of source as well.
+const PIPELINES: [&str; 2] = ["inline,default", "inline,egraph,dce"];
+
+/// What a caller sees of a call: the result or the message of the program's error, the arguments afterwards, the prints.
+struct Seen {
+    end: Result<Value, String>,
+    args: Vec<Value>,
+    printed: String,
+}
+
+/// Calls a function of the file in every way of execution, through an archive, and after pipelines. The inner error is the
+/// program's, with its message.
 ///
 /// # Errors
 /// If the program cannot be read or the call not be made, or two ways come to different results.
 fn call_it(file: &TestFile, call: &Call) -> Result<Result<Value, String>, String> {
-    let mut first: Option<Result<Value, String>> = None;
-    for execution in [Execution::Reference, Execution::Machine, Execution::Optimized] {
+    let first = call_by(file, call, Execution::Reference)?;
+    for execution in [Execution::Machine, Execution::Optimized] {
         let got = call_by(file, call, execution)?;
-        match &first {
-            None => first = Some(got),
-            Some(reference) => {
-                agree(reference, &got).map_err(|why| format!("{execution:?} disagrees: {why}"))?
-            }
-        }
+        agree(&first, &got, Tolerance::BITS).map_err(|why| format!("{execution:?} disagrees: {why}"))?;
     }
-    let first = first.ok_or_else(|| "there is no way of execution".to_string())?;
     if let Some(got) = call_archived(file, call)? {
-        agree(&first, &got).map_err(|why| format!("through an archive it disagrees: {why}"))?;
+        agree(&first, &got, Tolerance::BITS)
+            .map_err(|why| format!("through an archive it disagrees: {why}"))?;
     }
-    for pipeline in file.commands.iter().filter_map(|c| c.strip_prefix("opt ")) {
-        let got = call_optimized(file, call, pipeline.trim())?;
-        agree(&first, &got).map_err(|why| format!("after `{pipeline}` it disagrees: {why}"))?;
+    watched(file, call)?;
+    let own = file.commands.iter().filter_map(|c| c.strip_prefix("opt ")).map(str::trim);
+    for pipeline in own.chain(PIPELINES) {
+        let Some((got, tolerance)) = call_optimized(file, call, pipeline)? else { continue };
+        agree(&first, &got, tolerance).map_err(|why| format!("after `{pipeline}` it disagrees: {why}"))?;
     }
-    Ok(first)
+    Ok(first.end)
 }
 
 /// Calls the program that is read back from the archive it was written to: the treatment *archive round trip*. What
@@ -96,10 +107,18 @@ fn call_it(file: &TestFile, call: &Call) -> Result<Result<Value, String>, String
 ///
 /// # Errors
 /// If source cannot be saved and loaded again.
-fn call_archived(file: &TestFile, call: &Call) -> Result<Option<Result<Value, String>>, String> {
+fn call_archived(file: &TestFile, call: &Call) -> Result<Option<Seen>, String> {
     let session = subject::session().with_execution(Execution::Reference);
     let program = subject::program(file, &session).map_err(|e| e.to_string())?;
-    let bytes = match program.to_module(&[(&call.name, "forward")]).and_then(|m| m.to_archive("case")) {
+    let graph = entry_of(&program, call)?.graph().clone();
+    // Source declares no sizes, so a program that comes back checks none.
+    if graph.inputs().any(|v| graph.ty(v) != graph.ty(v).erase_shapes()) {
+        return Ok(None);
+    }
+    let bytes = match program
+        .to_module(&[(entry_name(&program, call), "forward")])
+        .and_then(|m| m.to_archive("case"))
+    {
         Ok(bytes) => bytes,
         Err(error) if file.language == Language::Ir && error.code.starts_with("F012") => return Ok(None),
         Err(error) => return Err(format!("it cannot be saved: {error}")),
@@ -110,56 +129,169 @@ fn call_archived(file: &TestFile, call: &Call) -> Result<Option<Result<Value, St
     call_program(&session, &loaded, &forward).map(Some)
 }
 
-/// Calls the graph that the pipeline leaves, by the reference. Only for IR text: functions of a source may call each
-/// other, a graph alone may not.
-fn call_optimized(file: &TestFile, call: &Call, pipeline: &str) -> Result<Result<Value, String>, String> {
+/// Calls what a pipeline leaves of the function that is called, by the reference, and says how closely the result has to
+/// agree. Nothing for a pipeline that changes what goes in and out, nor for arguments that the call refuses before anything
+/// runs.
+fn call_optimized(file: &TestFile, call: &Call, pipeline: &str) -> Result<Option<(Seen, Tolerance)>, String> {
     let session = subject::session().with_execution(Execution::Reference);
-    if file.language == Language::Source {
-        return call_by(file, call, Execution::Reference);
+    let program = subject::program(file, &session).map_err(|e| e.to_string())?;
+    let entry = entry_of(&program, call)?;
+    let pipeline = session.pipeline(pipeline).map_err(|e| e.to_string())?;
+    let mut graph = (**entry.graph()).clone();
+    let before = (graph.inputs().len(), graph.outputs().len());
+    let mut manager = Manager::new().checks(Checks::EveryPass).unit(program.unit());
+    manager.run(&mut graph, &pipeline).map_err(|e| e.to_string())?;
+    if (graph.inputs().len(), graph.outputs().len()) != before {
+        return Ok(None);
     }
-    let told = |blames: Vec<Blame>| blames.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-    let graph = subject::read(&file.program).map_err(told)?;
-    let graph = subject::optimized(&graph, pipeline, Checks::EveryPass).map_err(told)?;
-    let program = session.program_of(graph).map_err(|e| e.to_string())?;
-    call_program(&session, &program, call)
+    if !positional(&entry, call)?.1 {
+        return Ok(None);
+    }
+    let tolerance = if pipeline.exactness() > Exactness::Exact { ABOUT } else { Tolerance::BITS };
+    let program = session.program_with(graph, program.unit().clone()).map_err(|e| e.to_string())?;
+    let optimized = program.entry("forward").map_err(|e| e.to_string())?;
+    Ok(Some((call_entry(&session, &optimized, entry.params(), call)?, tolerance)))
 }
 
-fn call_by(file: &TestFile, call: &Call, execution: Execution) -> Result<Result<Value, String>, String> {
+fn call_by(file: &TestFile, call: &Call, execution: Execution) -> Result<Seen, String> {
     let session = subject::session().with_execution(execution);
     let program = subject::program(file, &session).map_err(|e| e.to_string())?;
     call_program(&session, &program, call)
 }
 
-fn call_program(session: &Session, program: &Program, call: &Call) -> Result<Result<Value, String>, String> {
-    let entry = program.entry(&call.name).map_err(|e| e.to_string())?;
-    let params = entry.params();
+/// The name of the entry that a test calls. Tests call the graph of an IR file `main`; its entry is `forward`.
+fn entry_name<'c>(program: &Program, call: &'c Call) -> &'c str {
+    let is_graph = program.entries() == ["forward"] && call.name == "main";
+    if is_graph { "forward" } else { &call.name }
+}
+
+/// The entry that a test calls.
+fn entry_of(program: &Program, call: &Call) -> Result<Entry, String> {
+    program.entry(entry_name(program, call)).map_err(|e| e.to_string())
+}
+
+/// The treatment *facts*: every value of a run lies in what shape analysis claims of it, told what the types of the
+/// inputs say, or parts of what is true of the arguments.
+fn watched(file: &TestFile, call: &Call) -> Result<(), String> {
+    let session = subject::session().with_execution(Execution::Reference);
+    let program = subject::program(file, &session).map_err(|e| e.to_string())?;
+    let entry = entry_of(&program, call)?;
+    for told in 0..4 {
+        let (args, fits) = positional(&entry, call)?;
+        // Nothing is claimed of arguments that the call refuses.
+        if args.len() != entry.graph().inputs().len() || !fits {
+            return Ok(());
+        }
+        let (graph, unit, mut host) = (entry.graph(), &**program.unit(), session.host());
+        host.set_stdout(std::io::sink());
+        let watched = match told {
+            0 => soundness::watch(graph, args, unit, &mut host),
+            seed => soundness::watch_told(graph, args, unit, &mut host, &mut Gen::from_seed(seed)),
+        };
+        if let Some(why) = watched.wrong {
+            return Err(format!("a value is not as claimed: {why}"));
+        }
+    }
+    Ok(())
+}
+
+/// The arguments by position, and whether they are of the types of their parameters.
+fn positional(entry: &Entry, call: &Call) -> Result<(Vec<IValue>, bool), String> {
+    let mut reader = Reader::default();
+    let ty = |i: usize| entry.params().get(i).map_or(Type::ANY, |p: &Argument| p.ty);
+    let given = call.args.iter().enumerate();
+    let args: Result<Vec<IValue>, String> =
+        given.map(|(i, arg)| reader.read_as(arg, ty(i)).map_err(|e| e.to_string())).collect();
+    let args = args?;
+    let fits = args.iter().enumerate().all(|(i, arg)| arg.fits(ty(i)));
+    Ok((args, fits))
+}
+
+fn call_program(session: &Session, program: &Program, call: &Call) -> Result<Seen, String> {
+    let entry = entry_of(program, call)?;
+    call_entry(session, &entry, entry.params(), call)
+}
+
+/// Calls an entry whose arguments are named as `params` says.
+fn call_entry(session: &Session, entry: &Entry, params: &[Argument], call: &Call) -> Result<Seen, String> {
+    let mut reader = Reader::default();
+    let mut read = |arg: &Value, ty| reader.read_as(arg, ty).map_err(|e| e.to_string());
     let mut args = Vec::new();
     for (i, arg) in call.args.iter().enumerate() {
-        let ty = params.get(i).map_or(Type::ANY, |p| p.ty);
-        args.push(read_as(arg, ty).map_err(|e| e.to_string())?);
+        args.push(read(arg, params.get(i).map_or(Type::ANY, |p| p.ty))?);
     }
     let mut kwargs = Vec::new();
     for (name, arg) in &call.kwargs {
-        let ty = params.iter().find(|p| p.name.as_str() == name).map_or(Type::ANY, |p| p.ty);
-        kwargs.push((name.as_str(), read_as(arg, ty).map_err(|e| e.to_string())?));
+        let place = params.iter().position(|p| p.name.as_str() == name);
+        let ty = place.map_or(Type::ANY, |i| params[i].ty);
+        // A graph that passes made has the same parameters in the same order, under names of its own.
+        let own = place.and_then(|i| entry.params().get(i)).map_or(name.clone(), |p| p.name.to_string());
+        kwargs.push((own, read(arg, ty)?));
     }
+    // Such a graph has no defaults either.
+    for (p, own) in params.iter().zip(entry.params()).skip(args.len()) {
+        let is_given = call.kwargs.iter().any(|(name, _)| p.name.as_str() == name);
+        if let (false, None, Some(default)) = (is_given, &own.default, &p.default) {
+            kwargs.push((own.name.to_string(), default.clone()));
+        }
+    }
+    let kwargs: Vec<(&str, IValue)> = kwargs.iter().map(|(name, v)| (name.as_str(), v.clone())).collect();
+    let printed = Printed::default();
     let mut host = session.host();
-    host.set_stdout(std::io::sink());
-    match entry.call_on(&args, &kwargs, &mut host) {
-        Ok(value) => Ok(Ok(flambeau::json::write(&value).map_err(|e| e.to_string())?)),
+    host.set_stdout(printed.clone());
+    let end = match entry.call_on(&args, &kwargs, &mut host) {
+        Ok(value) => Ok(flambeau::json::write(&value).map_err(|e| e.to_string())?),
         // What is not supported is no result to write down.
-        Err(error) if matches!(error.fault, Fault::Internal | Fault::Unsupported) => Err(error.to_string()),
-        Err(error) => Ok(Err(error.message)),
+        Err(error) if matches!(error.fault, Fault::Internal | Fault::Unsupported) => {
+            return Err(error.to_string());
+        }
+        Err(error) => Err(error.message),
+    };
+    // Arguments of kinds that JSON has no tag for are not compared.
+    let after = args.iter().chain(kwargs.iter().map(|(_, v)| v));
+    let args = after.map(|v| flambeau::json::write(v).unwrap_or(Value::Null)).collect();
+    Ok(Seen { end, args, printed: printed.text() })
+}
+
+/// A sink for prints that can be read afterwards.
+#[derive(Clone, Default)]
+struct Printed(Arc<Mutex<Vec<u8>>>);
+
+impl Printed {
+    fn text(&self) -> String {
+        self.0.lock().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 }
 
-/// Both results are the same bit for bit, or both errors.
-fn agree(reference: &Result<Value, String>, other: &Result<Value, String>) -> Result<(), String> {
-    match (reference, other) {
-        (Ok(a), Ok(b)) => compare(b, a, Tolerance::EXACT),
-        (Err(a), Err(b)) if a == b => Ok(()),
-        (Err(a), Err(b)) => Err(format!("`{b}`, where the reference says `{a}`")),
-        (Ok(_), Err(b)) => Err(format!("`{b}`, where the reference has a result")),
-        (Err(a), Ok(_)) => Err(format!("a result, where the reference says `{a}`")),
+impl std::io::Write for Printed {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().map_err(|_| std::io::Error::other("poisoned"))?.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Both calls gave the same results or the same error, left the same arguments, and printed the same.
+fn agree(reference: &Seen, other: &Seen, tolerance: Tolerance) -> Result<(), String> {
+    match (&reference.end, &other.end) {
+        (Ok(a), Ok(b)) => compare(b, a, tolerance)?,
+        (Err(a), Err(b)) if a == b => {}
+        (Err(a), Err(b)) => return Err(format!("`{b}`, where the reference says `{a}`")),
+        (Ok(_), Err(b)) => return Err(format!("`{b}`, where the reference has a result")),
+        (Err(a), Ok(_)) => return Err(format!("a result, where the reference says `{a}`")),
+    }
+    for (i, (a, b)) in reference.args.iter().zip(&other.args).enumerate() {
+        if !a.is_null() {
+            compare(b, a, tolerance).map_err(|why| format!("argument {i} afterwards: {why}"))?;
+        }
+    }
+    match reference.printed == other.printed {
+        true => Ok(()),
+        false => {
+            Err(format!("it prints {:?}, where the reference prints {:?}", other.printed, reference.printed))
+        }
     }
 }

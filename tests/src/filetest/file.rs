@@ -22,6 +22,8 @@ pub struct TestFile {
     pub commands: Vec<String>,
     /// The program, its lines where they are in the file.
     pub program: String,
+    /// Functions that a program in IR text calls: qualified names and graphs, each behind a line `function NAME`.
+    pub functions: Vec<(String, String)>,
     /// The calls to make.
     pub runs: Vec<RunLine>,
     /// The errors to expect.
@@ -94,6 +96,7 @@ impl TestFile {
             language,
             commands: Vec::new(),
             program: String::new(),
+            functions: Vec::new(),
             runs: Vec::new(),
             errors: Vec::new(),
             blocks: Vec::new(),
@@ -195,7 +198,12 @@ impl TestFile {
             return Err(format!("{}:{number}: an error without a text", self.path.display()));
         }
         if let Some(comment) = comment {
-            if let Some(command) = comment.strip_prefix("test ") {
+            let function = comment.strip_prefix("function ").map(str::trim);
+            let is_name = |name: &&str| !name.contains(char::is_whitespace);
+            if let Some(name) = function.filter(is_name).filter(|_| self.language == Language::Ir) {
+                // Lines keep their numbers.
+                self.functions.push((name.to_string(), "\n".repeat(number - 1)));
+            } else if let Some(command) = comment.strip_prefix("test ") {
                 self.commands.push(command.trim().to_string());
             } else if let Some(call) = comment.strip_prefix("run: ") {
                 let run = run_line(number, call)
@@ -212,8 +220,9 @@ impl TestFile {
         if !code.trim().is_empty() {
             *last_code = Some(number);
         }
-        self.program.push_str(code);
-        self.program.push('\n');
+        let text = self.functions.last_mut().map_or(&mut self.program, |(_, text)| text);
+        text.push_str(code);
+        text.push('\n');
         Ok(())
     }
 }
@@ -258,6 +267,17 @@ mod tests {
         assert_eq!(f.runs[0].expected, Some(Expected::Exactly("2".to_string())));
         assert_eq!((f.runs[1].line, f.runs[1].expected.clone()), (9, None));
         assert_eq!(f.block("opt cse"), Some("graph(%a : int):\n\n  return (%a)\n"));
+    }
+
+    #[test]
+    fn functions_are_apart_from_the_program() {
+        let text = "; test run\ngraph():\n  return ()\n; function m.f\ngraph(%x : int):\n  return (%x)\n; run: main()\n";
+        let f = TestFile::parse(Path::new("a.ir"), text).unwrap();
+        assert_eq!(f.program, "\ngraph():\n  return ()\n");
+        assert_eq!(f.functions.len(), 1);
+        assert_eq!(f.functions[0].0, "m.f");
+        assert_eq!(f.functions[0].1, "\n\n\n\ngraph(%x : int):\n  return (%x)\n\n");
+        assert_eq!(f.with(&f.runs, &f.blocks), text);
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use flambeau::{Error, Graph, Program, Session};
+use flambeau_ir::module::Function;
 use flambeau_ir::text::parse_graph;
-use flambeau_ir::{Diagnostic, Source};
+use flambeau_ir::{CompilationUnit, Diagnostic, Source, Symbol};
 use flambeau_rewrite::{Checks, Manager, PassLibrary, Pipeline};
 
 use super::command::Blame;
@@ -22,9 +23,26 @@ pub(super) fn session() -> &'static Session {
 /// What is wrong with it.
 pub(super) fn program(file: &TestFile, session: &Session) -> Result<Program, Error> {
     match file.language {
-        Language::Ir => session.parse_ir_named(&file.program, &file.name()),
+        Language::Ir if file.functions.is_empty() => session.parse_ir_named(&file.program, &file.name()),
+        Language::Ir => {
+            let graph = parse_graph(&Source::new(&file.name(), &*file.program), session.registry())?;
+            session.program_with(graph, Arc::new(unit(file, session)?))
+        }
         Language::Source => session.compile_source(&file.program, &file.name()),
     }
+}
+
+/// The functions that a program in IR text calls.
+///
+/// # Errors
+/// What is wrong with one of them.
+pub(super) fn unit(file: &TestFile, session: &Session) -> Result<CompilationUnit, Error> {
+    let mut unit = CompilationUnit::new();
+    for (name, text) in &file.functions {
+        let graph = parse_graph(&Source::new(&file.name(), &**text), session.registry())?;
+        unit.define_function(Function::of_graph(Symbol::new(name), Arc::new(graph)));
+    }
+    Ok(unit)
 }
 
 /// The graphs of the program's functions, in order, by name. Those of IR text are not verified.

@@ -15,13 +15,21 @@ pub struct Tolerance {
     pub atol: f64,
     /// Compare structure, dtype and shape only (random or uninitialised results).
     pub meta: bool,
+    /// Whether `-0.0` is another number than `0.0`.
+    pub signed_zeros: bool,
 }
 
 impl Tolerance {
     /// The same number, and nothing else; `-0.0` is `0.0`.
-    pub const EXACT: Tolerance = Tolerance { rtol: 0.0, atol: 0.0, meta: false };
+    pub const EXACT: Tolerance = Tolerance { rtol: 0.0, atol: 0.0, meta: false, signed_zeros: false };
+
+    /// The same bits, all NaN being one.
+    pub const BITS: Tolerance = Tolerance { signed_zeros: true, ..Tolerance::EXACT };
 
     fn close(self, got: f64, want: f64) -> bool {
+        if self.signed_zeros && got == 0.0 && want == 0.0 {
+            return got.is_sign_negative() == want.is_sign_negative();
+        }
         if got == want || (got.is_nan() && want.is_nan()) {
             return true;
         }
@@ -31,6 +39,9 @@ impl Tolerance {
     fn close_complex(self, got: (f64, f64), want: (f64, f64)) -> bool {
         if self.close(got.0, want.0) && self.close(got.1, want.1) {
             return true;
+        }
+        if self.signed_zeros {
+            return false;
         }
         let far = (got.0 - want.0).hypot(got.1 - want.1);
         far.is_finite() && far <= self.atol + self.rtol * want.0.hypot(want.1)
@@ -163,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    const LOOSE: Tolerance = Tolerance { rtol: 1e-3, atol: 0.0, meta: false };
+    const LOOSE: Tolerance = Tolerance { rtol: 1e-3, atol: 0.0, ..Tolerance::EXACT };
 
     fn floats(v: &[f64]) -> Value {
         json!({"t": "tensor", "dtype": "float64", "shape": [v.len()], "data": v})
@@ -199,6 +210,10 @@ mod tests {
     fn special_numbers_and_meta() {
         let nan = json!({"t": "float", "v": "nan"});
         let inf = json!({"t": "float", "v": "inf"});
+        let zero = |text: &str| json!({"t": "float", "v": text});
+        assert!(compare(&zero("-0.0"), &zero("0.0"), Tolerance::EXACT).is_ok());
+        assert!(compare(&zero("-0.0"), &zero("0.0"), Tolerance::BITS).is_err());
+        assert!(compare(&zero("-0.0"), &zero("-0.0"), Tolerance::BITS).is_ok());
         assert!(compare(&nan, &nan, Tolerance::EXACT).is_ok());
         assert!(compare(&inf, &inf, Tolerance::EXACT).is_ok());
         assert!(compare(&nan, &inf, LOOSE).is_err());

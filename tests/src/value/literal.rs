@@ -7,6 +7,8 @@
 //! tensor(3, f64)  tensor([1, 2], u8)        dtypes: bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128
 //! full([2, 3], 1.5)  iota([2, 3], i64)      the same everywhere; 0, 1, 2, … in row-major order
 //! rand([2, 3], f32, 7)                      multiples of 1/64 between -2 and 2, drawn from the seed 7
+//! a := tensor([1.0, 2.0])  a                a value gets a name; the name stands for that very value
+//! view(a, [2, 2], [1, 0], 1)                a tensor over the storage of another: sizes, strides, offset
 //! ```
 //!
 //! Reading makes the recorded encoding (see [`super`]). Nesting is bounded by [`MAX_DEPTH`].
@@ -266,6 +268,14 @@ impl<'a> Reader<'a> {
         if DTYPES.iter().any(|(short, _)| *short == word) {
             return Ok(json!({"t": "dtype", "v": word}));
         }
+        if self.eat(":=") {
+            let value = self.value()?;
+            return Ok(json!({"t": "let", "name": word, "v": value}));
+        }
+        self.blanks();
+        if !word.is_empty() && !self.rest().starts_with('(') {
+            return Ok(json!({"t": "ref", "name": word}));
+        }
         let (args, _) = self.list("(", ")")?;
         let made = match (word, args.as_slice()) {
             ("complex", [re, im]) => complex(re, im),
@@ -274,6 +284,7 @@ impl<'a> Reader<'a> {
             ("full", [shape, value, dtype @ ..]) => filled(shape, dtype.first(), |_| value.clone()),
             ("iota", [shape, dtype @ ..]) => filled(shape, dtype.first(), |i| json!({"t": "int", "v": i})),
             ("rand", [shape, dtype, seed]) => random(shape, dtype, seed),
+            ("view", [of, shape, strides, offset]) => view(of, shape, strides, offset),
             _ => Err(format!("there is no value `{word}` with {} arguments", args.len())),
         };
         made.or_else(|why| self.error(&why))
@@ -325,6 +336,20 @@ fn filled(shape: &Value, dtype: Option<&Value>, value: impl Fn(i64) -> Value) ->
         return make(sizes, Some(&json!({"t": "dtype", "v": "f32"})), &refs);
     }
     make(sizes, dtype, &refs)
+}
+
+fn view(of: &Value, shape: &Value, strides: &Value, offset: &Value) -> Result<Value, String> {
+    let ints = |list: &Value| -> Option<Vec<i64>> {
+        super::items(list).iter().map(|d| d.get("v").and_then(Value::as_i64)).collect()
+    };
+    let (shape, strides) = (ints(shape), ints(strides));
+    let offset = offset.get("v").and_then(Value::as_i64);
+    match (shape, strides, offset) {
+        (Some(shape), Some(strides), Some(offset)) => {
+            Ok(json!({"t": "view", "of": of, "shape": shape, "strides": strides, "offset": offset}))
+        }
+        _ => Err("a view has lists of integers and an offset".to_string()),
+    }
 }
 
 /// Multiples of 1/64, so that every float type holds them exactly.
@@ -412,6 +437,19 @@ mod tests {
         assert_eq!(print(&parse("tensor([1, 2.5])").unwrap()), "tensor([1.0, 2.5], f32)");
         assert_eq!(parse("rand([3], f32, 1)").unwrap(), parse("rand([3], f32, 1)").unwrap());
         assert_ne!(parse("rand([3], f32, 1)").unwrap(), parse("rand([3], f32, 2)").unwrap());
+    }
+
+    #[test]
+    fn values_may_share_memory() {
+        let (call, rest) = parse_call("f(a := tensor([1.0, 2.0]), [a], view(a, [2], [0], 1)) == a").unwrap();
+        assert_eq!((call.args.len(), rest), (3, " == a"));
+        let mut reader = flambeau::json::Reader::default();
+        let mut read = |v: &Value| reader.read_as(v, flambeau::Type::ANY).unwrap();
+        let made: Vec<_> = call.args.iter().map(|v| read(v)).collect();
+        let a = made[0].as_tensor().unwrap();
+        assert!(made[1].as_list().unwrap().to_tensors().unwrap()[0].ptr_eq(a));
+        let view = made[2].as_tensor().unwrap();
+        assert!(view.shares_storage(a) && view.strides() == [0] && view.offset() == 1);
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Each part of the extension does its work in a session, and is found wrong where it is wrong.
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
-use flambeau::analysis::{AliasDb, Analyses};
-use flambeau::exec::Sample;
-use flambeau::ir::{At, IValue, Prim};
+use flambeau::analysis::{AliasDb, Analyses, Dtype, Shape};
+use flambeau::exec::soundness::{try_facts, try_operator};
+use flambeau::exec::{Kernel, Sample, soundness};
+use flambeau::ir::{At, IValue, OpDef, Prim};
 use flambeau::rewrite::egraph::trial::{Effort, try_rules};
 use flambeau::rewrite::{Checks, Manager};
 use flambeau::{Execution, Graph, Session};
-use flambeau_fuzz::oracle::{MachineAgrees, PassKeeps};
+use flambeau_fuzz::oracle::{FactsHold, MachineAgrees, PassKeeps};
 use flambeau_fuzz::{Campaign, Oracle};
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,14 +46,15 @@ fn the_operator_runs_and_its_shape_is_known() {
     let text = "graph(%x : Float(2, 3)):\n  %y : Tensor = stranger::swish(%x)\n  return (%y)\n";
     for execution in [Execution::Reference, Execution::Machine, Execution::Optimized] {
         let program = session.with_execution(execution).parse_ir(text).unwrap();
-        let id = session.registry().lookup("stranger::swish").unwrap();
-        let sample = session.registry().facet::<Sample>(id).unwrap();
-        let mut g = flambeau::exec::Gen::from_seed(3);
-        let args = sample.make(session.registry().schema(id), &mut g);
-        let got = program.entry("forward").unwrap().call(&args, &[]);
-        // The graph asks for a float matrix; samples draw other ranks and types as well.
-        let fits = args[0].fits(program.entry("forward").unwrap().params()[0].ty);
-        assert_eq!(got.is_ok(), fits, "{got:?}");
+        let call = |sizes: &[i64]| {
+            let x = flambeau::Tensor::zeros(sizes, flambeau::tensor::DType::F32).unwrap();
+            program.entry("forward").unwrap().call(&[IValue::Tensor(x)], &[])
+        };
+        assert!(call(&[2, 3]).is_ok());
+        // What the graph declares of its input is checked, since optimization relies on it.
+        let error = call(&[3, 2]).unwrap_err().to_string();
+        assert!(error.contains("`%x`, is declared as Float(2, 3)"), "{error}");
+        assert!(error.contains("given Float(3, 2"), "{error}");
     }
     let graph = session.parse_ir(text).unwrap().entry("forward").unwrap().graph().clone();
     let mut analyses = Analyses::new();
@@ -94,6 +96,36 @@ fn the_rules_hold_on_what_they_are_tried_on() {
         assert!(trial.failure.is_none(), "{}: {}", trial.rule, trial.failure.unwrap());
         assert!(trial.tried > 0, "{} was never tried: {:?}", trial.rule, trial.refused);
     }
+}
+
+#[test]
+fn what_the_operators_state_holds() {
+    let session = session();
+    let registry = session.registry();
+    let own = |id| registry.schema(id).full_name().starts_with("stranger::");
+    let trials = try_facts(registry, own, soundness::Effort::default());
+    assert_eq!(trials.len(), 1);
+    for trial in trials {
+        assert!(trial.failures.is_empty(), "{}: {:?}", trial.operator, trial.failures);
+        assert!(trial.checked > 0, "{} was never tried", trial.operator);
+    }
+}
+
+#[test]
+fn wrong_statements_are_found() {
+    let op = OpDef::new("stranger::total(Tensor self) -> Tensor")
+        .with(Shape::same_as("self"))
+        .with(Dtype::same_as("self"))
+        .with(Kernel::new(|cx| {
+            let total = flambeau::tensor::reduce::sum(cx.tensor(0)?, None, false, None)?;
+            cx.ret(total);
+            Ok(())
+        }))
+        .with(Sample::tensors(1).floats());
+    let session = Session::builder().standard().ops([op]).build().unwrap_or_else(|e| panic!("{e}"));
+    let id = session.registry().lookup("stranger::total").unwrap();
+    let trial = try_operator(session.registry(), id, soundness::Effort::default());
+    assert!(trial.failures.iter().any(|f| f.contains("rank is 0, claimed")), "{trial:?}");
 }
 
 #[test]
@@ -177,8 +209,8 @@ fn the_oracles_take_strangers() {
     let session = session();
     let campaign = Campaign::new(session.registry(), 11);
     let pipeline = session.pipeline("stranger").unwrap();
-    let oracles: [Box<dyn Oracle>; 2] =
-        [Box::new(PassKeeps::new("stranger", pipeline)), Box::new(MachineAgrees)];
+    let oracles: [Box<dyn Oracle>; 3] =
+        [Box::new(PassKeeps::new("stranger", pipeline)), Box::new(MachineAgrees), Box::new(FactsHold)];
     for oracle in oracles {
         let (tally, finding) = campaign.run(&*oracle, 60, Duration::from_secs(20), |_| {});
         if let Some(finding) = finding {

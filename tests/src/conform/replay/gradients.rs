@@ -5,7 +5,8 @@ use flambeau::tensor::Tensor;
 use flambeau::{IValue, Session, Type};
 use serde_json::Value;
 
-use super::super::case::{Case, Verdict};
+use super::super::call::Call;
+use super::super::case::Verdict;
 use super::verdict_of;
 use crate::value::compare::compare;
 use flambeau::exec::Host;
@@ -21,14 +22,9 @@ fn tensors(value: &IValue, found: &mut Vec<Tensor>) {
     }
 }
 
-fn recorded<'c>(case: &'c Case, field: &str) -> &'c [Value] {
-    let list = case.get("grads").and_then(|grads| grads.get(field)).and_then(Value::as_array);
-    list.map_or(&[], Vec::as_slice)
-}
-
 /// Compares gradients with what was recorded. `inputs`: positional inputs, then those by name.
 pub(super) fn judge(
-    case: &Case,
+    call: &Call<'_>,
     session: &Session,
     host: &mut Host,
     inputs: &[IValue],
@@ -38,7 +34,7 @@ pub(super) fn judge(
     inputs.iter().for_each(|v| tensors(v, &mut sources));
     tensors(result, &mut results);
     let mut outputs = Vec::new();
-    for (result, grad) in results.into_iter().zip(recorded(case, "grad_outputs")) {
+    for (result, grad) in results.into_iter().zip(call.gradients("grad_outputs").unwrap_or_default()) {
         if grad.get("t").and_then(Value::as_str) == Some("none") {
             continue;
         }
@@ -48,14 +44,14 @@ pub(super) fn judge(
     let found =
         session.gradients(&outputs, &sources, host).map_err(|e| verdict_of(&e, "the gradients failed"))?;
     for (i, (want, (source, grad))) in
-        recorded(case, "grad_inputs").iter().zip(sources.iter().zip(found)).enumerate()
+        call.gradients("grad_inputs").unwrap_or_default().iter().zip(sources.iter().zip(found)).enumerate()
     {
         if !source.requires_grad() {
             continue;
         }
         let got = grad.map_or(IValue::None, IValue::Tensor);
         let got = flambeau::json::write(&got).map_err(|e| verdict_of(&e.into(), "writing a gradient"))?;
-        compare(&got, want, case.tolerance())
+        compare(&got, want, call.tolerance())
             .map_err(|why| Verdict::failed(format!("wrong gradient of input {i}: {why}")))?;
     }
     Ok(())

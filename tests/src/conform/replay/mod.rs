@@ -14,13 +14,14 @@ mod text;
 
 use std::path::PathBuf;
 
+use flambeau::rewrite::Checks;
 use flambeau::{Error, Fault, Session};
 
 use super::case::{Case, Verdict};
 use super::options::Ways;
 
-/// What a case may hold of memory at a time, in bytes: bad ones and others.
-const MEMORY: (usize, usize) = (768 << 20, 4 << 30);
+/// What a case may hold of memory at a time, in bytes. Bad ones have the limits that every session has.
+const MEMORY: usize = 4 << 30;
 
 /// What cases are replayed with.
 pub struct Replay {
@@ -37,8 +38,9 @@ impl Replay {
     /// # Errors
     /// If the session cannot be made.
     pub fn new(folder: PathBuf, ways: Ways) -> anyhow::Result<Replay> {
-        let session = Session::builder().standard().memory(MEMORY.1).build()?;
-        let strict = Session::builder().standard().memory(MEMORY.0).build()?;
+        // An optimization that fails fails its case.
+        let session = Session::builder().standard().checks(Checks::Boundaries).memory(MEMORY).build()?;
+        let strict = Session::standard()?;
         Ok(Replay { folder, ways, session, strict })
     }
 

@@ -1,10 +1,16 @@
-//! Programs: loaded, called, and compared with what they should come to.
+//! Programs: loaded or compiled, called, and judged by what was recorded of each call.
+//!
+//! All calls of a case go to one loaded program, and those of one name to one entry: what calls leave behind (changed
+//! attributes, compiled code, observations of an executor) is there in the next one, as it is for an embedder.
+
+use std::collections::BTreeMap;
 
 use flambeau::json::{JsonError, read_as};
 use flambeau::{Entry, Error, Fault, IValue, Program, Session, Type};
 use serde_json::Value;
 
-use super::super::case::{Case, Verdict};
+use super::super::call::Call;
+use super::super::case::{Case, Outcome, Verdict};
 use super::super::tally::EXTENDED;
 use super::declared::as_declared;
 use super::{Replay, gradients, verdict_of};
@@ -14,12 +20,45 @@ use crate::value::compare::{Tolerance, compare};
 enum End {
     /// It was not accepted.
     Refused(Error),
-    /// It was accepted, and the call failed.
-    Failed(Error),
+    /// It was accepted, and the call failed; the arguments as they are after the call.
+    Failed(Error, Vec<Value>),
     /// The result and its declared type, and the arguments as they are after the call.
     Returned { result: Value, after: Vec<Value>, ty: Type },
     /// It was to be loaded only.
     Loaded,
+}
+
+/// A loaded program, and its entries by name.
+struct Instance {
+    program: Program,
+    entries: BTreeMap<String, Entry>,
+    /// Whether the program is one graph, read alone.
+    is_graph: bool,
+}
+
+impl Instance {
+    fn entry(&mut self, name: &str) -> Result<&Entry, Error> {
+        if !self.entries.contains_key(name) {
+            // A graph that was read alone is `forward`, whatever the case calls it.
+            let own = if self.is_graph { "forward" } else { name };
+            self.entries.insert(name.to_string(), self.program.entry(own)?);
+        }
+        Ok(&self.entries[name])
+    }
+
+    /// Sets attributes of the module from outside.
+    fn set(&self, call: &Call<'_>) -> Result<(), Verdict> {
+        let failed = |e: Error| verdict_of(&e, "setting an attribute");
+        for (path, value) in call.set() {
+            let Some(module) = self.program.module() else {
+                return Err(Verdict::failed(format!("`{path}` cannot be set: the program has no module")));
+            };
+            let ty = module.get(path).map_err(failed)?.type_of();
+            let value = read_as(value, ty).map_err(|e| failed(e.into()))?;
+            module.set(path, value).map_err(failed)?;
+        }
+        Ok(())
+    }
 }
 
 impl Replay {
@@ -29,16 +68,20 @@ impl Replay {
             "source" => session.compile_source(case.text("source"), "case.py"),
             "ir" => session.parse_ir(case.text("ir")),
             _ => {
-                let path = self.folder.join(case.text("archive"));
-                let program = self.frozen(session.load_archive(&path)?, case.text("entry"))?;
-                match self.ways.through_save.as_ref().zip(path.file_name()) {
-                    Some((folder, name)) => {
-                        program.save(folder.join(name))?;
-                        session.load_archive(folder.join(name))
-                    }
-                    None => Ok(program),
-                }
+                let program = self.frozen(self.archive(case, session)?, case.text("entry"))?;
+                let Some(folder) = self.ways.through_save.as_ref() else { return Ok(program) };
+                let saved = folder.join(format!("{}.pt", case.id().replace('/', "_")));
+                program.save(&saved)?;
+                session.load_archive(&saved)
             }
+        }
+    }
+
+    /// The archive of a case: a file of the suite, or bytes in the case.
+    fn archive(&self, case: &Case, session: &Session) -> Result<Program, Error> {
+        match case.archive_bytes() {
+            Some(bytes) => session.load_archive_bytes(&bytes),
+            None => session.load_archive(self.folder.join(case.text("archive"))),
         }
     }
 
@@ -55,89 +98,114 @@ impl Replay {
         program.freeze(kept)
     }
 
-    /// Loads and calls a program.
+    /// Loads a program and calls it.
     pub(super) fn program(&self, case: &Case) -> Result<(), Verdict> {
-        let end = self.run(case)?;
-        match case.get("expected_error") {
-            Some(want) => judge_error(case, &end, want),
-            None => judge_result(case, &end),
+        let calls = case.calls();
+        let Some(first) = calls.first() else { return Err(Verdict::failed("the case has no call")) };
+        let loaded = self.load(case, &self.session);
+        let program = match loaded {
+            Ok(_) if case.is("load_only") => return judge(first, &End::Loaded),
+            Ok(program) => program,
+            Err(error) => return judge(first, &End::Refused(error)),
+        };
+        let mut instance =
+            Instance { program, entries: BTreeMap::new(), is_graph: case.text("kind") == "ir" };
+        for (i, call) in calls.iter().enumerate() {
+            let judged = self.call(&mut instance, call).and_then(|end| judge(call, &end));
+            judged.map_err(|verdict| match (calls.len(), verdict.outcome) {
+                (1, _) | (_, Outcome::Passed) => verdict,
+                _ => Verdict { why: format!("call {i}: {}", verdict.why), ..verdict },
+            })?;
         }
+        Ok(())
     }
 
-    fn run(&self, case: &Case) -> Result<End, Verdict> {
-        let entry = self.load(case, &self.session).and_then(|program| {
-            if case.is("load_only") {
-                return Ok(None);
-            }
-            program.entry(case.text("entry")).map(Some)
-        });
-        let entry = match entry {
-            Ok(Some(entry)) => entry,
-            Ok(None) => return Ok(End::Loaded),
+    fn call(&self, instance: &mut Instance, call: &Call<'_>) -> Result<End, Verdict> {
+        instance.set(call)?;
+        let entry = match instance.entry(call.entry()) {
+            Ok(entry) => entry,
             Err(error) => return Ok(End::Refused(error)),
         };
-        let (args, kwargs) = match arguments(case, &entry) {
+        let (args, kwargs) = match arguments(call, entry) {
             Ok(arguments) => arguments,
-            Err(error) => return Ok(End::Failed(error.into())),
+            Err(error) => return Ok(End::Failed(error.into(), Vec::new())),
         };
         let mut host = self.session.host();
         host.set_stdout(std::io::sink());
-        if case.is("want_grads") {
+        let recorded = call.gradients("grad_outputs").is_some();
+        // As PyTorch does, a call is recorded if it is given something that requires a gradient.
+        if recorded || call.requires_grad() {
             host.set_tape(Some(self.session.tape().map_err(|e| verdict_of(&e, "making a tape"))?));
         }
-        let result = match entry.call_on(&args, &kwargs, &mut host) {
-            Ok(result) => result,
-            Err(error) => return Ok(End::Failed(error)),
-        };
-        if case.is("want_grads") {
-            let inputs: Vec<IValue> = args.iter().chain(kwargs.iter().map(|(_, v)| v)).cloned().collect();
-            gradients::judge(case, &self.session, &mut host, &inputs, &result)?;
-        }
+        let result = entry.call_on(&args, &kwargs, &mut host);
         let json = |value: &IValue| {
-            flambeau::json::write(value).map_err(|error| verdict_of(&error.into(), "writing the result"))
+            flambeau::json::write(value).map_err(|error| verdict_of(&error.into(), "writing a value"))
         };
+        // Written before gradients are taken, which may write to what the program returned.
         let after = args.iter().map(json).collect::<Result<Vec<_>, _>>()?;
+        let result = match result {
+            Ok(result) => result,
+            Err(error) => return Ok(End::Failed(error, after)),
+        };
         let types: Vec<Type> = entry.schema().returns.iter().map(|r| r.ty).collect();
         let ty = if let [ty] = types.as_slice() { *ty } else { Type::tuple(&types) };
-        Ok(End::Returned { result: json(&result)?, after, ty })
+        let end = End::Returned { result: json(&result)?, after, ty };
+        if recorded {
+            let inputs: Vec<IValue> = args.iter().chain(kwargs.iter().map(|(_, v)| v)).cloned().collect();
+            gradients::judge(call, &self.session, &mut host, &inputs, &result)?;
+        }
+        Ok(end)
     }
 }
 
 type Arguments<'c> = (Vec<IValue>, Vec<(&'c str, IValue)>);
 
-/// The inputs of a case, read as the types of the parameters.
-fn arguments<'c>(case: &'c Case, entry: &Entry) -> Result<Arguments<'c>, JsonError> {
+/// The inputs of a call, read as the types of the parameters.
+fn arguments<'c>(call: &Call<'c>, entry: &Entry) -> Result<Arguments<'c>, JsonError> {
     let params = entry.params();
-    let args = case
+    let args = call
         .inputs()
         .iter()
         .enumerate()
         .map(|(i, input)| read_as(input, params.get(i).map_or(Type::ANY, |p| p.ty)));
-    let kwargs = case.kwargs().map(|(name, input)| {
+    let mut args: Vec<IValue> = args.collect::<Result<_, _>>()?;
+    for (later, first) in call.same() {
+        if let (Some(value), true) = (args.get(first).cloned(), later < args.len()) {
+            args[later] = value;
+        }
+    }
+    let kwargs = call.kwargs().map(|(name, input)| {
         let param = params.iter().find(|p| p.name.as_str() == name);
         read_as(input, param.map_or(Type::ANY, |p| p.ty)).map(|value| (name, value))
     });
-    Ok((args.collect::<Result<_, _>>()?, kwargs.collect::<Result<_, _>>()?))
+    Ok((args, kwargs.collect::<Result<_, _>>()?))
 }
 
-fn judge_result(case: &Case, end: &End) -> Result<(), Verdict> {
-    let (result, after, ty) = match end {
-        End::Loaded => return Ok(()),
-        End::Refused(error) => return Err(verdict_of(error, "refused")),
-        End::Failed(error) => return Err(verdict_of(error, "failed")),
-        End::Returned { result, after, ty } => (result, after, *ty),
-    };
-    let tolerance = case.tolerance();
-    if let Some(want) = case.get("expected") {
-        let want = as_declared(want, ty);
-        compare(result, &want, tolerance).map_err(|why| Verdict::failed(format!("wrong result: {why}")))?;
+/// Judges a call by the error or the result that was recorded.
+fn judge(call: &Call<'_>, end: &End) -> Result<(), Verdict> {
+    match call.get("expected_error") {
+        Some(want) => judge_error(call.case, end, want)?,
+        None => judge_result(call, end)?,
     }
-    for (i, want) in case.get("inputs_after").and_then(Value::as_array).into_iter().flatten().enumerate() {
-        let got = after.get(i).unwrap_or(&Value::Null);
-        compare(got, want, Tolerance { meta: false, ..tolerance })
+    let (End::Returned { after, .. } | End::Failed(_, after)) = end else { return Ok(()) };
+    let tolerance = Tolerance { meta: false, ..call.tolerance() };
+    for (i, want) in call.inputs_after().iter().enumerate() {
+        compare(after.get(i).unwrap_or(&Value::Null), want, tolerance)
             .map_err(|why| Verdict::failed(format!("input {i} after the call: {why}")))?;
     }
     Ok(())
+}
+
+fn judge_result(call: &Call<'_>, end: &End) -> Result<(), Verdict> {
+    let (result, ty) = match end {
+        End::Loaded => return Ok(()),
+        End::Refused(error) => return Err(verdict_of(error, "refused")),
+        End::Failed(error, _) => return Err(verdict_of(error, "failed")),
+        End::Returned { result, ty, .. } => (result, *ty),
+    };
+    let Some(want) = call.get("expected") else { return Ok(()) };
+    let want = as_declared(want, ty);
+    compare(result, &want, call.tolerance()).map_err(|why| Verdict::failed(format!("wrong result: {why}")))
 }
 
 /// Did PyTorch's string parser stumble? It reads less of Python than PyTorch's other frontend.
@@ -160,7 +228,7 @@ fn judge_error(case: &Case, end: &End, want: &Value) -> Result<(), Verdict> {
             Err(Verdict::failed(format!("no error, but {}", value.chars().take(80).collect::<String>())))
         }
         End::Loaded => Err(Verdict::failed("no error")),
-        End::Refused(error) | End::Failed(error) => {
+        End::Refused(error) | End::Failed(error, _) => {
             if matches!(error.fault, Fault::Internal) || (matches!(error.fault, Fault::Unsupported) && !free)
             {
                 return Err(verdict_of(error, "another error"));

@@ -1,0 +1,17 @@
+# test run
+# Waiting raises what the task raised, also where the result is not wanted.
+def h(x: Tensor) -> Tensor:
+    assert bool(x.sum() > 100), "bad"
+    return x + 1
+
+def f(x: Tensor):
+    y = torch.jit.wait(torch.jit.fork(h, x))
+    return x
+
+def g(x: Tensor):
+    d = {"a": torch.jit.wait(torch.jit.fork(h, x))}
+    return x
+
+# run: f(tensor([200.0])) == tensor([200.0], f32)
+# run: f(tensor([1.0])) raises "bad"
+# run: g(tensor([1.0])) raises "bad"

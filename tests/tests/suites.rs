@@ -1,0 +1,44 @@
+//! Replays the recorded suites of `tests/data/suites`, each case in a worker process: all of them have to pass.
+
+use std::path::Path;
+use std::process::Command;
+
+/// Replays a suite of so many cases. Workers of this many processes share the processors with those of other tests.
+fn replay(suite: &str, cases: u64) {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/suites").join(suite);
+    let reports = Path::new(env!("CARGO_TARGET_TMPDIR")).join("suites");
+    std::fs::create_dir_all(&reports).expect("the folder for reports can be made");
+    let (counts, failures) =
+        (reports.join(format!("{suite}.json")), reports.join(format!("{suite}.failures")));
+    // Built without optimization and beside other tests, the largest case takes a second or two.
+    let status = Command::new(env!("CARGO_BIN_EXE_conform"))
+        .arg(data)
+        .args(["--limit", "120", "--json"])
+        .arg(&counts)
+        .arg("--list-failures")
+        .arg(&failures)
+        .stdout(std::process::Stdio::null())
+        .status()
+        .expect("the runner starts");
+    assert!(status.success(), "the runner failed: {status}");
+    let failures = std::fs::read_to_string(failures).expect("the runner lists failures");
+    assert!(failures.is_empty(), "{suite}:\n{failures}");
+    let counts = std::fs::read_to_string(counts).expect("the runner counts");
+    let counts: serde_json::Value = serde_json::from_str(&counts).expect("the counts are JSON");
+    assert_eq!(counts["suites"][0]["passed"].as_u64(), Some(cases), "{suite}: cases passed");
+}
+
+#[test]
+fn kernels_at_odd_sizes_and_layouts() {
+    replay("sizes", 1558);
+}
+
+#[test]
+fn several_calls_of_one_program() {
+    replay("calls", 51);
+}
+
+#[test]
+fn hostile_programs() {
+    replay("bad", 193);
+}
