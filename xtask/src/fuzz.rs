@@ -1,6 +1,7 @@
 //! Searches for wrong rewrites and for input that breaks a reader.
 //!
-//! Without `--guided`, builds and starts the fuzzer of `fuzz/`: plain Rust, programs drawn at random. With it, builds
+//! With `--kernels`, builds and starts the fuzzer of kernels, with assertions, so that it can run in guarded memory
+//! (`FLAMBEAU_GUARD=end`). Without it and `--guided`, builds and starts the fuzzer of `fuzz/`: plain Rust, programs drawn at random. With it, builds
 //! and starts one of the libFuzzer targets of `fuzz/targets`, which need `cargo-fuzz` and a nightly compiler. These
 //! begin with what the file tests hold, and keep what they find interesting under `fuzz/targets/corpus`.
 
@@ -29,10 +30,12 @@ const TARGETS: &[Target] = &[
     Target { name: "oracles", seeds: "", longest: 1024 },
 ];
 
-/// `cargo xtask fuzz`: all arguments are passed through, but for `--guided TARGET [SECONDS] [FOLDER OF SEEDS]`.
+/// `cargo xtask fuzz`: all arguments are passed through, but for `--guided TARGET [SECONDS] [FOLDER OF SEEDS]` and
+/// `--kernels [SECONDS] [SEED] [--op PART] [--work N] [--case NUMBER]`.
 pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     match args {
         [flag, rest @ ..] if flag == "--guided" => guided(rest),
+        [flag, rest @ ..] if flag == "--kernels" => hand_over("flambeau-fuzz", "kernels", "checked", rest),
         _ => hand_over("flambeau-fuzz", "fuzz", "release", args),
     }
 }

@@ -5,11 +5,13 @@
 
 mod architecture;
 mod bench;
+mod binaries;
 mod bless;
 mod ci;
 mod conform;
 mod fuzz;
 mod layers;
+mod loom;
 mod manifest;
 mod map;
 mod new_op;
@@ -75,15 +77,21 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "fuzz",
-        args: "[OPTIONS] | --guided TARGET",
-        about: "generate programs and try the oracles on them; or guided by coverage",
+        args: "[OPTIONS] | --kernels | --guided TARGET",
+        about: "try the oracles on generated programs, kernels on borders, or readers guided by coverage",
         run: fuzz::run,
     },
     Command {
         name: "sanitize",
-        args: "[ARGS FOR CARGO TEST]",
-        about: "the operator samples under AddressSanitizer, where a nightly compiler is installed",
+        args: "[--corpus FOLDER] [--guarded | --address]",
+        about: "tests in guarded memory on every instruction set, and under AddressSanitizer",
         run: sanitize::run,
+    },
+    Command {
+        name: "loom",
+        args: "[ARGS FOR CARGO TEST]",
+        about: "every order of steps of the pool's protocol, by a model checker",
+        run: loom::run,
     },
     Command {
         name: "new-op",

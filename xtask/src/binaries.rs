@@ -1,0 +1,105 @@
+//! Test binaries: built once, then started as often as needed with different environments.
+//!
+//! `cargo test` would do for one run. Runs that differ only in the environment need no cargo in between, and a test that
+//! ends its process has to be named: cargo only knows the signal.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use anyhow::Context;
+
+use crate::process::cargo;
+
+/// A test binary.
+pub(crate) struct Binary {
+    /// The folder of its package.
+    folder: PathBuf,
+    /// The target: `complete`, or the package's library (`flambeau_tensor`).
+    pub(crate) target: String,
+    path: PathBuf,
+}
+
+/// How a run of a binary ended.
+pub(crate) enum Ended {
+    /// The tests that passed.
+    Passed(u64),
+    /// Tests failed, or the process died; what is to be said about it.
+    Failed(String),
+}
+
+/// Builds the test binaries that `args` select (`--workspace`, `--package …`, `--profile …`).
+///
+/// # Errors
+/// If they cannot be built.
+pub(crate) fn build(args: &[&str]) -> anyhow::Result<Vec<Binary>> {
+    let mut command = cargo(&["test", "--no-run", "--message-format", "json-render-diagnostics"]);
+    command.args(args).stderr(std::process::Stdio::inherit());
+    let output = command.output().context("cannot start cargo")?;
+    anyhow::ensure!(output.status.success(), "the tests cannot be built");
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.lines().filter_map(read).collect())
+}
+
+/// The binary that a line of cargo's messages names.
+fn read(line: &str) -> Option<Binary> {
+    let path = PathBuf::from(after(line, "\"executable\":\"")?);
+    let manifest = after(line, "\"manifest_path\":\"")?;
+    let target = &line[line.find("\"target\":{")?..];
+    let folder = Path::new(manifest).parent()?.to_path_buf();
+    Some(Binary { folder, target: after(target, "\"name\":\"")?.to_owned(), path })
+}
+
+/// The string behind a key.
+fn after<'a>(line: &'a str, key: &str) -> Option<&'a str> {
+    let rest = &line[line.find(key)? + key.len()..];
+    Some(&rest[..rest.find('"')?])
+}
+
+impl Binary {
+    /// Runs its tests with variables set.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub(crate) fn run(&self, variables: &[(&str, &str)], args: &[String]) -> anyhow::Result<Ended> {
+        let output = self.output(variables, args)?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        if output.status.success() {
+            let passed = text.lines().find_map(|l| l.strip_prefix("test result: ok. "));
+            let count = passed.and_then(|l| l.split(' ').next()?.parse().ok());
+            return Ok(Ended::Passed(count.unwrap_or(0)));
+        }
+        let failed: Vec<&str> = text.lines().filter_map(|l| l.strip_suffix(" ... FAILED")).collect();
+        if output.status.code().is_some() && !failed.is_empty() {
+            return Ok(Ended::Failed(format!("{}\n{text}", failed.join(", "))));
+        }
+        // The process died: one test after another says in which.
+        let mut alone = args.to_vec();
+        alone.extend(["--test-threads=1".to_owned(), "--nocapture".to_owned()]);
+        let again = self.output(variables, &alone)?;
+        let text = String::from_utf8_lossy(&again.stdout).into_owned();
+        let begun = text.lines().rfind(|l| l.starts_with("test ") && l.contains(" ..."));
+        let begun = begun.and_then(|l| l[5..].split(" ...").next());
+        let (status, errors) = (again.status, String::from_utf8_lossy(&again.stderr).into_owned());
+        let name = begun.filter(|_| !status.success()).unwrap_or("a test that passes when it runs alone");
+        Ok(Ended::Failed(format!("{name} ended the process ({})\n{errors}", output.status)))
+    }
+
+    fn output(&self, variables: &[(&str, &str)], args: &[String]) -> anyhow::Result<Output> {
+        let mut command = Command::new(&self.path);
+        command.current_dir(&self.folder).args(args).envs(variables.iter().copied());
+        command.output().with_context(|| format!("cannot start {}", self.path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_cargo_name_binaries() {
+        let line = r#"{"reason":"compiler-artifact","package_id":"x","manifest_path":"/w/ops/Cargo.toml","target":{"kind":["test"],"name":"complete"},"profile":{"test":true},"executable":"/w/target/debug/deps/complete-1","fresh":true}"#;
+        let binary = read(line).unwrap();
+        assert_eq!((binary.target.as_str(), binary.folder.as_path()), ("complete", Path::new("/w/ops")));
+        assert!(read(&line.replace("\"/w/target/debug/deps/complete-1\"", "null")).is_none());
+    }
+}
