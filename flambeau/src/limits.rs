@@ -55,7 +55,7 @@ impl Default for RunLimits {
     /// - `memory`: 16 GiB. Activations of models that run on one machine fit; a few bytes of source that ask for terabytes
     ///   do not.
     /// - `depth`: 10,000 calls. TorchScript forbids recursion, so only hostile archives nest calls deeper.
-    /// - `time`: one hour. It ends what fuel and memory allow and nobody waits for: large products in long loops.
+    /// - `time`: one hour. It ends runs that fuel and memory allow but that take too long: large products in long loops.
     fn default() -> RunLimits {
         RunLimits {
             fuel: 1 << 32,

@@ -34,8 +34,8 @@ const SMALLEST_LOG2: u32 = 7;
 /// The class of guarded blocks, which have no size here.
 const GUARDED: usize = 0xffff;
 
-/// A piece of raw memory, 64-byte aligned unless it is guarded, owned by whoever holds it; not freed on drop. Two words, so that it is handed
-/// about in registers.
+/// A piece of raw memory, 64-byte aligned unless it is guarded. The value that holds it owns it; it is not freed on drop.
+/// Two words, so that it is passed in registers.
 #[derive(Clone, Copy)]
 pub(crate) struct Block {
     pub(crate) start: NonNull<u8>,

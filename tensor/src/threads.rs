@@ -302,7 +302,7 @@ fn serve() {
     let mut patience = Patience::over();
     loop {
         // SAFETY: pointer and lifetime: the board gives a handle only while it stands, and counts this thread as inside until
-        // `help` is over; whoever offered the job does not return before. Aliasing: a job is only shared.
+        // `help` is over; the thread that offered the job does not return before. Aliasing: a job is only shared.
         POOL.serve(&mut patience, |Handle(job)| unsafe { job.as_ref() }.help());
     }
 }

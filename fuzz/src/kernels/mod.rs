@@ -50,7 +50,7 @@ const DTYPES: &[DType] = &[
     DType::C64,
 ];
 
-/// Operators whose results say how their arguments lie in memory, or hold what nobody wrote.
+/// Operators whose results say how their arguments lie in memory, or hold elements that were never written.
 fn shows_layout(name: &str) -> bool {
     let base = name.split('.').next().unwrap_or(name);
     let words = ["stride", "as_strided", "contiguous", "storage", "empty", "resize", "data_ptr", "set_"];
