@@ -40,8 +40,11 @@ pub(crate) fn build(args: &[&str]) -> anyhow::Result<Vec<Binary>> {
     Ok(text.lines().filter_map(read).collect())
 }
 
-/// The binary that a line of cargo's messages names.
+/// The test binary that a line of cargo's messages names. Programs that integration tests start are built too, and left out.
 fn read(line: &str) -> Option<Binary> {
+    let (_, profile) = line.split_once("\"profile\":{")?;
+    let (profile, _) = profile.split_once('}')?;
+    profile.contains("\"test\":true").then_some(())?;
     let path = PathBuf::from(after(line, "\"executable\":\"")?);
     let manifest = after(line, "\"manifest_path\":\"")?;
     let target = &line[line.find("\"target\":{")?..];
@@ -97,9 +100,10 @@ mod tests {
 
     #[test]
     fn messages_of_cargo_name_binaries() {
-        let line = r#"{"reason":"compiler-artifact","package_id":"x","manifest_path":"/w/ops/Cargo.toml","target":{"kind":["test"],"name":"complete"},"profile":{"test":true},"executable":"/w/target/debug/deps/complete-1","fresh":true}"#;
+        let line = r#"{"reason":"compiler-artifact","package_id":"x","manifest_path":"/w/ops/Cargo.toml","target":{"kind":["test"],"name":"complete","test":true},"profile":{"test":true},"executable":"/w/target/debug/deps/complete-1","fresh":true}"#;
         let binary = read(line).unwrap();
         assert_eq!((binary.target.as_str(), binary.folder.as_path()), ("complete", Path::new("/w/ops")));
         assert!(read(&line.replace("\"/w/target/debug/deps/complete-1\"", "null")).is_none());
+        assert!(read(&line.replace("{\"test\":true}", "{\"test\":false}")).is_none());
     }
 }
