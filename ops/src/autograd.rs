@@ -1,10 +1,11 @@
 //! Operators that ask for gradients of what the program did before. They run where it was recorded.
 
 use crate::plain::{Row, row};
+use crate::support::kernel;
 use flambeau_analysis::shape::Fact;
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::tape::{self, AsksForGradients, NoDerivatives, Tape};
-use flambeau_exec::{Gen, Host, Kernel, KernelCx, KernelError, KernelResult, Sample, sample};
+use flambeau_exec::{Gen, Host, KernelCx, KernelError, KernelResult, Sample, sample};
 use flambeau_ir::value::List;
 use flambeau_ir::{Doc, Effects, IValue, OpDef, Type};
 use flambeau_tensor::{DType, Scalar, Tensor};
@@ -180,7 +181,7 @@ pub(crate) fn family() -> Vec<OpDef> {
             .with(Shape::from(|_| None::<Fact>))
             .with(Dtype::from(|_| None))
             .with(Sample::args(|g| vec![gathering(g)]).exact().not_differentiable())
-            .with(Kernel::new(|cx| {
+            .with(kernel(|cx| {
                 let gathered = tape::gathered(cx.tensor(0)?);
                 cx.ret_opt(gathered);
                 Ok(())
@@ -193,7 +194,7 @@ pub(crate) fn family() -> Vec<OpDef> {
             .with(Shape::same_as(0))
             .with(Dtype::same_as(0))
             .with(Sample::tensors(1).floats().not_differentiable())
-            .with(Kernel::new(|cx| {
+            .with(kernel(|cx| {
                 tape::detach(cx.tensor(0)?)?;
                 let tensor = cx.take(0);
                 cx.ret(tensor);
@@ -207,7 +208,7 @@ pub(crate) fn family() -> Vec<OpDef> {
             .with(Shape::same_as(0))
             .with(Dtype::same_as(0))
             .with(Sample::tensors(1).floats().not_differentiable())
-            .with(Kernel::new(requires_grad_)),
+            .with(kernel(requires_grad_)),
     );
     defs
 }

@@ -1,6 +1,6 @@
 //! What a tensor is asked about itself (sizes, dtype, device), and its way into numbers and truth values.
 
-use crate::support::in_range;
+use crate::support::{in_range, kernel};
 use flambeau_analysis::Shape;
 use flambeau_exec::{Kernel, KernelCx, KernelError, OfElement, Sample, tape};
 use flambeau_ir::value::List;
@@ -10,7 +10,7 @@ use flambeau_tensor::{DType, Device, MemoryFormat, Scalar, Tensor, wrap_dim};
 type Ask = fn(&Tensor) -> IValue;
 
 fn answer(f: Ask) -> Kernel {
-    Kernel::new(move |cx| {
+    kernel(move |cx| {
         let value = f(cx.tensor(0)?);
         cx.ret(value);
         Ok(())
@@ -60,7 +60,7 @@ const QUESTIONS: &[(&str, &str, Ask)] = &[
 
 fn sizes() -> Vec<OpDef> {
     let list = |name: &str, doc: &'static str, f: fn(&Tensor) -> Vec<i64>| {
-        OpDef::named(name).with(Doc(doc)).with(sample()).with(Kernel::new(move |cx| {
+        OpDef::named(name).with(Doc(doc)).with(sample()).with(kernel(move |cx| {
             let values = f(cx.tensor(0)?);
             cx.ret(IValue::ints(values));
             Ok(())
@@ -69,7 +69,7 @@ fn sizes() -> Vec<OpDef> {
     let at = |name: &str, doc: &'static str, f: fn(&Tensor, usize) -> i64| {
         let sample =
             Sample::tensors(1).floats().rank(1, 3).then([IValue::Int(0)]).exact().not_differentiable();
-        OpDef::named(name).with(Doc(doc)).with(Effects::RAISES).with(sample).with(Kernel::new(move |cx| {
+        OpDef::named(name).with(Doc(doc)).with(Effects::RAISES).with(sample).with(kernel(move |cx| {
             let t = cx.tensor(0)?;
             if t.rank() == 0 {
                 return Err(KernelError::new(
@@ -92,7 +92,7 @@ fn sizes() -> Vec<OpDef> {
             .with(Doc("The size of the first dimension."))
             .with(Effects::RAISES)
             .with(Sample::tensors(1).floats().rank(1, 3).exact().not_differentiable())
-            .with(Kernel::new(|cx| {
+            .with(kernel(|cx| {
                 let Some(&n) = cx.tensor(0)?.sizes().first() else {
                     return Err(KernelError::input("len() of a 0-d tensor"));
                 };
@@ -106,7 +106,7 @@ fn sizes() -> Vec<OpDef> {
         OpDef::overload("aten::is_contiguous", "memory_format")
             .with(Doc("Whether elements lie in a memory format's order without gaps."))
             .with(sample().then([IValue::Int(MemoryFormat::Contiguous as i64)]))
-            .with(Kernel::new(|cx| {
+            .with(kernel(|cx| {
                 let (rank, layout) = (cx.tensor(0)?.rank(), cx.tensor(0)?.layout());
                 let last = |space: usize| rank == space + 2 && layout.is_channels_last();
                 let lies = match MemoryFormat::from_number(cx.int(1)?) {
@@ -120,7 +120,7 @@ fn sizes() -> Vec<OpDef> {
         OpDef::named("aten::is_same_size")
             .with(Doc("Whether two tensors have the same sizes."))
             .with(Sample::tensors(2).floats().exact().not_differentiable())
-            .with(Kernel::new(|cx| {
+            .with(kernel(|cx| {
                 let same = cx.tensor(0)?.sizes() == cx.tensor(1)?.sizes();
                 cx.ret(same);
                 Ok(())
@@ -205,7 +205,7 @@ fn number<R: Into<IValue>>(
     take: impl Fn(&KernelCx<'_>) -> Result<Scalar, KernelError> + Send + Sync + 'static,
     give: impl Fn(Scalar) -> Result<R, KernelError> + Send + Sync + 'static,
 ) -> OpDef {
-    OpDef::named(name).with(Doc(doc)).with(Effects::RAISES).with(one_element()).with(Kernel::new(move |cx| {
+    OpDef::named(name).with(Doc(doc)).with(Effects::RAISES).with(one_element()).with(kernel(move |cx| {
         let value = give(take(cx)?)?;
         cx.ret(value);
         Ok(())
@@ -221,7 +221,7 @@ fn complex_of_tensors() -> Vec<OpDef> {
     let overload = move |name: &'static str| {
         let sample = Sample::by_schema().exact().not_differentiable();
         let base = OpDef::overload("aten::Complex", name).with(Doc("A complex number from its parts."));
-        base.with(Effects::RAISES).with(sample).with(Kernel::new(move |cx| {
+        base.with(Effects::RAISES).with(sample).with(kernel(move |cx| {
             let (re, im) = (part(cx, 0)?, part(cx, 1)?);
             cx.ret(IValue::complex(flambeau_tensor::Complex::new(re, im)));
             Ok(())
@@ -257,7 +257,7 @@ fn infer_size() -> OpDef {
                 .exact()
                 .not_differentiable(),
         )
-        .with(Kernel::new(|cx| {
+        .with(kernel(|cx| {
             let sizes = flambeau_tensor::broadcast_shapes(&cx.ints(0)?, &cx.ints(1)?)?;
             cx.ret(IValue::List(List::from_ints(sizes.to_vec())));
             Ok(())

@@ -8,6 +8,7 @@
 //! To add an operator: one entry in its family's file. To add a family: one file and one line in [`FAMILIES`].
 
 mod autograd;
+mod compute;
 mod counts;
 mod create;
 mod dict;

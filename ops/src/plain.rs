@@ -3,6 +3,7 @@
 //! Many of these operators exist once per type of element or key. A row is written once, with `{}` in its overload
 //! where the type's name stands, and expands to one definition per type.
 
+use crate::support::kernel;
 use flambeau_exec::{Gen, Intrinsic, Kernel, KernelCx, KernelError, KernelResult, OpDefExt, Sample};
 use flambeau_ir::value::{Dict, IValue, List};
 use flambeau_ir::{Doc, Effects, OpDef, Type};
@@ -108,7 +109,7 @@ pub(crate) fn row(
     doc: &'static str,
     run: impl Fn(&mut KernelCx<'_>) -> KernelResult + Send + Sync + 'static,
 ) -> Row {
-    let (over, how) = (&[Elem::Int], How::Run(Kernel::new(run)));
+    let (over, how) = (&[Elem::Int], How::Run(kernel(run)));
     Row { name, overload, doc, over, effects: Effects::PURE, make: None, how }
 }
 

@@ -1,6 +1,8 @@
 //! What families share: kernels from a function that computes one or several tensors, and the in-place and `out=`
 //! variants that follow from it.
 
+pub(crate) use crate::compute::kernel;
+use crate::compute::{Change, Compute, change, compute};
 pub(crate) use crate::lies::Lies;
 pub(crate) use crate::overlap::InPlaceRules;
 use flambeau_analysis::{Dtype, Shape};
@@ -11,7 +13,7 @@ use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::promote::can_cast;
 use flambeau_tensor::{DType, Scalar, Tensor, TensorError, loops};
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 /// What an operator's computation gives.
 pub(crate) type Computed = Result<Tensor, KernelError>;
@@ -19,19 +21,13 @@ pub(crate) type Computed = Result<Tensor, KernelError>;
 /// What an operator's computation gives that has several results.
 pub(crate) type Several = Result<Vec<Tensor>, KernelError>;
 
-/// A computation as the variants of an operator share it: one object, so that what follows from it is compiled once.
-pub(crate) type Compute<R> = Arc<dyn Fn(&KernelCx<'_>) -> R + Send + Sync>;
-
-/// What changes a tensor, shared as [`Compute`] is.
-type Change = Arc<dyn Fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError> + Send + Sync>;
-
 /// The kernel of an operator that returns one fresh tensor.
 pub(crate) fn fresh(f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'static) -> Kernel {
-    fresh_of(Arc::new(f))
+    fresh_of(compute(f))
 }
 
-fn fresh_of(f: Compute<Computed>) -> Kernel {
-    Kernel::new(move |cx| {
+fn fresh_of(f: Compute<Tensor>) -> Kernel {
+    kernel(move |cx| {
         let result = f(cx)?;
         cx.ret(result);
         Ok(())
@@ -40,11 +36,11 @@ fn fresh_of(f: Compute<Computed>) -> Kernel {
 
 /// The kernel of an operator that returns several fresh tensors.
 pub(crate) fn several(f: impl Fn(&KernelCx<'_>) -> Several + Send + Sync + 'static) -> Kernel {
-    several_of(Arc::new(f))
+    several_of(compute(f))
 }
 
-fn several_of(f: Compute<Several>) -> Kernel {
-    Kernel::new(move |cx| {
+fn several_of(f: Compute<Vec<Tensor>>) -> Kernel {
+    kernel(move |cx| {
         let results = f(cx)?;
         results.into_iter().for_each(|result| cx.ret(result));
         Ok(())
@@ -61,11 +57,11 @@ pub(crate) fn inplace_by(
     rules: InPlaceRules,
     f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'static,
 ) -> Kernel {
-    inplace_of(Arc::new(f), rules, false)
+    inplace_of(compute(f), rules, false)
 }
 
-fn inplace_of(f: Compute<Computed>, rules: InPlaceRules, resizes: bool) -> Kernel {
-    Kernel::new(move |cx| {
+fn inplace_of(f: Compute<Tensor>, rules: InPlaceRules, resizes: bool) -> Kernel {
+    kernel(move |cx| {
         rules.check(cx.args())?;
         cx.set_in_place();
         let result = f(cx)?;
@@ -105,23 +101,23 @@ fn stays(target: DType, result: DType) -> Result<(), KernelError> {
 }
 
 /// Of an operator that may be told what to compute in: that must be the dtype there is.
-fn inplace_typed(f: Compute<Computed>, at: usize, rules: InPlaceRules, resizes: bool) -> Kernel {
+fn inplace_typed(f: Compute<Tensor>, at: usize, rules: InPlaceRules, resizes: bool) -> Kernel {
     let f = move |cx: &KernelCx<'_>| {
         if let Some(dtype) = cx.opt_dtype(at)? {
             stays(cx.tensor(0)?.dtype(), dtype)?;
         }
         f(cx)
     };
-    inplace_of(Arc::new(f), rules, resizes)
+    inplace_of(compute(f), rules, resizes)
 }
 
 /// The kernel of the `out=` variant: the last argument takes the result's shape and values.
 pub(crate) fn into_out(f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'static) -> Kernel {
-    into_out_of(Arc::new(f), OutRules::default())
+    into_out_of(compute(f), OutRules::default())
 }
 
-fn into_out_of(f: Compute<Computed>, rules: OutRules) -> Kernel {
-    Kernel::new(move |cx| {
+fn into_out_of(f: Compute<Tensor>, rules: OutRules) -> Kernel {
+    kernel(move |cx| {
         let result = f(cx)?;
         give_out(cx, &[result], rules)
     })
@@ -225,8 +221,8 @@ fn give_out(cx: &mut KernelCx<'_>, results: &[Tensor], rules: OutRules) -> Resul
 
 /// The kernel of an `out=` variant without the options (dtype, layout, device, pinning) that stand from `at` on in the
 /// functional one: the dtype is that of `out`.
-fn into_out_without_options(f: Compute<Computed>, at: usize) -> Kernel {
-    Kernel::new(move |cx| {
+fn into_out_without_options(f: Compute<Tensor>, at: usize) -> Kernel {
+    kernel(move |cx| {
         let last = cx.n_args().saturating_sub(1);
         let dtype = IValue::Int(cx.tensor(last)?.dtype().scalar_type());
         let site = cx.site();
@@ -240,8 +236,8 @@ fn into_out_without_options(f: Compute<Computed>, at: usize) -> Kernel {
 }
 
 /// The kernel of an `out=` variant that computes in the dtype at `at`, or in that of `out`.
-fn into_out_typed(f: Compute<Computed>, at: usize, rules: OutRules) -> Kernel {
-    Kernel::new(move |cx| {
+fn into_out_typed(f: Compute<Tensor>, at: usize, rules: OutRules) -> Kernel {
+    kernel(move |cx| {
         let last = cx.n_args().saturating_sub(1);
         let named = !cx.arg(at)?.is_none();
         if !named {
@@ -404,13 +400,13 @@ impl<'a> OpRow<'a> {
         self,
         f: impl Fn(&KernelCx<'_>) -> Computed + Copy + Send + Sync + 'static,
     ) -> Vec<OpDef> {
-        self.one_of(Arc::new(f))
+        self.one_of(compute(f))
     }
 
-    fn one_of(self, f: Compute<Computed>) -> Vec<OpDef> {
-        let f: Compute<Computed> = match self.lies {
+    fn one_of(self, f: Compute<Tensor>) -> Vec<OpDef> {
+        let f: Compute<Tensor> = match self.lies {
             Lies::AsComputed => f,
-            lies => Arc::new(move |cx| lies.lay(cx.tensor(0)?, f(cx)?)),
+            lies => compute(move |cx| lies.lay(cx.tensor(0)?, f(cx)?)),
         };
         let (options_at, typed_at, resizes) = (self.options_at, self.typed_at, self.resizes);
         let into = |rules| match (options_at, typed_at) {
@@ -430,20 +426,20 @@ impl<'a> OpRow<'a> {
         self,
         f: impl Fn(&KernelCx<'_>) -> Several + Copy + Send + Sync + 'static,
     ) -> Vec<OpDef> {
-        self.several_of(Arc::new(f))
+        self.several_of(compute(f))
     }
 
-    fn several_of(self, f: Compute<Several>) -> Vec<OpDef> {
-        let f: Compute<Several> = match self.lies {
+    fn several_of(self, f: Compute<Vec<Tensor>>) -> Vec<OpDef> {
+        let f: Compute<Vec<Tensor>> = match self.lies {
             Lies::AsComputed => f,
             lies => {
-                Arc::new(move |cx| f(cx)?.into_iter().map(|result| lies.lay(cx.tensor(0)?, result)).collect())
+                compute(move |cx| f(cx)?.into_iter().map(|result| lies.lay(cx.tensor(0)?, result)).collect())
             }
         };
         let functional = || several_of(f.clone());
         let into = |rules| {
             let f = f.clone();
-            Kernel::new(move |cx| {
+            kernel(move |cx| {
                 let results = f(cx)?;
                 give_out(cx, &results, rules)
             })
@@ -456,13 +452,13 @@ impl<'a> OpRow<'a> {
         self,
         f: impl Fn(&KernelCx<'_>) -> Several + Copy + Send + Sync + 'static,
     ) -> Vec<OpDef> {
-        self.list_of(Arc::new(f))
+        self.list_of(compute(f))
     }
 
-    fn list_of(self, f: Compute<Several>) -> Vec<OpDef> {
+    fn list_of(self, f: Compute<Vec<Tensor>>) -> Vec<OpDef> {
         let functional = || {
             let f = f.clone();
-            Kernel::new(move |cx| {
+            kernel(move |cx| {
                 let results = f(cx)?;
                 cx.ret(IValue::List(List::from_tensors(results)));
                 Ok(())
@@ -471,7 +467,7 @@ impl<'a> OpRow<'a> {
         // Lists of outputs are written one by one; nothing is returned.
         let into = |_| {
             let f = f.clone();
-            Kernel::new(move |cx| {
+            kernel(move |cx| {
                 let results = f(cx)?;
                 let targets = cx.tensors(cx.n_args().saturating_sub(1))?;
                 if targets.len() != results.len() {
@@ -498,12 +494,12 @@ impl<'a> OpRow<'a> {
         self,
         f: impl Fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError> + Copy + Send + Sync + 'static,
     ) -> Vec<OpDef> {
-        self.editing_of(Arc::new(f))
+        self.editing_of(change(f))
     }
 
     fn editing_of(self, f: Change) -> Vec<OpDef> {
         let (change, lies) = (f.clone(), self.lies);
-        let changed: Compute<Computed> = Arc::new(move |cx| {
+        let changed: Compute<Tensor> = compute(move |cx| {
             let x = cx.tensor(0)?;
             let copy = match lies {
                 Lies::RowMajor => x.clone_contiguous()?,
@@ -523,7 +519,7 @@ impl<'a> OpRow<'a> {
         self,
         f: impl Fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError> + Copy + Send + Sync + 'static,
     ) -> Vec<OpDef> {
-        let f: Change = Arc::new(f);
+        let f = change(f);
         let in_place = |name: String| {
             let name = format!("{name}_");
             let rules = InPlaceRules::of(&name, self.overload);
@@ -610,11 +606,11 @@ fn full_names(names: &str) -> impl Iterator<Item = String> + '_ {
 pub(crate) fn edited(
     f: impl Fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError> + Send + Sync + 'static,
 ) -> Kernel {
-    edited_by(Arc::new(f), InPlaceRules::default(), false)
+    edited_by(change(f), InPlaceRules::default(), false)
 }
 
 fn edited_by(f: Change, rules: InPlaceRules, overlapping: bool) -> Kernel {
-    Kernel::new(move |cx| {
+    kernel(move |cx| {
         rules.check(cx.args())?;
         let target = cx.tensor(0)?;
         if !overlapping {

@@ -2,7 +2,7 @@
 //!
 //! Schemas say what `torchaudio`'s leave out: which arguments are written.
 
-use crate::support::{Computed, fresh};
+use crate::support::{Computed, fresh, kernel};
 use flambeau_exec::{Gen, Kernel, KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::{DType, Element, Tensor, dispatch};
@@ -112,7 +112,7 @@ fn overdrive_core(cx: &KernelCx<'_>) -> Result<(), KernelError> {
 
 /// The kernel of an operator that changes its arguments and returns nothing.
 fn changing(f: impl Fn(&KernelCx<'_>) -> Result<(), KernelError> + Send + Sync + 'static) -> Kernel {
-    Kernel::new(move |cx| f(cx))
+    kernel(move |cx| f(cx))
 }
 
 fn sample(sizes: &'static [&'static [i64]]) -> Sample {

@@ -3,9 +3,10 @@
 //! Each gradient is a convolution again. That of the input is the transposed one by the same weights; that of the weights
 //! has the gradient as its kernel, with batch and channels exchanged and stride and dilation too.
 
+use crate::support::kernel;
 use flambeau_analysis::shape::Fact;
 use flambeau_analysis::{Dtype, Shape};
-use flambeau_exec::{Kernel, KernelCx, KernelError, KernelResult, Sample};
+use flambeau_exec::{KernelCx, KernelError, KernelResult, Sample};
 use flambeau_ir::{Doc, IValue, OpDef, Type};
 use flambeau_tensor::conv::{ConvSpec, convolution};
 use flambeau_tensor::{DType, Tensor, TensorError, reduce};
@@ -157,7 +158,7 @@ pub(super) fn family() -> Vec<OpDef> {
             .with(Shape::from(|_| None::<Fact>))
             .with(Dtype::same_as(0))
             .with(sample(sizes))
-            .with(Kernel::new(move |cx| backward(cx, 3 + usize::from(sizes))))
+            .with(kernel(move |cx| backward(cx, 3 + usize::from(sizes))))
     };
     vec![def("aten::convolution_backward", true), def("aten::convolution_backward_overrideable", false)]
 }

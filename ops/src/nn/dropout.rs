@@ -2,7 +2,7 @@
 
 use crate::pointwise::Number;
 use crate::random::{drawn, generator, with_engine};
-use crate::support::{Computed, Lies, Several, op};
+use crate::support::{Computed, Lies, Several, kernel, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
 use flambeau_ir::value::Generator;
@@ -129,7 +129,7 @@ fn rrelu(cx: &KernelCx<'_>, at: usize) -> Result<(Tensor, Option<Tensor>), Kerne
 
 /// Writes the slopes into argument 1, and the result where the variant wants it.
 fn rrelu_with_noise(target: Option<fn(&KernelCx<'_>) -> usize>) -> Kernel {
-    Kernel::new(move |cx| {
+    kernel(move |cx| {
         let (out, noise) = rrelu(cx, 2)?;
         if let Some(noise) = noise {
             cx.tensor(1)?.copy_(&noise)?;

@@ -1,9 +1,9 @@
 //! Rows of a table looked up by index: alone, or bags of them summed, averaged, or compared.
 
-use crate::support::{Computed, Lies, Several, op};
+use crate::support::{Computed, Lies, Several, kernel, op};
 use flambeau_analysis::shape::{Fact, ShapeCx};
 use flambeau_analysis::{Dtype, Shape};
-use flambeau_exec::{Fault, Gen, Kernel, KernelCx, KernelError, Sample};
+use flambeau_exec::{Fault, Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{Doc, Effects, IValue, OpDef};
 use flambeau_tensor::rows::lookup;
@@ -335,7 +335,7 @@ pub(super) fn family() -> Vec<OpDef> {
             }))
             .with(Dtype::fixed(DType::I64))
             .with(one_hot_sample().exact().not_differentiable())
-            .with(Kernel::new(|cx| {
+            .with(kernel(|cx| {
                 let result = one_hot(cx)?;
                 cx.ret(result);
                 Ok(())

@@ -6,11 +6,11 @@ use super::norm::layer;
 use super::recurrent::{add, through};
 use super::softmax::{hidden, masked_softmax, softmax};
 use crate::pointwise::gelu_of;
-use crate::support::{Computed, Several, op};
+use crate::support::{Computed, Several, kernel, op};
 use flambeau_analysis::shape::Dims;
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::sample::Elements;
-use flambeau_exec::{Gen, Kernel, KernelCx, KernelError, Sample, sample};
+use flambeau_exec::{Gen, KernelCx, KernelError, Sample, sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::loops::unary;
@@ -198,7 +198,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let close = |s: Sample| s.tolerance(1e-4, 1e-4).not_differentiable();
     let mut defs = op("_native_multi_head_attention", "", "Attention with its projections, and the weights.")
         .facts(|d| {
-            let d = d.with(Kernel::new(attention_as_wanted));
+            let d = d.with(kernel(attention_as_wanted));
             let of_weights = Dtype::from(|cx| if cx.bool(10)? { cx.dtype(0) } else { None });
             let dtypes = Dtype::results([Dtype::same_as(0), of_weights]);
             d.with(attention_shapes()).with(dtypes).with(close(Sample::args(|g| {
@@ -226,7 +226,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.push(
         OpDef::named("aten::_nested_tensor_from_mask_left_aligned")
             .with(Doc("Whether the true elements of each row of a mask stand at its beginning."))
-            .with(Kernel::new(|cx| {
+            .with(kernel(|cx| {
                 let aligned = is_left_aligned(cx.tensor(0)?, cx.tensor(1)?)?;
                 cx.ret(aligned);
                 Ok(())

@@ -1,9 +1,9 @@
 //! Histograms: `histc`, `histogram`, `histogramdd`.
 
-use crate::support::{Computed, Several, op};
+use crate::support::{Computed, Several, kernel, op};
 use flambeau_analysis::shape::{Dims, Fact, ShapeCx, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
-use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
+use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::value::List;
 use flambeau_ir::{Doc, IValue, OpDef};
@@ -397,7 +397,7 @@ pub(super) fn family() -> Vec<OpDef> {
             "int_bins" => Asked::CountForAll,
             _ => Asked::EdgesOfAll,
         };
-        let kernel = Kernel::new(move |cx| {
+        let kernel = kernel(move |cx| {
             let (counts, edges) = histogramdd(cx, int_bins)?;
             cx.ret(counts);
             cx.ret(IValue::List(List::from_tensors(edges)));

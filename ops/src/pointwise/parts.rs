@@ -1,9 +1,9 @@
 //! Parts of numbers: conjugates, mantissas and exponents, decimal places.
 
-use crate::support::{Computed, Several, op};
+use crate::support::{Computed, Several, kernel, op};
 use flambeau_analysis::shape::TensorFact;
 use flambeau_analysis::{Dtype, Shape};
-use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
+use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::loops::unary;
 use flambeau_tensor::math::{Float, Real};
@@ -29,7 +29,7 @@ fn views() -> impl Iterator<Item = OpDef> {
         let doc = Doc("The complex conjugate; a real tensor itself.");
         let sizes = Shape::from(|cx| Some(TensorFact::of_dims(cx.take_dims(0)?)));
         let def = OpDef::named(name).with(doc).with(sizes).with(Dtype::same_as(0));
-        def.with(sample).with(Kernel::new(|cx| {
+        def.with(sample).with(kernel(|cx| {
             let result = conj(cx, cx.tensor(0)?)?;
             cx.ret(result);
             Ok(())

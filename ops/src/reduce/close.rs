@@ -1,8 +1,8 @@
 //! Whether tensors are equal or close.
 
-use crate::support::{Computed, op};
+use crate::support::{Computed, kernel, op};
 use flambeau_analysis::{Dtype, Shape};
-use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
+use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, OpDef};
 use flambeau_tensor::loops::binary;
 use flambeau_tensor::math::Float;
@@ -81,13 +81,13 @@ pub(super) fn family() -> Vec<OpDef> {
         OpDef::named("aten::allclose")
             .with(Doc("Whether all elements are within `atol + rtol * |other|` of each other."))
             .with(two())
-            .with(Kernel::new(allclose)),
+            .with(kernel(allclose)),
     );
     defs.push(
         OpDef::named("aten::equal")
             .with(Doc("Whether two tensors have the same sizes and elements."))
             .with(two())
-            .with(Kernel::new(equal)),
+            .with(kernel(equal)),
     );
     defs
 }

@@ -1,7 +1,8 @@
 //! Binary arithmetic, comparison and logic.
 
 use crate::pointwise::quotient;
-use flambeau_exec::{Kernel, KernelCx, KernelError, KernelResult, OpDefExt, Sample, ScalarOp};
+use crate::support::kernel;
+use flambeau_exec::{KernelCx, KernelError, KernelResult, OpDefExt, Sample, ScalarOp};
 use flambeau_ir::{Doc, Effects, IValue, OpDef, Type};
 use flambeau_tensor::Scalar;
 use flambeau_tensor::math::complex as functions;
@@ -116,7 +117,7 @@ impl Binary {
         };
         let mut defs: Vec<OpDef> = MIXED.iter().map(|o| base(o).intrinsic(self.float)).collect();
         defs.extend(self.int.map(|op| base("int").intrinsic(op)));
-        let dynamic = || Kernel::new(|cx| self.run(cx));
+        let dynamic = || kernel(|cx| self.run(cx));
         defs.extend(self.complex_overloads.iter().map(|o| base(o).with(dynamic())));
         defs.push(base("").with(dynamic()));
         defs
@@ -188,11 +189,11 @@ fn division() -> Vec<OpDef> {
     vec![
         base("int").intrinsic(ScalarOp::FDiv),
         base("float").intrinsic(ScalarOp::FDiv),
-        base("complex").with(Kernel::new(|cx| {
+        base("complex").with(kernel(|cx| {
             cx.ret(number(quotient(complex(cx.scalar(0)?), complex(cx.scalar(1)?))));
             Ok(())
         })),
-        base("").with(Kernel::new(|cx| {
+        base("").with(kernel(|cx| {
             let (a, b) = (cx.scalar(0)?, cx.scalar(1)?);
             if matches!(a, Scalar::Complex(_)) || matches!(b, Scalar::Complex(_)) {
                 return Err(KernelError::input("division of a complex and another number is not defined"));
@@ -217,14 +218,14 @@ fn powers() -> Vec<OpDef> {
         .map(|o| base(o).intrinsic(ScalarOp::FPow))
         .collect();
     defs.extend(["complex", "float_complex", "complex_float"].iter().map(|o| {
-        base(o).with(Kernel::new(|cx| {
+        base(o).with(kernel(|cx| {
             // Zero to the power of zero is NaN by this formula, which is C's.
             let (base, exponent) = (complex(cx.scalar(0)?), complex(cx.scalar(1)?));
             cx.ret(number(functions::pow(base, exponent)));
             Ok(())
         }))
     }));
-    defs.push(base("Scalar_Scalar").with(Kernel::new(|cx| {
+    defs.push(base("Scalar_Scalar").with(kernel(|cx| {
         let (a, b) = (cx.scalar(0)?, cx.scalar(1)?);
         if matches!(a, Scalar::Complex(_)) || matches!(b, Scalar::Complex(_)) {
             return Err(KernelError::input("a power of a complex and another number is not defined"));
@@ -233,7 +234,7 @@ fn powers() -> Vec<OpDef> {
         cx.ret(f64::from_bits(word));
         Ok(())
     })));
-    defs.push(base("int_to_int").with(Kernel::new(|cx| {
+    defs.push(base("int_to_int").with(kernel(|cx| {
         let (a, b) = (cx.int(0)?, cx.int(1)?);
         let word = ScalarOp::FPow.apply((a as f64).to_bits(), (b as f64).to_bits())?;
         let exact = u32::try_from(b).ok().map(|b| a.wrapping_pow(b));
@@ -271,7 +272,7 @@ fn divmods() -> Vec<OpDef> {
     let base =
         |o: &str| OpDef::overload("aten::divmod", o).with(doc.clone()).with(Effects::RAISES).with(numbers());
     let zero = |what: &str| KernelError::input(format!("ZeroDivisionError: {what}"));
-    let mut defs = vec![base("int").with(Kernel::new(move |cx| {
+    let mut defs = vec![base("int").with(kernel(move |cx| {
         let (a, b) = (cx.int(0)? as u64, cx.int(1)? as u64);
         let (Ok(q), Ok(r)) = (ScalarOp::IFloorDiv.apply(a, b), ScalarOp::IMod.apply(a, b)) else {
             return Err(zero("integer division or modulo by zero"));
@@ -281,7 +282,7 @@ fn divmods() -> Vec<OpDef> {
         Ok(())
     }))];
     defs.extend(MIXED.iter().map(|o| {
-        base(o).with(Kernel::new(move |cx| {
+        base(o).with(kernel(move |cx| {
             let (a, b) = (cx.float(0)?, cx.float(1)?);
             if b == 0.0 {
                 return Err(zero("float divmod()"));
@@ -315,7 +316,7 @@ pub(super) fn float_of_two(
             // Only where the types leave it open may a number be complex.
             let effects = if matches!(*o, "" | "Scalar_Scalar") { Effects::RAISES } else { Effects::PURE };
             let base = OpDef::overload(name, o).with(Doc(doc)).with(effects).with(numbers());
-            base.with(Kernel::new(move |cx| {
+            base.with(kernel(move |cx| {
                 let value = f(real(cx.scalar(0)?, name)?, real(cx.scalar(1)?, name)?);
                 match cx.result_type(0) {
                     Type::INT => cx.ret(value as i64),
@@ -350,13 +351,11 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(float_of_two("aten::log", doc, logs, |a, b| a.ln() / b.ln()));
     let logs = ["complex_complex", "complex_float", "float_complex", "complex_int", "int_complex"];
     defs.extend(logs.map(|o| {
-        OpDef::overload("aten::log", o).with(Doc(doc)).with(numbers().range(0.5, 3.0)).with(Kernel::new(
-            |cx| {
-                let [a, b] = [complex(cx.scalar(0)?), complex(cx.scalar(1)?)].map(functions::ln);
-                cx.ret(number(quotient(a, b)));
-                Ok(())
-            },
-        ))
+        OpDef::overload("aten::log", o).with(Doc(doc)).with(numbers().range(0.5, 3.0)).with(kernel(|cx| {
+            let [a, b] = [complex(cx.scalar(0)?), complex(cx.scalar(1)?)].map(functions::ln);
+            cx.ret(number(quotient(a, b)));
+            Ok(())
+        }))
     }));
     defs
 }

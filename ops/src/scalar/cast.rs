@@ -1,7 +1,8 @@
 //! Conversions between number types, and from strings.
 
 use super::arith::{complex, float, int, numbers};
-use flambeau_exec::{Kernel, KernelError, OpDefExt, Sample, ScalarOp};
+use crate::support::kernel;
+use flambeau_exec::{KernelError, OpDefExt, Sample, ScalarOp};
 use flambeau_ir::value::Str;
 use flambeau_ir::{Converter, Doc, Effects, IValue, OpDef};
 use flambeau_tensor::Scalar;
@@ -29,12 +30,12 @@ fn from_scalar() -> Vec<OpDef> {
     vec![
         plain("aten::Float.Scalar", "A number as a double; the real part of a complex one.")
             .with(Converter::NumberToFloat)
-            .with(Kernel::new(move |cx| {
+            .with(kernel(move |cx| {
                 cx.ret(IValue::Float(cx.scalar(0)?.to_f64()));
                 Ok(())
             })),
         plain("aten::Int.Scalar", "A number truncated to an integer.").with(Converter::NumberToInt).with(
-            Kernel::new(move |cx| {
+            kernel(move |cx| {
                 match cx.scalar(0)? {
                     Scalar::Complex(_) => return Err(lossy("an int")),
                     x => cx.ret(int(x)),
@@ -43,7 +44,7 @@ fn from_scalar() -> Vec<OpDef> {
             }),
         ),
         plain("aten::Complex.Scalar", "A number as a complex number.").with(Converter::NumberToComplex).with(
-            Kernel::new(|cx| {
+            kernel(|cx| {
                 let z = complex(cx.scalar(0)?);
                 cx.ret(IValue::complex(z));
                 Ok(())
@@ -69,7 +70,7 @@ fn complex_of_two() -> Vec<OpDef> {
         .chain(&["float_float"])
         .map(|o| {
             let base = OpDef::overload("aten::Complex", o).with(Doc("A complex number from its parts."));
-            base.with(numbers()).with(Kernel::new(|cx| {
+            base.with(numbers()).with(kernel(|cx| {
                 let (re, im) = (float(cx.scalar(0)?), float(cx.scalar(1)?));
                 cx.ret(IValue::complex(Complex::new(re, im)));
                 Ok(())
@@ -85,7 +86,7 @@ fn polar() -> Vec<OpDef> {
         .map(|o| {
             let base =
                 OpDef::overload("aten::polar", o).with(Doc("A complex number from its length and angle."));
-            base.with(numbers()).with(Kernel::new(|cx| {
+            base.with(numbers()).with(kernel(|cx| {
                 let (abs, angle) = (float(cx.scalar(0)?), float(cx.scalar(1)?));
                 cx.ret(IValue::complex(Complex::from_polar(abs, angle)));
                 Ok(())
@@ -101,7 +102,7 @@ fn from_string() -> Vec<OpDef> {
             .with(Doc("The integer a string spells in decimal."))
             .with(Effects::RAISES)
             .with(sample())
-            .with(Kernel::new(|cx| {
+            .with(kernel(|cx| {
                 let s = text(cx.string(0)?);
                 match s.parse::<i64>() {
                     Ok(v) if !s.is_empty() => cx.ret(v),
@@ -117,7 +118,7 @@ fn from_string() -> Vec<OpDef> {
             .with(Doc("The double a string spells."))
             .with(Effects::RAISES)
             .with(sample())
-            .with(Kernel::new(|cx| {
+            .with(kernel(|cx| {
                 let s = text(cx.string(0)?);
                 match s.trim_start().parse::<f64>() {
                     Ok(v) => cx.ret(v),

@@ -1,7 +1,8 @@
 //! Mathematical functions of one number, and the few of integers.
 
 use super::arith::{complex, float, numbers};
-use flambeau_exec::{Kernel, KernelError, OpDefExt, Sample, ScalarOp};
+use crate::support::kernel;
+use flambeau_exec::{KernelError, OpDefExt, Sample, ScalarOp};
 use flambeau_ir::{Doc, Effects, IValue, OpDef};
 use flambeau_tensor::Scalar;
 use flambeau_tensor::math::{Real, complex as functions};
@@ -66,7 +67,7 @@ fn function(&(name, doc, real, on_complex): &Function) -> Vec<OpDef> {
         .map(|o| match (name, *o) {
             ("aten::sqrt", _) => base(o).intrinsic(ScalarOp::FSqrt),
             ("aten::exp", _) => base(o).intrinsic(ScalarOp::FExp),
-            _ => base(o).with(Kernel::new(move |cx| {
+            _ => base(o).with(kernel(move |cx| {
                 let x = cx.float(0)?;
                 cx.ret(real(x));
                 Ok(())
@@ -74,13 +75,13 @@ fn function(&(name, doc, real, on_complex): &Function) -> Vec<OpDef> {
         })
         .collect();
     defs.extend(on_complex.map(|f| {
-        base("complex").with(Kernel::new(move |cx| {
+        base("complex").with(kernel(move |cx| {
             let z = f(complex(cx.scalar(0)?));
             cx.ret(IValue::complex(z));
             Ok(())
         }))
     }));
-    defs.push(base("Scalar").with(Kernel::new(move |cx| {
+    defs.push(base("Scalar").with(kernel(move |cx| {
         match (cx.scalar(0)?, on_complex) {
             (Scalar::Complex(z), Some(f)) => cx.ret(IValue::complex(f(z))),
             (Scalar::Complex(_), None) => {
@@ -104,7 +105,7 @@ fn rounding() -> Vec<OpDef> {
         for overload in ["int", "float", "Scalar"] {
             let effects = if overload == "int" { Effects::PURE } else { Effects::RAISES };
             let base = OpDef::overload(name, overload).with(Doc(doc)).with(effects).with(numbers());
-            defs.push(base.with(Kernel::new(move |cx| {
+            defs.push(base.with(kernel(move |cx| {
                 let rounded = match cx.scalar(0)? {
                     Scalar::Int(i) => i,
                     x => whole(f(super::arith::real(x, name)?))?,
@@ -133,12 +134,12 @@ fn signs() -> Vec<OpDef> {
     vec![
         neg("int").intrinsic(ScalarOp::INeg),
         neg("float").intrinsic(ScalarOp::FNeg),
-        neg("complex").with(Kernel::new(|cx| {
+        neg("complex").with(kernel(|cx| {
             let z = -complex(cx.scalar(0)?);
             cx.ret(IValue::complex(z));
             Ok(())
         })),
-        neg("Scalar").with(Kernel::new(|cx| {
+        neg("Scalar").with(kernel(|cx| {
             match cx.scalar(0)? {
                 Scalar::Complex(z) => cx.ret(IValue::complex(-z)),
                 Scalar::Float(x) => cx.ret(-x),
@@ -148,12 +149,12 @@ fn signs() -> Vec<OpDef> {
         })),
         abs("int").intrinsic(ScalarOp::IAbs),
         abs("float").intrinsic(ScalarOp::FAbs),
-        abs("complex").with(Kernel::new(|cx| {
+        abs("complex").with(kernel(|cx| {
             let z = complex(cx.scalar(0)?);
             cx.ret(z.re.hypot(z.im));
             Ok(())
         })),
-        abs("Scalar").with(Kernel::new(|cx| {
+        abs("Scalar").with(kernel(|cx| {
             match cx.scalar(0)? {
                 Scalar::Complex(z) => cx.ret(z.re.hypot(z.im)),
                 Scalar::Float(x) => cx.ret(x.abs()),
@@ -171,7 +172,7 @@ fn angles() -> Vec<OpDef> {
         .map(|o| {
             let base =
                 OpDef::overload("aten::angle", o).with(Doc("The angle of a number in the complex plane."));
-            base.with(numbers()).with(Kernel::new(|cx| {
+            base.with(numbers()).with(kernel(|cx| {
                 let angle = match cx.scalar(0)? {
                     Scalar::Complex(z) => z.im.atan2(z.re),
                     x if float(x).is_nan() => f64::NAN,
@@ -195,7 +196,7 @@ fn classes() -> Vec<OpDef> {
     let mut defs = Vec::new();
     for (name, doc, f, both) in rows {
         for overload in ["float", "complex"] {
-            defs.push(OpDef::overload(name, overload).with(Doc(doc)).with(numbers()).with(Kernel::new(
+            defs.push(OpDef::overload(name, overload).with(Doc(doc)).with(numbers()).with(kernel(
                 move |cx| {
                     let z = complex(cx.scalar(0)?);
                     cx.ret(if both { f(z.re) && f(z.im) } else { f(z.re) || f(z.im) });
@@ -210,21 +211,21 @@ fn classes() -> Vec<OpDef> {
 /// Functions of integers, and those that take a number apart.
 fn others() -> Vec<OpDef> {
     vec![
-        OpDef::named("aten::gcd.int").with(Doc("The greatest common divisor.")).with(numbers()).with(
-            Kernel::new(|cx| {
+        OpDef::named("aten::gcd.int").with(Doc("The greatest common divisor.")).with(numbers()).with(kernel(
+            |cx| {
                 let (mut a, mut b) = (cx.int(0)?.unsigned_abs(), cx.int(1)?.unsigned_abs());
                 while b != 0 {
                     (a, b) = (b, a % b);
                 }
                 cx.ret(a as i64);
                 Ok(())
-            }),
-        ),
+            },
+        )),
         OpDef::named("aten::factorial.int")
             .with(Doc("`1 · 2 · … · a`, modulo 2^64."))
             .with(Effects::RAISES)
             .with(Sample::args(|g| vec![IValue::Int(g.int(0, 20))]).exact())
-            .with(Kernel::new(|cx| {
+            .with(kernel(|cx| {
                 let n = cx.int(0)?;
                 if n < 0 {
                     return Err(KernelError::input("factorial() not defined for negative values"));
@@ -233,21 +234,19 @@ fn others() -> Vec<OpDef> {
                 cx.ret((1..=n.min(66)).fold(1i64, i64::wrapping_mul));
                 Ok(())
             })),
-        OpDef::named("aten::frexp").with(Doc("Mantissa and exponent.")).with(numbers()).with(Kernel::new(
-            |cx| {
-                let (mantissa, exponent) = libm::frexp(cx.float(0)?);
-                cx.ret(mantissa);
-                cx.ret(i64::from(exponent));
-                Ok(())
-            },
-        )),
-        OpDef::named("aten::ldexp").with(Doc("`x * 2 ** i`.")).with(numbers()).with(Kernel::new(|cx| {
+        OpDef::named("aten::frexp").with(Doc("Mantissa and exponent.")).with(numbers()).with(kernel(|cx| {
+            let (mantissa, exponent) = libm::frexp(cx.float(0)?);
+            cx.ret(mantissa);
+            cx.ret(i64::from(exponent));
+            Ok(())
+        })),
+        OpDef::named("aten::ldexp").with(Doc("`x * 2 ** i`.")).with(numbers()).with(kernel(|cx| {
             let i = cx.int(1)?.clamp(-5000, 5000) as i32;
             let x = cx.float(0)?;
             cx.ret(libm::ldexp(x, i));
             Ok(())
         })),
-        OpDef::named("aten::modf").with(Doc("Fractional and whole part.")).with(numbers()).with(Kernel::new(
+        OpDef::named("aten::modf").with(Doc("Fractional and whole part.")).with(numbers()).with(kernel(
             |cx| {
                 let x = cx.float(0)?;
                 cx.ret(if x.is_infinite() { 0f64.copysign(x) } else { (x - x.trunc()).copysign(x) });

@@ -1,6 +1,7 @@
 //! Dtypes that operands meet in, asked for as numbers.
 
-use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
+use crate::support::kernel;
+use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::promote::Promotion;
 
@@ -34,7 +35,7 @@ pub(super) fn family() -> Vec<OpDef> {
         OpDef::overload("aten::result_type", overload)
             .with(Doc("The dtype two operands meet in."))
             .with(sample)
-            .with(Kernel::new(result_type))
+            .with(kernel(result_type))
     };
     rows.into_iter().map(row).collect()
 }

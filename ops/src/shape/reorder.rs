@@ -2,10 +2,10 @@
 
 use super::sample;
 use crate::index::rows_of;
-use crate::support::{Computed, Lies, no_dimensions, op};
+use crate::support::{Computed, Lies, kernel, no_dimensions, op};
 use flambeau_analysis::shape::{Dim, ShapeCx, TensorFact, axis};
 use flambeau_analysis::{Dtype, Shape};
-use flambeau_exec::{Kernel, KernelCx, KernelError};
+use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::places::{Places, read_at};
 use flambeau_tensor::reduce::dim_mask;
@@ -273,7 +273,7 @@ pub(super) fn family() -> Vec<OpDef> {
             .with(Shape::from(|cx| Some(TensorFact::of_dims([Dim::Known(cx.rank(0)? as i64)]))))
             .with(Dtype::fixed(DType::I64))
             .with(sample(2, vec![]))
-            .with(Kernel::new(|cx| {
+            .with(kernel(|cx| {
                 let sizes = cx.tensor(0)?.sizes();
                 let made = Tensor::from_slice(sizes, &[sizes.len() as i64])?;
                 cx.ret(made);

@@ -1,6 +1,7 @@
 //! In-place changes of shape: the tensor's own metadata changes, its elements stay.
 
 use super::One;
+use crate::support::kernel;
 use flambeau_analysis::shape::TensorFact;
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
@@ -73,7 +74,7 @@ fn set_to(cx: &mut KernelCx<'_>) -> Result<(), KernelError> {
 }
 
 fn changing(run: One) -> Kernel {
-    Kernel::new(move |cx| {
+    kernel(move |cx| {
         let view = run(cx)?;
         let target = cx.take_tensor(0)?;
         target.set_layout(view.layout().clone())?;
@@ -114,7 +115,7 @@ pub(super) fn family() -> Vec<OpDef> {
         "In place: the storage, sizes and strides of another tensor.",
         Shape::like(1),
         Sample::tensors(2),
-        Kernel::new(set_to),
+        kernel(set_to),
     ));
     defs
 }

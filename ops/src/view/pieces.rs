@@ -1,7 +1,7 @@
 //! Views that give several tensors, a row each; operators that copy what such a view shows follow from the rows.
 
 use super::{COPIED, copying, exact_sample, index_zero, ints};
-use crate::support::op;
+use crate::support::{kernel, op};
 use flambeau_analysis::Shape;
 use flambeau_exec::{Gen, Kernel, KernelCx, KernelError, Sample};
 use flambeau_ir::value::List;
@@ -165,7 +165,7 @@ fn split_along(cx: &KernelCx<'_>, dim: i64, op: &str) -> Result<Vec<Tensor>, Ker
 }
 
 fn list(run: Many) -> Kernel {
-    Kernel::new(move |cx| {
+    kernel(move |cx| {
         let pieces = run(cx)?;
         cx.ret(IValue::List(List::from_tensors(pieces)));
         Ok(())
