@@ -3,7 +3,7 @@
 //! Run: `cargo run --release -p flambeau --example own_rule`
 
 use flambeau::Session;
-use flambeau::rewrite::egraph::trial::{Effort, try_rules};
+use flambeau::rewrite::rules::trial::{Effort, try_rules};
 
 /// `exact` promises equal bits; a rule that rounds differently says `rounding`, and the default pipeline ignores it.
 const RULES: &str = "ruleset mine

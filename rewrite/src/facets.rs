@@ -2,7 +2,7 @@
 
 use flambeau_ir::{Facet, IValue};
 
-/// Rewrite rules stated by an operator; see [`crate::egraph::ruleparse`] for the language.
+/// Rewrite rules stated by an operator; see [`crate::rules::parse`] for the language.
 #[derive(Clone, Debug, Default)]
 pub struct Rules(Vec<(&'static str, &'static str)>);
 

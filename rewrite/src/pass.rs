@@ -5,9 +5,9 @@
 //! they changed anything; the graph's journal knows.
 
 use crate::control::{Control, Fuel, Planted, describe};
-use crate::egraph::Exactness;
 use crate::log::{Level, Log};
 use crate::patch::Plan;
+use crate::rules::Exactness;
 use flambeau_analysis::{Analyses, AnalysisSet};
 use flambeau_ir::verify::verify;
 use flambeau_ir::{CompilationUnit, Editor, Fault, Graph, InsertError, NodeId, Registry, Revision, Stale};

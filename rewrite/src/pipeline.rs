@@ -4,8 +4,8 @@
 //! graph no longer changes, at most `n` times (8 if not said). Parsing checks every name and option against a
 //! [`PassLibrary`] and points at what it does not know.
 
-use crate::egraph::{Exactness, Rulebook};
 use crate::pass::{DynPass, Pass};
+use crate::rules::{Exactness, Rulebook};
 use flambeau_ir::diag::{Diagnostic, Fault};
 use flambeau_ir::loc::{Source, SourceRange};
 use flambeau_ir::nearest;
@@ -336,6 +336,10 @@ fn make_step(
     len: usize,
 ) -> Result<Step, Box<Diagnostic>> {
     let Some(entry) = library.find(name) else {
+        if let Some((_, feature)) = crate::passes::LACKING.iter().find(|(pass, _)| *pass == name) {
+            let text = format!("pass `{name}` is not in this build, which lacks the feature `{feature}`");
+            return Err(reader.error_at(text, start, len));
+        }
         let error = reader.error_at(format!("there is no pass or pipeline `{name}`"), start, len);
         return Err(match library.nearest(name) {
             Some(near) => Box::new(error.help(format!("did you mean `{near}`?"))),

@@ -22,7 +22,7 @@ use flambeau_exec::Fault;
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::{Graph, IValue};
 use flambeau_rewrite::control::{Control, Planted};
-use flambeau_rewrite::egraph::Exactness;
+use flambeau_rewrite::rules::Exactness;
 use flambeau_rewrite::manager::{Checks, Manager};
 use flambeau_rewrite::passes::dce::Dce;
 use flambeau_rewrite::pipeline::Pipeline;

@@ -11,7 +11,7 @@ use flambeau_exec::reference;
 use flambeau_exec::vm::{Program, Vm};
 use flambeau_ir::Graph;
 use flambeau_rewrite::control::Control;
-use flambeau_rewrite::egraph::Exactness;
+use flambeau_rewrite::rules::Exactness;
 use flambeau_rewrite::manager::Manager;
 use flambeau_rewrite::pipeline::Pipeline;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Rules that belong to families of operators rather than to one, and what rewriting needs to know of some operators.
 //!
-//! The language of the `.rules` files is described in `flambeau_rewrite::egraph::ruleparse`. Every rule is tried on drawn
+//! The language of the `.rules` files is described in `flambeau_rewrite::rules::parse`. Every rule is tried on drawn
 //! inputs against the reference evaluator by this module's test.
 
 mod channels;
@@ -109,7 +109,7 @@ const COSTS: &[(&str, u32)] = &[
 mod tests {
     use flambeau_ir::Source;
     use flambeau_ir::text::parse_graph;
-    use flambeau_rewrite::egraph::trial::{Effort, try_rules};
+    use flambeau_rewrite::rules::trial::{Effort, try_rules};
     use flambeau_rewrite::{Checks, Manager, PassLibrary, Pipeline};
     use flambeau_rewrite::{RuleSet, Vocabulary};
 

@@ -2,7 +2,8 @@
 
 use super::language::{ENode, Head};
 use super::region::Region;
-use super::{Inputs, Limits, RuleSet, extract::Choice};
+use super::{Inputs, Limits, extract::Choice};
+use crate::rules::RuleSet;
 use egg::{Id, RecExpr, TreeTerm};
 use flambeau_analysis::{AliasDb, Analyses, Shapes};
 use flambeau_ir::{Graph, IValue, ValueId};

@@ -5,15 +5,15 @@
 //! of the block raises (`dot` of a `Float` and a `Long`: the facts of the two operands claim different element types of
 //! the product), or a rule is wrong. The e-graph cannot tell which, and in neither case is its choice of terms worth
 //! anything, so the first contradiction ends the search and the region stays as it is. Wrong rules are found by
-//! [`super::trial`].
+//! [`crate::rules::trial`].
 
 use super::language::{ENode, Head};
-use super::rule::same_constant;
-use super::vocabulary::Fact;
+use crate::rules::contradiction::contradiction;
+use crate::rules::rule::{fits, same_constant};
+use crate::rules::vocabulary::Fact;
 use egg::{DidMerge, EGraph, Id};
 use flambeau_analysis::shape;
 use flambeau_analysis::shape::{Dtype, Operand, Shape, ShapeCx, Symbols, TensorFact, infer};
-use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, Registry, Type};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -168,27 +168,7 @@ pub(crate) fn meet(a: Type, b: Type) -> Type {
         }
         (Some(_), None) => a,
         (None, Some(_)) => b,
-        (None, None) if super::rule::fits(b, a) => b,
+        (None, None) if fits(b, a) => b,
         (None, None) => a,
     }
-}
-
-/// Why no value can be of both types.
-pub(super) fn contradiction(a: Type, b: Type) -> Option<String> {
-    let (x, y) = (a.as_tensor()?, b.as_tensor()?);
-    let differ = |what: &str| Some(format!("{what} of `{a}` and `{b}`"));
-    if let (Some(p), Some(q)) = (x.dtype, y.dtype)
-        && p != q
-    {
-        return differ("element types");
-    }
-    if let (Some(p), Some(q)) = (&x.sizes, &y.sizes) {
-        if p.len() != q.len() {
-            return differ("ranks");
-        }
-        if p.iter().zip(q).any(|(m, n)| matches!((m, n), (Dim::Known(m), Dim::Known(n)) if m != n)) {
-            return differ("sizes");
-        }
-    }
-    None
 }

@@ -1,13 +1,9 @@
 //! Equality saturation: all ways to write an expression side by side, then the cheapest.
 //!
 //! The pass `egraph` takes the pure, settled part of every block ([`region`]) as an e-graph whose nodes are registry
-//! rows ([`language`]), lets the text rules ([`ruleparse`], [`rule`]) find equal terms with facts about types, shapes
-//! and constants at hand ([`facts`], [`vocabulary`]), within counted bounds ([`saturate`]), chooses one term per value
-//! ([`extract`]), and writes the changes as one patch ([`decode`]). [`worklist`] applies the same rules one way and at
-//! once, for graphs where searching would not pay; that is the pass `rewrite`.
-//!
-//! Rules come from the `Rules` facet of the graph's operators and from the [`Rulebook`] of the library the pass is from.
-//! A pass applies rules up to the exactness it accepts, which is [`Exactness::Exact`] unless it is told otherwise.
+//! rows ([`language`]), lets the text rules ([`crate::rules`]) find equal terms with facts about types, shapes and
+//! constants at hand ([`facts`]), within counted bounds ([`saturate`]), chooses one term per value ([`extract`]), and
+//! writes the changes as one patch ([`decode`]).
 
 mod decode;
 pub mod explain;
@@ -15,27 +11,18 @@ mod extract;
 pub mod facts;
 pub mod language;
 mod region;
-pub mod rule;
-pub mod ruleparse;
 pub mod saturate;
-mod select;
-mod sharing;
-pub mod trial;
-pub mod vocabulary;
-pub mod worklist;
 
-pub use rule::{Rule, RuleSet};
-pub use ruleparse::Exactness;
 pub use saturate::{Limits, Stop};
-pub use select::{Rulebook, Selection};
-pub use vocabulary::Vocabulary;
-pub use worklist::Rewrite;
 
 use crate::control::Planted;
 use crate::log::Level;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::patch::Patch;
 use crate::pipeline::{Options, PassEntry};
+use crate::rules::eligible::Eligible;
+use crate::rules::sharing::Sharing;
+use crate::rules::{Exactness, RuleSet, Rulebook, Selection};
 use egg::Language;
 use flambeau_analysis::shape::Symbols;
 use flambeau_analysis::{AliasDb, Shapes};
@@ -96,7 +83,7 @@ impl Pass for Saturate {
         let (graph, (db, shapes)) = cx.with::<(AliasDb, Shapes)>();
         let inputs = Inputs::new(graph, db, shapes, &self.limits);
         let mut patch = Patch::new(graph);
-        let mut sharing = sharing::Sharing::new(graph, db);
+        let mut sharing = Sharing::new(graph, db);
         let mut capped = 0;
         let mut contradictions = Vec::new();
         let mut rewrites: Vec<(NodeId, usize)> = Vec::new();
@@ -177,10 +164,10 @@ impl<'a> Inputs<'a> {
         Inputs { graph, db, shapes, symbols: Arc::new(shapes.symbols().clone()), limits }
     }
 
-    pub(crate) fn eligible(&self) -> region::Eligible<'a> {
+    pub(crate) fn eligible(&self) -> Eligible<'a> {
         let graph = self.graph;
         let writes = graph.all_effects().may_write();
-        region::Eligible { graph, db: self.db, writes }
+        Eligible { graph, db: self.db, writes }
     }
 
     /// Stretches of all blocks that are worth searching.
@@ -225,6 +212,7 @@ impl<'a> Inputs<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::Vocabulary;
     use crate::testing::{assert_passes, read, toy};
     use flambeau_analysis::Analyses;
 

@@ -3,10 +3,11 @@
 
 use super::facts::{ClassFacts, Contradiction, Knowledge};
 use super::language::{ENode, Head, ListType};
-use super::rule::{Instance, Pat, RuleSet, fits, literal_matches};
+use crate::rules::rule::{Instance, Pat, RuleSet, fits, literal_for, literal_matches, right_side};
 use egg::{EGraph, ENodeOrVar, Id, Language, Pattern, RecExpr, Searcher, Subst, Var};
 use flambeau_ir::{IValue, Type};
 use smallvec::SmallVec;
+use std::sync::{Arc, OnceLock};
 
 /// Bounds of one saturation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,10 +39,20 @@ pub enum Stop {
     Nodes,
 }
 
-/// A rule's left side as a pattern, with what egg's patterns cannot say. A rule set compiles its own once
-/// ([`RuleSet::matchers`]).
+/// The left sides of a rule set, compiled when first asked for. Each set has its own.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Matchers(OnceLock<Arc<[Matcher]>>);
+
+impl Matchers {
+    /// Those of all instances of the set, in their order.
+    fn of(&self, instances: &[Instance]) -> &[Matcher] {
+        self.0.get_or_init(|| instances.iter().map(matcher).collect())
+    }
+}
+
+/// A rule's left side as a pattern, with what egg's patterns cannot say.
 #[derive(Clone, Debug)]
-pub(crate) struct Matcher {
+struct Matcher {
     pattern: Pattern<ENode>,
     /// Pattern variables that stand for literals.
     literals: Vec<(Var, IValue)>,
@@ -49,7 +60,7 @@ pub(crate) struct Matcher {
     vars: Vec<(u16, Var)>,
 }
 
-pub(crate) fn matcher(instance: &Instance) -> Matcher {
+fn matcher(instance: &Instance) -> Matcher {
     let mut ast: RecExpr<ENodeOrVar<ENode>> = RecExpr::default();
     let (mut literals, mut vars) = (Vec::new(), Vec::new());
     // Subexpressions stand before their users; those of the right side come behind the left side's root.
@@ -96,7 +107,7 @@ pub(crate) fn saturate(
     ignore_conditions: bool,
     counts: &mut [u64],
 ) -> Result<Stop, Contradiction> {
-    let matchers = rules.matchers();
+    let matchers = rules.matchers.of(rules.instances());
     consistent(egraph)?;
     for _ in 0..limits.iterations {
         let mut found: Vec<(usize, Id, Subst)> = Vec::new();
@@ -195,30 +206,13 @@ fn instantiate(
                         kids.iter().map(|&k| egraph.analysis.fact(&egraph[k].data)).collect();
                     rule.compute(*function, &facts)?
                 };
-                let value = super::rule::literal_for(&value, *ty)?;
+                let value = literal_for(&value, *ty)?;
                 add_constant(egraph, &value, *ty)
             }
         };
         ids[usize::from(at)] = Some(id);
     }
     ids[usize::from(instance.right)]
-}
-
-/// Subexpressions of the right side, operands before users.
-pub(crate) fn right_side(instance: &Instance) -> Vec<u16> {
-    let mut needed = vec![false; instance.pats.len()];
-    let mut stack = vec![instance.right];
-    while let Some(at) = stack.pop() {
-        if !std::mem::replace(&mut needed[usize::from(at)], true) {
-            match &instance.pats[usize::from(at)] {
-                Pat::Op(_, args) | Pat::List(_, args) | Pat::Compute(_, args, _) => {
-                    stack.extend(args.iter().copied())
-                }
-                Pat::Var(_) | Pat::Literal(..) => {}
-            }
-        }
-    }
-    (0..instance.pats.len() as u16).filter(|&i| needed[usize::from(i)]).collect()
 }
 
 /// Adds a constant where a parameter of type `formal` stands. Lists are made where they are needed, not shared.

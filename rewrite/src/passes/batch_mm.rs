@@ -4,10 +4,10 @@
 //! Both pay from a few products on. What they take must not be written meanwhile, so nobody may write it at all, and
 //! sums that anything else uses stay. Results may differ by rounding.
 
-use crate::egraph::Exactness;
 use crate::facets::Role;
 use crate::memory;
 use crate::pass::{Pass, PassCx, PassError};
+use crate::rules::Exactness;
 use flambeau_analysis::AliasDb;
 use flambeau_ir::attr::names;
 use flambeau_ir::{At, Attr, BlockId, Column, Graph, NodeId, Prim, Step, Type, ValueId};

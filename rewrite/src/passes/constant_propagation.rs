@@ -278,7 +278,7 @@ impl Search<'_> {
                 continue;
             }
             let (Some(x), Some(y)) = (self.constant(x), self.constant(y)) else { continue };
-            if crate::egraph::rule::same_constant(&x, &y) {
+            if crate::rules::rule::same_constant(&x, &y) {
                 self.known.insert(result, x.clone());
                 self.edits.push(Edit::Join(node, i, x));
             }
@@ -379,7 +379,7 @@ fn constant_type(value: &IValue, declared: Type) -> Type {
         return declared;
     }
     let own = value.type_of();
-    if crate::egraph::rule::fits(own, declared) && declared.as_tuple().is_none() { own } else { declared }
+    if crate::rules::rule::fits(own, declared) && declared.as_tuple().is_none() { own } else { declared }
 }
 
 #[cfg(test)]

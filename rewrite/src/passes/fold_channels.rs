@@ -12,11 +12,11 @@
 //! What it refuses normalization, taking space for channels, nearly always refuses too, in other words: the pass keeps
 //! the meaning of programs without the option alone.
 
-use crate::egraph::Exactness;
 use crate::facets::{ChannelAffine, ChannelLinear, Role, Slices};
 use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, Options};
 use crate::roles;
+use crate::rules::Exactness;
 use flambeau_analysis::alias::AliasDb;
 use flambeau_analysis::shape::{Dims, Fact, Shapes, TensorFact};
 use flambeau_ir::types::Dim;

@@ -28,8 +28,10 @@ pub mod remove_mutation;
 pub mod specialize_autograd_zero;
 pub mod unroll;
 
-use crate::egraph::{Rewrite, Rulebook, Saturate};
+#[cfg(feature = "egraph")]
+use crate::egraph::Saturate;
 use crate::pipeline::PassEntry;
+use crate::rules::{Rewrite, Rulebook};
 use std::sync::Arc;
 
 /// The passes of this crate, in order: those without options, then those with some.
@@ -90,8 +92,18 @@ pub(crate) fn standard() -> Vec<PassEntry> {
 }
 
 /// Entries of the passes that apply rules, with a book of them at hand.
-pub(crate) fn by_rules(book: Rulebook) -> [PassEntry; 3] {
+pub(crate) fn by_rules(book: Rulebook) -> Vec<PassEntry> {
     let book = Arc::new(book);
-    let (peephole, rewrite) = (Arc::clone(&book), Arc::clone(&book));
-    [peephole::Peephole::entry(peephole), Rewrite::entry(rewrite), Saturate::entry(book)]
+    vec![
+        peephole::Peephole::entry(Arc::clone(&book)),
+        Rewrite::entry(Arc::clone(&book)),
+        #[cfg(feature = "egraph")]
+        Saturate::entry(book),
+    ]
 }
+
+/// Passes that this build lacks, each with the feature that brings it.
+pub(crate) const LACKING: &[(&str, &str)] = &[
+    #[cfg(not(feature = "egraph"))]
+    ("egraph", "egraph"),
+];

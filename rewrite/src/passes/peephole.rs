@@ -5,10 +5,10 @@
 
 use super::dce::Dce;
 use super::idioms::Idioms;
-use crate::egraph::worklist::OPTIONS;
-use crate::egraph::{Exactness, Rewrite, Rulebook};
 use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Options, PassEntry};
+use crate::rules::worklist::OPTIONS;
+use crate::rules::{Exactness, Rewrite, Rulebook};
 use std::sync::Arc;
 
 /// See the module's head.

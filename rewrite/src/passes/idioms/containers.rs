@@ -4,8 +4,8 @@
 //! only the container must be nobody's to write.
 
 use super::{Outcome, View};
-use crate::egraph::rule::same_constant;
 use crate::facets::Elements;
+use crate::rules::rule::same_constant;
 use flambeau_ir::{IValue, NodeId, Prim, Type, ValueId};
 use smallvec::SmallVec;
 

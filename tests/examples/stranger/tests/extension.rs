@@ -5,7 +5,7 @@ use flambeau::analysis::{AliasDb, Analyses, Dtype, Shape};
 use flambeau::exec::soundness::{try_facts, try_operator};
 use flambeau::exec::{Kernel, Sample, soundness};
 use flambeau::ir::{At, IValue, OpDef, Prim};
-use flambeau::rewrite::egraph::trial::{Effort, try_rules};
+use flambeau::rewrite::rules::trial::{Effort, try_rules};
 use flambeau::rewrite::{Checks, Manager};
 use flambeau::{Execution, Graph, Session};
 use flambeau_fuzz::oracle::{FactsHold, MachineAgrees, PassKeeps};

@@ -10,10 +10,9 @@
 //! is asked: its claims are about a value that there is not, and the engine leaves a region with contradictory facts as
 //! it is.
 
-use super::facts::contradiction;
-use super::rule::{Instance, Pat, RuleSet};
-use super::ruleparse::Exactness;
-use super::saturate::right_side;
+use super::contradiction::contradiction;
+use super::parse::Exactness;
+use super::rule::{Instance, Pat, RuleSet, right_side};
 use super::vocabulary::Fact;
 use flambeau_analysis::{AliasDb, shape};
 use flambeau_exec::sample::{Elements, broadcastable, shape as draw_shape, tensor};
@@ -164,7 +163,7 @@ fn forgetting(ty: Type, g: &mut Gen<'_>) -> Type {
 fn claims_differ(
     registry: &Arc<Registry>,
     instance: &Instance,
-    rule: &super::Rule,
+    rule: &super::rule::Rule,
     vars: &[IValue],
     types: &[Type],
 ) -> Option<CounterExample> {
@@ -197,7 +196,7 @@ fn claims_differ(
 /// Computed constants of the right side, by subexpression.
 fn compute<'f>(
     instance: &Instance,
-    rule: &super::Rule,
+    rule: &super::rule::Rule,
     fact: &impl Fn(u16) -> Fact<'f>,
 ) -> Option<Vec<(u16, IValue)>> {
     let mut found = Vec::new();

@@ -3,8 +3,8 @@
 //! A rulebook holds texts, not operators: it is read against the registry of the graph that a pass is given, so the rows
 //! its rules name are always that graph's.
 
+use super::parse::Exactness;
 use super::rule::{Rule, RuleSet};
-use super::ruleparse::Exactness;
 use super::vocabulary::Vocabulary;
 use crate::pass::PassError;
 use crate::pipeline::Options;

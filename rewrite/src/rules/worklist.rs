@@ -5,10 +5,9 @@
 //! bound is met, so analyses are made once a sweep and not once a rewrite. Within a sweep a value that is already
 //! rewritten counts as what it becomes when sharing of memory is looked at.
 
-use super::region::Eligible;
-use super::rule::{Instance, Pat, RuleSet, fits, literal_matches, same_constant};
-use super::ruleparse::Exactness;
-use super::saturate::right_side;
+use super::eligible::Eligible;
+use super::parse::Exactness;
+use super::rule::{Instance, Pat, RuleSet, fits, literal_matches, right_side, same_constant};
 use super::select::{Rulebook, Selection};
 use super::sharing::{Bases, Sharing};
 use super::vocabulary::Fact;

@@ -5,16 +5,17 @@
 //! by those types. Each choice that works is an [`Instance`]; a rule without any is an error, so a misspelt rule is
 //! found when the rule set is made and not by never applying.
 
-use super::ruleparse::{Condition, ConditionArg, Exactness, Expr, ExprId, RuleAst, parse_rules};
-use super::saturate::{Matcher, matcher};
+use super::parse::{Condition, ConditionArg, Exactness, Expr, ExprId, RuleAst, parse_rules};
 use super::vocabulary::{ComputeFn, ConditionFn, Fact, Vocabulary};
+#[cfg(feature = "egraph")]
+use crate::egraph::saturate::Matchers;
 use crate::facets::{OnRequest, Rules};
 use flambeau_ir::schema::Argument;
 use flambeau_ir::types::{NoClasses, TypeKind, is_subtype, parse_ir_type};
 use flambeau_ir::{Attr, Diagnostic, Fault, IValue, OpId, Registry, Source, Symbol, Type};
 use flambeau_tensor::Scalar;
 use smallvec::SmallVec;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// A subexpression of an [`Instance`]; operands stand before their users.
 #[derive(Clone, Debug)]
@@ -91,9 +92,13 @@ impl Rule {
 pub struct RuleSet {
     rules: Vec<Rule>,
     instances: Vec<Instance>,
-    /// The left sides of `instances`, compiled when first asked for.
-    matchers: OnceLock<Arc<[Matcher]>>,
+    /// The left sides of `instances` as equality saturation has them.
+    pub(crate) matchers: Matchers,
 }
+
+/// Without equality saturation there are none.
+#[cfg(not(feature = "egraph"))]
+type Matchers = ();
 
 /// Most ways one rule may be meant.
 const MAX_INSTANCES: usize = 512;
@@ -166,7 +171,7 @@ impl RuleSet {
             }
         }
         if errors.is_empty() {
-            self.matchers = OnceLock::new();
+            self.matchers = Matchers::default();
             self.rules.extend(added.rules);
             self.instances.extend(added.instances);
             Ok(())
@@ -180,11 +185,6 @@ impl RuleSet {
         &self.rules
     }
 
-    /// The left sides of all instances as patterns, in their order.
-    pub(crate) fn matchers(&self) -> &[Matcher] {
-        self.matchers.get_or_init(|| self.instances.iter().map(matcher).collect())
-    }
-
     /// All ways the rules can be meant.
     pub fn instances(&self) -> &[Instance] {
         &self.instances
@@ -192,7 +192,7 @@ impl RuleSet {
 
     /// Adds the rules of another set; ones whose name is taken are left out.
     pub fn append(&mut self, other: &RuleSet) {
-        self.matchers = OnceLock::new();
+        self.matchers = Matchers::default();
         let mut number = Vec::with_capacity(other.rules.len());
         for rule in &other.rules {
             let fresh = self.rules.iter().all(|r| r.name != rule.name);
@@ -223,6 +223,23 @@ impl RuleSet {
             .collect();
         out
     }
+}
+
+/// Subexpressions of the right side, operands before users.
+pub(crate) fn right_side(instance: &Instance) -> Vec<u16> {
+    let mut needed = vec![false; instance.pats.len()];
+    let mut stack = vec![instance.right];
+    while let Some(at) = stack.pop() {
+        if !std::mem::replace(&mut needed[usize::from(at)], true) {
+            match &instance.pats[usize::from(at)] {
+                Pat::Op(_, args) | Pat::List(_, args) | Pat::Compute(_, args, _) => {
+                    stack.extend(args.iter().copied())
+                }
+                Pat::Var(_) | Pat::Literal(..) => {}
+            }
+        }
+    }
+    (0..instance.pats.len() as u16).filter(|&i| needed[usize::from(i)]).collect()
 }
 
 /// Whether a constant may stand for a literal where a parameter of type `formal` stands, and as which value.

@@ -47,6 +47,7 @@ impl<'a> Sharing<'a> {
     }
 
     /// Forgets a planned value that is not planned any more.
+    #[cfg(feature = "egraph")]
     pub(crate) fn forget(&mut self, planned: Planned) {
         self.planned.remove(&planned);
     }

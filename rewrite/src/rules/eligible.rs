@@ -1,0 +1,42 @@
+//! Which nodes rules may look into: those that are pure, deterministic and *settled*, that is, no node writes the memory of
+//! their operands and results anywhere. Such nodes neither see nor make effects.
+
+use crate::memory;
+use flambeau_analysis::AliasDb;
+use flambeau_ir::{AttrsId, Graph, NodeId, Prim};
+
+/// What is needed to say whether a node may be looked into.
+pub(crate) struct Eligible<'a> {
+    pub(crate) graph: &'a Graph,
+    pub(crate) db: &'a AliasDb,
+    /// Whether any node of the graph may write.
+    pub(crate) writes: bool,
+}
+
+impl Eligible<'_> {
+    /// Whether the node may be replaced by others that compute the same.
+    pub(crate) fn is_member(&self, node: NodeId) -> bool {
+        let g = self.graph;
+        if g.result_count(node) != 1 {
+            return false;
+        }
+        let known = match g.prim(node) {
+            // A constant that can be changed is an object of its own.
+            Some(Prim::Constant) => !g.ty(g.result(node, 0)).is_mutable(),
+            Some(Prim::ListConstruct) => true,
+            Some(_) => false,
+            None => {
+                g.op(node).row().is_some() && g.attrs_id(node) == AttrsId::EMPTY && self.fits_schema(node)
+            }
+        };
+        if !known {
+            return false;
+        }
+        g.effects(node).is_pure() && (!self.writes || !memory::has_writers(self.db, g, node))
+    }
+
+    fn fits_schema(&self, node: NodeId) -> bool {
+        let schema = self.graph.registry().schema_of(self.graph.op(node));
+        schema.is_some_and(|s| s.args.len() == self.graph.operand_count(node))
+    }
+}
