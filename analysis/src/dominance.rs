@@ -1,11 +1,12 @@
-//! Dominance in structured programs: who has certainly run when a node runs.
+//! Dominance in structured programs: which nodes have certainly run when a node runs.
 //!
 //! Blocks nest, so dominance is a matter of intervals: numbering nodes in program order (a node before what is nested in
 //! it) gives each node the interval of what it contains and each block the interval of its nodes. Every question is then
 //! a few comparisons, however deep the nest.
 
 use crate::analysis::{Analysis, AnalysisCx, Update};
-use flambeau_ir::{BlockId, Change, Graph, NodeId, NodeMap, Step, ValueId};
+use flambeau_ir::{Change, Graph, NodeId, NodeMap, Step};
+use std::ops::Range;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Interval {
@@ -20,7 +21,6 @@ struct Interval {
 pub struct Dominance {
     /// Blocks' brackets have entries as well: `prim::Param` that of the block's start, `prim::Return` its end.
     nodes: NodeMap<Interval>,
-    count: u32,
 }
 
 impl Dominance {
@@ -59,25 +59,20 @@ impl Dominance {
                 Step::Done(node) => nodes[node].last = next - 1,
             }
         }
-        Dominance { nodes, count: next }
+        Dominance { nodes }
     }
 
     /// The number of a node in program order, from 0; block brackets are numbered too.
     #[must_use]
-    pub fn order(&self, node: NodeId) -> usize {
-        self.nodes[node].first as usize
+    pub fn order(&self, node: NodeId) -> u32 {
+        self.nodes[node].first
     }
 
-    /// How many numbers there are.
+    /// The numbers of a node and of all that is nested in it.
     #[must_use]
-    pub fn len(&self) -> usize {
-        self.count as usize
-    }
-
-    /// Whether nothing is numbered. Never so: a graph has at least its brackets.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
+    pub fn span(&self, node: NodeId) -> Range<u32> {
+        let interval = self.nodes[node];
+        interval.first..interval.last + 1
     }
 
     /// Whether `a` has certainly run to its end whenever `b` starts: it comes earlier, in the block of `b` or in one
@@ -95,17 +90,12 @@ impl Dominance {
         outer.first < inner.first && inner.first <= outer.last
     }
 
-    /// Whether `value` may be used by `user`.
+    /// Whether what is put directly before `at` has certainly run whenever `node` starts: `node` is `at`, is nested in it,
+    /// or comes after it in its block or in one nested there.
     #[must_use]
-    pub fn is_available(&self, graph: &Graph, value: ValueId, user: NodeId) -> bool {
-        self.dominates(graph.def(value), user)
-    }
-
-    /// Whether `node` stands in `block` or in one nested in it.
-    #[must_use]
-    pub fn is_in(&self, graph: &Graph, node: NodeId, block: BlockId) -> bool {
-        let (first, last) = (self.nodes[graph.param(block)].first, self.nodes[graph.ret(block)].first);
-        (first..=last).contains(&self.nodes[node].first)
+    pub fn starts_by(&self, at: NodeId, node: NodeId) -> bool {
+        let (at, node) = (self.nodes[at], self.nodes[node]);
+        at.first <= node.first && node.first <= at.block_last
     }
 }
 
@@ -171,10 +161,19 @@ mod tests {
         assert!(
             dom.contains(n("r"), n("d")) && !dom.contains(n("r"), n("e")) && !dom.contains(n("a"), n("b"))
         );
-        assert!(dom.is_in(&g, n("c"), g.block(n("r"), 0)) && !dom.is_in(&g, n("d"), g.block(n("r"), 0)));
+        assert!(
+            dom.starts_by(n("r"), n("d")) && dom.starts_by(n("b"), n("c")) && dom.starts_by(n("a"), n("a"))
+        );
+        assert!(
+            !dom.starts_by(n("c"), n("b"))
+                && !dom.starts_by(n("b"), n("d"))
+                && !dom.starts_by(n("c"), n("e"))
+        );
+        assert_eq!(dom.span(n("a")).len(), 1);
+        assert_eq!(dom.span(n("r")).len(), 1 + 4 + 3, "three nodes, and two brackets of each block");
         for a in g.nodes_deep() {
             for v in g.operands(a) {
-                assert!(dom.is_available(&g, v, a));
+                assert!(dom.dominates(g.def(v), a));
             }
         }
     }

@@ -6,6 +6,7 @@
 pub mod alias;
 mod analysis;
 mod cache;
+pub mod calls;
 mod dominance;
 pub mod effects;
 mod liveness;
@@ -13,11 +14,11 @@ pub mod shape;
 mod standard;
 #[cfg(test)]
 mod testing;
-pub mod views;
 
-pub use alias::{AliasDb, LiveWriters, MemorySet, MovePlan};
+pub use alias::{AliasDb, LiveWriters, MemorySet, Motion, MovePlan, Obstacle, WriteOrder};
 pub use analysis::{Analysis, AnalysisCx, ConstantOwner, Update};
 pub use cache::{Analyses, AnalysisSet, Stats};
+pub use calls::CallGraph;
 pub use dominance::Dominance;
 pub use effects::NestedEffects;
 pub use liveness::Liveness;

@@ -9,11 +9,14 @@
 //!   deep in nested branches that following it would not be linear;
 //! - nowhere: results without uses are not listed, code drops them at once ([`Graph::use_count`] is 0).
 //!
+//! Code emission moves values by these answers: a register is emptied where its value dies, in the branch where that is,
+//! so its memory is free before the branch ends.
+//!
 //! Nodes are walked backwards once. A value's first sighting in a block is its last use there; for branches, the frame
 //! of the `prim::If` on the walk's stack remembers which branches have seen which dying values.
 
 use crate::analysis::{Analysis, AnalysisCx};
-use flambeau_ir::{BlockId, Graph, NodeId, NodeMap, Prim, ValueId, ValueMap};
+use flambeau_ir::{BlockId, Graph, NodeId, NodeMap, NodeSet, Prim, ValueId, ValueMap};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
@@ -26,6 +29,7 @@ pub struct Liveness {
     wide: HashMap<NodeId, Vec<u32>, FxBuildHasher>,
     after: HashMap<NodeId, Vec<ValueId>, FxBuildHasher>,
     on_entry: HashMap<BlockId, Vec<ValueId>, FxBuildHasher>,
+    values: ValueMap<State>,
 }
 
 const WIDE: u64 = 1 << 63;
@@ -36,15 +40,24 @@ impl Liveness {
     /// Finds the last uses. O(nodes + uses).
     #[must_use]
     pub fn new(graph: &Graph) -> Self {
+        Self::with_deferred(graph, &NodeSet::new())
+    }
+
+    /// [`Liveness::new`] for code that evaluates the nodes of `deferred` where their result is used: their operands are
+    /// read there, and die there at the earliest. Each must have one result, one use, that in its
+    /// own block, and no operand that is deferred in turn.
+    #[must_use]
+    pub fn with_deferred(graph: &Graph, deferred: &NodeSet) -> Self {
         let mut walk = Walk {
             g: graph,
+            deferred,
             out: Liveness {
                 dying: NodeMap::for_nodes(graph, 0),
                 wide: HashMap::default(),
                 after: HashMap::default(),
                 on_entry: HashMap::default(),
+                values: ValueMap::for_values(graph, State { depth: 0, last: None }),
             },
-            state: ValueMap::for_values(graph, State { depth: 0, last: None }),
             frames: Vec::new(),
             depths: HashMap::default(),
         };
@@ -63,10 +76,11 @@ impl Liveness {
         self.wide.get(&node).is_some_and(|list| list.binary_search(&(index as u32)).is_ok())
     }
 
-    /// Whether no operand of a node dies there.
+    /// The node of a value's own block that uses it last, or in whose blocks that happens; `None` for values without
+    /// uses.
     #[must_use]
-    pub fn keeps_all(&self, node: NodeId) -> bool {
-        self.dying[node] == 0
+    pub fn last(&self, value: ValueId) -> Option<NodeId> {
+        self.values[value].last
     }
 
     /// Values of outer blocks that are needed no more once a node with blocks has finished.
@@ -106,7 +120,7 @@ impl Liveness {
 }
 
 /// What the backward walk knows of a value.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct State {
     /// The depth of the block that defines it, plus one; 0 while not looked up.
     depth: u32,
@@ -130,8 +144,8 @@ struct Frame {
 
 struct Walk<'g> {
     g: &'g Graph,
+    deferred: &'g NodeSet,
     out: Liveness,
-    state: ValueMap<State>,
     frames: Vec<Frame>,
     /// How many frames are around each block entered so far.
     depths: HashMap<BlockId, u32, FxBuildHasher>,
@@ -207,25 +221,35 @@ impl Walk<'_> {
     }
 
     fn node(&mut self, node: NodeId) {
-        let count = self.g.operand_count(node);
-        for index in (0..count).rev() {
-            let v = self.g.operand(node, index);
-            if self.is_last_use(v, node) {
-                self.out.mark(node, index);
-            }
+        if !self.deferred.contains(node) {
+            self.operands(node, node);
         }
         self.out.finish(node);
     }
 
+    /// Takes note of what `reader` reads when `user` runs: its own operands, and those of deferred nodes among them.
+    fn operands(&mut self, reader: NodeId, user: NodeId) {
+        for index in (0..self.g.operand_count(reader)).rev() {
+            let v = self.g.operand(reader, index);
+            let def = self.g.def(v);
+            if reader == user && self.deferred.contains(def) {
+                self.operands(def, user);
+            }
+            if self.is_last_use(v, user) {
+                self.out.mark(reader, index);
+            }
+        }
+    }
+
     /// Depth of the block that defines a value: how many frames are around it.
     fn depth_of(&mut self, v: ValueId) -> usize {
-        let known = self.state[v].depth;
+        let known = self.out.values[v].depth;
         if known != 0 {
             return known as usize - 1;
         }
         let block = self.g.parent(self.g.def(v));
         let depth = *self.depths.get(&block).expect("invariant: a definition is in a block around its use");
-        self.state[v].depth = depth + 1;
+        self.out.values[v].depth = depth + 1;
         depth as usize
     }
 
@@ -233,10 +257,10 @@ impl Walk<'_> {
     fn is_last_use(&mut self, v: ValueId, user: NodeId) -> bool {
         let depth = self.depth_of(v);
         let here = self.frames.len();
-        let last = self.state[v].last;
+        let last = self.out.values[v].last;
         if depth == here {
             if last.is_none() {
-                self.state[v].last = Some(user);
+                self.out.values[v].last = Some(user);
             }
             return last.is_none();
         }
@@ -246,7 +270,7 @@ impl Walk<'_> {
         }
         let branches_only = self.frames[here - 1].barrier <= depth && here - depth <= MAX_BRANCHES;
         if last.is_none() {
-            self.state[v].last = Some(outermost);
+            self.out.values[v].last = Some(outermost);
             if !branches_only {
                 self.out.after.entry(outermost).or_default().push(v);
                 return false;
@@ -436,6 +460,26 @@ mod tests {
                 "prim::Return: 0:%r",
             ]
         );
+    }
+
+    #[test]
+    fn deferred_nodes_read_where_they_are_used() {
+        let g = graph(
+            "graph(%x : Tensor, %y : Tensor, %k : int, %p : bool):
+  %m : int = aten::mul(%k, %k)
+  %a : Tensor = aten::add(%x, %y, %k)
+  %b : Tensor = aten::add(%a, %x, %m)
+  return (%b)",
+        );
+        let product = g.def(g.operand(g.nodes(g.root()).nth(2).unwrap(), 2));
+        let mut deferred = NodeSet::new();
+        deferred.insert(product);
+        let (plain, later) = (Liveness::new(&g), Liveness::with_deferred(&g, &deferred));
+        let sum = g.nodes(g.root()).nth(1).unwrap();
+        let k = g.operand(product, 0);
+        assert!(plain.dies(sum, 2) && !plain.dies(product, 1));
+        assert!(!later.dies(sum, 2) && later.dies(product, 1) && !later.dies(product, 0));
+        assert_eq!((plain.last(k), later.last(k)), (Some(sum), g.nodes(g.root()).nth(2)));
     }
 
     /// Runs a program of random branches and loops on a machine that loses what dies: no lost value is ever read, and

@@ -38,8 +38,8 @@ pub(crate) fn registry() -> Arc<Registry> {
             .with(Dtype::promote([0])),
         OpDef::new("aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]"),
         OpDef::new("aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)"),
-        OpDef::new("aten::__getitem__.t(t[](a) list, int idx) -> t(*)").with(Shape::element_of(0, 1)),
-        OpDef::new("aten::len.t(t[] a) -> int").with(Shape::len_of(0)),
+        OpDef::new("aten::__getitem__.t(t[](a) list, int idx) -> t(*)"),
+        OpDef::new("aten::len.t(t[] a) -> int"),
         OpDef::new("aten::size(Tensor self) -> int[]").with(Shape::sizes_of(0)),
         OpDef::new("aten::size.int(Tensor self, int dim) -> int").with(Shape::size_of(0, 1)),
         OpDef::new("aten::mul.int(int a, int b) -> int")

@@ -3,7 +3,7 @@
 use super::locations::LocSet;
 use super::{AliasDb, Flags};
 use fixedbitset::FixedBitSet;
-use flambeau_ir::{Graph, NodeId, ValueId, ValueSet};
+use flambeau_ir::{NodeId, ValueId, ValueSet};
 
 /// Memory as a set of locations of one [`AliasDb`]: what walks collect ("memory that is still needed") and ask about, in
 /// time independent of how much was collected.
@@ -54,30 +54,10 @@ impl MemorySet {
         }
     }
 
-    /// Adds what a value may be, not what it holds.
-    pub fn add_shallow(&mut self, db: &AliasDb, v: ValueId) -> bool {
-        match db.element(v) {
-            Some(e) => self.add_set(db, db.set_of(e, false)),
-            None => self.plain.insert(v),
-        }
-    }
-
     /// Adds what the node itself (nested blocks left out) writes.
     pub fn add_writes_of(&mut self, db: &AliasDb, node: NodeId) {
         for set in db.own_writes(node) {
             self.add_set(db, set);
-        }
-    }
-
-    /// Adds all that the outside has, and all that the graph returns.
-    pub fn add_visible(&mut self, db: &AliasDb) {
-        for loc in 0..db.dag.locations.len() as u32 {
-            if db.dag.locations.flags(loc).has(Flags(Flags::WILDCARD.0 | Flags::OUTPUT.0)) {
-                let name = db.dag.locations.find(loc) as usize;
-                self.locations.grow(name + 1);
-                self.locations.insert(name);
-                self.flags.0 |= db.dag.locations.flags(loc).0;
-            }
         }
     }
 
@@ -103,11 +83,5 @@ impl MemorySet {
     #[must_use]
     pub fn written_by(&self, db: &AliasDb, node: NodeId) -> bool {
         db.own_writes(node).any(|set| self.meets_set(db, set))
-    }
-
-    /// As [`MemorySet::written_by`], nested blocks included.
-    #[must_use]
-    pub fn written_in(&self, graph: &Graph, db: &AliasDb, node: NodeId) -> bool {
-        db.any_write(graph, node, |set| self.meets_set(db, set))
     }
 }

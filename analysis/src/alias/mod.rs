@@ -26,6 +26,7 @@ mod dag;
 mod dump;
 mod locations;
 mod memory_set;
+mod motion;
 mod moves;
 mod prim;
 mod rule;
@@ -37,11 +38,14 @@ mod summary;
 mod tests;
 mod update;
 mod why;
+mod write_order;
 mod writers;
 
 pub use dag::ElementId;
 pub use memory_set::MemorySet;
+pub use motion::{Motion, Obstacle};
 pub use moves::{MovePlan, MoveStep};
+pub use write_order::{Span, WriteOrder};
 pub use writers::LiveWriters;
 
 use crate::analysis::{Analysis, AnalysisCx, ConstantOwner, Update};
@@ -161,22 +165,10 @@ impl AliasDb {
         a == b || self.meet(self.locs(a), self.locs(b))
     }
 
-    /// Whether any value of `a` may alias any of `b`.
-    #[must_use]
-    pub fn may_alias_any(&self, a: &[ValueId], b: &[ValueId]) -> bool {
-        a.iter().any(|&x| b.iter().any(|&y| self.may_alias(x, y)))
-    }
-
     /// Whether two values may be, or hold at any depth, one piece of memory.
     #[must_use]
     pub fn may_contain_alias(&self, a: ValueId, b: ValueId) -> bool {
         a == b || self.meet(self.deep(a), self.deep(b))
-    }
-
-    /// [`AliasDb::may_contain_alias`] for any value of `a` and any of `b`.
-    #[must_use]
-    pub fn may_contain_alias_any(&self, a: &[ValueId], b: &[ValueId]) -> bool {
-        a.iter().any(|&x| b.iter().any(|&y| self.may_contain_alias(x, y)))
     }
 
     /// Whether anything writes memory that the value may be or hold: nodes of this graph at any place, or the outside
@@ -285,35 +277,6 @@ impl AliasDb {
     /// The name of a location where locations that overlap (constants and the outside) count as one.
     pub(crate) fn overlapping(&self, loc: u32) -> u32 {
         self.dag.locations.find_overlapping(loc, self.dag.outside_location())
-    }
-
-    /// Locations that are written, among those that a value may be or hold; those that overlap as one.
-    pub(crate) fn written_locations(&self, v: ValueId) -> impl Iterator<Item = u32> + '_ {
-        let locations = &self.dag.locations;
-        let written =
-            self.solution.sets.iter(self.deep(v)).filter(|&loc| locations.flags(loc).has(Flags::WRITTEN));
-        written.map(move |loc| self.overlapping(loc))
-    }
-
-    /// Locations that a node itself writes, those that overlap as one.
-    pub(crate) fn locations_written_by(&self, node: NodeId) -> impl Iterator<Item = u32> + '_ {
-        self.own_writes(node)
-            .flat_map(|set| self.solution.sets.iter(set))
-            .map(move |loc| self.overlapping(loc))
-    }
-
-    /// Elements and edges of the memory graph: what each may be and holds.
-    pub(crate) fn memory_edges(&self) -> (Vec<ElementId>, Vec<(u32, u32)>) {
-        let mut edges = Vec::new();
-        let mut items = Vec::with_capacity(self.dag.elements.len());
-        for (e, element) in self.dag.elements.iter() {
-            items.push(e);
-            edges.extend(self.dag.points_to(e).map(|to| (e.0, to.0)));
-            if element.contents != dag::NONE {
-                edges.push((e.0, element.contents));
-            }
-        }
-        (items, edges)
     }
 }
 

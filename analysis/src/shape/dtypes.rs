@@ -66,6 +66,16 @@ impl Dtype {
         })
     }
 
+    /// The dtype of operands that all must have the same one. Nothing is known where they differ: such a call raises.
+    pub fn common<A: Into<Arg>>(args: impl IntoIterator<Item = A>) -> Dtype {
+        let args = collect(args);
+        Dtype::from(move |cx| {
+            let mut known = args.iter().filter_map(|&arg| dtype_of(cx.fact(arg)));
+            let first = known.next()?;
+            known.all(|dtype| dtype == first).then_some(first)
+        })
+    }
+
     /// That of an operand whose elements may be summed, where integers are summed as `int64` or not at all: known of
     /// floating and complex numbers alone.
     pub fn of_inexact(arg: impl Into<Arg>) -> Dtype {

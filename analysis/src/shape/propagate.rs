@@ -74,18 +74,6 @@ impl Shapes {
         &self.symbols
     }
 
-    /// Whether two values certainly have the same sizes.
-    #[must_use]
-    pub fn same_sizes(&self, a: ValueId, b: ValueId) -> bool {
-        let dims = |v| self.tensor(v).and_then(|t| t.dims.as_ref());
-        match (dims(a), dims(b)) {
-            (Some(x), Some(y)) => {
-                x.len() == y.len() && x.iter().zip(y).all(|(&m, &n)| self.symbols.same(m, n))
-            }
-            _ => false,
-        }
-    }
-
     fn set(&mut self, v: ValueId, fact: Fact) {
         let row = self.of_value[v];
         if row != 0 {
@@ -384,23 +372,18 @@ impl Propagation<'_> {
         };
         if ty.is_mutable()
             && let Some(clobbered) = &self.clobbered
-            && clobbered.meets_shallow(self.db, v)
         {
-            fact = match fact {
-                Fact::Tensor(mut t) => {
-                    t.dims = None;
-                    t.strides = Strides::Unknown;
-                    Fact::Tensor(t)
-                }
-                Fact::List(_) | Fact::ListOf(_) => Fact::of_type(ty),
-                other => other,
-            };
+            if clobbered.meets_shallow(self.db, v) {
+                fact = match fact {
+                    Fact::List(_) | Fact::ListOf(_) => Fact::of_type(ty),
+                    other => without_sizes(other),
+                };
+            } else if clobbered.meets(self.db, v) {
+                fact = without_sizes_inside(fact);
+            }
         }
-        if let Fact::Tensor(t) = &mut fact
-            && t.requires_grad.is_some()
-            && self.db.is_written(v)
-        {
-            t.requires_grad = None;
+        if self.db.has_writers(v) {
+            forget_gradients(&mut fact);
         }
         self.shapes.set(v, fact);
     }
@@ -510,6 +493,39 @@ impl Propagation<'_> {
         let facts = body.outputs().map(|v| inner.fact(v).clone()).collect();
         self.shapes.symbols = inner.symbols;
         facts
+    }
+}
+
+/// A fact without sizes and strides of the value itself.
+fn without_sizes(fact: Fact) -> Fact {
+    match fact {
+        Fact::Tensor(t) => Fact::Tensor(TensorFact { dims: None, strides: Strides::Unknown, ..t }),
+        other => other,
+    }
+}
+
+/// A fact of a container some of whose members may be resized: which of them is not known, so no tensor inside keeps its
+/// sizes, and no list inside its elements.
+fn without_sizes_inside(fact: Fact) -> Fact {
+    let member = |fact: Fact| match fact {
+        Fact::List(_) | Fact::ListOf(_) => Fact::Unknown,
+        other => without_sizes_inside(without_sizes(other)),
+    };
+    match fact {
+        Fact::Tuple(members) => Fact::Tuple(members.into_iter().map(member).collect()),
+        Fact::List(members) => Fact::List(members.into_iter().map(member).collect()),
+        Fact::ListOf(member_fact) => Fact::ListOf(Box::new(member(*member_fact))),
+        other => other,
+    }
+}
+
+/// Forgets which tensors require gradients, in a value that is written or holds what is written.
+fn forget_gradients(fact: &mut Fact) {
+    match fact {
+        Fact::Tensor(t) => t.requires_grad = None,
+        Fact::Tuple(members) | Fact::List(members) => members.iter_mut().for_each(forget_gradients),
+        Fact::ListOf(member) => forget_gradients(member),
+        _ => {}
     }
 }
 

@@ -287,41 +287,12 @@ impl Shape {
         })
     }
 
-    /// The number of elements of a list, tuple or of the first dimension of a tensor: `len`.
-    pub fn len_of(arg: impl Into<Arg>) -> Shape {
-        let arg = arg.into();
-        Shape::int(move |cx| {
-            let known = match cx.fact(arg) {
-                Fact::List(e) | Fact::Tuple(e) => Some(Dim::Known(e.len() as i64)),
-                Fact::Tensor(t) => t.dims.as_ref().and_then(|d| d.first().copied()),
-                _ => None,
-            };
-            Some(cx.size_or_fresh(known.unwrap_or(Dim::Unknown)))
-        })
-    }
-
     /// The number of elements of a tensor: `numel`.
     pub fn numel_of(arg: impl Into<Arg>) -> Shape {
         let arg = arg.into();
         Shape::int(move |cx| match cx.take_dims(arg) {
             Some(dims) => Some(cx.symbols.product(&dims)),
             None => Some(cx.fresh_size()),
-        })
-    }
-
-    /// An element of a list: `l[i]`.
-    pub fn element_of(list: impl Into<Arg>, index: impl Into<Arg>) -> Shape {
-        let (list, index) = (list.into(), index.into());
-        Shape::from(move |cx| {
-            let fact = cx.fact(list);
-            let known = cx.known_int(index);
-            match (fact, known) {
-                (Fact::List(elems), Some(i)) => {
-                    let i = if i < 0 { i + elems.len() as i64 } else { i };
-                    elems.get(usize::try_from(i).ok()?).cloned()
-                }
-                _ => fact.element(),
-            }
         })
     }
 }

@@ -1,0 +1,455 @@
+//! Moving nodes without effects from block to block: several moves, decided on one borrowed graph.
+//!
+//! [`AliasDb::plan_move_before`] moves any node within its block, together with what depends on it. [`Motion`] moves
+//! single nodes that write nothing, in any direction, also out of and into branches and loops. A move is allowed if
+//!
+//! - **dominance**: all that the node reads is defined before the new place, and the new place dominates all uses of what it
+//!   makes (nodes planned before count where they will be);
+//! - **aliasing**: nothing that is passed writes what the node reads ([`WriteOrder`]); what leaves or enters a loop passes
+//!   the whole loop. Where a loop makes one thing of many or many of one, the results must not be written or known outside;
+//! - **effects**: the node is pure, and runs at its new place only if it would have run anyway, or may be speculated
+//!   ([`Effects::may_speculate`]). The first nodes of a body that certainly runs do run anyway.
+//!
+//! Nodes that write never move here, so moves cannot invalidate each other: any prefix of the plan is valid.
+
+use super::write_order::{WriteOrder, read_in};
+use super::{AliasDb, MovePlan, MoveStep};
+use crate::dominance::Dominance;
+use crate::effects::NestedEffects;
+use flambeau_ir::{BlockId, Effects, Graph, NodeId, Prim, ValueId};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// Why a node cannot be put where it was asked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Obstacle {
+    /// The place is no place for the node: its own block bracket, itself, nested in it, or about to move as well.
+    #[error("the place is the node itself, nested in it, or moves as well")]
+    Place,
+    /// A value that the node reads is not defined there.
+    #[error("an operand is not defined at the new place")]
+    Operand(ValueId),
+    /// A result is used where the new place does not dominate.
+    #[error("a result is used where the new place does not dominate")]
+    Use(ValueId),
+    /// The node has these effects with all that is nested in it, which the move would add, drop or reorder.
+    #[error("the node has effects that the move would change: {0}")]
+    Effects(Effects),
+    /// Something on the way writes what the value may be or hold.
+    #[error("an operand is written on the way")]
+    Written(ValueId),
+    /// The result would be one object where a loop makes several, or the reverse, and that shows.
+    #[error("a result is written or known outside, and would no longer be made once per iteration")]
+    Shared(ValueId),
+}
+
+/// Moves of nodes over one graph. See the [module](self).
+///
+/// ```
+/// use flambeau_analysis::{AliasDb, Analyses, Dominance, Motion, NestedEffects};
+/// use flambeau_ir::{Registry, Source, text::parse_graph};
+///
+/// let text = "graph(%n : int, %x : int):
+///   %t : bool = prim::Constant[value=1]()
+///   %y : (int, int) = prim::Loop(%n, %t, %x)
+///     block0(%i : int, %c : (int, int)):
+///       %p : (int, int) = prim::TupleConstruct(%x, %n)
+///       -> (%t, %p)
+///   return (%y)
+/// ";
+/// # let text = text.replace("prim::Loop(%n, %t, %x)", "prim::Loop(%n, %t, %q)")
+/// #     .replace("  %t : bool", "  %q : (int, int) = prim::TupleConstruct(%n, %n)\n  %t : bool");
+/// let mut graph = parse_graph(&Source::new("loop.ir", text), &Registry::empty()).unwrap();
+/// let view = graph.nodes_deep().find_map(|n| graph.as_loop(n)).unwrap();
+/// let pair = graph.nodes(view.body(&graph)).next().unwrap();
+/// let mut analyses = Analyses::new();
+/// let (g, (db, dominance, effects)) = analyses.with::<(AliasDb, Dominance, NestedEffects)>(&graph);
+/// let mut motion = Motion::new(g, db, dominance, effects);
+/// motion.move_before(pair, view.node()).unwrap();
+/// let plan = motion.into_plan();
+/// plan.apply(&mut graph.edit()).unwrap();
+/// assert_eq!(graph.parent(pair), graph.root());
+/// ```
+pub struct Motion<'a> {
+    graph: &'a Graph,
+    db: &'a AliasDb,
+    dominance: &'a Dominance,
+    effects: &'a NestedEffects,
+    writes: WriteOrder,
+    /// Numbers of nodes that may not be speculated, ascending: what a node that may fail must not overtake.
+    barriers: Vec<u32>,
+    /// By loop: how many of `barriers` at the start of its body are known to move before it.
+    cleared: HashMap<NodeId, usize, FxBuildHasher>,
+    /// Nodes that move, each with the node it will stand before.
+    placed: HashMap<NodeId, NodeId, FxBuildHasher>,
+    /// Numbers of nodes that others will stand before: they stay, and so does what they are nested in.
+    anchors: BTreeSet<u32>,
+    steps: Vec<MoveStep>,
+}
+
+impl<'a> Motion<'a> {
+    /// No moves yet. O(nodes).
+    #[must_use]
+    pub fn new(
+        graph: &'a Graph,
+        db: &'a AliasDb,
+        dominance: &'a Dominance,
+        effects: &'a NestedEffects,
+    ) -> Motion<'a> {
+        let writes = WriteOrder::new(graph, db, dominance);
+        let stays = |&n: &NodeId| !graph.effects(n).may_speculate();
+        let barriers = graph.nodes_deep().filter(stays).map(|n| dominance.order(n)).collect();
+        Motion {
+            graph,
+            db,
+            dominance,
+            effects,
+            writes,
+            barriers,
+            cleared: HashMap::default(),
+            placed: HashMap::default(),
+            anchors: BTreeSet::new(),
+            steps: Vec::new(),
+        }
+    }
+
+    /// The moves planned so far, in order.
+    #[must_use]
+    pub fn steps(&self) -> &[MoveStep] {
+        &self.steps
+    }
+
+    /// The plan, for the graph at the revision it has now.
+    #[must_use]
+    pub fn into_plan(self) -> MovePlan {
+        MovePlan { revision: self.graph.journal().revision(), steps: self.steps }
+    }
+
+    /// Plans that `node` stands directly before `at`, in whatever blocks the two are. Constants that it reads come along
+    /// where they have to. O(operands + uses + nesting between the two), with a search among the writes.
+    ///
+    /// # Errors
+    /// What is in the way; nothing is planned then.
+    pub fn move_before(&mut self, node: NodeId, at: NodeId) -> Result<(), Obstacle> {
+        self.check_place(node, at)?;
+        let constants = self.constants_to_move(node, at)?;
+        if !self.dominance.starts_by(at, node) {
+            self.check_uses(node, at)?;
+        }
+        let crossed = Crossed::between(self.graph, self.dominance, node, at);
+        if crossed.entered.iter().any(|owner| self.placed.contains_key(owner)) {
+            return Err(Obstacle::Place);
+        }
+        let speculated = self.check_effects(node, at, &crossed)?;
+        self.check_memory(node, &crossed)?;
+        for moved in constants.into_iter().chain([node]) {
+            self.placed.insert(moved, at);
+            self.steps.push(MoveStep::Before { node: moved, next: at });
+        }
+        self.anchors.insert(self.dominance.order(at));
+        if !speculated {
+            *self.cleared.entry(at).or_insert(0) += 1;
+        }
+        Ok(())
+    }
+
+    fn check_place(&self, node: NodeId, at: NodeId) -> Result<(), Obstacle> {
+        let is_bracket = |n: NodeId| matches!(self.graph.prim(n), Some(Prim::Param | Prim::Return));
+        let moves = |n: NodeId| self.placed.contains_key(&n);
+        let span = self.dominance.span(node);
+        let is_wrong = is_bracket(node)
+            || self.graph.is_prim(at, Prim::Param)
+            || span.contains(&self.dominance.order(at))
+            || self.anchors.range(span).next().is_some()
+            || moves(node)
+            || moves(at);
+        if is_wrong { Err(Obstacle::Place) } else { Ok(()) }
+    }
+
+    /// Constants among what a node reads that are not defined at a place and have to come along.
+    fn constants_to_move(&self, node: NodeId, at: NodeId) -> Result<SmallVec<[NodeId; 2]>, Obstacle> {
+        let mut constants: SmallVec<[NodeId; 2]> = SmallVec::new();
+        let own = self.dominance.span(node);
+        for value in read_in(self.graph, node) {
+            let def = self.graph.def(value);
+            let nested = own.contains(&self.dominance.order(def));
+            if nested || self.is_defined_at(def, at) || constants.contains(&def) {
+                continue;
+            }
+            let is_free =
+                !self.placed.contains_key(&def) && !self.anchors.contains(&self.dominance.order(def));
+            // Moved up, a constant is defined earlier for its other uses as well.
+            if !(self.graph.is_prim(def, Prim::Constant) && is_free && self.dominance.starts_by(at, def)) {
+                return Err(Obstacle::Operand(value));
+            }
+            constants.push(def);
+        }
+        Ok(constants)
+    }
+
+    /// Whether what `def` makes is defined where a node is put that stands directly before `at`.
+    fn is_defined_at(&self, def: NodeId, at: NodeId) -> bool {
+        match self.placed.get(&def) {
+            Some(&place) => self.dominance.starts_by(place, at),
+            None => self.dominance.dominates(def, at),
+        }
+    }
+
+    /// Whether all uses of a node's results are after a place.
+    fn check_uses(&self, node: NodeId, at: NodeId) -> Result<(), Obstacle> {
+        for value in self.graph.results(node) {
+            for user in self.graph.uses(value).map(|u| u.user) {
+                let after = match self.placed.get(&user) {
+                    Some(&place) => place != at && self.dominance.starts_by(at, place),
+                    None => self.dominance.starts_by(at, user),
+                };
+                if !after {
+                    return Err(Obstacle::Use(value));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Says whether the node may be speculated.
+    fn check_effects(&self, node: NodeId, at: NodeId, crossed: &Crossed) -> Result<bool, Obstacle> {
+        let effects = self.effects.of(self.graph, node);
+        let speculated = effects.may_speculate();
+        let allowed = effects.without(Effects::IDENTITY).is_pure()
+            && (speculated || self.runs_first(node, at, crossed));
+        if !allowed || crossed.loops && effects.contains(Effects::IDENTITY) {
+            return Err(Obstacle::Effects(effects));
+        }
+        Ok(speculated)
+    }
+
+    /// Whether a node that may fail runs at its new place in any case: that is before a loop whose body certainly runs,
+    /// and nothing runs in between that may fail or shows, except for nodes that move there too.
+    fn runs_first(&self, node: NodeId, at: NodeId, crossed: &Crossed) -> bool {
+        let body = self.graph.parent(node);
+        let is_out_of_loop = crossed.left.as_slice() == [at] && crossed.entered.is_empty();
+        let runs = self.graph.as_loop(at).is_some_and(|view| !view.may_skip(self.graph));
+        if !(is_out_of_loop && runs && self.graph.owner(body) == Some(at)) {
+            return false;
+        }
+        let inside = self.dominance.order(at) + 1;
+        let first = self.barriers.partition_point(|&number| number < inside);
+        let cleared = self.cleared.get(&at).copied().unwrap_or(0);
+        self.barriers.get(first + cleared) == Some(&self.dominance.order(node))
+    }
+
+    fn check_memory(&self, node: NodeId, crossed: &Crossed) -> Result<(), Obstacle> {
+        if self.writes.any_in(crossed.passed.clone()) {
+            for value in read_in(self.graph, node) {
+                if self.writes.writes_to(self.db, value, crossed.passed.clone()) {
+                    return Err(Obstacle::Written(value));
+                }
+            }
+        }
+        if crossed.loops {
+            for value in self.graph.results(node) {
+                if self.db.has_writers(value) || self.db.escapes_scope(&[value]) {
+                    return Err(Obstacle::Shared(value));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a move passes.
+struct Crossed {
+    /// Nodes whose blocks are left, innermost first.
+    left: SmallVec<[NodeId; 4]>,
+    /// Nodes whose blocks are entered, innermost first.
+    entered: SmallVec<[NodeId; 4]>,
+    /// Whether a node that is no branch is left or entered: the number of runs changes.
+    loops: bool,
+    /// Numbers of all nodes that may run between the old and the new place.
+    passed: Range<u32>,
+}
+
+impl Crossed {
+    fn between(graph: &Graph, dominance: &Dominance, node: NodeId, at: NodeId) -> Crossed {
+        let (from, to) = (graph.parent(node), graph.parent(at));
+        let is_around = |outer: BlockId, inner: NodeId| {
+            let ends = dominance.order(graph.param(outer))..dominance.order(graph.ret(outer)) + 1;
+            ends.contains(&dominance.order(inner))
+        };
+        let owners = |mut block: BlockId, other: NodeId| {
+            let mut owners: SmallVec<[NodeId; 4]> = SmallVec::new();
+            while !is_around(block, other) {
+                let Some(owner) = graph.owner(block) else { break };
+                owners.push(owner);
+                block = graph.parent(owner);
+            }
+            owners
+        };
+        let (left, entered) = (owners(from, at), owners(to, node));
+        let (old, new) = (dominance.span(node), dominance.order(at));
+        let mut passed = if new < old.start { new..old.start } else { old.end..new };
+        let mut loops = false;
+        for &owner in left.iter().chain(&entered).filter(|&&n| !graph.is_prim(n, Prim::If)) {
+            let whole = dominance.span(owner);
+            passed = passed.start.min(whole.start)..passed.end.max(whole.end);
+            loops = true;
+        }
+        Crossed { left, entered, loops, passed }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::Analyses;
+    use crate::testing::{def, graph, value};
+    use flambeau_ir::verify;
+
+    type All = (AliasDb, Dominance, NestedEffects);
+
+    /// Plans the moves, checks what each answers, applies the plan and verifies.
+    fn moves(text: &str, wanted: &[(&str, &str, Result<(), &str>)]) -> Graph {
+        let mut g = graph(text);
+        let mut analyses = Analyses::new();
+        let (of, (db, dominance, effects)) = analyses.with::<All>(&g);
+        let mut motion = Motion::new(of, db, dominance, effects);
+        for (node, at, answer) in wanted {
+            let at = if *at == "return" { g.ret(g.root()) } else { def(&g, at) };
+            let got = motion.move_before(def(&g, node), at);
+            let got = got.as_ref().map(|&()| ()).map_err(|why| match why {
+                Obstacle::Place => "place",
+                Obstacle::Operand(_) => "operand",
+                Obstacle::Use(_) => "use",
+                Obstacle::Effects(_) => "effects",
+                Obstacle::Written(_) => "written",
+                Obstacle::Shared(_) => "shared",
+            });
+            assert_eq!(&got, answer, "{node} before {at:?}");
+        }
+        let plan = motion.into_plan();
+        plan.apply(&mut g.edit()).unwrap();
+        verify::verify(&g).unwrap_or_else(|why| panic!("{why:?}\n{g}"));
+        analyses.check(&g).unwrap();
+        g
+    }
+
+    #[test]
+    fn out_of_a_loop() {
+        let text = "graph(%x : Tensor, %y : Tensor, %k : int):
+  %n : int = prim::Constant[value=3]()
+  %t : bool = prim::Constant[value=1]()
+  %z : Tensor = prim::Loop(%n, %t, %x)
+    block0(%i : int, %c : Tensor):
+      %two : int = prim::Constant[value=2]()
+      %p : int = aten::mul(%k, %two)
+      %m : Tensor = aten::mm(%y, %y)
+      %r : Tensor = aten::relu(%m)
+      %d : Tensor = aten::add(%c, %r, %p)
+      %late : Tensor = aten::mm(%y, %y)
+      %e : Tensor = aten::add(%d, %late, %p)
+      -> (%t, %e)
+  return (%z)";
+        let g = moves(
+            text,
+            &[
+                ("r", "z", Err("operand")),
+                ("m", "z", Err("effects")),
+                ("p", "z", Ok(())),
+                ("d", "z", Err("operand")),
+                ("two", "z", Err("place")),
+                ("m", "z", Ok(())),
+            ],
+        );
+        assert_eq!(g.parent(def(&g, "two")), g.root(), "the constant comes along");
+    }
+
+    /// The first nodes of a body that certainly runs may fail: they ran first anyway.
+    #[test]
+    fn what_may_fail_leaves_in_order() {
+        let text = |count: &str| {
+            format!(
+                "graph(%x : Tensor, %y : Tensor, %k : int):
+  %n : int = prim::Constant[value={count}]()
+  %t : bool = prim::Constant[value=1]()
+  %z : Tensor = prim::Loop(%n, %t, %x)
+    block0(%i : int, %c : Tensor):
+      %m : Tensor = aten::mm(%y, %y)
+      %r : Tensor = aten::relu(%m)
+      %d : Tensor = aten::add(%c, %r, %k)
+      %late : Tensor = aten::mm(%y, %y)
+      %e : Tensor = aten::add(%d, %late, %k)
+      -> (%t, %e)
+  return (%z)"
+            )
+        };
+        let g = moves(
+            &text("3"),
+            &[
+                ("late", "z", Err("effects")),
+                ("m", "z", Ok(())),
+                ("late", "z", Err("effects")),
+                ("r", "z", Ok(())),
+                ("late", "z", Err("effects")),
+            ],
+        );
+        let order: Vec<NodeId> = g.nodes(g.root()).collect();
+        assert_eq!(order[2..], ["m", "r", "z"].map(|name| def(&g, name)));
+        moves(&text("0"), &[("m", "z", Err("effects"))]);
+    }
+
+    #[test]
+    fn into_and_out_of_branches() {
+        let text = "graph(%x : Tensor, %p : bool, %k : int):
+  %q : (int, int) = prim::TupleConstruct(%k, %k)
+  %a : Tensor = aten::relu(%x)
+  %s : (int, int) = prim::If(%p)
+    block0():
+      %u : (int, int) = prim::TupleConstruct(%k, %k)
+      %b : Tensor = aten::relu(%a)
+      %w : Tensor = aten::add_(%a, %x, %k)
+      %o : Tensor[] = prim::ListConstruct(%a)
+      -> (%q)
+    block1():
+      -> (%q)
+  return (%s, %a)";
+        let g = moves(
+            text,
+            &[
+                ("u", "s", Ok(())),
+                ("b", "s", Err("effects")),
+                ("o", "s", Err("written")),
+                ("a", "b", Err("use")),
+                ("s", "u", Err("place")),
+                ("q", "b", Err("use")),
+            ],
+        );
+        assert_eq!(g.parent(def(&g, "u")), g.root());
+        let _ = value(&g, "u");
+    }
+
+    #[test]
+    fn things_that_show_are_made_once_per_iteration() {
+        let text = "graph(%x : int, %n : int, %p : bool):
+  %l : int[] = prim::Loop(%n, %p, %m)
+    block0(%i : int, %c : int[]):
+      %k : int[] = prim::ListConstruct(%x)
+      -> (%p, %k)
+  return (%l)"
+            .replace(
+                "  %l : int[] = prim::Loop",
+                "  %m : int[] = prim::ListConstruct(%x)\n  %l : int[] = prim::Loop",
+            );
+        let g = graph(&text);
+        let mut analyses = Analyses::new();
+        let (of, (db, dominance, effects)) = analyses.with::<All>(&g);
+        let mut motion = Motion::new(of, db, dominance, effects);
+        let k = def(&g, "k");
+        assert!(matches!(
+            motion.move_before(k, def(&g, "l")),
+            Err(Obstacle::Shared(_) | Obstacle::Effects(_))
+        ));
+    }
+}
