@@ -1,13 +1,13 @@
-//! Recursion whose depth lives on the heap.
+//! Recursion with its stack on the heap.
 //!
-//! Compiling a tree is recursive by nature: an expression compiles its operands, a statement its
-//! blocks, a call its callee's definition. Sources may nest 100,000 deep, so these calls must not all be
-//! calls of Rust. Each is a future. A few levels are polled within each other; the next [`Deep::call`] hands
-//! its callee to the driver and suspends the caller until the callee is done. The driver ([`run`]) keeps all
-//! suspended futures in a vector and polls only the last. Nothing ever waits for anything else, so there is no
-//! executor beyond this file, and the code that recurses reads as if it did so plainly.
+//! The emitter is recursive: an expression compiles its operands, a statement its blocks, a call the definition of its
+//! callee. Sources may nest 100,000 levels deep, which would overflow the native stack. Each recursive call is
+//! therefore a future. Up to `WITHIN` levels are polled directly by their callers. At the next level, [`Deep::call`]
+//! passes the callee to the driver ([`run`]) and suspends the caller until the callee is done. The driver keeps the
+//! suspended futures in a vector and polls only the last. No future waits for anything but its callee, so no executor
+//! is needed, and recursive functions stay plain `async` code.
 //!
-//! Invariant: a future that returns `Pending` has left exactly one callee in `spawned`.
+//! Invariant: a future that returns `Pending` has left exactly one callee in `spawned`. [`run`] relies on it.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -18,16 +18,16 @@ use std::task::{Context, Poll, Waker};
 
 pub(crate) type Task<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// Callees within each other that are run as calls of Rust, before one goes to the driver. Most of what is compiled
-/// nests no deeper, and the driver costs two allocations.
+/// Number of nested calls that are polled directly by their callers before one is passed to the driver. Most sources
+/// nest less deeply; a call through the driver costs two allocations.
 const WITHIN: u32 = 12;
 
 /// The slot through which a suspended caller passes its callee to the driver.
 pub(crate) struct Deep<'a> {
-    // No drop glue, so that tasks may borrow the `Deep` they are passed through; the driver empties
-    // the slot after every poll, so nothing is ever left in it.
+    // `ManuallyDrop` removes the drop glue, so that tasks may borrow the `Deep` that holds them. Nothing leaks: the
+    // driver empties the slot after every poll.
     spawned: Cell<ManuallyDrop<Option<Task<'a, ()>>>>,
-    /// How many callees run within the task that the driver polls.
+    /// Number of directly polled calls below the task that the driver polls.
     within: Cell<u32>,
 }
 
@@ -40,12 +40,12 @@ impl<'a> Deep<'a> {
         ManuallyDrop::into_inner(self.spawned.replace(ManuallyDrop::new(None)))
     }
 
-    /// Runs `task` to its end, one level deeper.
+    /// Runs `task` to completion, one level deeper.
     pub(crate) fn call<T: 'a>(&'a self, task: Task<'a, T>) -> Call<'a, T> {
         Call { deep: self, state: State::New(task) }
     }
 
-    /// Hands a task to the driver; its result will be in the slot.
+    /// Passes `task` to the driver; returns the slot that receives its result.
     fn spawn<T: 'a>(&self, task: Task<'a, T>) -> Rc<Cell<Option<T>>> {
         let slot = Rc::new(Cell::new(None));
         let result = Rc::clone(&slot);
@@ -55,7 +55,7 @@ impl<'a> Deep<'a> {
     }
 }
 
-/// A callee, waited for by its caller.
+/// A callee that its caller awaits.
 pub(crate) struct Call<'a, T> {
     deep: &'a Deep<'a>,
     state: State<'a, T>,
@@ -94,7 +94,7 @@ impl<'a, T: 'a> Future for Call<'a, T> {
     }
 }
 
-/// Drives `main` and everything it calls to the end.
+/// Runs `main` and all its callees to completion and returns the result of `main`.
 pub(crate) fn run<'a, T: 'a>(deep: &Deep<'a>, main: impl Future<Output = T> + 'a) -> T {
     let slot = Rc::new(Cell::new(None));
     let result = Rc::clone(&slot);

@@ -1,21 +1,20 @@
-//! Source text to a flat array of tokens.
+//! Lexer: source text to a flat array of tokens.
 //!
-//! One pass over the bytes, no look-behind, so a file of any length is linear. Indentation is
-//! turned into [`Tok::Indent`] and [`Tok::Dedent`] with a stack of columns; inside brackets line
-//! ends mean nothing. The column of the first statement is the base, so an indented snippet reads
-//! like any other.
+//! The lexer makes one pass over the bytes, and one more per nesting level of f-strings, so its time is linear in the
+//! length of the source. A stack of columns turns indentation into [`Tok::Indent`] and [`Tok::Dedent`]; line ends inside
+//! brackets are skipped. The column of the first statement is the base, so an indented snippet is a valid source.
 //!
-//! Invariants: tokens are in source order and never overlap; every `Indent` has its `Dedent`
-//! before [`Tok::Eof`]; the last token is `Eof`. A token is only a kind and a range: what a
-//! literal means is decided by the parser, which can name the construct it stands in.
+//! Invariants: tokens are in source order and do not overlap; every `Indent` has its `Dedent` before [`Tok::Eof`]; the
+//! last token is `Eof`. A token is only a kind and a range: the parser decodes literals, because it can report errors
+//! in terms of the construct around them.
 //!
-//! An f-string becomes a run of tokens: [`Tok::FStart`], then text pieces and expressions between
-//! [`Tok::FOpen`] and [`Tok::FClose`], then [`Tok::FEnd`].
+//! An f-string becomes a run of tokens: [`Tok::FStart`], then text pieces and expressions between [`Tok::FOpen`] and
+//! [`Tok::FClose`], then [`Tok::FEnd`].
 
 use crate::limits::Limits;
 use crate::span::{Problem, ProblemKind, Span};
 
-/// What a token is. Operators and keywords are named after their text.
+/// Kinds of tokens. Operators and keywords are named after their text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "each is the token of its name")]
@@ -122,7 +121,7 @@ pub enum Tok {
 }
 
 impl Tok {
-    /// How the token is called in messages.
+    /// Returns the name of the token kind in messages.
     pub fn describe(self) -> &'static str {
         use Tok::*;
         match self {
@@ -144,13 +143,13 @@ impl Tok {
         rows_of(KEYWORDS, &KEYWORD_STARTS, first).find(|(s, _)| *s == text).map(|(_, t)| *t)
     }
 
-    /// True for the words of the language, which may still follow a dot as a member's name.
+    /// Returns true for keywords, which are still valid as a member name after a dot.
     pub fn is_keyword(self) -> bool {
         self as u8 >= Tok::Def as u8
     }
 }
 
-/// By first byte, of those the longest first, so that the first match is the longest.
+/// Operators, grouped by first byte. Within a group the longest come first, so the first match is the longest.
 const OPERATORS: &[(&str, Tok)] = &[
     ("**=", Tok::DoubleStarAssign),
     ("**", Tok::DoubleStar),
@@ -202,7 +201,7 @@ const OPERATORS: &[(&str, Tok)] = &[
     ("~", Tok::Tilde),
 ];
 
-/// By first byte.
+/// Keywords, sorted by first byte.
 const KEYWORDS: &[(&str, Tok)] = &[
     ("False", Tok::False),
     ("None", Tok::None),
@@ -241,7 +240,7 @@ const KEYWORDS: &[(&str, Tok)] = &[
     ("yield", Tok::Yield),
 ];
 
-/// Where the rows of a table that begin with a byte begin.
+/// Returns, for each first byte, the index of its first row in `rows`, or `rows.len()` if there is none.
 const fn starts(rows: &[(&str, Tok)]) -> [u8; 128] {
     let mut starts = [rows.len() as u8; 128];
     let mut i = rows.len();
@@ -255,7 +254,7 @@ const fn starts(rows: &[(&str, Tok)]) -> [u8; 128] {
 static OPERATOR_STARTS: [u8; 128] = starts(OPERATORS);
 static KEYWORD_STARTS: [u8; 128] = starts(KEYWORDS);
 
-/// The rows of a table that begin with a byte.
+/// Returns the rows of a table whose text starts with `first`.
 fn rows_of(
     rows: &'static [(&'static str, Tok)],
     starts: &[u8; 128],
@@ -265,7 +264,7 @@ fn rows_of(
     rows[start..].iter().take_while(move |(text, _)| text.as_bytes()[0] == first)
 }
 
-/// How many spaces a text begins with.
+/// Returns the number of leading spaces of `text`.
 fn spaces(text: &[u8]) -> usize {
     const WORD: usize = size_of::<u64>();
     let words = text.chunks_exact(WORD).take_while(|word| **word == [b' '; WORD]).count();
@@ -273,34 +272,34 @@ fn spaces(text: &[u8]) -> usize {
     words * WORD + rest.iter().take_while(|&&b| b == b' ').count()
 }
 
-/// One token: its kind and the bytes it covers.
+/// One token: a kind and the byte range it covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Token {
-    /// What it is.
+    /// The kind.
     pub kind: Tok,
-    /// Where it starts, in bytes.
+    /// Offset of the first byte.
     pub start: u32,
-    /// How many bytes it covers (0 for `Indent`, `Dedent`, `Eof` and an implied `Newline`).
+    /// Length in bytes (0 for `Indent`, `Dedent`, `Eof` and an implied `Newline`).
     pub len: u32,
 }
 
 impl Token {
-    /// The bytes covered.
+    /// Returns the byte range of the token.
     pub fn span(self) -> Span {
         Span::new(self.start, self.start + self.len)
     }
 }
 
-/// f-strings inside f-strings need another quote each time, of which there are four kinds.
+/// Maximum nesting of f-strings: each level needs different quotes, and there are four kinds of quotes.
 const MAX_F_NESTING: u32 = 4;
 
-/// Splits `src` into tokens. Problems are appended to `problems`; lexing always goes on to the end.
+/// Splits `src` into tokens. Appends problems to `problems` and continues to the end of the source.
 pub fn lex(src: &str, limits: &Limits, problems: &mut Vec<Problem>) -> Vec<Token> {
     if src.len() > limits.source_bytes.min(u32::MAX as usize - 1) {
         problems.push(Problem::new(
             ProblemKind::Limit,
             Span::new(0, 0),
-            format!("source of {} bytes is larger than the limit", src.len()),
+            format!("the source has {} bytes, more than the limit `source_bytes`", src.len()),
         ));
         return vec![Token { kind: Tok::Eof, start: 0, len: 0 }];
     }
@@ -322,11 +321,11 @@ struct Lexer<'a> {
     src: &'a str,
     bytes: &'a [u8],
     pos: usize,
-    /// Lexing stops here; the end of the text, or of an expression inside an f-string.
+    /// End of the text, or of the f-string expression being lexed.
     end: usize,
     tokens: Vec<Token>,
     indents: Vec<u32>,
-    /// Positions of the open brackets with the closer each waits for.
+    /// Offsets of the open brackets, each with its closing byte.
     brackets: Vec<(u32, u8)>,
     problems: &'a mut Vec<Problem>,
 }
@@ -375,7 +374,7 @@ impl Lexer<'_> {
         self.brackets.clear();
     }
 
-    /// Measures the indentation of the next line that has a statement. False at the end of text.
+    /// Measures the indentation of the next line that has a statement. Returns false at the end of the text.
     fn indentation(&mut self) -> bool {
         let mut column = 0u32;
         loop {
@@ -419,7 +418,7 @@ impl Lexer<'_> {
         true
     }
 
-    /// Bytes of the line end at `i`, 0 if there is none.
+    /// Returns the length in bytes of the line end at `i`, or 0 if there is none.
     fn line_end_len(&self, i: usize) -> usize {
         match (self.at(i), self.at(i + 1)) {
             (b'\r', b'\n') => 2,
@@ -434,7 +433,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// The end of `# type:` if the comment at the cursor begins so (and is not `type: ignore`).
+    /// Returns the offset after `# type:` if the comment at the cursor is a type comment (and not `type: ignore`).
     fn type_comment(&self) -> Option<usize> {
         let rest = &self.bytes[self.pos + 1..self.end];
         let blanks = rest.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
@@ -445,7 +444,7 @@ impl Lexer<'_> {
         Some(self.pos + 1 + blanks + b"type:".len())
     }
 
-    /// Tokens up to and with the next line end that is outside of brackets.
+    /// Lexes tokens up to and including the next line end outside of brackets.
     fn tokens_until_newline(&mut self, f_depth: u32) {
         while self.pos < self.end {
             let start = self.pos;
@@ -478,7 +477,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// An unclosed bracket must not swallow the rest of the file: a definition at the margin ends it.
+    /// Returns true if a definition starts in column 0 here. Such a definition ends an unclosed bracket, which would
+    /// otherwise swallow the rest of the file.
     fn definition_ahead(&self) -> bool {
         let rest = &self.bytes[self.pos..self.end];
         rest.starts_with(b"def ") || rest.starts_with(b"class ")
@@ -550,7 +550,7 @@ impl Lexer<'_> {
         self.push(Tok::Number, start, i);
     }
 
-    /// A string whose token begins at `start` (its prefix) and whose quote is at the cursor.
+    /// Lexes a string: its token starts at `start` (the prefix), its quote is at the cursor.
     fn string(&mut self, start: usize, f_depth: u32) {
         let quote = self.bytes[self.pos];
         let triple = self.at(self.pos + 1) == quote && self.at(self.pos + 2) == quote;
@@ -612,7 +612,7 @@ impl Lexer<'_> {
         self.pos = after;
     }
 
-    /// Lexes `{expression}` at `open`; returns the position after it.
+    /// Lexes `{expression}` at `open`; returns the offset after it.
     fn f_expression(&mut self, open: usize, body_end: usize, f_depth: u32) -> usize {
         let (mut close, mut depth, mut quote) = (open + 1, 0u32, 0u8);
         while close < body_end {
@@ -658,7 +658,7 @@ impl Lexer<'_> {
             Tok::LBracket => self.brackets.push((start as u32, b']')),
             Tok::LBrace => self.brackets.push((start as u32, b'}')),
             Tok::RParen | Tok::RBracket | Tok::RBrace
-                // A mismatch is the parser's to report; here it only must not hide line ends.
+                // The parser reports mismatched brackets; here they only must not hide line ends.
                 if self.brackets.last().is_some_and(|&(_, c)| c == rest[0]) => {
                     self.brackets.pop();
                 }

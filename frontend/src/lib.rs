@@ -1,4 +1,4 @@
-//! TorchScript source to graph and back: lexer, parser, emitter, conversion to SSA, printer.
+//! TorchScript front end: source to graph (lexer, parser, emitter, conversion to SSA) and graph to source (printer).
 
 mod deep;
 pub mod emit;

@@ -1,18 +1,18 @@
-//! The bounds of the front end, in one value.
+//! Resource limits of the front end.
 //!
-//! Everything that grows with the source has a bound here, so that a hostile file ends in a
-//! diagnostic of kind `Limit` and never in an exhausted machine.
+//! Everything that grows with the source has a limit here: a hostile source ends in a [`crate::Problem`] of kind
+//! `Limit` and does not exhaust memory.
 
-/// Bounds on what is read and compiled.
+/// Limits on parsing and compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Largest source text, in bytes.
     pub source_bytes: usize,
-    /// Deepest nesting of brackets, operators and blocks.
+    /// Maximum nesting depth of brackets, operators and blocks.
     pub nesting: usize,
-    /// Problems reported before the parser gives up on a file.
+    /// Number of problems after which the parser abandons a source.
     pub problems: usize,
-    /// Most nodes one compiled function may have; unrolled loops count each turn.
+    /// Maximum number of nodes of one compiled function, counted after unrolling.
     pub nodes: usize,
 }
 
@@ -23,7 +23,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// No bounds but those of the data structures, for input that is trusted.
+    /// Limits for trusted input: only those that the data structures impose.
     pub fn trusted() -> Self {
         Limits { source_bytes: u32::MAX as usize - 1, nesting: usize::MAX, problems: 1000, nodes: usize::MAX }
     }

@@ -1,13 +1,13 @@
-//! What the text of a number or a string means.
+//! Evaluation of number and string tokens, and constant folding of arithmetic on literals.
 //!
-//! Octal escapes are bytes, because that is how archives spell text that is not ASCII; `\x`, `\u`
-//! and `\U` are characters, as in Python.
+//! An octal escape denotes a byte, because archives write non-ASCII text as the octal escapes of its UTF-8 bytes. `\x`,
+//! `\u` and `\U` denote characters, as in Python.
 
 use flambeau_ir::IValue;
 
 use crate::tree::{Leaf, Op};
 
-/// Reads the text of a number token.
+/// Parses the text of a number token.
 pub(crate) fn number(text: &str) -> Result<Leaf, String> {
     let clean: String;
     let text = if text.contains('_') {
@@ -35,7 +35,7 @@ pub(crate) fn number(text: &str) -> Result<Leaf, String> {
         return digits.parse().map(Leaf::Imag).map_err(|_| format!("`{text}` is not a number"));
     }
     if bytes.iter().all(u8::is_ascii_digit) {
-        // As in C: digits behind a zero are octal.
+        // As in C, digits after a leading zero are octal.
         let radix = if bytes.len() > 1 && bytes[0] == b'0' { 8 } else { 10 };
         return integer(text, radix, text);
     }
@@ -52,13 +52,13 @@ fn integer(digits: &str, radix: u32, text: &str) -> Result<Leaf, String> {
     }
 }
 
-/// What an operator makes of two constants, as it would when the program runs; `None` if that would fail, or of kinds
-/// that constants are not computed from.
+/// Folds `a op b` to the value that the program would compute. Returns `None` if the operation would fail at run time,
+/// or if constants of these types are not folded.
 pub(crate) fn arithmetic(op: Op, a: &IValue, b: &IValue) -> Option<IValue> {
     let floor = |x: f64, y: f64| (y != 0.0).then(|| (x / y).floor());
     if let (IValue::Int(a), IValue::Int(b)) = (a, b) {
         let (a, b) = (*a, *b);
-        // The quotient towards minus infinity.
+        // Python's `//` rounds towards minus infinity.
         let quotient = || {
             let (q, r) = (a.checked_div(b)?, a.wrapping_rem(b));
             Some(if r != 0 && (r < 0) != (b < 0) { q - 1 } else { q })
@@ -104,7 +104,7 @@ pub(crate) fn string(token: &str, out: &mut Vec<u8>) -> Result<(), String> {
     }
     let n =
         if quoted.len() >= 6 && (quoted.starts_with("\"\"\"") || quoted.starts_with("'''")) { 3 } else { 1 };
-    // A string that is not closed has no end to cut off, and its last byte may be within a character.
+    // An unclosed string has no closing quotes to strip, and the cut may fall within a character.
     let body = quoted.get(n..quoted.len().saturating_sub(n)).unwrap_or("");
     if prefix.contains(['r', 'R']) {
         out.extend_from_slice(body.as_bytes());
@@ -113,7 +113,7 @@ pub(crate) fn string(token: &str, out: &mut Vec<u8>) -> Result<(), String> {
     escapes(body, out)
 }
 
-/// Appends `body` with its escapes decoded.
+/// Decodes the escapes of `body` and appends the result to `out`.
 pub(crate) fn escapes(body: &str, out: &mut Vec<u8>) -> Result<(), String> {
     let bytes = body.as_bytes();
     let mut i = 0;
@@ -161,7 +161,7 @@ pub(crate) fn escapes(body: &str, out: &mut Vec<u8>) -> Result<(), String> {
                 continue;
             }
             _ => {
-                // An escape that means nothing stands for itself, as in Python.
+                // An unknown escape stays as written, as in Python.
                 out.push(b'\\');
                 e
             }
@@ -171,7 +171,7 @@ pub(crate) fn escapes(body: &str, out: &mut Vec<u8>) -> Result<(), String> {
     Ok(())
 }
 
-/// Up to `max` digits: their value and how many there are.
+/// Parses at most `max` digits; returns their value and their count.
 fn digits(bytes: &[u8], radix: u32, max: usize) -> (u32, usize) {
     let (mut value, mut used) = (0u32, 0);
     for d in bytes.iter().take(max).map_while(|&b| (b as char).to_digit(radix)) {

@@ -1,6 +1,6 @@
-//! Byte ranges of a source, and problems found in them.
+//! Byte ranges of a source, and problems reported at them.
 
-/// A half-open range of bytes in one source.
+/// A half-open byte range of one source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
 pub struct Span {
     /// First byte.
@@ -10,41 +10,41 @@ pub struct Span {
 }
 
 impl Span {
-    /// The range `start..end`.
+    /// Returns the range `start..end`.
     pub fn new(start: u32, end: u32) -> Self {
         Span { start, end }
     }
 
-    /// The smallest range that covers both.
+    /// Returns the smallest range that covers `self` and `other`.
     pub fn to(self, other: Span) -> Span {
         Span { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 }
 
-/// Whose fault a problem is.
+/// Classes of problems.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum ProblemKind {
-    /// The text is not TorchScript.
+    /// The source is not valid TorchScript.
     Syntax,
-    /// The text is Python, but not of the part that TorchScript has.
+    /// The source is valid Python outside of the TorchScript subset.
     Unsupported,
-    /// A bound of [`crate::Limits`] is exceeded.
+    /// A limit of [`crate::Limits`] is exceeded.
     Limit,
 }
 
-/// One problem of reading a source.
+/// A problem found while reading a source.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
-    /// Whose fault.
+    /// The class of the problem.
     pub kind: ProblemKind,
-    /// Where.
+    /// The range of the source that causes the problem.
     pub span: Span,
-    /// What, in one line.
+    /// One line of text that describes the problem.
     pub message: String,
 }
 
 impl Problem {
-    /// A problem of `kind` at `span`.
+    /// Creates a problem of class `kind` at `span`.
     pub fn new(kind: ProblemKind, span: Span, message: impl Into<String>) -> Self {
         Problem { kind, span, message: message.into() }
     }

@@ -1,9 +1,8 @@
-//! Syntax trees: flat, append-only, 4 bytes an id.
+//! Syntax trees in a flat, append-only arena with 4-byte ids.
 //!
-//! A tree is a kind, a range of the source, a run of children and at most one small leaf. The
-//! kinds and their shapes follow PyTorch's trees, so that who knows those finds them here;
-//! [`crate::view`] gives the children names. Trees live in one `id-arena` per source and are
-//! dropped with it in one sweep: depth costs nothing.
+//! A tree has a kind, a source range, a run of children and at most one small leaf. The kinds and shapes follow
+//! PyTorch's trees (`torch/csrc/jit/frontend/tree_views.h`); [`crate::view`] names the children. The trees of a source
+//! are in one `id-arena` and are dropped with it, without recursion over the depth.
 //!
 //! Shapes (`?` = may be [`Kind::Nothing`], `*` = a [`Kind::List`]):
 //!
@@ -50,11 +49,11 @@ use rustc_hash::FxBuildHasher;
 
 use crate::span::Span;
 
-/// A handle of one [`Tree`], valid in the [`Ast`] that gave it.
+/// Id of one tree, valid in the [`Ast`] that created it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TreeId(u32);
 
-/// Makes `id-arena` hand out 4-byte ids: an [`Ast`] never mixes arenas, so no arena tag is needed.
+/// `id-arena` behavior with 4-byte ids. An [`Ast`] never mixes arenas, so ids need no arena tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeIds;
 
@@ -78,18 +77,18 @@ impl ArenaBehavior for TreeIds {
     }
 }
 
-/// A name or string of one [`Ast`], interned there.
+/// Id of an interned name or string of one [`Ast`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Name(u32);
 
-/// What a tree is. The table at the head of this module gives the shapes.
+/// Kinds of trees. The table at the head of this module lists their shapes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[expect(missing_docs, reason = "named after the constructs; shapes are in the table above")]
 pub enum Kind {
     Module,
     Def,
     Decl,
-    /// Leaf: the name. A keyword-only parameter has a third child, of kind `Nothing`.
+    /// Leaf: the name. A keyword-only parameter has a third child of kind `Nothing`.
     Param,
     ClassDef,
     If,
@@ -124,7 +123,7 @@ pub enum Kind {
     DictComp,
     Starred,
     Var,
-    /// A number, in the leaf.
+    /// A number; the leaf holds its value.
     Const,
     StringLiteral,
     FormatString,
@@ -135,7 +134,7 @@ pub enum Kind {
     Dots,
     /// An optional child that is absent.
     Nothing,
-    /// A run of trees in one child.
+    /// A list of trees as one child.
     List,
 }
 
@@ -174,7 +173,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// As written in source.
+    /// Returns the operator as written in source.
     pub fn text(self) -> &'static str {
         use Op::*;
         match self {
@@ -208,7 +207,7 @@ impl Op {
     }
 }
 
-/// What a tree holds besides children.
+/// Data of a tree besides its children.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Leaf {
     /// Nothing.
@@ -221,11 +220,11 @@ pub enum Leaf {
     Int(i64),
     /// A float literal.
     Float(f64),
-    /// An imaginary literal: this times the imaginary unit.
+    /// An imaginary literal: this factor times the imaginary unit.
     Imag(f64),
 }
 
-/// A [`Leaf`] as a tree holds it: numbers stand beside the trees, which are half as large without them.
+/// A [`Leaf`] as stored in a tree. Number literals are stored in a side table, which halves the size of a tree.
 #[derive(Clone, Copy, Debug)]
 enum Stored {
     None,
@@ -248,12 +247,12 @@ struct Tree {
 
 const _: () = assert!(size_of::<Tree>() <= 28);
 
-/// All trees of one source, with its names.
+/// The trees and interned names of one source.
 #[derive(Clone, Debug)]
 pub struct Ast {
     trees: Arena<Tree, TreeIds>,
     children: Vec<TreeId>,
-    /// The bits of number literals.
+    /// The bits of the number literals.
     numbers: Vec<u64>,
     names: Vec<(Box<str>, OnceLock<Symbol>)>,
     by_name: HashMap<Box<str>, Name, FxBuildHasher>,
@@ -272,12 +271,12 @@ impl Default for Ast {
 }
 
 impl Ast {
-    /// No trees, with room for some.
+    /// Returns an empty `Ast` with capacity for `trees` trees.
     pub(crate) fn with_capacity(trees: usize) -> Self {
         Ast { trees: Arena::with_capacity(trees), children: Vec::with_capacity(trees), ..Ast::default() }
     }
 
-    /// Appends a tree.
+    /// Appends a tree and returns its id.
     pub fn add(&mut self, kind: Kind, span: Span, leaf: Leaf, children: &[TreeId]) -> TreeId {
         let mut number = |bits| {
             self.numbers.push(bits);
@@ -296,12 +295,12 @@ impl Ast {
         self.trees.alloc(Tree { kind, span, leaf, first, count: children.len() as u32 })
     }
 
-    /// What `id` is.
+    /// Returns the kind of `id`.
     pub fn kind(&self, id: TreeId) -> Kind {
         self.trees[id].kind
     }
 
-    /// What `id` holds besides children.
+    /// Returns the leaf of `id`.
     pub fn leaf(&self, id: TreeId) -> Leaf {
         let float = |at: u32| f64::from_bits(self.numbers[at as usize]);
         match self.trees[id].leaf {
@@ -314,18 +313,19 @@ impl Ast {
         }
     }
 
-    /// Where `id` stands.
+    /// Returns the source range of `id`.
     pub fn span(&self, id: TreeId) -> Span {
         self.trees[id].span
     }
 
-    /// The children of `id`, in order.
+    /// Returns the children of `id`, in order.
     pub fn children(&self, id: TreeId) -> &[TreeId] {
         let tree = &self.trees[id];
         &self.children[tree.first as usize..(tree.first + tree.count) as usize]
     }
 
-    /// How many trees `id` is made of, itself included. A tree is added behind all it is made of.
+    /// Returns the number of trees in the subtree of `id`, `id` included. Relies on a tree being added after its
+    /// descendants.
     pub fn size(&self, id: TreeId) -> usize {
         let mut first = id;
         while let Some(&child) = self.children(first).first() {
@@ -334,17 +334,21 @@ impl Ast {
         (id.0 - first.0) as usize + 1
     }
 
-    /// Child `i` of `id`; panics if there is none.
+    /// Returns child `i` of `id`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `id` has at most `i` children.
     pub fn child(&self, id: TreeId, i: usize) -> TreeId {
         self.children(id)[i]
     }
 
-    /// Child `i` of `id`, unless it is absent or [`Kind::Nothing`].
+    /// Returns child `i` of `id`, or `None` if the child is absent or of kind [`Kind::Nothing`].
     pub fn maybe(&self, id: TreeId, i: usize) -> Option<TreeId> {
         self.children(id).get(i).copied().filter(|&c| self.kind(c) != Kind::Nothing)
     }
 
-    /// The name in the leaf of `id`; empty if the leaf is no name.
+    /// Returns the name in the leaf of `id`, or the empty string if the leaf is not a name.
     pub fn name(&self, id: TreeId) -> &str {
         match self.trees[id].leaf {
             Stored::Name(name) => self.text(name),
@@ -352,7 +356,7 @@ impl Ast {
         }
     }
 
-    /// The operator in the leaf of `id`.
+    /// Returns the operator in the leaf of `id`.
     pub fn op(&self, id: TreeId) -> Option<Op> {
         match self.trees[id].leaf {
             Stored::Op(op) => Some(op),
@@ -360,19 +364,19 @@ impl Ast {
         }
     }
 
-    /// The text of a name.
+    /// Returns the text of a name.
     pub fn text(&self, name: Name) -> &str {
         &self.names[name.0 as usize].0
     }
 
-    /// The name in the leaf of `id` as the programs have it; the empty name if the leaf is none.
+    /// Returns the name in the leaf of `id` as a [`Symbol`], or [`Symbol::EMPTY`] if the leaf is not a name.
     pub(crate) fn symbol(&self, id: TreeId) -> Symbol {
         let Stored::Name(name) = self.trees[id].leaf else { return Symbol::EMPTY };
         let (text, symbol) = &self.names[name.0 as usize];
         *symbol.get_or_init(|| Symbol::new(text))
     }
 
-    /// Interns `text`.
+    /// Interns `text` and returns its id.
     pub fn intern(&mut self, text: &str) -> Name {
         if let Some(&name) = self.by_name.get(text) {
             return name;
@@ -383,17 +387,17 @@ impl Ast {
         name
     }
 
-    /// How many trees there are.
+    /// Returns the number of trees.
     pub fn len(&self) -> usize {
         self.trees.len()
     }
 
-    /// True if there is no tree.
+    /// Returns true if there are no trees.
     pub fn is_empty(&self) -> bool {
         self.trees.len() == 0
     }
 
-    /// The tree as an s-expression, for tests and people: `(Assign (List (Var x)) (Const 1) -)`.
+    /// Formats the tree as an s-expression for tests and debugging: `(Assign (List (Var x)) (Const 1) -)`.
     pub fn sexpr(&self, id: TreeId) -> String {
         enum Step {
             Open(TreeId),

@@ -1,7 +1,7 @@
-//! Names for the children of trees.
+//! Typed views of syntax trees, with a named accessor for each child.
 //!
-//! A view is an [`Ast`] and a [`TreeId`], both copied freely. `View::of` answers `None` if the tree
-//! is of another kind; the accessors then rely on the shapes that the parser guarantees.
+//! A view is an [`Ast`] reference and a [`TreeId`]; it is `Copy`. `View::of` returns `None` if the tree is of another
+//! kind. The accessors rely on the shapes that the parser guarantees.
 
 use crate::span::Span;
 use crate::tree::{Ast, Kind, Op, TreeId};
@@ -16,17 +16,17 @@ macro_rules! views {
         }
 
         impl<'a> $view<'a> {
-            /// Views `id`, if it is a tree of this kind.
+            /// Returns a view of `id`, or `None` if `id` is of another kind.
             pub fn of(ast: &'a Ast, id: TreeId) -> Option<Self> {
                 (ast.kind(id) == Kind::$view).then_some($view { ast, id })
             }
 
-            /// The tree viewed.
+            /// Returns the id of the viewed tree.
             pub fn id(self) -> TreeId {
                 self.id
             }
 
-            /// Where it stands.
+            /// Returns the source range of the tree.
             pub fn span(self) -> Span {
                 self.ast.span(self.id)
             }
@@ -56,54 +56,54 @@ macro_rules! views {
 views! {
     /// A whole source.
     Module {
-        /// Its statements.
+        /// The statements.
         body: rest 0,
     }
     /// A function.
     Def {
-        /// Its name.
+        /// The name of the function.
         name: name 0,
-        /// Its signature, a [`Decl`].
+        /// The signature, a [`Decl`].
         decl: tree 0,
-        /// Its statements.
+        /// The statements of the body.
         body: list 1,
-        /// Its decorators, outermost first.
+        /// The decorators, outermost first.
         decorators: list 2,
     }
     /// A signature.
     Decl {
         /// [`Param`]s.
         params: list 0,
-        /// The declared result.
+        /// The declared result type.
         result: maybe 1,
     }
     /// A parameter.
     Param {
-        /// Its name.
+        /// The name of the parameter.
         name: name 0,
-        /// Its annotation.
+        /// The type annotation.
         annotation: maybe 0,
-        /// Its default.
+        /// The default value.
         default: maybe 1,
     }
     /// A class.
     ClassDef {
-        /// Its name.
+        /// The name of the class.
         name: name 0,
-        /// Its base expressions.
+        /// The base class expressions.
         bases: list 0,
-        /// Its statements.
+        /// The statements of the body.
         body: list 1,
-        /// Its decorators.
+        /// The decorators, outermost first.
         decorators: list 2,
     }
     /// `if`.
     If {
         /// The condition.
         cond: tree 0,
-        /// The first branch.
+        /// The statements of the `if` branch.
         then_body: list 1,
-        /// The second; an `elif` is an `If` alone in it.
+        /// The statements of the `else` branch; an `elif` is a single `If` here.
         else_body: list 2,
     }
     /// `while`.
@@ -115,16 +115,16 @@ views! {
     }
     /// `for`.
     For {
-        /// What is bound.
+        /// The loop targets.
         targets: list 0,
-        /// What is walked.
+        /// The expressions iterated over.
         iterables: list 1,
         /// The body.
         body: list 2,
     }
     /// `a = b = value`, `a: T = value`, `a: T`.
     Assign {
-        /// What is bound.
+        /// The targets, left to right.
         targets: list 0,
         /// The value.
         value: maybe 1,
@@ -135,9 +135,9 @@ views! {
     AugAssign {
         /// The operator.
         op: op 0,
-        /// What is changed.
+        /// The target that is updated.
         target: tree 0,
-        /// By how much.
+        /// The right operand.
         value: tree 1,
     }
     /// `return`.
@@ -164,7 +164,7 @@ views! {
     }
     /// `del`.
     Delete {
-        /// What is removed.
+        /// The targets to delete.
         targets: rest 0,
     }
     /// `with`.
@@ -174,14 +174,14 @@ views! {
         /// The body.
         body: list 1,
     }
-    /// One context of a `with`.
+    /// One context manager of a `with`.
     WithItem {
-        /// The context.
+        /// The context manager.
         value: tree 0,
-        /// What `__enter__`'s result is bound to.
+        /// The target of the result of `__enter__`.
         target: maybe 1,
     }
-    /// Two operands.
+    /// A binary operation.
     BinOp {
         /// The operator.
         op: op 0,
@@ -190,7 +190,7 @@ views! {
         /// The right operand.
         rhs: tree 1,
     }
-    /// One operand.
+    /// A unary operation.
     UnaryOp {
         /// The operator.
         op: op 0,
@@ -199,7 +199,7 @@ views! {
     }
     /// A call.
     Apply {
-        /// What is called.
+        /// The callee.
         callee: tree 0,
         /// Positional arguments, some may be [`Starred`].
         inputs: list 1,
@@ -224,7 +224,7 @@ views! {
     Subscript {
         /// The container.
         value: tree 0,
-        /// What is between the brackets; some may be [`SliceExpr`]s.
+        /// The subscripts; some may be [`SliceExpr`]s.
         subscripts: list 1,
     }
     /// `start:stop:step`.
@@ -233,16 +233,16 @@ views! {
         start: maybe 0,
         /// One past the last.
         stop: maybe 1,
-        /// The stride.
+        /// The step.
         step: maybe 2,
     }
     /// `a if cond else b`.
     TernaryIf {
         /// The condition.
         cond: tree 0,
-        /// The value if it holds.
+        /// The value if the condition is true.
         then_value: tree 1,
-        /// The value if not.
+        /// The value if the condition is false.
         else_value: tree 2,
     }
     /// `[a, b]`.
@@ -264,13 +264,13 @@ views! {
     }
     /// `[element for target in iterable if filter]`.
     ListComp {
-        /// What is collected.
+        /// The element expression.
         element: tree 0,
-        /// What is bound.
+        /// The loop target.
         target: tree 1,
-        /// What is walked.
+        /// The expression iterated over.
         iterable: tree 2,
-        /// Conditions.
+        /// The filter conditions.
         filters: rest 3,
     }
     /// `{key: value for target in iterable if filter}`.
@@ -279,11 +279,11 @@ views! {
         key: tree 0,
         /// The value.
         value: tree 1,
-        /// What is bound.
+        /// The loop target.
         target: tree 2,
-        /// What is walked.
+        /// The expression iterated over.
         iterable: tree 3,
-        /// Conditions.
+        /// The filter conditions.
         filters: rest 4,
     }
     /// `*value`.
@@ -296,9 +296,9 @@ views! {
         /// The name.
         name: name 0,
     }
-    /// A string.
+    /// A string literal.
     StringLiteral {
-        /// Its value.
+        /// The decoded text.
         value: name 0,
     }
     /// An f-string.
@@ -309,7 +309,7 @@ views! {
 }
 
 impl Param<'_> {
-    /// True for a parameter after `*`.
+    /// Returns true if the parameter follows `*`.
     pub fn keyword_only(self) -> bool {
         self.ast.children(self.id).len() > 2
     }

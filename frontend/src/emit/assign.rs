@@ -1,4 +1,4 @@
-//! Assignments, augmented assignments, deletion.
+//! Assignments, augmented assignments and deletions.
 
 use flambeau_ir::{Symbol, Type, ValueId};
 
@@ -10,7 +10,7 @@ use crate::deep::Task;
 use crate::span::Span;
 use crate::tree::{Kind, Op, TreeId};
 
-/// The in-place operator of an augmented assignment to a tensor or list, if it has one.
+/// Returns the in-place operator of an augmented assignment to a tensor or list, if there is one.
 fn in_place(op: Op) -> Option<&'static str> {
     Some(match op {
         Op::Add => "aten::add_",
@@ -51,7 +51,7 @@ impl<'a> Cx<'a> {
         Ok(())
     }
 
-    /// Assigns to any target.
+    /// Assigns a value to a target of any kind.
     pub(crate) async fn assign_to(
         &self,
         target: TreeId,
@@ -160,7 +160,7 @@ impl<'a> Cx<'a> {
         in_place(op).is_some()
     }
 
-    /// `current op= value`: the value to store.
+    /// Compiles `current op= value`; returns the value to store.
     pub(crate) async fn augment(
         &self,
         tree: TreeId,
@@ -182,7 +182,7 @@ impl<'a> Cx<'a> {
         let ty = self.ty(current);
         let Some((name, method)) = binary(op) else { return self.fail(span, "no such operator") };
         if ty.as_class().is_some() {
-            // `__iadd__` if the class has it, else `__add__`.
+            // Use `__iadd__` if the class defines it, else `__add__`.
             let own = method.replacen("__", "__i", 1);
             let has = self
                 .session

@@ -1,4 +1,4 @@
-//! Members: `value.name`.
+//! Member access: `value.name`.
 
 use flambeau_ir::attr::{Attr, names as attr_names};
 use flambeau_ir::types::{ClassEnv, TypeKind};
@@ -12,7 +12,7 @@ use super::types::TypeReader;
 use crate::span::Span;
 use crate::tree::{Kind, TreeId};
 
-/// Parts that a dotted name may have.
+/// Maximum number of components of a dotted name that is looked up as a whole.
 const MAX_PARTS: usize = 64;
 
 impl<'a> Cx<'a> {
@@ -21,7 +21,7 @@ impl<'a> Cx<'a> {
     }
 
     pub(crate) async fn select(&self, tree: TreeId) -> Res<Sugar> {
-        // A dotted name may be a class as a whole.
+        // A dotted name may name a class as a whole.
         let base = self.ast().child(tree, 0);
         if let Some(found) = self.dotted_name(tree) {
             return Ok(found);
@@ -30,10 +30,10 @@ impl<'a> Cx<'a> {
         self.member(self.span(tree), sugar, self.symbol(tree)).await
     }
 
-    /// `a.b.C` that names a type or a function, unless `a` is a variable.
+    /// Resolves `a.b.C` to a type or function, unless `a` is a variable.
     fn dotted_name(&self, tree: TreeId) -> Option<Sugar> {
         let ast = self.ast();
-        // No module lies deeper than this; a longer chain is one of members, looked at link by link.
+        // Longer chains are member accesses, which are resolved one by one.
         let mut root = tree;
         for _ in 0..MAX_PARTS {
             if ast.kind(root) != Kind::Select {
@@ -61,7 +61,7 @@ impl<'a> Cx<'a> {
         self.session.resolver().ty(&dotted).map(|ty| self.type_as_value(ty))
     }
 
-    /// `sugar.name`.
+    /// Compiles `sugar.name`.
     pub(crate) async fn member(&self, span: Span, sugar: Sugar, name: Symbol) -> Res<Sugar> {
         match sugar {
             Sugar::Namespace(space) => match self.session.member(space, name) {
@@ -76,7 +76,7 @@ impl<'a> Cx<'a> {
             Sugar::Class(ty) => self.class_member(span, ty, name),
             Sugar::Enum(ty) => self.enum_member(span, ty, name),
             Sugar::Raised(..) => self.fail(span, "an exception has no members"),
-            // `torch.x.y` where `torch` has no `x`.
+            // `torch.x.y`, where `torch` has no member `x`.
             Sugar::Builtin(op, None) if !self.session.has_operator(op) => {
                 Err(self.unknown_operator(span, op, &Default::default()))
             }
@@ -87,7 +87,7 @@ impl<'a> Cx<'a> {
 
     fn class_member(&self, span: Span, ty: Type, name: Symbol) -> Res<Sugar> {
         self.complete(ty)?;
-        // `C.__new__(C)` makes an object without initializing it.
+        // `C.__new__(C)` creates an uninitialized object.
         if name == "__new__" {
             return Ok(Sugar::NewObject(ty));
         }
@@ -122,10 +122,10 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// A member of a first-class value.
+    /// Compiles a member access of a first-class value.
     async fn value_member(&self, span: Span, value: ValueId, name: Symbol) -> Res<Sugar> {
         self.at(span);
-        // What is awaited is waited for where it is used.
+        // A member access of an `Await` waits for its value.
         let value = match self.ty(value).kind() {
             TypeKind::Await(elem) => self.value(Prim::AwaitableWait, &[value], *elem),
             _ => value,
@@ -168,7 +168,7 @@ impl<'a> Cx<'a> {
             TypeKind::Enum(_, inner) => match name.as_str() {
                 "name" => return self.builtin_or_plain(span, "prim::EnumName", value, Type::STR),
                 "value" => {
-                    // The operator has an overload for each type of value.
+                    // The operator has one overload per value type.
                     let op = format!("prim::EnumValue.{}", inner.annotation());
                     return self.builtin_or_plain(span, &op, value, *inner);
                 }
@@ -192,7 +192,7 @@ impl<'a> Cx<'a> {
         Err(error)
     }
 
-    /// The attribute or method of an object whose name is nearest to a misspelt one; of other values, the operator.
+    /// Returns the attribute or method with the name nearest to `name`; for values other than objects, the operator.
     fn nearest_member(&self, ty: Type, name: &str) -> Option<String> {
         if ty.as_class().is_none() {
             let registry = self.session.registry();
@@ -218,7 +218,7 @@ impl<'a> Cx<'a> {
         Ok(Sugar::Value(self.value(crate::ssa::operator(self.session.registry(), op), &[value], ty)))
     }
 
-    /// A member of an object: an attribute, a method, a constant, a property.
+    /// Compiles a member access of an object: an attribute, method, constant or property.
     async fn object_member(
         &self,
         span: Span,
@@ -257,7 +257,7 @@ impl<'a> Cx<'a> {
             Some(Found::Attribute(ty)) => {
                 let attrs = vec![(attr_names::name(), Attr::str(name))];
                 let read = self.value_with(Prim::GetAttr, &[value], attrs, ty);
-                // What is read goes by the name it had in the object.
+                // The value gets the name of the attribute as its debug name.
                 let is_number = name.bytes().all(|b| b.is_ascii_digit());
                 self.set_name(read, if is_number { Symbol::new(&format!("_{name}")) } else { symbol });
                 Some(Sugar::Value(read))
@@ -272,7 +272,7 @@ impl<'a> Cx<'a> {
         })
     }
 
-    /// Attributes that `__init__` makes are there once it is compiled.
+    /// Compiles `__init__` if member `name` is unknown, because `__init__` may define it.
     async fn ensure_attributes(&self, span: Span, ty: Type, name: Symbol) -> Res<()> {
         let init = self.session.with_unit(|u| {
             let class = u.class(ty)?;
@@ -285,7 +285,7 @@ impl<'a> Cx<'a> {
         Ok(())
     }
 
-    /// Does the value have this member?
+    /// Returns true if the value has this member.
     pub(crate) fn has_member(&self, span: Span, sugar: Sugar, name: &str) -> Res<bool> {
         let Sugar::Value(value) = sugar else {
             return self.fail(span, "hasattr's first argument must be an object");
@@ -317,7 +317,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Assigns to `object.name`.
+    /// Compiles an assignment to `object.name`.
     pub(crate) async fn set_member(&self, span: Span, object: TreeId, name: &str, value: ValueId) -> Res<()> {
         let target = self.eval(object, None).await?;
         let ty = self.ty(target);
@@ -377,7 +377,7 @@ impl<'a> Cx<'a> {
         Ok(())
     }
 
-    /// In `__init__`, at its top level, assigning to `self` makes attributes.
+    /// Returns true at the top level of `__init__`, where assignments to members of `self` define attributes.
     fn defines_attributes(&self, target: ValueId) -> bool {
         let in_init = self.fun.name.as_str().ends_with(".__init__") && self.fun.env.borrow().depth() == 1;
         let module = self.session.is_module(self.ty(target));
@@ -385,7 +385,7 @@ impl<'a> Cx<'a> {
     }
 }
 
-/// `x.float()` and its like.
+/// A dtype conversion method of a tensor, such as `x.float`.
 #[derive(Debug)]
 struct TensorCast {
     value: ValueId,

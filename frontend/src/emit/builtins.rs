@@ -1,8 +1,7 @@
-//! Overloads of operators, and functions of `torch.nn.functional`, that are written in TorchScript.
+//! Operator overloads and library functions that are written in TorchScript.
 //!
-//! Some overloads exist only as a line of source over other operators: a number on the left of a
-//! tensor, properties of tensors. They are kept as source, compiled when a call first asks for the
-//! name, and put in place of the call.
+//! Some overloads are one line of source over other operators: a number as the left operand of a tensor operator,
+//! tensor properties. They are kept as source, compiled when a call first needs the name, and inlined at the call.
 
 use std::sync::Arc;
 
@@ -12,12 +11,12 @@ use super::fun::SourceFile;
 use super::session::{Overload, Session};
 use crate::tree::TreeId;
 
-/// Sources by the namespace their functions are overloads in.
+/// Namespaces and the sources of their overloads.
 const SOURCES: [(&str, &str); 2] =
     [("aten", include_str!("../library/aten.py")), ("prim", include_str!("../library/prim.py"))];
 
-/// Functions whose number of results depends on truth values, which calls must state as constants: the flags with their
-/// positions. The library has a definition for each combination; its name ends in the flags that hold.
+/// Functions whose number of results depends on flags that must be constants at the call: each flag with its argument
+/// position. The library has one definition per combination; its name ends in the names of the flags that are true.
 const FLAGS: [(&str, &[(&str, usize)]); 11] = [
     ("torch.nn.functional.max_pool1d", &[("return_indices", 6)]),
     ("torch.nn.functional.max_pool2d", &[("return_indices", 6)]),
@@ -32,13 +31,13 @@ const FLAGS: [(&str, &[(&str, usize)]); 11] = [
     ("torch.unique_consecutive", &[("return_inverse", 1), ("return_counts", 2)]),
 ];
 
-/// Context managers of `torch`.
+/// Source of the context managers of `torch`.
 const CLASSES: &str = include_str!("../library/classes.py");
 
-/// The kinds of number that `Scalar` stands for in the sources.
+/// The types that replace `Scalar` in the sources.
 const SCALARS: [&str; 3] = ["float", "int", "complex"];
 
-/// All overloads of `name` that are written in TorchScript.
+/// Compiles all overloads of `name` that are written in TorchScript.
 pub(crate) fn compile(session: &Session<'_>, name: Symbol) -> Vec<Overload> {
     let text = SOURCES.iter().find(|(ns, _)| *ns == name.ns()).map_or("", |(_, text)| text);
     let header = format!("def {}(", name.base());
@@ -62,12 +61,12 @@ pub(crate) fn compile(session: &Session<'_>, name: Symbol) -> Vec<Overload> {
     found
 }
 
-/// The flags, with their positions, that choose between definitions of a function of the library.
+/// Returns the flags, with their argument positions, that select the definition of a library function.
 pub(crate) fn flags(full: &str) -> &'static [(&'static str, usize)] {
     FLAGS.iter().find(|(name, _)| *name == full).map_or(&[], |(_, flags)| flags)
 }
 
-/// The function `torch.nn.functional.x` or `torch.x` of the library: its source and definition.
+/// Returns the source and definition of the library function `torch.nn.functional.x` or `torch.x`.
 pub(crate) fn library(session: &Session<'_>, full: &str) -> Option<(Arc<SourceFile>, TreeId)> {
     let definition = super::library::definition(full)?;
     let file = SourceFile::new(Source::new(definition.file, definition.text.as_str()), &session.limits);
@@ -75,7 +74,7 @@ pub(crate) fn library(session: &Session<'_>, full: &str) -> Option<(Arc<SourceFi
     Some((file, def))
 }
 
-/// The class `torch.x` of the library: its qualified name, source and definition.
+/// Returns the qualified name, source and definition of the library class `torch.x`.
 pub(crate) fn library_class(session: &Session<'_>, full: &str) -> Option<(Symbol, Arc<SourceFile>, TreeId)> {
     let name = full.strip_prefix("torch.")?;
     let header = format!("class {name}:");

@@ -1,4 +1,4 @@
-//! Calls: functions, methods, classes, builtins, and the constructs that look like calls.
+//! Calls of functions, methods, classes and builtins, and special forms with the syntax of a call.
 
 use flambeau_ir::attr::{Attr, names as attr_names};
 use flambeau_ir::schema::FunctionSchema;
@@ -22,7 +22,7 @@ impl<'a> Cx<'a> {
             return self.special(special, tree, hint).await;
         }
         if let Sugar::NewObject(ty) = callee {
-            // The argument is the class once more, which is no value.
+            // The argument is the class itself, which is not a first-class value.
             self.at(self.span(tree));
             return Ok(Sugar::Value(self.value(Prim::CreateObject, &[], ty)));
         }
@@ -30,12 +30,12 @@ impl<'a> Cx<'a> {
         self.call(self.span(tree), callee, args).await
     }
 
-    /// The arguments of a call.
+    /// Compiles the arguments of a call.
     async fn arguments(&self, tree: TreeId) -> Res<Args> {
         self.arguments_after(tree, 0).await
     }
 
-    /// The arguments of a call, some positional ones left out at the front.
+    /// Compiles the arguments of a call without the first `skip` positional ones.
     async fn arguments_after(&self, tree: TreeId, skip: usize) -> Res<Args> {
         let inputs = self.list(self.ast().child(tree, 1)).split_off(skip);
         let attributes = self.list(self.ast().child(tree, 2));
@@ -49,7 +49,7 @@ impl<'a> Cx<'a> {
         Ok(args)
     }
 
-    /// Calls what an expression means.
+    /// Compiles a call of `callee`.
     pub(crate) async fn call(&self, span: Span, callee: Sugar, mut args: Args) -> Res<Sugar> {
         match callee {
             Sugar::Builtin(name, receiver) => {
@@ -88,7 +88,7 @@ impl<'a> Cx<'a> {
             Sugar::NamedTuple(ty) => self.named_tuple(span, ty, &args).map(Sugar::Value),
             Sugar::Exception(class) => self.exception(span, class, &args),
             Sugar::Value(value) if self.ty(value).as_class().is_some() || self.is_interface(value) => {
-                // A module is called through `forward`, any other object through `__call__`.
+                // Calling a module calls `forward`, calling any other object calls `__call__`.
                 let ty = self.ty(value);
                 let module = flambeau_ir::types::ClassEnv::is_module(self.session, ty);
                 let name = if module { "forward" } else { "__call__" };
@@ -115,7 +115,7 @@ impl<'a> Cx<'a> {
         matches!(self.ty(value).kind(), TypeKind::Interface(_))
     }
 
-    /// A builtin operator; a few take part in the language.
+    /// Calls a builtin operator. Some operators are evaluated at compile time or have their own typing rule.
     fn builtin_call(&self, span: Span, name: Symbol, args: &Args) -> Res<ValueId> {
         if name == "aten::is_scripting" {
             self.at(span);
@@ -169,7 +169,7 @@ impl<'a> Cx<'a> {
 
     // --- functions and methods -------------------------------------------------------------------------------------
 
-    /// The definition a call of a function of the library means, by the flags it states.
+    /// Returns the definition of a library function that the constant flags of the call select.
     fn flagged(&self, span: Span, name: Symbol, args: &Args) -> Res<Symbol> {
         let Some(full) = name.as_str().strip_prefix("__torch__.") else { return Ok(name) };
         let mut chosen = full.to_owned();
@@ -190,7 +190,7 @@ impl<'a> Cx<'a> {
         self.call_compiled(span, name, &schema, args)
     }
 
-    /// Calls a function whose signature is known.
+    /// Calls a function with a known schema.
     pub(crate) fn call_compiled(
         &self,
         span: Span,
@@ -209,7 +209,7 @@ impl<'a> Cx<'a> {
         Ok(self.value(Prim::CallFunction, &operands, result))
     }
 
-    /// The signature of a function, which is compiled for it if need be.
+    /// Returns the schema of a function; compiles the function if necessary.
     pub(crate) async fn function_schema(&self, span: Span, name: Symbol) -> Res<Rc<FunctionSchema>> {
         if let Some(done) = self.session.compiled(name) {
             return Ok(Rc::new((*done.schema).clone()));
@@ -265,12 +265,12 @@ impl<'a> Cx<'a> {
         Ok(Sugar::Value(self.value_with(Prim::CallMethod, &operands, attrs, result)))
     }
 
-    /// Lets the resolver define a class before it is looked into.
+    /// Lets the resolver define a class before it is inspected.
     pub(crate) fn complete(&self, ty: Type) -> Res<()> {
         self.session.resolver().complete(self.session, ty)
     }
 
-    /// `C(...)`: a new object, initialized.
+    /// Compiles `C(...)`: creates an object and calls `__init__`.
     async fn construct(&self, span: Span, ty: Type, args: Args) -> Res<ValueId> {
         self.complete(ty)?;
         self.at(span);
@@ -312,18 +312,18 @@ impl<'a> Cx<'a> {
         Ok(self.value(Prim::TupleConstruct, &operands, ty))
     }
 
-    /// A default kept as text.
+    /// Parses the text of a default value of type `ty`.
     fn default_of(&self, text: &str, ty: Type) -> Option<IValue> {
         let schema = FunctionSchema::parse(&format!("f::f({} x={text}) -> ()", ty)).ok()?;
         schema.args.into_iter().next()?.default
     }
 
-    /// `E("message")`.
+    /// Compiles `E("message")`.
     fn exception(&self, span: Span, class: Symbol, args: &Args) -> Res<Sugar> {
         self.at(span);
         let values: Vec<ValueId> = args.positional.iter().map(|g| g.value).collect();
         if class == "builtins.AssertionError" {
-            // The message of an assertion names its class, as its class is not recorded.
+            // The class of an `AssertionError` is not recorded, so its message starts with the class name.
             let mut message = self.string("AssertionError: ");
             for value in values {
                 let text = self.as_text(span, value)?;
@@ -340,12 +340,12 @@ impl<'a> Cx<'a> {
         Ok(Sugar::Raised(message, Some(class)))
     }
 
-    /// The value as a string.
+    /// Converts a value to a string.
     pub(crate) fn as_text(&self, span: Span, value: ValueId) -> Res<ValueId> {
         if self.ty(value) == Type::STR { Ok(value) } else { self.builtin(span, "aten::str", &[value]) }
     }
 
-    // --- constructs that look like calls ---------------------------------------------------------------------------
+    // --- special forms ---------------------------------------------------------------------------------------------
 
     async fn special(&self, special: Special, tree: TreeId, hint: Option<Type>) -> Res<Sugar> {
         let span = self.span(tree);
@@ -374,7 +374,7 @@ impl<'a> Cx<'a> {
                 let ty = self.type_reader().read(inputs[0])?;
                 let value = self.eval(inputs[1], None).await?;
                 self.at(span);
-                // A value of this very type needs no cast, but the cast is where it was refined.
+                // Emit the cast even if the value already has this type: it marks where the type was refined.
                 Ok(Sugar::Value(self.value(Prim::UncheckedCast, &[value], ty)))
             }
             Special::GetAttr => self.getattr(span, &inputs).await,
@@ -425,7 +425,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// `annotate(T, e)`: the value of `e`, which must be a `T`.
+    /// Compiles `annotate(T, e)`: the value of `e`, checked against type `T`.
     async fn annotate(&self, span: Span, tree: TreeId, ty: Type) -> Res<ValueId> {
         let value = self.eval(tree, Some(ty)).await?;
         let value = self.try_convert(value, ty);
@@ -440,7 +440,7 @@ impl<'a> Cx<'a> {
                 ),
             );
         }
-        // None is of every optional type; the value has to remember which.
+        // `None` is a value of every optional type; the constant must carry the annotated one.
         if found == Type::NONE && ty != Type::NONE {
             self.at(span);
             return Ok(self.edit(|e| e.constant_of(IValue::None, ty)));
@@ -448,7 +448,7 @@ impl<'a> Cx<'a> {
         Ok(value)
     }
 
-    /// `fork(f, ...)`: the call as a task of its own, in a subgraph; `awaitable(f, ...)` likewise.
+    /// Compiles `fork(f, ...)` or `awaitable(f, ...)`: a node with the call in a subgraph.
     async fn fork(&self, tree: TreeId, inputs: &[TreeId], kind: Prim) -> Res<ValueId> {
         let span = self.span(tree);
         let Some((&callee, _)) = inputs.split_first() else {
@@ -482,7 +482,7 @@ impl<'a> Cx<'a> {
         let (operands, result) = self.match_function(span, &schema, &args)?;
         let mut task = flambeau_ir::Graph::new(std::sync::Arc::clone(self.session.registry()));
         let mut e = task.edit();
-        // Constants need not be handed over: the task has its own.
+        // Constants are copied into the subgraph and not passed as operands.
         let (mut inner, mut captured) = (Vec::with_capacity(operands.len()), Vec::new());
         for &operand in &operands {
             inner.push(match self.known(operand) {
@@ -510,7 +510,7 @@ impl<'a> Cx<'a> {
         Ok(self.task(span, kind, &captured, task, result))
     }
 
-    /// The node that runs a subgraph as a task.
+    /// Appends the node that runs a subgraph as a task.
     fn task(
         &self,
         span: Span,
@@ -525,7 +525,7 @@ impl<'a> Cx<'a> {
         self.value_with(kind, operands, attrs, ty)
     }
 
-    /// The function behind a method of an object.
+    /// Returns the qualified name of the function that implements a method of an object.
     fn method_function(&self, span: Span, object: ValueId, name: Symbol) -> Res<Symbol> {
         let ty = self.ty(object);
         self.complete(ty)?;
@@ -581,7 +581,7 @@ impl<'a> Cx<'a> {
     }
 }
 
-/// The name of a function without what it is qualified by; its type has the whole.
+/// Returns the last component of a qualified function name. The function type carries the whole name.
 fn last_part(name: Symbol) -> &'static str {
     let text = name.as_str();
     text.rsplit_once('.').map_or(text, |(_, last)| last)

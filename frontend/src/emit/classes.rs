@@ -1,7 +1,7 @@
-//! Classes of a source: plain classes, named tuples, enums, interfaces.
+//! Class declarations: classes, named tuples, enums and interfaces.
 //!
-//! Attributes are those annotated in the body and those that `__init__` assigns at its top level;
-//! the latter come to be when `__init__` is compiled.
+//! Attributes of a class are those annotated in its body and those that `__init__` assigns at its top level. The latter
+//! are added when `__init__` is compiled.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub(crate) fn declare(
     }
 }
 
-/// `c` of `a.b.c`.
+/// Returns `c` of `a.b.c`.
 fn last_part(dotted: &str) -> &str {
     dotted.rsplit('.').next().unwrap_or(dotted)
 }
@@ -68,7 +68,7 @@ impl Declaring<'_> {
         Err(Box::new(Diagnostic::new(Fault::Input, "F0107", message).at(range)))
     }
 
-    /// `name: T = value` of a class body, with the tree of its value.
+    /// Returns name, annotation and value of a `name: T = value` in a class body.
     fn field(&self, tree: TreeId) -> Option<(Symbol, Option<TreeId>, Option<TreeId>)> {
         let ast = &self.file.parsed.ast;
         let assign = view::Assign::of(ast, tree)?;
@@ -76,12 +76,12 @@ impl Declaring<'_> {
         Some((Symbol::new(target.name()), assign.annotation(), assign.value()))
     }
 
-    /// The dotted names among decorators.
+    /// Returns the decorators that are dotted names.
     fn decorators(&self, trees: &[TreeId]) -> Vec<String> {
         trees.iter().filter_map(|&d| self.reader().dotted(d)).collect()
     }
 
-    /// The names and signatures of methods that others are to have; what stands in them does not matter.
+    /// Declares an interface: the signatures of its methods. The method bodies are ignored.
     fn interface(&self, class: view::ClassDef<'_>, is_module: bool) -> Res<Type> {
         let ty = Type::interface(self.name, 0);
         self.session.name_type(self.name, ty);
@@ -139,7 +139,7 @@ impl Declaring<'_> {
         let ast = &self.file.parsed.ast;
         let ty = Type::class(self.name, 0);
         self.session.name_type(self.name, ty);
-        // A class's methods name it by its plain name too.
+        // Methods can also refer to the class by its unqualified name.
         self.session.name_type(Symbol::new(class.name()), ty);
         let mut made = Class::new(ty, is_module);
         for &tree in class.body() {
@@ -157,7 +157,7 @@ impl Declaring<'_> {
             let has = |name: &str| decorators.iter().any(|d| d == name);
             let name = Symbol::new(def.name());
             let setter = decorators.iter().any(|d| d.ends_with(".setter"));
-            // A property's methods go by the names that archives give them.
+            // The accessors of a property have the names that archives use.
             let method = match (has("property"), setter) {
                 (true, _) => Symbol::new(&format!("__{name}_getter")),
                 (_, true) => Symbol::new(&format!("__{name}_setter")),
@@ -183,7 +183,8 @@ impl Declaring<'_> {
     }
 }
 
-/// Why a class has no attribute of this type, if it has none: objects of it would hold such objects without end.
+/// Returns the reason why a class cannot have an attribute of type `held`, if there is one: a class must not contain
+/// itself.
 pub(crate) fn refused_attribute(class: Type, name: Symbol, held: Type) -> Option<String> {
     let mut seen: HashSet<Type, FxBuildHasher> = HashSet::default();
     let mut todo = vec![held];
@@ -201,7 +202,7 @@ pub(crate) fn refused_attribute(class: Type, name: Symbol, held: Type) -> Option
     None
 }
 
-/// The text of a default, as schemas spell it.
+/// Returns the text of a default value in schema syntax.
 fn default_text(value: &flambeau_ir::IValue) -> String {
     use flambeau_ir::IValue;
     match value {

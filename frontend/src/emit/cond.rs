@@ -1,4 +1,4 @@
-//! Conditions: short circuits, what they say about types, and whether they are decided already.
+//! Conditions: short-circuit evaluation, type refinement, and conditions decided at compile time.
 
 use flambeau_ir::attr::{Attr, names};
 use flambeau_ir::types::TypeKind;
@@ -10,7 +10,7 @@ use crate::deep::Task;
 use crate::span::Span;
 use crate::tree::{Kind, Op, TreeId};
 
-/// What variables are known to be where a condition holds, and where it does not.
+/// Types of variables refined by a condition, for the case that it is true and the case that it is false.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Refinements {
     pub(crate) when_true: Vec<(Symbol, Type)>,
@@ -34,14 +34,14 @@ impl Refinements {
     }
 }
 
-/// Both hold: the later says more where both speak of a variable.
+/// Combines refinements that both hold. For a variable in both, the later refinement is used.
 fn both(mut a: Vec<(Symbol, Type)>, b: Vec<(Symbol, Type)>) -> Vec<(Symbol, Type)> {
     a.retain(|(name, _)| b.iter().all(|(n, _)| n != name));
     a.extend(b);
     a
 }
 
-/// One holds: what both say.
+/// Combines refinements of which one holds: a variable must be in both and gets the union type.
 fn either(a: &[(Symbol, Type)], b: &[(Symbol, Type)]) -> Vec<(Symbol, Type)> {
     let same = |name: Symbol| b.iter().find(|(n, _)| *n == name).map(|(_, t)| *t);
     a.iter().filter_map(|&(name, ty)| Some((name, Type::union(&[ty, same(name)?])))).collect()
@@ -52,7 +52,7 @@ fn either(a: &[(Symbol, Type)], b: &[(Symbol, Type)]) -> Vec<(Symbol, Type)> {
 pub(crate) struct Condition {
     pub(crate) value: ValueId,
     pub(crate) refinements: Refinements,
-    /// Its truth, if only one branch is to be compiled.
+    /// The constant truth value, in which case only one branch is compiled.
     pub(crate) decided: Option<bool>,
 }
 
@@ -98,7 +98,7 @@ impl<'a> Cx<'a> {
         let (first, second) = (self.ast().child(tree, 0), self.ast().child(tree, 1));
         let lhs = self.condition(first).await?;
         if let Some(truth) = lhs.decided {
-            // The first operand decides, or the second does alone.
+            // The first operand determines the result, or the result is that of the second operand.
             return if truth == is_or { Ok(lhs) } else { self.condition(second).await };
         }
         self.at(span);
@@ -119,7 +119,7 @@ impl<'a> Cx<'a> {
         let value = self.read(|g| g.result(node, 0));
         let refinements =
             if is_or { lhs.refinements.or(rhs.refinements) } else { lhs.refinements.and(rhs.refinements) };
-        // Decided by the second operand only if the first cannot change that.
+        // A constant second operand decides the result only if it absorbs the first.
         let decided = rhs.decided.filter(|&d| d == is_or);
         Ok(Condition { value, refinements, decided })
     }
@@ -153,8 +153,8 @@ impl<'a> Cx<'a> {
         }
         let name = if is { "aten::__is__" } else { "aten::__isnot__" };
         let value = self.builtin(span, name, &[lhs, rhs])?;
-        // `x is None` says of x, where it does not hold, that x is something. Where it holds x keeps
-        // its type: programs were written, and saved, on that understanding.
+        // If `x is None` is false, `x` is not `None`. If it is true, `x` keeps its type: existing and archived programs
+        // depend on that.
         let about = match (self.kind(a), self.kind(b)) {
             (Kind::Var, Kind::None) => Some((a, lhs)),
             (Kind::None, Kind::Var) => Some((b, rhs)),
@@ -194,7 +194,7 @@ impl<'a> Cx<'a> {
         Ok(Condition { value, refinements: Refinements::default(), decided })
     }
 
-    /// The truth of a value.
+    /// Converts a value to bool.
     pub(crate) async fn to_bool(&self, span: Span, value: ValueId) -> Res<ValueId> {
         let ty = self.ty(value);
         if ty == Type::BOOL {
@@ -215,7 +215,7 @@ impl<'a> Cx<'a> {
         })
     }
 
-    /// In the block entered, variables have the types a condition gives them.
+    /// Applies refinements in the current block: variables get their refined types.
     pub(crate) fn refine(&self, span: Span, known: &[(Symbol, Type)]) -> Res<()> {
         for &(name, ty) in known {
             let Some(Ok(super::sugar::Sugar::Value(value))) = self.lookup(name) else { continue };
@@ -230,7 +230,7 @@ impl<'a> Cx<'a> {
 
     // --- isinstance ------------------------------------------------------------------------------------------------
 
-    /// The types named by the second argument of `isinstance`.
+    /// Returns the types named by the second argument of `isinstance`.
     fn class_list(&self, tree: TreeId) -> Res<Vec<Type>> {
         let trees = match self.kind(tree) {
             Kind::TupleLiteral | Kind::ListLiteral => self.list(tree),
@@ -277,7 +277,7 @@ impl<'a> Cx<'a> {
         Ok(Condition { value, refinements, decided: None })
     }
 
-    /// `hasattr(object, "name")`, which is decided while compiling.
+    /// Compiles `hasattr(object, "name")`, which is decided at compile time.
     pub(crate) async fn hasattr(&self, span: Span, object: TreeId, name: TreeId) -> Res<Condition> {
         let sugar = self.sugar(object, None).await?;
         if self.kind(name) != Kind::StringLiteral {
@@ -332,7 +332,7 @@ impl<'a> Cx<'a> {
     }
 }
 
-/// `List[int]` is a `list`, a named tuple is a `tuple`.
+/// Returns true for a list type and `list`, or a tuple type and `tuple`.
 fn kindred(ty: Type, class: Type) -> bool {
     matches!(
         (ty.kind(), class.kind()),
@@ -340,7 +340,7 @@ fn kindred(ty: Type, class: Type) -> bool {
     )
 }
 
-/// The type without some of its alternatives; `None` if nothing is left.
+/// Removes members of an optional or union type. Returns `None` if the type has no members or none is left.
 fn without(ty: Type, gone: &[Type], cx: &Cx<'_>) -> Option<Type> {
     let members: Vec<Type> = match ty.kind() {
         TypeKind::Optional(inner) => vec![*inner],

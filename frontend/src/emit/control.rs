@@ -1,4 +1,4 @@
-//! Statements, and the blocks they make.
+//! Statements and control flow.
 
 use flambeau_ir::types::{TypeKind, unify};
 use flambeau_ir::{BlockId, IValue, NodeId, Prim, Symbol, Type, ValueId};
@@ -11,16 +11,16 @@ use crate::deep::Task;
 use crate::span::Span;
 use crate::tree::{Kind, TreeId};
 
-/// What a branch of an `if` holds.
+/// The body of a branch.
 #[derive(Clone)]
 pub(crate) enum Branch {
     Statements(Vec<TreeId>),
-    /// The failure of an assertion, with its message.
+    /// A failed assertion, with its message.
     Failure(TreeId, Option<TreeId>),
 }
 
 impl<'a> Cx<'a> {
-    /// Compiles statements until one leaves the block. Those that do not compile are noted, and gone on behind.
+    /// Compiles statements up to one that exits the block. Statements that do not compile are recorded and skipped.
     pub(crate) async fn statements(&self, trees: &[TreeId]) -> Res<()> {
         for &tree in trees {
             let place = self.place();
@@ -34,7 +34,7 @@ impl<'a> Cx<'a> {
         Ok(())
     }
 
-    /// Does control never reach the end of the current scope's block?
+    /// Returns true if control never reaches the end of the current scope's block.
     pub(crate) fn block_exits(&self) -> bool {
         let block = self.fun.env.borrow().block();
         block.is_some_and(|b| self.fun.exits.borrow().contains(&b))
@@ -167,7 +167,8 @@ impl<'a> Cx<'a> {
         Ok(self.fun.env.borrow_mut().pop())
     }
 
-    /// What variables are after an `if`: those that both branches know, or the one that comes by.
+    /// Defines variables after an `if`: those that both branches define, or that the only branch that falls through
+    /// defines.
     fn join(&self, span: Span, then_side: (BlockId, Defined, bool), else_side: (BlockId, Defined, bool)) {
         self.at(span);
         let mut names: Vec<Symbol> = then_side.1.keys().chain(else_side.1.keys()).copied().collect();
@@ -178,8 +179,8 @@ impl<'a> Cx<'a> {
                 let entry = defined.get(&name).cloned().or_else(|| self.fun.env.borrow().find(name).cloned());
                 (entry, *exits)
             });
-            // Names count every look at a variable: each branch looks for what the other defines,
-            // then both read it, then the variable around is looked for.
+            // Debug names are numbered by reads: each branch reads the variables that the other defines, then both read
+            // the result, then the outer variable is read.
             for (i, defined) in [(1, &then_side.1), (0, &else_side.1)] {
                 if let (true, Some(Entry::Typed(_))) = (defined.contains_key(&name), &sides[i].0) {
                     self.count_read(name);
@@ -243,7 +244,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// In a branch that never ends, a variable of the other has some value nobody reads.
+    /// Stores an uninitialized value to a variable in a branch that does not fall through; the value is never read.
     fn store_unset(&self, block: BlockId, name: Symbol, ty: Type) {
         let outer = self.enter(block);
         let value = self.uninitialized(ty);
@@ -284,7 +285,7 @@ impl<'a> Cx<'a> {
         self.return_value(span, value)
     }
 
-    /// Returns a value, which must fit what is declared or what was returned before.
+    /// Emits the return of a value, checked against the declared type or the types returned before.
     pub(crate) fn return_value(&self, span: Span, value: ValueId) -> Res<()> {
         let mut value = value;
         let mut returns = self.fun.returns.get();
@@ -359,7 +360,7 @@ impl<'a> Cx<'a> {
 
     // --- loops -----------------------------------------------------------------------------------------------------
 
-    /// A loop node with its body and its condition block, which is entered.
+    /// Appends a loop node; returns it with its body block and its condition block.
     fn begin_loop(&self, span: Span, trips: ValueId) -> (NodeId, BlockId, BlockId) {
         self.at(span);
         let node = self.node(Prim::Loop, &[trips], &[]);
@@ -434,7 +435,7 @@ impl<'a> Cx<'a> {
         Ok(())
     }
 
-    /// A constant before the last node of the current block.
+    /// Inserts a constant before the last node of the current block.
     pub(crate) fn constant_before(&self, value: IValue) -> ValueId {
         let block = self.block();
         self.edit(|e| {

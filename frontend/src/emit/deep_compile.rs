@@ -1,4 +1,4 @@
-//! One function from its trees to SSA.
+//! Compilation of one function from its trees to SSA.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::ssa;
 use crate::tree::{Kind, TreeId};
 use crate::view;
 
-/// What a function declares of itself; the result is `Tensor` if it says nothing.
+/// Returns the declared schema of a function; the result type is `Tensor` if it has no annotation.
 pub(crate) fn declared_schema(
     session: &Session<'_>,
     name: Symbol,
@@ -35,7 +35,7 @@ pub(crate) fn declared_schema(
     Ok(schema)
 }
 
-/// Compiles a declared function, unless that is done.
+/// Compiles a declared function, or returns it if it is compiled already.
 pub(crate) fn function<'a>(
     session: &'a Session<'a>,
     deep: &'a Deep<'a>,
@@ -83,10 +83,10 @@ async fn body<'a>(
     Ok(Function { name, schema: Arc::new(schema), graph: Arc::new(graph) })
 }
 
-/// Takes the graph out of an emitted function and brings it to SSA.
+/// Takes the graph out of an emitted function and converts it to SSA.
 fn to_ssa(cx: Cx<'_>) -> Res<Graph> {
     let Cx { fun, session, .. } = cx;
-    // Every step has ended, so nothing else holds the function.
+    // All compilation steps have ended, so this is the only reference.
     let Some(fun) = std::rc::Rc::into_inner(fun) else {
         return Err(Box::new(Diagnostic::new(
             Fault::Internal,
@@ -101,7 +101,7 @@ fn to_ssa(cx: Cx<'_>) -> Res<Graph> {
             graph.keep_journal(true);
             Ok(graph)
         }
-        // No annotation names a type past the bounds on depth and size, but values may come to have one.
+        // Annotated types are within the limits on depth and size, but inferred types can exceed them.
         Err(node) => {
             let problem = Diagnostic::new(Fault::Limit, "F0109", "the type of this value is too large");
             let place = graph.locs().range(graph.loc(node));
@@ -113,7 +113,7 @@ fn to_ssa(cx: Cx<'_>) -> Res<Graph> {
     }
 }
 
-/// The names that a tree mentions, in order of first mention.
+/// Returns the names used in a tree, in order of first use.
 fn mentioned(cx: &Cx<'_>, root: TreeId) -> IndexSet<Symbol, FxBuildHasher> {
     let ast = cx.ast();
     let mut names = IndexSet::default();
@@ -127,11 +127,10 @@ fn mentioned(cx: &Cx<'_>, root: TreeId) -> IndexSet<Symbol, FxBuildHasher> {
     names
 }
 
-/// A closure: the values it captures around it, its body as a graph of these, and its result.
+/// A closure: the captured values, the graph of its body with these as inputs, and its result type.
 pub(crate) type Closure = (Vec<ValueId>, Graph, Type);
 
-/// Compiles a function inside of a function for where it is used, with the variables it mentions as
-/// inputs.
+/// Compiles a nested function at its use, with the variables that it mentions as inputs.
 pub(crate) fn closure<'a>(outer: Cx<'a>, def: TreeId) -> Task<'a, Res<Closure>> {
     Box::pin(async move {
         let span = outer.span(def);
@@ -174,7 +173,7 @@ pub(crate) fn closure<'a>(outer: Cx<'a>, def: TreeId) -> Task<'a, Res<Closure>> 
     })
 }
 
-/// Compiles the call of an operator for a task of its own: arguments that are not constants are its inputs.
+/// Compiles the call of an operator into a graph for a task. Arguments that are not constants become inputs.
 pub(crate) fn operator_task<'a>(
     outer: Cx<'a>,
     span: Span,
@@ -231,7 +230,7 @@ fn parameters(cx: &Cx<'_>, def: TreeId, schema: &FunctionSchema) -> Res<()> {
     Ok(())
 }
 
-/// The end of the body returns `None` if control gets there. Answers the function's result type.
+/// Appends `return None` if the end of the body is reachable. Returns the result type of the function.
 fn finish_returns(cx: &Cx<'_>, def: TreeId) -> Res<Type> {
     let span = cx.span(def);
     if !cx.block_exits() {
@@ -246,7 +245,7 @@ fn finish_returns(cx: &Cx<'_>, def: TreeId) -> Res<Type> {
         cx.return_value(span, none)?;
     }
     let returns = cx.fun.returns.get();
-    // A function that always raises has the type it declares.
+    // A function that always raises has its declared result type.
     let result = returns.merged.or(returns.declared).unwrap_or(Type::NONE);
     cx.at(span);
     let placeholder = cx.value(Prim::Uninitialized, &[], result);

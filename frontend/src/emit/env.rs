@@ -1,27 +1,27 @@
-//! The variables in scope.
+//! Scopes of the variables of a function.
 //!
-//! A frame belongs to a block of the graph: its variables are first-class values, known by their
-//! type (their value is behind `prim::Load`), or sugared values that exist only while compiling.
+//! A frame belongs to a block of the graph. A variable is either first-class, with only its type recorded here
+//! (`prim::Load` reads the value), or a sugared value that exists only at compile time.
 
 use flambeau_ir::{BlockId, Symbol, Type};
 
 use super::sugar::Sugar;
 use crate::ssa::Scopes;
 
-/// What a frame knows of a variable.
+/// The binding of a variable in a frame.
 #[derive(Clone)]
 pub(crate) enum Entry {
-    /// A first-class value of this type, to be loaded.
+    /// A first-class value of this type, read with `prim::Load`.
     Typed(Type),
-    /// A value of compile time.
+    /// A compile-time value.
     Sugared(Sugar),
-    /// Why the variable cannot be used, although it was assigned.
+    /// The variable was assigned but cannot be used; the text is the reason.
     Unusable(String),
-    /// Deleted.
+    /// The variable was deleted.
     Deleted,
 }
 
-/// The variables a closed frame defined.
+/// The variables that a closed frame defined.
 pub(crate) type Defined = crate::ssa::Defined<Entry>;
 
 /// The open frames, innermost last.
@@ -37,13 +37,13 @@ impl Env {
         self.blocks.push(block);
     }
 
-    /// Closes the innermost frame.
+    /// Closes the innermost frame and returns the variables it defined.
     pub(crate) fn pop(&mut self) -> Defined {
         self.blocks.pop();
         self.scopes.pop()
     }
 
-    /// The block of the innermost frame.
+    /// Returns the block of the innermost frame.
     pub(crate) fn block(&self) -> Option<BlockId> {
         self.blocks.last().copied()
     }
@@ -57,17 +57,17 @@ impl Env {
         self.scopes.set(name, entry);
     }
 
-    /// The innermost definition.
+    /// Returns the innermost definition.
     pub(crate) fn find(&self, name: Symbol) -> Option<&Entry> {
         self.scopes.find(name)
     }
 
-    /// The innermost definition that is not in the innermost frame.
+    /// Returns the innermost definition outside of the innermost frame.
     pub(crate) fn find_outside(&self, name: Symbol) -> Option<&Entry> {
         self.scopes.find_outside(name)
     }
 
-    /// All names in scope, for suggestions.
+    /// Returns all names in scope, for suggestions in messages.
     pub(crate) fn names(&self) -> Vec<Symbol> {
         self.scopes.names_in_scope()
     }

@@ -1,7 +1,7 @@
 //! Expressions.
 //!
-//! [`Cx::sugar`] compiles any expression to what it means; [`Cx::eval`] to a first-class value.
-//! Leaves are compiled at once, everything else one level deeper on the heap.
+//! [`Cx::sugar`] compiles an expression to its compile-time meaning, [`Cx::eval`] to a first-class value. Leaf
+//! expressions are compiled directly, all others one level deeper on the heap ([`crate::deep`]).
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ use crate::deep::Task;
 use crate::span::Span;
 use crate::tree::{Kind, Op, TreeId};
 
-/// The operator and the method of a class for a binary operator.
+/// Returns the builtin operator and the method name of a binary operator.
 pub(crate) fn binary(op: Op) -> Option<(&'static str, &'static str)> {
     Some(match op {
         Op::Add => ("aten::add", "__add__"),
@@ -50,7 +50,7 @@ impl<'a> Cx<'a> {
         self.as_value(self.span(tree), sugar)
     }
 
-    /// Compiles an expression to what it means.
+    /// Compiles an expression to its compile-time meaning.
     pub(crate) async fn sugar(&self, tree: TreeId, hint: Option<Type>) -> Res<Sugar> {
         match self.leaf(tree) {
             Some(result) => result,
@@ -58,7 +58,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Expressions without parts.
+    /// Compiles an expression without subexpressions; returns `None` for all others.
     fn leaf(&self, tree: TreeId) -> Option<Res<Sugar>> {
         let value = match self.kind(tree) {
             Kind::Var => return Some(self.variable(tree)),
@@ -109,7 +109,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// What is first-class of a value of compile time.
+    /// Converts a compile-time value to a first-class value.
     pub(crate) fn as_value(&self, span: Span, sugar: Sugar) -> Res<ValueId> {
         match sugar {
             Sugar::Value(value) => Ok(value),
@@ -138,7 +138,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// A variable of the function; an error says why it cannot be used.
+    /// Looks up a variable of the function. The inner error is the reason why the variable cannot be used.
     pub(crate) fn lookup(&self, name: Symbol) -> Option<Result<Sugar, String>> {
         if self.is_spoilt(name) {
             return Some(Err(super::recover::SPOILT.to_owned()));
@@ -152,7 +152,7 @@ impl<'a> Cx<'a> {
         })
     }
 
-    /// A name that is no variable.
+    /// Resolves a name that is not a variable.
     fn outside_name(&self, span: Span, name: Symbol) -> Res<Sugar> {
         let text = name.as_str();
         if let Some(sugar) = self.session.resolver().value(text) {
@@ -183,13 +183,13 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// The variable whose name is nearest to a misspelt one.
+    /// Returns the variable with the name nearest to `text`, for suggestions.
     fn nearest(&self, text: &str) -> Option<Symbol> {
         let variables = self.fun.env.borrow().names();
         flambeau_ir::nearest(text, variables.iter().map(|n| n.as_str())).map(Symbol::new)
     }
 
-    /// Assigns a variable.
+    /// Assigns a variable in the innermost frame.
     pub(crate) fn set_variable(
         &self,
         span: Span,
@@ -227,7 +227,7 @@ impl<'a> Cx<'a> {
                         ),
                     );
                 }
-                // The variable around is read; names count such reads.
+                // This counts as a read of the outer variable in the numbering of debug names.
                 self.count_read(name);
                 let before = before.erase_shapes();
                 let v = self.try_convert(v, before);
@@ -281,7 +281,7 @@ impl<'a> Cx<'a> {
         Ok(())
     }
 
-    /// `[]`, tuples and objects of the host under an annotation take its type; nothing else is converted.
+    /// Converts empty list literals, tuples and host objects to the annotated type; leaves other values unchanged.
     fn try_convert_literal(&self, value: ValueId, ty: Type) -> ValueId {
         let given = self.given(value);
         let open = given.empty_list || given.ty.as_tuple().is_some() || given.ty == Type::PY_OBJECT;
@@ -319,7 +319,7 @@ impl<'a> Cx<'a> {
         self.operate(span, name, method, &[lhs, rhs]).await
     }
 
-    /// `1.+2.j` and `0.-infj` are one number.
+    /// Folds `1.+2.j` and `0.-infj` to one complex number.
     fn complex_literal(&self, tree: TreeId) -> Option<IValue> {
         let ast = self.ast();
         let number = |tree| match ast.kind(tree) {
@@ -347,12 +347,12 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// The variable that a tree names, without a look that counts.
+    /// Looks up the variable that a tree names, without emitting or counting a read.
     fn lookup_only(&self, tree: TreeId) -> Option<Entry> {
         self.fun.env.borrow().find(self.symbol(tree)).cloned()
     }
 
-    /// Calls an operator, or the method of a class that stands for it.
+    /// Calls an operator, or the overloading method if the first operand is an object.
     pub(crate) async fn operate(
         &self,
         span: Span,
@@ -378,7 +378,7 @@ impl<'a> Cx<'a> {
             Some(Op::Neg) => ("aten::neg", "__neg__"),
             Some(Op::Invert) => ("aten::bitwise_not", "__invert__"),
             Some(Op::Pos) => {
-                // A number is itself under plus; so is a tensor.
+                // Unary plus is the identity on numbers and tensors.
                 let value = self.eval(operand, None).await?;
                 let ty = self.ty(value);
                 if ty.is_tensor() || matches!(ty, Type::INT | Type::FLOAT | Type::COMPLEX | Type::NUMBER) {
@@ -410,7 +410,7 @@ impl<'a> Cx<'a> {
         self.operate(span, name, method, &[value]).await
     }
 
-    /// The values of several expressions; `*x` contributes the elements of `x`.
+    /// Compiles several expressions; `*x` contributes the elements of `x`.
     pub(crate) async fn values(&self, trees: &[TreeId]) -> Res<Vec<ValueId>> {
         let mut values = Vec::with_capacity(trees.len());
         for &tree in trees {
@@ -463,7 +463,7 @@ impl<'a> Cx<'a> {
         self.builtin(span, "aten::format", &values)
     }
 
-    /// The parts of a value that is unpacked into `count` targets, if the number is known.
+    /// Returns the elements of a value that is unpacked; `count` is the number of targets, if it is fixed.
     pub(crate) fn as_tuple(&self, span: Span, sugar: Sugar, count: Option<usize>) -> Res<Vec<Sugar>> {
         if let Sugar::Tuple(items) = &sugar {
             return Ok(items.to_vec());
@@ -492,7 +492,7 @@ impl<'a> Cx<'a> {
         self.fail(span, format!("{} cannot be used as a tuple", ty.annotation()))
     }
 
-    /// `range(...)` from its arguments.
+    /// Compiles `range(...)` with the given arguments.
     pub(crate) fn range_of(&self, span: Span, args: &[ValueId]) -> Res<Sugar> {
         let mut ints = Vec::with_capacity(args.len());
         for &arg in args {

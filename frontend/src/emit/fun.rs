@@ -1,4 +1,4 @@
-//! One function being compiled: its graph, the place where nodes go, its variables.
+//! State of one function during compilation: its graph, insertion point and variables.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -20,31 +20,31 @@ use crate::parse::Parsed;
 use crate::span::Span;
 use crate::tree::{Ast, Kind, TreeId};
 
-/// Results of compiling. The error is boxed: it is rare and large.
+/// Result of a compilation step. The error is boxed because diagnostics are rare and large.
 pub(crate) type Res<T> = Result<T, Box<Diagnostic>>;
 
-/// A source with its trees.
+/// A source and its syntax trees.
 #[derive(Debug)]
 pub struct SourceFile {
     /// The text.
     pub source: Arc<Source>,
-    /// Its trees and problems.
+    /// The syntax trees and problems of the source.
     pub parsed: Parsed,
 }
 
 impl SourceFile {
-    /// Reads a source.
+    /// Parses a source.
     pub fn new(source: Arc<Source>, limits: &crate::Limits) -> Arc<Self> {
         let parsed = crate::parse(&source.text, limits);
         Arc::new(SourceFile { source, parsed })
     }
 
-    /// The problems of reading it.
+    /// Returns the problems of the source as diagnostics.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let problem = |p: &crate::Problem| {
             let (fault, code) = match p.kind {
                 crate::ProblemKind::Syntax => (Fault::Input, "F0001"),
-                // What TorchScript does not have is refused like any other mistake.
+                // An unsupported construct of Python is an error of the source, like a syntax error.
                 crate::ProblemKind::Unsupported => (Fault::Input, "F0002"),
                 crate::ProblemKind::Limit => (Fault::Limit, "F0003"),
             };
@@ -53,13 +53,13 @@ impl SourceFile {
         self.parsed.problems.iter().map(problem).collect()
     }
 
-    /// The range of a tree, for diagnostics.
+    /// Returns the source range of `span`, for diagnostics.
     pub fn range(&self, span: Span) -> SourceRange {
         SourceRange { source: Arc::clone(&self.source), range: span.start..span.end }
     }
 }
 
-/// Whether `break` and `continue` have a loop to act on.
+/// Determines whether `break` and `continue` are valid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LoopStatus {
     Outside,
@@ -67,14 +67,14 @@ pub(crate) enum LoopStatus {
     Unrolled,
 }
 
-/// What `return` is checked against.
+/// The return types that a `return` statement is checked against.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Returns {
     pub(crate) declared: Option<Type>,
     pub(crate) merged: Option<Type>,
 }
 
-/// One function being compiled.
+/// State of one function during compilation.
 pub(crate) struct Fun {
     pub(crate) file: Arc<SourceFile>,
     pub(crate) name: Symbol,
@@ -85,20 +85,20 @@ pub(crate) struct Fun {
     pub(crate) env: RefCell<Env>,
     pub(crate) returns: Cell<Returns>,
     pub(crate) loop_status: Cell<LoopStatus>,
-    /// Blocks whose end is never reached.
+    /// Blocks that exit before their end.
     pub(crate) exits: RefCell<HashSet<BlockId, FxBuildHasher>>,
     temporaries: Cell<u32>,
-    /// What is wrong with the statements so far.
+    /// Problems of the statements compiled so far.
     pub(crate) problems: RefCell<Vec<Diagnostic>>,
-    /// Variables whose value is missing because of that.
+    /// Variables without a valid value because the statement that assigns them did not compile.
     pub(crate) spoilt: RefCell<HashSet<Symbol, FxBuildHasher>>,
-    /// The attributes of stores and loads of variables.
+    /// Attributes of `prim::Store` and `prim::Load`, by variable.
     variables: RefCell<HashMap<Symbol, AttrsId, FxBuildHasher>>,
-    /// Number literals, each once, at the front of the graph.
+    /// Number literals, deduplicated, at the start of the graph.
     numbers: RefCell<HashMap<[u64; 3], ValueId, FxBuildHasher>>,
 }
 
-/// What every step of compiling one function is given.
+/// Context of all compilation steps of one function.
 #[derive(Clone)]
 pub(crate) struct Cx<'a> {
     pub(crate) session: &'a Session<'a>,
@@ -107,8 +107,8 @@ pub(crate) struct Cx<'a> {
 }
 
 impl Fun {
-    /// A function of nothing yet, with room for what `trees` syntax trees become: two nodes and operands of three trees
-    /// at most, as a rule.
+    /// Creates an empty function. Reserves 2/3 of a node and of an operand for each of `trees` syntax trees, which most
+    /// functions do not exceed.
     pub(crate) fn new(session: &Session<'_>, file: Arc<SourceFile>, name: Symbol, trees: usize) -> Self {
         let mut graph = Graph::new(Arc::clone(session.registry()));
         graph.reserve(trees * 2 / 3, trees * 2 / 3);
@@ -136,7 +136,7 @@ impl Fun {
 }
 
 impl<'a> Cx<'a> {
-    /// Runs a step one level deeper, without depth on Rust's stack.
+    /// Runs `task` one level deeper without growing the native stack.
     pub(crate) async fn deeper<T: 'a>(&self, task: Task<'a, T>) -> T {
         self.deep.call(task).await
     }
@@ -153,12 +153,12 @@ impl<'a> Cx<'a> {
         self.ast().span(tree)
     }
 
-    /// The children of a list tree, owned, so that they outlive a suspension.
+    /// Returns the children of a list tree as an owned vector that can be held across a suspension.
     pub(crate) fn list(&self, tree: TreeId) -> Vec<TreeId> {
         self.ast().children(tree).to_vec()
     }
 
-    /// The name in a tree's leaf.
+    /// Returns the name in the leaf of a tree.
     pub(crate) fn symbol(&self, tree: TreeId) -> Symbol {
         self.ast().symbol(tree)
     }
@@ -174,7 +174,7 @@ impl<'a> Cx<'a> {
         Box::new(Diagnostic::new(Fault::Input, "F0100", message).at(range))
     }
 
-    /// A construct of Python that TorchScript does not have.
+    /// Fails because of a Python construct that TorchScript does not support.
     pub(crate) fn foreign<T>(&self, span: Span, what: &str) -> Res<T> {
         let range = self.fun.file.range(span);
         Err(Box::new(Diagnostic::new(Fault::Input, "F0101", format!("{what} not supported")).at(range)))
@@ -187,18 +187,18 @@ impl<'a> Cx<'a> {
 
     // --- building --------------------------------------------------------------------------------------------------
 
-    /// Nodes made from here on come from this range.
+    /// Sets the source range of the nodes created from here on.
     pub(crate) fn at(&self, span: Span) {
         let loc = self.fun.graph.borrow_mut().locs_mut().at(self.fun.source, span.start..span.end);
         self.fun.loc.set(loc);
     }
 
-    /// The block nodes are appended to.
+    /// Returns the block that nodes are appended to.
     pub(crate) fn block(&self) -> BlockId {
         self.fun.block.get()
     }
 
-    /// Appends to another block from here on; answers the block before.
+    /// Makes `block` the block that nodes are appended to; returns the former one.
     pub(crate) fn enter(&self, block: BlockId) -> BlockId {
         self.fun.block.replace(block)
     }
@@ -222,7 +222,7 @@ impl<'a> Cx<'a> {
         self.edit(|e| e.value(op, operands, result))
     }
 
-    /// A node with attributes and one result.
+    /// Appends a node with attributes and one result.
     pub(crate) fn value_with(
         &self,
         op: impl Into<Op>,
@@ -255,7 +255,8 @@ impl<'a> Cx<'a> {
         self.edit(|e| e.constant(value))
     }
 
-    /// A number that the source states: one constant for each, at the front of the graph, as PyTorch's compiler has it.
+    /// Returns the constant of a number literal. Each number has one constant, at the start of the graph, as in
+    /// PyTorch's compiler.
     pub(crate) fn number(&self, value: IValue) -> ValueId {
         let key = match &value {
             IValue::Int(v) => [0, v.cast_unsigned(), 0],
@@ -291,7 +292,7 @@ impl<'a> Cx<'a> {
         self.edit(|e| e.set_name(value, name));
     }
 
-    /// The value of a constant.
+    /// Returns the value of a constant.
     pub(crate) fn known(&self, value: ValueId) -> Option<IValue> {
         self.read(|g| g.constant(value))
     }
@@ -312,7 +313,8 @@ impl<'a> Cx<'a> {
         });
     }
 
-    /// Reads a variable. In names of values such reads count, although they do not stay.
+    /// Appends a read of a variable. The read advances the counter for unique debug names, although `prim::Load` nodes
+    /// are removed later.
     pub(crate) fn load(&self, name: Symbol, ty: Type) -> ValueId {
         self.edit(|e| {
             let attrs = self.variable_attrs(e, name);
@@ -324,14 +326,14 @@ impl<'a> Cx<'a> {
         })
     }
 
-    /// As [`Cx::load`] for who only wants the name counted.
+    /// Advances the debug name counter as [`Cx::load`] does, without a read.
     pub(crate) fn count_read(&self, name: Symbol) {
         if is_meaningful(name.as_str()) {
             self.edit(|e| e.take_name(name));
         }
     }
 
-    /// Does the value carry a name that a person gave: its own, or that of the variable it is read from?
+    /// Returns true if the value has a user-given name: its own, or that of the variable it is read from.
     pub(crate) fn is_named(&self, value: ValueId) -> bool {
         self.read(|g| {
             let def = g.def(value);
@@ -349,7 +351,7 @@ impl<'a> Cx<'a> {
         self.value(Prim::TupleConstruct, values, Type::tuple(&types))
     }
 
-    /// The elements of a tuple.
+    /// Appends a `prim::TupleUnpack` and returns the elements.
     pub(crate) fn unpack_tuple(&self, value: ValueId) -> Vec<ValueId> {
         let ty = self.ty(value);
         let elems: Vec<Type> = ty.as_tuple().map(|t| t.elems.to_vec()).unwrap_or_default();
@@ -357,7 +359,7 @@ impl<'a> Cx<'a> {
         self.read(|g| g.results(node).collect())
     }
 
-    /// A variable name that no program can have.
+    /// Returns a new variable name that is not valid in a program.
     pub(crate) fn temporary(&self, prefix: &str) -> Symbol {
         let n = self.fun.temporaries.get();
         self.fun.temporaries.set(n + 1);
@@ -365,7 +367,7 @@ impl<'a> Cx<'a> {
     }
 }
 
-/// Is the name one a person gave? `_12` is not.
+/// Returns true if the name is user-given. Generated names such as `_12` are not.
 pub(crate) fn is_meaningful(name: &str) -> bool {
     match name.strip_prefix('_') {
         None => !name.is_empty() && !name.starts_with('$'),

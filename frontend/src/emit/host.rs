@@ -1,8 +1,8 @@
-//! Objects of the host: what a resolver may say a name stands for when only the embedding program knows.
+//! Host objects: values that a resolver leaves to the embedding program.
 //!
-//! Reading members of them and calling them become nodes that ask the host when the program runs ([`HostOp`]). Their
-//! results are of type `PyObject`, whose members and calls are compiled in the same way; under an annotation they are
-//! brought back by `prim::CastFromPython`, which fails at run time if the host has something else.
+//! Member reads and calls of a host object become nodes that call back into the host at run time ([`HostOp`]). Their
+//! results have type `PyObject`; their members and calls are compiled in the same way. An annotation converts a host
+//! object back with `prim::CastFromPython`, which fails at run time if the object is of another type.
 
 use std::rc::Rc;
 
@@ -14,12 +14,12 @@ use super::scope::Scope;
 use super::sugar::{Sugar, SugaredValue};
 use crate::span::Span;
 
-/// What a name stands for that the host resolves by this dotted path when the program runs.
+/// Returns a sugared value for the object that the host resolves by this dotted path at run time.
 pub fn host_object(path: &str) -> Sugar {
     Sugar::Custom(Rc::new(HostPath(Symbol::new(path))))
 }
 
-/// An object of the host, by its path.
+/// A host object, by its dotted path.
 #[derive(Debug)]
 struct HostPath(Symbol);
 
@@ -51,7 +51,7 @@ impl SugaredValue for HostPath {
 }
 
 impl Scope<'_> {
-    /// Appends an operation on objects of the host.
+    /// Appends an operation on host objects and returns its result.
     pub fn host(&self, span: Span, op: HostOp, operands: &[ValueId]) -> ValueId {
         self.cx().host(span, &op, operands)
     }
@@ -63,7 +63,7 @@ impl Cx<'_> {
         self.value_with(Prim::PythonOp, operands, op.attrs(), Type::PY_OBJECT)
     }
 
-    /// Calls an object of the host.
+    /// Calls a host object.
     pub(super) fn call_host(&self, span: Span, callee: ValueId, args: &Args) -> ValueId {
         let operands: Vec<ValueId> = [callee]
             .into_iter()
@@ -73,7 +73,7 @@ impl Cx<'_> {
         self.host(span, &HostOp::Call(args.keywords.iter().map(|(name, _)| *name).collect()), &operands)
     }
 
-    /// An object of the host as what an annotation says it is.
+    /// Casts a host object to the annotated type.
     pub(super) fn cast_host(&self, value: ValueId, to: Type) -> ValueId {
         self.value(Prim::CastFromPython, &[value], to)
     }

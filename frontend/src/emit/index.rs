@@ -1,4 +1,4 @@
-//! Subscripts: items, slices, tensors indexed by several things at once, and assignment to all that.
+//! Subscripts: items, slices, tensor indexing with several subscripts, and assignment to these.
 
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::{Prim, Type, ValueId};
@@ -23,21 +23,21 @@ impl<'a> Cx<'a> {
         let subscripts = self.list(self.ast().child(tree, 1));
         let sugar = self.sugar(base, None).await?;
         let value = match sugar {
-            Sugar::Range(_) | Sugar::Zip(_) => return self.fail(span, "this cannot be indexed"),
+            Sugar::Range(_) | Sugar::Zip(_) => return self.fail(span, "a range or zip cannot be indexed"),
             other => self.as_value(self.span(base), other)?,
         };
         let parts = self.parts(&subscripts).await?;
         if let ([Part::Value(index)], Some(hint)) = (parts.as_slice(), hint)
             && self.is_container(value)?
         {
-            // Which module of a container is meant is known when the program runs; all fit the hint.
+            // The module that the index selects is known only at run time; all modules of the container match the hint.
             self.at(span);
             return Ok(Sugar::Value(self.value(Prim::ModuleContainerIndex, &[value, *index], hint)));
         }
         self.item(span, value, parts).await.map(Sugar::Value)
     }
 
-    /// Is it a module without an indexing method of its own?
+    /// Returns true for a module without its own `__getitem__`.
     fn is_container(&self, value: ValueId) -> Res<bool> {
         let ty = self.ty(value);
         if ty.as_class().is_none() {
@@ -81,7 +81,7 @@ impl<'a> Cx<'a> {
         let [part] = parts.as_slice() else {
             return self.fail(
                 span,
-                format!("Only tensors can be indexed by several things at once, not {}", ty.annotation()),
+                format!("Only tensors can be indexed with several subscripts, not {}", ty.annotation()),
             );
         };
         match (part, ty.kind()) {
@@ -106,7 +106,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// `aten::slice` of a list, string or (with a dimension) tensor.
+    /// Emits `aten::slice` of a list, a string or (with `dim`) a tensor.
     fn slice(
         &self,
         span: Span,
@@ -141,7 +141,7 @@ impl<'a> Cx<'a> {
             if self.ty(index) != Type::INT {
                 return self.fail(span, "tuple index must be an integer");
             }
-            // All elements have to share a type for an index that is not known.
+            // With an index unknown at compile time, all elements must share a type.
             let Ok(elem) = flambeau_ir::types::unify_all(&elems, false, None, self.session) else {
                 return self.fail(
                     span,
@@ -204,7 +204,8 @@ impl<'a> Cx<'a> {
 
     // --- tensors ---------------------------------------------------------------------------------------------------
 
-    /// The tensor after all integers, slices, `None` and `...`, and the tensors that index the rest.
+    /// Applies integers, slices, `None` and `...` to the tensor. Returns the resulting view and the tensor indices that
+    /// remain.
     fn tensor_view(
         &self,
         span: Span,
@@ -242,14 +243,14 @@ impl<'a> Cx<'a> {
                     let ty = self.ty(index);
                     self.at(span);
                     if ty == Type::NONE {
-                        // Behind `...` dimensions count from the end, where the new one is one more.
+                        // After `...` dimensions count from the end, and the inserted dimension shifts them by one.
                         let at = self.constant(if after_dots { dim - 1 } else { dim });
                         tensor = self.builtin(span, "aten::unsqueeze", &[tensor, at])?;
                         dim += i64::from(!after_dots);
                     } else if ty == Type::INT {
                         let at = self.constant(dim);
                         tensor = self.builtin(span, "aten::select", &[tensor, at, index])?;
-                        // Counted from the end, what follows stays where it is.
+                        // The dimension is gone, so the next one from the end has the following index.
                         dim += i64::from(dim < 0);
                     } else {
                         let index = self.as_index(span, index)?;
@@ -269,7 +270,7 @@ impl<'a> Cx<'a> {
         Ok((tensor, indices))
     }
 
-    /// An index that is a tensor, or becomes one.
+    /// Converts an index to a tensor.
     fn as_index(&self, span: Span, index: ValueId) -> Res<ValueId> {
         let ty = self.ty(index);
         if ty.is_tensor() || ty == Type::OPTIONAL_TENSOR {
@@ -302,7 +303,7 @@ impl<'a> Cx<'a> {
 
     // --- assignment ------------------------------------------------------------------------------------------------
 
-    /// `container[subscripts] = value`.
+    /// Compiles `container[subscripts] = value`.
     pub(crate) async fn set_item(&self, target: TreeId, value: ValueId) -> Res<()> {
         let span = self.span(target);
         let container = self.eval(self.ast().child(target, 0), None).await?;
@@ -317,10 +318,10 @@ impl<'a> Cx<'a> {
         Ok(())
     }
 
-    /// The one index of an item to be assigned in something that is no tensor.
+    /// Returns the single index of an item assignment to a container other than a tensor.
     fn assigned_index(&self, span: Span, container: ValueId, parts: &[Part]) -> Res<ValueId> {
         let ty = self.ty(container);
-        // A tuple would be taken as the list it converts to, and the assignment be lost.
+        // A tuple would convert to a temporary list, and the assignment would be lost.
         if ty.as_tuple().is_some() || ty == Type::STR {
             return self.fail(span, format!("'{}' does not support item assignment", ty.annotation()));
         }
@@ -344,7 +345,7 @@ impl<'a> Cx<'a> {
         Ok(())
     }
 
-    /// A number as a tensor of another tensor's type.
+    /// Converts a number to a tensor with the dtype and device of `like`.
     fn as_tensor_like(&self, span: Span, like: ValueId, value: ValueId) -> Res<ValueId> {
         if self.ty(value).is_tensor() {
             return Ok(value);
@@ -353,7 +354,7 @@ impl<'a> Cx<'a> {
         let device = self.builtin(span, "prim::device", &[like])?;
         self.at(span);
         let value = match self.ty(value) {
-            // A number of unknown kind is taken as what the tensor can hold.
+            // A number whose type is only known at run time is converted to float.
             Type::NUMBER => self.builtin(span, "aten::Float", &[value])?,
             _ => value,
         };
@@ -368,7 +369,7 @@ impl<'a> Cx<'a> {
         self.call_builtin(span, flambeau_ir::Symbol::new("aten::tensor"), &args)
     }
 
-    /// `container[subscripts] op= value`.
+    /// Compiles `container[subscripts] op= value`.
     pub(crate) async fn augment_item(&self, tree: TreeId, op: Op, target: TreeId, value: TreeId) -> Res<()> {
         let span = self.span(tree);
         let container = self.eval(self.ast().child(target, 0), None).await?;

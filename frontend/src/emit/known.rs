@@ -1,7 +1,7 @@
-//! What names of the language mean, each looked for once in a compilation.
+//! Caches of name lookups: each builtin name is resolved once per compilation.
 //!
-//! Namespaces and members of builtin values are tables of text ([`super::names`]) and rows of the registry; none of it
-//! changes while a source is compiled.
+//! Namespaces and members of builtin values come from text tables ([`super::names`]) and from the registry. Neither
+//! changes during a compilation, so entries are never invalidated.
 
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::{Symbol, Type};
@@ -12,7 +12,7 @@ use super::names;
 use super::session::Session;
 use super::sugar::Sugar;
 
-/// The builtin types whose members have tables of their own.
+/// Builtin types whose members have their own tables.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Owner {
     Tensor,
@@ -31,7 +31,7 @@ impl Owner {
         }
     }
 
-    /// As the tables call it.
+    /// Returns the key of the type in the tables.
     fn name(self) -> &'static str {
         match self {
             Owner::Tensor => "Tensor",
@@ -42,20 +42,20 @@ impl Owner {
     }
 }
 
-/// What a member of a value of a builtin type may be, going by its name.
+/// Candidate meanings of a member name on a value of a builtin type.
 #[derive(Clone, Copy)]
 pub(crate) struct ValueMember {
-    /// A conversion of a tensor to this dtype.
+    /// The target dtype, if the member is a dtype cast of a tensor.
     pub(crate) cast: Option<i64>,
-    /// An operator without arguments.
+    /// The operator without arguments, if the member is a property.
     pub(crate) property: Option<Symbol>,
-    /// The operator that a method of this name is.
+    /// The operator `aten::<name>`, if the member is a method.
     pub(crate) operator: Symbol,
-    /// Whether the registry has that.
+    /// True if the registry has `operator`.
     pub(crate) is_known: bool,
 }
 
-/// What names were found to mean.
+/// Results of past lookups.
 #[derive(Default)]
 pub(crate) struct KnownNames {
     globals: HashMap<Symbol, Option<Sugar>, FxBuildHasher>,
@@ -64,18 +64,18 @@ pub(crate) struct KnownNames {
 }
 
 impl Session<'_> {
-    /// A name that every program knows.
+    /// Looks up a global name of the language.
     pub(crate) fn global(&self, name: Symbol) -> Option<Sugar> {
         let mut known = self.known_names.borrow_mut();
         known.globals.entry(name).or_insert_with(|| names::global(name.as_str())).clone()
     }
 
-    /// Is there an operator of the name?
+    /// Returns true if there is an operator of this name.
     pub(crate) fn has_operator(&self, name: Symbol) -> bool {
         self.candidates(name).is_ok_and(|found| !found.is_empty())
     }
 
-    /// A member of a namespace.
+    /// Looks up a member of a namespace.
     pub(crate) fn member(&self, space: Symbol, name: Symbol) -> Option<Sugar> {
         if let Some(found) = self.known_names.borrow().members.get(&(space, name)) {
             return found.clone();
@@ -89,7 +89,7 @@ impl Session<'_> {
         found
     }
 
-    /// A member of a value of a builtin type.
+    /// Looks up a member of a value of a builtin type.
     pub(crate) fn value_member(&self, owner: Owner, name: Symbol) -> ValueMember {
         let mut known = self.known_names.borrow_mut();
         *known.values.entry((owner, name)).or_insert_with(|| {

@@ -1,7 +1,7 @@
-//! The part of `torch` that is written in TorchScript: functions by qualified name.
+//! Library functions of `torch` that are written in TorchScript, by qualified name.
 //!
-//! Definitions are separated by blank lines. Those that differ in a few words are one template, behind a comment that
-//! says what the words are, a row for each definition:
+//! Definitions are separated by blank lines. Definitions that differ in a few words share one template. A comment
+//! before the template names the placeholders, followed by one row of values per definition:
 //!
 //! ```python
 //! # for each $f; $params; $args in
@@ -11,14 +11,14 @@
 //!     return torch.$f(input$args)
 //! ```
 //!
-//! What a row leaves out is nothing. The texts are taken apart once in a process, when a program first names a function.
+//! Missing values of a row are empty. The sources are expanded once per process, at the first lookup.
 
 use std::sync::OnceLock;
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
-/// Sources with the namespace of their functions and the name of the file that they stand for.
+/// Sources: the namespace of their functions, the file name for messages, and the text.
 const SOURCES: [(&str, &str, &str); 5] = [
     ("torch.nn.functional.", "torch/nn/functional.py", include_str!("../library/functional.py")),
     ("torch.nn.functional.", "torch/nn/functional.py", include_str!("../library/attention.py")),
@@ -27,20 +27,20 @@ const SOURCES: [(&str, &str, &str); 5] = [
     ("torch.jit.", "torch/jit/_trace.py", include_str!("../library/jit.py")),
 ];
 
-/// What a template's comment begins with, what it ends with, and what its rows begin with.
+/// Start and end of the header of a template, and the start of its rows.
 const TEMPLATE: (&str, &str, &str) = ("# for each ", " in", "#   ");
 
-/// A function of the library.
+/// A library function.
 pub(super) struct Definition {
-    /// The file that it stands in, as messages tell it.
+    /// The name of the source file in messages.
     pub(super) file: &'static str,
-    /// Its text.
+    /// The source of the definition.
     pub(super) text: String,
 }
 
 type Definitions = HashMap<String, Definition, FxBuildHasher>;
 
-/// The function of this qualified name, if the library has one.
+/// Returns the definition of a library function by qualified name.
 pub(super) fn definition(full: &str) -> Option<&'static Definition> {
     static LIBRARY: OnceLock<Definitions> = OnceLock::new();
     LIBRARY.get_or_init(definitions).get(full)
@@ -58,12 +58,12 @@ fn definitions() -> Definitions {
     all
 }
 
-/// The function that a text defines.
+/// Returns the name of the function that a text defines.
 fn name(text: &str) -> Option<&str> {
     Some(text.trim_start().strip_prefix("def ")?.split_once('(')?.0)
 }
 
-/// The definitions that a block of source is: itself, or one for each row of a template.
+/// Expands a block of source to its definitions: itself, or one for each row of a template.
 fn expand(block: &str) -> Vec<String> {
     let (begin, end, row) = TEMPLATE;
     let block = block.trim_start_matches('\n');
@@ -78,7 +78,7 @@ fn expand(block: &str) -> Vec<String> {
         let mut pairs: Vec<(&str, &str)> = (names.iter().enumerate())
             .map(|(i, name)| (name.as_str(), values.get(i).map_or("", String::as_str)))
             .collect();
-        // A word may begin like another.
+        // Replace longer names first: a placeholder may be a prefix of another.
         pairs.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
         pairs.iter().fold(body.join("\n"), |text, (name, value)| text.replace(name, value))
     };

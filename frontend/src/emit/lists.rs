@@ -1,4 +1,4 @@
-//! Lists, dictionaries, comprehensions, and what can be walked.
+//! Lists, dictionaries, comprehensions and iteration.
 
 use flambeau_ir::types::{TypeKind, unify_all};
 use flambeau_ir::{IValue, Prim, Symbol, Type, ValueId};
@@ -10,7 +10,7 @@ use super::sugar::{Range, Sugar};
 use crate::span::Span;
 use crate::tree::{Kind, TreeId};
 
-/// The element type a hint asks a list to have.
+/// Returns the list element type that a type hint determines.
 fn list_hint(hint: Option<Type>) -> Option<Type> {
     let hint = hint?.unwrap_optional();
     match hint.kind() {
@@ -54,7 +54,7 @@ impl<'a> Cx<'a> {
         if values.is_empty() {
             return Ok(match elem_hint {
                 Some(elem) => self.value(Prim::ListConstruct, &[], Type::list(elem)),
-                // It may become a list of anything until it is used as a list of tensors.
+                // A literal `[]` converts to any list type until it is used as a list of tensors.
                 None => self.value(Prim::EmptyListLiteral, &[], Type::LIST_TENSOR),
             });
         }
@@ -62,7 +62,7 @@ impl<'a> Cx<'a> {
         Ok(self.value(Prim::ListConstruct, &values, Type::list(elem)))
     }
 
-    /// The type that values of one container share.
+    /// Returns the common type of the elements of a container.
     fn common_type(&self, span: Span, values: &mut [ValueId], hint: Option<Type>, what: &str) -> Res<Type> {
         if let Some(hint) = hint {
             for value in values.iter_mut() {
@@ -220,7 +220,7 @@ impl<'a> Cx<'a> {
         self.enter(outer);
     }
 
-    /// The loop of a comprehension: `collect` gets the values of `elements` in each turn.
+    /// Emits the loop of a comprehension. `collect` is called with the values of `elements`, inside the loop body.
     #[expect(clippy::too_many_arguments, reason = "the parts of a comprehension")]
     async fn comprehension(
         &self,
@@ -245,7 +245,7 @@ impl<'a> Cx<'a> {
         let status = self.fun.loop_status.replace(LoopStatus::InLoop);
         let item = self.element(span, sugar, trip)?;
         self.assign_to(target, item, span, None).await?;
-        // Each filter opens an `if` that the rest stands in.
+        // Each filter opens an `if` around the rest of the body.
         let mut opened = 0;
         for &filter in filters {
             let cond = self.condition(filter).await?;
@@ -273,9 +273,9 @@ impl<'a> Cx<'a> {
         Ok(())
     }
 
-    // --- what can be walked ----------------------------------------------------------------------------------------
+    // --- iteration -------------------------------------------------------------------------------------------------
 
-    /// Compiles an expression to something to walk.
+    /// Compiles an expression to an iterable.
     pub(crate) async fn iterable(&self, tree: TreeId) -> Res<Sugar> {
         let sugar = self.sugar(tree, None).await?;
         self.walkable(self.span(tree), sugar)
@@ -344,7 +344,7 @@ impl<'a> Cx<'a> {
         Ok(Sugar::Zip([count, inner].into()))
     }
 
-    /// Is the walk unrolled, because its elements are of different kinds?
+    /// Returns true if the loop over `sugar` is unrolled because its elements may have different types.
     pub(crate) fn is_unrolled(&self, sugar: &Sugar) -> bool {
         match sugar {
             Sugar::Tuple(_) => true,
@@ -353,13 +353,13 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// The number of elements, if it is known while compiling.
+    /// Returns the number of elements, if known at compile time.
     pub(crate) fn static_length(&self, sugar: &Sugar) -> Option<usize> {
         match sugar {
             Sugar::Tuple(items) => Some(items.len()),
             Sugar::Range(range) => range.length.and_then(|n| usize::try_from(n).ok()),
             Sugar::Zip(parts) => {
-                // Counting without end does not limit what it is zipped with.
+                // `enumerate`'s unbounded counter does not limit the other iterables.
                 let endless =
                     |p: &Sugar| matches!(p, Sugar::Range(r) if self.known_int(r.stop) == Some(i64::MAX));
                 let lengths: Option<Vec<usize>> =
@@ -370,7 +370,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// The number of elements.
+    /// Returns the number of elements as a value.
     pub(crate) fn length(&self, span: Span, sugar: &Sugar) -> Res<ValueId> {
         match sugar {
             Sugar::Range(range) if range.plain => Ok(range.stop),
@@ -406,7 +406,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// The element of turn `trip`.
+    /// Returns the element of iteration `trip`.
     pub(crate) fn element(&self, span: Span, sugar: &Sugar, trip: ValueId) -> Res<Sugar> {
         match sugar {
             Sugar::Range(range) if range.plain => Ok(Sugar::Value(trip)),
@@ -414,7 +414,7 @@ impl<'a> Cx<'a> {
                 self.builtin(span, "aten::__derive_index", &[trip, range.start, range.step]).map(Sugar::Value)
             }
             Sugar::Zip(parts) => {
-                // Zips nest as deep as calls of zip do in one expression, through values only.
+                // The recursion is as deep as `zip` calls nest in one expression.
                 let items = parts.iter().map(|p| self.element(span, p, trip)).collect::<Res<Vec<_>>>()?;
                 let values = items.into_iter().map(|s| self.as_value(span, s)).collect::<Res<Vec<_>>>()?;
                 self.at(span);
@@ -432,7 +432,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Element `i` of a walk that is unrolled.
+    /// Returns element `i` of an unrolled loop.
     pub(crate) fn element_at(&self, span: Span, sugar: &Sugar, i: usize) -> Res<Sugar> {
         match sugar {
             Sugar::Tuple(items) => match items.get(i) {
@@ -496,7 +496,7 @@ impl<'a> Cx<'a> {
             let elem = self.common_type(span, &mut values, list_hint(hint), "List")?;
             return Ok(self.value(Prim::ListConstruct, &values, Type::list(elem)));
         }
-        // Walk what is left as a comprehension would.
+        // Iterate over other iterables with the loop of a comprehension.
         self.at(span);
         let list = self.value(Prim::ListConstruct, &[], Type::LIST_TENSOR);
         let outer = self.comprehension_scope(span);
@@ -526,7 +526,7 @@ impl<'a> Cx<'a> {
         let mut base = None;
         if let Some(&input) = inputs.first() {
             let value = match self.kind(input) {
-                // `dict([(k, v), ...])` of a literal is a literal.
+                // `dict([(k, v), ...])` with a literal argument is a dictionary literal.
                 Kind::ListLiteral | Kind::TupleLiteral => {
                     let (mut keys, mut values) = (Vec::new(), Vec::new());
                     for pair in self.list(input) {

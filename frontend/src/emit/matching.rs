@@ -1,7 +1,6 @@
-//! Calls: which overload is meant, and the nodes that make its arguments.
+//! Argument binding: selects the overload of a call and emits the nodes for its operands.
 //!
-//! Matching itself is [`flambeau_ir::schema::match_call`], which decides on types alone; here its plan
-//! becomes nodes.
+//! [`flambeau_ir::schema::match_call`] matches on types alone; this file turns its result into nodes.
 
 use flambeau_ir::schema::{
     Arg, Call, CallError, Failure, FunctionSchema, MatchedSchema, match_call, match_one,
@@ -13,7 +12,7 @@ use super::fun::{Cx, Res};
 use super::overloads::{NoTarget, Shape, Target};
 use crate::span::Span;
 
-/// How many variants are shown when none fits.
+/// Maximum number of candidates listed in the message of a failed match.
 const CANDIDATES: usize = 5;
 
 /// An argument of a call.
@@ -21,7 +20,7 @@ const CANDIDATES: usize = 5;
 pub(crate) struct Given {
     pub(crate) value: ValueId,
     pub(crate) ty: Type,
-    /// `[]` without an element type yet.
+    /// True for a literal `[]` whose element type is not determined yet.
     pub(crate) empty_list: bool,
 }
 
@@ -34,14 +33,14 @@ impl Given {
 /// The arguments of a call.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Args {
-    /// Bound to the parameter `self`, wherever that stands.
+    /// Bound to the parameter `self`, at any position.
     pub(crate) receiver: Option<Given>,
     pub(crate) positional: Vec<Given>,
     pub(crate) keywords: Vec<(Symbol, Given)>,
 }
 
 impl Args {
-    /// The call as matching looks at it.
+    /// Returns the parts of the call that overload resolution depends on.
     fn shape(&self) -> Shape {
         Shape {
             receiver: self.receiver.map(Given::arg),
@@ -51,8 +50,8 @@ impl Args {
     }
 }
 
-/// A schema that takes a call as it stands; what the operator gives cannot be seen from it, and nearly always is a
-/// tensor.
+/// Returns the text of a schema that accepts the call as written. The result type is unknown and is given as `Tensor`,
+/// which is the most common case.
 fn as_called(name: Symbol, args: &Args) -> String {
     let in_order = args.receiver.iter().chain(&args.positional);
     let mut params: Vec<String> =
@@ -63,7 +62,7 @@ fn as_called(name: Symbol, args: &Args) -> String {
 }
 
 impl Cx<'_> {
-    /// A value as an argument.
+    /// Wraps a value as an argument.
     pub(crate) fn given(&self, value: ValueId) -> Given {
         self.read(|g| Given {
             value,
@@ -72,7 +71,7 @@ impl Cx<'_> {
         })
     }
 
-    /// Inserts the conversions and defaults of a matched call, and returns its operands.
+    /// Inserts the conversions and defaults of a matched call; returns its operands.
     fn apply(&self, schema: &FunctionSchema, matched: &MatchedSchema, args: &Args) -> Operands {
         let positional: Operands = args.positional.iter().map(|g| g.value).collect();
         let keywords: Operands = args.keywords.iter().map(|(_, g)| g.value).collect();
@@ -81,12 +80,12 @@ impl Cx<'_> {
         self.edit(|e| e.bind_call(schema, matched, values))
     }
 
-    /// The device that a constant string names.
+    /// Returns the device that a constant string names.
     pub(crate) fn known_device(&self, value: ValueId) -> Option<IValue> {
         device_of(self.known(value))
     }
 
-    /// Makes a value fit a type if an implicit conversion can; else answers it as it is.
+    /// Converts a value to type `to` if an implicit conversion exists; else returns it unchanged.
     pub(crate) fn try_convert(&self, value: ValueId, to: Type) -> ValueId {
         let given = self.given(value);
         if given.ty == to && !given.empty_list {
@@ -114,13 +113,13 @@ impl Cx<'_> {
         is_subtype(a, b, self.session)
     }
 
-    /// Calls the operator of this name that fits the arguments.
+    /// Calls the overload of operator `name` that matches the arguments.
     pub(crate) fn builtin(&self, span: Span, name: &str, args: &[ValueId]) -> Res<ValueId> {
         let args = Args { positional: args.iter().map(|&v| self.given(v)).collect(), ..Args::default() };
         self.call_builtin(span, Symbol::new(name), &args)
     }
 
-    /// The operands and result type of a call of a function of the program.
+    /// Binds the arguments of a call of a program function; returns the operands and the result type.
     pub(crate) fn match_function(
         &self,
         span: Span,
@@ -137,7 +136,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Calls the overload of operator `name` that fits; several results come as a tuple.
+    /// Calls the overload of operator `name` that matches; packs several results into a tuple.
     pub(crate) fn call_builtin(&self, span: Span, name: Symbol, args: &Args) -> Res<ValueId> {
         if let Some(function) = self.over_objects(span, name, args)? {
             let compiled = self.session.compile(function)?;
@@ -160,13 +159,14 @@ impl Cx<'_> {
                 let results = self.edit(|e| e.inline_graph(&function.graph, &operands, None));
                 match results.map(|r| r.first().copied()) {
                     Ok(Some(value)) => Ok(value),
-                    _ => self.fail(span, format!("`{name}` cannot be put in place")),
+                    _ => self.fail(span, format!("`{name}` cannot be inlined")),
                 }
             }
         }
     }
 
-    /// What is wrong with a call: of one candidate the reason, of several those that came furthest, each with its own.
+    /// Describes why a call does not match: the mismatch of a single candidate, or the mismatches of the closest
+    /// candidates.
     fn no_match(
         &self,
         span: Span,
@@ -192,7 +192,7 @@ impl Cx<'_> {
         };
         if let [only] = ranked.as_slice() {
             let mut problem = self.error(span, told(only));
-            problem.notes.push(format!("the call is of {}", only.text));
+            problem.notes.push(format!("the candidate is {}", only.text));
             return problem;
         }
         let mut problem = self.error(span, format!("Arguments for call of `{name}` are not valid"));
@@ -205,7 +205,8 @@ impl Cx<'_> {
         problem
     }
 
-    /// Of PyTorch's own operators all are known, so a name among them that is not is a mistake.
+    /// Describes an unknown operator. All `aten` operators are registered, so an unknown one is a mistake of the
+    /// source.
     pub(crate) fn unknown_operator(
         &self,
         span: Span,
@@ -215,7 +216,7 @@ impl Cx<'_> {
         let Some(base) = name.as_str().strip_prefix("aten::") else {
             let range = self.fun.file.range(span);
             let help = format!(
-                "give the session the operator, under the schema that its library declares: \
+                "register the operator with the session, with the schema that its library declares: \
                  `Session::builder().standard().ops([OpDef::new(\"{}\").with(Kernel::new(|cx| …))])` \
                  with `flambeau::ir::OpDef` and `flambeau::exec::Kernel`",
                 as_called(name, args)
@@ -234,7 +235,7 @@ impl Cx<'_> {
         problem
     }
 
-    /// The function that stands for an operator over a list of objects.
+    /// Returns the library function that implements an operator over a list of objects.
     fn over_objects(&self, span: Span, name: Symbol, args: &Args) -> Res<Option<Symbol>> {
         let list = args.receiver.as_ref().or(args.positional.first());
         let Some(elem) = list.and_then(|list| list.ty.list_elem()) else { return Ok(None) };
@@ -242,7 +243,7 @@ impl Cx<'_> {
             .or_else(|_| self.unsupported(span, "sorting of elements with that many parts is"))
     }
 
-    /// A node, its results as one value.
+    /// Appends a node and returns its results as one value.
     fn packed(
         &self,
         op: impl Into<Op>,

@@ -1,8 +1,8 @@
-//! Trees to graphs.
+//! Emitter: syntax trees to graphs.
 //!
-//! A [`Session`] compiles functions and methods into a compilation unit. Names mean what the function's
-//! variables, its source, the [`Resolver`] and the language say, in that order; what they mean while
-//! compiling is [`Sugar`]. The result is SSA ([`crate::ssa`]).
+//! A [`Session`] compiles functions and methods into a compilation unit. A name is looked up in this order: variables of
+//! the function, the [`Resolver`], functions and types of the unit, builtins of the language. The compile-time meaning of
+//! a name is a [`Sugar`]. The result is SSA ([`crate::ssa`]).
 
 mod assign;
 mod attr;

@@ -1,7 +1,7 @@
-//! What the language's own names mean, and the members of `torch`, `math` and their kin.
+//! Tables of builtin names: globals of the language and members of `torch`, `math` and similar modules.
 //!
-//! Everything here is a table: a namespace is a prefix of operator names, a global is a row. An
-//! operator exists if the registry has it; nothing here enumerates operators.
+//! A namespace is a prefix of operator names, a global is a row. Operators are not listed here: an operator exists if
+//! the registry has it.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use flambeau_ir::{FunctionSchema, IValue, Prim, Registry, Symbol, Type};
 
 use super::sugar::{Special, Sugar};
 
-/// Names whose value is an operator that a class may define by a method: name, method, operator.
+/// Builtin functions that a class can overload by a method: name, method, operator.
 const MAGIC: [(&str, &str, &str); 6] = [
     ("len", "__len__", "aten::len"),
     ("hex", "__hex__", "aten::hex"),
@@ -19,7 +19,7 @@ const MAGIC: [(&str, &str, &str); 6] = [
     ("abs", "__abs__", "prim::abs"),
 ];
 
-/// Casts: name, method, operator, result.
+/// Conversions: name, method, operator, result type.
 const CASTS: [(&str, &str, &str, Type); 5] = [
     ("int", "__int__", "aten::Int", Type::INT),
     ("float", "__float__", "aten::Float", Type::FLOAT),
@@ -28,7 +28,7 @@ const CASTS: [(&str, &str, &str, Type); 5] = [
     ("str", "__str__", "aten::str", Type::STR),
 ];
 
-/// Plain operators under a global name.
+/// Builtin functions that are plain operators.
 const OPERATORS: [(&str, &str); 14] = [
     ("id", "prim::id"),
     ("min", "prim::min"),
@@ -68,7 +68,8 @@ const SPECIAL: [(&str, Special); 19] = [
     ("torch.jit.fork", Special::Fork),
 ];
 
-/// Namespaces and what their members' operators begin with; empty: members are only what is listed.
+/// Namespaces and the prefix of their members' operators. With an empty prefix, a namespace has only the members listed
+/// elsewhere.
 const NAMESPACES: [(&str, &str); 20] = [
     ("torch", "aten::"),
     ("math", "aten::"),
@@ -92,7 +93,7 @@ const NAMESPACES: [(&str, &str); 20] = [
     ("warnings", "aten::"),
 ];
 
-/// Second names of operators: what the Python functions of these names compute.
+/// Names of functions whose operators do not follow the prefix rule.
 const RENAMED: [(&str, &str); 15] = [
     ("torch.jit._awaitable_wait", "prim::awaitable_wait"),
     ("torch.jit._awaitable_nowait", "prim::awaitable_nowait"),
@@ -178,7 +179,7 @@ const DTYPES: [(&str, i64); 64] = [
     ("channels_last_3d", 3),
 ];
 
-/// Methods of tensors that convert to a dtype.
+/// Tensor methods that convert to a dtype.
 const TENSOR_CASTS: [(&str, i64); 10] = [
     ("byte", 0),
     ("char", 1),
@@ -192,7 +193,7 @@ const TENSOR_CASTS: [(&str, i64); 10] = [
     ("cdouble", 10),
 ];
 
-/// Members of values that are operators without arguments: type's name, member, operator.
+/// Properties: type name, member, operator.
 const PROPERTIES: [(&str, &str, &str); 38] = [
     ("Tensor", "dtype", "prim::dtype"),
     ("Tensor", "device", "prim::device"),
@@ -263,12 +264,12 @@ const EXCEPTIONS: [&str; 26] = [
     "ZeroDivisionError",
 ];
 
-/// The dtype that a method of tensors converts to.
+/// Returns the dtype that a tensor method converts to.
 pub(super) fn tensor_cast(name: &str) -> Option<i64> {
     row(&TENSOR_CASTS, name)
 }
 
-/// The operator that a member of a value is.
+/// Returns the operator of a property.
 pub(super) fn property(owner: &str, name: &str) -> Option<&'static str> {
     PROPERTIES.iter().find(|(o, n, _)| *o == owner && *n == name).map(|(_, _, op)| *op)
 }
@@ -277,7 +278,7 @@ fn row<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
     table.iter().find(|(n, _)| *n == name).map(|(_, v)| *v)
 }
 
-/// A constant by its dotted name: `torch.float32`, `math.pi`.
+/// Returns a constant by its dotted name, such as `torch.float32` or `math.pi`.
 pub(crate) fn constant(name: &str) -> Option<IValue> {
     if let Some(member) = name.strip_prefix("torch.")
         && let Some(number) = row(&DTYPES, member)
@@ -297,7 +298,7 @@ pub(crate) fn constant(name: &str) -> Option<IValue> {
     })
 }
 
-/// A name that every program knows.
+/// Returns the meaning of a builtin global name.
 pub(crate) fn global(name: &str) -> Option<Sugar> {
     if name == "print" {
         return Some(Sugar::Print);
@@ -327,7 +328,7 @@ pub(crate) fn global(name: &str) -> Option<Sugar> {
     }
 }
 
-/// A member of a namespace. `script` finds what the library written in TorchScript has.
+/// Returns the meaning of a member of a namespace. `script` looks up the library written in TorchScript.
 pub(crate) fn member(
     registry: &Registry,
     space: &str,
@@ -361,12 +362,12 @@ pub(crate) fn member(
     }
     let prefix = row(&NAMESPACES, space).filter(|p| !p.is_empty())?;
     let op = Symbol::new(&format!("{prefix}{name}"));
-    // An operator nobody knows is still an operator: calling it says what is missing.
+    // Return unknown operators too: the call reports what is missing.
     let known = !registry.overloads(op).is_empty();
     (known || space != "torch.nn.functional" || prefix == "aten::").then_some(Sugar::Builtin(op, None))
 }
 
-/// Structural operators that programs may call by name, as archived code does, with their schemas.
+/// Structural operators that programs can call by name, as archived code does, with their schemas.
 const STRUCTURAL: [(Prim, &str); 10] = [
     (Prim::AutogradAllNonZero, "prim::AutogradAllNonZero(...) -> bool"),
     (Prim::AutogradAllZero, "prim::AutogradAllZero(...) -> bool"),
@@ -380,14 +381,14 @@ const STRUCTURAL: [(Prim, &str); 10] = [
     (Prim::UncheckedUnwrapOptional, "prim::unchecked_unwrap_optional(t(a)? optional) -> t(a)"),
 ];
 
-/// A structural operator as a call finds it.
+/// Returns the structural operator of this name and its schema.
 pub(crate) fn structural(name: Symbol) -> Option<(Prim, FunctionSchema)> {
     let prim = Prim::from_symbol(name)?;
     let (_, text) = STRUCTURAL.iter().find(|(p, _)| *p == prim)?;
     Some((prim, FunctionSchema::parse(text).ok()?))
 }
 
-/// Operators that are another operator under a second name: calls of the first become the second.
+/// Operator aliases; a call of the first is emitted as the second.
 const ALIASES: [(&str, &str); 42] = [
     ("absolute", "abs"),
     ("absolute_", "abs_"),
@@ -433,7 +434,7 @@ const ALIASES: [(&str, &str); 42] = [
     ("true_divide_", "div_"),
 ];
 
-/// The operator that `name` is a second name of.
+/// Returns the canonical operator if `name` is an alias.
 pub(crate) fn alias_of(name: Symbol) -> Option<Symbol> {
     let base = name.as_str().strip_prefix("aten::")?;
     row(&ALIASES, base).map(|target| Symbol::new(&format!("aten::{target}")))

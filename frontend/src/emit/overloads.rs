@@ -1,8 +1,8 @@
-//! Which overload of an operator a call means, remembered.
+//! Overload resolution of operators, with a cache.
 //!
-//! The choice depends on the operator's name and on the types of the arguments alone, so of the calls of one kind in a
-//! source only the first is matched. Classes are an exception: what is a subtype of what can change while a source is
-//! compiled, so a call with an object in it is matched every time.
+//! The choice depends only on the name of the operator and on the argument types, so it is cached by these: of the
+//! calls with the same types only the first is matched. Calls with class types are not cached, because subtyping
+//! between classes can change during a compilation.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use super::fun::Res;
 use super::session::{Overload, Session};
 
-/// A call as far as matching looks at it.
+/// The parts of a call that overload resolution depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Shape {
     pub(crate) receiver: Option<Arg>,
@@ -31,7 +31,7 @@ impl Shape {
         Call { receiver: self.receiver, args: &self.args, kwargs: &self.kwargs }
     }
 
-    /// Will a call of this shape always mean the same?
+    /// Returns true if the resolution of this shape cannot change during the compilation.
     fn lasts(&self) -> bool {
         let named = self.kwargs.iter().map(|(_, arg)| arg);
         let mut all = self.receiver.iter().chain(&self.args).chain(named);
@@ -39,12 +39,12 @@ impl Shape {
     }
 }
 
-/// What a call of an operator may come to.
+/// A candidate for a call of an operator.
 #[derive(Clone)]
 pub(crate) enum Target {
     /// A registered overload.
     Row(OpId),
-    /// A function whose graph takes the place of the call.
+    /// A function whose graph replaces the call.
     Written(Arc<Function>),
     Structural(Prim, Rc<FunctionSchema>),
 }
@@ -59,13 +59,13 @@ impl Target {
     }
 }
 
-/// All that a call of an operator is held against, in order: what is registered, or stands for it, then what is written
-/// in TorchScript besides.
+/// All candidates of an operator name, in matching order: registered overloads or their replacements, then further
+/// overloads written in TorchScript, then structural operators.
 pub(crate) struct Candidates {
     targets: Vec<Target>,
-    /// The operator that the name is a second name of.
+    /// The canonical operator, if the name is an alias.
     alias: Option<Symbol>,
-    /// The overloads written in TorchScript are known, not being compiled just now.
+    /// False while the overloads written in TorchScript are being compiled and are missing here.
     complete: bool,
 }
 
@@ -73,7 +73,7 @@ impl Candidates {
     fn of(session: &Session<'_>, name: Symbol) -> Res<Self> {
         let registry = session.registry();
         let alias = super::names::alias_of(name);
-        // A second name that the registry does not have is as good as the first.
+        // An alias that the registry does not have is resolved as its canonical operator.
         let name = alias.filter(|_| registry.overloads(name).is_empty()).unwrap_or(name);
         let written = session.script_builtins(name)?;
         let complete = written.is_some();
@@ -113,33 +113,33 @@ impl Candidates {
     }
 }
 
-/// What a call means, and how its arguments feed it.
+/// The overload chosen for a call, and the mapping of the arguments to its schema.
 pub(crate) struct Chosen {
     pub(crate) target: Target,
-    /// The overload that is put into the graph, if it is a registered one: of an operator with two names the first's.
+    /// The overload to emit, if it is a registered one. For an alias it is the overload of the canonical operator.
     pub(crate) row: Option<OpId>,
     pub(crate) matched: MatchedSchema,
 }
 
-/// What calls of a compilation meant so far.
+/// Caches of candidates and of resolved calls.
 #[derive(Default)]
 pub(crate) struct Overloads {
     candidates: HashMap<Symbol, Rc<Candidates>, FxBuildHasher>,
     chosen: HashMap<(Symbol, Shape), Rc<Chosen>, FxBuildHasher>,
 }
 
-/// Why a call means nothing.
+/// Reasons why no overload was chosen.
 pub(crate) enum NoTarget {
-    /// There is no operator of the name.
+    /// There is no operator of this name.
     Unknown,
-    /// None of them takes the arguments.
+    /// No overload accepts the arguments.
     Mismatch(CallError),
-    /// What it meant when the program was written cannot be known.
+    /// The overloads of the program's operator version cannot be provided.
     Lost(Box<Diagnostic>),
 }
 
 impl Session<'_> {
-    /// All that a name of an operator may mean.
+    /// Returns all candidates for an operator name.
     pub(crate) fn candidates(&self, name: Symbol) -> Res<Rc<Candidates>> {
         if let Some(known) = self.overloads.borrow().candidates.get(&name) {
             return Ok(Rc::clone(known));
@@ -151,7 +151,7 @@ impl Session<'_> {
         Ok(found)
     }
 
-    /// The overload that a call means.
+    /// Resolves a call to an overload.
     pub(crate) fn choose(&self, name: Symbol, shape: Shape) -> Result<Rc<Chosen>, NoTarget> {
         let key = (name, shape);
         if let Some(known) = self.overloads.borrow().chosen.get(&key) {
@@ -170,13 +170,13 @@ impl Session<'_> {
     }
 }
 
-/// Overloads that PyTorch never picks in programs.
+/// Returns true for overloads that PyTorch never selects in programs.
 fn is_blocked(schema: &FunctionSchema) -> bool {
     let name = (schema.name.as_str(), schema.overload.as_str());
     matches!(name, ("aten::view", "dtype") | ("aten::max" | "aten::min", "unary_out"))
 }
 
-/// The overload of `target` that takes and gives what this schema does.
+/// Returns the overload of `target` with the same argument types and number of results as `schema`.
 fn same_overload(registry: &Registry, target: Symbol, schema: &FunctionSchema) -> Option<OpId> {
     let id = registry.find(target, schema.overload)?;
     let other = registry.schema(id);

@@ -1,10 +1,11 @@
-//! Going on behind a statement that does not compile, so that one look at a file shows all that is wrong with it.
+//! Error recovery: after a statement that does not compile, compilation continues with the next one, so that one run
+//! reports all problems of a source.
 //!
-//! What a statement left half done is undone: scopes it opened are closed, and nodes go where they went before it. The
-//! graph is of no use any more; it only serves to find further problems. Problems that merely follow from the first are
-//! kept quiet: variables that the statement assigns or tests are *spoilt*, and what meets a spoilt variable is not
-//! reported. They stay so until the end of the function, because a branch that assigns one anew says nothing of the
-//! other branch.
+//! Partial effects of the statement are undone: its scopes are closed and the insertion point is restored. The graph is
+//! no longer valid and only serves to find further problems. Follow-up errors are suppressed: variables that the
+//! statement assigns or tests become *spoilt*, and problems that involve a spoilt variable are not reported. A variable
+//! stays spoilt until the end of the function, because a later assignment in one branch does not define it in the
+//! other.
 //!
 //! Invariant: a function with a problem never becomes a graph of the unit ([`Cx::verdict`]).
 
@@ -17,10 +18,10 @@ use super::fun::{Cx, LoopStatus, Res};
 use crate::deep::Task;
 use crate::tree::{Kind, TreeId};
 
-/// What is said of a variable whose value did not compile; never shown.
+/// Message of the suppressed error for a use of a spoilt variable; never shown.
 pub(crate) const SPOILT: &str = "the value of this variable does not compile";
 
-/// Where a statement begins.
+/// The state before a statement.
 pub(crate) struct Place {
     depth: usize,
     block: BlockId,
@@ -28,7 +29,7 @@ pub(crate) struct Place {
 }
 
 impl<'a> Cx<'a> {
-    /// Where things stand before a statement.
+    /// Returns the current state, for [`Cx::recover`].
     pub(crate) fn place(&self) -> Place {
         Place {
             depth: self.fun.env.borrow().depth(),
@@ -37,11 +38,12 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Notes the problem of a statement and gets ready for the next one.
+    /// Records the problem of a statement and restores the state for the next one.
     ///
     /// # Errors
-    /// The problem, if it is none of the statement alone: a limit that is reached, or a class whose attributes would
-    /// stay unknown.
+    ///
+    /// Returns the problem if it affects more than the statement: an exceeded limit, or an `__init__` method, whose
+    /// class would lack attributes.
     pub(crate) async fn recover(&self, place: &Place, tree: TreeId, problem: Box<Diagnostic>) -> Res<()> {
         let defines_attributes = self.fun.name.as_str().ends_with(".__init__");
         if !matches!(problem.fault, Fault::Input | Fault::Unsupported) || defines_attributes {
@@ -70,7 +72,8 @@ impl<'a> Cx<'a> {
         Ok(())
     }
 
-    /// Compiles the blocks of a statement whose head does not compile. They lead nowhere.
+    /// Compiles the blocks of a statement whose head does not compile, to find their problems. The blocks are placed in
+    /// an unused node.
     fn look_into(self, tree: TreeId) -> Task<'a, Res<()>> {
         Box::pin(async move {
             let (bodies, in_loop) = match self.kind(tree) {
@@ -97,8 +100,8 @@ impl<'a> Cx<'a> {
         })
     }
 
-    /// Spoils the variables that a statement itself assigns, and those its condition may tell something of: what may be
-    /// of several types.
+    /// Marks as spoilt the variables that a statement itself assigns and those that its condition may refine: variables
+    /// of optional, union or `Any` type.
     fn spoil_head(&self, tree: TreeId) {
         let names = match self.kind(tree) {
             Kind::Assign | Kind::AugAssign | Kind::For | Kind::With => {
@@ -123,7 +126,7 @@ impl<'a> Cx<'a> {
         self.fun.spoilt.borrow_mut().extend(names);
     }
 
-    /// Spoils the variables that the blocks of a statement assign.
+    /// Marks as spoilt the variables that the blocks of a statement assign.
     fn spoil_blocks(&self, tree: TreeId) {
         let mut stack = self.ast().children(tree).to_vec();
         while let Some(part) = stack.pop() {
@@ -135,7 +138,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// The names in a tree.
+    /// Returns the names used in a tree.
     fn variables(&self, tree: TreeId) -> Vec<Symbol> {
         let ast = self.ast();
         let (mut names, mut stack) = (Vec::new(), vec![tree]);
@@ -152,10 +155,11 @@ impl<'a> Cx<'a> {
         self.fun.spoilt.borrow().contains(&name)
     }
 
-    /// The first problem of the function, if it has any; all of them are the session's to tell.
+    /// Returns the first problem of the function as an error, and reports all of them to the session.
     ///
     /// # Errors
-    /// That problem.
+    ///
+    /// Returns the first problem of the function, if it has one.
     pub(crate) fn verdict(&self) -> Res<()> {
         let problems = self.fun.problems.take();
         match problems.first().cloned() {

@@ -1,4 +1,4 @@
-//! The emitter as resolvers and sugared values see it: put nodes, look at types, report problems.
+//! The emitter's interface for resolvers and sugared values: append nodes, query types, report problems.
 
 use flambeau_ir::{Diagnostic, IValue, Op, Symbol, Type, ValueId};
 
@@ -6,7 +6,7 @@ use super::fun::Cx;
 use super::matching::Args;
 use crate::span::Span;
 
-/// The place in a function that is being compiled.
+/// The insertion point in the function being compiled.
 pub struct Scope<'c> {
     cx: Cx<'c>,
 }
@@ -20,25 +20,26 @@ impl<'c> Scope<'c> {
         &self.cx
     }
 
-    /// An error at `span`.
+    /// Creates an error at `span`.
     pub fn error(&self, span: Span, message: impl Into<String>) -> Box<Diagnostic> {
         self.cx.error(span, message)
     }
 
-    /// Appends a constant.
+    /// Appends a constant and returns its value.
     pub fn constant(&self, value: IValue) -> ValueId {
         self.cx.constant(value)
     }
 
-    /// Appends a node with one result.
+    /// Appends a node with one result and returns the result.
     pub fn value(&self, op: Op, operands: &[ValueId], result: Type) -> ValueId {
         self.cx.value(op, operands, result)
     }
 
-    /// Calls the overload of operator `name` that fits.
+    /// Calls the overload of operator `name` that matches the arguments.
     ///
     /// # Errors
-    /// If none does.
+    ///
+    /// Returns a diagnostic at `span` if no overload matches.
     pub fn call(
         &self,
         span: Span,
@@ -54,12 +55,12 @@ impl<'c> Scope<'c> {
         self.cx.call_builtin(span, name, &args)
     }
 
-    /// The type of a value.
+    /// Returns the type of a value.
     pub fn ty(&self, value: ValueId) -> Type {
         self.cx.ty(value)
     }
 
-    /// What is known of a value while compiling.
+    /// Returns the value as a constant, if it is one at compile time.
     pub fn known(&self, value: ValueId) -> Option<IValue> {
         self.cx.known(value)
     }

@@ -1,8 +1,8 @@
-//! A compilation: sources in, a compilation unit out.
+//! A compilation: translates sources into a compilation unit.
 //!
-//! Functions and methods are declared first and compiled when something needs their signature, so
-//! order in a source does not matter and what is never called costs nothing until the end. A
-//! function that is needed while it is being compiled is recursive, which TorchScript refuses.
+//! Functions and methods are declared first and compiled when their signature is needed, or at the end by
+//! [`Session::finish`]. The order of definitions in a source therefore does not matter. A function whose signature is
+//! needed during its own compilation is recursive, which TorchScript does not support.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -29,62 +29,64 @@ use crate::deep::{Deep, run};
 use crate::ssa::Stage;
 use crate::tree::{Kind, TreeId};
 
-/// An overload of an operator that is a function: calls that it fits are put in place.
+/// An operator overload that is a function: calls that match its schema are replaced by its graph.
 #[derive(Clone, Debug)]
 pub struct Overload {
-    /// The registered overload that it stands for. Without, it is tried behind those that are registered.
+    /// The registered overload that it replaces. `None` adds it after the registered overloads.
     pub replaces: Option<Symbol>,
-    /// The function, with the schema that calls are held against.
+    /// The function; calls are matched against its schema.
     pub function: Arc<Function>,
 }
 
-/// Finds what a program's own source does not define.
+/// Resolves names that the sources of a program do not define.
 pub trait Resolver {
-    /// The value of a name that no variable, builtin or function of the unit has.
+    /// Resolves a name that is not a variable. Takes precedence over functions of the unit and builtins.
     fn value(&self, name: &str) -> Option<Sugar> {
         let _ = name;
         None
     }
 
-    /// The type of a (dotted) name in an annotation.
+    /// Resolves a (dotted) type name of an annotation that is neither declared in the session nor builtin.
     fn ty(&self, name: &str) -> Option<Type> {
         let _ = name;
         None
     }
 
-    /// What calls of the operator `name` mean in the program in other ways than today: old programs were written when
-    /// operators took and meant other things.
+    /// Returns overloads of operator `name` for programs of older versions, in which operators had other schemas or
+    /// semantics.
     ///
     /// # Errors
-    /// If an old meaning needs an operator that `registry` does not have.
+    ///
+    /// Returns a diagnostic if an old overload needs an operator that `registry` does not have.
     fn overloads(&self, registry: &Arc<Registry>, name: Symbol) -> Result<Vec<Overload>, Box<Diagnostic>> {
         let _ = (registry, name);
         Ok(Vec::new())
     }
 
-    /// Whether `torch.unique` and the like mean PyTorch's Python functions, as in what people write. In printed and
-    /// archived code they mean the operators of these names.
+    /// Returns true if `torch.unique` and similar names denote PyTorch's Python functions, as in handwritten source. In
+    /// printed and archived code they denote the operators of the same names.
     fn knows_python_functions(&self) -> bool {
         true
     }
 
-    /// Called when a class of the unit is about to be looked into, so that the resolver can define it.
+    /// Called before a class of the unit is inspected, so that the resolver can define it.
     ///
     /// # Errors
-    /// If the class's definition is wrong.
+    ///
+    /// Returns a diagnostic if the definition of the class is invalid.
     fn complete(&self, session: &Session<'_>, ty: Type) -> Result<(), Box<Diagnostic>> {
         let _ = (session, ty);
         Ok(())
     }
 }
 
-/// Knows only the names of the language itself and of `torch`, `math` and the like.
+/// Resolves only builtins: the names of the language and of `torch`, `math` and similar modules.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NativeResolver;
 
 impl Resolver for NativeResolver {}
 
-/// A function that is declared and not compiled yet.
+/// A declared function or method.
 #[derive(Clone, Debug)]
 struct Declared {
     file: Arc<SourceFile>,
@@ -92,7 +94,7 @@ struct Declared {
     self_type: Option<Type>,
     state: State,
     detached: bool,
-    /// Why it does not compile: who calls it next is told the same without another try.
+    /// The first problem of its compilation. Later uses of the function return it without compiling again.
     problem: Option<Box<Diagnostic>>,
 }
 
@@ -103,14 +105,14 @@ enum State {
     Done,
 }
 
-/// The text of a function's graph after one stage of its compilation.
+/// The text of the graph of a function after one stage of compilation.
 #[derive(Clone, Debug)]
 pub struct StageText {
-    /// The function.
+    /// The name of the function.
     pub function: Symbol,
     /// The stage.
     pub stage: Stage,
-    /// The graph.
+    /// The text of the graph.
     pub text: String,
 }
 
@@ -121,18 +123,18 @@ pub struct Session<'s> {
     pub(crate) limits: Limits,
     pub(crate) unit: RefCell<CompilationUnit>,
     declared: RefCell<IndexMap<Symbol, Declared, FxBuildHasher>>,
-    /// By name; none while they are being compiled.
+    /// Overloads written in TorchScript, by operator name; `None` while they are being compiled.
     script_builtins: RefCell<HashMap<Symbol, Option<Rc<Vec<Overload>>>, FxBuildHasher>>,
     pub(crate) overloads: RefCell<Overloads>,
     pub(crate) known_names: RefCell<KnownNames>,
     stages: Option<RefCell<Vec<StageText>>>,
-    /// Everything found wrong so far, each problem once.
+    /// The problems found so far, without duplicates.
     problems: RefCell<Vec<Diagnostic>>,
     types: RefCell<HashMap<Symbol, Type, FxBuildHasher>>,
 }
 
 impl<'s> Session<'s> {
-    /// A compilation into an empty unit.
+    /// Creates a session with an empty unit.
     pub fn new(registry: Arc<Registry>, resolver: &'s dyn Resolver, limits: Limits) -> Self {
         Session {
             registry,
@@ -149,17 +151,17 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// Keeps the text of every function after every stage, for [`Session::stages`].
+    /// Enables recording of the graph text after each stage, for [`Session::stages`].
     pub fn keep_stages(&mut self) {
         self.stages = Some(RefCell::default());
     }
 
-    /// What [`Session::keep_stages`] kept so far.
+    /// Returns the texts recorded since [`Session::keep_stages`].
     pub fn stages(&self) -> Vec<StageText> {
         self.stages.as_ref().map(|s| s.borrow().clone()).unwrap_or_default()
     }
 
-    /// The operators known.
+    /// Returns the operator registry.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }
@@ -168,12 +170,16 @@ impl<'s> Session<'s> {
         self.resolver
     }
 
-    /// Looks at or changes the unit so far. Must not be called from within itself.
+    /// Passes the unit to `f`, which may change it.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `f` calls a method of the session that borrows the unit.
     pub fn with_unit<T>(&self, f: impl FnOnce(&mut CompilationUnit) -> T) -> T {
         f(&mut self.unit.borrow_mut())
     }
 
-    /// Gives a type a name for annotations.
+    /// Makes `ty` available in annotations under `name`.
     pub fn name_type(&self, name: Symbol, ty: Type) {
         self.types.borrow_mut().insert(name, ty);
     }
@@ -182,7 +188,7 @@ impl<'s> Session<'s> {
         self.types.borrow().get(&name).copied()
     }
 
-    /// The names that [`Session::name_type`] gave, sorted.
+    /// Returns the names set with [`Session::name_type`], sorted.
     pub(crate) fn type_names(&self) -> Vec<Symbol> {
         let mut names: Vec<Symbol> = self.types.borrow().keys().copied().collect();
         names.sort();
@@ -194,7 +200,7 @@ impl<'s> Session<'s> {
         self.declare_as(name, file, def, self_type, false);
     }
 
-    /// As [`Session::declare`]; a detached function does not become part of the unit.
+    /// Like [`Session::declare`]; a detached function is not added to the unit.
     pub(crate) fn declare_as(
         &self,
         name: Symbol,
@@ -208,10 +214,11 @@ impl<'s> Session<'s> {
         self.declared.borrow_mut().insert(name, declared);
     }
 
-    /// Declares a class, a named tuple or an enum with its methods, and gives its qualified name its type.
+    /// Declares a class, named tuple or enum with its methods, and registers its type under the qualified name.
     ///
     /// # Errors
-    /// If a type in it is unknown or it is of a kind that cannot be declared.
+    ///
+    /// Returns a diagnostic if the class refers to an unknown type or is of a kind that cannot be declared.
     pub fn declare_class(
         &self,
         name: Symbol,
@@ -221,10 +228,12 @@ impl<'s> Session<'s> {
         super::classes::declare(self, name, file, class)
     }
 
-    /// Declares all functions and classes at the top level of a source under their plain names.
+    /// Declares all functions and classes at the top level of a source under their unqualified names. Returns the names
+    /// of the functions.
     ///
     /// # Errors
-    /// The problems of the source, and what stands in it that is no function.
+    ///
+    /// Returns the syntax problems of the source, or a diagnostic for each invalid or unsupported top-level statement.
     pub fn declare_source(&self, file: &Arc<SourceFile>) -> Result<Vec<Symbol>, Vec<Diagnostic>> {
         let problems = file.diagnostics();
         if !problems.is_empty() {
@@ -254,7 +263,7 @@ impl<'s> Session<'s> {
                 }
                 Kind::Import => {}
                 _ => {
-                    let message = "only functions and classes may stand at the top level of a source";
+                    let message = "only functions and classes are allowed at the top level of a source";
                     let range = file.range(ast.span(tree));
                     problems.push(Diagnostic::new(Fault::Unsupported, "F0105", message).at(range));
                 }
@@ -263,17 +272,18 @@ impl<'s> Session<'s> {
         if problems.is_empty() { Ok(names) } else { Err(problems) }
     }
 
-    /// Is there a function of this name, compiled or not?
+    /// Returns true if there is a function of this name, compiled or not.
     pub fn has_function(&self, name: Symbol) -> bool {
         self.declared.borrow().contains_key(&name) || self.unit.borrow().function(name).is_some()
     }
 
-    /// Compiles everything declared and not compiled yet; all problems.
+    /// Compiles all declared functions that are not compiled yet.
     ///
     /// # Errors
-    /// What is wrong with each statement of each function, in the order in which it was found.
+    ///
+    /// Returns the problems of all statements of all functions, in the order in which they were found.
     pub fn finish(&self) -> Result<(), Vec<Diagnostic>> {
-        // Compiling may declare more, behind the last.
+        // Compilation may append further declarations.
         for i in 0.. {
             let next = self.declared.borrow().get_index(i).map(|(name, d)| (*name, d.state));
             let Some((name, state)) = next else { break };
@@ -290,21 +300,22 @@ impl<'s> Session<'s> {
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
-    /// Verifies all compiled functions, in builds with debug assertions: a graph that does not verify is a defect here.
+    /// Verifies the graphs of all compiled functions. Runs only with debug assertions: an invalid graph is a defect of
+    /// the emitter.
     fn verify(&self) -> Result<(), Vec<Diagnostic>> {
         let unit = self.unit.borrow();
         let broken = unit.functions().filter_map(|function| {
             let errors = verify_with(&function.graph, &*unit).err()?;
-            let text = format!("`{}` was compiled to a graph that is broken:\n{errors}", function.name);
+            let text = format!("the graph compiled for `{}` is invalid:\n{errors}", function.name);
             Some(Diagnostic::new(Fault::Internal, "F0130", text))
         });
         let broken: Vec<Diagnostic> = broken.collect();
         if broken.is_empty() { Ok(()) } else { Err(broken) }
     }
 
-    /// Keeps problems for [`Session::finish`]. One that several functions run into (it lies in a function they call) is
-    /// told once, with the longest chain of calls. Overloads of operators that do not compile are no problem: they are
-    /// no overloads where operators that they need are missing.
+    /// Records problems of `function` for [`Session::finish`]. A problem of a common callee can reach several
+    /// functions; it is recorded once, with the longest chain of calls. Problems of detached functions are dropped: an
+    /// operator overload that does not compile, because an operator it needs is missing, is no overload.
     pub(crate) fn tell(&self, function: Symbol, problems: impl IntoIterator<Item = Diagnostic>) {
         if self.declared.borrow().get(&function).is_some_and(|d| d.detached) {
             return;
@@ -322,29 +333,30 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// The functions that were tried and do not compile, in order of declaration, each with the problem that keeps it
-    /// from it: its own, or that of a function it calls.
+    /// Returns the functions that failed to compile, in order of declaration, each with the first problem: its own or
+    /// that of a callee.
     pub fn failures(&self) -> Vec<(Symbol, Box<Diagnostic>)> {
         let declared = self.declared.borrow();
         let failed = declared.iter().filter(|(_, d)| !d.detached);
         failed.filter_map(|(&name, d)| Some((name, d.problem.clone()?))).collect()
     }
 
-    /// Compiles one function and what it calls.
+    /// Compiles one function and its callees.
     ///
     /// # Errors
-    /// The first problem.
+    ///
+    /// Returns the first problem of the function or of a callee.
     pub fn compile(&self, name: Symbol) -> Result<Arc<Function>, Box<Diagnostic>> {
         let deep = Deep::new();
         run(&deep, deep_compile::function(self, &deep, name))
     }
 
-    /// The unit that was compiled.
+    /// Returns the compilation unit.
     pub fn into_unit(self) -> CompilationUnit {
         self.unit.into_inner()
     }
 
-    /// Takes a declared function for compiling.
+    /// Marks a declared function as being compiled and returns its source, definition and `self` type.
     pub(crate) fn begin(&self, name: Symbol) -> Res<(Arc<SourceFile>, TreeId, Option<Type>)> {
         let mut declared = self.declared.borrow_mut();
         let Some(d) = declared.get_mut(&name) else {
@@ -367,7 +379,7 @@ impl<'s> Session<'s> {
         Ok((Arc::clone(&d.file), d.def, d.self_type))
     }
 
-    /// Ends the compiling of a function, with what came of it.
+    /// Records the result of the compilation of a function.
     pub(crate) fn end(&self, name: Symbol, result: Result<&Function, Box<Diagnostic>>) {
         let mut detached = false;
         if let Some(d) = self.declared.borrow_mut().get_mut(&name) {
@@ -380,7 +392,7 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// A class of the library that is written in TorchScript, declared at first use.
+    /// Returns the type of a library class that is written in TorchScript; declares the class at first use.
     pub(crate) fn library_class(&self, full: &str) -> Option<Type> {
         let (name, file, tree) = builtins::library_class(self, full)?;
         if let Some(ty) = self.named_type(name) {
@@ -389,12 +401,12 @@ impl<'s> Session<'s> {
         self.declare_class(name, &file, tree).ok()
     }
 
-    /// Is the function declared and not begun?
+    /// Returns true if the function is declared and its compilation has not begun.
     pub(crate) fn is_waiting(&self, name: Symbol) -> bool {
         self.declared.borrow().get(&name).is_some_and(|d| d.state == State::Waiting)
     }
 
-    /// A function of the library that is written in TorchScript, declared at first use.
+    /// Returns the name of a library function that is written in TorchScript; declares the function at first use.
     pub(crate) fn library_function(&self, full: &str) -> Option<Symbol> {
         if !self.resolver.knows_python_functions() {
             return None;
@@ -413,14 +425,14 @@ impl<'s> Session<'s> {
     }
 
     pub(crate) fn look(&self, name: Symbol, stage: Stage, graph: &flambeau_ir::Graph) {
-        // Overloads of operators are not the program's functions.
+        // Operator overloads are not functions of the program.
         if let Some(stages) = self.stages.as_ref().filter(|_| name.ns().is_empty()) {
             stages.borrow_mut().push(StageText { function: name, stage, text: graph.to_string() });
         }
     }
 
-    /// Overloads of a builtin that are written in TorchScript, compiled at first use. None are known while they are
-    /// being compiled, which ends the recursion.
+    /// Returns the overloads of an operator that are written in TorchScript or come from the resolver; compiles them at
+    /// first use. Returns `None` while they are being compiled, which ends the recursion.
     pub(crate) fn script_builtins(&self, name: Symbol) -> Res<Option<Rc<Vec<Overload>>>> {
         if let Some(found) = self.script_builtins.borrow().get(&name) {
             return Ok(found.clone());
@@ -434,7 +446,7 @@ impl<'s> Session<'s> {
         Ok(Some(compiled))
     }
 
-    /// The context of a function to compile.
+    /// Returns the schema of a compiled method of `class`.
     pub(crate) fn signature(&self, class: Type, method: Symbol) -> Option<Arc<FunctionSchema>> {
         ClassEnv::method(&*self.unit.borrow(), class, method)
     }
@@ -449,7 +461,7 @@ impl ClassEnv for Session<'_> {
         if let Some(schema) = self.signature(class, name) {
             return Some(schema);
         }
-        // A method that is declared only: its signature is what its annotations say.
+        // The method is declared but not compiled: derive the schema from its annotations.
         let function = *self.unit.borrow().class(class)?.methods.get(&name)?;
         let declared = self.declared.borrow().get(&function).cloned()?;
         deep_compile::declared_schema(self, function, &declared.file, declared.def, declared.self_type)
@@ -462,15 +474,16 @@ impl ClassEnv for Session<'_> {
     }
 }
 
-/// What every step of compiling `f` needs, for use by the sibling modules.
+/// Creates the context for compiling `fun`.
 pub(crate) fn context<'a>(session: &'a Session<'a>, deep: &'a Deep<'a>, fun: super::fun::Fun) -> Cx<'a> {
     Cx { session, deep, fun: Rc::new(fun) }
 }
 
-/// Compiles a source of functions into a unit.
+/// Compiles a source of functions and classes into a unit.
 ///
 /// # Errors
-/// All problems of the source's syntax; else those of its statements.
+///
+/// Returns the syntax problems of the source or, if there are none, the problems of its statements.
 pub fn compile(
     source: &Arc<flambeau_ir::Source>,
     registry: &Arc<Registry>,
@@ -479,10 +492,11 @@ pub fn compile(
     compile_with(source, registry, &NativeResolver, limits)
 }
 
-/// Compiles a source of functions whose free names mean what `resolver` says.
+/// Like [`compile`], but resolves free names with `resolver`.
 ///
 /// # Errors
-/// As [`compile`].
+///
+/// Returns the same diagnostics as [`compile`].
 pub fn compile_with(
     source: &Arc<flambeau_ir::Source>,
     registry: &Arc<Registry>,
@@ -496,10 +510,11 @@ pub fn compile_with(
     Ok(session.into_unit())
 }
 
-/// Compiles a source of functions and keeps the text of every function after every stage.
+/// Compiles a source and returns the text of each function's graph after each stage.
 ///
 /// # Errors
-/// As [`compile`].
+///
+/// Returns the same diagnostics as [`compile`].
 pub fn compile_stages(
     source: &Arc<flambeau_ir::Source>,
     registry: &Arc<Registry>,

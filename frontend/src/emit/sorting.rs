@@ -1,9 +1,9 @@
-//! Sorting of lists that hold objects.
+//! Sorting of lists of objects.
 //!
-//! Kernels call no methods, so where an element is an object, or a tuple with objects in it, the operators that sort are
-//! functions written in TorchScript (`library/sorting.py`), made for the type of the elements when first asked for. What
-//! differs between types is how two elements `a` and `b` are compared: objects by the class's `__lt__`, tuples by the
-//! first parts in which they differ.
+//! Kernels cannot call methods. If an element is an object, or a tuple that contains objects, the sorting operators are
+//! therefore functions written in TorchScript (`library/sorting.py`), instantiated for each element type at first use.
+//! An instance differs from others only in the expression that compares two elements `a` and `b`. Objects are compared
+//! by `__lt__` of their class, tuples lexicographically.
 
 use flambeau_ir::types::{ClassEnv, TypeKind};
 use flambeau_ir::{FunctionSchema, Source, Symbol, Type};
@@ -11,31 +11,31 @@ use flambeau_ir::{FunctionSchema, Source, Symbol, Type};
 use super::fun::SourceFile;
 use super::session::Session;
 
-/// The functions, for lists of an `Element` that is compared by `a < b`; and those that refuse, for a `Reason`.
+/// Source of the sorting functions for an `Element` compared by `a < b`, and of functions that raise `Reason`.
 const LIBRARY: &str = include_str!("../library/sorting.py");
 
-/// The operators that [`LIBRARY`] has.
+/// The operators that [`LIBRARY`] implements.
 const OPERATORS: [&str; 2] = ["aten::sort", "aten::sorted"];
 
-/// The method that gives a class its order.
+/// The method that defines the order of a class.
 const ORDER: &str = "__lt__";
 
-/// Parts of an element that are compared at most: the comparison is one expression, nested as deep as there are parts,
-/// and types of a few lines may have a million.
+/// Maximum number of compared parts of an element. The comparison is one expression, nested as deeply as there are
+/// parts, and a type of a few lines can have a million parts.
 const PARTS: usize = 512;
 
-/// Elements have more than [`PARTS`].
+/// An element type has more than [`PARTS`] parts.
 pub(crate) struct TooManyParts;
 
-/// How elements of a type are compared.
+/// Comparison of the elements of a type.
 enum Order {
-    /// The expression that says whether `a` is less than `b`.
+    /// Elements are compared by this expression of `a` and `b`.
     By(String),
-    /// They are not, and lists that hold some are refused with these words.
+    /// Elements cannot be compared; sorting raises this message.
     None(String),
 }
 
-/// The function that stands for an operator over a list of such elements, if they are or hold objects.
+/// Returns the library function that implements `op` for lists of `elem`, or `None` if `elem` contains no objects.
 pub(crate) fn over_objects(
     session: &Session<'_>,
     op: Symbol,
@@ -48,7 +48,7 @@ pub(crate) fn over_objects(
     Ok(order.and_then(|order| declared(session, op.base(), elem, &order)))
 }
 
-/// The function of this name for elements of the type, which are compared so.
+/// Declares the instance of library function `base` for element type `elem`, unless it exists; returns its name.
 fn declared(session: &Session<'_>, base: &str, elem: Type, order: &Order) -> Option<Symbol> {
     let name = Symbol::new(&format!("{}__{base}", qualified(elem)));
     if session.has_function(name) {
@@ -70,8 +70,8 @@ fn declared(session: &Session<'_>, base: &str, elem: Type, order: &Order) -> Opt
     Some(name)
 }
 
-/// A qualified name for an element type. Of a tuple it is made of the text of the type, whose other signs become
-/// underscores; should two types share a name, calls with the second do not fit the function, and say so.
+/// Returns the qualified name of an element type. For a tuple it is the text of the type with other characters replaced
+/// by underscores. If two types get the same name, calls with the second type fail to match the function's schema.
 fn qualified(elem: Type) -> String {
     match elem.as_class() {
         Some(class) => class.name.to_string(),
@@ -82,10 +82,10 @@ fn qualified(elem: Type) -> String {
     }
 }
 
-/// How elements of the type are compared; nothing if there is no object among them, or what has no order in a kernel
-/// either.
+/// Returns how elements of a type are compared, or `None` if the type contains no objects or contains a part that the
+/// kernels cannot compare either.
 fn order(session: &Session<'_>, elem: Type) -> Result<Option<Order>, TooManyParts> {
-    // Parts of tuples in tuples come in the order in which they are compared.
+    // The stack yields the parts of nested tuples in comparison order.
     let (mut tests, mut objects) = (Vec::new(), false);
     let mut todo = vec![(String::new(), elem)];
     while let Some((path, ty)) = todo.pop() {
@@ -113,7 +113,7 @@ fn order(session: &Session<'_>, elem: Type) -> Result<Option<Order>, TooManyPart
             TypeKind::Tensor(_) => tests.push((format!("bool({a} != {b})"), format!("bool({a} < {b})"))),
             _ => return Ok(None),
         }
-        // Beyond, all that matters is whether there is an object at all.
+        // Past the limit it only matters whether there is an object.
         tests.truncate(PARTS + 1);
     }
     if objects && tests.len() > PARTS {
@@ -124,7 +124,7 @@ fn order(session: &Session<'_>, elem: Type) -> Result<Option<Order>, TooManyPart
     Ok(Some(Order::By(tests.into_iter().rev().fold(last, less))))
 }
 
-/// Does the class have a method that compares two of its objects?
+/// Returns true if the class has a method that compares two of its objects.
 fn is_ordered(session: &Session<'_>, class: Type) -> bool {
     let schema = ClassEnv::method(session, class, Symbol::new(ORDER));
     let fits =

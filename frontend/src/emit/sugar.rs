@@ -1,9 +1,8 @@
-//! Values of compile time.
+//! Compile-time values.
 //!
-//! What a name or expression stands for need not exist when the program runs: a module, a class, a
-//! function, `range(n)`. [`Sugar`] is such a value or a first-class one. The kinds the language
-//! itself knows are its variants, resolved by the emitter; a resolver brings in kinds of its own
-//! through the trait [`SugaredValue`].
+//! A name or expression need not denote a run-time value: it can be a module, a class, a function or `range(n)`.
+//! [`Sugar`] is such a compile-time value or a first-class value. The kinds of the language itself are variants,
+//! handled by the emitter; a resolver adds its own kinds through the trait [`SugaredValue`].
 
 use std::fmt;
 use std::rc::Rc;
@@ -14,58 +13,58 @@ use super::scope::Scope;
 use crate::span::Span;
 use flambeau_ir::Diagnostic;
 
-/// What a name or expression means while compiling.
+/// The compile-time meaning of a name or expression.
 #[derive(Clone, Debug)]
 pub enum Sugar {
     /// A first-class value.
     Value(ValueId),
-    /// A constant, not in the graph yet.
+    /// A constant that is not in the graph yet.
     Constant(IValue),
-    /// A member of a namespace of builtins such as `torch` or `torch.linalg`.
+    /// A namespace of builtins, such as `torch` or `torch.linalg`.
     Namespace(Symbol),
-    /// An operator by name, `aten::relu`; with the object it is a method of.
+    /// An operator by name (`aten::relu`), with the receiver if it is a method.
     Builtin(Symbol, Option<ValueId>),
-    /// The values of an expression that unpacks.
+    /// The values of an unpacked expression.
     Tuple(Rc<[Sugar]>),
-    /// A class; calling it makes an object.
+    /// A class; a call constructs an object.
     Class(Type),
-    /// `C.__new__`; calling it makes an object that is not initialized.
+    /// `C.__new__`; a call creates an uninitialized object.
     NewObject(Type),
-    /// A named tuple's type; calling it makes a tuple.
+    /// A named tuple type; a call constructs a tuple.
     NamedTuple(Type),
     /// An enum class.
     Enum(Type),
-    /// A function by qualified name.
+    /// A function, by qualified name.
     Function(Symbol),
-    /// A function inside of the function being compiled, by its tree.
+    /// A function nested in the function being compiled, by its tree.
     Closure(crate::TreeId),
-    /// A method of an object.
+    /// A method of an object: receiver and method name.
     Method(ValueId, Symbol),
     /// `print`.
     Print,
-    /// What `print(...)` gives: nothing that can be used.
+    /// The result of `print(...)`, which cannot be used.
     Nothing,
-    /// `int`, `float`, `complex`, `bool`, `str`: the operator and the type it makes.
+    /// `int`, `float`, `complex`, `bool`, `str`: the conversion operator and its result type.
     Cast(Symbol, Type),
-    /// An operator that a class can define by this method.
+    /// An operator that a class can overload with the method of this name.
     Magic(Symbol, Rc<Sugar>),
-    /// A construct that looks like a call.
+    /// A special form: a construct with the syntax of a call.
     Special(Special),
     /// `range(...)`.
     Range(Rc<Range>),
-    /// `zip(...)`, `enumerate(...)`, or what else is walked in step.
+    /// `zip(...)`, `enumerate(...)` and other iterables that advance in lockstep.
     Zip(Rc<[Sugar]>),
     /// An exception class, by qualified name.
     Exception(Symbol),
-    /// An exception with its message and, if known, class.
+    /// An exception: its message and, if known, its class name.
     Raised(ValueId, Option<ValueId>),
     /// `slice(...)`: start, stop, step.
     Slice([Option<ValueId>; 3]),
-    /// A kind that the resolver knows.
+    /// A kind defined by the resolver.
     Custom(Rc<dyn SugaredValue>),
 }
 
-/// Constructs that look like calls but are compiled in their own way.
+/// Special forms: they have the syntax of a call but their own compilation rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named after the constructs")]
 pub enum Special {
@@ -92,43 +91,46 @@ pub enum Special {
 pub struct Range {
     /// The first number.
     pub start: ValueId,
-    /// The first number not reached.
+    /// The exclusive bound.
     pub stop: ValueId,
-    /// The distance.
+    /// The step.
     pub step: ValueId,
-    /// Whether only `stop` was given.
+    /// True if only `stop` was given.
     pub plain: bool,
-    /// The number of turns, if known.
+    /// The number of iterations, if known at compile time.
     pub length: Option<i64>,
 }
 
-/// A kind of value that a resolver brings into the language.
+/// A kind of compile-time value that a resolver adds to the language.
 ///
-/// Every method that is not implemented answers that the value does not support the operation.
+/// The default implementation of each operation returns an error that the value does not support the operation.
 pub trait SugaredValue: fmt::Debug {
-    /// What it is called in messages.
+    /// Returns the name of the kind in messages.
     fn kind(&self) -> &str;
 
-    /// The value as a first-class one.
+    /// Converts the value to a first-class value.
     ///
     /// # Errors
-    /// If there is no such value.
+    ///
+    /// Returns a diagnostic at `span` if there is no such conversion.
     fn as_value(&self, scope: &Scope<'_>, span: Span) -> Result<ValueId, Box<Diagnostic>> {
         Err(scope.error(span, format!("{} cannot be used as a value", self.kind())))
     }
 
-    /// `self.name`.
+    /// Evaluates `self.name`.
     ///
     /// # Errors
-    /// If there is no such member.
+    ///
+    /// Returns a diagnostic at `span` if there is no such member.
     fn attr(&self, scope: &Scope<'_>, span: Span, name: &str) -> Result<Sugar, Box<Diagnostic>> {
         Err(scope.error(span, format!("attribute lookup is not defined on {} (for `{name}`)", self.kind())))
     }
 
-    /// `self(positional, keywords)`.
+    /// Evaluates `self(positional, keywords)`.
     ///
     /// # Errors
-    /// If it cannot be called so.
+    ///
+    /// Returns a diagnostic at `span` if the value is not callable with these arguments.
     fn call(
         &self,
         scope: &Scope<'_>,
@@ -142,7 +144,7 @@ pub trait SugaredValue: fmt::Debug {
 }
 
 impl Sugar {
-    /// What it is called in messages.
+    /// Returns the name of the kind in messages.
     pub fn describe(&self) -> &str {
         match self {
             Sugar::Value(_) | Sugar::Constant(_) => "value",

@@ -1,4 +1,4 @@
-//! Tests of the emitter: sources against the graphs they become.
+//! Tests of the emitter: sources and their expected graphs.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use flambeau_ir::{
 use super::{NativeResolver, Session, SourceFile};
 use crate::Limits;
 
-/// Enough operators for small programs, in the order that decides between overloads.
+/// Operators for small programs, in the order that determines overload precedence.
 const OPS: [&str; 42] = [
     "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     "aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
@@ -168,7 +168,7 @@ fn problems_say_what_and_whose() {
         assert!(message.contains(fragment), "{src}: {message}");
     }
     assert_eq!(problem("def f(x):\n  return torch.nonsense(x)\n").0, Fault::Input);
-    // TorchScript has no such statement: the source is wrong, not this compiler behind.
+    // TorchScript has no such statement, so the fault is the input's and not a missing feature.
     assert_eq!(problem("def f(x):\n  class C: pass\n  return x\n").0, Fault::Input);
     assert_eq!(problem("class C(D): pass\n").0, Fault::Unsupported);
 }

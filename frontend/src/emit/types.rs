@@ -1,4 +1,4 @@
-//! Annotations to types, and signatures to schemas.
+//! Type annotations to types, and signatures to schemas.
 
 use std::mem::discriminant;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use super::session::Session;
 use crate::tree::{Ast, Kind, Leaf, Op, TreeId};
 use crate::view;
 
-/// Annotations nest no deeper than types may.
+/// Maximum nesting of annotations: that of types.
 const DEPTH: u32 = Type::MAX_DEPTH;
 
-/// Reads annotations of one source.
+/// Reads the annotations of one source.
 pub(crate) struct TypeReader<'s> {
     pub(crate) session: &'s Session<'s>,
     pub(crate) file: &'s Arc<SourceFile>,
 }
 
-/// Types that are a name.
+/// Types written as a plain name.
 const SIMPLE: [(&str, Type); 26] = [
     ("Tensor", Type::TENSOR),
     ("int", Type::INT),
@@ -50,7 +50,7 @@ const SIMPLE: [(&str, Type); 26] = [
     ("tuple", Type::ANY_TUPLE),
 ];
 
-/// Types that take types, each as it is written.
+/// Generic types, each with an example.
 const GENERIC: [(&str, &str); 9] = [
     ("List", "List[int]"),
     ("Dict", "Dict[str, int]"),
@@ -67,7 +67,7 @@ fn simple(name: &str) -> Option<Type> {
     SIMPLE.iter().find(|(n, _)| *n == name).map(|(_, ty)| *ty)
 }
 
-/// Modules whose members are known without being looked up.
+/// Module prefixes that are optional in type names.
 const PREFIXES: [&str; 6] = ["torch.jit.", "torch.futures.", "torch.nn.", "torch.", "typing.", "builtins."];
 
 impl TypeReader<'_> {
@@ -80,7 +80,7 @@ impl TypeReader<'_> {
         Err(Box::new(Diagnostic::new(Fault::Input, "F0110", message).at(range)))
     }
 
-    /// The type an annotation means.
+    /// Returns the type of an annotation.
     pub(crate) fn read(&self, tree: TreeId) -> Res<Type> {
         let ty = self.read_at(tree, 0)?;
         if ty == Type::OVERFLOW {
@@ -89,7 +89,7 @@ impl TypeReader<'_> {
         Ok(ty)
     }
 
-    /// `a.b.c`, if the tree is a dotted name.
+    /// Returns `a.b.c` if the tree is a dotted name.
     pub(crate) fn dotted(&self, tree: TreeId) -> Option<String> {
         let ast = self.ast();
         let mut parts = Vec::new();
@@ -134,7 +134,7 @@ impl TypeReader<'_> {
         }
     }
 
-    /// A type given as a string, for a class that is defined later.
+    /// Reads an annotation given as a string, which may name a class that is defined later.
     fn quoted(&self, tree: TreeId) -> Res<Type> {
         let source = flambeau_ir::Source::new(self.file.source.name.clone(), self.ast().name(tree));
         let parsed = crate::parse_expression(&source.text, &self.session.limits);
@@ -164,7 +164,7 @@ impl TypeReader<'_> {
             return Ok(ty);
         }
         let help = match GENERIC.iter().find(|(n, _)| *n == short) {
-            Some((_, example)) => Some(format!("it takes types, as in `{example}`")),
+            Some((_, example)) => Some(format!("it takes type arguments, as in `{example}`")),
             None => {
                 let simple = SIMPLE.iter().map(|(n, _)| *n).filter(|n| n.len() > 2);
                 self.meant(short, simple)
@@ -173,7 +173,7 @@ impl TypeReader<'_> {
         self.unknown(tree, format!("Unknown type name '{name}'"), help)
     }
 
-    /// Which of the builtin names and the program's own a misspelt name of a type means.
+    /// Returns the builtin or program-defined type name nearest to a misspelled one, as a help text.
     fn meant<'n>(&self, name: &str, builtin: impl Iterator<Item = &'n str>) -> Option<String> {
         let own = self.session.type_names();
         let near = flambeau_ir::nearest(name, builtin.chain(own.iter().map(|n| n.as_str())))?;
@@ -203,7 +203,7 @@ impl TypeReader<'_> {
         let types: Vec<Type> = parts.iter().map(|&t| self.read_at(t, depth + 1)).collect::<Res<_>>()?;
         let one = |make: fn(Type) -> Type| match types.as_slice() {
             [t] => Ok(make(*t)),
-            _ => self.error(tree, format!("{short} takes one type, {} are given", types.len())),
+            _ => self.error(tree, format!("{short} takes one type argument, found {}", types.len())),
         };
         match short {
             "List" | "list" => one(Type::list),
@@ -219,7 +219,7 @@ impl TypeReader<'_> {
                     Some(why) => self.error(parts[0], why),
                     None => Ok(Type::dict(*k, *v)),
                 },
-                _ => self.error(tree, "Dict takes a key and a value type"),
+                _ => self.error(tree, "Dict takes two type arguments, a key and a value type"),
             },
             _ if short.starts_with("BroadcastingList") => one(Type::list),
             _ => {
@@ -229,7 +229,7 @@ impl TypeReader<'_> {
         }
     }
 
-    /// The `N` of `BroadcastingListN[T]`.
+    /// Returns the `N` of `BroadcastingListN[T]`.
     fn broadcast(&self, tree: TreeId) -> Option<u32> {
         let ast = self.ast();
         let mut tree = tree;
@@ -243,7 +243,7 @@ impl TypeReader<'_> {
         name.rsplit('.').next()?.strip_prefix("BroadcastingList")?.parse().ok()
     }
 
-    /// The schema a function declares. A result that is not declared is left out.
+    /// Returns the declared schema of a function. Without a result annotation, `returns` is empty.
     pub(crate) fn schema(&self, name: Symbol, def: TreeId, self_type: Option<Type>) -> Res<FunctionSchema> {
         let ast = self.ast();
         let Some(def) = view::Def::of(ast, def) else { return self.error(def, "this is not a function") };
@@ -277,12 +277,12 @@ impl TypeReader<'_> {
         Ok(FunctionSchema { name, overload: Symbol::EMPTY, args, returns, vararg: false, varret: false })
     }
 
-    /// A parameter's default, which must be a constant.
+    /// Evaluates a default value, which must be a constant, and converts it to type `ty`.
     pub(crate) fn default(&self, tree: TreeId, ty: Type) -> Res<IValue> {
         Ok(fitted(self.literal(tree, 0)?, ty))
     }
 
-    /// The default of a parameter, which has to be one of its values.
+    /// Evaluates the default value of a parameter and checks it against the parameter's type.
     fn parameter_default(&self, tree: TreeId, param: &Argument) -> Res<IValue> {
         let value = repeated(self.default(tree, param.ty)?, param.n);
         let found = value.type_of();
@@ -360,13 +360,13 @@ impl TypeReader<'_> {
         let dict = flambeau_ir::value::Dict::new(key, value);
         for (k, v) in pairs {
             if dict.insert(k, v).is_err() {
-                return self.error(tree, "a key of this default cannot be one");
+                return self.error(tree, "this default has a dictionary key of an unsupported type");
             }
         }
         Ok(IValue::Dict(dict))
     }
 
-    /// `annotate(T, value)` and `torch.device("cpu")`, as printed code has them.
+    /// Evaluates `annotate(T, value)` and `torch.device("cpu")`, which occur in printed code.
     fn applied(&self, tree: TreeId, depth: u32) -> Res<IValue> {
         let ast = self.ast();
         let Some(call) = view::Apply::of(ast, tree) else { return self.error(tree, NO_DEFAULT) };
@@ -379,7 +379,7 @@ impl TypeReader<'_> {
             ("device", &[text]) => match self.literal(text, depth + 1)? {
                 IValue::Str(text) => match text.to_string().parse() {
                     Ok(device) => Ok(IValue::Device(device)),
-                    Err(_) => self.error(tree, "this is no device"),
+                    Err(_) => self.error(tree, "this is not a device"),
                 },
                 _ => self.error(tree, NO_DEFAULT),
             },
@@ -387,7 +387,7 @@ impl TypeReader<'_> {
         }
     }
 
-    /// The constant a dotted name stands for: of the language, of the archive, or a member of an enum.
+    /// Resolves a dotted name to a constant of the language or of the archive, or to an enum member.
     fn named_constant(&self, name: &str) -> Option<IValue> {
         if let Some(value) = super::names::constant(name) {
             return Some(value);
@@ -406,7 +406,7 @@ impl TypeReader<'_> {
     }
 }
 
-/// Why dictionaries have no keys of this type, if they have none.
+/// Returns the reason why `key` is not a valid dictionary key type, or `None` if it is valid.
 pub(crate) fn refused_key(key: Type) -> Option<String> {
     let known = [Type::INT, Type::STR, Type::FLOAT, Type::BOOL, Type::COMPLEX, Type::DEVICE, Type::ANY];
     if key.is_tensor() || key.has_vars() || known.contains(&key) {
@@ -418,16 +418,16 @@ pub(crate) fn refused_key(key: Type) -> Option<String> {
     ))
 }
 
-/// What is said of a default that is an expression of any other kind.
-const NO_DEFAULT: &str = "only a constant can be a default";
+/// The message for a default that is not a constant expression.
+const NO_DEFAULT: &str = "a default value must be a constant";
 
-/// One number as the default of a list of `n`.
+/// Expands a number to a list of `n` copies, for a parameter of type `T[n]`.
 fn repeated(value: IValue, n: Option<u32>) -> IValue {
     let Some(n) = n.filter(|_| matches!(value, IValue::Int(_) | IValue::Float(_))) else { return value };
     list_of(value.type_of(), vec![value; n as usize])
 }
 
-/// A literal as a value of a declared type: what the literal alone leaves open is the type's.
+/// Converts a literal to a declared type: ints to floats, and element types of empty lists and dictionaries.
 fn fitted(value: IValue, ty: Type) -> IValue {
     let ty = ty.unwrap_optional();
     match value {
@@ -446,7 +446,7 @@ fn fitted(value: IValue, ty: Type) -> IValue {
     }
 }
 
-/// The value of a number in a tree's leaf.
+/// Returns the value of a number literal.
 pub(crate) fn number(leaf: Leaf) -> IValue {
     match leaf {
         Leaf::Int(v) => IValue::Int(v),
@@ -456,7 +456,7 @@ pub(crate) fn number(leaf: Leaf) -> IValue {
     }
 }
 
-/// A list value.
+/// Creates a list value.
 pub(crate) fn list_of(elem: Type, items: Vec<IValue>) -> IValue {
     IValue::List(flambeau_ir::value::List::from_values(elem, items))
 }

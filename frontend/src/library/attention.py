@@ -40,7 +40,7 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embe
     if is_causal and attn_mask is None:
         raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
     mask: Optional[Tensor] = None
-    # The hint stands for the mask where nothing else needs it.
+    # `is_causal` replaces the mask unless padding or the returned weights need the mask.
     if not is_causal or padding is not None or need_weights:
         mask = torch.nn.functional._additive(attn_mask, "attn_mask", query.dtype)
         is_causal = is_causal and padding is None

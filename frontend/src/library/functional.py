@@ -89,7 +89,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: Optional[int] = None, 
             padding_idx = weight.size(0) + padding_idx
     else:
         padding_idx = -1
-    # Compiled, `max_norm` shortens no rows: the operator is declared to write nothing, and what it gives is not read.
+    # As in PyTorch, `max_norm` has no effect in compiled code: its operator is declared without writes and its result is unused.
     if max_norm is not None:
         input = input.contiguous()
     return torch.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)

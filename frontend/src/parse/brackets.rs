@@ -1,5 +1,5 @@
-//! The frames of the expression parser that only their own token closes: parentheses, lists,
-//! dictionaries, calls, subscripts, comprehensions, conditions of ternaries.
+//! Frames of the expression parser that only their own token closes: parentheses, lists, dictionaries, calls,
+//! subscripts, comprehensions, and the conditions of ternaries.
 
 use super::expr::{Frame, Mode, Next};
 use super::{Parser, Res};
@@ -11,7 +11,7 @@ use crate::tree::{Kind, Leaf, TreeId};
 pub(super) struct Index {
     value: TreeId,
     items: usize,
-    /// Parts of the slice being read, if a colon was seen in this element.
+    /// Parts of the current slice, if this element has a colon.
     parts: [Option<TreeId>; 3],
     colons: usize,
     comma: bool,
@@ -29,9 +29,9 @@ pub(super) struct Comprehension {
     kind: Kind,
     start: u32,
     close: Tok,
-    /// True if the closing token belongs to the call around.
+    /// True if the closing token belongs to the enclosing call.
     bare: bool,
-    /// Element (or key and value), target, iterable and filters so far begin here.
+    /// Start of the element (or key and value), the target, the iterable and the filters in `Parser::scratch`.
     items: usize,
     stage: Stage,
     /// More than one target, or a comma after the only one.
@@ -52,8 +52,8 @@ impl Comprehension {
 }
 
 impl Parser<'_> {
-    /// What the bracket on top makes of a token where an operand could begin: an empty or
-    /// finished list, a keyword, a slice without start. `None`: an operand begins.
+    /// Lets the bracket on top handle a token where an operand could start: an empty or finished list, a keyword, a
+    /// slice without a start. Returns `None` if an operand starts here.
     pub(super) fn bracket_operand(&mut self, token: Token) -> Res<Option<Next>> {
         let kind = token.kind;
         let keyword = kind == Tok::Ident && self.peek_after() == Tok::Assign;
@@ -136,7 +136,7 @@ impl Parser<'_> {
         Next::Value(self.ast.add(Kind::Apply, span, Leaf::None, &[callee, inputs, attributes]))
     }
 
-    /// Ends one element of the subscript on top.
+    /// Ends one element of the subscript on top of the stack.
     fn slice_end(&mut self, value: Option<TreeId>) {
         let nothing = self.nothing();
         let end = self.span_from(0).end;
@@ -173,7 +173,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A value stands before a token that no operator is: the bracket on top decides.
+    /// Handles a value that is followed by a token that is not an operator, by the kind of the bracket on top.
     pub(super) fn close(&mut self, value: TreeId) -> Res<Next> {
         let kind = self.peek();
         let depth = self.scratch.len();
@@ -245,7 +245,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Keeps `value` as an element and passes the comma.
+    /// Adds `value` to the elements and skips the comma.
     fn element(&mut self, value: TreeId) -> Res<Next> {
         self.scratch.push(value);
         self.next();
@@ -357,7 +357,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The bracket on top turns out to be a comprehension: its elements are read, `for` follows.
+    /// Turns the bracket on top into a comprehension: its elements have been read and `for` follows.
     fn comprehension(&mut self, kind: Kind, start: u32, close: Tok, elements: &[TreeId]) -> Res<Next> {
         self.frames.pop();
         let items = self.scratch.len();
@@ -375,7 +375,7 @@ impl Parser<'_> {
         Ok(Next::Operand)
     }
 
-    /// The targets of the comprehension on top are read, and `in` after them.
+    /// Ends the targets of the comprehension on top; `in` has been read.
     fn end_target(&mut self) -> Next {
         if let Some(Frame::Comp(comp)) = self.frames.last_mut() {
             comp.stage = Stage::Iterable;
@@ -426,7 +426,7 @@ impl Parser<'_> {
     }
 }
 
-/// Could an expression begin with this token?
+/// Returns true if an expression can start with this token.
 fn begins_operand(kind: Tok) -> bool {
     matches!(
         kind,

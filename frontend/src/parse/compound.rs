@@ -7,7 +7,7 @@ use crate::lex::Tok;
 use crate::span::{ProblemKind, Span};
 use crate::tree::{Kind, Leaf, TreeId};
 
-/// A parameter whose type may still come from a comment.
+/// A parameter whose type may still be set by a type comment.
 struct Pending {
     span: Span,
     name: Leaf,
@@ -17,7 +17,7 @@ struct Pending {
 }
 
 impl Parser<'_> {
-    /// Decorators, then a function or a class.
+    /// Parses decorators, then a function or a class.
     pub(super) fn definition(&mut self, blocks: &mut Vec<Block>) -> Res<()> {
         let start = self.token().start;
         let mut decorators = Vec::new();
@@ -54,8 +54,8 @@ impl Parser<'_> {
         let decl_start = self.token().start;
         let mut params = self.params()?;
         let mut result = if self.eat(Tok::Arrow) { self.expression()? } else { self.nothing() };
-        // The comment may stand behind the colon or on the first line of the body. It is read
-        // ahead, because it belongs to the signature.
+        // The type comment may follow the colon or be on the first line of the body. It is part of the signature, so it
+        // is read before the body.
         let colon = self.pos;
         self.expect(Tok::Colon, "before the function's body")?;
         let in_body = self.peek() == Tok::Newline
@@ -147,7 +147,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `# type: T` behind one parameter.
+    /// Parses `# type: T` after a parameter.
     fn parameter_comment(&mut self, params: &mut [Pending]) -> Res<()> {
         if self.eat(Tok::TypeComment) {
             let ty = self.expression()?;
@@ -158,7 +158,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `# type: (A, B) -> R`: gives the parameters their types and answers R.
+    /// Parses `# type: (A, B) -> R`: sets the types of the parameters and returns R.
     fn signature_comment(&mut self, params: &mut [Pending]) -> Res<TreeId> {
         let start = self.next().start;
         let types = self.expression()?;
@@ -170,7 +170,7 @@ impl Parser<'_> {
             Kind::TupleLiteral => self.ast.children(types).to_vec(),
             _ => vec![types],
         };
-        // A method's comment does not mention `self`.
+        // The type comment of a method omits `self`.
         let skip = usize::from(types.len() + 1 == params.len());
         if types.len() + skip != params.len() {
             let message = format!(

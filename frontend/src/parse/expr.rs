@@ -1,10 +1,10 @@
-//! Expressions: a Pratt parser on an explicit stack.
+//! Expressions: a Pratt parser with an explicit stack.
 //!
-//! The machine alternates between two states. *Operand*: a value must begin here; atoms make one
-//! at once, prefixes and opening brackets push a [`Frame`] and stay in this state. *After*: a value
-//! stands here; what follows extends it, combines it with the frames below, or closes a bracket.
-//! A frame with a binding power waits for its last operand and is reduced when an operator that
-//! binds no tighter follows; a frame without one is a bracket and is only closed by its own token.
+//! The parser alternates between two states. In *operand*, a value must start here: an atom produces one at once;
+//! prefixes and opening brackets push a [`Frame`] and stay in this state. In *after*, a value has been read: the next
+//! token extends it, combines it with the frames below, or closes a bracket. A frame with a binding power lacks its
+//! last operand; it is reduced when an operator that binds no tighter follows. A frame without a binding power is a
+//! bracket; only its own token closes it.
 
 use super::brackets::{Comprehension, Index};
 use super::{Failed, Parser, Res};
@@ -13,7 +13,7 @@ use crate::literal;
 use crate::span::{ProblemKind, Span};
 use crate::tree::{Kind, Leaf, Name, Op, TreeId};
 
-/// Where an expression stands, which decides what ends it.
+/// Context of an expression, which determines the tokens that end it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mode {
     /// One expression; a comma ends it.
@@ -24,7 +24,7 @@ pub(super) enum Mode {
     Target,
 }
 
-/// An unfinished construct. `items` is where its elements begin in `Parser::scratch`.
+/// An unfinished construct. `items` is the start of its elements in `Parser::scratch`.
 pub(super) enum Frame {
     Base { mode: Mode, items: usize, comma: bool },
     Prefix { op: Op, start: u32, bp: u8 },
@@ -42,7 +42,7 @@ pub(super) enum Frame {
 }
 
 impl Frame {
-    /// The binding power of a frame that waits for its last operand.
+    /// Returns the binding power of a frame that lacks its last operand, or `None` for a bracket.
     fn power(&self) -> Option<u8> {
         match *self {
             Frame::Star { .. } => Some(0),
@@ -53,7 +53,7 @@ impl Frame {
     }
 }
 
-/// What the state after a value leads to.
+/// Result of one step of the parser.
 pub(super) enum Next {
     Operand,
     Value(TreeId),
@@ -66,7 +66,7 @@ const COMPARE: u8 = 5;
 const UNARY: u8 = 12;
 const POWER: u8 = 13;
 
-/// Operator and binding power of an infix token.
+/// Returns the operator and the binding power of an infix token.
 fn infix(kind: Tok) -> Option<(Op, u8)> {
     Some(match kind {
         Tok::Or => (Op::Or, 2),
@@ -97,12 +97,12 @@ fn infix(kind: Tok) -> Option<(Op, u8)> {
 }
 
 impl Parser<'_> {
-    /// One expression; a comma ends it.
+    /// Parses one expression; a comma ends it.
     pub(super) fn expression(&mut self) -> Res<TreeId> {
         self.expression_in(Mode::Single)
     }
 
-    /// An expression in the given surroundings.
+    /// Parses an expression in the given context.
     pub(super) fn expression_in(&mut self, mode: Mode) -> Res<TreeId> {
         let (frames, items, keywords) = (self.frames.len(), self.scratch.len(), self.keywords.len());
         self.frames.push(Frame::Base { mode, items, comma: false });
@@ -196,7 +196,7 @@ impl Parser<'_> {
         self.push_frame(Frame::Prefix { op, start, bp })
     }
 
-    /// A number; a minus before it becomes part of it unless something binds the number tighter.
+    /// Parses a number. A preceding minus becomes part of the number unless a tighter operator follows.
     fn number(&mut self) -> Res<Next> {
         let token = self.next();
         let tight = matches!(self.peek(), Tok::DoubleStar | Tok::Dot | Tok::LBracket | Tok::LParen);
@@ -207,7 +207,7 @@ impl Parser<'_> {
         if let Some(start) = minus {
             self.frames.pop();
             let span = Span::new(start, token.start + token.len);
-            // The one integer that exists only with its sign.
+            // This integer exists only with its sign.
             let leaf = if self.text(token) == "9223372036854775808" {
                 Leaf::Int(i64::MIN)
             } else {
@@ -228,7 +228,7 @@ impl Parser<'_> {
         literal::number(self.text(token)).map_err(|m| self.problem(ProblemKind::Syntax, token.span(), m))
     }
 
-    /// One or more adjacent string literals, which are one string.
+    /// Parses adjacent string literals, which are concatenated.
     fn strings(&mut self) -> Res<Next> {
         let start = self.token().start;
         let mut value = Vec::new();
@@ -239,7 +239,7 @@ impl Parser<'_> {
         }
         let text = self.string_leaf(start, value)?;
         if self.peek() == Tok::FStart {
-            // "a" f"{b}": the plain part is the first part of the formatted string.
+            // "a" f"{b}": the plain literal is the first part of the f-string.
             let items = self.scratch.len();
             self.scratch.push(text);
             self.next();
@@ -258,7 +258,7 @@ impl Parser<'_> {
         Ok(self.ast.add(Kind::StringLiteral, span, leaf, &[]))
     }
 
-    /// Text of the f-string whose frame is on top, up to its next expression or its end.
+    /// Parses the text of the f-string on top of the stack, up to its next expression or its end.
     pub(super) fn format_rest(&mut self) -> Res<Next> {
         loop {
             let token = self.next();
@@ -356,12 +356,12 @@ impl Parser<'_> {
     }
 
     fn infix(&mut self, value: TreeId, op: Op, bp: u8, negated: bool) -> Res<Next> {
-        // All but `**` group to the left: comparisons too, as in TorchScript and not as in Python.
+        // All operators but `**` are left-associative. So are comparisons, as in TorchScript and unlike Python.
         let lhs = self.reduce_above(value, if bp == POWER { bp } else { bp - 1 });
         self.push_frame(Frame::Infix { op, negated, lhs, bp })
     }
 
-    /// Reduces all frames on top that bind tighter than `power`.
+    /// Reduces all frames on top of the stack that bind tighter than `power`.
     fn reduce_above(&mut self, mut value: TreeId, power: u8) -> TreeId {
         while self.frames.last().and_then(Frame::power).is_some_and(|bp| bp > power) {
             value = self.reduce(value);
@@ -369,7 +369,7 @@ impl Parser<'_> {
         value
     }
 
-    /// Ends the frame on top, which waits for its last operand.
+    /// Reduces the frame on top of the stack with `value` as its last operand.
     fn reduce(&mut self, value: TreeId) -> TreeId {
         let end = self.ast.span(value);
         match self.frames.pop() {
@@ -396,7 +396,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The innermost bracket (or the base) around the cursor.
+    /// Returns the innermost bracket frame (or the base frame) around the cursor.
     fn bracket(&self) -> Option<&Frame> {
         self.frames.iter().rev().find(|f| f.power().is_none())
     }

@@ -1,14 +1,14 @@
-//! Source text to trees.
+//! Parser: source text to syntax trees.
 //!
-//! Expressions are read by a Pratt parser whose stack is a vector of frames ([`expr`]), statements
-//! by a loop over a vector of open blocks ([`stmt`]): no nesting of the source becomes nesting of
-//! Rust calls, so 100,000 parentheses are as harmless as one.
+//! Expressions are parsed by a Pratt parser with an explicit stack of frames ([`expr`]), statements by a loop with an
+//! explicit stack of open blocks ([`stmt`]). The parser does not recurse, so a source with 100,000 nested parentheses
+//! does not overflow the native stack.
 //!
-//! Precedence and meaning are Python's. Where Python and PyTorch's own string parser differ (`and`
-//! and `or` on one level, `~` below arithmetic), archived code cannot tell, because the printer
-//! that writes it never prints infix operators; people mean Python.
+//! Precedence and meaning are Python's. PyTorch's own string parser differs (`and` and `or` on one level, `~` below
+//! arithmetic). Archived code is not affected, because its printer never writes infix operators; people who write
+//! source expect Python.
 //!
-//! A problem ends its statement; reading goes on at the next line, so one run reports them all.
+//! A problem ends its statement; parsing resumes at the next line, so one run reports all problems.
 
 mod brackets;
 mod compound;
@@ -20,18 +20,18 @@ use crate::limits::Limits;
 use crate::span::{Problem, ProblemKind, Span};
 use crate::tree::{Ast, Kind, Leaf, TreeId};
 
-/// The trees of a source, and what was wrong with it.
+/// The trees of a source and the problems found in it.
 #[derive(Clone, Debug)]
 pub struct Parsed {
     /// All trees.
     pub ast: Ast,
-    /// The [`Kind::Module`] at the top.
+    /// The [`Kind::Module`] of the source, or the tree of a single expression.
     pub root: TreeId,
-    /// Problems in source order; empty if and only if the whole source was understood.
+    /// The problems in source order; empty if and only if the whole source was parsed.
     pub problems: Vec<Problem>,
 }
 
-/// Reads a whole source.
+/// Parses a whole source.
 pub fn parse(src: &str, limits: &Limits) -> Parsed {
     let mut problems = Vec::new();
     let tokens = lex(src, limits, &mut problems);
@@ -40,7 +40,7 @@ pub fn parse(src: &str, limits: &Limits) -> Parsed {
     parser.finish(root)
 }
 
-/// Reads one expression, such as a type annotation given as text.
+/// Parses one expression, such as a type annotation given as text.
 pub fn parse_expression(src: &str, limits: &Limits) -> Parsed {
     let mut problems = Vec::new();
     let tokens = lex(src, limits, &mut problems);
@@ -53,7 +53,7 @@ pub fn parse_expression(src: &str, limits: &Limits) -> Parsed {
     parser.finish(root)
 }
 
-/// A problem was recorded and the statement has to be given up.
+/// A problem was recorded; the statement is abandoned.
 #[derive(Debug)]
 pub(crate) struct Failed;
 
@@ -66,14 +66,14 @@ pub(crate) struct Parser<'a> {
     limits: &'a Limits,
     problems: Vec<Problem>,
     ast: Ast,
-    /// The one shared absent child.
+    /// The shared tree for absent children.
     nothing: TreeId,
     frames: Vec<expr::Frame>,
-    /// Elements of unfinished lists; each frame remembers where its own begin.
+    /// Elements of unfinished lists; each frame records where its own start.
     scratch: Vec<TreeId>,
-    /// The same for keyword arguments.
+    /// Keyword arguments of unfinished calls; each frame records where its own start.
     keywords: Vec<TreeId>,
-    /// The innermost block stands on its header's line and is complete.
+    /// The innermost block is on the line of its header and is complete.
     one_line: bool,
 }
 
@@ -137,14 +137,14 @@ impl<'a> Parser<'a> {
         Err(self.unexpected(&format!("{} {place}", quoted(kind))))
     }
 
-    /// "expected X, found Y" at the cursor.
+    /// Reports "expected X, found Y" at the cursor.
     fn unexpected(&mut self, wanted: &str) -> Failed {
         let token = self.token();
         let found = match token.kind {
             Tok::Ident | Tok::Number => format!("`{}`", self.text(token)),
             kind => quoted(kind),
         };
-        // The end of a line is a place in that line, not the next one.
+        // Keep the range of a line end within its line.
         let span =
             if token.kind == Tok::Newline { Span::new(token.start, token.start) } else { token.span() };
         self.problem(ProblemKind::Syntax, span, format!("expected {wanted}, found {found}"))
@@ -189,7 +189,7 @@ impl<'a> Parser<'a> {
         self.ast.add(Kind::List, span, Leaf::None, items)
     }
 
-    /// A [`Kind::List`] of the scratch elements from `base` on, which are taken off.
+    /// Moves the scratch elements from `base` on into a [`Kind::List`].
     fn list_from(&mut self, base: usize) -> TreeId {
         let items = &self.scratch[base..];
         let span = match (items.first(), items.last()) {
@@ -199,7 +199,7 @@ impl<'a> Parser<'a> {
         self.add_from(Kind::List, span, base)
     }
 
-    /// A tree of the scratch elements from `base` on, which are taken off.
+    /// Moves the scratch elements from `base` on into a new tree of kind `kind`.
     fn add_from(&mut self, kind: Kind, span: Span, base: usize) -> TreeId {
         let tree = self.ast.add(kind, span, Leaf::None, &self.scratch[base..]);
         self.scratch.truncate(base);
@@ -210,7 +210,7 @@ impl<'a> Parser<'a> {
         Leaf::Name(self.ast.intern(text))
     }
 
-    /// From `start` to the end of the last token read.
+    /// Returns the range from `start` to the end of the last token read.
     fn span_from(&self, start: u32) -> Span {
         let last = self.tokens[self.pos.saturating_sub(1)];
         Span::new(start, (last.start + last.len).max(start))

@@ -1,8 +1,8 @@
 //! Statements: a loop over the lines, with the open blocks on an explicit stack.
 //!
-//! A compound statement pushes a [`Block`] that knows what it will become; the dedent that ends
-//! its body builds the tree and hands it to the block around. An `elif` opens an `else` block that
-//! closes by itself when the `if` inside is complete, so that a long chain costs no depth here.
+//! A compound statement pushes a [`Block`] with the parts of its header. The dedent that ends its body builds the tree
+//! and adds it to the enclosing block. An `elif` opens an implicit `else` block that is closed together with the `if`
+//! inside it, so a long `elif` chain does not nest.
 
 use super::expr::Mode;
 use super::{Failed, Parser, Res};
@@ -14,14 +14,14 @@ use crate::tree::{Kind, Leaf, Op, TreeId};
 pub(super) struct Block {
     pub(super) owner: Owner,
     pub(super) start: u32,
-    /// Where its statements begin in `Parser::scratch`.
+    /// Start of its statements in `Parser::scratch`.
     base: usize,
 }
 
-/// What a block's body belongs to.
+/// The statement that owns a block.
 pub(super) enum Owner {
     Module,
-    /// A body whose header was not understood: read for its problems, then forgotten.
+    /// A body whose header had a problem: parsed for further problems, then discarded.
     Skipped,
     Def {
         name: Leaf,
@@ -36,7 +36,7 @@ pub(super) enum Owner {
     If {
         cond: TreeId,
     },
-    /// `implicit`: stands for an `elif` and ends with the statement in it.
+    /// `implicit`: stands for an `elif` and ends with the `if` statement in it.
     Else {
         cond: TreeId,
         then_body: TreeId,
@@ -54,7 +54,7 @@ pub(super) enum Owner {
     },
 }
 
-/// The operator of an augmented assignment.
+/// Returns the operator of an augmented assignment.
 fn augmented(kind: Tok) -> Option<Op> {
     Some(match kind {
         Tok::PlusAssign => Op::Add,
@@ -106,12 +106,12 @@ impl Parser<'_> {
         self.add_from(Kind::Module, Span::new(0, self.src.len() as u32), base)
     }
 
-    /// One logical line; after a problem, goes on behind it.
+    /// Parses one logical line; after a problem, skips to the next line.
     fn line(&mut self, blocks: &mut Vec<Block>) {
         let open = blocks.len();
         let base = self.scratch.len();
         if self.statement(blocks).is_ok() {
-            // A chain of one-line branches comes back here once per branch.
+            // A chain of one-line branches sets `one_line` again for each branch.
             while std::mem::take(&mut self.one_line) {
                 self.close_block(blocks);
             }
@@ -136,7 +136,7 @@ impl Parser<'_> {
         blocks.push(Block { owner, start, base: self.scratch.len() });
     }
 
-    /// Ends the innermost block, and the `else` blocks that end with it.
+    /// Ends the innermost block and the implicit `else` blocks that end with it.
     pub(super) fn close_block(&mut self, blocks: &mut Vec<Block>) {
         loop {
             if blocks.len() <= 1 {
@@ -200,7 +200,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `elif` or `else` after the first branch of an `if`.
+    /// Parses `elif` or `else` after the first branch of an `if`.
     fn otherwise(&mut self, blocks: &mut Vec<Block>, block: &Block, then_body: TreeId) -> Res<()> {
         let Owner::If { cond } = block.owner else { return Err(Failed) };
         let token = self.next();
@@ -214,7 +214,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The colon after a header, and what follows: a block or statements on the same line.
+    /// Parses the colon after a header and the body: a block, or statements on the same line.
     pub(super) fn body(&mut self, blocks: &mut Vec<Block>, owner: Owner, start: u32) -> Res<()> {
         self.open(blocks, owner, start);
         self.check_nesting(blocks.len())?;
@@ -268,7 +268,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Simple statements up to the end of the line.
+    /// Parses simple statements up to the end of the line.
     fn simple_line(&mut self) -> Res<()> {
         loop {
             let statement = self.simple()?;
@@ -341,7 +341,7 @@ impl Parser<'_> {
         Ok(self.ast.add(kind, span, Leaf::None, &targets))
     }
 
-    /// `import a.b as c, d` and `from a import b`: dotted names, as strings.
+    /// Parses `import a.b as c, d` or `from a import b` into string literals of the dotted names.
     fn import(&mut self) -> Res<TreeId> {
         let start = self.next().start;
         let mut names = Vec::new();
@@ -374,7 +374,7 @@ impl Parser<'_> {
         Ok(self.ast.add(Kind::Import, span, Leaf::None, &names))
     }
 
-    /// An expression, or an assignment that begins with one.
+    /// Parses an expression statement, or an assignment that starts with an expression.
     fn assignment(&mut self) -> Res<TreeId> {
         let start = self.token().start;
         let first = self.expression_in(Mode::Tuple)?;

@@ -1,4 +1,4 @@
-//! Tests of the parser: sources against the trees they become.
+//! Tests of the parser: sources and their expected trees.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn sexpr(src: &str) -> String {
     parsed.ast.sexpr(parsed.root)
 }
 
-/// The expression in full brackets.
+/// Parses an expression and returns its s-expression.
 fn expr(src: &str) -> String {
     let parsed = parse_expression(src, &Limits::default());
     assert!(parsed.problems.is_empty(), "{src}: {:?}", parsed.problems);
@@ -243,7 +243,7 @@ fn depth_is_harmless() {
 
 #[test]
 fn deep_blocks_are_harmless() {
-    // The text itself is quadratic in the depth, so 2,000 levels of one blank already are 2 MB.
+    // The s-expression is quadratic in the depth: at 2,000 levels, one blank per level already makes 2 MB.
     let mut src = String::new();
     for i in 0..2000 {
         src.push_str(&" ".repeat(i));

@@ -1,8 +1,8 @@
-//! The statements of a function.
+//! Statements of a function.
 //!
-//! What is to be written is an agenda of [`Step`]s, last first, so that blocks in blocks cost no stack. A value is a
-//! text: a variable's name, or the expression of a node that stands in its user's. An expression that got too long is
-//! given to a variable before it is used, and with it all that is evaluated before it.
+//! An explicit stack of [`Step`]s (the agenda) drives the printer, so nested blocks do not recurse. Each value has a
+//! text: the name of a variable, or the expression of a node that is nested in its user. An expression that is too long
+//! is assigned to a variable before its use, together with all pending expressions that are evaluated before it.
 
 use std::rc::Rc;
 
@@ -18,49 +18,49 @@ use super::marks;
 use super::names::is_identifier;
 use super::{File, Printer, Receiver, Res, unprintable};
 
-/// Expressions that with their indentation are this long get a variable of their own.
+/// Width, indentation included, from which an expression is assigned to a variable.
 const LONG: usize = 40;
 
-/// What is still to be written.
+/// A pending step of the printer.
 enum Step {
-    /// A node and those behind it in its block.
+    /// Prints a node and the nodes after it in its block.
     Nodes(NodeId),
-    /// The head of an indented part, which goes to the next [`Step::Close`].
+    /// Prints the head of an indented block, which extends to the next [`Step::Close`].
     Open(String),
-    /// The left variables get the values of the right ones, all at once.
+    /// Assigns the right values to the left variables in one statement.
     Assign(Vec<ValueId>, Vec<ValueId>),
-    /// The same for one variable, whose type its value does not say.
+    /// Assigns one variable with a type annotation, because its type cannot be inferred from the value.
     AssignTyped(ValueId, ValueId),
-    /// The end of an indented part.
+    /// Ends an indented block.
     Close,
-    /// The end of a function within the function, and the node that makes a task of it.
+    /// Ends a nested function and prints the node that runs it as a task.
     Task(NodeId, String),
 }
 
-/// A graph being written: the function's own, or that of a task in it.
+/// A graph being printed: that of the function, or of a task in it.
 struct Layer<'g> {
     graph: &'g Graph,
     inline: Inline,
     texts: HashMap<ValueId, Rc<str>, FxBuildHasher>,
-    /// Expressions that are written nowhere yet, in the order in which they run.
+    /// Nested expressions that are not written yet, in execution order.
     pending: Vec<ValueId>,
 }
 
-/// The statements of one function, being written.
+/// State of the printer for one function.
 pub(super) struct Body<'p, 'u, 'g> {
     pub(super) printer: &'p mut Printer<'u>,
     pub(super) file: &'p mut File,
     layers: Vec<Layer<'g>>,
     agenda: Vec<Step>,
     level: usize,
-    /// Lines written, to see which blocks are empty.
+    /// Number of lines written; tells which blocks are empty.
     lines: usize,
-    /// For each indented part that is open, how many lines there were when it began.
+    /// For each open indented block, the number of lines at its start.
     open: Vec<usize>,
 }
 
 impl Printer<'_> {
-    /// Appends a function at a level of indentation.
+    /// Appends a function at an indentation level.
     pub(super) fn function(
         &mut self,
         file: &mut File,
@@ -106,7 +106,7 @@ impl Printer<'_> {
     }
 }
 
-/// The graph in a form that source can say: no loop has both a trip count and a condition.
+/// Rewrites loops with both a trip count and a condition, which have no source form.
 fn prepared(graph: &std::sync::Arc<Graph>) -> std::sync::Arc<Graph> {
     if !crate::ssa::has_mixed_loops(graph) {
         return std::sync::Arc::clone(graph);
@@ -116,7 +116,7 @@ fn prepared(graph: &std::sync::Arc<Graph>) -> std::sync::Arc<Graph> {
     std::sync::Arc::new(graph)
 }
 
-/// The kinds of loop that source has.
+/// The loop statements of the language.
 enum LoopKind {
     For,
     While,
@@ -142,7 +142,7 @@ impl<'g> Body<'_, '_, 'g> {
         self.layer().graph
     }
 
-    /// The text that stands for a value.
+    /// Returns the text of a value.
     pub(super) fn text_of(&self, value: ValueId) -> Res<Rc<str>> {
         match self.layer().texts.get(&value) {
             Some(text) => Ok(Rc::clone(text)),
@@ -158,7 +158,7 @@ impl<'g> Body<'_, '_, 'g> {
         }
     }
 
-    /// Gives values variables.
+    /// Assigns variable names to values.
     fn name_values(&mut self, values: &[ValueId]) -> Vec<Rc<str>> {
         let g = self.graph();
         let mut names = Vec::with_capacity(values.len());
@@ -171,7 +171,7 @@ impl<'g> Body<'_, '_, 'g> {
         names
     }
 
-    /// An error that says which node it is about.
+    /// Adds a note to an error that names the node it is about.
     pub(super) fn blame(&self, node: NodeId, mut problem: Box<Diagnostic>) -> Box<Diagnostic> {
         let name = self.graph().op_name(node);
         problem.notes.push(format!("in the node `{name}`"));
@@ -199,7 +199,7 @@ impl<'g> Body<'_, '_, 'g> {
 
     // --- graphs and blocks -----------------------------------------------------------------------------------------
 
-    /// Begins a function body: the constants that need a line of their own, then its statements.
+    /// Starts the body of a function: assigns long constants to variables and schedules the statements.
     fn begin(&mut self, graph: &'g Graph, texts: HashMap<ValueId, Rc<str>, FxBuildHasher>) -> Res<()> {
         self.layers.push(Layer { graph, inline: inline::find(graph), texts, pending: Vec::new() });
         self.indent();
@@ -214,7 +214,7 @@ impl<'g> Body<'_, '_, 'g> {
         Ok(())
     }
 
-    /// Constants that a node uses, those that are not met before.
+    /// Sets the texts of the constants that a node uses, if they are used for the first time.
     fn constants(&mut self, node: NodeId) -> Res<()> {
         let g = self.graph();
         for value in g.operands(node) {
@@ -269,7 +269,7 @@ impl<'g> Body<'_, '_, 'g> {
         self.level += 1;
     }
 
-    /// Ends an indented part; one without statements says so.
+    /// Ends an indented block; writes `pass` if it is empty.
     fn dedent(&mut self) {
         if self.open.pop() == Some(self.lines) {
             self.line("pass");
@@ -287,7 +287,7 @@ impl<'g> Body<'_, '_, 'g> {
         }
         self.split_long(node)?;
         match prim {
-            // The step behind this one assigns what the block gives, nested expressions and all.
+            // The next step assigns the outputs of the block, nested expressions included.
             Some(Prim::Return) if g.owner(g.parent(node)).is_some() => Ok(()),
             Some(Prim::Return) => self.return_statement(node),
             Some(Prim::If) => self.if_statement(node),
@@ -317,7 +317,7 @@ impl<'g> Body<'_, '_, 'g> {
         }
     }
 
-    /// `x, y = text`, or `text` alone if nothing comes of the node.
+    /// Writes `x, y = text`, or only `text` if the node has no results.
     fn define(&mut self, node: NodeId, text: &str) {
         let results: Vec<ValueId> = self.graph().results(node).collect();
         let names = self.name_values(&results);
@@ -328,7 +328,8 @@ impl<'g> Body<'_, '_, 'g> {
         }
     }
 
-    /// The operands that stand within a node's own text; they are written with it, so nothing has to wait for them.
+    /// Returns the operands nested in the expression of a node and removes them from the pending expressions, because
+    /// they are written with the node.
     fn take_nested(&mut self, node: NodeId) -> Vec<ValueId> {
         let g = self.graph();
         let Some(layer) = self.layers.last_mut() else { return Vec::new() };
@@ -339,7 +340,7 @@ impl<'g> Body<'_, '_, 'g> {
         nested
     }
 
-    /// Gives variables to operands that are long expressions, and to all that runs before them and is not written yet.
+    /// Assigns long operands to variables, together with all pending expressions that run before them.
     fn split_long(&mut self, node: NodeId) -> Res<()> {
         let g = self.graph();
         let nested = self.take_nested(node);
@@ -352,7 +353,7 @@ impl<'g> Body<'_, '_, 'g> {
         let Some(layer) = self.layers.last_mut().filter(|_| split > 0) else { return Ok(()) };
         let mut first = std::mem::take(&mut layer.pending);
         first.extend_from_slice(&nested[..split]);
-        // From here on they are variables, not expressions within others.
+        // From here on these values are variables and no longer nested expressions.
         for &value in &first {
             layer.inline.remove(&g.def(value));
         }
@@ -369,7 +370,7 @@ impl<'g> Body<'_, '_, 'g> {
         Ok(())
     }
 
-    /// What a carried value begins with: `x: T = value`, the type left out where it is the value's.
+    /// Writes the initial value of a loop variable: `x: T = value`, without the type if it is the type of the value.
     fn assign_start(&mut self, to: ValueId, from: ValueId) -> Res<()> {
         let g = self.graph();
         let (name, text) = (self.text_of(to)?, self.text_of(from)?);
@@ -400,8 +401,8 @@ impl<'g> Body<'_, '_, 'g> {
         let cond = self.text_of(g.operand(node, 0))?;
         let heads = ["else:".to_owned(), format!("if {cond}:")];
         let sides = [g.block(node, 0), g.block(node, 1)].map(|b| g.block_outputs(b).collect::<Vec<_>>());
-        // What the compiler would not find out from the values of both sides is said on the first; so is a choice of
-        // types, as PyTorch does where one variable is assigned.
+        // A type that the compiler would not infer from both branches is annotated in the first one. So is an optional
+        // or union type, as in PyTorch, if the node has one result.
         let is_typed = |i: usize| {
             let ([a, b], ty) = ([g.ty(sides[0][i]), g.ty(sides[1][i])], g.ty(results[i]));
             let is_choice = matches!(ty.kind(), TypeKind::Optional(_) | TypeKind::Union(_));
@@ -409,7 +410,7 @@ impl<'g> Body<'_, '_, 'g> {
         };
         let all: Vec<usize> = (0..results.len()).collect();
         let (typed, plain): (Vec<usize>, Vec<usize>) = all.iter().copied().partition(|&i| is_typed(i));
-        // The agenda runs backwards.
+        // The agenda is a stack, so steps are pushed in reverse.
         for (side, head) in [1, 0].into_iter().zip(heads) {
             let (typed, plain) = if side == 0 { (&typed[..], &plain) } else { (&[][..], &all) };
             self.agenda.push(Step::Close);
@@ -429,7 +430,7 @@ impl<'g> Body<'_, '_, 'g> {
         let body = g.block(node, 0);
         let results: Vec<ValueId> = g.results(node).collect();
         let inputs: Vec<ValueId> = g.block_inputs(body).collect();
-        // What is carried is one variable before, in and behind the loop.
+        // A carried value is one variable before, in and after the loop.
         let names = self.name_values(&results);
         for ((&result, &input), (name, start)) in
             results.iter().zip(&inputs[1..]).zip(names.iter().zip(g.operands(node).skip(2)))
@@ -446,7 +447,7 @@ impl<'g> Body<'_, '_, 'g> {
                 targets.remove(0);
                 format!("for {trip} in range({}):", self.text_of(g.operand(node, 0))?)
             }
-            // The trip number is not read: its variable is the condition's.
+            // The iteration number is not read, so its variable holds the condition.
             LoopKind::While => {
                 let start = self.text_of(g.operand(node, 1))?;
                 self.line(&format!("{trip} = {start}"));
@@ -462,7 +463,7 @@ impl<'g> Body<'_, '_, 'g> {
         Ok(())
     }
 
-    /// `x : T = container[key]`: the type says what the module is used as.
+    /// Writes `x : T = container[key]`: the annotation gives the module's type at this use.
     fn container_item(&mut self, node: NodeId) -> Res<()> {
         let g = self.graph();
         let (container, key) = (self.text_of(g.operand(node, 0))?, self.text_of(g.operand(node, 1))?);
@@ -473,7 +474,7 @@ impl<'g> Body<'_, '_, 'g> {
         Ok(())
     }
 
-    /// `a, b, = tuple`: the last comma makes one target an unpacking too.
+    /// Writes `a, b, = tuple`: the trailing comma makes a single target an unpacking too.
     fn unpack(&mut self, node: NodeId) -> Res<()> {
         let g = self.graph();
         let results: Vec<ValueId> = g.results(node).collect();
@@ -512,7 +513,7 @@ impl<'g> Body<'_, '_, 'g> {
         Ok(())
     }
 
-    /// The function of a task, which sees the variables around it, and then the task.
+    /// Writes the function of a task, which can read the variables around it, and then the task.
     fn task(&mut self, node: NodeId) -> Res<()> {
         let g = self.graph();
         let is_fork = g.is_prim(node, Prim::Fork);

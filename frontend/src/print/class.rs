@@ -1,4 +1,4 @@
-//! Classes, interfaces, named tuples and enums as source.
+//! Printing of classes, interfaces, named tuples and enums.
 
 use flambeau_ir::module::{AttributeKind, Class, Enumeration, Interface};
 use flambeau_ir::types::TypeKind;
@@ -122,7 +122,7 @@ impl Printer<'_> {
     }
 }
 
-/// `"a", "b", `
+/// Formats names as list elements: `"a", "b", `.
 fn names(symbols: impl Iterator<Item = Symbol>) -> String {
     symbols.map(|s| format!("\"{s}\", ")).collect()
 }

@@ -1,4 +1,4 @@
-//! Constants as literals, and the table of those that have none.
+//! Printing of constants as literals, and the table of constants without a literal.
 
 use std::ops::ControlFlow;
 
@@ -11,14 +11,15 @@ use std::hash::{Hash, Hasher};
 
 use super::{Printer, Res, unprintable};
 
-/// Values that source refers to as `CONSTANTS.cN`.
+/// The values that source refers to as `CONSTANTS.cN`.
 #[derive(Default)]
 pub(super) struct Constants {
     values: Vec<IValue>,
     index: HashTable<usize>,
 }
 
-/// A hash that equal constants share; cheap, so large tensors count by their shape and not by their elements.
+/// Returns a hash that is the same for equal constants. Tensors are hashed by dtype and sizes, which is cheap for large
+/// ones.
 fn fingerprint(value: &IValue) -> u64 {
     let mut h = FxHasher::default();
     match value {
@@ -40,7 +41,7 @@ fn same(a: &IValue, b: &IValue) -> bool {
 }
 
 impl Constants {
-    /// The number of a constant in the table.
+    /// Returns the index of a constant in the table; adds the constant if it is new.
     fn number(&mut self, value: &IValue) -> usize {
         let hash = fingerprint(value);
         if let Some(&found) = self.index.find(hash, |&i| same(&self.values[i], value)) {
@@ -62,18 +63,18 @@ impl Constants {
     }
 }
 
-/// Has the value no literal of its own?
+/// Returns true if the value has no literal.
 fn needs_table(value: &IValue) -> bool {
     match value {
         IValue::Tensor(_) | IValue::Object(_) => true,
-        // The printer's escapes stop at ASCII.
+        // String literals are limited to ASCII.
         IValue::Str(s) => !s.as_bytes().is_ascii(),
         _ => false,
     }
 }
 
 impl Printer<'_> {
-    /// A constant as source.
+    /// Returns a constant as source.
     pub(super) fn constant(&mut self, value: &IValue) -> Res<String> {
         let odd = value.visit(|part| match part {
             IValue::Future(_) | IValue::Host(_) | IValue::Uninitialized => ControlFlow::Break(()),

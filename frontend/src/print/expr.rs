@@ -1,7 +1,7 @@
-//! One node as an expression.
+//! Printing of one node as an expression.
 //!
-//! Operands are texts already: names, or expressions that [`super::inline`] allows to stand here. Most nodes are calls
-//! of `torch.…` or `ops.ns.…`; what the language spells otherwise has a row or an arm below.
+//! Operands already have texts: names, or expressions that [`super::inline`] nests here. Most nodes are calls of
+//! `torch.…` or `ops.ns.…`; constructs with their own syntax have a table row or a match arm below.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ use super::names::is_identifier;
 use super::{Definition, Res, unprintable};
 use crate::emit::structural;
 
-/// Operators that are calls of a plain name.
+/// Operators that are printed as calls of an unqualified function.
 const PLAIN_CALLS: [(&str, &str); 5] = [
     ("aten::Int", "int"),
     ("aten::Float", "float"),
@@ -24,14 +24,14 @@ const PLAIN_CALLS: [(&str, &str); 5] = [
     ("aten::sorted", "sorted"),
 ];
 
-/// Operators that are conversions the compiler inserts where a type is annotated.
+/// Conversions that the compiler inserts for a type annotation.
 const IMPLICIT: [&str; 4] =
     ["aten::ScalarImplicit", "aten::FloatImplicit", "aten::IntImplicit", "aten::ComplexImplicit"];
 
-/// Operators that are members of a value.
+/// Operators that are printed as member accesses.
 const MEMBERS: [(&str, &str); 2] = [("prim::EnumName", "name"), ("prim::EnumValue", "value")];
 
-/// Operators under another name than their own.
+/// Operators that are printed under another name.
 const RENAMED: [(&str, &str); 2] =
     [("aten::backward", "torch.autograd.backward"), ("aten::grad", "torch.autograd.grad")];
 
@@ -39,7 +39,7 @@ fn row(table: &[(&str, &'static str)], name: &str) -> Option<&'static str> {
     table.iter().find(|(n, _)| *n == name).map(|(_, v)| *v)
 }
 
-/// Do the members of a container say what the type of its elements is?
+/// Returns true if the element type of a container can be inferred from its elements.
 fn is_inferable(elem: Type) -> bool {
     !matches!(
         elem.kind(),
@@ -51,8 +51,8 @@ fn is_inferable(elem: Type) -> bool {
     )
 }
 
-/// How many of a call's operands have to be written, and how many `out` operands stand at the end: what equals its
-/// default is left out from the end on, as long as no overload declared before takes the rest.
+/// Returns the number of operands of a call to write, and the number of `out` operands at the end. Trailing operands
+/// that equal their defaults are omitted, as long as no earlier overload accepts the remaining ones.
 fn necessary(g: &Graph, node: NodeId, schema: &FunctionSchema) -> (usize, usize) {
     let (args, given) = (&schema.args, g.operand_count(node));
     let outs = args.iter().rev().take_while(|a| a.is_out()).count();
@@ -75,7 +75,7 @@ fn necessary(g: &Graph, node: NodeId, schema: &FunctionSchema) -> (usize, usize)
     (n, outs)
 }
 
-/// Whether an overload declared before a node's own takes the first of its operands as they are, none of them by name.
+/// Returns true if an overload declared before the node's own accepts the first `operands` operands by position.
 fn is_hidden(g: &Graph, node: NodeId, operands: usize) -> bool {
     let (registry, Some(own)) = (g.registry(), g.op(node).row()) else { return false };
     let types: Vec<Type> = g.operands(node).take(operands).map(|v| g.ty(v)).collect();
@@ -90,7 +90,7 @@ fn comma_separated(texts: &[Rc<str>]) -> String {
 }
 
 impl Body<'_, '_, '_> {
-    /// The expression of a node.
+    /// Returns the expression of a node.
     pub(super) fn expression(&mut self, node: NodeId) -> Res<String> {
         let g = self.graph();
         let operands = g.operands(node).map(|v| self.text_of(v)).collect::<Res<Vec<_>>>()?;
@@ -100,8 +100,7 @@ impl Body<'_, '_, '_> {
             None => self.operator(node, &operands),
         }?;
         Ok(self.file.marks.numbered(text, || {
-            // Where archived code says nothing of what it was printed from, neither is anything known of what is printed
-            // from it.
+            // If archived code has no record of its original source, the text printed from it has none either.
             let range = g.locs().range(g.loc(node))?;
             if range.source.origin.is_some() { range.original() } else { Some(range) }
         }))
@@ -189,7 +188,7 @@ impl Body<'_, '_, '_> {
         })
     }
 
-    /// A container's text, under its type unless that is clear from its members.
+    /// Wraps a container's text in a type annotation unless its type is clear from its elements.
     fn annotated(&mut self, ty: Type, known: bool, text: String) -> String {
         if known { text } else { format!("annotate({}, {text})", self.printer.spell(ty)) }
     }
@@ -215,7 +214,7 @@ impl Body<'_, '_, '_> {
             });
         }
         if let ("aten::_unwrap_optional", [value]) = (name, operands) {
-            // `None` does not say what it would be if it were something.
+            // The type of a `None` constant does not determine the optional type, so annotate it.
             if g.ty(g.operand(node, 0)) == Type::NONE {
                 let ty = Type::optional(self.result_type(node));
                 let none = self.annotated(ty, false, value.to_string());
@@ -226,7 +225,7 @@ impl Body<'_, '_, '_> {
         Ok(self.call_of(node, symbol, schema.as_ref(), operands))
     }
 
-    /// A call of an operator by its name.
+    /// Returns a call of an operator by name.
     fn call_of(
         &self,
         node: NodeId,
@@ -257,7 +256,7 @@ impl Body<'_, '_, '_> {
         text
     }
 
-    /// The text of a constant.
+    /// Returns the text of a constant.
     fn constant_text(&mut self, value: ValueId) -> Res<String> {
         let g = self.graph();
         if let TypeKind::Function(name) = g.ty(value).kind() {
@@ -269,7 +268,7 @@ impl Body<'_, '_, '_> {
     }
 }
 
-/// `f(a, b, )`, as PyTorch writes calls of a program's own functions. What can only be given by name is.
+/// Formats `f(a, b, )`, as PyTorch writes calls of program functions. Keyword-only arguments are written by name.
 fn call(callee: &str, args: &[Rc<str>], schema: Option<&FunctionSchema>) -> String {
     let mut text = format!("{callee}(");
     let params = schema.map_or(&[][..], |s| &s.args[s.args.len().saturating_sub(args.len())..]);
@@ -283,7 +282,7 @@ fn call(callee: &str, args: &[Rc<str>], schema: Option<&FunctionSchema>) -> Stri
     text
 }
 
-/// The expression that names an operator.
+/// Returns the expression that names an operator.
 fn callee(name: Symbol) -> String {
     if let Some(renamed) = row(&RENAMED, name.as_str()) {
         return renamed.to_owned();

@@ -1,18 +1,18 @@
-//! Which nodes are written within the expression that uses them.
+//! Determines the nodes that are printed inside the expression of their user.
 //!
-//! A node may stand in its user's expression if it is used once, has no name that a person gave it, and if evaluating
-//! the expression's operands from left to right runs the nodes in the order in which they stand. So each block is
-//! walked from its end: `point` is the node that would have to come next, backwards, and an operand is nested exactly
-//! if it is that node. Constants never matter for the order and are always nested.
+//! A node is nested in its user's expression if it is used once, has no user-given name, and evaluating the operands of
+//! the expression from left to right runs the nodes in their order. Each block is scanned from its end: `point` is the
+//! node that must come next, backwards, and an operand is nested exactly if it is that node. Constants do not affect
+//! the order and are always nested.
 
 use flambeau_ir::{Graph, NodeId, Prim, ValueId};
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
 
-/// The nodes that are written in place.
+/// The nodes that are nested in the expression of their user.
 pub(super) type Inline = HashSet<NodeId, FxBuildHasher>;
 
-/// Finds the nodes of a graph that are written in place.
+/// Returns the nested nodes of a graph.
 pub(super) fn find(g: &Graph) -> Inline {
     let mut inline = Inline::default();
     let mut blocks = vec![g.root()];
@@ -37,7 +37,7 @@ fn previous(g: &Graph, node: NodeId) -> Option<NodeId> {
     at
 }
 
-/// Nests the operands of `node`, theirs and so on, as far as the order allows.
+/// Nests the operands of `node`, their operands and so on, as far as the order allows.
 fn scan(g: &Graph, node: NodeId, inline: &mut Inline) {
     let mut point = previous(g, node);
     let mut open = vec![(node, g.operand_count(node))];
@@ -64,7 +64,7 @@ fn can_stand_in_user(g: &Graph, value: ValueId) -> bool {
     let mut uses = g.uses(value);
     let (Some(use_), None) = (uses.next(), uses.next()) else { return false };
     let user = g.prim(use_.user);
-    // Somebody's variable, unless it is a variable for nothing but being returned.
+    // A user-given name needs a variable, unless the value is only returned.
     if g.has_debug_name(value) && user != Some(Prim::Return) {
         return false;
     }
@@ -72,12 +72,12 @@ fn can_stand_in_user(g: &Graph, value: ValueId) -> bool {
         return false;
     }
     match user {
-        // What a loop begins with is assigned after its trip count and condition are evaluated.
+        // The initial values of a loop are assigned after its trip count and condition are evaluated.
         Some(Prim::Loop) if use_.index >= 2 => return false,
         // The body of a task may use an operand more than once.
         Some(Prim::Fork | Prim::Awaitable) => return false,
         _ => {}
     }
-    // As a condition it would refine types that are refined already.
+    // As a condition it would refine types that are already refined in the graph.
     !g.is_prim(def, Prim::Isinstance)
 }

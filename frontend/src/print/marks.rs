@@ -1,8 +1,8 @@
-//! Where the expressions of a text come from.
+//! Source map of printed text: the source ranges that its expressions were made from.
 //!
-//! While a statement is put together its expressions are texts within texts, so where each ends up is known only once
-//! the line is written. Until then an expression carries its number between control characters, which no source text
-//! has: strings are written with escapes. Lines are freed of them on the way into the text, and the places are noted.
+//! A statement is composed of nested expression texts, so the final offset of an expression is known only when its line
+//! is written. Until then an expression carries an index between control characters. These do not occur in source text,
+//! because strings are written with escapes. [`Marks::write`] removes them and records the offsets.
 
 use flambeau_ir::SourceRange;
 
@@ -10,33 +10,33 @@ const OPEN: char = '\u{1}';
 const NUMBERED: char = '\u{2}';
 const CLOSE: char = '\u{3}';
 
-/// Offsets of a text with what stands from there on: an expression that was made from this place, or nothing of which
-/// that is known. Ascending.
+/// Source map of a text: ascending byte offsets, each with the source range of the text from there on, or `None` if
+/// unknown.
 pub type Places = Vec<(usize, Option<SourceRange>)>;
 
-/// The places of one text.
+/// The source map of one text under construction.
 #[derive(Default)]
 pub(super) struct Marks {
-    /// Whether places are wanted.
+    /// True if a source map is wanted.
     wanted: bool,
     ranges: Vec<SourceRange>,
     places: Vec<(usize, Option<usize>)>,
 }
 
 impl Marks {
-    /// Marks that are kept.
+    /// Creates an empty source map that is recorded.
     pub(super) fn wanted() -> Marks {
         Marks { wanted: true, ..Marks::default() }
     }
 
-    /// An expression with its number, if its place is known and wanted.
+    /// Wraps an expression with the index of its source range, if the range is known and a source map is wanted.
     pub(super) fn numbered(&mut self, text: String, range: impl FnOnce() -> Option<SourceRange>) -> String {
         let Some(range) = self.wanted.then(range).flatten() else { return text };
         self.ranges.push(range);
         format!("{OPEN}{}{NUMBERED}{text}{CLOSE}", self.ranges.len() - 1)
     }
 
-    /// Appends a line's text to `out` without the numbers, which are noted.
+    /// Appends the text of a line to `out` without the control characters, and records the offsets.
     pub(super) fn write(&mut self, out: &mut String, text: &str) {
         if !text.contains(OPEN) {
             out.push_str(text);
@@ -62,7 +62,7 @@ impl Marks {
         self.places.push((at, what));
     }
 
-    /// All places, each unlike the one before.
+    /// Returns the source map without repetitions.
     pub(super) fn into_places(self) -> Places {
         let mut places: Places = Vec::new();
         for (at, what) in self.places {
@@ -80,7 +80,7 @@ impl Marks {
     }
 }
 
-/// Bytes of a text without numbers.
+/// Returns the length of a text in bytes without the control characters and indices.
 pub(super) fn width(text: &str) -> usize {
     if !text.contains(OPEN) {
         return text.len();

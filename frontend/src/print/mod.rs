@@ -1,18 +1,19 @@
-//! Graphs back to TorchScript source that compiles to the same graphs.
+//! Printer: graphs to TorchScript source that compiles to the same graphs.
 //!
-//! What is printed is what archives hold under `code/` and what `.code` shows: expressions are nested where that keeps
-//! the order of evaluation, variables keep the names people gave them, and what has no literal stands in a table of
-//! constants (`CONSTANTS.c0`). Two parts:
+//! The output is the source that archives contain under `code/` and that `.code` shows. Expressions are nested where
+//! this keeps the order of evaluation, variables keep their user-given names, and values without a literal are in a
+//! table of constants (`CONSTANTS.c0`). The two main types:
 //!
-//! - a [`Printer`] is what the files of one program share: the table of constants, the names of types, and the list of
-//!   [`Definition`]s that were mentioned so far, in the order of first mention;
-//! - a [`File`] is text being written, with the counters behind the names it invents.
+//! - a [`Printer`] is the state shared by the files of one program: the table of constants, the names of types, and the
+//!   [`Definition`]s referenced so far, in the order of first reference;
+//! - a [`File`] is one source text with the counters for generated names.
 //!
-//! [`code`] prints one function for people, [`program`] everything that some definitions need, file by file, which is
-//! what an archive's writer takes. Text that PyTorch could not read back is never written: nodes without a source form
-//! (those that passes make) are an error that names them.
+//! [`code`] prints one function for display. [`program`] prints definitions and everything they reference, one file per
+//! module, for the archive writer. The printer never writes text that PyTorch cannot read: nodes without a source form
+//! (created by passes) are reported as an error that names them.
 //!
-//! Nothing here recurses on the nesting of a graph, and the text is linear in the graph but for indentation.
+//! The printer does not recurse on the nesting of a graph. The length of the text is linear in the graph except for
+//! indentation.
 
 mod body;
 mod class;
@@ -38,38 +39,39 @@ use names::LocalNames;
 pub use names::is_identifier;
 use types::TypeNames;
 
-/// Results of printing.
+/// Result of printing.
 pub(crate) type Res<T> = Result<T, Box<Diagnostic>>;
 
-/// Something with a qualified name that source can refer to.
+/// A definition with a qualified name that source can refer to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Definition {
     /// A class, interface, enum or named tuple.
     Type(Type),
-    /// A function that is no method.
+    /// A function that is not a method.
     Function(Symbol),
 }
 
-/// How a method's first parameter is written.
+/// How the first parameter of a method is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Receiver {
     /// With its type, as in archives.
     Typed,
-    /// Without, as `.code` shows it.
+    /// Without its type, as `.code` shows it.
     Bare,
 }
 
-/// What the files of one program share.
+/// State shared by the files of one program.
 pub struct Printer<'u> {
     unit: &'u CompilationUnit,
     constants: Constants,
     types: TypeNames,
     needed: IndexSet<Definition, FxBuildHasher>,
-    /// The module of functions whose names say none; where files are written, each definition needs one.
+    /// The module of functions with an unqualified name. Set when files are written, because each definition needs a
+    /// module.
     home: Option<&'static str>,
 }
 
-/// A source text being written.
+/// A source text under construction.
 #[derive(Default)]
 pub struct File {
     text: String,
@@ -77,17 +79,17 @@ pub struct File {
     marks: Marks,
 }
 
-/// A program as source.
+/// A printed program.
 #[derive(Debug, Default)]
 pub struct Printed {
-    /// Text by module (`__torch__.net`) with what it was made from, in order of first mention.
+    /// By module (`__torch__.net`): the text and its source map, in order of first reference.
     pub files: IndexMap<String, (String, Places), FxBuildHasher>,
-    /// What `CONSTANTS.c0` and so on mean.
+    /// The values of `CONSTANTS.c0`, `CONSTANTS.c1` and so on.
     pub constants: Vec<IValue>,
 }
 
 impl<'u> Printer<'u> {
-    /// A printer for what `unit` defines.
+    /// Creates a printer for definitions of `unit`.
     pub fn new(unit: &'u CompilationUnit) -> Self {
         Printer {
             unit,
@@ -98,22 +100,22 @@ impl<'u> Printer<'u> {
         }
     }
 
-    /// Asks for a definition to be printed; does nothing the second time.
+    /// Adds a definition to the list of referenced definitions, unless it is in the list.
     pub fn need(&mut self, what: Definition) {
         self.needed.insert(what);
     }
 
-    /// The `i`-th definition that was mentioned or asked for.
+    /// Returns the `i`-th referenced definition.
     pub fn needed(&self, i: usize) -> Option<Definition> {
         self.needed.get_index(i).copied()
     }
 
-    /// The table of constants so far.
+    /// Returns the table of constants so far.
     pub fn constants(&self) -> &[IValue] {
         self.constants.values()
     }
 
-    /// The name that a definition has in the text: its own, or another where two types share one.
+    /// Returns the name of a definition in the text: its own, or a mangled one if two types share a name.
     pub fn qualified_name(&mut self, what: Definition) -> Symbol {
         match what {
             Definition::Type(ty) => self.types.name(ty).unwrap_or(Symbol::EMPTY),
@@ -127,7 +129,8 @@ impl<'u> Printer<'u> {
     /// Appends a definition to a file.
     ///
     /// # Errors
-    /// `F0120` for what has no source form, `F0121` for what the unit does not define.
+    ///
+    /// Returns `F0120` if a part of the definition has no source form, `F0121` if the unit does not define it.
     pub fn define(&mut self, file: &mut File, what: Definition) -> Result<(), Box<Diagnostic>> {
         match what {
             Definition::Function(name) => {
@@ -140,10 +143,11 @@ impl<'u> Printer<'u> {
         }
     }
 
-    /// Appends a function.
+    /// Appends a function to a file.
     ///
     /// # Errors
-    /// As [`Printer::define`].
+    ///
+    /// Returns the same diagnostics as [`Printer::define`].
     pub fn code(
         &mut self,
         file: &mut File,
@@ -155,39 +159,40 @@ impl<'u> Printer<'u> {
 }
 
 impl File {
-    /// An empty text.
+    /// Creates an empty text.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What was written.
+    /// Returns the text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Takes what was written.
+    /// Returns the text, consuming the file.
     pub fn into_text(self) -> String {
         self.text
     }
 }
 
-/// One function as source, with what its text refers to. It resolves these names, so it can be compiled again in the
-/// unit that it came from.
+/// The source of one function with the constants and types that it references. As a [`Resolver`] it resolves these
+/// names, so the source can be compiled again in the unit of the function.
 #[derive(Debug)]
 pub struct Code {
     /// The source.
     pub text: String,
-    /// What `CONSTANTS.c0` and so on mean.
+    /// The values of `CONSTANTS.c0`, `CONSTANTS.c1` and so on.
     pub constants: Vec<IValue>,
     /// The types that the text names.
     pub types: IndexMap<Symbol, Type, FxBuildHasher>,
 }
 
 impl Code {
-    /// Compiles the source again, in the unit that the function came from.
+    /// Compiles the source in the unit of the original function.
     ///
     /// # Errors
-    /// The problems of the source: none, unless the printer is wrong.
+    ///
+    /// Returns the problems of the source. A problem is a defect of the printer.
     pub fn compile(
         &self,
         unit: &CompilationUnit,
@@ -201,7 +206,7 @@ impl Code {
         }
         let session = Session::new(Arc::clone(registry), self, *limits);
         session.with_unit(|all| *all = unit.clone());
-        // The unit has a function of the text's name already, so this one goes by another.
+        // The unit already has a function of the original name.
         let name = Symbol::new("__printed__");
         let def = file.parsed.ast.children(file.parsed.root).first().copied();
         session.declare(name, &file, def.unwrap_or(file.parsed.root), None);
@@ -224,10 +229,11 @@ impl Resolver for Code {
     }
 }
 
-/// One function as `.code` shows it.
+/// Prints one function as `.code` shows it.
 ///
 /// # Errors
-/// As [`Printer::define`].
+///
+/// Returns the same diagnostics as [`Printer::define`].
 pub fn code(
     unit: &CompilationUnit,
     function: &Function,
@@ -247,10 +253,11 @@ pub fn code(
     Ok(Code { text: file.text, constants: printer.constants.into_values(), types })
 }
 
-/// `roots` and everything they need, a file for each module.
+/// Prints `roots` and all definitions they reference, one file per module.
 ///
 /// # Errors
-/// As [`Printer::define`].
+///
+/// Returns the same diagnostics as [`Printer::define`].
 pub fn program(
     unit: &CompilationUnit,
     roots: impl IntoIterator<Item = Definition>,
@@ -258,7 +265,7 @@ pub fn program(
     let mut printer = Printer { home: Some("__torch__"), ..Printer::new(unit) };
     let mut files: IndexMap<String, File, FxBuildHasher> = IndexMap::default();
     roots.into_iter().for_each(|root| printer.need(root));
-    // Printing a definition may ask for more, behind the last.
+    // Printing a definition may append further references.
     for i in 0.. {
         let Some(what) = printer.needed(i) else { break };
         let name = printer.qualified_name(what);
@@ -272,12 +279,12 @@ pub fn program(
     Ok(Printed { files, constants: printer.constants.into_values() })
 }
 
-/// An error for something that source cannot say.
+/// Creates the error for a construct without a source form.
 fn unprintable(what: &str) -> Box<Diagnostic> {
     Box::new(Diagnostic::new(Fault::Unsupported, "F0120", format!("{what} has no source form")))
 }
 
-/// An error for something that is named and not defined.
+/// Creates the error for a definition that is referenced but missing.
 fn missing(what: &str) -> Box<Diagnostic> {
     Box::new(Diagnostic::new(Fault::Misuse, "F0121", format!("the program does not define {what}")))
 }

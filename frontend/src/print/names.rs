@@ -1,12 +1,12 @@
 //! Names of variables in printed source: identifiers that are unique in their function.
 //!
-//! A value keeps the name a person gave it; a second `x` is `x0`, the next `x1`, and values without a name are `_0`,
-//! `_1`. Counters run on from function to function of a file, as PyTorch's do, so that texts agree.
+//! A value keeps its user-given name; a second `x` is `x0`, the next `x1`. Values without a name are `_0`, `_1`, ...
+//! The counters continue from function to function within a file, as in PyTorch, so that the texts agree.
 
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
-/// Names that mean something where variables are looked up.
+/// Names with a builtin meaning in variable lookup.
 const TAKEN: [&str; 14] = [
     "_",
     "aten",
@@ -24,14 +24,14 @@ const TAKEN: [&str; 14] = [
     "unchecked_cast",
 ];
 
-/// Words of the language.
+/// Keywords of the language.
 const KEYWORDS: [&str; 35] = [
     "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else",
     "except", "False", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "None",
     "nonlocal", "not", "or", "pass", "raise", "return", "True", "try", "while", "with", "yield",
 ];
 
-/// What the text around a variable calls; PyTorch lets variables hide these, and cannot read the result.
+/// Functions that printed source calls. PyTorch lets variables shadow these, and then cannot read the result.
 const CALLED: [&str; 11] = [
     "annotate",
     "awaitable",
@@ -46,14 +46,14 @@ const CALLED: [&str; 11] = [
     "torch",
 ];
 
-/// Can the text stand as a name in source?
+/// Returns true if the text is a valid identifier.
 pub fn is_identifier(text: &str) -> bool {
     let mut bytes = text.bytes();
     let head = bytes.next().is_some_and(|b| b == b'_' || b.is_ascii_alphabetic());
     head && bytes.all(|b| b == b'_' || b.is_ascii_alphanumeric()) && !KEYWORDS.contains(&text)
 }
 
-/// `text` with everything replaced that cannot stand in an identifier.
+/// Converts `text` to an identifier: all other characters become underscores.
 fn identifier(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 1);
     if text.bytes().next().is_none_or(|b| b.is_ascii_digit()) {
@@ -63,7 +63,7 @@ fn identifier(text: &str) -> String {
     out
 }
 
-/// `x` of `x.12`.
+/// Strips a numeric suffix: `x` of `x.12`.
 fn base(name: &str) -> &str {
     match name.rsplit_once('.') {
         Some((base, digits)) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => base,
@@ -71,7 +71,7 @@ fn base(name: &str) -> &str {
     }
 }
 
-/// The names of one function, and the counters of one file.
+/// The used names of a function, and the counters of a file.
 #[derive(Default)]
 pub(super) struct LocalNames {
     used: HashSet<String, FxBuildHasher>,
@@ -79,12 +79,12 @@ pub(super) struct LocalNames {
 }
 
 impl LocalNames {
-    /// A new function begins, which may use all names again.
+    /// Starts a new function, in which all names are available again.
     pub(super) fn begin_function(&mut self) {
         self.used.clear();
     }
 
-    /// A name that begins like `wanted` and is not used yet.
+    /// Returns an unused name that starts with `wanted`.
     pub(super) fn unique(&mut self, wanted: &str) -> String {
         let mut name = wanted.to_owned();
         while self.used.contains(&name)
@@ -98,7 +98,7 @@ impl LocalNames {
         name
     }
 
-    /// A name for a value that has this debug name, or none.
+    /// Returns an unused name for a value with this debug name, or without one.
     pub(super) fn for_value(&mut self, debug_name: Option<&str>) -> String {
         match debug_name {
             Some(name) => self.unique(&identifier(base(name))),

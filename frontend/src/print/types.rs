@@ -1,7 +1,7 @@
-//! Types as source, under names that no two of them share.
+//! Printing of types, under names that are unique in the program.
 //!
-//! Types are told apart by qualified name and number; source has names only. So the first type of a name keeps it and
-//! every later one gets a module of its own (`__torch__.___torch_mangle_0.Net`), as in PyTorch's archives.
+//! Types are identified by qualified name and number, but source only has names. The first type of a name keeps it.
+//! Every later one gets a module of its own (`__torch__.___torch_mangle_0.Net`), as in PyTorch's archives.
 
 use flambeau_ir::types::{TupleType, TypeKind};
 use flambeau_ir::{Symbol, Type};
@@ -10,17 +10,17 @@ use rustc_hash::FxBuildHasher;
 
 use super::{Definition, Printer};
 
-/// The names given to types so far.
+/// The names assigned to types so far.
 #[derive(Default)]
 pub(super) struct TypeNames {
     names: HashMap<Type, Symbol, FxBuildHasher>,
     used: HashSet<Symbol, FxBuildHasher>,
     mangled: u64,
-    /// Whether any type goes by another name than its own.
+    /// True if a type has a name other than its own.
     renamed: bool,
 }
 
-/// The name that a type declares, if it is of a kind that is declared.
+/// Returns the declared name of a type, or `None` if types of this kind are not declared.
 fn declared_name(ty: Type) -> Option<Symbol> {
     match ty.kind() {
         TypeKind::Class(n) | TypeKind::Interface(n) | TypeKind::Enum(n, _) => Some(n.name),
@@ -30,7 +30,7 @@ fn declared_name(ty: Type) -> Option<Symbol> {
 }
 
 impl TypeNames {
-    /// The name of a type in the text.
+    /// Returns the name of a type in the text; assigns one at the first call.
     pub(super) fn name(&mut self, ty: Type) -> Option<Symbol> {
         if let Some(&name) = self.names.get(&ty) {
             return Some(name);
@@ -47,8 +47,8 @@ impl TypeNames {
         Some(name)
     }
 
-    /// The type with all declared types in it under their names in the text. Types nest no deeper than
-    /// [`Type::MAX_DEPTH`], so this may recurse.
+    /// Returns the type with all declared types in it under their names in the text. The recursion is bounded by
+    /// [`Type::MAX_DEPTH`].
     fn renamed(&mut self, ty: Type) -> Type {
         let map = |names: &mut Self, ts: &[Type]| ts.iter().map(|&t| names.renamed(t)).collect::<Vec<_>>();
         match ty.kind() {
@@ -72,7 +72,7 @@ impl TypeNames {
 }
 
 impl Printer<'_> {
-    /// Asks for the definitions of all declared types in a type.
+    /// Adds the definitions of all declared types in a type to the referenced definitions.
     pub(super) fn need_types(&mut self, ty: Type) {
         let mut stack = vec![ty];
         while let Some(ty) = stack.pop() {
@@ -83,7 +83,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A type as source.
+    /// Returns a type as source.
     pub(super) fn spell(&mut self, ty: Type) -> String {
         self.need_types(ty);
         let ty = if self.types.renamed { self.types.renamed(ty) } else { ty };

@@ -1,13 +1,13 @@
-//! Loops that have both a trip count and a condition become loops with a condition only.
+//! Rewrites loops with both a trip count and a condition to loops with only a condition.
 //!
-//! A `for` that can be left early would otherwise be a loop of neither Python kind; counting in the
-//! body makes it a `while`, which printers and unrolling understand.
+//! A `for` loop that can be left early corresponds to neither loop statement of Python. With a counter in its body it
+//! is a `while` loop, which the printer and loop unrolling support.
 
 use flambeau_ir::{At, Graph, IValue, NodeId, Prim, Type};
 
 use super::operator;
 
-/// Is the loop limited by its trip count and by a condition that is not always true?
+/// Returns true if the loop is bounded by its trip count and by a condition that is not constant true.
 fn is_mixed(g: &Graph, node: NodeId) -> bool {
     let truth = |v| g.constant(v).and_then(|c| c.as_bool());
     let body = g.block(node, 0);
@@ -17,7 +17,7 @@ fn is_mixed(g: &Graph, node: NodeId) -> bool {
     !always && trips != Some(i64::MAX)
 }
 
-/// Is there a loop that [`count_in_body`] would change?
+/// Returns true if [`count_in_body`] would change a loop of the graph.
 pub(crate) fn has_mixed_loops(g: &Graph) -> bool {
     g.nodes_deep().any(|n| g.is_prim(n, Prim::Loop) && is_mixed(g, n))
 }
@@ -27,7 +27,7 @@ pub(crate) fn count_in_body(g: &mut Graph) {
     count_loops(g, &loops);
 }
 
-/// The same for loops that are known, in program order.
+/// Like [`count_in_body`], for the given loops in program order.
 pub(super) fn count_loops(g: &mut Graph, loops: &[NodeId]) {
     let mixed: Vec<NodeId> = loops.iter().copied().filter(|&n| is_mixed(g, n)).collect();
     for node in mixed.into_iter().rev() {

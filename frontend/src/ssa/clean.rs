@@ -1,5 +1,5 @@
-//! What is left to tidy: list literals of open type, tuples that are only taken apart, constants that
-//! repeat, and (in modules of their own) values nobody reads and the order of what blocks give.
+//! Cleanup after the conversion: empty list literals, tuples that are only unpacked, branches on constants, duplicate
+//! constants and (in modules of their own) dead values and the order of block outputs.
 
 use flambeau_ir::attr::AttrsId;
 use flambeau_ir::types::Mutability;
@@ -22,13 +22,13 @@ pub(super) fn tidy(g: &mut Graph) {
     if agreed {
         nodes = g.nodes_deep().collect();
     }
-    // Backwards, so that what is in a branch is done when the branch is taken out.
+    // Backwards, so that nested branches are resolved before their branch is spliced out.
     for &node in nodes.iter().rev() {
         if g.is_prim(node, Prim::If) {
             take_known_branch(g, node);
         }
     }
-    // Forwards, so that tuples of tuples are constants too.
+    // Forwards, so that tuples of constant tuples fold too.
     let mut after = Vec::with_capacity(nodes.len());
     for node in nodes {
         if !g.has_node(node) {
@@ -48,7 +48,7 @@ pub(super) fn tidy(g: &mut Graph) {
     }
 }
 
-/// What both branches give as the same constant is that constant, put before them. Is there any?
+/// Replaces results of an `if` for which both branches yield the same constant. Returns true if there was one.
 fn forward_agreed(g: &mut Graph, node: NodeId) -> bool {
     let mut any = false;
     for i in 0..g.result_count(node) {
@@ -69,7 +69,7 @@ fn forward_agreed(g: &mut Graph, node: NodeId) -> bool {
     any
 }
 
-/// A condition that is known leaves one branch, whose nodes take the place of the `if`.
+/// Replaces an `if` on a constant condition by the nodes of the taken branch.
 fn take_known_branch(g: &mut Graph, node: NodeId) {
     let Some(truth) = g.constant(g.operand(node, 0)).and_then(|c| c.as_bool()) else { return };
     let block = g.block(node, usize::from(!truth));
@@ -83,7 +83,7 @@ fn take_known_branch(g: &mut Graph, node: NodeId) {
     e.erase(node);
 }
 
-/// A tuple of constants that nobody can change is a constant, which is put before it.
+/// Folds a tuple of constants to a constant before it, if all element types are immutable.
 fn fold_tuple(g: &mut Graph, node: NodeId) -> Option<NodeId> {
     let result = g.result(node, 0);
     let ty = g.ty(result);
@@ -130,19 +130,20 @@ fn shortcut_index(g: &mut Graph, node: NodeId) {
     }
 }
 
-/// Readers of `from` read `to`, if it is of the same type.
+/// Replaces all uses of `from` by `to` if they have the same type.
 fn forward(g: &mut Graph, from: ValueId, to: ValueId) {
     if g.ty(from) == g.ty(to) {
         g.edit().replace_all_uses(from, to);
     }
 }
 
-/// Is the constant of a kind that is the same wherever it is written? Equal ones then have the same attributes.
+/// Returns true for constants whose equality is equality of their attributes.
 fn is_plain(value: &IValue) -> bool {
     matches!(value, IValue::None | IValue::Bool(_) | IValue::Int(_) | IValue::Float(_) | IValue::Str(_))
 }
 
-/// Moves constants to the front, plain ones each once; the one met last comes first, as PyTorch's compiler leaves them.
+/// Moves all constants to the start of the graph and deduplicates plain ones. The last one comes first, as in PyTorch's
+/// compiler.
 fn pool(g: &mut Graph, nodes: &[NodeId]) {
     let constants: Vec<NodeId> = nodes.iter().copied().filter(|&n| g.is_prim(n, Prim::Constant)).collect();
     let mut seen: HashMap<(Type, AttrsId), ValueId, FxBuildHasher> = HashMap::default();
@@ -157,7 +158,7 @@ fn pool(g: &mut Graph, nodes: &[NodeId]) {
                 let name = e.graph().name(value).symbol();
                 e.replace_all_uses(value, first);
                 e.erase(node);
-                // A name that a person gave outlives the constant that had it.
+                // A user-given name is kept when the constant that has it is removed.
                 if let Some(name) = name.filter(|_| !e.graph().has_debug_name(first)) {
                     e.set_name(first, name);
                 }

@@ -1,8 +1,9 @@
-//! Removes what nobody reads.
+//! Dead code elimination.
 //!
-//! A node stays if it has an effect or is [needed](Needs); PyTorch's compiler drops all others, so this is part of
-//! what a program means: an unused `x[5]` does not fail. What writes a list or dictionary made here, that nothing else
-//! can know of, stays if that does. All other writes stay, because who can see the memory is not known here.
+//! A node is live if it has an effect or a live node uses its results. PyTorch's compiler removes all other nodes, so
+//! this is part of the semantics: an unused `x[5]` does not fail. A write to a list or dictionary that is created in
+//! the graph and does not escape is live if the container is. All other writes are live, because this pass has no alias
+//! analysis.
 
 use flambeau_ir::schema::AliasInfo;
 use flambeau_ir::{
@@ -11,19 +12,19 @@ use flambeau_ir::{
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
-/// Decides when nodes are live.
+/// Determines the liveness condition of nodes.
 #[derive(Default)]
 struct Doings {
-    /// Of each container that is written: whether nothing else can know of it.
+    /// For each container that is written: true if it does not escape.
     private: HashMap<ValueId, bool, FxBuildHasher>,
 }
 
-/// When a node is needed.
+/// Liveness condition of a node.
 enum When {
-    /// If its results are.
+    /// Live if one of its results is.
     Read,
     Always,
-    /// If this container is.
+    /// Live if this container is.
     With(ValueId),
 }
 
@@ -43,7 +44,7 @@ impl Doings {
         }
     }
 
-    /// The private container that is all that a node writes.
+    /// Returns the container that is not escaping and that is all that a node writes, if there is one.
     fn written(&mut self, g: &Graph, node: NodeId, schema: &FunctionSchema) -> Option<ValueId> {
         let mut written = (0..g.operand_count(node).min(schema.args.len())).filter(|&i| schema.is_write(i));
         let value = g.operand(node, written.next()?);
@@ -52,13 +53,13 @@ impl Doings {
     }
 }
 
-/// Is a value a container made here that nobody but the operators that are given it can know of?
+/// Returns true if the value is a container created here that only the operators that take it as an operand can access.
 fn is_private(g: &Graph, value: ValueId) -> bool {
     matches!(g.prim(g.def(value)), Some(Prim::ListConstruct | Prim::DictConstruct))
         && g.uses(value).all(|at| keeps_private(g, at))
 }
 
-/// Does an operator leave nothing behind through which a container that it is given could be known?
+/// Returns true if the operator does not make a container operand accessible through anything else.
 fn keeps_private(g: &Graph, at: Use) -> bool {
     let Some(id) = g.op(at.user).row() else { return false };
     let registry = g.registry();
@@ -84,7 +85,7 @@ fn keeps_private(g: &Graph, at: Use) -> bool {
 
 /// Removes dead nodes, outputs and carried values.
 ///
-/// `nodes` are all that there are, in program order.
+/// `nodes` are all nodes of the graph in program order.
 pub(super) fn erase(g: &mut Graph, nodes: &[NodeId]) {
     let mut needs = Needs::new(g);
     let mut doings = Doings::default();
@@ -101,9 +102,9 @@ pub(super) fn erase(g: &mut Graph, nodes: &[NodeId]) {
         .copied()
         .filter(|n| live.has(*n) && matches!(g.prim(*n), Some(Prim::If | Prim::Loop)))
         .collect();
-    // First nobody reads dead values any more, then they can go, then the places they had.
+    // Order matters: first drop the uses of dead values, then erase the nodes, then remove results and block inputs.
     let dead: Vec<Vec<usize>> = choices.iter().map(|&n| drop_outputs(g, n, &live)).collect();
-    // A dead node takes along what is in its blocks.
+    // Erasing a node erases its blocks.
     let stays = |node: Option<NodeId>| node.is_none_or(|n| live.has(n));
     let outermost =
         nodes.iter().copied().filter(|&n| !live.has(n) && stays(g.owner(g.parent(n)))).collect::<Vec<_>>();
@@ -122,7 +123,8 @@ pub(super) fn erase(g: &mut Graph, nodes: &[NodeId]) {
     }
 }
 
-/// Takes the dead outputs off the blocks of a node, and the values that a loop begins with; answers their positions.
+/// Removes the dead outputs from the blocks of a node and the corresponding initial values of a loop. Returns their
+/// indices.
 fn drop_outputs(g: &mut Graph, node: NodeId, live: &Needed) -> Vec<usize> {
     let is_loop = g.is_prim(node, Prim::Loop);
     let dead: Vec<usize> = (0..g.result_count(node)).filter(|&i| !live.hands_on(g, node, i)).collect();

@@ -1,13 +1,13 @@
-//! Removes `return`, `break` and `continue`.
+//! Elimination of `return`, `break` and `continue`.
 //!
-//! First the loop exits (`prim::LoopContinuation`) within their loops, then returns within the
-//! function. A node after which control *might* have left gets a truth value that says so; all that
-//! follows it in its block moves into an `if` on that value. Where control has left, outputs that
-//! nobody will read are `prim::Uninitialized`. Nodes behind a certain exit are dropped.
+//! Loop exits (`prim::LoopContinuation`) are removed first, then returns. A node after which control *might* have left
+//! gets a boolean flag; the nodes after it in its block move into an `if` on that flag. On paths where control has
+//! left, outputs that are never read are `prim::Uninitialized`. Nodes after a certain exit are unreachable and are
+//! removed.
 //!
-//! Within a block the guards are built from the last to the first, so that each node moves once, and
-//! nesting is walked on the heap ([`crate::deep`]): 10,000 returns in a row or in each other are fine.
-//! Context managers are blocks while this runs, so that what leaves them still runs their exit.
+//! The guards of a block are built from the last to the first, so that each node moves once. Nesting is traversed on
+//! the heap ([`crate::deep`]), so 10,000 returns in a row or nested do not overflow the stack. Context managers are
+//! blocks during the transformation, so that exits from them still run their `__exit__`.
 
 use std::cell::RefCell;
 
@@ -19,22 +19,22 @@ use rustc_hash::FxBuildHasher;
 use super::{Control, withs};
 use crate::deep::{Deep, Task, run};
 
-/// Whether and with what control has left a block.
+/// Whether control has left a block, and with which values.
 #[derive(Clone, Debug)]
 enum Exit {
-    /// It goes on.
+    /// Control stays in the block.
     Wont,
-    /// It has left with these values.
+    /// Control has left with these values.
     Will(Vec<ValueId>),
-    /// It has left with these values if the first holds.
+    /// Control has left with these values if the flag is true.
     Might(ValueId, Vec<ValueId>),
-    /// It never gets to the end.
+    /// Control never reaches the end.
     Throws,
 }
 
 struct State<'g> {
     graph: &'g mut Graph,
-    /// The exit being transformed.
+    /// The kind of exit being eliminated.
     kind: Prim,
     yes: ValueId,
     no: ValueId,
@@ -62,7 +62,7 @@ pub(super) fn transform(graph: &mut Graph) {
     withs::to_nodes(graph);
 }
 
-/// The same where control leaves only by a return at the end.
+/// Like [`transform`], for a function whose only exit is a return at the end.
 pub(super) fn return_at_the_end(graph: &mut Graph, control: &Control) {
     for &last in &control.returns {
         let (root, values) = (graph.root(), graph.operands(last).collect::<Vec<ValueId>>());
@@ -73,7 +73,7 @@ pub(super) fn return_at_the_end(graph: &mut Graph, control: &Control) {
         for value in values {
             e.add_block_output(root, value);
         }
-        // Behind it stands what was returned while nothing was known of it.
+        // After the return there is only the placeholder output from before the result was known.
         while let Some(node) = e.graph().prev(e.graph().ret(root)).filter(|&n| n != last) {
             e.erase(node);
         }
@@ -94,7 +94,7 @@ impl<'a, 'g: 'a> Exits<'a, 'g> {
     }
 
     async fn block_steps(self, block: BlockId) -> Exit {
-        // Forward: what each node does. Everything behind a certain exit goes.
+        // Forward: transform each node. Nodes after a certain exit are removed.
         let mut might: Vec<(NodeId, ValueId, Vec<ValueId>)> = Vec::new();
         let mut last = Exit::Wont;
         let nodes: Vec<NodeId> = self.state.borrow().graph.nodes(block).collect();
@@ -114,14 +114,14 @@ impl<'a, 'g: 'a> Exits<'a, 'g> {
             }
         }
         let mut state = self.state.borrow_mut();
-        // Backward: guard what follows each node that might have left.
+        // Backward: guard the nodes after each node that might have left.
         while let Some((node, flag, values)) = might.pop() {
             last = state.guard(block, node, flag, values, last);
         }
         if state.is_target(block) { state.arrive(block, last) } else { last }
     }
 
-    /// What a node does to control, once the blocks in it are transformed.
+    /// Transforms the blocks of a node; returns the effect of the node on control.
     async fn node(self, node: NodeId) -> Exit {
         let (prim, kind) = {
             let state = self.state.borrow();
@@ -151,7 +151,7 @@ impl<'a, 'g: 'a> Exits<'a, 'g> {
 }
 
 impl State<'_> {
-    /// Is this where exits of the current kind go?
+    /// Returns true if exits of the current kind leave to the end of this block.
     fn is_target(&self, block: BlockId) -> bool {
         let owner = self.graph.owner(block).map(|o| self.graph.prim(o));
         match self.kind {
@@ -176,7 +176,7 @@ impl State<'_> {
         values.iter().map(|&v| self.unset(self.graph.ty(v))).collect()
     }
 
-    /// Removes nodes that are never reached. Block outputs may still mention their results.
+    /// Removes unreachable nodes. Uses of their results become uninitialized values.
     fn drop_nodes(&mut self, nodes: &[NodeId]) {
         for &node in nodes.iter().rev() {
             let results: Vec<ValueId> = self.graph.results(node).collect();
@@ -209,7 +209,7 @@ impl State<'_> {
         results
     }
 
-    /// The exit of an `if` from those of its branches.
+    /// Returns the exit of an `if` from the exits of its branches.
     fn join(&mut self, node: NodeId, then_exit: Exit, else_exit: Exit) -> Exit {
         use Exit::{Might, Throws, Will, Wont};
         match (&then_exit, &else_exit) {
@@ -217,7 +217,7 @@ impl State<'_> {
             (Throws | Wont, Wont) | (Wont, Throws) => return Wont,
             _ => {}
         }
-        // A branch that throws is as if it had left: its flag is never read.
+        // A branch that throws counts as having left: its flag is never read.
         let certain = matches!((&then_exit, &else_exit), (Will(_) | Throws, Will(_) | Throws));
         let (yes, no) = (self.yes, self.no);
         let flag_of = |exit: &Exit, state: &mut Self| match exit {
@@ -247,10 +247,10 @@ impl State<'_> {
         Might(flag, self.add_if_results(node, &then_values, &else_values))
     }
 
-    /// An exit out of a loop: the loop ends, and carries that and the values out.
+    /// Propagates an exit of the body out of a loop: the loop ends and carries the flag and the values out.
     fn leave_loop(&mut self, node: NodeId, body_exit: Exit) -> Exit {
         let (flag, values) = match body_exit {
-            // The body may never run, so even a body that always throws does not say that we do.
+            // The body may not run at all, so a body that always throws does not mean that the loop does.
             Exit::Wont | Exit::Throws => return Exit::Wont,
             Exit::Will(values) => (self.yes, values),
             Exit::Might(flag, values) => (flag, values),
@@ -283,7 +283,7 @@ impl State<'_> {
         Exit::Might(left, out)
     }
 
-    /// Moves what follows `node` into the second branch of an `if` on `flag`.
+    /// Moves the nodes after `node` into the second branch of an `if` on `flag`.
     fn guard(
         &mut self,
         block: BlockId,
@@ -298,7 +298,7 @@ impl State<'_> {
                 .take_while(|&n| !g.is_prim(n, Prim::Return))
                 .collect()
         };
-        // A bare `return x` leaves no node behind, but it is an exit all the same.
+        // A bare `return x` leaves no node behind but is an exit nevertheless, hence the check of `rest`.
         if following.is_empty() && matches!(rest, Exit::Wont) {
             return Exit::Might(flag, values);
         }
@@ -324,7 +324,7 @@ impl State<'_> {
         self.join(choice, Exit::Will(values), rest)
     }
 
-    /// Exits arrive at their target: its outputs are the exit's values where it was left.
+    /// Ends exits at their target block: on paths that left, the outputs of the block are the values of the exit.
     fn arrive(&mut self, block: BlockId, exit: Exit) -> Exit {
         let values = match exit {
             Exit::Wont | Exit::Throws => return Exit::Wont,
@@ -351,8 +351,8 @@ impl State<'_> {
     }
 }
 
-/// After an early exit two `if`s often follow each other, the second on a flag that the first sets
-/// to constants: each branch of the first then decides the second, which moves into it.
+/// Merges an `if` into a preceding one that determines its condition. Early exits often produce such pairs: the first
+/// sets a flag to constants and the second branches on it. The branches of the second move into those of the first.
 fn merge_consecutive_ifs(g: &mut Graph) {
     let mut blocks = Vec::new();
     for step in g.walk(g.root()) {

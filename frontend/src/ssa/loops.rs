@@ -1,9 +1,9 @@
-//! Loop conditions and `break`/`continue`.
+//! Loop conditions, `break` and `continue`.
 //!
-//! As emitted, a loop has its condition in a second block. [`carry_continuations`] turns `continue`
-//! into a `prim::LoopContinuation` that evaluates a copy of the condition and carries the loop's
-//! variables, and `break` into one whose condition is false. [`inline_conditions`] then puts the
-//! condition before the loop and at the end of its body.
+//! As emitted, a loop has its condition in a second block. [`carry_continuations`] replaces `continue` by a
+//! `prim::LoopContinuation` that evaluates a copy of the condition and carries the variables of the loop, and `break`
+//! by one whose condition is false. [`inline_conditions`] then moves the condition to the end of the body and copies it
+//! before the loop.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use flambeau_ir::{At, BlockId, Graph, IValue, NodeId, Prim, ValueId, ValueSubsti
 
 use super::Control;
 
-/// Every `break` and `continue`, with the innermost loop around it, in program order.
+/// Returns every `break` and `continue` with its innermost enclosing loop, in program order.
 fn exits_in_loops(g: &Graph) -> Vec<(NodeId, Option<NodeId>)> {
     let mut found = Vec::new();
     let mut loops: Vec<NodeId> = Vec::new();
@@ -60,7 +60,7 @@ pub(super) fn carry_continuations(g: &mut Graph) {
         e.at(At::before(node));
         let mut operands = vec![cond];
         for out in outputs {
-            // Each output of the body is a load of a variable; here it is loaded as it is now.
+            // Each output of the body is a load of a variable; the copy loads its value at the exit.
             let load = e.graph().def(out);
             let mut map = ValueSubstitution::new();
             e.duplicate([load], &mut map);
@@ -72,7 +72,7 @@ pub(super) fn carry_continuations(g: &mut Graph) {
     }
 }
 
-/// Copies the nodes of a condition block before `place`; answers the condition's value there.
+/// Copies the nodes of a condition block before `place`; returns the copied condition.
 fn copy_condition(g: &mut Graph, block: BlockId, place: NodeId) -> ValueId {
     let out = g.block_outputs(block).next().expect("invariant: a condition block has one output");
     let nodes: Vec<NodeId> = g.nodes(block).collect();
@@ -84,11 +84,11 @@ fn copy_condition(g: &mut Graph, block: BlockId, place: NodeId) -> ValueId {
 }
 
 pub(super) fn inline_conditions(g: &mut Graph, control: &Control) {
-    // Conditions that `continue` copied may have loops.
+    // Conditions copied for `continue` may contain loops.
     let copied = |g: &Graph| g.nodes_deep().filter(|&n| g.is_prim(n, Prim::Loop)).collect();
     let loops: Cow<'_, [NodeId]> =
         if control.leaves_loops { Cow::Owned(copied(g)) } else { Cow::Borrowed(&control.loops) };
-    // Inner loops first: an outer condition that is copied must have no condition blocks left.
+    // Inner loops first: an outer condition must not contain condition blocks when it is copied.
     for &node in loops.iter().rev() {
         if g.block_count(node) != 2 {
             continue;

@@ -1,9 +1,9 @@
-//! From variables to values.
+//! Conversion of emitted graphs to SSA.
 //!
-//! The emitter writes programs with variables as `prim::Store` and `prim::Load`, with `break`,
-//! `continue` and `return` as statements, and with loop conditions in blocks of their own. What
-//! leaves this module is plain SSA: only `prim::If` and `prim::Loop` carry control. The stages are
-//! [`Stage`]; each can be looked at, and none recurses on the nesting of blocks.
+//! The emitter writes variables as `prim::Store` and `prim::Load`, exits (`break`, `continue`, `return`) as statements,
+//! and loop conditions as second blocks of the loops. The result of this module is SSA form: only `prim::If` and
+//! `prim::Loop` carry control flow. The conversion runs in [`Stage`]s; the graph can be inspected after each. No stage
+//! recurses on the nesting of blocks.
 
 mod canonical;
 mod clean;
@@ -21,29 +21,29 @@ use flambeau_ir::{Graph, NodeId, Registry};
 pub(crate) use canonical::{count_in_body, has_mixed_loops};
 pub(crate) use scopes::{Defined, Scopes};
 
-/// The stages between the emitted program and SSA, in order.
+/// The stages of the conversion, in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 pub enum Stage {
-    /// As emitted: variables, exit statements, loop conditions in second blocks.
+    /// As emitted: variables, exit statements, loop conditions as second blocks.
     Emitted,
     /// Variables that cross `if` and loop boundaries are stored and loaded there.
     ControlFlow,
-    /// `break` and `continue` carry the loop's condition and variables.
+    /// `break` and `continue` carry the condition and the variables of the loop.
     Continuations,
-    /// Loop conditions stand before the loop and at the end of its body.
+    /// Loop conditions are evaluated before the loop and at the end of its body.
     Conditions,
     /// No variables are left.
     Values,
     /// No exit statements are left.
     Exits,
-    /// Loops with both a trip count and a condition count in their body; what crosses control flow fits its types.
+    /// Loops with a trip count and a condition count in their body. Values match the types of block boundaries.
     Canonical,
-    /// Nothing is left over: tuples, constants and unread values are tidied up.
+    /// Redundant tuples, constants and dead values are removed.
     Tidy,
 }
 
 impl Stage {
-    /// All stages in order.
+    /// All stages, in order.
     pub const ALL: [Stage; 8] = [
         Stage::Emitted,
         Stage::ControlFlow,
@@ -55,7 +55,7 @@ impl Stage {
         Stage::Tidy,
     ];
 
-    /// The name a stage is asked for by.
+    /// Returns the name of the stage for the command line.
     pub fn name(self) -> &'static str {
         match self {
             Stage::Emitted => "emitted",
@@ -70,7 +70,7 @@ impl Stage {
     }
 }
 
-/// What an emitted graph has that some stages are about, so that they need not look for it.
+/// Control flow of an emitted graph, collected so that stages without work can be skipped.
 #[derive(Debug, Default)]
 struct Control {
     /// All loops, in program order.
@@ -79,16 +79,16 @@ struct Control {
     branches: Vec<NodeId>,
     /// There is a `break` or `continue`.
     leaves_loops: bool,
-    /// Something is raised.
+    /// There is a `raise` or a failing `assert`.
     raises: bool,
-    /// All returns, in program order.
+    /// All `return` statements, in program order.
     returns: Vec<NodeId>,
 }
 
 impl Control {
-    /// Does control leave blocks only at the end of the function?
+    /// Returns true if control leaves blocks only at the end of the function.
     fn is_structured(&self, g: &Graph) -> bool {
-        // Behind a return nothing is emitted, so one in the root block is at the end.
+        // No nodes are emitted after a return, so a return in the root block is at the end.
         !self.leaves_loops
             && !self.raises
             && self.returns.len() == 1
@@ -96,10 +96,11 @@ impl Control {
     }
 }
 
-/// Brings an emitted graph to SSA. `look` sees the graph after every stage.
+/// Converts an emitted graph to SSA. `look` is called with the graph after every stage.
 ///
 /// # Errors
-/// A node with a result whose type is too large.
+///
+/// Returns a node that has a result of type `Type::OVERFLOW` (nested too deeply or too large).
 pub(crate) fn convert(graph: &mut Graph, look: &mut dyn FnMut(Stage, &Graph)) -> Result<(), NodeId> {
     look(Stage::Emitted, graph);
     let control = variables::cross_control_flow(graph)?;
@@ -133,8 +134,8 @@ pub(crate) fn convert(graph: &mut Graph, look: &mut dyn FnMut(Stage, &Graph)) ->
     Ok(())
 }
 
-/// An operator the frontend itself needs: the row if the registry has it, else an opaque name, so
-/// that a graph can always be made and whoever runs it says what is missing.
+/// Returns an operator that the front end emits itself. If the registry does not have it, the result is an opaque name:
+/// the graph can be built, and running it reports the missing operator.
 pub(crate) fn operator(registry: &Registry, full_name: &str) -> flambeau_ir::Op {
     match registry.lookup(full_name) {
         Some(id) => id.into(),

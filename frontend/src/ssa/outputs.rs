@@ -1,15 +1,15 @@
-//! Puts what blocks give in the order in which it is read.
+//! Orders the outputs of blocks by their first use.
 //!
-//! The outputs of an `if` and the carried values of a loop come from a set of variables, which has no order of its own.
-//! Ordered by their first use they do not depend on what the variables are called, so that source printed from a graph
-//! compiles to the graph again; PyTorch orders them so too. What is not read behind the node keeps its order, last.
+//! The outputs of an `if` and the carried values of a loop come from a set of variables, which has no canonical order.
+//! Ordered by first use, they do not depend on the names of the variables, so source printed from a graph compiles to
+//! the same graph. PyTorch uses the same order. Outputs without uses after the node come last, in their existing order.
 //!
-//! The order of a node's outputs depends on the nodes behind it, so nodes are visited from the last to the first, each
-//! before what is in it.
+//! The order of a node's outputs depends on later nodes, so nodes are visited from the last to the first, and each
+//! before the nodes nested in it.
 
 use flambeau_ir::{Graph, NodeId, NodeMap, Prim, Step, ValueId};
 
-/// The place of every node in the program's text, and the nodes that carry control, each behind what is in it.
+/// Returns the position of each node in program order, and the nodes with blocks, each after those nested in it.
 fn positions(g: &Graph) -> (NodeMap<u32>, Vec<NodeId>) {
     let (mut places, mut control) = (NodeMap::for_nodes(g, 0), Vec::new());
     let mut next = 0;
@@ -43,7 +43,7 @@ pub(super) fn order(g: &mut Graph) {
     }
 }
 
-/// The order of a node's results by first use, unless it is the order they have.
+/// Returns the permutation that sorts a node's results by first use, or `None` if they are sorted.
 fn by_first_use(g: &Graph, node: NodeId, places: &NodeMap<u32>) -> Option<Vec<u32>> {
     let first_use = |value| {
         let uses = g.uses(value).map(|u| (places[u.user], u.index));

@@ -1,5 +1,5 @@
-//! Nested scopes with constant-time look-up at any depth: each name keeps the stack of its own
-//! definitions, each scope the names it defined.
+//! Nested scopes with constant-time lookup at any depth. Each name keeps a stack of its definitions, and each scope a
+//! list of the names it defined.
 
 use hashbrown::HashMap;
 use indexmap::IndexMap;
@@ -8,12 +8,12 @@ use smallvec::SmallVec;
 
 use flambeau_ir::Symbol;
 
-/// What a closed scope defined, in order of first definition.
+/// The definitions of a closed scope, in order of first definition.
 pub(crate) type Defined<T> = IndexMap<Symbol, T, FxBuildHasher>;
 
-/// Open scopes, innermost last.
+/// The open scopes, innermost last.
 pub(crate) struct Scopes<T> {
-    /// Where each scope's own names begin.
+    /// For each scope, the start of its names in `own`.
     open: Vec<usize>,
     own: Vec<Symbol>,
     names: HashMap<Symbol, SmallVec<[(u32, T); 2]>, FxBuildHasher>,
@@ -30,7 +30,7 @@ impl<T> Scopes<T> {
         self.open.push(self.own.len());
     }
 
-    /// Closes the innermost scope.
+    /// Closes the innermost scope and returns its definitions.
     pub(crate) fn pop(&mut self) -> Defined<T> {
         let mut defined = Defined::default();
         self.close(|name, value| {
@@ -39,7 +39,7 @@ impl<T> Scopes<T> {
         defined
     }
 
-    /// Closes the innermost scope; what it defined goes to `f`, in order of first definition.
+    /// Closes the innermost scope and passes its definitions to `f`, in order of first definition.
     pub(crate) fn close(&mut self, mut f: impl FnMut(Symbol, T)) {
         let start = self.open.pop().unwrap_or_default();
         for name in self.own.drain(start..) {
@@ -49,7 +49,7 @@ impl<T> Scopes<T> {
         }
     }
 
-    /// How many scopes are open.
+    /// Returns the number of open scopes.
     pub(crate) fn depth(&self) -> usize {
         self.open.len()
     }
@@ -69,18 +69,18 @@ impl<T> Scopes<T> {
         }
     }
 
-    /// The innermost definition.
+    /// Returns the innermost definition.
     pub(crate) fn find(&self, name: Symbol) -> Option<&T> {
         self.names.get(&name)?.last().map(|(_, v)| v)
     }
 
-    /// The innermost definition outside of the innermost scope.
+    /// Returns the innermost definition outside of the innermost scope.
     pub(crate) fn find_outside(&self, name: Symbol) -> Option<&T> {
         let level = self.open.len() as u32;
         self.names.get(&name)?.iter().rev().find(|(at, _)| *at < level).map(|(_, v)| v)
     }
 
-    /// Names defined in open scopes, sorted.
+    /// Returns the names defined in open scopes, sorted.
     pub(crate) fn names_in_scope(&self) -> Vec<Symbol> {
         let mut names = self.own.clone();
         names.sort();

@@ -1,9 +1,8 @@
-//! Variables across control flow, and their end.
+//! Elimination of variables.
 //!
-//! [`cross_control_flow`] makes every variable that a branch or loop body changes, and that is known
-//! outside, an output of the `if` or a carried value of the loop. After that, a block's loads see
-//! only stores of the block itself or of blocks around it, and [`erase`] replaces each load by the
-//! value stored last.
+//! [`cross_control_flow`] makes every variable that a branch or loop body changes, and that is visible outside, an
+//! output of the `if` or a carried value of the loop. Afterwards the loads of a block only depend on stores of the same
+//! block or of enclosing ones. [`erase`] then replaces each load by the value stored last.
 
 use flambeau_ir::attr::{Attr, AttrsId, names};
 use flambeau_ir::types::{NoClasses, TypeKind, unify};
@@ -15,17 +14,18 @@ use std::borrow::Cow;
 use super::{Control, Defined, Scopes};
 use crate::emit::is_meaningful;
 
-/// A block being walked.
+/// A block on the traversal stack.
 struct Level {
-    /// Its place among the blocks of its owner.
+    /// Index of the block among the blocks of its owner.
     index: usize,
-    /// The next node to look at.
+    /// The next node to visit.
     cursor: NodeId,
-    /// What the owner's first block defined, while its second is walked.
+    /// The definitions of the owner's first block, during the traversal of the second.
     first: Option<Defined<Type>>,
 }
 
-/// The variables of a graph, by the attributes of their stores and loads: each name is read and written once.
+/// The variables of a graph and the attributes of their stores and loads. Caches both directions, so each name is
+/// interned once.
 #[derive(Default)]
 struct Variables {
     names: Vec<Symbol>,
@@ -33,7 +33,7 @@ struct Variables {
 }
 
 impl Variables {
-    /// The variable that a node stores or loads.
+    /// Returns the variable that a node stores or loads.
     fn of(&mut self, g: &Graph, node: NodeId) -> Symbol {
         let attrs = g.attrs_id(node);
         if let Some(&name) = self.names.get(attrs.index())
@@ -65,7 +65,7 @@ impl Variables {
         e.insert(Prim::Store, &[value], attrs, &[]);
     }
 
-    /// Gives a block the variable as an output.
+    /// Adds the variable to the outputs of a block.
     fn add_output(&mut self, g: &mut Graph, block: BlockId, name: Symbol, ty: Type) {
         let mut e = g.edit();
         e.at(At::end(block));
@@ -73,7 +73,7 @@ impl Variables {
         e.add_block_output(block, value);
     }
 
-    /// Stores the variable from a new result of a node.
+    /// Adds a result to a node and stores it to the variable.
     fn add_result(&mut self, g: &mut Graph, node: NodeId, name: Symbol, ty: Type) {
         let mut e = g.edit();
         let value = e.add_result(node, ty);
@@ -89,7 +89,8 @@ fn first_node(g: &Graph, block: BlockId) -> NodeId {
     g.next(g.param(block)).expect("invariant: a block ends in prim::Return")
 }
 
-/// Says on the way what control there is; a node whose result has a type that is too large is an error.
+/// Makes variables cross `if` and loop boundaries, and collects the control flow of the graph on the way. Fails with a
+/// node that has a result of type [`Type::OVERFLOW`].
 pub(super) fn cross_control_flow(g: &mut Graph) -> Result<Control, NodeId> {
     let mut control = Control::default();
     let mut scopes: Scopes<Type> = Scopes::default();
@@ -151,15 +152,15 @@ pub(super) fn cross_control_flow(g: &mut Graph) -> Result<Control, NodeId> {
     Ok(control)
 }
 
-/// Where a variable stands among others: by name, as PyTorch has them, but temporaries of printed source (`_9`, `_10`) by
-/// number. They are numbered as they come, so source printed from a graph keeps the graph's order.
+/// Returns the sort key of a variable: its name, as in PyTorch, but temporaries of printed source (`_9`, `_10`) sort by
+/// number. These are numbered in program order, so source printed from a graph keeps the order of the graph.
 fn rank(name: Symbol) -> (Cow<'static, str>, Symbol) {
     let text = name.as_str();
     let number = text.strip_prefix('_').and_then(|digits| digits.parse::<u32>().ok());
     (number.map_or(Cow::Borrowed(text), |number| Cow::Owned(format!("_{number:010}"))), name)
 }
 
-/// Gives an `if` an output for each variable that both branches know and one changed.
+/// Adds an output to an `if` for each variable that is defined in both branches and changed in one.
 fn merge_branches(
     g: &mut Graph,
     variables: &mut Variables,
@@ -187,7 +188,7 @@ fn merge_branches(
     }
 }
 
-/// Makes each variable that a loop's body changes and that is known outside a carried value.
+/// Makes each variable that a loop body changes and that is defined outside a carried value.
 fn carry(
     g: &mut Graph,
     variables: &mut Variables,
@@ -221,7 +222,7 @@ fn is_interface(ty: Type) -> bool {
     matches!(ty.kind(), TypeKind::Interface(_))
 }
 
-/// Replaces every load by what was stored last, and removes both.
+/// Replaces every load by the value stored last, and removes loads and stores.
 pub(super) fn erase(g: &mut Graph) {
     g.edit().release_names();
     let mut scopes: Scopes<ValueId> = Scopes::default();
@@ -263,7 +264,8 @@ pub(super) fn erase(g: &mut Graph) {
                 let loaded = g.result(node, 0);
                 let (wanted, ty) = (g.ty(loaded), g.ty(stored));
                 let mut e = g.edit();
-                // What branches and loops give an interface's variable seems a union of the classes assigned in them.
+                // The results of branches and loops for a variable of interface type have a union of the assigned
+                // classes.
                 if wanted != ty && is_interface(wanted) && matches!(ty.kind(), TypeKind::Union(_)) {
                     e.set_type(stored, wanted);
                 }
@@ -271,7 +273,7 @@ pub(super) fn erase(g: &mut Graph) {
                 e.erase(node);
             }
             _ if g.block_count(node) > 0 => {
-                // The cursor of this level stays on the node's successor until its blocks are done.
+                // The cursor of this level stays on the successor of the node until the blocks of the node are done.
                 scopes.push();
                 stack.push((0, first_node(g, g.block(node, 0))));
             }

@@ -1,19 +1,19 @@
-//! Types of values that cross control flow, widened until every value fits where it flows.
+//! Widening of the types of values that cross control flow.
 //!
-//! Variables are given types as blocks are closed, innermost first. An inner loop is typed before the loop around it: what
-//! flows back into the inner loop from the next iteration of the outer one is not known yet, and neither is what removed
-//! exits (`break`, `return`) bring. This pass finds the least fixpoint above the types there are. Afterwards, in the sense
-//! of subtyping, for every branch and loop: an output of a branch fits the result; initial and carried values of a loop fit
-//! the parameter of its body; both fit the result.
+//! The emitter types variables when blocks are closed, innermost first. When it types an inner loop, the values that
+//! flow back from the next iteration of the outer loop are not known yet, and neither are those of removed exits
+//! (`break`, `return`). This pass computes the least fixpoint above the existing types with a worklist. Afterwards, in
+//! the sense of subtyping: the outputs of a branch are subtypes of the results; the initial and carried values of a
+//! loop are subtypes of the parameters of its body, and both are subtypes of the results.
 //!
-//! No other node has to change: the emitter loads a variable with the type it was declared with, which all that is stored
-//! to it fits. Types only grow, by [`unify`], whose chains are short, so that a node is looked at again a few times at most.
+//! No other node changes: the emitter loads a variable with its declared type, and every stored value is a subtype of
+//! that. Types only grow, by [`unify`], whose chains are short, so each node is visited a few times at most.
 
 use flambeau_ir::types::{NoClasses, TypeKind, is_subtype, unify};
 use flambeau_ir::{Graph, NodeId, Prim, Type, ValueId};
 use std::collections::VecDeque;
 
-/// Widens types where values do not fit. Linear in the size of the graph where all do.
+/// Widens types where values do not match. Linear in the size of the graph if all match.
 pub(super) fn widen(g: &mut Graph) {
     let is_control = |g: &Graph, n: NodeId| matches!(g.prim(n), Some(Prim::If | Prim::Loop));
     let mut work: VecDeque<NodeId> = g.nodes_deep().filter(|&n| is_control(g, n)).collect();
@@ -22,7 +22,7 @@ pub(super) fn widen(g: &mut Graph) {
             if !grow(g, from, to) {
                 continue;
             }
-            // Control flow that the value flows on to: as an operand of a loop, or as an output of a block.
+            // Requeue control flow that `to` flows into: as an operand of a loop, or as an output of a block.
             for user in g.uses(to).map(|u| u.user) {
                 let owner = if g.is_prim(user, Prim::Return) { g.owner(g.parent(user)) } else { Some(user) };
                 work.extend(owner.filter(|&n| is_control(g, n)));
@@ -31,7 +31,7 @@ pub(super) fn widen(g: &mut Graph) {
     }
 }
 
-/// Which values flow into which others at a branch or loop.
+/// Returns the pairs (from, to) of values that flow into one another at a branch or loop.
 fn flows(g: &Graph, node: NodeId) -> Vec<(ValueId, ValueId)> {
     let mut flows = Vec::new();
     let outputs = |block: usize, skip: usize| g.operands(g.ret(g.block(node, block))).skip(skip);
@@ -41,7 +41,7 @@ fn flows(g: &Graph, node: NodeId) -> Vec<(ValueId, ValueId)> {
         }
         return flows;
     }
-    // Beside the trip count and the condition, the iteration number and the condition.
+    // Skip the trip count and the initial condition of the operands, and the iteration number of the inputs.
     let params: Vec<ValueId> = g.block_inputs(g.block(node, 0)).skip(1).collect();
     flows.extend(g.operands(node).skip(2).zip(params.iter().copied()));
     flows.extend(outputs(0, 1).zip(params.iter().copied()));
@@ -49,10 +49,10 @@ fn flows(g: &Graph, node: NodeId) -> Vec<(ValueId, ValueId)> {
     flows
 }
 
-/// Widens the type of `to` so that `from` fits it; says whether it had to.
+/// Widens the type of `to` so that `from` is a subtype; returns true if it changed.
 fn grow(g: &mut Graph, from: ValueId, to: ValueId) -> bool {
     let (source, target) = (g.ty(from), g.ty(to));
-    // Whether a class implements an interface is the emitter's business, which declared the variable.
+    // Implementations of interfaces are checked by the emitter, which declared the variable.
     if source == target || fits(source, target) || mentions_interface(target) {
         return false;
     }

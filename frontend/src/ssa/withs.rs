@@ -1,12 +1,12 @@
-//! Context managers as blocks, while exits are transformed.
+//! Context managers as blocks, during the transformation of exits.
 //!
-//! Between `prim::Enter` and its `prim::Exit` lies the body. As a block of `prim::With` it can be
-//! left early like any block, and the exit node stays where control comes by. What the body defines
-//! and others use becomes a result of the `prim::With`, because the definition may end up guarded.
+//! The body of a `with` is the run of nodes between `prim::Enter` and its `prim::Exit`. As a block of `prim::With` it
+//! can be left early like any other block, and the exit node remains on all paths. Values that the body defines and
+//! later nodes use become results of the `prim::With`, because their definition may end up guarded.
 
 use flambeau_ir::{At, Graph, NodeId, Prim, ValueId};
 
-/// Pairs of `prim::Enter` and `prim::Exit`, inner ones first.
+/// Returns the pairs of `prim::Enter` and `prim::Exit`, inner ones first.
 fn pairs(g: &Graph) -> Vec<(NodeId, NodeId)> {
     let mut open = Vec::new();
     let mut found = Vec::new();
