@@ -1,8 +1,8 @@
-//! Type annotations of archived code, as types.
+//! Type annotations of archived code.
 //!
-//! The printer spells types in one way: `List[Dict[str, Tensor]]`, `Optional[int]`, `__torch__.net.Block`. Names of
-//! classes are asked for from the outside, after [`class_names`] has told which ones occur, so that declaring a chain of
-//! classes needs no recursion. Types nest less deep than [`Type::MAX_DEPTH`], which bounds the recursion here.
+//! The printer writes types in one form: `List[Dict[str, Tensor]]`, `Optional[int]`, `__torch__.net.Block`. Class names
+//! are resolved by a callback after the caller has declared the names that [`class_names`] returns, so declaring a
+//! chain of classes does not recurse. The recursion here is bounded by [`Type::MAX_DEPTH`].
 
 use flambeau_frontend::{Ast, Kind, TreeId, view};
 use flambeau_ir::Type;
@@ -10,7 +10,7 @@ use flambeau_ir::Type;
 use crate::error::quoted;
 use crate::{ArchiveError, Code};
 
-/// The type that the expression `id` spells; `class` gives the type of a qualified name.
+/// Returns the type that the expression `id` denotes; `class` resolves qualified names.
 pub(crate) fn read_type(
     ast: &Ast,
     id: TreeId,
@@ -35,14 +35,14 @@ fn read(
             None => class(ast.name(id)).ok_or_else(|| unknown(ast, id, ast.name(id)))?,
         },
         Kind::Select => {
-            let name = dotted(ast, id).ok_or_else(|| bad(ast, id, "this is no type"))?;
+            let name = dotted(ast, id).ok_or_else(|| bad(ast, id, "this is not a type"))?;
             match torch_type(&name).or_else(|| class(&name)) {
                 Some(ty) => ty,
                 None => return Err(unknown(ast, id, &name)),
             }
         }
         Kind::Subscript => {
-            let subscript = view::Subscript::of(ast, id).ok_or_else(|| bad(ast, id, "this is no type"))?;
+            let subscript = view::Subscript::of(ast, id).ok_or_else(|| bad(ast, id, "this is not a type"))?;
             let head = dotted(ast, subscript.value()).unwrap_or_default();
             let part = |&part: &TreeId| read(ast, part, class, depth + 1);
             let parts = match subscript.subscripts() {
@@ -57,7 +57,7 @@ fn read(
                 bad(ast, id, &message)
             })?
         }
-        _ => return Err(bad(ast, id, "this is no type")),
+        _ => return Err(bad(ast, id, "this is not a type")),
     };
     if ty == Type::OVERFLOW { Err(bad(ast, id, "a type is too large")) } else { Ok(ty) }
 }
@@ -114,7 +114,7 @@ fn torch_type(name: &str) -> Option<Type> {
     })
 }
 
-/// The qualified names in a type expression that are no types of the language, in order.
+/// Collects the qualified names in a type expression that are not builtin types, in order.
 pub(crate) fn class_names(ast: &Ast, id: TreeId, out: &mut Vec<String>) {
     let mut stack = vec![id];
     while let Some(id) = stack.pop() {
@@ -128,7 +128,7 @@ pub(crate) fn class_names(ast: &Ast, id: TreeId, out: &mut Vec<String>) {
     }
 }
 
-/// `a.b.c` as text.
+/// Returns `a.b.c` as text if the expression is a dotted name.
 pub(crate) fn dotted(ast: &Ast, id: TreeId) -> Option<String> {
     let mut parts = Vec::new();
     let mut at = id;

@@ -1,9 +1,9 @@
-//! The archive's `code/` records: which file a name lives in, and what a class in it declares.
+//! The `code/` records of an archive: finds definitions by qualified name and reads class declarations.
 //!
-//! The class `__torch__.net.Block` stands in `code/__torch__/net.py`, and `__torch__.Net` in `code/__torch__.py`. Files
-//! are read and parsed when a name in them is first asked for, so code that nothing refers to costs nothing. What the
-//! statements of a class body mean is decided here (attributes in slot order, parameters, buffers, constants, methods);
-//! what types and values mean is not, so declarations point into the syntax trees.
+//! The class `__torch__.net.Block` is in `code/__torch__/net.py`, and `__torch__.Net` in `code/__torch__.py`. Files are
+//! read and parsed when a name in them is first looked up, so unreferenced code costs nothing. This file interprets the
+//! statements of a class body (attributes in slot order, parameters, buffers, constants, methods). It does not
+//! interpret types and values, so declarations refer to the syntax trees.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,28 +19,29 @@ use crate::{ArchiveError, Code, Limits};
 /// A parsed source file of an archive.
 #[derive(Debug)]
 pub struct SourceFile {
-    /// Its text, under the record's name (`code/__torch__/net.py`), its trees, and what was wrong with them.
+    /// The text under the record's name (`code/__torch__/net.py`), with its trees and problems.
     pub file: Arc<flambeau_frontend::SourceFile>,
     definitions: BTreeMap<String, TreeId>,
 }
 
 impl SourceFile {
-    /// The syntax trees.
+    /// Returns the syntax trees.
     pub fn ast(&self) -> &Ast {
         &self.file.parsed.ast
     }
 
-    /// The record's name.
+    /// Returns the name of the record.
     pub fn record(&self) -> &str {
         &self.file.source.name
     }
 
-    /// Names defined at the top of the file, with their [`Kind::ClassDef`] or [`Kind::Def`], in order of names.
+    /// Returns the names defined at the top level of the file with their [`Kind::ClassDef`] or [`Kind::Def`], sorted by
+    /// name.
     pub fn definitions(&self) -> impl Iterator<Item = (&str, TreeId)> {
         self.definitions.iter().map(|(name, &id)| (name.as_str(), id))
     }
 
-    /// The class or function `name` of this file.
+    /// Returns the class or function `name` of this file.
     pub fn find(&self, name: &str) -> Option<TreeId> {
         self.definitions.get(name).copied()
     }
@@ -56,16 +57,17 @@ pub struct Sources<'a> {
 }
 
 impl<'a> Sources<'a> {
-    /// The files of `zip`, to be parsed within `front`'s bounds.
+    /// Creates the source files of `zip`, which are parsed within the limits `front`.
     pub fn new(zip: &'a ZipReader<'a>, limits: &'a Limits, front: flambeau_frontend::Limits) -> Self {
         Sources { zip, limits, front, files: BTreeMap::new() }
     }
 
-    /// The file and tree of the class or function with this qualified name, if the archive has it.
+    /// Returns the file and tree of the class or function with this qualified name, if the archive has it.
     ///
     /// # Errors
-    /// `A0013` if the file is no UTF-8, `A0041` if it defines a name twice, `A0090`, and those of reading the record.
-    /// Syntax errors are no error here: they are in [`SourceFile::file`].
+    ///
+    /// Returns `A0013` if the file is not UTF-8, `A0041` if it defines a name twice, `A0090` if it is too large, and
+    /// the errors of [`ZipReader::read`]. Syntax errors are not errors here; they are in [`SourceFile::file`].
     pub fn find(&mut self, qualified: &str) -> Result<Option<(Arc<SourceFile>, TreeId)>, ArchiveError> {
         let Some((module, name)) = qualified.rsplit_once('.') else { return Ok(None) };
         let Some(file) = self.file(module)? else { return Ok(None) };
@@ -73,10 +75,11 @@ impl<'a> Sources<'a> {
         Ok(found.map(|id| (file, id)))
     }
 
-    /// The file that the names directly in `module` live in.
+    /// Returns the file with the definitions directly in `module`.
     ///
     /// # Errors
-    /// As [`Sources::find`].
+    ///
+    /// Returns the same errors as [`Sources::find`].
     pub fn file(&mut self, module: &str) -> Result<Option<Arc<SourceFile>>, ArchiveError> {
         if let Some(known) = self.files.get(module) {
             return Ok(known.clone());
@@ -128,7 +131,7 @@ fn definitions(parsed: &Parsed) -> Result<BTreeMap<String, TreeId>, ArchiveError
     Ok(out)
 }
 
-/// What sort of class a class definition is, by its base.
+/// The kind of a class definition, determined by its base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClassKind {
     /// `class M(Module)`.
@@ -145,25 +148,25 @@ pub enum ClassKind {
     ModuleInterface,
 }
 
-/// A name with the tree of its type: an attribute of a class, a field of a named tuple.
+/// A name with the tree of its type: an attribute of a class or a field of a named tuple.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// The name, which need not be an identifier.
+    /// The name; not necessarily an identifier.
     pub name: String,
     /// The type expression.
     pub ty: TreeId,
-    /// The value: of a constant its value, of a named tuple's field its default.
+    /// The value of a constant, or the default of a named tuple field.
     pub value: Option<TreeId>,
 }
 
-/// What the body of a class says.
+/// The declarations in the body of a class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassDecl {
-    /// What sort of class it is.
+    /// The kind of class.
     pub kind: ClassKind,
     /// Attributes in slot order, or fields of a named tuple.
     pub attributes: Vec<Field>,
-    /// Attributes declared `Final`, whose `ty` is what stands in the brackets.
+    /// Attributes declared `Final`; `ty` is the type in the brackets.
     pub constants: Vec<Field>,
     /// Members of an enum, with the trees of their values.
     pub members: Vec<(String, TreeId)>,
@@ -183,9 +186,11 @@ impl ClassDecl {
     /// Reads the class definition `id`.
     ///
     /// # Errors
-    /// `A0041` where the class is not as PyTorch's printer writes classes, with the byte offset in the source.
+    ///
+    /// Returns `A0041`, with the byte offset in the source, if the class does not have the form that PyTorch's printer
+    /// writes.
     pub fn of(ast: &Ast, id: TreeId) -> Result<ClassDecl, ArchiveError> {
-        let class = view::ClassDef::of(ast, id).ok_or_else(|| bad(ast, id, "this is no class"))?;
+        let class = view::ClassDef::of(ast, id).ok_or_else(|| bad(ast, id, "this is not a class"))?;
         let mut decl = ClassDecl {
             kind: class_kind(ast, class)?,
             attributes: Vec::new(),
@@ -202,25 +207,27 @@ impl ClassDecl {
                 Kind::Def => decl.methods.push(statement),
                 Kind::Pass => {}
                 Kind::Assign => decl.assign(ast, statement)?,
-                _ => return Err(bad(ast, statement, "a statement that a class of an archive cannot have")),
+                _ => return Err(bad(ast, statement, "this statement is not allowed in an archived class")),
             }
         }
         Ok(decl)
     }
 
     fn assign(&mut self, ast: &Ast, id: TreeId) -> Result<(), ArchiveError> {
-        let assign = view::Assign::of(ast, id).ok_or_else(|| bad(ast, id, "this is no assignment"))?;
+        let assign = view::Assign::of(ast, id).ok_or_else(|| bad(ast, id, "this is not an assignment"))?;
         let &[target] = assign.targets() else {
             return Err(bad(ast, id, "several targets in the body of a class"));
         };
         if let Some(subscript) = view::Subscript::of(ast, target) {
-            let field =
-                annotations_entry(ast, subscript, assign).ok_or_else(|| bad(ast, id, "an odd subscript"))?;
+            let field = annotations_entry(ast, subscript, assign)
+                .ok_or_else(|| bad(ast, id, "this subscript is not `__annotations__[name]`"))?;
             self.attributes.push(field);
             return Ok(());
         }
-        let name =
-            view::Var::of(ast, target).ok_or_else(|| bad(ast, target, "this is no name"))?.name().to_owned();
+        let name = view::Var::of(ast, target)
+            .ok_or_else(|| bad(ast, target, "this is not a name"))?
+            .name()
+            .to_owned();
         match (assign.annotation(), assign.value()) {
             (Some(ty), Some(value)) => match final_type(ast, ty) {
                 Some(inner) => self.constants.push(Field { name, ty: inner, value: Some(value) }),
@@ -236,7 +243,7 @@ impl ClassDecl {
         Ok(())
     }
 
-    /// `__parameters__ = […]` and its like, or a member of an enum.
+    /// Reads `__parameters__ = […]` and similar lists, or a member of an enum.
     fn special(&mut self, ast: &Ast, name: &str, value: TreeId) -> Result<(), ArchiveError> {
         let list = match name {
             "__parameters__" => &mut self.parameters,
@@ -250,11 +257,11 @@ impl ClassDecl {
             }
             _ => return Err(bad(ast, value, "an attribute without a type")),
         };
-        let items =
-            view::ListLiteral::of(ast, value).ok_or_else(|| bad(ast, value, "this is no list of names"))?;
+        let items = view::ListLiteral::of(ast, value)
+            .ok_or_else(|| bad(ast, value, "this is not a list of names"))?;
         for &item in items.elements() {
             let text =
-                view::StringLiteral::of(ast, item).ok_or_else(|| bad(ast, item, "this is no string"))?;
+                view::StringLiteral::of(ast, item).ok_or_else(|| bad(ast, item, "this is not a string"))?;
             list.push(text.value().to_owned());
         }
         Ok(())
@@ -277,7 +284,7 @@ fn class_kind(ast: &Ast, class: view::ClassDef<'_>) -> Result<ClassKind, Archive
     })
 }
 
-/// `__annotations__["0"] = T`: an attribute whose name is no identifier.
+/// Returns the attribute of `__annotations__["0"] = T`, the form for names that are not identifiers.
 fn annotations_entry(ast: &Ast, target: view::Subscript<'_>, assign: view::Assign<'_>) -> Option<Field> {
     let of = view::Var::of(ast, target.value())?;
     let &[key] = target.subscripts() else { return None };
@@ -286,7 +293,7 @@ fn annotations_entry(ast: &Ast, target: view::Subscript<'_>, assign: view::Assig
     Some(Field { name: key.value().to_owned(), ty, value: None })
 }
 
-/// `T` of `Final[T]`.
+/// Returns `T` of `Final[T]`.
 fn final_type(ast: &Ast, ty: TreeId) -> Option<TreeId> {
     let subscript = view::Subscript::of(ast, ty)?;
     let head = view::Var::of(ast, subscript.value())?;

@@ -1,58 +1,58 @@
-//! What can be wrong with an archive, as one type with stable codes.
+//! Errors of reading and writing archives, as one type with stable codes.
 //!
-//! An error says which rule was broken ([`Code`]), whose fault that is ([`Fault`]), and where: the record's name and
-//! the byte offset inside the record (inside the file where no record is named). Names and strings that come from the
-//! archive are shown escaped and shortened, so an error message can be printed anywhere.
+//! An error has the broken rule ([`Code`]), its fault class ([`Fault`]), and the location: the name of the record and
+//! the byte offset in the record (in the file if there is no record). Names and strings from the archive are escaped
+//! and shortened, so an error message can be printed anywhere.
 
 use std::fmt;
 
 pub use flambeau_ir::Fault;
 
-/// The rule that an archive broke. The number behind each is stable.
+/// The rule that an archive breaks. The number of each code is stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Code {
-    /// The bytes are no zip file, or its end is missing.
+    /// The bytes are not a zip file, or its end is missing.
     NotZip,
     /// The central directory is damaged or disagrees with the end record.
     Directory,
     /// A local header is damaged or disagrees with the central directory.
     LocalHeader,
-    /// A record's name is empty, absolute, climbs out of the archive or is not text.
+    /// A record name is empty, absolute, leaves the archive's folder or is not UTF-8.
     RecordName,
     /// Two records have the same name.
     Duplicate,
-    /// Two records share bytes of the file, or a record leaves the file.
+    /// Two records overlap in the file, or a record extends beyond it.
     Overlap,
     /// A record is encrypted.
     Encrypted,
-    /// A record is compressed by something else than deflate.
+    /// A record uses a compression method other than deflate.
     Compression,
-    /// A deflated record does not inflate to what its header says.
+    /// A deflated record does not inflate to the size in its header.
     Inflate,
     /// The bytes of a record do not have the recorded checksum.
     Checksum,
-    /// A record that has to be there is missing.
+    /// A required record is missing.
     Missing,
-    /// The format version is not a number, or not one that is supported.
+    /// The format version is not a number, or is not supported.
     Version,
-    /// A record that is text is not valid UTF-8, or not what such a record may hold.
+    /// A text record is not valid UTF-8, or its content is invalid for this kind of record.
     Text,
-    /// The pickle ends in the middle of something.
+    /// The pickle ends early.
     PickleEnd,
-    /// A byte of the pickle is no operation.
+    /// A byte of the pickle is not an opcode.
     UnknownOpcode,
-    /// An operation of the pickle language that TorchScript's archives never use.
+    /// The pickle uses an opcode that the archives of TorchScript never use.
     UnsupportedOpcode,
     /// The pickle's protocol is unknown.
     Protocol,
-    /// An operation finds too few values or no mark on the stack.
+    /// An opcode finds too few values or no open mark on the stack.
     Stack,
     /// The pickle reads a memo entry that was never written.
     Memo,
     /// The pickle names a global outside the allow-list.
     Global,
-    /// An operation is applied to a value of the wrong kind.
+    /// An opcode is applied to a value of the wrong kind.
     Operand,
     /// A number or string in the pickle is malformed or out of range.
     Literal,
@@ -64,9 +64,9 @@ pub enum Code {
     Geometry,
     /// A kind of tensor that is not supported (sparse, quantized, another device).
     TensorKind,
-    /// The value of the archive is not the object it has to be.
+    /// The root value of a pickle is of the wrong kind.
     Root,
-    /// A class is missing in the archive's code.
+    /// A class is missing in the archive's code or malformed.
     Class,
     /// An object's attributes are not those of its class.
     Attribute,
@@ -74,18 +74,18 @@ pub enum Code {
     Cycle,
     /// A kind of value or class that is not supported.
     Value,
-    /// A value does not have the type that is declared for it.
+    /// A value does not have its declared type.
     Type,
-    /// An operator meant something else when the archive was written.
+    /// An operator had another meaning when the archive was written.
     Upgrade,
-    /// A bound of `Limits` would be exceeded.
+    /// A limit of `Limits` would be exceeded.
     Limit,
     /// The file could not be opened, mapped or read.
     Io,
 }
 
 impl Code {
-    /// All codes in order of their numbers.
+    /// All codes, in the order of their numbers.
     pub const ALL: &'static [Code] = &[
         Code::NotZip,
         Code::Directory,
@@ -126,7 +126,7 @@ impl Code {
 
     const fn row(self) -> (&'static str, Fault, &'static str) {
         match self {
-            Code::NotZip => ("A0001", Fault::Input, "The bytes are no zip file, or its end is missing"),
+            Code::NotZip => ("A0001", Fault::Input, "The bytes are not a zip file, or its end is missing"),
             Code::Directory => {
                 ("A0002", Fault::Input, "The central directory is damaged or disagrees with the end record")
             }
@@ -136,45 +136,45 @@ impl Code {
             Code::RecordName => (
                 "A0004",
                 Fault::Input,
-                "A record's name is empty, absolute, climbs out of the archive or is not text",
+                "A record name is empty, absolute, leaves the archive's folder or is not UTF-8",
             ),
             Code::Duplicate => ("A0005", Fault::Input, "Two records have the same name"),
             Code::Overlap => {
-                ("A0006", Fault::Input, "Two records share bytes of the file, or a record leaves the file")
+                ("A0006", Fault::Input, "Two records overlap in the file, or a record extends beyond it")
             }
             Code::Encrypted => ("A0007", Fault::Unsupported, "A record is encrypted"),
             Code::Compression => {
-                ("A0008", Fault::Unsupported, "A record is compressed by something else than deflate")
+                ("A0008", Fault::Unsupported, "A record uses a compression method other than deflate")
             }
             Code::Inflate => {
-                ("A0009", Fault::Input, "A deflated record does not inflate to what its header says")
+                ("A0009", Fault::Input, "A deflated record does not inflate to the size in its header")
             }
             Code::Checksum => {
                 ("A0010", Fault::Input, "The bytes of a record do not have the recorded checksum")
             }
-            Code::Missing => ("A0011", Fault::Input, "A record that has to be there is missing"),
+            Code::Missing => ("A0011", Fault::Input, "A required record is missing"),
             Code::Version => {
-                ("A0012", Fault::Input, "The format version is not a number, or not one that is supported")
+                ("A0012", Fault::Input, "The format version is not a number, or is not supported")
             }
             Code::Text => (
                 "A0013",
                 Fault::Input,
-                "A record that is text is not valid UTF-8, or not what such a record may hold",
+                "A text record is not valid UTF-8, or its content is invalid for this kind of record",
             ),
-            Code::PickleEnd => ("A0020", Fault::Input, "The pickle ends in the middle of something"),
-            Code::UnknownOpcode => ("A0021", Fault::Input, "A byte of the pickle is no operation"),
+            Code::PickleEnd => ("A0020", Fault::Input, "The pickle ends early"),
+            Code::UnknownOpcode => ("A0021", Fault::Input, "A byte of the pickle is not an opcode"),
             Code::UnsupportedOpcode => (
                 "A0022",
                 Fault::Unsupported,
-                "An operation of the pickle language that TorchScript's archives never use",
+                "The pickle uses an opcode that the archives of TorchScript never use",
             ),
             Code::Protocol => ("A0023", Fault::Input, "The pickle's protocol is unknown"),
             Code::Stack => {
-                ("A0024", Fault::Input, "An operation finds too few values or no mark on the stack")
+                ("A0024", Fault::Input, "An opcode finds too few values or no open mark on the stack")
             }
             Code::Memo => ("A0025", Fault::Input, "The pickle reads a memo entry that was never written"),
             Code::Global => ("A0026", Fault::Input, "The pickle names a global outside the allow-list"),
-            Code::Operand => ("A0027", Fault::Input, "An operation is applied to a value of the wrong kind"),
+            Code::Operand => ("A0027", Fault::Input, "An opcode is applied to a value of the wrong kind"),
             Code::Literal => {
                 ("A0028", Fault::Input, "A number or string in the pickle is malformed or out of range")
             }
@@ -190,31 +190,31 @@ impl Code {
                 Fault::Unsupported,
                 "A kind of tensor that is not supported (sparse, quantized, another device)",
             ),
-            Code::Root => ("A0040", Fault::Input, "The value of the archive is not the object it has to be"),
-            Code::Class => ("A0041", Fault::Input, "A class is missing in the archive's code"),
+            Code::Root => ("A0040", Fault::Input, "The root value of a pickle is of the wrong kind"),
+            Code::Class => ("A0041", Fault::Input, "A class is missing in the archive's code or malformed"),
             Code::Attribute => ("A0042", Fault::Input, "An object's attributes are not those of its class"),
             Code::Cycle => ("A0043", Fault::Input, "A value contains itself"),
             Code::Value => ("A0044", Fault::Unsupported, "A kind of value or class that is not supported"),
-            Code::Type => ("A0045", Fault::Input, "A value does not have the type that is declared for it"),
+            Code::Type => ("A0045", Fault::Input, "A value does not have its declared type"),
             Code::Upgrade => {
-                ("A0046", Fault::Unsupported, "An operator meant something else when the archive was written")
+                ("A0046", Fault::Unsupported, "An operator had another meaning when the archive was written")
             }
-            Code::Limit => ("A0090", Fault::Limit, "A bound of Limits would be exceeded"),
+            Code::Limit => ("A0090", Fault::Limit, "A limit of `Limits` would be exceeded"),
             Code::Io => ("A0091", Fault::Input, "The file could not be opened, mapped or read"),
         }
     }
 
-    /// The stable spelling, such as `A0010`.
+    /// Returns the stable spelling, such as `A0010`.
     pub const fn as_str(self) -> &'static str {
         self.row().0
     }
 
-    /// Whose fault an error with this code is.
+    /// Returns the fault class of errors with this code.
     pub const fn fault(self) -> Fault {
         self.row().1
     }
 
-    /// What the code means, in a sentence without a final stop.
+    /// Returns a description of the rule, a sentence without a full stop.
     pub const fn title(self) -> &'static str {
         self.row().2
     }
@@ -226,7 +226,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// An archive is not readable: why, whose fault, and where.
+/// An archive cannot be read or written: the broken rule, the fault class and the location.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ArchiveError(Box<Inner>);
@@ -252,59 +252,59 @@ impl fmt::Display for Inner {
 }
 
 impl ArchiveError {
-    /// An error without a place yet.
+    /// Creates an error without a location.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         ArchiveError(Box::new(Inner { code, message: message.into(), record: None, offset: None }))
     }
 
-    /// The same error, blamed on the record `name` unless a record is named already.
+    /// Sets the record of the error, unless the error has one.
     #[must_use]
     pub fn in_record(mut self, name: &str) -> Self {
         self.0.record.get_or_insert_with(|| name.to_owned());
         self
     }
 
-    /// The same error, at byte `offset` of its record (of the file, if no record is named) unless it has an offset.
+    /// Sets the byte offset in the record (in the file if there is no record), unless the error has one.
     #[must_use]
     pub fn at(mut self, offset: u64) -> Self {
         self.0.offset.get_or_insert(offset);
         self
     }
 
-    /// The same error, with the `path` of the value it is about.
+    /// Prefixes the message with the `path` of the value.
     #[must_use]
     pub(crate) fn under(mut self, path: &str) -> Self {
         self.0.message = format!("{path}: {}", self.0.message);
         self
     }
 
-    /// Which rule was broken.
+    /// Returns the broken rule.
     pub fn code(&self) -> Code {
         self.0.code
     }
 
-    /// Whose fault it is.
+    /// Returns the fault class.
     pub fn fault(&self) -> Fault {
         self.0.code.fault()
     }
 
-    /// What is wrong, without code and place.
+    /// Returns the message without code and location.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The record it is about, without the archive's top folder.
+    /// Returns the name of the record, without the archive's top folder.
     pub fn record(&self) -> Option<&str> {
         self.0.record.as_deref()
     }
 
-    /// The byte it is about: an offset in [`ArchiveError::record`], or in the file if that is `None`.
+    /// Returns the byte offset in [`ArchiveError::record`], or in the file if that is `None`.
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
     }
 }
 
-/// Text from an archive, fit to be shown: escaped, in backquotes, at most 120 characters.
+/// Formats text from an archive for display: escaped, in backquotes, at most 120 characters.
 pub(crate) fn quoted(text: &str) -> String {
     const SHOWN: usize = 120;
     let mut out = String::from("`");

@@ -1,4 +1,4 @@
-//! What a fuzzer runs: total functions from bytes, which must not panic, hang or use much memory.
+//! Entry points for fuzzing: total functions of bytes that must not panic, hang or use excessive memory.
 
 use crate::{Limits, LoadOptions, load};
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use flambeau_ir::Registry;
 use crate::pickle::read_pickle;
 use crate::zip::ZipReader;
 
-/// Reads `data` as a pickle with default limits. Returns whether it is one.
+/// Reads `data` as a pickle with default limits. Returns true if it is valid.
 pub fn fuzz_pickle(data: &[u8]) -> bool {
     read_pickle(data, &Limits::default()).is_ok()
 }
 
-/// Reads `data` as a container with default limits, and every record in it. Returns whether all is in order.
+/// Reads `data` as a container and all its records, with default limits. Returns true if all are valid.
 pub fn fuzz_zip(data: &[u8]) -> bool {
     let Ok(zip) = ZipReader::open(data, &Limits::default()) else { return false };
     zip.records().iter().all(|record| match zip.read(record) {
@@ -22,7 +22,7 @@ pub fn fuzz_zip(data: &[u8]) -> bool {
     })
 }
 
-/// Loads `data` as a module with default limits, its code too if `code` says so. Returns whether it is one.
+/// Loads `data` as a module with default limits, with its code if `code` is true. Returns true if it is valid.
 pub fn fuzz_load(data: &[u8], registry: &Arc<Registry>, code: bool) -> bool {
     let options = LoadOptions { code, ..LoadOptions::default() };
     load(data, registry, &options).is_ok()

@@ -1,9 +1,10 @@
-//! Calling a module as PyTorch calls modules: its hooks around `forward`.
+//! Calls of a module with its hooks, as PyTorch calls modules.
 //!
-//! A module's class names methods to run before `forward`, which see the tuple of its inputs and may replace them, and
-//! methods to run behind it, which see the inputs and the output and may replace that. Calls of submodules have their
-//! hooks spelled out in the code already; only the call from outside is nobody's code. It is made here, as a function
-//! of its own with plain calls in it, so everything that runs, inlines and prints functions does so with it.
+//! A module's class lists methods to run before `forward`, which get the tuple of its inputs and may replace it, and
+//! methods to run after `forward`, which get the inputs and the output and may replace the output. For calls of
+//! submodules, the archived code contains the calls of their hooks. The call of the root module from outside has no
+//! archived code, so this file builds it as a function with plain method calls, which evaluator, inliner and printer
+//! handle like any other.
 
 use std::sync::Arc;
 
@@ -16,14 +17,15 @@ use flambeau_ir::{Editor, FunctionSchema, Graph, Prim, Registry, Symbol, Type, V
 use crate::error::quoted;
 use crate::{ArchiveError, Code};
 
-/// The name of the function that calls a module of class `class` from outside.
+/// The name of the function that calls a module with its hooks.
 const CALL: &str = "__call__";
 
-/// The function that runs the hooks of `class` and `forward`; `Ok(None)` where there are no hooks, or one of them is no
-/// compiled method.
+/// Returns the function that runs the hooks of `class` and `forward`, or `None` if there are no hooks or one of them is
+/// not a compiled method.
 ///
 /// # Errors
-/// `A0045` where a hook gives what `forward` or the next hook does not take.
+///
+/// Returns `A0045` if the result of a hook does not match the parameters of `forward` or of the next hook.
 pub fn call_with_hooks(
     unit: &CompilationUnit,
     registry: &Arc<Registry>,
@@ -88,7 +90,8 @@ impl Caller<'_> {
         self.edit.value(Prim::TupleConstruct, values, Type::tuple(&types))
     }
 
-    /// A hook's result as inputs: none keeps them, a tuple has one of each, another value is the only one.
+    /// Returns the inputs after a hook: unchanged if the result is `None`, the elements of a tuple, or the result as
+    /// the only input.
     fn replaced_inputs(&mut self, inputs: Vec<ValueId>, result: ValueId) -> Vec<ValueId> {
         let ty = self.ty(result);
         match ty.as_tuple() {
@@ -107,17 +110,17 @@ impl Caller<'_> {
             Err(ArchiveError::new(Code::Type, message))
         };
         let Some(method) = self.unit.method(self.class, name) else {
-            return refuse("is no method".to_owned());
+            return refuse("is not a method".to_owned());
         };
         let (params, result) =
             (&method.schema.args, method.schema.returns.first().map_or(Type::NONE, |r| r.ty));
         if params.len() != args.len() {
-            return refuse(format!("takes {} arguments and is given {}", params.len(), args.len()));
+            return refuse(format!("takes {} arguments, found {}", params.len(), args.len()));
         }
         for (param, &arg) in params.iter().zip(args) {
             let ty = self.ty(arg);
             if !is_subtype(ty, param.ty, self.unit) {
-                return refuse(format!("takes a {} as `{}` and is given a {ty}", param.ty, param.name));
+                return refuse(format!("takes {} as `{}`, found {ty}", param.ty, param.name));
             }
         }
         let attrs = self.edit.attrs(vec![(names::name(), Attr::str(name.as_str()))]);

@@ -1,11 +1,11 @@
-//! Classes of an archive, declared in a compilation unit on demand.
+//! Declares the classes of an archive in a compilation unit, on demand.
 //!
-//! A class is declared when something first names it: an object in a pickle, the type of an attribute, a type tag, a
-//! signature, a call. Declaring reads the class's body for attributes and constants and first declares the classes that
-//! these name; methods come later, since their bodies may use any class, this one included. What a class's attributes
-//! name has to be there before the class, so a cycle among attributes is an error, and so a class's size is known.
+//! A class is declared at its first use: by an object in a pickle, the type of an attribute, a type tag, a signature or
+//! a call. Declaring a class reads the attributes and constants of its body and first declares the classes that these
+//! use. Methods are queued for later, because their bodies may use any class, including their own. Classes used by
+//! attributes must be declared before the class itself, so a cycle among attributes is an error.
 //!
-//! Chains of classes may be long; the order of declaration is kept on a stack of its own.
+//! Chains of classes may be long, so the order of declaration is kept on an explicit stack.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -25,10 +25,10 @@ use crate::literal::{has_type, read_constant};
 use crate::open::Archive;
 use crate::{ArchiveError, Code};
 
-/// Why an archive could not be loaded.
+/// Reasons why an archive cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The container, a pickle or a class is not as it has to be.
+    /// The container, a pickle or a class is invalid.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
     /// The code does not compile.
@@ -37,7 +37,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// Whose fault it is.
+    /// Returns the fault class.
     pub fn fault(&self) -> Fault {
         match self {
             LoadError::Archive(e) => e.fault(),
@@ -45,7 +45,7 @@ impl LoadError {
         }
     }
 
-    /// The same error, blamed on the record `name` if it is not blamed on one.
+    /// Sets the record of the error, unless the error has one.
     pub(crate) fn in_record(self, name: &str) -> Self {
         match self {
             LoadError::Archive(e) => LoadError::Archive(e.in_record(name)),
@@ -53,7 +53,7 @@ impl LoadError {
         }
     }
 
-    /// The same error, blamed on the byte `offset` of the record that is being read, unless it is another record's.
+    /// Sets the byte offset in the current record, unless the error has a record.
     pub(crate) fn at(self, offset: u64) -> Self {
         match self {
             LoadError::Archive(e) if e.record().is_none() => LoadError::Archive(e.at(offset)),
@@ -61,7 +61,7 @@ impl LoadError {
         }
     }
 
-    /// The stable code of the rule that was broken.
+    /// Returns the stable code of the broken rule.
     pub fn code(&self) -> &'static str {
         match self {
             LoadError::Archive(e) => e.code().as_str(),
@@ -76,25 +76,25 @@ impl From<Box<Diagnostic>> for LoadError {
     }
 }
 
-/// A method that is declared and has yet to be compiled.
+/// A declared method or function that has yet to be compiled.
 #[derive(Clone, Debug)]
 pub(crate) struct Body {
-    /// The class or interface it belongs to; none for a function.
+    /// The class or interface it belongs to; `None` for a function.
     pub(crate) owner: Option<Type>,
-    /// The file it stands in.
+    /// The file with the definition.
     pub(crate) file: Arc<SourceFile>,
-    /// Its definition.
+    /// The definition.
     pub(crate) def: TreeId,
 }
 
 enum State {
-    /// On the stack: what it needs is being declared.
+    /// On the stack: the classes it uses are being declared.
     Busy,
     Done(Type),
 }
 
 enum Task {
-    /// Declares a class, and says where it is needed.
+    /// Declares a class; the location is where the class is used.
     Visit(String, Option<(Arc<SourceFile>, u64)>),
     Finish(String, Arc<SourceFile>, TreeId, Box<ClassDecl>),
 }
@@ -106,12 +106,12 @@ pub(crate) struct Importer<'a> {
     states: BTreeMap<String, State>,
     /// The table of constants.
     constants: Vec<IValue>,
-    /// What is declared so far.
+    /// The declarations so far.
     pub(crate) unit: CompilationUnit,
-    /// Methods of classes declared and not yet compiled, in order.
+    /// Methods of declared classes that are not linked yet, in order.
     pub(crate) bodies: VecDeque<Body>,
     state_types: HashMap<Type, Option<Type>, FxBuildHasher>,
-    /// Classes that stand where an interface is declared.
+    /// Pairs (class, interface) where an object of the class is used as the interface.
     pub(crate) obligations: Vec<(Type, Type)>,
 }
 
@@ -129,24 +129,24 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// Gives the table of constants, which code and classes refer to.
+    /// Sets the table of constants, which code and classes refer to.
     pub(crate) fn set_constants(&mut self, constants: Vec<IValue>) {
         self.constants = constants;
     }
 
-    /// The table of constants.
+    /// Returns the table of constants.
     pub(crate) fn constants(&self) -> &[IValue] {
         &self.constants
     }
 
-    /// The file and definition of a qualified name, which may be a class or a function.
+    /// Returns the file and definition of a qualified name of a class or function.
     pub(crate) fn find(&mut self, qualified: &str) -> Result<Option<(Arc<SourceFile>, TreeId)>, LoadError> {
         let Some((file, id)) = self.sources.find(qualified)? else { return Ok(None) };
         check_syntax(&file)?;
         Ok(Some((file, id)))
     }
 
-    /// The type of the class, enum, interface or named tuple `name`, declaring it if it is new.
+    /// Returns the type of the class, enum, interface or named tuple `name`; declares it at first use.
     pub(crate) fn declare(&mut self, name: &str) -> Result<Type, LoadError> {
         let mut stack = vec![Task::Visit(name.to_owned(), None)];
         while let Some(task) = stack.pop() {
@@ -155,8 +155,10 @@ impl<'a> Importer<'a> {
                     let visited = match self.states.get(&name) {
                         Some(State::Done(_)) => Ok(()),
                         Some(State::Busy) => {
-                            let message =
-                                format!("{} holds itself, maybe through other classes", quoted(&name));
+                            let message = format!(
+                                "the attributes of {} contain the class itself, maybe through other classes",
+                                quoted(&name)
+                            );
                             Err(ArchiveError::new(Code::Class, message).into())
                         }
                         None => self.visit(name, &mut stack),
@@ -178,7 +180,7 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// The type that is declared under a name already.
+    /// Returns the type declared under a name, if it is declared already.
     pub(crate) fn known(&self, name: &str) -> Option<Type> {
         match self.states.get(name) {
             Some(State::Done(ty)) => Some(*ty),
@@ -186,7 +188,7 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// All types that are declared, in order of their names.
+    /// Returns all declared types, sorted by name.
     pub(crate) fn declared(&self) -> impl Iterator<Item = (&str, Type)> {
         self.states.iter().filter_map(|(name, state)| match state {
             State::Done(ty) => Some((name.as_str(), *ty)),
@@ -196,7 +198,7 @@ impl<'a> Importer<'a> {
 
     fn visit(&mut self, name: String, stack: &mut Vec<Task>) -> Result<(), LoadError> {
         if name.starts_with("__torch__.torch.classes.") {
-            let message = format!("the foreign class {} is not supported", quoted(&name));
+            let message = format!("the custom class {} is not supported", quoted(&name));
             return Err(ArchiveError::new(Code::Value, message).into());
         }
         let Some((file, id)) = self.find(&name)? else {
@@ -299,7 +301,7 @@ impl<'a> Importer<'a> {
             let Some(value) = field.value else { continue };
             let constant = read_constant(ast, value, declared, &self.constants)?;
             if !has_type(&constant, declared) {
-                let message = format!("the constant {} is no {declared}", quoted(&field.name));
+                let message = format!("the constant {} is not of type {declared}", quoted(&field.name));
                 return Err(class_error(file, value, &message).into());
             }
             class.constants.push((Symbol::new(&field.name), constant));
@@ -312,11 +314,11 @@ impl<'a> Importer<'a> {
         self.bodies.extend(decl.methods.iter().map(body));
     }
 
-    /// The type that a text such as `Dict[str, __torch__.C]` spells.
+    /// Returns the type that a text such as `Dict[str, __torch__.C]` denotes; declares the classes in it.
     pub(crate) fn type_of_text(&mut self, text: &str) -> Result<Type, LoadError> {
         let parsed = parse_expression(text, &flambeau_frontend::Limits::default());
         if let Some(problem) = parsed.problems.first() {
-            let message = format!("the type tag {} is no type: {}", quoted(text), problem.message);
+            let message = format!("the type tag {} is not a type: {}", quoted(text), problem.message);
             return Err(ArchiveError::new(Code::Type, message).into());
         }
         let mut needs = Vec::new();
@@ -326,12 +328,12 @@ impl<'a> Importer<'a> {
         }
         let ty = read_type(&parsed.ast, parsed.root, &|name| self.known(name));
         ty.map_err(|e| {
-            let message = format!("the type tag {} is no type: {}", quoted(text), e.message());
+            let message = format!("the type tag {} is not a type: {}", quoted(text), e.message());
             ArchiveError::new(e.code(), message).into()
         })
     }
 
-    /// The type that the annotation `id` in `file` spells, declaring the classes in it.
+    /// Returns the type of the annotation `id` in `file`; declares the classes in it.
     pub(crate) fn type_of_tree(&mut self, file: &Arc<SourceFile>, id: TreeId) -> Result<Type, LoadError> {
         let mut needs = Vec::new();
         class_names(file.ast(), id, &mut needs);
@@ -341,7 +343,8 @@ impl<'a> Importer<'a> {
         Ok(read_type(file.ast(), id, &|name| self.known(name)).map_err(|e| e.in_record(file.record()))?)
     }
 
-    /// Whether the class restores its objects itself, and from what type of state: that of `__setstate__`'s argument.
+    /// Returns the type of the state that `__setstate__` of the class takes, or `None` if the class has no
+    /// `__setstate__`.
     pub(crate) fn state_type(&mut self, class: Type) -> Result<Option<Type>, LoadError> {
         if let Some(&known) = self.state_types.get(&class) {
             return Ok(known);
@@ -351,7 +354,7 @@ impl<'a> Importer<'a> {
         Ok(found)
     }
 
-    /// The declaration of a class, and the file it stands in.
+    /// Returns the declaration of a class and its file.
     fn declaration(&mut self, class: Type) -> Result<Option<(Arc<SourceFile>, ClassDecl)>, LoadError> {
         let Some(nominal) = class.as_class() else { return Ok(None) };
         let Some((file, id)) = self.find(nominal.name.as_str())? else { return Ok(None) };
@@ -376,7 +379,7 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// The archive that is being loaded.
+    /// Returns the archive being loaded.
     pub(crate) fn archive(&self) -> &'a Archive<'a> {
         self.archive
     }
@@ -411,7 +414,7 @@ impl crate::values::Classes for Importer<'_> {
     }
 }
 
-/// The first problem of a file's syntax, as a diagnostic at its place.
+/// Returns the first syntax problem of a file as an error.
 fn check_syntax(file: &SourceFile) -> Result<(), LoadError> {
     if file.file.parsed.problems.is_empty() {
         return Ok(());

@@ -1,8 +1,8 @@
-//! What is in an archive, without loading it.
+//! Lists the content of an archive without loading it.
 //!
-//! Nothing here compiles code or reads a storage, so it works for archives that cannot be loaded, and costs no more
-//! than the pickles and sources it lists. What the archive says is repeated, not checked: a tensor may be listed whose
-//! record is too short.
+//! This file compiles no code and reads no storages, so it works for archives that cannot be loaded and costs only the
+//! parsing of pickles and sources. Declarations are reported without checking them: a listed tensor may have a record
+//! that is too short.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,39 +14,39 @@ use crate::tensors::TensorDescription;
 use crate::zip::Method;
 use crate::{ArchiveError, ByteOrder};
 
-/// A summary of an archive.
+/// Summary of an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchiveInfo {
-    /// The folder its records lie in.
+    /// The name of the archive: its top folder.
     pub name: String,
     /// The format version.
     pub version: u64,
     /// The byte order of the storages.
     pub byte_order: ByteOrder,
-    /// All records, in the order of the directory.
+    /// All records, in the order of the central directory.
     pub records: Vec<RecordInfo>,
-    /// The class of the module, if the archive holds an object.
+    /// The class of the root, if the archive contains an object.
     pub root: Option<String>,
-    /// Classes with objects in the archive, in order of first mention, with the number of their objects.
+    /// Classes of the objects in the archive, in order of first use, each with the number of its objects.
     pub classes: Vec<(String, usize)>,
-    /// Tensors of the objects and of the table of constants, in the order of the pickles.
+    /// Tensors of the objects and of the table of constants, in pickle order.
     pub tensors: Vec<TensorInfo>,
 }
 
 /// A record of the container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordInfo {
-    /// The name without top folder.
+    /// The name without the top folder.
     pub name: String,
-    /// Bytes once inflated.
+    /// Inflated size in bytes.
     pub size: u64,
-    /// Bytes in the file.
+    /// Size in the file, in bytes.
     pub packed: u64,
-    /// Stored or deflated.
+    /// Storage method.
     pub method: Method,
 }
 
-/// What a tensor is to the object that holds it.
+/// The role of a tensor in the object that holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// A parameter of a module.
@@ -59,21 +59,23 @@ pub enum Role {
     Constant,
 }
 
-/// A tensor, by the path that leads to it.
+/// A tensor with its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorInfo {
-    /// Such as `layer.0.weight`; `CONSTANTS.c3` for constants.
+    /// The path, such as `layer.0.weight`; `CONSTANTS.c3` for constants.
     pub path: String,
-    /// What it is to its owner.
+    /// The role in the object that holds it.
     pub role: Role,
-    /// What the pickle says about it, or that it is of an unsupported kind.
+    /// The description in the pickle, or the error if the tensor is malformed or of an unsupported kind.
     pub description: Result<TensorDescription, ArchiveError>,
 }
 
-/// Lists what is in an archive.
+/// Lists the content of an archive.
 ///
 /// # Errors
-/// Where the pickles cannot be read. Code that cannot be parsed only means that its tensors are called attributes.
+///
+/// Returns the errors of reading the pickles. If code cannot be parsed, the tensors of its classes have the role
+/// [`Role::Attribute`].
 pub fn info(archive: &Archive<'_>) -> Result<ArchiveInfo, ArchiveError> {
     let records = archive
         .zip()
@@ -121,7 +123,7 @@ pub fn info(archive: &Archive<'_>) -> Result<ArchiveInfo, ArchiveError> {
     })
 }
 
-/// What attributes are, by class, asked for once.
+/// Cache of the roles of attributes, by class and attribute.
 type Roles = BTreeMap<String, BTreeMap<String, Role>>;
 
 struct Walk<'a> {

@@ -1,19 +1,20 @@
-//! TorchScript archives in and out; hostile input is normal input.
+//! Reader and writer of TorchScript archives, hardened against hostile input.
 //!
-//! A `.pt` file is a zip container of records: `data.pkl` describes the module's objects in the pickle language,
-//! `data/N` are the bytes of its tensors, `code/**.py` its classes and methods as source, `constants.pkl` the constants
-//! that source cannot spell. The modules here follow these layers from the bottom:
+//! A `.pt` file is a zip container of records: `data.pkl` describes the objects of the module as a pickle, `data/N` are
+//! the bytes of its tensors, `code/**.py` its classes and methods as source, `constants.pkl` the constants without a
+//! source form. The modules of this crate follow these layers from the bottom:
 //!
 //! * [`zip`] reads and checks the container;
-//! * [`pickle`] turns pickles into plain data without calling anything;
-//! * [`Tensors`] makes the tensors such data describes, copied from the file or shared with a [`Mapping`] of it;
-//! * [`Sources`] finds classes in the code and reads what they declare;
-//! * [`load()`] puts these together: objects with the types their classes declare, and methods compiled by the front end;
-//! * [`info()`] lists what is in an archive without loading it, and [`save()`] writes one;
+//! * [`pickle`] parses pickles into plain data without calling anything;
+//! * [`Tensors`] creates the tensors that the data describes, copied from the file or shared with a [`Mapping`] of it;
+//! * [`Sources`] finds classes in the code and reads their declarations;
+//! * [`load()`] combines these: objects with the types that their classes declare, and methods compiled by the front
+//!   end;
+//! * [`info()`] lists the content of an archive without loading it, and [`save()`] writes an archive;
 //! * [`load_weights`] reads tensors without code: state dicts of `torch.save`, and safetensors.
 //!
-//! Invariants: no input panics, recurses by its depth, or allocates more than its own size justifies; all bounds are in
-//! [`Limits`]; every error is an [`ArchiveError`] with code, fault and place.
+//! Invariants: no input causes a panic, recursion proportional to its nesting, or allocations out of proportion to its
+//! size. All limits are in [`Limits`]. Every error is an [`ArchiveError`] with code, fault and location.
 
 mod annotation;
 mod code;

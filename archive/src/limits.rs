@@ -1,43 +1,43 @@
-//! Every bound that reading an archive respects, in one place.
+//! Resource limits of reading an archive.
 //!
-//! An archive is input from a stranger. Nothing that it says about itself (a size, a count, a depth) makes this
-//! crate allocate or loop beyond what these limits and the number of bytes really present allow. The defaults are
-//! generous for the archives people have and harmless for a service that opens anything; [`Limits::trusted`] lifts
-//! them for files whose origin is known.
+//! Archives are untrusted input. The sizes, counts and depths that an archive declares do not make this crate allocate
+//! or loop beyond these limits and the number of bytes present. The defaults are generous for real archives and safe
+//! for a service that opens untrusted files. [`Limits::trusted`] lifts them for files of known origin.
 
-/// Bounds on what an archive may ask for. Breaking one is an error of fault [`Fault::Limit`](crate::Fault::Limit).
+/// Limits on the content of an archive. Exceeding one is an error of fault [`Fault::Limit`](crate::Fault::Limit).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Records (zip entries) in one archive.
+    /// Number of records (zip entries) of an archive.
     pub records: usize,
-    /// Bytes in a record's name, its top folder included.
+    /// Length of a record name in bytes, including the top folder.
     pub name_bytes: usize,
-    /// Bytes that all inflated records of one archive may take together, whatever its size.
+    /// Total bytes of all inflated records of an archive, independent of its size.
     pub inflated_bytes: u64,
-    /// Bytes that they may take beyond that for each byte of the archive, so that large models load.
+    /// Additional inflated bytes per byte of the archive, so that large models load.
     pub inflated_per_byte: u64,
-    /// Inflated bytes per deflated byte of one record; looked at only above [`Limits::ratio_free_bytes`].
+    /// Inflated bytes per deflated byte of a record; checked only above [`Limits::ratio_free_bytes`]. Must not be 0.
     pub ratio: u64,
-    /// Inflated size up to which a record's ratio is not looked at: short text repeats itself.
+    /// Inflated size in bytes up to which the ratio of a record is not checked, because short text compresses well.
     pub ratio_free_bytes: u64,
-    /// Bytes of one pickle.
+    /// Size of a pickle in bytes.
     pub pickle_bytes: usize,
-    /// Operations of one pickle.
+    /// Number of opcodes of a pickle.
     pub pickle_ops: u64,
-    /// Entries of a pickle's memo.
+    /// Number of memo entries of a pickle.
     pub memo_entries: usize,
-    /// Bytes of one string in a pickle.
+    /// Length of a string in a pickle, in bytes.
     pub text_bytes: usize,
-    /// Nesting of the values that a pickle describes.
+    /// Nesting depth of the values of a pickle.
     pub depth: usize,
-    /// Bytes of one source file.
+    /// Size of a source file in bytes.
     pub source_bytes: usize,
-    /// Dimensions of one tensor.
+    /// Number of dimensions of a tensor.
     pub tensor_rank: usize,
-    /// Bytes of storages shared with a mapped file that are read at once to compare their checksums, together. Those
-    /// behind are taken as they are: a gigabyte opens in the time of reading this much, every byte pattern is a valid
-    /// element, and checksums guard against decay, not against strangers. Copied storages are always checked.
+    /// Total bytes of storages shared with a mapped file whose checksums are verified, in the order in which they are
+    /// loaded. Further mapped storages are not verified, so that opening a file of gigabytes does not read all of it.
+    /// This is safe: every byte pattern is a valid element, and checksums detect corruption, not tampering. Copied
+    /// storages are always verified.
     pub mapped_checks: u64,
 }
 
@@ -63,8 +63,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// No bounds but those of the formats themselves (32-bit ids inside one pickle, for instance); nothing that is mapped
-    /// is checked.
+    /// Returns limits for trusted files: only those of the formats themselves (such as 32-bit ids within a pickle).
+    /// Mapped storages are not verified.
     pub fn trusted() -> Self {
         Limits {
             records: usize::MAX,
@@ -84,7 +84,7 @@ impl Limits {
         }
     }
 
-    /// Bytes that all inflated records of an archive of `bytes` may take together.
+    /// Returns the total number of bytes that the inflated records of an archive of `bytes` bytes may have.
     pub(crate) fn inflated_of(&self, bytes: usize) -> u64 {
         self.inflated_bytes.saturating_add(self.inflated_per_byte.saturating_mul(bytes as u64))
     }

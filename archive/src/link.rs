@@ -1,8 +1,9 @@
-//! From declared classes to everything their code uses.
+//! Linking: declares everything that the code of the declared classes uses.
 //!
-//! A method's body may name any class or function of the archive: `__torch__.net.f(x)`, `__torch__.Colour.RED`. Before
-//! anything is compiled, the bodies are searched for such names, what they name is declared, and its bodies are searched
-//! in turn. Afterwards a name is a mere look-up ([`Names`]), so compiling needs no way back into the archive.
+//! A method body may name any class or function of the archive: `__torch__.net.f(x)`, `__torch__.Colour.RED`. Before
+//! anything is compiled, bodies are searched for such names, the named classes and functions are declared, and their
+//! bodies are searched in turn. Afterwards name resolution is a table lookup ([`Names`]), so compilation does not
+//! access the archive.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::code::SourceFile;
 use crate::import::{Body, Importer, LoadError};
 use crate::{ArchiveError, Code};
 
-/// What a qualified name stands for.
+/// The meaning of a qualified name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Named {
     /// A class, enum, interface or named tuple.
@@ -30,24 +31,24 @@ pub(crate) enum Named {
     Function(Symbol),
 }
 
-/// Everything that the code of a loaded module names.
+/// All qualified names in the code of a loaded module.
 pub(crate) type Names = BTreeMap<String, Named>;
 
-/// A function or method to be compiled.
+/// A function or method to compile.
 #[derive(Clone, Debug)]
 pub(crate) struct Definition {
     /// The qualified name.
     pub(crate) name: Symbol,
-    /// The file it stands in.
+    /// The file with the definition.
     pub(crate) file: Arc<SourceFile>,
-    /// Its definition there.
+    /// The definition.
     pub(crate) def: TreeId,
-    /// The class it is a method of.
+    /// The class of a method; `None` for functions and static methods.
     pub(crate) owner: Option<Type>,
 }
 
-/// Declares all that the methods of declared classes use, to the end; interfaces get their schemas, classes their
-/// methods.
+/// Declares everything that the methods of declared classes use, transitively. Sets the schemas of interfaces and the
+/// methods of classes.
 pub(crate) fn link(importer: &mut Importer<'_>) -> Result<(Names, Vec<Definition>), LoadError> {
     let mut names = Names::new();
     let mut definitions = Vec::new();
@@ -93,7 +94,7 @@ pub(crate) fn link(importer: &mut Importer<'_>) -> Result<(Names, Vec<Definition
     Ok((names, definitions))
 }
 
-/// The qualified name of a function, which was found under its module's name.
+/// Returns the qualified name of a function from its file and definition.
 fn body_name(names: &Names, file: &SourceFile, def: TreeId) -> Symbol {
     let module = file.record().trim_start_matches("code/").trim_end_matches(".py").replace('/', ".");
     let name = format!("{module}.{}", file.ast().name(def));
@@ -101,7 +102,7 @@ fn body_name(names: &Names, file: &SourceFile, def: TreeId) -> Symbol {
     Symbol::new(&name)
 }
 
-/// Declares the shortest prefix of `chain` that the archive defines; a chain without one is for the compiler to judge.
+/// Declares the shortest prefix of `chain` that the archive defines. A chain without one is left to the compiler.
 fn find(importer: &mut Importer<'_>, chain: &str, names: &mut Names) -> Result<(), LoadError> {
     let ends = chain.match_indices('.').map(|(at, _)| at).chain([chain.len()]).skip(1);
     for end in ends {
@@ -122,7 +123,7 @@ fn find(importer: &mut Importer<'_>, chain: &str, names: &mut Names) -> Result<(
     Ok(())
 }
 
-/// Every `__torch__.a.b` in a tree, cut at `limit` bytes, in order. Each part of the tree is looked at once.
+/// Collects every `__torch__.a.b` in a tree in order, cut at `limit` bytes. Visits each node once.
 fn qualified_names(ast: &Ast, root: TreeId, limit: usize, out: &mut Vec<String>) {
     let mut stack = vec![root];
     while let Some(id) = stack.pop() {
@@ -152,7 +153,7 @@ fn qualified_names(ast: &Ast, root: TreeId, limit: usize, out: &mut Vec<String>)
     }
 }
 
-/// Whether a function in the class `owner` takes its object first. People may call it something else than `self`.
+/// Returns true if a function in class `owner` takes the object as its first parameter, which need not be named `self`.
 fn has_self(ast: &Ast, def: TreeId, owner: Type) -> bool {
     let Some(&first) = params(ast, def).first() else { return false };
     let annotation = view::Param::of(ast, first).and_then(view::Param::annotation);
@@ -164,7 +165,7 @@ fn params(ast: &Ast, def: TreeId) -> &[TreeId] {
     view::Def::of(ast, def).and_then(|def| view::Decl::of(ast, def.decl())).map_or(&[], |decl| decl.params())
 }
 
-/// The schema that the signature of an interface's method spells.
+/// Returns the schema of an interface method.
 fn schema_of(
     importer: &mut Importer<'_>,
     file: &Arc<SourceFile>,
@@ -197,7 +198,7 @@ fn schema_of(
     })
 }
 
-/// Whether the classes that stand for interfaces implement them, once their methods are known.
+/// Checks that classes used as interfaces implement them. Called when the methods are known.
 pub(crate) fn check_obligations(
     obligations: &[(Type, Type)],
     env: &dyn flambeau_ir::types::ClassEnv,

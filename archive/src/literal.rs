@@ -1,6 +1,7 @@
-//! The values of `Final` attributes and enum members in archived code.
+//! Values of `Final` attributes and enum members in archived code.
 //!
-//! The printer writes constants as literals; what has none stands in the table of constants, as `CONSTANTS.c3`.
+//! The printer writes constants as literals. Constants without a literal are in the table of constants, as
+//! `CONSTANTS.c3`.
 
 use flambeau_frontend::{Ast, Kind, Leaf, Op, TreeId, view};
 use flambeau_ir::types::TypeKind;
@@ -10,10 +11,10 @@ use flambeau_tensor::{Complex, Device};
 
 use crate::{ArchiveError, Code};
 
-/// Nesting that constants may have.
+/// Maximum nesting of constants.
 const DEPTH: usize = 200;
 
-/// The constant that `id` spells, of type `ty` if that is known. `constants` is the archive's table.
+/// Evaluates the constant expression `id` of type `ty`, if known (else `Any`). `constants` is the archive's table.
 pub(crate) fn read_constant(
     ast: &Ast,
     id: TreeId,
@@ -24,7 +25,7 @@ pub(crate) fn read_constant(
 }
 
 fn read(ast: &Ast, id: TreeId, ty: Type, constants: &[IValue], depth: usize) -> Result<IValue, ArchiveError> {
-    let bad = || ArchiveError::new(Code::Class, "this is no constant").at(u64::from(ast.span(id).start));
+    let bad = || ArchiveError::new(Code::Class, "this is not a constant").at(u64::from(ast.span(id).start));
     if depth > DEPTH {
         return Err(bad());
     }
@@ -101,7 +102,7 @@ fn read(ast: &Ast, id: TreeId, ty: Type, constants: &[IValue], depth: usize) -> 
     })
 }
 
-/// Whether a constant has the type it is declared with. Refinements do not matter here.
+/// Returns true if a constant has its declared type.
 pub(crate) fn has_type(value: &IValue, ty: Type) -> bool {
     match (value, ty.kind()) {
         (IValue::Tuple(items), TypeKind::Tuple(t)) => {

@@ -1,7 +1,7 @@
-//! Loading a module: its objects with their tensors, and its code.
+//! Loads modules: objects with their tensors, and code.
 //!
-//! The table of constants is read first, since classes refer to it; then the objects, which declare the classes they
-//! are of; then the methods of all classes that were declared, which may declare more.
+//! The table of constants is read first, because classes refer to it. The objects come second and declare their
+//! classes. The methods of all declared classes are compiled last and may declare further classes.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -24,21 +24,21 @@ use crate::resolve::ArchiveResolver;
 use crate::values::{Converter, PendingState};
 use crate::{ArchiveError, Code, Limits, Tensors};
 
-/// How an archive is to be loaded.
+/// Options for loading an archive.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LoadOptions {
-    /// Bounds on the archive.
+    /// Limits on the archive.
     pub limits: Limits,
-    /// Bounds on its source code.
+    /// Limits on its source code.
     pub source_limits: flambeau_frontend::Limits,
-    /// Share tensors with the mapped file instead of copying them, where [`load_file`] is used. The file must not be
-    /// changed by anyone as long as a tensor of it lives: replacing it by another is fine, writing into it or cutting it
-    /// is not. [`Limits::mapped_checks`] says which checksums are looked at.
+    /// If true, [`load_file`] shares tensors with the mapped file instead of copying them. The file must not be
+    /// modified or truncated as long as one of these tensors exists; replacing it by another file is allowed.
+    /// [`Limits::mapped_checks`] determines which checksums are verified.
     pub map: bool,
-    /// Whether methods are compiled. Without, only the objects are loaded, which needs declarations alone.
+    /// If true, methods are compiled. If false, only the objects are loaded, which needs only class declarations.
     pub code: bool,
-    /// Whether files put beside the module are read. They may be as large as the limits let them be.
+    /// If true, extra files are read, within the limits.
     pub extra_files: bool,
 }
 
@@ -54,28 +54,28 @@ impl Default for LoadOptions {
     }
 }
 
-/// A module from an archive.
+/// A module loaded from an archive.
 #[derive(Clone)]
 pub struct LoadedModule {
-    /// The archive's name for itself.
+    /// The name of the archive: its top folder.
     pub name: String,
-    /// The format version: what operators meant when it was written.
+    /// The format version, which determines the semantics of operators.
     pub version: u64,
-    /// Its classes and functions.
+    /// The classes and functions.
     pub unit: Arc<CompilationUnit>,
     /// The module.
     pub root: Object,
-    /// The table that code refers to as `CONSTANTS.cN`.
+    /// The values of `CONSTANTS.cN` in the code.
     pub constants: Vec<IValue>,
-    /// The module called from outside as PyTorch calls modules, where that is more than its `forward`: with the hooks
-    /// its class has. It takes what `forward` takes.
+    /// The entry point that runs the hooks of the module's class around `forward`, as PyTorch calls modules. `None` if
+    /// there are no hooks. The parameters are those of `forward`.
     pub call: Option<Arc<Function>>,
-    /// Functions that need what is not there (an operator that is not registered, say), with what it is and where. They
-    /// are not in the unit; everything that calls them is here too.
+    /// Functions that were not compiled because they need something unsupported (such as an operator that is not
+    /// registered), each with the diagnostic. They and all their callers are not in the unit.
     pub missing: Missing,
-    /// The files that were put beside the module, by name, in the order of the archive, if they were asked for.
+    /// The extra files of the archive by name, in the order of the archive, if [`LoadOptions::extra_files`] was set.
     pub extra_files: Vec<(String, Vec<u8>)>,
-    /// Objects whose classes restore them by `__setstate__`: to be run on each in order, before anything else.
+    /// Objects whose classes define `__setstate__`, which must be called on each in order before any other use.
     pub pending: Vec<PendingState>,
 }
 
@@ -86,18 +86,18 @@ impl std::fmt::Debug for LoadedModule {
 }
 
 impl LoadedModule {
-    /// A method of the module: `forward` is the one that archives of functions have.
+    /// Returns a method of the module; archives of functions have only `forward`.
     pub fn method(&self, name: &str) -> Option<&Arc<Function>> {
         self.unit.method(self.root.class(), Symbol::new(name))
     }
 
-    /// What a method of the module misses, if it is one that could not be compiled.
+    /// Returns the diagnostic of a method of the module that could not be compiled.
     pub fn missing_in(&self, name: &str) -> Option<&Diagnostic> {
         let function = self.unit.class(self.root.class())?.methods.get(&Symbol::new(name))?;
         self.missing.get(function).map(|problem| &**problem)
     }
 
-    /// The attribute at a dotted path below the module, such as `layer.weight`.
+    /// Returns the attribute at a dotted path below the module, such as `layer.weight`.
     pub fn attribute(&self, path: &str) -> Option<IValue> {
         let mut value = IValue::Object(self.root.clone());
         for name in path.split('.') {
@@ -112,7 +112,9 @@ impl LoadedModule {
 /// Loads the module in `bytes`.
 ///
 /// # Errors
-/// A [`LoadError`] with the record and place, or the diagnostic of the code.
+///
+/// Returns a [`LoadError`] with record and location if the archive is invalid, or the diagnostic if its code does not
+/// compile.
 pub fn load(
     bytes: &[u8],
     registry: &Arc<Registry>,
@@ -121,10 +123,11 @@ pub fn load(
     load_from(bytes, None, registry, options)
 }
 
-/// Loads the module in the file at `path`, sharing its tensors with the mapped file if `options` say so.
+/// Loads the module in the file at `path`; shares its tensors with the mapped file if [`LoadOptions::map`] is set.
 ///
 /// # Errors
-/// As [`load`], and `A0091` if the file cannot be read.
+///
+/// Returns the same errors as [`load`], and `A0091` if the file cannot be read.
 pub fn load_file(
     path: &Path,
     registry: &Arc<Registry>,
@@ -151,13 +154,13 @@ fn load_from(
     let mut pending = Vec::new();
     let constants = read_values(&mut importer, "constants", &mapping, &mut pending)?;
     let Some(constants) = constants.as_tuple() else {
-        let error = ArchiveError::new(Code::Root, "the table of constants is no tuple");
+        let error = ArchiveError::new(Code::Root, "the table of constants is not a tuple");
         return Err(error.in_record("constants.pkl").into());
     };
     importer.set_constants(constants.items().to_vec());
     let root = read_values(&mut importer, "data", &mapping, &mut pending)?;
     let IValue::Object(root) = root else {
-        let message = format!("the archive holds a value of type {} instead of a module", root.type_of());
+        let message = format!("expected a module, found a value of type {}", root.type_of());
         return Err(ArchiveError::new(Code::Root, message).in_record("data.pkl").into());
     };
     let mut missing = IndexMap::default();
@@ -180,17 +183,17 @@ fn load_from(
     })
 }
 
-/// The records below `extra/`.
+/// Returns the records below `extra/`.
 fn extra_files(archive: &Archive<'_>) -> Result<Vec<(String, Vec<u8>)>, LoadError> {
     let named = archive.zip().records().iter().filter_map(|r| Some((r.name().strip_prefix("extra/")?, r)));
     named.map(|(name, record)| Ok((name.to_owned(), archive.zip().read(record)?.into_owned()))).collect()
 }
 
-/// Functions that could not be compiled, in order of definition, with what they miss.
+/// Functions that could not be compiled, in order of definition, each with its diagnostic.
 pub type Missing = IndexMap<Symbol, Box<Diagnostic>, FxBuildHasher>;
 
-/// Compiles the methods of all declared classes, and what they use. A function that needs what this build does not have
-/// only fails those who reach it; one that is wrong fails the archive.
+/// Compiles the methods of all declared classes and the functions they use. A function that needs an unsupported
+/// feature is recorded as missing together with its callers; any other problem is an error.
 fn compile(
     importer: &mut Importer<'_>,
     registry: &Arc<Registry>,
@@ -217,7 +220,7 @@ fn compile(
     Ok(missing)
 }
 
-/// The value of the pickle `name.pkl`, whose storages are the records in `name/`.
+/// Reads the value of the pickle `name.pkl`, whose storages are the records in `name/`.
 fn read_values(
     importer: &mut Importer<'_>,
     name: &str,

@@ -1,10 +1,10 @@
-//! Files as memory, for tensors that are not to be copied.
+//! Memory-mapped files, for tensors that are not copied.
 //!
-//! The operating system shows the file's pages as bytes; they are read when touched and shared between processes.
-//! What it cannot promise is that the bytes stay: if someone writes to or cuts the file while it is mapped, tensors
-//! change under the program or its process is killed. So the library maps only where it is asked to, and the documents
-//! of the option hand this condition to whoever asks; the command, which ends with what it was asked for and has nobody
-//! else's work to lose, maps unless told otherwise. Files that this crate writes are replaced, never written into.
+//! The operating system reads the pages of a mapped file on first access and shares them between processes. If the file
+//! is modified or truncated while it is mapped, tensors change or the process is killed (`SIGBUS`). Tensors are
+//! therefore mapped only on request, and the documentation of each such option states this condition. The command-line
+//! tool maps by default, because it is short-lived and no other work depends on its process. This crate never modifies
+//! a file in place: it replaces files.
 #![allow(unsafe_code, reason = "memory that a file stands behind is outside what the language can promise")]
 
 use std::fs::File;
@@ -22,26 +22,28 @@ use crate::{ArchiveError, Code};
 pub struct Mapping(Mmap);
 
 impl Mapping {
-    /// Maps the file at `path`. Nobody may change the file as long as the mapping, or a tensor made from it, lives.
+    /// Maps the file at `path`. The file must not be modified as long as the mapping, or a tensor created from it,
+    /// exists.
     ///
     /// # Errors
-    /// `A0091` if the file cannot be opened or mapped.
+    ///
+    /// Returns `A0091` if the file cannot be opened or mapped.
     pub fn open(path: &Path) -> Result<Arc<Mapping>, ArchiveError> {
         let failed =
             |e: std::io::Error| ArchiveError::new(Code::Io, format!("cannot map {}: {e}", path.display()));
         let file = File::open(path).map_err(failed)?;
-        // SAFETY: the mapping is private and read-only, and its length is the file's. That the file stays as it is
-        // while it is mapped is the caller's promise, named above and where the option is documented.
+        // SAFETY: the mapping is private and read-only, and its length is that of the file. The caller guarantees that
+        // the file is not modified while it is mapped: the condition is documented above and at each option that maps.
         let map = unsafe { Mmap::map(&file) }.map_err(failed)?;
         Ok(Arc::new(Mapping(map)))
     }
 
-    /// All bytes of the file.
+    /// Returns the bytes of the file.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Some bytes of the file, which keep the mapping alive. `None` if the file is shorter.
+    /// Returns a byte range of the file that keeps the mapping alive, or `None` if the range is not within the file.
     pub fn share(self: &Arc<Self>, range: Range<usize>) -> Option<ForeignBytes> {
         self.0.get(range.clone())?;
         Some(Arc::new(Part { map: self.clone(), range }))

@@ -1,10 +1,10 @@
-//! Constant tensors that stand for numbers become numbers when an archive is loaded.
+//! Restores numbers in traced code: replaces constant tensors that stand for numbers when an archive is loaded.
 //!
-//! A trace calls operators on zero-dimensional constant tensors where the traced program used numbers. PyTorch marks such
-//! tensors as wrapped numbers, which count less in type promotion than tensors do, but an archive does not store the mark.
-//! PyTorch's executor takes a constant second operand of a sum, difference, product or quotient as a number before
-//! anything runs. This module does the same once, at loading, so that a loaded graph says what it means and neither
-//! evaluator nor passes have to know. Operators that it concerns have the facet [`ScalarOverload`].
+//! A trace calls operators on zero-dimensional constant tensors where the traced program used numbers. PyTorch marks
+//! these tensors as wrapped numbers, which have lower priority in type promotion, but an archive does not store the
+//! mark. PyTorch's executor treats a constant second operand of a sum, difference, product or quotient as a number.
+//! This module rewrites such operands once at loading, so that evaluator and passes need no special case. The facet
+//! [`ScalarOverload`] marks the operators concerned.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(crate) fn restore_numbers(unit: &mut CompilationUnit) {
     }
 }
 
-/// The graph with numbers, if there are any to restore.
+/// Returns the rewritten graph, or `None` if there is nothing to rewrite.
 fn with_numbers(graph: &Graph) -> Option<Arc<Graph>> {
     let calls: Vec<Call> = graph.nodes_deep().filter_map(|node| call_on_number(graph, node)).collect();
     if calls.is_empty() {
@@ -45,7 +45,7 @@ fn with_numbers(graph: &Graph) -> Option<Arc<Graph>> {
     Some(Arc::new(graph))
 }
 
-/// The operand that may be a number.
+/// Index of the operand that may stand for a number.
 const NUMBER: usize = 1;
 
 struct Call {
@@ -54,7 +54,7 @@ struct Call {
     number: Scalar,
 }
 
-/// What a node calls if its second operand is a constant that stands for a number.
+/// Returns the scalar overload to call if the second operand of a node is a constant that stands for a number.
 fn call_on_number(graph: &Graph, node: NodeId) -> Option<Call> {
     let (op, registry) = (graph.op(node).row()?, graph.registry());
     let ScalarOverload(overload) = registry.facet::<ScalarOverload>(op)?;
@@ -63,7 +63,7 @@ fn call_on_number(graph: &Graph, node: NodeId) -> Option<Call> {
         return None;
     }
     let constant = graph.constant(operand)?;
-    // Tracing makes no numbers of truth values, and PyTorch's executor fails on them.
+    // Tracing never turns booleans into tensors, and PyTorch's executor fails on them.
     let tensor = constant.as_tensor().filter(|t| t.rank() == 0 && t.dtype() != DType::Bool)?;
     let number = tensor.item().ok()?;
     let op = registry.lookup(&format!("{}.{overload}", registry.schema(op).name))?;

@@ -1,13 +1,13 @@
-//! An archive as a whole: its container, format version and byte order.
+//! An opened archive: its container, format version and byte order.
 
 use crate::pickle::{Pickle, read_pickle};
 use crate::zip::ZipReader;
 use crate::{ArchiveError, ByteOrder, Code, Limits};
 
-/// The format versions that can be read.
+/// The supported format versions.
 pub const VERSIONS: std::ops::RangeInclusive<u64> = 1..=10;
 
-/// An archive whose container, version and byte order are in order.
+/// An archive whose container, version and byte order are valid.
 #[derive(Debug)]
 pub struct Archive<'a> {
     zip: ZipReader<'a>,
@@ -17,10 +17,12 @@ pub struct Archive<'a> {
 }
 
 impl<'a> Archive<'a> {
-    /// Opens the archive in `bytes`. Nothing but `version` and `byteorder` is read yet.
+    /// Opens the archive in `bytes`. Reads no records except for `version` and `byteorder`.
     ///
     /// # Errors
-    /// Those of [`ZipReader::open`], and `A0011` to `A0013` for version and byte order.
+    ///
+    /// Returns the errors of [`ZipReader::open`], and `A0011` to `A0013` if version or byte order are missing or
+    /// invalid.
     pub fn open(bytes: &'a [u8], limits: &Limits) -> Result<Self, ArchiveError> {
         let zip = ZipReader::open(bytes, limits)?;
         let version = read_version(&zip)?;
@@ -28,37 +30,38 @@ impl<'a> Archive<'a> {
         Ok(Archive { zip, version, byte_order, limits: limits.clone() })
     }
 
-    /// The container.
+    /// Returns the container.
     pub fn zip(&self) -> &ZipReader<'a> {
         &self.zip
     }
 
-    /// The format version, which says what operators meant when the archive was written.
+    /// Returns the format version, which determines the semantics of operators.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// The byte order of the storages.
+    /// Returns the byte order of the storages.
     pub fn byte_order(&self) -> ByteOrder {
         self.byte_order
     }
 
-    /// The bounds it was opened with.
+    /// Returns the limits that the archive was opened with.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// The pickle in the record `name`.
+    /// Reads the pickle in the record `name`.
     ///
     /// # Errors
-    /// `A0011` if there is none, and those of reading the record and the pickle.
+    ///
+    /// Returns `A0011` if there is no such record, and the errors of [`ZipReader::read`] and [`read_pickle`].
     pub fn pickle(&self, name: &str) -> Result<Pickle, ArchiveError> {
         let bytes = self.zip.read(self.zip.require(name)?)?;
         read_pickle(&bytes, &self.limits).map_err(|e| e.in_record(name))
     }
 }
 
-/// The number in `version`, which newer archives keep in `.data/version`.
+/// Reads the number in `version`, or in `.data/version` of newer archives.
 fn read_version(zip: &ZipReader<'_>) -> Result<u64, ArchiveError> {
     let (new, old) = (zip.find(".data/version"), zip.find("version"));
     if let (Some(new), Some(_)) = (new, old) {
@@ -75,12 +78,12 @@ fn read_version(zip: &ZipReader<'_>) -> Result<u64, ArchiveError> {
     let number = number.ok_or_else(|| bad("the format version is not a number".into()))?;
     if !VERSIONS.contains(&number) {
         let (low, high) = (VERSIONS.start(), VERSIONS.end());
-        return Err(bad(format!("format version {number} is not among those supported, {low} to {high}")));
+        return Err(bad(format!("format version {number} is not supported; versions {low} to {high} are")));
     }
     Ok(number)
 }
 
-/// Archives without the record are from before it was written, on little-endian machines.
+/// Reads the byte order. Archives without the record predate it and were written on little-endian machines.
 fn read_byte_order(zip: &ZipReader<'_>) -> Result<ByteOrder, ArchiveError> {
     let Some(record) = zip.find("byteorder") else { return Ok(ByteOrder::Little) };
     match &*zip.read(record)? {

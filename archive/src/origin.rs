@@ -1,9 +1,9 @@
-//! From places in archived code back to the Python that was compiled.
+//! Source maps of archived code: from offsets in printed code to the original Python source.
 //!
-//! Beside `code/x.py` an archive may have `code/x.py.debug_pkl`: for byte offsets of the printed code, in order, the
-//! range of the original source that what stands from there on was made from. Only errors need it, so the record is
-//! kept as it lies in the file and read when a place is first asked for. Whatever is wrong with it means that there is
-//! no original place, never an error: the table is a remark on the program, not part of it.
+//! An archive may have a record `code/x.py.debug_pkl` beside `code/x.py`. It lists byte offsets of the printed code in
+//! ascending order, each with the range of the original source that the code from there on was made from. Only
+//! diagnostics need it, so the record is kept in its compressed form and read at the first lookup. If the record is
+//! invalid, there are no original locations; this is never an error, because the map does not affect the program.
 
 pub(crate) mod write;
 
@@ -16,7 +16,7 @@ use crate::Limits;
 use crate::pickle::{Pickle, Value, ValueId, read_pickle};
 use crate::zip::DetachedRecord;
 
-/// The first item of a table whose texts are lists of numbers of lines in a table of strings.
+/// First item of a table that stores texts as lists of indices into a table of lines.
 const WITH_STRING_TABLE: &str = "FORMAT_WITH_STRING_TABLE";
 
 /// The debug ranges of one code record.
@@ -48,9 +48,9 @@ impl Origin for DebugRanges {
 #[derive(Debug)]
 struct Table {
     pickle: Pickle,
-    /// Offsets in the printed code, ascending, with what they stand for.
+    /// Ascending offsets in the printed code, each with its range.
     entries: Vec<(i64, ValueId)>,
-    /// Lines of texts.
+    /// The table of lines.
     strings: Vec<ValueId>,
 }
 
@@ -72,7 +72,8 @@ impl Table {
         Some(Table { entries, strings, pickle })
     }
 
-    /// The original of what stands at `offset`; texts longer than `limit` are none.
+    /// Returns the original source range of `offset`, or `None` if there is none or if its text is longer than `limit`
+    /// bytes.
     fn range(&self, offset: i64, limit: usize) -> Option<SourceRange> {
         let behind = self.entries.partition_point(|&(from, _)| from <= offset);
         let (_, entry) = self.entries.get(behind.checked_sub(1)?)?;
@@ -105,7 +106,7 @@ impl Table {
         Some(out)
     }
 
-    /// A name is a string, or the number of one.
+    /// Returns a name, which is a string or the index of one.
     fn name(&self, id: ValueId) -> Option<&str> {
         self.pickle.as_text(id).or_else(|| self.string(id))
     }
@@ -116,7 +117,7 @@ impl Table {
     }
 }
 
-/// The items of a tuple or list, typed or not.
+/// Returns the items of a tuple or list, with or without a type tag.
 fn items(pickle: &Pickle, id: ValueId) -> Option<&[ValueId]> {
     match pickle.get(id) {
         Value::Tuple(span) => Some(pickle.tuple(span)),
@@ -138,7 +139,7 @@ mod tests {
     use crate::pickle::PickleWriter;
     use crate::zip::{ZipReader, ZipWriter};
 
-    /// A table whose one entry stands for bytes 4 to 9 of the lines `lines`, from byte 10 of the code on.
+    /// Creates a table with one entry: from byte 10 of the code on, bytes 12 to 20 of the text made of `lines`.
     fn ranges(lines: &[i64]) -> DebugRanges {
         let mut w = PickleWriter::new();
         w.mark();

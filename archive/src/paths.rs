@@ -1,22 +1,22 @@
-//! The tensors that a pickle's values hold, by the path that leads to each.
+//! Finds the tensors of a pickle with their paths.
 //!
-//! The walk visits every container once, parents before children and children in order, on a stack of its own. A tensor
-//! that stands in several places is found at each of them; a container only at the first, so the work is linear in the
-//! pickle however much it shares. Paths are put together for tensors only.
+//! The traversal uses an explicit stack and visits every container once, parents before children and children in order.
+//! A tensor that occurs several times is reported at each occurrence, but the content of a shared container only once,
+//! so the work is linear in the pickle. Paths are built only for tensors.
 
 use crate::pickle::{CallId, Global, Pickle, Value, ValueId};
 
-/// A tensor and a way to it.
+/// A tensor and a path to it.
 pub(crate) struct Found<R> {
-    /// The call that makes it.
+    /// The call that creates it.
     pub(crate) call: CallId,
-    /// Such as `layer.0.weight`; empty for the whole pickle.
+    /// The path, such as `layer.0.weight`; empty if the tensor is the root.
     pub(crate) path: String,
-    /// What the object that holds it says it is.
+    /// The role in the object that holds it.
     pub(crate) role: R,
 }
 
-/// A value on the way, with the link to what holds it.
+/// A value on a path, with the link to its parent.
 struct Step {
     parent: Option<usize>,
     label: Label,
@@ -27,8 +27,8 @@ enum Label {
     Index(usize),
 }
 
-/// All tensors below the root of `pickle`. `role_of` says what attribute `name` of class `class` is; what is in a
-/// container is what the container is, and the root is `root`.
+/// Returns all tensors below the root of `pickle`. `role_of` returns the role of attribute `name` of class `class`.
+/// Items of a container inherit its role; the role of the root is `root`.
 pub(crate) fn tensors<R: Copy>(
     pickle: &Pickle,
     root: R,
@@ -82,7 +82,7 @@ pub(crate) fn tensors<R: Copy>(
     found
 }
 
-/// What a typed list or dict is: the first argument, the second being its type.
+/// Returns the content of a type-tagged list or dict: the first argument of the call. The second argument is the type.
 fn tagged(pickle: &Pickle, id: ValueId) -> Option<ValueId> {
     let Value::Call(call) = pickle.get(id) else { return None };
     pickle.as_tuple(pickle.call(call).args)?.first().copied()
@@ -93,8 +93,8 @@ fn is_tensor(pickle: &Pickle, call: CallId) -> bool {
     matches!(function, Global::RebuildTensor | Global::RebuildParameter | Global::RebuildOther(_))
 }
 
-/// The path of a step; beyond a hundred links only its end, and of long names only the beginning, so that a path is
-/// short whatever the pickle repeats.
+/// Returns the path of a step. Paths beyond a hundred links keep only their end and long names only their beginning, so
+/// that the length of a path is bounded.
 fn path(pickle: &Pickle, steps: &[Step], mut at: Option<usize>) -> String {
     const SHOWN: usize = 100;
     const NAME: usize = 400;

@@ -1,6 +1,6 @@
-//! Names that archived code uses beyond those of the language: `__torch__.net.Block` and `CONSTANTS.c3`.
+//! Resolver for the names of archived code: `__torch__.net.Block` and `CONSTANTS.c3`.
 //!
-//! Functions need nothing here: they are declared in the session under the names that code has for them.
+//! Functions are not resolved here: they are declared in the session under their qualified names.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use flambeau_ir::{Diagnostic, IValue, Registry, Symbol, Type};
 use crate::link::{Named, Names};
 use crate::upgrade::former_overloads;
 
-/// Looks names up in what was linked.
+/// Resolves names in the results of linking.
 pub(crate) struct ArchiveResolver {
     names: Names,
     constants: Vec<IValue>,

@@ -1,7 +1,7 @@
-//! The safetensors format: a JSON header with names, types, sizes and places, and the bytes of the tensors behind it.
+//! The safetensors format: a JSON header with names, dtypes, sizes and offsets, followed by the bytes of the tensors.
 //!
-//! As with archives nothing the header says is believed: places have to lie in the file, not overlap, leave no holes,
-//! and have exactly the bytes that type and sizes ask for. Bytes are little-endian.
+//! The header is checked like an archive: the byte ranges must be within the file, not overlap, leave no gaps, and have
+//! exactly the size that dtype and sizes require. Data is little-endian.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::map::Mapping;
 use crate::weights::Weights;
 use crate::{ArchiveError, Code, Limits};
 
-/// Names of the types in headers.
+/// Names of the dtypes in headers.
 const DTYPES: [(&str, DType); 12] = [
     ("BOOL", DType::Bool),
     ("U8", DType::U8),
@@ -30,25 +30,25 @@ const DTYPES: [(&str, DType); 12] = [
     ("C128", DType::C128),
 ];
 
-/// Bytes of the number in front of the header.
+/// Size in bytes of the header length.
 const LENGTH: usize = 8;
-/// What mapped tensors have to be aligned to, and what the header is filled up to.
+/// Alignment in bytes of the data section, to which the header is padded.
 const ALIGNMENT: usize = 64;
 
-/// What the header says about a tensor, held against the file's size.
+/// The description of a tensor in the header, checked against the size of the file.
 struct Entry {
     name: String,
     dtype: DType,
     sizes: Vec<i64>,
-    /// Where in the file its bytes are.
+    /// Byte offset of the data in the file.
     from: usize,
     to: usize,
 }
 
-/// How files of `torch.save` begin that are pickles without a container: a protocol and a number they all have.
+/// First bytes of files in the old `torch.save` format, pickles without a container: protocol opcode and magic number.
 const OLD_PICKLE: &[u8] = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
 
-/// The tensors in `bytes`, shared with `mapping` (of the same file) where they are aligned.
+/// Reads the tensors in `bytes`. Shares them with `mapping` (of the same file) if they are aligned.
 pub(crate) fn read(
     bytes: &[u8],
     mapping: Option<&Arc<Mapping>>,
@@ -62,12 +62,12 @@ pub(crate) fn read(
     let header = length.map(|n| &rest[..n]).filter(|h| h.first() == Some(&b'{'));
     let header = header.ok_or_else(|| match bytes.starts_with(OLD_PICKLE) {
         true => {
-            not("what `torch.save` wrote before it wrote zip files; PyTorch can read it and save it anew")
+            not("a file in the old format of `torch.save` without zip; load it in PyTorch and save it again")
         }
         false => not("neither a zip file nor safetensors"),
     })?;
     if header.len() > limits.source_bytes {
-        return Err(ArchiveError::new(Code::Limit, format!("a header of {} bytes", header.len())));
+        return Err(ArchiveError::new(Code::Limit, format!("header too large: {} bytes", header.len())));
     }
     let entries = entries(header, LENGTH + header.len(), bytes.len(), limits)?;
     let mut out = Weights::default();
@@ -88,11 +88,11 @@ pub(crate) fn read(
     Ok(out)
 }
 
-/// The entries of a header, in the order of their bytes, which begin at `start` and fill the file up to `end`.
+/// Returns the entries of a header in the order of their data, which starts at `start` and must extend to `end`.
 fn entries(header: &[u8], start: usize, end: usize, limits: &Limits) -> Result<Vec<Entry>, ArchiveError> {
     let bad = |message: String| ArchiveError::new(Code::Text, message).at(LENGTH as u64);
     let json: Map<String, Value> =
-        serde_json::from_slice(header).map_err(|e| bad(format!("the header is no JSON object: {e}")))?;
+        serde_json::from_slice(header).map_err(|e| bad(format!("the header is not a JSON object: {e}")))?;
     if json.len() > limits.records {
         return Err(ArchiveError::new(Code::Limit, format!("more than {} tensors", limits.records)));
     }
@@ -106,7 +106,7 @@ fn entries(header: &[u8], start: usize, end: usize, limits: &Limits) -> Result<V
     let mut at = start;
     for entry in &entries {
         if entry.from != at {
-            let message = format!("the bytes begin at {} instead of {at}", entry.from);
+            let message = format!("the data starts at byte {}, expected byte {at}", entry.from);
             return Err(ArchiveError::new(Code::Overlap, message).in_record(&entry.name));
         }
         at = entry.to;
@@ -128,10 +128,10 @@ fn entry(name: String, value: &Value, start: usize, limits: &Limits) -> Result<E
         value[key].as_array()?.iter().map(|n| usize::try_from(n.as_u64()?).ok()).collect()
     };
     let (Some(sizes), Some(offsets)) = (numbers("shape"), numbers("data_offsets")) else {
-        return fail(Code::Text, "shape and data_offsets are lists of numbers".to_owned());
+        return fail(Code::Text, "shape and data_offsets must be lists of numbers".to_owned());
     };
     if sizes.len() > limits.tensor_rank {
-        return fail(Code::Limit, format!("a tensor of {} dimensions", sizes.len()));
+        return fail(Code::Limit, format!("a tensor of {} dimensions exceeds the limit", sizes.len()));
     }
     let bytes = sizes.iter().try_fold(dtype.size(), |n, &size| n.checked_mul(size));
     let places = match offsets[..] {
@@ -143,14 +143,16 @@ fn entry(name: String, value: &Value, start: usize, limits: &Limits) -> Result<E
             let sizes = sizes.into_iter().map(|size| size as i64).collect();
             Ok(Entry { name, dtype, sizes, from, to })
         }
-        _ => fail(Code::Storage, "data_offsets do not fit type and shape".to_owned()),
+        _ => fail(Code::Storage, "data_offsets do not match dtype and shape".to_owned()),
     }
 }
 
-/// Writes tensors: the same ones give the same bytes. Wider types come first, so every tensor is aligned.
+/// Writes tensors in the safetensors format. The output is deterministic. Wider dtypes come first, so every tensor is
+/// aligned.
 ///
 /// # Errors
-/// `A0032` for a type that the format does not have, `A0091` if `out` fails.
+///
+/// Returns `A0032` if the format does not support a dtype, and `A0091` if `out` fails.
 pub fn save_safetensors<W: Write>(weights: &Weights, mut out: W) -> Result<W, ArchiveError> {
     let failed = |e: std::io::Error| ArchiveError::new(Code::Io, format!("cannot write: {e}"));
     let mut order: Vec<_> = weights.iter().collect();
@@ -159,7 +161,7 @@ pub fn save_safetensors<W: Write>(weights: &Weights, mut out: W) -> Result<W, Ar
     let mut at = 0;
     for (name, tensor) in &order {
         let Some((dtype, _)) = DTYPES.iter().find(|(_, d)| *d == tensor.dtype()) else {
-            let message = format!("safetensors hold no {}", tensor.dtype().name());
+            let message = format!("the safetensors format does not support {}", tensor.dtype().name());
             return Err(ArchiveError::new(Code::TensorKind, message).in_record(name));
         };
         let to = at + tensor.numel() * tensor.dtype().size();

@@ -1,9 +1,9 @@
-//! Writing a module: its objects as pickles, its storages as records, its code as given.
+//! Writes modules: objects as pickles, storages as records, and the given code.
 //!
-//! What is written PyTorch loads, and the same module gives the same bytes: records come in PyTorch's order, names of
-//! storages are counted as they are met, and what is remembered in a pickle's memo follows from the values alone.
+//! PyTorch can load the output. The output is deterministic: records are in PyTorch's order, storages are numbered in
+//! order of occurrence, and memo entries depend only on the values.
 //!
-//! Values may nest deeply and share as they like; the walk keeps its own stack, and what occurs twice is written once.
+//! Values may nest deeply and share parts: the traversal uses an explicit stack, and shared values are written once.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -21,52 +21,51 @@ use crate::pickle::{MemoId, PickleWriter};
 use crate::zip::ZipWriter;
 use crate::{ArchiveError, Code};
 
-/// A module to be written.
+/// A module to write.
 pub struct SaveModule<'a> {
-    /// The archive's name for itself, the folder of its records.
+    /// The name of the archive: the top folder of its records.
     pub name: &'a str,
     /// The module.
     pub root: &'a Object,
-    /// Its classes.
+    /// The classes and functions of the module.
     pub unit: &'a CompilationUnit,
-    /// The table that code refers to as `CONSTANTS.cN`.
+    /// The values of `CONSTANTS.cN` in the code.
     pub constants: &'a [IValue],
-    /// Source files, in order.
+    /// The source files, in order.
     pub code: &'a [CodeFile],
     /// The format version that the code needs: 3 to 10.
     pub version: u64,
-    /// Files to be put beside the module, by name.
+    /// The extra files, by name.
     pub extra_files: &'a [(String, Vec<u8>)],
-    /// By [`Object::id`], what is written of objects that restore themselves by `__setstate__`: what their
-    /// `__getstate__` gave.
+    /// For objects whose classes define `__setstate__`, the results of `__getstate__`, by [`Object::id`].
     pub states: &'a States,
 }
 
 /// A source file of an archive.
 #[derive(Clone, Debug, Default)]
 pub struct CodeFile {
-    /// The record: `code/__torch__/net.py`.
+    /// The record name, such as `code/__torch__/net.py`.
     pub record: String,
     /// The text.
     pub text: String,
-    /// From which offsets on it stands for what in the text that people wrote, ascending. With none, the archive says
-    /// nothing of that.
+    /// Source map: ascending byte offsets, each with the original source range of the text from there on. If it is
+    /// empty, no debug record is written.
     pub origins: Vec<(usize, Option<SourceRange>)>,
 }
 
-/// States of objects by [`Object::id`].
+/// States of objects, by [`Object::id`].
 pub type States = HashMap<usize, IValue, FxBuildHasher>;
 
-/// What a pickle's values refer to.
+/// Context for pickling values.
 pub(crate) struct Pickled<'a> {
     unit: &'a CompilationUnit,
     states: Option<&'a States>,
-    /// Whether containers are written with their types.
+    /// True if containers are written with type tags.
     typed: bool,
 }
 
 impl<'a> Pickled<'a> {
-    /// Plain data, which anyone can read: containers without types.
+    /// Creates the context for plain data: containers without type tags, which any reader of pickles understands.
     pub(crate) fn plain(unit: &'a CompilationUnit) -> Self {
         Pickled { unit, states: None, typed: false }
     }
@@ -76,10 +75,11 @@ impl<'a> Pickled<'a> {
     }
 }
 
-/// Writes an archive to `out`, from its present position.
+/// Writes an archive to `out`, from its current position.
 ///
 /// # Errors
-/// `A0044` for values that an archive cannot hold, `A0091` if `out` fails.
+///
+/// Returns `A0044` if a value cannot be stored in an archive, and `A0091` if `out` fails.
 pub fn save<W: Write>(module: &SaveModule<'_>, out: W) -> Result<W, ArchiveError> {
     let mut zip = ZipWriter::new(out, module.name);
     for (name, bytes) in module.extra_files {
@@ -104,7 +104,8 @@ pub fn save<W: Write>(module: &SaveModule<'_>, out: W) -> Result<W, ArchiveError
     zip.finish()
 }
 
-/// Forty digits that tell archives apart: twenty from the names of the records, twenty from their checksums.
+/// Returns forty digits that identify an archive: twenty from a hash of the record names, twenty from one of their
+/// checksums.
 pub(crate) fn serialization_id<W: Write>(zip: &ZipWriter<W>) -> String {
     let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     let start = (0xcbf2_9ce4_8422_2325_u64, 0xcbf2_9ce4_8422_2325_u64);
@@ -114,7 +115,7 @@ pub(crate) fn serialization_id<W: Write>(zip: &ZipWriter<W>) -> String {
     format!("{names:020}{sums:020}")
 }
 
-/// Writes the pickle `name.pkl`, with its storages in front of it as `name/0`, `name/1` and so on.
+/// Writes the storages `name/0`, `name/1` and so on, then the pickle `name.pkl`.
 pub(crate) fn write_values<W: Write>(
     zip: &mut ZipWriter<W>,
     name: &str,
@@ -139,7 +140,7 @@ pub(crate) fn write_values<W: Write>(
     zip.store(&format!("{name}.pkl"), &out.finish())
 }
 
-/// Identities of the values that occur more than once.
+/// Returns the identities of the values that occur more than once.
 fn shared(pickled: &Pickled<'_>, root: &IValue) -> HashSet<usize, FxBuildHasher> {
     let mut seen = HashSet::with_hasher(FxBuildHasher);
     let mut twice = HashSet::with_hasher(FxBuildHasher);
@@ -166,12 +167,12 @@ fn parts(pickled: &Pickled<'_>, value: &IValue, out: &mut Vec<IValue>) {
     }
 }
 
-/// Elements without identity.
+/// Returns true if the elements have no identity.
 fn is_flat(elem: Type) -> bool {
     matches!(elem.kind(), TypeKind::Int | TypeKind::Float | TypeKind::Bool)
 }
 
-/// What is still to be written.
+/// A pending step of the writer.
 enum Step {
     Value(IValue),
     Name(Symbol),
@@ -191,12 +192,13 @@ struct ValueWriter<'a> {
     pickled: &'a Pickled<'a>,
     shared: HashSet<usize, FxBuildHasher>,
     memo: HashMap<usize, MemoId, FxBuildHasher>,
-    /// Storages written, by identity, as their places in `tensors`.
+    /// Indices in `tensors` of the storages written, by storage address.
     storages: HashMap<usize, usize, FxBuildHasher>,
-    /// Their persistent ids: one for each type that tensors see a storage as.
+    /// Memo entries of the persistent ids, by storage index and dtype: one for each dtype that tensors view a storage
+    /// as.
     seen_as: HashMap<(usize, DType), MemoId, FxBuildHasher>,
     devices: BTreeMap<String, MemoId>,
-    /// A tensor for each storage, in order.
+    /// One tensor per storage, in order.
     tensors: Vec<Tensor>,
 }
 
@@ -232,7 +234,7 @@ impl ValueWriter<'_> {
             self.out.recall(id);
             return Ok(());
         }
-        // Tensors and objects are always remembered, as PyTorch does for what others hold too.
+        // Tensors and objects are always memoized, as in PyTorch.
         let always = matches!(value, IValue::Tensor(_) | IValue::Object(_));
         let by_value = matches!(value, IValue::Str(_) | IValue::Complex(_) | IValue::Enum(_));
         match value.identity() {
@@ -361,7 +363,7 @@ impl ValueWriter<'_> {
                 self.out.class(nominal.name.as_str());
                 Ok(())
             }
-            _ => Err(unsupported("an object of no class")),
+            _ => Err(unsupported("an object without a class")),
         }
     }
 
@@ -381,7 +383,7 @@ impl ValueWriter<'_> {
                 let first = self.tensors[place].dtype();
                 if first != dtype && !(whole(first) && whole(dtype)) {
                     return Err(unsupported(
-                        "a storage of tensors of several types that is no whole number of each",
+                        "a storage of tensors of several dtypes whose size is not a multiple of each element size",
                     ));
                 }
                 out.mark();
@@ -411,7 +413,7 @@ impl ValueWriter<'_> {
     }
 }
 
-/// Gives `f` all bytes of a tensor's storage that make whole elements, where they are.
+/// Calls `f` with the bytes of a tensor's storage, up to a whole number of elements, without copying.
 fn with_storage<R>(tensor: &Tensor, f: impl FnOnce(&[u8]) -> R) -> Result<R, ArchiveError> {
     let failed = |e: flambeau_tensor::TensorError| ArchiveError::new(Code::Limit, e.to_string());
     let size = tensor.dtype().size();

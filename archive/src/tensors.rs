@@ -1,13 +1,13 @@
-//! From the description of a tensor in a pickle to the tensor.
+//! Creation of tensors from their descriptions in a pickle.
 //!
-//! A tensor is `_rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, hooks)`, and its storage a
-//! persistent id `('storage', type, key, device, numel)` that names a record. Nothing of this is believed: the record
-//! has to exist and to have exactly the bytes that type and count ask for, and sizes, strides and offset have to stay
-//! inside. Tensors with the same key share their storage, as they did when they were saved.
+//! A tensor is `_rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, hooks)`. Its storage is a persistent
+//! id `('storage', type, key, device, numel)` that names a record. Everything is checked: the record must exist and
+//! have exactly the number of bytes that type and count require, and sizes, strides and offset must stay within it.
+//! Tensors with the same key share their storage, as they did when they were saved.
 //!
-//! Storages are copied out of the file (and their checksum is computed) unless a [`Mapping`] is given; then a storage
-//! that lies uncompressed, aligned and in this machine's byte order is shared with the file until the first write to it,
-//! and checksums are computed of the first [`Limits::mapped_checks`] bytes.
+//! By default storages are copied out of the file and their checksums are verified. With a [`Mapping`], a storage that
+//! is uncompressed, aligned and in native byte order is shared with the file until the first write to it, and only the
+//! first [`Limits::mapped_checks`] bytes are verified.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,19 +20,19 @@ use crate::pickle::{CallId, Global, Pickle, StorageType, Value, ValueId};
 use crate::zip::{Method, Record, ZipReader};
 use crate::{ArchiveError, Code, Limits};
 
-/// Which end of a number comes first in an archive's storages.
+/// Byte order of the storages of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ByteOrder {
-    /// The low end, as nearly always.
+    /// Least significant byte first, the usual order.
     Little,
-    /// The high end.
+    /// Most significant byte first.
     Big,
 }
 
-/// Alignment that mapped storages need to be used in place: enough for every dtype.
+/// Alignment in bytes that mapped storages need to be used in place; sufficient for every dtype.
 const ALIGNMENT: usize = 16;
 
-/// Makes the tensors of one pickle of an archive.
+/// Creates the tensors of one pickle of an archive.
 #[derive(Debug)]
 pub struct Tensors<'a> {
     zip: &'a ZipReader<'a>,
@@ -40,15 +40,15 @@ pub struct Tensors<'a> {
     order: ByteOrder,
     mapping: Option<Arc<Mapping>>,
     limits: &'a Limits,
-    /// Bytes shared so far.
+    /// Bytes of the storages shared with the mapping so far.
     shared: u64,
-    /// Storages made so far, by key and width of the numbers whose bytes were swapped (1: none were).
+    /// The storages created so far, by key and by the width in bytes of the swapped elements (1 if not swapped).
     made: BTreeMap<(String, usize), Storage>,
 }
 
 impl<'a> Tensors<'a> {
-    /// For a pickle whose storages are the records `folder/KEY`. With `mapping`, which has to be of the same file,
-    /// storages are shared with it where that is possible.
+    /// Creates tensors of a pickle whose storages are the records `folder/KEY`. If `mapping` is given, which must be of
+    /// the same file, storages are shared with it where possible.
     pub fn new(
         zip: &'a ZipReader<'a>,
         folder: &'a str,
@@ -59,11 +59,13 @@ impl<'a> Tensors<'a> {
         Tensors { zip, folder, order, mapping, limits, shared: 0, made: BTreeMap::new() }
     }
 
-    /// The tensor that a call of [`Global::RebuildTensor`] or [`Global::RebuildParameter`] describes. Each call of this
-    /// function makes a new tensor; it is for the caller to keep one per [`CallId`].
+    /// Creates the tensor that a call of [`Global::RebuildTensor`] or [`Global::RebuildParameter`] describes. Each call
+    /// of this function creates a new tensor; the caller must keep one per [`CallId`].
     ///
     /// # Errors
-    /// Those of [`TensorDescription::of`], and `A0030`, `A0031`, `A0011`, `A0010`, `A0090`.
+    ///
+    /// Returns the errors of [`TensorDescription::of`], `A0011` if the storage has no record, `A0030` if the record has
+    /// another size, `A0031` if the tensor is not within its storage, and the errors of [`ZipReader::read`].
     pub fn rebuild(&mut self, pickle: &Pickle, id: CallId) -> Result<Tensor, ArchiveError> {
         let description = TensorDescription::of(pickle, id, self.limits)?;
         let at = pickle.offset(pickle.call(id).args);
@@ -103,8 +105,8 @@ impl<'a> Tensors<'a> {
     fn make(&mut self, key: &str, width: usize) -> Result<Storage, ArchiveError> {
         let name = format!("{}/{key}", self.folder);
         let record = self.zip.find(&name).ok_or_else(|| {
-            // Whoever names it is to blame, and has a place.
-            let message = format!("the archive has no record {}, which is a tensor's storage", quoted(&name));
+            // The caller adds the location of the reference in the pickle.
+            let message = format!("the archive has no record {} for a tensor's storage", quoted(&name));
             ArchiveError::new(Code::Missing, message)
         })?;
         let failed = |e: TensorError| ArchiveError::new(Code::Limit, e.to_string()).in_record(record.name());
@@ -134,32 +136,34 @@ impl<'a> Tensors<'a> {
     }
 }
 
-/// What a pickle says about a tensor, with nothing of it compared to the records.
+/// The description of a tensor in a pickle, not checked against the records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorDescription {
-    /// The type of the elements.
+    /// The dtype.
     pub dtype: DType,
     /// The sizes.
     pub sizes: Vec<i64>,
     /// The strides, in elements.
     pub strides: Vec<i64>,
-    /// Elements of the storage in front of the first.
+    /// Offset of the first element in the storage, in elements.
     pub offset: i64,
-    /// Whether gradients are wanted.
+    /// True if the tensor requires gradients.
     pub requires_grad: bool,
-    /// The name of its storage.
+    /// The key of the storage.
     pub key: String,
-    /// Bytes the storage should have.
+    /// Size of the storage in bytes that the description requires.
     pub storage_bytes: usize,
-    /// The device it was on.
+    /// The device of the storage.
     pub device: String,
 }
 
 impl TensorDescription {
-    /// What a call of [`Global::RebuildTensor`] or [`Global::RebuildParameter`] describes.
+    /// Returns the description in a call of [`Global::RebuildTensor`] or [`Global::RebuildParameter`].
     ///
     /// # Errors
-    /// `A0027` (not such a call), `A0030` (an odd storage), `A0032` (another kind of tensor), `A0090` (dimensions).
+    ///
+    /// Returns `A0027` if the call has another shape, `A0030` if the storage is malformed, `A0031` if a dtype cannot
+    /// require gradients, `A0032` if the kind of tensor is not supported, and `A0090` if it has too many dimensions.
     pub fn of(pickle: &Pickle, id: CallId, limits: &Limits) -> Result<Self, ArchiveError> {
         let call = pickle.call(id);
         match pickle.global(call.function) {
@@ -183,7 +187,7 @@ impl TensorDescription {
                 let message = format!("tensors made by {name} are not supported");
                 Err(ArchiveError::new(Code::TensorKind, message).at(pickle.offset(call.args)))
             }
-            _ => Err(ArchiveError::new(Code::Operand, "this is no tensor").at(pickle.offset(call.args))),
+            _ => Err(ArchiveError::new(Code::Operand, "this is not a tensor").at(pickle.offset(call.args))),
         }
     }
 
@@ -211,7 +215,7 @@ impl TensorDescription {
         Ok(description)
     }
 
-    /// The part of a description that the persistent id of the storage gives.
+    /// Returns the part of a description that is in the persistent id of the storage.
     fn of_storage(pickle: &Pickle, id: ValueId) -> Result<Self, ArchiveError> {
         let at = pickle.offset(id);
         let bad = |message: String| ArchiveError::new(Code::Storage, message).at(at);
@@ -238,7 +242,7 @@ impl TensorDescription {
         let device =
             pickle.as_text(device).ok_or_else(|| bad("a storage's device is not a string".into()))?;
         if !Device::is_known(device) {
-            return Err(bad(format!("a storage's device is {device:?}")));
+            return Err(bad(format!("a storage's device {device:?} is unknown")));
         }
         if device.starts_with("meta") {
             return Err(
@@ -267,7 +271,7 @@ fn dims(pickle: &Pickle, id: ValueId, limits: &Limits) -> Result<Vec<i64>, Archi
         .as_tuple(id)
         .ok_or_else(|| wrong(pickle, id, "sizes and strides are", "tuples of ints", pickle.get(id)))?;
     if items.len() > limits.tensor_rank {
-        let message = format!("a tensor of {} dimensions", items.len());
+        let message = format!("a tensor of {} dimensions exceeds the limit", items.len());
         return Err(ArchiveError::new(Code::Limit, message).at(pickle.offset(id)));
     }
     let int = |&item: &ValueId| {
@@ -277,7 +281,7 @@ fn dims(pickle: &Pickle, id: ValueId, limits: &Limits) -> Result<Vec<i64>, Archi
     items.iter().map(int).collect()
 }
 
-/// The seventh argument of a tensor: a dict that says whether it is to be read conjugated or negated.
+/// Checks the seventh argument of a tensor: a dict of the conjugate and negative bits, which must not be set.
 fn check_metadata(pickle: &Pickle, metadata: &[ValueId]) -> Result<(), ArchiveError> {
     let Some(&id) = metadata.first() else { return Ok(()) };
     let Value::Dict(dict) = pickle.get(id) else {
@@ -288,7 +292,7 @@ fn check_metadata(pickle: &Pickle, metadata: &[ValueId]) -> Result<(), ArchiveEr
         None => Ok(()),
         Some((key, _)) => {
             let name = pickle.as_text(*key).unwrap_or("?");
-            let message = format!("a tensor with the mark {} is not supported", quoted(name));
+            let message = format!("a tensor with the metadata {} is not supported", quoted(name));
             Err(ArchiveError::new(Code::TensorKind, message).at(pickle.offset(id)))
         }
     }
@@ -337,7 +341,7 @@ mod tests {
     use crate::pickle::read_pickle;
     use crate::zip::ZipWriter;
 
-    /// The tensors of the root object's state, by attribute.
+    /// Returns the tensors of the root object's state, by attribute.
     fn attributes(
         bytes: &[u8],
         order: ByteOrder,
@@ -370,7 +374,7 @@ mod tests {
         include_bytes!("../tests/data/shared.pt")
     }
 
-    /// The same archive with another `data.pkl` or `data/0`.
+    /// Returns the archive with records modified by `change`.
     fn changed(change: impl Fn(&str, &mut Vec<u8>)) -> Vec<u8> {
         let limits = Limits::default();
         let zip = ZipReader::open(shared(), &limits).expect("an archive");

@@ -1,23 +1,23 @@
-//! Operators that changed their meaning, in archives from before.
+//! Operators whose semantics changed, for archives of older format versions.
 //!
-//! The format version says what operators took and meant when an archive was written. Integer `div` truncated before
-//! version 4, `full` without a dtype was of floats before version 5, `linspace` and `logspace` had a default number of
-//! steps before versions 8 and 9, and `gelu` had one way of computing it before version 10. Calls in such archives are
-//! held against overloads of that time, which are functions over the operators of today, written in TorchScript below.
-//! They stand under the names of today's overloads, so a second name (`divide`, say) means what it means now, as in
-//! PyTorch. `tests/oracle/upgrades.py` asks PyTorch what calls mean in each version, and lists what changed; what is
-//! listed there and not here means the same as ever.
+//! The format version determines the schemas and semantics of operators. Integer `div` truncated before version 4.
+//! `full` without a dtype returned floats before version 5. `linspace` and `logspace` had a default number of steps
+//! before versions 8 and 9. `gelu` had no `approximate` argument before version 10. Calls in such archives are matched
+//! against the overloads of their version, which are TorchScript functions over the current operators (below). The
+//! functions replace current overloads by name. An alias such as `divide` is not affected and keeps the current
+//! semantics, as in PyTorch. `tests/oracle/upgrades.py` determines the meaning of calls in each version with PyTorch
+//! and lists the changes; changes that are listed there but not here have no effect.
 
 use std::sync::Arc;
 
 use flambeau_frontend::{NativeResolver, Overload, Session, SourceFile};
 use flambeau_ir::{Diagnostic, Registry, Source, Symbol};
 
-/// The overload of an operator from before a version: the function below that has its schema and meaning.
+/// An overload of an operator in older versions: the function below that has its schema and semantics.
 struct Former {
     name: &'static str,
     overload: &'static str,
-    /// The version from which it is no more.
+    /// The first version that does not have it.
     since: u64,
     function: &'static str,
 }
@@ -97,10 +97,11 @@ def gelu_out(self: Tensor, *, out: Tensor) -> Tensor:
     return torch.gelu(self, out=out)
 "#;
 
-/// The overloads that `name` had in archives of `version` instead of those of today.
+/// Returns the overloads that replace the current ones of `name` in archives of `version`.
 ///
 /// # Errors
-/// The diagnostic of an old meaning that cannot be compiled with the operators of `registry`.
+///
+/// Returns the diagnostic of an overload that cannot be compiled with the operators of `registry`.
 pub(crate) fn former_overloads(
     registry: &Arc<Registry>,
     name: Symbol,

@@ -1,12 +1,12 @@
-//! From the values a pickle describes to the values programs compute with.
+//! Conversion of the values of a pickle to values of programs.
 //!
-//! A pickle says little about types: a named tuple is a tuple, a list of integers may be tagged or not. The types come
-//! from the classes, so conversion goes from the top, each value with the type that is declared for its place, and a
-//! value that does not have it is an error that shows the path to it (`self.layers.0.weight`). What the pickle shares
-//! is one value afterwards: every value is converted once and remembered.
+//! A pickle has little type information: a named tuple is a tuple, a list of integers may or may not be tagged. The
+//! types come from the classes, so conversion is top-down and passes the declared type to each value. A value of
+//! another type is an error that shows its path (`self.layers.0.weight`). Sharing in the pickle is preserved: every
+//! value is converted once and memoized.
 //!
-//! The conversion keeps its own stack. A value that contains itself is an error: no type of TorchScript allows it, and
-//! counted references would never free it.
+//! The conversion uses an explicit stack. A value that contains itself is an error: no TorchScript type allows it, and
+//! reference counting would never free it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,37 +20,38 @@ use crate::error::quoted;
 use crate::pickle::{CallId, Global, ObjectId, Pickle, Value, ValueId};
 use crate::{ArchiveError, Code, Limits, Tensors};
 
-/// What conversion has to know about the classes that a pickle names.
+/// Queries of the conversion about the classes of a pickle.
 pub(crate) trait Classes {
-    /// Errors of finding and compiling classes.
+    /// Error type of finding and compiling classes.
     type Error: From<ArchiveError>;
 
-    /// The type that a class global at byte `at` of the pickle stands for: a class, or an enum.
+    /// Returns the type (class or enum) of a class global at byte `at` of the pickle.
     fn resolve(&mut self, qualified: &str, at: u64) -> Result<Type, Self::Error>;
 
-    /// The type that a type tag at byte `at` of the pickle spells.
+    /// Returns the type that a type tag at byte `at` of the pickle denotes.
     fn type_of_text(&mut self, text: &str, at: u64) -> Result<Type, Self::Error>;
 
-    /// Name and type of each slot of a class.
+    /// Returns the name and type of each slot of a class.
     fn slots(&self, class: Type) -> Vec<(Symbol, Type)>;
 
-    /// The members of an enum.
+    /// Returns the members of an enum.
     fn members(&self, ty: Type) -> Vec<(Symbol, IValue)>;
 
-    /// Whether objects of the class restore themselves from a state by `__setstate__`, and from what type of state.
+    /// Returns the type of the state that `__setstate__` of the class takes, or `None` if the class has no
+    /// `__setstate__`.
     fn state_type(&mut self, class: Type) -> Result<Option<Type>, Self::Error>;
 
-    /// Notes that an object of `class` stands where the interface `interface` is declared; whether it implements it can
-    /// only be said when its methods are known.
+    /// Records that an object of `class` is used where `interface` is declared. Whether the class implements the
+    /// interface is checked when its methods are known.
     fn must_implement(&mut self, class: Type, interface: Type);
 }
 
-/// An object whose class restores itself: to be done by running its `__setstate__` with the state.
+/// An object whose class defines `__setstate__`, which must be called with the state.
 #[derive(Clone)]
 pub struct PendingState {
-    /// The object, with no slot set.
+    /// The object; no slot is set.
     pub object: Object,
-    /// What it is to be restored from.
+    /// The argument for `__setstate__`.
     pub state: IValue,
 }
 
@@ -60,7 +61,7 @@ pub(crate) struct Converter<'a, 'b, C: Classes> {
     tensors: &'a mut Tensors<'b>,
     classes: &'a mut C,
     limits: &'a Limits,
-    /// By the index of a value.
+    /// Conversion state of each value, by index.
     memo: Vec<Memo>,
     made_tensors: BTreeMap<CallId, IValue>,
     pending: Vec<PendingState>,
@@ -83,13 +84,13 @@ struct Frame {
 }
 
 enum What {
-    /// The value is its only part: a tag around a list.
+    /// The value is its only part: a type tag around a list or dict.
     Same,
     Tuple(Type),
     List(Type),
     Dict(Type, Type),
     Object(Type, Vec<Symbol>),
-    /// An object that restores itself from its only part.
+    /// An object with `__setstate__`; its only part is the state.
     State(Type),
     Member(Type),
 }
@@ -117,12 +118,12 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
         }
     }
 
-    /// Objects met so far that have yet to restore themselves, inner before outer.
+    /// Returns the objects whose `__setstate__` has yet to be called, inner before outer.
     pub(crate) fn into_pending(self) -> Vec<PendingState> {
         self.pending
     }
 
-    /// The value `id`, which is declared to be of type `ty`.
+    /// Converts the value `id`, whose declared type is `ty`.
     pub(crate) fn convert(&mut self, id: ValueId, ty: Type) -> Res<IValue, C> {
         self.stack.clear();
         let mut value = self.enter(id, ty)?;
@@ -143,7 +144,7 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
         }
     }
 
-    /// The value itself if it has no parts (or was converted before), else nothing and a new frame.
+    /// Returns the value if it has no parts or is converted already. Otherwise pushes a frame and returns `None`.
     fn enter(&mut self, id: ValueId, ty: Type) -> Res<Option<IValue>, C> {
         match &self.memo[id.index()] {
             Memo::Done(value) => {
@@ -177,7 +178,7 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
                 return Err(self.blame(
                     id,
                     Code::Value,
-                    format!("{} is no value of a program", other.kind()),
+                    format!("{} is not a value of a program", other.kind()),
                 ));
             }
         };
@@ -237,15 +238,15 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
         let pickle = self.pickle;
         let object = pickle.object(object);
         let Global::Class(name) = pickle.global(object.class) else {
-            return Err(self.blame(id, Code::Operand, "an object of no class".into()));
+            return Err(self.blame(id, Code::Operand, "the class of an object is not a class".into()));
         };
         if name.starts_with("__torch__.torch.classes.") {
-            let message = format!("objects of the foreign class {} are not supported", quoted(name));
+            let message = format!("objects of the custom class {} are not supported", quoted(name));
             return Err(self.blame(id, Code::Value, message));
         }
         let class = self.classes.resolve(name, pickle.offset(id))?;
         if class.as_class().is_none() || !matches!(class.kind(), TypeKind::Class(_)) {
-            return Err(self.blame(id, Code::Root, format!("{} is no class of objects", quoted(name))));
+            return Err(self.blame(id, Code::Root, format!("{} is not an object class", quoted(name))));
         }
         self.check_class(id, class, ty)?;
         let state =
@@ -281,7 +282,7 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
         self.push(id, What::Object(class, names), parts)
     }
 
-    /// A call of an allowed global: the value, or nothing where its parts have to be converted first.
+    /// Converts a call of an allowed global. Returns `None` if a frame was pushed for its parts.
     fn call(&mut self, id: ValueId, call: CallId, ty: Type) -> Res<Option<IValue>, C> {
         let pickle = self.pickle;
         let recorded = pickle.call(call);
@@ -315,14 +316,14 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
                 };
                 match (number(re), number(im)) {
                     (Some(re), Some(im)) => Ok(Some(IValue::complex(Complex::new(re, im)))),
-                    _ => Err(self.blame(id, Code::Operand, "a complex number's parts are numbers".into())),
+                    _ => Err(self.blame(id, Code::Operand, "complex parts must be numbers".into())),
                 }
             }
             Global::Device => {
                 let text = args.first().and_then(|&a| pickle.as_text(a)).filter(|_| args.len() == 1);
                 let device = text.and_then(|t| Device::parse(t).ok());
-                let device =
-                    device.ok_or_else(|| self.blame(id, Code::Operand, "this names no device".into()))?;
+                let device = device
+                    .ok_or_else(|| self.blame(id, Code::Operand, "this is not a device name".into()))?;
                 Ok(Some(IValue::Device(device)))
             }
             Global::Class(name) => {
@@ -331,25 +332,26 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
                     return Err(self.blame(
                         id,
                         Code::Value,
-                        format!("{} is called and is no enum", quoted(name)),
+                        format!("{} is called but is not an enum", quoted(name)),
                     ));
                 };
                 self.push(id, What::Member(member), vec![(recorded.args, *value_type)])?;
                 self.check_declared(id, member, ty).map(|()| None)
             }
             other => {
-                Err(self.blame(id, Code::Value, format!("a call of {other:?} is no value of a program")))
+                Err(self.blame(id, Code::Value, format!("a call of {other:?} is not a value of a program")))
             }
         }
     }
 
-    /// A list or dict whose type `tag` the pickle names.
+    /// Converts a list or dict whose type `tag` is in the pickle.
     fn tagged(&mut self, id: ValueId, args: &[ValueId], tag: Type, ty: Type) -> Res<(), C> {
         let &[inner] = args else {
             return Err(self.blame(id, Code::Operand, "a typed list needs one argument".into()));
         };
         self.check_declared(id, tag, ty)?;
-        // A list keeps the type of its place where both name it: the tag of a list of modules, say, is their class.
+        // If the declared type contains the tag's type, use the declared one: the tag of a list of modules is their
+        // class.
         let inner_type = alternative(ty, |t| t == tag).unwrap_or(tag);
         self.push(id, What::Same, vec![(inner, inner_type)])
     }
@@ -404,7 +406,7 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
         Ok(value)
     }
 
-    /// Whether a finished value may stand where `ty` is declared.
+    /// Checks that a finished value may be used where `ty` is declared.
     fn check(&mut self, id: ValueId, value: &IValue, ty: Type) -> Res<(), C> {
         match value {
             IValue::Object(object) => self.check_class(id, object.class(), ty),
@@ -435,7 +437,7 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
         self.blame(id, Code::Type, format!("expected {ty}, found {got}"))
     }
 
-    /// An error about the value `id`, with the way that led there.
+    /// Creates an error about the value `id`, with the path to it.
     fn blame(&self, id: ValueId, code: Code, message: String) -> C::Error {
         self.with_path(ArchiveError::new(code, message).at(self.pickle.offset(id)))
     }
@@ -444,7 +446,7 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
         C::Error::from(error.under(&self.path()))
     }
 
-    /// `self.layers.0` for what is being converted; long paths keep their end.
+    /// Returns the path to the current value, such as `self.layers.0`; long paths keep their end.
     fn path(&self) -> String {
         const SHOWN: usize = 20;
         let mut path = String::from("self");
@@ -471,7 +473,8 @@ impl<'a, 'b, C: Classes> Converter<'a, 'b, C> {
     }
 }
 
-/// `ty` itself, or what is inside its optional, or the only member of its union, for which `wanted` holds.
+/// Returns the type that satisfies `wanted`: `ty` itself, the element type of an optional, or the only such member of a
+/// union.
 fn alternative(ty: Type, wanted: impl Fn(Type) -> bool) -> Option<Type> {
     if wanted(ty) {
         return Some(ty);

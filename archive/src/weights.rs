@@ -1,9 +1,9 @@
 //! Tensors by name, without code: state dicts and tensors of `torch.save`, and safetensors.
 //!
-//! What `torch.save` writes is an archive whose pickle is plain data: an ordered dict of tensors, nested dicts and lists
-//! of them, or one tensor. Names are the paths that lead to the tensors (`layer.0.weight`); values that are no tensors
-//! (epochs, names, options) are passed over. Classes are none of a checkpoint's business, so an archive whose pickle
-//! names a class that is not on the allow-list is refused as ever.
+//! A file of `torch.save` is an archive whose pickle is plain data: an ordered dict of tensors, nested dicts and lists
+//! of tensors, or one tensor. The name of a tensor is its path (`layer.0.weight`). Values other than tensors (epochs,
+//! names, options) are skipped. A pickle that names a global outside of the allow-list is rejected, as for other
+//! archives.
 
 use std::fs::File;
 use std::io::Write;
@@ -29,34 +29,37 @@ use crate::{ArchiveError, Code, Limits, safetensors};
 /// Tensors by name, in the order of the file.
 pub type Weights = IndexMap<String, Tensor, FxBuildHasher>;
 
-/// Whether the file at `path` is an archive with code, whose tensors are found by loading it.
+/// Returns true if the file at `path` is an archive with code, whose tensors are read by loading the module.
 ///
 /// # Errors
-/// `A0091` if the file cannot be read.
+///
+/// Returns `A0091` if the file cannot be read.
 pub fn has_code_file(path: &Path, limits: &Limits) -> Result<bool, ArchiveError> {
     let mapping = Mapping::open(path)?;
     Ok(has_code(mapping.bytes(), limits))
 }
 
-/// Whether `bytes` are those of an archive with code.
+/// Returns true if `bytes` are an archive with code.
 pub fn has_code(bytes: &[u8], limits: &Limits) -> bool {
     let archive = Archive::open(bytes, limits);
     archive.is_ok_and(|a| a.zip().records().iter().any(|r| r.name().starts_with("code/")))
 }
 
-/// The tensors in `bytes`, which `torch.save` or a safetensors writer wrote.
+/// Loads the tensors in `bytes`, a file of `torch.save` or safetensors.
 ///
 /// # Errors
-/// Those of the container, the pickle and the tensors; `A0005` where two tensors have one name.
+///
+/// Returns the errors of the container, the pickle and the tensors, and `A0005` if two tensors have the same name.
 pub fn load_weights(bytes: &[u8], limits: &Limits) -> Result<Weights, ArchiveError> {
     weights(bytes, None, limits)
 }
 
-/// The tensors in the file at `path`, shared with the mapped file if `map`; then nobody may change the file as long as
-/// a tensor of it lives.
+/// Loads the tensors in the file at `path`. If `map` is true, they are shared with the mapped file, which must not be
+/// modified or truncated as long as one of these tensors exists.
 ///
 /// # Errors
-/// As [`load_weights`], and `A0091` if the file cannot be read.
+///
+/// Returns the same errors as [`load_weights`], and `A0091` if the file cannot be read.
 pub fn load_weights_file(path: &Path, map: bool, limits: &Limits) -> Result<Weights, ArchiveError> {
     if map {
         let mapping = Mapping::open(path)?;
@@ -92,10 +95,11 @@ fn weights(bytes: &[u8], mapping: Option<Arc<Mapping>>, limits: &Limits) -> Resu
     Ok(out)
 }
 
-/// Writes tensors as the state dict that `torch.load` reads.
+/// Writes tensors as a state dict that `torch.load` reads.
 ///
 /// # Errors
-/// `A0091` if `out` fails.
+///
+/// Returns `A0091` if `out` fails.
 pub fn save_state_dict<W: Write>(weights: &Weights, out: W) -> Result<W, ArchiveError> {
     let mut zip = ZipWriter::new(out, "archive");
     let dict = Dict::new(Type::STR, Type::TENSOR);
@@ -112,31 +116,34 @@ pub fn save_state_dict<W: Write>(weights: &Weights, out: W) -> Result<W, Archive
     zip.finish()
 }
 
-/// Unfinished files of one name that one process may leave or be at.
+/// Maximum number of temporary files of one process for one target file.
 const PARTS: usize = 1000;
 
-/// Lets `write` fill a new file that takes the place of `path` when it is whole and on disk: whoever opens `path` sees
-/// the old file or the new one, never a part.
+/// Lets `write` fill a temporary file, which then replaces `path` atomically after it is synced to disk. Readers of
+/// `path` see the old or the new file, never a partial one.
 ///
 /// # Errors
-/// Those of `write`, and `A0091` if the file cannot be made, written or moved; `path` is then as it was.
+///
+/// Returns the errors of `write`, and `A0091` if the file cannot be created, written or renamed; `path` is then
+/// unchanged.
 pub fn replace_file(
     path: &Path,
     write: impl FnOnce(std::io::BufWriter<File>) -> Result<std::io::BufWriter<File>, ArchiveError>,
 ) -> Result<(), ArchiveError> {
     let failed =
         |e: std::io::Error| ArchiveError::new(Code::Io, format!("cannot write {}: {e}", path.display()));
-    let name = path.file_name().ok_or_else(|| failed(std::io::Error::other("this names no file")))?;
+    let name =
+        path.file_name().ok_or_else(|| failed(std::io::Error::other("the path does not name a file")))?;
     let name = name.to_string_lossy();
-    // Others of this process may be writing the same file, and one that was killed has left its part.
+    // Other threads may be writing the same file, and a killed process may have left a temporary file.
     let part = |n: usize| path.with_file_name(format!(".{name}.{}.{n}.part", std::process::id()));
     let mut made = (0..PARTS).map(part).map(|part| (File::create_new(&part), part));
     let taken = |made: &std::io::Result<File>| {
         made.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::AlreadyExists)
     };
     let made = made.find(|(file, _)| !taken(file));
-    let (file, temporary) =
-        made.ok_or_else(|| failed(std::io::Error::other("too many unfinished files lie beside it")))?;
+    let (file, temporary) = made
+        .ok_or_else(|| failed(std::io::Error::other("there are too many temporary files in the folder")))?;
     let file = file.map_err(failed)?;
     let finish = || {
         let file = write(std::io::BufWriter::new(file))?.into_inner().map_err(|e| failed(e.into_error()))?;
@@ -145,7 +152,7 @@ pub fn replace_file(
     };
     let written = finish();
     if written.is_err() {
-        // The error is what counts; that the part stays behind too is not worth another.
+        // Report the error of writing; a failure to remove the temporary file is ignored.
         let _ = std::fs::remove_file(&temporary);
     }
     written

@@ -1,5 +1,5 @@
-//! Archives made by hand to mislead: each is refused with the code of the rule it breaks and the place it breaks it at,
-//! soon, and without the memory it asks for.
+//! Hand-made hostile archives. Each is rejected with the code of the rule it breaks and the location, in bounded time
+//! and without the memory it declares.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use flambeau_archive::zip::{ZipReader, ZipWriter};
 use flambeau_archive::{Code, LoadError, LoadOptions, LoadedModule, load, load_weights};
 use flambeau_ir::{IValue, Registry, RegistryBuilder};
 
-/// What any of these may take.
+/// Time limit for each archive.
 const SOON: Duration = Duration::from_secs(5);
 
 const CODE: &str = "class M(Module):\n  __parameters__ = []\n  __buffers__ = [\"t\", ]\n  t : Tensor\n";
@@ -32,7 +32,7 @@ fn ints(values: &[i64]) -> Vec<u8> {
     [b"(", &items[..], b"t"].concat()
 }
 
-/// A tensor as a pickle describes it.
+/// The description of a tensor in a pickle.
 #[derive(Clone, Copy)]
 struct Described<'a> {
     class: &'a str,
@@ -43,7 +43,7 @@ struct Described<'a> {
     strides: &'a [i64],
 }
 
-/// Two floats, all of them.
+/// Two floats that fill their storage.
 const PLAIN: Described<'static> =
     Described { class: "FloatStorage", key: "0", numel: 2, offset: 0, sizes: &[2], strides: &[1] };
 
@@ -59,14 +59,14 @@ impl Described<'_> {
     }
 }
 
-/// An object of class `M` with one attribute.
+/// Returns a pickle of an object of class `M` with one attribute.
 fn object(value: &[u8]) -> Vec<u8> {
     [b"\x80\x02c__torch__\nM\n)\x81}", &text("t")[..], value, b"sb."].concat()
 }
 
 // --- archives --------------------------------------------------------------------------------------------------------
 
-/// An archive of these records, and what is always there, unless one of that name is given.
+/// Returns an archive with these records and with defaults for the required ones that are not given.
 fn archive(records: &[(&str, &[u8])]) -> Vec<u8> {
     let always: [(&str, &[u8]); 5] = [
         ("data.pkl", b""),
@@ -95,7 +95,7 @@ fn loaded(bytes: &[u8]) -> Result<LoadedModule, LoadError> {
     result
 }
 
-/// Code, record, and whether the place in it is known.
+/// Error code, record, and whether there is an offset or source location.
 type Place = (&'static str, String, bool);
 
 fn refused(bytes: &[u8]) -> Place {
@@ -114,7 +114,7 @@ fn at(code: Code, record: &str, has_offset: bool) -> Place {
     (code.as_str(), record.to_owned(), has_offset)
 }
 
-/// The most memory that this process had so far, where that can be asked.
+/// Returns the peak memory of this process in kB, where the system provides it.
 fn peak() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
@@ -145,7 +145,7 @@ fn tensors_stay_inside_of_their_storages() {
     for (n, (tensor, code)) in cases.into_iter().enumerate() {
         assert_eq!(refused(&with_tensor(tensor)), at(code, "data.pkl", true), "case {n}");
     }
-    // Without a place for elements there is nothing to leave.
+    // A tensor without elements cannot exceed its storage.
     let empty = Described { sizes: &[0, 1 << 40], strides: &[1, 1], ..PLAIN };
     assert_eq!(
         loaded(&with_tensor(empty)).expect("fine").root.get(0).as_tensor().map(|t| t.numel()),
@@ -153,7 +153,7 @@ fn tensors_stay_inside_of_their_storages() {
     );
 }
 
-/// One element in a thousand million places: no memory is taken for them.
+/// A tensor of 2^40 elements that are all the same one allocates no memory for them.
 #[test]
 fn repeated_elements_are_kept_once() {
     let before = peak();
@@ -175,7 +175,7 @@ fn storages_are_what_they_are_said_to_be() {
         pickle.extend([&text("u")[..], &second.pickle(), b"sb."].concat());
         archive(&[("data.pkl", &pickle), ("code/__torch__.py", code.as_bytes())])
     };
-    // One storage under two types is one storage.
+    // A storage seen with two dtypes is one storage.
     let long = Described { class: "LongStorage", numel: 1, sizes: &[1], ..PLAIN };
     let module = loaded(&both(long)).expect("it fits");
     let (t, u) = (module.root.get(0), module.root.get(1));
@@ -217,7 +217,7 @@ fn pickles_are_followed_no_further_than_they_may() {
         assert_eq!(refused(&bytes), at(code, "data.pkl", true), "case {n}");
     }
     assert_eq!(refused(&pickle(b"\x80\x02).")), at(Code::Root, "data.pkl", false));
-    // Lists, dicts and objects that hold themselves, where anything may stand.
+    // Lists, dicts and objects that contain themselves, where any type is allowed.
     let any = CODE.replace("t : Tensor", "t : Any");
     let free = |pickle: &[u8]| archive(&[("data.pkl", pickle), ("code/__torch__.py", any.as_bytes())]);
     for cycle in [
@@ -239,7 +239,7 @@ fn code_and_data_agree() {
     let code = |text: &str| archive(&[("data.pkl", &good), ("code/__torch__.py", text.as_bytes())]);
     let method =
         |body: &str| code(&format!("{CODE}  def forward(self: __torch__.M) -> Tensor:\n    return {body}\n"));
-    // The constants are an empty tuple.
+    // The table of constants is an empty tuple.
     assert_eq!(refused(&method("CONSTANTS.c0")), ("code", "code/__torch__.py".to_owned(), true));
     assert_eq!(refused(&method("CONSTANTS.c99999999999999999999")).0, "code");
     let constants = |bytes: &[u8]| archive(&[("data.pkl", &good), ("constants.pkl", bytes)]);
@@ -260,7 +260,7 @@ fn code_and_data_agree() {
     assert_eq!(refused(&absent), at(Code::Class, "code/__torch__.py", true));
 }
 
-/// Files may need each other; what has no end is an error.
+/// Files may import each other; classes that contain each other are an error.
 #[test]
 fn files_in_circles() {
     let good = object(&PLAIN.pickle());
@@ -289,13 +289,13 @@ fn files_in_circles() {
 #[test]
 fn containers_lie_in_vain() {
     let good = with_tensor(PLAIN);
-    // The checksum of a storage, in the directory and behind the record alike.
+    // Damage the data of a storage; its checksum in directory and descriptor stays.
     let data =
         ZipReader::open(&good, &Default::default()).and_then(|zip| Ok(zip.require("data/0")?.data_range()));
     let mut wrong = good.clone();
     wrong[data.expect("it is there").start] ^= 1;
     assert_eq!(refused(&wrong), at(Code::Checksum, "data/0", false));
-    // Names that differ in their case are different names.
+    // Record names are case-sensitive.
     let other = archive(&[("data.pkl", &object(&PLAIN.pickle())), ("DATA.PKL", b"x")]);
     loaded(&other).expect("another record");
     // A deflated record of zeros.
@@ -322,7 +322,7 @@ fn containers_lie_in_vain() {
     assert_eq!(t.to_vec::<f32>().expect("floats"), [1.0, 2.0]);
 }
 
-/// A zip file with one record, whose directory says of its sizes and place what `extra` says.
+/// Returns a zip file with one record whose zip64 extra field has the sizes and offset `extra`.
 fn with_extra(extra: [u64; 3], entries: u64) -> Vec<u8> {
     let name = b"m/version";
     let body = b"3\n";
@@ -358,7 +358,7 @@ fn with_extra(extra: [u64; 3], entries: u64) -> Vec<u8> {
 #[test]
 fn wide_sizes_are_not_believed() {
     let honest = with_extra([2, 2, 0], 1);
-    // It reaches the checksum, which is left zero.
+    // Reading fails only at the checksum, which is zero.
     assert_eq!(refused(&honest).0, Code::Checksum.as_str());
     for (extra, entries) in [
         ([u64::MAX, u64::MAX, 0], 1),
@@ -376,7 +376,7 @@ fn wide_sizes_are_not_believed() {
     }
 }
 
-/// Headers of safetensors, beyond what stands beside their reader.
+/// Invalid safetensors headers, in addition to the unit tests of the reader.
 #[test]
 fn headers_of_weights_are_not_believed() {
     let file =

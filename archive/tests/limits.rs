@@ -1,4 +1,4 @@
-//! Every bound that reading an archive respects, each met once: the error says which record, and where in it.
+//! Each limit on reading an archive is exceeded once; the error names the record and its location.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn nested() -> Vec<u8> {
     std::fs::read(path).expect("test data")
 }
 
-/// Code, record and whether there is an offset.
+/// Returns error code, record, and whether there is an offset.
 fn refused(bytes: &[u8], limits: Limits) -> (&'static str, String, bool) {
     let mut options = LoadOptions::default();
     (options.code, options.limits) = (false, limits);
@@ -28,7 +28,7 @@ fn refused(bytes: &[u8], limits: Limits) -> (&'static str, String, bool) {
     }
 }
 
-/// A way to make a limit small.
+/// Sets one limit to a small value.
 type Tighten = fn(&mut Limits);
 
 #[test]
@@ -53,13 +53,13 @@ fn every_limit_is_respected() {
     let mut limits = Limits::default();
     (limits.ratio_free_bytes, limits.ratio) = (0, 1);
     assert_eq!(refused(&nested(), limits).0, "A0090", "the ratio");
-    // What an archive may inflate to grows with its own bytes: this one's records are stored as they are.
+    // The inflated size limit grows with the archive. The records of this archive are stored uncompressed.
     let mut options = LoadOptions::default();
     (options.code, options.limits.inflated_bytes, options.limits.inflated_per_byte) = (false, 0, 1);
     load(&nested(), &registry(), &options).expect("no longer than the archive");
 }
 
-/// The archive with one record changed.
+/// Returns the archive with one record changed.
 fn changed(name: &str, change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
     let bytes = nested();
     let zip = ZipReader::open(&bytes, &Limits::default()).expect("an archive");
@@ -80,7 +80,7 @@ fn what_is_short_or_turns_in_circles_is_named() {
     assert_eq!(refused(&short, Limits::default()), ("A0030", "data.pkl".to_owned(), true));
     let cut = changed("data.pkl", |bytes| bytes.truncate(60));
     assert_eq!(refused(&cut, Limits::default()).1, "data.pkl");
-    // A list that holds itself, for an attribute that may be anything.
+    // A list that contains itself, for an attribute of any type.
     let circle = changed("data.pkl", |bytes| *bytes = b"\x80\x02]q\x00h\x00a.".to_vec());
     assert_eq!(refused(&circle, Limits::default()), ("A0043", "data.pkl".to_owned(), true));
 }

@@ -1,4 +1,4 @@
-//! Archives of PyTorch, loaded and held against what PyTorch says is in them.
+//! Loads archives of PyTorch and compares them with the content that PyTorch reports.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ fn registry() -> Arc<Registry> {
     RegistryBuilder::new().build().unwrap_or_else(|e| panic!("{e:?}"))
 }
 
-/// Objects only: what code needs besides is tried where operators are.
+/// Options that load only objects. Code is tested where operators are available.
 fn options() -> LoadOptions {
     let mut options = LoadOptions::default();
     options.code = false;
@@ -29,7 +29,7 @@ fn objects(name: &str) -> LoadedModule {
     load_file(&data(name), &registry(), &options()).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
-/// Python's spelling of a number.
+/// Formats a number as Python does.
 fn python(value: Scalar) -> String {
     let float = |x: f64| match x {
         x if x.is_infinite() => (if x > 0.0 { "inf" } else { "-inf" }).to_owned(),
@@ -51,7 +51,7 @@ fn describe_tensor(out: &mut String, path: &str, tensor: &Tensor) {
     let _ = writeln!(out, "{path}: tensor {name} {sizes:?} {strides:?} [{}]", elements.join(", "));
 }
 
-/// Parameters, buffers, then submodules: the order of the recorded text.
+/// Describes parameters, buffers, then submodules: the order of the recorded text.
 fn describe(module: &LoadedModule, object: &Object, path: &str, out: &mut String) {
     let class = module.unit.class(object.class()).expect("declared");
     for kind in [AttributeKind::Parameter, AttributeKind::Buffer] {
@@ -147,7 +147,7 @@ fn classes_of_every_kind() {
     assert_eq!(module.unit.interfaces().count(), 1);
 }
 
-/// The archive with other bytes in place of some of a record's.
+/// Returns the archive with `old` replaced by `new` in one record.
 fn patched(name: &str, record: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
     use flambeau_archive::zip::{ZipReader, ZipWriter};
     let bytes = std::fs::read(data(name)).expect("test data");
@@ -188,7 +188,7 @@ fn errors_name_the_way_to_the_value() {
     assert!(matches!(e, LoadError::Code(_)), "{e}");
 }
 
-/// `self.v` is the empty list `]`, put into itself often.
+/// `self.v` is an empty list (`]`) inside `depth - 1` lists.
 #[test]
 fn depth_is_bounded() {
     let class = b"class M(Module):\n  __parameters__ = []\n  __buffers__ = []\n  v : Any\n";
@@ -215,7 +215,7 @@ fn depth_is_bounded() {
     assert!(load(&archive(200_000), &registry(), &lifted).is_ok());
 }
 
-/// A small generator of numbers, so that the same damage is done each time.
+/// A small deterministic random number generator.
 struct Dice(u64);
 
 impl Dice {
@@ -225,7 +225,7 @@ impl Dice {
     }
 }
 
-/// Records are damaged and packed again with right checksums, so that the damage arrives behind the container.
+/// Damages records and repacks them with correct checksums, so that the damage gets past the container.
 #[test]
 fn damaged_archives_are_answered() {
     use flambeau_archive::zip::{ZipReader, ZipWriter};
@@ -274,7 +274,7 @@ fn damaged_archives_are_answered() {
     assert!((100..2500).contains(&loaded), "{loaded} of 2800 load");
 }
 
-/// The archive's code and constants, for writing it again.
+/// Loads the archive and writes it again with its code and constants.
 fn rewritten(name: &str) -> (LoadedModule, Vec<u8>) {
     use flambeau_archive::{CodeFile, SaveModule, save, zip::ZipReader};
     let bytes = std::fs::read(data(name)).expect("test data");
@@ -321,7 +321,7 @@ fn what_is_saved_is_loaded() {
         let theirs = ZipReader::open(&original, &Default::default()).expect("an archive");
         let ours = ZipReader::open(&bytes, &Default::default()).expect("an archive");
         for record in ours.records().iter().filter(|r| r.name() != ".data/serialization_id") {
-            // A class of the program's own that only the module holds is one thing PyTorch does not remember.
+            // PyTorch does not memoize objects of the program's own classes that only the module holds.
             if name == "classes" && record.name() == "data.pkl" {
                 continue;
             }
@@ -354,7 +354,7 @@ aten::len.t(t[] a) -> int
 aten::__getitem__.Dict_str(Dict(str, t) self, str key) -> t(*)
 ";
 
-/// With the methods compiled.
+/// Loads the archive with its methods compiled.
 fn compiled(name: &str) -> LoadedModule {
     let mut builder = RegistryBuilder::new();
     builder.declare(OPERATORS);

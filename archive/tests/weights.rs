@@ -1,4 +1,4 @@
-//! Tensors without code: what `torch.save` writes, and files of our own.
+//! Tensors without code: files of `torch.save`, and files written by this crate.
 
 use std::path::{Path, PathBuf};
 
@@ -109,7 +109,8 @@ fn a_file_is_replaced_whole_or_not_at_all() {
     assert_eq!(replace_file(&path, write("x")).expect_err("no folder").code(), Code::Io);
 }
 
-/// What PyTorch saves of a sparse tensor and of one without memory, and in its old format: refused as what they are.
+/// Files of `torch.save` with sparse or meta tensors, or in the old format, are rejected with an error that names the
+/// kind.
 #[test]
 fn other_kinds_of_tensors_and_files_are_named() {
     let pickled = |pickle: &[u8]| {
@@ -138,7 +139,8 @@ fn other_kinds_of_tensors_and_files_are_named() {
     assert!(error.to_string().contains("torch.save"), "{error}");
 }
 
-/// A view of a storage as another type is one of it again; what such a storage cannot hold whole is refused.
+/// Views of a storage as several dtypes share it after loading. A storage size that is not a multiple of each element
+/// size is rejected.
 #[test]
 fn storages_of_several_types_stay_one() {
     use flambeau_tensor::{DType, Layout, Storage, Tensor};

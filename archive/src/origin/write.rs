@@ -1,4 +1,5 @@
-//! Debug ranges as PyTorch writes them: lines of the original texts once each, and entries that refer to them.
+//! Writes debug ranges in PyTorch's format: each distinct line of the original texts once, and entries that refer to
+//! the lines.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use rustc_hash::FxBuildHasher;
 use super::WITH_STRING_TABLE;
 use crate::pickle::{MemoId, PickleWriter};
 
-/// The pickle that says what a text stands for from which offsets on.
+/// Returns the pickle for a source map, given as ascending offsets with their original source ranges.
 pub(crate) fn debug_ranges(origins: &[(usize, Option<SourceRange>)]) -> Vec<u8> {
     let mut sources = Sources::default();
     let nothing = Source::new("", "");
@@ -44,17 +45,17 @@ pub(crate) fn debug_ranges(origins: &[(usize, Option<SourceRange>)]) -> Vec<u8> 
     out.finish()
 }
 
-/// The texts that ranges are in, without repetition.
+/// The deduplicated texts of the ranges.
 #[derive(Default)]
 struct Sources<'a> {
-    /// Lines and names.
+    /// Lines and file names.
     strings: IndexSet<&'a str, FxBuildHasher>,
     texts: IndexSet<Text, FxBuildHasher>,
-    /// Texts by the identity of their source: most ranges share one.
+    /// Indices of texts by the address of their source, because most ranges share a source.
     known: HashMap<*const Source, usize, FxBuildHasher>,
 }
 
-/// A text as numbers of strings.
+/// A text as indices of strings.
 #[derive(PartialEq, Eq, Hash)]
 struct Text {
     lines: Vec<usize>,

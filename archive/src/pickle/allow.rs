@@ -1,16 +1,16 @@
-//! The globals a pickle may name, as a table from names to enum variants.
+//! The allow-list: the globals that a pickle may name, as a table from names to enum variants.
 //!
-//! This is the whole of what `GLOBAL` can reach. The table has no functions in it: a variant is data, and a name that
-//! is not here is an error that shows the name.
+//! `GLOBAL` cannot reach anything else. A variant is data, not a function. A name that is not in the table is an error
+//! that shows the name.
 
-/// What a name in a pickle stands for.
+/// A global of the allow-list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Global {
     /// `torch._utils._rebuild_tensor_v2`: a strided tensor over a storage.
     RebuildTensor,
-    /// `torch._utils._rebuild_parameter`: a tensor that is trained.
+    /// `torch._utils._rebuild_parameter`: a parameter.
     RebuildParameter,
-    /// Another way to rebuild a tensor (sparse, quantized, nested, without storage), by its name.
+    /// Another function that rebuilds a tensor (sparse, quantized, nested, without storage), by name.
     RebuildOther(&'static str),
     /// `torch.jit._pickle.build_intlist`: a list of integers.
     BuildIntList,
@@ -20,7 +20,7 @@ pub enum Global {
     BuildBoolList,
     /// `torch.jit._pickle.build_tensorlist`: a list of tensors.
     BuildTensorList,
-    /// `torch.jit._pickle.restore_type_tag`: a list or dict and the text of its type.
+    /// `torch.jit._pickle.restore_type_tag`: a list or dict with the text of its type.
     RestoreTypeTag,
     /// `collections.OrderedDict`.
     OrderedDict,
@@ -28,22 +28,22 @@ pub enum Global {
     Complex,
     /// `torch.device`.
     Device,
-    /// A type of storage, such as `torch.FloatStorage`.
+    /// A storage class, such as `torch.FloatStorage`.
     Storage(StorageType),
-    /// A quantization scheme or a dtype, by its name in `torch`: tensors of kinds that are not supported name them.
+    /// A quantization scheme or dtype, by its name in `torch`. Only unsupported kinds of tensors name these.
     Constant(&'static str),
     /// A class of the archive's own code, by qualified name (`__torch__.net.Block`).
     Class(String),
 }
 
 impl Global {
-    /// Whether a pickle may call it.
+    /// Returns true if a pickle may call the global.
     pub(super) fn is_callable(&self) -> bool {
         !matches!(self, Global::Storage(_) | Global::Constant(_))
     }
 }
 
-/// What the elements of a storage are.
+/// Element type of a storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named after the storage classes of torch")]
 pub enum StorageType {
@@ -135,7 +135,7 @@ const JIT_PICKLE: &[(&str, Global)] = &[
     ("restore_type_tag", Global::RestoreTypeTag),
 ];
 
-/// Modules and the names in them that are allowed.
+/// Modules and their allowed names.
 const MODULES: &[(&str, &[(&str, Global)])] = &[
     ("torch", TORCH),
     ("torch._utils", UTILS),
@@ -146,7 +146,7 @@ const MODULES: &[(&str, &[(&str, Global)])] = &[
     ("__builtin__", &[("complex", Global::Complex)]),
 ];
 
-/// What `module.name` stands for, if that is allowed.
+/// Returns the global `module.name` if it is allowed.
 pub(super) fn look_up(module: &str, name: &str) -> Option<Global> {
     if module == "__torch__" || module.starts_with("__torch__.") {
         let qualified = format!("{module}.{name}");
@@ -156,7 +156,7 @@ pub(super) fn look_up(module: &str, name: &str) -> Option<Global> {
     names.iter().find(|(n, _)| *n == name).map(|(_, global)| global.clone())
 }
 
-/// Dotted identifiers, as Python has them.
+/// Returns true for dotted Python identifiers.
 fn is_qualified(name: &str) -> bool {
     name.split('.').all(|part| {
         let mut chars = part.chars();

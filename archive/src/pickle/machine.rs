@@ -1,8 +1,8 @@
 //! The stack machine that reads pickles.
 //!
-//! It has an explicit stack and calls nothing, so nesting costs stack entries and no Rust frames. Every operation is
-//! checked against the open marks: values below a mark belong to an outer construction and cannot be taken by an inner
-//! one. Lengths in the stream are compared with the bytes that are left before anything is allocated.
+//! The machine has an explicit stack and calls nothing, so nesting needs stack entries but no native stack. Every
+//! opcode respects the open marks: values below the innermost mark belong to an outer construction and cannot be popped
+//! by an inner one. Lengths in the stream are checked against the remaining bytes before anything is allocated.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,15 @@ use crate::{ArchiveError, Code, Limits};
 
 const HIGHEST_PROTOCOL: u8 = 5;
 
-/// Reads one pickle, which has to fill `bytes`.
+/// Reads one pickle that extends over all of `bytes`.
 ///
 /// # Errors
-/// Codes `A0020` to `A0029` and `A0090`, each with the offset of the operation in `bytes`.
+///
+/// Returns `A0020` to `A0029` if the pickle is invalid and `A0090` if `limits` are exceeded, with the offset of the
+/// opcode in `bytes`.
 pub fn read_pickle(bytes: &[u8], limits: &Limits) -> Result<Pickle, ArchiveError> {
     if bytes.len() > limits.pickle_bytes || u32::try_from(bytes.len()).is_err() {
-        return Err(ArchiveError::new(Code::Limit, format!("a pickle of {} bytes", bytes.len())));
+        return Err(ArchiveError::new(Code::Limit, format!("pickle too large: {} bytes", bytes.len())));
     }
     let mut machine = Machine::new(bytes, limits);
     loop {
@@ -46,7 +48,7 @@ struct Machine<'a> {
     op_at: usize,
     ops: u64,
     stack: Vec<ValueId>,
-    /// Heights of the stack at which marks were set, ascending.
+    /// Stack heights at the open marks, ascending.
     marks: Vec<u32>,
     memo: Memo,
     global_ids: BTreeMap<String, GlobalId>,
@@ -72,17 +74,17 @@ impl<'a> Machine<'a> {
     fn step(&mut self) -> Result<Step, ArchiveError> {
         let byte = self.take(1)?[0];
         let Some(op) = Op::from_byte(byte) else {
-            return Err(ArchiveError::new(Code::UnknownOpcode, format!("byte 0x{byte:02x} is no operation")));
+            return Err(ArchiveError::new(Code::UnknownOpcode, format!("unknown opcode 0x{byte:02x}")));
         };
         if op.support() == Support::Refused {
             return Err(ArchiveError::new(
                 Code::UnsupportedOpcode,
-                format!("operation {op} is not supported"),
+                format!("the opcode {op} is not supported"),
             ));
         }
         self.ops += 1;
         if self.ops > self.limits.pickle_ops {
-            return Err(limit(format!("more than {} operations", self.limits.pickle_ops)));
+            return Err(limit(format!("more than {} opcodes", self.limits.pickle_ops)));
         }
         match op {
             Op::STOP => return self.stop().map(|()| Step::Stop),
@@ -105,14 +107,14 @@ impl<'a> Machine<'a> {
         Ok(Step::Go)
     }
 
-    // Control.
+    // Control opcodes.
 
     fn proto(&mut self) -> Done {
         let protocol = self.take(1)?[0];
         if self.op_at != 0 {
             return Err(ArchiveError::new(
                 Code::Protocol,
-                "the protocol is named in the middle of the pickle",
+                "the opcode PROTO is not the first one of the pickle",
             ));
         }
         if protocol > HIGHEST_PROTOCOL {
@@ -121,7 +123,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Frames only help readers of streams; here a frame has to end inside the pickle and means nothing else.
+    /// Frames are a hint for readers of streams. Here a frame must only end inside the pickle.
     fn frame(&mut self) -> Done {
         let len = self.u64()?;
         match usize::try_from(len).ok().filter(|&n| n <= self.bytes.len() - self.at) {
@@ -241,7 +243,7 @@ impl<'a> Machine<'a> {
             _ => self.stack.len().checked_sub(2).filter(|&f| f >= self.floor()).ok_or_else(underflow)?,
         };
         if !(self.stack.len() - from).is_multiple_of(2) {
-            return Err(ArchiveError::new(Code::Stack, format!("{op} finds a key without a value")));
+            return Err(ArchiveError::new(Code::Stack, format!("{op} has a key without a value")));
         }
         let dict = if matches!(op, Op::EMPTY_DICT | Op::DICT) {
             self.out.dicts.push(Vec::new());
@@ -344,7 +346,7 @@ impl<'a> Machine<'a> {
         let target = self.top()?;
         let object = match self.out.get(target) {
             Value::Object(object) => object,
-            // What Python hangs on an ordered dict (`_metadata` of a state dict) means nothing here.
+            // Attributes of an ordered dict (`_metadata` of a state dict) are ignored.
             Value::Call(call) if self.is_ordered_dict(call) => return Ok(()),
             _ => return Err(self.operand(Op::BUILD, "an object", target)),
         };
@@ -407,14 +409,14 @@ impl<'a> Machine<'a> {
             other => {
                 return Err(ArchiveError::new(
                     Code::UnsupportedOpcode,
-                    format!("operation {other} is not supported"),
+                    format!("the opcode {other} is not supported"),
                 ));
             }
         };
         self.push(value)
     }
 
-    /// The bytes of a string whose length stands in front of it, in one, four or eight bytes.
+    /// Reads the bytes of a string with a length prefix of one, four or eight bytes.
     fn counted(&mut self, op: Op) -> Result<&'a [u8], ArchiveError> {
         let len = match op {
             Op::SHORT_BINUNICODE | Op::SHORT_BINBYTES => u64::from(self.take(1)?[0]),
@@ -423,12 +425,12 @@ impl<'a> Machine<'a> {
         };
         match usize::try_from(len) {
             Ok(n) if n <= self.limits.text_bytes => self.take(n),
-            Ok(n) if n <= self.bytes.len() - self.at => Err(limit(format!("a string of {n} bytes"))),
+            Ok(n) if n <= self.bytes.len() - self.at => Err(limit(format!("string too long: {n} bytes"))),
             _ => Err(ends(format!("a string of {len} bytes"))),
         }
     }
 
-    /// Copies `text` into the pool, which is at most twice as long as the pickle.
+    /// Appends `text` to the pool. The pool is at most twice as long as the pickle.
     fn intern_text(&mut self, text: &str) -> Result<Span, ArchiveError> {
         let start = u32::try_from(self.out.text.len()).map_err(|_| limit("4 GiB of text".into()))?;
         let len = u32::try_from(text.len()).map_err(|_| limit("4 GiB of text".into()))?;
@@ -446,7 +448,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Height of the stack below which values belong to an outer construction.
+    /// Returns the stack height of the innermost mark; values below it belong to an outer construction.
     fn floor(&self) -> usize {
         self.marks.last().map_or(0, |&m| m as usize)
     }
@@ -461,9 +463,9 @@ impl<'a> Machine<'a> {
         Ok(top)
     }
 
-    /// Takes the last mark off; the values from the returned height on stood above it.
+    /// Removes the innermost mark and returns its stack height.
     fn mark(&mut self) -> Result<usize, ArchiveError> {
-        let mark = self.marks.pop().ok_or_else(|| ArchiveError::new(Code::Stack, "there is no mark"))?;
+        let mark = self.marks.pop().ok_or_else(|| ArchiveError::new(Code::Stack, "no mark on the stack"))?;
         Ok(mark as usize)
     }
 
@@ -471,7 +473,7 @@ impl<'a> Machine<'a> {
         self.top().map(|_| self.stack.len() - 1)
     }
 
-    /// The value right below height `from`, which the values above are added to.
+    /// Returns the value below height `from`, the container that the values above are added to.
     fn target(&self, from: usize) -> Result<ValueId, ArchiveError> {
         from.checked_sub(1).filter(|&i| i >= self.floor()).map(|i| self.stack[i]).ok_or_else(underflow)
     }
@@ -479,7 +481,7 @@ impl<'a> Machine<'a> {
     fn operand(&self, op: Op, wanted: &str, got: ValueId) -> ArchiveError {
         ArchiveError::new(
             Code::Operand,
-            format!("{op} needs {wanted} and finds {}", self.out.get(got).kind()),
+            format!("{op} expects {wanted}, but found {}", self.out.get(got).kind()),
         )
     }
 
@@ -507,12 +509,12 @@ impl<'a> Machine<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// The bytes up to the end of the line, which is taken too.
+    /// Reads the bytes up to the end of the line and skips the line end.
     fn line(&mut self) -> Result<&'a [u8], ArchiveError> {
         let rest = &self.bytes[self.at..];
         let len = rest.iter().position(|&b| b == b'\n').ok_or_else(|| ends("a line has no end".into()))?;
         if len > self.limits.text_bytes {
-            return Err(limit(format!("a line of {len} bytes")));
+            return Err(limit(format!("line too long: {len} bytes")));
         }
         self.at += len + 1;
         Ok(rest[..len].strip_suffix(b"\r").unwrap_or(&rest[..len]))
@@ -525,8 +527,8 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// The memo. Picklers number entries from 0 without gaps; anything else goes to the map, so that an index of four
-/// billion costs one entry.
+/// The memo. Picklers number entries from 0 without gaps, so these are in a vector. Other indices are in a map, so that
+/// an index of four billion costs one entry.
 #[derive(Default)]
 struct Memo {
     dense: Vec<ValueId>,
@@ -552,7 +554,7 @@ impl Memo {
     }
 }
 
-/// Two's complement, little end first, of any length, if the number fits 64 bits.
+/// Decodes a little-endian two's complement integer of any length that fits 64 bits.
 fn long(bytes: &[u8]) -> Result<i64, ArchiveError> {
     let (low, high) = bytes.split_at(bytes.len().min(8));
     let negative = bytes.last().is_some_and(|&b| b >= 0x80);
@@ -566,7 +568,7 @@ fn long(bytes: &[u8]) -> Result<i64, ArchiveError> {
     Ok(value)
 }
 
-/// The text form of ints, which also has the booleans `00` and `01` of protocol 0.
+/// Parses the text form of an integer, or of the booleans `00` and `01` of protocol 0.
 fn decimal(line: &[u8]) -> Result<Value, ArchiveError> {
     match line {
         b"00" => return Ok(Value::Bool(false)),
@@ -583,7 +585,8 @@ fn float(line: &[u8]) -> Result<f64, ArchiveError> {
     text.and_then(|t| t.parse().ok()).ok_or_else(|| bad_literal("a float is not a number"))
 }
 
-/// Protocol 0 spells characters above 255 as `\uXXXX` and `\UXXXXXXXX`; every other byte is the character of its number.
+/// Decodes a string of protocol 0: `\uXXXX` and `\UXXXXXXXX` are escapes, every other byte is the character of its
+/// number.
 fn raw_unicode_escape(line: &[u8]) -> Result<String, ArchiveError> {
     let bad = || bad_literal("a string has a broken escape");
     let mut out = String::with_capacity(line.len());

@@ -1,9 +1,9 @@
-//! The pickle language, as data.
+//! Pickles as data.
 //!
-//! A pickle is a program for a stack machine that can call anything in Python. Here it can call nothing: the machine
-//! builds a [`Pickle`], an arena of plain values, and the few globals TorchScript's archives use are looked up in an
-//! allow-list whose results are enum variants, not functions. What a "call" means is decided by whoever reads the
-//! arena, for each variant by name.
+//! A pickle is a program for a stack machine that can call any Python function. The machine of this module calls
+//! nothing: it builds a [`Pickle`], an arena of plain values. The few globals that TorchScript archives use are in an
+//! allow-list of enum variants, not functions. The code that reads the arena interprets recorded calls by matching on
+//! these variants.
 
 mod allow;
 mod machine;

@@ -1,21 +1,21 @@
-//! The operations of the pickle language, protocols 0 to 5.
+//! The opcodes of the pickle language, protocols 0 to 5.
 //!
-//! All are known by name, so that an error can say what was met. Those that TorchScript's pickler never writes and that
-//! have no counterpart among its values (sets, byte arrays, the extension registry, classes called by name from the
-//! stream) are refused.
+//! All opcodes are known by name, for error messages. Opcodes that TorchScript's pickler never writes and whose values
+//! have no counterpart in TorchScript are rejected: sets, byte arrays, the extension registry, and instantiation by
+//! class name.
 
 use std::fmt;
 
-/// Whether the machine carries an operation out.
+/// Whether the machine supports an opcode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Support {
-    /// It does.
+    /// The machine executes it.
     Full,
-    /// It answers with an error that names the operation.
+    /// The machine reports an error that names it.
     Refused,
 }
 
-/// One operation of the pickle language.
+/// An opcode of the pickle language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "the names are those of the pickle language's own specification")]
@@ -92,7 +92,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// Every operation.
+    /// All opcodes.
     pub const ALL: &'static [Op] = &[
         Op::MARK,
         Op::STOP,
@@ -164,7 +164,7 @@ impl Op {
         Op::READONLY_BUFFER,
     ];
 
-    /// Those that TorchScript's pickler never writes and that have no counterpart among its values.
+    /// Opcodes that TorchScript's pickler never writes and whose values have no counterpart in TorchScript.
     const REFUSED: &'static [Op] = &[
         Op::STRING,
         Op::BINSTRING,
@@ -198,12 +198,12 @@ impl Op {
         table
     };
 
-    /// The operation that `byte` stands for.
+    /// Returns the opcode of a byte.
     pub fn from_byte(byte: u8) -> Option<Op> {
         Op::BY_BYTE[usize::from(byte)].map(|(op, _)| op)
     }
 
-    /// Whether the machine carries it out.
+    /// Returns whether the machine supports the opcode.
     pub fn support(self) -> Support {
         Op::BY_BYTE[self as usize].map_or(Support::Refused, |(_, support)| support)
     }

@@ -1,4 +1,4 @@
-//! Each operation by itself, then the shapes that break careless machines.
+//! Tests of each opcode by itself, and of shapes that overflow careless machines.
 
 use super::*;
 use crate::Fault;
@@ -22,7 +22,7 @@ fn fails(body: &[u8], code: Code) -> ArchiveError {
     e
 }
 
-/// A value with everything below it, as text.
+/// Formats a value with its parts.
 fn show(p: &Pickle, id: ValueId) -> String {
     let all = |ids: &[ValueId]| ids.iter().map(|&i| show(p, i)).collect::<Vec<_>>().join(" ");
     match p.get(id) {
@@ -252,7 +252,7 @@ fn limits_hold() {
     assert_eq!(read_pickle(b"N.", &limits).expect_err("big").fault(), Fault::Limit);
 }
 
-/// Every pickle cut short anywhere, and with any one byte replaced, is answered.
+/// A pickle truncated at any position, or with any byte replaced, does not cause a panic.
 #[test]
 fn damaged_pickles_are_answered() {
     let whole = b"\x80\x02c__torch__\nM\n)\x81}(X\x01\x00\x00\x00wq\x01](K\x01K\x02e\x86R\x85Q\x8c\x01au b.";

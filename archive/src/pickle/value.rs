@@ -1,15 +1,15 @@
-//! The values a pickle describes, in one arena.
+//! Arena of the values of a pickle.
 //!
-//! A value is 16 bytes and refers to others by number, so sharing is kept as written, a list that holds itself is no
-//! special case, and dropping a million nested tuples frees a handful of vectors. Memory is linear in the bytes of the
-//! pickle: each operation adds at most one value.
+//! A value has 16 bytes and refers to others by index. Sharing is preserved, self-containing lists need no special
+//! case, and dropping a million nested tuples frees a few vectors. Memory is linear in the size of the pickle: each
+//! opcode adds at most one value.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
 use super::Global;
 
-/// A number of something in a [`Pickle`], with `T` saying of what.
+/// An index into one of the arrays of a [`Pickle`]; `T` tags the array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id<T>(pub(super) u32, PhantomData<T>);
 
@@ -18,13 +18,13 @@ impl<T> Id<T> {
         Id(index as u32, PhantomData)
     }
 
-    /// Position in creation order: ids of one pickle are dense from 0.
+    /// Returns the position in creation order. Ids of a pickle are dense from 0.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A tag and the id type it marks, for each sort of thing a [`Pickle`] has.
+/// Defines a tag type and the id type it marks, for each array of a [`Pickle`].
 macro_rules! ids {
     ($($(#[$doc:meta])* $id:ident, $tag:ident;)*) => {$(
         #[doc = concat!("Marks ", stringify!($id), ".")]
@@ -37,21 +37,21 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A value of a [`Pickle`].
+    /// Id of a value.
     ValueId, ValueTag;
-    /// A list of a [`Pickle`].
+    /// Id of a list.
     ListId, ListTag;
-    /// A dict of a [`Pickle`].
+    /// Id of a dict.
     DictId, DictTag;
-    /// An object of a [`Pickle`].
+    /// Id of an object.
     ObjectId, ObjectTag;
-    /// A call in a [`Pickle`].
+    /// Id of a recorded call.
     CallId, CallTag;
-    /// A global named by a [`Pickle`].
+    /// Id of a global.
     GlobalId, GlobalTag;
 }
 
-/// Where a string, byte string or tuple lies in its pool.
+/// The range of a string, byte string or tuple in its pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Span {
     pub(super) start: u32,
@@ -63,18 +63,18 @@ impl Span {
         self.start as usize..self.start as usize + self.len as usize
     }
 
-    /// Number of bytes or items.
+    /// Returns the number of bytes or items.
     pub fn len(self) -> usize {
         self.len as usize
     }
 
-    /// Whether there is nothing.
+    /// Returns true if the range is empty.
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
 }
 
-/// One value.
+/// A value of a pickle.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
     /// `None`.
@@ -95,18 +95,18 @@ pub enum Value {
     List(ListId),
     /// A dict: [`Pickle::dict`].
     Dict(DictId),
-    /// A name of the allow-list: [`Pickle::global`].
+    /// A global of the allow-list: [`Pickle::global`].
     Global(GlobalId),
     /// An instance of a class: [`Pickle::object`].
     Object(ObjectId),
-    /// The result of a call that was not made: [`Pickle::call`].
+    /// The result of a recorded call: [`Pickle::call`].
     Call(CallId),
-    /// What the persistent id in the given value stands for.
+    /// A persistent reference; the given value is its id.
     Persistent(ValueId),
 }
 
 impl Value {
-    /// The kind of value, for messages.
+    /// Returns the kind of value for messages.
     pub fn kind(self) -> &'static str {
         match self {
             Value::None => "None",
@@ -129,27 +129,27 @@ impl Value {
 /// An instance of a class of the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Object {
-    /// Its class, a [`Global::Class`].
+    /// The class, a [`Global::Class`].
     pub class: GlobalId,
-    /// What it was built from: normally a dict of its attributes.
+    /// The argument of `BUILD`: normally a dict of the attributes.
     pub state: Option<ValueId>,
 }
 
-/// A call of an allowed global, recorded and not made.
+/// A call of an allowed global, recorded but not executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Call {
-    /// What is called.
+    /// The callee.
     pub function: GlobalId,
-    /// The arguments: a tuple, or the bare value for the class of an enum.
+    /// The arguments: a tuple, or the bare value if the callee is an enum class.
     pub args: ValueId,
 }
 
-/// A pickle, read: an arena of values and the id of the one it describes.
+/// A parsed pickle: an arena of values and the id of the root.
 #[derive(Debug, Clone)]
 pub struct Pickle {
     pub(super) root: ValueId,
     pub(super) values: Vec<Value>,
-    /// Where in the pickle the operation stands that made each value.
+    /// For each value, the offset in the pickle of the opcode that created it.
     pub(super) offsets: Vec<u32>,
     pub(super) text: String,
     pub(super) blob: Vec<u8>,
@@ -159,7 +159,7 @@ pub struct Pickle {
     pub(super) objects: Vec<Object>,
     pub(super) calls: Vec<Call>,
     pub(super) globals: Vec<Global>,
-    /// What was put into the ordered dicts that calls make.
+    /// The items added to ordered dicts, by the call that creates them.
     pub(super) ordered: BTreeMap<CallId, DictId>,
 }
 
@@ -181,57 +181,58 @@ impl Pickle {
         }
     }
 
-    /// The value that the whole pickle describes.
+    /// Returns the root value.
     pub fn root(&self) -> ValueId {
         self.root
     }
 
-    /// The value `id`.
+    /// Returns the value `id`.
     pub fn get(&self, id: ValueId) -> Value {
         self.values[id.index()]
     }
 
-    /// Number of values; ids are dense.
+    /// Returns the number of values; ids are dense.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether there are no values, which no pickle that was read has.
+    /// Returns true if there are no values, which is never the case after reading.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// Offset in the pickle of the operation that made `id`.
+    /// Returns the offset in the pickle of the opcode that created `id`.
     pub fn offset(&self, id: ValueId) -> u64 {
         u64::from(self.offsets[id.index()])
     }
 
-    /// The string at `span` of a [`Value::Text`].
+    /// Returns the string at the span of a [`Value::Text`].
     pub fn text(&self, span: Span) -> &str {
         &self.text[span.range()]
     }
 
-    /// The bytes at `span` of a [`Value::Bytes`].
+    /// Returns the bytes at the span of a [`Value::Bytes`].
     pub fn bytes(&self, span: Span) -> &[u8] {
         &self.blob[span.range()]
     }
 
-    /// The items at `span` of a [`Value::Tuple`].
+    /// Returns the items at the span of a [`Value::Tuple`].
     pub fn tuple(&self, span: Span) -> &[ValueId] {
         &self.items[span.range()]
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     pub fn list(&self, id: ListId) -> &[ValueId] {
         &self.lists[id.index()]
     }
 
-    /// Keys and values of a dict in the order they were set. A key may occur again; the last one counts.
+    /// Returns the keys and values of a dict in insertion order. If a key occurs more than once, the last entry is
+    /// valid.
     pub fn dict(&self, id: DictId) -> &[(ValueId, ValueId)] {
         &self.dicts[id.index()]
     }
 
-    /// Keys and values of `id` if it is a dict, plain or ordered.
+    /// Returns the keys and values of `id` if it is a dict, plain or ordered.
     pub fn as_dict(&self, id: ValueId) -> Option<&[(ValueId, ValueId)]> {
         match self.get(id) {
             Value::Dict(dict) => Some(self.dict(dict)),
@@ -242,37 +243,37 @@ impl Pickle {
         }
     }
 
-    /// What a global is.
+    /// Returns a global.
     pub fn global(&self, id: GlobalId) -> &Global {
         &self.globals[id.index()]
     }
 
-    /// An object's class and state.
+    /// Returns the class and state of an object.
     pub fn object(&self, id: ObjectId) -> Object {
         self.objects[id.index()]
     }
 
-    /// All objects, in the order they were made.
+    /// Returns all objects, in creation order.
     pub fn objects(&self) -> &[Object] {
         &self.objects
     }
 
-    /// A call's function and arguments.
+    /// Returns the callee and arguments of a call.
     pub fn call(&self, id: CallId) -> Call {
         self.calls[id.index()]
     }
 
-    /// All calls, in the order they were made.
+    /// Returns the ids of all calls, in creation order.
     pub fn calls(&self) -> impl Iterator<Item = CallId> + use<> {
         (0..self.calls.len()).map(CallId::new)
     }
 
-    /// All globals that the pickle names, in order of first mention.
+    /// Returns all globals of the pickle, in order of first use.
     pub fn globals(&self) -> &[Global] {
         &self.globals
     }
 
-    /// The string that `id` is, if it is one.
+    /// Returns the string `id`, or `None` if the value is not a string.
     pub fn as_text(&self, id: ValueId) -> Option<&str> {
         match self.get(id) {
             Value::Text(span) => Some(self.text(span)),
@@ -280,7 +281,7 @@ impl Pickle {
         }
     }
 
-    /// The items of `id` if it is a tuple.
+    /// Returns the items of tuple `id`, or `None` if the value is not a tuple.
     pub fn as_tuple(&self, id: ValueId) -> Option<&[ValueId]> {
         match self.get(id) {
             Value::Tuple(span) => Some(self.tuple(span)),
@@ -288,7 +289,7 @@ impl Pickle {
         }
     }
 
-    /// The integer that `id` is, if it is one.
+    /// Returns the integer `id`, or `None` if the value is not an integer.
     pub fn as_int(&self, id: ValueId) -> Option<i64> {
         match self.get(id) {
             Value::Int(v) => Some(v),

@@ -1,17 +1,17 @@
-//! Writing pickles as PyTorch writes them: protocol 2, strings and globals remembered by value.
+//! A writer of pickles in the format of PyTorch: protocol 2, with strings and globals memoized by value.
 //!
-//! This is the level of single operations; what a module looks like in a pickle is decided above. The same calls give
-//! the same bytes. Entries of the memo are numbered in the order they are made, as picklers do.
+//! The interface is at the level of single opcodes; the layout of a module in a pickle is defined by the caller. The
+//! output is deterministic. Memo entries are numbered in creation order, as in Python's pickler.
 
 use std::collections::BTreeMap;
 
 use super::Op;
 
-/// An entry of the memo: something written before that can be written again by its number.
+/// A memo entry, which can be recalled by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MemoId(u32);
 
-/// Appends operations to a pickle.
+/// Appends opcodes to a pickle.
 #[derive(Debug)]
 pub struct PickleWriter {
     out: Vec<u8>,
@@ -27,7 +27,7 @@ impl Default for PickleWriter {
 }
 
 impl PickleWriter {
-    /// An empty pickle of protocol 2.
+    /// Creates an empty pickle of protocol 2.
     pub fn new() -> Self {
         PickleWriter {
             out: vec![Op::PROTO as u8, 2],
@@ -37,17 +37,17 @@ impl PickleWriter {
         }
     }
 
-    /// `None`.
+    /// Pushes `None`.
     pub fn none(&mut self) {
         self.op(Op::NONE);
     }
 
-    /// A boolean.
+    /// Pushes a boolean.
     pub fn bool(&mut self, value: bool) {
         self.op(if value { Op::NEWTRUE } else { Op::NEWFALSE });
     }
 
-    /// An integer, in the shortest of the forms PyTorch uses.
+    /// Pushes an integer in the shortest form that PyTorch uses.
     pub fn int(&mut self, value: i64) {
         if let Ok(byte) = u8::try_from(value) {
             self.op_with(Op::BININT1, &[byte]);
@@ -61,12 +61,12 @@ impl PickleWriter {
         }
     }
 
-    /// A float.
+    /// Pushes a float.
     pub fn float(&mut self, value: f64) {
         self.op_with(Op::BINFLOAT, &value.to_be_bytes());
     }
 
-    /// A string; the second time only its number in the memo.
+    /// Pushes a string; a repeated string is recalled from the memo.
     pub fn text(&mut self, value: &str) {
         if let Some(&id) = self.texts.get(value) {
             return self.recall(id);
@@ -80,7 +80,7 @@ impl PickleWriter {
         self.texts.insert(value.to_owned(), id);
     }
 
-    /// A global; the second time only its number in the memo.
+    /// Pushes a global; a repeated global is recalled from the memo.
     pub fn global(&mut self, module: &str, name: &str) {
         let key = (module.to_owned(), name.to_owned());
         if let Some(&id) = self.globals.get(&key) {
@@ -94,13 +94,13 @@ impl PickleWriter {
         self.globals.insert(key, id);
     }
 
-    /// A class of the archive's code, by qualified name.
+    /// Pushes a class of the archive's code, by qualified name.
     pub fn class(&mut self, qualified: &str) {
         let (module, name) = qualified.rsplit_once('.').unwrap_or(("__torch__", qualified));
         self.global(module, name);
     }
 
-    /// Makes the top of the stack an entry of the memo.
+    /// Stores the top of the stack in a new memo entry.
     pub fn remember(&mut self) -> MemoId {
         let id = self.remembered;
         self.remembered += 1;
@@ -111,7 +111,7 @@ impl PickleWriter {
         MemoId(id)
     }
 
-    /// What was remembered as `id`, again.
+    /// Pushes the value of a memo entry.
     pub fn recall(&mut self, id: MemoId) {
         match u8::try_from(id.0) {
             Ok(byte) => self.op_with(Op::BINGET, &[byte]),
@@ -119,67 +119,69 @@ impl PickleWriter {
         }
     }
 
-    /// Begins a tuple, or the items of a list or dict.
+    /// Pushes a mark, which starts a tuple or the items of a list or dict.
     pub fn mark(&mut self) {
         self.op(Op::MARK);
     }
 
-    /// The tuple of everything since the mark.
+    /// Replaces everything above the mark by a tuple.
     pub fn tuple(&mut self) {
         self.op(Op::TUPLE);
     }
 
-    /// The tuple of the last `count` values: 0 to 3, without a mark.
+    /// Replaces the last `count` values by a tuple, without a mark.
     ///
     /// # Panics
-    /// If `count` is above 3.
+    ///
+    /// Panics if `count` is above 3.
     pub fn short_tuple(&mut self, count: usize) {
         let ops = [Op::EMPTY_TUPLE, Op::TUPLE1, Op::TUPLE2, Op::TUPLE3];
         self.op(ops[count]);
     }
 
-    /// An empty list.
+    /// Pushes an empty list.
     pub fn empty_list(&mut self) {
         self.op(Op::EMPTY_LIST);
     }
 
-    /// Adds everything since the mark to the list below it.
+    /// Appends everything above the mark to the list below it.
     pub fn appends(&mut self) {
         self.op(Op::APPENDS);
     }
 
-    /// An empty dict.
+    /// Pushes an empty dict.
     pub fn empty_dict(&mut self) {
         self.op(Op::EMPTY_DICT);
     }
 
-    /// Adds the keys and values since the mark to the dict below it.
+    /// Adds the keys and values above the mark to the dict below it.
     pub fn set_items(&mut self) {
         self.op(Op::SETITEMS);
     }
 
-    /// Calls the global below the top with the arguments on top.
+    /// Calls the global below the top with the argument tuple on top.
     pub fn reduce(&mut self) {
         self.op(Op::REDUCE);
     }
 
-    /// An instance of the class on top of the stack; its state is to follow, then [`PickleWriter::build`].
+    /// Replaces the class on top of the stack by an instance. The state is pushed next, then [`PickleWriter::build`] is
+    /// called.
     pub fn new_object(&mut self) {
         self.op(Op::EMPTY_TUPLE);
         self.op(Op::NEWOBJ);
     }
 
-    /// Gives the state on top to the object below it.
+    /// Sets the value on top as the state of the object below it.
     pub fn build(&mut self) {
         self.op(Op::BUILD);
     }
 
-    /// What the persistent id on top stands for.
+    /// Replaces the persistent id on top by a persistent reference.
     pub fn persistent(&mut self) {
         self.op(Op::BINPERSID);
     }
 
-    /// Ends the pickle.
+    /// Ends the pickle and returns its bytes.
     pub fn finish(mut self) -> Vec<u8> {
         self.op(Op::STOP);
         self.out
@@ -243,7 +245,7 @@ mod tests {
         assert_eq!((items[300], items[301]), (items[299], items[3]));
     }
 
-    /// Writes a pickle of PyTorch again by its conventions. Test data is shallow, so this may recurse.
+    /// Writes a pickle of PyTorch again in its conventions. Test data is shallow, so this may recurse.
     fn rewrite(
         p: &Pickle,
         id: super::super::ValueId,
@@ -262,7 +264,7 @@ mod tests {
             Value::Bytes(_) => panic!("PyTorch writes none"),
             Value::Tuple(s) => {
                 let items = p.tuple(s);
-                // All tuples of a tensor's description are written with a mark, but for empty ones.
+                // All nonempty tuples of a tensor's description are written with a mark.
                 let short = items.is_empty();
                 if !short {
                     w.mark();

@@ -1,4 +1,4 @@
-//! The container of an archive: a zip file whose records are stored (tensors, aligned) or deflated (code).
+//! The container of an archive: a zip file with stored (tensors, aligned) and deflated (code) records.
 
 mod read;
 mod write;

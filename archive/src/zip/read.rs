@@ -1,18 +1,19 @@
 //! A strict reader of the zip container.
 //!
-//! Zip says everything twice: in the central directory and in front of each record. Tools that believe different
-//! copies see different files in the same bytes, which is how scanners are fooled. Here the central directory is the
-//! authority and everything else has to agree with it, or the archive is refused:
+//! A zip file has its metadata twice: in the central directory and in the local header of each record. Tools that read
+//! different copies see different files in the same bytes, which is used to deceive scanners. This reader takes the
+//! central directory as the authority and rejects archives with inconsistencies:
 //!
-//! * the end record closes the file: no comment, nothing behind it, nothing undeclared in front;
-//! * the directory has as many entries as the end record says, and fills the space up to it;
-//! * local headers agree in name, method, flags, and in sizes and checksum unless these follow in a data descriptor,
-//!   which then has to agree too;
-//! * no two records have one name, no two share a byte, none reaches into the directory;
+//! * the end record ends the file: no comment, no bytes after it, no undeclared bytes before the archive;
+//! * the directory has as many entries as the end record says, and extends up to it;
+//! * local headers have the same name, method, flags, sizes and checksum, unless sizes and checksum are in a data
+//!   descriptor, which then must match too;
+//! * no two records have the same name or overlap, and no record overlaps the directory;
 //! * names are relative UTF-8 paths without `.` and `..`, all below one top folder, which is stripped.
 //!
-//! Opening looks at headers only. Bytes are inflated and their checksum computed when a record is read, against the
-//! archive-wide budget of [`Limits::inflated_bytes`]. A record never read costs nothing, however big it claims to be.
+//! Opening reads only headers. A record is inflated and its checksum verified when it is read, within the budget of
+//! [`Limits::inflated_bytes`] for the whole archive. A record that is not read costs nothing, whatever size it
+//! declares.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -29,12 +30,12 @@ const END_SIGNATURE: &[u8; 4] = b"PK\x05\x06";
 const FLAG_ENCRYPTED: u16 = 1 | 1 << 6 | 1 << 13;
 const FLAG_PATCH: u16 = 1 << 5;
 
-/// How the bytes of a record are kept.
+/// Storage method of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// As they are.
+    /// Uncompressed.
     Stored,
-    /// As a raw deflate stream.
+    /// A raw deflate stream.
     Deflated,
 }
 
@@ -49,40 +50,41 @@ pub struct Record {
 }
 
 impl Record {
-    /// The name without the top folder, such as `data/0`.
+    /// Returns the name without the top folder, such as `data/0`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How the bytes are kept.
+    /// Returns the storage method.
     pub fn method(&self) -> Method {
         self.method
     }
 
-    /// CRC-32 of the inflated bytes, as the directory says.
+    /// Returns the CRC-32 of the inflated bytes according to the directory.
     pub fn crc(&self) -> u32 {
         self.crc
     }
 
-    /// Where in the file the (possibly deflated) bytes lie.
+    /// Returns the byte range of the (possibly deflated) data in the file.
     pub fn data_range(&self) -> Range<usize> {
         self.data.clone()
     }
 
-    /// Size in bytes once inflated, as the directory says.
+    /// Returns the inflated size in bytes according to the directory.
     pub fn size(&self) -> u64 {
         self.size
     }
 }
 
-/// The records of a container, checked against each other, over the bytes of the file.
+/// The records of a container whose headers have been checked, and the bytes of the file.
 #[derive(Debug)]
 pub struct ZipReader<'a> {
     bytes: &'a [u8],
     top: String,
     /// In the order of the central directory.
     records: Vec<Record>,
-    /// Indices of `records` by name: looked up by bisection, since a hash of names that a stranger chose is an attack.
+    /// Indices of `records` sorted by name, for binary search. A hash table with attacker-chosen keys would be open to
+    /// collision attacks.
     by_name: Vec<u32>,
     limits: Limits,
     inflated: AtomicU64,
@@ -92,7 +94,8 @@ impl<'a> ZipReader<'a> {
     /// Checks the headers of the container in `bytes`.
     ///
     /// # Errors
-    /// Codes `A0001` to `A0008`, and `A0090` where `limits` are exceeded.
+    ///
+    /// Returns `A0001` to `A0008` if the container is invalid or unsupported, and `A0090` if `limits` are exceeded.
     pub fn open(bytes: &'a [u8], limits: &Limits) -> Result<Self, ArchiveError> {
         let archive = locate(bytes)?;
         let directory = archive.directory_offset();
@@ -120,36 +123,39 @@ impl<'a> ZipReader<'a> {
         Ok(ZipReader { bytes, top, records, by_name, limits: limits.clone(), inflated: AtomicU64::new(0) })
     }
 
-    /// The folder that all records lie in; the archive's own name for itself.
+    /// Returns the top folder of all records, which is the name of the archive.
     pub fn top_folder(&self) -> &str {
         &self.top
     }
 
-    /// All records, in the order of the central directory.
+    /// Returns all records, in the order of the central directory.
     pub fn records(&self) -> &[Record] {
         &self.records
     }
 
-    /// The record `name` (without top folder), if there is one.
+    /// Returns the record `name` (without the top folder), if there is one.
     pub fn find(&self, name: &str) -> Option<&Record> {
         let found =
             self.by_name.binary_search_by(|&i| self.records[i as usize].name.as_str().cmp(name)).ok()?;
         Some(&self.records[self.by_name[found] as usize])
     }
 
-    /// The record `name`.
+    /// Returns the record `name` (without the top folder).
     ///
     /// # Errors
-    /// `A0011` if there is none.
+    ///
+    /// Returns `A0011` if there is no such record.
     pub fn require(&self, name: &str) -> Result<&Record, ArchiveError> {
         self.find(name)
             .ok_or_else(|| ArchiveError::new(Code::Missing, "the archive has no such record").in_record(name))
     }
 
-    /// The inflated bytes of a record of this archive; stored ones are lent.
+    /// Returns the inflated bytes of a record of this archive; stored records are borrowed.
     ///
     /// # Errors
-    /// `A0009` (does not inflate), `A0010` (checksum), `A0090` (ratio or total size).
+    ///
+    /// Returns `A0009` if the record does not inflate, `A0010` if the checksum differs, and `A0090` if the ratio or
+    /// total size limit is exceeded.
     pub fn read(&self, record: &Record) -> Result<Cow<'a, [u8]>, ArchiveError> {
         if record.method == Method::Deflated {
             let before = self.inflated.fetch_add(record.size, Ordering::Relaxed);
@@ -162,20 +168,20 @@ impl<'a> ZipReader<'a> {
         unpack(record, self.raw(record), &self.limits)
     }
 
-    /// A copy of a record as it lies in the file, to be read when the archive is gone. Its inflated size does not count
-    /// towards that of the archive.
+    /// Copies a record as it is in the file, to be read after the archive is dropped. Its inflated size does not count
+    /// towards the limit of the archive.
     pub fn detach(&self, record: &Record) -> DetachedRecord {
         let raw = self.raw(record).to_vec();
         DetachedRecord { record: record.clone(), raw, limits: self.limits.clone() }
     }
 
-    /// The bytes of a record as they lie in the file, deflated or not, checksum not looked at.
+    /// Returns the bytes of a record as they are in the file, possibly deflated, without verifying the checksum.
     pub fn raw(&self, record: &Record) -> &'a [u8] {
         self.bytes.get(record.data.clone()).expect("invariant: ranges of records were checked when opened")
     }
 }
 
-/// A record out of its archive.
+/// A record copied out of its archive.
 #[derive(Debug)]
 pub struct DetachedRecord {
     record: Record,
@@ -184,21 +190,22 @@ pub struct DetachedRecord {
 }
 
 impl DetachedRecord {
-    /// Name, sizes and checksum.
+    /// Returns name, sizes and checksum.
     pub fn record(&self) -> &Record {
         &self.record
     }
 
-    /// The inflated bytes.
+    /// Returns the inflated bytes.
     ///
     /// # Errors
-    /// As [`ZipReader::read`].
+    ///
+    /// Returns the same errors as [`ZipReader::read`], except for the total size limit.
     pub fn read(&self) -> Result<Cow<'_, [u8]>, ArchiveError> {
         unpack(&self.record, &self.raw, &self.limits)
     }
 }
 
-/// Inflates a record's bytes if need be and holds them against the checksum.
+/// Inflates the bytes of a record if necessary and verifies the checksum.
 fn unpack<'b>(record: &Record, raw: &'b [u8], limits: &Limits) -> Result<Cow<'b, [u8]>, ArchiveError> {
     let bytes = match record.method {
         Method::Stored => Cow::Borrowed(raw),
@@ -216,15 +223,15 @@ fn inflate(record: &Record, raw: &[u8], limits: &Limits) -> Result<Vec<u8>, Arch
     if record.size > limits.ratio_free_bytes && record.size / limits.ratio > raw.len() as u64 {
         let (from, to) = (raw.len(), record.size);
         return Err(limit(format!(
-            "{from} bytes claim to inflate to {to}: more than {} to one",
+            "the header declares {to} inflated bytes for {from} bytes, more than {} to one",
             limits.ratio
         )));
     }
     let wrong = |what: &str| ArchiveError::new(Code::Inflate, what);
     let size =
         usize::try_from(record.size).map_err(|_| limit("the record does not fit into memory".into()))?;
-    // The ratio was checked, so the allocation is in proportion to bytes that are really there. One byte of slack
-    // lets a stream that goes on too long be seen as such.
+    // The ratio has been checked, so the allocation is proportional to bytes that are present. The extra byte makes a
+    // stream that is too long detectable.
     let mut out = Vec::new();
     out.try_reserve_exact(size + 1).map_err(|_| limit(format!("no memory for {size} bytes")))?;
     let mut machine = Decompress::new(false);
@@ -247,7 +254,7 @@ fn inflate(record: &Record, raw: &[u8], limits: &Limits) -> Result<Vec<u8>, Arch
     Ok(out)
 }
 
-/// Finds the end record, which has to be the very end of the file, and the directory in front of it.
+/// Locates the end record, which must end the file, and the directory before it.
 fn locate(bytes: &[u8]) -> Result<ZipSliceArchive<&[u8]>, ArchiveError> {
     let not_zip = |message: &str| ArchiveError::new(Code::NotZip, message);
     let Some(end) = bytes.len().checked_sub(END_RECORD) else {
@@ -256,8 +263,8 @@ fn locate(bytes: &[u8]) -> Result<ZipSliceArchive<&[u8]>, ArchiveError> {
     if &bytes[end..end + 4] != END_SIGNATURE {
         let has_one = bytes.windows(4).rev().take(1 << 16).any(|w| w == END_SIGNATURE);
         return Err(not_zip(match has_one {
-            true => "something follows the end of the zip file, or its end is damaged",
-            false => "no end of a zip file: not an archive, or cut short",
+            true => "bytes follow the end record, or the end record is damaged",
+            false => "there is no end record: not a zip file, or truncated",
         }));
     }
     let archive = rawzip::ZipArchive::with_max_search_space(END_RECORD as u64)
@@ -275,7 +282,7 @@ fn locate(bytes: &[u8]) -> Result<ZipSliceArchive<&[u8]>, ArchiveError> {
     let said = u64::from(field(16)) | u64::from(field(18)) << 16;
     if said != u64::from(u32::MAX) && said != archive.directory_offset() {
         let at = archive.directory_offset();
-        let message = format!("the directory lies at byte {at}, the end record says {said}");
+        let message = format!("the directory is at byte {at}, but the end record says {said}");
         return Err(ArchiveError::new(Code::Directory, message).at(end as u64));
     }
     Ok(archive)
@@ -283,7 +290,7 @@ fn locate(bytes: &[u8]) -> Result<ZipSliceArchive<&[u8]>, ArchiveError> {
 
 type Checked = (String, Record, Range<u64>);
 
-/// Holds one directory entry against its local header and data descriptor.
+/// Checks a directory entry against its local header and data descriptor.
 fn check_entry(
     archive: &ZipSliceArchive<&[u8]>,
     header: &ZipFileHeaderRecord<'_>,
@@ -314,7 +321,7 @@ fn check_entry(
     let start = header.local_header_offset();
     let entry = archive.get_entry(header.wayfinder()).map_err(|e| {
         place(
-            ArchiveError::new(Code::LocalHeader, format!("no record where the directory says: {e}"))
+            ArchiveError::new(Code::LocalHeader, format!("no record at the directory's offset: {e}"))
                 .at(start),
         )
     })?;
@@ -322,7 +329,7 @@ fn check_entry(
     let (from, to) = entry.compressed_data_range();
     if to > directory {
         return Err(place(
-            ArchiveError::new(Code::Overlap, "the record reaches into the directory").at(start),
+            ArchiveError::new(Code::Overlap, "the record overlaps the central directory").at(start),
         ));
     }
     let data = from as usize..to as usize;
@@ -370,8 +377,8 @@ fn check_local(header: &ZipFileHeaderRecord<'_>, entry: &ZipSliceEntry<'_>) -> R
         return differs("checksum");
     }
     let found = (descriptor.compressed_size(), descriptor.uncompressed_size());
-    // A writer may use eight-byte sizes in the descriptor of a small record that lies behind the fourth gigabyte; read
-    // as four-byte sizes these are the low and high half of the first.
+    // Some writers use eight-byte sizes in the descriptor of a small record beyond the fourth gigabyte. Read as
+    // four-byte sizes, these are the low and high half of the first size.
     let wide = (sizes.0 & 0xffff_ffff, sizes.0 >> 32);
     if descriptor.crc32() != header.crc32() || (found != sizes && found != wide) {
         let message = "the data descriptor disagrees with the directory";
@@ -380,7 +387,7 @@ fn check_local(header: &ZipFileHeaderRecord<'_>, entry: &ZipSliceEntry<'_>) -> R
     Ok(())
 }
 
-/// A record's full name as text, if it is a relative path that stays inside.
+/// Returns the full name of a record as text, if it is a relative path that stays inside the archive.
 fn check_name(raw: &[u8], limits: &Limits) -> Result<String, ArchiveError> {
     if raw.len() > limits.name_bytes {
         return Err(limit(format!("a record's name is longer than {} bytes", limits.name_bytes)));
@@ -408,19 +415,19 @@ fn check_overlaps(spans: &mut [(Range<u64>, usize)], raw: &[(String, Record)]) -
     for pair in spans.windows(2) {
         let [(before, _), (span, index)] = pair else { continue };
         if span.start < before.end {
-            let error = ArchiveError::new(Code::Overlap, "the record shares bytes with another");
+            let error = ArchiveError::new(Code::Overlap, "the record overlaps another record");
             return Err(error.in_record(&raw[*index].0).at(span.start));
         }
     }
     Ok(())
 }
 
-/// Takes the top folder of the first record off every name. Empty folder entries are dropped.
+/// Strips the top folder of the first record from all names. Drops entries of empty folders.
 fn strip_top_folder(raw: Vec<(String, Record)>) -> Result<(String, Vec<Record>), ArchiveError> {
     let outside = |name: &str| {
         ArchiveError::new(
             Code::RecordName,
-            format!("the record {} lies outside the archive's folder", quoted(name)),
+            format!("the record {} is outside of the archive's folder", quoted(name)),
         )
     };
     let Some((first, _)) = raw.first() else {

@@ -1,4 +1,4 @@
-//! The reader against the writer, against PyTorch's own bytes, and against damage.
+//! Tests of the reader against the writer, against files of PyTorch, and against damaged files.
 
 use super::*;
 use crate::{Code, Limits};
@@ -22,7 +22,7 @@ fn refused(bytes: &[u8], code: Code) {
     assert_eq!(e.code(), code, "{e}");
 }
 
-/// Where `needle` begins for the `n`-th time.
+/// Returns the offset of the `n`-th occurrence of `needle`, counted from 0.
 fn find(bytes: &[u8], needle: &[u8], n: usize) -> usize {
     bytes.windows(needle.len()).enumerate().filter(|(_, w)| *w == needle).nth(n).expect("it is there").0
 }
@@ -51,7 +51,7 @@ fn pytorchs_bytes_are_written_again() {
         let bytes = zip.read(record).expect("whole");
         match record.method() {
             Method::Stored => w.store(record.name(), &bytes).expect("room"),
-            // Compressors differ; the deflated bytes are compared by what they inflate to.
+            // Compressors differ, so deflated records are compared after inflating.
             Method::Deflated => w.deflate(record.name(), &bytes).expect("room"),
         }
     }
@@ -138,7 +138,7 @@ fn names_stay_inside() {
 
 #[test]
 fn shared_bytes_are_refused() {
-    // The second directory entry is pointed at the first record, whose name it takes.
+    // The second directory entry refers to the first record and takes its name.
     let mut w = ZipWriter::new(Vec::new(), "n");
     w.store("a", b"1").expect("room");
     w.store("b", b"1").expect("room");
@@ -181,7 +181,7 @@ fn bombs_are_not_inflated() {
     assert_eq!(zip.read(record).expect_err("together too much").code(), Code::Limit);
 }
 
-/// A lying size in directory and descriptor alike is found out by inflating.
+/// A wrong size in both directory and descriptor is detected when inflating.
 #[test]
 fn lying_sizes_are_found_out() {
     let bytes = small();

@@ -1,9 +1,9 @@
-//! A writer of the zip container, byte for byte as PyTorch writes it.
+//! A writer of the zip container whose output is byte for byte that of PyTorch.
 //!
-//! Every record's data begins at a multiple of 64 bytes, so that a mapped file can be used in place: the local header
-//! carries an extra field `FB` filled with `Z` as padding. Checksum and sizes follow the data in a descriptor and are
-//! zero in the local header. Times are zero, so the same records give the same bytes. Records and archives beyond
-//! 4 GiB, or with more than 65,534 records, get the zip64 fields.
+//! The data of each record is aligned to 64 bytes, so that a mapped file can be used in place: the local header has an
+//! extra field `FB` filled with `Z` as padding. Checksum and sizes are in a data descriptor after the data and are zero
+//! in the local header. Timestamps are zero, so the output is deterministic. Records and archives beyond 4 GiB, or with
+//! more than 65,534 records, get zip64 fields.
 
 use std::io::{self, Write};
 
@@ -13,11 +13,11 @@ use crate::{ArchiveError, Code};
 
 const ALIGNMENT: u64 = 64;
 const LOCAL_HEADER: u64 = 30;
-/// Bit 3: sizes follow in a descriptor. Bit 11: names are UTF-8.
+/// Bit 3: a data descriptor follows the data. Bit 11: names are UTF-8.
 const FLAGS: u16 = 0x0808;
 const STORED: u16 = 0;
 const DEFLATED: u16 = 8;
-/// Records below this size are not worth compressing.
+/// Records of at most this size in bytes are not compressed.
 const COMPRESS_FROM: usize = 200;
 
 struct Entry {
@@ -29,7 +29,7 @@ struct Entry {
     at: u64,
 }
 
-/// Writes records one after another; [`ZipWriter::finish`] writes the directory.
+/// Writes records in sequence; [`ZipWriter::finish`] writes the directory.
 pub struct ZipWriter<W: Write> {
     out: W,
     at: u64,
@@ -38,23 +38,25 @@ pub struct ZipWriter<W: Write> {
 }
 
 impl<W: Write> ZipWriter<W> {
-    /// An archive whose records lie in the folder `top`, written to `out` from its present position, which counts as 0.
+    /// Creates an archive with top folder `top`, written to `out` from its current position, which counts as offset 0.
     pub fn new(out: W, top: &str) -> Self {
         ZipWriter { out, at: 0, top: top.to_owned(), entries: Vec::new() }
     }
 
-    /// Adds a record as it is.
+    /// Adds an uncompressed record.
     ///
     /// # Errors
-    /// `A0091` if `out` fails, `A0004` if the name is too long for the format.
+    ///
+    /// Returns `A0091` if `out` fails, `A0004` if the name is too long for the format.
     pub fn store(&mut self, name: &str, bytes: &[u8]) -> Result<(), ArchiveError> {
         self.record(name, STORED, bytes, crc32fast::hash(bytes), bytes.len() as u64)
     }
 
-    /// Adds a record, deflated if it is long enough for that to help.
+    /// Adds a record; deflates it if it is longer than 200 bytes.
     ///
     /// # Errors
-    /// As [`ZipWriter::store`].
+    ///
+    /// Returns the same errors as [`ZipWriter::store`].
     pub fn deflate(&mut self, name: &str, bytes: &[u8]) -> Result<(), ArchiveError> {
         if bytes.len() <= COMPRESS_FROM {
             return self.store(name, bytes);
@@ -63,15 +65,16 @@ impl<W: Write> ZipWriter<W> {
         self.record(name, DEFLATED, &packed, crc32fast::hash(bytes), bytes.len() as u64)
     }
 
-    /// Names and checksums of the records so far, in order.
+    /// Returns the names and checksums of the records so far, in order.
     pub fn written(&self) -> impl Iterator<Item = (&str, u32)> {
         self.entries.iter().map(|e| (e.name.as_str(), e.crc))
     }
 
-    /// Writes the directory and returns what was written to.
+    /// Writes the directory and returns the underlying writer.
     ///
     /// # Errors
-    /// As [`ZipWriter::store`].
+    ///
+    /// Returns `A0091` if the underlying writer fails.
     pub fn finish(mut self) -> Result<W, ArchiveError> {
         let start = self.at;
         let mut directory = Vec::new();
@@ -160,7 +163,7 @@ fn version_needed(method: u16) -> u16 {
     if method == DEFLATED { 20 } else { 0 }
 }
 
-/// Whether a record's sizes need the zip64 fields.
+/// Returns true if the sizes of a record need the zip64 fields.
 fn is_wide(packed: u64, size: u64) -> bool {
     packed.max(size) >= u64::from(u32::MAX)
 }

@@ -1,9 +1,9 @@
-"""Writes the small archives of `tests/data`, and the values they should hold, with PyTorch 2.6.
+"""Writes the small archives of `tests/data` and their expected values with PyTorch 2.6.
 
     cd archive/tests/oracle && python archives.py
 
-`NAME.weights.pt` is what `torch.save` writes of its state dict or of other tensors. `NAME.pt` is what `torch.jit.save` writes. `NAME.txt` says what the loaded module is: one line per parameter, buffer
-and attribute, as `path: value`, tensors with dtype, shape, strides and data. Run again, it writes the same bytes.
+`NAME.weights.pt` is written by `torch.save`: a state dict or other tensors. `NAME.pt` is written by `torch.jit.save`. `NAME.txt` describes the loaded module: one line per parameter, buffer
+and attribute, as `path: value`, tensors with dtype, shape, strides and data. The output is deterministic.
 """
 
 import _thread
@@ -193,7 +193,7 @@ def add_input(self, inputs: Tuple[Tensor, float], output: Tensor) -> Tensor:
 
 
 class Foreign(nn.Module):
-    """One method needs an operator that nobody else has."""
+    """One method needs an operator that only this test registers."""
 
     def __init__(self):
         super().__init__()
@@ -240,7 +240,7 @@ def describe(value, path, out):
 
 
 def forget_paths(module, main="archives.py"):
-    """Makes the functions of a module come from a file of its name: where it lies here is nobody's business."""
+    """Replaces the file names of a module's functions by its module name, so that archives contain no local paths."""
     name = module.__name__.replace(".", "/") + ".py" if module.__name__ != "__main__" else main
     for owner in [module, *(v for v in vars(module).values() if isinstance(v, type))]:
         for function in vars(owner).values():
@@ -261,7 +261,7 @@ def save_weights(name, value):
 
 
 class Normed(nn.Module):
-    """Keeps statistics in training, and counts."""
+    """Has running statistics and a counter, which training updates."""
 
     def __init__(self):
         super().__init__()
@@ -283,7 +283,7 @@ class Scaled(nn.Module):
 
 
 class Tasks(nn.Module):
-    """Forks methods of itself and of a submodule, within each other and in a loop; one of them writes a buffer."""
+    """Forks methods of itself and of a submodule, nested and in a loop; one of them writes a buffer."""
 
     def __init__(self):
         super().__init__()
@@ -356,7 +356,7 @@ if __name__ == "__main__":
         if module.__name__.startswith(("torch.nn.modules.", "torch.jit.", "__main__")):
             forget_paths(module)
     sys.modules["__main__"].__file__ = "archives.py"
-    # A thread has no caller whose place a trace would record.
+    # In a new thread the trace records no caller outside of this file.
     done = _thread.allocate_lock()
     done.acquire()
     _thread.start_new_thread(main, (done,))

@@ -1,9 +1,9 @@
-"""Writes `tests/data/modules.pt`, and in `modules.txt` what PyTorch 2.6 says of the module in it.
+"""Writes `tests/data/modules.pt`, and to `modules.txt` the results of PyTorch 2.6 for the module in it.
 
     cd archive/tests/oracle && python modules.py
 
-Each line is a question and its answer: lists of names in order, results of calls, and what is said of state dicts that do
-not fit. Answers of calls are sums of all elements.
+Each line is a query and its result: lists of names in order, results of calls, and the errors for state dicts that do
+not match. The results of calls are the sums of all elements.
 """
 
 import copy
@@ -33,7 +33,7 @@ class Leaf(nn.Module):
 
 
 class Gather(nn.Module):
-    """What is written in place is put into a list."""
+    """Appends results of in-place operators to a list."""
 
     def __init__(self):
         super().__init__()
@@ -97,7 +97,7 @@ def load(data):
 
 
 def mismatch(m, state, strict):
-    """Names that lack and names that are beyond, as PyTorch's error or result has them."""
+    """Returns the missing and the unexpected names, or the text of the error."""
     try:
         result = m.load_state_dict(state, strict)
         return f"lacks {result.missing_keys} beyond {result.unexpected_keys}"
