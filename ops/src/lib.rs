@@ -73,6 +73,18 @@ aten::set_.source_Tensor_storage_offset(Tensor(a! -> *) self, Tensor(b -> *) sou
 aten::set_.source_Storage(Tensor(a! -> *) self, Storage source) -> Tensor(a!)
 aten::set_.source_Storage_storage_offset(Tensor(a! -> *) self, Storage source, SymInt storage_offset, SymInt[] size, SymInt[] stride=[]) -> Tensor(a!)
 aten::set_data(Tensor(a! -> *) self, Tensor(b -> *) new_data) -> ()
+aten::get.default_str(Dict(str, t) self, str key, t(b -> *) default_value) -> t(*)
+aten::get.default_int(Dict(int, t) self, int key, t(b -> *) default_value) -> t(*)
+aten::get.default_bool(Dict(bool, t) self, bool key, t(b -> *) default_value) -> t(*)
+aten::get.default_float(Dict(float, t) self, float key, t(b -> *) default_value) -> t(*)
+aten::get.default_complex(Dict(complex, t) self, complex key, t(b -> *) default_value) -> t(*)
+aten::get.default_Tensor(Dict(Tensor, t) self, Tensor key, t(b -> *) default_value) -> t(*)
+aten::pop.Dict_default_str(Dict(str, t)(a!) self, str key, t(b -> *) default_value) -> t(*)
+aten::pop.Dict_default_int(Dict(int, t)(a!) self, int key, t(b -> *) default_value) -> t(*)
+aten::pop.Dict_default_bool(Dict(bool, t)(a!) self, bool key, t(b -> *) default_value) -> t(*)
+aten::pop.Dict_default_float(Dict(float, t)(a!) self, float key, t(b -> *) default_value) -> t(*)
+aten::pop.Dict_default_complex(Dict(complex, t)(a!) self, complex key, t(b -> *) default_value) -> t(*)
+aten::pop.Dict_default_Tensor(Dict(Tensor, t)(a!) self, Tensor key, t(b -> *) default_value) -> t(*)
 ";
 
 /// The families of operators with facts.

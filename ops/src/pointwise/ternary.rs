@@ -518,18 +518,23 @@ fn selections() -> Vec<OpDef> {
 }
 
 pub(super) fn family() -> Vec<OpDef> {
-    let three = |def: OpDef| {
-        def.with(Shape::broadcast([0, 1, 2]))
-            .with(Dtype::promote([0, 1, 2]))
-            .with(Sample::tensors(3).broadcast().floats().range(0.5, 3.0))
+    let three = |dtype: fn() -> Dtype| {
+        move |def: OpDef| {
+            def.with(Shape::broadcast([0, 1, 2]))
+                .with(dtype())
+                .with(Sample::tensors(3).broadcast().floats().range(0.5, 3.0))
+        }
     };
-    let mut all = with_variants("aten::addcmul", "", "`self + value * tensor1 * tensor2`.", addcmul, three);
-    all.extend(with_variants("aten::addcdiv", "", "`self + value * tensor1 / tensor2`.", addcdiv, three));
+    let promoted = three(|| Dtype::promote([0, 1, 2]));
+    let mut all =
+        with_variants("aten::addcmul", "", "`self + value * tensor1 * tensor2`.", addcmul, promoted);
+    all.extend(with_variants("aten::addcdiv", "", "`self + value * tensor1 / tensor2`.", addcdiv, promoted));
     let doc = "`self + weight * (end - self)`.";
-    all.extend(with_variants("aten::lerp", "Tensor", doc, lerp, three));
+    let common = three(|| Dtype::common([0, 1, 2]));
+    all.extend(with_variants("aten::lerp", "Tensor", doc, lerp, common));
     all.extend(with_variants("aten::lerp", "Scalar", doc, lerp, |def| {
         let sample = Sample::tensors(2).floats().then([IValue::Float(0.25)]);
-        def.with(Shape::broadcast([0, 1])).with(Dtype::same_as(0)).with(sample)
+        def.with(Shape::broadcast([0, 1])).with(Dtype::common([0, 1])).with(sample)
     }));
     all.extend(activations());
     all.extend(bounds());
