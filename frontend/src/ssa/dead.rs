@@ -61,7 +61,11 @@ fn is_private(g: &Graph, value: ValueId) -> bool {
 
 /// Returns true if the operator does not make a container operand accessible through anything else.
 fn keeps_private(g: &Graph, at: Use) -> bool {
-    let Some(id) = g.op(at.user).row() else { return false };
+    let id = match g.op(at.user).kind() {
+        OpKind::Row(id) => id,
+        OpKind::Prim(prim) => return prim.memory().only_reads(),
+        OpKind::Unknown(_) => return false,
+    };
     let registry = g.registry();
     let (schema, index) = (registry.schema(id), at.index as usize);
     if registry.effects(id).contains(Effects::CONSERVATIVE) || registry.facet::<AliasRule>(id).is_some() {
