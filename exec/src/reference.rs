@@ -28,7 +28,39 @@ pub fn run(
     callees: &dyn Callees,
     host: &mut Host,
 ) -> Result<Vec<IValue>, ExecError> {
-    begin(graph, args, Walk { callees, host, frames: Vec::new(), unwinding: 0, observer: None })
+    let (observer, tolerance) = (None, None);
+    begin(graph, args, Walk { callees, host, frames: Vec::new(), unwinding: 0, observer, tolerance })
+}
+
+/// Decides what a run of [`run_tolerant`] does about nodes that fail, in the graph it was given, in functions that are
+/// called, and in subgraphs.
+///
+/// A node that is left out, or whose error is taken, has [`IValue::Uninitialized`] for each of its results.
+pub trait Tolerance {
+    /// Whether a node runs on these operands. For the end of a block, `prim::Return`, the operands are the block's
+    /// outputs.
+    ///
+    /// # Errors
+    /// What ends the run instead.
+    fn runs(&mut self, graph: &Graph, node: NodeId, operands: &[IValue]) -> Result<bool, KernelError>;
+
+    /// Whether the run goes on after this error of the node that [`Tolerance::runs`] was asked about last.
+    fn takes(&mut self, graph: &Graph, node: NodeId, error: &KernelError) -> bool;
+}
+
+/// As [`run`], with a decision about every node that fails.
+///
+/// # Errors
+/// As [`run`], and what the tolerance ends the run with.
+pub fn run_tolerant(
+    graph: &Arc<Graph>,
+    args: Vec<IValue>,
+    callees: &dyn Callees,
+    host: &mut Host,
+    tolerance: &mut dyn Tolerance,
+) -> Result<Vec<IValue>, ExecError> {
+    let (observer, tolerance): (_, Option<&mut dyn Tolerance>) = (None, Some(tolerance));
+    begin(graph, args, Walk { callees, host, frames: Vec::new(), unwinding: 0, observer, tolerance })
 }
 
 /// What wants to see every value that a run of [`run_observed`] computes in the graph it was given: not those of
@@ -56,8 +88,8 @@ pub fn run_observed(
     observer: &mut dyn Observer,
 ) -> Result<Vec<IValue>, ExecError> {
     let seen: &mut dyn Observer = observer;
-    let observer = Some((Arc::clone(graph), seen));
-    begin(graph, args, Walk { callees, host, frames: Vec::new(), unwinding: 0, observer })
+    let (observer, tolerance) = (Some((Arc::clone(graph), seen)), None);
+    begin(graph, args, Walk { callees, host, frames: Vec::new(), unwinding: 0, observer, tolerance })
 }
 
 fn begin(graph: &Arc<Graph>, args: Vec<IValue>, mut walk: Walk<'_>) -> Result<Vec<IValue>, ExecError> {
@@ -118,6 +150,7 @@ struct Walk<'w> {
     unwinding: u32,
     /// What wants to see the values of one graph, and that graph.
     observer: Option<(Arc<Graph>, &'w mut dyn Observer)>,
+    tolerance: Option<&'w mut dyn Tolerance>,
 }
 
 /// Errors in context managers' exits inside unwinding inside exits … end here.
@@ -202,30 +235,59 @@ impl Walk<'_> {
         open.next = frame.graph.next(node).expect("invariant: a block ends in prim::Return");
         frame.at = Some(node);
         let graph = Arc::clone(&frame.graph);
+        let args = self.operands(&graph, node);
+        if !self.runs(&graph, node, &args)? {
+            self.set_uninitialized(&graph, node)?;
+            return Ok(None);
+        }
         match graph.op(node).kind() {
-            OpKind::Prim(prim) if structural::is_control(prim) => self.control(&graph, node, prim)?,
-            OpKind::Prim(prim) => {
-                let mut args = self.operands(&graph, node);
-                let mut rets = Rets::new();
-                let mut cx = KernelCx::new(&mut args, &mut rets, Site::Node(&graph, node), self.host);
-                structural::run(prim, &mut cx, self.callees)?;
-                self.set_results(&graph, node, rets)?;
-            }
-            _ => {
-                self.host.poll()?;
-                let kernel = resolve::kernel(&graph, graph.op(node))?;
-                let mut args = self.operands(&graph, node);
-                args.extend(resolve::defaults(&graph, node)?);
-                let mut rets = Rets::new();
-                let mut cx = KernelCx::new(&mut args, &mut rets, Site::Node(&graph, node), self.host);
-                match graph.op(node).row() {
-                    Some(row) => tape::call(kernel, row, graph.registry().schema(row), &mut cx)?,
-                    None => kernel.call(&mut cx)?,
-                }
-                self.set_results(&graph, node, rets)?;
-            }
+            OpKind::Prim(prim) if structural::is_control(prim) => self.control(&graph, node, prim, args)?,
+            kind => match self.compute(&graph, node, kind, args) {
+                Ok(rets) => self.set_results(&graph, node, rets)?,
+                Err(e) if self.takes(&graph, node, &e) => self.set_uninitialized(&graph, node)?,
+                Err(e) => return Err(e),
+            },
         }
         Ok(None)
+    }
+
+    /// The results of a node that is no control flow.
+    fn compute(
+        &mut self,
+        graph: &Graph,
+        node: NodeId,
+        kind: OpKind,
+        mut args: Vec<IValue>,
+    ) -> Result<Rets, KernelError> {
+        let mut rets = Rets::new();
+        if let OpKind::Prim(prim) = kind {
+            let mut cx = KernelCx::new(&mut args, &mut rets, Site::Node(graph, node), self.host);
+            structural::run(prim, &mut cx, self.callees)?;
+            return Ok(rets);
+        }
+        self.host.poll()?;
+        let kernel = resolve::kernel(graph, graph.op(node))?;
+        args.extend(resolve::defaults(graph, node)?);
+        let mut cx = KernelCx::new(&mut args, &mut rets, Site::Node(graph, node), self.host);
+        match graph.op(node).row() {
+            Some(row) => tape::call(kernel, row, graph.registry().schema(row), &mut cx)?,
+            None => kernel.call(&mut cx)?,
+        }
+        Ok(rets)
+    }
+
+    /// Whether a node is run: always, unless a tolerance leaves it out.
+    fn runs(&mut self, graph: &Graph, node: NodeId, operands: &[IValue]) -> Result<bool, KernelError> {
+        self.tolerance.as_mut().map_or(Ok(true), |tolerance| tolerance.runs(graph, node, operands))
+    }
+
+    /// Whether the run goes on after an error: never without a tolerance.
+    fn takes(&mut self, graph: &Graph, node: NodeId, error: &KernelError) -> bool {
+        self.tolerance.as_mut().is_some_and(|tolerance| tolerance.takes(graph, node, error))
+    }
+
+    fn set_uninitialized(&mut self, graph: &Graph, node: NodeId) -> Result<(), KernelError> {
+        self.set_results(graph, node, vec![IValue::Uninitialized; graph.result_count(node)])
     }
 
     fn operands(&mut self, graph: &Graph, node: NodeId) -> Vec<IValue> {
@@ -259,8 +321,13 @@ impl Walk<'_> {
         self.observe(graph.param(block));
     }
 
-    fn control(&mut self, graph: &Arc<Graph>, node: NodeId, prim: Prim) -> Result<(), KernelError> {
-        let mut args = self.operands(graph, node);
+    fn control(
+        &mut self,
+        graph: &Arc<Graph>,
+        node: NodeId,
+        prim: Prim,
+        mut args: Vec<IValue>,
+    ) -> Result<(), KernelError> {
         match prim {
             Prim::If => {
                 let cond = truth(&args[0])?;
@@ -363,6 +430,7 @@ impl Walk<'_> {
     fn leave(&mut self, ret: NodeId) -> Step {
         let graph = Arc::clone(&self.top().graph);
         let mut outputs = self.operands(&graph, ret);
+        self.runs(&graph, ret, &outputs)?;
         let open = self.top().blocks.pop().expect("invariant: a frame has an open block");
         if let Some((observer, _)) = self.observed().filter(|_| !matches!(open.kind, Kind::Root)) {
             observer.leave(graph.parent(ret));

@@ -228,14 +228,16 @@ impl Asker<'_> {
                 }
             }
         }
-        let (mut tried, mut pick) = (0, 0);
-        while tried < REDUCTIONS {
+        // Sweeps over the candidates until none of a whole sweep fails: after a smaller form is found the sweep goes on
+        // at its next candidate, since those before did not fail a moment ago.
+        let (mut pick, mut smaller) = (0, false);
+        for _ in 0..REDUCTIONS {
             let mut candidate = name.clone();
             candidate.path.push(pick);
-            tried += 1;
             match self.fails(&candidate)? {
-                Some(true) => (name, pick) = (candidate, 0),
+                Some(true) => (name, smaller) = (candidate, true),
                 Some(false) => pick += 1,
+                None if smaller => (pick, smaller) = (0, false),
                 None => break,
             }
         }

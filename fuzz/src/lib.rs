@@ -9,6 +9,7 @@
 pub mod campaign;
 pub mod case;
 pub mod chance;
+mod dead_errors;
 pub mod generate;
 pub mod hunt;
 pub mod kernels;
@@ -20,7 +21,6 @@ pub mod raw;
 pub mod reduce;
 pub mod selftest;
 pub mod sharing;
-mod trim;
 pub mod worker;
 
 pub use campaign::{Campaign, Tally};

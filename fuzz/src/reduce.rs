@@ -22,25 +22,26 @@ pub struct Reduction {
 pub fn reduce(case: &Case, oracle: &dyn Oracle, budget: usize) -> (Case, Reduction) {
     let mut best = case.clone();
     let mut stats = Reduction::default();
-    loop {
-        let mut progressed = false;
+    // Sweeps over the candidates until none of a whole sweep fails: after a smaller form is found the sweep goes on at its
+    // next candidate, since those before did not fail a moment ago.
+    let (mut start, mut smaller) = (0, false);
+    while stats.tried < budget {
         let base = best.clone();
-        for next in candidates(&base) {
-            if stats.tried >= budget {
-                return (best, stats);
-            }
+        let mut next = candidates(&base).enumerate().skip(start);
+        let found = next.by_ref().take(budget - stats.tried).find(|(_, case)| {
             stats.tried += 1;
-            if matches!(oracle.check(&next), Outcome::Failed(_)) {
-                best = next;
+            matches!(oracle.check(case), Outcome::Failed(_))
+        });
+        match found {
+            Some((at, case)) => {
+                (best, start, smaller) = (case, at, true);
                 stats.kept += 1;
-                progressed = true;
-                break;
             }
-        }
-        if !progressed {
-            return (best, stats);
+            None if smaller => (start, smaller) = (0, false),
+            None => break,
         }
     }
+    (best, stats)
 }
 
 /// Smaller cases that verify, in a fixed order: without functions, one output less, one node less, one argument less.

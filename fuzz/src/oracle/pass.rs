@@ -5,27 +5,26 @@
 //! of the arguments make small changes of the results.
 //!
 //! A program that fails has to fail in the same way: with the same class of error and first line of the message, after
-//! the same writes and prints. One freedom is left to passes: an operator whose results nothing uses, and that does
-//! nothing but compute or write memory that nothing reads, may be removed, and with it the error that it would have raised.
-//! So where an operator fails, a program may also behave like the same program without its unused operators. No pass may
-//! remove, add or reorder errors that the program raises itself ([`RAISED`] starts their messages in generated programs).
+//! the same writes and prints. One freedom is left to passes, as PyTorch's have it: an operator whose results nothing
+//! needs, and that does nothing but compute or write memory that nothing reads, may be removed, and with it the error
+//! that it would have raised (`dead_errors.rs` says what may be seen then). No pass may remove, add or reorder errors
+//! that the program raises itself ([`RAISED`] starts their messages in generated programs).
 //!
 //! A pass may also state classes of errors that it removes as PyTorch's pass does ([`Pipeline::removed_errors`]). A program
 //! that ends in one of them goes on after the pass, so that only what it printed until then is compared.
 
 use super::{Oracle, Outcome};
 use crate::case::Case;
+use crate::dead_errors::admitted;
 use crate::observe::{self, Observation, Precision};
-use crate::trim::without_unused;
 use flambeau_analysis::Analyses;
 use flambeau_exec::Fault;
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::{Graph, IValue};
 use flambeau_rewrite::control::{Control, Planted};
-use flambeau_rewrite::rules::Exactness;
 use flambeau_rewrite::manager::{Checks, Manager};
-use flambeau_rewrite::passes::dce::Dce;
 use flambeau_rewrite::pipeline::Pipeline;
+use flambeau_rewrite::rules::Exactness;
 use flambeau_tensor::{Scalar, Tensor};
 use std::sync::Arc;
 
@@ -124,13 +123,9 @@ impl Oracle for PassKeeps {
             return Outcome::Rejected("an operator is not supported");
         }
         if want.end.as_ref().is_err_and(|e| !e.message.starts_with(RAISED)) {
-            let admitted = [Some(without_unused(&case.graph)), without_dead_writes(case)];
-            for graph in admitted.into_iter().flatten() {
-                let trimmed = observe::by_reference(&Arc::new(graph), case);
-                let trimmed = if flat { flattened(trimmed) } else { trimmed };
-                if self.compare(&trimmed, &got).is_ok() {
-                    return Outcome::Changed;
-                }
+            let as_seen = |seen| if flat { flattened(seen) } else { seen };
+            if admitted(case).into_iter().any(|seen| self.compare(&as_seen(seen), &got).is_ok()) {
+                return Outcome::Changed;
             }
         }
         if self.pipeline.exactness() > Exactness::Exact && is_ill_conditioned(case, &want) {
@@ -138,14 +133,6 @@ impl Oracle for PassKeeps {
         }
         Outcome::Failed(format!("{why}\nafter the pipeline:\n{graph}"))
     }
-}
-
-/// The program without operators that write memory which nothing reads, as dead code elimination finds them.
-fn without_dead_writes(case: &Case) -> Option<Graph> {
-    let mut graph: Graph = (*case.graph).clone();
-    let pipeline = Pipeline::new().then(Dce::default());
-    Manager::new().unit(&case.unit).run(&mut graph, &pipeline).ok()?;
-    Some(graph)
 }
 
 /// For each input and result of a program, whether it is a tuple. A tuple of one element that is taken apart shows here, while

@@ -4,16 +4,15 @@ use super::{Oracle, Outcome};
 use crate::case::Case;
 use crate::observe::{self, Observation, Precision};
 use crate::sharing::Sharing;
-use crate::trim::without_unused;
 use flambeau_analysis::Analyses;
 use flambeau_exec::bytecode::Code;
 use flambeau_exec::reference;
 use flambeau_exec::vm::{Program, Vm};
 use flambeau_ir::Graph;
 use flambeau_rewrite::control::Control;
-use flambeau_rewrite::rules::Exactness;
 use flambeau_rewrite::manager::Manager;
 use flambeau_rewrite::pipeline::Pipeline;
+use flambeau_rewrite::rules::Exactness;
 use std::sync::Arc;
 
 /// The tolerance where a pipeline rounds.
@@ -84,11 +83,9 @@ impl Oracle for SharingKept {
     }
 
     fn check(&self, case: &Case) -> Outcome {
-        // Unused operators may be removed with the errors they raise, so the program is compared without them.
-        let case = case.with_graph(without_unused(&case.graph));
         let mut outcome = Outcome::Rejected("too few tensors");
         for sharing in Sharing::ALL.into_iter().filter(|&way| way != Sharing::Apart) {
-            match self.check_way(&case, sharing) {
+            match self.check_way(case, sharing) {
                 Outcome::Failed(why) => return Outcome::Failed(format!("{sharing:?}: {why}")),
                 Outcome::Changed => outcome = Outcome::Changed,
                 Outcome::Checked if outcome != Outcome::Changed => outcome = Outcome::Checked,

@@ -1,0 +1,272 @@
+//! The freedom that passes have with errors: an operator that fails may be removed, and its error with it, where nothing
+//! needs what it computes or writes.
+//!
+//! PyTorch's dead code elimination removes operators that may raise, and after other passes (tuples taken apart, loops
+//! unrolled, calls inlined) more operators are dead than before. Which results of a program that fails are right is
+//! therefore a question about its run, not about the form of its graph. This module answers it by runs that go on after
+//! the first, the first two, … operators that fail. What such an operator would have computed or written is *missing*,
+//! and so is everything computed from it. The errors may be removed only if nothing that is missing is needed: printed,
+//! raised, a condition, a result, or memory that the caller sees.
+
+use crate::case::Case;
+use crate::observe::{self, Observation};
+use flambeau_analysis::effects::effects_in;
+use flambeau_exec::reference::{Tolerance, run_tolerant};
+use flambeau_exec::{Fault, KernelError};
+use flambeau_ir::{Effects, Graph, IValue, NodeId, OpKind, Prim};
+use flambeau_tensor::Tensor;
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+/// Numbers of errors that runs go on after: after each of the first few, and after all.
+const TAKEN: [usize; 9] = [1, 2, 3, 4, 5, 6, 7, 8, usize::MAX];
+
+/// What may be seen of a program that fails, in place of what is seen of it, where passes remove operators whose
+/// results nothing needs. Each item is one number of removed errors.
+pub(crate) fn admitted(case: &Case) -> Vec<Observation> {
+    let mut all = Vec::new();
+    for taken in TAKEN {
+        let mut run = GoesOn { left: taken, ..GoesOn::default() };
+        let seen = observe::run(case, |inputs, host| {
+            let handles = inputs.clone();
+            let end = run_tolerant(&case.graph, inputs, &*case.unit, host, &mut run);
+            run.is_needed |= end.iter().flatten().chain(&handles).any(|value| run.is_missing(value));
+            end
+        });
+        if run.is_needed {
+            break;
+        }
+        all.push(seen);
+        if !run.has_more {
+            break;
+        }
+    }
+    all
+}
+
+/// A run that goes on after errors.
+#[derive(Default)]
+struct GoesOn {
+    /// Errors that it still goes on after.
+    left: usize,
+    /// Whether it ended in an error that it could have gone on after.
+    has_more: bool,
+    /// Whether something was missing that is needed.
+    is_needed: bool,
+    /// Whether an error was taken.
+    is_incomplete: bool,
+    /// Storages, tensors and containers with missing writes, by address, and handles that keep the addresses theirs.
+    unwritten: HashSet<usize>,
+    handles: Vec<IValue>,
+    /// The operands of the node that runs.
+    operands: Vec<IValue>,
+}
+
+impl GoesOn {
+    /// Whether a value is missing, or contains what is.
+    fn is_missing(&self, value: &IValue) -> bool {
+        let look = |value: &IValue| match self.is_missing_itself(value) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        self.is_incomplete && value.visit(look).is_break()
+    }
+
+    /// Whether a value is missing, contents aside.
+    fn is_missing_itself(&self, value: &IValue) -> bool {
+        match value {
+            IValue::Uninitialized => true,
+            other => addresses(other).any(|address| self.unwritten.contains(&address)),
+        }
+    }
+
+    /// The node's writes do not happen.
+    fn leave_unwritten(&mut self, graph: &Graph, node: NodeId) {
+        self.is_incomplete = true;
+        let Some(id) = graph.op(node).row() else { return };
+        let operands = std::mem::take(&mut self.operands);
+        for (arg, value) in graph.registry().schema(id).args.iter().zip(operands) {
+            if !arg.is_write() {
+                continue;
+            }
+            self.unwritten.extend(addresses(&value));
+            self.handles.push(value);
+        }
+    }
+
+    fn end(&mut self) -> KernelError {
+        self.is_needed = true;
+        // No task takes an error of this kind for its own.
+        KernelError::new(Fault::Limit, "RuntimeError", "what a removed operator computes is needed")
+    }
+}
+
+/// What a write of a value changes: the value's identity, and the storage of a tensor unless it is empty (empty storages
+/// may all have one address).
+fn addresses(value: &IValue) -> impl Iterator<Item = usize> {
+    let storage = value.as_tensor().map(Tensor::storage).filter(|storage| storage.nbytes() > 0);
+    value.identity().into_iter().chain(storage.map(|storage| storage.address()))
+}
+
+/// What missing operands mean for a node.
+enum Use {
+    /// The node only moves them, or runs a body that may not look at them.
+    Moves,
+    /// The node cannot run without them, and its results are missing too.
+    Computes,
+    /// The node has to run, and cannot.
+    Needs,
+}
+
+impl GoesOn {
+    /// What a node does with operands of which some are missing or contain what is.
+    fn usage(&self, graph: &Graph, node: NodeId, operands: &[IValue]) -> Use {
+        let is_missing = |i: usize| operands.get(i).is_some_and(|v| self.is_missing(v));
+        let by_effects = || {
+            let effects = effects_in(graph, node);
+            let nested_write = graph.block_count(node) > 0 && effects.contains(Effects::WRITES);
+            if effects.has_side_effects() || nested_write { Use::Needs } else { Use::Computes }
+        };
+        match graph.op(node).kind() {
+            OpKind::Prim(prim) => match prim {
+                Prim::TupleConstruct | Prim::ListConstruct | Prim::CallFunction | Prim::Fork => Use::Moves,
+                Prim::TupleUnpack | Prim::TupleIndex | Prim::TupleSlice | Prim::ListUnpack => {
+                    let is_itself = operands.first().is_some_and(|v| self.is_missing_itself(v));
+                    if is_itself { Use::Computes } else { Use::Moves }
+                }
+                Prim::UncheckedCast | Prim::Annotate => Use::Moves,
+                // The first output of a loop's body is the condition, and operands of a loop are the number of
+                // iterations, the condition, and what it carries.
+                Prim::Return => {
+                    let is_loop =
+                        graph.owner(graph.parent(node)).is_some_and(|n| graph.is_prim(n, Prim::Loop));
+                    if is_loop && is_missing(0) { Use::Needs } else { Use::Moves }
+                }
+                Prim::Loop if is_missing(0) || is_missing(1) => by_effects(),
+                Prim::Loop => Use::Moves,
+                prim if prim.runs_subgraph() => Use::Moves,
+                _ => by_effects(),
+            },
+            // A task's result may be missing while nothing needs it.
+            _ if graph.effects(node).contains(Effects::WAITS) => {
+                let is_itself = operands.iter().any(|v| self.is_missing_itself(v));
+                if is_itself { Use::Needs } else { Use::Moves }
+            }
+            _ => by_effects(),
+        }
+    }
+}
+
+impl Tolerance for GoesOn {
+    fn runs(&mut self, graph: &Graph, node: NodeId, operands: &[IValue]) -> Result<bool, KernelError> {
+        self.operands = operands.to_vec();
+        if !operands.iter().any(|v| self.is_missing(v)) {
+            return Ok(true);
+        }
+        match self.usage(graph, node, operands) {
+            Use::Moves => Ok(true),
+            Use::Computes => {
+                self.leave_unwritten(graph, node);
+                Ok(false)
+            }
+            Use::Needs => Err(self.end()),
+        }
+    }
+
+    fn takes(&mut self, graph: &Graph, node: NodeId, error: &KernelError) -> bool {
+        if graph.effects(node).has_side_effects() || error.fault() == Fault::Limit {
+            return false;
+        }
+        if self.left == 0 {
+            self.has_more = true;
+            return false;
+        }
+        self.left -= 1;
+        self.leave_unwritten(graph, node);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::selftest::session;
+    use flambeau_ir::Source;
+    use flambeau_ir::text::parse_graph;
+
+    /// How a program on a vector of two elements may end where it fails: messages of errors, `ok` without one.
+    fn ends(text: &str) -> Vec<String> {
+        let session = session();
+        let graph = parse_graph(&Source::new("case.ir", text), session.registry()).unwrap();
+        let input = IValue::Tensor(Tensor::from_slice(&[1_f32, 2.0], &[2]).unwrap());
+        let seen = admitted(&Case::new(graph, vec![input]));
+        let end = |seen: Observation| seen.end.err().map_or_else(|| "ok".to_owned(), |e| e.message);
+        seen.into_iter().map(end).collect()
+    }
+
+    #[test]
+    fn an_error_may_go_with_a_result_that_nothing_needs() {
+        let dead = "graph(%x : Tensor):
+  %y : Tensor = aten::mm(%x, %x)
+  %t : (Tensor, Tensor) = prim::TupleConstruct(%x, %y)
+  %z : Tensor, %w : Tensor = prim::TupleUnpack(%t)
+  %v : Tensor = aten::neg(%w)
+  return (%z)
+";
+        assert_eq!(ends(dead), ["ok"]);
+        assert_eq!(ends(&dead.replace("return (%z)", "return (%v)")), [""; 0]);
+    }
+
+    #[test]
+    fn an_error_may_go_with_a_write_that_nothing_reads() {
+        let text = "graph(%x : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %y : Tensor = aten::neg(%x)
+  %v : Tensor = aten::detach(%y)
+  %w : Tensor = aten::index_fill_(%v, %1, %x, %x)
+  return (%x)
+";
+        assert_eq!(ends(text), ["ok"]);
+        assert_eq!(ends(&text.replace("return (%x)", "return (%y)")), [""; 0], "the memory is a result's");
+        assert_eq!(ends(&text.replace("detach(%y)", "detach(%x)")), [""; 0], "the memory is the caller's");
+    }
+
+    #[test]
+    fn later_errors_stay_in_order() {
+        let text = "graph(%x : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %yes : bool = prim::Constant[value=1]()
+  %3 : int = prim::Constant[value=3]()
+  %a : Tensor = prim::Loop(%3, %yes, %x)
+    block0(%i : int, %c : Tensor):
+      %y : Tensor = aten::mm(%x, %x)
+      -> (%yes, %y)
+  %b : Tensor = aten::select(%x, %3, %1)
+  return (%b)
+";
+        let ends = ends(text);
+        assert_eq!(ends.len(), 3, "{ends:?}");
+        assert!(ends[..2].iter().all(|e| e.contains("must be a matrix")), "{ends:?}");
+        assert!(ends[2].contains("Dimension out of range"), "{ends:?}");
+    }
+
+    #[test]
+    fn errors_in_calls_of_tasks_may_go_and_raised_ones_stay() {
+        let text = "graph(%x : Tensor):
+  %f : Future(Tensor) = prim::fork_0(%x)
+  %r : Tensor = aten::wait(%f)
+  return (%x)
+with prim::fork_0 = graph(%x : Tensor):
+  %y : Tensor = aten::mm(%x, %x)
+  return (%y)
+";
+        assert_eq!(ends(text), ["ok"]);
+        let raising = "graph(%x : Tensor):
+  %text : str = prim::Constant[value=\"raised 1\"]()
+  %none : NoneType = prim::Constant()
+   = prim::RaiseException(%text, %none)
+  return (%x)
+";
+        assert_eq!(ends(raising), ["raised 1"], "as it is without any removal");
+    }
+}
