@@ -635,6 +635,46 @@ with prim::FusionGroup_0 = graph(%x : Tensor, %y : Tensor, %k : float):
   return (%e, %f)
 ";
 
+/// A value that one branch uses last dies at that use, and on entry of the other branch.
+#[test]
+fn values_die_in_the_branch_that_uses_them_last() {
+    let registry = toy::registry();
+    let text = "graph(%p : bool, %q : bool, %n : int, %x : Tensor):
+  %t : bool = prim::Constant[value=1]()
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::relu(%x)
+  %r : Tensor = prim::If(%p)
+    block0():
+      %c : Tensor = aten::relu(%a)
+      %s : Tensor = prim::If(%q)
+        block0():
+          -> (%b)
+        block1():
+          -> (%c)
+      -> (%s)
+    block1():
+      %l : Tensor = prim::Loop(%n, %t, %b)
+        block0(%i : int, %k : Tensor):
+          %m : Tensor = aten::mul(%k, %x)
+          -> (%t, %m)
+      -> (%l)
+  return (%r, %x)";
+    let graph = toy::graph(&registry, text);
+    let code = Code::compile(&graph, &CompilationUnit::new()).unwrap();
+    let listing = code.to_string();
+    assert!(listing.contains("aten::relu(move"), "the first branch takes `a`\n{listing}");
+    assert!(listing.contains("aten::mul.Tensor(move"), "the loop keeps `x`\n{listing}");
+    assert_eq!(
+        listing.matches("Drop").count(),
+        3,
+        "`a` in the second branch, `b` or `c` in the inner ones\n{listing}"
+    );
+    let x = IValue::Tensor(Tensor::from_slice(&[1.0_f32, -2.0], &[2]).unwrap());
+    for (p, q, n) in [(true, true, 0), (true, false, 0), (false, true, 0), (false, false, 3)] {
+        both(&graph, &[IValue::Bool(p), IValue::Bool(q), IValue::Int(n), x.clone()]).unwrap();
+    }
+}
+
 #[test]
 fn fused_groups_give_the_same_bits() {
     let registry = toy::registry();

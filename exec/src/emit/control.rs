@@ -13,8 +13,8 @@ pub(super) struct Open {
     kind: Kinds,
     /// Where the results will be, and whether that register was set aside already for a construct around this one.
     dests: Vec<(Loc, bool)>,
-    /// Values from before that die with it.
-    pub(super) dying: Vec<ValueId>,
+    /// Values of the block that it stands in whose life ended inside: their registers are empty, and free when it is done.
+    pub(super) ended: Vec<ValueId>,
 }
 
 enum Kinds {
@@ -80,15 +80,13 @@ impl Emit<'_> {
     /// The condition a value is.
     fn condition(&mut self, value: ValueId, node: NodeId) -> Cond {
         let def = self.graph.def(value);
-        if self.uses.fused.contains(def) {
-            let op = super::uses::scalar_op(self.graph, def).expect("invariant: fused nodes are comparisons");
+        if self.deferred.contains(def) {
+            let op = super::conditions::scalar_op(self.graph, def)
+                .expect("invariant: deferred nodes are comparisons");
             let (a, b) = (self.graph.operand(def, 0), self.graph.operand(def, 1));
-            let kind = comparison(op).expect("invariant: fused nodes are comparisons");
-            self.note_nested_use(a);
-            self.note_nested_use(b);
+            let kind = comparison(op).expect("invariant: deferred nodes are comparisons");
             return Cond::Cmp(op, self.as_word(a, kind, node), self.as_word(b, kind, node));
         }
-        self.note_nested_use(value);
         match self.as_word(value, Kind::Bool, node) {
             r if (r as usize) < self.scalars.len() => Cond::Known(self.scalars[r as usize] != 0),
             r => Cond::Word(r),
@@ -122,10 +120,14 @@ impl Emit<'_> {
         }
     }
 
-    /// The values that a condition reads.
-    fn condition_values(&self, value: ValueId) -> Vec<ValueId> {
-        let def = self.graph.def(value);
-        if self.uses.fused.contains(def) { self.graph.operands(def).collect() } else { vec![value] }
+    /// Ends the life of what dies with operand 0 of a node, its condition.
+    fn end_condition(&mut self, node: NodeId) {
+        let def = self.graph.def(self.graph.operand(node, 0));
+        if self.deferred.contains(def) {
+            self.end_operands(def, 0..2, false);
+        } else {
+            self.end_operands(node, 0..1, false);
+        }
     }
 
     // --- If --------------------------------------------------------------------------------------------------------
@@ -135,39 +137,35 @@ impl Emit<'_> {
         let cond = self.condition(value, node);
         let to_else = self.jump_if(node, cond, false, 0);
         self.give_temps();
-        let read = self.condition_values(value);
-        self.release_operands(node, read.into_iter(), false);
+        self.end_condition(node);
         let dests = self.choose_dests(node);
         let kind = Kinds::If { to_else, to_end: None, blocks: 0 };
-        self.opens.push(Open { node, kind, dests, dying: Vec::new() });
+        self.opens.push(Open { node, kind, dests, ended: Vec::new() });
     }
 
     pub(super) fn begin_grad(&mut self, node: NodeId) {
-        let graph = self.graph;
-        let values: Vec<ValueId> = graph.operands(node).collect();
-        let operands = self.site_operands(node, &values);
+        let operands = self.site_operands(node, 0);
         let site = self.add_site(Site { work: Work::Nothing, node, operands, dests: 0..0 });
         let any = self.words.take(None);
         self.push(node, Opcode::AnyDefined, any, site, 0);
         let to_else = self.jump_if(node, Cond::Word(any), false, 0);
         self.words.give(any);
         let dests = self.choose_dests(node);
-        self.opens.push(Open { node, kind: Kinds::Grad { to_else, to_end: None }, dests, dying: Vec::new() });
+        self.opens.push(Open { node, kind: Kinds::Grad { to_else, to_end: None }, dests, ended: Vec::new() });
     }
 
     /// Registers for the results of a construct that has not begun: where they are wanted, if that register is empty
     /// or what is in it is not needed after the construct.
     fn choose_dests(&mut self, node: NodeId) -> Vec<(Loc, bool)> {
-        let dies_here = 2 * self.uses.number[node] + 1;
         let graph = self.graph;
         let mut dests = Vec::with_capacity(graph.result_count(node));
         for result in graph.results(node) {
             let is_word = kind_of(graph.ty(result)).is_some();
             let hint = self.hints[result];
-            let last = &self.uses.last;
+            let live = &self.live;
             let bank = if is_word { &mut self.words } else { &mut self.values };
-            let wanted =
-                hint.filter(|&r| bank.is_reserved(r) && bank.owner(r).is_none_or(|p| last[p] == dies_here));
+            let wanted = hint
+                .filter(|&r| bank.is_reserved(r) && bank.owner(r).is_none_or(|p| live.last(p) == Some(node)));
             let register = wanted.unwrap_or_else(|| bank.take(None));
             let was = bank.reserve(register, true);
             dests.push((if is_word { Loc::Word(register) } else { Loc::Value(register) }, was));
@@ -180,18 +178,15 @@ impl Emit<'_> {
     pub(super) fn begin_loop(&mut self, node: NodeId) {
         let graph = self.graph;
         let (max_value, cond) = (graph.operand(node, 0), graph.operand(node, 1));
-        self.note_nested_use(max_value);
         let limit = self.as_word(max_value, Kind::Int, node);
         let mut held = std::mem::take(&mut self.temps);
         let known = self.scalars.get(limit as usize).map(|&w| w as i64);
         let cond_word = self.condition(cond, node);
-        let initial: Vec<ValueId> = graph.operands(node).skip(2).collect();
-        let dests = self.loop_dests(node, &initial);
-        let mut moves = Vec::with_capacity(initial.len());
-        for (i, (&value, &(to, _))) in initial.iter().zip(&dests).enumerate() {
-            self.note_nested_use(value);
-            let dies = self.dies_at(value, node);
-            moves.push(self.move_of(value, dies, to, graph.ty(graph.result(node, i))));
+        let dests = self.loop_dests(node);
+        let mut moves = Vec::with_capacity(dests.len());
+        for (i, &(to, _)) in dests.iter().enumerate() {
+            let dies = self.live.dies(node, i + 2);
+            moves.push(self.move_of(graph.operand(node, i + 2), dies, to, graph.ty(graph.result(node, i))));
         }
         self.parallel(node, moves);
         let trip = self.words.take(None);
@@ -206,24 +201,37 @@ impl Emit<'_> {
         }
         exits.extend(self.jump_if(node, cond_word, false, 0));
         self.give_temps();
-        self.release_operands(node, initial.into_iter().chain([cond]), true);
+        let limit_value = self.limit_in_place(node);
+        let held_operand = (0..graph.operand_count(node))
+            .find(|&i| self.live.dies(node, i) && Some(graph.operand(node, i)) == limit_value);
+        for index in (0..graph.operand_count(node)).filter(|&i| Some(i) != held_operand) {
+            self.end_operands(node, index..index + 1, index >= 2);
+        }
         let max = (known != Some(i64::MAX)).then_some(limit);
         held.push(Loc::Word(trip));
         self.label = self.here();
         let body = Loop { trip, max, top: self.label, exits, held };
-        self.opens.push(Open { node, kind: Kinds::Loop(body), dests, dying: Vec::new() });
-        // The limit is read until the loop is done.
-        self.note_nested_use(max_value);
+        let ended = limit_value.filter(|_| held_operand.is_some()).into_iter().collect();
+        self.opens.push(Open { node, kind: Kinds::Loop(body), dests, ended });
     }
 
-    /// Registers for carried values. A value that dies here gives its register, if nobody else has a claim to it.
-    fn loop_dests(&mut self, node: NodeId, initial: &[ValueId]) -> Vec<(Loc, bool)> {
+    /// The value that limits a loop, if the word it is in is read at the end of every iteration: its register is held
+    /// until the loop is done.
+    fn limit_in_place(&self, node: NodeId) -> Option<ValueId> {
+        let value = self.graph.operand(node, 0);
+        matches!(self.loc[value], Loc::Word(_)).then_some(value)
+    }
+
+    /// Registers for carried values. A value that dies here gives its register, if nothing else has a claim to it.
+    fn loop_dests(&mut self, node: NodeId) -> Vec<(Loc, bool)> {
         let graph = self.graph;
-        let mut dests = Vec::with_capacity(initial.len());
-        for (i, &value) in initial.iter().enumerate() {
+        let limit = self.limit_in_place(node);
+        let mut dests = Vec::with_capacity(graph.result_count(node));
+        for (i, value) in graph.operands(node).skip(2).enumerate() {
             let result = graph.result(node, i);
             let is_word = kind_of(graph.ty(result)).is_some();
-            let (hint, dies, loc) = (self.hints[result], self.dies_at(value, node), self.loc[value]);
+            let dies = self.live.dies(node, i + 2) && limit != Some(value);
+            let (hint, loc) = (self.hints[result], self.loc[value]);
             let bank = if is_word { &mut self.words } else { &mut self.values };
             let own = match loc {
                 Loc::Word(r) if is_word => Some(r),
@@ -269,7 +277,7 @@ impl Emit<'_> {
             cond = Cond::Word(temp);
         }
         self.parallel(ret, moves);
-        let counts = self.uses.last[graph.result(graph.param(block), 0)] != 0;
+        let counts = graph.use_count(graph.result(graph.param(block), 0)) != 0;
         let exit = match body.max {
             None if !counts => {
                 self.jump_if(ret, cond, true, body.top);
@@ -283,9 +291,8 @@ impl Emit<'_> {
             }
         };
         self.give_temps();
-        let read: Vec<ValueId> =
-            graph.block_outputs(block).chain(self.condition_values(cond_value)).collect();
-        self.release_operands(ret, read.into_iter(), true);
+        self.end_condition(ret);
+        self.end_operands(ret, 1..graph.operand_count(ret), true);
         for jump in body.exits.iter().copied().chain(exit) {
             self.patch(Some(jump));
         }
@@ -302,8 +309,7 @@ impl Emit<'_> {
     pub(super) fn enter(&mut self, block: BlockId) {
         let graph = self.graph;
         let Some(owner) = graph.owner(block) else {
-            let inputs: Vec<ValueId> = graph.block_inputs(block).collect();
-            let range = self.site_dests(inputs.into_iter());
+            let range = self.site_dests(graph.block_inputs(block));
             self.params = self.operands.drain(range.start as usize..).collect();
             return;
         };
@@ -326,19 +332,26 @@ impl Emit<'_> {
                 self.block_hints(block, &dests, 1);
             }
         }
+        // What only other branches need.
+        let param = graph.param(block);
+        for value in self.live.on_entry(block).to_vec() {
+            if graph.def(value) != param {
+                self.end(param, value, false);
+            }
+        }
     }
 
     fn begin_body(&mut self, block: BlockId, trip: u32, dests: &[Loc]) {
         let graph = self.graph;
         let param = graph.param(block);
         for (input, loc) in graph.block_inputs(block).zip([Loc::Word(trip)].iter().chain(dests)) {
-            self.loc[input] = *loc;
+            self.put(input, *loc);
             match *loc {
                 Loc::Word(r) => self.words.set_owner(r, Some(input)),
                 Loc::Value(r) => self.values.set_owner(r, Some(input)),
                 _ => {}
             }
-            if self.uses.last[input] == 0
+            if graph.use_count(input) == 0
                 && *loc != Loc::Word(trip)
                 && let Some(r) = self.release(input)
             {
@@ -353,8 +366,7 @@ impl Emit<'_> {
         let (ret, owner) = (graph.ret(block), graph.owner(block).expect("invariant: not the root"));
         let mut moves = Vec::with_capacity(dests.len());
         for (i, (value, &(to, _))) in graph.block_outputs(block).skip(skip).zip(dests).enumerate() {
-            self.note_nested_use(value);
-            let dies = self.dies_at(value, ret);
+            let dies = self.live.dies(ret, i + skip);
             moves.push(self.move_of(value, dies, to, graph.ty(graph.result(owner, i))));
         }
         moves
@@ -364,8 +376,7 @@ impl Emit<'_> {
         let graph = self.graph;
         let ret = graph.ret(block);
         if graph.owner(block).is_none() {
-            let values: Vec<ValueId> = graph.block_outputs(block).collect();
-            let operands = self.site_operands(ret, &values);
+            let operands = self.site_operands(ret, 0);
             let site = self.add_site(Site { work: Work::Nothing, node: ret, operands, dests: 0..0 });
             self.push(ret, Opcode::Ret, site, 0, 0);
             return;
@@ -380,7 +391,7 @@ impl Emit<'_> {
         let moves = self.output_moves(block, &dests, 0);
         self.parallel(ret, moves);
         self.give_temps();
-        self.release_operands(ret, graph.block_outputs(block), true);
+        self.end_operands(ret, 0..graph.operand_count(ret), true);
         let here = self.here();
         let node = self.opens.last().expect("invariant: a block's construct is open").node;
         let open = self.opens.last_mut().expect("invariant: a block's construct is open");
@@ -420,7 +431,7 @@ impl Emit<'_> {
             }
         }
         for (result, &(dest, was)) in self.graph.results(node).zip(&open.dests) {
-            self.loc[result] = dest;
+            self.put(result, dest);
             let (bank, r) = match dest {
                 Loc::Word(r) => (&mut self.words, r),
                 Loc::Value(r) => (&mut self.values, r),
@@ -428,16 +439,17 @@ impl Emit<'_> {
             };
             bank.set_owner(r, Some(result));
             bank.reserve(r, was);
-            if self.uses.last[result] == 0
+            if self.graph.use_count(result) == 0
                 && let Some(r) = self.release(result)
             {
                 self.push(node, Opcode::Drop, r, 0, 0);
             }
         }
-        for value in open.dying {
-            if let Some(r) = self.release(value) {
-                self.push(node, Opcode::Drop, r, 0, 0);
-            }
+        for value in open.ended {
+            self.release(value);
+        }
+        for value in self.live.after(node).to_vec() {
+            self.end(node, value, false);
         }
     }
 
@@ -454,7 +466,6 @@ impl Emit<'_> {
 
     /// A site's operand for a value that is only looked at.
     pub(super) fn peek(&mut self, value: ValueId) -> Operand {
-        self.note_nested_use(value);
         operand(self.loc[value], kind_of(self.graph.ty(value)), false)
     }
 }

@@ -1,32 +1,36 @@
 //! From a verified graph to [`Code`].
 //!
-//! One walk finds last uses ([`uses`]), a second emits. Registers are assigned on the way: a value's register is free
-//! again after its last use, results of `If` and `Loop` have registers set aside before their blocks are emitted, and
-//! what a block computes for such a result is computed there directly where nothing stands in the way (`hints`), so a
-//! loop's carried numbers need no moves. Nothing recurses: nesting is a stack of open constructs.
+//! The analysis [`Liveness`] says where each value dies; one walk emits. Registers are assigned on the way: a register is
+//! emptied where its value dies, in the branch in which that is, and free again from there on, or, for a value of an outer
+//! block, when the construct of that block is done (another branch may still read it). Results of `If` and `Loop` have
+//! registers set aside before their blocks are emitted, and what a block computes for such a result is computed there
+//! directly where nothing stands in the way (`hints`), so a loop's carried numbers need no moves. Nothing recurses:
+//! nesting is a stack of open constructs.
 
+mod conditions;
 pub(crate) mod control;
 mod moves;
 mod nodes;
 mod pairs;
 mod regs;
-mod uses;
 
 use crate::bytecode::{Code, Instr, Opcode, Operand, Site, Work};
 use crate::callees::Callees;
 use crate::error::KernelError;
 use crate::intrinsic::{Intrinsic, Kind};
 use crate::structural::is_refined;
+use conditions::{deferred_comparisons, kind_of};
 use control::Open;
+use flambeau_analysis::Liveness;
 use flambeau_ir::value::IValue;
 use flambeau_ir::{
-    AttrsId, BlockId, Graph, NodeId, Prim, Step, Symbol, Type, ValueId, ValueMap, ValueSet, verify::Verified,
+    AttrsId, BlockId, Graph, NodeId, NodeSet, Prim, Step, Symbol, Type, ValueId, ValueMap, verify::Verified,
 };
 use hashbrown::HashMap;
 use regs::Bank;
 use rustc_hash::FxBuildHasher;
+use std::ops::Range;
 use std::sync::Arc;
-use uses::{Uses, kind_of};
 
 /// Where a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,8 +73,12 @@ fn unbox(kind: Kind) -> Opcode {
 pub(crate) struct Emit<'g> {
     graph: &'g Graph,
     callees: &'g dyn Callees,
-    uses: Uses,
+    live: Liveness,
+    /// Comparisons that are computed by the branch that uses them.
+    deferred: NodeSet,
     loc: ValueMap<Loc>,
+    /// How many constructs are open where a value with a register is defined.
+    depth: ValueMap<u32>,
     /// The register in which a value is best computed.
     hints: ValueMap<Option<u32>>,
     words: Bank,
@@ -87,8 +95,6 @@ pub(crate) struct Emit<'g> {
     opens: Vec<Open>,
     /// The last place that a jump leads to: an instruction there cannot become one with that before it.
     label: u32,
-    /// Values already listed to die with the construct that uses them last.
-    doomed: ValueSet,
 }
 
 impl Code {
@@ -171,11 +177,14 @@ fn declared(graph: &Graph) -> Box<[Type]> {
 
 impl<'g> Emit<'g> {
     fn new(graph: &'g Graph, callees: &'g dyn Callees) -> Self {
+        let deferred = deferred_comparisons(graph);
         let mut emit = Emit {
             graph,
             callees,
-            uses: Uses::of(graph),
+            live: Liveness::with_deferred(graph, &deferred),
+            deferred,
             loc: ValueMap::for_values(graph, Loc::Nowhere),
+            depth: ValueMap::for_values(graph, 0),
             hints: ValueMap::for_values(graph, None),
             words: Bank::new(0),
             values: Bank::new(0),
@@ -190,7 +199,6 @@ impl<'g> Emit<'g> {
             params: Vec::new(),
             opens: Vec::new(),
             label: 0,
-            doomed: ValueSet::new(),
         };
         emit.find_constants();
         emit.words = Bank::new(emit.scalars.len());
@@ -258,11 +266,6 @@ impl<'g> Emit<'g> {
         self.nodes.push(node);
     }
 
-    /// Whether a node is the last to use one of its operands.
-    fn dies_at(&self, value: ValueId, node: NodeId) -> bool {
-        self.uses.last[value] == 2 * self.uses.number[node]
-    }
-
     /// Gives a value a register.
     fn define(&mut self, value: ValueId) -> Loc {
         let hint = self.hints[value];
@@ -276,11 +279,17 @@ impl<'g> Emit<'g> {
                 _ => self.values.take(Some(value)),
             }),
         };
-        self.loc[value] = loc;
+        self.put(value, loc);
         loc
     }
 
-    /// Ends a value's life. Says whether a register of the value bank was its own until now.
+    /// Notes where a value of the block that is being emitted is.
+    fn put(&mut self, value: ValueId, loc: Loc) {
+        self.loc[value] = loc;
+        self.depth[value] = self.opens.len() as u32;
+    }
+
+    /// Frees a value's register. Says whether a register of the value bank was its own until now.
     fn release(&mut self, value: ValueId) -> Option<u32> {
         match self.loc[value] {
             Loc::Word(r) if r as usize >= self.scalars.len() => {
@@ -292,15 +301,34 @@ impl<'g> Emit<'g> {
         }
     }
 
-    /// Ends the life of the operands that die at a node, and of words taken for a moment. Registers of the value bank
-    /// that still hold something are cleared.
-    fn release_operands(&mut self, node: NodeId, values: impl Iterator<Item = ValueId>, moved: bool) {
-        for value in values {
-            if self.dies_at(value, node)
-                && let Some(r) = self.release(value)
-                && !moved
-            {
-                self.push(node, Opcode::Drop, r, 0, 0);
+    /// Ends a value's life at a node. Unless the node moved the value away, a register of the value bank is emptied. One
+    /// that a value of an outer block has is free only when the construct of that block is done.
+    fn end(&mut self, node: NodeId, value: ValueId, moved: bool) {
+        let full = match self.opens.get_mut(self.depth[value] as usize) {
+            None => self.release(value),
+            Some(open) => {
+                open.ended.push(value);
+                self.own_register(value)
+            }
+        };
+        if let Some(register) = full.filter(|_| !moved) {
+            self.push(node, Opcode::Drop, register, 0, 0);
+        }
+    }
+
+    /// The register of the value bank that is a value's own.
+    fn own_register(&self, value: ValueId) -> Option<u32> {
+        match self.loc[value] {
+            Loc::Value(r) => (self.values.owner(r) == Some(value)).then_some(r),
+            _ => None,
+        }
+    }
+
+    /// Ends the life of the operands that die at a node, of those in `range`.
+    fn end_operands(&mut self, node: NodeId, range: Range<usize>, moved: bool) {
+        for index in range {
+            if self.live.dies(node, index) {
+                self.end(node, self.graph.operand(node, index), moved);
             }
         }
     }
@@ -315,40 +343,33 @@ impl<'g> Emit<'g> {
         }
     }
 
-    /// A value lives until the construct (at its own depth) that uses it last is done: notes that there.
-    fn note_nested_use(&mut self, value: ValueId) {
-        let depth = self.uses.depth[value] as usize;
-        let Some(open) = self.opens.get_mut(depth) else { return };
-        if self.uses.last[value] == 2 * self.uses.number[open.node] + 1 && self.doomed.insert(value) {
-            open.dying.push(value);
+    /// The operands of a site, from the `skip`th of the node: the last occurrence of a dying value moves, earlier ones
+    /// copy.
+    fn site_operands(&mut self, node: NodeId, skip: usize) -> Range<u32> {
+        let graph = self.graph;
+        let (start, count) = (self.operands.len(), graph.operand_count(node));
+        for value in graph.operands(node).skip(skip) {
+            self.operands.push(operand(self.loc[value], kind_of(graph.ty(value)), false));
         }
-    }
-
-    /// The operands of a site: the last occurrence of a dying value moves, earlier ones copy.
-    fn site_operands(&mut self, node: NodeId, values: &[ValueId]) -> std::ops::Range<u32> {
-        let start = self.operands.len();
-        for &value in values {
-            let kind = kind_of(self.graph.ty(value));
-            self.operands.push(operand(self.loc[value], kind, false));
-            self.note_nested_use(value);
-        }
-        for (i, &value) in values.iter().enumerate().rev() {
-            if self.dies_at(value, node)
-                && let Some(r) = self.release(value)
-            {
-                self.operands[start + i] = Operand::take(r);
-            } else if self.dies_at(value, node) {
-                self.release(value);
+        for index in (skip..count).rev() {
+            if !self.live.dies(node, index) {
+                continue;
             }
+            let value = graph.operand(node, index);
+            if let Some(r) = self.own_register(value) {
+                self.operands[start + index - skip] = Operand::take(r);
+            }
+            self.end(node, value, true);
         }
+        self.end_operands(node, 0..skip.min(count), false);
         start as u32..self.operands.len() as u32
     }
 
     /// Where the results of a site go.
-    fn site_dests(&mut self, results: impl Iterator<Item = ValueId>) -> std::ops::Range<u32> {
+    fn site_dests(&mut self, results: impl Iterator<Item = ValueId>) -> Range<u32> {
         let start = self.operands.len() as u32;
         for result in results {
-            let place = if self.uses.last[result] == 0 {
+            let place = if self.graph.use_count(result) == 0 {
                 Operand::NOWHERE
             } else {
                 let loc = self.define(result);
@@ -364,9 +385,9 @@ impl<'g> Emit<'g> {
         self.sites.len() as u32 - 1
     }
 
-    /// A node as a call: operands in, results out.
-    fn call_site(&mut self, node: NodeId, op: Opcode, work: Work, values: &[ValueId], more: Vec<IValue>) {
-        let mut operands = self.site_operands(node, values);
+    /// A node as a call: operands from the `skip`th in, results out.
+    fn call_site(&mut self, node: NodeId, op: Opcode, work: Work, skip: usize, more: Vec<IValue>) {
+        let mut operands = self.site_operands(node, skip);
         for value in more {
             self.constants.push(value);
             self.operands.push(Operand::constant(self.constants.len() as u32 - 1));

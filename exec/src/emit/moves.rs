@@ -31,6 +31,8 @@ struct Pending {
     readers: HashMap<Loc, SmallVec<[Loc; 2]>, FxBuildHasher>,
     /// Registers that keep what they have.
     pinned: HashSet<Loc, FxBuildHasher>,
+    /// Registers whose last read may empty them, whichever that is.
+    dying: HashSet<Loc, FxBuildHasher>,
 }
 
 impl Emit<'_> {
@@ -52,6 +54,9 @@ impl Emit<'_> {
             if m.from.is_register() {
                 *pending.reads.entry(m.from).or_default() += 1;
                 pending.readers.entry(m.from).or_default().push(m.to);
+            }
+            if m.dies {
+                pending.dying.insert(m.from);
             }
             order.push(m.to);
             pending.by_dest.insert(m.to, m);
@@ -84,7 +89,8 @@ impl Emit<'_> {
             *n == 0
         });
         let pinned = pending.pinned.contains(&m.from);
-        self.emit_move(node, Move { dies: m.dies && last && !pinned, ..m });
+        let dies = m.dies || pending.dying.contains(&m.from);
+        self.emit_move(node, Move { dies: dies && last && !pinned, ..m });
         last.then_some(m.from)
     }
 

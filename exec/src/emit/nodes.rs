@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 impl Emit<'_> {
     pub(super) fn node(&mut self, node: NodeId) {
-        if self.uses.fused.contains(node) {
+        if self.deferred.contains(node) {
             return;
         }
         match self.graph.op(node).kind() {
@@ -39,8 +39,7 @@ impl Emit<'_> {
         let found = found.and_then(|kernel| Ok((kernel, resolve::defaults(graph, node)?)));
         let (kernel, defaults) =
             found.unwrap_or_else(|error| (Kernel::new(move |_| Err(error.clone())), Vec::new()));
-        let values = self.operand_values(node);
-        self.call_site(node, Opcode::Op, Work::Kernel(kernel), &values, defaults);
+        self.call_site(node, Opcode::Op, Work::Kernel(kernel), 0, defaults);
         self.read(node);
     }
 
@@ -65,23 +64,18 @@ impl Emit<'_> {
             Prim::Exit => self.call(node, Work::Exit, 0),
             Prim::AwaitableWait => self.call(node, Work::Await, 0),
             prim if structural::is_control(prim) => self.with_subgraph(node, prim),
-            prim => {
-                let values = self.operand_values(node);
-                self.call_site(node, Opcode::Op, Work::Prim(prim), &values, Vec::new());
-            }
+            prim => self.call_site(node, Opcode::Op, Work::Prim(prim), 0, Vec::new()),
         }
     }
 
     fn call(&mut self, node: NodeId, work: Work, skip: usize) {
-        let values: Vec<ValueId> = self.graph.operands(node).skip(skip).collect();
-        self.call_site(node, Opcode::Call, work, &values, Vec::new());
+        self.call_site(node, Opcode::Call, work, skip, Vec::new());
     }
 
     /// A node that cannot be run: says so when it is reached.
     fn failing(&mut self, node: NodeId, error: crate::KernelError) {
         let work = Work::Kernel(Kernel::new(move |_| Err(error.clone())));
-        let values = self.operand_values(node);
-        self.call_site(node, Opcode::Op, work, &values, Vec::new());
+        self.call_site(node, Opcode::Op, work, 0, Vec::new());
     }
 
     /// The function behind a method whose class is known; interfaces are looked up when called.
@@ -105,9 +99,8 @@ impl Emit<'_> {
             Prim::BailOut => Work::BailOut(body, OnceLock::new(), result),
             Prim::FusionGroup => match crate::fused::Group::compile(&body) {
                 Some(group) => {
-                    let values = self.operand_values(node);
                     let work = Work::Fused(Box::new(group));
-                    return self.call_site(node, Opcode::Fused, work, &values, Vec::new());
+                    return self.call_site(node, Opcode::Fused, work, 0, Vec::new());
                 }
                 None => Work::Subgraph(body, OnceLock::new()),
             },
@@ -120,33 +113,22 @@ impl Emit<'_> {
     fn transfer(&mut self, node: NodeId) {
         let graph = self.graph;
         let (from, to) = (graph.operand(node, 0), graph.result(node, 0));
-        self.note_nested_use(from);
         let (kind, to_kind) = (kind_of(graph.ty(from)), kind_of(graph.ty(to)));
-        let dies = self.dies_at(from, node);
         let loc = self.loc[from];
         match loc {
-            // Constants are nobody's: both values are the constant.
-            Loc::Constant(_) if to_kind.is_none() => {
-                self.loc[to] = loc;
-                return;
-            }
-            Loc::Word(r) if (r as usize) < self.scalars.len() && kind == to_kind => {
-                self.loc[to] = loc;
-                return;
-            }
+            // Constants have no owner: both values are the constant.
+            Loc::Constant(_) if to_kind.is_none() => return self.put(to, loc),
+            Loc::Word(r) if (r as usize) < self.scalars.len() && kind == to_kind => return self.put(to, loc),
             _ => {}
         }
-        if self.uses.last[to] == 0 {
-            self.release_operands(node, [from].into_iter(), false);
-            return;
+        if graph.use_count(to) == 0 {
+            return self.end_operands(node, 0..1, false);
         }
-        let source = Move { from: loc, kind, dies, to: Loc::Nowhere, to_kind };
-        if dies {
-            self.release(from);
-        }
+        let dies = self.live.dies(node, 0);
+        self.end_operands(node, 0..1, true);
         let dest = self.define(to);
         if dest != loc {
-            self.emit_move(node, Move { to: dest, ..source });
+            self.emit_move(node, Move { from: loc, kind, dies, to: dest, to_kind });
         }
     }
 
@@ -197,7 +179,7 @@ impl Emit<'_> {
                 let dest = self.result_word(node);
                 let op = if intrinsic == Intrinsic::Is { Opcode::Is } else { Opcode::IsNot };
                 self.push(node, op, dest, a.0, b.0);
-                self.release_operands(node, args.into_iter(), false);
+                self.end_operands(node, 0..2, false);
                 true
             }
             _ => false,
@@ -207,7 +189,7 @@ impl Emit<'_> {
     /// The register of a node's one result, a word; if nobody uses it, a temporary one.
     fn result_word(&mut self, node: NodeId) -> u32 {
         let result = self.graph.result(node, 0);
-        if self.uses.last[result] != 0
+        if self.graph.use_count(result) != 0
             && let Loc::Word(r) = self.define(result)
         {
             return r;
@@ -230,19 +212,25 @@ impl Emit<'_> {
         }
         let mut words = [0; 2];
         for (i, (&value, &kind)) in args.iter().zip(kinds).enumerate() {
-            self.note_nested_use(value);
             words[i] = self.as_word(value, kind, node);
         }
         // Words are read before the result is written: a dying operand's register may take it.
-        let dying: Vec<ValueId> =
-            args.iter().copied().filter(|&v| matches!(self.loc[v], Loc::Word(_))).collect();
-        self.release_operands(node, dying.into_iter(), true);
+        self.end_operands_that(node, |loc| matches!(loc, Loc::Word(_)));
         let dest = self.result_word(node);
         if !self.paired(node, op, dest, args, words) {
             self.push(node, Opcode::of_scalar(op), dest, words[0], words[1]);
         }
-        self.release_operands(node, args.iter().copied(), false);
+        self.end_operands_that(node, |loc| !matches!(loc, Loc::Word(_)));
         true
+    }
+
+    /// Ends the life of the operands that die at a node and are in such a place.
+    fn end_operands_that(&mut self, node: NodeId, is_such: fn(Loc) -> bool) {
+        for index in 0..self.graph.operand_count(node) {
+            if is_such(self.loc[self.graph.operand(node, index)]) {
+                self.end_operands(node, index..index + 1, false);
+            }
+        }
     }
 
     /// Whether a value is a list whose elements' bank is known.
@@ -258,18 +246,17 @@ impl Emit<'_> {
         let from = self.peek(list);
         let dest = self.result_word(node);
         self.push(node, Opcode::ListLen, dest, from.0, 0);
-        self.release_operands(node, [list].into_iter(), false);
+        self.end_operands(node, 0..1, false);
         true
     }
 
     fn list_get(&mut self, node: NodeId, list: ValueId, index: ValueId) -> bool {
         let Some((kind, _)) = self.list_kind(list) else { return false };
         let result = self.graph.result(node, 0);
-        if kind_of(self.graph.ty(result)) != kind || self.uses.last[result] == 0 {
+        if kind_of(self.graph.ty(result)) != kind || self.graph.use_count(result) == 0 {
             return false;
         }
         let from = self.peek(list);
-        self.note_nested_use(index);
         let at = self.as_word(index, Kind::Int, node);
         let op = match kind {
             Some(Kind::Int) => Opcode::ListGetI,
@@ -279,22 +266,20 @@ impl Emit<'_> {
         };
         let (Loc::Word(dest) | Loc::Value(dest)) = self.define(result) else { return false };
         self.push(node, op, dest, from.0, at);
-        self.release_operands(node, [list, index].into_iter(), false);
+        self.end_operands(node, 0..2, false);
         true
     }
 
     fn list_set(&mut self, node: NodeId, args: &[ValueId]) -> bool {
         let Some((kind, _)) = self.list_kind(args[0]) else { return false };
-        let results = self.graph.results(node).any(|r| self.uses.last[r] != 0);
+        let results = self.graph.results(node).any(|r| self.graph.use_count(r) != 0);
         if results || kind_of(self.graph.ty(args[2])) != kind {
             return false;
         }
         let list = self.peek(args[0]);
-        self.note_nested_use(args[1]);
         let at = self.as_word(args[1], Kind::Int, node);
         match kind {
             Some(kind @ (Kind::Int | Kind::Float)) => {
-                self.note_nested_use(args[2]);
                 let word = self.as_word(args[2], kind, node);
                 let op = if kind == Kind::Int { Opcode::ListSetI } else { Opcode::ListSetF };
                 self.push(node, op, list.0, at, word);
@@ -304,20 +289,19 @@ impl Emit<'_> {
                 self.push(node, Opcode::ListSetV, list.0, at, value.0);
             }
         }
-        self.release_operands(node, args.iter().copied(), false);
+        self.end_operands(node, 0..args.len(), false);
         true
     }
 
     fn list_append(&mut self, node: NodeId, list: ValueId, value: ValueId) -> bool {
         let Some((kind, _)) = self.list_kind(list) else { return false };
-        let results = self.graph.results(node).any(|r| self.uses.last[r] != 0);
+        let results = self.graph.results(node).any(|r| self.graph.use_count(r) != 0);
         if results || kind_of(self.graph.ty(value)) != kind {
             return false;
         }
         let to = self.peek(list);
         match kind {
             Some(kind @ (Kind::Int | Kind::Float)) => {
-                self.note_nested_use(value);
                 let word = self.as_word(value, kind, node);
                 let op = if kind == Kind::Int { Opcode::AppendI } else { Opcode::AppendF };
                 self.push(node, op, to.0, word, 0);
@@ -327,7 +311,7 @@ impl Emit<'_> {
                 self.push(node, Opcode::AppendV, to.0, operand.0, 0);
             }
         }
-        self.release_operands(node, [list, value].into_iter(), false);
+        self.end_operands(node, 0..2, false);
         true
     }
 
@@ -342,13 +326,13 @@ impl Emit<'_> {
     fn get_slot(&mut self, node: NodeId) -> bool {
         let (object, result) = (self.graph.operand(node, 0), self.graph.result(node, 0));
         let Some(slot) = self.slot_of(node) else { return false };
-        if kind_of(self.graph.ty(result)).is_some() || self.uses.last[result] == 0 {
+        if kind_of(self.graph.ty(result)).is_some() || self.graph.use_count(result) == 0 {
             return false;
         }
         let from = self.peek(object);
         let Loc::Value(dest) = self.define(result) else { return false };
         self.push(node, Opcode::GetSlot, dest, from.0, slot);
-        self.release_operands(node, [object].into_iter(), false);
+        self.end_operands(node, 0..1, false);
         true
     }
 
@@ -358,7 +342,7 @@ impl Emit<'_> {
         let to = self.peek(object);
         let from = self.peek(value);
         self.push(node, Opcode::SetSlot, to.0, slot, from.0);
-        self.release_operands(node, [object, value].into_iter(), false);
+        self.end_operands(node, 0..2, false);
         true
     }
 }

@@ -1,0 +1,54 @@
+//! Which bank holds values of a type, and which comparisons become conditional jumps.
+
+use crate::intrinsic::{Intrinsic, Kind, ScalarOp};
+use flambeau_ir::{Graph, NodeId, NodeSet, Prim, Type};
+
+/// The bank of a static type: a word of this kind, or a value.
+pub(super) fn kind_of(ty: Type) -> Option<Kind> {
+    match ty {
+        Type::INT => Some(Kind::Int),
+        Type::FLOAT => Some(Kind::Float),
+        Type::BOOL => Some(Kind::Bool),
+        _ => None,
+    }
+}
+
+/// The operation of a node that is a scalar intrinsic.
+pub(super) fn scalar_op(graph: &Graph, node: NodeId) -> Option<ScalarOp> {
+    let row = graph.op(node).row()?;
+    match graph.registry().facet::<Intrinsic>(row)? {
+        Intrinsic::Scalar(op) => Some(*op),
+        _ => None,
+    }
+}
+
+/// The comparisons that are computed by the branch that uses them. They are deferred: emission skips them and evaluates
+/// them where the branch is emitted, so their operands live until then.
+pub(super) fn deferred_comparisons(graph: &Graph) -> NodeSet {
+    let intrinsics = graph.registry().column::<Intrinsic>();
+    let mut deferred = NodeSet::new();
+    for node in graph.nodes_deep() {
+        if let Some(Intrinsic::Scalar(op)) = intrinsics.of(graph.op(node))
+            && is_condition(graph, node, *op)
+        {
+            deferred.insert(node);
+        }
+    }
+    deferred
+}
+
+/// Whether a comparison has one use, as the condition of an `If` of the same block or of the loop whose body it ends.
+fn is_condition(graph: &Graph, node: NodeId, op: ScalarOp) -> bool {
+    let Some(kind) = super::control::comparison(op) else { return false };
+    let result = graph.result(node, 0);
+    if graph.use_count(result) != 1 || graph.operands(node).any(|v| kind_of(graph.ty(v)) != Some(kind)) {
+        return false;
+    }
+    let Some(only) = graph.uses(result).next() else { return false };
+    if only.index != 0 || graph.parent(only.user) != graph.parent(node) {
+        return false;
+    }
+    let owner = graph.owner(graph.parent(node));
+    graph.is_prim(only.user, Prim::If)
+        || graph.is_prim(only.user, Prim::Return) && owner.is_some_and(|o| graph.is_prim(o, Prim::Loop))
+}
