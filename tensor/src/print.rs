@@ -222,8 +222,8 @@ fn scientific(value: f64, precision: usize) -> String {
     format!("{mantissa}e{sign}{:02}", exponent.abs())
 }
 
-/// `%.{precision}g`: the shorter of fixed and scientific, without trailing zeros.
-pub(crate) fn general(value: f64, precision: usize) -> String {
+/// `%.{precision}g` of a finite number: the shorter of fixed and scientific, without trailing zeros.
+pub fn general(value: f64, precision: usize) -> String {
     if value == 0.0 {
         return if value.is_sign_negative() { "-0" } else { "0" }.to_string();
     }

@@ -5,13 +5,13 @@
 
 use super::lex::{Cursor, Read, is_word};
 use super::parse::{ReadLimits, read_type};
-use super::values::read_exact_tensor;
+use super::short::{read_short, starts_short};
+use super::tensors::{complex, float, is_number, read_exact, read_filled};
 use crate::attr::{Attr, names};
+use crate::diag::{Diagnostic, Fault};
 use crate::symbol::Symbol;
 use crate::types::{Type, TypeKind};
 use crate::value::{Dict, IValue, Str};
-use flambeau_tensor::{Scalar, Tensor};
-use num_complex::Complex;
 
 /// Most elements of an attribute list and deepest nesting of lists and tuples.
 const MAX_DEPTH: usize = 256;
@@ -40,13 +40,19 @@ pub(super) fn read(c: &mut Cursor<'_>, ty: Option<Type>, limits: &ReadLimits) ->
 }
 
 fn attr(c: &mut Cursor<'_>, wanted: Option<Type>, limits: &ReadLimits) -> Read<Attr> {
-    if c.peek() == b'[' && list_of_types(c) {
+    let is_tensor = may_be_tensor(wanted) && starts_short(c);
+    if !is_tensor && c.peek() == b'[' && list_of_types(c) {
         return types(c);
     }
-    if starts_type(c) {
+    if !is_tensor && starts_type(c) {
         return Ok(Attr::Type(read_type(c)?));
     }
     Ok(Attr::Value(value(c, wanted, limits, 0)?))
+}
+
+/// Whether a value of this type, if one is wanted, may be a tensor.
+fn may_be_tensor(wanted: Option<Type>) -> bool {
+    wanted.is_none_or(|ty| matches!(ty.unwrap_optional().kind(), TypeKind::Tensor(_) | TypeKind::Any))
 }
 
 /// Whether the text at the cursor begins a type rather than a value.
@@ -93,6 +99,9 @@ fn value(c: &mut Cursor<'_>, wanted: Option<Type>, limits: &ReadLimits, depth: u
     if depth > MAX_DEPTH {
         return Err(c.error("T002", "values are nested too deeply", c.at, c.at + 1));
     }
+    if may_be_tensor(wanted) && starts_short(c) {
+        return Ok(IValue::Tensor(read_short(c, wanted, limits)?));
+    }
     match c.peek() {
         b'"' | b'\'' => {
             let bytes = string(c)?;
@@ -107,24 +116,30 @@ fn value(c: &mut Cursor<'_>, wanted: Option<Type>, limits: &ReadLimits, depth: u
         }
         b'[' => list(c, wanted, limits, depth),
         b'(' => tuple(c, wanted, limits, depth),
-        b'{' if !matches!(wanted.map(Type::kind), Some(TypeKind::Dict(..))) => filled(c, wanted, limits),
-        b'{' => dict(c, wanted, limits, depth),
-        b'<' => {
-            let at = c.at;
-            c.take_while(|b| b != b'>');
-            c.eat(b'>');
-            let what = &c.text[at..c.at];
-            Err(c.fault(
-                crate::diag::Fault::Unsupported,
-                "T008",
-                format!("{what} is an abbreviation: the text does not hold the data"),
-                at,
-                c.at,
-            ))
+        b'{' if !matches!(wanted.map(Type::kind), Some(TypeKind::Dict(..))) => {
+            Ok(IValue::Tensor(read_filled(c, wanted, limits)?))
         }
+        b'{' => dict(c, wanted, limits, depth),
+        b'<' => Err(abbreviated(c, wanted)),
         b if b.is_ascii_alphabetic() => word_value(c, wanted, limits, depth),
         _ => number(c, wanted),
     }
+}
+
+/// The error for `<Tensor>` and its like.
+fn abbreviated(c: &mut Cursor<'_>, wanted: Option<Type>) -> Box<Diagnostic> {
+    let at = c.at;
+    c.take_while(|b| b != b'>');
+    c.eat(b'>');
+    let form = &c.text[at..c.at];
+    let missing = match wanted.filter(|ty| ty.as_tensor().is_some()) {
+        Some(ty) => format!("the elements of a constant of type {ty} are"),
+        None => "the value is".to_owned(),
+    };
+    let message = format!("{form} is an abbreviation: {missing} not in the text");
+    let mut error = c.fault(Fault::Unsupported, "T008", message, at, c.at);
+    error.help = Some("print the graph with all elements: `--exact`, or `PrintOptions::exact`".to_owned());
+    error
 }
 
 fn word_value(c: &mut Cursor<'_>, wanted: Option<Type>, limits: &ReadLimits, depth: usize) -> Read<IValue> {
@@ -134,10 +149,10 @@ fn word_value(c: &mut Cursor<'_>, wanted: Option<Type>, limits: &ReadLimits, dep
         "True" => IValue::Bool(true),
         "False" => IValue::Bool(false),
         "None" => IValue::None,
-        "inf" => IValue::Float(f64::INFINITY),
-        "nan" => IValue::Float(f64::NAN),
-        "infj" => IValue::complex(Complex::new(0.0, f64::INFINITY)),
-        "nanj" => IValue::complex(Complex::new(0.0, f64::NAN)),
+        "inf" | "nan" | "infj" | "nanj" => {
+            c.at = at;
+            return number(c, wanted);
+        }
         "annotate" => {
             c.expect(b'(')?;
             // The annotation is source syntax; the declared type of the constant says the same.
@@ -168,13 +183,7 @@ fn word_value(c: &mut Cursor<'_>, wanted: Option<Type>, limits: &ReadLimits, dep
         }
         "tensor" => {
             c.at = at;
-            match read_exact_tensor(&c.text[at..], limits.tensor_bytes) {
-                Ok((tensor, used)) => {
-                    c.at += used;
-                    IValue::Tensor(tensor)
-                }
-                Err(e) => return Err(c.error("T009", e, at, at + 6)),
-            }
+            IValue::Tensor(read_exact(c, limits)?)
         }
         _ => return Err(c.error("T007", format!("`{word}` is not a value"), at, c.at.max(at + 1))),
     })
@@ -237,79 +246,24 @@ fn dict(c: &mut Cursor<'_>, wanted: Option<Type>, limits: &ReadLimits, depth: us
     Ok(IValue::Dict(dict))
 }
 
-/// `{n}`: a tensor of the declared type filled with `n`.
-fn filled(c: &mut Cursor<'_>, wanted: Option<Type>, limits: &ReadLimits) -> Read<IValue> {
-    let at = c.at;
-    c.expect(b'{')?;
-    let n = number(c, None)?;
-    c.expect(b'}')?;
-    let fill = match n {
-        IValue::Int(v) => Scalar::Int(v),
-        IValue::Float(v) => Scalar::Float(v),
-        _ => return Err(c.error("T007", "a tensor is filled with a number", at, c.at)),
-    };
-    let facts = wanted.and_then(Type::as_tensor);
-    let dtype = facts.and_then(|t| t.dtype).unwrap_or_else(|| fill.dtype());
-    let sizes = facts.and_then(|t| t.concrete_sizes()).unwrap_or_default();
-    let too_large = || c.error("T002", "the tensor constant is larger than the limit allows", at, c.at);
-    let elements = sizes
-        .iter()
-        .try_fold(1usize, |n, &s| n.checked_mul(usize::try_from(s).ok()?))
-        .ok_or_else(too_large)?;
-    if elements.checked_mul(dtype.size()).is_none_or(|b| b > limits.tensor_bytes) {
-        return Err(too_large());
-    }
-    Tensor::full(&sizes, fill, dtype)
-        .map(IValue::Tensor)
-        .map_err(|e| c.error("T009", e.to_string(), at, c.at))
-}
-
 fn number(c: &mut Cursor<'_>, wanted: Option<Type>) -> Read<IValue> {
     c.skip();
     let at = c.at;
-    let text = {
-        let bytes = c.text.as_bytes();
-        let mut end = at;
-        while let Some(&b) = bytes.get(end) {
-            let sign = (b == b'-' || b == b'+') && (end == at || matches!(bytes[end - 1], b'e' | b'E'));
-            if !(sign || b.is_ascii_alphanumeric() || b == b'.') {
-                break;
-            }
-            end += 1;
-        }
-        c.at = end;
-        &c.text[at..end]
-    };
-    let bad = |c: &Cursor<'_>| c.error("T007", format!("`{text}` is not a value"), at, c.at.max(at + 1));
-    if c.here() == b'+' || c.here() == b'-' {
-        // `0.+2.j`: real part, then imaginary part.
-        let real: f64 = text.parse().map_err(|_| bad(c))?;
-        let negative = c.here() == b'-';
-        c.at += 1;
-        let rest = c.word();
-        let imag: f64 = rest.strip_suffix('j').and_then(parse_float).ok_or_else(|| bad(c))?;
-        return Ok(IValue::complex(Complex::new(real, if negative { -imag } else { imag })));
-    }
-    if let Some(imag) = text.strip_suffix('j') {
-        return Ok(IValue::complex(Complex::new(0.0, parse_float(imag).ok_or_else(|| bad(c))?)));
+    let text = c.take_while(is_number);
+    if let Some(z) = complex(text) {
+        return Ok(IValue::complex(z));
     }
     let wants_float = wanted == Some(Type::FLOAT);
     if !wants_float && let Ok(v) = text.parse::<i64>() {
         return Ok(if wanted == Some(Type::BOOL) { IValue::Bool(v != 0) } else { IValue::Int(v) });
     }
-    let looks_float =
-        text.bytes().any(|b| matches!(b, b'.' | b'e' | b'E')) || wants_float || text.ends_with("inf");
-    match parse_float(text).filter(|_| looks_float) {
+    let looks_float = wants_float
+        || text.bytes().any(|b| matches!(b, b'.' | b'e' | b'E'))
+        || ["inf", "nan"].iter().any(|name| text.ends_with(name));
+    match float(text).filter(|_| looks_float) {
         Some(v) => Ok(IValue::Float(v)),
-        None => Err(bad(c)),
+        None => Err(c.error("T007", format!("`{text}` is not a value"), at, c.at.max(at + 1))),
     }
-}
-
-fn parse_float(text: &str) -> Option<f64> {
-    let digits = text.trim_start_matches(['-', '+']);
-    let plain =
-        digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') || matches!(digits, "inf" | "nan");
-    plain.then(|| text.parse().ok()).flatten()
 }
 
 /// A quoted string with C escapes, as bytes.

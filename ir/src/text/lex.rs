@@ -1,7 +1,10 @@
-//! A byte cursor over IR text. Line breaks are ordinary white space: the grammar does not need them.
+//! A byte cursor over IR text. Line breaks are ordinary white space: the grammar does not need them. A comment starts with
+//! `#`, as the places that PyTorch prints behind nodes, or with `;`, ends with the line, and may stand wherever white space
+//! may.
 
 use crate::diag::{Diagnostic, Fault};
 use crate::loc::{Source, SourceRange};
+use crate::types::{end_of_line, starts_comment};
 use std::sync::Arc;
 
 pub(super) struct Cursor<'t> {
@@ -28,10 +31,7 @@ impl<'t> Cursor<'t> {
         while let Some(&b) = bytes.get(self.at) {
             match b {
                 b' ' | b'\n' | b'\t' | b'\r' => self.at += 1,
-                b'#' => {
-                    let rest = &bytes[self.at..];
-                    self.at += rest.iter().position(|&b| b == b'\n').unwrap_or(rest.len());
-                }
+                b if starts_comment(b) => self.at = end_of_line(bytes, self.at),
                 _ => break,
             }
         }
@@ -51,15 +51,6 @@ impl<'t> Cursor<'t> {
     pub(super) fn eat(&mut self, b: u8) -> bool {
         let found = self.peek() == b;
         self.at += usize::from(found);
-        found
-    }
-
-    pub(super) fn eat_str(&mut self, s: &str) -> bool {
-        self.skip();
-        let found = self.text[self.at..].starts_with(s);
-        if found {
-            self.at += s.len();
-        }
         found
     }
 
@@ -87,6 +78,17 @@ impl<'t> Cursor<'t> {
         self.take_while(is_word)
     }
 
+    /// Whether `word` comes next, and nothing that continues it. Consumes it.
+    pub(super) fn eat_word(&mut self, word: &str) -> bool {
+        self.skip();
+        let start = self.at;
+        let found = self.word() == word && self.here() != b':';
+        if !found {
+            self.at = start;
+        }
+        found
+    }
+
     /// An operator's qualified name.
     pub(super) fn op_name(&mut self) -> Read<&'t str> {
         self.skip();
@@ -108,7 +110,7 @@ impl<'t> Cursor<'t> {
 
     /// The rest of the line, trimmed, up to a comment.
     pub(super) fn rest_of_line(&mut self) -> &'t str {
-        self.take_while(|b| b != b'\n' && b != b'#').trim()
+        self.take_while(|b| b != b'\n' && !starts_comment(b)).trim()
     }
 
     pub(super) fn range(&self, start: usize, end: usize) -> SourceRange {

@@ -5,6 +5,10 @@ mod lex;
 mod parse;
 mod print;
 mod resolve;
+mod short;
+mod tensors;
+#[cfg(test)]
+mod tests;
 mod values;
 
 pub use parse::{ReadLimits, parse_graph, parse_graph_with};

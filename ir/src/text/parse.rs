@@ -94,7 +94,7 @@ fn read_listings(
             cursor.skip();
             cursor.at
         };
-        if !cursor.eat_str("with ") {
+        if !cursor.eat_word("with") {
             if cursor.peek() != 0 {
                 return Err(cursor.expected("the end of the text"));
             }
@@ -181,7 +181,7 @@ impl<'t> Reader<'t> {
     }
 
     fn graph(mut self, c: &mut Cursor<'t>, resolver: &mut Resolver<'_>) -> Read<Open> {
-        if !c.eat_str("graph") {
+        if !c.eat_word("graph") {
             return Err(c.expected("`graph(`"));
         }
         let (nodes, operands) = estimate(&c.text[c.at..]);
@@ -201,15 +201,15 @@ impl<'t> Reader<'t> {
                     self.outputs(c, block)?;
                     open.pop();
                 }
-                b'r' if c.text[c.at..].starts_with("return") && !c.text[c.at..].starts_with("return:") => {
+                b'r' if c.eat_word("return") => {
                     if open.len() > 1 {
+                        c.at -= "return".len();
                         return Err(c.expected("`->` (a block is still open)"));
                     }
-                    c.at += "return".len();
                     self.outputs(c, block)?;
                     break;
                 }
-                b'b' if is_block_header(&c.text[c.at..]) => {
+                b'b' if is_block_header(c) => {
                     let Some(owner) = last else { return Err(c.expected("a node before its blocks")) };
                     if open.len() > self.limits.depth {
                         return Err(c.fault(
@@ -298,9 +298,12 @@ impl<'t> Reader<'t> {
             resolver.name(name)
         };
         let first_type = results.first().map(|r| r.ty);
-        let mut entries =
-            if c.here() == b'[' { attrs::read(c, first_type, &self.limits)? } else { Vec::new() };
-        let op_end = c.at;
+        let mut op_end = c.at;
+        let mut entries = Vec::new();
+        if c.peek() == b'[' {
+            entries = attrs::read(c, first_type, &self.limits)?;
+            op_end = c.at;
+        }
         if host {
             let words = words.split(',').map(str::trim).filter(|word| !word.is_empty());
             entries.splice(0..0, [(names::name(), Attr::str(name))].into_iter().chain(scalar_args(words)));
@@ -333,9 +336,7 @@ impl<'t> Reader<'t> {
     /// `, scope: a/b` behind a node.
     fn scope(&mut self, c: &mut Cursor<'t>) {
         let before = c.at;
-        c.take_while(|b| b == b' ');
-        if c.here() == b',' && c.text[c.at + 1..].trim_start().starts_with("scope:") {
-            c.at += 1;
+        if c.eat(b',') && c.word() == "scope" && c.eat(b':') {
             c.rest_of_line();
         } else {
             c.at = before;
@@ -404,10 +405,13 @@ fn number(name: &str) -> Option<u32> {
     bytes.iter().try_fold(0u32, |n, b| b.is_ascii_digit().then(|| n * 10 + u32::from(b - b'0')))
 }
 
-fn is_block_header(rest: &str) -> bool {
-    let Some(tail) = rest.strip_prefix("block") else { return false };
-    let digits = tail.bytes().take_while(u8::is_ascii_digit).count();
-    digits > 0 && tail[digits..].trim_start().starts_with('(')
+/// Whether `block0(` comes next.
+fn is_block_header(c: &mut Cursor<'_>) -> bool {
+    let back = c.at;
+    let digits = c.word().strip_prefix("block").unwrap_or_default();
+    let found = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) && c.peek() == b'(';
+    c.at = back;
+    found
 }
 
 /// The text inside of `(scalar arguments)` behind a host call's name.

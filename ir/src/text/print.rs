@@ -1,9 +1,9 @@
 //! Graph to text, as TorchScript prints it.
 //!
 //! The form is line oriented: a header with the inputs, one node a line with two spaces per level, blocks behind their
-//! node, subgraphs behind the graph as `with prim::X_N = graph(…)` in preorder. [`PrintOptions::exact`] differs in
-//! two points, so that what is printed reads back as the same program: tensors are written out bit for bit, and a constant
-//! that names a function has the function's qualified name, of which TorchScript prints the last part.
+//! node, subgraphs behind the graph as `with prim::X_N = graph(…)` in preorder. [`PrintOptions::exact`] differs, so that
+//! what is printed reads back as the same program: all tensors are written out bit for bit, types are complete, and a
+//! constant that names a function has the function's qualified name, of which TorchScript prints the last part.
 
 use super::values::write_attr_value;
 use crate::attr::{Attr, AttrSet, names};
@@ -12,7 +12,7 @@ use crate::id::{BlockId, NodeId, ValueId};
 use crate::loc::LocId;
 use crate::op::{OpKind, Prim};
 use crate::symbol::Symbol;
-use crate::types::{Type, TypeKind};
+use crate::types::{Type, TypeKind, Verbosity};
 use crate::value::IValue;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -24,8 +24,10 @@ use std::sync::Arc;
 pub struct PrintOptions {
     /// Append `# file:line:column` to nodes whose source is known.
     pub locations: bool,
-    /// Write tensors and names of functions out instead of abbreviating them.
+    /// Write tensors, types and names of functions out instead of abbreviating them.
     pub exact: bool,
+    /// How much of types is shown, unless the text is exact.
+    pub types: Verbosity,
 }
 
 /// A place in printed text, for tools that point at nodes.
@@ -83,7 +85,10 @@ struct Listing {
 }
 
 impl Printer {
-    fn new(options: PrintOptions) -> Self {
+    fn new(mut options: PrintOptions) -> Self {
+        if options.exact {
+            options.types = Verbosity::Full;
+        }
         Printer { options, out: String::new(), types: HashMap::default(), lines: None }
     }
 
@@ -199,7 +204,8 @@ impl Printer {
         }
         if !matches!(op.prim(), Some(Prim::PythonOp | Prim::IgnoredPythonOp)) {
             let function = if self.options.exact { function_named_by(g, node) } else { None };
-            self.attributes(attrs, subgraph.is_some(), function);
+            let declared = g.results(node).next().map(|v| g.ty(v));
+            self.attributes(attrs, subgraph.is_some(), declared, function);
         }
         self.out.push('(');
         self.values(g, g.operands(node));
@@ -224,8 +230,15 @@ impl Printer {
         self.out.push(')');
     }
 
-    /// Prints an attribute list. `function` is printed for the attribute `name`, if there is one.
-    fn attributes(&mut self, attrs: &AttrSet, has_listing: bool, function: Option<Symbol>) {
+    /// Prints an attribute list. `declared` is the type of the attribute `value`; `function` is printed for the attribute
+    /// `name`, if there is one.
+    fn attributes(
+        &mut self,
+        attrs: &AttrSet,
+        has_listing: bool,
+        declared: Option<Type>,
+        function: Option<Symbol>,
+    ) {
         let mut open = false;
         for (name, attr) in attrs.entries() {
             if has_listing && matches!(attr, Attr::Graph(_)) {
@@ -237,8 +250,8 @@ impl Printer {
             self.out.push('=');
             match attr {
                 Attr::Value(value) => match function.filter(|_| *name == names::name()) {
-                    Some(function) => self.attr_value(&IValue::from(function.as_str())),
-                    None => self.attr_value(value),
+                    Some(function) => self.attr_value(&IValue::from(function.as_str()), None),
+                    None => self.attr_value(value, declared.filter(|_| *name == names::value())),
                 },
                 Attr::Type(ty) => self.ty(*ty),
                 Attr::Types(types) => {
@@ -260,18 +273,20 @@ impl Printer {
         }
     }
 
-    fn attr_value(&mut self, value: &IValue) {
+    fn attr_value(&mut self, value: &IValue, declared: Option<Type>) {
         match value {
             IValue::Int(v) => push_signed(&mut self.out, *v),
             IValue::Bool(v) => self.out.push(if *v { '1' } else { '0' }),
-            other => write_attr_value(&mut self.out, other, self.options.exact),
+            other => write_attr_value(&mut self.out, other, declared, self.options.exact),
         }
     }
 
     fn typed(&mut self, g: &Graph, v: ValueId) {
         self.value(g, v);
-        self.out.push_str(" : ");
-        self.ty(g.ty(v));
+        if self.options.types > Verbosity::None {
+            self.out.push_str(" : ");
+            self.ty(g.ty(v));
+        }
     }
 
     fn values(&mut self, g: &Graph, values: impl Iterator<Item = ValueId>) {
@@ -296,7 +311,11 @@ impl Printer {
         if ty == Type::TENSOR {
             self.out.push_str("Tensor");
         } else {
-            let text = self.types.entry(ty).or_insert_with(|| ty.to_string().into_boxed_str());
+            let verbosity = self.options.types;
+            let text = self
+                .types
+                .entry(ty)
+                .or_insert_with(|| ty.with_verbosity(verbosity).to_string().into_boxed_str());
             self.out.push_str(text);
         }
     }

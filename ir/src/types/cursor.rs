@@ -3,11 +3,25 @@
 use super::TypeParseError;
 use flambeau_tensor::Fault;
 
-/// A place in a text, and the little that readers of types and schemas need there. Blanks are skipped before tokens.
+/// A place in a text, and the little that readers of types and schemas need there. Blanks, and
+/// comments where the text may have them, are skipped before tokens.
 #[derive(Clone, Copy)]
 pub(crate) struct Cursor<'a> {
     pub(crate) text: &'a str,
     pub(crate) pos: usize,
+    /// Whether comments are blanks, as in graph text.
+    pub(crate) comments: bool,
+}
+
+/// Whether this byte starts a comment of graph text, which extends to the end of the line.
+#[inline]
+pub(crate) fn starts_comment(b: u8) -> bool {
+    matches!(b, b'#' | b';')
+}
+
+/// The end of the line that `pos` is in.
+pub(crate) fn end_of_line(bytes: &[u8], pos: usize) -> usize {
+    bytes[pos..].iter().position(|&b| b == b'\n').map_or(bytes.len(), |n| pos + n)
 }
 
 pub(crate) fn starts_name(b: u8) -> bool {
@@ -20,14 +34,20 @@ pub(crate) fn continues_name(b: u8) -> bool {
 
 impl<'a> Cursor<'a> {
     pub(crate) fn new(text: &'a str, pos: usize) -> Self {
-        Self { text, pos }
+        Self { text, pos, comments: false }
     }
 
     #[inline]
     pub(crate) fn blanks(&mut self) {
         let bytes = self.text.as_bytes();
-        while bytes.get(self.pos).is_some_and(u8::is_ascii_whitespace) {
-            self.pos += 1;
+        while let Some(&b) = bytes.get(self.pos) {
+            if b.is_ascii_whitespace() {
+                self.pos += 1;
+            } else if self.comments && starts_comment(b) {
+                self.pos = end_of_line(bytes, self.pos);
+            } else {
+                break;
+            }
         }
     }
 

@@ -29,7 +29,7 @@ mod vars;
 
 use smallvec::{SmallVec, smallvec};
 
-pub(crate) use cursor::Cursor;
+pub(crate) use cursor::{Cursor, end_of_line, starts_comment};
 pub use env::{ClassEnv, NoClasses};
 pub use mutability::Mutability;
 pub(crate) use parse::Reader as TypeReader;

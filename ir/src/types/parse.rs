@@ -73,6 +73,7 @@ pub fn read_type(
         return Err(TypeParseError { offset: pos, ..reader.at.error("not a place in the text") });
     }
     reader.at.pos = pos;
+    reader.at.comments = syntax == TypeSyntax::Graph;
     let ty = reader.ty()?;
     Ok((ty, reader.at.pos))
 }

@@ -13,20 +13,29 @@ use std::fmt::{self, Write};
 
 use super::{Dim, TensorType, Type, TypeKind};
 
-/// How much of a refined tensor type is printed.
+/// How much of tensor types a graph's text shows: PyTorch's levels, by its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Verbosity {
-    /// No refinement.
+    /// 0: values have no types. Types in attributes are printed as with [`Verbosity::Type`].
     None,
-    /// Element type and sizes.
+    /// 1: element type and sizes.
     Type,
-    /// Strides too.
+    /// 2: strides too.
     Strides,
-    /// Device and `requires_grad` too.
+    /// 3: device and `requires_grad` too.
     #[default]
     Full,
-    /// Symbolic sizes spelled out.
+    /// 4: symbolic sizes spelled out, as `SS(-1)`.
     Symbolic,
+}
+
+impl Verbosity {
+    /// The level of a number from 0 to 4, as PyTorch's variable `PYTORCH_JIT_TYPE_VERBOSITY` has them.
+    #[must_use]
+    pub fn from_number(number: u8) -> Option<Verbosity> {
+        let all = [Self::None, Self::Type, Self::Strides, Self::Full, Self::Symbolic];
+        all.get(usize::from(number)).copied()
+    }
 }
 
 /// Which of the three texts.
@@ -207,9 +216,6 @@ fn write_tuple(out: &mut dyn Write, ty: Type, style: Style) -> fmt::Result {
 }
 
 fn write_tensor(out: &mut dyn Write, t: &TensorType, verbosity: Verbosity) -> fmt::Result {
-    if verbosity == Verbosity::None {
-        return out.write_str("Tensor");
-    }
     match t.dtype {
         Some(dtype) => out.write_str(dtype.ir_name())?,
         None => out.write_str("Tensor")?,

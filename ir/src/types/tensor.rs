@@ -126,6 +126,44 @@ impl TensorType {
         }
     }
 
+    /// What is known if both hold; `None` if they contradict each other. Of two sizes of which one is symbolic, the known
+    /// one is kept.
+    #[must_use]
+    pub fn meet(&self, other: &Self) -> Option<Self> {
+        fn either<T: PartialEq + Clone>(a: &Option<T>, b: &Option<T>) -> Option<Option<T>> {
+            match (a, b) {
+                (Some(x), Some(y)) if x != y => None,
+                _ => Some(a.clone().or_else(|| b.clone())),
+            }
+        }
+        fn lists<T: Clone>(
+            a: &Option<Box<[T]>>,
+            b: &Option<Box<[T]>>,
+            meet: impl Fn(&T, &T) -> Option<T>,
+        ) -> Option<Option<Box<[T]>>> {
+            match (a, b) {
+                (Some(a), Some(b)) if a.len() != b.len() => None,
+                (Some(a), Some(b)) => {
+                    a.iter().zip(b).map(|(x, y)| meet(x, y)).collect::<Option<_>>().map(Some)
+                }
+                _ => Some(a.clone().or_else(|| b.clone())),
+            }
+        }
+        let size = |a: &Dim, b: &Dim| match (a, b) {
+            (Dim::Known(x), Dim::Known(y)) if x != y => None,
+            (_, Dim::Known(_)) | (Dim::Unknown, _) => Some(*b),
+            _ => Some(*a),
+        };
+        Some(Self {
+            dtype: either(&self.dtype, &other.dtype)?,
+            device: either(&self.device, &other.device)?,
+            sizes: lists(&self.sizes, &other.sizes, size)?,
+            strides: lists(&self.strides, &other.strides, either)?,
+            requires_grad: either(&self.requires_grad, &other.requires_grad)?,
+            undefined: self.undefined || other.undefined,
+        })
+    }
+
     /// Whether everything `other` says holds here too. A symbolic size says nothing beyond being some size, because
     /// symbols have no meaning outside their graph.
     #[must_use]
