@@ -1,5 +1,7 @@
-//! Arguments of calls: values as JSON, from a file or inline, and random tensors.
+//! Arguments of calls: values as JSON, from a file or inline, and random tensors. Commands that do not call take types too
+//! ([`crate::input_types`]).
 
+use crate::output::did_you_mean;
 use anyhow::{Context, Result};
 use flambeau::ir::schema::Argument;
 use flambeau::json::JsonError;
@@ -19,6 +21,7 @@ pub(crate) struct InputArgs {
 }
 
 /// Positional and named arguments.
+#[derive(Default)]
 pub(crate) struct Inputs {
     pub(crate) positional: Vec<IValue>,
     pub(crate) named: Vec<(String, IValue)>,
@@ -46,17 +49,10 @@ impl InputArgs {
     /// Reads the arguments for an entry, whose parameters' types decide what empty lists are.
     pub(crate) fn read(&self, entry: &Entry) -> Result<Inputs> {
         let params = entry.params();
-        let mut inputs = Inputs { positional: Vec::new(), named: Vec::new() };
-        if let Some(file) = &self.inputs {
-            let text = if file == "-" {
-                std::io::read_to_string(std::io::stdin()).context("reading standard input")?
-            } else {
-                std::fs::read_to_string(file).with_context(|| format!("reading {file}"))?
-            };
-            let json: Value =
-                serde_json::from_str(&text).map_err(|e| wrong(format!("{file} is no JSON: {e}")))?;
-            read_file(&json, file, params, &mut inputs)?;
-        }
+        let mut inputs = match &self.inputs {
+            Some(file) => from_file(file, params)?,
+            None => Inputs::default(),
+        };
         for text in &self.args {
             let (name, value) =
                 text.split_once('=').ok_or_else(|| wrong(format!("`{text}` is not NAME=VALUE")))?;
@@ -70,17 +66,30 @@ impl InputArgs {
     }
 }
 
-fn type_of(params: &[Argument], name: &str) -> Type {
+/// The arguments in a JSON file, or in standard input (`-`).
+pub(crate) fn from_file(file: &str, params: &[Argument]) -> Result<Inputs> {
+    let text = if file == "-" {
+        std::io::read_to_string(std::io::stdin()).context("reading standard input")?
+    } else {
+        std::fs::read_to_string(file).with_context(|| format!("reading {file}"))?
+    };
+    let json: Value = serde_json::from_str(&text).map_err(|e| wrong(format!("{file} is no JSON: {e}")))?;
+    let mut inputs = Inputs::default();
+    read_file(&json, file, params, &mut inputs)?;
+    Ok(inputs)
+}
+
+pub(crate) fn type_of(params: &[Argument], name: &str) -> Type {
     params.iter().find(|p| p.name.as_str() == name).map_or(Type::ANY, |p| p.ty)
 }
 
 /// Arguments that are none.
-fn wrong(text: impl Into<String>) -> Error {
+pub(crate) fn wrong(text: impl Into<String>) -> Error {
     Error::new(Fault::Input, "X0004", text)
 }
 
 /// The error, saying which argument it is about.
-fn within(place: &str, error: Error) -> Error {
+pub(crate) fn within(place: &str, error: Error) -> Error {
     Error { message: format!("{place}: {}", error.message), ..error }
 }
 
@@ -113,7 +122,7 @@ fn read_file(json: &Value, file: &str, params: &[Argument], inputs: &mut Inputs)
 }
 
 /// `3`, `2.5`, `true`, `rand:f32[2,3]`, or a JSON value.
-fn inline(text: &str, ty: Type) -> Result<IValue, Error> {
+pub(crate) fn inline(text: &str, ty: Type) -> Result<IValue, Error> {
     if let Some(spec) = text.strip_prefix("rand:") {
         return Ok(IValue::Tensor(random(spec)?));
     }
@@ -134,8 +143,56 @@ fn inline(text: &str, ty: Type) -> Result<IValue, Error> {
     match serde_json::from_str::<Value>(text) {
         Ok(json) => Ok(flambeau::json::read_as(&json, ty)?),
         Err(_) if ty == Type::STR => Ok(IValue::str(text)),
-        Err(e) => Err(wrong(format!("`{text}` is no value: {e}"))),
+        Err(e) => {
+            let mut error = wrong(format!("`{text}` is no value: {e}"));
+            if TensorSpec::read(text).is_ok() {
+                error.help = Some(format!("for a random tensor of this type: `rand:{text}`"));
+            }
+            Err(error)
+        }
     }
+}
+
+/// `f32[2,3]`: a dtype and sizes, of which `*` is any.
+pub(crate) struct TensorSpec {
+    pub(crate) dtype: DType,
+    pub(crate) sizes: Vec<Option<i64>>,
+}
+
+impl TensorSpec {
+    pub(crate) fn read(spec: &str) -> Result<TensorSpec, Error> {
+        let unlike = || wrong(format!("`{spec}` is not like `f32[2,3]`"));
+        let (name, sizes) = spec.split_once('[').ok_or_else(unlike)?;
+        let dtype = dtype(name)?;
+        let sizes = sizes.strip_suffix(']').ok_or_else(unlike)?;
+        let size = |text: &str| match text.trim() {
+            "*" => Ok(None),
+            digits => digits.parse().map(Some).map_err(|_| unlike()),
+        };
+        let sizes = sizes.split(',').filter(|s| !s.trim().is_empty()).map(size).collect::<Result<_, _>>()?;
+        Ok(TensorSpec { dtype, sizes })
+    }
+}
+
+/// Short names of dtypes.
+const SHORT: [(&str, DType); 6] = [
+    ("f32", DType::F32),
+    ("f64", DType::F64),
+    ("f16", DType::F16),
+    ("bf16", DType::BF16),
+    ("i64", DType::I64),
+    ("i32", DType::I32),
+];
+
+/// A dtype by its short name or PyTorch's.
+pub(crate) fn dtype(name: &str) -> Result<DType, Error> {
+    let short = SHORT.iter().find(|(short, _)| *short == name).map(|(_, dtype)| *dtype);
+    short.or_else(|| DType::from_name(name)).ok_or_else(|| {
+        let mut error = wrong(format!("`{name}` is no dtype"));
+        let known = SHORT.iter().map(|(short, _)| *short).chain(DType::ALL.iter().map(|dtype| dtype.name()));
+        error.help = did_you_mean(name, known);
+        error
+    })
 }
 
 /// Most elements of a random tensor.
@@ -143,21 +200,9 @@ const MOST: i64 = 1 << 26;
 
 /// `f32[2,3]`: a tensor of numbers between -1 and 1 (integers from 0 to 9), the same at every call.
 fn random(spec: &str) -> Result<Tensor, Error> {
-    let unlike = || wrong(format!("`{spec}` is not like `f32[2,3]`"));
-    let (name, sizes) = spec.split_once('[').ok_or_else(unlike)?;
-    let dtype = match name {
-        "f32" => DType::F32,
-        "f64" => DType::F64,
-        "f16" => DType::F16,
-        "bf16" => DType::BF16,
-        "i64" => DType::I64,
-        "i32" => DType::I32,
-        other => DType::from_name(other).ok_or_else(|| wrong(format!("`{other}` is no dtype")))?,
-    };
-    let sizes = sizes.strip_suffix(']').ok_or_else(unlike)?;
-    let sizes: Option<Vec<i64>> =
-        sizes.split(',').filter(|s| !s.trim().is_empty()).map(|s| s.trim().parse().ok()).collect();
-    let sizes = sizes.ok_or_else(unlike)?;
+    let TensorSpec { dtype, sizes } = TensorSpec::read(spec)?;
+    let sizes: Option<Vec<i64>> = sizes.into_iter().collect();
+    let sizes = sizes.ok_or_else(|| wrong(format!("`{spec}` has a size that is not stated")))?;
     let count = flambeau::tensor::numel_of(&sizes).map_err(|e| wrong(e.to_string()))? as i64;
     if count > MOST {
         return Err(Error::new(Fault::Limit, "X0004", format!("`{spec}` has more than {MOST} elements")));

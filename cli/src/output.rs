@@ -76,8 +76,18 @@ pub(crate) fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
 pub(crate) fn unknown(option: &str, value: &str, known: &[&str]) -> anyhow::Error {
     let text = format!("`{value}` is no {option}; there are {}", known.join(", "));
     let mut error = Error::new(Fault::Misuse, "X0003", text);
-    error.help = nearest(value, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+    error.help = did_you_mean(value, known.iter().copied());
     usage(error)
+}
+
+/// A command line that is wrong in another way.
+pub(crate) fn misuse(text: impl Into<String>) -> anyhow::Error {
+    usage(Error::new(Fault::Misuse, "X0003", text))
+}
+
+/// The help for a name that is not there, if one of those there is near.
+pub(crate) fn did_you_mean<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<String> {
+    nearest(name, known).map(|near| format!("did you mean `{near}`?"))
 }
 
 /// Writes an error to standard error: with the source lines it points at, coloured on a terminal.
@@ -97,7 +107,10 @@ pub(crate) fn print_error(error: &anyhow::Error) {
 pub(crate) fn print_error_json(error: &anyhow::Error) {
     let errors = match error.downcast_ref::<Error>() {
         Some(e) if !e.diagnostics.is_empty() => e.diagnostics.iter().map(as_json).collect(),
-        Some(e) => vec![json!({"code": e.code, "fault": e.fault.to_string(), "message": e.message})],
+        Some(e) => {
+            let fault = e.fault.to_string();
+            vec![json!({"code": e.code, "fault": fault, "message": e.message, "help": e.help})]
+        }
         None => vec![json!({"message": format!("{error:#}")})],
     };
     eprintln!("{}", json!({ "errors": errors }));

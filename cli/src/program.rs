@@ -1,7 +1,6 @@
 //! Programs from files: source, IR text or archive, told by content first and by extension where content is silent.
 
-use crate::output::usage;
-use anstream::eprintln;
+use crate::output::{misuse, usage};
 use anyhow::{Context, Result, bail};
 use flambeau::rewrite::Pipeline;
 use flambeau::{Entry, Error, Program, Session};
@@ -45,18 +44,6 @@ impl ThreadArgs {
     }
 }
 
-/// A session with the standard operators that tells failed optimizations on standard error.
-pub(crate) fn standard() -> Result<Session> {
-    Ok(telling(&Session::standard()?))
-}
-
-/// The session, telling failed optimizations on standard error.
-pub(crate) fn telling(session: &Session) -> Session {
-    session.with_failure_hook(|failure| {
-        eprintln!("warning[{}]: {failure}\n{}", failure.error.code, failure.reproducer);
-    })
-}
-
 /// The pipeline that an option names.
 pub(crate) fn pipeline(session: &Session, text: &str) -> Result<Pipeline> {
     session.pipeline(text).map_err(usage)
@@ -79,9 +66,9 @@ pub(crate) fn with_files(session: &Session, copy: bool) -> Session {
 /// Bytes that tell what a file holds.
 const HEAD: u64 = 4096;
 
-/// Told by the first bytes: zip archives begin with `PK`, graphs with `graph(`.
+/// Told by the first bytes: zip archives begin with `PK`, graphs with `graph(`, perhaps behind comments.
 fn kind_of(bytes: &[u8], name: &str) -> Kind {
-    let text = bytes.iter().position(|b| !b.is_ascii_whitespace()).map_or(&bytes[..0], |i| &bytes[i..]);
+    let text = without_comments(bytes);
     let extension = Path::new(name).extension().and_then(|e| e.to_str()).unwrap_or("");
     if bytes.starts_with(b"PK") || extension == "pt" {
         Kind::Archive
@@ -89,6 +76,18 @@ fn kind_of(bytes: &[u8], name: &str) -> Kind {
         Kind::Ir
     } else {
         Kind::Source
+    }
+}
+
+/// The text from the first line on that is neither blank nor a comment of graph text.
+fn without_comments(mut text: &[u8]) -> &[u8] {
+    loop {
+        text = text.trim_ascii_start();
+        if !matches!(text.first(), Some(b'#' | b';')) {
+            return text;
+        }
+        let end = text.iter().position(|&b| b == b'\n').unwrap_or(text.len());
+        text = &text[end..];
     }
 }
 
@@ -145,11 +144,12 @@ impl ProgramArgs {
                     _ if program.has_hooks() => "__call__".to_owned(),
                     _ if all.iter().any(|n| n == "forward") => "forward".to_owned(),
                     [] => bail!("{} has no functions", self.file),
-                    _ => bail!(
-                        "{} has several functions; choose one by --entry: {}",
-                        self.file,
-                        all.join(", ")
-                    ),
+                    _ => {
+                        let all = all.join(", ");
+                        let text =
+                            format!("{} has several functions; choose one by --entry: {all}", self.file);
+                        return Err(misuse(text));
+                    }
                 }
             }
         };

@@ -1,11 +1,11 @@
 //! `flambeau alias`: what may share memory with what, and who writes where.
 
 use crate::output::graph_text;
-use crate::program::{ProgramArgs, standard};
+use crate::program::ProgramArgs;
+use crate::setup::Setup;
 use anstream::{print, println};
 use anyhow::Result;
 use flambeau::analysis::{AliasDb, Analyses};
-use flambeau::ir::text::PrintOptions;
 use serde_json::json;
 
 /// Arguments of `alias`.
@@ -22,8 +22,9 @@ pub(crate) struct Args {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = standard()?;
+pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
+    let options = setup.print;
+    let session = setup.session()?;
     let entry = args.program.entry(&session)?;
     let graph = entry.graph();
     let mut analyses = Analyses::new();
@@ -42,7 +43,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         });
         println!("{}", serde_json::Value::from_iter(values));
     } else {
-        print!("{}\n{}", graph_text(graph, PrintOptions::default())?, alias.dump(graph));
+        print!("{}\n{}", graph_text(graph, options)?, alias.dump(graph));
     }
     Ok(())
 }

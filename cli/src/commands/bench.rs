@@ -1,7 +1,8 @@
 //! `flambeau bench`: time calls of a function in this process.
 
 use crate::inputs::InputArgs;
-use crate::program::{ProgramArgs, ThreadArgs, standard};
+use crate::program::{ProgramArgs, ThreadArgs};
+use crate::setup::Setup;
 use anstream::println;
 use anyhow::Result;
 use std::time::{Duration, Instant};
@@ -63,8 +64,8 @@ pub(crate) fn time(seconds: f64, mut f: impl FnMut() -> Result<()>) -> Result<Ti
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = args.threads.of(&standard()?);
+pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
+    let session = args.threads.of(&setup.session()?);
     let entry = args.program.entry(&session)?;
     let inputs = args.inputs.read(&entry)?;
     let kwargs = inputs.kwargs();

@@ -1,7 +1,8 @@
 //! `flambeau bench-ir`: time the compiler's own steps on a program: reading, printing, verifying and copying the graph,
 //! every analysis, every pass of the library.
 
-use crate::program::{ProgramArgs, standard};
+use crate::program::{ProgramArgs, pipeline};
+use crate::setup::Setup;
 use anstream::println;
 use anyhow::{Context, Result};
 use flambeau::analysis::{AliasDb, STANDARD};
@@ -76,7 +77,7 @@ fn passes(args: &Args, session: &Session, graph: &Graph, unit: &CompilationUnit)
     let all = || session.passes().passes().map(|entry| entry.name.to_owned()).collect();
     let names = if args.passes.is_empty() { all() } else { args.passes.clone() };
     let time = |name: String| {
-        let pipeline = session.pipeline(&name)?;
+        let pipeline = pipeline(session, &name)?;
         let run = |mut copy: Graph| {
             Manager::new().unit(unit).run(&mut copy, &pipeline).map_err(|e| anyhow::anyhow!("{e}"))?;
             Ok(())
@@ -88,8 +89,8 @@ fn passes(args: &Args, session: &Session, graph: &Graph, unit: &CompilationUnit)
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = standard()?;
+pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
+    let session = setup.session()?;
     let (steps, graph, unit) = steps(args, &session)?;
     let analyses = analyses(args, &graph)?;
     let passes = passes(args, &session, &graph, &unit)?;

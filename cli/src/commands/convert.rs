@@ -1,6 +1,7 @@
 //! `flambeau convert`: a module or its tensors from one file to another, in the form the other's name asks for.
 
-use crate::program::{ProgramArgs, standard, with_files};
+use crate::program::{ProgramArgs, with_files};
+use crate::setup::Setup;
 use anstream::eprintln;
 use anyhow::{Context, Result, bail};
 use flambeau::archive::{replace_file, save_safetensors, save_state_dict};
@@ -33,8 +34,8 @@ pub(crate) struct Args {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = with_files(&standard()?, false);
+pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
+    let session = with_files(&setup.session()?, false);
     let limits = flambeau::archive::Limits::default();
     let to_safetensors = args.output.extension().is_some_and(|e| e == "safetensors");
     let from_source = args.input.extension().is_some_and(|e| e == "py" || e == "ir");

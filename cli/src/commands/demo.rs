@@ -1,7 +1,7 @@
 //! What the command shows without arguments: the LSTM cell, from source to result.
 
 use crate::commands::bench::time;
-use crate::program::standard;
+use crate::setup::Setup;
 use anstream::println;
 use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result, bail};
@@ -20,8 +20,8 @@ fn title(text: &str) {
 }
 
 /// Runs the command.
-pub(crate) fn run() -> Result<()> {
-    let session = standard()?;
+pub(crate) fn run(setup: Setup) -> Result<()> {
+    let session = setup.session()?;
     title("source");
     println!("{SOURCE}");
 

@@ -1,14 +1,18 @@
 //! `flambeau explain`: what an error code means, what became of a value and by which rules, why two values may share
 //! memory.
 
-use crate::program::{ProgramArgs, pipeline, standard};
+use crate::input_types::InputTypeArgs;
+use crate::output::{did_you_mean, misuse, usage};
+use crate::program::{ProgramArgs, pipeline};
+use crate::setup::{Setup, control};
+use crate::skipped::LeftOut;
 use anstream::{print, println};
-use anyhow::{Result, anyhow, bail};
-use flambeau::Graph;
+use anyhow::Result;
 use flambeau::analysis::{AliasDb, Analyses};
 use flambeau::archive::Code;
 use flambeau::ir::{Symbol, ValueId};
-use flambeau::rewrite::{Control, Manager, Story};
+use flambeau::rewrite::{Manager, Story};
+use flambeau::{Error, Fault, Graph};
 
 /// Arguments of `explain`.
 #[derive(clap::Args)]
@@ -24,6 +28,8 @@ pub(crate) struct Args {
     /// The pipeline that `--value` looks at.
     #[arg(long, short, default_value = "default", requires = "value")]
     passes: String,
+    #[command(flatten)]
+    inputs: InputTypeArgs,
     /// Tell why two values may, or cannot, share memory.
     #[arg(long, value_name = "%A,%B", value_delimiter = ',')]
     alias: Vec<String>,
@@ -33,54 +39,81 @@ pub(crate) struct Args {
 const PAGES: &str = include_str!("../../../docs/errors.md");
 
 /// Runs the command.
-pub(crate) fn run(args: &Args) -> Result<()> {
+pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     if args.value.is_none() && args.alias.is_empty() {
+        if !args.inputs.is_empty() {
+            return Err(misuse("types of inputs are for `explain FILE --value %NAME` or `--alias %A,%B`"));
+        }
         return page(args.what.as_deref());
     }
-    let Some(file) = args.what.clone() else { bail!("a program is missing: explain FILE --value %NAME") };
-    let session = standard()?;
+    let Some(file) = args.what.clone() else {
+        return Err(misuse("a program is missing: explain FILE --value %NAME"));
+    };
+    let session = setup.session()?;
     let program_args = ProgramArgs { file, entry: args.entry.clone(), copy: false };
     let program = program_args.load(&session)?;
     let entry = program_args.pick(&program)?;
-    let before = entry.graph();
+    let mut before = (**entry.graph()).clone();
+    args.inputs.apply(&entry, &mut before)?;
+    let before = &before;
     match args.alias.as_slice() {
         [] => {}
         [a, b] => {
             let (a, b) = (named(before, a)?, named(before, b)?);
             print!("{}", Analyses::new().get::<AliasDb>(before).why(before, a, b));
         }
-        _ => bail!("`--alias` takes two values: --alias %a,%b"),
+        _ => return Err(misuse("`--alias` takes two values: --alias %a,%b")),
     }
     if let Some(value) = &args.value {
-        let mut after = (**before).clone();
-        let mut control = Control::from_env()?.telling();
+        let mut after = before.clone();
+        let mut control = control()?.telling();
         let pipeline = pipeline(&session, &args.passes)?;
         let mut manager = Manager::new().unit(program.unit());
         manager.run_with(&mut after, &pipeline, &mut Analyses::new(), &mut control)?;
         print!("{}", tell(before, &after, control.story(), value)?);
+        if let Some(value) = find(&after, value) {
+            print!("{}", LeftOut::find(&session, program.unit(), &after, &pipeline)?.text_of(value));
+        }
     }
     Ok(())
 }
 
-fn page(code: Option<&str>) -> Result<()> {
+/// All pages.
+fn pages() -> impl Iterator<Item = String> {
     let archives = Code::ALL.iter().map(|c| format!("{c} {}", c.title()));
-    let mut pages = PAGES.split("\n## ").skip(1).map(|p| p.trim_end().to_owned()).chain(archives);
+    PAGES.split("\n## ").skip(1).map(|p| p.trim_end().to_owned()).chain(archives)
+}
+
+/// The code that a page is about.
+fn code_of(page: &str) -> &str {
+    page.split_whitespace().next().unwrap_or("")
+}
+
+fn page(code: Option<&str>) -> Result<()> {
     let Some(code) = code else {
-        pages.for_each(|page| println!("{}", page.lines().next().unwrap_or("")));
+        pages().for_each(|page| println!("{}", page.lines().next().unwrap_or("")));
         return Ok(());
     };
     let wanted = code.to_ascii_uppercase();
-    match pages.find(|p| p.split_whitespace().next() == Some(wanted.as_str())) {
+    match pages().find(|page| code_of(page) == wanted) {
         Some(page) => println!("{page}"),
-        None => bail!("there is no page for `{code}`; `flambeau explain` lists all codes"),
+        None => return Err(no_page(code, &wanted)),
     }
     Ok(())
+}
+
+fn no_page(code: &str, wanted: &str) -> anyhow::Error {
+    let text = format!("there is no page for `{code}`; `flambeau explain` lists all codes");
+    let mut error = Error::new(Fault::Misuse, "X0003", text);
+    let known: Vec<String> = pages().map(|page| code_of(&page).to_owned()).collect();
+    error.help = did_you_mean(wanted, known.iter().map(String::as_str));
+    usage(error)
 }
 
 /// What a run did to a value, which is named as in the graph after it or, if it is gone, before it.
 pub(crate) fn tell(before: &Graph, after: &Graph, story: Option<&Story>, name: &str) -> Result<String> {
     let value = find(after, name).or_else(|| find(before, name));
-    let value = value.ok_or_else(|| anyhow!("no value is named `{name}`, before or after"))?;
+    let value = value.ok_or_else(|| no_value(&[before, after], name))?;
     let events = story.map(|s| s.of(value)).unwrap_or_default();
     let state = if after.has_value(value) { "stands in the result" } else { "is gone" };
     let mut text = format!("%{} {state}\n", name.trim_start_matches('%'));
@@ -94,7 +127,17 @@ pub(crate) fn tell(before: &Graph, after: &Graph, story: Option<&Story>, name: &
 }
 
 fn named(graph: &Graph, name: &str) -> Result<ValueId> {
-    find(graph, name).ok_or_else(|| anyhow!("no value is named `{name}`"))
+    find(graph, name).ok_or_else(|| no_value(&[graph], name))
+}
+
+/// The error for a name that no value of these graphs has.
+fn no_value(graphs: &[&Graph], name: &str) -> anyhow::Error {
+    let bare = name.strip_prefix('%').unwrap_or(name);
+    let known: Vec<String> =
+        graphs.iter().flat_map(|g| g.values_in_order().map(|v| g.name(v).to_string())).collect();
+    let mut error = Error::new(Fault::Misuse, "X0003", format!("no value is named `{name}`"));
+    error.help = did_you_mean(bare, known.iter().map(String::as_str));
+    usage(error)
 }
 
 /// A value by its printed name, with or without `%`.

@@ -1,6 +1,7 @@
 //! `flambeau freeze`: a module with its weights and settings made part of its code.
 
-use crate::program::{standard, with_files};
+use crate::program::with_files;
+use crate::setup::Setup;
 use anyhow::Result;
 use std::path::PathBuf;
 
@@ -17,8 +18,8 @@ pub(crate) struct Args {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = with_files(&standard()?, false);
+pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
+    let session = with_files(&setup.session()?, false);
     let program = session.load_archive(&args.input)?;
     if let Some(module) = program.module() {
         module.eval();

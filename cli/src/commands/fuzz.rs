@@ -3,8 +3,9 @@
 //! Cases run in worker processes: this command again, with `--worker`. A case that ends or stalls its process is a finding
 //! like any other.
 
-use crate::output::unknown;
-use crate::program::{pipeline, standard};
+use crate::output::{misuse, unknown};
+use crate::program::pipeline;
+use crate::setup::Setup;
 use anstream::println;
 use anyhow::{Result, anyhow, bail};
 use flambeau::Session;
@@ -46,11 +47,11 @@ pub(crate) struct Args {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = standard()?;
+pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
+    let session = setup.session()?;
     let seed = args.seed.unwrap_or_else(fresh_seed);
     let campaign = Campaign::new(session.registry(), seed);
-    let campaign = campaign.favouring(&args.favour).map_err(|why| anyhow!(why))?;
+    let campaign = campaign.favouring(&args.favour).map_err(misuse)?;
     if args.worker {
         let name = args.oracle.first().map_or("", String::as_str);
         let oracle =

@@ -1,7 +1,8 @@
 //! `flambeau info`: what a file holds, which operators it uses, and which of them are missing.
 
-use crate::program::{standard, with_files};
+use crate::program::with_files;
 use crate::report::report;
+use crate::setup::Setup;
 use anstream::{print, println};
 use anyhow::Result;
 use std::path::PathBuf;
@@ -26,8 +27,8 @@ pub(crate) struct Args {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = with_files(&standard()?, args.copy);
+pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
+    let session = with_files(&setup.session()?, args.copy);
     if args.state_dict {
         for (name, tensor) in session.load_weights(&args.file)? {
             println!("{name}: {}{:?}", tensor.dtype().name(), tensor.sizes());

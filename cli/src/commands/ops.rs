@@ -1,6 +1,6 @@
 //! `flambeau ops`: list operators and what is known about them.
 
-use crate::program::standard;
+use crate::setup::Setup;
 use anstream::println;
 use anyhow::{Result, bail};
 use flambeau::exec::Kernel;
@@ -20,8 +20,8 @@ pub(crate) struct Args {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = standard()?;
+pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
+    let session = setup.session()?;
     let registry = session.registry();
     let mut shown = 0;
     let mut rows = Vec::new();

@@ -1,13 +1,15 @@
 //! `flambeau opt`: a pipeline of passes over a program.
 
 use crate::commands::explain::tell;
+use crate::input_types::InputTypeArgs;
 use crate::output::graph_text;
-use crate::program::{ProgramArgs, pipeline, standard};
+use crate::program::{ProgramArgs, pipeline};
+use crate::setup::{Setup, control};
+use crate::skipped::LeftOut;
 use anstream::{eprint, eprintln, print, println};
 use anyhow::{Context, Result};
 use flambeau::analysis::Analyses;
 use flambeau::ir::text::PrintOptions;
-use flambeau::rewrite::control::Control;
 use flambeau::rewrite::log::Log;
 use flambeau::rewrite::manager::{Checks, Manager, Report};
 use flambeau::{Error, Session};
@@ -22,6 +24,8 @@ pub(crate) struct Args {
     /// Function or method; `forward` or the only one if left out.
     #[arg(long, short)]
     entry: Option<String>,
+    #[command(flatten)]
+    inputs: InputTypeArgs,
     /// Copy tensors out of an archive's file instead of sharing them with it.
     #[arg(long)]
     copy: bool,
@@ -76,19 +80,19 @@ impl From<CheckLevel> for Checks {
     }
 }
 
-/// The standard operators, with the rules of the files.
-fn session(rules: &[String]) -> Result<Session> {
-    let mut builder = Session::builder().standard();
+/// The session, with the rules of the files.
+fn with_rules(mut setup: Setup, rules: &[String]) -> Result<Session> {
     for file in rules {
         let text = std::fs::read_to_string(file).with_context(|| format!("reading {file}"))?;
-        builder = builder.rules(file, &text);
+        setup.builder = setup.builder.rules(file, &text);
     }
-    Ok(if rules.is_empty() { standard()? } else { builder.build()? })
+    setup.session()
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = session(&args.rules)?;
+pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
+    let options = PrintOptions { exact: args.exact, ..setup.print };
+    let session = with_rules(setup, &args.rules)?;
     if args.list {
         return list(&session);
     }
@@ -98,7 +102,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let program = chosen.load(&session)?;
     let entry = chosen.pick(&program)?;
     let mut graph = (**entry.graph()).clone();
-    let options = PrintOptions { exact: args.exact, ..PrintOptions::default() };
+    args.inputs.apply(&entry, &mut graph)?;
+    let before = graph.clone();
     let mut manager = Manager::new().unit(program.unit()).checks(args.checks.into()).log(Log::from_env());
     let as_json = args.report == Some(ReportForm::Json);
     if args.print_after && !as_json {
@@ -107,7 +112,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             println!("# {name}\n{}", capture.graph.to_text(options));
         });
     }
-    let mut control = Control::from_env()?;
+    let mut control = control()?;
     if !args.explain.is_empty() {
         control = control.telling();
     }
@@ -119,13 +124,17 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             Error::new(error.error.fault, "P0001", error.to_string())
         })?;
     for name in &args.explain {
-        eprint!("{}", tell(entry.graph(), &graph, control.story(), name)?);
+        eprint!("{}", tell(&before, &graph, control.story(), name)?);
     }
-    if args.report == Some(ReportForm::Text) {
-        eprint!("{report}");
+    let left_out = LeftOut::find(&session, program.unit(), &graph, &pipeline)?;
+    match args.report {
+        Some(ReportForm::Text) => eprint!("{report}{}", left_out.text()),
+        Some(ReportForm::Json) => {}
+        None => eprint!("{}", left_out.note()),
     }
     if as_json {
-        println!("{}", json!({"passes": passes(&report), "graph": graph_text(&graph, options)?}));
+        let graph = graph_text(&graph, options)?;
+        println!("{}", json!({"passes": passes(&report), "skipped": left_out.json(), "graph": graph}));
     } else if !args.print_after {
         print!("{}", graph_text(&graph, options)?);
     }

@@ -1,9 +1,10 @@
 //! `flambeau print`: a program in one of its forms.
 
-use crate::output::graph_text;
-use crate::program::{ProgramArgs, standard};
+use crate::output::{graph_text, unknown};
+use crate::program::ProgramArgs;
+use crate::setup::Setup;
 use anstream::print;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use flambeau::Session;
 use flambeau::frontend::ssa::Stage;
 use flambeau::ir::text::PrintOptions;
@@ -45,18 +46,16 @@ enum Form {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = standard()?;
+pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
+    let options = PrintOptions { locations: args.locations, exact: args.exact, ..setup.print };
+    let session = setup.session()?;
     if let Some(stage) = &args.stage {
         return stages(args, &session, stage);
     }
     let entry = args.program.entry(&session)?;
     let graph = entry.graph();
     match args.form {
-        Form::Graph => {
-            let options = PrintOptions { locations: args.locations, exact: args.exact };
-            print!("{}", graph_text(graph, options)?);
-        }
+        Form::Graph => print!("{}", graph_text(graph, options)?),
         Form::Code => print!("{}", entry.code()?),
         Form::Bytecode => print!("{}", entry.bytecode()?),
         Form::Dot => print!("{}", graph.to_dot()),
@@ -81,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 fn stages(args: &Args, session: &Session, name: &str) -> Result<()> {
     let Some(stage) = Stage::ALL.into_iter().find(|s| s.name() == name) else {
         let names: Vec<&str> = Stage::ALL.iter().map(|s| s.name()).collect();
-        bail!("there is no stage `{name}`; there are {}", names.join(", "));
+        return Err(unknown("stage", name, &names));
     };
     let text =
         String::from_utf8(args.program.bytes()?).context("only source has stages, and this is no text")?;

@@ -2,9 +2,10 @@
 
 use crate::inputs::InputArgs;
 use crate::output::OutputArgs;
-use crate::program::{ProgramArgs, ThreadArgs, telling};
+use crate::program::{ProgramArgs, ThreadArgs};
+use crate::setup::{Setup, session};
 use anyhow::Result;
-use flambeau::{Execution, Session};
+use flambeau::Execution;
 
 /// Arguments of `run`.
 #[derive(clap::Args)]
@@ -32,20 +33,20 @@ pub(crate) struct Args {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &Args) -> Result<()> {
+pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let execution = match (args.reference, args.unoptimized) {
         (true, _) => Execution::Reference,
         (_, true) => Execution::Machine,
         _ => Execution::Optimized,
     };
-    let mut builder = Session::builder().standard().execution(execution);
+    let mut builder = setup.builder.execution(execution);
     if let Some(units) = args.fuel {
         builder = builder.fuel(units);
     }
     if let Some(mb) = args.memory {
         builder = builder.memory(mb.saturating_mul(1 << 20));
     }
-    let session = args.threads.of(&telling(&builder.build()?));
+    let session = args.threads.of(&session(builder)?);
     let entry = args.program.entry(&session)?;
     let inputs = args.inputs.read(&entry)?;
     // What the program prints is kept back until it has succeeded: an error leaves nothing on standard output.

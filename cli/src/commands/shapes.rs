@@ -1,6 +1,8 @@
 //! `flambeau shapes`: what is known about the type of every value.
 
-use crate::program::{ProgramArgs, standard};
+use crate::input_types::InputTypeArgs;
+use crate::program::ProgramArgs;
+use crate::setup::Setup;
 use anstream::{print, println};
 use anyhow::Result;
 use flambeau::analysis::Analyses;
@@ -11,16 +13,20 @@ use flambeau::analysis::shape::Shapes;
 pub(crate) struct Args {
     #[command(flatten)]
     program: ProgramArgs,
+    #[command(flatten)]
+    inputs: InputTypeArgs,
     /// Write the type of every value, with all that is known of it, as JSON.
     #[arg(long)]
     json: bool,
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = standard()?;
+pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
+    let session = setup.session()?;
     let entry = args.program.entry(&session)?;
-    let graph = entry.graph();
+    let mut graph = (**entry.graph()).clone();
+    args.inputs.apply(&entry, &mut graph)?;
+    let graph = &graph;
     let mut analyses = Analyses::new();
     let shapes = analyses.get::<Shapes>(graph);
     if args.json {

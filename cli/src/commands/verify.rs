@@ -1,6 +1,7 @@
 //! `flambeau verify`: check a program and show what is wrong with it.
 
-use crate::program::{ProgramArgs, standard};
+use crate::program::ProgramArgs;
+use crate::setup::Setup;
 use anstream::println;
 use anyhow::Result;
 use flambeau::ir::verify::verify_with;
@@ -16,8 +17,8 @@ pub(crate) struct Args {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &Args) -> Result<()> {
-    let session = standard()?;
+pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
+    let session = setup.session()?;
     let program = args.program.load(&session)?;
     let unit = program.unit();
     let mut nodes = 0;

@@ -1,0 +1,137 @@
+//! Types of inputs for commands that analyse and do not call: stated, or those of example values.
+//!
+//! A type is stated as `f32[2,*]`, a dtype (`f32`), or as graphs have it (`Float(2, 3, strides=[3, 1])`, `int[]`). It is
+//! combined with the type that the graph declares; one that contradicts it is an error.
+
+use crate::inputs::{TensorSpec, dtype, from_file, inline, type_of, within, wrong};
+use crate::output::did_you_mean;
+use anyhow::Result;
+use flambeau::ir::ValueId;
+use flambeau::ir::schema::Argument;
+use flambeau::ir::types::{Dim, NoClasses, TensorType, TypeKind, is_subtype, parse_ir_type};
+use flambeau::{Entry, Error, Graph, IValue, Type};
+
+/// What is known of inputs.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct InputTypeArgs {
+    /// A JSON file with example inputs, as `run` takes it: their types and sizes are those of the graph's inputs.
+    #[arg(long, value_name = "FILE")]
+    inputs: Option<String>,
+    /// The type of an input, as `x=f32[2,3]`, `x=f32[2,*]`, `x=Float(2, 3, strides=[3, 1])` or `n=int`; or an example
+    /// value, as `run` takes it.
+    #[arg(long = "arg", short = 'a', value_name = "NAME=TYPE")]
+    args: Vec<String>,
+}
+
+impl InputTypeArgs {
+    /// Whether nothing is stated.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.inputs.is_none() && self.args.is_empty()
+    }
+
+    /// Gives the inputs of a graph, which is a copy of the entry's, the types that are stated.
+    pub(crate) fn apply(&self, entry: &Entry, graph: &mut Graph) -> Result<()> {
+        let params = entry.params();
+        // A method's receiver is an input and not a parameter.
+        let receivers = graph.inputs().count() - params.len();
+        let values: Vec<ValueId> = graph.inputs().skip(receivers).collect();
+        for (name, given) in self.types(entry)? {
+            let at = params.iter().position(|p| p.name.as_str() == name);
+            let at = at.ok_or_else(|| no_parameter(entry, &name))?;
+            let declared = graph.ty(values[at]);
+            let ty = combined(declared, given).ok_or_else(|| {
+                wrong(format!("input `{name}` is declared {declared}, which {given} is not"))
+            })?;
+            graph.edit().set_type(values[at], ty);
+        }
+        Ok(())
+    }
+
+    /// Names of parameters with types, in the order stated.
+    fn types(&self, entry: &Entry) -> Result<Vec<(String, Type)>> {
+        let params = entry.params();
+        let mut types = Vec::new();
+        if let Some(file) = &self.inputs {
+            let inputs = from_file(file, params)?;
+            let (given, taken) = (inputs.positional.len(), params.len());
+            if given > taken {
+                return Err(
+                    wrong(format!("{file}: {given} inputs, but {} takes {taken}", entry.name())).into()
+                );
+            }
+            let names = params.iter().map(|p| p.name.to_string());
+            types.extend(names.zip(&inputs.positional).map(|(name, value)| (name, of_value(value))));
+            types.extend(inputs.named.iter().map(|(name, value)| (name.clone(), of_value(value))));
+        }
+        for text in &self.args {
+            let (name, given) =
+                text.split_once('=').ok_or_else(|| wrong(format!("`{text}` is not NAME=TYPE")))?;
+            if !params.iter().any(|p| p.name.as_str() == name) {
+                return Err(no_parameter(entry, name).into());
+            }
+            let ty = stated(given, params, name).map_err(|e| within(&format!("input `{name}`"), e))?;
+            types.push((name.to_owned(), ty));
+        }
+        Ok(types)
+    }
+}
+
+fn no_parameter(entry: &Entry, name: &str) -> Error {
+    let known: Vec<&str> = entry.params().iter().map(|p| p.name.as_str()).collect();
+    let mut error =
+        wrong(format!("{} has no parameter `{name}`; its parameters are {}", entry.name(), known.join(", ")));
+    error.help = did_you_mean(name, known.iter().copied());
+    error
+}
+
+/// The type that a text states, or that its value has.
+fn stated(text: &str, params: &[Argument], name: &str) -> Result<Type, Error> {
+    if let Ok(dtype) = dtype(text) {
+        return Ok(Type::tensor(TensorType { dtype: Some(dtype), ..TensorType::default() }));
+    }
+    let spec = TensorSpec::read(text);
+    if let Ok(TensorSpec { dtype, sizes }) = spec {
+        if let Some(size) = sizes.iter().flatten().find(|&&size| size < 0) {
+            return Err(wrong(format!("`{text}` has the size {size}")));
+        }
+        let sizes = sizes.into_iter().map(|size| size.map_or(Dim::Unknown, Dim::Known)).collect();
+        return Ok(Type::tensor(TensorType {
+            dtype: Some(dtype),
+            sizes: Some(sizes),
+            ..TensorType::default()
+        }));
+    }
+    let read = parse_ir_type(text, 0);
+    if let Ok((ty, end)) = read
+        && text[end..].trim().is_empty()
+        && !matches!(ty.kind(), TypeKind::Class(_))
+    {
+        return Ok(ty);
+    }
+    match inline(text, type_of(params, name)) {
+        Ok(value) => Ok(of_value(&value)),
+        // A text with brackets that begins with a name is rather a type than a value.
+        Err(_) if text.starts_with(|c: char| c.is_ascii_alphabetic()) => Err(match (read, spec) {
+            (Err(e), _) => wrong(format!("`{text}` is no type: {}", e.message)),
+            (Ok(_), Err(e)) if text.contains('[') => e,
+            _ => wrong(format!("`{text}` is neither a type nor a value")),
+        }),
+        Err(e) => Err(e),
+    }
+}
+
+/// All that a value's type tells, with dtype, sizes and strides of a tensor.
+fn of_value(value: &IValue) -> Type {
+    match value {
+        IValue::Tensor(tensor) => Type::tensor(TensorType::of(tensor)),
+        other => other.type_of(),
+    }
+}
+
+/// What both types say; `None` if no value has both.
+fn combined(declared: Type, given: Type) -> Option<Type> {
+    match (declared.unwrap_optional().as_tensor(), given.as_tensor()) {
+        (Some(declared), Some(given)) => declared.meet(given).map(Type::tensor),
+        _ => is_subtype(given, declared, &NoClasses).then_some(given),
+    }
+}
