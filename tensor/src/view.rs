@@ -419,7 +419,7 @@ impl Tensor {
         let size = layout.sizes()[wrap_dim(dim, layout.rank())?];
         let piece = size / chunks + i64::from(size % chunks != 0);
         if piece == 0 {
-            check_budget((chunks as usize).saturating_mul(size_of::<Tensor>() + size_of::<Layout>()))?;
+            check_views(chunks)?;
             return (0..chunks).map(|_| self.slice(dim, Some(0), Some(0), 1)).collect();
         }
         self.split(piece, dim)
@@ -439,6 +439,7 @@ impl Tensor {
             )));
         }
         let size = layout.sizes()[wrap_dim(dim, layout.rank())?];
+        check_views(sections)?;
         let (least, larger) = (size / sections, size % sections);
         let mut start = 0;
         (0..sections)
@@ -659,6 +660,11 @@ pub fn infer_sizes(sizes: &[i64], numel: i64) -> Result<Dims> {
     Ok(out)
 }
 
+/// Holds `count` views about to be made against the memory limit.
+fn check_views(count: i64) -> Result<()> {
+    check_budget((count as usize).saturating_mul(size_of::<Tensor>() + size_of::<Layout>()))
+}
+
 /// Strides that show a layout's elements, in row-major order, in other sizes of as many; `None` if there are none.
 fn view_strides(layout: &Layout, sizes: &[i64]) -> Option<Dims> {
     if layout.numel() == 0 {
@@ -697,4 +703,22 @@ fn view_strides(layout: &Layout, sizes: &[i64]) -> Option<Dims> {
         }
     }
     (to == 0).then_some(strides)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Budget, DType};
+
+    #[test]
+    fn views_without_number_do_not_fit_in_memory() {
+        let x = Tensor::zeros(&[0, 3], DType::F32).unwrap();
+        for dim in [0, 1] {
+            let pieces = Budget::new(1 << 20).run(|| x.tensor_split(i64::MAX, dim));
+            assert!(matches!(pieces, Err(TensorError::OutOfMemory { .. })));
+        }
+        let chunks = Budget::new(1 << 20).run(|| x.chunk(i64::MAX, 0));
+        assert!(matches!(chunks, Err(TensorError::OutOfMemory { .. })));
+        assert_eq!(x.tensor_split(4, 1).unwrap().len(), 4);
+    }
 }
