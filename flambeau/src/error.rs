@@ -1,6 +1,5 @@
 //! One error type for everything an embedder can ask for.
 
-use flambeau_archive::LoadError;
 use flambeau_exec::{ExecError, TraceEntry};
 use flambeau_ir::verify::VerifyErrors;
 use flambeau_ir::{Diagnostic, Fault, RegistryError};
@@ -104,21 +103,6 @@ impl From<ExecError> for Error {
             help: e.help,
             ..Error::new(e.fault, "X0002", e.message)
         }
-    }
-}
-
-impl From<LoadError> for Error {
-    fn from(e: LoadError) -> Self {
-        match e {
-            LoadError::Code(d) => Error::from(*d),
-            LoadError::Archive(_) => Error::new(e.fault(), e.code(), e.to_string()),
-        }
-    }
-}
-
-impl From<flambeau_archive::ArchiveError> for Error {
-    fn from(e: flambeau_archive::ArchiveError) -> Self {
-        Error::from(LoadError::from(e))
     }
 }
 

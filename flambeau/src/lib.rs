@@ -14,41 +14,54 @@
 //! # Ok::<(), flambeau::Error>(())
 //! ```
 //!
-//! Everything below is public too, under its own name: [`tensor`], [`ir`], [`analysis`], [`exec`], [`rewrite`],
-//! [`frontend`], [`archive`].
+//! For extensions there are the modules [`ir`], [`analysis`], [`rewrite`], [`exec`], [`tensor`], [`frontend`] and `archive`,
+//! which name what is promised of the crates below; those are an implementation and may change.
+//!
+//! # Features
+//!
+//! All are on by default. Without any, programs are still compiled, read, analysed, rewritten and printed.
+//!
+//! | feature | brings |
+//! |---|---|
+//! | `kernels` | the kernels of the standard operators. Without it a call that reaches one is an error (`X0002`, [`Fault::Unsupported`]), and constants are folded only where no kernel is needed; schemas, effects, aliasing, shapes, derivatives and rules are the same |
+//! | `archive` | `.pt` archives and files of weights: loading, saving, freezing |
+//! | `egraph` | equality saturation: the pass `egraph` |
 
 /// The examples of the README are tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
+#[cfg(feature = "archive")]
+mod archives;
+#[cfg(feature = "archive")]
 mod as_module;
 mod engine;
 mod error;
+mod exports;
 mod failures;
+#[cfg(feature = "archive")]
 mod freeze;
 mod gradients;
 pub mod json;
 mod limits;
 mod module;
 mod program;
+#[cfg(feature = "archive")]
 mod save;
 mod session;
 
+#[cfg(feature = "archive")]
+pub use archives::StateMismatch;
 pub use error::Error;
+#[cfg(feature = "archive")]
+pub use exports::archive;
+pub use exports::{analysis, exec, frontend, ir, rewrite, tensor};
 pub use failures::OptimizationFailure;
-pub use flambeau_analysis as analysis;
-pub use flambeau_archive as archive;
-pub use flambeau_exec as exec;
-pub use flambeau_frontend as frontend;
-pub use flambeau_ir as ir;
-pub use flambeau_ops as ops;
-pub use flambeau_rewrite as rewrite;
-pub use flambeau_tensor as tensor;
 
 pub use flambeau_ir::{Fault, FunctionSchema, Graph, IValue, Type};
 pub use flambeau_tensor::Tensor;
 pub use limits::{Limits, RunLimits};
-pub use module::{Module, StateMismatch};
+pub use module::Module;
 pub use program::{Entry, Program};
 pub use session::{Execution, Session, SessionBuilder};

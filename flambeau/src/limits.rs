@@ -19,6 +19,7 @@ pub struct Limits {
     /// On IR text.
     pub text: ReadLimits,
     /// On archives.
+    #[cfg(feature = "archive")]
     pub archive: flambeau_archive::Limits,
     /// On each call.
     pub run: RunLimits,
@@ -30,6 +31,7 @@ impl Limits {
         Limits {
             source: flambeau_frontend::Limits::trusted(),
             text: ReadLimits::trusted(),
+            #[cfg(feature = "archive")]
             archive: flambeau_archive::Limits::trusted(),
             run: RunLimits::trusted(),
         }

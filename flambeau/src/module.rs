@@ -6,7 +6,6 @@
 //! follow PyTorch's `named_…` name it once, at the first place; a state dict names it at each.
 
 use crate::error::Error;
-use flambeau_archive::Weights;
 use flambeau_ir::module::{Attribute, AttributeKind, Class, CompilationUnit};
 use flambeau_ir::types::is_subtype;
 use flambeau_ir::value::{CopyMemo, Object, ValueError};
@@ -15,30 +14,11 @@ use flambeau_tensor::{DType, Layout, Storage, Tensor};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Entries a state dict may have: modules shared along many paths could ask for more than there is memory.
-const STATE_LIMIT: usize = 1 << 20;
-
 /// A module, or any object of a class, of a program.
 #[derive(Clone)]
 pub struct Module {
     unit: Arc<CompilationUnit>,
     object: Object,
-}
-
-/// How a state dict and a module differ.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StateMismatch {
-    /// What the module has and the state dict doesn't.
-    pub missing: Vec<String>,
-    /// What the state dict has and the module doesn't.
-    pub unexpected: Vec<String>,
-}
-
-impl StateMismatch {
-    /// Whether there is no difference.
-    pub fn is_empty(&self) -> bool {
-        self.missing.is_empty() && self.unexpected.is_empty()
-    }
 }
 
 impl std::fmt::Debug for Module {
@@ -134,74 +114,9 @@ impl Module {
         out
     }
 
-    fn own_tensors(&self, kind: AttributeKind) -> impl Iterator<Item = (String, Tensor)> {
+    pub(crate) fn own_tensors(&self, kind: AttributeKind) -> impl Iterator<Item = (String, Tensor)> {
         let of_kind = self.attributes().into_iter().filter(move |(a, _)| a.kind == kind);
         of_kind.filter_map(|(a, value)| Some((a.name.to_string(), value.as_tensor()?.clone())))
-    }
-
-    /// Parameters and buffers by name, as PyTorch's `state_dict` has them. The tensors are the module's own.
-    ///
-    /// # Errors
-    /// `X0005` where shared modules give more than a million entries.
-    pub fn state_dict(&self) -> Result<Weights, Error> {
-        let mut out = Weights::default();
-        let mut visited = 0;
-        let mut stack = vec![(String::new(), self.clone())];
-        while let Some((prefix, module)) = stack.pop() {
-            visited += 1;
-            if visited > STATE_LIMIT || out.len() > STATE_LIMIT {
-                let message = format!("a state dict of more than {STATE_LIMIT} entries");
-                return Err(Error::new(Fault::Limit, "X0005", message));
-            }
-            for kind in [AttributeKind::Parameter, AttributeKind::Buffer] {
-                out.extend(module.own_tensors(kind).map(|(name, t)| (join(&prefix, &name), t)));
-            }
-            let children = module.children().into_iter().rev();
-            stack.extend(children.map(|(child, m)| (join(&prefix, &child), m)));
-        }
-        Ok(out)
-    }
-
-    /// Copies tensors into the parameters and buffers of the same names, which keep their types and places. Nothing is
-    /// copied if a size differs.
-    ///
-    /// # Errors
-    /// `X0005` where sizes differ, or, if `strict`, where the names do: all of them are told.
-    pub fn load_state_dict(&self, weights: &Weights, strict: bool) -> Result<StateMismatch, Error> {
-        let own = self.state_dict()?;
-        let refuse = |message: String| Error::new(Fault::Input, "X0005", message);
-        let mut mismatch = StateMismatch::default();
-        mismatch.missing.extend(own.keys().filter(|name| !weights.contains_key(*name)).cloned());
-        mismatch.unexpected.extend(weights.keys().filter(|name| !own.contains_key(*name)).cloned());
-        let mut both = Vec::new();
-        for (name, tensor) in &own {
-            let Some(new) = weights.get(name) else { continue };
-            // Before tensors could be without dimensions, numbers were saved as lists of one.
-            let first = tensor.rank() == 0 && new.rank() == 1 && new.numel() > 0;
-            let new = match first {
-                true => new.select(0, 0).map_err(|e| refuse(format!("`{name}`: {e}")))?,
-                false => new.clone(),
-            };
-            both.push((name, tensor, new));
-        }
-        let mut problems = Vec::new();
-        for (what, names) in [("missing", &mismatch.missing), ("unexpected", &mismatch.unexpected)] {
-            if strict && !names.is_empty() {
-                problems.push(format!("{what}: {}", names.join(", ")));
-            }
-        }
-        let unlike = both.iter().filter(|(_, tensor, new)| tensor.sizes() != new.sizes());
-        problems.extend(unlike.map(|(name, tensor, new)| {
-            format!("`{name}` has sizes {:?}, the state dict's is {:?}", tensor.sizes(), new.sizes())
-        }));
-        if !problems.is_empty() {
-            let all = problems.join("\n  ");
-            return Err(refuse(format!("the state dict does not fit {}\n  {all}", self.class_name())));
-        }
-        for (name, tensor, new) in &both {
-            tensor.copy_(new).map_err(|e| refuse(format!("`{name}`: {e}")))?;
-        }
-        Ok(mismatch)
     }
 
     /// The attribute at a dotted path, such as `layer.0.weight`.
@@ -312,6 +227,6 @@ fn copy_tensor(tensor: &Tensor, storages: &mut BTreeMap<usize, Storage>) -> Resu
     Ok(copy)
 }
 
-fn join(prefix: &str, name: &str) -> String {
+pub(crate) fn join(prefix: &str, name: &str) -> String {
     if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") }
 }

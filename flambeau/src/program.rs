@@ -4,7 +4,6 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::module::Module;
 use crate::session::Session;
-use flambeau_archive::{LoadedModule, Missing, call_with_hooks};
 use flambeau_exec::vm::Arguments;
 use flambeau_exec::{Code, Host};
 use flambeau_frontend::print::{self, Receiver};
@@ -12,13 +11,15 @@ use flambeau_ir::module::Function;
 use flambeau_ir::schema::Argument;
 use flambeau_ir::value::Object;
 use flambeau_ir::{CompilationUnit, Diagnostic, FunctionSchema, Graph, IValue, Symbol, nearest};
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
 use std::sync::{Arc, OnceLock};
 
 /// A loaded program.
 #[derive(Clone)]
 pub struct Program {
-    session: Session,
-    engine: Arc<Engine>,
+    pub(crate) session: Session,
+    pub(crate) engine: Arc<Engine>,
     unit: Arc<CompilationUnit>,
     /// A graph read by itself.
     graph: Option<Arc<Graph>>,
@@ -28,15 +29,16 @@ pub struct Program {
 
 /// What a program has of the archive it was loaded from, beyond its unit.
 #[derive(Clone)]
-struct Root {
-    object: Object,
+pub(crate) struct Root {
+    pub(crate) object: Object,
     /// The archive's name for itself.
-    name: String,
-    version: u64,
+    pub(crate) name: String,
+    pub(crate) version: u64,
     /// The module called from outside, where that is more than `forward`.
-    call: Option<Arc<Function>>,
-    missing: Missing,
-    extra_files: Vec<(String, Vec<u8>)>,
+    pub(crate) call: Option<Arc<Function>>,
+    /// Functions that could not be compiled, and why.
+    pub(crate) missing: IndexMap<Symbol, Box<Diagnostic>, FxBuildHasher>,
+    pub(crate) extra_files: Vec<(String, Vec<u8>)>,
 }
 
 /// The entry that stands for calling a module from outside: `forward` with the hooks of its class around it.
@@ -70,6 +72,11 @@ impl Program {
         Program::new(session, Arc::new(unit), None, None)
     }
 
+    #[cfg(feature = "archive")]
+    pub(crate) fn with_root(session: &Session, unit: Arc<CompilationUnit>, root: Root) -> Program {
+        Program::new(session, unit, None, Some(Arc::new(root)))
+    }
+
     fn new(
         session: &Session,
         unit: Arc<CompilationUnit>,
@@ -80,45 +87,10 @@ impl Program {
         Program { session: session.clone(), engine, unit, graph, module }
     }
 
-    pub(crate) fn of_module(session: &Session, module: LoadedModule) -> Result<Program, Error> {
-        let LoadedModule { name, version, unit, root: object, call, missing, extra_files, pending, .. } =
-            module;
-        let root = Root { object, name, version, call, missing, extra_files };
-        let program = Program::new(session, unit, None, Some(Arc::new(root)));
-        for state in pending {
-            program.restore(&state.object, state.state)?;
-        }
-        Ok(program)
-    }
-
     /// The same code over another object of the root's class.
     fn with_object(&self, object: Object) -> Program {
         let root = self.module.as_ref().map(|root| Arc::new(Root { object, ..(**root).clone() }));
         Program { module: root, ..self.clone() }
-    }
-
-    /// The program with other code, whose module is `object`.
-    pub(crate) fn with_unit(&self, unit: CompilationUnit, object: Object) -> Result<Program, Error> {
-        let (name, extra_files) = (self.archive_name().to_owned(), self.extra_files().to_vec());
-        let version = self.archive_version().unwrap_or_default();
-        let call = call_with_hooks(&unit, self.session.registry(), object.class())?.map(Arc::new);
-        let root = Root { object, name, version, call, missing: Missing::default(), extra_files };
-        Ok(Program::new(&self.session, Arc::new(unit), None, Some(Arc::new(root))))
-    }
-
-    pub(crate) fn session(&self) -> &Session {
-        &self.session
-    }
-
-    /// The module with its weights and settings made part of its code: only `forward`, and the methods and attributes
-    /// (as dotted paths) in `preserved`, are left. What nothing changes becomes constants. This program stays as it is;
-    /// tensors that remain attributes are shared with it.
-    ///
-    /// # Errors
-    /// `X0003` for a module that is training, a program without one, or a name that is not there; `X0006` for modules
-    /// that cannot be frozen.
-    pub fn freeze(&self, preserved: &[&str]) -> Result<Program, Error> {
-        crate::freeze::freeze(self, preserved)
     }
 
     /// A copy whose module shares nothing with this one's: what a call or a setting changes in one, the other does not
@@ -133,31 +105,8 @@ impl Program {
         }
     }
 
-    /// Runs the `__setstate__` of an object that restores itself.
-    fn restore(&self, object: &Object, state: IValue) -> Result<(), Error> {
-        self.call_method(object, "__setstate__", vec![state]).map(drop)
-    }
-
-    /// Calls a method of any object of the program; its results as one value.
-    pub(crate) fn call_method(
-        &self,
-        object: &Object,
-        name: &str,
-        args: Vec<IValue>,
-    ) -> Result<IValue, Error> {
-        let method = self.unit.method(object.class(), Symbol::new(name));
-        let missing = || self.missing_method(object, name).unwrap_or_else(|| no_method(object, name));
-        let method = method.ok_or_else(missing)?;
-        let receiver = IValue::Object(object.clone());
-        let bind = |given: &mut Arguments<'_>| {
-            [receiver].into_iter().chain(args).for_each(|arg| given.push(arg));
-            Ok(())
-        };
-        self.engine.run(&method.graph, &OnceLock::new(), &mut self.session.host(), bind)
-    }
-
     /// Why a method that its class declares could not be compiled.
-    fn missing_method(&self, object: &Object, name: &str) -> Option<Error> {
+    pub(crate) fn missing_method(&self, object: &Object, name: &str) -> Option<Error> {
         let function = self.unit.class(object.class())?.methods.get(&Symbol::new(name))?;
         let problem = self.module.as_ref()?.missing.get(function)?;
         Some(self.told(problem))
@@ -308,10 +257,6 @@ impl Program {
             plan: OnceLock::new(),
         }
     }
-}
-
-fn no_method(object: &Object, name: &str) -> Error {
-    Error::misuse(format!("{} has no {name}", object.class()))
 }
 
 impl Entry {

@@ -4,10 +4,8 @@ use crate::error::Error;
 use crate::failures::{Failures, OptimizationFailure};
 use crate::gradients::Library;
 use crate::limits::{Limits, RunLimits};
-use crate::module::Module;
 use crate::program::Program;
 use flambeau_analysis::{Analyses, ConstantOwner};
-use flambeau_archive::{LoadOptions, Weights};
 use flambeau_exec::vm::Vm;
 use flambeau_exec::{Host, Kernel, panic_message};
 use flambeau_frontend::emit::StageText;
@@ -19,7 +17,6 @@ use flambeau_rewrite::{
 use flambeau_tensor::{Budget, switches};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 /// How programs are run.
@@ -43,22 +40,33 @@ const PIPELINES: &[(&str, &str)] = &[
 /// What a session is made from.
 pub struct SessionBuilder {
     registry: RegistryBuilder,
-    settings: Settings,
+    pub(crate) settings: Settings,
     library: PassLibrary,
     book: Rulebook,
     /// Whether there are operators or facts beside the standard ones.
     extended: bool,
 }
 
+/// How archives, and their source or other, are loaded.
+#[cfg(feature = "archive")]
+pub(crate) type Loading = flambeau_archive::LoadOptions;
+
+/// How source is loaded.
+#[cfg(not(feature = "archive"))]
+#[derive(Clone, Default)]
+pub(crate) struct Loading {
+    source_limits: flambeau_frontend::Limits,
+}
+
 /// What a session is told beside its operators, rules and passes.
 #[derive(Clone)]
-struct Settings {
+pub(crate) struct Settings {
     execution: Execution,
     checks: Checks,
     run: RunLimits,
     text: ReadLimits,
-    /// Has the limits of archives and of source.
-    load: LoadOptions,
+    /// Has the limits of source, and of archives.
+    pub(crate) load: Loading,
     recycled: usize,
     threads: usize,
     failures: Failures,
@@ -71,7 +79,7 @@ impl Default for Settings {
             checks: if cfg!(debug_assertions) { Checks::Boundaries } else { Checks::Off },
             run: RunLimits::default(),
             text: ReadLimits::default(),
-            load: LoadOptions::default(),
+            load: Loading::default(),
             recycled: Vm::RECYCLED,
             threads: 0,
             failures: Failures::default(),
@@ -81,13 +89,21 @@ impl Default for Settings {
 
 impl Settings {
     fn limits(&self) -> Limits {
-        let (source, archive) = (self.load.source_limits, self.load.limits.clone());
-        Limits { source, text: self.text, archive, run: self.run }
+        Limits {
+            source: self.load.source_limits,
+            text: self.text,
+            #[cfg(feature = "archive")]
+            archive: self.load.limits.clone(),
+            run: self.run,
+        }
     }
 
     fn set_limits(&mut self, limits: Limits) {
-        (self.load.source_limits, self.load.limits) = (limits.source, limits.archive);
-        (self.text, self.run) = (limits.text, limits.run);
+        (self.load.source_limits, self.text, self.run) = (limits.source, limits.text, limits.run);
+        #[cfg(feature = "archive")]
+        {
+            self.load.limits = limits.archive;
+        }
     }
 }
 
@@ -207,12 +223,6 @@ impl SessionBuilder {
         self
     }
 
-    /// Sets how archives are loaded, and with it the bounds on archives and source.
-    pub fn load_options(mut self, options: LoadOptions) -> Self {
-        self.settings.load = options;
-        self
-    }
-
     /// Makes the session, or says what does not fit together.
     ///
     /// # Errors
@@ -241,7 +251,7 @@ impl SessionBuilder {
 #[derive(Clone)]
 pub struct Session {
     registry: Arc<Registry>,
-    settings: Settings,
+    pub(crate) settings: Settings,
     library: Arc<PassLibrary>,
     book: Arc<Rulebook>,
     default: Arc<Pipeline>,
@@ -417,11 +427,6 @@ impl Session {
         self.settings.limits()
     }
 
-    /// How archives are loaded.
-    pub fn load_options(&self) -> &LoadOptions {
-        &self.settings.load
-    }
-
     /// How many threads may work on a loop; see [`SessionBuilder::threads`].
     pub fn threads(&self) -> usize {
         self.settings.threads
@@ -433,7 +438,7 @@ impl Session {
     }
 
     /// The same session with other settings.
-    fn with(&self, change: impl FnOnce(&mut Settings)) -> Session {
+    pub(crate) fn with(&self, change: impl FnOnce(&mut Settings)) -> Session {
         let mut session = Session { gradients: Arc::default(), ..self.clone() };
         change(&mut session.settings);
         session
@@ -452,11 +457,6 @@ impl Session {
     /// The same session with another number of threads; see [`SessionBuilder::threads`].
     pub fn with_threads(&self, count: usize) -> Session {
         self.with(|settings| settings.threads = count)
-    }
-
-    /// The same session with other options for loading archives, the bounds on archives and source among them.
-    pub fn with_load_options(&self, load: LoadOptions) -> Session {
-        self.with(|settings| settings.load = load)
     }
 
     /// The same session with a hook for optimizations that fail; see [`SessionBuilder::on_optimization_failure`].
@@ -540,40 +540,6 @@ impl Session {
     pub fn compile_stages(&self, text: &str, name: &str) -> Result<Vec<StageText>, Error> {
         let source = Source::new(name, text);
         Ok(flambeau_frontend::compile_stages(&source, &self.registry, &self.settings.load.source_limits)?)
-    }
-
-    /// Loads a `.pt` archive.
-    ///
-    /// # Errors
-    /// `A…` with record and offset, `F…` for its code.
-    pub fn load_archive(&self, path: impl AsRef<Path>) -> Result<Program, Error> {
-        let module = flambeau_archive::load_file(path.as_ref(), &self.registry, &self.settings.load)?;
-        Program::of_module(self, module)
-    }
-
-    /// Loads a `.pt` archive from memory.
-    ///
-    /// # Errors
-    /// As [`Session::load_archive`].
-    pub fn load_archive_bytes(&self, bytes: &[u8]) -> Result<Program, Error> {
-        let module = flambeau_archive::load(bytes, &self.registry, &self.settings.load)?;
-        Program::of_module(self, module)
-    }
-
-    /// The tensors in a file, by name: a state dict or tensor of `torch.save`, a safetensors file, or the parameters
-    /// and buffers of a `.pt` archive's module.
-    ///
-    /// # Errors
-    /// `A…` with record and offset.
-    pub fn load_weights(&self, path: impl AsRef<Path>) -> Result<Weights, Error> {
-        let (path, limits) = (path.as_ref(), &self.settings.load.limits);
-        if !flambeau_archive::has_code_file(path, limits)? {
-            return Ok(flambeau_archive::load_weights_file(path, self.settings.load.map, limits)?);
-        }
-        let mut objects = self.settings.load.clone();
-        (objects.code, objects.extra_files) = (false, false);
-        let module = flambeau_archive::load_file(path, &self.registry, &objects)?;
-        Module::new(&module.unit, module.root).state_dict()
     }
 
     /// A copy of `graph` after the session's default pipeline.

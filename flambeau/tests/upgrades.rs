@@ -3,9 +3,9 @@
 //! `tests/oracle/upgrades.py` records the cases: bodies of methods, and their results by version. Each is packed into
 //! an archive as PyTorch packed it.
 
-use flambeau::archive::zip::ZipWriter;
 use flambeau::tensor::Scalar;
 use flambeau::{Error, IValue, Session};
+use flambeau_archive::zip::ZipWriter;
 
 const RECORDED: &str = include_str!("../../tests/oracle/upgrades.txt");
 

@@ -83,7 +83,7 @@ impl Campaign {
     /// ```
     /// use flambeau_fuzz::Campaign;
     ///
-    /// let campaign = Campaign::new(&flambeau::ops::registry(), 1).favouring(["aten::set_", "aten::mul.Tensor"])?;
+    /// let campaign = Campaign::new(&flambeau_ops::registry(), 1).favouring(["aten::set_", "aten::mul.Tensor"])?;
     /// let programs = (0..20).map(|i| campaign.case(i).graph.to_string());
     /// assert!(programs.filter(|text| text.contains("aten::set_") || text.contains("aten::mul")).count() > 5);
     /// # Ok::<(), String>(())

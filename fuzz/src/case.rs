@@ -29,7 +29,7 @@ impl Case {
     /// use flambeau_fuzz::Case;
     /// use flambeau_ir::{IValue, Source, text::parse_graph};
     ///
-    /// let registry = flambeau::ops::registry();
+    /// let registry = flambeau_ops::registry();
     /// let text = "graph(%x : int):\n  %y : int = aten::mul(%x, %x)\n  return (%y)\n";
     /// let graph = parse_graph(&Source::new("square.ir", text), &registry)?;
     /// let case = Case::new(graph, vec![IValue::Int(3)]);

@@ -8,7 +8,7 @@
 //! use flambeau_fuzz::observe::Precision;
 //!
 //! // Whether copying a graph keeps its meaning.
-//! let campaign = Campaign::new(&flambeau::ops::registry(), 1);
+//! let campaign = Campaign::new(&flambeau_ops::registry(), 1);
 //! for case in (0..20).map(|i| campaign.case(i)) {
 //!     let copy = std::sync::Arc::new((*case.graph).clone());
 //!     let (want, got) = (observe::by_reference(&case.graph, &case), observe::by_reference(&copy, &case));

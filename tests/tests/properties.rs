@@ -61,7 +61,7 @@ fn reproducers_read_back() {
 }
 
 fn registry() -> std::sync::Arc<flambeau::ir::Registry> {
-    flambeau::ops::registry()
+    flambeau_ops::registry()
 }
 
 /// Pieces that programs are made of, so that random text gets past the first token.

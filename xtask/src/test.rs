@@ -1,5 +1,6 @@
 //! What a change must pass: the format (with a warning where rustfmt is not installed), tidy, layers, every test of the
-//! workspace, and those of tensors and kernels once more in guarded memory.
+//! workspace, those of the library without features and its check with each feature alone, and the tests of tensors and
+//! kernels once more in guarded memory.
 //!
 //! All tests are built and run by one `cargo test`, which shares every dependency between them: on two cores and
 //! a fresh clone the time goes into compiling.
@@ -32,7 +33,29 @@ pub(crate) fn steps(steps: &mut Steps, args: &[String]) {
         let result = run_watched(&mut command, |line| count.see(line));
         result.map(|()| count.to_string()).map_err(|e| anyhow::anyhow!("{e}; {count}"))
     });
+    steps.step("features", features);
     steps.step("guarded", crate::sanitize::short);
+}
+
+/// The features of the library, each of which may be there or not.
+const FEATURES: [&str; 3] = ["archive", "egraph", "kernels"];
+
+/// The library without features passes the tests that need none, and compiles with each of them alone.
+fn features() -> anyhow::Result<String> {
+    let mut count = Count::default();
+    let reduced = ["test", "-p", "flambeau", "--no-default-features", "--test", "reduced"];
+    run_watched(&mut cargo(&reduced), |line| count.see(line))?;
+    for feature in FEATURES {
+        run_command(&mut cargo(&[
+            "check",
+            "-p",
+            "flambeau",
+            "--no-default-features",
+            "--features",
+            feature,
+        ]))?;
+    }
+    Ok(format!("{count} without features; compiles with each of {}", FEATURES.join(", ")))
 }
 
 /// Sums of the lines `test result: …` that the test harness prints.

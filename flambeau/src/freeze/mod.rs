@@ -169,7 +169,7 @@ impl Freezer<'_> {
 
     fn inline(&mut self, at: usize) -> Result<(), Error> {
         for _ in 0..ROUNDS {
-            let inlined = self.program.session().apply_text(&self.bodies[at].graph, &self.unit, INLINE)?;
+            let inlined = self.program.session.apply_text(&self.bodies[at].graph, &self.unit, INLINE)?;
             self.bodies[at].graph = inlined;
             let known = self.known(&self.bodies[at]);
             let graph = &mut self.bodies[at].graph;
@@ -189,7 +189,7 @@ impl Freezer<'_> {
 
     /// Runs passes over all bodies.
     fn apply(&mut self, pipeline: &str) -> Result<(), Error> {
-        let (session, unit, owner) = (self.program.session(), &self.unit, &self.owner);
+        let (session, unit, owner) = (&self.program.session, &self.unit, &self.owner);
         assemble(&mut self.bodies, |body| {
             body.graph = session.apply_owned(&body.graph, unit, pipeline, owner.clone())?;
             Ok(())

@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn every_fragment_reads_with_the_standard_operators() {
-        let registry = flambeau::ops::registry();
+        let registry = flambeau_ops::registry();
         for text in TEXTS {
             let source = Source::new("snippet.ir", *text);
             let graph = parse_graph(&source, &registry).unwrap_or_else(|e| panic!("{}\n{text}", e.render()));

@@ -22,7 +22,7 @@
 //!     }
 //! }
 //!
-//! let campaign = Campaign::new(&flambeau::ops::registry(), 7);
+//! let campaign = Campaign::new(&flambeau_ops::registry(), 7);
 //! let (tally, finding) = campaign.run(&PrintsOnce, 20, Duration::from_secs(10), |_| {});
 //! assert!(tally.checked == 20 && finding.is_none());
 //! ```

@@ -10,12 +10,13 @@
 
 use super::dce::Dce;
 use crate::control::Planted;
+use crate::log::Level;
 use crate::memory;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, Options};
 use flambeau_analysis::AliasDb;
-use flambeau_exec::{EvalLimits, Host, eval_node};
-use flambeau_ir::{At, BlockId, Editor, Effects, Graph, IValue, NodeId, Prim, Type, ValueId};
+use flambeau_exec::{EvalLimits, Host, KernelError, eval_node};
+use flambeau_ir::{At, BlockId, Editor, Effects, Fault, Graph, IValue, NodeId, Prim, Type, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
@@ -57,9 +58,15 @@ impl Pass for ConstantPropagation {
             known: HashMap::default(),
             same: HashMap::default(),
             edits: Vec::new(),
+            refused: None,
         };
         search.run();
-        let edits = search.edits;
+        let (edits, refused) = (search.edits, search.refused);
+        if let Some((count, first)) = refused {
+            cx.log(Level::Debug, |_| {
+                format!("{count} nodes on constants stay, which cannot run here; the first: {first}")
+            });
+        }
         {
             let (mut editor, mut fuel) = cx.edit_fuelled();
             for edit in edits {
@@ -174,6 +181,8 @@ struct Search<'a> {
     /// Values that are others.
     same: HashMap<ValueId, ValueId, FxBuildHasher>,
     edits: Vec<Edit>,
+    /// How many nodes this build cannot run, and why the first of them.
+    refused: Option<(u64, KernelError)>,
 }
 
 impl Search<'_> {
@@ -322,8 +331,16 @@ impl Search<'_> {
         if !self.may_fold(node) {
             return;
         }
-        // What the node raises, it shall raise when the program runs.
-        let Ok(values) = eval_node(g, node, &args, self.pass.limits, &mut self.host) else { return };
+        let values = match eval_node(g, node, &args, self.pass.limits, &mut self.host) {
+            Ok(values) => values,
+            // What the node raises, it shall raise when the program runs.
+            Err(error) => {
+                if error.fault() == Fault::Unsupported {
+                    self.refused.get_or_insert((0, error)).0 += 1;
+                }
+                return;
+            }
+        };
         if !values.iter().all(is_storable) || takes_part_in_gradients(&args, &values) {
             return;
         }

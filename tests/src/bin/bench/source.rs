@@ -6,8 +6,8 @@
 use crate::{fastest, row};
 use anyhow::{Result, anyhow};
 use flambeau::Session;
-use flambeau::frontend::{Limits, compile};
 use flambeau::ir::Source;
+use flambeau_frontend::{Limits, compile};
 use std::fmt::Write;
 use std::sync::Arc;
 

@@ -1,0 +1,59 @@
+//! Programs as data: graphs, operators, types, values, texts.
+//!
+//! A [`Graph`] is read through `&Graph` and changed through the [`Editor`] of [`Graph::edit`]. Operators are rows of a
+//! [`Registry`], made of [`OpDef`]s with [`Facet`]s; structural ones are the closed enumeration [`Prim`].
+
+pub use flambeau_ir::{
+    AliasRule, At, Attr, AttrSet, BlockId, CallArg, Change, Column, CompilationUnit, Converter, Diagnostic,
+    Doc, Editor, Effects, Facet, Fault, FunctionSchema, Graph, GraphId, HostOp, IValue, IfView, InsertError,
+    Journal, LocId, LoopView, MemoryTransfer, Name, NodeId, NodeMap, NodeSet, Op, OpDef, OpId, OpKind,
+    Operands, Origin, Prim, Registry, RegistryBuilder, RegistryError, Revision, ScalarOverload, Source,
+    SourceRange, Stale, Step, Symbol, Type, Use, ValueId, ValueMap, ValueSet, nearest,
+};
+
+/// Names of attributes.
+pub mod attr {
+    pub use flambeau_ir::attr::names;
+}
+
+/// Errors with places in texts.
+pub mod diag {
+    pub use flambeau_ir::diag::Label;
+}
+
+/// What a program consists of: functions, classes, interfaces, enumerations.
+pub mod module {
+    pub use flambeau_ir::module::{
+        Attribute, AttributeKind, Class, CompilationUnit, Enumeration, Function, Interface, Property,
+    };
+}
+
+/// Signatures of operators and functions.
+pub mod schema {
+    pub use flambeau_ir::schema::{AliasInfo, AliasSet, Argument, CallError, FunctionSchema};
+}
+
+/// IR text: graphs printed as TorchScript prints them, and read back.
+pub mod text {
+    pub use flambeau_ir::text::{PrintOptions, ReadLimits, parse_graph, parse_graph_with};
+}
+
+/// Static types.
+pub mod types {
+    pub use flambeau_ir::types::{
+        ClassEnv, Dim, NoClasses, TensorType, TupleType, Type, TypeKind, Verbosity, is_subtype, parse_ir_type,
+    };
+}
+
+/// Dynamic values.
+pub mod value {
+    pub use flambeau_ir::value::{
+        Dict, EnumValue, Future, Generator, HostObject, HostValue, IValue, List, ListItems, Object, Str,
+        Tuple, ValueError,
+    };
+}
+
+/// Whether a graph is well formed.
+pub mod verify {
+    pub use flambeau_ir::verify::{Verified, VerifyError, VerifyErrors, verify, verify_with};
+}
