@@ -241,39 +241,109 @@ pub mod names {
     use crate::symbol::Symbol;
     use std::sync::OnceLock;
 
-    macro_rules! names {
-        ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
-            $($(#[$doc])* pub fn $name() -> Symbol {
-                static CELL: OnceLock<Symbol> = OnceLock::new();
-                *CELL.get_or_init(|| Symbol::new($text))
-            })*
-        };
+    /// The texts, in the order of the functions below.
+    const TEXTS: [&str; 12] = [
+        "value",
+        "name",
+        "Subgraph",
+        "ReverseSubgraph",
+        "types",
+        "beg",
+        "end",
+        "chunks",
+        "side",
+        "dim",
+        "index",
+        "scalar_args",
+    ];
+
+    /// The symbol of a text, all of which are interned together.
+    fn interned(index: usize) -> Symbol {
+        static ALL: OnceLock<[Symbol; TEXTS.len()]> = OnceLock::new();
+        ALL.get_or_init(|| TEXTS.map(Symbol::new))[index]
     }
 
-    names! {
-        /// The value of a constant.
-        value = "value";
-        /// A name: of a variable, an attribute, a method.
-        name = "name";
-        /// The subgraph of a node.
-        subgraph = "Subgraph";
-        /// The derivative of a differentiable subgraph.
-        reverse_subgraph = "ReverseSubgraph";
-        /// Types to test against.
-        types = "types";
-        /// First element of a slice.
-        beg = "beg";
-        /// End of a slice.
-        end = "end";
-        /// Number of chunks.
-        chunks = "chunks";
-        /// Which operand products share.
-        side = "side";
-        /// A dimension.
-        dim = "dim";
-        /// An index.
-        index = "index";
-        /// Words that a call of the host was compiled with.
-        scalar_args = "scalar_args";
+    /// The value of a constant.
+    pub fn value() -> Symbol {
+        interned(0)
+    }
+
+    /// A name: of a variable, an attribute, a method.
+    pub fn name() -> Symbol {
+        interned(1)
+    }
+
+    /// The subgraph of a node.
+    pub fn subgraph() -> Symbol {
+        interned(2)
+    }
+
+    /// The derivative of a differentiable subgraph.
+    pub fn reverse_subgraph() -> Symbol {
+        interned(3)
+    }
+
+    /// Types to test against.
+    pub fn types() -> Symbol {
+        interned(4)
+    }
+
+    /// First element of a slice.
+    pub fn beg() -> Symbol {
+        interned(5)
+    }
+
+    /// End of a slice.
+    pub fn end() -> Symbol {
+        interned(6)
+    }
+
+    /// Number of chunks.
+    pub fn chunks() -> Symbol {
+        interned(7)
+    }
+
+    /// Which operand products share.
+    pub fn side() -> Symbol {
+        interned(8)
+    }
+
+    /// A dimension.
+    pub fn dim() -> Symbol {
+        interned(9)
+    }
+
+    /// An index.
+    pub fn index() -> Symbol {
+        interned(10)
+    }
+
+    /// Words that a call of the host was compiled with.
+    pub fn scalar_args() -> Symbol {
+        interned(11)
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn names_are_in_the_order_of_their_texts() {
+            let all = [
+                value(),
+                name(),
+                subgraph(),
+                reverse_subgraph(),
+                types(),
+                beg(),
+                end(),
+                chunks(),
+                side(),
+                dim(),
+                index(),
+                scalar_args(),
+            ];
+            assert_eq!(all.map(|name| name.as_str()), TEXTS);
+        }
     }
 }
