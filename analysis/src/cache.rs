@@ -286,23 +286,32 @@ impl<A: Analysis> AnalysisSet for A {
     }
 }
 
-macro_rules! sets {
-    ($(($($a:ident),+))*) => {$(
-        impl<$($a: Analysis),+> AnalysisSet for ($($a,)+) {
-            type Refs<'a> = ($(&'a $a,)+);
+impl<A: Analysis, B: Analysis> AnalysisSet for (A, B) {
+    type Refs<'a> = (&'a A, &'a B);
 
-            fn sync(analyses: &mut Analyses, graph: &Graph) {
-                $(analyses.sync::<$a>(graph);)+
-            }
+    fn sync(analyses: &mut Analyses, graph: &Graph) {
+        analyses.sync::<A>(graph);
+        analyses.sync::<B>(graph);
+    }
 
-            fn refs(analyses: &Analyses) -> ($(&$a,)+) {
-                ($(analyses.read::<$a>(),)+)
-            }
-        }
-    )*};
+    fn refs(analyses: &Analyses) -> (&A, &B) {
+        (analyses.read::<A>(), analyses.read::<B>())
+    }
 }
 
-sets! { (A) (A, B) (A, B, C) (A, B, C, D) }
+impl<A: Analysis, B: Analysis, C: Analysis> AnalysisSet for (A, B, C) {
+    type Refs<'a> = (&'a A, &'a B, &'a C);
+
+    fn sync(analyses: &mut Analyses, graph: &Graph) {
+        analyses.sync::<A>(graph);
+        analyses.sync::<B>(graph);
+        analyses.sync::<C>(graph);
+    }
+
+    fn refs(analyses: &Analyses) -> (&A, &B, &C) {
+        (analyses.read::<A>(), analyses.read::<B>(), analyses.read::<C>())
+    }
+}
 
 #[cfg(test)]
 mod tests {
