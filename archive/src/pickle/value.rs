@@ -24,32 +24,49 @@ impl<T> Id<T> {
     }
 }
 
-/// Defines a tag type and the id type it marks, for each array of a [`Pickle`].
-macro_rules! ids {
-    ($($(#[$doc:meta])* $id:ident, $tag:ident;)*) => {$(
-        #[doc = concat!("Marks ", stringify!($id), ".")]
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum $tag {}
+// The tags are types without values: an id of one array cannot be used for another.
 
-        $(#[$doc])*
-        pub type $id = Id<$tag>;
-    )*};
-}
+/// Id of a value.
+pub type ValueId = Id<ValueTag>;
 
-ids! {
-    /// Id of a value.
-    ValueId, ValueTag;
-    /// Id of a list.
-    ListId, ListTag;
-    /// Id of a dict.
-    DictId, DictTag;
-    /// Id of an object.
-    ObjectId, ObjectTag;
-    /// Id of a recorded call.
-    CallId, CallTag;
-    /// Id of a global.
-    GlobalId, GlobalTag;
-}
+/// Marks [`ValueId`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ValueTag {}
+
+/// Id of a list.
+pub type ListId = Id<ListTag>;
+
+/// Marks [`ListId`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ListTag {}
+
+/// Id of a dict.
+pub type DictId = Id<DictTag>;
+
+/// Marks [`DictId`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DictTag {}
+
+/// Id of an object.
+pub type ObjectId = Id<ObjectTag>;
+
+/// Marks [`ObjectId`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ObjectTag {}
+
+/// Id of a recorded call.
+pub type CallId = Id<CallTag>;
+
+/// Marks [`CallId`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CallTag {}
+
+/// Id of a global.
+pub type GlobalId = Id<GlobalTag>;
+
+/// Marks [`GlobalId`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GlobalTag {}
 
 /// The range of a string, byte string or tuple in its pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
