@@ -8,7 +8,7 @@
 //! An instruction is 16 bytes: an opcode, three fields, and two small ones for what is done in one. Where a field may name a value of either bank or a constant
 //! it is an [`Operand`]. Calls of kernels and functions have as many operands as they like, in a side table.
 
-use crate::intrinsic::{Kind, for_each_pair, for_each_scalar};
+use crate::intrinsic::{Kind, for_each_operation};
 use crate::kernel::Kernel;
 use flambeau_ir::value::IValue;
 use flambeau_ir::{Graph, NodeId, Prim, Symbol, Type};
@@ -16,8 +16,18 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+/// Defines [`Opcode`] from the tables of operations, with the instructions that are in no table. The row `IAdd(…)` and the
+/// pair `IAddMul = IAdd, IMul;` expand to
+///
+/// ```text
+/// pub enum Opcode { IAdd, …, IAddMul, …, MovS, … }
+/// // in `of_scalar`:  ScalarOp::IAdd => Opcode::IAdd,
+/// // in `scalar`:     Opcode::IAdd => Some(ScalarOp::IAdd),
+/// // in `pair`:       Opcode::IAddMul => Some([ScalarOp::IAdd, ScalarOp::IMul]),
+/// // in `of_pair`:    (ScalarOp::IAdd, ScalarOp::IMul) => Some(Opcode::IAddMul),
+/// ```
 macro_rules! opcodes {
-    ([{ $($pair:ident = $first:ident, $second:ident;)* }]
+    ([] { $($pair:ident = $first:ident, $second:ident;)* }
      $($name:ident($($p:ident: $t:ty),*) -> $r:ty = $body:expr;)*) => {
         /// What an instruction does. `a`, `b`, `c` are its fields, `d` and `e` its small ones; `s[..]` is the scalar bank,
         /// `v[..]` the value bank.
@@ -151,7 +161,7 @@ macro_rules! opcodes {
         }
     };
 }
-for_each_pair!(for_each_scalar opcodes);
+for_each_operation!(opcodes);
 
 impl Opcode {
     /// Whether field `c` is a position in the code.

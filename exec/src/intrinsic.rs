@@ -127,15 +127,49 @@ impl From<ScalarFault> for KernelError {
     }
 }
 
-/// Hands the table of scalar operations to a macro: name, parameters, result, meaning. From the table of pairs
-/// ([`for_each_pair`]) it hands both.
-macro_rules! for_each_scalar {
-    ([$cb:ident $($extra:tt)*] $($pairs:tt)*) => {
-        for_each_scalar!($cb { $($pairs)* } $($extra)*);
-    };
+/// Hands the tables of operations to the macro that is named first: in brackets what follows the name, in braces the
+/// pairs, then the scalar operations with parameters, result and meaning.
+///
+/// A pair is two operations that are one instruction where the first one's result is the left operand of the second one
+/// and has no other use. What follows a dispatch is a few machine instructions, so one dispatch less is a quarter of a
+/// short loop. The first operation never fails, so that a failure is the second one's.
+///
+/// `for_each_operation!(define)` expands to
+///
+/// ```text
+/// define! {
+///     []
+///     { IAddAdd = IAdd, IAdd; … }
+///     IAdd(a: i64, b: i64) -> i64 = Ok(a.wrapping_add(b)); …
+/// }
+/// ```
+macro_rules! for_each_operation {
     ($cb:ident $($extra:tt)*) => {
         $cb! {
             [$($extra)*]
+            {
+                IAddAdd = IAdd, IAdd;
+                IAddSub = IAdd, ISub;
+                IAddMul = IAdd, IMul;
+                IAddMod = IAdd, IMod;
+                ISubAdd = ISub, IAdd;
+                ISubSub = ISub, ISub;
+                ISubMul = ISub, IMul;
+                ISubMod = ISub, IMod;
+                IMulAdd = IMul, IAdd;
+                IMulSub = IMul, ISub;
+                IMulMul = IMul, IMul;
+                IMulMod = IMul, IMod;
+                FAddAdd = FAdd, FAdd;
+                FAddSub = FAdd, FSub;
+                FAddMul = FAdd, FMul;
+                FSubAdd = FSub, FAdd;
+                FSubSub = FSub, FSub;
+                FSubMul = FSub, FMul;
+                FMulAdd = FMul, FAdd;
+                FMulSub = FMul, FSub;
+                FMulMul = FMul, FMul;
+            }
             IAdd(a: i64, b: i64) -> i64 = Ok(a.wrapping_add(b));
             ISub(a: i64, b: i64) -> i64 = Ok(a.wrapping_sub(b));
             IMul(a: i64, b: i64) -> i64 = Ok(a.wrapping_mul(b));
@@ -190,43 +224,24 @@ macro_rules! for_each_scalar {
         }
     };
 }
-pub(crate) use for_each_scalar;
+pub(crate) use for_each_operation;
 
-/// Hands the table of pairs to a macro: two operations that are one instruction where the first one's result is the
-/// second one's left operand and nobody else's. What follows a dispatch is a few machine instructions, so one dispatch
-/// less is a quarter of a short loop. The first never fails, so that a failure is the second's.
-macro_rules! for_each_pair {
-    ($cb:ident $($extra:tt)*) => {
-        $cb! {
-            [$($extra)*]
-            IAddAdd = IAdd, IAdd;
-            IAddSub = IAdd, ISub;
-            IAddMul = IAdd, IMul;
-            IAddMod = IAdd, IMod;
-            ISubAdd = ISub, IAdd;
-            ISubSub = ISub, ISub;
-            ISubMul = ISub, IMul;
-            ISubMod = ISub, IMod;
-            IMulAdd = IMul, IAdd;
-            IMulSub = IMul, ISub;
-            IMulMul = IMul, IMul;
-            IMulMod = IMul, IMod;
-            FAddAdd = FAdd, FAdd;
-            FAddSub = FAdd, FSub;
-            FAddMul = FAdd, FMul;
-            FSubAdd = FSub, FAdd;
-            FSubSub = FSub, FSub;
-            FSubMul = FSub, FMul;
-            FMulAdd = FMul, FAdd;
-            FMulSub = FMul, FSub;
-            FMulMul = FMul, FMul;
-        }
-    };
-}
-pub(crate) use for_each_pair;
-
+/// Defines [`ScalarOp`] and the functions of its meanings from the table. The row
+/// `IAdd(a: i64, b: i64) -> i64 = Ok(a.wrapping_add(b));` expands to
+///
+/// ```text
+/// pub enum ScalarOp { IAdd, … }
+/// // in `signature`:  ScalarOp::IAdd => (&[Kind::Int, Kind::Int], Kind::Int),
+/// // in `name`:       ScalarOp::IAdd => "IAdd",
+/// // in `apply`:      ScalarOp::IAdd => sem::IAdd(a as i64, b as i64).map(Word::to_word),
+/// // in `sem`:
+/// #[inline(always)]
+/// pub(crate) fn IAdd(a: i64, b: i64) -> Result<i64, ScalarFault> {
+///     Ok(a.wrapping_add(b))
+/// }
+/// ```
 macro_rules! define {
-    ([] $($name:ident($($p:ident: $t:ty),*) -> $r:ty = $body:expr;)*) => {
+    ([] { $($pairs:tt)* } $($name:ident($($p:ident: $t:ty),*) -> $r:ty = $body:expr;)*) => {
         /// An operation on words: integers (`I`), doubles (`F`), truth values (`B`), conversions (`IToF`).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[allow(missing_docs, reason = "the table above is the documentation: each name beside its meaning")]
@@ -273,7 +288,7 @@ macro_rules! define {
         }
     };
 }
-for_each_scalar!(define);
+for_each_operation!(define);
 
 /// Rounds towards minus infinity. The smallest integer by -1 wraps.
 #[inline(always)]

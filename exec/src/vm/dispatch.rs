@@ -6,7 +6,7 @@
 use super::{Env, SLICE, WINDOW, steps};
 use crate::bytecode::{Code, Instr, Opcode, Operand};
 use crate::error::KernelError;
-use crate::intrinsic::{Kind, ScalarFault, Word, for_each_pair, for_each_scalar, sem};
+use crate::intrinsic::{Kind, ScalarFault, Word, for_each_operation, sem};
 use flambeau_ir::value::IValue;
 
 /// Why the loop left.
@@ -75,9 +75,29 @@ impl Words for [u64; WINDOW] {
 
 const _: () = assert!(WINDOW == 1 << u8::BITS);
 
-/// The match over opcodes: scalar operations and pairs from their tables, the others as given.
+/// The match over opcodes: scalar operations and pairs from the tables, the other arms as the caller gives them. The row
+/// `IAdd(a: i64, b: i64) -> i64 = …;` and the pair `IAddMul = IAdd, IMul;` expand to the arms
+///
+/// ```text
+/// Opcode::IAdd => {
+///     let mut fields = [i.b, i.c].into_iter();
+///     let a = <i64 as Word>::from_word(s.get(fields.next().unwrap_or(0)));
+///     let b = <i64 as Word>::from_word(s.get(fields.next().unwrap_or(0)));
+///     match sem::IAdd(a, b) {
+///         Ok(result) => s.set(i.a, result.to_word()),
+///         Err(fault) => pause!(Pause::Fault(fault)),
+///     }
+/// }
+/// Opcode::IAddMul => {
+///     let [a, b, c] = [i.b, i.c, u32::from(i.d)].map(|r| Word::from_word(s.get(r)));
+///     match sem::IAdd(a, b).and_then(|first| sem::IMul(first, c)) {
+///         Ok(result) => s.set(i.a, result.to_word()),
+///         Err(fault) => pause!(Pause::Fault(fault)),
+///     }
+/// }
+/// ```
 macro_rules! dispatch {
-    ([{ $($pair:ident = $first:ident, $second:ident;)* } $op:expr, $i:ident, $s:ident, $pause:ident, { $($arms:tt)* }]
+    ([$op:expr, $i:ident, $s:ident, $pause:ident, { $($arms:tt)* }] { $($pair:ident = $first:ident, $second:ident;)* }
      $($name:ident($($p:ident: $t:ty),*) -> $r:ty = $body:expr;)*) => {
         match $op {
             $(Opcode::$name => {
@@ -106,12 +126,16 @@ macro_rules! dispatch {
 fn scalars<S: Words + ?Sized>(instrs: &[Instr], at: &mut usize, s: &mut S, fuel: &mut u64) -> Pause {
     let mut pc = *at;
     let mut left = *fuel;
+    // Leaves the loop with its state written back. `pause!(Pause::Other)` expands to
+    // `{ (*at, *fuel) = (pc, left); return Pause::Other; }`.
     macro_rules! pause {
         ($pause:expr) => {{
             (*at, *fuel) = (pc, left);
             return $pause;
         }};
     }
+    // Goes on at the target of an instruction, or behind it. `jump!(i, taken)` expands to
+    // `if taken { let target = i.c as usize; if target <= pc { /* one unit of fuel, or a pause */ } pc = target; continue; }`.
     macro_rules! jump {
         ($i:ident, $taken:expr) => {
             if $taken {
@@ -127,6 +151,8 @@ fn scalars<S: Words + ?Sized>(instrs: &[Instr], at: &mut usize, s: &mut S, fuel:
             }
         };
     }
+    // The end of a counted loop. `next!(i, i.a, i.b)` expands to
+    // `{ let trip = s.int(i.a).wrapping_add(1); let again = trip < s.int(i.b); …; s.set(i.a, trip as u64); jump!(i, again); }`.
     macro_rules! next {
         ($i:ident, $trip:expr, $limit:expr $(, $first:expr)?) => {{
             let trip = s.int($trip).wrapping_add(1);
@@ -142,7 +168,7 @@ fn scalars<S: Words + ?Sized>(instrs: &[Instr], at: &mut usize, s: &mut S, fuel:
     }
     loop {
         let i = &instrs[pc];
-        for_each_pair!(for_each_scalar dispatch i.op, i, s, pause, {
+        for_each_operation!(dispatch i.op, i, s, pause, {
             Opcode::MovS => s.set(i.a, s.get(i.b)),
             Opcode::Jmp => jump!(i, true),
             Opcode::JTrue => jump!(i, s.get(i.a) != 0),
@@ -188,22 +214,20 @@ pub(super) fn execute(
                 Err(error) => return Exit::Fail(error),
             },
             Opcode::Ret => return Exit::Return(i.a),
-            _ => return mixed(code, at, s, v, env),
+            _ => return mixed(code, at, s, v, env).unwrap_or_else(Exit::Fail),
         }
     }
 }
 
 /// As [`execute`], whatever the instructions are.
 #[inline(never)]
-fn mixed(code: &Code, at: &mut usize, s: &mut [u64], v: &mut [IValue], env: &mut Env<'_>) -> Exit {
-    macro_rules! ok {
-        ($result:expr) => {
-            match $result {
-                Ok(value) => value,
-                Err(error) => return Exit::Fail(error.into()),
-            }
-        };
-    }
+fn mixed(
+    code: &Code,
+    at: &mut usize,
+    s: &mut [u64],
+    v: &mut [IValue],
+    env: &mut Env<'_>,
+) -> Result<Exit, KernelError> {
     let instrs = &code.instrs[..];
     loop {
         let i = instrs[*at];
@@ -213,30 +237,30 @@ fn mixed(code: &Code, at: &mut usize, s: &mut [u64], v: &mut [IValue], env: &mut
                 let value = steps::fetch(Operand(i.b), code, s, v);
                 v[i.a as usize] = value;
             }
-            Opcode::UnboxI => s[i.a as usize] = ok!(steps::unbox(i.b, Kind::Int, code, s, v)),
-            Opcode::UnboxF => s[i.a as usize] = ok!(steps::unbox(i.b, Kind::Float, code, s, v)),
-            Opcode::UnboxB => s[i.a as usize] = ok!(steps::unbox(i.b, Kind::Bool, code, s, v)),
+            Opcode::UnboxI => s[i.a as usize] = steps::unbox(i.b, Kind::Int, code, s, v)?,
+            Opcode::UnboxF => s[i.a as usize] = steps::unbox(i.b, Kind::Float, code, s, v)?,
+            Opcode::UnboxB => s[i.a as usize] = steps::unbox(i.b, Kind::Bool, code, s, v)?,
             Opcode::Drop => v[i.a as usize] = IValue::None,
-            Opcode::ListLen => s[i.a as usize] = ok!(steps::list(i.b, code, v)).len() as u64,
-            Opcode::ListGetI => s[i.a as usize] = ok!(get(i, Kind::Int, code, s, v)),
-            Opcode::ListGetF => s[i.a as usize] = ok!(get(i, Kind::Float, code, s, v)),
-            Opcode::ListGetB => s[i.a as usize] = ok!(get(i, Kind::Bool, code, s, v)),
+            Opcode::ListLen => s[i.a as usize] = steps::list(i.b, code, v)?.len() as u64,
+            Opcode::ListGetI => s[i.a as usize] = get(i, Kind::Int, code, s, v)?,
+            Opcode::ListGetF => s[i.a as usize] = get(i, Kind::Float, code, s, v)?,
+            Opcode::ListGetB => s[i.a as usize] = get(i, Kind::Bool, code, s, v)?,
             Opcode::ListGetV => {
-                let list = ok!(steps::list(i.b, code, v));
-                let value = ok!(crate::intrinsic::list_get(list, s.int(i.c)));
+                let list = steps::list(i.b, code, v)?;
+                let value = crate::intrinsic::list_get(list, s.int(i.c))?;
                 v[i.a as usize] = value;
             }
-            Opcode::ListSetI => ok!(set(i, Kind::Int, code, s, v)),
-            Opcode::ListSetF => ok!(set(i, Kind::Float, code, s, v)),
+            Opcode::ListSetI => set(i, Kind::Int, code, s, v)?,
+            Opcode::ListSetF => set(i, Kind::Float, code, s, v)?,
             Opcode::ListSetV => {
                 let value = steps::fetch(Operand(i.c), code, s, v);
-                ok!(crate::intrinsic::list_set(ok!(steps::list(i.a, code, v)), s.int(i.b), value));
+                crate::intrinsic::list_set(steps::list(i.a, code, v)?, s.int(i.b), value)?;
             }
-            Opcode::AppendI => ok!(append(i, Kind::Int, code, s, v)),
-            Opcode::AppendF => ok!(append(i, Kind::Float, code, s, v)),
+            Opcode::AppendI => append(i, Kind::Int, code, s, v)?,
+            Opcode::AppendF => append(i, Kind::Float, code, s, v)?,
             Opcode::AppendV => {
                 let value = steps::fetch(Operand(i.b), code, s, v);
-                ok!(crate::intrinsic::list_append(ok!(steps::list(i.a, code, v)), value));
+                crate::intrinsic::list_append(steps::list(i.a, code, v)?, value)?;
             }
             Opcode::Is | Opcode::IsNot => {
                 let a = steps::fetch(Operand(i.b), code, s, v);
@@ -244,18 +268,18 @@ fn mixed(code: &Code, at: &mut usize, s: &mut [u64], v: &mut [IValue], env: &mut
                 s[i.a as usize] = u64::from(a.is_same(&b) == (i.op == Opcode::Is));
             }
             Opcode::GetSlot => {
-                let value = ok!(steps::get_slot(i.b, i.c, code, v));
+                let value = steps::get_slot(i.b, i.c, code, v)?;
                 v[i.a as usize] = value;
             }
             Opcode::SetSlot => {
                 let value = steps::fetch(Operand(i.c), code, s, v);
-                ok!(steps::set_slot(i.a, i.b, value, code, v));
+                steps::set_slot(i.a, i.b, value, code, v)?;
             }
-            Opcode::Op => ok!(steps::op(code, i.a, s, v, env)),
+            Opcode::Op => steps::op(code, i.a, s, v, env)?,
             Opcode::Read => *at += if steps::read(code, [i.a, i.b], s, v) { 2 } else { 0 },
             Opcode::Fused => {
-                if !ok!(steps::fused(code, i.a, s, v, env)) {
-                    return Exit::Unfused(i.a);
+                if !steps::fused(code, i.a, s, v, env)? {
+                    return Ok(Exit::Unfused(i.a));
                 }
             }
             Opcode::AnyDefined => {
@@ -264,8 +288,8 @@ fn mixed(code: &Code, at: &mut usize, s: &mut [u64], v: &mut [IValue], env: &mut
                 s[i.a as usize] = u64::from(env.args.iter().any(crate::structural::any_defined));
                 env.args.clear();
             }
-            Opcode::Call => return Exit::Call(i.a),
-            Opcode::Ret => return Exit::Return(i.a),
+            Opcode::Call => return Ok(Exit::Call(i.a)),
+            Opcode::Ret => return Ok(Exit::Return(i.a)),
             // The ends of loops over lists: changing to the other function and back would cost as much as the list.
             Opcode::Next | Opcode::IAddNext | Opcode::FAddNext => {
                 let plain = i.op == Opcode::Next;
@@ -273,7 +297,7 @@ fn mixed(code: &Code, at: &mut usize, s: &mut [u64], v: &mut [IValue], env: &mut
                 let next = s.int(trip).wrapping_add(1);
                 let again = next < s.int(limit);
                 if again && env.fuel == 0 {
-                    env.fuel = ok!(env.host.grant(SLICE));
+                    env.fuel = env.host.grant(SLICE)?;
                 }
                 match i.op {
                     Opcode::IAddNext => s.set(i.a, s.int(i.a).wrapping_add(s.int(i.b)) as u64),
@@ -294,10 +318,10 @@ fn mixed(code: &Code, at: &mut usize, s: &mut [u64], v: &mut [IValue], env: &mut
                     Err(_) => scalars(instrs, at, s, &mut env.fuel),
                 };
                 match pause {
-                    Pause::Other if *at == before => return Exit::Fail(nobody_runs(i.op)),
+                    Pause::Other if *at == before => return Err(nobody_runs(i.op)),
                     Pause::Other => {}
-                    Pause::Fuel => env.fuel = ok!(env.host.grant(SLICE)),
-                    Pause::Fault(fault) => return Exit::Fail(fault.into()),
+                    Pause::Fuel => env.fuel = env.host.grant(SLICE)?,
+                    Pause::Fault(fault) => return Err(fault.into()),
                 }
                 continue;
             }

@@ -64,32 +64,32 @@ fn wait(cx: &mut KernelCx<'_>) -> KernelResult {
     Ok(())
 }
 
-/// A pointwise kernel whose function is a tile operation.
-macro_rules! pointwise {
-    ($schema:literal, $op:ident, 1) => {{
-        let kernel = Kernel::new(|cx| {
-            let x = cx.tensor(0)?;
-            let y = match x.dtype() {
-                DType::F64 => loops::unary::<f64, f64>(x, |a| TileOp::$op.eval(a, a, a))?,
-                _ => loops::unary::<f32, f32>(x, |a| TileOp::$op.eval(a, a, a))?,
-            };
-            cx.ret(y);
-            Ok(())
-        });
-        OpDef::new($schema).with(kernel).with(Pointwise::unary(TileOp::$op))
-    }};
-    ($schema:literal, $op:ident, 2) => {{
-        let kernel = Kernel::new(|cx| {
-            let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
-            let y = match a.dtype() {
-                DType::F64 => loops::binary::<f64, f64, f64>(a, b, |a, b| TileOp::$op.eval(a, b, a))?,
-                _ => loops::binary::<f32, f32, f32>(a, b, |a, b| TileOp::$op.eval(a, b, a))?,
-            };
-            cx.ret(y);
-            Ok(())
-        });
-        OpDef::new($schema).with(kernel).with(Pointwise::binary(TileOp::$op))
-    }};
+/// A pointwise operator of one tensor whose function is a tile operation.
+fn unary(schema: &str, op: TileOp) -> OpDef {
+    let kernel = Kernel::new(move |cx| {
+        let x = cx.tensor(0)?;
+        let y = match x.dtype() {
+            DType::F64 => loops::unary::<f64, f64>(x, move |a| op.eval(a, a, a))?,
+            _ => loops::unary::<f32, f32>(x, move |a| op.eval(a, a, a))?,
+        };
+        cx.ret(y);
+        Ok(())
+    });
+    OpDef::new(schema).with(kernel).with(Pointwise::unary(op))
+}
+
+/// A pointwise operator of two tensors whose function is a tile operation.
+fn binary(schema: &str, op: TileOp) -> OpDef {
+    let kernel = Kernel::new(move |cx| {
+        let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
+        let y = match a.dtype() {
+            DType::F64 => loops::binary::<f64, f64, f64>(a, b, move |a, b| op.eval(a, b, a))?,
+            _ => loops::binary::<f32, f32, f32>(a, b, move |a, b| op.eval(a, b, a))?,
+        };
+        cx.ret(y);
+        Ok(())
+    });
+    OpDef::new(schema).with(kernel).with(Pointwise::binary(op))
 }
 
 fn add_scaled(cx: &mut KernelCx<'_>) -> KernelResult {
@@ -130,17 +130,17 @@ fn tensors() -> Vec<OpDef> {
         OpDef::new("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
             .with(Kernel::new(add_scaled))
             .with(Pointwise::scaled(TileOp::Add)),
-        pointwise!("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", Mul, 2),
-        pointwise!("aten::div.Tensor(Tensor self, Tensor other) -> Tensor", Div, 2),
+        binary("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", TileOp::Mul),
+        binary("aten::div.Tensor(Tensor self, Tensor other) -> Tensor", TileOp::Div),
         OpDef::new("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor")
             .with(Kernel::new(mul_scalar))
             .with(Pointwise::binary(TileOp::Mul)),
-        pointwise!("aten::sigmoid(Tensor self) -> Tensor", Sigmoid, 1),
-        pointwise!("aten::tanh(Tensor self) -> Tensor", Tanh, 1),
-        pointwise!("aten::relu(Tensor self) -> Tensor", Relu, 1),
-        pointwise!("aten::exp(Tensor self) -> Tensor", Exp, 1),
-        pointwise!("aten::neg(Tensor self) -> Tensor", Neg, 1),
-        pointwise!("aten::floor(Tensor self) -> Tensor", Floor, 1),
+        unary("aten::sigmoid(Tensor self) -> Tensor", TileOp::Sigmoid),
+        unary("aten::tanh(Tensor self) -> Tensor", TileOp::Tanh),
+        unary("aten::relu(Tensor self) -> Tensor", TileOp::Relu),
+        unary("aten::exp(Tensor self) -> Tensor", TileOp::Exp),
+        unary("aten::neg(Tensor self) -> Tensor", TileOp::Neg),
+        unary("aten::floor(Tensor self) -> Tensor", TileOp::Floor),
         OpDef::new("aten::zeros(int[] size) -> Tensor").with(Kernel::new(|cx| {
             let t = Tensor::zeros(&cx.ints(0)?, DType::F32)?;
             cx.ret(t);
