@@ -5,7 +5,7 @@
 //! a few comparisons, however deep the nest.
 
 use crate::analysis::{Analysis, AnalysisCx, Update};
-use flambeau_ir::{Change, Graph, NodeId, NodeMap, Step};
+use flambeau_ir::{Change, Graph, NodeId, NodeMap, WalkStep};
 use std::ops::Range;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,19 +35,19 @@ impl Dominance {
         let mut starts: Vec<usize> = Vec::new();
         for step in graph.walk(graph.root()) {
             match step {
-                Step::Enter(block) => {
+                WalkStep::Enter(block) => {
                     starts.push(members.len());
                     let param = graph.param(block);
                     nodes[param] = Interval { first: next, last: next, block_last: 0 };
                     members.push(param);
                     next += 1;
                 }
-                Step::Node(node) => {
+                WalkStep::Node(node) => {
                     nodes[node] = Interval { first: next, last: next, block_last: 0 };
                     members.push(node);
                     next += 1;
                 }
-                Step::Leave(block) => {
+                WalkStep::Leave(block) => {
                     let ret = graph.ret(block);
                     nodes[ret] = Interval { first: next, last: next, block_last: next };
                     let start = starts.pop().expect("invariant: a block that ends began");
@@ -56,7 +56,7 @@ impl Dominance {
                     }
                     next += 1;
                 }
-                Step::Done(node) => nodes[node].last = next - 1,
+                WalkStep::Done(node) => nodes[node].last = next - 1,
             }
         }
         Dominance { nodes }

@@ -5,7 +5,7 @@
 //! [`NestedEffects`], made in one walk over the graph: asking by walks would cost depth times nodes.
 
 use crate::analysis::{Analysis, AnalysisCx, Update};
-use flambeau_ir::{Change, Effects, Graph, NodeId, Step, TrackedNodeMap};
+use flambeau_ir::{Change, Effects, Graph, NodeId, TrackedNodeMap, WalkStep};
 
 /// The effects of a node and of all nodes nested in it. O(nested nodes).
 #[must_use]
@@ -65,13 +65,13 @@ impl Analysis for NestedEffects {
         let mut open = vec![Effects::PURE];
         for step in graph.walk(graph.root()) {
             match step {
-                Step::Enter(_) => open.push(Effects::PURE),
-                Step::Node(node) => {
+                WalkStep::Enter(_) => open.push(Effects::PURE),
+                WalkStep::Node(node) => {
                     if let Some(all) = open.last_mut() {
                         *all |= graph.effects(node);
                     }
                 }
-                Step::Leave(block) => {
+                WalkStep::Leave(block) => {
                     let inner = open.pop().unwrap_or(Effects::PURE);
                     if let Some(owner) = graph.owner(block) {
                         nested.set(owner, nested.get(owner) | inner);
@@ -80,7 +80,7 @@ impl Analysis for NestedEffects {
                         *all |= inner;
                     }
                 }
-                Step::Done(_) => {}
+                WalkStep::Done(_) => {}
             }
         }
         NestedEffects { nested }

@@ -327,13 +327,13 @@ mod tests {
         let mut lines = Vec::new();
         for step in g.walk(g.root()) {
             match step {
-                flambeau_ir::Step::Enter(b) if !live.on_entry(b).is_empty() => {
+                flambeau_ir::WalkStep::Enter(b) if !live.on_entry(b).is_empty() => {
                     let names: Vec<_> = live.on_entry(b).iter().map(name).collect();
                     lines.push(format!("enter: {}", names.join(" ")));
                 }
-                flambeau_ir::Step::Node(n) => lines.extend(dying(g, &live, n)),
-                flambeau_ir::Step::Leave(b) => lines.extend(dying(g, &live, g.ret(b))),
-                flambeau_ir::Step::Done(n) if !live.after(n).is_empty() => {
+                flambeau_ir::WalkStep::Node(n) => lines.extend(dying(g, &live, n)),
+                flambeau_ir::WalkStep::Leave(b) => lines.extend(dying(g, &live, g.ret(b))),
+                flambeau_ir::WalkStep::Done(n) if !live.after(n).is_empty() => {
                     let names: Vec<_> = live.after(n).iter().map(name).collect();
                     lines.push(format!("after {}: {}", g.op_name(n), names.join(" ")));
                 }

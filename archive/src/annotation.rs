@@ -4,7 +4,7 @@
 //! are resolved by a callback after the caller has declared the names that [`class_names`] returns, so declaring a
 //! chain of classes does not recurse. The recursion here is bounded by [`Type::MAX_DEPTH`].
 
-use flambeau_frontend::{Ast, Kind, TreeId, view};
+use flambeau_frontend::{Ast, TreeId, TreeKind, view};
 use flambeau_ir::Type;
 
 use crate::error::quoted;
@@ -29,25 +29,25 @@ fn read(
         return Err(bad(ast, id, "a type is nested too deep"));
     }
     let ty = match ast.kind(id) {
-        Kind::None => Type::NONE,
-        Kind::Var => match simple(ast.name(id)) {
+        TreeKind::None => Type::NONE,
+        TreeKind::Var => match simple(ast.name(id)) {
             Some(ty) => ty,
             None => class(ast.name(id)).ok_or_else(|| unknown(ast, id, ast.name(id)))?,
         },
-        Kind::Select => {
+        TreeKind::Select => {
             let name = dotted(ast, id).ok_or_else(|| bad(ast, id, "this is not a type"))?;
             match torch_type(&name).or_else(|| class(&name)) {
                 Some(ty) => ty,
                 None => return Err(unknown(ast, id, &name)),
             }
         }
-        Kind::Subscript => {
+        TreeKind::Subscript => {
             let subscript = view::Subscript::of(ast, id).ok_or_else(|| bad(ast, id, "this is not a type"))?;
             let head = dotted(ast, subscript.value()).unwrap_or_default();
             let part = |&part: &TreeId| read(ast, part, class, depth + 1);
             let parts = match subscript.subscripts() {
                 // `Tuple[()]` is the empty tuple.
-                &[only] if ast.kind(only) == Kind::TupleLiteral => {
+                &[only] if ast.kind(only) == TreeKind::TupleLiteral => {
                     ast.children(only).iter().map(part).collect::<Result<Vec<_>, _>>()?
                 }
                 several => several.iter().map(part).collect::<Result<Vec<_>, _>>()?,
@@ -119,10 +119,12 @@ pub(crate) fn class_names(ast: &Ast, id: TreeId, out: &mut Vec<String>) {
     let mut stack = vec![id];
     while let Some(id) = stack.pop() {
         match ast.kind(id) {
-            Kind::Select => {
+            TreeKind::Select => {
                 out.extend(dotted(ast, id).filter(|name| torch_type(name).is_none()));
             }
-            Kind::Subscript | Kind::List | Kind::TupleLiteral => stack.extend(ast.children(id).iter().rev()),
+            TreeKind::Subscript | TreeKind::List | TreeKind::TupleLiteral => {
+                stack.extend(ast.children(id).iter().rev())
+            }
             _ => {}
         }
     }

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use flambeau_frontend::{Ast, Kind, Parsed, TreeId, view};
+use flambeau_frontend::{Ast, Parsed, TreeId, TreeKind, view};
 use flambeau_ir::Source;
 
 use crate::error::quoted;
@@ -35,7 +35,7 @@ impl SourceFile {
         &self.file.source.name
     }
 
-    /// Returns the names defined at the top level of the file with their [`Kind::ClassDef`] or [`Kind::Def`], sorted by
+    /// Returns the names defined at the top level of the file with their [`TreeKind::ClassDef`] or [`TreeKind::Def`], sorted by
     /// name.
     pub fn definitions(&self) -> impl Iterator<Item = (&str, TreeId)> {
         self.definitions.iter().map(|(name, &id)| (name.as_str(), id))
@@ -119,7 +119,7 @@ fn definitions(parsed: &Parsed) -> Result<BTreeMap<String, TreeId>, ArchiveError
     let ast = &parsed.ast;
     let mut out = BTreeMap::new();
     for &id in ast.children(parsed.root) {
-        if !matches!(ast.kind(id), Kind::ClassDef | Kind::Def) {
+        if !matches!(ast.kind(id), TreeKind::ClassDef | TreeKind::Def) {
             continue;
         }
         let name = ast.name(id);
@@ -178,7 +178,7 @@ pub struct ClassDecl {
     pub pre_hooks: Vec<String>,
     /// Methods that run after `forward`, in order.
     pub hooks: Vec<String>,
-    /// The [`Kind::Def`]s of the methods, in order.
+    /// The [`TreeKind::Def`]s of the methods, in order.
     pub methods: Vec<TreeId>,
 }
 
@@ -204,9 +204,9 @@ impl ClassDecl {
         };
         for &statement in class.body() {
             match ast.kind(statement) {
-                Kind::Def => decl.methods.push(statement),
-                Kind::Pass => {}
-                Kind::Assign => decl.assign(ast, statement)?,
+                TreeKind::Def => decl.methods.push(statement),
+                TreeKind::Pass => {}
+                TreeKind::Assign => decl.assign(ast, statement)?,
                 _ => return Err(bad(ast, statement, "this statement is not allowed in an archived class")),
             }
         }
@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(names(&decl.attributes), ["w", "training", "0"]);
         assert_eq!(decl.parameters, ["w"]);
         assert_eq!(names(&decl.constants), ["k"]);
-        assert_eq!(parsed.ast.kind(decl.constants[0].ty), Kind::Subscript);
+        assert_eq!(parsed.ast.kind(decl.constants[0].ty), TreeKind::Subscript);
         assert_eq!(parsed.ast.name(decl.methods[0]), "forward");
     }
 

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use flambeau_frontend::{Ast, Kind, TreeId, view};
+use flambeau_frontend::{Ast, TreeId, TreeKind, view};
 use flambeau_ir::module::Interface;
 use flambeau_ir::schema::Argument;
 use flambeau_ir::types::{TypeKind, is_subtype_why};
@@ -111,7 +111,7 @@ fn find(importer: &mut Importer<'_>, chain: &str, names: &mut Names) -> Result<(
             return Ok(());
         }
         let Some((file, id)) = importer.find(name)? else { continue };
-        let named = if file.ast().kind(id) == Kind::ClassDef {
+        let named = if file.ast().kind(id) == TreeKind::ClassDef {
             Named::Type(importer.declare(name)?)
         } else {
             importer.bodies.push_back(Body { owner: None, file, def: id });
@@ -127,7 +127,7 @@ fn find(importer: &mut Importer<'_>, chain: &str, names: &mut Names) -> Result<(
 fn qualified_names(ast: &Ast, root: TreeId, limit: usize, out: &mut Vec<String>) {
     let mut stack = vec![root];
     while let Some(id) = stack.pop() {
-        if ast.kind(id) != Kind::Select {
+        if ast.kind(id) != TreeKind::Select {
             stack.extend(ast.children(id).iter().rev());
             continue;
         }
@@ -137,7 +137,7 @@ fn qualified_names(ast: &Ast, root: TreeId, limit: usize, out: &mut Vec<String>)
             parts.push(select.name());
             at = select.value();
         }
-        if ast.kind(at) != Kind::Var {
+        if ast.kind(at) != TreeKind::Var {
             stack.push(at);
         } else if ast.name(at) == "__torch__" {
             let mut chain = String::from("__torch__");

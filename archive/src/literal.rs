@@ -3,7 +3,7 @@
 //! The printer writes constants as literals. Constants without a literal are in the table of constants, as
 //! `CONSTANTS.c3`.
 
-use flambeau_frontend::{Ast, Kind, Leaf, Op, TreeId, view};
+use flambeau_frontend::{Ast, Leaf, Op, TreeId, TreeKind, view};
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::value::List;
 use flambeau_ir::{IValue, Type};
@@ -35,25 +35,25 @@ fn read(ast: &Ast, id: TreeId, ty: Type, constants: &[IValue], depth: usize) -> 
         parts.map(|(n, &part)| read(ast, part, elem(n), constants, depth + 1)).collect::<Result<Vec<_>, _>>()
     };
     Ok(match ast.kind(id) {
-        Kind::None => IValue::None,
-        Kind::True => IValue::Bool(true),
-        Kind::False => IValue::Bool(false),
-        Kind::StringLiteral => IValue::str(ast.name(id)),
-        Kind::Const => match ast.leaf(id) {
+        TreeKind::None => IValue::None,
+        TreeKind::True => IValue::Bool(true),
+        TreeKind::False => IValue::Bool(false),
+        TreeKind::StringLiteral => IValue::str(ast.name(id)),
+        TreeKind::Const => match ast.leaf(id) {
             Leaf::Int(i) if ty == Type::FLOAT => IValue::Float(i as f64),
             Leaf::Int(i) => IValue::Int(i),
             Leaf::Float(f) => IValue::Float(f),
             Leaf::Imag(im) => IValue::complex(Complex::new(0.0, im)),
             _ => return Err(bad()),
         },
-        Kind::Var => match ast.name(id) {
+        TreeKind::Var => match ast.name(id) {
             "inf" => IValue::Float(f64::INFINITY),
             "nan" => IValue::Float(f64::NAN),
             "infj" => IValue::complex(Complex::new(0.0, f64::INFINITY)),
             "nanj" => IValue::complex(Complex::new(0.0, f64::NAN)),
             _ => return Err(bad()),
         },
-        Kind::UnaryOp if ast.op(id) == Some(Op::Neg) => {
+        TreeKind::UnaryOp if ast.op(id) == Some(Op::Neg) => {
             match read(ast, ast.child(id, 0), ty, constants, depth + 1)? {
                 IValue::Int(i) => IValue::Int(i.checked_neg().ok_or_else(bad)?),
                 IValue::Float(f) => IValue::Float(-f),
@@ -61,7 +61,7 @@ fn read(ast: &Ast, id: TreeId, ty: Type, constants: &[IValue], depth: usize) -> 
                 _ => return Err(bad()),
             }
         }
-        Kind::BinOp if matches!(ast.op(id), Some(Op::Add | Op::Sub)) => {
+        TreeKind::BinOp if matches!(ast.op(id), Some(Op::Add | Op::Sub)) => {
             let part = |n| read(ast, ast.child(id, n), Type::ANY, constants, depth + 1);
             let number = |v: IValue| v.as_complex().or_else(|| v.as_float().map(|f| Complex::new(f, 0.0)));
             match (part(0).map(number)?, part(1).map(number)?) {
@@ -70,17 +70,17 @@ fn read(ast: &Ast, id: TreeId, ty: Type, constants: &[IValue], depth: usize) -> 
                 _ => return Err(bad()),
             }
         }
-        Kind::TupleLiteral => {
+        TreeKind::TupleLiteral => {
             let elems = ty.as_tuple().map(|t| &t.elems);
             IValue::tuple(items(&|n| elems.and_then(|e| e.get(n).copied()).unwrap_or(Type::ANY))?)
         }
-        Kind::ListLiteral => {
+        TreeKind::ListLiteral => {
             let elem = ty.list_elem();
             let values = items(&|_| elem.unwrap_or(Type::ANY))?;
             let elem = elem.or_else(|| values.first().map(IValue::type_of)).unwrap_or(Type::TENSOR);
             IValue::List(List::from_values(elem, values))
         }
-        Kind::Select => {
+        TreeKind::Select => {
             let select = view::Select::of(ast, id).ok_or_else(bad)?;
             let of = view::Var::of(ast, select.value()).ok_or_else(bad)?;
             let number = select.name().strip_prefix('c').and_then(|n| n.parse::<usize>().ok());
@@ -89,7 +89,7 @@ fn read(ast: &Ast, id: TreeId, ty: Type, constants: &[IValue], depth: usize) -> 
                 _ => return Err(bad()),
             }
         }
-        Kind::Apply => {
+        TreeKind::Apply => {
             let call = view::Apply::of(ast, id).ok_or_else(bad)?;
             let name = crate::annotation::dotted(ast, call.callee());
             let text = call.inputs().first().and_then(|&t| view::StringLiteral::of(ast, t));

@@ -4,7 +4,7 @@ use annotate_snippets::{Annotation, AnnotationKind, Level, Renderer, Snippet};
 use anstream::{eprint, eprintln, println};
 use anyhow::Result;
 use flambeau::ir::text::PrintOptions;
-use flambeau::ir::{Diagnostic, SourceRange, Step, nearest};
+use flambeau::ir::{Diagnostic, SourceRange, WalkStep, nearest};
 use flambeau::{Error, Fault, Graph, IValue};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
@@ -45,9 +45,9 @@ pub(crate) fn graph_text(graph: &Graph, options: PrintOptions) -> Result<String>
     let (mut depth, mut indent) = (0usize, 0usize);
     for step in graph.walk(graph.root()) {
         match step {
-            Step::Enter(_) => depth += 1,
-            Step::Leave(_) => depth -= 1,
-            Step::Node(_) | Step::Done(_) => indent += 4 * depth,
+            WalkStep::Enter(_) => depth += 1,
+            WalkStep::Leave(_) => depth -= 1,
+            WalkStep::Node(_) | WalkStep::Done(_) => indent += 4 * depth,
         }
         if indent > MAX_INDENT {
             let text = format!("blocks nest so deep that the text would hold more than {MAX_INDENT} blanks");

@@ -56,7 +56,7 @@ impl LeftOut {
             return Ok(found);
         }
         let all = session.pipeline(&format!("rewrite{{{ACCEPT}={},sweeps=1}}", Exactness::ShapeOnly))?;
-        let (mut copy, mut control) = (graph.clone(), Control::new().telling());
+        let (mut copy, mut control) = (graph.clone(), Control::new().with_trace());
         Manager::new().unit(unit).run_with(&mut copy, &all, &mut Analyses::new(), &mut control)?;
         found.story = control.story().cloned().unwrap_or_default();
         found.rules = found.story.events().iter().filter_map(|event| found.skipped(event)).collect();

@@ -1,6 +1,6 @@
 //! Code: a graph as flat instructions over two banks of registers.
 //!
-//! - The **scalar bank** holds 64-bit words without tags: integers, the bits of doubles, truth values. A value is there
+//! - The **scalar bank** holds 64-bit words without tags: integers, the bits of f64, truth values. A value is there
 //!   when its static type says int, float or bool. The first words of a frame are the code's number constants.
 //! - The **value bank** holds [`IValue`]s: everything else. Values move out of their register at their last use, so
 //!   that memory is freed, and may be reused, as early as the program allows.
@@ -8,7 +8,7 @@
 //! An instruction is 16 bytes: an opcode, three fields, and two small ones for what is done in one. Where a field may name a value of either bank or a constant
 //! it is an [`Operand`]. Calls of kernels and functions have as many operands as they like, in a side table.
 
-use crate::intrinsic::{Kind, for_each_operation};
+use crate::intrinsic::{ScalarKind, for_each_operation};
 use crate::kernel::Kernel;
 use flambeau_ir::value::IValue;
 use flambeau_ir::{Graph, NodeId, Prim, Symbol, Type};
@@ -87,7 +87,7 @@ macro_rules! opcodes {
             ListLen,
             /// `s[a]` = element `s[c]` of the list `v[b]` of integers.
             ListGetI,
-            /// … of doubles.
+            /// … of f64.
             ListGetF,
             /// … of truth values.
             ListGetB,
@@ -95,13 +95,13 @@ macro_rules! opcodes {
             ListGetV,
             /// Element `s[b]` of the list `v[a]` of integers = `s[c]`.
             ListSetI,
-            /// … of doubles.
+            /// … of f64.
             ListSetF,
             /// Element `s[b]` of the list `v[a]` = `operand c`.
             ListSetV,
             /// Appends `s[b]` to the list `v[a]` of integers.
             AppendI,
-            /// … of doubles.
+            /// … of f64.
             AppendF,
             /// Appends `operand b` to the list `v[a]`.
             AppendV,
@@ -199,7 +199,7 @@ pub struct Operand(pub(crate) u32);
 
 /// An [`Operand`], taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum OperandSource {
     /// A copy of a register of the value bank; as a destination, that register.
     Copy(u32),
     /// What is in a register of the value bank, leaving `None`.
@@ -207,7 +207,7 @@ pub enum Place {
     /// A constant of the value bank.
     Const(u32),
     /// A word of the scalar bank.
-    Scalar(Kind, u32),
+    Scalar(ScalarKind, u32),
     /// Nowhere: the result is dropped.
     Nowhere,
 }
@@ -236,7 +236,7 @@ impl Operand {
     }
 
     /// A word.
-    pub fn scalar(kind: Kind, register: u32) -> Operand {
+    pub fn scalar(kind: ScalarKind, register: u32) -> Operand {
         Self::tagged(3 + kind as u32, register)
     }
 
@@ -248,16 +248,16 @@ impl Operand {
 
     /// Taken apart.
     #[inline]
-    pub fn place(self) -> Place {
+    pub fn place(self) -> OperandSource {
         let index = self.0 & INDEX;
         match self.0 >> TAG {
-            0 => Place::Copy(index),
-            1 => Place::Move(index),
-            2 => Place::Const(index),
-            3 => Place::Scalar(Kind::Int, index),
-            4 => Place::Scalar(Kind::Float, index),
-            5 => Place::Scalar(Kind::Bool, index),
-            _ => Place::Nowhere,
+            0 => OperandSource::Copy(index),
+            1 => OperandSource::Move(index),
+            2 => OperandSource::Const(index),
+            3 => OperandSource::Scalar(ScalarKind::Int, index),
+            4 => OperandSource::Scalar(ScalarKind::Float, index),
+            5 => OperandSource::Scalar(ScalarKind::Bool, index),
+            _ => OperandSource::Nowhere,
         }
     }
 }
@@ -364,15 +364,15 @@ impl Code {
 
     fn show(&self, operand: Operand) -> String {
         match operand.place() {
-            Place::Copy(r) => format!("v{r}"),
-            Place::Move(r) => format!("move v{r}"),
-            Place::Const(c) => self.constants.get(c as usize).map_or("?".to_owned(), shown),
-            Place::Scalar(kind, r) => self.word(kind, r),
-            Place::Nowhere => "_".to_owned(),
+            OperandSource::Copy(r) => format!("v{r}"),
+            OperandSource::Move(r) => format!("move v{r}"),
+            OperandSource::Const(c) => self.constants.get(c as usize).map_or("?".to_owned(), shown),
+            OperandSource::Scalar(kind, r) => self.word(kind, r),
+            OperandSource::Nowhere => "_".to_owned(),
         }
     }
 
-    fn word(&self, kind: Kind, r: u32) -> String {
+    fn word(&self, kind: ScalarKind, r: u32) -> String {
         match self.scalars.get(r as usize) {
             Some(&word) => shown(&kind.boxed(word)),
             None => format!("s{r}"),
@@ -412,32 +412,38 @@ impl Code {
         }
         let name = format!("{:?}", i.op);
         match i.op {
-            MovS => format!("s{} = {}", i.a, s(i.b, Kind::Int)),
+            MovS => format!("s{} = {}", i.a, s(i.b, ScalarKind::Int)),
             MovV => format!("v{} = move v{}", i.a, i.b),
             Load => format!("v{} = {}", i.a, o(i.b)),
             UnboxI | UnboxF | UnboxB | ListLen => format!("s{} = {name} {}", i.a, o(i.b)),
             Drop => format!("Drop v{}", i.a),
             Jmp => format!("Jmp {}", i.c),
-            JTrue | JFalse => format!("{name} {} -> {}", s(i.a, Kind::Bool), i.c),
+            JTrue | JFalse => format!("{name} {} -> {}", s(i.a, ScalarKind::Bool), i.c),
             JIEq | JINe | JILt | JILe => {
-                format!("{name} {}, {} -> {}", s(i.a, Kind::Int), s(i.b, Kind::Int), i.c)
+                format!("{name} {}, {} -> {}", s(i.a, ScalarKind::Int), s(i.b, ScalarKind::Int), i.c)
             }
             JFEq | JFNe | JFLt | JFLe | JFNlt | JFNle => {
-                format!("{name} {}, {} -> {}", s(i.a, Kind::Float), s(i.b, Kind::Float), i.c)
+                format!("{name} {}, {} -> {}", s(i.a, ScalarKind::Float), s(i.b, ScalarKind::Float), i.c)
             }
-            Next => format!("Next s{} < {} -> {}", i.a, s(i.b, Kind::Int), i.c),
+            Next => format!("Next s{} < {} -> {}", i.a, s(i.b, ScalarKind::Int), i.c),
             IAddNext | FAddNext => {
-                let kind = if i.op == IAddNext { Kind::Int } else { Kind::Float };
-                let (b, e) = (s(i.b, kind), s(u32::from(i.e), Kind::Int));
+                let kind = if i.op == IAddNext { ScalarKind::Int } else { ScalarKind::Float };
+                let (b, e) = (s(i.b, kind), s(u32::from(i.e), ScalarKind::Int));
                 format!("{name} s{} += {b}; s{} < {e} -> {}", i.a, i.d, i.c)
             }
-            ListGetI | ListGetF | ListGetB => format!("s{} = {name} {}, {}", i.a, o(i.b), s(i.c, Kind::Int)),
-            ListGetV => format!("v{} = ListGetV {}, {}", i.a, o(i.b), s(i.c, Kind::Int)),
-            ListSetI => format!("ListSetI {}, {}, {}", o(i.a), s(i.b, Kind::Int), s(i.c, Kind::Int)),
-            ListSetF => format!("ListSetF {}, {}, {}", o(i.a), s(i.b, Kind::Int), s(i.c, Kind::Float)),
-            ListSetV => format!("ListSetV {}, {}, {}", o(i.a), s(i.b, Kind::Int), o(i.c)),
-            AppendI => format!("AppendI {}, {}", o(i.a), s(i.b, Kind::Int)),
-            AppendF => format!("AppendF {}, {}", o(i.a), s(i.b, Kind::Float)),
+            ListGetI | ListGetF | ListGetB => {
+                format!("s{} = {name} {}, {}", i.a, o(i.b), s(i.c, ScalarKind::Int))
+            }
+            ListGetV => format!("v{} = ListGetV {}, {}", i.a, o(i.b), s(i.c, ScalarKind::Int)),
+            ListSetI => {
+                format!("ListSetI {}, {}, {}", o(i.a), s(i.b, ScalarKind::Int), s(i.c, ScalarKind::Int))
+            }
+            ListSetF => {
+                format!("ListSetF {}, {}, {}", o(i.a), s(i.b, ScalarKind::Int), s(i.c, ScalarKind::Float))
+            }
+            ListSetV => format!("ListSetV {}, {}, {}", o(i.a), s(i.b, ScalarKind::Int), o(i.c)),
+            AppendI => format!("AppendI {}, {}", o(i.a), s(i.b, ScalarKind::Int)),
+            AppendF => format!("AppendF {}, {}", o(i.a), s(i.b, ScalarKind::Float)),
             AppendV => format!("AppendV {}, {}", o(i.a), o(i.b)),
             Is | IsNot => format!("s{} = {name} {}, {}", i.a, o(i.b), o(i.c)),
             GetSlot => format!("v{} = GetSlot {}, {}", i.a, o(i.b), i.c),

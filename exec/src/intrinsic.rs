@@ -12,7 +12,7 @@ use flambeau_tensor::{Scalar, check_budget};
 
 /// What a 64-bit word of the scalar bank holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum ScalarKind {
     /// A 64-bit integer.
     Int,
     /// The bits of a double.
@@ -24,7 +24,7 @@ pub enum Kind {
 /// Numbers as words of the scalar bank.
 pub trait Word: Copy {
     /// What the word holds.
-    const KIND: Kind;
+    const KIND: ScalarKind;
     /// From a word.
     fn from_word(word: u64) -> Self;
     /// To a word.
@@ -32,7 +32,7 @@ pub trait Word: Copy {
 }
 
 impl Word for i64 {
-    const KIND: Kind = Kind::Int;
+    const KIND: ScalarKind = ScalarKind::Int;
     #[inline(always)]
     fn from_word(word: u64) -> i64 {
         word as i64
@@ -44,7 +44,7 @@ impl Word for i64 {
 }
 
 impl Word for f64 {
-    const KIND: Kind = Kind::Float;
+    const KIND: ScalarKind = ScalarKind::Float;
     #[inline(always)]
     fn from_word(word: u64) -> f64 {
         f64::from_bits(word)
@@ -56,7 +56,7 @@ impl Word for f64 {
 }
 
 impl Word for bool {
-    const KIND: Kind = Kind::Bool;
+    const KIND: ScalarKind = ScalarKind::Bool;
     #[inline(always)]
     fn from_word(word: u64) -> bool {
         word != 0
@@ -67,14 +67,14 @@ impl Word for bool {
     }
 }
 
-impl Kind {
+impl ScalarKind {
     /// The word as a value.
     #[inline]
     pub fn boxed(self, word: u64) -> IValue {
         match self {
-            Kind::Int => IValue::Int(word as i64),
-            Kind::Float => IValue::Float(f64::from_bits(word)),
-            Kind::Bool => IValue::Bool(word != 0),
+            ScalarKind::Int => IValue::Int(word as i64),
+            ScalarKind::Float => IValue::Float(f64::from_bits(word)),
+            ScalarKind::Bool => IValue::Bool(word != 0),
         }
     }
 
@@ -82,11 +82,11 @@ impl Kind {
     #[inline]
     pub fn unboxed(self, value: &IValue) -> Option<u64> {
         match (self, value) {
-            (Kind::Int, IValue::Int(v)) => Some(*v as u64),
-            (Kind::Float, IValue::Float(v)) => Some(v.to_bits()),
-            (Kind::Float, IValue::Int(v)) => Some((*v as f64).to_bits()),
-            (Kind::Bool, IValue::Bool(v)) => Some(u64::from(*v)),
-            (Kind::Int, IValue::Bool(v)) => Some(u64::from(*v)),
+            (ScalarKind::Int, IValue::Int(v)) => Some(*v as u64),
+            (ScalarKind::Float, IValue::Float(v)) => Some(v.to_bits()),
+            (ScalarKind::Float, IValue::Int(v)) => Some((*v as f64).to_bits()),
+            (ScalarKind::Bool, IValue::Bool(v)) => Some(u64::from(*v)),
+            (ScalarKind::Int, IValue::Bool(v)) => Some(u64::from(*v)),
             // What a branch that never falls through gives: no one looks at it, so any word will do.
             (_, IValue::Uninitialized) => Some(0),
             _ => None,
@@ -98,9 +98,9 @@ impl Kind {
     pub fn converted(self, number: Scalar) -> Option<u64> {
         match (self, number) {
             (_, Scalar::Complex(_)) => None,
-            (Kind::Int, number) => Some(number.to_i64() as u64),
-            (Kind::Float, number) => Some(number.to_f64().to_bits()),
-            (Kind::Bool, number) => Some(u64::from(number.to_bool())),
+            (ScalarKind::Int, number) => Some(number.to_i64() as u64),
+            (ScalarKind::Float, number) => Some(number.to_f64().to_bits()),
+            (ScalarKind::Bool, number) => Some(u64::from(number.to_bool())),
         }
     }
 }
@@ -231,7 +231,7 @@ pub(crate) use for_each_operation;
 ///
 /// ```text
 /// pub enum ScalarOp { IAdd, … }
-/// // in `signature`:  ScalarOp::IAdd => (&[Kind::Int, Kind::Int], Kind::Int),
+/// // in `signature`:  ScalarOp::IAdd => (&[ScalarKind::Int, ScalarKind::Int], ScalarKind::Int),
 /// // in `name`:       ScalarOp::IAdd => "IAdd",
 /// // in `apply`:      ScalarOp::IAdd => sem::IAdd(a as i64, b as i64).map(Word::to_word),
 /// // in `sem`:
@@ -252,7 +252,7 @@ macro_rules! define {
             pub const ALL: &'static [ScalarOp] = &[$(ScalarOp::$name),*];
 
             /// What the operands and the result are.
-            pub fn signature(self) -> (&'static [Kind], Kind) {
+            pub fn signature(self) -> (&'static [ScalarKind], ScalarKind) {
                 match self { $(ScalarOp::$name => (&[$(<$t as Word>::KIND),*], <$r as Word>::KIND)),* }
             }
 
@@ -427,9 +427,9 @@ fn run_scalar(op: ScalarOp, cx: &mut KernelCx<'_>) -> KernelResult {
     let mut words = [0; 2];
     for (i, kind) in kinds.iter().enumerate() {
         words[i] = match kind {
-            Kind::Int => cx.int(i)?.to_word(),
-            Kind::Float => cx.float(i)?.to_word(),
-            Kind::Bool => cx.boolean(i)?.to_word(),
+            ScalarKind::Int => cx.int(i)?.to_word(),
+            ScalarKind::Float => cx.float(i)?.to_word(),
+            ScalarKind::Bool => cx.boolean(i)?.to_word(),
         };
     }
     cx.ret(result.boxed(op.apply(words[0], words[1])?));
@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_as_recorded() {
+    fn f64_as_recorded() {
         let (inf, nan) = (f64::INFINITY, f64::NAN);
         assert_eq!(float2(ScalarOp::FFloorDiv, -7.5, 2.0), -4.0);
         assert_eq!(float2(ScalarOp::FFloorDiv, 1.0, 0.0), inf);

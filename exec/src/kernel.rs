@@ -11,7 +11,7 @@ use flambeau_ir::schema::FunctionSchema;
 use flambeau_ir::value::{Dict, Generator, IValue, List, ListItems, Str};
 use flambeau_ir::{Facet, OpDef};
 use flambeau_ir::{Graph, NodeId, Symbol, Type};
-use flambeau_tensor::loops::Goal;
+use flambeau_tensor::loops::OutputHint;
 use flambeau_tensor::{DType, Device, Scalar, Tensor};
 use smallvec::SmallVec;
 use std::any::Any;
@@ -130,8 +130,11 @@ impl<'a> KernelCx<'a> {
 
     /// A result of a dtype, for the last loop of a computation: in place it may go straight into the first argument.
     #[inline]
-    pub fn goal(&self, dtype: DType) -> Goal<'_> {
-        Goal::over(dtype, if self.in_place { self.args.first().and_then(IValue::as_tensor) } else { None })
+    pub fn output_hint(&self, dtype: DType) -> OutputHint<'_> {
+        OutputHint::over(
+            dtype,
+            if self.in_place { self.args.first().and_then(IValue::as_tensor) } else { None },
+        )
     }
 
     /// Number of arguments.

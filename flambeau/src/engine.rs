@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::session::{Execution, Session};
 use flambeau_exec::tape::AsksForGradients;
 use flambeau_exec::vm::{Arguments, Program as Functions, Vm};
-use flambeau_exec::{Callees, Host, KernelError, Slot, bytecode::Code, one_value, reference};
+use flambeau_exec::{Callees, Host, KernelError, TryCell, bytecode::Code, one_value, reference};
 use flambeau_ir::types::ClassEnv;
 use flambeau_ir::{CompilationUnit, Graph, IValue, Symbol, Type};
 use flambeau_rewrite::Checks;
@@ -96,7 +96,7 @@ pub(crate) struct Engine {
     /// Code of graphs called from outside, by the address of the graph, which the code keeps alive.
     codes: Mutex<BTreeMap<usize, Arc<Code>>>,
     /// The machine that calls use when no other is at work, made by the first.
-    machine: Slot<Option<Vm>>,
+    machine: TryCell<Option<Vm>>,
     /// Machines for calls beside others.
     others: Mutex<Vec<Vm>>,
 }
@@ -111,7 +111,7 @@ impl Engine {
             entry: Prepared::new(session, unit),
             functions: Functions::new(Arc::new(Prepared::new(session, unit))),
             codes: Mutex::default(),
-            machine: Slot::new(None),
+            machine: TryCell::new(None),
             others: Mutex::default(),
         })
     }

@@ -19,25 +19,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// An operator's derivative, and its formulas as text.
 struct Known {
     derivative: Arc<Derivative>,
-    stated: autodiff::Entry,
+    stated: autodiff::GradientEntry,
 }
 
 impl Known {
     /// How many formulas there are; a body is one.
     fn len(&self) -> usize {
         match &self.stated {
-            autodiff::Entry::Constant | autodiff::Entry::Layout => 0,
-            autodiff::Entry::Formulas(gradients) => gradients.len(),
-            autodiff::Entry::Body(_) => 1,
+            autodiff::GradientEntry::Constant | autodiff::GradientEntry::Layout => 0,
+            autodiff::GradientEntry::Formulas(gradients) => gradients.len(),
+            autodiff::GradientEntry::Body(_) => 1,
         }
     }
 
     /// Formula `index` as a function, if it computes anything.
     fn source(&self, schema: &FunctionSchema, index: usize, complex: bool) -> Option<FormulaSource> {
         match &self.stated {
-            autodiff::Entry::Constant | autodiff::Entry::Layout => None,
-            autodiff::Entry::Formulas(all) => FormulaSource::of_gradient(schema, all.get(index)?, complex),
-            autodiff::Entry::Body(body) => Some(FormulaSource::of_body(schema, body, complex)),
+            autodiff::GradientEntry::Constant | autodiff::GradientEntry::Layout => None,
+            autodiff::GradientEntry::Formulas(all) => {
+                FormulaSource::of_gradient(schema, all.get(index)?, complex)
+            }
+            autodiff::GradientEntry::Body(body) => Some(FormulaSource::of_body(schema, body, complex)),
         }
     }
 
@@ -90,9 +92,9 @@ impl Library {
         let schema = self.registry().schema(op);
         let stated = self.table.of(schema)?;
         let derivative = match &stated {
-            autodiff::Entry::Constant => Derivative::Constant,
-            autodiff::Entry::Layout => Derivative::Layout,
-            autodiff::Entry::Formulas(gradients) => {
+            autodiff::GradientEntry::Constant => Derivative::Constant,
+            autodiff::GradientEntry::Layout => Derivative::Layout,
+            autodiff::GradientEntry::Formulas(gradients) => {
                 let formula = |gradient: &ArgGradient| {
                     let args: Option<Vec<usize>> =
                         gradient.args.iter().map(|arg| schema.arg_index(arg)).collect();
@@ -101,7 +103,7 @@ impl Library {
                 };
                 Derivative::Formulas(gradients.iter().map(formula).collect::<Option<_>>()?)
             }
-            autodiff::Entry::Body(body) => {
+            autodiff::GradientEntry::Body(body) => {
                 let effects = self.registry().effects(op);
                 Derivative::Body {
                     inputs: inputs_of(&FormulaSource::of_body(schema, body, false)),

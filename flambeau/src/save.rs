@@ -7,7 +7,7 @@
 use crate::error::Error;
 use crate::program::Program;
 use flambeau_archive::{ArchiveError, CodeFile, SaveModule, States, replace_file, save};
-use flambeau_frontend::print::{Definition, Places, Printed, program as print_program};
+use flambeau_frontend::print::{Definition, Printed, SourceMap, program as print_program};
 use flambeau_ir::value::Object;
 use flambeau_ir::{IValue, Symbol, Type};
 use std::collections::BTreeSet;
@@ -63,7 +63,7 @@ impl Parts {
     }
 
     fn write<W: Write>(&self, program: &Program, name: &str, out: W) -> Result<W, ArchiveError> {
-        let file = |(module, (text, origins)): (&String, &(String, Places))| CodeFile {
+        let file = |(module, (text, origins)): (&String, &(String, SourceMap))| CodeFile {
             record: format!("code/{}.py", module.replace('.', "/")),
             text: text.clone(),
             origins: origins.clone(),

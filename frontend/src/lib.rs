@@ -19,4 +19,4 @@ pub use emit::{
 pub use limits::Limits;
 pub use parse::{Parsed, parse, parse_expression};
 pub use span::{Problem, ProblemKind, Span};
-pub use tree::{Ast, Kind, Leaf, Op, TreeId};
+pub use tree::{Ast, Leaf, Op, TreeId, TreeKind};

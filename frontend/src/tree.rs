@@ -4,14 +4,14 @@
 //! PyTorch's trees (`torch/csrc/jit/frontend/tree_views.h`); [`crate::view`] names the children. The trees of a source
 //! are in one `id-arena` and are dropped with it, without recursion over the depth.
 //!
-//! Shapes (`?` = may be [`Kind::Nothing`], `*` = a [`Kind::List`]):
+//! Shapes (`?` = may be [`TreeKind::Nothing`], `*` = a [`TreeKind::List`]):
 //!
 //! | kind | children | leaf |
 //! |---|---|---|
 //! | `Module` | statements... | |
 //! | `Def` | decl, body*, decorators* | name |
 //! | `Decl` | params*, return type? | |
-//! | `Param` | type?, default?, (keyword-only: leaf of `Ident`) | see [`Kind::Param`] |
+//! | `Param` | type?, default?, (keyword-only: leaf of `Ident`) | see [`TreeKind::Param`] |
 //! | `ClassDef` | bases*, body*, decorators* | name |
 //! | `If` | condition, then*, else* | |
 //! | `While` | condition, body* | |
@@ -84,7 +84,7 @@ pub struct Name(u32);
 /// Kinds of trees. The table at the head of this module lists their shapes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[expect(missing_docs, reason = "named after the constructs; shapes are in the table above")]
-pub enum Kind {
+pub enum TreeKind {
     Module,
     Def,
     Decl,
@@ -138,7 +138,7 @@ pub enum Kind {
     List,
 }
 
-/// Operators of [`Kind::BinOp`], [`Kind::UnaryOp`] and [`Kind::AugAssign`].
+/// Operators of [`TreeKind::BinOp`], [`TreeKind::UnaryOp`] and [`TreeKind::AugAssign`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[expect(missing_docs, reason = "each is the operator of its name")]
 pub enum Op {
@@ -238,7 +238,7 @@ enum Stored {
 /// One syntax tree.
 #[derive(Clone, Copy, Debug)]
 struct Tree {
-    kind: Kind,
+    kind: TreeKind,
     leaf: Stored,
     span: Span,
     first: u32,
@@ -277,7 +277,7 @@ impl Ast {
     }
 
     /// Appends a tree and returns its id.
-    pub fn add(&mut self, kind: Kind, span: Span, leaf: Leaf, children: &[TreeId]) -> TreeId {
+    pub fn add(&mut self, kind: TreeKind, span: Span, leaf: Leaf, children: &[TreeId]) -> TreeId {
         let mut number = |bits| {
             self.numbers.push(bits);
             self.numbers.len() as u32 - 1
@@ -296,7 +296,7 @@ impl Ast {
     }
 
     /// Returns the kind of `id`.
-    pub fn kind(&self, id: TreeId) -> Kind {
+    pub fn kind(&self, id: TreeId) -> TreeKind {
         self.trees[id].kind
     }
 
@@ -343,9 +343,9 @@ impl Ast {
         self.children(id)[i]
     }
 
-    /// Returns child `i` of `id`, or `None` if the child is absent or of kind [`Kind::Nothing`].
+    /// Returns child `i` of `id`, or `None` if the child is absent or of kind [`TreeKind::Nothing`].
     pub fn maybe(&self, id: TreeId, i: usize) -> Option<TreeId> {
-        self.children(id).get(i).copied().filter(|&c| self.kind(c) != Kind::Nothing)
+        self.children(id).get(i).copied().filter(|&c| self.kind(c) != TreeKind::Nothing)
     }
 
     /// Returns the name in the leaf of `id`, or the empty string if the leaf is not a name.
@@ -414,7 +414,7 @@ impl Ast {
                 out.push(' ');
             }
             let kind = self.kind(id);
-            if kind == Kind::Nothing {
+            if kind == TreeKind::Nothing {
                 out.push('-');
                 continue;
             }
@@ -422,7 +422,7 @@ impl Ast {
             let _ = write!(out, "({kind:?}");
             let _ = match self.leaf(id) {
                 Leaf::None => Ok(()),
-                Leaf::Name(n) if kind == Kind::StringLiteral => write!(out, " {:?}", self.text(n)),
+                Leaf::Name(n) if kind == TreeKind::StringLiteral => write!(out, " {:?}", self.text(n)),
                 Leaf::Name(n) => write!(out, " {}", self.text(n)),
                 Leaf::Op(op) => write!(out, " {}", op.text()),
                 Leaf::Int(v) => write!(out, " {v}"),

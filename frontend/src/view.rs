@@ -4,7 +4,7 @@
 //! kind. The accessors rely on the shapes that the parser guarantees.
 
 use crate::span::Span;
-use crate::tree::{Ast, Kind, Op, TreeId};
+use crate::tree::{Ast, Op, TreeId, TreeKind};
 
 macro_rules! views {
     ($($(#[$doc:meta])* $view:ident { $($(#[$fdoc:meta])* $field:ident : $how:ident $at:expr),* $(,)? })*) => {$(
@@ -18,7 +18,7 @@ macro_rules! views {
         impl<'a> $view<'a> {
             /// Returns a view of `id`, or `None` if `id` is of another kind.
             pub fn of(ast: &'a Ast, id: TreeId) -> Option<Self> {
-                (ast.kind(id) == Kind::$view).then_some($view { ast, id })
+                (ast.kind(id) == TreeKind::$view).then_some($view { ast, id })
             }
 
             /// Returns the id of the viewed tree.

@@ -1,7 +1,7 @@
 //! Campaigns: many cases against an oracle, counted, with the first failure reduced.
 
 use crate::case::Case;
-use crate::generate::Menu;
+use crate::generate::OperatorPool;
 use crate::oracle::{Oracle, Outcome};
 use crate::reduce::reduce;
 use flambeau_exec::Gen;
@@ -68,14 +68,14 @@ pub struct Finding {
 
 /// Many cases against oracles.
 pub struct Campaign {
-    menu: Menu,
+    operators: OperatorPool,
     seed: u64,
 }
 
 impl Campaign {
     /// A campaign over the operators of a registry; equal seeds make equal cases.
     pub fn new(registry: &Arc<Registry>, seed: u64) -> Campaign {
-        Campaign { menu: Menu::new(registry), seed }
+        Campaign { operators: OperatorPool::new(registry), seed }
     }
 
     /// Draws every fourth operator of programs from these, given as `ns::name` or `ns::name.overload`.
@@ -95,28 +95,28 @@ impl Campaign {
         self,
         operators: impl IntoIterator<Item = S>,
     ) -> Result<Campaign, String> {
-        Ok(Campaign { menu: self.menu.favouring(operators)?, ..self })
+        Ok(Campaign { operators: self.operators.favouring(operators)?, ..self })
     }
 
     /// The same with operators whose results the run's seed decides in many cases.
     #[must_use]
-    pub fn favouring_chance(self) -> Campaign {
-        Campaign { menu: self.menu.favouring_chance(), ..self }
+    pub fn favouring_random(self) -> Campaign {
+        Campaign { operators: self.operators.favouring_random(), ..self }
     }
 
     /// The operators drawn from.
-    pub fn menu(&self) -> &Menu {
-        &self.menu
+    pub fn operators(&self) -> &OperatorPool {
+        &self.operators
     }
 
     /// Case number `i`.
     pub fn case(&self, i: u64) -> Case {
-        self.menu.draw(self.choices(i))
+        self.operators.draw(self.choices(i))
     }
 
-    /// Case number `i` as it stands after step `last`, which is not tried ([`Menu::draw_until`]).
+    /// Case number `i` as it stands after step `last`, which is not tried ([`OperatorPool::draw_until`]).
     pub fn case_until(&self, i: u64, last: usize) -> Case {
-        self.menu.draw_until(self.choices(i), last)
+        self.operators.draw_until(self.choices(i), last)
     }
 
     /// The choices that case number `i` is made by.
@@ -185,7 +185,7 @@ impl Campaign {
         // The last program that could be made is the first whose trial panics.
         cases
             .last()
-            .unwrap_or_else(|| Case::new(flambeau_ir::Graph::new(self.menu.registry().clone()), vec![]))
+            .unwrap_or_else(|| Case::new(flambeau_ir::Graph::new(self.operators.registry().clone()), vec![]))
     }
 }
 

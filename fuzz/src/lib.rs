@@ -8,10 +8,9 @@
 
 pub mod campaign;
 pub mod case;
-pub mod chance;
 mod dead_errors;
 pub mod generate;
-pub mod hunt;
+pub mod isolated;
 pub mod kernels;
 pub mod literal;
 pub mod observe;
@@ -19,11 +18,12 @@ pub mod oracle;
 mod planted;
 pub mod raw;
 pub mod reduce;
+pub mod seeded;
 pub mod selftest;
 pub mod sharing;
 pub mod worker;
 
 pub use campaign::{Campaign, Tally};
 pub use case::Case;
-pub use generate::Menu;
+pub use generate::OperatorPool;
 pub use oracle::{Oracle, Outcome};

@@ -78,7 +78,7 @@ impl Observation {
 pub fn host() -> Host {
     let mut host = Host::quiet();
     host.set_fuel(FUEL).set_budget(Some(Budget::new(MEMORY)));
-    crate::chance::seed(&mut host);
+    crate::seeded::seed(&mut host);
     host
 }
 

@@ -2,12 +2,12 @@
 //! every planted bug, which an oracle has to find.
 
 use crate::campaign::{Campaign, Finding, Tally};
-use crate::chance::chance;
 use crate::oracle::{
     AliasTruth, FactsHold, JournalReplay, MachineAgrees, Oracle, PassKeeps, SharingKept, SourceRoundTrip,
     TextRoundTrip,
 };
 use crate::planted::{self, Bug};
+use crate::seeded::seeded_random;
 use flambeau::Session;
 use flambeau_rewrite::{PassLibrary, Pipeline, Planted};
 use std::fmt;
@@ -155,7 +155,7 @@ pub fn all(session: &Session) -> Vec<String> {
 /// # Panics
 /// Never in a build whose tests pass.
 pub fn session() -> Session {
-    let session = Session::builder().standard().ops([chance()]).build();
+    let session = Session::builder().standard().ops([seeded_random()]).build();
     session.expect("invariant: the operators fit together (tested)")
 }
 
@@ -171,7 +171,7 @@ pub fn planted(budget: &Budget) -> Vec<Line> {
 }
 
 fn lines(session: &Session, budget: &Budget, names: Vec<String>) -> Vec<Line> {
-    let campaign = Campaign::new(session.registry(), budget.seed).favouring_chance();
+    let campaign = Campaign::new(session.registry(), budget.seed).favouring_random();
     let made =
         names.iter().map(|name| oracle(session, name).expect("invariant: these names are oracles (tested)"));
     let found = campaign.run_all(&made.collect::<Vec<_>>(), budget.cases, budget.time);

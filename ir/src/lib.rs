@@ -38,8 +38,8 @@ pub use edit::{
     At, CallArg, CallValues, CloneError, Editor, InsertError, Operands, ValueSubstitution, device_of,
 };
 pub use graph::{
-    BlockNodes, DeepNodes, Graph, IfView, LoopView, Name, Needed, Needs, NodeMap, NodeSet, Step,
-    TrackedNodeMap, TrackedValueMap, Use, ValueMap, ValueSet, Walk,
+    BlockNodes, DeepNodes, Graph, IfView, LiveNodes, LoopView, MarkLive, Name, NodeMap, NodeSet,
+    TrackedNodeMap, TrackedValueMap, Use, ValueMap, ValueSet, Walk, WalkStep,
 };
 pub use id::{BlockId, Entity, NodeId, ValueId};
 pub use journal::{Change, Journal};

@@ -1,6 +1,6 @@
 //! Counts and pictures of graphs.
 
-use crate::graph::{Graph, Step};
+use crate::graph::{Graph, WalkStep};
 use crate::id::NodeId;
 use crate::symbol::Symbol;
 use indexmap::IndexMap;
@@ -31,13 +31,13 @@ impl Graph {
         let (mut depth, mut deepest) = (0usize, 0usize);
         for step in self.walk(self.root()) {
             match step {
-                Step::Enter(_) => {
+                WalkStep::Enter(_) => {
                     depth += 1;
                     deepest = deepest.max(depth);
                 }
-                Step::Leave(_) => depth -= 1,
-                Step::Node(n) => *operators.entry(self.op_name(n)).or_default() += 1,
-                Step::Done(_) => {}
+                WalkStep::Leave(_) => depth -= 1,
+                WalkStep::Node(n) => *operators.entry(self.op_name(n)).or_default() += 1,
+                WalkStep::Done(_) => {}
             }
         }
         Statistics {
@@ -56,9 +56,9 @@ impl Graph {
         let ids: IndexMap<NodeId, usize, FxBuildHasher> = self
             .walk(self.root())
             .flat_map(|step| match step {
-                Step::Enter(b) => [Some(self.param(b)), Some(self.ret(b))],
-                Step::Node(n) => [Some(n), None],
-                Step::Leave(_) | Step::Done(_) => [None, None],
+                WalkStep::Enter(b) => [Some(self.param(b)), Some(self.ret(b))],
+                WalkStep::Node(n) => [Some(n), None],
+                WalkStep::Leave(_) | WalkStep::Done(_) => [None, None],
             })
             .flatten()
             .enumerate()
@@ -66,21 +66,21 @@ impl Graph {
             .collect();
         for step in self.walk(self.root()) {
             match step {
-                Step::Enter(b) => {
+                WalkStep::Enter(b) => {
                     let (param, ret) = (ids[&self.param(b)], ids[&self.ret(b)]);
                     let _ = writeln!(out, "  subgraph cluster_{param} {{");
                     let _ = writeln!(out, "  n{param} [label=\"inputs\", style=dashed];");
                     let _ = writeln!(out, "  n{ret} [label=\"outputs\", style=dashed];");
                 }
-                Step::Leave(b) => {
+                WalkStep::Leave(b) => {
                     out.push_str("  }\n");
                     self.dot_edges(self.ret(b), &ids, &mut out);
                 }
-                Step::Node(n) => {
+                WalkStep::Node(n) => {
                     let _ = writeln!(out, "  n{} [label=\"{}\"];", ids[&n], self.op_name(n));
                     self.dot_edges(n, &ids, &mut out);
                 }
-                Step::Done(_) => {}
+                WalkStep::Done(_) => {}
             }
         }
         out.push_str("}\n");

@@ -28,13 +28,13 @@ struct Entry {
 struct Index {
     map: HashTable<u32>,
     /// The unused rest of the chunk that texts are carved from.
-    room: &'static mut [u8],
+    chunk: &'static mut [u8],
     next: u32,
 }
 
 static ENTRIES: AppendTable<Entry> = AppendTable::new();
 static INDEX: LazyLock<RwLock<Index>> = LazyLock::new(|| {
-    let mut index = Index { map: HashTable::with_capacity(EXPECTED), room: &mut [], next: 1 };
+    let mut index = Index { map: HashTable::with_capacity(EXPECTED), chunk: &mut [], next: 1 };
     index.add(hash(""), "");
     debug_assert_eq!(index.next, 2, "invariant: the empty name has the first handle");
     RwLock::new(index)
@@ -55,11 +55,11 @@ impl Index {
     }
 
     fn keep(&mut self, text: &str) -> &'static str {
-        if self.room.len() < text.len() {
-            self.room = Box::leak(vec![0; CHUNK.max(text.len())].into_boxed_slice());
+        if self.chunk.len() < text.len() {
+            self.chunk = Box::leak(vec![0; CHUNK.max(text.len())].into_boxed_slice());
         }
-        let (mine, rest) = std::mem::take(&mut self.room).split_at_mut(text.len());
-        self.room = rest;
+        let (mine, rest) = std::mem::take(&mut self.chunk).split_at_mut(text.len());
+        self.chunk = rest;
         mine.copy_from_slice(text.as_bytes());
         std::str::from_utf8(mine).expect("invariant: a copy of valid text is valid text")
     }

@@ -1,6 +1,6 @@
 //! Operators that ask for gradients of what the program did before. They run where it was recorded.
 
-use crate::plain::{Row, row};
+use crate::per_type::{OverloadRow, row};
 use crate::support::kernel;
 use flambeau_analysis::shape::Fact;
 use flambeau_analysis::{Dtype, Shape};
@@ -142,8 +142,8 @@ fn gathering(g: &mut Gen<'_>) -> IValue {
     leaf
 }
 
-fn rows() -> Vec<Row> {
-    let asks = |row: Row| row.effects(Effects::IO | Effects::RAISES | Effects::CONSERVATIVE);
+fn rows() -> Vec<OverloadRow> {
+    let asks = |row: OverloadRow| row.effects(Effects::IO | Effects::RAISES | Effects::CONSERVATIVE);
     vec![
         asks(row(
             "aten::backward",
@@ -171,7 +171,7 @@ fn rows() -> Vec<Row> {
 
 pub(crate) fn family() -> Vec<OpDef> {
     let mut defs: Vec<OpDef> =
-        rows().iter().flat_map(Row::defs).map(|def| def.with(AsksForGradients)).collect();
+        rows().iter().flat_map(OverloadRow::defs).map(|def| def.with(AsksForGradients)).collect();
     defs.push(
         OpDef::named("prim::grad")
             .with(Doc("The gradient it has gathered, if it is a leaf and one came back to it."))

@@ -2,7 +2,7 @@
 //!
 //! Where a count is small, what happens is drawn event by event. Where it is large, a point below a hat is drawn until it
 //! is below the distribution too: W. Hörmann's transformed rejection, PTRS for the one, BTRS for the other. Uniform
-//! numbers are doubles; what is rounded to the precision of the parameters is part of what a seed means.
+//! numbers are f64; what is rounded to the precision of the parameters is part of what a seed means.
 
 use crate::random::with_engine;
 use crate::support::{Computed, op};
@@ -235,7 +235,7 @@ mod tests {
         (0..8).map(|_| one(&mut engine)).collect()
     }
 
-    /// Recorded with PyTorch 2.6 under the seed 7: `poisson` of doubles, `binomial` of singles and doubles.
+    /// Recorded with PyTorch 2.6 under the seed 7: `poisson` of f64, `binomial` of f32 and f64.
     #[test]
     fn a_seed_gives_what_it_gives() {
         for (rate, want) in [

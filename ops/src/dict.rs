@@ -2,7 +2,7 @@
 //!
 //! Every operator exists once per type of key; each is written once here.
 
-use crate::plain::{Elem, Row, all, room, row};
+use crate::per_type::{Elem, OverloadRow, all, check_values_fit, row};
 use flambeau_exec::{Gen, KernelCx, KernelError, KernelResult};
 use flambeau_ir::value::{Dict, DictMap, IValue, List, Tuple};
 use flambeau_ir::{OpDef, Type};
@@ -29,7 +29,7 @@ fn key_and_value(g: &mut Gen<'_>, key: Elem) -> Vec<IValue> {
     args
 }
 
-fn questions() -> Vec<Row> {
+fn questions() -> Vec<OverloadRow> {
     vec![
         row("aten::len", "Dict_{}", "The number of entries.", |cx| {
             let n = cx.dict(0)?.len();
@@ -101,11 +101,11 @@ fn questions() -> Vec<Row> {
     ]
 }
 
-fn changes() -> Vec<Row> {
+fn changes() -> Vec<OverloadRow> {
     vec![
         row("aten::_set_item", "{}", "`l[idx] = v`.", |cx| {
             let (key, value) = (cx.take(1), cx.take(2));
-            room(cx.dict(0)?.len() + 1)?;
+            check_values_fit(cx.dict(0)?.len() + 1)?;
             let old = cx.dict(0)?.insert(key, value)?;
             drop(old);
             Ok(())
@@ -159,7 +159,7 @@ fn changes() -> Vec<Row> {
         .sample(key_and_value),
         row("aten::update", "{}", "Sets all entries of another dictionary.", |cx| {
             let added = cx.dict(1)?.to_vec();
-            room(cx.dict(0)?.len().saturating_add(added.len()))?;
+            check_values_fit(cx.dict(0)?.len().saturating_add(added.len()))?;
             for (k, v) in added {
                 let old = cx.dict(0)?.insert(k, v)?;
                 drop(old);
@@ -194,12 +194,12 @@ fn no_key(cx: &KernelCx<'_>) -> KernelError {
 }
 
 fn listed(elem: Type, dict: &Dict, f: impl Fn((IValue, IValue)) -> IValue) -> Result<List, KernelError> {
-    room(dict.len())?;
+    check_values_fit(dict.len())?;
     Ok(List::from_values(elem, dict.to_vec().into_iter().map(f).collect()))
 }
 
 fn copy(cx: &mut KernelCx<'_>) -> KernelResult {
-    room(cx.dict(0)?.len())?;
+    check_values_fit(cx.dict(0)?.len())?;
     let dict = cx.dict(0)?.copy();
     cx.ret(dict);
     Ok(())
@@ -212,7 +212,7 @@ fn from_pairs(cx: &mut KernelCx<'_>) -> KernelResult {
     let [key, value] = types.unwrap_or_default() else {
         return Err(KernelError::input(format!("a dictionary is made of pairs, not of {elem}")));
     };
-    room(list.len())?;
+    check_values_fit(list.len())?;
     let mut map = DictMap::default();
     for pair in list.to_vec() {
         let Some([k, v]) = pair.as_tuple().map(Tuple::items) else {

@@ -109,12 +109,12 @@ fn sizes() -> Vec<OpDef> {
             .with(kernel(|cx| {
                 let (rank, layout) = (cx.tensor(0)?.rank(), cx.tensor(0)?.layout());
                 let last = |space: usize| rank == space + 2 && layout.is_channels_last();
-                let lies = match MemoryFormat::from_number(cx.int(1)?) {
+                let is_contiguous = match MemoryFormat::from_number(cx.int(1)?) {
                     Some(MemoryFormat::ChannelsLast) => last(2),
                     Some(MemoryFormat::ChannelsLast3d) => last(3),
                     _ => layout.is_contiguous(),
                 };
-                cx.ret(lies);
+                cx.ret(is_contiguous);
                 Ok(())
             })),
         OpDef::named("aten::is_same_size")

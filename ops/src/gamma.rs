@@ -1,14 +1,14 @@
 //! Samples of the gamma distribution and of Dirichlet's, number for number what PyTorch's seeds give.
 //!
 //! A sample is accepted or drawn again, by the method of Marsaglia and Tsang: a normal number, cubed, against a uniform
-//! one. Which of them are drawn in doubles, and what is rounded to the precision of the shapes, is part of what a seed
+//! one. Which of them are drawn in f64, and what is rounded to the precision of the shapes, is part of what a seed
 //! means.
 //!
 //! A sample moves with its shape so that as many as before are below it; how much is a formula with three ranges. All are
 //! approximations, and PyTorch's: its results are reproduced, not the function they come near.
 
 use crate::random::with_engine;
-use crate::support::{Computed, Lies, op};
+use crate::support::{Computed, OutputLayout, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Effects, OpDef};
@@ -91,7 +91,7 @@ fn standard_gamma(cx: &KernelCx<'_>) -> Computed {
     Ok(Tensor::from_vec(drawn, like.sizes())?.to_dtype(like.dtype())?)
 }
 
-/// Gamma samples as parts of their sum, along the last dimension. They are drawn in doubles, and none is less than the
+/// Gamma samples as parts of their sum, along the last dimension. They are drawn in f64, and none is less than the
 /// least of those, so a row of zeros has equal parts.
 fn dirichlet(cx: &KernelCx<'_>) -> Computed {
     let (like, shapes) = shapes(cx, "dirichlet")?;
@@ -207,7 +207,7 @@ pub(crate) fn family() -> Vec<OpDef> {
     let doc = "How samples of the gamma distribution move with its shape.";
     defs.extend(
         op("_standard_gamma_grad", "", doc)
-            .lies(Lies::RowMajor)
+            .output_layout(OutputLayout::RowMajor)
             .out("out")
             .facts(facts)
             .one(standard_gamma_grad),
@@ -219,7 +219,7 @@ pub(crate) fn family() -> Vec<OpDef> {
 mod tests {
     use super::*;
 
-    /// Recorded with PyTorch 2.6 under the seed 7: `_standard_gamma` of singles and doubles.
+    /// Recorded with PyTorch 2.6 under the seed 7: `_standard_gamma` of f32 and f64.
     #[test]
     fn a_seed_gives_what_it_gives() {
         let draw = |shape: f64, round: Round, n: usize| {

@@ -3,7 +3,9 @@
 //! Elements compare as `==` compares them; tensors must have one element each for that. A kernel holds the lock of at
 //! most one list, and of none while it compares values: a list may be both operands, or hold itself.
 
-use crate::plain::{Elem, Row, all, index_error, machine, picked, room, row, slice_positions};
+use crate::per_type::{
+    Elem, OverloadRow, all, check_values_fit, index_error, machine, picked, row, slice_positions,
+};
 use crate::sort;
 use flambeau_exec::{Gen, Intrinsic, KernelCx, KernelError, KernelResult};
 use flambeau_ir::value::{IValue, List, ListItems};
@@ -44,7 +46,7 @@ fn and_count(g: &mut Gen<'_>, elem: Elem) -> Vec<IValue> {
     vec![elem.list(g, 1), IValue::Int(g.int(0, 3))]
 }
 
-fn basics() -> Vec<Row> {
+fn basics() -> Vec<OverloadRow> {
     vec![
         machine("aten::len", "t", "The number of elements.", Intrinsic::ListLen).sample(one),
         machine("aten::len", "any", "The number of elements.", Intrinsic::ListLen).sample(one),
@@ -86,7 +88,7 @@ fn basics() -> Vec<Row> {
 }
 
 fn copy(cx: &mut KernelCx<'_>) -> KernelResult {
-    room(cx.list(0)?.len())?;
+    check_values_fit(cx.list(0)?.len())?;
     let list = cx.list(0)?.copy();
     cx.ret(list);
     Ok(())
@@ -100,7 +102,7 @@ fn slice(cx: &mut KernelCx<'_>) -> KernelResult {
     Ok(())
 }
 
-fn changes() -> Vec<Row> {
+fn changes() -> Vec<OverloadRow> {
     vec![
         row(
             "aten::insert",
@@ -125,7 +127,7 @@ fn changes() -> Vec<Row> {
         row("aten::extend", "t", "Appends all elements of another list.", extend).sample(two),
         row("aten::add", "t", "`a + b`: the elements of one list, then those of another.", |cx| {
             let (a, b) = (cx.list(0)?, cx.list(1)?);
-            room(a.len().saturating_add(b.len()))?;
+            check_values_fit(a.len().saturating_add(b.len()))?;
             let (joined, tail) = (a.copy(), b.read().clone());
             joined.write().append(tail);
             cx.ret(joined);
@@ -171,7 +173,7 @@ fn insert(cx: &mut KernelCx<'_>) -> KernelResult {
     let value = cx.take(2);
     let i = cx.int(1)?;
     let list = cx.list(0)?;
-    room(list.len() + 1)?;
+    check_values_fit(list.len() + 1)?;
     let mut items = list.write();
     let n = items.len() as i64;
     let at = if i < 0 { i.saturating_add(n).max(0) } else { i.min(n) };
@@ -192,7 +194,7 @@ fn pop(cx: &mut KernelCx<'_>) -> KernelResult {
 
 fn extend(cx: &mut KernelCx<'_>) -> KernelResult {
     let (list, other) = (cx.list(0)?, cx.list(1)?);
-    room(list.len().saturating_add(other.len()))?;
+    check_values_fit(list.len().saturating_add(other.len()))?;
     let tail = other.read().clone();
     list.write().append(tail);
     Ok(())
@@ -212,7 +214,7 @@ fn repeat(cx: &mut KernelCx<'_>, list: usize, count: usize) -> KernelResult {
 fn repeated(list: &List, n: i64) -> Result<ListItems, KernelError> {
     let items = list.read();
     let total = items.len().saturating_mul(usize::try_from(n).unwrap_or(usize::MAX));
-    room(total)?;
+    check_values_fit(total)?;
     let mut result = ListItems::with_capacity(list.elem_type(), total);
     if !items.is_empty() {
         for _ in 0..n {
@@ -222,7 +224,7 @@ fn repeated(list: &List, n: i64) -> Result<ListItems, KernelError> {
     Ok(result)
 }
 
-fn searches() -> Vec<Row> {
+fn searches() -> Vec<OverloadRow> {
     let contained: &[Elem] = &[Elem::Int, Elem::Float, Elem::Str];
     vec![
         row("aten::__contains__", "{}_list", "`item in l`.", |cx| {
@@ -322,7 +324,7 @@ fn same(cx: &mut KernelCx<'_>, wanted: bool) -> KernelResult {
     Ok(())
 }
 
-fn folds() -> Vec<Row> {
+fn folds() -> Vec<OverloadRow> {
     let summed: &[Elem] = &[Elem::Int, Elem::Float, Elem::Bool, Elem::Complex];
     let truths: &[Elem] = &[Elem::Int, Elem::Float, Elem::Bool, Elem::Str];
     vec![
@@ -414,7 +416,7 @@ fn lesser(cx: &mut KernelCx<'_>, max: bool) -> KernelResult {
     Ok(())
 }
 
-fn sorts() -> Vec<Row> {
+fn sorts() -> Vec<OverloadRow> {
     let in_place = "Sorts in place, keeping equal elements in order; NaN goes last.";
     let copied = "A sorted copy; equal elements keep their order, NaN goes last.";
     let with_flag = |g: &mut Gen<'_>, elem: Elem| vec![elem.list(g, 0), IValue::Bool(g.flag())];
@@ -458,7 +460,7 @@ pub(super) fn family() -> Vec<OpDef> {
     rows.push(
         row("prim::rangelist", "", "The integers from 0 to `n`, which is left out.", |cx| {
             let n = usize::try_from(cx.int(0)?).map_err(|_| KernelError::input("vector::reserve"))?;
-            room(n)?;
+            check_values_fit(n)?;
             cx.ret(List::from_ints((0..n as i64).collect()));
             Ok(())
         })

@@ -2,7 +2,7 @@
 //! the session.
 
 use crate::hash::hash;
-use crate::plain::{Elem, Row, all, machine, room, row};
+use crate::per_type::{Elem, OverloadRow, all, check_values_fit, machine, row};
 use flambeau_exec::{ExecError, Gen, Host, Intrinsic, KernelCx, KernelError, KernelResult};
 use flambeau_ir::value::{EnumValue, Future, Generator, IValue, Str};
 use flambeau_ir::{AliasRule, Converter, Effects, OpDef, Symbol, Type};
@@ -22,7 +22,7 @@ fn two(g: &mut Gen<'_>) -> Vec<IValue> {
     vec![a, b]
 }
 
-fn values() -> Vec<Row> {
+fn values() -> Vec<OverloadRow> {
     let is = "`self is obj`: numbers and the like by value, everything shared by identity.";
     vec![
         machine("aten::__is__", "", is, Intrinsic::Is).sample(|g, _| two(g)),
@@ -58,7 +58,7 @@ fn values() -> Vec<Row> {
     ]
 }
 
-fn ranges() -> Vec<Row> {
+fn ranges() -> Vec<OverloadRow> {
     let range_args = |g: &mut Gen<'_>, _: Elem| {
         vec![IValue::Int(g.int(-5, 5)), IValue::Int(g.int(-5, 5)), IValue::Int([1, 2, -1, -3][g.below(4)])]
     };
@@ -81,7 +81,7 @@ fn ranges() -> Vec<Row> {
         .raises()
         .sample(|g, _| vec![IValue::Int(g.int(-9, 9)), IValue::Int([1, 2, -3][g.below(3)])]),
         row("aten::Size", "", "Sizes, as a list of integers.", |cx| {
-            room(cx.list(0)?.len())?;
+            check_values_fit(cx.list(0)?.len())?;
             let list = cx.list(0)?.copy();
             give(cx, list)
         })
@@ -116,7 +116,7 @@ fn device_arg(_: &mut Gen<'_>, _: Elem) -> Vec<IValue> {
     vec![IValue::Device(Device::CPU)]
 }
 
-fn device_by_name() -> Row {
+fn device_by_name() -> OverloadRow {
     row("aten::device", "", "A device by name: `cpu`, `cuda:1`.", |cx| {
         let device = parsed(cx.string(0)?)?;
         give(cx, device)
@@ -125,7 +125,7 @@ fn device_by_name() -> Row {
     .sample(|g, _| vec![IValue::str(["cpu", "cuda:1"][g.below(2)])])
 }
 
-fn devices() -> Vec<Row> {
+fn devices() -> Vec<OverloadRow> {
     let both = |_: &mut Gen<'_>, _: Elem| vec![IValue::Device(Device::CPU), IValue::Device(Device::CPU)];
     vec![
         row("aten::device", "with_index", "A device by type and number.", |cx| {
@@ -182,7 +182,7 @@ fn member_of(value: IValue) -> IValue {
     IValue::Enum(EnumValue::new(ty, Symbol::new("RED"), value))
 }
 
-fn enums() -> Vec<Row> {
+fn enums() -> Vec<OverloadRow> {
     let with_value: &[Elem] = &[Elem::Int, Elem::Float, Elem::Str];
     let pair = |g: &mut Gen<'_>, _: Elem| vec![member_of(Elem::Int.draw(g)), member_of(Elem::Int.draw(g))];
     vec![
@@ -210,7 +210,7 @@ fn enums() -> Vec<Row> {
     ]
 }
 
-fn session() -> Vec<Row> {
+fn session() -> Vec<OverloadRow> {
     let never = |name, doc| row(name, "", doc, |cx: &mut KernelCx<'_>| give(cx, false));
     vec![
         row("aten::is_scripting", "", "True: the program is compiled.", |cx| give(cx, true)),
@@ -273,7 +273,7 @@ fn generator_arg(g: &mut Gen<'_>, _: Elem) -> Vec<IValue> {
     vec![IValue::Generator(Generator::new(Device::CPU, g.bits()))]
 }
 
-fn generators() -> Vec<Row> {
+fn generators() -> Vec<OverloadRow> {
     vec![
         row("aten::Generator", "", "A new generator of random numbers.", |cx| {
             let device = cx.opt_device(0)?.unwrap_or(Device::CPU);
@@ -342,7 +342,7 @@ fn dtype_args(g: &mut Gen<'_>, _: Elem) -> Vec<IValue> {
     vec![one(), one()]
 }
 
-fn dtypes() -> Vec<Row> {
+fn dtypes() -> Vec<OverloadRow> {
     vec![
         row("aten::promote_types", "", "The type in which two types meet.", |cx| {
             let dtype = promote(cx.dtype(0)?, cx.dtype(1)?);

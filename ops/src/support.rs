@@ -3,7 +3,7 @@
 
 pub(crate) use crate::compute::kernel;
 use crate::compute::{Change, Compute, change, compute};
-pub(crate) use crate::lies::Lies;
+pub(crate) use crate::output_layout::OutputLayout;
 pub(crate) use crate::overlap::InPlaceRules;
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::kernel::Rets;
@@ -138,7 +138,7 @@ struct OutRules {
     /// So are those several of whose elements are one place in memory, even where they are resized.
     internal: bool,
     /// What is resized lies as a fresh result does; else it is row-major.
-    laid: bool,
+    keeps_layout: bool,
 }
 
 impl OutRules {
@@ -154,7 +154,7 @@ impl OutRules {
                     partial: has("partial"),
                     whole: has("whole"),
                     internal: has("internal"),
-                    laid: has("laid"),
+                    keeps_layout: has("laid"),
                 };
                 (name, rules)
             };
@@ -195,7 +195,7 @@ impl OutRules {
             return Ok(());
         }
         let strides = result.strides();
-        match self.laid && result.layout().is_non_overlapping_and_dense() {
+        match self.keeps_layout && result.layout().is_non_overlapping_and_dense() {
             true => target.resize_strided_(result.sizes(), strides)?,
             false => target.resize_(result.sizes())?,
         }
@@ -317,7 +317,7 @@ pub(crate) struct OpRow<'a> {
     resizes: bool,
     overlapping: bool,
     typed_at: Option<usize>,
-    lies: Lies,
+    layout: OutputLayout,
     doc: &'static str,
     facts: Box<dyn Fn(OpDef) -> OpDef + 'a>,
 }
@@ -334,7 +334,7 @@ pub(crate) fn op<'a>(names: &'a str, overload: &'a str, doc: &'static str) -> Op
         resizes: false,
         overlapping: false,
         typed_at: None,
-        lies: Lies::AsComputed,
+        layout: OutputLayout::AsComputed,
         doc,
         facts: Box::new(|def| def),
     }
@@ -366,8 +366,8 @@ impl<'a> OpRow<'a> {
     }
 
     /// How results lie.
-    pub(crate) fn lies(mut self, lies: Lies) -> Self {
-        self.lies = lies;
+    pub(crate) fn output_layout(mut self, layout: OutputLayout) -> Self {
+        self.layout = layout;
         self
     }
 
@@ -404,9 +404,9 @@ impl<'a> OpRow<'a> {
     }
 
     fn one_of(self, f: Compute<Tensor>) -> Vec<OpDef> {
-        let f: Compute<Tensor> = match self.lies {
-            Lies::AsComputed => f,
-            lies => compute(move |cx| lies.lay(cx.tensor(0)?, f(cx)?)),
+        let f: Compute<Tensor> = match self.layout {
+            OutputLayout::AsComputed => f,
+            layout => compute(move |cx| layout.apply(cx.tensor(0)?, f(cx)?)),
         };
         let (options_at, typed_at, resizes) = (self.options_at, self.typed_at, self.resizes);
         let into = |rules| match (options_at, typed_at) {
@@ -430,11 +430,11 @@ impl<'a> OpRow<'a> {
     }
 
     fn several_of(self, f: Compute<Vec<Tensor>>) -> Vec<OpDef> {
-        let f: Compute<Vec<Tensor>> = match self.lies {
-            Lies::AsComputed => f,
-            lies => {
-                compute(move |cx| f(cx)?.into_iter().map(|result| lies.lay(cx.tensor(0)?, result)).collect())
-            }
+        let f: Compute<Vec<Tensor>> = match self.layout {
+            OutputLayout::AsComputed => f,
+            layout => compute(move |cx| {
+                f(cx)?.into_iter().map(|result| layout.apply(cx.tensor(0)?, result)).collect()
+            }),
         };
         let functional = || several_of(f.clone());
         let into = |rules| {
@@ -498,12 +498,12 @@ impl<'a> OpRow<'a> {
     }
 
     fn editing_of(self, f: Change) -> Vec<OpDef> {
-        let (change, lies) = (f.clone(), self.lies);
+        let (change, layout) = (f.clone(), self.layout);
         let changed: Compute<Tensor> = compute(move |cx| {
             let x = cx.tensor(0)?;
-            let copy = match lies {
-                Lies::RowMajor => x.clone_contiguous()?,
-                Lies::Spread => x.clone_spread()?,
+            let copy = match layout {
+                OutputLayout::RowMajor => x.clone_contiguous()?,
+                OutputLayout::Spread => x.clone_spread()?,
                 _ => x.clone_data()?,
             };
             change(cx, &copy)?;

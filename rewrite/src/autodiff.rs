@@ -170,7 +170,7 @@ pub struct ArgGradient {
 
 /// What is stated about an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum GradientEntry {
     /// No gradient goes through it.
     Constant,
     /// It changes in place which elements a tensor shows.
@@ -196,7 +196,7 @@ pub struct GradientsError {
 /// All that the operators of a registry state.
 #[derive(Debug, Default)]
 pub struct GradientTable {
-    entries: HashMap<Symbol, Entry, FxBuildHasher>,
+    entries: HashMap<Symbol, GradientEntry, FxBuildHasher>,
     helpers: String,
 }
 
@@ -217,7 +217,7 @@ impl GradientTable {
         self.helpers.push_str(gradients.helpers);
         let fail = |line: usize, what: &str| gradients.error(line, what.to_owned());
         let mut open: Vec<(Symbol, usize)> = Vec::new();
-        let mut said = Entry::Formulas(Vec::new());
+        let mut said = GradientEntry::Formulas(Vec::new());
         for (at, line) in gradients.entries.lines().enumerate() {
             let text = line.trim();
             if text.is_empty() || text.starts_with('#') {
@@ -231,7 +231,7 @@ impl GradientTable {
                 continue;
             }
             self.close(&mut open, &mut said).map_err(|line| fail(line, "stated twice"))?;
-            let of_lists = [("constant ", Entry::Constant), ("layout ", Entry::Layout)];
+            let of_lists = [("constant ", GradientEntry::Constant), ("layout ", GradientEntry::Layout)];
             let listed = of_lists.iter().find_map(|(word, entry)| Some((text.strip_prefix(word)?, entry)));
             let named = |names: &'static str| names.split_whitespace().map(Symbol::new);
             match listed {
@@ -249,8 +249,8 @@ impl GradientTable {
     }
 
     /// Ends the entry being read; the line of one that was stated before is an error.
-    fn close(&mut self, open: &mut Vec<(Symbol, usize)>, said: &mut Entry) -> Result<(), usize> {
-        let said = std::mem::replace(said, Entry::Formulas(Vec::new()));
+    fn close(&mut self, open: &mut Vec<(Symbol, usize)>, said: &mut GradientEntry) -> Result<(), usize> {
+        let said = std::mem::replace(said, GradientEntry::Formulas(Vec::new()));
         for (name, line) in open.drain(..) {
             if self.entries.insert(name, said.clone()).is_some() {
                 return Err(line);
@@ -275,44 +275,45 @@ impl GradientTable {
     }
 
     /// What is stated about an operator: the gradients of arguments it has. Variants that write into `out` have none.
-    pub fn of(&self, schema: &FunctionSchema) -> Option<Entry> {
+    pub fn of(&self, schema: &FunctionSchema) -> Option<GradientEntry> {
         if schema.args.iter().any(Argument::is_out) {
             return None;
         }
-        let twin = schema.name.as_str().strip_suffix('_').filter(|_| schema.is_mutable()).map(Symbol::new);
-        [Some(schema.name), twin].into_iter().flatten().find_map(|name| {
+        let functional =
+            schema.name.as_str().strip_suffix('_').filter(|_| schema.is_mutable()).map(Symbol::new);
+        [Some(schema.name), functional].into_iter().flatten().find_map(|name| {
             let full = Symbol::new(&format!("{name}.{}", schema.overload));
             let entry = self.entries.get(&full).or_else(|| self.entries.get(&name))?;
             let formulas = match entry {
-                Entry::Constant if name == schema.name => return Some(Entry::Constant),
-                Entry::Constant => return Some(overwritten(schema)),
-                Entry::Layout => return Some(Entry::Layout),
-                Entry::Body(_) => return (!schema.returns.is_empty()).then(|| entry.clone()),
-                Entry::Formulas(formulas) => formulas,
+                GradientEntry::Constant if name == schema.name => return Some(GradientEntry::Constant),
+                GradientEntry::Constant => return Some(overwritten(schema)),
+                GradientEntry::Layout => return Some(GradientEntry::Layout),
+                GradientEntry::Body(_) => return (!schema.returns.is_empty()).then(|| entry.clone()),
+                GradientEntry::Formulas(formulas) => formulas,
             };
             let own = formulas.iter().filter(|f| f.args.iter().all(|arg| takes_gradient(schema, arg)));
-            Some(Entry::Formulas(own.cloned().collect()))
+            Some(GradientEntry::Formulas(own.cloned().collect()))
         })
     }
 }
 
 /// What an in-place operator does whose functional twin gives constants: neither what was there before matters any more
 /// nor what it was compared with.
-fn overwritten(schema: &FunctionSchema) -> Entry {
+fn overwritten(schema: &FunctionSchema) -> GradientEntry {
     let tensors = schema.args.iter().filter(|arg| takes_gradient(schema, arg.name.as_str()));
     let gradient =
         |arg: &Argument| ArgGradient { args: vec![arg.name.as_str()], text: Some("torch.zeros_like(grad)") };
-    Entry::Formulas(tensors.map(gradient).collect())
+    GradientEntry::Formulas(tensors.map(gradient).collect())
 }
 
 /// Adds one indented line to what is said of an operator.
-fn say(said: &mut Entry, text: &'static str) -> Result<(), &'static str> {
-    let Entry::Formulas(formulas) = said else { return Err("more than a body") };
+fn say(said: &mut GradientEntry, text: &'static str) -> Result<(), &'static str> {
+    let GradientEntry::Formulas(formulas) = said else { return Err("more than a body") };
     if let Some(body) = text.strip_prefix("by ") {
         if !formulas.is_empty() {
             return Err("a body beside formulas");
         }
-        *said = Entry::Body(body.trim_start());
+        *said = GradientEntry::Body(body.trim_start());
         return Ok(());
     }
     let (args, formula) = text.split_once('=').ok_or("expected `argument = expression`")?;
@@ -477,13 +478,13 @@ mod tests {
         table.read(&Gradients::file("x.grads", text)).unwrap();
         let schema = |text: &str| text.parse::<FunctionSchema>().unwrap();
         let f = schema("aten::f(Tensor a, Tensor[] b, Tensor c) -> Tensor");
-        let Some(Entry::Formulas(formulas)) = table.of(&f) else { panic!() };
+        let Some(GradientEntry::Formulas(formulas)) = table.of(&f) else { panic!() };
         assert_eq!(formulas.iter().map(|f| f.args.len()).collect::<Vec<_>>(), [2, 1]);
         let source = FormulaSource::of_gradient(&f, &formulas[0], false).unwrap().text;
         assert!(source.contains("-> Tuple[Optional[Tensor], List[Tensor]]:"), "{source}");
         assert_eq!(FormulaSource::of_gradient(&f, &formulas[1], false), None);
         let g = schema("aten::g(Tensor a) -> (Tensor, Tensor)");
-        assert_eq!(table.of(&g), Some(Entry::Body("h(a)")));
+        assert_eq!(table.of(&g), Some(GradientEntry::Body("h(a)")));
         let source = FormulaSource::of_body(&g, "h(a)", false).text;
         assert_eq!(source, "def gradient(a: Tensor) -> Tuple[Tensor, Tensor]:\n    return h(a)\n");
         let both = Gradients::file("x.grads", "aten::k\n  a = grad\n  by h(a)\n");
@@ -515,20 +516,21 @@ mod tests {
         table.read(&Gradients::file("x.grads", text)).unwrap();
         let schema = |text: &str| text.parse::<FunctionSchema>().unwrap();
         let add = table.of(&schema("aten::add.Tensor(Tensor self, Tensor other) -> Tensor"));
-        assert_eq!(add, Some(Entry::Formulas(vec![one("self", "grad")])));
+        assert_eq!(add, Some(GradientEntry::Formulas(vec![one("self", "grad")])));
         let in_place = schema("aten::sub_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)");
         assert_eq!(table.of(&in_place), add);
         let scalar = table.of(&schema("aten::add.Scalar(Tensor self, Tensor other) -> Tensor"));
-        assert_eq!(scalar, Some(Entry::Formulas(vec![one("other", "grad")])));
-        assert_eq!(table.of(&schema("aten::argmax(Tensor self) -> Tensor")), Some(Entry::Constant));
+        assert_eq!(scalar, Some(GradientEntry::Formulas(vec![one("other", "grad")])));
+        assert_eq!(table.of(&schema("aten::argmax(Tensor self) -> Tensor")), Some(GradientEntry::Constant));
         assert_eq!(table.of(&schema("aten::exp(Tensor self) -> Tensor")), None);
         let in_place = schema("aten::argmax_(Tensor(a!) self, Tensor other) -> Tensor(a!)");
-        let gone = Entry::Formulas(["self", "other"].map(|arg| one(arg, "torch.zeros_like(grad)")).to_vec());
+        let gone =
+            GradientEntry::Formulas(["self", "other"].map(|arg| one(arg, "torch.zeros_like(grad)")).to_vec());
         assert_eq!(table.of(&in_place), Some(gone), "what was there is overwritten");
         let listed = Gradients::file("y.grads", "layout aten::turn_\nconstant aten::argmax\n");
         assert_eq!(table.read(&listed).map_err(|e| e.to_string()), Err("y.grads:2: stated twice".to_owned()));
         let turn = schema("aten::turn_(Tensor(a!) self) -> Tensor(a!)");
-        assert_eq!(table.of(&turn), Some(Entry::Layout));
+        assert_eq!(table.of(&turn), Some(GradientEntry::Layout));
         let twice = Gradients::file("x.grads", "aten::add\n  self = grad\n");
         assert_eq!(table.read(&twice).map_err(|e| e.to_string()), Err("x.grads:1: stated twice".to_owned()));
     }

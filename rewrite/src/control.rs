@@ -7,7 +7,7 @@
 //!
 //! [`Planted`] is off by default. It makes one pass wrong on purpose, so that a fuzzer can prove it would notice.
 
-use crate::story::Story;
+use crate::trace::RewriteTrace;
 use flambeau_ir::{Graph, NodeId};
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
@@ -95,7 +95,7 @@ pub struct Control {
     total_limit: Option<u64>,
     last: Option<Spent>,
     planted: Planted,
-    story: Option<Story>,
+    trace: Option<RewriteTrace>,
 }
 
 impl Control {
@@ -128,18 +128,18 @@ impl Control {
     }
 
     /// Has the run write down what it does to every value.
-    pub fn telling(mut self) -> Self {
-        self.story = Some(Story::default());
+    pub fn with_trace(mut self) -> Self {
+        self.trace = Some(RewriteTrace::default());
         self
     }
 
     /// What was written down.
-    pub fn story(&self) -> Option<&Story> {
-        self.story.as_ref()
+    pub fn trace(&self) -> Option<&RewriteTrace> {
+        self.trace.as_ref()
     }
 
-    pub(crate) fn story_mut(&mut self) -> Option<&mut Story> {
-        self.story.as_mut()
+    pub(crate) fn trace_mut(&mut self) -> Option<&mut RewriteTrace> {
+        self.trace.as_mut()
     }
 
     /// Makes one pass wrong on purpose.
@@ -220,8 +220,8 @@ impl Fuel<'_> {
             let number = self.control.total;
             self.control.last = Some(Spent { pass: self.pass, what: what.to_owned(), at, number });
         }
-        if let Some(story) = &mut self.control.story {
-            story.rewrite(self.pass, what, graph, node);
+        if let Some(trace) = &mut self.control.trace {
+            trace.rewrite(self.pass, what, graph, node);
         }
         true
     }

@@ -12,6 +12,7 @@ pub mod control;
 #[cfg(feature = "egraph")]
 pub mod egraph;
 pub mod facets;
+mod inplace;
 pub mod log;
 pub mod manager;
 mod memory;
@@ -23,10 +24,9 @@ pub mod patch;
 pub mod pipeline;
 mod roles;
 pub mod rules;
-pub mod story;
 #[cfg(test)]
 mod testing;
-mod twins;
+pub mod trace;
 
 pub use control::{Control, Planted, Verdict};
 pub use facets::{Cost, Elements, OnRequest, Rules};
@@ -36,4 +36,4 @@ pub use pass::{Pass, PassCx, PassError};
 pub use patch::{Patch, Plan, Planned};
 pub use pipeline::{Configure, Options, PassEntry, PassLibrary, Pipeline};
 pub use rules::{Exactness, RuleSet, Rulebook, Vocabulary};
-pub use story::{Event, Story};
+pub use trace::{RewriteTrace, TraceEvent};

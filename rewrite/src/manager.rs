@@ -3,8 +3,8 @@
 use crate::control::{Control, Verdict, bisect};
 use crate::log::{Level, Log};
 use crate::pass::{DynPass, PassCx, PassError};
-use crate::pipeline::{Options, Pipeline, Step};
-use crate::story::Names;
+use crate::pipeline::{Options, Pipeline, PipelineStep};
+use crate::trace::Names;
 use flambeau_analysis::Analyses;
 use flambeau_ir::verify::verify_with;
 use flambeau_ir::{Change, CompilationUnit, Fault, Graph, Revision};
@@ -225,17 +225,17 @@ impl<'a> Manager<'a> {
         while let Some(step) = pipeline.steps.get(at) {
             at += 1;
             match step {
-                Step::Run { pass, options } => {
+                PipelineStep::Run { pass, options } => {
                     self.run_pass(&**pass, options, graph, analyses, control, &mut report)?;
                 }
-                Step::Repeat { end, bound } => {
+                PipelineStep::Repeat { end, bound } => {
                     if *bound == 0 {
                         at = end + 1;
                     } else {
                         loops.push((*bound, graph.journal().meaning()));
                     }
                 }
-                Step::Until { begin } => {
+                PipelineStep::Until { begin } => {
                     let (left, before) = loops.pop().expect("invariant: brackets of a pipeline match");
                     let now = graph.journal().meaning();
                     if left > 1 && now != before {
@@ -267,7 +267,7 @@ impl<'a> Manager<'a> {
         let (revision, meaning, nodes) =
             (graph.journal().revision(), graph.journal().meaning(), graph.node_count());
         let made = totals(analyses);
-        let names = control.story().is_some().then(|| Names::of(graph));
+        let names = control.trace().is_some().then(|| Names::of(graph));
         let start = Instant::now();
         let mut cx = PassCx {
             graph,
@@ -291,8 +291,8 @@ impl<'a> Manager<'a> {
         if changed {
             cx.log(Level::Dump, |g| format!("after:\n{g}"));
         }
-        if let (Some(story), Some(names)) = (control.story_mut(), names) {
-            story.replaced(pass.name(), graph, revision, &names);
+        if let (Some(trace), Some(names)) = (control.trace_mut(), names) {
+            trace.replaced(pass.name(), graph, revision, &names);
         }
         let now = totals(analyses);
         report.passes.push(PassReport {

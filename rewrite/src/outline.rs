@@ -4,20 +4,20 @@
 //! can stand. Groups grow from users to producers, latest first. A group stands at one place, so all it takes must be
 //! there before the first that uses what it gives; a producer that would break this stays outside.
 
+mod captures;
 mod group;
-mod taken;
 
 use crate::pass::{PassCx, PassError};
+use captures::Captures;
 use flambeau_ir::attr::names;
 use flambeau_ir::{
-    At, Attr, BlockId, Editor, Fault, Graph, NodeId, Prim, Step, Type, ValueId, ValueSubstitution,
+    At, Attr, BlockId, Editor, Fault, Graph, NodeId, Prim, Type, ValueId, ValueSubstitution, WalkStep,
 };
 use group::Group;
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use taken::Taken;
 
 /// How large groups are.
 #[derive(Clone, Copy, Debug)]
@@ -44,19 +44,19 @@ const MOST_USES: usize = 1024;
 /// Nodes that may be in groups, block by block in program order.
 pub(crate) struct Members {
     blocks: Vec<(BlockId, Vec<NodeId>)>,
-    taken: Taken,
+    captures: Captures,
 }
 
 /// The nodes that are accepted.
 pub(crate) fn members(g: &Graph, accepts: impl Fn(NodeId) -> bool) -> Members {
-    let taken = Taken::of_graph(g);
+    let captures = Captures::of_graph(g);
     let has_few_uses = |n| g.results(n).all(|v| g.uses(v).nth(MOST_USES).is_none());
-    let accepted = |n: &NodeId| accepts(*n) && taken.is_known(*n) && has_few_uses(*n);
+    let accepted = |n: &NodeId| accepts(*n) && captures.is_known(*n) && has_few_uses(*n);
     let blocks = g.walk(g.root()).filter_map(|s| match s {
-        Step::Enter(b) => Some((b, g.nodes(b).filter(accepted).collect())),
+        WalkStep::Enter(b) => Some((b, g.nodes(b).filter(accepted).collect())),
         _ => None,
     });
-    Members { blocks: blocks.collect(), taken }
+    Members { blocks: blocks.collect(), captures }
 }
 
 /// Puts members into groups, which become nodes of this operator. Each group is made before the next is looked for:
@@ -70,7 +70,7 @@ pub(crate) fn apply(
     bounds: Bounds,
     prim: Prim,
 ) -> Result<(), PassError> {
-    let Members { blocks, mut taken } = members;
+    let Members { blocks, mut captures } = members;
     let (mut editor, mut fuel) = cx.edit_fuelled();
     for (block, members) in blocks {
         let mut free: SmallNodes = members.iter().copied().collect();
@@ -80,11 +80,11 @@ pub(crate) fn apply(
             if !free.contains(&root) || !g.has_node(root) {
                 continue;
             }
-            let Some(plan) = grow(g, &taken, block, root, &mut free, bounds) else { continue };
+            let Some(plan) = grow(g, &captures, block, root, &mut free, bounds) else { continue };
             if !fuel.take("group", g, plan.at) {
                 return Ok(());
             }
-            make(&mut editor, &plan, prim, &mut taken)?;
+            make(&mut editor, &plan, prim, &mut captures)?;
         }
     }
     Ok(())
@@ -103,17 +103,17 @@ struct GroupPlan {
 /// Grows a group from its last node; nodes that join are no longer free.
 fn grow(
     g: &Graph,
-    taken: &Taken,
+    captures: &Captures,
     block: BlockId,
     root: NodeId,
     free: &mut SmallNodes,
     bounds: Bounds,
 ) -> Option<GroupPlan> {
     free.remove(&root);
-    let mut group = Group::new(g, taken, block);
+    let mut group = Group::new(g, captures, block);
     let mut producers = Producers { graph: g, block, seen: SmallNodes::default(), waiting: Vec::new() };
     group.push(root);
-    producers.add(taken.by(g, root));
+    producers.add(captures.by(g, root));
     while group.len() < bounds.most {
         // The latest producer not yet looked at: all its users that can be in the group are in it by then.
         let Some(producer) = producers.waiting.pop() else { break };
@@ -130,7 +130,7 @@ fn grow(
         if group.is_possible(bounds) {
             for &node in group.since(before) {
                 free.remove(&node);
-                producers.add(taken.by(g, node));
+                producers.add(captures.by(g, node));
             }
         } else {
             group.truncate(before);
@@ -172,7 +172,12 @@ impl Producers<'_> {
 /// A few nodes of a large graph: a bit set by slot would cost the size of the graph to make.
 type SmallNodes = HashSet<NodeId, FxBuildHasher>;
 
-fn make(editor: &mut Editor<'_>, plan: &GroupPlan, prim: Prim, taken: &mut Taken) -> Result<(), PassError> {
+fn make(
+    editor: &mut Editor<'_>,
+    plan: &GroupPlan,
+    prim: Prim,
+    captures: &mut Captures,
+) -> Result<(), PassError> {
     let g = editor.graph();
     let body = body_of(g, plan).map_err(|e| PassError::at(g, plan.at, Fault::Internal, e.to_string()))?;
     let types: SmallVec<[Type; 4]> = plan.outputs.iter().map(|&v| g.ty(v)).collect();
@@ -182,7 +187,7 @@ fn make(editor: &mut Editor<'_>, plan: &GroupPlan, prim: Prim, taken: &mut Taken
     for (i, &old) in plan.outputs.iter().enumerate() {
         let new = editor.graph().result(group, i);
         editor.replace_all_uses(old, new);
-        taken.replace(old, new);
+        captures.replace(old, new);
     }
     for &node in plan.nodes.iter().rev() {
         editor.erase(node);

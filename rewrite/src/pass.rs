@@ -214,14 +214,14 @@ impl<'a> PassCx<'a> {
     }
 
     /// Whether the run writes down what it does, so that proofs are wanted.
-    pub fn is_telling(&self) -> bool {
-        self.control.story().is_some()
+    pub fn is_tracing(&self) -> bool {
+        self.control.trace().is_some()
     }
 
     /// Gives the rewrite that took fuel last its proof, where the run writes down what it does.
     pub fn prove(&mut self, proof: String) {
-        if let Some(story) = self.control.story_mut() {
-            story.prove(proof);
+        if let Some(trace) = self.control.trace_mut() {
+            trace.prove(proof);
         }
     }
 

@@ -186,7 +186,7 @@ impl PassLibrary {
 
 /// One step of a pipeline. Repetition is a pair of brackets in a flat list.
 #[derive(Clone)]
-pub(crate) enum Step {
+pub(crate) enum PipelineStep {
     /// Run a pass.
     Run { pass: Arc<dyn DynPass>, options: Options },
     /// Repeat until the matching `Until`, whose position is known.
@@ -198,7 +198,7 @@ pub(crate) enum Step {
 /// A sequence of passes.
 #[derive(Clone, Default)]
 pub struct Pipeline {
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<PipelineStep>,
 }
 
 impl fmt::Debug for Pipeline {
@@ -212,17 +212,17 @@ impl fmt::Display for Pipeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut first = true;
         for step in &self.steps {
-            if !first && !matches!(step, Step::Until { .. }) {
+            if !first && !matches!(step, PipelineStep::Until { .. }) {
                 f.write_str(",")?;
             }
             first = false;
             match step {
-                Step::Run { pass, options } => write!(f, "{}{options}", pass.name())?,
-                Step::Repeat { bound, .. } => {
+                PipelineStep::Run { pass, options } => write!(f, "{}{options}", pass.name())?,
+                PipelineStep::Repeat { bound, .. } => {
                     write!(f, "fix{{{bound}}}(")?;
                     first = true;
                 }
-                Step::Until { .. } => f.write_str(")")?,
+                PipelineStep::Until { .. } => f.write_str(")")?,
             }
         }
         Ok(())
@@ -271,14 +271,14 @@ impl Pipeline {
                         return Err(reader.error("`)` without `fix(`", 1));
                     };
                     let end = pipeline.steps.len();
-                    if let Step::Repeat { end: slot, .. } = &mut pipeline.steps[begin] {
+                    if let PipelineStep::Repeat { end: slot, .. } = &mut pipeline.steps[begin] {
                         *slot = end;
                     }
-                    pipeline.steps.push(Step::Until { begin });
+                    pipeline.steps.push(PipelineStep::Until { begin });
                 }
                 ItemKind::Fix { bound } => {
                     open.push((pipeline.steps.len(), depth));
-                    pipeline.steps.push(Step::Repeat { end: 0, bound });
+                    pipeline.steps.push(PipelineStep::Repeat { end: 0, bound });
                 }
                 ItemKind::Name(name, options) => {
                     if let Some(named) = library.pipelines.get(&name) {
@@ -295,14 +295,14 @@ impl Pipeline {
 
     /// Appends a pass that is already made.
     pub fn then<P: Pass>(mut self, pass: P) -> Self {
-        self.steps.push(Step::Run { pass: Arc::new(pass), options: Options::default() });
+        self.steps.push(PipelineStep::Run { pass: Arc::new(pass), options: Options::default() });
         self
     }
 
     /// What results may differ in after the pipeline: as much as after the least exact of its passes.
     pub fn exactness(&self) -> Exactness {
         let passes = self.steps.iter().filter_map(|s| match s {
-            Step::Run { pass, .. } => Some(pass.exactness()),
+            PipelineStep::Run { pass, .. } => Some(pass.exactness()),
             _ => None,
         });
         passes.max().unwrap_or_default()
@@ -312,7 +312,7 @@ impl Pipeline {
     /// [`Pass::removed_errors`](crate::pass::Pass::removed_errors).
     pub fn removed_errors(&self) -> impl Iterator<Item = &'static str> + '_ {
         let passes = self.steps.iter().filter_map(|s| match s {
-            Step::Run { pass, .. } => Some(pass.removed_errors()),
+            PipelineStep::Run { pass, .. } => Some(pass.removed_errors()),
             _ => None,
         });
         passes.flatten().copied()
@@ -321,7 +321,7 @@ impl Pipeline {
     /// Names of the passes in order of mention.
     pub fn pass_names(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.steps.iter().filter_map(|s| match s {
-            Step::Run { pass, .. } => Some(pass.name()),
+            PipelineStep::Run { pass, .. } => Some(pass.name()),
             _ => None,
         })
     }
@@ -334,7 +334,7 @@ fn make_step(
     options: Options,
     start: usize,
     len: usize,
-) -> Result<Step, Box<Diagnostic>> {
+) -> Result<PipelineStep, Box<Diagnostic>> {
     let Some(entry) = library.find(name) else {
         if let Some((_, feature)) = crate::passes::LACKING.iter().find(|(pass, _)| *pass == name) {
             let text = format!("pass `{name}` is not in this build, which lacks the feature `{feature}`");
@@ -359,7 +359,7 @@ fn make_step(
     }
     let pass =
         (entry.make)(&options).map_err(|e| reader.error_at(format!("pass `{name}`: {e}"), start, len))?;
-    Ok(Step::Run { pass, options })
+    Ok(PipelineStep::Run { pass, options })
 }
 
 trait WithFault {

@@ -55,10 +55,10 @@ mod tests {
     fn runs_of_all_lengths_are_whole() {
         for n in [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE + 7, NEAR, NEAR + 1] {
             let from: Vec<u8> = (0..n).map(|i| (i % 251) as u8).collect();
-            let mut room = vec![MaybeUninit::new(255); n + 1];
-            copy(&from, &mut room[..n]);
+            let mut buffer = vec![MaybeUninit::new(255); n + 1];
+            copy(&from, &mut buffer[..n]);
             // SAFETY: all were there before.
-            let mut to: Vec<u8> = room.iter().map(|byte| unsafe { byte.assume_init() }).collect();
+            let mut to: Vec<u8> = buffer.iter().map(|byte| unsafe { byte.assume_init() }).collect();
             assert!(to[..n] == from && to[n] == 255, "{n}");
             // SAFETY: as many bytes as there are.
             unsafe { zero(to.as_mut_ptr(), n) };

@@ -5,7 +5,7 @@
 //! products read the patches from padded channels ([`planes`]). Small ones, and types that are not multiplied by strips,
 //! have them gathered ([`patches`]), a block of positions at a time. Where every channel has its own kernel ([`depthwise`])
 //! planes are scaled and added directly. The transposed convolution is the product with the weights turned, scattered back.
-//! Halves compute in singles.
+//! Halves compute in f32.
 //!
 //! Several threads share many images, the blocks of positions of few, or the product of one block ([`crate::threads`]).
 #![allow(unsafe_code, reason = "makes results of memory that holds nothing yet")]
@@ -20,8 +20,8 @@ use crate::access;
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
-use crate::matmul::{self, Matrix, MatrixMut, Multiply, Panels, Right, Side, put_product};
-use crate::room::Room;
+use crate::matmul::{self, Matrix, MatrixMut, Multiply, PackedPanels, Right, Side, put_product};
+use crate::scratch::Scratch;
 use crate::tensor::Tensor;
 use crate::threads;
 use crate::thresholds::Threshold::{self, Length, Product};
@@ -287,8 +287,8 @@ fn run<T: Multiply>(
     let bias = bias.map(Tensor::contiguous).transpose()?;
     let taps = if transposed { None } else { Taps::new(g) };
     let by_channel = g.channels == 1 && g.results <= 2 && taps.is_some();
-    let kept =
-        (!by_channel && !transposed).then(|| matmul::kept::<T>(&weight, Side::Left, g.groups)).flatten();
+    let prepacked =
+        (!by_channel && !transposed).then(|| matmul::prepacked::<T>(&weight, Side::Left, g.groups)).flatten();
     let mut inputs = vec![&input, &weight];
     inputs.extend(&bias);
     let fill = |out: &mut [MaybeUninit<T>], ins: &[access::Strided<'_, T>]| {
@@ -310,7 +310,7 @@ fn run<T: Multiply>(
         let least = if by_channel { images.div_ceil(PARTS) } else { 1 };
         let at_once = if divided { images } else { threads::rows(cost).max(least) };
         threads::chunks(&mut out[..images * to], at_once * to, |first, own| {
-            let mut room = taps.as_ref().filter(|_| by_channel).map(|taps| taps.room::<T>());
+            let mut scratch = taps.as_ref().filter(|_| by_channel).map(|taps| taps.scratch::<T>());
             for (i, out) in own.chunks_exact_mut(to).enumerate() {
                 let n = first / to + i;
                 let group = n % g.groups;
@@ -319,12 +319,12 @@ fn run<T: Multiply>(
                 let bias = bias.map(|bias| &bias[group * g.results..][..g.results]);
                 if transposed {
                     scatter_group(x, w, bias, out, g);
-                } else if let (Some(taps), Some(room)) = (&taps, &mut room) {
+                } else if let (Some(taps), Some(scratch)) = (&taps, &mut scratch) {
                     // SAFETY: all of it was written.
-                    let room = unsafe { room.elements_mut().assume_init_mut() };
-                    Depthwise { x, w, bias, out, room, taps }.put();
+                    let scratch = unsafe { scratch.elements_mut().assume_init_mut() };
+                    Depthwise { x, w, bias, out, scratch, taps }.put();
                 } else {
-                    let panels = kept.as_ref().and_then(|kept| kept.get(group));
+                    let panels = prepacked.as_ref().and_then(|prepacked| prepacked.get(group));
                     forward_group(x, (w, panels), bias, out, (g, taps.as_ref()));
                 }
             }
@@ -351,7 +351,7 @@ fn begin<'a, T: Multiply>(out: &'a mut [MaybeUninit<T>], bias: Option<&[T]>, row
 /// One group of one image: weights times patches, a block of positions at a time.
 fn forward_group<T: Multiply>(
     x: &[T],
-    w: (&[T], Option<&Panels<T>>),
+    w: (&[T], Option<&PackedPanels<T>>),
     bias: Option<&[T]>,
     out: &mut [MaybeUninit<T>],
     (g, taps): (&Geometry, Option<&Taps<'_>>),
@@ -366,7 +366,7 @@ fn forward_group<T: Multiply>(
     let tiling = matmul::tiling::<T>((g.results, depth, plane));
     if let (Some(tiling), Some(taps), true) = (tiling, taps, g.kernel != [1; 3]) {
         let planes = Planes::of(x, taps, tiling);
-        return put_product(w, Right::Made(tiling, &planes), bias, out);
+        return put_product(w, Right::Packed(tiling, &planes), bias, out);
     }
     // Whole rows of the result, at least one.
     let width = g.output[2];
@@ -401,13 +401,13 @@ fn scatter_group<T: Multiply>(
     for first in (0..plane / width).step_by(rows) {
         let rows = rows.min(plane / width - first);
         let n = rows * width;
-        let mut room = Room::<MaybeUninit<T>>::new(depth * n);
+        let mut scratch = Scratch::<MaybeUninit<T>>::new(depth * n);
         let turned = Matrix::new(w, [depth, g.channels], [1, depth]);
         let lines = Matrix::new(&x[first * width..], [g.channels, n], [plane, 1]);
-        let product = MatrixMut::of(room.elements_mut(), n);
+        let product = MatrixMut::of(scratch.elements_mut(), n);
         put_product((turned, None), Right::Matrix(lines), None, product);
         // SAFETY: a product writes every element.
-        let product = unsafe { room.elements_mut().assume_init_ref() };
+        let product = unsafe { scratch.elements_mut().assume_init_ref() };
         let settle = |value: T| match g.rounded {
             Some(DType::F16) => T::from_f32(<crate::f16 as Element>::from_f32(value.to_f32()).to_f32()),
             Some(DType::BF16) => T::from_f32(<crate::bf16 as Element>::from_f32(value.to_f32()).to_f32()),

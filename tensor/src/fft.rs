@@ -1,4 +1,4 @@
-//! Discrete Fourier transforms of any length along one dimension, in doubles.
+//! Discrete Fourier transforms of any length along one dimension, in f64.
 //!
 //! A length is taken apart into its prime factors and transformed factor by factor between two buffers (Stockham's
 //! order, so nothing is permuted); a length with a large prime factor becomes a convolution of twice its length
@@ -152,21 +152,21 @@ impl Chirp {
 
 /// The sign of the exponent, and a factor of every result.
 #[derive(Clone, Copy, Debug)]
-pub struct Kind {
+pub struct FftKind {
     /// Whether the exponent is positive.
     pub inverse: bool,
     /// What results are multiplied by.
     pub scale: f64,
 }
 
-impl Kind {
+impl FftKind {
     fn run(self, plan: &Plan, x: &mut Vec<C>) {
         if self.inverse { plan.backward(x) } else { plan.forward(x) }
     }
 }
 
 /// Complex rows of `n` numbers (cut, or zeros added) from rows of any kind; `R` is the result's type.
-pub fn complex<R: Element>(x: &Tensor, dim: i64, n: usize, kind: Kind) -> Result<Tensor>
+pub fn complex<R: Element>(x: &Tensor, dim: i64, n: usize, kind: FftKind) -> Result<Tensor>
 where
     R: Element<Raw = R>,
 {
@@ -187,7 +187,7 @@ fn load(buffer: &mut Vec<C>, row: impl Iterator<Item = C>, n: usize) {
 }
 
 /// The first `n / 2 + 1` results of real rows of `n` numbers: the others are their conjugates. (All `n` if asked for.)
-pub fn real<R: Element>(x: &Tensor, dim: i64, n: usize, kind: Kind, onesided: bool) -> Result<Tensor>
+pub fn real<R: Element>(x: &Tensor, dim: i64, n: usize, kind: FftKind, onesided: bool) -> Result<Tensor>
 where
     R: Element<Raw = R>,
 {
@@ -203,7 +203,7 @@ where
 }
 
 /// Real rows of `n` numbers from the first `n / 2 + 1` of complex rows whose others are their conjugates.
-pub fn hermitian<R: Element>(x: &Tensor, dim: i64, n: usize, kind: Kind) -> Result<Tensor>
+pub fn hermitian<R: Element>(x: &Tensor, dim: i64, n: usize, kind: FftKind) -> Result<Tensor>
 where
     R: Element<Raw = R>,
 {

@@ -261,18 +261,18 @@ mod mapped {
         }
 
         #[test]
-        fn a_vector_that_reads_past_a_storage_or_a_room_ends_the_process() {
+        fn a_vector_that_reads_past_a_storage_or_a_scratch_buffer_ends_the_process() {
             let fault = std::env::var(FAULT).unwrap_or_default();
-            let room = crate::room::Room::<f32>::new(7);
+            let scratch = crate::scratch::Scratch::<f32>::new(7);
             let storage = crate::Storage::from_bytes(&[0; 28]).unwrap();
             // A strip of seven elements read as a vector of eight, as a kernel does that forgets the rest.
             let strip = match fault.as_str() {
-                "room" => room.start().at(0).cast_const(),
+                "scratch" => scratch.start().at(0).cast_const(),
                 // SAFETY: the only owner.
                 "storage" => unsafe { storage.data() }.cast::<f32>().cast_const(),
                 _ => {
-                    for fault in ["room", "storage"] {
-                        let test = "a_vector_that_reads_past_a_storage_or_a_room_ends_the_process";
+                    for fault in ["scratch", "storage"] {
+                        let test = "a_vector_that_reads_past_a_storage_or_a_scratch_buffer_ends_the_process";
                         let (success, text) = ended_by(test, fault);
                         assert!(!success, "{fault}: {text}");
                     }

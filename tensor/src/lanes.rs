@@ -8,7 +8,7 @@ use std::hint::black_box;
 
 use crate::math::Real;
 
-/// Lanes of the loop: four vectors of singles, as many as additions are under way at once.
+/// Lanes of the loop: four vectors of f32, as many as additions are under way at once.
 const LANES: usize = 32;
 /// Lanes of what does not fill those.
 pub(crate) const FEW: usize = LANES / 4;
@@ -61,14 +61,14 @@ pub fn fold_rows<'a, A: Copy, T: Copy + 'a>(
         }
         return;
     }
-    let mut room = [Few([start; FEW]); SIDE];
+    let mut buffer = [Few([start; FEW]); SIDE];
     for (group, results) in results.chunks_mut(SIDE).enumerate() {
         let first = group * SIDE;
-        let room = &mut room[..results.len()];
-        for (i, few) in room.iter_mut().enumerate() {
+        let buffer = &mut buffer[..results.len()];
+        for (i, few) in buffer.iter_mut().enumerate() {
             *few = lanes(&row(first + i)[..n], start, |acc, x| step(first + i, acc, x), &merge).0;
         }
-        merge_rows(results, room, &merge);
+        merge_rows(results, buffer, &merge);
         let rest = n / FEW * FEW..n;
         for (i, result) in results.iter_mut().enumerate().filter(|_| !rest.is_empty()) {
             *result = row(first + i)[rest.clone()].iter().fold(*result, |acc, x| step(first + i, acc, *x));

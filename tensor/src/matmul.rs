@@ -22,9 +22,9 @@ use crate::tensor::Tensor;
 use crate::thresholds::Threshold::{self, Length, Product};
 use batched::batched;
 pub(crate) use matrix::{Matrix, MatrixMut};
-pub(crate) use packed::{Made, Panels};
+pub(crate) use packed::{PackedPanels, StripSource};
 pub(crate) use product::{Multiply, tiling};
-pub(crate) use slices::{Right, kept, put_product};
+pub(crate) use slices::{Right, prepacked, put_product};
 pub(crate) use tile::{Offsets, Side, Tiling};
 
 /// Where the loops of this module change their method, for tests of the sizes around it.
@@ -40,7 +40,7 @@ pub(crate) const THRESHOLDS: &[Threshold] = &[
     Length("matmul/packed.rs ROWS", packed::ROWS),
     Length("matmul/packed.rs COLUMNS", packed::COLUMNS),
     Length("matmul/packed.rs WHOLE", packed::WHOLE),
-    Product("matmul/packed.rs REMEMBERED", packed::REMEMBERED),
+    Product("matmul/packed.rs PREPACK_WORK", packed::PREPACK_WORK),
     Product("matmul/product.rs PART", product::PART),
 ];
 

@@ -68,8 +68,8 @@ impl Slide {
                 "pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and dilation={l}"
             )));
         }
-        let room = n + 2 * p - reach + if self.ceil { s - 1 } else { 0 };
-        let mut count = room.div_euclid(s) + 1;
+        let available = n + 2 * p - reach + if self.ceil { s - 1 } else { 0 };
+        let mut count = available.div_euclid(s) + 1;
         // The last window has to start inside the input or the padding before it.
         if self.ceil && (count - 1) * s >= n + p {
             count -= 1;

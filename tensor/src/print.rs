@@ -1,5 +1,5 @@
 //! A tensor's text as TorchScript's `print` writes it: numbers in columns, a scale where they need one, and a last
-//! line with type and sizes. All numbers are printed as doubles (of complex ones the real part), as PyTorch does.
+//! line with type and sizes. All numbers are printed as f64 (of complex ones the real part), as PyTorch does.
 
 use std::fmt::{self, Write};
 

@@ -1,7 +1,7 @@
 //! Resampling along one dimension at a time: every result is a weighted sum of a few elements of the input.
 //!
 //! [`Taps`] says for each position of the result which elements and weights; interpolation of any kind and its smoothing
-//! variant only make taps. Weighted sums are computed in singles (doubles for doubles) and rounded once at the end of
+//! variant only make taps. Weighted sums are computed in f32 (doubles for f64) and rounded once at the end of
 //! all dimensions; those of bytes in integers, with weights of as many binary places as 16 bits have room for, and
 //! rounded after every dimension.
 
@@ -55,7 +55,7 @@ impl Taps {
     }
 }
 
-/// Applies taps along dimension `dim` of a tensor of singles or doubles. Row-major.
+/// Applies taps along dimension `dim` of a tensor of f32 or f64. Row-major.
 pub fn apply<T: Real>(x: &Tensor, dim: usize, taps: &Taps) -> Result<Tensor> {
     let x = x.contiguous()?;
     let mut sizes = x.sizes().to_vec();

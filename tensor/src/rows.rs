@@ -21,7 +21,7 @@ use crate::loops::pack_fn;
 use crate::simd::{self, Kernel, Sets};
 use crate::storage::Storage;
 use crate::tensor::{Meta, Tensor};
-use crate::threads::{self, Apart};
+use crate::threads::{self, SendPtr};
 
 /// A function of a row that computes with it. Its methods are to be `#[inline(always)]`: then they are compiled for every
 /// instruction set, where a closure of this size would be left outside and computed without any.
@@ -121,7 +121,7 @@ impl<'a, R: Element> Unwritten<'a, R> {
 
     /// As [`Unwritten::map_rows`], where the places of a row have a pair of values each.
     #[inline(always)]
-    pub fn map_places<T: Copy, P: Copy>(
+    pub fn map_positions<T: Copy, P: Copy>(
         self,
         pairs: (&[T], &[T]),
         from: &[T],
@@ -279,7 +279,7 @@ const AHEAD: usize = 8192;
 const COST: usize = 4;
 
 /// Room for elements of any dtype.
-fn room(dtype: DType, count: usize) -> Result<Vec<u128>> {
+fn buffer_of(dtype: DType, count: usize) -> Result<Vec<u128>> {
     let bytes = count.saturating_mul(dtype.size());
     check_budget(bytes)?;
     Ok(vec![0; bytes.div_ceil(size_of::<u128>())])
@@ -312,9 +312,9 @@ fn walk(
     let storage = unsafe { Storage::uninit(bytes_of(&to, dtypes[1])?)? };
     let to_step = if layout.rank() == 0 { 1 } else { to.strides()[d] };
     let guards = ReadGuards::one(&meta.storage);
-    let base = Apart(guards.start(meta, x.dtype()));
+    let base = SendPtr(guards.start(meta, x.dtype()));
     // SAFETY: the storage is fresh.
-    let target = Apart(unsafe { storage.data() });
+    let target = SendPtr(unsafe { storage.data() });
     let grain = threads::rows(n.max(length).saturating_mul(COST));
     let same = x.dtype() == dtypes[0] && (step == 1 || n == 1);
     let direct = to_step == 1 || length == 1;
@@ -339,8 +339,8 @@ fn walk(
         let (pack, unpack) = (pack_fn(x.dtype(), dtypes[0])?, pack_fn(dtypes[1], dtypes[1])?);
         let (froms, tos) = (starts(layout, d), starts(&to, d));
         threads::try_split(froms.len(), grain, |rows| {
-            let mut row_buffer = room(dtypes[0], if same { 0 } else { n })?;
-            let mut out_buffer = room(dtypes[1], if direct { 0 } else { length })?;
+            let mut row_buffer = buffer_of(dtypes[0], if same { 0 } else { n })?;
+            let mut out_buffer = buffer_of(dtypes[1], if direct { 0 } else { length })?;
             per_part(&mut |each| {
                 for i in rows.clone() {
                     let (at, to_at) = (froms[i], tos[i]);

@@ -48,7 +48,7 @@ pub enum Sets {
 }
 
 impl Sets {
-    /// The sets that pay for loops over elements of these dtypes: all for singles and doubles, as which halves are
+    /// The sets that pay for loops over elements of these dtypes: all for f32 and f64, as which halves are
     /// computed; two for integers and truth values; one where anything else takes part, which the compiler hardly
     /// vectorizes.
     pub const fn of(dtypes: &[DType]) -> Sets {

@@ -7,7 +7,7 @@
 //! Invariants: the bytes are only touched under the storage's lock, or by the only owner of the storage; a
 //! storage never shrinks, so a layout that fitted once always fits; the bytes are always initialised. Every
 //! byte pattern is a valid element (`bool` is read as a byte). The last word of a header's block belongs to the
-//! storage's [`Memo`] where the block is a large one, or the bytes are elsewhere.
+//! storage's [`PrepackCache`] where the block is a large one, or the bytes are elsewhere.
 #![allow(unsafe_code, reason = "a reference count, a header and the bytes share one block of raw memory")]
 
 use std::cell::UnsafeCell;
@@ -20,18 +20,18 @@ use parking_lot::lock_api::RawRwLock as _;
 
 use crate::alloc::{Block, Charge, Home, Packed, allocate, allocate_elements, guarded, release};
 use crate::error::{Result, TensorError};
-use crate::memo::Memo;
-use crate::threads::{self, Apart, GRAIN};
+use crate::prepack::PrepackCache;
+use crate::threads::{self, GRAIN, SendPtr};
 
 /// Bytes that someone else owns, such as a mapped file.
 pub type ForeignBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
 /// Bytes between the start of a block and a storage's data.
 const HEADER: usize = 64;
-/// Blocks that are larger have a word for the storage's [`Memo`]: a class of the allocator.
-pub(crate) const REMEMBERS: usize = 16 << 10;
+/// Blocks that are larger have a word for the storage's [`PrepackCache`]: a class of the allocator.
+pub(crate) const PREPACK_BYTES: usize = 16 << 10;
 /// Bytes of that word.
-const MEMO: usize = size_of::<AtomicPtr<Memo>>();
+const PREPACK_SLOT_SIZE: usize = size_of::<AtomicPtr<PrepackCache>>();
 
 #[repr(C)]
 struct Header {
@@ -96,8 +96,8 @@ impl Storage {
         let apart = if elements { guarded(nbytes, zeroed) } else { None };
         let behind = if apart.is_some() { size_of::<Elsewhere>() } else { nbytes };
         let wanted = behind.saturating_add(HEADER);
-        let memo = if wanted > REMEMBERS { MEMO } else { 0 };
-        let block = allocate(wanted.saturating_add(memo), zeroed)?;
+        let cache = if wanted > PREPACK_BYTES { PREPACK_SLOT_SIZE } else { 0 };
+        let block = allocate(wanted.saturating_add(cache), zeroed)?;
         let header = block.start.cast::<Header>();
         // SAFETY: the block holds the header and `nbytes` behind it, and is 64-byte aligned.
         unsafe {
@@ -111,15 +111,15 @@ impl Storage {
                 lock: RawRwLock::INIT,
                 charge: UnsafeCell::new(charge),
             });
-            if memo > 0 {
-                memo_slot(block).write(AtomicPtr::default());
+            if cache > 0 {
+                prepack_slot(block).write(AtomicPtr::default());
             }
         }
         let storage = Storage { header };
         if let Some(bytes) = apart {
             // SAFETY: nothing else refers to the storage yet; its block has room for the two behind the header.
             unsafe {
-                memo_slot(block).write(AtomicPtr::default());
+                prepack_slot(block).write(AtomicPtr::default());
                 storage.elsewhere_slot().write(Elsewhere::Owned(bytes));
                 *storage.head().data.get() = bytes.start.as_ptr();
             }
@@ -142,7 +142,7 @@ impl Storage {
         // SAFETY: every element is written, by the only owner; the bytes are aligned for all elements.
         unsafe {
             let storage = Storage::uninit(count * size_of::<T>())?;
-            let start = Apart(storage.data().cast::<T>());
+            let start = SendPtr(storage.data().cast::<T>());
             threads::split(count, GRAIN, |part| part.for_each(|i| start.at(i).write(value)));
             Ok(storage)
         }
@@ -161,7 +161,7 @@ impl Storage {
         unsafe {
             let storage = Storage::with_block(size_of::<Elsewhere>(), false, false)?;
             storage.elsewhere_slot().write(Elsewhere::Foreign(bytes));
-            memo_slot(storage.block()).write(AtomicPtr::default());
+            prepack_slot(storage.block()).write(AtomicPtr::default());
             *storage.head().data.get() = start;
             storage.head().nbytes.store(nbytes, Ordering::Release);
             Ok(storage)
@@ -183,11 +183,11 @@ impl Storage {
     ///
     /// # Safety
     /// Under the lock, or as the only owner.
-    unsafe fn memo(&self) -> Option<&AtomicPtr<Memo>> {
+    unsafe fn cache(&self) -> Option<&AtomicPtr<PrepackCache>> {
         // SAFETY: the word was written when the block was made, or when the bytes went elsewhere.
         unsafe {
             let block = self.block();
-            (block.size() > REMEMBERS || self.is_elsewhere()).then(|| &*memo_slot(block))
+            (block.size() > PREPACK_BYTES || self.is_elsewhere()).then(|| &*prepack_slot(block))
         }
     }
 
@@ -195,13 +195,13 @@ impl Storage {
     ///
     /// # Safety
     /// This caller holds a shared lock as long as it uses the memo.
-    pub(crate) unsafe fn remembered(&self) -> Option<&Memo> {
+    pub(crate) unsafe fn prepack_cache(&self) -> Option<&PrepackCache> {
         // SAFETY: the caller's word.
-        let slot = unsafe { self.memo()? };
-        let mut memo = slot.load(Ordering::Acquire);
-        if memo.is_null() {
-            let fresh = Box::into_raw(Box::<Memo>::default());
-            memo = match slot.compare_exchange(memo, fresh, Ordering::AcqRel, Ordering::Acquire) {
+        let slot = unsafe { self.cache()? };
+        let mut cache = slot.load(Ordering::Acquire);
+        if cache.is_null() {
+            let fresh = Box::into_raw(Box::<PrepackCache>::default());
+            cache = match slot.compare_exchange(cache, fresh, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => fresh,
                 Err(other) => {
                     // SAFETY: made above, and seen by nobody else.
@@ -211,7 +211,7 @@ impl Storage {
             };
         }
         // SAFETY: a memo lives as long as the storage, which is borrowed.
-        Some(unsafe { &*memo })
+        Some(unsafe { &*cache })
     }
 
     /// The bytes behind the header.
@@ -369,8 +369,8 @@ impl Storage {
             to.add(old).write_bytes(0, nbytes - old);
             if self.is_elsewhere() {
                 self.drop_elsewhere();
-            } else if self.memo().is_none() {
-                memo_slot(self.block()).write(AtomicPtr::default());
+            } else if self.cache().is_none() {
+                prepack_slot(self.block()).write(AtomicPtr::default());
             }
             // The block of the header is at least 128 bytes: an `Elsewhere` and the memo's word fit behind the header.
             self.elsewhere_slot().write(Elsewhere::Owned(block));
@@ -396,9 +396,9 @@ impl Storage {
     fn free(&mut self) {
         // SAFETY: the last handle: nobody else can reach the header or the bytes.
         unsafe {
-            let memo = self.memo().map_or(std::ptr::null_mut(), |slot| slot.load(Ordering::Acquire));
-            if !memo.is_null() {
-                drop(Box::from_raw(memo));
+            let cache = self.cache().map_or(std::ptr::null_mut(), |slot| slot.load(Ordering::Acquire));
+            if !cache.is_null() {
+                drop(Box::from_raw(cache));
             }
             if self.is_elsewhere() {
                 self.drop_elsewhere();
@@ -414,7 +414,7 @@ impl Storage {
     }
 }
 
-const _: () = assert!(size_of::<Elsewhere>() + MEMO <= 64);
+const _: () = assert!(size_of::<Elsewhere>() + PREPACK_SLOT_SIZE <= 64);
 
 /// One protection, as it is counted above the version.
 const PROTECTION: u64 = 1 << 48;
@@ -447,8 +447,8 @@ impl Drop for WriteProtection {
 }
 
 /// The last word of a block.
-fn memo_slot(block: Block) -> *mut AtomicPtr<Memo> {
-    block.start.as_ptr().wrapping_add(block.size() - MEMO).cast()
+fn prepack_slot(block: Block) -> *mut AtomicPtr<PrepackCache> {
+    block.start.as_ptr().wrapping_add(block.size() - PREPACK_SLOT_SIZE).cast()
 }
 
 impl Clone for Storage {

@@ -204,14 +204,14 @@ mod tests {
     }
 
     #[test]
-    fn all_steps_take_as_many_as_there_is_room_for() {
+    fn all_steps_fill_their_destination() {
         let from: Vec<i32> = (0..11).collect();
         for step in 1..4 {
-            for room in 0..=from.len().div_ceil(step) {
-                let mut to = vec![-1; room];
+            for capacity in 0..=from.len().div_ceil(step) {
+                let mut to = vec![-1; capacity];
                 strided(&from, step, &mut to, |t, s| *t = s);
-                let want: Vec<i32> = from.iter().step_by(step).take(room).copied().collect();
-                assert_eq!(to, want, "step {step}, {room} places");
+                let want: Vec<i32> = from.iter().step_by(step).take(capacity).copied().collect();
+                assert_eq!(to, want, "step {step}, {capacity} places");
             }
         }
     }

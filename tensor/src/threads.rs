@@ -112,7 +112,7 @@ pub fn try_split(len: usize, grain: usize, part: impl Fn(Range<usize>) -> Result
 /// As [`split`], of a slice: calls `part` with the position of the first element and `grain` elements, or what is left.
 #[inline]
 pub fn chunks<T: Send>(slice: &mut [T], grain: usize, part: impl Fn(usize, &mut [T]) + Sync) {
-    let all = Apart(slice.as_mut_ptr());
+    let all = SendPtr(slice.as_mut_ptr());
     split(slice.len(), grain, |range| {
         // SAFETY: ranges of a split lie within the slice, which is borrowed alone, and apart from each other.
         let own = unsafe { std::slice::from_raw_parts_mut(all.at(range.start), range.len()) };
@@ -130,7 +130,7 @@ pub fn chunks_of_two<A: Send, B: Send>(
     part: impl Fn(usize, &mut [A], &mut [B]) + Sync,
 ) {
     let rows = (a.len() / sizes[0].max(1)).min(b.len() / sizes[1].max(1));
-    let (a, b) = (Apart(a.as_mut_ptr()), Apart(b.as_mut_ptr()));
+    let (a, b) = (SendPtr(a.as_mut_ptr()), SendPtr(b.as_mut_ptr()));
     split(rows, grain, |range| {
         // SAFETY: as for `chunks`, in either slice: both have as many rows.
         let (a, b) = unsafe {
@@ -172,22 +172,22 @@ pub fn rows(cost: usize) -> usize {
 }
 
 /// Memory in which parts of a loop reach places apart from each other, or only read.
-pub(crate) struct Apart<T>(pub(crate) *mut T);
+pub(crate) struct SendPtr<T>(pub(crate) *mut T);
 
-impl<T> Clone for Apart<T> {
+impl<T> Clone for SendPtr<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Apart<T> {}
+impl<T> Copy for SendPtr<T> {}
 
 // SAFETY: whoever reaches memory through it answers for that; threads do not outlive the loop they take part in.
-unsafe impl<T: Send> Send for Apart<T> {}
+unsafe impl<T: Send> Send for SendPtr<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send> Sync for Apart<T> {}
+unsafe impl<T: Send> Sync for SendPtr<T> {}
 
-impl<T> Apart<T> {
+impl<T> SendPtr<T> {
     /// The place `i` elements on.
     #[inline(always)]
     pub(crate) fn at(self, i: usize) -> *mut T {

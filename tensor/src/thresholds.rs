@@ -21,7 +21,7 @@ pub enum Threshold {
 const OTHERS: &[Threshold] = &[
     Threshold::Bytes("bytes.rs NEAR", bytes::NEAR),
     Threshold::Bytes("bytes.rs PIECE", bytes::PIECE),
-    Threshold::Bytes("storage.rs REMEMBERS", storage::REMEMBERS),
+    Threshold::Bytes("storage.rs PREPACK_BYTES", storage::PREPACK_BYTES),
     Threshold::Length("fft.rs DIRECT", fft::DIRECT),
     Threshold::Length("select.rs THRESHOLD", select::THRESHOLD),
     Threshold::Length("lanes.rs FEW", lanes::FEW),

@@ -1,7 +1,7 @@
 //! Results that go straight over a tensor, and the small blocks that threads keep: what a caller must not be able to tell.
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
-use flambeau_tensor::loops::{Goal, binary_in, unary_in};
+use flambeau_tensor::loops::{OutputHint, binary_in, unary_in};
 use flambeau_tensor::{DType, Recycler, Storage, Tensor};
 
 fn ramp(n: i64) -> Tensor {
@@ -10,7 +10,7 @@ fn ramp(n: i64) -> Tensor {
 
 /// `x + 10 y` over `x`, if it may be.
 fn added(x: &Tensor, y: &Tensor) -> Tensor {
-    binary_in::<f32>(Goal::over(DType::F32, Some(x)), x, y, |a, b| a + 10.0 * b).unwrap()
+    binary_in::<f32>(OutputHint::over(DType::F32, Some(x)), x, y, |a, b| a + 10.0 * b).unwrap()
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn results_go_over_a_tensor_whatever_its_length() {
 fn over_a_view_only_its_elements_change() {
     let whole = ramp(8);
     let (low, high) = (whole.narrow(0, 0, 4).unwrap(), whole.narrow(0, 4, 4).unwrap());
-    let result = unary_in::<f32>(Goal::over(DType::F32, Some(&high)), &high, |v| -v).unwrap();
+    let result = unary_in::<f32>(OutputHint::over(DType::F32, Some(&high)), &high, |v| -v).unwrap();
     assert!(result.ptr_eq(&high));
     assert_eq!(whole.to_vec::<f32>().unwrap(), [0.0, 1.0, 2.0, 3.0, -4.0, -5.0, -6.0, -7.0]);
     // An operand in the same memory, but apart.
@@ -52,13 +52,14 @@ fn over_a_view_only_its_elements_change() {
 fn what_does_not_fit_is_fresh() {
     let x = ramp(4);
     let wide = ramp(4).to_dtype(DType::F64).unwrap();
-    let grown = binary_in::<f32>(Goal::over(DType::F32, Some(&x)), &x, &ramp(1), |a, _| a).unwrap();
+    let grown = binary_in::<f32>(OutputHint::over(DType::F32, Some(&x)), &x, &ramp(1), |a, _| a).unwrap();
     assert!(!grown.ptr_eq(&x), "shapes differ");
     assert!(!added(&x, &wide).ptr_eq(&x), "dtypes differ");
     let turned = Tensor::from_vec(vec![1f32, 2.0, 3.0, 4.0], &[2, 2]).unwrap().t().unwrap();
     assert!(!added(&turned, &turned).ptr_eq(&turned), "not row-major");
     let half = ramp(4).to_dtype(DType::F16).unwrap();
-    let result = binary_in::<f32>(Goal::over(DType::F16, Some(&half)), &half, &half, |a, b| a + b).unwrap();
+    let result =
+        binary_in::<f32>(OutputHint::over(DType::F16, Some(&half)), &half, &half, |a, b| a + b).unwrap();
     assert!(!result.ptr_eq(&half) && result.dtype() == DType::F16, "computed in another dtype");
 }
 

@@ -186,7 +186,7 @@ proptest! {
             }
         };
         // Layouts that a sweep does not take are another loop's.
-        if let Some(outputs) = loops::fan::<f32, _>(&[&a, &b], 2, sweep).unwrap() {
+        if let Some(outputs) = loops::blockwise::<f32, _>(&[&a, &b], 2, sweep).unwrap() {
             check(&outputs[0], a.sizes(), |i| at(&a, i) + at_broadcast(&b, i))?;
             check(&outputs[1], a.sizes(), |i| at(&a, i) * at_broadcast(&b, i))?;
         }

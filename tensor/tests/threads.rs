@@ -1,7 +1,7 @@
 //! Loops over any layouts give the same bits with any number of threads.
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
-use flambeau_tensor::{DType, Tensor, loops, matmul, places, reduce, rows, threads};
+use flambeau_tensor::{DType, Tensor, index_set, loops, matmul, reduce, rows, threads};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -82,7 +82,7 @@ proptest! {
             let rows: Vec<usize> = (0..2 * x.sizes()[0] as usize).map(|i| i * 7 % x.sizes()[0] as usize).collect();
             let mut sizes = x.sizes().to_vec();
             sizes[0] *= 2;
-            places::read_at(&x, &places::Places::along(&x, 0, &rows).unwrap(), &sizes).unwrap()
+            index_set::read_at(&x, &index_set::IndexSet::along(&x, 0, &rows).unwrap(), &sizes).unwrap()
         })?;
     }
 

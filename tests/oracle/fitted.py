@@ -1,4 +1,4 @@
-"""Fits the polynomials of `tensor/src/math/single.rs` that its loops take most time with, and says how far they are off.
+"""Fits the polynomials of `tensor/src/math/float32.rs` that its loops take most time with, and says how far they are off.
 
     python tests/oracle/fitted.py
 

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use flambeau_ir::types::TypeKind;
-use flambeau_ir::{Attr, Graph, NodeId, Prim, Step, ValueId};
+use flambeau_ir::{Attr, Graph, NodeId, Prim, ValueId, WalkStep};
 
 /// The canonical text of a graph and of the graphs in it.
 pub fn canonical(graph: &Graph) -> String {
@@ -35,24 +35,25 @@ impl Writer<'_, '_> {
         let mut depth = 0;
         for step in g.walk(g.root()) {
             match step {
-                Step::Enter(block) => {
+                WalkStep::Enter(block) => {
                     depth += 1;
                     let inputs = self.defined(g.block_inputs(block));
                     self.line(depth, &format!("block({inputs})"));
                 }
-                Step::Node(node) if matches!(g.prim(node), Some(Prim::Constant | Prim::Uninitialized)) => {}
-                Step::Node(node) => {
+                WalkStep::Node(node)
+                    if matches!(g.prim(node), Some(Prim::Constant | Prim::Uninitialized)) => {}
+                WalkStep::Node(node) => {
                     let operands = self.used(g.operands(node));
                     let results = self.defined(g.results(node));
                     let attrs = self.attributes(node);
                     self.line(depth, &format!("{results} = {}[{attrs}]({operands})", g.op_name(node)));
                 }
-                Step::Leave(block) => {
+                WalkStep::Leave(block) => {
                     let outputs = self.used(g.block_outputs(block));
                     self.line(depth, &format!("-> ({outputs})"));
                     depth -= 1;
                 }
-                Step::Done(_) => {}
+                WalkStep::Done(_) => {}
             }
         }
     }

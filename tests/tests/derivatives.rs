@@ -1,6 +1,6 @@
 //! Every derivative that an operator states, on the operator's samples, against differences of what its kernel computes.
 //!
-//! A derivative is tried along a random direction of all inputs at once, in doubles. At the corners of functions that have
+//! A derivative is tried along a random direction of all inputs at once, in f64. At the corners of functions that have
 //! some the two may differ, so a derivative is wrong if it differs more often than it agrees.
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
@@ -8,7 +8,7 @@ use flambeau::exec::{Gen, Host, Kernel, Sample};
 use flambeau::ir::schema::Argument;
 use flambeau::ir::value::List;
 use flambeau::ir::{FunctionSchema, OpId, Registry};
-use flambeau::rewrite::autodiff::{Entry, GradientTable};
+use flambeau::rewrite::autodiff::{GradientEntry, GradientTable};
 use flambeau::tensor::DType;
 use flambeau::{Fault, Graph, IValue, Session, Tensor, Type};
 use std::collections::BTreeSet;
@@ -89,8 +89,8 @@ fn mapped(value: &IValue, f: &mut dyn FnMut(&Tensor) -> Tensor) -> IValue {
     }
 }
 
-/// The tensors of doubles in values.
-fn doubles<'a>(values: impl IntoIterator<Item = &'a IValue>) -> Vec<Tensor> {
+/// The tensors of f64 in values.
+fn f64_tensors<'a>(values: impl IntoIterator<Item = &'a IValue>) -> Vec<Tensor> {
     let mut found = Vec::new();
     for value in values {
         mapped(value, &mut |t| {
@@ -115,7 +115,7 @@ fn dot(a: &Tensor, b: &Tensor) -> f64 {
     elements(a).iter().zip(elements(b)).map(|(x, y)| x * y).sum()
 }
 
-/// What the kernel computes from doubles, if it takes them.
+/// What the kernel computes from f64 numbers, if it takes them.
 fn run(registry: &Registry, op: OpId, args: &[IValue]) -> Option<Vec<IValue>> {
     let kernel = registry.facet::<Kernel>(op)?;
     let mut args = args.iter().map(IValue::deep_copied).collect::<Result<Vec<_>, _>>().ok()?;
@@ -149,9 +149,9 @@ enum Outcome {
 }
 
 /// Which of `count` arguments something is stated of: of those of a `...`, which have no names, by a body alone.
-fn moving(schema: &FunctionSchema, entry: &Entry, count: usize) -> Vec<bool> {
+fn moving(schema: &FunctionSchema, entry: &GradientEntry, count: usize) -> Vec<bool> {
     let stated = |arg: Option<&Argument>| match entry {
-        Entry::Formulas(formulas) => {
+        GradientEntry::Formulas(formulas) => {
             let names = |arg: &Argument| {
                 formulas.iter().any(|f| f.text.is_some() && f.args.contains(&arg.name.as_str()))
             };
@@ -162,9 +162,9 @@ fn moving(schema: &FunctionSchema, entry: &Entry, count: usize) -> Vec<bool> {
     (0..count).map(|i| stated(schema.args.get(i))).collect()
 }
 
-/// Arguments of a sample in doubles; integers too, where a gradient is stated.
-fn in_doubles(entry: &Entry, moves: &[bool], args: Vec<IValue>) -> Vec<IValue> {
-    let formulas = matches!(entry, Entry::Formulas(_));
+/// Arguments of a sample in f64; integers too, where a gradient is stated.
+fn in_f64(entry: &GradientEntry, moves: &[bool], args: Vec<IValue>) -> Vec<IValue> {
+    let formulas = matches!(entry, GradientEntry::Formulas(_));
     let whole = |i: usize, t: &Tensor| formulas && moves[i] && t.dtype().is_integral(false);
     let doubled = |(i, value): (usize, IValue)| match value {
         IValue::Tensor(t) if whole(i, &t) => IValue::Tensor(t.to_dtype(DType::F64).unwrap()),
@@ -180,22 +180,23 @@ fn moved(args: &[IValue], moves: &[bool], f: &mut dyn FnMut(&Tensor) -> Tensor) 
 
 /// The doubles in those arguments that move.
 fn leaves_of(args: &[IValue], moves: &[bool]) -> Vec<Tensor> {
-    doubles(args.iter().zip(moves).filter(|(_, moves)| **moves).map(|(arg, _)| arg))
+    f64_tensors(args.iter().zip(moves).filter(|(_, moves)| **moves).map(|(arg, _)| arg))
 }
 
-fn attempt(session: &Session, op: OpId, entry: &Entry, g: &mut Gen<'_>) -> Outcome {
+fn attempt(session: &Session, op: OpId, entry: &GradientEntry, g: &mut Gen<'_>) -> Outcome {
     const STEP: f64 = 1e-6;
     let registry = session.registry();
     let schema = registry.schema(op);
     let sample = registry.facet::<Sample>(op).unwrap();
     let args = sample.make(schema, g);
     let moves = moving(schema, entry, args.len());
-    let args = in_doubles(entry, &moves, args);
+    let args = in_f64(entry, &moves, args);
     let leaves = leaves_of(&args, &moves);
     let (Some(first), Some(again)) = (run(registry, op, &args), run(registry, op, &args)) else {
         return Outcome::Skipped;
     };
-    let values = |results: &[IValue]| -> Vec<Vec<f64>> { doubles(results).iter().map(elements).collect() };
+    let values =
+        |results: &[IValue]| -> Vec<Vec<f64>> { f64_tensors(results).iter().map(elements).collect() };
     let finite = values(&first).iter().flatten().all(|x| x.is_finite());
     if leaves.iter().all(|t| t.numel() == 0) || values(&first) != values(&again) || !finite {
         return Outcome::Skipped;
@@ -208,7 +209,7 @@ fn attempt(session: &Session, op: OpId, entry: &Entry, g: &mut Gen<'_>) -> Outco
     };
     let results = first.iter().enumerate();
     let weights: Vec<Tensor> = results
-        .flat_map(|(i, result)| doubles([result]).iter().map(|t| weight(i, t)).collect::<Vec<_>>())
+        .flat_map(|(i, result)| f64_tensors([result]).iter().map(|t| weight(i, t)).collect::<Vec<_>>())
         .collect();
     let ways: Vec<Tensor> = leaves.iter().map(|t| drawn_like(t, g)).collect();
     // The weighted sum of all results, a step away.
@@ -219,7 +220,7 @@ fn attempt(session: &Session, op: OpId, entry: &Entry, g: &mut Gen<'_>) -> Outco
             let sum: Vec<f64> = elements(t).iter().zip(way).map(|(x, w)| x + step * w).collect();
             Tensor::from_slice(&sum, t.sizes()).unwrap()
         });
-        let results = doubles(&run(registry, op, &moved)?);
+        let results = f64_tensors(&run(registry, op, &moved)?);
         let same = results.iter().map(Tensor::sizes).eq(weights.iter().map(Tensor::sizes));
         same.then(|| results.iter().zip(&weights).map(|(r, w)| dot(r, w)).sum())
     };
@@ -258,8 +259,8 @@ fn stated(
     host.set_tape(Some(session.tape()?));
     let result = entry.call_on(&args, &[], &mut host)?;
     let results = match &result {
-        IValue::Tuple(tuple) => doubles(tuple.items()),
-        other => doubles([other]),
+        IValue::Tuple(tuple) => f64_tensors(tuple.items()),
+        other => f64_tensors([other]),
     };
     let outputs: Vec<(Tensor, Tensor)> = results.into_iter().zip(weights.iter().cloned()).collect();
     let outputs: Vec<_> = outputs.into_iter().filter(|(t, _)| t.requires_grad()).collect();
@@ -268,7 +269,7 @@ fn stated(
 }
 
 /// How many samples agree, and how others differ.
-fn trials(session: &Session, op: OpId, entry: &Entry) -> (usize, Vec<String>) {
+fn trials(session: &Session, op: OpId, entry: &GradientEntry) -> (usize, Vec<String>) {
     let (mut agreed, mut differed) = (0, Vec::new());
     for seed in 0..TRIALS {
         match attempt(session, op, entry, &mut Gen::from_seed(seed * 7919 + 3)) {
@@ -289,7 +290,8 @@ fn stated_derivatives_are_those_measured() {
     let (mut excused, mut untriable) = (BTreeSet::new(), BTreeSet::new());
     for op in registry.ids() {
         let schema = registry.schema(op);
-        let entry = table.of(schema).filter(|e| matches!(e, Entry::Formulas(_) | Entry::Body(_)));
+        let entry =
+            table.of(schema).filter(|e| matches!(e, GradientEntry::Formulas(_) | GradientEntry::Body(_)));
         let writes = schema.args.iter().any(Argument::is_write);
         let Some(entry) = entry.filter(|_| !writes && registry.facet::<Sample>(op).is_some()) else {
             continue;

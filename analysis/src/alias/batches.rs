@@ -19,7 +19,7 @@ fn denied(g: &Graph, db: &AliasDb, fresh: &AliasDb) -> Option<String> {
         let facts = [
             ("is written", fresh.is_written(a) && !db.is_written(a)),
             ("has writers", fresh.has_writers(a) && !db.has_writers(a)),
-            ("may be outside", fresh.may_be_outside(a) && !db.may_be_outside(a)),
+            ("may be outside", fresh.may_be_wildcard(a) && !db.may_be_wildcard(a)),
             ("escapes", fresh.escapes_scope(&[a]) && !db.escapes_scope(&[a])),
         ];
         if let Some((fact, _)) = facts.iter().find(|(_, denied)| *denied) {

@@ -11,8 +11,8 @@ use super::summary::Summaries;
 use flambeau_ir::attr::names;
 use flambeau_ir::schema::{AliasInfo, AliasSet};
 use flambeau_ir::{
-    AliasRule, BlockId, FunctionSchema, Graph, NodeId, OpId, OpKind, Prim, Step, Symbol, TrackedNodeMap,
-    TrackedValueMap, Type, ValueId,
+    AliasRule, BlockId, FunctionSchema, Graph, NodeId, OpId, OpKind, Prim, Symbol, TrackedNodeMap,
+    TrackedValueMap, Type, ValueId, WalkStep,
 };
 use smallvec::SmallVec;
 
@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inputs {
     /// Anything from outside; any two may be one.
-    Outside,
+    Unknown,
     /// Each a thing of its own: for learning what a subgraph does to each.
     Distinct,
 }
@@ -101,8 +101,8 @@ impl<'g> Builder<'g> {
         let g = self.g;
         for step in g.walk(g.root()) {
             match step {
-                Step::Enter(block) => self.enter(block),
-                Step::Node(node) => match g.op(node).kind() {
+                WalkStep::Enter(block) => self.enter(block),
+                WalkStep::Node(node) => match g.op(node).kind() {
                     OpKind::Row(id) => match self.classes.of(g.registry(), id) {
                         Class::Fast => {}
                         Class::View { arg, write } => self.view(node, usize::from(arg), write),
@@ -111,8 +111,8 @@ impl<'g> Builder<'g> {
                     OpKind::Prim(prim) => self.prim(node, prim),
                     OpKind::Unknown(_) => self.anything(node),
                 },
-                Step::Leave(_) => {}
-                Step::Done(node) => self.done(node),
+                WalkStep::Leave(_) => {}
+                WalkStep::Done(node) => self.done(node),
             }
         }
         for v in g.outputs() {
@@ -163,7 +163,7 @@ impl<'g> Builder<'g> {
     }
 
     /// The value comes from the outside.
-    pub(crate) fn outside(&mut self, v: ValueId) {
+    pub(crate) fn set_wildcard(&mut self, v: ValueId) {
         if self.is_mutable(v) {
             let e = self.dag.wildcard(self.g.ty(v));
             self.set(v, e);
@@ -171,9 +171,9 @@ impl<'g> Builder<'g> {
     }
 
     /// The value comes from the outside, which had it before the run.
-    pub(crate) fn given(&mut self, v: ValueId) {
+    pub(crate) fn set_input_wildcard(&mut self, v: ValueId) {
         if self.is_mutable(v) {
-            let e = self.dag.given(self.g.ty(v));
+            let e = self.dag.input_wildcard(self.g.ty(v));
             self.set(v, e);
         }
     }
@@ -243,7 +243,7 @@ impl<'g> Builder<'g> {
         let Some(owner) = g.owner(block) else {
             for v in g.inputs() {
                 match self.inputs {
-                    Inputs::Outside => self.given(v),
+                    Inputs::Unknown => self.set_input_wildcard(v),
                     Inputs::Distinct if self.is_mutable(v) => drop(self.element(v)),
                     Inputs::Distinct => {}
                 }
@@ -264,7 +264,7 @@ impl<'g> Builder<'g> {
                     }
                 }
             }
-            _ => g.block_inputs(block).for_each(|v| self.outside(v)),
+            _ => g.block_inputs(block).for_each(|v| self.set_wildcard(v)),
         }
     }
 
@@ -301,7 +301,7 @@ impl<'g> Builder<'g> {
                 for block in blocks {
                     g.block_outputs(block).for_each(|v| self.escape(v));
                 }
-                g.results(node).for_each(|v| self.outside(v));
+                g.results(node).for_each(|v| self.set_wildcard(v));
             }
         }
     }
@@ -310,7 +310,7 @@ impl<'g> Builder<'g> {
     fn loop_done(&mut self, node: NodeId) {
         let g = self.g;
         let Some(body) = g.blocks(node).next() else {
-            return g.results(node).for_each(|v| self.outside(v));
+            return g.results(node).for_each(|v| self.set_wildcard(v));
         };
         let outputs: SmallVec<[ValueId; 8]> = g.block_outputs(body).skip(1).collect();
         let carried: SmallVec<[ValueId; 8]> = g.block_inputs(body).skip(1).collect();
@@ -345,10 +345,10 @@ impl<'g> Builder<'g> {
             _ => false,
         };
         self.assigned = Some(assigned);
-        if stays && self.inputs == Inputs::Outside {
-            g.results(node).for_each(|v| self.given(v));
+        if stays && self.inputs == Inputs::Unknown {
+            g.results(node).for_each(|v| self.set_input_wildcard(v));
         } else {
-            g.results(node).for_each(|v| self.outside(v));
+            g.results(node).for_each(|v| self.set_wildcard(v));
         }
     }
 
@@ -385,8 +385,8 @@ impl<'g> Builder<'g> {
             Class::Annotated => self.annotated(node, schema),
             Class::Ruled(AliasRule::Fresh) => g.results(node).for_each(|v| self.fresh(v)),
             Class::Ruled(AliasRule::Waits) => {
-                self.write_outside(node);
-                g.results(node).for_each(|v| self.outside(v));
+                self.write_wildcards(node);
+                g.results(node).for_each(|v| self.set_wildcard(v));
             }
             Class::Ruled(rule @ AliasRule::WritesWhen { .. }) => {
                 self.annotated(node, schema);
@@ -474,7 +474,7 @@ impl<'g> Builder<'g> {
 
     fn annotated_result(&mut self, v: ValueId, info: &AliasInfo, bound: &[(AliasSet, ElementId)]) {
         if info.is_wildcard_before() || info.is_wildcard_after() {
-            return self.outside(v);
+            return self.set_wildcard(v);
         }
         let of_sets = |info: &AliasInfo| -> SmallVec<[ElementId; 2]> {
             bound.iter().filter(|(set, _)| info.before.contains(set)).map(|(_, e)| *e).collect()
@@ -488,7 +488,7 @@ impl<'g> Builder<'g> {
             return self.fresh(v);
         };
         if inner.is_wildcard_before() || inner.is_wildcard_after() {
-            return self.outside(v);
+            return self.set_wildcard(v);
         }
         let e = self.dag.add_exact(Of::Value(v), ty, owns_location(ty));
         self.set(v, e);
@@ -518,8 +518,8 @@ impl<'g> Builder<'g> {
         self.set(v, e);
         let into = if is_container { self.dag.contents(e) } else { e };
         if !owns_location(ty) {
-            let outside = self.dag.wildcard(self.dag.ty(into));
-            self.dag.point(into, outside);
+            let wildcard = self.dag.wildcard(self.dag.ty(into));
+            self.dag.point(into, wildcard);
         }
         for operand in self.mutable_operands(node) {
             let mut at = Some(self.element(operand));
@@ -560,13 +560,13 @@ impl<'g> Builder<'g> {
             self.write(node, e, true);
             self.dag.escape(e);
         }
-        self.write_outside(node);
-        self.g.results(node).for_each(|v| self.outside(v));
+        self.write_wildcards(node);
+        self.g.results(node).for_each(|v| self.set_wildcard(v));
     }
 
     /// A node that runs code which is not followed: it may write whatever the outside has, and make tensors that the
     /// outside had before the run show the storages of tensors made in it.
-    pub(crate) fn write_outside(&mut self, node: NodeId) {
+    pub(crate) fn write_wildcards(&mut self, node: NodeId) {
         let all = self.dag.everything();
         self.write(node, all, true);
         let tensors = self.dag.wildcard(Type::TENSOR);

@@ -102,8 +102,8 @@ impl Builder<'_> {
         let e = self.dag.add(of, ty, owns_location(ty));
         match self.dag.elements[e].location {
             NONE => {
-                let outside = self.dag.wildcard(ty);
-                self.dag.point(e, outside);
+                let wildcard = self.dag.wildcard(ty);
+                self.dag.point(e, wildcard);
             }
             location => self.constants.container(&mut self.dag, value, location),
         }

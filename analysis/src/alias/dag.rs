@@ -95,7 +95,7 @@ pub(crate) struct MemoryDag {
     all: ElementId,
     kinds: [ElementId; 5],
     /// Tensors that are older than the run.
-    given: ElementId,
+    input_wildcard: ElementId,
     /// Whether some element points to a younger one, so that order of age is no order of dependence.
     pub(crate) late: bool,
     pub(crate) has_contents: bool,
@@ -164,7 +164,7 @@ impl MemoryDag {
             wildcard_list: Vec::new(),
             all: ElementId(0),
             kinds: [ElementId(0); 5],
-            given: ElementId(0),
+            input_wildcard: ElementId(0),
             late: false,
             has_contents: false,
             escaping: Vec::new(),
@@ -184,9 +184,9 @@ impl MemoryDag {
             }
         }
         dag.elements[dag.all].contents = dag.all.0;
-        dag.given = dag.add(Of::Wildcard, Type::TENSOR, true);
-        dag.locations.mark(dag.elements[dag.given].location, Flags::OUTSIDE_TENSOR);
-        dag.edge(dag.kinds[0], dag.given);
+        dag.input_wildcard = dag.add(Of::Wildcard, Type::TENSOR, true);
+        dag.locations.mark(dag.elements[dag.input_wildcard].location, Flags::OUTSIDE_TENSOR);
+        dag.edge(dag.kinds[0], dag.input_wildcard);
         dag
     }
 
@@ -306,8 +306,8 @@ impl MemoryDag {
         let inside = self.add(Of::Contents(e), inner, owns);
         self.elements[e].contents = inside.0;
         if (fresh && !owns) || escaped || opened {
-            let outside = self.wildcard(inner);
-            self.edge(inside, outside);
+            let wildcard = self.wildcard(inner);
+            self.edge(inside, wildcard);
         }
         todo.push(e);
         inside
@@ -359,13 +359,13 @@ impl MemoryDag {
     }
 
     /// Everything under a type that the outside had before the run.
-    pub(crate) fn given(&mut self, ty: Type) -> ElementId {
-        if ty.unwrap_optional().is_tensor() { self.given } else { self.wildcard(ty) }
+    pub(crate) fn input_wildcard(&mut self, ty: Type) -> ElementId {
+        if ty.unwrap_optional().is_tensor() { self.input_wildcard } else { self.wildcard(ty) }
     }
 
     /// Whether an element is the tensors that the outside had before the run.
-    pub(crate) fn is_given(&self, e: ElementId) -> bool {
-        e == self.given
+    pub(crate) fn is_input_wildcard(&self, e: ElementId) -> bool {
+        e == self.input_wildcard
     }
 
     /// The wildcard of a type that may be several kinds of thing (or, like a tuple, is none itself).
@@ -421,8 +421,8 @@ impl MemoryDag {
     }
 
     /// A location that stands for tensors of the outside.
-    pub(crate) fn outside_location(&self) -> u32 {
-        self.elements[self.given].location
+    pub(crate) fn input_location(&self) -> u32 {
+        self.elements[self.input_wildcard].location
     }
 
     /// Notes that a container is changed in ways that are not followed: it may hold anything from outside.
@@ -441,7 +441,7 @@ impl MemoryDag {
                 continue;
             }
             element.opened = true;
-            self.let_outside_in(e);
+            self.add_wildcard_contents(e);
             todo.extend(self.points_to(e));
         }
         let mut todo = std::mem::take(&mut self.escaping);
@@ -453,11 +453,11 @@ impl MemoryDag {
             element.escaped = true;
             let (ty, location) = (element.ty, element.location);
             if location != NONE {
-                let outside = self.wildcard(ty);
-                let theirs = self.elements[outside].location;
+                let wildcard = self.wildcard(ty);
+                let theirs = self.elements[wildcard].location;
                 debug_assert_ne!(theirs, NONE, "what owns a location is of one kind");
                 self.locations.merge(theirs, location);
-                self.let_outside_in(e);
+                self.add_wildcard_contents(e);
             }
             if self.elements[e].contents != NONE {
                 todo.push(ElementId(self.elements[e].contents));
@@ -466,11 +466,11 @@ impl MemoryDag {
         }
     }
 
-    fn let_outside_in(&mut self, e: ElementId) {
+    fn add_wildcard_contents(&mut self, e: ElementId) {
         if let Some(inner) = contents_type(self.ty(e)) {
             let inside = self.contents(e);
-            let outside = self.wildcard(inner);
-            self.point(inside, outside);
+            let wildcard = self.wildcard(inner);
+            self.point(inside, wildcard);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::dag::{ElementId, MemoryDag, NONE, Of, is_wildcard};
 use super::{AliasDb, Flags};
-use flambeau_ir::{Graph, NodeId, Step, ValueId};
+use flambeau_ir::{Graph, NodeId, ValueId, WalkStep};
 use std::fmt::Write;
 
 impl AliasDb {
@@ -16,16 +16,16 @@ impl AliasDb {
     ///   aten::add_(%r, %one): %r
     /// ```
     /// `*T` is the outside under type `T`, `new` memory of the value's own; then flags of what it may be: `written` (by
-    /// any node, or from outside between runs), `outside` (also had from elsewhere), `returned`.
+    /// any node, or from outside between runs), `wildcard` (also had from elsewhere), `returned`.
     #[must_use]
     pub fn dump(&self, graph: &Graph) -> String {
         let mut text = String::new();
         let mut writers = Vec::new();
         for step in graph.walk(graph.root()) {
             let node = match step {
-                Step::Enter(block) => graph.param(block),
-                Step::Node(node) => node,
-                Step::Leave(_) | Step::Done(_) => continue,
+                WalkStep::Enter(block) => graph.param(block),
+                WalkStep::Node(node) => node,
+                WalkStep::Leave(_) | WalkStep::Done(_) => continue,
             };
             for v in graph.results(node) {
                 if graph.ty(v).is_mutable() {
@@ -57,10 +57,10 @@ impl AliasDb {
             text.push_str(&self.element_name(g, e));
         }
         let flags = self.set_flags(self.set_of(e, false));
-        let outside = flags.has(Flags::WILDCARD) && !is_wildcard(&self.dag, e);
+        let wildcard = flags.has(Flags::WILDCARD) && !is_wildcard(&self.dag, e);
         for (set, word) in [
             (flags.has(Flags::WRITTEN), "written"),
-            (outside, "outside"),
+            (wildcard, "wildcard"),
             (flags.has(Flags::OUTPUT) && !flags.has(Flags::WILDCARD), "returned"),
         ] {
             if set {
@@ -117,8 +117,8 @@ impl AliasDb {
                 Of::Value(v) if g.has_value(v) => return format!("{prefix}%{}", g.name(v)),
                 Of::Value(_) => return format!("{prefix}a value that is gone"),
                 Of::Wildcard => {
-                    let given = if self.dag.is_given(e) { "given " } else { "" };
-                    return format!("{prefix}*{given}{}", self.dag.ty(e));
+                    let input = if self.dag.is_input_wildcard(e) { "input " } else { "" };
+                    return format!("{prefix}*{input}{}", self.dag.ty(e));
                 }
                 Of::Helper => return format!("{prefix}new {}", self.dag.ty(e)),
                 Of::Contents(of) => {

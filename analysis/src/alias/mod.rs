@@ -52,7 +52,7 @@ use crate::analysis::{Analysis, AnalysisCx, ConstantOwner, Update};
 use build::{Builder, Inputs, Writes};
 use constant::Constants;
 use dag::MemoryDag;
-use flambeau_ir::{Change, Graph, NodeId, Revision, Step, TrackedValueMap, ValueId};
+use flambeau_ir::{Change, Graph, NodeId, Revision, TrackedValueMap, ValueId, WalkStep};
 use locations::{Flags, LocSet};
 use rule::Classes;
 use smallvec::SmallVec;
@@ -83,7 +83,7 @@ impl AliasDb {
 
     /// [`AliasDb::new`] where more is known of constants than the graph says.
     fn with_owner(graph: &Graph, owner: ConstantOwner) -> Self {
-        let mut builder = Builder::new(graph, Inputs::Outside, Summaries::default());
+        let mut builder = Builder::new(graph, Inputs::Unknown, Summaries::default());
         builder.constants = Constants::of_owner(owner);
         builder.run();
         Self::from_builder(builder)
@@ -186,7 +186,7 @@ impl AliasDb {
 
     /// Whether the value may be, or hold, memory that the outside has.
     #[must_use]
-    pub fn may_be_outside(&self, v: ValueId) -> bool {
+    pub fn may_be_wildcard(&self, v: ValueId) -> bool {
         self.deep_flags(v).has(Flags::WILDCARD)
     }
 
@@ -276,7 +276,7 @@ impl AliasDb {
 
     /// The name of a location where locations that overlap (constants and the outside) count as one.
     pub(crate) fn overlapping(&self, loc: u32) -> u32 {
-        self.dag.locations.find_overlapping(loc, self.dag.outside_location())
+        self.dag.locations.find_overlapping(loc, self.dag.input_location())
     }
 }
 
@@ -297,10 +297,10 @@ impl Analysis for AliasDb {
         let mut recent: SmallVec<[ValueId; 8]> = SmallVec::new();
         for step in g.walk(g.root()) {
             let node = match step {
-                Step::Enter(block) => g.param(block),
-                Step::Node(node) => node,
-                Step::Leave(block) => g.ret(block),
-                Step::Done(_) => continue,
+                WalkStep::Enter(block) => g.param(block),
+                WalkStep::Node(node) => node,
+                WalkStep::Leave(block) => g.ret(block),
+                WalkStep::Done(_) => continue,
             };
             if fresh.writes_itself(node) && !self.writes_itself(node) {
                 return Err(format!("a write by {} is missing", g.op_name(node)));
@@ -309,7 +309,7 @@ impl Analysis for AliasDb {
                 if fresh.has_writers(v) && !self.has_writers(v) {
                     return Err(format!("{} has writers", name(v)));
                 }
-                if fresh.may_be_outside(v) && !self.may_be_outside(v) {
+                if fresh.may_be_wildcard(v) && !self.may_be_wildcard(v) {
                     return Err(format!("{} may be had from outside", name(v)));
                 }
                 for other in g.operands(node).chain(recent.iter().copied()) {

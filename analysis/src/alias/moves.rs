@@ -240,8 +240,8 @@ fn with_nested(g: &Graph, node: NodeId, mut f: impl FnMut(NodeId, Option<ValueId
     for block in g.blocks(node) {
         for step in g.walk(block) {
             match step {
-                flambeau_ir::Step::Node(n) => each(n),
-                flambeau_ir::Step::Leave(b) => each(g.ret(b)),
+                flambeau_ir::WalkStep::Node(n) => each(n),
+                flambeau_ir::WalkStep::Leave(b) => each(g.ret(b)),
                 _ => {}
             }
         }

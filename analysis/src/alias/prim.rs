@@ -25,17 +25,17 @@ impl Builder<'_> {
             }
             MemoryTransfer::Construct => self.construct(node),
             MemoryTransfer::Extract => self.extract(node, prim),
-            MemoryTransfer::Outside => g.results(node).for_each(|v| self.outside(v)),
+            MemoryTransfer::Wildcard => g.results(node).for_each(|v| self.set_wildcard(v)),
             MemoryTransfer::Attribute => self.attribute(node),
             MemoryTransfer::Store | MemoryTransfer::Captures => {
                 g.operands(node).for_each(|v| self.escape(v));
-                g.results(node).for_each(|v| self.outside(v));
+                g.results(node).for_each(|v| self.set_wildcard(v));
             }
             MemoryTransfer::Call | MemoryTransfer::Host => self.anything(node),
             MemoryTransfer::Task => self.task(node),
             MemoryTransfer::Wait => {
-                self.write_outside(node);
-                g.results(node).for_each(|v| self.outside(v));
+                self.write_wildcards(node);
+                g.results(node).for_each(|v| self.set_wildcard(v));
             }
             MemoryTransfer::Subgraph => self.subgraph(node),
             MemoryTransfer::Object => {
@@ -65,11 +65,11 @@ impl Builder<'_> {
                 let e = self.element(operand);
                 self.set(v, e);
             } else {
-                self.outside(v);
+                self.set_wildcard(v);
             }
         }
         for v in g.results(node).skip(g.operand_count(node)) {
-            self.outside(v);
+            self.set_wildcard(v);
         }
     }
 
@@ -112,7 +112,7 @@ impl Builder<'_> {
                 continue;
             }
             if !self.is_mutable(container) || contents_type(g.ty(container)).is_none() {
-                self.outside(v);
+                self.set_wildcard(v);
                 continue;
             }
             let from = self.element(container);
@@ -144,9 +144,9 @@ impl Builder<'_> {
             self.dag.escape(e);
         }
         if writes {
-            self.write_outside(node);
+            self.write_wildcards(node);
         }
-        g.results(node).for_each(|v| self.outside(v));
+        g.results(node).for_each(|v| self.set_wildcard(v));
     }
 
     fn subgraph(&mut self, node: NodeId) {
@@ -199,7 +199,7 @@ impl Builder<'_> {
                 }
                 _ => {
                     operands.iter().for_each(|&o| self.escape(o));
-                    self.outside(v);
+                    self.set_wildcard(v);
                 }
             }
         }

@@ -19,8 +19,8 @@ fn check(text: &str, facts: &[&str]) -> (Graph, AliasDb) {
             "!holds" => (db.may_contain_alias(v(0), v(2)), false),
             "written" => (db.has_writers(v(0)), true),
             "!written" => (db.has_writers(v(0)), false),
-            "outside" => (db.may_be_outside(v(0)), true),
-            "!outside" => (db.may_be_outside(v(0)), false),
+            "wildcard" => (db.may_be_wildcard(v(0)), true),
+            "!wildcard" => (db.may_be_wildcard(v(0)), false),
             other => panic!("{other}"),
         };
         assert_eq!(got, want, "{fact}\n{}\n{}", g, db.dump(&g));
@@ -59,18 +59,18 @@ fn the_example_of_two_branches() {
             "c written",
             "x !written",
             "s written",
-            "r outside",
-            "x !outside",
+            "r wildcard",
+            "x !wildcard",
             "a !written",
         ],
     );
     assert_eq!(
         db.dump(&g),
         "\
-%a : Tensor -> *given Tensor
-%b : Tensor -> *given Tensor
+%a : Tensor -> *input Tensor
+%b : Tensor -> *input Tensor
 %c : Tensor -> new; written; returned
-%r : Tensor -> *given Tensor
+%r : Tensor -> *input Tensor
 %x : Tensor -> new
 %s : Tensor -> %x, %c; written; returned
 %w : Tensor -> %c; written; returned
@@ -244,8 +244,8 @@ fn containers_and_tuples() {
             "t !~ a",
             "m ~ open",
             "open written",
-            "a !outside",
-            "c outside",
+            "a !wildcard",
+            "c wildcard",
         ],
     );
     check(
@@ -262,7 +262,7 @@ fn containers_and_tuples() {
   %y : Tensor, %k : int = prim::TupleUnpack(%u)
   %v : Tensor, %k2 : int = prim::TupleUnpack(%s)
   return (%k)",
-        &["y ~ a", "y ~ b", "v ~ a", "v !~ b", "u holds b", "a !outside"],
+        &["y ~ a", "y ~ b", "v ~ a", "v !~ b", "u holds b", "a !wildcard"],
     );
 }
 
@@ -276,7 +276,7 @@ fn lists_of_views() {
   %p : Tensor, %q : Tensor = prim::ListUnpack(%l)
   %w : Tensor = aten::add_(%p, %o, %n)
   return (%q)",
-        &["p ~ a", "q ~ a", "p ~ q", "q written", "a !outside", "o !written", "p !~ x"],
+        &["p ~ a", "q ~ a", "p ~ q", "q written", "a !wildcard", "o !written", "p !~ x"],
     );
     check(
         "graph(%x : Tensor, %n : int):
@@ -296,7 +296,7 @@ fn lists_of_views() {
   %js : int[] = aten::copy(%is)
   %ks : int[] = aten::append(%is, %n)
   return (%p)",
-        &["p ~ a", "a outside", "is !~ js", "ks ~ is", "is written", "js !written"],
+        &["p ~ a", "a wildcard", "is !~ js", "ks ~ is", "is written", "js !written"],
     );
 }
 
@@ -493,7 +493,7 @@ fn what_is_made_is_nothing_that_was_there() {
         )
     };
     // The input may be the attribute, what is made is neither, and what the list holds may be any of them.
-    let facts = ["x ~ w", "w written", "m !~ w", "m !~ x", "got ~ m", "got ~ w", "m outside"];
+    let facts = ["x ~ w", "w written", "m !~ w", "m !~ x", "got ~ m", "got ~ w", "m wildcard"];
     check(&text(""), &facts);
     let unwritten = text("").replace("add_(%x", "add(%x");
     check(&unwritten, &["w !written", "x !written", "got written"]);
@@ -616,7 +616,7 @@ fn time_is_linear() {
                     let start = std::time::Instant::now();
                     let db = AliasDb::new(&g);
                     let took = start.elapsed();
-                    assert!(db.may_be_outside(g.inputs().next().unwrap()));
+                    assert!(db.may_be_wildcard(g.inputs().next().unwrap()));
                     took
                 })
                 .min()

@@ -22,9 +22,9 @@ impl AliasDb {
     /// Tells why [`AliasDb::may_alias`] answers as it does.
     ///
     /// ```text
-    /// %r may be %a: both may be *given Tensor
-    ///   %r -> *given Tensor
-    ///   %a -> *given Tensor
+    /// %r may be %a: both may be *input Tensor
+    ///   %r -> *input Tensor
+    ///   %a -> *input Tensor
     ///   written by aten::add_
     /// ```
     #[must_use]
@@ -177,7 +177,7 @@ mod tests {
         let why = |a: &str, b: &str| db.why(&g, value(&g, a), value(&g, b));
         assert_eq!(
             why("r", "a"),
-            "%r may be %a: both may be *given Tensor\n  %r -> *given Tensor\n  %a -> *given Tensor\n  written by aten::add_\n"
+            "%r may be %a: both may be *input Tensor\n  %r -> *input Tensor\n  %a -> *input Tensor\n  written by aten::add_\n"
         );
         assert!(
             why("r", "c").starts_with("%r cannot be %c: they lead to no memory in common\n"),

@@ -11,7 +11,7 @@
 use super::AliasDb;
 use super::locations::LocSet;
 use crate::dominance::Dominance;
-use flambeau_ir::{Graph, NodeId, Step, ValueId};
+use flambeau_ir::{Graph, NodeId, ValueId, WalkStep};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::ops::Range;
@@ -66,7 +66,7 @@ impl WriteOrder {
             return order;
         }
         for step in graph.walk(graph.root()) {
-            let Step::Node(node) = step else { continue };
+            let WalkStep::Node(node) = step else { continue };
             let at = dominance.order(node);
             for set in db.own_writes(node) {
                 order.add(db, set, at);
@@ -149,9 +149,9 @@ fn hits(list: &[u32], range: &Range<u32>) -> bool {
 pub(super) fn read_in(graph: &Graph, node: NodeId) -> impl Iterator<Item = ValueId> + '_ {
     let nested = graph.blocks(node).flat_map(move |block| {
         graph.walk(block).filter_map(move |step| match step {
-            Step::Node(inner) => Some(inner),
-            Step::Leave(inner) => Some(graph.ret(inner)),
-            Step::Enter(_) | Step::Done(_) => None,
+            WalkStep::Node(inner) => Some(inner),
+            WalkStep::Leave(inner) => Some(graph.ret(inner)),
+            WalkStep::Enter(_) | WalkStep::Done(_) => None,
         })
     });
     graph.operands(node).chain(nested.flat_map(|inner| graph.operands(inner)))

@@ -15,7 +15,7 @@ use crate::analysis::{Analysis, AnalysisCx, Update};
 use crate::shape::{Dim, Dtype, Shape};
 use flambeau_ir::attr::names;
 use flambeau_ir::types::TypeKind;
-use flambeau_ir::{Change, Column, Graph, NodeId, OpId, OpKind, Prim, Step, Type, ValueId, ValueMap};
+use flambeau_ir::{Change, Column, Graph, NodeId, OpId, OpKind, Prim, Type, ValueId, ValueMap, WalkStep};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
@@ -584,9 +584,9 @@ impl Analysis for Shapes {
         let g = cx.graph();
         for step in g.walk(g.root()) {
             let node = match step {
-                Step::Enter(block) => g.param(block),
-                Step::Node(node) => node,
-                Step::Leave(_) | Step::Done(_) => continue,
+                WalkStep::Enter(block) => g.param(block),
+                WalkStep::Node(node) => node,
+                WalkStep::Leave(_) | WalkStep::Done(_) => continue,
             };
             for v in g.results(node) {
                 let (mine, theirs) = (self.fact(v), fresh.fact(v));

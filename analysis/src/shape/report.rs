@@ -2,7 +2,7 @@
 
 use super::symbols::Expr;
 use super::{Dim, Fact, Range, Shapes, Strides, TensorFact};
-use flambeau_ir::{Graph, Step};
+use flambeau_ir::{Graph, WalkStep};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::fmt::Write;
@@ -48,16 +48,16 @@ impl Shapes {
         let mut depth = 0;
         for step in graph.walk(graph.root()) {
             let node = match step {
-                Step::Enter(block) => {
+                WalkStep::Enter(block) => {
                     depth += 1;
                     graph.param(block)
                 }
-                Step::Node(node) => node,
-                Step::Leave(_) => {
+                WalkStep::Node(node) => node,
+                WalkStep::Leave(_) => {
                     depth -= 1;
                     continue;
                 }
-                Step::Done(_) => continue,
+                WalkStep::Done(_) => continue,
             };
             for v in graph.results(node) {
                 let indent = "  ".repeat((depth - 1_usize).min(16));

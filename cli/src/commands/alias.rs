@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
                 "type": graph.ty(v).to_string(),
                 "written": alias.is_written(v),
                 "has_writers": alias.has_writers(v),
-                "may_be_outside": alias.may_be_outside(v),
+                "may_be_wildcard": alias.may_be_wildcard(v),
             })
         });
         println!("{}", serde_json::Value::from_iter(values));

@@ -11,7 +11,7 @@ use anyhow::Result;
 use flambeau::analysis::{AliasDb, Analyses};
 use flambeau::archive::Code;
 use flambeau::ir::{Symbol, ValueId};
-use flambeau::rewrite::{Manager, Story};
+use flambeau::rewrite::{Manager, RewriteTrace};
 use flambeau::{Error, Fault, Graph};
 
 /// Arguments of `explain`.
@@ -66,11 +66,11 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     }
     if let Some(value) = &args.value {
         let mut after = before.clone();
-        let mut control = control()?.telling();
+        let mut control = control()?.with_trace();
         let pipeline = pipeline(&session, &args.passes)?;
         let mut manager = Manager::new().unit(program.unit());
         manager.run_with(&mut after, &pipeline, &mut Analyses::new(), &mut control)?;
-        print!("{}", tell(before, &after, control.story(), value)?);
+        print!("{}", tell(before, &after, control.trace(), value)?);
         if let Some(value) = find(&after, value) {
             print!("{}", LeftOut::find(&session, program.unit(), &after, &pipeline)?.text_of(value));
         }
@@ -111,10 +111,15 @@ fn no_page(code: &str, wanted: &str) -> anyhow::Error {
 }
 
 /// What a run did to a value, which is named as in the graph after it or, if it is gone, before it.
-pub(crate) fn tell(before: &Graph, after: &Graph, story: Option<&Story>, name: &str) -> Result<String> {
+pub(crate) fn tell(
+    before: &Graph,
+    after: &Graph,
+    trace: Option<&RewriteTrace>,
+    name: &str,
+) -> Result<String> {
     let value = find(after, name).or_else(|| find(before, name));
     let value = value.ok_or_else(|| no_value(&[before, after], name))?;
-    let events = story.map(|s| s.of(value)).unwrap_or_default();
+    let events = trace.map(|s| s.of(value)).unwrap_or_default();
     let state = if after.has_value(value) { "stands in the result" } else { "is gone" };
     let mut text = format!("%{} {state}\n", name.trim_start_matches('%'));
     for event in &events {

@@ -9,7 +9,7 @@ use crate::setup::Setup;
 use anstream::println;
 use anyhow::{Result, anyhow, bail};
 use flambeau::Session;
-use flambeau_fuzz::hunt::{Hunt, fresh_seed, serve};
+use flambeau_fuzz::isolated::{IsolatedCampaign, fresh_seed, serve};
 use flambeau_fuzz::worker::this_program_again;
 use flambeau_fuzz::{Campaign, Tally, selftest};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         return Err(unknown("oracle", wrong, &known));
     }
     pipeline(&session, &args.passes)?;
-    println!("{} operators to draw from, seed {seed}", campaign.menu().len());
+    println!("{} operators to draw from, seed {seed}", campaign.operators().len());
     for name in names(args, &session) {
         search(args, &name, seed)?;
     }
@@ -109,8 +109,9 @@ fn search(args: &Args, name: &str, seed: u64) -> Result<()> {
             bar.tick();
         }
     };
-    let hunt = Hunt { worker: &worker, jobs: args.jobs, limit: Duration::from_secs(args.limit) };
-    let (tally, found) = hunt.run(u64::MAX, Duration::from_secs(args.seconds), &progress)?;
+    let isolated =
+        IsolatedCampaign { worker: &worker, jobs: args.jobs, limit: Duration::from_secs(args.limit) };
+    let (tally, found) = isolated.run(u64::MAX, Duration::from_secs(args.seconds), &progress)?;
     bar.finish_and_clear();
     println!("{name}: {tally}");
     if let Some(found) = found {

@@ -114,7 +114,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     }
     let mut control = control()?;
     if !args.explain.is_empty() {
-        control = control.telling();
+        control = control.with_trace();
     }
     let report =
         manager.run_with(&mut graph, &pipeline, &mut Analyses::new(), &mut control).map_err(|error| {
@@ -124,7 +124,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
             Error::new(error.error.fault, "P0001", error.to_string())
         })?;
     for name in &args.explain {
-        eprint!("{}", tell(&before, &graph, control.story(), name)?);
+        eprint!("{}", tell(&before, &graph, control.trace(), name)?);
     }
     let left_out = LeftOut::find(&session, program.unit(), &graph, &pipeline)?;
     match args.report {

@@ -70,7 +70,7 @@ fn machines_can_read_the_reports() {
     let path = file("explain", "j.ir", GRAPH);
     let values = json(&["alias", &path, "--json"]);
     let e = values.as_array().and_then(|a| a.iter().find(|v| v["value"] == "e")).expect("%e");
-    assert_eq!((&e["written"], &e["may_be_outside"]), (&Value::Bool(true), &Value::Bool(false)));
+    assert_eq!((&e["written"], &e["may_be_wildcard"]), (&Value::Bool(true), &Value::Bool(false)));
     assert_eq!(json(&["shapes", &path, "--json"])["d"], "Float(2, 3)");
     assert!(json(&["ops", "aten::relu", "--json"]).as_array().is_some_and(|a| !a.is_empty()));
 }

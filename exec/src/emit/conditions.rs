@@ -1,14 +1,14 @@
 //! Which bank holds values of a type, and which comparisons become conditional jumps.
 
-use crate::intrinsic::{Intrinsic, Kind, ScalarOp};
+use crate::intrinsic::{Intrinsic, ScalarKind, ScalarOp};
 use flambeau_ir::{Graph, NodeId, NodeSet, Prim, Type};
 
 /// The bank of a static type: a word of this kind, or a value.
-pub(super) fn kind_of(ty: Type) -> Option<Kind> {
+pub(super) fn kind_of(ty: Type) -> Option<ScalarKind> {
     match ty {
-        Type::INT => Some(Kind::Int),
-        Type::FLOAT => Some(Kind::Float),
-        Type::BOOL => Some(Kind::Bool),
+        Type::INT => Some(ScalarKind::Int),
+        Type::FLOAT => Some(ScalarKind::Float),
+        Type::BOOL => Some(ScalarKind::Bool),
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 use super::moves::Move;
 use super::{Emit, Loc, kind_of, operand};
 use crate::bytecode::{Opcode, Operand, Site, Work};
-use crate::intrinsic::{Kind, ScalarOp};
+use crate::intrinsic::{ScalarKind, ScalarOp};
 use flambeau_ir::value::IValue;
 use flambeau_ir::{BlockId, NodeId, Prim, ValueId};
 
@@ -43,11 +43,11 @@ pub(super) enum Cond {
 }
 
 /// The kind of operand of a comparison that branches can compute.
-pub(super) fn comparison(op: ScalarOp) -> Option<Kind> {
+pub(super) fn comparison(op: ScalarOp) -> Option<ScalarKind> {
     use ScalarOp::*;
     match op {
-        IEq | INe | ILt | ILe | IGt | IGe => Some(Kind::Int),
-        FEq | FNe | FLt | FLe | FGt | FGe => Some(Kind::Float),
+        IEq | INe | ILt | ILe | IGt | IGe => Some(ScalarKind::Int),
+        FEq | FNe | FLt | FLe | FGt | FGe => Some(ScalarKind::Float),
         _ => None,
     }
 }
@@ -87,7 +87,7 @@ impl Emit<'_> {
             let kind = comparison(op).expect("invariant: deferred nodes are comparisons");
             return Cond::Cmp(op, self.as_word(a, kind, node), self.as_word(b, kind, node));
         }
-        match self.as_word(value, Kind::Bool, node) {
+        match self.as_word(value, ScalarKind::Bool, node) {
             r if (r as usize) < self.scalars.len() => Cond::Known(self.scalars[r as usize] != 0),
             r => Cond::Word(r),
         }
@@ -178,7 +178,7 @@ impl Emit<'_> {
     pub(super) fn begin_loop(&mut self, node: NodeId) {
         let graph = self.graph;
         let (max_value, cond) = (graph.operand(node, 0), graph.operand(node, 1));
-        let limit = self.as_word(max_value, Kind::Int, node);
+        let limit = self.as_word(max_value, ScalarKind::Int, node);
         let mut held = std::mem::take(&mut self.temps);
         let known = self.scalars.get(limit as usize).map(|&w| w as i64);
         let cond_word = self.condition(cond, node);

@@ -17,14 +17,15 @@ mod regs;
 use crate::bytecode::{Code, Instr, Opcode, Operand, Site, Work};
 use crate::callees::Callees;
 use crate::error::KernelError;
-use crate::intrinsic::{Intrinsic, Kind};
+use crate::intrinsic::{Intrinsic, ScalarKind};
 use crate::structural::is_refined;
 use conditions::{deferred_comparisons, kind_of};
 use control::Open;
 use flambeau_analysis::Liveness;
 use flambeau_ir::value::IValue;
 use flambeau_ir::{
-    AttrsId, BlockId, Graph, NodeId, NodeSet, Prim, Step, Symbol, Type, ValueId, ValueMap, verify::Verified,
+    AttrsId, BlockId, Graph, NodeId, NodeSet, Prim, Symbol, Type, ValueId, ValueMap, WalkStep,
+    verify::Verified,
 };
 use hashbrown::HashMap;
 use regs::Bank;
@@ -52,9 +53,9 @@ impl Loc {
 }
 
 /// A place as an operand.
-fn operand(loc: Loc, kind: Option<Kind>, dies: bool) -> Operand {
+fn operand(loc: Loc, kind: Option<ScalarKind>, dies: bool) -> Operand {
     match loc {
-        Loc::Word(r) => Operand::scalar(kind.unwrap_or(Kind::Int), r),
+        Loc::Word(r) => Operand::scalar(kind.unwrap_or(ScalarKind::Int), r),
         Loc::Value(r) if dies => Operand::take(r),
         Loc::Value(r) => Operand::copy(r),
         Loc::Constant(c) => Operand::constant(c),
@@ -62,11 +63,11 @@ fn operand(loc: Loc, kind: Option<Kind>, dies: bool) -> Operand {
     }
 }
 
-fn unbox(kind: Kind) -> Opcode {
+fn unbox(kind: ScalarKind) -> Opcode {
     match kind {
-        Kind::Int => Opcode::UnboxI,
-        Kind::Float => Opcode::UnboxF,
-        Kind::Bool => Opcode::UnboxB,
+        ScalarKind::Int => Opcode::UnboxI,
+        ScalarKind::Float => Opcode::UnboxF,
+        ScalarKind::Bool => Opcode::UnboxB,
     }
 }
 
@@ -215,7 +216,7 @@ impl<'g> Emit<'g> {
             if let Some(Intrinsic::Scalar(op)) = intrinsics.of(graph.op(node)) {
                 // Integer constants where a float is wanted are converted here.
                 for (value, &kind) in graph.operands(node).zip(op.signature().0) {
-                    if let (Kind::Float, Some(IValue::Int(i))) = (kind, graph.constant(value)) {
+                    if let (ScalarKind::Float, Some(IValue::Int(i))) = (kind, graph.constant(value)) {
                         self.word((i as f64).to_bits());
                     }
                 }
@@ -249,10 +250,10 @@ impl<'g> Emit<'g> {
     fn run(&mut self) {
         for step in self.graph.walk(self.graph.root()) {
             match step {
-                Step::Enter(block) => self.enter(block),
-                Step::Node(node) => self.node(node),
-                Step::Leave(block) => self.leave(block),
-                Step::Done(node) => self.done(node),
+                WalkStep::Enter(block) => self.enter(block),
+                WalkStep::Node(node) => self.node(node),
+                WalkStep::Leave(block) => self.leave(block),
+                WalkStep::Done(node) => self.done(node),
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{Emit, Loc};
 use crate::bytecode::{Opcode, Operand};
-use crate::intrinsic::Kind;
+use crate::intrinsic::ScalarKind;
 use flambeau_ir::{NodeId, Type, ValueId};
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
@@ -13,12 +13,12 @@ use smallvec::SmallVec;
 pub(super) struct Move {
     pub(super) from: Loc,
     /// The kind of the source's word, if it is one.
-    pub(super) kind: Option<Kind>,
+    pub(super) kind: Option<ScalarKind>,
     /// Whether the source register may be emptied by its last read.
     pub(super) dies: bool,
     pub(super) to: Loc,
     /// The kind of the destination's word, if it is one.
-    pub(super) to_kind: Option<Kind>,
+    pub(super) to_kind: Option<ScalarKind>,
 }
 
 /// Moves that are not done yet.
@@ -98,7 +98,7 @@ impl Emit<'_> {
     fn aside(&mut self, node: NodeId, to: Loc, pending: &mut Pending) {
         let (temp, kind) = match to {
             Loc::Value(_) => (Loc::Value(self.values.take(None)), None),
-            _ => (Loc::Word(self.words.take(None)), Some(Kind::Int)),
+            _ => (Loc::Word(self.words.take(None)), Some(ScalarKind::Int)),
         };
         self.emit_move(node, Move { from: to, kind, dies: true, to: temp, to_kind: kind });
         let readers = pending.readers.remove(&to).unwrap_or_default();
@@ -125,7 +125,7 @@ impl Emit<'_> {
             }
             (_, Loc::Word(to)) => {
                 let from: Operand = super::operand(m.from, m.kind, m.dies);
-                self.push(node, super::unbox(m.to_kind.unwrap_or(Kind::Int)), to, from.0, 0);
+                self.push(node, super::unbox(m.to_kind.unwrap_or(ScalarKind::Int)), to, from.0, 0);
             }
             (_, Loc::Nowhere | Loc::Constant(_)) => {}
         }

@@ -3,7 +3,7 @@
 use super::moves::Move;
 use super::{Emit, Loc, kind_of};
 use crate::bytecode::{Opcode, Work};
-use crate::intrinsic::{Intrinsic, Kind, ScalarOp};
+use crate::intrinsic::{Intrinsic, ScalarKind, ScalarOp};
 use crate::kernel::Kernel;
 use crate::{resolve, structural};
 use flambeau_ir::types::TypeKind;
@@ -135,19 +135,20 @@ impl Emit<'_> {
     // --- intrinsics ------------------------------------------------------------------------------------------------
 
     /// The register with a value as a word of a kind; converted into a temporary one if it is not.
-    pub(super) fn as_word(&mut self, value: ValueId, kind: Kind, node: NodeId) -> u32 {
+    pub(super) fn as_word(&mut self, value: ValueId, kind: ScalarKind, node: NodeId) -> u32 {
         let own = kind_of(self.graph.ty(value));
         let from = self.loc[value];
         if let Loc::Word(r) = from {
-            if let (Some(Kind::Int), Kind::Float, Some(&word)) = (own, kind, self.scalars.get(r as usize))
+            if let (Some(ScalarKind::Int), ScalarKind::Float, Some(&word)) =
+                (own, kind, self.scalars.get(r as usize))
                 && let Some(&converted) = self.word_of.get(&(word as i64 as f64).to_bits())
             {
                 return converted;
             }
             let op = match (own, kind) {
-                (Some(Kind::Int), Kind::Float) => ScalarOp::IToF,
-                (Some(Kind::Bool), Kind::Float) => ScalarOp::BToF,
-                (Some(Kind::Int), Kind::Bool) => ScalarOp::IToB,
+                (Some(ScalarKind::Int), ScalarKind::Float) => ScalarOp::IToF,
+                (Some(ScalarKind::Bool), ScalarKind::Float) => ScalarOp::BToF,
+                (Some(ScalarKind::Int), ScalarKind::Bool) => ScalarOp::IToB,
                 _ => return r,
             };
             let temp = self.words.take(None);
@@ -202,8 +203,9 @@ impl Emit<'_> {
     fn scalar(&mut self, node: NodeId, op: ScalarOp, args: &[ValueId]) -> bool {
         let (kinds, kind) = op.signature();
         let graph = self.graph;
-        let unfit =
-            |(&v, &k): (&ValueId, &Kind)| k != Kind::Float && kind_of(graph.ty(v)) == Some(Kind::Float);
+        let unfit = |(&v, &k): (&ValueId, &ScalarKind)| {
+            k != ScalarKind::Float && kind_of(graph.ty(v)) == Some(ScalarKind::Float)
+        };
         if args.len() != kinds.len()
             || kind_of(graph.ty(graph.result(node, 0))) != Some(kind)
             || args.iter().zip(kinds).any(unfit)
@@ -234,7 +236,7 @@ impl Emit<'_> {
     }
 
     /// Whether a value is a list whose elements' bank is known.
-    fn list_kind(&self, list: ValueId) -> Option<(Option<Kind>, Type)> {
+    fn list_kind(&self, list: ValueId) -> Option<(Option<ScalarKind>, Type)> {
         let elem = self.graph.ty(list).list_elem()?;
         Some((kind_of(elem), elem))
     }
@@ -257,11 +259,11 @@ impl Emit<'_> {
             return false;
         }
         let from = self.peek(list);
-        let at = self.as_word(index, Kind::Int, node);
+        let at = self.as_word(index, ScalarKind::Int, node);
         let op = match kind {
-            Some(Kind::Int) => Opcode::ListGetI,
-            Some(Kind::Float) => Opcode::ListGetF,
-            Some(Kind::Bool) => Opcode::ListGetB,
+            Some(ScalarKind::Int) => Opcode::ListGetI,
+            Some(ScalarKind::Float) => Opcode::ListGetF,
+            Some(ScalarKind::Bool) => Opcode::ListGetB,
             None => Opcode::ListGetV,
         };
         let (Loc::Word(dest) | Loc::Value(dest)) = self.define(result) else { return false };
@@ -277,11 +279,11 @@ impl Emit<'_> {
             return false;
         }
         let list = self.peek(args[0]);
-        let at = self.as_word(args[1], Kind::Int, node);
+        let at = self.as_word(args[1], ScalarKind::Int, node);
         match kind {
-            Some(kind @ (Kind::Int | Kind::Float)) => {
+            Some(kind @ (ScalarKind::Int | ScalarKind::Float)) => {
                 let word = self.as_word(args[2], kind, node);
-                let op = if kind == Kind::Int { Opcode::ListSetI } else { Opcode::ListSetF };
+                let op = if kind == ScalarKind::Int { Opcode::ListSetI } else { Opcode::ListSetF };
                 self.push(node, op, list.0, at, word);
             }
             _ => {
@@ -301,9 +303,9 @@ impl Emit<'_> {
         }
         let to = self.peek(list);
         match kind {
-            Some(kind @ (Kind::Int | Kind::Float)) => {
+            Some(kind @ (ScalarKind::Int | ScalarKind::Float)) => {
                 let word = self.as_word(value, kind, node);
-                let op = if kind == Kind::Int { Opcode::AppendI } else { Opcode::AppendF };
+                let op = if kind == ScalarKind::Int { Opcode::AppendI } else { Opcode::AppendF };
                 self.push(node, op, to.0, word, 0);
             }
             _ => {

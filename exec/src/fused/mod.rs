@@ -19,15 +19,15 @@ use flambeau_tensor::{DType, Dims, Tensor, broadcast_into, loops, same_sizes};
 use program::{Input, Program};
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
-use tile::Kept;
+use tile::TilePool;
 
 /// A compiled group.
 pub(crate) struct Group {
     graph: Arc<Graph>,
     code: OnceLock<Arc<Code>>,
     program: Program,
-    singles: Kept<f32>,
-    doubles: Kept<f64>,
+    f32_tiles: TilePool<f32>,
+    f64_tiles: TilePool<f64>,
 }
 
 /// The lanes of a group's inputs: tensors by number, and numbers that hold for all elements.
@@ -51,8 +51,8 @@ impl Group {
             graph: Arc::clone(graph),
             code: OnceLock::new(),
             program,
-            singles: Kept::default(),
-            doubles: Kept::default(),
+            f32_tiles: TilePool::default(),
+            f64_tiles: TilePool::default(),
         })
     }
 
@@ -83,8 +83,8 @@ impl Group {
             return Ok(false);
         }
         let made = match dtype {
-            DType::F32 => self.sweep(&self.singles, &lanes)?,
-            _ => self.sweep(&self.doubles, &lanes)?,
+            DType::F32 => self.sweep(&self.f32_tiles, &lanes)?,
+            _ => self.sweep(&self.f64_tiles, &lanes)?,
         };
         let Some(made) = made else { return Ok(false) };
         for tensor in made {
@@ -139,12 +139,12 @@ impl Group {
 
     fn sweep<T: Real>(
         &self,
-        kept: &Kept<T>,
+        pool: &TilePool<T>,
         lanes: &Lanes<'_>,
     ) -> Result<Option<SmallVec<[Tensor; 2]>>, KernelError> {
         let (program, sources) = (&self.program, &lanes.sources[..]);
-        let made = loops::fan::<T, _>(&lanes.tensors, program.outputs.len(), |block| {
-            let mut tiles = kept.lend(program);
+        let made = loops::blockwise::<T, _>(&lanes.tensors, program.outputs.len(), |block| {
+            let mut tiles = pool.lend(program);
             tiles.get().begin(program, sources, block);
             move |ins: &[&[T]], outs: &mut [&mut [T]]| tiles.get().run(program, sources, ins, outs)
         });

@@ -6,39 +6,39 @@
 use super::Lane;
 use super::lanes::{self, GROUP};
 use super::program::{Program, Slot, Step};
-use flambeau_tensor::loops::fan_block;
+use flambeau_tensor::loops::blockwise_len;
 use flambeau_tensor::math::Real;
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
 /// Tiles of one program: computed ones, constants, copies of inputs, copies of outputs. Kept between sweeps.
 pub(super) struct Tiles<T> {
-    rooms: Vec<Vec<T>>,
+    buffers: Vec<Vec<T>>,
 }
 
 /// How many tiles are kept: threads that sweep beside more others make their own each time.
-const KEPT: usize = 4;
+const POOLED: usize = 4;
 
 /// The tiles of sweeps that are over, for the next ones.
-pub(super) struct Kept<T>([Mutex<Option<Tiles<T>>>; KEPT]);
+pub(super) struct TilePool<T>([Mutex<Option<Tiles<T>>>; POOLED]);
 
-impl<T> Default for Kept<T> {
+impl<T> Default for TilePool<T> {
     fn default() -> Self {
-        Kept([const { Mutex::new(None) }; KEPT])
+        TilePool([const { Mutex::new(None) }; POOLED])
     }
 }
 
 /// Tiles for one sweep.
 pub(super) enum Lent<'a, T> {
-    Kept(MappedMutexGuard<'a, Tiles<T>>),
+    Pooled(MappedMutexGuard<'a, Tiles<T>>),
     Own(Tiles<T>),
 }
 
-impl<T: Real> Kept<T> {
+impl<T: Real> TilePool<T> {
     /// Tiles that nobody sweeps with. They stay locked meanwhile: a sweep runs no code of programs.
     pub(super) fn lend(&self, program: &Program) -> Lent<'_, T> {
         match self.0.iter().find_map(Mutex::try_lock) {
             Some(free) => {
-                Lent::Kept(MutexGuard::map(free, |tiles| tiles.get_or_insert_with(|| Tiles::new(program))))
+                Lent::Pooled(MutexGuard::map(free, |tiles| tiles.get_or_insert_with(|| Tiles::new(program))))
             }
             None => Lent::Own(Tiles::new(program)),
         }
@@ -48,7 +48,7 @@ impl<T: Real> Kept<T> {
 impl<T> Lent<'_, T> {
     pub(super) fn get(&mut self) -> &mut Tiles<T> {
         match self {
-            Lent::Kept(tiles) => tiles,
+            Lent::Pooled(tiles) => tiles,
             Lent::Own(tiles) => tiles,
         }
     }
@@ -58,9 +58,9 @@ impl<T: Real> Tiles<T> {
     fn new(program: &Program) -> Self {
         let n =
             program.tiles as usize + program.constants.len() + program.inputs.len() + program.outputs.len();
-        let mut tiles = Tiles { rooms: vec![vec![T::ZERO; fan_block::<T>()]; n] };
+        let mut tiles = Tiles { buffers: vec![vec![T::ZERO; blockwise_len::<T>()]; n] };
         for (i, &x) in program.constants.iter().enumerate() {
-            tiles.rooms[program.tiles as usize + i].fill(T::from_f64(x));
+            tiles.buffers[program.tiles as usize + i].fill(T::from_f64(x));
         }
         tiles
     }
@@ -69,7 +69,7 @@ impl<T: Real> Tiles<T> {
     pub(super) fn begin(&mut self, program: &Program, sources: &[Lane], block: usize) {
         for (i, source) in sources.iter().enumerate() {
             if let Lane::Number(x) = source {
-                let tile = &mut self.rooms[room(program, Slot::Input(i as u32))];
+                let tile = &mut self.buffers[buffer_index(program, Slot::Input(i as u32))];
                 tile[..block.next_multiple_of(GROUP)].fill(T::from_f64(*x));
             }
         }
@@ -84,19 +84,19 @@ impl<T: Real> Tiles<T> {
             for (i, source) in sources.iter().enumerate() {
                 if let Lane::Tensor(t) = *source {
                     // Lanes beyond the end repeat an element: none computes on anything made up.
-                    let tile = &mut self.rooms[room(program, Slot::Input(i as u32))][..padded];
+                    let tile = &mut self.buffers[buffer_index(program, Slot::Input(i as u32))][..padded];
                     tile[..n].copy_from_slice(ins[t]);
                     tile[n..].fill(ins[t][0]);
                 }
             }
         }
-        let mut block = Block { program, sources, rooms: &mut self.rooms, ins, outs, n: padded, direct };
+        let mut block = Block { program, sources, buffers: &mut self.buffers, ins, outs, n: padded, direct };
         for step in &program.steps {
             block.step(step);
         }
         for (k, &from) in program.outputs.iter().enumerate() {
             if !direct {
-                outs[k].copy_from_slice(&self.rooms[room(program, Slot::Output(from))][..n]);
+                outs[k].copy_from_slice(&self.buffers[buffer_index(program, Slot::Output(from))][..n]);
             } else if from as usize != k {
                 let (low, high) = outs.split_at_mut(k);
                 high[0].copy_from_slice(low[from as usize]);
@@ -107,7 +107,7 @@ impl<T: Real> Tiles<T> {
 
 /// The tile of a slot.
 #[inline(always)]
-fn room(program: &Program, slot: Slot) -> usize {
+fn buffer_index(program: &Program, slot: Slot) -> usize {
     let (tiles, constants, inputs) = (program.tiles as usize, program.constants.len(), program.inputs.len());
     match slot {
         Slot::Tile(i) => i as usize,
@@ -121,7 +121,7 @@ fn room(program: &Program, slot: Slot) -> usize {
 struct Block<'b, 'i, 'o, T: Real> {
     program: &'b Program,
     sources: &'b [Lane],
-    rooms: &'b mut [Vec<T>],
+    buffers: &'b mut [Vec<T>],
     ins: &'b [&'i [T]],
     outs: &'b mut [&'o mut [T]],
     n: usize,
@@ -135,23 +135,23 @@ impl<T: Real> Block<'_, '_, '_, T> {
         match slot {
             Slot::Input(i) if self.direct => match self.sources[i as usize] {
                 Lane::Tensor(t) => self.ins[t],
-                Lane::Number(_) => &self.rooms[room(self.program, slot)][..self.n],
+                Lane::Number(_) => &self.buffers[buffer_index(self.program, slot)][..self.n],
             },
             Slot::Output(k) if self.direct => self.outs[k as usize],
-            other => &self.rooms[room(self.program, other)][..self.n],
+            other => &self.buffers[buffer_index(self.program, other)][..self.n],
         }
     }
 
     #[inline(always)]
     fn step(&mut self, step: &Step) {
         // The destination is taken out while the step reads the others.
-        let at = room(self.program, step.to);
+        let at = buffer_index(self.program, step.to);
         let own = match step.to {
             Slot::Output(k) if self.direct => Some(k as usize),
             _ => None,
         };
         let mut out = own.map(|k| std::mem::take(&mut self.outs[k]));
-        let mut tile = if own.is_none() { std::mem::take(&mut self.rooms[at]) } else { Vec::new() };
+        let mut tile = if own.is_none() { std::mem::take(&mut self.buffers[at]) } else { Vec::new() };
         let target = match &mut out {
             Some(out) => &mut **out,
             None => &mut tile[..self.n],
@@ -160,7 +160,7 @@ impl<T: Real> Block<'_, '_, '_, T> {
         lanes::apply(step.op, target, [self.read(a), self.read(b), self.read(c)]);
         match (own, out) {
             (Some(k), Some(out)) => self.outs[k] = out,
-            _ => self.rooms[at] = tile,
+            _ => self.buffers[at] = tile,
         }
     }
 }

@@ -15,7 +15,7 @@ mod watch;
 
 pub use arguments::{border, hostile, is_output, is_variant, sample};
 pub use forecast::{Forecast, Forgetting};
-pub use watch::{Watched, watch, watch_told};
+pub use watch::{Watched, watch, watch_partial};
 
 use crate::kernel::Kernel;
 use crate::sample::Gen;

@@ -29,7 +29,7 @@ pub fn watch(graph: &Arc<Graph>, args: Vec<IValue>, callees: &dyn Callees, host:
 }
 
 /// Runs a graph, claiming of its inputs a part of what is true of the arguments, drawn at random.
-pub fn watch_told(
+pub fn watch_partial(
     graph: &Arc<Graph>,
     args: Vec<IValue>,
     callees: &dyn Callees,

@@ -1,6 +1,6 @@
 //! The walk back: gradients from results to what they came from.
 
-use super::history::{self, Edge, Kind, Node, OpCall};
+use super::history::{self, Edge, Node, NodeKind, OpCall};
 use super::record;
 use super::region::{self, Written};
 use super::{Derivative, Formula, Input, Tape};
@@ -41,7 +41,7 @@ pub fn gradients(
 /// Those of [`gradients`].
 pub fn backward(tape: &Tape, outputs: &[(Tensor, Tensor)], host: &mut Host) -> Result<(), ExecError> {
     let mut gather = |leaf: &Node, grad: &Tensor| {
-        let Kind::Leaf(gathered) = &leaf.kind else { return Ok(()) };
+        let NodeKind::Leaf(gathered) = &leaf.kind else { return Ok(()) };
         // Nobody can ask a tensor that is gone.
         let Some(gathered) = gathered.upgrade() else { return Ok(()) };
         let mut gathered = gathered.0.lock();
@@ -110,7 +110,7 @@ fn walk(
                 *slot = grads.get(output).cloned().flatten();
             }
         }
-        if let (Kind::Leaf(_), Some(Some(grad))) = (&node.kind, grads.first()) {
+        if let (NodeKind::Leaf(_), Some(Some(grad))) = (&node.kind, grads.first()) {
             arrived(&node, grad).map_err(|e| ExecError::of(&e))?;
         }
         for (edge, grad) in back(tape, &node, &grads, host)? {
@@ -148,13 +148,13 @@ fn back<'n>(
     let fail = |e: KernelError| ExecError::of(&e);
     let first = grads.first().cloned().flatten();
     match (&node.kind, first) {
-        (Kind::Leaf(_), _) => Ok(Sent::new()),
-        (Kind::Op(call), _) => differentiate(tape, call, &node.edges, grads, host),
-        (Kind::View { base, view }, Some(grad)) => {
+        (NodeKind::Leaf(_), _) => Ok(Sent::new()),
+        (NodeKind::Op(call), _) => differentiate(tape, call, &node.edges, grads, host),
+        (NodeKind::View { base, view }, Some(grad)) => {
             let grad = region::of_view(&grad, base, view).map_err(fail)?;
             Ok(node.edges.iter().flatten().map(|edge| (edge, grad.clone())).collect())
         }
-        (Kind::Write { base, view, call, target }, Some(grad)) => {
+        (NodeKind::Write { base, view, call, target }, Some(grad)) => {
             let written = Written::split(&grad, base, view).map_err(fail)?;
             let part = written.part().map_err(fail)?;
             // What comes back to the view as it was belongs to the region of the base as it was.
@@ -171,7 +171,7 @@ fn back<'n>(
             }
             Ok(sent)
         }
-        (Kind::View { .. } | Kind::Write { .. }, None) => Ok(Sent::new()),
+        (NodeKind::View { .. } | NodeKind::Write { .. }, None) => Ok(Sent::new()),
     }
 }
 

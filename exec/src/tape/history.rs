@@ -14,12 +14,12 @@ use parking_lot::Mutex;
 /// One step of a history. Ids grow with time.
 pub(super) struct Node {
     pub(super) id: u64,
-    pub(super) kind: Kind,
+    pub(super) kind: NodeKind,
     /// Where the tensors it read came from; `None` for those that need no gradient.
     pub(super) edges: Vec<Option<Edge>>,
 }
 
-pub(super) enum Kind {
+pub(super) enum NodeKind {
     /// A tensor that gradients are wanted for. What it has gathered of them is the tensor's own: a program may record
     /// a write to it, and then it remembers nodes that came from this one.
     Leaf(Weak<Gathered>),
@@ -45,7 +45,7 @@ pub(super) struct OpCall {
     /// The results' geometry, for gradients that never came.
     pub(super) outputs: Vec<Geometry>,
     /// For each argument, where its tensors' edges begin, and how many they are if it is a list.
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<ArgEdges>,
     /// The default generator as it was before, for a body that draws.
     pub(super) generator: Option<Generator>,
     /// Tensors kept, and their versions then.
@@ -54,12 +54,12 @@ pub(super) struct OpCall {
 
 /// Where an argument's edges are.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct ArgEdges {
     pub(super) start: usize,
     pub(super) list: Option<usize>,
 }
 
-impl Place {
+impl ArgEdges {
     /// An argument's edges among those of its call.
     pub(super) fn of(self, edges: &[Option<Edge>]) -> &[Option<Edge>] {
         &edges[self.start..self.start + self.list.unwrap_or(1)]
@@ -107,7 +107,7 @@ pub(super) struct Edge {
 }
 
 impl Node {
-    pub(super) fn new(kind: Kind, edges: Vec<Option<Edge>>) -> Arc<Node> {
+    pub(super) fn new(kind: NodeKind, edges: Vec<Option<Edge>>) -> Arc<Node> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Arc::new(Node { id: NEXT.fetch_add(1, Ordering::Relaxed), kind, edges })
     }
@@ -194,7 +194,7 @@ pub(super) fn edge(tensor: &Tensor) -> Option<Edge> {
     if own.from.is_none() && tensor.requires_grad() {
         let gathered = Arc::<Gathered>::default();
         own.from = Some(Edge {
-            node: Node::new(Kind::Leaf(Arc::downgrade(&gathered)), Vec::new()),
+            node: Node::new(NodeKind::Leaf(Arc::downgrade(&gathered)), Vec::new()),
             output: 0,
             geometry: Geometry::of(tensor),
         });
@@ -208,7 +208,7 @@ pub(super) fn edge(tensor: &Tensor) -> Option<Edge> {
 
 /// Whether a tensor is one that gradients are wanted for, not the result of anything.
 pub(super) fn is_leaf(edge: &Edge) -> bool {
-    matches!(edge.node.kind, Kind::Leaf(_))
+    matches!(edge.node.kind, NodeKind::Leaf(_))
 }
 
 /// The gradient that a leaf has gathered.
@@ -218,7 +218,7 @@ pub(super) fn gathered(tensor: &Tensor) -> Option<Tensor> {
 
 fn view_edge(base: Edge, view: &Tensor) -> Edge {
     let geometry = Geometry::of(view);
-    let kind = Kind::View { base: base.geometry.clone(), view: geometry.clone() };
+    let kind = NodeKind::View { base: base.geometry.clone(), view: geometry.clone() };
     Edge { node: Node::new(kind, vec![Some(base)]), output: 0, geometry }
 }
 
@@ -292,7 +292,7 @@ mod tests {
     /// A node that came from what made `tensor`.
     fn step(tensor: &Tensor) -> Arc<Node> {
         let base = edge(tensor).expect("recorded");
-        let kind = Kind::View { base: base.geometry.clone(), view: base.geometry.clone() };
+        let kind = NodeKind::View { base: base.geometry.clone(), view: base.geometry.clone() };
         Node::new(kind, vec![Some(base)])
     }
 

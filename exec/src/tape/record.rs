@@ -1,6 +1,6 @@
 //! What one call of an operator adds to the histories of its results.
 
-use super::history::{self, Edge, Kind, Node, OpCall, Place};
+use super::history::{self, ArgEdges, Edge, Node, NodeKind, OpCall};
 use super::region::{self, Geometry};
 use super::{Derivative, Input, Tape};
 use crate::error::KernelError;
@@ -25,17 +25,17 @@ pub(super) fn tensors_of(value: &IValue) -> SmallVec<[Tensor; 1]> {
 }
 
 /// The edges of an argument: one for each element of a list, tensor or not.
-fn edges_of(value: &IValue, edges: &mut Vec<Option<Edge>>) -> Place {
+fn edges_of(value: &IValue, edges: &mut Vec<Option<Edge>>) -> ArgEdges {
     let start = edges.len();
     match value {
         IValue::List(list) => {
             let items: Vec<IValue> = list.read().iter().collect();
             edges.extend(items.iter().map(|v| v.as_tensor().and_then(history::edge)));
-            Place { start, list: Some(items.len()) }
+            ArgEdges { start, list: Some(items.len()) }
         }
         _ => {
             edges.push(value.as_tensor().and_then(history::edge));
-            Place { start, list: None }
+            ArgEdges { start, list: None }
         }
     }
 }
@@ -85,7 +85,7 @@ struct Before {
     /// The tensors among them: a list may lose some.
     read: Vec<Tensor>,
     edges: Vec<Option<Edge>>,
-    places: Vec<Place>,
+    places: Vec<ArgEdges>,
     derivative: Option<Arc<Derivative>>,
     generator: Option<Generator>,
     /// Arguments as formulas need them.
@@ -260,7 +260,7 @@ fn after(mut before: Before, op: OpId, schema: &FunctionSchema, rets: &[IValue])
         return Ok(());
     }
     let call = before.call(op, schema, rets, outputs);
-    let node = Node::new(Kind::Op(call), before.edges);
+    let node = Node::new(NodeKind::Op(call), before.edges);
     for (tensor, output) in fresh {
         history::set_result(&tensor, &node, output);
     }
@@ -308,13 +308,13 @@ fn written(
     }
     let call = before.call(op, schema, rets, vec![geometry]);
     if base.ptr_eq(&tensor) {
-        let node = Node::new(Kind::Op(call), before.edges);
+        let node = Node::new(NodeKind::Op(call), before.edges);
         history::set_result(&tensor, &node, 0);
         return Ok(());
     }
     let mut edges = vec![history::edge(&base)];
     edges.append(&mut before.edges);
-    let kind = Kind::Write { base: Geometry::of(&base), view: Geometry::of(&tensor), call, target };
+    let kind = NodeKind::Write { base: Geometry::of(&base), view: Geometry::of(&tensor), call, target };
     history::rewrite_base(&tensor, &Node::new(kind, edges));
     Ok(())
 }

@@ -6,7 +6,7 @@
 use super::{Env, SLICE, WINDOW, steps};
 use crate::bytecode::{Code, Instr, Opcode, Operand};
 use crate::error::KernelError;
-use crate::intrinsic::{Kind, ScalarFault, Word, for_each_operation, sem};
+use crate::intrinsic::{ScalarFault, ScalarKind, Word, for_each_operation, sem};
 use flambeau_ir::value::IValue;
 
 /// Why the loop left.
@@ -237,27 +237,27 @@ fn mixed(
                 let value = steps::fetch(Operand(i.b), code, s, v);
                 v[i.a as usize] = value;
             }
-            Opcode::UnboxI => s[i.a as usize] = steps::unbox(i.b, Kind::Int, code, s, v)?,
-            Opcode::UnboxF => s[i.a as usize] = steps::unbox(i.b, Kind::Float, code, s, v)?,
-            Opcode::UnboxB => s[i.a as usize] = steps::unbox(i.b, Kind::Bool, code, s, v)?,
+            Opcode::UnboxI => s[i.a as usize] = steps::unbox(i.b, ScalarKind::Int, code, s, v)?,
+            Opcode::UnboxF => s[i.a as usize] = steps::unbox(i.b, ScalarKind::Float, code, s, v)?,
+            Opcode::UnboxB => s[i.a as usize] = steps::unbox(i.b, ScalarKind::Bool, code, s, v)?,
             Opcode::Drop => v[i.a as usize] = IValue::None,
             Opcode::ListLen => s[i.a as usize] = steps::list(i.b, code, v)?.len() as u64,
-            Opcode::ListGetI => s[i.a as usize] = get(i, Kind::Int, code, s, v)?,
-            Opcode::ListGetF => s[i.a as usize] = get(i, Kind::Float, code, s, v)?,
-            Opcode::ListGetB => s[i.a as usize] = get(i, Kind::Bool, code, s, v)?,
+            Opcode::ListGetI => s[i.a as usize] = get(i, ScalarKind::Int, code, s, v)?,
+            Opcode::ListGetF => s[i.a as usize] = get(i, ScalarKind::Float, code, s, v)?,
+            Opcode::ListGetB => s[i.a as usize] = get(i, ScalarKind::Bool, code, s, v)?,
             Opcode::ListGetV => {
                 let list = steps::list(i.b, code, v)?;
                 let value = crate::intrinsic::list_get(list, s.int(i.c))?;
                 v[i.a as usize] = value;
             }
-            Opcode::ListSetI => set(i, Kind::Int, code, s, v)?,
-            Opcode::ListSetF => set(i, Kind::Float, code, s, v)?,
+            Opcode::ListSetI => set(i, ScalarKind::Int, code, s, v)?,
+            Opcode::ListSetF => set(i, ScalarKind::Float, code, s, v)?,
             Opcode::ListSetV => {
                 let value = steps::fetch(Operand(i.c), code, s, v);
                 crate::intrinsic::list_set(steps::list(i.a, code, v)?, s.int(i.b), value)?;
             }
-            Opcode::AppendI => append(i, Kind::Int, code, s, v)?,
-            Opcode::AppendF => append(i, Kind::Float, code, s, v)?,
+            Opcode::AppendI => append(i, ScalarKind::Int, code, s, v)?,
+            Opcode::AppendF => append(i, ScalarKind::Float, code, s, v)?,
             Opcode::AppendV => {
                 let value = steps::fetch(Operand(i.b), code, s, v);
                 crate::intrinsic::list_append(steps::list(i.a, code, v)?, value)?;
@@ -336,7 +336,7 @@ fn nobody_runs(op: Opcode) -> KernelError {
 }
 
 #[inline(always)]
-fn get(i: Instr, kind: Kind, code: &Code, s: &[u64], v: &mut [IValue]) -> Result<u64, KernelError> {
+fn get(i: Instr, kind: ScalarKind, code: &Code, s: &[u64], v: &mut [IValue]) -> Result<u64, KernelError> {
     let at = s[i.c as usize] as i64;
     match steps::own_list(i.b, v) {
         Some(items) => steps::get_word(items, at, kind),
@@ -345,7 +345,7 @@ fn get(i: Instr, kind: Kind, code: &Code, s: &[u64], v: &mut [IValue]) -> Result
 }
 
 #[inline(always)]
-fn set(i: Instr, kind: Kind, code: &Code, s: &[u64], v: &mut [IValue]) -> Result<(), KernelError> {
+fn set(i: Instr, kind: ScalarKind, code: &Code, s: &[u64], v: &mut [IValue]) -> Result<(), KernelError> {
     let (at, word) = (s[i.b as usize] as i64, s[i.c as usize]);
     match steps::own_list(i.a, v) {
         Some(items) => steps::set_word(items, at, kind, word),
@@ -354,7 +354,7 @@ fn set(i: Instr, kind: Kind, code: &Code, s: &[u64], v: &mut [IValue]) -> Result
 }
 
 #[inline(always)]
-fn append(i: Instr, kind: Kind, code: &Code, s: &[u64], v: &mut [IValue]) -> Result<(), KernelError> {
+fn append(i: Instr, kind: ScalarKind, code: &Code, s: &[u64], v: &mut [IValue]) -> Result<(), KernelError> {
     let word = s[i.b as usize];
     match steps::own_list(i.a, v) {
         Some(items) => steps::append_word(items, kind, word),

@@ -1,9 +1,9 @@
 //! Steps of instructions on values: operands, kernels, lists, slots.
 
 use super::Env;
-use crate::bytecode::{Code, Operand, Place, Site, Work};
+use crate::bytecode::{Code, Operand, OperandSource, Site, Work};
 use crate::error::KernelError;
-use crate::intrinsic::{self, Kind};
+use crate::intrinsic::{self, ScalarKind};
 use crate::kernel::{KernelCx, Rets};
 use crate::structural::{self, one_value};
 use flambeau_ir::value::{IValue, List, ListItems};
@@ -12,11 +12,11 @@ use flambeau_ir::value::{IValue, List, ListItems};
 #[inline(always)]
 pub(super) fn fetch(operand: Operand, code: &Code, s: &[u64], v: &mut [IValue]) -> IValue {
     match operand.place() {
-        Place::Copy(r) => v[r as usize].clone(),
-        Place::Move(r) => std::mem::take(&mut v[r as usize]),
-        Place::Const(c) => code.constants[c as usize].clone(),
-        Place::Scalar(kind, r) => kind.boxed(s[r as usize]),
-        Place::Nowhere => IValue::None,
+        OperandSource::Copy(r) => v[r as usize].clone(),
+        OperandSource::Move(r) => std::mem::take(&mut v[r as usize]),
+        OperandSource::Const(c) => code.constants[c as usize].clone(),
+        OperandSource::Scalar(kind, r) => kind.boxed(s[r as usize]),
+        OperandSource::Nowhere => IValue::None,
     }
 }
 
@@ -40,7 +40,7 @@ pub(super) fn store(
 /// As [`store`], where it is no value that goes there.
 #[inline(never)]
 fn store_word(operand: Operand, value: &IValue, s: &mut [u64]) -> Result<(), KernelError> {
-    if let Place::Scalar(kind, r) = operand.place() {
+    if let OperandSource::Scalar(kind, r) = operand.place() {
         match kind.unboxed(value) {
             Some(word) => s[r as usize] = word,
             None => return Err(wrong_kind(kind, value)),
@@ -82,7 +82,7 @@ pub(super) fn results(code: &Code, site: u32, s: &[u64], v: &mut [IValue], rets:
 pub(super) fn returned(code: &Code, site: u32, s: &[u64], v: &mut [IValue]) -> IValue {
     let range = &code.sites[site as usize].operands;
     if let &[operand] = &code.operands[range.start as usize..range.end as usize]
-        && let Place::Move(r) = operand.place()
+        && let OperandSource::Move(r) = operand.place()
     {
         let value = std::mem::take(&mut v[r as usize]);
         clear(v);
@@ -104,11 +104,11 @@ pub(super) fn clear(registers: &mut [IValue]) {
 }
 
 #[cold]
-fn wrong_kind(kind: Kind, value: &IValue) -> KernelError {
+fn wrong_kind(kind: ScalarKind, value: &IValue) -> KernelError {
     let wanted = match kind {
-        Kind::Int => "an integer",
-        Kind::Float => "a float",
-        Kind::Bool => "a bool",
+        ScalarKind::Int => "an integer",
+        ScalarKind::Float => "a float",
+        ScalarKind::Bool => "a bool",
     };
     KernelError::input(format!("expected {wanted} but found {}", value.tag()))
 }
@@ -117,18 +117,18 @@ fn wrong_kind(kind: Kind, value: &IValue) -> KernelError {
 #[inline]
 pub(super) fn unbox(
     operand: u32,
-    kind: Kind,
+    kind: ScalarKind,
     code: &Code,
     s: &[u64],
     v: &[IValue],
 ) -> Result<u64, KernelError> {
     let value = match Operand(operand).place() {
-        Place::Copy(r) | Place::Move(r) => &v[r as usize],
-        Place::Const(c) => &code.constants[c as usize],
-        Place::Scalar(own, r) => {
+        OperandSource::Copy(r) | OperandSource::Move(r) => &v[r as usize],
+        OperandSource::Const(c) => &code.constants[c as usize],
+        OperandSource::Scalar(own, r) => {
             return kind.unboxed(&own.boxed(s[r as usize])).ok_or_else(|| wrong_kind(kind, &IValue::None));
         }
-        Place::Nowhere => &IValue::None,
+        OperandSource::Nowhere => &IValue::None,
     };
     kind.unboxed(value).ok_or_else(|| wrong_kind(kind, value))
 }
@@ -148,11 +148,11 @@ pub(super) fn gather<'a>(
     for operand in operands {
         // Each value is made where it goes: a move of what was just written in parts waits for the parts.
         match operand.place() {
-            Place::Copy(r) => push_copy(&v[r as usize], args),
-            Place::Move(r) => args.push(std::mem::take(&mut v[r as usize])),
-            Place::Const(c) => push_copy(&code.constants[c as usize], args),
-            Place::Scalar(kind, r) => args.push(kind.boxed(s[r as usize])),
-            Place::Nowhere => args.push(IValue::None),
+            OperandSource::Copy(r) => push_copy(&v[r as usize], args),
+            OperandSource::Move(r) => args.push(std::mem::take(&mut v[r as usize])),
+            OperandSource::Const(c) => push_copy(&code.constants[c as usize], args),
+            OperandSource::Scalar(kind, r) => args.push(kind.boxed(s[r as usize])),
+            OperandSource::Nowhere => args.push(IValue::None),
         }
     }
     // By a count at hand: that of the buffer was just written.
@@ -219,11 +219,11 @@ pub(super) fn op(
     for (slot, operand) in args.iter_mut().zip(operands) {
         // Each value is made where it goes, as in `gather`.
         match operand.place() {
-            Place::Copy(r) => put_copy(&v[r as usize], slot),
-            Place::Move(r) => std::mem::swap(slot, &mut v[r as usize]),
-            Place::Const(c) => put_copy(&code.constants[c as usize], slot),
-            Place::Scalar(kind, r) => put(slot, kind.boxed(s[r as usize])),
-            Place::Nowhere => {}
+            OperandSource::Copy(r) => put_copy(&v[r as usize], slot),
+            OperandSource::Move(r) => std::mem::swap(slot, &mut v[r as usize]),
+            OperandSource::Const(c) => put_copy(&code.constants[c as usize], slot),
+            OperandSource::Scalar(kind, r) => put(slot, kind.boxed(s[r as usize])),
+            OperandSource::Nowhere => {}
         }
     }
     env.rets.clear();
@@ -258,8 +258,10 @@ fn put_copy(value: &IValue, slot: &mut IValue) {
 pub(super) fn read(code: &Code, [select, convert]: [u32; 2], s: &mut [u64], v: &mut [IValue]) -> bool {
     let operands = &code.operands[code.sites[select as usize].operands.start as usize..];
     let dest = code.operands[code.sites[convert as usize].dests.start as usize];
-    let (&[tensor, _, index, ..], Place::Scalar(kind, to)) = (operands, dest.place()) else { return false };
-    let (Place::Copy(from) | Place::Move(from), Place::Scalar(Kind::Int, at)) =
+    let (&[tensor, _, index, ..], OperandSource::Scalar(kind, to)) = (operands, dest.place()) else {
+        return false;
+    };
+    let (OperandSource::Copy(from) | OperandSource::Move(from), OperandSource::Scalar(ScalarKind::Int, at)) =
         (tensor.place(), index.place())
     else {
         return false;
@@ -270,7 +272,7 @@ pub(super) fn read(code: &Code, [select, convert]: [u32; 2], s: &mut [u64], v: &
         return false;
     };
     s[to as usize] = word;
-    if let Place::Move(_) = tensor.place() {
+    if let OperandSource::Move(_) = tensor.place() {
         discard(&mut v[from as usize]);
     }
     true
@@ -303,8 +305,8 @@ pub(super) fn fused(
 #[inline]
 pub(super) fn list<'a>(operand: u32, code: &'a Code, v: &'a [IValue]) -> Result<&'a List, KernelError> {
     let value = match Operand(operand).place() {
-        Place::Copy(r) | Place::Move(r) => &v[r as usize],
-        Place::Const(c) => &code.constants[c as usize],
+        OperandSource::Copy(r) | OperandSource::Move(r) => &v[r as usize],
+        OperandSource::Const(c) => &code.constants[c as usize],
         _ => &IValue::None,
     };
     match value {
@@ -317,7 +319,7 @@ pub(super) fn list<'a>(operand: u32, code: &'a Code, v: &'a [IValue]) -> Result<
 #[inline(always)]
 pub(super) fn own_list(operand: u32, v: &mut [IValue]) -> Option<&mut ListItems> {
     match Operand(operand).place() {
-        Place::Copy(r) | Place::Move(r) => match &mut v[r as usize] {
+        OperandSource::Copy(r) | OperandSource::Move(r) => match &mut v[r as usize] {
             IValue::List(list) => list.get_mut(),
             _ => None,
         },
@@ -332,17 +334,17 @@ fn not_a_list(value: &IValue) -> KernelError {
 
 /// Element `i` as a word.
 #[inline(always)]
-pub(super) fn get_word(items: &ListItems, i: i64, kind: Kind) -> Result<u64, KernelError> {
+pub(super) fn get_word(items: &ListItems, i: i64, kind: ScalarKind) -> Result<u64, KernelError> {
     match (items, kind) {
-        (ListItems::Ints(v), Kind::Int) => Ok(v[intrinsic::wrap_index(i, v.len())?] as u64),
-        (ListItems::Floats(v), Kind::Float) => Ok(v[intrinsic::wrap_index(i, v.len())?].to_bits()),
-        (ListItems::Bools(v), Kind::Bool) => Ok(u64::from(v[intrinsic::wrap_index(i, v.len())?])),
+        (ListItems::Ints(v), ScalarKind::Int) => Ok(v[intrinsic::wrap_index(i, v.len())?] as u64),
+        (ListItems::Floats(v), ScalarKind::Float) => Ok(v[intrinsic::wrap_index(i, v.len())?].to_bits()),
+        (ListItems::Bools(v), ScalarKind::Bool) => Ok(u64::from(v[intrinsic::wrap_index(i, v.len())?])),
         _ => get_other(items, i, kind),
     }
 }
 
 #[cold]
-fn get_other(items: &ListItems, i: i64, kind: Kind) -> Result<u64, KernelError> {
+fn get_other(items: &ListItems, i: i64, kind: ScalarKind) -> Result<u64, KernelError> {
     let at = intrinsic::wrap_index(i, items.len())?;
     let value = items.get(at).unwrap_or_default();
     kind.unboxed(&value).ok_or_else(|| wrong_kind(kind, &value))
@@ -350,11 +352,16 @@ fn get_other(items: &ListItems, i: i64, kind: Kind) -> Result<u64, KernelError> 
 
 /// Element `i` = a word.
 #[inline(always)]
-pub(super) fn set_word(items: &mut ListItems, i: i64, kind: Kind, word: u64) -> Result<(), KernelError> {
+pub(super) fn set_word(
+    items: &mut ListItems,
+    i: i64,
+    kind: ScalarKind,
+    word: u64,
+) -> Result<(), KernelError> {
     let at = intrinsic::wrap_index(i, items.len())?;
     match (items, kind) {
-        (ListItems::Ints(v), Kind::Int) => v[at] = word as i64,
-        (ListItems::Floats(v), Kind::Float) => v[at] = f64::from_bits(word),
+        (ListItems::Ints(v), ScalarKind::Int) => v[at] = word as i64,
+        (ListItems::Floats(v), ScalarKind::Float) => v[at] = f64::from_bits(word),
         (other, _) => other.set(at, kind.boxed(word)),
     }
     Ok(())
@@ -362,13 +369,13 @@ pub(super) fn set_word(items: &mut ListItems, i: i64, kind: Kind, word: u64) -> 
 
 /// Appends a word.
 #[inline(always)]
-pub(super) fn append_word(items: &mut ListItems, kind: Kind, word: u64) -> Result<(), KernelError> {
+pub(super) fn append_word(items: &mut ListItems, kind: ScalarKind, word: u64) -> Result<(), KernelError> {
     match (items, kind) {
-        (ListItems::Ints(v), Kind::Int) => {
+        (ListItems::Ints(v), ScalarKind::Int) => {
             grow(v)?;
             v.push(word as i64);
         }
-        (ListItems::Floats(v), Kind::Float) => {
+        (ListItems::Floats(v), ScalarKind::Float) => {
             grow(v)?;
             v.push(f64::from_bits(word));
         }
@@ -391,8 +398,8 @@ fn grow<T>(v: &Vec<T>) -> Result<(), KernelError> {
 #[inline(never)]
 pub(super) fn get_slot(operand: u32, slot: u32, code: &Code, v: &[IValue]) -> Result<IValue, KernelError> {
     let value = match Operand(operand).place() {
-        Place::Copy(r) | Place::Move(r) => &v[r as usize],
-        Place::Const(c) => &code.constants[c as usize],
+        OperandSource::Copy(r) | OperandSource::Move(r) => &v[r as usize],
+        OperandSource::Const(c) => &code.constants[c as usize],
         _ => &IValue::None,
     };
     let IValue::Object(object) = value else { return Err(not_an_object(value)) };
@@ -421,8 +428,8 @@ pub(super) fn set_slot(
     v: &[IValue],
 ) -> Result<(), KernelError> {
     let object = match Operand(operand).place() {
-        Place::Copy(r) | Place::Move(r) => &v[r as usize],
-        Place::Const(c) => &code.constants[c as usize],
+        OperandSource::Copy(r) | OperandSource::Move(r) => &v[r as usize],
+        OperandSource::Const(c) => &code.constants[c as usize],
         _ => &IValue::None,
     };
     let IValue::Object(object) = object else { return Err(not_an_object(object)) };

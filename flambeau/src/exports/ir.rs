@@ -8,7 +8,7 @@ pub use flambeau_ir::{
     Doc, Editor, Effects, Facet, Fault, FunctionSchema, Graph, GraphId, HostOp, IValue, IfView, InsertError,
     Journal, LocId, LoopView, MemoryTransfer, Name, NodeId, NodeMap, NodeSet, Op, OpDef, OpId, OpKind,
     Operands, Origin, Prim, Registry, RegistryBuilder, RegistryError, Revision, ScalarOverload, Source,
-    SourceRange, Stale, Step, Symbol, Type, Use, ValueId, ValueMap, ValueSet, nearest,
+    SourceRange, Stale, Symbol, Type, Use, ValueId, ValueMap, ValueSet, WalkStep, nearest,
 };
 
 /// Names of attributes.

@@ -6,7 +6,7 @@
 pub use flambeau_rewrite::{
     Checks, Configure, Control, Cost, Elements, Event, Exactness, Level, Log, Manager, OnRequest, Options,
     Pass, PassCx, PassEntry, PassError, PassLibrary, Patch, Pipeline, PipelineError, Plan, Planned, Report,
-    RuleSet, Rulebook, Rules, Story, Verdict, Vocabulary,
+    RewriteTrace, RuleSet, Rulebook, Rules, Verdict, Vocabulary,
 };
 
 /// Derivatives that operators state.

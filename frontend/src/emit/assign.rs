@@ -2,13 +2,13 @@
 
 use flambeau_ir::{Symbol, Type, ValueId};
 
-use super::env::Entry;
+use super::env::Binding;
 use super::expr::binary;
 use super::fun::{Cx, Res};
 use super::sugar::Sugar;
 use crate::deep::Task;
 use crate::span::Span;
-use crate::tree::{Kind, Op, TreeId};
+use crate::tree::{Op, TreeId, TreeKind};
 
 /// Returns the in-place operator of an augmented assignment to a tensor or list, if there is one.
 fn in_place(op: Op) -> Option<&'static str> {
@@ -60,15 +60,15 @@ impl<'a> Cx<'a> {
         ty: Option<Type>,
     ) -> Res<()> {
         match self.kind(target) {
-            Kind::Var => self.set_variable(self.span(target), self.symbol(target), sugar, ty),
-            Kind::TupleLiteral | Kind::ListLiteral => {
+            TreeKind::Var => self.set_variable(self.span(target), self.symbol(target), sugar, ty),
+            TreeKind::TupleLiteral | TreeKind::ListLiteral => {
                 self.deeper(self.clone().assign_parts(target, sugar, value_span)).await
             }
-            Kind::Subscript => {
+            TreeKind::Subscript => {
                 let value = self.as_value(value_span, sugar)?;
                 self.set_item(target, value).await
             }
-            Kind::Select => {
+            TreeKind::Select => {
                 let mut value = self.as_value(value_span, sugar)?;
                 if let Some(ty) = ty {
                     value = self.try_convert(value, ty);
@@ -77,7 +77,7 @@ impl<'a> Cx<'a> {
                 let name = self.ast().name(target).to_string();
                 self.set_member(self.span(target), object, &name, value).await
             }
-            Kind::Starred => self.fail(self.span(target), "a starred target must be in a tuple"),
+            TreeKind::Starred => self.fail(self.span(target), "a starred target must be in a tuple"),
             _ => self.fail(self.span(target), "this cannot be assigned to"),
         }
     }
@@ -86,7 +86,7 @@ impl<'a> Cx<'a> {
         Box::pin(async move {
             let span = self.span(target);
             let parts = self.list(target);
-            let stars = parts.iter().filter(|&&p| self.kind(p) == Kind::Starred).count();
+            let stars = parts.iter().filter(|&&p| self.kind(p) == TreeKind::Starred).count();
             if stars > 1 {
                 return self.fail(span, "Only one starred expression is allowed on the lhs");
             }
@@ -108,7 +108,7 @@ impl<'a> Cx<'a> {
             let packed = values.len() - fixed;
             let mut values = values.into_iter();
             for part in parts {
-                if self.kind(part) != Kind::Starred {
+                if self.kind(part) != TreeKind::Starred {
                     let Some(value) = values.next() else { break };
                     self.assign_to(part, value, value_span, None).await?;
                     continue;
@@ -133,12 +133,12 @@ impl<'a> Cx<'a> {
         let (target, value) = (self.ast().child(tree, 0), self.ast().child(tree, 1));
         let Some(op) = self.ast().op(tree) else { return self.fail(self.span(tree), "no operator") };
         match self.kind(target) {
-            Kind::Var => {
+            TreeKind::Var => {
                 let current = self.eval(target, None).await?;
                 let result = self.augment(tree, op, current, value).await?;
                 self.set_variable(self.span(target), self.symbol(target), Sugar::Value(result), None)
             }
-            Kind::Select => {
+            TreeKind::Select => {
                 let object = self.ast().child(target, 0);
                 let name = self.ast().name(target).to_string();
                 let current = self.eval(target, None).await?;
@@ -148,7 +148,7 @@ impl<'a> Cx<'a> {
                 }
                 self.set_member(self.span(target), object, &name, result).await
             }
-            Kind::Subscript => self.augment_item(tree, op, target, value).await,
+            TreeKind::Subscript => self.augment_item(tree, op, target, value).await,
             _ => self.fail(
                 self.span(target),
                 "left-hand side of augmented assignment must be a name, member or item",
@@ -205,19 +205,19 @@ impl<'a> Cx<'a> {
         for target in self.list(tree) {
             let span = self.span(target);
             match self.kind(target) {
-                Kind::Var => {
+                TreeKind::Var => {
                     let name = self.symbol(target);
                     if self.lookup(name).is_none() {
                         return self.fail(span, format!("undefined value {name}"));
                     }
-                    self.fun.env.borrow_mut().set(name, Entry::Deleted);
+                    self.fun.env.borrow_mut().set(name, Binding::Deleted);
                 }
-                Kind::Subscript => {
+                TreeKind::Subscript => {
                     let subscripts = self.list(self.ast().child(target, 1));
                     let [index] = *subscripts.as_slice() else {
                         return self.fail(span, "deletion takes one index");
                     };
-                    if self.kind(index) == Kind::SliceExpr {
+                    if self.kind(index) == TreeKind::SliceExpr {
                         return self.foreign(span, "deletion of a slice is");
                     }
                     let container = self.eval(self.ast().child(target, 0), None).await?;

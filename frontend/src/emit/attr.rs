@@ -10,7 +10,7 @@ use super::matching::Args;
 use super::sugar::{Special, Sugar};
 use super::types::TypeReader;
 use crate::span::Span;
-use crate::tree::{Kind, TreeId};
+use crate::tree::{TreeId, TreeKind};
 
 /// Maximum number of components of a dotted name that is looked up as a whole.
 const MAX_PARTS: usize = 64;
@@ -36,12 +36,12 @@ impl<'a> Cx<'a> {
         // Longer chains are member accesses, which are resolved one by one.
         let mut root = tree;
         for _ in 0..MAX_PARTS {
-            if ast.kind(root) != Kind::Select {
+            if ast.kind(root) != TreeKind::Select {
                 break;
             }
             root = ast.child(root, 0);
         }
-        if ast.kind(root) != Kind::Var || self.fun.env.borrow().find(self.symbol(root)).is_some() {
+        if ast.kind(root) != TreeKind::Var || self.fun.env.borrow().find(self.symbol(root)).is_some() {
             return None;
         }
         let dotted = self.type_reader().dotted(tree)?;

@@ -12,7 +12,7 @@ use super::fun::{Cx, Res};
 use super::matching::Args;
 use super::sugar::{Special, Sugar};
 use crate::span::Span;
-use crate::tree::{Kind, TreeId};
+use crate::tree::{TreeId, TreeKind};
 
 impl<'a> Cx<'a> {
     pub(crate) async fn apply_expr(&self, tree: TreeId, hint: Option<Type>) -> Res<Sugar> {
@@ -541,7 +541,7 @@ impl<'a> Cx<'a> {
             [object, name, default] => (*object, *name, Some(*default)),
             _ => return self.fail(span, "getattr takes 2 or 3 arguments"),
         };
-        if self.kind(name) != Kind::StringLiteral {
+        if self.kind(name) != TreeKind::StringLiteral {
             return self.fail(span, "getattr's second argument must be a string literal");
         }
         let sugar = self.sugar(object, None).await?;

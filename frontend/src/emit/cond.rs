@@ -4,11 +4,11 @@ use flambeau_ir::attr::{Attr, names};
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::{OpKind, Prim, Symbol, Type, ValueId};
 
-use super::env::Entry;
+use super::env::Binding;
 use super::fun::{Cx, Res};
 use crate::deep::Task;
 use crate::span::Span;
-use crate::tree::{Kind, Op, TreeId};
+use crate::tree::{Op, TreeId, TreeKind};
 
 /// Types of variables refined by a condition, for the case that it is true and the case that it is false.
 #[derive(Clone, Debug, Default)]
@@ -70,11 +70,11 @@ impl<'a> Cx<'a> {
 
     fn condition_task(self, tree: TreeId) -> Task<'a, Res<Condition>> {
         match (self.kind(tree), self.ast().op(tree)) {
-            (Kind::BinOp, Some(op @ (Op::And | Op::Or))) => {
+            (TreeKind::BinOp, Some(op @ (Op::And | Op::Or))) => {
                 Box::pin(async move { self.short_circuit(tree, op == Op::Or).await })
             }
-            (Kind::UnaryOp, Some(Op::Not)) => Box::pin(async move { self.negation(tree).await }),
-            (Kind::BinOp, Some(op @ (Op::Is | Op::IsNot))) => {
+            (TreeKind::UnaryOp, Some(Op::Not)) => Box::pin(async move { self.negation(tree).await }),
+            (TreeKind::BinOp, Some(op @ (Op::Is | Op::IsNot))) => {
                 Box::pin(async move { self.identity(tree, op == Op::Is).await })
             }
             _ => Box::pin(async move { self.plain_condition(tree).await }),
@@ -156,8 +156,8 @@ impl<'a> Cx<'a> {
         // If `x is None` is false, `x` is not `None`. If it is true, `x` keeps its type: existing and archived programs
         // depend on that.
         let about = match (self.kind(a), self.kind(b)) {
-            (Kind::Var, Kind::None) => Some((a, lhs)),
-            (Kind::None, Kind::Var) => Some((b, rhs)),
+            (TreeKind::Var, TreeKind::None) => Some((a, lhs)),
+            (TreeKind::None, TreeKind::Var) => Some((b, rhs)),
             _ => None,
         };
         let mut refinements = Refinements::default();
@@ -170,7 +170,7 @@ impl<'a> Cx<'a> {
     }
 
     async fn plain_condition(&self, tree: TreeId) -> Res<Condition> {
-        if self.kind(tree) == Kind::Apply {
+        if self.kind(tree) == TreeKind::Apply {
             let callee = self.ast().child(tree, 0);
             let (inputs, span) = (self.list(self.ast().child(tree, 1)), self.span(tree));
             let name = self.type_reader().dotted(callee);
@@ -222,7 +222,7 @@ impl<'a> Cx<'a> {
             self.at(span);
             let cast = self.value(Prim::UncheckedCast, &[value], ty);
             self.set_name(cast, name);
-            self.fun.env.borrow_mut().set(name, Entry::Typed(ty));
+            self.fun.env.borrow_mut().set(name, Binding::Typed(ty));
             self.store(name, cast);
         }
         Ok(())
@@ -233,7 +233,7 @@ impl<'a> Cx<'a> {
     /// Returns the types named by the second argument of `isinstance`.
     fn class_list(&self, tree: TreeId) -> Res<Vec<Type>> {
         let trees = match self.kind(tree) {
-            Kind::TupleLiteral | Kind::ListLiteral => self.list(tree),
+            TreeKind::TupleLiteral | TreeKind::ListLiteral => self.list(tree),
             _ => vec![tree],
         };
         trees.into_iter().map(|t| self.type_reader().read(t)).collect()
@@ -263,7 +263,7 @@ impl<'a> Cx<'a> {
             }
         }
         let mut refinements = Refinements::default();
-        if self.kind(object) == Kind::Var {
+        if self.kind(object) == TreeKind::Var {
             let name = self.symbol(object);
             let when_true = if inside.is_empty() { Type::union(&classes) } else { Type::union(&inside) };
             refinements.when_true.push((name, when_true));
@@ -280,7 +280,7 @@ impl<'a> Cx<'a> {
     /// Compiles `hasattr(object, "name")`, which is decided at compile time.
     pub(crate) async fn hasattr(&self, span: Span, object: TreeId, name: TreeId) -> Res<Condition> {
         let sugar = self.sugar(object, None).await?;
-        if self.kind(name) != Kind::StringLiteral {
+        if self.kind(name) != TreeKind::StringLiteral {
             return self.fail(span, "hasattr's second argument must be a string literal");
         }
         let found = self.has_member(span, sugar, self.ast().name(name))?;

@@ -4,12 +4,12 @@ use flambeau_ir::types::{TypeKind, unify};
 use flambeau_ir::{BlockId, IValue, NodeId, Prim, Symbol, Type, ValueId};
 
 use super::cond::{Condition, Refinements};
-use super::env::{Defined, Entry};
+use super::env::{Binding, Defined};
 use super::fun::{Cx, LoopStatus, Res};
 use super::sugar::Sugar;
 use crate::deep::Task;
 use crate::span::Span;
-use crate::tree::{Kind, TreeId};
+use crate::tree::{TreeId, TreeKind};
 
 /// The body of a branch.
 #[derive(Clone)]
@@ -55,49 +55,49 @@ impl<'a> Cx<'a> {
             ));
         }
         match self.kind(tree) {
-            Kind::ExprStmt => {
+            TreeKind::ExprStmt => {
                 let value = self.ast().child(tree, 0);
-                if self.kind(value) != Kind::StringLiteral {
+                if self.kind(value) != TreeKind::StringLiteral {
                     self.sugar(value, None).await?;
                 }
                 Ok(())
             }
-            Kind::Assign => self.assign(tree).await,
-            Kind::AugAssign => self.aug_assign(tree).await,
-            Kind::Pass => Ok(()),
-            Kind::Return => self.return_statement(tree).await,
-            Kind::Raise => self.raise(tree).await,
-            Kind::Break | Kind::Continue => self.loop_exit(span, self.kind(tree) == Kind::Break),
-            Kind::Delete => self.delete(tree).await,
-            Kind::If | Kind::While | Kind::For | Kind::With | Kind::Assert => {
+            TreeKind::Assign => self.assign(tree).await,
+            TreeKind::AugAssign => self.aug_assign(tree).await,
+            TreeKind::Pass => Ok(()),
+            TreeKind::Return => self.return_statement(tree).await,
+            TreeKind::Raise => self.raise(tree).await,
+            TreeKind::Break | TreeKind::Continue => self.loop_exit(span, self.kind(tree) == TreeKind::Break),
+            TreeKind::Delete => self.delete(tree).await,
+            TreeKind::If | TreeKind::While | TreeKind::For | TreeKind::With | TreeKind::Assert => {
                 self.deeper(self.clone().compound_statement(tree)).await
             }
-            Kind::Global => self.foreign(span, "`global` is"),
-            Kind::Import => self.foreign(span, "`import` inside of a function is"),
-            Kind::Def => {
-                self.fun.env.borrow_mut().set(self.symbol(tree), Entry::Sugared(Sugar::Closure(tree)));
+            TreeKind::Global => self.foreign(span, "`global` is"),
+            TreeKind::Import => self.foreign(span, "`import` inside of a function is"),
+            TreeKind::Def => {
+                self.fun.env.borrow_mut().set(self.symbol(tree), Binding::Sugared(Sugar::Closure(tree)));
                 Ok(())
             }
-            Kind::ClassDef => self.foreign(span, "a class inside of a function is"),
+            TreeKind::ClassDef => self.foreign(span, "a class inside of a function is"),
             _ => self.foreign(span, "this statement is"),
         }
     }
 
     fn compound_statement(self, tree: TreeId) -> Task<'a, Res<()>> {
         match self.kind(tree) {
-            Kind::If => Box::pin(async move {
+            TreeKind::If => Box::pin(async move {
                 let cond = self.condition(self.ast().child(tree, 0)).await?;
                 let then_body = Branch::Statements(self.list(self.ast().child(tree, 1)));
                 let else_body = Branch::Statements(self.list(self.ast().child(tree, 2)));
                 self.branches(self.span(tree), cond, then_body, else_body).await
             }),
-            Kind::Assert => Box::pin(async move {
+            TreeKind::Assert => Box::pin(async move {
                 let cond = self.condition(self.ast().child(tree, 0)).await?;
                 let failure = Branch::Failure(tree, self.ast().maybe(tree, 1));
                 self.branches(self.span(tree), cond, Branch::Statements(Vec::new()), failure).await
             }),
-            Kind::While => Box::pin(async move { self.while_loop(tree).await }),
-            Kind::For => Box::pin(async move { self.for_loop(tree).await }),
+            TreeKind::While => Box::pin(async move { self.while_loop(tree).await }),
+            TreeKind::For => Box::pin(async move { self.for_loop(tree).await }),
             _ => Box::pin(async move { self.with_statement(tree).await }),
         }
     }
@@ -182,7 +182,7 @@ impl<'a> Cx<'a> {
             // Debug names are numbered by reads: each branch reads the variables that the other defines, then both read
             // the result, then the outer variable is read.
             for (i, defined) in [(1, &then_side.1), (0, &else_side.1)] {
-                if let (true, Some(Entry::Typed(_))) = (defined.contains_key(&name), &sides[i].0) {
+                if let (true, Some(Binding::Typed(_))) = (defined.contains_key(&name), &sides[i].0) {
                     self.count_read(name);
                 }
             }
@@ -193,28 +193,28 @@ impl<'a> Cx<'a> {
                     continue;
                 }
                 match entry {
-                    Some(Entry::Typed(ty)) => {
+                    Some(Binding::Typed(ty)) => {
                         self.count_read(name);
                         types[i] = Some(*ty);
                     }
-                    Some(Entry::Sugared(_)) => {}
-                    Some(Entry::Unusable(why)) => missing = Some(why.clone()),
-                    Some(Entry::Deleted) | None => {
+                    Some(Binding::Sugared(_)) => {}
+                    Some(Binding::Unusable(why)) => missing = Some(why.clone()),
+                    Some(Binding::Deleted) | None => {
                         let which = if i == 0 { "true" } else { "false" };
                         missing = Some(format!("{name} is not defined in the {which} branch"));
                     }
                 }
             }
             let entry = match (missing, types) {
-                (Some(why), _) => Some(Entry::Unusable(why)),
+                (Some(why), _) => Some(Binding::Unusable(why)),
                 (None, [Some(a), Some(b)]) => Some(self.joined(name, a, b)),
                 (None, [Some(ty), None]) if else_side.2 => {
                     self.store_unset(else_side.0, name, ty);
-                    Some(Entry::Typed(ty))
+                    Some(Binding::Typed(ty))
                 }
                 (None, [None, Some(ty)]) if then_side.2 => {
                     self.store_unset(then_side.0, name, ty);
-                    Some(Entry::Typed(ty))
+                    Some(Binding::Typed(ty))
                 }
                 _ => None,
             };
@@ -224,19 +224,19 @@ impl<'a> Cx<'a> {
         }
     }
 
-    fn joined(&self, name: Symbol, a: Type, b: Type) -> Entry {
+    fn joined(&self, name: Symbol, a: Type, b: Type) -> Binding {
         let outside = match self.fun.env.borrow().find(name) {
-            Some(Entry::Typed(ty)) if !self.is_spoilt(name) => {
+            Some(Binding::Typed(ty)) if !self.is_spoilt(name) => {
                 self.count_read(name);
                 Some(*ty)
             }
-            Some(Entry::Sugared(Sugar::Value(value))) => Some(self.ty(*value)),
+            Some(Binding::Sugared(Sugar::Value(value))) => Some(self.ty(*value)),
             _ => None,
         };
         let to_union = outside.is_some_and(|t| t == Type::ANY || matches!(t.kind(), TypeKind::Union(_)));
         match unify(a, b, to_union, outside, self.session) {
-            Some(ty) => Entry::Typed(ty),
-            None => Entry::Unusable(format!(
+            Some(ty) => Binding::Typed(ty),
+            None => Binding::Unusable(format!(
                 "Type mismatch: {name} is set to type {} in the true branch and type {} in the false branch",
                 a.annotation(),
                 b.annotation()

@@ -8,7 +8,7 @@ use flambeau_ir::{Diagnostic, Fault, FunctionSchema, Graph, Prim, Symbol, Type, 
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 
-use super::env::Entry;
+use super::env::Binding;
 use super::fun::{Cx, Fun, Res, Returns, SourceFile};
 use super::matching::{Args, Given};
 use super::session::{Session, context};
@@ -17,7 +17,7 @@ use super::types::TypeReader;
 use crate::deep::{Deep, Task};
 use crate::span::Span;
 use crate::ssa;
-use crate::tree::{Kind, TreeId};
+use crate::tree::{TreeId, TreeKind};
 use crate::view;
 
 /// Returns the declared schema of a function; the result type is `Tensor` if it has no annotation.
@@ -119,7 +119,7 @@ fn mentioned(cx: &Cx<'_>, root: TreeId) -> IndexSet<Symbol, FxBuildHasher> {
     let mut names = IndexSet::default();
     let mut stack = vec![root];
     while let Some(tree) = stack.pop() {
-        if ast.kind(tree) == Kind::Var {
+        if ast.kind(tree) == TreeKind::Var {
             names.insert(Symbol::new(ast.name(tree)));
         }
         stack.extend(ast.children(tree).iter().rev());
@@ -158,11 +158,11 @@ pub(crate) fn closure<'a>(outer: Cx<'a>, def: TreeId) -> Task<'a, Res<Closure>> 
                     let ty = outer.ty(value);
                     let input = cx.edit(|e| e.add_input(ty));
                     cx.set_name(input, name);
-                    cx.fun.env.borrow_mut().set(name, Entry::Typed(ty));
+                    cx.fun.env.borrow_mut().set(name, Binding::Typed(ty));
                     cx.store(name, input);
                     captured.push(value);
                 }
-                Some(Ok(sugar)) => cx.fun.env.borrow_mut().set(name, Entry::Sugared(sugar)),
+                Some(Ok(sugar)) => cx.fun.env.borrow_mut().set(name, Binding::Sugared(sugar)),
                 Some(Err(_)) | None => {}
             }
         }
@@ -224,7 +224,7 @@ fn parameters(cx: &Cx<'_>, def: TreeId, schema: &FunctionSchema) -> Res<()> {
             return cx
                 .fail(cx.span(tree), format!("duplicate argument '{}' in function definition", arg.name));
         }
-        cx.fun.env.borrow_mut().set(arg.name, Entry::Typed(arg.ty));
+        cx.fun.env.borrow_mut().set(arg.name, Binding::Typed(arg.ty));
         cx.store(arg.name, value);
     }
     Ok(())

@@ -10,7 +10,7 @@ use crate::ssa::Scopes;
 
 /// The binding of a variable in a frame.
 #[derive(Clone)]
-pub(crate) enum Entry {
+pub(crate) enum Binding {
     /// A first-class value of this type, read with `prim::Load`.
     Typed(Type),
     /// A compile-time value.
@@ -22,12 +22,12 @@ pub(crate) enum Entry {
 }
 
 /// The variables that a closed frame defined.
-pub(crate) type Defined = crate::ssa::Defined<Entry>;
+pub(crate) type Defined = crate::ssa::Defined<Binding>;
 
 /// The open frames, innermost last.
 #[derive(Default)]
 pub(crate) struct Env {
-    scopes: Scopes<Entry>,
+    scopes: Scopes<Binding>,
     blocks: Vec<BlockId>,
 }
 
@@ -53,17 +53,17 @@ impl Env {
     }
 
     /// Defines a variable in the innermost frame.
-    pub(crate) fn set(&mut self, name: Symbol, entry: Entry) {
+    pub(crate) fn set(&mut self, name: Symbol, entry: Binding) {
         self.scopes.set(name, entry);
     }
 
     /// Returns the innermost definition.
-    pub(crate) fn find(&self, name: Symbol) -> Option<&Entry> {
+    pub(crate) fn find(&self, name: Symbol) -> Option<&Binding> {
         self.scopes.find(name)
     }
 
     /// Returns the innermost definition outside of the innermost frame.
-    pub(crate) fn find_outside(&self, name: Symbol) -> Option<&Entry> {
+    pub(crate) fn find_outside(&self, name: Symbol) -> Option<&Binding> {
         self.scopes.find_outside(name)
     }
 

@@ -7,14 +7,14 @@ use std::rc::Rc;
 
 use flambeau_ir::{IValue, Prim, Symbol, Type, ValueId};
 
-use super::env::Entry;
+use super::env::Binding;
 use super::fun::{Cx, Res};
 use super::matching::Args;
 use super::names;
 use super::sugar::{Range, Sugar};
 use crate::deep::Task;
 use crate::span::Span;
-use crate::tree::{Kind, Op, TreeId};
+use crate::tree::{Op, TreeId, TreeKind};
 
 /// Returns the builtin operator and the method name of a binary operator.
 pub(crate) fn binary(op: Op) -> Option<(&'static str, &'static str)> {
@@ -61,15 +61,15 @@ impl<'a> Cx<'a> {
     /// Compiles an expression without subexpressions; returns `None` for all others.
     fn leaf(&self, tree: TreeId) -> Option<Res<Sugar>> {
         let value = match self.kind(tree) {
-            Kind::Var => return Some(self.variable(tree)),
-            Kind::Const => {
+            TreeKind::Var => return Some(self.variable(tree)),
+            TreeKind::Const => {
                 self.at(self.span(tree));
                 return Some(Ok(Sugar::Value(self.number(super::types::number(self.ast().leaf(tree))))));
             }
-            Kind::True => IValue::Bool(true),
-            Kind::False => IValue::Bool(false),
-            Kind::StringLiteral => IValue::str(self.ast().name(tree)),
-            Kind::None => {
+            TreeKind::True => IValue::Bool(true),
+            TreeKind::False => IValue::Bool(false),
+            TreeKind::StringLiteral => IValue::str(self.ast().name(tree)),
+            TreeKind::None => {
                 self.at(self.span(tree));
                 return Some(Ok(Sugar::Value(self.none())));
             }
@@ -81,28 +81,30 @@ impl<'a> Cx<'a> {
 
     fn compound(self, tree: TreeId, hint: Option<Type>) -> Task<'a, Res<Sugar>> {
         match self.kind(tree) {
-            Kind::Select => Box::pin(async move { self.select(tree).await }),
-            Kind::Apply => Box::pin(async move { self.apply_expr(tree, hint).await }),
-            Kind::Subscript => Box::pin(async move { self.subscript(tree, hint).await }),
-            Kind::BinOp => Box::pin(async move { self.binary_expr(tree).await.map(Sugar::Value) }),
-            Kind::UnaryOp => Box::pin(async move { self.unary_expr(tree).await.map(Sugar::Value) }),
-            Kind::TernaryIf => Box::pin(async move { self.ternary(tree, hint).await.map(Sugar::Value) }),
-            Kind::TupleLiteral => {
+            TreeKind::Select => Box::pin(async move { self.select(tree).await }),
+            TreeKind::Apply => Box::pin(async move { self.apply_expr(tree, hint).await }),
+            TreeKind::Subscript => Box::pin(async move { self.subscript(tree, hint).await }),
+            TreeKind::BinOp => Box::pin(async move { self.binary_expr(tree).await.map(Sugar::Value) }),
+            TreeKind::UnaryOp => Box::pin(async move { self.unary_expr(tree).await.map(Sugar::Value) }),
+            TreeKind::TernaryIf => Box::pin(async move { self.ternary(tree, hint).await.map(Sugar::Value) }),
+            TreeKind::TupleLiteral => {
                 Box::pin(async move { self.tuple_literal(tree, hint).await.map(Sugar::Value) })
             }
-            Kind::ListLiteral => {
+            TreeKind::ListLiteral => {
                 Box::pin(async move { self.list_literal(tree, hint).await.map(Sugar::Value) })
             }
-            Kind::DictLiteral => {
+            TreeKind::DictLiteral => {
                 Box::pin(async move { self.dict_literal(tree, hint).await.map(Sugar::Value) })
             }
-            Kind::ListComp => Box::pin(async move { self.list_comp(tree, hint).await.map(Sugar::Value) }),
-            Kind::DictComp => Box::pin(async move { self.dict_comp(tree, hint).await.map(Sugar::Value) }),
-            Kind::FormatString => Box::pin(async move { self.format_string(tree).await.map(Sugar::Value) }),
-            Kind::Dots => {
+            TreeKind::ListComp => Box::pin(async move { self.list_comp(tree, hint).await.map(Sugar::Value) }),
+            TreeKind::DictComp => Box::pin(async move { self.dict_comp(tree, hint).await.map(Sugar::Value) }),
+            TreeKind::FormatString => {
+                Box::pin(async move { self.format_string(tree).await.map(Sugar::Value) })
+            }
+            TreeKind::Dots => {
                 Box::pin(async move { self.foreign(self.span(tree), "`...` outside of a subscript is") })
             }
-            Kind::Starred => {
+            TreeKind::Starred => {
                 Box::pin(async move { self.fail(self.span(tree), "Unexpected starred expansion") })
             }
             _ => Box::pin(async move { self.foreign(self.span(tree), "this expression is") }),
@@ -145,10 +147,10 @@ impl<'a> Cx<'a> {
         }
         let entry = self.fun.env.borrow().find(name).cloned()?;
         Some(match entry {
-            Entry::Typed(ty) => Ok(Sugar::Value(self.load(name, ty))),
-            Entry::Sugared(sugar) => Ok(sugar),
-            Entry::Unusable(why) => Err(why),
-            Entry::Deleted => Err(format!("undefined value {name}")),
+            Binding::Typed(ty) => Ok(Sugar::Value(self.load(name, ty))),
+            Binding::Sugared(sugar) => Ok(sugar),
+            Binding::Unusable(why) => Err(why),
+            Binding::Deleted => Err(format!("undefined value {name}")),
         })
     }
 
@@ -217,7 +219,7 @@ impl<'a> Cx<'a> {
         }
         let outside = self.fun.env.borrow().find_outside(name).cloned();
         match (outside, value) {
-            (Some(Entry::Typed(before)), Some(v)) => {
+            (Some(Binding::Typed(before)), Some(v)) => {
                 if annotated.is_some() {
                     return self.fail(
                         span,
@@ -244,7 +246,7 @@ impl<'a> Cx<'a> {
                 }
                 value = Some(v);
             }
-            (Some(Entry::Sugared(_)), _) | (Some(Entry::Typed(_)), None) => {
+            (Some(Binding::Sugared(_)), _) | (Some(Binding::Typed(_)), None) => {
                 return self.fail(
                     span,
                     format!(
@@ -257,7 +259,7 @@ impl<'a> Cx<'a> {
             _ => {}
         }
         let Some(value) = value else {
-            self.fun.env.borrow_mut().set(name, Entry::Sugared(sugar));
+            self.fun.env.borrow_mut().set(name, Binding::Sugared(sugar));
             return Ok(());
         };
         let mut value = value;
@@ -276,7 +278,7 @@ impl<'a> Cx<'a> {
             }
         }
         let ty = annotated.unwrap_or_else(|| self.ty(value));
-        self.fun.env.borrow_mut().set(name, Entry::Typed(ty));
+        self.fun.env.borrow_mut().set(name, Binding::Typed(ty));
         self.store(name, value);
         Ok(())
     }
@@ -323,11 +325,11 @@ impl<'a> Cx<'a> {
     fn complex_literal(&self, tree: TreeId) -> Option<IValue> {
         let ast = self.ast();
         let number = |tree| match ast.kind(tree) {
-            Kind::Const => Some(super::types::number(ast.leaf(tree))),
-            Kind::Var if self.lookup_only(tree).is_none() => names::constant(ast.name(tree)),
-            Kind::UnaryOp if ast.op(tree) == Some(Op::Neg) => {
+            TreeKind::Const => Some(super::types::number(ast.leaf(tree))),
+            TreeKind::Var if self.lookup_only(tree).is_none() => names::constant(ast.name(tree)),
+            TreeKind::UnaryOp if ast.op(tree) == Some(Op::Neg) => {
                 let inner = ast.child(tree, 0);
-                let infinite = ast.kind(inner) == Kind::Var && self.lookup_only(inner).is_none();
+                let infinite = ast.kind(inner) == TreeKind::Var && self.lookup_only(inner).is_none();
                 let value = infinite.then(|| names::constant(ast.name(inner))).flatten()?;
                 Some(IValue::Float(-value.as_float()?))
             }
@@ -348,7 +350,7 @@ impl<'a> Cx<'a> {
     }
 
     /// Looks up the variable that a tree names, without emitting or counting a read.
-    fn lookup_only(&self, tree: TreeId) -> Option<Entry> {
+    fn lookup_only(&self, tree: TreeId) -> Option<Binding> {
         self.fun.env.borrow().find(self.symbol(tree)).cloned()
     }
 
@@ -394,7 +396,7 @@ impl<'a> Cx<'a> {
             _ => None,
         };
         if name == "aten::neg"
-            && self.kind(operand) == Kind::Const
+            && self.kind(operand) == TreeKind::Const
             && let Some(number) = negated(super::types::number(self.ast().leaf(operand)))
         {
             self.at(span);
@@ -414,7 +416,7 @@ impl<'a> Cx<'a> {
     pub(crate) async fn values(&self, trees: &[TreeId]) -> Res<Vec<ValueId>> {
         let mut values = Vec::with_capacity(trees.len());
         for &tree in trees {
-            if self.kind(tree) != Kind::Starred {
+            if self.kind(tree) != TreeKind::Starred {
                 values.push(self.eval(tree, None).await?);
                 continue;
             }
@@ -432,7 +434,7 @@ impl<'a> Cx<'a> {
         let hints = hint.map(Type::unwrap_optional).and_then(Type::as_tuple);
         let hints = hints.filter(|t| t.elems.len() == elements.len());
         let values = match hints {
-            Some(hints) if elements.iter().all(|&e| self.kind(e) != Kind::Starred) => {
+            Some(hints) if elements.iter().all(|&e| self.kind(e) != TreeKind::Starred) => {
                 let mut values = Vec::with_capacity(elements.len());
                 for (&e, &h) in elements.iter().zip(&hints.elems) {
                     values.push(self.eval(e, Some(h)).await?);
@@ -450,7 +452,7 @@ impl<'a> Cx<'a> {
         let mut template = String::new();
         let mut values = Vec::new();
         for part in self.list(tree) {
-            if self.kind(part) == Kind::StringLiteral {
+            if self.kind(part) == TreeKind::StringLiteral {
                 template.push_str(self.ast().name(part));
             } else {
                 template.push_str("{}");

@@ -18,7 +18,7 @@ use super::session::Session;
 use crate::deep::{Deep, Task};
 use crate::parse::Parsed;
 use crate::span::Span;
-use crate::tree::{Ast, Kind, TreeId};
+use crate::tree::{Ast, TreeId, TreeKind};
 
 /// Result of a compilation step. The error is boxed because diagnostics are rare and large.
 pub(crate) type Res<T> = Result<T, Box<Diagnostic>>;
@@ -145,7 +145,7 @@ impl<'a> Cx<'a> {
         &self.fun.file.parsed.ast
     }
 
-    pub(crate) fn kind(&self, tree: TreeId) -> Kind {
+    pub(crate) fn kind(&self, tree: TreeId) -> TreeKind {
         self.ast().kind(tree)
     }
 

@@ -7,7 +7,7 @@ use super::fun::{Cx, Res};
 use super::matching::Args;
 use super::sugar::Sugar;
 use crate::span::Span;
-use crate::tree::{Kind, Op, TreeId};
+use crate::tree::{Op, TreeId, TreeKind};
 
 /// One element of a subscript.
 enum Part {
@@ -54,7 +54,7 @@ impl<'a> Cx<'a> {
         let mut parts = Vec::with_capacity(subscripts.len());
         for &tree in subscripts {
             parts.push(match self.kind(tree) {
-                Kind::SliceExpr => {
+                TreeKind::SliceExpr => {
                     let mut bounds = [None; 3];
                     for (i, bound) in bounds.iter_mut().enumerate() {
                         if let Some(tree) = self.ast().maybe(tree, i) {
@@ -63,7 +63,7 @@ impl<'a> Cx<'a> {
                     }
                     Part::Slice(bounds)
                 }
-                Kind::Dots => Part::Dots,
+                TreeKind::Dots => Part::Dots,
                 _ => match self.sugar(tree, None).await? {
                     Sugar::Slice(bounds) => Part::Slice(bounds),
                     other => Part::Value(self.as_value(self.span(tree), other)?),

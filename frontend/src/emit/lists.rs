@@ -8,7 +8,7 @@ use super::fun::{Cx, LoopStatus, Res};
 use super::matching::Args;
 use super::sugar::{Range, Sugar};
 use crate::span::Span;
-use crate::tree::{Kind, TreeId};
+use crate::tree::{TreeId, TreeKind};
 
 /// Returns the list element type that a type hint determines.
 fn list_hint(hint: Option<Type>) -> Option<Type> {
@@ -44,7 +44,7 @@ impl<'a> Cx<'a> {
         let elem_hint = list_hint(hint);
         let mut values = Vec::with_capacity(elements.len());
         for &element in &elements {
-            if self.kind(element) == Kind::Starred {
+            if self.kind(element) == TreeKind::Starred {
                 values.extend(self.values(&[element]).await?);
             } else {
                 values.push(self.eval(element, elem_hint).await?);
@@ -527,7 +527,7 @@ impl<'a> Cx<'a> {
         if let Some(&input) = inputs.first() {
             let value = match self.kind(input) {
                 // `dict([(k, v), ...])` with a literal argument is a dictionary literal.
-                Kind::ListLiteral | Kind::TupleLiteral => {
+                TreeKind::ListLiteral | TreeKind::TupleLiteral => {
                     let (mut keys, mut values) = (Vec::new(), Vec::new());
                     for pair in self.list(input) {
                         let sugar = self.sugar(pair, None).await?;

@@ -13,16 +13,16 @@ use flambeau_ir::diag::{Diagnostic, Fault};
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::{BlockId, Prim, Symbol, Type};
 
-use super::env::Entry;
+use super::env::Binding;
 use super::fun::{Cx, LoopStatus, Res};
 use crate::deep::Task;
-use crate::tree::{Kind, TreeId};
+use crate::tree::{TreeId, TreeKind};
 
 /// Message of the suppressed error for a use of a spoilt variable; never shown.
 pub(crate) const SPOILT: &str = "the value of this variable does not compile";
 
 /// The state before a statement.
-pub(crate) struct Place {
+pub(crate) struct RecoveryPoint {
     depth: usize,
     block: BlockId,
     status: LoopStatus,
@@ -30,8 +30,8 @@ pub(crate) struct Place {
 
 impl<'a> Cx<'a> {
     /// Returns the current state, for [`Cx::recover`].
-    pub(crate) fn place(&self) -> Place {
-        Place {
+    pub(crate) fn place(&self) -> RecoveryPoint {
+        RecoveryPoint {
             depth: self.fun.env.borrow().depth(),
             block: self.block(),
             status: self.fun.loop_status.get(),
@@ -44,7 +44,12 @@ impl<'a> Cx<'a> {
     ///
     /// Returns the problem if it affects more than the statement: an exceeded limit, or an `__init__` method, whose
     /// class would lack attributes.
-    pub(crate) async fn recover(&self, place: &Place, tree: TreeId, problem: Box<Diagnostic>) -> Res<()> {
+    pub(crate) async fn recover(
+        &self,
+        place: &RecoveryPoint,
+        tree: TreeId,
+        problem: Box<Diagnostic>,
+    ) -> Res<()> {
         let defines_attributes = self.fun.name.as_str().ends_with(".__init__");
         if !matches!(problem.fault, Fault::Input | Fault::Unsupported) || defines_attributes {
             return Err(problem);
@@ -62,8 +67,8 @@ impl<'a> Cx<'a> {
         self.fun.loop_status.set(place.status);
         self.spoil_head(tree);
         match self.kind(tree) {
-            Kind::Return | Kind::Raise => self.mark_exit(),
-            Kind::If | Kind::While | Kind::For | Kind::With => {
+            TreeKind::Return | TreeKind::Raise => self.mark_exit(),
+            TreeKind::If | TreeKind::While | TreeKind::For | TreeKind::With => {
                 self.deeper(self.clone().look_into(tree)).await?;
                 self.spoil_blocks(tree);
             }
@@ -77,9 +82,9 @@ impl<'a> Cx<'a> {
     fn look_into(self, tree: TreeId) -> Task<'a, Res<()>> {
         Box::pin(async move {
             let (bodies, in_loop) = match self.kind(tree) {
-                Kind::If => (vec![1, 2], false),
-                Kind::For => (vec![2], true),
-                kind => (vec![1], kind == Kind::While),
+                TreeKind::If => (vec![1, 2], false),
+                TreeKind::For => (vec![2], true),
+                kind => (vec![1], kind == TreeKind::While),
             };
             let place = self.place();
             let node = self.node(Prim::If, &[], &[]);
@@ -104,15 +109,15 @@ impl<'a> Cx<'a> {
     /// of optional, union or `Any` type.
     fn spoil_head(&self, tree: TreeId) {
         let names = match self.kind(tree) {
-            Kind::Assign | Kind::AugAssign | Kind::For | Kind::With => {
+            TreeKind::Assign | TreeKind::AugAssign | TreeKind::For | TreeKind::With => {
                 self.variables(self.ast().child(tree, 0))
             }
-            Kind::Delete => self.variables(tree),
-            Kind::Def => vec![self.symbol(tree)],
-            Kind::If | Kind::While | Kind::Assert => {
+            TreeKind::Delete => self.variables(tree),
+            TreeKind::Def => vec![self.symbol(tree)],
+            TreeKind::If | TreeKind::While | TreeKind::Assert => {
                 let env = self.fun.env.borrow();
                 let open = |name: &Symbol| match env.find(*name) {
-                    Some(Entry::Typed(ty)) => {
+                    Some(Binding::Typed(ty)) => {
                         *ty == Type::ANY || matches!(ty.kind(), TypeKind::Optional(_) | TypeKind::Union(_))
                     }
                     _ => false,
@@ -130,8 +135,10 @@ impl<'a> Cx<'a> {
     fn spoil_blocks(&self, tree: TreeId) {
         let mut stack = self.ast().children(tree).to_vec();
         while let Some(part) = stack.pop() {
-            if matches!(self.kind(part), Kind::Assign | Kind::AugAssign | Kind::For | Kind::With | Kind::Def)
-            {
+            if matches!(
+                self.kind(part),
+                TreeKind::Assign | TreeKind::AugAssign | TreeKind::For | TreeKind::With | TreeKind::Def
+            ) {
                 self.spoil_head(part);
             }
             stack.extend(self.ast().children(part));
@@ -143,7 +150,7 @@ impl<'a> Cx<'a> {
         let ast = self.ast();
         let (mut names, mut stack) = (Vec::new(), vec![tree]);
         while let Some(part) = stack.pop() {
-            if ast.kind(part) == Kind::Var {
+            if ast.kind(part) == TreeKind::Var {
                 names.push(Symbol::new(ast.name(part)));
             }
             stack.extend(ast.children(part));

@@ -27,7 +27,7 @@ use super::sugar::Sugar;
 use crate::Limits;
 use crate::deep::{Deep, run};
 use crate::ssa::Stage;
-use crate::tree::{Kind, TreeId};
+use crate::tree::{TreeId, TreeKind};
 
 /// An operator overload that is a function: calls that match its schema are replaced by its graph.
 #[derive(Clone, Debug)]
@@ -244,7 +244,7 @@ impl<'s> Session<'s> {
         let mut known: HashSet<Symbol, FxBuildHasher> = HashSet::default();
         for &tree in ast.children(file.parsed.root) {
             match ast.kind(tree) {
-                Kind::Def => {
+                TreeKind::Def => {
                     let name = Symbol::new(ast.name(tree));
                     if !known.insert(name) {
                         let message = format!("method '{name}' already defined");
@@ -254,14 +254,14 @@ impl<'s> Session<'s> {
                     self.declare(name, file, tree, None);
                     names.push(name);
                 }
-                Kind::ClassDef => {
+                TreeKind::ClassDef => {
                     let qualified = Symbol::new(&format!("__torch__.{}", ast.name(tree)));
                     match self.declare_class(qualified, file, tree) {
                         Ok(ty) => self.name_type(Symbol::new(ast.name(tree)), ty),
                         Err(problem) => problems.push(*problem),
                     }
                 }
-                Kind::Import => {}
+                TreeKind::Import => {}
                 _ => {
                     let message = "only functions and classes are allowed at the top level of a source";
                     let range = file.range(ast.span(tree));

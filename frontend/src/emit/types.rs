@@ -8,7 +8,7 @@ use flambeau_ir::{Diagnostic, Fault, FunctionSchema, IValue, Symbol, Type};
 
 use super::fun::{Res, SourceFile};
 use super::session::Session;
-use crate::tree::{Ast, Kind, Leaf, Op, TreeId};
+use crate::tree::{Ast, Leaf, Op, TreeId, TreeKind};
 use crate::view;
 
 /// Maximum nesting of annotations: that of types.
@@ -96,11 +96,11 @@ impl TypeReader<'_> {
         let mut at = tree;
         loop {
             match ast.kind(at) {
-                Kind::Select => {
+                TreeKind::Select => {
                     parts.push(ast.name(at));
                     at = ast.child(at, 0);
                 }
-                Kind::Var => {
+                TreeKind::Var => {
                     parts.push(ast.name(at));
                     parts.reverse();
                     return Some(parts.join("."));
@@ -116,14 +116,14 @@ impl TypeReader<'_> {
         }
         let ast = self.ast();
         match ast.kind(tree) {
-            Kind::None => Ok(Type::NONE),
-            Kind::Var | Kind::Select => {
+            TreeKind::None => Ok(Type::NONE),
+            TreeKind::Var | TreeKind::Select => {
                 let Some(name) = self.dotted(tree) else { return self.error(tree, "this is not a type") };
                 self.named(tree, &name)
             }
-            Kind::StringLiteral => self.quoted(tree),
-            Kind::Subscript => self.generic(tree, depth),
-            Kind::BinOp if ast.op(tree) == Some(Op::BitOr) => {
+            TreeKind::StringLiteral => self.quoted(tree),
+            TreeKind::Subscript => self.generic(tree, depth),
+            TreeKind::BinOp if ast.op(tree) == Some(Op::BitOr) => {
                 let (a, b) = (
                     self.read_at(ast.child(tree, 0), depth + 1)?,
                     self.read_at(ast.child(tree, 1), depth + 1)?,
@@ -143,7 +143,7 @@ impl TypeReader<'_> {
         }
         let root = parsed.root;
         let file = Arc::new(SourceFile { source, parsed });
-        if file.parsed.ast.kind(root) == Kind::StringLiteral {
+        if file.parsed.ast.kind(root) == TreeKind::StringLiteral {
             return self.error(tree, "this text is not a type");
         }
         TypeReader { session: self.session, file: &file }.read(root)
@@ -195,7 +195,7 @@ impl TypeReader<'_> {
         let parts = ast.children(ast.child(tree, 1));
         if matches!(short, "Tuple" | "tuple")
             && let [only] = parts
-            && ast.kind(*only) == Kind::TupleLiteral
+            && ast.kind(*only) == TreeKind::TupleLiteral
             && ast.children(*only).is_empty()
         {
             return Ok(Type::tuple(&[]));
@@ -233,10 +233,10 @@ impl TypeReader<'_> {
     fn broadcast(&self, tree: TreeId) -> Option<u32> {
         let ast = self.ast();
         let mut tree = tree;
-        if ast.kind(tree) == Kind::Subscript && self.dotted(ast.child(tree, 0))?.ends_with("Optional") {
+        if ast.kind(tree) == TreeKind::Subscript && self.dotted(ast.child(tree, 0))?.ends_with("Optional") {
             tree = *ast.children(ast.child(tree, 1)).first()?;
         }
-        if ast.kind(tree) != Kind::Subscript {
+        if ast.kind(tree) != TreeKind::Subscript {
             return None;
         }
         let name = self.dotted(ast.child(tree, 0))?;
@@ -313,32 +313,32 @@ impl TypeReader<'_> {
         let children =
             || ast.children(tree).iter().map(|&t| self.literal(t, depth + 1)).collect::<Res<Vec<IValue>>>();
         Ok(match ast.kind(tree) {
-            Kind::None => IValue::None,
-            Kind::True => IValue::Bool(true),
-            Kind::False => IValue::Bool(false),
-            Kind::StringLiteral => IValue::str(ast.name(tree)),
-            Kind::Const => number(ast.leaf(tree)),
-            Kind::TupleLiteral => IValue::Tuple(flambeau_ir::value::Tuple::new(children()?)),
-            Kind::ListLiteral => {
+            TreeKind::None => IValue::None,
+            TreeKind::True => IValue::Bool(true),
+            TreeKind::False => IValue::Bool(false),
+            TreeKind::StringLiteral => IValue::str(ast.name(tree)),
+            TreeKind::Const => number(ast.leaf(tree)),
+            TreeKind::TupleLiteral => IValue::Tuple(flambeau_ir::value::Tuple::new(children()?)),
+            TreeKind::ListLiteral => {
                 let items = children()?;
                 let elem = items.first().map_or(Type::TENSOR, IValue::type_of);
                 list_of(elem, items)
             }
-            Kind::UnaryOp if ast.op(tree) == Some(Op::Neg) => {
+            TreeKind::UnaryOp if ast.op(tree) == Some(Op::Neg) => {
                 match self.literal(ast.child(tree, 0), depth + 1)? {
                     IValue::Int(v) => IValue::Int(v.wrapping_neg()),
                     IValue::Float(v) => IValue::Float(-v),
                     _ => return self.error(tree, NO_DEFAULT),
                 }
             }
-            Kind::BinOp => {
+            TreeKind::BinOp => {
                 let [a, b] = [0, 1].map(|i| self.literal(ast.child(tree, i), depth + 1));
                 match ast.op(tree).and_then(|op| crate::literal::arithmetic(op, &a.ok()?, &b.ok()?)) {
                     Some(value) => value,
                     None => return self.error(tree, NO_DEFAULT),
                 }
             }
-            Kind::DictLiteral => {
+            TreeKind::DictLiteral => {
                 let [keys, values] = [0, 1].map(|i| ast.children(ast.child(tree, i)));
                 let pairs = keys.iter().zip(values);
                 let pairs = pairs
@@ -346,7 +346,7 @@ impl TypeReader<'_> {
                     .collect::<Res<Vec<_>>>()?;
                 self.dict_of(tree, pairs)?
             }
-            Kind::Apply => self.applied(tree, depth)?,
+            TreeKind::Apply => self.applied(tree, depth)?,
             _ => match self.dotted(tree).and_then(|name| self.named_constant(&name)) {
                 Some(value) => value,
                 None => return self.error(tree, NO_DEFAULT),

@@ -5,7 +5,7 @@ use super::expr::{Frame, Mode, Next};
 use super::{Parser, Res};
 use crate::lex::{Tok, Token};
 use crate::span::Span;
-use crate::tree::{Kind, Leaf, TreeId};
+use crate::tree::{Leaf, TreeId, TreeKind};
 
 /// A subscript being read.
 pub(super) struct Index {
@@ -26,7 +26,7 @@ impl Index {
 
 /// A comprehension being read.
 pub(super) struct Comprehension {
-    kind: Kind,
+    kind: TreeKind,
     start: u32,
     close: Tok,
     /// True if the closing token belongs to the enclosing call.
@@ -62,10 +62,10 @@ impl Parser<'_> {
             Some(&mut Frame::Paren { start, items, comma })
                 if kind == Tok::RParen && (comma || items == self.scratch.len()) =>
             {
-                self.end_literal(Kind::TupleLiteral, start, items)
+                self.end_literal(TreeKind::TupleLiteral, start, items)
             }
             Some(&mut Frame::List { start, items }) if kind == Tok::RBracket => {
-                self.end_literal(Kind::ListLiteral, start, items)
+                self.end_literal(TreeKind::ListLiteral, start, items)
             }
             Some(&mut Frame::Dict { start, items, has_key: false }) if kind == Tok::RBrace => {
                 self.end_dict(start, items)
@@ -106,7 +106,7 @@ impl Parser<'_> {
         }))
     }
 
-    fn end_literal(&mut self, kind: Kind, start: u32, items: usize) -> Next {
+    fn end_literal(&mut self, kind: TreeKind, start: u32, items: usize) -> Next {
         self.next();
         self.frames.pop();
         let span = self.span_from(start);
@@ -121,7 +121,7 @@ impl Parser<'_> {
         let values: Vec<_> = pairs.iter().skip(1).step_by(2).copied().collect();
         let lists = [self.list(&keys), self.list(&values)];
         let span = self.span_from(start);
-        Next::Value(self.ast.add(Kind::DictLiteral, span, Leaf::None, &lists))
+        Next::Value(self.ast.add(TreeKind::DictLiteral, span, Leaf::None, &lists))
     }
 
     fn end_call(&mut self) -> Next {
@@ -133,7 +133,7 @@ impl Parser<'_> {
         let attributes = self.keywords.split_off(keywords);
         let attributes = self.list(&attributes);
         let span = self.span_from(self.ast.span(callee).start);
-        Next::Value(self.ast.add(Kind::Apply, span, Leaf::None, &[callee, inputs, attributes]))
+        Next::Value(self.ast.add(TreeKind::Apply, span, Leaf::None, &[callee, inputs, attributes]))
     }
 
     /// Ends one element of the subscript on top of the stack.
@@ -149,7 +149,7 @@ impl Parser<'_> {
             let parts = index.parts.map(|p| p.unwrap_or(nothing));
             let span = Span::new(index.start, end);
             (index.parts, index.colons) = ([None; 3], 0);
-            Some(self.ast.add(Kind::SliceExpr, span, Leaf::None, &parts))
+            Some(self.ast.add(TreeKind::SliceExpr, span, Leaf::None, &parts))
         };
         self.scratch.extend(element);
     }
@@ -159,7 +159,7 @@ impl Parser<'_> {
         let Some(Frame::Index(index)) = self.frames.pop() else { return Next::Operand };
         let subscripts = self.list_from(index.items);
         let span = self.span_from(self.ast.span(index.value).start);
-        Next::Value(self.ast.add(Kind::Subscript, span, Leaf::None, &[index.value, subscripts]))
+        Next::Value(self.ast.add(TreeKind::Subscript, span, Leaf::None, &[index.value, subscripts]))
     }
 
     fn base_end(&mut self) -> Next {
@@ -167,7 +167,7 @@ impl Parser<'_> {
             Some(Frame::Base { items, .. }) => {
                 let start = self.scratch.get(items).map_or(0, |&t| self.ast.span(t).start);
                 let span = self.span_from(start);
-                Next::Done(self.add_from(Kind::TupleLiteral, span, items))
+                Next::Done(self.add_from(TreeKind::TupleLiteral, span, items))
             }
             _ => Next::Done(self.nothing()),
         }
@@ -199,14 +199,14 @@ impl Parser<'_> {
                     }
                     Tok::RParen if had => {
                         self.scratch.push(value);
-                        Ok(self.end_literal(Kind::TupleLiteral, start, items))
+                        Ok(self.end_literal(TreeKind::TupleLiteral, start, items))
                     }
                     Tok::RParen => {
                         self.next();
                         self.frames.pop();
                         Ok(Next::Value(value))
                     }
-                    Tok::For if !had => self.comprehension(Kind::ListComp, start, Tok::RParen, &[value]),
+                    Tok::For if !had => self.comprehension(TreeKind::ListComp, start, Tok::RParen, &[value]),
                     _ => Err(self.unexpected("`,` or `)`")),
                 }
             }
@@ -214,10 +214,10 @@ impl Parser<'_> {
                 Tok::Comma => self.element(value),
                 Tok::RBracket => {
                     self.scratch.push(value);
-                    Ok(self.end_literal(Kind::ListLiteral, start, items))
+                    Ok(self.end_literal(TreeKind::ListLiteral, start, items))
                 }
                 Tok::For if items == depth => {
-                    self.comprehension(Kind::ListComp, start, Tok::RBracket, &[value])
+                    self.comprehension(TreeKind::ListComp, start, Tok::RBracket, &[value])
                 }
                 _ => Err(self.unexpected("`,` or `]`")),
             },
@@ -277,7 +277,7 @@ impl Parser<'_> {
             Tok::For if depth == items + 1 => {
                 let key = self.scratch[items];
                 self.scratch.truncate(items);
-                self.comprehension(Kind::DictComp, start, Tok::RBrace, &[key, value])
+                self.comprehension(TreeKind::DictComp, start, Tok::RBrace, &[key, value])
             }
             _ => Err(self.unexpected("`,` or `}`")),
         }
@@ -297,12 +297,12 @@ impl Parser<'_> {
         match keyword.take() {
             Some((name, start)) => {
                 let span = Span::new(start, start).to(end);
-                let attribute = self.ast.add(Kind::Attribute, span, Leaf::Name(name), &[value]);
+                let attribute = self.ast.add(TreeKind::Attribute, span, Leaf::Name(name), &[value]);
                 self.keywords.push(attribute);
             }
             None if kind == Tok::For && depth == items && self.keywords.len() == keywords => {
                 self.frames.push(Frame::Comp(Comprehension {
-                    kind: Kind::ListComp,
+                    kind: TreeKind::ListComp,
                     start: end.start,
                     close: Tok::RParen,
                     bare: true,
@@ -312,7 +312,7 @@ impl Parser<'_> {
                 }));
                 return self.element(value);
             }
-            None if self.keywords.len() > keywords && self.ast.kind(value) != Kind::Starred => {
+            None if self.keywords.len() > keywords && self.ast.kind(value) != TreeKind::Starred => {
                 let message = "a positional argument cannot follow a keyword argument";
                 return Err(self.problem(crate::span::ProblemKind::Syntax, end, message));
             }
@@ -358,7 +358,7 @@ impl Parser<'_> {
     }
 
     /// Turns the bracket on top into a comprehension: its elements have been read and `for` follows.
-    fn comprehension(&mut self, kind: Kind, start: u32, close: Tok, elements: &[TreeId]) -> Res<Next> {
+    fn comprehension(&mut self, kind: TreeKind, start: u32, close: Tok, elements: &[TreeId]) -> Res<Next> {
         self.frames.pop();
         let items = self.scratch.len();
         self.scratch.extend_from_slice(elements);
@@ -380,10 +380,10 @@ impl Parser<'_> {
         if let Some(Frame::Comp(comp)) = self.frames.last_mut() {
             comp.stage = Stage::Iterable;
             if comp.comma {
-                let base = comp.items + if comp.kind == Kind::DictComp { 2 } else { 1 };
+                let base = comp.items + if comp.kind == TreeKind::DictComp { 2 } else { 1 };
                 let start = self.scratch.get(base).map_or(0, |&t| self.ast.span(t).start);
                 let span = self.span_from(start);
-                let tuple = self.add_from(Kind::TupleLiteral, span, base);
+                let tuple = self.add_from(TreeKind::TupleLiteral, span, base);
                 self.scratch.push(tuple);
             }
         }

@@ -5,7 +5,7 @@ use super::stmt::{Block, Owner};
 use super::{Parser, Res};
 use crate::lex::Tok;
 use crate::span::{ProblemKind, Span};
-use crate::tree::{Kind, Leaf, TreeId};
+use crate::tree::{Leaf, TreeId, TreeKind};
 
 /// A parameter whose type may still be set by a type comment.
 struct Pending {
@@ -96,11 +96,11 @@ impl Parser<'_> {
             .map(|p| {
                 let children = [p.annotation, p.default, nothing];
                 let n = if p.keyword_only { 3 } else { 2 };
-                self.ast.add(Kind::Param, p.span, p.name, &children[..n])
+                self.ast.add(TreeKind::Param, p.span, p.name, &children[..n])
             })
             .collect();
         let params = self.list(&trees);
-        self.ast.add(Kind::Decl, span, Leaf::None, &[params, result])
+        self.ast.add(TreeKind::Decl, span, Leaf::None, &[params, result])
     }
 
     fn params(&mut self) -> Res<Vec<Pending>> {
@@ -166,8 +166,8 @@ impl Parser<'_> {
         let result = self.expression()?;
         let span = self.span_from(start);
         let types = match self.ast.kind(types) {
-            Kind::Dots => return Ok(result),
-            Kind::TupleLiteral => self.ast.children(types).to_vec(),
+            TreeKind::Dots => return Ok(result),
+            TreeKind::TupleLiteral => self.ast.children(types).to_vec(),
             _ => vec![types],
         };
         // The type comment of a method omits `self`.
@@ -204,7 +204,7 @@ impl Parser<'_> {
             let value = self.expression()?;
             let target = if self.eat(Tok::As) { self.expression()? } else { self.nothing() };
             let span = self.span_from(self.ast.span(value).start);
-            items.push(self.ast.add(Kind::WithItem, span, Leaf::None, &[value, target]));
+            items.push(self.ast.add(TreeKind::WithItem, span, Leaf::None, &[value, target]));
             if !self.eat(Tok::Comma) {
                 break;
             }

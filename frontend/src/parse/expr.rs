@@ -11,7 +11,7 @@ use super::{Failed, Parser, Res};
 use crate::lex::{Tok, Token};
 use crate::literal;
 use crate::span::{ProblemKind, Span};
-use crate::tree::{Kind, Leaf, Name, Op, TreeId};
+use crate::tree::{Leaf, Name, Op, TreeId, TreeKind};
 
 /// Context of an expression, which determines the tokens that end it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -148,11 +148,11 @@ impl Parser<'_> {
         let start = token.start;
         let items = self.scratch.len();
         let atom = match token.kind {
-            Tok::Ident => Kind::Var,
-            Tok::True => Kind::True,
-            Tok::False => Kind::False,
-            Tok::None => Kind::None,
-            Tok::Ellipsis => Kind::Dots,
+            Tok::Ident => TreeKind::Var,
+            Tok::True => TreeKind::True,
+            Tok::False => TreeKind::False,
+            Tok::None => TreeKind::None,
+            Tok::Ellipsis => TreeKind::Dots,
             Tok::Number => return self.number(),
             Tok::Str => return self.strings(),
             Tok::FStart => {
@@ -187,7 +187,7 @@ impl Parser<'_> {
             _ => return Err(self.unexpected("an expression")),
         };
         self.next();
-        let leaf = if atom == Kind::Var { self.name_leaf(self.text(token)) } else { Leaf::None };
+        let leaf = if atom == TreeKind::Var { self.name_leaf(self.text(token)) } else { Leaf::None };
         Ok(Next::Value(self.ast.add(atom, token.span(), leaf, &[])))
     }
 
@@ -218,10 +218,10 @@ impl Parser<'_> {
                     leaf => leaf,
                 }
             };
-            return Ok(Next::Value(self.ast.add(Kind::Const, span, leaf, &[])));
+            return Ok(Next::Value(self.ast.add(TreeKind::Const, span, leaf, &[])));
         }
         let leaf = self.number_leaf(token)?;
-        Ok(Next::Value(self.ast.add(Kind::Const, token.span(), leaf, &[])))
+        Ok(Next::Value(self.ast.add(TreeKind::Const, token.span(), leaf, &[])))
     }
 
     fn number_leaf(&mut self, token: Token) -> Res<Leaf> {
@@ -255,7 +255,7 @@ impl Parser<'_> {
             self.problem(ProblemKind::Syntax, span, "the string's escapes are not UTF-8 text")
         })?;
         let leaf = self.name_leaf(&text);
-        Ok(self.ast.add(Kind::StringLiteral, span, leaf, &[]))
+        Ok(self.ast.add(TreeKind::StringLiteral, span, leaf, &[]))
     }
 
     /// Parses the text of the f-string on top of the stack, up to its next expression or its end.
@@ -294,7 +294,7 @@ impl Parser<'_> {
         match self.frames.pop() {
             Some(Frame::Format { start, items }) => {
                 let span = self.span_from(start);
-                self.add_from(Kind::FormatString, span, items)
+                self.add_from(TreeKind::FormatString, span, items)
             }
             _ => self.nothing(),
         }
@@ -352,7 +352,7 @@ impl Parser<'_> {
         self.next();
         let leaf = self.name_leaf(self.text(token));
         let span = self.ast.span(value).to(token.span());
-        Ok(Next::Value(self.ast.add(Kind::Select, span, leaf, &[value])))
+        Ok(Next::Value(self.ast.add(TreeKind::Select, span, leaf, &[value])))
     }
 
     fn infix(&mut self, value: TreeId, op: Op, bp: u8, negated: bool) -> Res<Next> {
@@ -375,20 +375,20 @@ impl Parser<'_> {
         match self.frames.pop() {
             Some(Frame::Prefix { op, start, .. }) => {
                 let span = Span::new(start, start).to(end);
-                self.ast.add(Kind::UnaryOp, span, Leaf::Op(op), &[value])
+                self.ast.add(TreeKind::UnaryOp, span, Leaf::Op(op), &[value])
             }
             Some(Frame::Star { start }) => {
-                self.ast.add(Kind::Starred, Span::new(start, start).to(end), Leaf::None, &[value])
+                self.ast.add(TreeKind::Starred, Span::new(start, start).to(end), Leaf::None, &[value])
             }
             Some(Frame::TernaryElse { then, cond }) => {
                 let span = self.ast.span(then).to(end);
-                self.ast.add(Kind::TernaryIf, span, Leaf::None, &[cond, then, value])
+                self.ast.add(TreeKind::TernaryIf, span, Leaf::None, &[cond, then, value])
             }
             Some(Frame::Infix { op, negated, lhs, .. }) => {
                 let span = self.ast.span(lhs).to(end);
-                let mut tree = self.ast.add(Kind::BinOp, span, Leaf::Op(op), &[lhs, value]);
+                let mut tree = self.ast.add(TreeKind::BinOp, span, Leaf::Op(op), &[lhs, value]);
                 if negated {
-                    tree = self.ast.add(Kind::UnaryOp, span, Leaf::Op(Op::Not), &[tree]);
+                    tree = self.ast.add(TreeKind::UnaryOp, span, Leaf::Op(Op::Not), &[tree]);
                 }
                 tree
             }

@@ -18,14 +18,14 @@ mod stmt;
 use crate::lex::{Tok, Token, lex};
 use crate::limits::Limits;
 use crate::span::{Problem, ProblemKind, Span};
-use crate::tree::{Ast, Kind, Leaf, TreeId};
+use crate::tree::{Ast, Leaf, TreeId, TreeKind};
 
 /// The trees of a source and the problems found in it.
 #[derive(Clone, Debug)]
 pub struct Parsed {
     /// All trees.
     pub ast: Ast,
-    /// The [`Kind::Module`] of the source, or the tree of a single expression.
+    /// The [`TreeKind::Module`] of the source, or the tree of a single expression.
     pub root: TreeId,
     /// The problems in source order; empty if and only if the whole source was parsed.
     pub problems: Vec<Problem>,
@@ -80,7 +80,7 @@ pub(crate) struct Parser<'a> {
 impl<'a> Parser<'a> {
     fn new(src: &'a str, tokens: &'a [Token], limits: &'a Limits, problems: Vec<Problem>) -> Self {
         let mut ast = Ast::with_capacity(tokens.len());
-        let nothing = ast.add(Kind::Nothing, Span::default(), Leaf::None, &[]);
+        let nothing = ast.add(TreeKind::Nothing, Span::default(), Leaf::None, &[]);
         Parser {
             src,
             tokens,
@@ -186,21 +186,21 @@ impl<'a> Parser<'a> {
             (Some(&a), Some(&b)) => self.ast.span(a).to(self.ast.span(b)),
             _ => self.token().span(),
         };
-        self.ast.add(Kind::List, span, Leaf::None, items)
+        self.ast.add(TreeKind::List, span, Leaf::None, items)
     }
 
-    /// Moves the scratch elements from `base` on into a [`Kind::List`].
+    /// Moves the scratch elements from `base` on into a [`TreeKind::List`].
     fn list_from(&mut self, base: usize) -> TreeId {
         let items = &self.scratch[base..];
         let span = match (items.first(), items.last()) {
             (Some(&a), Some(&b)) => self.ast.span(a).to(self.ast.span(b)),
             _ => self.token().span(),
         };
-        self.add_from(Kind::List, span, base)
+        self.add_from(TreeKind::List, span, base)
     }
 
     /// Moves the scratch elements from `base` on into a new tree of kind `kind`.
-    fn add_from(&mut self, kind: Kind, span: Span, base: usize) -> TreeId {
+    fn add_from(&mut self, kind: TreeKind, span: Span, base: usize) -> TreeId {
         let tree = self.ast.add(kind, span, Leaf::None, &self.scratch[base..]);
         self.scratch.truncate(base);
         tree

@@ -8,7 +8,7 @@ use super::expr::Mode;
 use super::{Failed, Parser, Res};
 use crate::lex::Tok;
 use crate::span::Span;
-use crate::tree::{Kind, Leaf, Op, TreeId};
+use crate::tree::{Leaf, Op, TreeId, TreeKind};
 
 /// A compound statement whose body is being read.
 pub(super) struct Block {
@@ -103,7 +103,7 @@ impl Parser<'_> {
             self.close_block(&mut blocks);
         }
         let base = blocks.pop().map_or(0, |b| b.base);
-        self.add_from(Kind::Module, Span::new(0, self.src.len() as u32), base)
+        self.add_from(TreeKind::Module, Span::new(0, self.src.len() as u32), base)
     }
 
     /// Parses one logical line; after a problem, skips to the next line.
@@ -180,23 +180,23 @@ impl Parser<'_> {
         Some(match block.owner {
             Owner::Module | Owner::Skipped => return None,
             Owner::Def { name, decl, decorators } => {
-                self.ast.add(Kind::Def, span, name, &[decl, body, decorators])
+                self.ast.add(TreeKind::Def, span, name, &[decl, body, decorators])
             }
             Owner::Class { name, bases, decorators } => {
-                self.ast.add(Kind::ClassDef, span, name, &[bases, body, decorators])
+                self.ast.add(TreeKind::ClassDef, span, name, &[bases, body, decorators])
             }
             Owner::If { cond } => {
                 let no_else = self.list(&[]);
-                self.ast.add(Kind::If, span, nothing, &[cond, body, no_else])
+                self.ast.add(TreeKind::If, span, nothing, &[cond, body, no_else])
             }
             Owner::Else { cond, then_body, .. } => {
-                self.ast.add(Kind::If, span, nothing, &[cond, then_body, body])
+                self.ast.add(TreeKind::If, span, nothing, &[cond, then_body, body])
             }
-            Owner::While { cond } => self.ast.add(Kind::While, span, nothing, &[cond, body]),
+            Owner::While { cond } => self.ast.add(TreeKind::While, span, nothing, &[cond, body]),
             Owner::For { targets, iterables } => {
-                self.ast.add(Kind::For, span, nothing, &[targets, iterables, body])
+                self.ast.add(TreeKind::For, span, nothing, &[targets, iterables, body])
             }
-            Owner::With { items } => self.ast.add(Kind::With, span, nothing, &[items, body]),
+            Owner::With { items } => self.ast.add(TreeKind::With, span, nothing, &[items, body]),
         })
     }
 
@@ -252,8 +252,10 @@ impl Parser<'_> {
             Tok::For => self.for_header(blocks),
             Tok::With => self.with_header(blocks),
             Tok::Elif | Tok::Else => {
-                let after_loop =
-                    matches!(self.scratch.last().map(|&s| self.ast.kind(s)), Some(Kind::For | Kind::While));
+                let after_loop = matches!(
+                    self.scratch.last().map(|&s| self.ast.kind(s)),
+                    Some(TreeKind::For | TreeKind::While)
+                );
                 if after_loop {
                     return Err(self.unsupported(token.span(), "`else` of a loop is"));
                 }
@@ -291,9 +293,9 @@ impl Parser<'_> {
     fn simple(&mut self) -> Res<TreeId> {
         let token = self.token();
         let word = match token.kind {
-            Tok::Pass => Kind::Pass,
-            Tok::Break => Kind::Break,
-            Tok::Continue => Kind::Continue,
+            Tok::Pass => TreeKind::Pass,
+            Tok::Break => TreeKind::Break,
+            Tok::Continue => TreeKind::Continue,
             Tok::Return | Tok::Raise => return self.return_or_raise(),
             Tok::Assert => return self.assertion(),
             Tok::Del | Tok::Global => return self.delete_or_global(),
@@ -310,8 +312,11 @@ impl Parser<'_> {
 
     fn return_or_raise(&mut self) -> Res<TreeId> {
         let token = self.next();
-        let (kind, mode) =
-            if token.kind == Tok::Return { (Kind::Return, Mode::Tuple) } else { (Kind::Raise, Mode::Single) };
+        let (kind, mode) = if token.kind == Tok::Return {
+            (TreeKind::Return, Mode::Tuple)
+        } else {
+            (TreeKind::Raise, Mode::Single)
+        };
         let value = if self.ends_statement() { self.nothing() } else { self.expression_in(mode)? };
         if self.peek() == Tok::From {
             let span = self.token().span();
@@ -326,17 +331,17 @@ impl Parser<'_> {
         let cond = self.expression()?;
         let message = if self.eat(Tok::Comma) { self.expression()? } else { self.nothing() };
         let span = self.span_from(start);
-        Ok(self.ast.add(Kind::Assert, span, Leaf::None, &[cond, message]))
+        Ok(self.ast.add(TreeKind::Assert, span, Leaf::None, &[cond, message]))
     }
 
     fn delete_or_global(&mut self) -> Res<TreeId> {
         let token = self.next();
         let value = self.expression_in(Mode::Tuple)?;
         let targets = match self.ast.kind(value) {
-            Kind::TupleLiteral => self.ast.children(value).to_vec(),
+            TreeKind::TupleLiteral => self.ast.children(value).to_vec(),
             _ => vec![value],
         };
-        let kind = if token.kind == Tok::Del { Kind::Delete } else { Kind::Global };
+        let kind = if token.kind == Tok::Del { TreeKind::Delete } else { TreeKind::Global };
         let span = self.span_from(token.start);
         Ok(self.ast.add(kind, span, Leaf::None, &targets))
     }
@@ -362,7 +367,7 @@ impl Parser<'_> {
             }
             let span = self.span_from(token.start);
             let leaf = self.name_leaf(&name);
-            names.push(self.ast.add(Kind::StringLiteral, span, leaf, &[]));
+            names.push(self.ast.add(TreeKind::StringLiteral, span, leaf, &[]));
             if self.eat(Tok::As) {
                 self.expect(Tok::Ident, "after `as`")?;
             }
@@ -371,7 +376,7 @@ impl Parser<'_> {
             }
         }
         let span = self.span_from(start);
-        Ok(self.ast.add(Kind::Import, span, Leaf::None, &names))
+        Ok(self.ast.add(TreeKind::Import, span, Leaf::None, &names))
     }
 
     /// Parses an expression statement, or an assignment that starts with an expression.
@@ -383,7 +388,7 @@ impl Parser<'_> {
             self.check_target(first)?;
             let value = self.expression_in(Mode::Tuple)?;
             let span = self.span_from(start);
-            return Ok(self.ast.add(Kind::AugAssign, span, Leaf::Op(op), &[first, value]));
+            return Ok(self.ast.add(TreeKind::AugAssign, span, Leaf::Op(op), &[first, value]));
         }
         let mut annotation = self.nothing();
         if self.eat(Tok::Colon) {
@@ -391,7 +396,7 @@ impl Parser<'_> {
             annotation = self.expression()?;
         } else if self.peek() != Tok::Assign {
             let span = self.span_from(start);
-            return Ok(self.ast.add(Kind::ExprStmt, span, Leaf::None, &[first]));
+            return Ok(self.ast.add(TreeKind::ExprStmt, span, Leaf::None, &[first]));
         }
         let mut targets = vec![first];
         let mut value = self.nothing();
@@ -409,18 +414,18 @@ impl Parser<'_> {
         }
         let span = self.span_from(start);
         let targets = self.list(&targets);
-        Ok(self.ast.add(Kind::Assign, span, Leaf::None, &[targets, value, annotation]))
+        Ok(self.ast.add(TreeKind::Assign, span, Leaf::None, &[targets, value, annotation]))
     }
 
     pub(super) fn check_target(&mut self, target: TreeId) -> Res<()> {
         let fits = matches!(
             self.ast.kind(target),
-            Kind::Var
-                | Kind::TupleLiteral
-                | Kind::ListLiteral
-                | Kind::Starred
-                | Kind::Subscript
-                | Kind::Select
+            TreeKind::Var
+                | TreeKind::TupleLiteral
+                | TreeKind::ListLiteral
+                | TreeKind::Starred
+                | TreeKind::Subscript
+                | TreeKind::Select
         );
         if fits {
             return Ok(());

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use flambeau_ir::attr::names as attrs;
 use flambeau_ir::module::Function;
 use flambeau_ir::types::{TypeKind, unify};
-use flambeau_ir::{BlockId, Diagnostic, Graph, NodeId, Prim, Step as Walked, ValueId};
+use flambeau_ir::{BlockId, Diagnostic, Graph, NodeId, Prim, ValueId, WalkStep};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
@@ -205,9 +205,9 @@ impl<'g> Body<'_, '_, 'g> {
         self.indent();
         for step in graph.walk(graph.root()) {
             match step {
-                Walked::Node(node) => self.constants(node)?,
-                Walked::Leave(block) => self.constants(graph.ret(block))?,
-                Walked::Enter(_) | Walked::Done(_) => {}
+                WalkStep::Node(node) => self.constants(node)?,
+                WalkStep::Leave(block) => self.constants(graph.ret(block))?,
+                WalkStep::Enter(_) | WalkStep::Done(_) => {}
             }
         }
         self.agenda.extend([Step::Close, Step::Nodes(first(graph, graph.root()))]);

@@ -12,7 +12,7 @@ const CLOSE: char = '\u{3}';
 
 /// Source map of a text: ascending byte offsets, each with the source range of the text from there on, or `None` if
 /// unknown.
-pub type Places = Vec<(usize, Option<SourceRange>)>;
+pub type SourceMap = Vec<(usize, Option<SourceRange>)>;
 
 /// The source map of one text under construction.
 #[derive(Default)]
@@ -63,8 +63,8 @@ impl Marks {
     }
 
     /// Returns the source map without repetitions.
-    pub(super) fn into_places(self) -> Places {
-        let mut places: Places = Vec::new();
+    pub(super) fn into_source_map(self) -> SourceMap {
+        let mut places: SourceMap = Vec::new();
         for (at, what) in self.places {
             let what = what.map(|i| self.ranges[i].clone());
             let same = |(_, last): &(usize, Option<SourceRange>)| match (last, &what) {
@@ -109,7 +109,7 @@ mod tests {
         marks.write(&mut text, &format!("x = {outer}"));
         assert_eq!(text, "  x = torch.add(torch.mul(a, b), c)");
         let places: Vec<_> =
-            marks.into_places().into_iter().map(|(at, r)| (at, r.map(|r| r.range))).collect();
+            marks.into_source_map().into_iter().map(|(at, r)| (at, r.map(|r| r.range))).collect();
         assert_eq!(places, [(6, Some(0..9)), (16, Some(0..5)), (31, Some(0..9)), (35, None)]);
     }
 }

@@ -34,7 +34,7 @@ use crate::Limits;
 use crate::emit::{Resolver, Session, SourceFile, Sugar};
 use constants::Constants;
 use marks::Marks;
-pub use marks::Places;
+pub use marks::SourceMap;
 use names::LocalNames;
 pub use names::is_identifier;
 use types::TypeNames;
@@ -83,7 +83,7 @@ pub struct File {
 #[derive(Debug, Default)]
 pub struct Printed {
     /// By module (`__torch__.net`): the text and its source map, in order of first reference.
-    pub files: IndexMap<String, (String, Places), FxBuildHasher>,
+    pub files: IndexMap<String, (String, SourceMap), FxBuildHasher>,
     /// The values of `CONSTANTS.c0`, `CONSTANTS.c1` and so on.
     pub constants: Vec<IValue>,
 }
@@ -274,7 +274,7 @@ pub fn program(
         let file = file.or_insert_with(|| File { marks: Marks::wanted(), ..File::default() });
         printer.define(file, what)?;
     }
-    let written = |(module, file): (String, File)| (module, (file.text, file.marks.into_places()));
+    let written = |(module, file): (String, File)| (module, (file.text, file.marks.into_source_map()));
     let files = files.into_iter().map(written).collect();
     Ok(Printed { files, constants: printer.constants.into_values() })
 }

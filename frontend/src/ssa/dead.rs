@@ -7,7 +7,7 @@
 
 use flambeau_ir::schema::AliasInfo;
 use flambeau_ir::{
-    AliasRule, Effects, FunctionSchema, Graph, Needed, Needs, NodeId, OpKind, Prim, Use, ValueId,
+    AliasRule, Effects, FunctionSchema, Graph, LiveNodes, MarkLive, NodeId, OpKind, Prim, Use, ValueId,
 };
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -91,16 +91,16 @@ fn keeps_private(g: &Graph, at: Use) -> bool {
 ///
 /// `nodes` are all nodes of the graph in program order.
 pub(super) fn erase(g: &mut Graph, nodes: &[NodeId]) {
-    let mut needs = Needs::new(g);
+    let mut marker = MarkLive::new(g);
     let mut doings = Doings::default();
     for &node in nodes {
         match doings.when(g, node) {
-            When::With(container) => needs.tie(node, g.def(container)),
-            when => needs.consider(node, matches!(when, When::Always)),
+            When::With(container) => marker.tie(node, g.def(container)),
+            when => marker.consider(node, matches!(when, When::Always)),
         }
     }
-    needs.settle();
-    let live = needs.into_needed();
+    marker.propagate();
+    let live = marker.into_live();
     let choices: Vec<NodeId> = nodes
         .iter()
         .copied()
@@ -129,9 +129,9 @@ pub(super) fn erase(g: &mut Graph, nodes: &[NodeId]) {
 
 /// Removes the dead outputs from the blocks of a node and the corresponding initial values of a loop. Returns their
 /// indices.
-fn drop_outputs(g: &mut Graph, node: NodeId, live: &Needed) -> Vec<usize> {
+fn drop_outputs(g: &mut Graph, node: NodeId, live: &LiveNodes) -> Vec<usize> {
     let is_loop = g.is_prim(node, Prim::Loop);
-    let dead: Vec<usize> = (0..g.result_count(node)).filter(|&i| !live.hands_on(g, node, i)).collect();
+    let dead: Vec<usize> = (0..g.result_count(node)).filter(|&i| !live.is_output_live(g, node, i)).collect();
     let blocks: Vec<_> = g.blocks(node).collect();
     let mut e = g.edit();
     for &index in dead.iter().rev() {

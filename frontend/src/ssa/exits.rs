@@ -356,7 +356,7 @@ impl State<'_> {
 fn merge_consecutive_ifs(g: &mut Graph) {
     let mut blocks = Vec::new();
     for step in g.walk(g.root()) {
-        if let flambeau_ir::Step::Leave(block) = step {
+        if let flambeau_ir::WalkStep::Leave(block) = step {
             blocks.push(block);
         }
     }

@@ -18,20 +18,20 @@ fn exits_in_loops(g: &Graph) -> Vec<(NodeId, Option<NodeId>)> {
     let root = g.root();
     for step in g.walk(root) {
         match step {
-            flambeau_ir::Step::Enter(block) => {
+            flambeau_ir::WalkStep::Enter(block) => {
                 if let Some(owner) = g.owner(block)
                     && g.is_prim(owner, Prim::Loop)
                 {
                     loops.push(owner);
                 }
             }
-            flambeau_ir::Step::Leave(block) => {
+            flambeau_ir::WalkStep::Leave(block) => {
                 if g.owner(block).is_some_and(|o| g.is_prim(o, Prim::Loop)) {
                     loops.pop();
                 }
             }
-            flambeau_ir::Step::Done(_) => {}
-            flambeau_ir::Step::Node(node) => {
+            flambeau_ir::WalkStep::Done(_) => {}
+            flambeau_ir::WalkStep::Node(node) => {
                 if matches!(g.prim(node), Some(Prim::BreakStmt | Prim::ContinueStmt)) {
                     found.push((node, loops.last().copied()));
                 }

@@ -7,7 +7,7 @@
 //! The order of a node's outputs depends on later nodes, so nodes are visited from the last to the first, and each
 //! before the nodes nested in it.
 
-use flambeau_ir::{Graph, NodeId, NodeMap, Prim, Step, ValueId};
+use flambeau_ir::{Graph, NodeId, NodeMap, Prim, ValueId, WalkStep};
 
 /// Returns the position of each node in program order, and the nodes with blocks, each after those nested in it.
 fn positions(g: &Graph) -> (NodeMap<u32>, Vec<NodeId>) {
@@ -15,13 +15,13 @@ fn positions(g: &Graph) -> (NodeMap<u32>, Vec<NodeId>) {
     let mut next = 0;
     for step in g.walk(g.root()) {
         let node = match step {
-            Step::Node(node) => node,
-            Step::Leave(block) => g.ret(block),
-            Step::Done(node) => {
+            WalkStep::Node(node) => node,
+            WalkStep::Leave(block) => g.ret(block),
+            WalkStep::Done(node) => {
                 control.push(node);
                 continue;
             }
-            Step::Enter(_) => continue,
+            WalkStep::Enter(_) => continue,
         };
         places[node] = next;
         next += 1;

@@ -3,7 +3,7 @@
 //!
 //! Cases run in worker processes: this program again, as `fuzz --worker ORACLE SEED`.
 
-use flambeau_fuzz::hunt::{Hunt, fresh_seed, serve};
+use flambeau_fuzz::isolated::{IsolatedCampaign, fresh_seed, serve};
 use flambeau_fuzz::worker::this_program_again;
 use flambeau_fuzz::{Campaign, selftest};
 use std::process::ExitCode;
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
 fn work(oracle: &str, seed: &str) -> Result<(), String> {
     let session = selftest::session();
     let seed: u64 = seed.parse().map_err(|_| format!("`{seed}` is no seed"))?;
-    let campaign = Campaign::new(session.registry(), seed).favouring_chance();
+    let campaign = Campaign::new(session.registry(), seed).favouring_random();
     let oracle = selftest::oracle(&session, oracle)?;
     serve(&campaign, &*oracle).map_err(|e| e.to_string())
 }
@@ -55,8 +55,8 @@ fn search(args: &[String]) -> Result<bool, String> {
             command.args(["--worker", &name, &seed.to_string()]);
             Ok(command)
         };
-        let hunt = Hunt { worker: &worker, jobs, limit: LIMIT };
-        let (tally, found) = hunt.run(u64::MAX, seconds, &|_| {}).map_err(|e| e.to_string())?;
+        let isolated = IsolatedCampaign { worker: &worker, jobs, limit: LIMIT };
+        let (tally, found) = isolated.run(u64::MAX, seconds, &|_| {}).map_err(|e| e.to_string())?;
         println!("{name:<40} {tally}");
         let is_planted = name.starts_with("planted:");
         match found {

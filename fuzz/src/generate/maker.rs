@@ -1,6 +1,6 @@
 //! Growth of one program: its inputs, then steps that are tried and taken back, then its results.
 
-use super::Menu;
+use super::OperatorPool;
 use super::inputs::World;
 use crate::case::Case;
 use crate::observe;
@@ -16,7 +16,7 @@ const FUEL: u64 = 1_000;
 
 /// A program that grows.
 pub(super) struct Maker<'m, 'b> {
-    pub(super) menu: &'m Menu,
+    pub(super) operators: &'m OperatorPool,
     pub(super) g: Gen<'b>,
     pub(super) graph: Graph,
     pub(super) unit: Arc<CompilationUnit>,
@@ -32,12 +32,12 @@ pub(super) struct Maker<'m, 'b> {
 pub(super) struct Pool(pub(super) Vec<ValueId>);
 
 /// Makes a case; with `last`, the program as it stands after that many steps.
-pub(super) fn make(menu: &Menu, mut g: Gen<'_>, last: Option<usize>) -> Case {
+pub(super) fn make(operators: &OperatorPool, mut g: Gen<'_>, last: Option<usize>) -> Case {
     let world = World::draw(&mut g);
     let mut maker = Maker {
-        menu,
+        operators,
         g,
-        graph: Graph::new(Arc::clone(&menu.registry)),
+        graph: Graph::new(Arc::clone(&operators.registry)),
         unit: Arc::default(),
         inputs: Vec::new(),
         world,
@@ -85,7 +85,7 @@ impl Maker<'_, '_> {
     /// A function that takes two tensors and gives one value, for later functions and the program to call. Where the last
     /// step falls into the function, the function is the case.
     fn function(&mut self, i: usize) -> Option<Case> {
-        let empty = Graph::new(Arc::clone(&self.menu.registry));
+        let empty = Graph::new(Arc::clone(&self.operators.registry));
         let outer = std::mem::replace(&mut self.graph, empty);
         let mut pool = Pool::default();
         self.add_tensor(&mut pool);

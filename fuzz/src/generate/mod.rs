@@ -15,7 +15,7 @@ mod snippets;
 mod structure;
 
 use crate::case::Case;
-use crate::chance::Seeded;
+use crate::seeded::Seeded;
 use flambeau_exec::{Gen, Kernel, Sample};
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::{Effects, OpId, Registry, Type};
@@ -26,7 +26,7 @@ pub(crate) const SIDE: i64 = 3;
 
 /// The operators and fragments that a generator draws from.
 #[derive(Clone)]
-pub struct Menu {
+pub struct OperatorPool {
     registry: Arc<Registry>,
     rows: Vec<OpId>,
     /// Those that every fourth draw is from, if there are any.
@@ -34,12 +34,12 @@ pub struct Menu {
     snippets: Arc<[snippets::Snippet]>,
 }
 
-impl Menu {
+impl OperatorPool {
     /// All operators of a registry that can be drawn.
-    pub fn new(registry: &Arc<Registry>) -> Menu {
+    pub fn new(registry: &Arc<Registry>) -> OperatorPool {
         let rows = registry.ids().filter(|&id| is_drawable(registry, id)).collect();
         let snippets = snippets::of(registry).into();
-        Menu { registry: Arc::clone(registry), rows, favoured: Vec::new(), snippets }
+        OperatorPool { registry: Arc::clone(registry), rows, favoured: Vec::new(), snippets }
     }
 
     /// Draws every fourth operator from these, given as `ns::name` or `ns::name.overload`.
@@ -49,7 +49,7 @@ impl Menu {
     pub fn favouring<S: AsRef<str>>(
         mut self,
         operators: impl IntoIterator<Item = S>,
-    ) -> Result<Menu, String> {
+    ) -> Result<OperatorPool, String> {
         for name in operators {
             let name = name.as_ref();
             let schema = |id: OpId| self.registry.schema(id);
@@ -65,7 +65,7 @@ impl Menu {
 
     /// Draws the operators whose results the run's seed decides far more often than their number would have it.
     #[must_use]
-    pub fn favouring_chance(mut self) -> Menu {
+    pub fn favouring_random(mut self) -> OperatorPool {
         let seeded = self.registry.column::<Seeded>();
         self.favoured.extend(self.rows.iter().filter(|&&id| seeded.get(id).is_some()));
         self
@@ -96,7 +96,7 @@ impl Menu {
         maker::make(self, choices, None)
     }
 
-    /// Makes the case as [`Menu::draw`] does up to step `last`, which is kept without trying the program: where the
+    /// Makes the case as [`OperatorPool::draw`] does up to step `last`, which is kept without trying the program: where the
     /// trial of a program ends the process, this is the program.
     pub fn draw_until(&self, choices: Gen<'_>, last: usize) -> Case {
         maker::make(self, choices, Some(last))

@@ -10,15 +10,15 @@ use std::sync::Arc;
 
 impl Maker<'_, '_> {
     fn pick_operator(&mut self) -> Option<OpId> {
-        let favoured = &self.menu.favoured;
-        let rows = if !favoured.is_empty() && self.g.one_in(4) { favoured } else { &self.menu.rows };
+        let favoured = &self.operators.favoured;
+        let rows = if !favoured.is_empty() && self.g.one_in(4) { favoured } else { &self.operators.rows };
         (!rows.is_empty()).then(|| *self.g.pick(rows))
     }
 
     /// An operator on values at hand and constants.
     pub(super) fn operator(&mut self, block: BlockId, pool: &mut Pool) {
         let Some(id) = self.pick_operator() else { return };
-        let registry = Arc::clone(&self.menu.registry);
+        let registry = Arc::clone(&self.operators.registry);
         let schema = registry.schema(id);
         let mut bound = TypeBindings::default();
         let mut operands = Vec::with_capacity(schema.args.len());
@@ -60,7 +60,7 @@ impl Maker<'_, '_> {
     /// An operator on arguments of its own sample: tensors become inputs of the program or constants.
     pub(super) fn sampled(&mut self, pool: &mut Pool) {
         let Some(id) = self.pick_operator() else { return };
-        let registry = Arc::clone(&self.menu.registry);
+        let registry = Arc::clone(&self.operators.registry);
         let schema = registry.schema(id);
         let Some(sample) = registry.facet::<Sample>(id) else { return };
         if schema.args.iter().any(|a| a.ty.has_vars()) {

@@ -93,7 +93,7 @@ impl Maker<'_, '_> {
     pub(super) fn wait(&mut self, block: BlockId, pool: &mut Pool) {
         let is_task = |v: &ValueId| self.graph.ty(*v) == Type::future(Type::TENSOR);
         let Some(task) = pool.0.iter().rev().copied().find(is_task) else { return };
-        let Some(wait) = self.menu.registry.lookup("aten::wait") else { return };
+        let Some(wait) = self.operators.registry.lookup("aten::wait") else { return };
         pool.0.push(self.graph.edit().at(At::end(block)).value(wait, &[task], Type::TENSOR));
     }
 
@@ -184,7 +184,7 @@ impl Maker<'_, '_> {
 
     /// A fragment that some pass looks for, on tensors at hand.
     pub(super) fn snippet(&mut self, block: BlockId, pool: &mut Pool) {
-        let all = Arc::clone(&self.menu.snippets);
+        let all = Arc::clone(&self.operators.snippets);
         if all.is_empty() {
             return;
         }

@@ -5,7 +5,7 @@
 //! operator takes part by its sample. A single element goes through the shortest path of a kernel (no vectors, no parts),
 //! which makes it a reference for the others.
 
-use super::layouts::Laid;
+use super::layouts::InputLayout;
 use super::run::{self, Near, Outcome, Way};
 use flambeau_exec::{Gen, Sample};
 use flambeau_ir::value::IValue;
@@ -97,7 +97,8 @@ fn observed(registry: &Registry, op: OpId) -> Option<String> {
 }
 
 fn call(registry: &Registry, op: OpId, args: &[IValue]) -> Option<Vec<IValue>> {
-    let way = Way { laid: Laid::Plain, isa: simd::limit_isa(Isa::Avx512), threads: 1, twice: false };
+    let way =
+        Way { layout: InputLayout::RowMajor, isa: simd::limit_isa(Isa::Avx512), threads: 1, twice: false };
     match run::call(registry, op, args, way, &mut Gen::from_seed(0)) {
         Outcome::Results(results) => Some(results),
         _ => None,

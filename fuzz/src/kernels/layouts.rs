@@ -10,29 +10,29 @@ use flambeau_tensor::{DType, Layout, Storage, Tensor};
 
 /// How tensors are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Laid {
+pub(super) enum InputLayout {
     /// Row-major, from the storage's first byte to its last.
-    Plain,
+    RowMajor,
     /// By strides drawn for each tensor; with repeated elements where dimensions hold equal slices, if allowed.
     Drawn { repeated: bool },
 }
 
 /// A copy of a value that shares no memory with it, its tensors laid out as told.
-pub(super) fn copied(value: &IValue, laid: Laid, g: &mut Gen<'_>) -> IValue {
+pub(super) fn copied(value: &IValue, layout: InputLayout, g: &mut Gen<'_>) -> IValue {
     match value {
-        IValue::Tensor(t) => IValue::Tensor(tensor(t, laid, g)),
+        IValue::Tensor(t) => IValue::Tensor(tensor(t, layout, g)),
         IValue::List(list) => {
-            IValue::list(list.elem_type(), list.to_vec().iter().map(|v| copied(v, laid, g)).collect())
+            IValue::list(list.elem_type(), list.to_vec().iter().map(|v| copied(v, layout, g)).collect())
         }
         other => other.deep_copied().unwrap_or_else(|_| other.clone()),
     }
 }
 
-fn tensor(source: &Tensor, laid: Laid, g: &mut Gen<'_>) -> Tensor {
+fn tensor(source: &Tensor, layout: InputLayout, g: &mut Gen<'_>) -> Tensor {
     let (sizes, dtype) = (source.sizes().to_vec(), source.dtype());
-    let (strides, offset) = match laid {
-        Laid::Plain => (flambeau_tensor::contiguous_strides(&sizes).to_vec(), 0),
-        Laid::Drawn { repeated } => drawn(source, repeated, g),
+    let (strides, offset) = match layout {
+        InputLayout::RowMajor => (flambeau_tensor::contiguous_strides(&sizes).to_vec(), 0),
+        InputLayout::Drawn { repeated } => drawn(source, repeated, g),
     };
     let bytes = source.to_bytes().expect("invariant: a tensor of a case can be read");
     let made = place(&bytes, &sizes, &strides, offset, dtype);
@@ -128,7 +128,7 @@ mod tests {
             let values: Vec<f32> = (0..count).map(|i| i as f32).collect();
             let x = Tensor::from_vec(values, &sizes).unwrap();
             let x = if g.flag() { with_equal_slices(&x, &mut g).unwrap() } else { x };
-            let y = tensor(&x, Laid::Drawn { repeated: true }, &mut g);
+            let y = tensor(&x, InputLayout::Drawn { repeated: true }, &mut g);
             assert_eq!(x.to_bytes().unwrap(), y.to_bytes().unwrap());
             let reach = y.layout().storage_end().max(y.offset() as usize);
             assert_eq!(y.storage().nbytes(), reach * 4, "no byte behind the last element");

@@ -27,7 +27,7 @@ use flambeau_exec::{Gen, Kernel, Sample};
 use flambeau_ir::value::IValue;
 use flambeau_ir::{OpId, Registry};
 use flambeau_tensor::{DType, Tensor};
-use layouts::Laid;
+use layouts::InputLayout;
 use run::{Near, Outcome, Way};
 use sizes::Sizes;
 use std::sync::Arc;
@@ -215,7 +215,7 @@ impl KernelFuzzer {
         }
         let Case { op, args, whole } = &case;
         let name = registry.schema(*op).full_name();
-        let base = Way { laid: Laid::Plain, isa: self.isas[0], threads: 1, twice: false };
+        let base = Way { layout: InputLayout::RowMajor, isa: self.isas[0], threads: 1, twice: false };
         let fail = |what: &str, how: String| Verdict::Failed(format!("{what}: {how}"));
         let want = match run::call(&registry, *op, args, base, g) {
             Outcome::Results(results) => results,
@@ -244,12 +244,12 @@ impl KernelFuzzer {
             ways.push((what, Way { isa, ..base }, by_isa));
         }
         for repeated in [false, true] {
-            ways.push(("other strides", Way { laid: Laid::Drawn { repeated }, ..base }, near));
+            ways.push(("other strides", Way { layout: InputLayout::Drawn { repeated }, ..base }, near));
         }
         for (what, way, near) in ways {
             let got = match run::call(&registry, case.op, args, way, g) {
                 Outcome::Results(results) => results,
-                Outcome::Refused(text) if way.laid == Laid::Plain => {
+                Outcome::Refused(text) if way.layout == InputLayout::RowMajor => {
                     return fail(what, format!("refuses what it took: {text}"));
                 }
                 Outcome::Refused(_) if shows || registry.schema(*op).is_mutable() => continue,

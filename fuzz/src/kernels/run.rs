@@ -1,6 +1,6 @@
 //! Calls of one operator in several ways, and how results are compared.
 
-use super::layouts::{Laid, copied};
+use super::layouts::{InputLayout, copied};
 use flambeau_exec::{Gen, Host, Kernel};
 use flambeau_ir::value::IValue;
 use flambeau_ir::{AliasRule, OpId, Registry};
@@ -24,7 +24,7 @@ pub(super) enum Outcome {
 /// The way of a call.
 #[derive(Clone, Copy)]
 pub(super) struct Way {
-    pub(super) laid: Laid,
+    pub(super) layout: InputLayout,
     pub(super) isa: Isa,
     pub(super) threads: usize,
     /// Whether the same arguments are used a second time; the second call's results count.
@@ -52,11 +52,11 @@ pub(super) fn call(registry: &Registry, op: OpId, args: &[IValue], way: Way, g: 
         .enumerate()
         .map(|(i, arg)| {
             // Elements that share memory cannot be written.
-            let laid = match way.laid {
-                Laid::Drawn { .. } if written.contains(&i) => Laid::Drawn { repeated: false },
+            let layout = match way.layout {
+                InputLayout::Drawn { .. } if written.contains(&i) => InputLayout::Drawn { repeated: false },
                 other => other,
             };
-            copied(arg, laid, g)
+            copied(arg, layout, g)
         })
         .collect();
     simd::limit_isa(way.isa);

@@ -4,7 +4,7 @@ use super::{Oracle, Outcome};
 use crate::case::Case;
 use crate::observe::host;
 use flambeau_exec::Gen;
-use flambeau_exec::soundness::{Watched, watch, watch_told};
+use flambeau_exec::soundness::{Watched, watch, watch_partial};
 
 /// Ways of forgetting what is known of the arguments, per case.
 const PARTS: u64 = 4;
@@ -25,7 +25,7 @@ impl Oracle for FactsHold {
             let args = case.fresh_inputs();
             let Watched { wrong, claims: more, .. } = match part {
                 0 => watch(&case.graph, args, unit, &mut host()),
-                _ => watch_told(&case.graph, args, unit, &mut host(), &mut Gen::from_seed(part)),
+                _ => watch_partial(&case.graph, args, unit, &mut host(), &mut Gen::from_seed(part)),
             };
             if let Some(why) = wrong {
                 return Outcome::Failed(why);

@@ -3,20 +3,20 @@
 #![no_main]
 
 use flambeau_fuzz::selftest;
-use flambeau_fuzz::{Menu, Oracle, Outcome};
+use flambeau_fuzz::{OperatorPool, Oracle, Outcome};
 use std::sync::OnceLock;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    static SETUP: OnceLock<(Menu, Vec<Box<dyn Oracle>>)> = OnceLock::new();
-    let (menu, oracles) = SETUP.get_or_init(|| {
+    static SETUP: OnceLock<(OperatorPool, Vec<Box<dyn Oracle>>)> = OnceLock::new();
+    let (operators, oracles) = SETUP.get_or_init(|| {
         let session = selftest::session();
         let names = selftest::all(&session);
         let oracles = names.iter().filter_map(|name| selftest::oracle(&session, name).ok());
-        (Menu::new(session.registry()), oracles.collect())
+        (OperatorPool::new(session.registry()), oracles.collect())
     });
     // The bytes choose the oracle as well: trying all of them on every input would slow the search down.
     let oracle = &oracles[data.first().map_or(0, |&b| usize::from(b)) % oracles.len()];
-    let case = menu.case(data);
+    let case = operators.case(data);
     if let Outcome::Failed(why) = oracle.check(&case) {
         panic!("{}: {why}\n{}", oracle.name(), case.to_text());
     }

@@ -89,7 +89,7 @@ impl DoubleEndedIterator for BlockNodes<'_> {
 
 /// One step of a [`Walk`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum WalkStep {
     /// A block begins (its inputs come into being).
     Enter(BlockId),
     /// A node, before its blocks.
@@ -119,10 +119,10 @@ enum Cursor {
 }
 
 impl Iterator for Walk<'_> {
-    type Item = Step;
+    type Item = WalkStep;
 
     #[inline]
-    fn next(&mut self) -> Option<Step> {
+    fn next(&mut self) -> Option<WalkStep> {
         let g = self.graph;
         match self.cursor {
             Cursor::Enter(block) => Some(self.enter(block)),
@@ -130,7 +130,7 @@ impl Iterator for Walk<'_> {
                 let row = g.nodes.at(node);
                 if row.place.next == NONE {
                     self.cursor = Cursor::Between;
-                    return Some(Step::Leave(g.blocks.key(row.place.parent)));
+                    return Some(WalkStep::Leave(g.blocks.key(row.place.parent)));
                 }
                 if row.blocks.len() == 0 {
                     self.cursor = Cursor::At(row.place.next);
@@ -138,7 +138,7 @@ impl Iterator for Walk<'_> {
                     self.cursor = Cursor::Between;
                     self.around.push((node, 0));
                 }
-                Some(Step::Node(g.nodes.key(node)))
+                Some(WalkStep::Node(g.nodes.key(node)))
             }
             Cursor::Between => {
                 let (node, entered) = self.around.last_mut()?;
@@ -150,17 +150,17 @@ impl Iterator for Walk<'_> {
                 let done = g.nodes.key(*node);
                 self.around.pop();
                 self.cursor = Cursor::At(row.place.next);
-                Some(Step::Done(done))
+                Some(WalkStep::Done(done))
             }
         }
     }
 }
 
 impl Walk<'_> {
-    fn enter(&mut self, block: u32) -> Step {
+    fn enter(&mut self, block: u32) -> WalkStep {
         let g = self.graph;
         self.cursor = Cursor::At(g.nodes.at(g.blocks.at(block).param).place.next);
-        Step::Enter(g.blocks.key(block))
+        WalkStep::Enter(g.blocks.key(block))
     }
 }
 
@@ -172,7 +172,7 @@ impl Iterator for DeepNodes<'_> {
 
     fn next(&mut self) -> Option<NodeId> {
         loop {
-            if let Step::Node(n) = self.0.next()? {
+            if let WalkStep::Node(n) = self.0.next()? {
                 return Some(n);
             }
         }
@@ -208,9 +208,9 @@ impl Graph {
     pub fn values_in_order(&self) -> impl Iterator<Item = ValueId> + '_ {
         self.walk(self.root()).flat_map(move |step| {
             let node = match step {
-                Step::Enter(block) => Some(self.param(block)),
-                Step::Node(node) => Some(node),
-                Step::Leave(_) | Step::Done(_) => None,
+                WalkStep::Enter(block) => Some(self.param(block)),
+                WalkStep::Node(node) => Some(node),
+                WalkStep::Leave(_) | WalkStep::Done(_) => None,
             };
             node.into_iter().flat_map(move |n| self.results(n))
         })

@@ -2,7 +2,7 @@
 //!
 //! Shape of the data (all links are four-byte slots, private to this folder):
 //! - A **node** row says *what* (operator, operands, results, nested blocks, attributes, location) and, apart from
-//!   that, *where* ([`Place`]: parent block, neighbours, order key).
+//!   that, *where* ([`NodePosition`]: parent block, neighbours, order key).
 //! - A **value** row is one result of one node, with its type, its name and the ends of its use list.
 //! - An **operand** row is one use: the value used, the user, and its neighbours in the value's use list. Operands
 //!   of a node lie side by side in one pool, so a use's position is its offset in the run.
@@ -16,8 +16,8 @@ mod arena;
 mod effects;
 mod iter;
 mod links;
+mod mark_live;
 mod names;
-mod needs;
 mod operand;
 mod ops;
 mod order;
@@ -29,9 +29,9 @@ mod structured;
 #[cfg(test)]
 mod tests;
 
-pub use iter::{BlockNodes, DeepNodes, Step, Walk};
+pub use iter::{BlockNodes, DeepNodes, Walk, WalkStep};
+pub use mark_live::{LiveNodes, MarkLive};
 pub use names::Name;
-pub use needs::{Needed, Needs};
 pub use operand::Use;
 pub use side::{NodeMap, NodeSet, TrackedNodeMap, TrackedValueMap, ValueMap, ValueSet};
 pub use structured::{IfView, LoopView};
@@ -50,7 +50,7 @@ use std::sync::Arc;
 
 /// Where a node stands.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct NodePosition {
     parent: u32,
     prev: u32,
     next: u32,
@@ -66,7 +66,7 @@ pub(crate) struct NodeRow {
     operands: Run,
     results: Run,
     blocks: Run,
-    place: Place,
+    place: NodePosition,
 }
 
 /// One result of one node.

@@ -1,11 +1,11 @@
-//! Node lists and order keys: the only writer of [`Place`].
+//! Node lists and order keys: the only writer of [`NodePosition`].
 //!
 //! Every node of a block has a key that grows along the list, so "does `a` come before `b`" is one comparison. A new
 //! node takes the middle of the gap; where there is no gap, the smallest aligned range of keys that is sparse enough
 //! is spread evenly (list labelling), which keeps insertion at O(log n) amortised wherever it happens.
 
 use super::arena::NONE;
-use super::{Graph, Place};
+use super::{Graph, NodePosition};
 
 /// Distance given to appended nodes: room for ten bisections before the first relabelling.
 const STRIDE: u32 = 1 << 10;
@@ -15,13 +15,13 @@ const LAST: u32 = u32::MAX - 1;
 impl Graph {
     /// Links the two brackets of a new block.
     pub(super) fn raw_bracket(&mut self, block: u32, param: u32, ret: u32) {
-        self.nodes.at_mut(param).place = Place { parent: block, prev: NONE, next: ret, order: 0 };
-        self.nodes.at_mut(ret).place = Place { parent: block, prev: param, next: NONE, order: LAST };
+        self.nodes.at_mut(param).place = NodePosition { parent: block, prev: NONE, next: ret, order: 0 };
+        self.nodes.at_mut(ret).place = NodePosition { parent: block, prev: param, next: NONE, order: LAST };
     }
 
     /// Puts an unplaced node before `next`, which is a placed node other than a `prim::Param`.
     pub(super) fn raw_place_before(&mut self, node: u32, next: u32) {
-        let Place { parent, prev, order: high, .. } = self.nodes.at(next).place;
+        let NodePosition { parent, prev, order: high, .. } = self.nodes.at(next).place;
         debug_assert!(prev != NONE, "invariant: nothing stands before prim::Param");
         let low = self.nodes.at(prev).place.order;
         let order = if high == LAST && LAST - low > 2 * STRIDE {
@@ -29,26 +29,26 @@ impl Graph {
         } else if high - low > 1 {
             low + (high - low) / 2
         } else {
-            self.make_room(prev);
+            self.relabel(prev);
             let low = self.nodes.at(prev).place.order;
             let high = self.nodes.at(next).place.order;
             low + (high - low) / 2
         };
-        self.nodes.at_mut(node).place = Place { parent, prev, next, order };
+        self.nodes.at_mut(node).place = NodePosition { parent, prev, next, order };
         self.nodes.at_mut(prev).place.next = node;
         self.nodes.at_mut(next).place.prev = node;
     }
 
     /// Takes a placed node out of its list.
     pub(super) fn raw_unplace(&mut self, node: u32) {
-        let Place { prev, next, .. } = self.nodes.at(node).place;
+        let NodePosition { prev, next, .. } = self.nodes.at(node).place;
         self.nodes.at_mut(prev).place.next = next;
         self.nodes.at_mut(next).place.prev = prev;
-        self.nodes.at_mut(node).place = Place { parent: NONE, prev: NONE, next: NONE, order: 0 };
+        self.nodes.at_mut(node).place = NodePosition { parent: NONE, prev: NONE, next: NONE, order: 0 };
     }
 
     /// Relabels around `at` so that there is a gap behind it.
-    fn make_room(&mut self, at: u32) {
+    fn relabel(&mut self, at: u32) {
         let key = self.nodes.at(at).place.order;
         let (mut first, mut last, mut count) = (at, at, 1u64);
         for bits in 2..=32u32 {
@@ -78,16 +78,16 @@ impl Graph {
             }
             // The density allowed falls by 1.15 per doubling, so a range that is spread stays loose for long.
             let allowed = (size as f64) * (1.0f64 / 1.15).powi(bits as i32);
-            let room = (high - low.max(1)) / (count + 1);
-            if (count as f64) <= allowed && room >= 2 || bits == 32 {
-                assert!(room >= 2, "block too long: 2^31 nodes");
-                self.spread(first, count, low.max(1), room);
+            let gap = (high - low.max(1)) / (count + 1);
+            if (count as f64) <= allowed && gap >= 2 || bits == 32 {
+                assert!(gap >= 2, "block too long: 2^31 nodes");
+                self.spread(first, count, low.max(1), gap);
                 return;
             }
         }
     }
 
-    fn spread(&mut self, first: u32, count: u64, low: u64, room: u64) {
+    fn spread(&mut self, first: u32, count: u64, low: u64, gap: u64) {
         let (mut node, mut key) = (first, low);
         if self.nodes.at(node).place.prev == NONE {
             // The run starts at prim::Param, which keeps key 0.
@@ -97,8 +97,8 @@ impl Graph {
             if node == NONE || self.nodes.at(node).place.next == NONE {
                 break;
             }
-            key += room;
-            self.nodes.at_mut(node).place.order = (key - room / 2).min(u64::from(LAST) - 1) as u32;
+            key += gap;
+            self.nodes.at_mut(node).place.order = (key - gap / 2).min(u64::from(LAST) - 1) as u32;
             node = self.nodes.at(node).place.next;
         }
     }

@@ -1,7 +1,7 @@
 //! Creation and erasure of rows, without journal or checks: the layer under [`crate::Editor`].
 
 use super::arena::NONE;
-use super::{BlockRow, Graph, NodeRow, Place, Run, ValueRow};
+use super::{BlockRow, Graph, NodePosition, NodeRow, Run, ValueRow};
 use crate::attr::AttrsId;
 use crate::id::{BlockId, NodeId, ValueId};
 use crate::loc::LocId;
@@ -19,7 +19,7 @@ impl Graph {
             operands: Run::EMPTY,
             results: Run::EMPTY,
             blocks: Run::EMPTY,
-            place: Place { parent: NONE, prev: NONE, next: NONE, order: 0 },
+            place: NodePosition { parent: NONE, prev: NONE, next: NONE, order: 0 },
         })
     }
 

@@ -22,7 +22,7 @@ pub enum MemoryTransfer {
     /// Results are elements of the first operand.
     Extract,
     /// Results come from outside the graph; nothing is written.
-    Outside,
+    Wildcard,
     /// The result is the value of an attribute.
     Attribute,
     /// Operands are stored outside the graph.
@@ -61,7 +61,7 @@ impl MemoryTransfer {
             | MemoryTransfer::Constant
             | MemoryTransfer::Blocks
             | MemoryTransfer::Captures => Effects::PURE,
-            MemoryTransfer::Same | MemoryTransfer::AnyOperand | MemoryTransfer::Outside => Effects::ALIASES,
+            MemoryTransfer::Same | MemoryTransfer::AnyOperand | MemoryTransfer::Wildcard => Effects::ALIASES,
             MemoryTransfer::Extract | MemoryTransfer::Attribute => Effects::READS.union(Effects::ALIASES),
             MemoryTransfer::Call | MemoryTransfer::Host | MemoryTransfer::Task | MemoryTransfer::Wait => {
                 Effects::READS.union(Effects::WRITES).union(Effects::ALIASES)
@@ -123,7 +123,7 @@ impl Prim {
             Prim::Loop => (M::Blocks, Effects::ALIASES.union(Effects::DIVERGES)),
             Prim::GradOf => (M::Blocks, Effects::ALIASES.union(IDENTITY)),
             Prim::Store => (M::Store, Effects::WRITES_STATE),
-            Prim::Load => (M::Outside, Effects::READS_STATE),
+            Prim::Load => (M::Wildcard, Effects::READS_STATE),
             Prim::ReturnStmt | Prim::BreakStmt | Prim::ContinueStmt | Prim::LoopContinuation => {
                 (M::Store, CONTROL)
             }
@@ -143,7 +143,7 @@ impl Prim {
             Prim::SetAttr => (M::SetAttr, Effects::WRITES_STATE),
             Prim::HasAttr | Prim::Isinstance => (M::Nothing, PURE),
             Prim::CreateObject => (M::Object, PURE),
-            Prim::ModuleContainerIndex => (M::Outside, Effects::READS.union(RAISES)),
+            Prim::ModuleContainerIndex => (M::Wildcard, Effects::READS.union(RAISES)),
             Prim::TupleConstruct => (M::Construct, Effects::ALIASES),
             Prim::ListConstruct => (M::Construct, PURE),
             Prim::DictConstruct => (M::Construct, RAISES),

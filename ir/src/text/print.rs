@@ -7,7 +7,7 @@
 
 use super::values::write_attr_value;
 use crate::attr::{Attr, AttrSet, names};
-use crate::graph::{Graph, Step};
+use crate::graph::{Graph, WalkStep};
 use crate::id::{BlockId, NodeId, ValueId};
 use crate::loc::LocId;
 use crate::op::{OpKind, Prim};
@@ -124,13 +124,13 @@ impl Printer {
         let mut level = 0usize;
         for step in g.walk(root) {
             match step {
-                Step::Enter(block) => {
+                WalkStep::Enter(block) => {
                     if block != root {
                         self.block_header(g, block, level);
                     }
                     level += 1;
                 }
-                Step::Leave(block) => {
+                WalkStep::Leave(block) => {
                     if block != root {
                         self.indent(2 * level);
                         self.out.push_str("-> (");
@@ -139,7 +139,7 @@ impl Printer {
                     }
                     level -= 1;
                 }
-                Step::Node(node) => {
+                WalkStep::Node(node) => {
                     let start = self.out.len();
                     self.node(g, node, 2 * level, &mut listings);
                     let end = self.out.len() - 1;
@@ -148,7 +148,7 @@ impl Printer {
                     }
                     level += usize::from(g.block_count(node) > 0);
                 }
-                Step::Done(_) => level -= 1,
+                WalkStep::Done(_) => level -= 1,
             }
         }
         self.out.push_str("  return (");

@@ -276,7 +276,7 @@ fn integer(c: &Cursor<'_>, n: &Number<'_>) -> Read<i64> {
         return Ok(value);
     }
     let value = decimal(c, n)?;
-    // Both bounds are doubles; the upper one is the first that is too large.
+    // Both bounds are f64; the upper one is the first that is too large.
     let fits =
         value.trunc() == value && (-9.223_372_036_854_775_8e18..9.223_372_036_854_775_8e18).contains(&value);
     if fits { Ok(value as i64) } else { Err(unreadable(c, n)) }

@@ -1,7 +1,7 @@
 //! Phase 3: every operand is defined before its use, in the same block or one around it.
 
 use super::{Findings, VerifyError};
-use crate::graph::{Graph, Step, ValueSet};
+use crate::graph::{Graph, ValueSet, WalkStep};
 use crate::id::{BlockId, Entity, NodeId, ValueId};
 
 /// One walk in program order with the set of values in scope; leaving a block takes its values out again.
@@ -11,22 +11,22 @@ pub(super) fn check(g: &Graph, findings: &mut Findings) {
     let mut marks: Vec<usize> = Vec::new();
     for step in g.walk(g.root()) {
         match step {
-            Step::Enter(block) => {
+            WalkStep::Enter(block) => {
                 marks.push(defined.len());
                 define(g, g.param(block), &mut scope, &mut defined);
             }
-            Step::Node(node) => {
+            WalkStep::Node(node) => {
                 uses(g, node, &scope, findings);
                 // Results of a node with blocks are not in scope inside it; they are added behind it.
                 if g.block_count(node) == 0 {
                     define(g, node, &mut scope, &mut defined);
                 }
             }
-            Step::Leave(block) => {
+            WalkStep::Leave(block) => {
                 uses(g, g.ret(block), &scope, findings);
                 leave(&mut scope, &mut defined, &mut marks, block);
             }
-            Step::Done(node) => define(g, node, &mut scope, &mut defined),
+            WalkStep::Done(node) => define(g, node, &mut scope, &mut defined),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Phase 1: the links inside the arenas. A finding here is a defect of `ir`, not of the program.
 
 use super::{Findings, VerifyError};
-use crate::graph::{Graph, Step};
+use crate::graph::{Graph, WalkStep};
 
 pub(super) fn check(g: &Graph, findings: &mut Findings) {
     let root = g.ret(g.root());
@@ -10,7 +10,7 @@ pub(super) fn check(g: &Graph, findings: &mut Findings) {
         return;
     }
     for step in g.walk(g.root()) {
-        if let Step::Enter(block) = step
+        if let WalkStep::Enter(block) = step
             && !g.block_order_holds(block)
         {
             findings.push(VerifyError::new(

@@ -1,7 +1,7 @@
 //! Phase 5: operands and results of registry operators fit the schema.
 
 use super::{Findings, VerifyError};
-use crate::graph::{Graph, Step};
+use crate::graph::{Graph, WalkStep};
 use crate::id::NodeId;
 use crate::op::{OpId, OpKind};
 use crate::schema::{Argument, FunctionSchema, accepts_types};
@@ -17,7 +17,7 @@ type Memo = HashSet<(OpId, usize, SmallVec<[Type; 8]>), FxBuildHasher>;
 pub(super) fn check(g: &Graph, classes: &dyn ClassEnv, findings: &mut Findings) {
     let mut memo = Memo::default();
     for step in g.walk(g.root()) {
-        if let Step::Node(node) = step {
+        if let WalkStep::Node(node) = step {
             match g.op(node).kind() {
                 OpKind::Row(id) => row(g, node, id, classes, &mut memo, findings),
                 OpKind::Unknown(name) if !g.registry().overloads(name).is_empty() => {

@@ -2,19 +2,19 @@
 
 use super::{Findings, VerifyError};
 use crate::attr::{Attr, names};
-use crate::graph::{Graph, Step};
+use crate::graph::{Graph, WalkStep};
 use crate::id::NodeId;
 use crate::op::Prim;
 
 pub(super) fn check(g: &Graph, findings: &mut Findings) {
     for step in g.walk(g.root()) {
         match step {
-            Step::Node(node) => {
+            WalkStep::Node(node) => {
                 if let Some(prim) = g.prim(node) {
                     node_shape(g, node, prim, findings);
                 }
             }
-            Step::Enter(_) | Step::Leave(_) | Step::Done(_) => {}
+            WalkStep::Enter(_) | WalkStep::Leave(_) | WalkStep::Done(_) => {}
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Phase 4: types across blocks, loops and the structural operators whose types follow from their operands.
 
 use super::{Findings, VerifyError};
-use crate::graph::{Graph, Step};
+use crate::graph::{Graph, WalkStep};
 use crate::id::{NodeId, ValueId};
 use crate::op::Prim;
 use crate::types::{ClassEnv, Type, TypeKind, is_subtype};
@@ -16,7 +16,7 @@ struct Checker<'a> {
 pub(super) fn check(g: &Graph, classes: &dyn ClassEnv, findings: &mut Findings) {
     let mut c = Checker { g, classes, findings };
     for step in g.walk(g.root()) {
-        if let Step::Node(node) = step {
+        if let WalkStep::Node(node) = step {
             match g.prim(node) {
                 Some(Prim::If) => c.branch(node),
                 Some(Prim::Loop) => c.repeat(node),

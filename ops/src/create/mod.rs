@@ -5,7 +5,7 @@ mod sequences;
 mod windows;
 
 use crate::autograd::require_grad;
-use crate::support::{Computed, Lies, edited, fresh, in_range, op};
+use crate::support::{Computed, OutputLayout, edited, fresh, in_range, op};
 use flambeau_analysis::shape::{ShapeCx, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
@@ -578,7 +578,12 @@ fn written() -> Vec<OpDef> {
     defs.extend(op("fill", "Tensor", doc).out("Tensor_out").facts(facts).editing(write_item));
     let doc = "The elements of another tensor, broadcast and converted.";
     let two = || Sample::tensors(2).floats().exact().not_differentiable();
-    defs.extend(op("copy", "", doc).lies(Lies::Spread).facts(|d| same(d).with(two())).editing(write_tensor));
+    defs.extend(
+        op("copy", "", doc)
+            .output_layout(OutputLayout::Spread)
+            .facts(|d| same(d).with(two()))
+            .editing(write_tensor),
+    );
     defs
 }
 

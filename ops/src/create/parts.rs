@@ -34,7 +34,7 @@ fn paired(cx: &KernelCx<'_>, polar: bool) -> Computed {
     match a.dtype() {
         DType::F32 => Ok(of::<f32>(a, b, polar)?),
         DType::F64 => Ok(of::<f64>(a, b, polar)?),
-        // Halves are put side by side as singles, and rounded.
+        // Halves are put side by side as f32, and rounded.
         DType::F16 => {
             let wide = |t: &Tensor| t.to_dtype(DType::F32);
             Ok(of::<f32>(&wide(a)?, &wide(b)?, polar)?.to_dtype(DType::C32)?)

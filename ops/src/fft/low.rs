@@ -10,7 +10,7 @@ use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::DType;
-use flambeau_tensor::fft::Kind;
+use flambeau_tensor::fft::FftKind;
 
 /// The sizes of the result: those of argument 0 but for the last of the dimensions transformed.
 fn shape(sides: Sides) -> Shape {
@@ -58,7 +58,7 @@ fn low(cx: &KernelCx<'_>, sides: Sides) -> Computed {
         Sides::RealIn => (false, cx.boolean(3)?),
         Sides::RealOut => (true, true),
     };
-    let kinds = [Kind { inverse, scale: 1.0 }, Kind { inverse, scale }];
+    let kinds = [FftKind { inverse, scale: 1.0 }, FftKind { inverse, scale }];
     let order = Order::of(sides, x.strides(), &dims);
     Chain { sides, kinds, onesided, dtype }.run(x, &Lengths { dims, sizes }, &order)
 }

@@ -15,7 +15,7 @@ use flambeau_exec::sample::{self, Elements};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::fft::{self, Kind};
+use flambeau_tensor::fft::{self, FftKind};
 use flambeau_tensor::promote::{DEFAULT_FLOAT, to_float};
 use flambeau_tensor::{Complex, DType, Tensor, wrap_dim};
 use order::{Order, Step, strides_read};
@@ -66,21 +66,21 @@ pub(super) fn scale(norm: Option<&[u8]>, inverse: bool, n: usize) -> Result<f64,
 }
 
 /// Over one dimension, complex to complex, scaled.
-fn complex(x: &Tensor, dim: i64, n: usize, kind: Kind, dtype: DType) -> Computed {
+fn complex(x: &Tensor, dim: i64, n: usize, kind: FftKind, dtype: DType) -> Computed {
     Ok(match dtype {
         DType::C128 => fft::complex::<Complex<f64>>(x, dim, n, kind)?,
         _ => fft::complex::<Complex<f32>>(x, dim, n, kind)?,
     })
 }
 
-pub(super) fn real(x: &Tensor, dim: i64, n: usize, kind: Kind, dtype: DType, onesided: bool) -> Computed {
+pub(super) fn real(x: &Tensor, dim: i64, n: usize, kind: FftKind, dtype: DType, onesided: bool) -> Computed {
     Ok(match dtype {
         DType::C128 => fft::real::<Complex<f64>>(x, dim, n, kind, onesided)?,
         _ => fft::real::<Complex<f32>>(x, dim, n, kind, onesided)?,
     })
 }
 
-pub(super) fn hermitian(x: &Tensor, dim: i64, n: usize, kind: Kind, dtype: DType) -> Computed {
+pub(super) fn hermitian(x: &Tensor, dim: i64, n: usize, kind: FftKind, dtype: DType) -> Computed {
     Ok(match dtype {
         DType::C128 => fft::hermitian::<f64>(x, dim, n, kind)?,
         _ => fft::hermitian::<f32>(x, dim, n, kind)?,
@@ -113,7 +113,7 @@ fn existing(x: &Tensor, dim: i64) -> Result<usize, KernelError> {
 struct Chain {
     sides: Sides,
     /// Of all dimensions but the last one, and of that.
-    kinds: [Kind; 2],
+    kinds: [FftKind; 2],
     onesided: bool,
     /// Of the complex numbers.
     dtype: DType,
@@ -124,7 +124,7 @@ impl Chain {
         let [plain, scaled] = self.kinds;
         let last = lengths.dims.len() - 1;
         let (end, n) = (order.place(lengths.dims[last]), lengths.sizes[last]);
-        // Between the steps everything is in doubles.
+        // Between the steps everything is in f64.
         let (dtype, wide) = (self.dtype, DType::C128);
         let mut t = order.arrange(x)?;
         if self.sides == Sides::RealIn {
@@ -227,7 +227,7 @@ impl Transform {
             Sides::RealIn => self.hermitian,
             Sides::RealOut => !self.hermitian,
         };
-        let kinds = [Kind { inverse: self.inverse, scale: 1.0 }, Kind { inverse, scale }];
+        let kinds = [FftKind { inverse: self.inverse, scale: 1.0 }, FftKind { inverse, scale }];
         let chain = Chain { sides: self.sides, kinds, onesided: true, dtype };
         chain.run(x, lengths, &self.order(x, lengths)?)
     }

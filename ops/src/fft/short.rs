@@ -8,7 +8,7 @@ use flambeau_exec::sample::{self, Elements};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::fft::{self, Kind};
+use flambeau_tensor::fft::{self, FftKind};
 use flambeau_tensor::loops::binary;
 use flambeau_tensor::promote::promote;
 use flambeau_tensor::{Complex, DType, Tensor, check_budget, dispatch};
@@ -165,7 +165,7 @@ fn stft_of(cx: &KernelCx<'_>, padding: Option<&[u8]>, at: usize) -> Computed {
             real_dtype.ir_name()
         )));
     }
-    let (kind, dtype) = (Kind { inverse: false, scale }, real_dtype.to_complex());
+    let (kind, dtype) = (FftKind { inverse: false, scale }, real_dtype.to_complex());
     // A window of ones is thought, not multiplied by.
     let windowed = cx.opt_tensor(4)?.is_some() || cx.opt_int(3)?.is_some_and(|n| n != frames.n_fft as i64);
     let order = Order::after(if windowed { &cut } else { &pieces }.strides(), &[Step::free(&[2])]);
@@ -227,7 +227,7 @@ fn istft(cx: &KernelCx<'_>) -> Computed {
         )));
     }
     let scale = if normalized { 1.0 / (n_fft as f64).sqrt() } else { 1.0 / n_fft as f64 };
-    let kind = Kind { inverse: true, scale };
+    let kind = FftKind { inverse: true, scale };
     let pieces = spectrum.transpose(1, 2)?;
     let pieces = if return_complex {
         fft::complex::<Complex<f64>>(&pieces, -1, n_fft, kind)?

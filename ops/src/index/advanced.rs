@@ -8,8 +8,8 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::value::List;
 use flambeau_ir::{IValue, OpDef, Type};
+use flambeau_tensor::index_set::{IndexSet, read_at};
 use flambeau_tensor::loops::strides_after;
-use flambeau_tensor::places::{Places, read_at};
 use flambeau_tensor::{DType, Dims as Strides, Scalar, Tensor, broadcast_shapes};
 use smallvec::SmallVec;
 
@@ -18,7 +18,7 @@ type Indices = SmallVec<[Option<Tensor>; 4]>;
 /// What indices for several dimensions come to: the places, the sizes of the result, and where it may lie otherwise than
 /// row-major, strides in it: those of the tensor, 0 where it is indexed, and those of every index.
 struct Region {
-    places: Places,
+    index_set: IndexSet,
     sizes: Vec<i64>,
     strides: Vec<Strides>,
 }
@@ -119,22 +119,22 @@ fn region(x: &Tensor, indices: &Indices) -> Result<Region, KernelError> {
         }
     }
     let picks: Vec<(usize, &[usize])> = picks.iter().map(|(d, indices)| (*d, &indices[..])).collect();
-    let places = Places::picked(x, &picks, count, split)?;
+    let index_set = IndexSet::picked(x, &picks, count, split)?;
     let sizes = around(sizes, &shape).to_vec();
-    Ok(Region { places, sizes, strides })
+    Ok(Region { index_set, sizes, strides })
 }
 
 fn index(cx: &KernelCx<'_>) -> Computed {
     let x = cx.tensor(0)?;
     let region = region(x, &cx.opt_tensors(1)?)?;
-    let found = read_at(x, &region.places, &region.sizes)?;
+    let found = read_at(x, &region.index_set, &region.sizes)?;
     let strides = strides_after(&region.sizes, &region.strides);
     if region.strides.is_empty() || found.strides() == &strides[..] {
         return Ok(found);
     }
-    let laid = Tensor::empty_strided(&region.sizes, &strides, x.dtype())?;
-    laid.copy_(&found)?;
-    Ok(laid)
+    let copy = Tensor::empty_strided(&region.sizes, &strides, x.dtype())?;
+    copy.copy_(&found)?;
+    Ok(copy)
 }
 
 /// `(self, indices, values, accumulate)`.
@@ -160,7 +160,7 @@ fn put_at(target: &Tensor, indices: &Indices, values: &Tensor, accumulate: bool)
         given.next().is_some_and(|i| matches!(i.dtype(), DType::Bool | DType::U8)) && given.next().is_none();
     let one = values.numel() == 1 && (values.rank() <= region.sizes.len() || masked && !accumulate);
     let values = if one { values.clone() } else { fitted(values, &region.sizes)? };
-    combine(target, &region.places, &values, mode)
+    combine(target, &region.index_set, &values, mode)
 }
 
 /// Values in the sizes of what they are written to.
@@ -178,7 +178,7 @@ fn masked_index(cx: &KernelCx<'_>) -> Computed {
     let (x, mask, fill) = (cx.tensor(0)?, cx.tensor(1)?, cx.scalar(3)?);
     let indices = clamped(x, &cx.opt_tensors(2)?)?;
     let region = region(x, &indices)?;
-    let out = read_at(x, &region.places, &region.sizes)?;
+    let out = read_at(x, &region.index_set, &region.sizes)?;
     hide(&out, mask, fill)?;
     Ok(out)
 }
@@ -187,7 +187,7 @@ fn masked_index(cx: &KernelCx<'_>) -> Computed {
 fn hide(x: &Tensor, mask: &Tensor, fill: Scalar) -> Result<(), KernelError> {
     let shown = mask.expand(x.sizes())?.to_vec::<bool>()?;
     let hidden = (0..x.numel()).filter(|&i| !shown[i]).collect();
-    combine(x, &Places::each(hidden), &Tensor::scalar(fill, x.dtype())?, Combine::Replace)
+    combine(x, &IndexSet::each(hidden), &Tensor::scalar(fill, x.dtype())?, Combine::Replace)
 }
 
 /// `(self, mask, indices, values)`: adds values by index where the mask holds.
@@ -197,7 +197,7 @@ fn masked_put(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
     let region = region(target, &indices)?;
     let values = fitted(values, &region.sizes)?.clone_contiguous()?;
     hide(&values, mask, Scalar::Int(0))?;
-    combine(target, &region.places, &values, Combine::Sum)
+    combine(target, &region.index_set, &values, Combine::Sum)
 }
 
 /// Indices brought into range.

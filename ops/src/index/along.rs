@@ -3,12 +3,12 @@
 use super::combine::{Combine, combine, reduce_into};
 use super::{below, data, index_error, like_self, made, whole, within, wrapped};
 use crate::pointwise::product_of;
-use crate::support::{Computed, Lies, in_range, op};
+use crate::support::{Computed, OutputLayout, in_range, op};
 use flambeau_analysis::shape::{Dim, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::places::{Places, read_at};
+use flambeau_tensor::index_set::{IndexSet, read_at};
 use flambeau_tensor::{DType, Scalar, Tensor, wrap_dim};
 
 /// The size of a dimension; a tensor without dimensions counts as one place.
@@ -40,7 +40,7 @@ pub(crate) fn rows_of(x: &Tensor, dim: usize, index: &Tensor) -> Computed {
     if let Some(size) = sizes.get_mut(dim) {
         *size = rows.len() as i64;
     }
-    Ok(read_at(x, &Places::along(x, dim, &rows)?, &sizes)?)
+    Ok(read_at(x, &IndexSet::along(x, dim, &rows)?, &sizes)?)
 }
 
 /// A source whose sizes must be those of the target, with the number of indices in the dimension.
@@ -93,7 +93,7 @@ fn add(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
     }
     let rows = within("index_add", &rows, dim, bound(target, dim))?;
     let source = scaled(source, in_range(alpha, target.dtype())?)?;
-    combine(target, &Places::along(target, dim, &rows)?, &source, Combine::Sum)
+    combine(target, &IndexSet::along(target, dim, &rows)?, &source, Combine::Sum)
 }
 
 fn scaled(x: &Tensor, by: Scalar) -> Computed {
@@ -116,7 +116,7 @@ fn copy(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
         return Ok(());
     }
     let rows = within("index_copy_()", &rows, dim, bound(target, dim))?;
-    combine(target, &Places::along(target, dim, &rows)?, source, Combine::Replace)
+    combine(target, &IndexSet::along(target, dim, &rows)?, source, Combine::Replace)
 }
 
 /// `(self, dim, index, value)`.
@@ -150,7 +150,7 @@ fn fill(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
     }
     let rows = wrapped("", &rows, dim, bound(target, dim))?;
     let value = Tensor::scalar(value, target.dtype())?;
-    combine(target, &Places::along(target, dim, &rows)?, &value, Combine::Replace)
+    combine(target, &IndexSet::along(target, dim, &rows)?, &value, Combine::Replace)
 }
 
 /// `(self, dim, index, source, reduce, include_self)`.
@@ -161,7 +161,7 @@ fn reduce(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
     let rows = vector("index_reduce", index)?;
     check_source("index_reduce", target, dim, rows.len(), source)?;
     let rows = within("index_reduce", &rows, dim, bound(target, dim))?;
-    reduce_into(target, &Places::along(target, dim, &rows)?, source, mode, include_self)
+    reduce_into(target, &IndexSet::along(target, dim, &rows)?, source, mode, include_self)
 }
 
 /// `[3, 4]`, dimension 0, two different rows, and a source for them.
@@ -192,7 +192,9 @@ pub(super) fn family() -> Vec<OpDef> {
     let mut defs = op("index_select", "", "Rows of a dimension by index.")
         .facts(|d| d.with(selected()).with(Dtype::same_as(0)).with(made(|g| rows(g)[..3].to_vec())))
         .one(select);
-    let row = |name, doc| op(name, "", doc).lies(Lies::RowMajor).facts(|d| like_self(d).with(made(rows)));
+    let row = |name, doc| {
+        op(name, "", doc).output_layout(OutputLayout::RowMajor).facts(|d| like_self(d).with(made(rows)))
+    };
     defs.extend(row("index_add", "The tensor with rows added by index, times `alpha`.").editing(add));
     defs.extend(row("index_copy", "The tensor with rows replaced by index.").editing(copy));
     for overload in ["int_Scalar", "int_Tensor"] {
@@ -214,7 +216,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let doc = "The tensor with rows multiplied, averaged or compared with rows by index.";
     defs.extend(
         op("index_reduce", "", doc)
-            .lies(Lies::RowMajor)
+            .output_layout(OutputLayout::RowMajor)
             .facts(|d| like_self(d).with(made(|g| [rows(g), vec![IValue::str("amax")]].concat())))
             .editing(reduce),
     );

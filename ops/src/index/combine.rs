@@ -2,7 +2,7 @@
 
 use crate::pointwise::Number;
 use flambeau_exec::KernelError;
-use flambeau_tensor::places::{Places, combine_at, write_at};
+use flambeau_tensor::index_set::{IndexSet, combine_at, write_at};
 use flambeau_tensor::{DType, Element, Scalar, Tensor, dispatch};
 
 /// What becomes of what is there and what comes.
@@ -59,23 +59,23 @@ impl Combine {
 /// Writes a source (an element per place, or one for all) to places of a tensor, each meeting what is there.
 pub(super) fn combine(
     target: &Tensor,
-    places: &Places,
+    index_set: &IndexSet,
     source: &Tensor,
     mode: Combine,
 ) -> Result<(), KernelError> {
     match mode {
-        Combine::Replace => Ok(write_at(target, places, source)?),
+        Combine::Replace => Ok(write_at(target, index_set, source)?),
         Combine::Sum | Combine::Mean => dispatch!(all, target.dtype(), "scatter_add", T => {
-            Ok(combine_at::<T>(target, places, source, |a: T, b: T| a.add(b))?)
+            Ok(combine_at::<T>(target, index_set, source, |a: T, b: T| a.add(b))?)
         }),
         Combine::Prod => dispatch!(all, target.dtype(), "scatter_prod", T => {
-            Ok(combine_at::<T>(target, places, source, |a: T, b: T| a.mul(b))?)
+            Ok(combine_at::<T>(target, index_set, source, |a: T, b: T| a.mul(b))?)
         }),
         Combine::Amax => dispatch!(real_bool, target.dtype(), "scatter_amax", T => {
-            Ok(combine_at::<T>(target, places, source, |a: T, b: T| if is_nan(b) || b > a { b } else { a })?)
+            Ok(combine_at::<T>(target, index_set, source, |a: T, b: T| if is_nan(b) || b > a { b } else { a })?)
         }),
         Combine::Amin => dispatch!(real_bool, target.dtype(), "scatter_amin", T => {
-            Ok(combine_at::<T>(target, places, source, |a: T, b: T| if is_nan(b) || b < a { b } else { a })?)
+            Ok(combine_at::<T>(target, index_set, source, |a: T, b: T| if is_nan(b) || b < a { b } else { a })?)
         }),
     }
 }
@@ -90,21 +90,21 @@ fn is_nan<T: Element>(x: T) -> bool {
 /// end by how often each place was met.
 pub(super) fn reduce_into(
     target: &Tensor,
-    places: &Places,
+    index_set: &IndexSet,
     source: &Tensor,
     mode: Combine,
     include_self: bool,
 ) -> Result<(), KernelError> {
-    if places.is_empty() {
+    if index_set.is_empty() {
         return Ok(());
     }
     let dtype = target.dtype();
     if !include_self {
         let start = Tensor::scalar(identity(mode, dtype), dtype)?;
-        write_at(target, places, &start)?;
+        write_at(target, index_set, &start)?;
     }
-    combine(target, places, source, mode)?;
-    if mode == Combine::Mean { divide(target, places, include_self) } else { Ok(()) }
+    combine(target, index_set, source, mode)?;
+    if mode == Combine::Mean { divide(target, index_set, include_self) } else { Ok(()) }
 }
 
 fn identity(mode: Combine, dtype: DType) -> Scalar {
@@ -127,9 +127,9 @@ fn identity(mode: Combine, dtype: DType) -> Scalar {
 }
 
 /// Divides each place by how often it occurs, counting what was there if it is included.
-fn divide(target: &Tensor, places: &Places, include_self: bool) -> Result<(), KernelError> {
-    let mut counts: Vec<(usize, i64)> = Vec::with_capacity(places.len());
-    places.for_each(|_, at| counts.push((at, 1)));
+fn divide(target: &Tensor, index_set: &IndexSet, include_self: bool) -> Result<(), KernelError> {
+    let mut counts: Vec<(usize, i64)> = Vec::with_capacity(index_set.len());
+    index_set.for_each(|_, at| counts.push((at, 1)));
     counts.sort_unstable_by_key(|&(at, _)| at);
     counts.dedup_by(|next, kept| {
         let same = next.0 == kept.0;
@@ -138,14 +138,14 @@ fn divide(target: &Tensor, places: &Places, include_self: bool) -> Result<(), Ke
     });
     let by: Vec<i64> = counts.iter().map(|&(_, n)| n + i64::from(include_self)).collect();
     let by = Tensor::from_vec(by, &[counts.len() as i64])?.to_dtype(target.dtype())?;
-    let places = Places::each(counts.into_iter().map(|(at, _)| at).collect());
+    let index_set = IndexSet::each(counts.into_iter().map(|(at, _)| at).collect());
     if target.dtype().is_integral(true) {
         return dispatch!(ints, target.dtype(), "scatter_mean", T => {
-            Ok(combine_at::<T>(target, &places, &by, floor_div)?)
+            Ok(combine_at::<T>(target, &index_set, &by, floor_div)?)
         });
     }
     dispatch!(floats_complex, target.dtype(), "scatter_mean", T => {
-        Ok(combine_at::<T>(target, &places, &by, |a: T, b: T| a.div(b))?)
+        Ok(combine_at::<T>(target, &index_set, &by, |a: T, b: T| a.div(b))?)
     })
 }
 

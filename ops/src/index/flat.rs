@@ -7,7 +7,7 @@ use flambeau_analysis::shape::{Dim, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::places::{Places, positions, read_at, write_at};
+use flambeau_tensor::index_set::{IndexSet, positions, read_at, write_at};
 use flambeau_tensor::{DType, Scalar, Tensor, broadcast_shapes, check_budget};
 
 /// The indices of elements that are not zero, in row-major order: a row each, which lie column by column.
@@ -58,7 +58,7 @@ fn take(cx: &KernelCx<'_>) -> Computed {
         return Err(index_error("take(): tried to take from an empty tensor"));
     }
     let at = flat_indices(&indices, x.numel())?;
-    Ok(read_at(&x, &Places::each(at), index.sizes())?)
+    Ok(read_at(&x, &IndexSet::each(at), index.sizes())?)
 }
 
 fn flat_indices(indices: &[i64], n: usize) -> Result<Vec<usize>, KernelError> {
@@ -98,7 +98,7 @@ fn put(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
         flat.into_iter().map(|i| all[i]).collect()
     };
     let mode = if accumulate { Combine::Sum } else { Combine::Replace };
-    combine(target, &Places::each(at), source, mode)
+    combine(target, &IndexSet::each(at), source, mode)
 }
 
 fn truth(op: &str, mask: &Tensor) -> Result<(), KernelError> {
@@ -123,7 +123,7 @@ fn masked_select(cx: &KernelCx<'_>) -> Computed {
     let x = x.expand(&broadcast_shapes(x.sizes(), mask.sizes())?)?;
     let at = held(&x, mask)?;
     let n = at.len() as i64;
-    Ok(read_at(&x, &Places::each(at), &[n])?)
+    Ok(read_at(&x, &IndexSet::each(at), &[n])?)
 }
 
 /// `(self, mask, source)`: the first elements of the source go where the mask holds.
@@ -142,7 +142,7 @@ fn masked_scatter(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError>
         return Err(KernelError::input("Number of elements of source < number of ones in mask"));
     }
     let source = source.reshape(&[-1])?.narrow(0, 0, at.len() as i64)?;
-    Ok(write_at(target, &Places::each(at), &source)?)
+    Ok(write_at(target, &IndexSet::each(at), &source)?)
 }
 
 /// The functional form broadcasts the tensor to the mask first.

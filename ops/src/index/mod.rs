@@ -1,6 +1,6 @@
 //! Indexing by tensors: `index`, `gather`, `scatter`, `take`, masks, `nonzero` and what writes by them.
 //!
-//! Each operator turns its indices into [`Places`](flambeau_tensor::places::Places), checked against the sizes, and
+//! Each operator turns its indices into [`IndexSet`](flambeau_tensor::index_set::IndexSet), checked against the sizes, and
 //! leaves the moving to the loops of the tensor crate. Those that write are stated as a change of a tensor: the
 //! functional variant changes a copy, the in-place one the tensor itself, whatever its strides.
 
@@ -80,7 +80,7 @@ fn like_self(def: OpDef) -> OpDef {
     def.with(Shape::same_as(0)).with(Dtype::same_as(0))
 }
 
-/// A tensor of singles to be indexed.
+/// A tensor of f32 to be indexed.
 fn data(g: &mut Gen<'_>, sizes: &[i64]) -> IValue {
     IValue::Tensor(tensor(g, sizes, DType::F32, &Elements::default()))
 }

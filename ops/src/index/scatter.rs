@@ -2,19 +2,19 @@
 
 use super::combine::{Combine, combine, reduce_into};
 use super::{below, data, index_error, like_self, longs, made, within};
-use crate::support::{Computed, Lies, in_range, no_dimensions, op};
+use crate::support::{Computed, OutputLayout, in_range, no_dimensions, op};
 use flambeau_analysis::shape::{Dim, Dims, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Gen, KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::places::{Places, read_at};
+use flambeau_tensor::index_set::{IndexSet, read_at};
 use flambeau_tensor::{Tensor, broadcast_shapes, wrap_dim};
 
 /// Places in `x` of an index along a dimension: the index's own place in the others.
-fn places(op: &str, x: &Tensor, dim: usize, index: &Tensor) -> Result<Places, KernelError> {
+fn index_set(op: &str, x: &Tensor, dim: usize, index: &Tensor) -> Result<IndexSet, KernelError> {
     // Of no indices, the type does not matter.
     if index.numel() == 0 {
-        return Ok(Places::each(Vec::new()));
+        return Ok(IndexSet::each(Vec::new()));
     }
     let indices = longs(op, index)?;
     if x.rank().max(1) != index.rank().max(1) {
@@ -34,14 +34,14 @@ fn places(op: &str, x: &Tensor, dim: usize, index: &Tensor) -> Result<Places, Ke
             )));
         }
     }
-    Ok(Places::by_element(x, dim, index.sizes(), &indices)?)
+    Ok(IndexSet::by_element(x, dim, index.sizes(), &indices)?)
 }
 
 /// `(self, dim, index, sparse_grad)`.
 fn gather(cx: &KernelCx<'_>) -> Computed {
     let (x, index) = (cx.tensor(0)?, cx.tensor(2)?);
     let dim = wrap_dim(cx.int(1)?, x.rank())?;
-    Ok(read_at(x, &places("gather", x, dim, index)?, index.sizes())?)
+    Ok(read_at(x, &index_set("gather", x, dim, index)?, index.sizes())?)
 }
 
 /// `(self, indices, dim)`: sizes of the other dimensions broadcast; without `dim`, both are flat.
@@ -49,7 +49,7 @@ fn take_along(cx: &KernelCx<'_>) -> Computed {
     let (x, index) = (cx.tensor(0)?, cx.tensor(1)?);
     let Some(dim) = cx.opt_int(2)? else {
         let (x, index) = (x.reshape(&[-1])?, index.reshape(&[-1])?);
-        return Ok(read_at(&x, &places("take_along_dim", &x, 0, &index)?, index.sizes())?);
+        return Ok(read_at(&x, &index_set("take_along_dim", &x, 0, &index)?, index.sizes())?);
     };
     if x.rank() != index.rank() {
         return Err(KernelError::input(format!(
@@ -80,7 +80,7 @@ fn take_along(cx: &KernelCx<'_>) -> Computed {
         t.expand(&sizes)
     };
     let (x, index) = (with(x)?, with(index)?);
-    Ok(read_at(&x, &places("take_along_dim", &x, dim, &index)?, index.sizes())?)
+    Ok(read_at(&x, &index_set("take_along_dim", &x, dim, &index)?, index.sizes())?)
 }
 
 /// The elements of a source that stand where the index has elements.
@@ -118,7 +118,7 @@ pub(crate) fn add_along(
     index: &Tensor,
     source: &Tensor,
 ) -> Result<(), KernelError> {
-    combine(target, &places("scatter_add", target, dim, index)?, source, Combine::Sum)
+    combine(target, &index_set("scatter_add", target, dim, index)?, source, Combine::Sum)
 }
 
 /// `(self, dim, index, src or value)`.
@@ -129,7 +129,7 @@ fn scattered(cx: &KernelCx<'_>, target: &Tensor, op: &str, mode: Combine) -> Res
         Some(source) => covered(op, target, source, index)?,
         None => Tensor::scalar(in_range(cx.scalar(3)?, target.dtype())?, target.dtype())?,
     };
-    combine(target, &places(op, target, dim, index)?, &source, mode)
+    combine(target, &index_set(op, target, dim, index)?, &source, mode)
 }
 
 fn scatter(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
@@ -150,11 +150,11 @@ fn scatter_reduce(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError>
     let (mode, include_self) = (Combine::named(cx.str_bytes(4)?)?, cx.boolean(5)?);
     let dim = wrap_dim(cx.int(1)?, target.rank())?;
     let source = covered("scatter_reduce", target, source, index)?;
-    let places = places("scatter_reduce", target, dim, index)?;
+    let index_set = index_set("scatter_reduce", target, dim, index)?;
     if mode == Combine::Mean && target.dtype() == flambeau_tensor::DType::Bool {
         return Err(index_error("scatter_reduce(): mean of truth values"));
     }
-    reduce_into(target, &places, &source, mode, include_self)
+    reduce_into(target, &index_set, &source, mode, include_self)
 }
 
 /// `[3, 4]`, dimension 1, an index of `[3, 2]`.
@@ -206,20 +206,20 @@ pub(super) fn family() -> Vec<OpDef> {
     let met = "The tensor with elements added to or multiplied by others, by an index along a dimension.";
     defs.extend(
         op("scatter", "src", set)
-            .lies(Lies::RowMajor)
+            .output_layout(OutputLayout::RowMajor)
             .facts(|d| like_self(d).with(made(with_source)))
             .editing(scatter),
     );
     defs.extend(
         op("scatter", "value", set)
-            .lies(Lies::RowMajor)
+            .output_layout(OutputLayout::RowMajor)
             .facts(|d| like_self(d).with(made(with_value)))
             .editing(scatter),
     );
     let sample = || made(|g| and_mode(with_source(g), "multiply"));
     defs.extend(
         op("scatter", "reduce", met)
-            .lies(Lies::RowMajor)
+            .output_layout(OutputLayout::RowMajor)
             .facts(|d| like_self(d).with(sample()))
             .editing(scatter_with),
     );
@@ -229,7 +229,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let doc = "The tensor with elements added by an index along a dimension.";
     defs.extend(
         op("scatter_add", "", doc)
-            .lies(Lies::RowMajor)
+            .output_layout(OutputLayout::RowMajor)
             .facts(|d| like_self(d).with(made(with_source)))
             .editing(scatter_add),
     );
@@ -237,7 +237,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let sample = || made(|g| and_mode(with_source(g), "mean"));
     defs.extend(
         op("scatter_reduce", "two", doc)
-            .lies(Lies::RowMajor)
+            .output_layout(OutputLayout::RowMajor)
             .facts(|d| like_self(d).with(sample()))
             .editing(scatter_reduce),
     );

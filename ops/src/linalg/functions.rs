@@ -10,7 +10,7 @@ use flambeau_tensor::linalg::{batches, each, exponential, joined_rows};
 
 fn matrix_exp(cx: &KernelCx<'_>) -> Computed {
     let x = cx.tensor(0)?;
-    // Halves are computed as singles.
+    // Halves are computed as f32.
     let wide =
         if matches!(x.dtype(), DType::F16 | DType::BF16) { x.to_dtype(DType::F32)? } else { x.clone() };
     let n = square(x, "linalg.matrix_exp")?;

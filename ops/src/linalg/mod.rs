@@ -1,12 +1,12 @@
 //! Linear algebra: factorizations, systems of equations, eigenvalues, norms.
 //!
-//! Kernels take the matrices of a batch out of a tensor, compute in doubles (`flambeau_tensor::linalg`) and put results
+//! Kernels take the matrices of a batch out of a tensor, compute in f64 (`flambeau_tensor::linalg`) and put results
 //! back in the tensor's dtype. What PyTorch returns is unique up to the signs of vectors; where LAPACK's conventions
 //! decide (Householder vectors, pivots) they are kept.
 
 mod factor;
 mod functions;
-mod least;
+mod least_squares;
 mod norm;
 mod solve;
 mod spectrum;
@@ -259,7 +259,7 @@ pub(crate) fn family() -> Vec<OpDef> {
     defs.extend(triangle::family());
     defs.extend(solve::family());
     defs.extend(spectrum::family());
-    defs.extend(least::family());
+    defs.extend(least_squares::family());
     defs.extend(norm::family());
     defs.extend(functions::family());
     defs

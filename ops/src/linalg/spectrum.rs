@@ -15,7 +15,7 @@ use flambeau_tensor::linalg::{
 };
 use flambeau_tensor::{Complex, DType, Scalar, Tensor};
 
-/// What converges to the last place of doubles, for results without vectors.
+/// What converges to the last place of f64, for results without vectors.
 const EXACT: f64 = f64::EPSILON / 2.0;
 
 /// `U`, singular values and `V*`; with `full` both square. Vectors take the path, and so the signs, of an iteration in

@@ -1,7 +1,7 @@
 //! Activations that are more than a function of each element: gated, with a weight per channel, with a second result.
 
 use super::{nothing, sized};
-use crate::support::{Computed, Lies, Several, op};
+use crate::support::{Computed, OutputLayout, Several, op};
 use flambeau_analysis::{Dtype, Shape, shape::TensorFact};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::OpDef;
@@ -69,7 +69,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("log_sigmoid_forward", "", "Logarithm of the sigmoid, and what it is computed from.")
             .out("output")
-            .lies(Lies::RowMajor)
+            .output_layout(OutputLayout::RowMajor)
             .facts(|d| {
                 d.with(Shape::results([Shape::same_as(0), Shape::same_as(0)]))
                     .with(Dtype::same_as(0))

@@ -139,7 +139,7 @@ fn attend(
     } else {
         (k.clone(), v.clone())
     };
-    // Halves compute in singles throughout.
+    // Halves compute in f32 throughout.
     let half = matches!(q.dtype(), DType::F16 | DType::BF16);
     let wide = |t: &Tensor| if half { t.to_dtype(DType::F32) } else { Ok(t.clone()) };
     let scores = scores(&wide(q)?, &wide(&k)?, args)?;
@@ -220,16 +220,16 @@ fn transform_qkv(cx: &KernelCx<'_>) -> Several {
 
 /// Where a schema has what the sizes of attention depend on besides query, key and value.
 #[derive(Clone, Copy)]
-struct Places {
+struct ArgPositions {
     mask: usize,
     dropout_mask: Option<usize>,
     shared_heads: Option<usize>,
 }
 
 /// The batch of query, key or value; with heads as many as the query has, where they may be shared.
-fn batch(cx: &ShapeCx<'_>, arg: usize, places: Places) -> Option<Dims> {
+fn batch(cx: &ShapeCx<'_>, arg: usize, positions: ArgPositions) -> Option<Dims> {
     let mut lead = cx.lead(arg, 2)?;
-    if places.shared_heads.map_or(Some(false), |flag| cx.bool(flag))? {
+    if positions.shared_heads.map_or(Some(false), |flag| cx.bool(flag))? {
         let ranks = [cx.rank(0)?, cx.rank(1)?, cx.rank(2)?];
         if ranks.iter().all(|&rank| rank > 2) {
             *lead.last_mut()? = cx.size(0, -3);
@@ -239,8 +239,8 @@ fn batch(cx: &ShapeCx<'_>, arg: usize, places: Places) -> Option<Dims> {
 }
 
 /// The sizes of the weights: a row for each query with an element for each key, as masks widen them.
-fn weights(cx: &mut ShapeCx<'_>, places: Places, masks: &[usize]) -> Option<Dims> {
-    let (queries, keys) = (batch(cx, 0, places)?, batch(cx, 1, places)?);
+fn weights(cx: &mut ShapeCx<'_>, positions: ArgPositions, masks: &[usize]) -> Option<Dims> {
+    let (queries, keys) = (batch(cx, 0, positions)?, batch(cx, 1, positions)?);
     let mut dims = cx.broadcast(&[&queries, &keys])?;
     dims.extend([cx.size(0, -2), cx.size(1, -2)]);
     for &mask in masks {
@@ -253,16 +253,17 @@ fn weights(cx: &mut ShapeCx<'_>, places: Places, masks: &[usize]) -> Option<Dims
 }
 
 /// What attention gives, and the weights.
-fn shapes(places: Places) -> [Shape; 2] {
+fn shapes(positions: ArgPositions) -> [Shape; 2] {
     let result = Shape::dims(move |cx| {
-        let masks: Vec<usize> = [Some(places.mask), places.dropout_mask].into_iter().flatten().collect();
-        let (weights, values) = (weights(cx, places, &masks)?, batch(cx, 2, places)?);
+        let masks: Vec<usize> =
+            [Some(positions.mask), positions.dropout_mask].into_iter().flatten().collect();
+        let (weights, values) = (weights(cx, positions, &masks)?, batch(cx, 2, positions)?);
         let (lead, rows) = weights.split_at(weights.len().checked_sub(2)?);
         let mut dims = cx.broadcast(&[lead, &values])?;
         dims.extend([rows[0], cx.size(2, -1)]);
         Some(dims)
     });
-    [result, Shape::dims(move |cx| weights(cx, places, &[places.mask]))]
+    [result, Shape::dims(move |cx| weights(cx, positions, &[positions.mask]))]
 }
 
 pub(super) fn family() -> Vec<OpDef> {
@@ -271,8 +272,8 @@ pub(super) fn family() -> Vec<OpDef> {
     let mut defs = op("scaled_dot_product_attention", "", "Values weighted by how queries and keys match.")
         .facts(|d| {
             let sample = sized(QKV, nothing()).tolerance(1e-4, 1e-5).not_differentiable();
-            let places = Places { mask: 3, dropout_mask: None, shared_heads: Some(7) };
-            let [result, _] = shapes(places);
+            let positions = ArgPositions { mask: 3, dropout_mask: None, shared_heads: Some(7) };
+            let [result, _] = shapes(positions);
             d.with(result).with(Dtype::same_as(0)).with(Effects::RANDOM).with(sample)
         })
         .one(attention);
@@ -284,8 +285,11 @@ pub(super) fn family() -> Vec<OpDef> {
         )
         .facts(|d| {
             let sample = sized(QKV, nothing()).tolerance(1e-4, 1e-5).not_differentiable();
-            let places = Places { mask: 3, dropout_mask: Some(6), shared_heads: Some(8) };
-            d.with(Shape::results(shapes(places))).with(Dtype::same_as(0)).with(Effects::RANDOM).with(sample)
+            let positions = ArgPositions { mask: 3, dropout_mask: Some(6), shared_heads: Some(8) };
+            d.with(Shape::results(shapes(positions)))
+                .with(Dtype::same_as(0))
+                .with(Effects::RANDOM)
+                .with(sample)
         })
         .several(with_weights),
     );
@@ -297,10 +301,10 @@ pub(super) fn family() -> Vec<OpDef> {
         )
         .facts(|d| {
             let sample = sized(DEEP, nothing()).tolerance(1e-4, 1e-5).not_differentiable();
-            let places = Places { mask: 5, dropout_mask: None, shared_heads: None };
-            let [result, _] = shapes(places);
+            let positions = ArgPositions { mask: 5, dropout_mask: None, shared_heads: None };
+            let [result, _] = shapes(positions);
             let sums = Shape::dims(move |cx| {
-                let mut dims = weights(cx, places, &[places.mask])?;
+                let mut dims = weights(cx, positions, &[positions.mask])?;
                 dims.pop();
                 Some(dims)
             });

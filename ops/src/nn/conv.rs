@@ -1,7 +1,7 @@
 //! Convolutions under all their names, with paddings in numbers or words, batched or not.
 
 use super::{Args, int_lists, nothing, sized};
-use crate::support::{Computed, Lies, fitting, op};
+use crate::support::{Computed, OutputLayout, fitting, op};
 use flambeau_analysis::Dtype;
 use flambeau_analysis::Shape;
 use flambeau_analysis::shape::{Dims, ShapeCx};
@@ -31,7 +31,7 @@ fn is_padded_far(spec: &ConvSpec) -> bool {
     spec.transposed && spec.output_padding.iter().zip(&spec.stride).any(|(pad, step)| pad >= step)
 }
 
-/// Whether PyTorch finds its library for singles worth it: not for small single images.
+/// Whether PyTorch finds its library for f32 worth it: not for small single images.
 fn is_large(x: &Tensor, weight: &Tensor, spec: &ConvSpec) -> bool {
     let kernel = weight.sizes().get(2..).unwrap_or_default();
     let batch = x.rank() == weight.rank();
@@ -42,7 +42,7 @@ fn is_large(x: &Tensor, weight: &Tensor, spec: &ConvSpec) -> bool {
     spec.groups > 1 || several || wide || count > 20480
 }
 
-/// Whether what PyTorch convolves with takes a bias of the input's dtype alone: its library for singles and halves, its parts
+/// Whether what PyTorch convolves with takes a bias of the input's dtype alone: its library for f32 and halves, its parts
 /// of complex numbers, and transposed convolutions in space.
 fn wants_one_dtype(x: &Tensor, weight: &Tensor, spec: &ConvSpec) -> bool {
     let in_space = spec.transposed && weight.rank() > 4;
@@ -77,9 +77,9 @@ fn run(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, spec: &ConvSpec) -> C
         )));
     }
     match weight.rank() {
-        3 => Lies::ByLines.lay(weight, out),
+        3 => OutputLayout::ByLines.apply(weight, out),
         5 if !volumes_follow(x, weight, spec) => Ok(out),
-        _ => Lies::ByChannels.lay(weight, Lies::ByChannels.lay(x, out)?),
+        _ => OutputLayout::ByChannels.apply(weight, OutputLayout::ByChannels.apply(x, out)?),
     }
 }
 
@@ -88,7 +88,7 @@ fn volumes_follow(x: &Tensor, weight: &Tensor, spec: &ConvSpec) -> bool {
     is_for_library(x, weight, spec)
 }
 
-/// Whether PyTorch convolves with its library. Complex numbers are convolved as pairs of singles.
+/// Whether PyTorch convolves with its library. Complex numbers are convolved as pairs of f32.
 fn is_for_library(x: &Tensor, weight: &Tensor, spec: &ConvSpec) -> bool {
     let taken = match x.dtype() {
         DType::BF16 => true,
@@ -219,7 +219,7 @@ fn with_kernel_size(cx: &KernelCx<'_>, row: Sized) -> Computed {
 
 /// Where a convolution's schema has what its sizes depend on.
 #[derive(Clone, Copy)]
-struct Places {
+struct ArgPositions {
     stride: usize,
     padding: usize,
     /// 1 if there is none.
@@ -231,17 +231,19 @@ struct Places {
 }
 
 /// `(input, weight, bias, stride, padding, dilation, groups)`.
-const FORWARD: Places = Places { stride: 3, padding: 4, dilation: Some(5), groups: Some(6), output: None };
+const FORWARD: ArgPositions =
+    ArgPositions { stride: 3, padding: 4, dilation: Some(5), groups: Some(6), output: None };
 
 /// The sizes of a convolution's result as far as they can be told.
-fn shape(places: Places) -> Shape {
-    Shape::dims(move |cx| sizes(cx, places))
+fn shape(positions: ArgPositions) -> Shape {
+    Shape::dims(move |cx| sizes(cx, positions))
 }
 
 /// As [`shape`] where an operand says whether it is transposed.
 fn shape_of_general() -> Shape {
-    let places = |output| Places { stride: 3, padding: 4, dilation: Some(5), groups: Some(8), output };
-    Shape::either(6, shape(places(Some(7))), shape(places(None)))
+    let positions =
+        |output| ArgPositions { stride: 3, padding: 4, dilation: Some(5), groups: Some(8), output };
+    Shape::either(6, shape(positions(Some(7))), shape(positions(None)))
 }
 
 /// As [`shape`] where a word is the padding: the same space, or what a padding of nothing leaves.
@@ -257,16 +259,16 @@ fn shape_of_worded() -> Shape {
     })
 }
 
-fn sizes(cx: &mut ShapeCx<'_>, places: Places) -> Option<Dims> {
+fn sizes(cx: &mut ShapeCx<'_>, positions: ArgPositions) -> Option<Dims> {
     let x = cx.take_dims(0)?;
     let Some(w) = cx.take_dims(1) else { return Some(cx.fresh_dims(x.len())) };
     let space = w.len().checked_sub(2)?;
     // Without the dimension of the batch, space starts one earlier.
     let lead = x.len().checked_sub(space).filter(|lead| (1..=2).contains(lead))?;
-    let channels = match places.output {
+    let channels = match positions.output {
         None => w[0],
         Some(_) => {
-            let groups = places.groups.map_or(Dim::Known(1), |i| cx.number(i));
+            let groups = positions.groups.map_or(Dim::Known(1), |i| cx.number(i));
             cx.symbols.mul(w[1], groups)
         }
     };
@@ -274,9 +276,9 @@ fn sizes(cx: &mut ShapeCx<'_>, places: Places) -> Option<Dims> {
     dims.push(channels);
     for d in 0..space {
         let (n, k) = (x[lead + d], w[d + 2]);
-        let (s, p) = (cx.along(places.stride, d), cx.along(places.padding, d));
-        let l = places.dilation.map_or(Dim::Known(1), |i| cx.along(i, d));
-        dims.push(match places.output {
+        let (s, p) = (cx.along(positions.stride, d), cx.along(positions.padding, d));
+        let l = positions.dilation.map_or(Dim::Known(1), |i| cx.along(i, d));
+        dims.push(match positions.output {
             None => cx.symbols.windows(n, k, s, p, l),
             Some(i) => {
                 let extra = cx.along(i, d);
@@ -334,7 +336,7 @@ fn spatial() -> Vec<OpDef> {
         defs.extend(
             op(turned, turned_overload, "Each element spread over a window, scaled by weights.")
                 .facts(|d| {
-                    d.with(shape(Places { dilation: Some(7), output: Some(5), ..FORWARD }))
+                    d.with(shape(ArgPositions { dilation: Some(7), output: Some(5), ..FORWARD }))
                         .with(Dtype::same_as(0))
                         .with(sample(TURNED, int_lists(&[&[2], &[1]])))
                 })
@@ -385,8 +387,8 @@ pub(super) fn family() -> Vec<OpDef> {
                     let list = || IValue::ints(vec![1, 1]);
                     vec![list(), list(), list(), IValue::Int(1)]
                 });
-                let places = Places { stride: 4, padding: 3, ..FORWARD };
-                d.with(shape(places))
+                let positions = ArgPositions { stride: 4, padding: 3, ..FORWARD };
+                d.with(shape(positions))
                     .with(Dtype::same_as(0))
                     .with(sized(SIZES[1], args).tolerance(1e-4, 1e-4))
             })
@@ -443,14 +445,14 @@ pub(super) fn family() -> Vec<OpDef> {
                 args.extend(row.dilation.map(|_| one()));
                 args
             });
-            let places = Places {
+            let positions = ArgPositions {
                 stride: 4,
                 padding: 5,
                 dilation: row.dilation,
                 groups: None,
                 output: row.output_padding,
             };
-            d.with(shape(places)).with(Dtype::same_as(0)).with(sample.tolerance(1e-4, 1e-4))
+            d.with(shape(positions)).with(Dtype::same_as(0)).with(sample.tolerance(1e-4, 1e-4))
         };
         let out = if name.ends_with("forward") { "output" } else { "out" };
         defs.extend(op(name, "", doc).out(out).facts(facts).one(move |cx| with_kernel_size(cx, row)));

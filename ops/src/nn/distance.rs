@@ -133,7 +133,7 @@ fn pdist(cx: &KernelCx<'_>) -> Computed {
 const BY_PRODUCT: i64 = 26;
 
 /// `(x1, x2, p, compute_mode)`.
-fn cdist_as_told(cx: &KernelCx<'_>) -> Computed {
+fn cdist_in_mode(cx: &KernelCx<'_>) -> Computed {
     let (a, b, p, mode) = (cx.tensor(0)?, cx.tensor(1)?, cx.float(2)?, cx.opt_int(3)?.unwrap_or(0));
     if !(0..=2).contains(&mode) {
         return Err(KernelError::input(format!("{mode} is not a valid value for compute_mode")));
@@ -261,12 +261,12 @@ pub(super) fn family() -> Vec<OpDef> {
             .one(pdist),
     );
     let doc = "Distances of all rows of one matrix to all of another.";
-    defs.extend(op("cdist", "", doc).facts(|d| pairs(d).with(two(&[&[2, 3], &[4, 3]]))).one(cdist_as_told));
+    defs.extend(op("cdist", "", doc).facts(|d| pairs(d).with(two(&[&[2, 3], &[4, 3]]))).one(cdist_in_mode));
     let forward: fn() -> Vec<IValue> = || vec![IValue::Float(2.0), IValue::None];
     defs.extend(
         op("_cdist_forward", "", doc)
             .facts(|d| pairs(d).with(sized(&[&[2, 3], &[4, 3]], Box::new(forward))))
-            .one(cdist_as_told),
+            .one(cdist_in_mode),
     );
     defs.extend(
         op("_euclidean_dist", "", doc)

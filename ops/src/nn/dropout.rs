@@ -2,7 +2,7 @@
 
 use crate::pointwise::Number;
 use crate::random::{drawn, generator, with_engine};
-use crate::support::{Computed, Lies, Several, kernel, op};
+use crate::support::{Computed, OutputLayout, Several, kernel, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Kernel, KernelCx, KernelError, Sample};
 use flambeau_ir::value::Generator;
@@ -201,7 +201,7 @@ pub(super) fn family() -> Vec<OpDef> {
     };
     defs.extend(
         op("rrelu", "", "`x` if positive, else `x` times a slope, random in training.")
-            .lies(Lies::RowMajor)
+            .output_layout(OutputLayout::RowMajor)
             .facts(facts)
             .one(|cx| Ok(rrelu(cx, 1)?.0)),
     );

@@ -1,6 +1,6 @@
 //! Rows of a table looked up by index: alone, or bags of them summed, averaged, or compared.
 
-use crate::support::{Computed, Lies, Several, kernel, op};
+use crate::support::{Computed, OutputLayout, Several, kernel, op};
 use flambeau_analysis::shape::{Fact, ShapeCx};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{Fault, Gen, KernelCx, KernelError, Sample};
@@ -309,7 +309,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let limits = || [IValue::Float(1.0), IValue::Float(2.0)];
     defs.extend(
         op("embedding_renorm", "", "Rows named by indices shortened to a norm.")
-            .lies(Lies::AsOperand)
+            .output_layout(OutputLayout::AsOperand)
             .facts(|d| {
                 let sample = Sample::args(table(&[2])).then(limits());
                 d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample)

@@ -1,11 +1,11 @@
 //! Losses that compare element with element, and those of pairs of vectors.
 //!
-//! A loss is computed without reduction and then summed, averaged, or given as it is. Elements compute in singles
-//! (doubles for doubles).
+//! A loss is computed without reduction and then summed, averaged, or given as it is. Elements compute in f32
+//! (doubles for f64).
 
 use super::distance::pairwise;
 use super::{Args, nothing, ranged, sized};
-use crate::lies::{laid, step};
+use crate::output_layout::{elementwise_layout, relayout};
 use crate::pointwise::{difference_of, no_bools, product_of, sum_of};
 use crate::support::{Computed, cast_error, fitting, op};
 use flambeau_analysis::{Dtype, Shape};
@@ -40,7 +40,7 @@ fn reduced_of_steps<const N: usize>(
     last: impl FnOnce([&Layout; N]) -> Result<Layout, KernelError>,
 ) -> Computed {
     match reduction {
-        0 => laid(loss, &operands, || last(operands.map(Tensor::layout))),
+        0 => relayout(loss, &operands, || last(operands.map(Tensor::layout))),
         _ => reduced(loss, reduction),
     }
 }
@@ -103,7 +103,7 @@ fn huber_in_input_dtype(x: &Tensor, t: &Tensor, delta: f64) -> Computed {
     fitting(&huber_loss(x, t, delta)?, x.dtype())
 }
 
-/// A loss of complex numbers, in doubles.
+/// A loss of complex numbers, in f64.
 fn complex(
     dtype: DType,
     x: &Tensor,
@@ -277,7 +277,7 @@ fn with_logits(cx: &KernelCx<'_>) -> Computed {
             T::from_acc(r(r(A::<T>::ONE - t) * x) - r(weight * log_sigmoid))
         })?)
     })?;
-    let loss = laid(loss, &[x, t], || step(&[t.layout()]))?;
+    let loss = relayout(loss, &[x, t], || elementwise_layout(&[t.layout()]))?;
     weighted(loss, cx.opt_tensor(2)?, cx.int(4)?)
 }
 
@@ -328,7 +328,7 @@ fn poisson_nll_loss(cx: &KernelCx<'_>) -> Computed {
 
 /// How the order of two numbers lies: the target's sign comes first, then their difference.
 fn ranked([a, b, t]: [&Layout; 3]) -> Result<Layout, KernelError> {
-    step(&[&step(&[t])?, &step(&[a, b])?])
+    elementwise_layout(&[&elementwise_layout(&[t])?, &elementwise_layout(&[a, b])?])
 }
 
 /// `(input1, input2, target, margin, reduction)`: the first is to be larger where the target is 1.
@@ -383,8 +383,11 @@ fn hinge_embedding_loss(cx: &KernelCx<'_>) -> Computed {
     };
     reduced_of_steps(loss, cx.int(3)?, [x, cx.tensor(1)?], |[x, t]| {
         // Where the target is not near, where it is not apart, and zeros elsewhere.
-        let (chosen, zeros) = (step(&[t])?, Layout::contiguous(x.sizes())?);
-        step(&[&step(&[&chosen, &step(&[x])?, &zeros])?, &step(&[&chosen, x, &zeros])?])
+        let (chosen, zeros) = (elementwise_layout(&[t])?, Layout::contiguous(x.sizes())?);
+        elementwise_layout(&[
+            &elementwise_layout(&[&chosen, &elementwise_layout(&[x])?, &zeros])?,
+            &elementwise_layout(&[&chosen, x, &zeros])?,
+        ])
     })
 }
 
@@ -460,7 +463,9 @@ fn kl_div(cx: &KernelCx<'_>) -> Computed {
         return Err(KernelError::input("kl_div: Integral inputs not supported."));
     }
     let loss = if cx.boolean(3)? { kl_log(x, t)? } else { kl_plain(x, t)? };
-    reduced_of_steps(loss, cx.int(2)?, [x, t], |[x, t]| step(&[&step(&[t])?, &step(&[t, x])?]))
+    reduced_of_steps(loss, cx.int(2)?, [x, t], |[x, t]| {
+        elementwise_layout(&[&elementwise_layout(&[t])?, &elementwise_layout(&[t, x])?])
+    })
 }
 
 /// `(self, target, reduction, number)` with a number that has to be positive.

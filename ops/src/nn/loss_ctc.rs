@@ -1,7 +1,7 @@
 //! Connectionist temporal classification: how likely a sequence of labels is, over all ways of stretching it in time.
 //!
 //! The recursions over the labels with blanks between them, forward for the loss and backward for its derivative, in
-//! logarithms and in doubles.
+//! logarithms and in f64.
 
 use super::loss::reduced;
 use crate::support::{Computed, Several, op};

@@ -1,6 +1,6 @@
 //! Operators of neural networks, family by family.
 //!
-//! What moves much memory runs on contiguous slices; halves compute in singles and are rounded once per operator, as
+//! What moves much memory runs on contiguous slices; halves compute in f32 and are rounded once per operator, as
 //! PyTorch does on the processor.
 
 mod activation;

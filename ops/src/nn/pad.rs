@@ -3,7 +3,7 @@
 //! Each kind is a map of positions per dimension (`flambeau_tensor::remap`).
 
 use super::{Args, sized};
-use crate::support::{Computed, Lies, in_range, op};
+use crate::support::{Computed, OutputLayout, in_range, op};
 use flambeau_analysis::shape::{Dims, ShapeCx, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
@@ -151,11 +151,11 @@ fn by_elements(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
 }
 
 /// Padded in one of the modes; with the channels innermost where the tensor has them there, unless the other end comes.
-fn laid(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
+fn pad_in_layout(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
     match mode {
-        Mode::Constant(_) => Lies::ByChannels.lay(x, padded(x, pad, mode)?),
+        Mode::Constant(_) => OutputLayout::ByChannels.apply(x, padded(x, pad, mode)?),
         Mode::Circular => by_elements(x, pad, mode),
-        _ => Lies::ByChannels.lay(x, by_elements(x, pad, mode)?),
+        _ => OutputLayout::ByChannels.apply(x, by_elements(x, pad, mode)?),
     }
 }
 
@@ -163,7 +163,7 @@ fn laid(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
 fn pad(cx: &KernelCx<'_>) -> Computed {
     let (x, pad, value) = (cx.tensor(0)?, cx.ints(1)?, cx.opt_float(3)?);
     let mode = match cx.str_bytes(2)? {
-        b"constant" => return laid(x, &pad, Mode::Constant(Scalar::Float(value.unwrap_or(0.0)))),
+        b"constant" => return pad_in_layout(x, &pad, Mode::Constant(Scalar::Float(value.unwrap_or(0.0)))),
         b"reflect" => Mode::Reflect,
         b"replicate" => Mode::Replicate,
         b"circular" => Mode::Circular,
@@ -179,17 +179,17 @@ fn pad(cx: &KernelCx<'_>) -> Computed {
     if value.is_some_and(|v| v != 0.0) {
         return Err(KernelError::input("Padding mode doesn't take in value argument"));
     }
-    laid(x, &pad, mode)
+    pad_in_layout(x, &pad, mode)
 }
 
 /// The modes by their numbers.
 fn pad_enum(cx: &KernelCx<'_>) -> Computed {
     let (x, pad) = (cx.tensor(0)?, cx.ints(1)?);
     match cx.int(2)? {
-        0 => laid(x, &pad, Mode::Reflect),
-        1 => laid(x, &pad, Mode::Replicate),
-        2 => laid(x, &pad, Mode::Circular),
-        3 => laid(x, &pad, Mode::Constant(Scalar::Float(cx.opt_float(3)?.unwrap_or(0.0)))),
+        0 => pad_in_layout(x, &pad, Mode::Reflect),
+        1 => pad_in_layout(x, &pad, Mode::Replicate),
+        2 => pad_in_layout(x, &pad, Mode::Circular),
+        3 => pad_in_layout(x, &pad, Mode::Constant(Scalar::Float(cx.opt_float(3)?.unwrap_or(0.0)))),
         other => Err(KernelError::input(format!("Unrecognised padding mode {other}"))),
     }
 }
@@ -288,7 +288,7 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     defs.extend(
         op("constant_pad_nd", "", "A value around the last dimensions.")
-            .lies(Lies::ByChannels)
+            .output_layout(OutputLayout::ByChannels)
             .facts(facts(|| Sample::tensors(1).numbers().rank(1, 3).then([IValue::ints(vec![1, -1])])))
             .one(|cx| padded(cx.tensor(0)?, &cx.ints(1)?, Mode::Constant(cx.scalar(2)?))),
     );
@@ -315,7 +315,7 @@ pub(super) fn family() -> Vec<OpDef> {
         };
         defs.extend(
             op(name, "", doc)
-                .lies(Lies::ByChannels)
+                .output_layout(OutputLayout::ByChannels)
                 .facts(|d| {
                     let d = d.with(shape_in_space(space)).with(Dtype::same_as(0));
                     d.with(sized(SIZES[space - 1], pads(2 * space)))

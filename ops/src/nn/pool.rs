@@ -2,7 +2,7 @@
 //! way back of the largest.
 
 use super::{Args, sized};
-use crate::support::{Computed, Lies, Several, op};
+use crate::support::{Computed, OutputLayout, Several, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
@@ -411,16 +411,16 @@ pub(super) fn family() -> Vec<OpDef> {
     for space in 1..=3 {
         // Of three dimensions only the largest elements follow the tensor.
         let [largest, others] = match space {
-            1 => [Lies::AsComputed, Lies::ByLines],
-            2 => [Lies::ByChannels; 2],
-            _ => [Lies::ByChannels, Lies::AsComputed],
+            1 => [OutputLayout::AsComputed, OutputLayout::ByLines],
+            2 => [OutputLayout::ByChannels; 2],
+            _ => [OutputLayout::ByChannels, OutputLayout::AsComputed],
         };
-        let with_places = if space == 1 { Lies::ByLines } else { largest };
+        let with_places = if space == 1 { OutputLayout::ByLines } else { largest };
         let sample = || sized(SIZES[space - 1], ints(&[&[2], &[], &[1]]));
         let name = |what: &str| format!("{what}{space}d");
         defs.extend(
             op(&name("max_pool"), "", "The largest element of every window.")
-                .lies(largest)
+                .output_layout(largest)
                 .facts(|d| d.with(slid(space, Some(4), 5)).with(Dtype::same_as(0)).with(sample()))
                 .one(move |cx| max_pool(cx, space)),
         );
@@ -431,13 +431,13 @@ pub(super) fn family() -> Vec<OpDef> {
                 "",
                 "The largest element of every window, and its place.",
             )
-            .lies(with_places)
+            .output_layout(with_places)
             .facts(|d| d.with(both()).with(indices()).with(sample()))
             .several(move |cx| max_pool_with_indices(cx, space)),
         );
         defs.extend(
             op(&name("avg_pool"), "", "The mean of every window.")
-                .lies(others)
+                .output_layout(others)
                 .facts(|d| d.with(slid(space, None, 4)).with(Dtype::same_as(0)).with(sample()))
                 .one(move |cx| avg_pool(cx, space)),
         );
@@ -447,7 +447,7 @@ pub(super) fn family() -> Vec<OpDef> {
         };
         defs.extend(
             op(&names, "", "The means of evenly divided parts.")
-                .lies(others)
+                .output_layout(others)
                 .facts(|d| {
                     d.with(Shape::resized(space, 1))
                         .with(Dtype::same_as(0))
@@ -462,7 +462,7 @@ pub(super) fn family() -> Vec<OpDef> {
                 "",
                 "The largest elements of evenly divided parts, and their places.",
             )
-            .lies(others)
+            .output_layout(others)
             .facts(|d| d.with(both()).with(indices()).with(sized(SIZES[space - 1], ints(&[&[2]]))))
             .several(move |cx| adaptive_max(cx, space)),
         );
@@ -511,7 +511,7 @@ pub(super) fn family() -> Vec<OpDef> {
         };
         defs.extend(
             op(&name("max_unpool"), "", "Elements put back where the largest stood, zeros elsewhere.")
-                .lies(others)
+                .output_layout(others)
                 .facts(|d| d.with(Shape::resized(space, 2)).with(Dtype::same_as(0)).with(unpool_sample()))
                 .one(move |cx| unpool(cx, space)),
         );

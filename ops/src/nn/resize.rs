@@ -4,7 +4,7 @@
 //! position in the result is in the input follows from the sizes, or from a scale that was given.
 
 use super::{Args, sized};
-use crate::support::{Computed, Lies, op};
+use crate::support::{Computed, OutputLayout, op};
 use flambeau_analysis::shape::{Arg, Dims, ShapeCx};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
@@ -161,7 +161,7 @@ fn resized(x: &Tensor, sizes: &[i64], scales: &[Option<f64>], align: bool, mode:
     let whole = [&x.sizes()[..2], sizes].concat();
     check_budget(Layout::contiguous(&whole)?.numel().saturating_mul(x.dtype().size()))?;
     check_budget(sizes.iter().fold(0_usize, |all, &n| all.saturating_add(n as usize)).saturating_mul(32))?;
-    // Planes of bytes are computed in integers, from weights in doubles.
+    // Planes of bytes are computed in integers, from weights in f64.
     let whole = x.dtype() == DType::U8 && space == 2;
     let single = x.dtype() != DType::F64 && !whole;
     let along = |d: usize| Along {
@@ -402,13 +402,13 @@ fn kinds() -> Vec<OpDef> {
         let sample = |vec: bool| sized(SIZES[space - 1], args(vec)).tolerance(1e-4, 1e-5);
         defs.extend(
             op(name, "", doc)
-                .lies(Lies::ByChannels)
+                .output_layout(OutputLayout::ByChannels)
                 .facts(|d| d.with(Shape::resized(space, 1)).with(Dtype::same_as(0)).with(sample(false)))
                 .one(move |cx| sized_op(cx, space, mode, align)),
         );
         defs.extend(
             op(name, "vec", doc)
-                .lies(Lies::ByChannels)
+                .output_layout(OutputLayout::ByChannels)
                 .facts(|d| {
                     let shape = asked_sizes(Some(space), 1, if align { 3 } else { 2 });
                     d.with(shape).with(Dtype::same_as(0)).with(sample(true))

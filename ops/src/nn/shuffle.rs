@@ -1,7 +1,7 @@
 //! Elements moved between channels and space, and between groups of channels.
 
 use super::{Args, sized};
-use crate::support::{Computed, Lies, op};
+use crate::support::{Computed, OutputLayout, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
@@ -117,7 +117,7 @@ fn unshuffled() -> Shape {
 pub(super) fn family() -> Vec<OpDef> {
     let by_two = || -> Args { Box::new(|| vec![IValue::Int(2)]) };
     let mut defs = op("pixel_shuffle", "", "Channels moved into space.")
-        .lies(Lies::ByChannels)
+        .output_layout(OutputLayout::ByChannels)
         .facts(|d| {
             let shape = Shape::dims(|cx| {
                 let (mut dims, r) = (cx.lead(0, 3)?, cx.number(1));
@@ -136,7 +136,7 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     defs.extend(
         op("channel_shuffle native_channel_shuffle", "", "The channels of all groups in turn.")
-            .lies(Lies::ByChannels)
+            .output_layout(OutputLayout::ByChannels)
             .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sized(&[&[2, 4, 3]], by_two())))
             .one(channel_shuffle),
     );

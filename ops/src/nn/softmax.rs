@@ -1,9 +1,9 @@
 //! Softmax and its logarithm, and the logarithm of a sum of exponentials: one row at a time, in two passes.
 //!
-//! Rows are computed in singles (doubles for doubles) whatever the dtype, and rounded once, behind the loops: those are
+//! Rows are computed in f32 (doubles for f64) whatever the dtype, and rounded once, behind the loops: those are
 //! many instructions for each dtype they give.
 
-use crate::support::{Computed, Lies, op, same_dtypes};
+use crate::support::{Computed, OutputLayout, op, same_dtypes};
 use flambeau_analysis::shape::{Dims, ShapeCx};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
@@ -255,7 +255,10 @@ pub(super) fn family() -> Vec<OpDef> {
         };
         let name = format!("{short}_backward_data");
         defs.extend(
-            op(&name, "", "The gradient.").lies(Lies::RowMajor).facts(facts).one(move |cx| backward(cx, log)),
+            op(&name, "", "The gradient.")
+                .output_layout(OutputLayout::RowMajor)
+                .facts(facts)
+                .one(move |cx| backward(cx, log)),
         );
     }
     let facts =
@@ -278,7 +281,7 @@ pub(super) fn family() -> Vec<OpDef> {
     };
     defs.extend(
         op("_masked_softmax", "", "Softmax of what a mask leaves.")
-            .lies(Lies::AsOperand)
+            .output_layout(OutputLayout::AsOperand)
             .facts(facts)
             .one(masked),
     );

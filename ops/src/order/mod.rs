@@ -5,7 +5,7 @@
 
 mod bins;
 mod histogram;
-mod middle;
+mod order_statistics;
 mod quantile;
 mod sorted;
 mod unique;
@@ -18,7 +18,7 @@ use flambeau_tensor::{DType, Element, Scalar, Tensor, TensorError, wrap_dim};
 /// All operators of the family.
 pub(crate) fn family() -> Vec<OpDef> {
     let mut defs = sorted::family();
-    defs.extend(middle::family());
+    defs.extend(order_statistics::family());
     defs.extend(unique::family());
     defs.extend(bins::family());
     defs.extend(histogram::family());

@@ -1,7 +1,7 @@
 //! `sort`, `argsort`, `msort`, `topk`.
 
 use super::{Ranked, before, picked, ranked, sample, values_and_indices};
-use crate::support::{Computed, Lies, Several, op};
+use crate::support::{Computed, OutputLayout, Several, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
@@ -86,13 +86,13 @@ pub(super) fn family() -> Vec<OpDef> {
     let both = |d: OpDef| values_and_indices(d, || Shape::same_as(0));
     let mut defs = op("sort", "", doc)
         .out("values")
-        .lies(Lies::AsOperand)
+        .output_layout(OutputLayout::AsOperand)
         .facts(|d| both(d).with(sample(vec![int(0), yes(true)])))
         .several(|cx| sorted(cx.tensor(0)?, cx.int(1)?, cx.boolean(2)?, false));
     defs.extend(
         op("sort", "stable", doc)
             .out("values_stable")
-            .lies(Lies::AsOperand)
+            .output_layout(OutputLayout::AsOperand)
             .facts(|d| both(d).with(sample(vec![yes(true), int(0), yes(false)])))
             .several(|cx| sorted(cx.tensor(0)?, cx.int(2)?, cx.boolean(3)?, stable(cx)?)),
     );
@@ -100,19 +100,19 @@ pub(super) fn family() -> Vec<OpDef> {
     let places = |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::fixed(DType::I64));
     defs.extend(
         op("argsort", "", doc)
-            .lies(Lies::AsOperand)
+            .output_layout(OutputLayout::AsOperand)
             .facts(|d| places(d).with(sample(vec![int(0)])))
             .one(|cx| order(cx.tensor(0)?, cx.int(1)?, cx.boolean(2)?, false)),
     );
     defs.extend(
         op("argsort", "stable", doc)
-            .lies(Lies::AsOperand)
+            .output_layout(OutputLayout::AsOperand)
             .facts(|d| places(d).with(sample(vec![yes(true), int(0)])))
             .one(|cx| order(cx.tensor(0)?, cx.int(2)?, cx.boolean(3)?, stable(cx)?)),
     );
     defs.extend(
         op("msort", "", "The elements in order along the first dimension.")
-            .lies(Lies::AsOperand)
+            .output_layout(OutputLayout::AsOperand)
             .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample(vec![])))
             .one(|cx| Ok(sorted(cx.tensor(0)?, 0, false, false)?.swap_remove(0))),
     );

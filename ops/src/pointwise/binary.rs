@@ -7,7 +7,7 @@ use crate::support::{Computed, in_range, with_variants};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Pointwise, Sample, TileOp};
 use flambeau_ir::OpDef;
-use flambeau_tensor::loops::{Goal, binary_in, test_in, unary_in};
+use flambeau_tensor::loops::{OutputHint, binary_in, test_in, unary_in};
 use flambeau_tensor::math::{Float, Real, complex};
 use flambeau_tensor::promote::{Promotion, to_float};
 use flambeau_tensor::{Category, Complex, DType, Element, Scalar, Tensor, TensorError, dispatch};
@@ -40,17 +40,17 @@ impl<'a> Other<'a> {
 /// Applies a function of two elements of a dtype that `T` carries.
 #[inline(always)]
 pub(super) fn apply<'a, T: Element>(
-    goal: impl Into<Goal<'a>>,
+    hint: impl Into<OutputHint<'a>>,
     x: &Tensor,
     other: Other<'_>,
     f: impl Fn(T, T) -> T + Copy + Sync,
 ) -> Result<Tensor, TensorError> {
-    let goal = goal.into();
+    let hint = hint.into();
     match other {
-        Other::Tensor(y) => binary_in::<T>(goal, x, y, f),
+        Other::Tensor(y) => binary_in::<T>(hint, x, y, f),
         Other::Number(s) => {
-            let s = T::from_scalar(s.rounded(goal.dtype()));
-            unary_in::<T>(goal, x, move |v| f(v, s))
+            let s = T::from_scalar(s.rounded(hint.dtype()));
+            unary_in::<T>(hint, x, move |v| f(v, s))
         }
     }
 }
@@ -89,12 +89,12 @@ fn add_scaled(cx: &KernelCx<'_>) -> Computed {
     let (x, other, alpha) = (cx.tensor(0)?, Other::of(cx, 1)?, cx.scalar(2)?);
     let dtype = other.promoted(x);
     if is_one(alpha) {
-        return dispatch!(all, dtype, "add", T => Ok(apply::<T>(cx.goal(dtype), x, other, |a, b| a.add(b.times_one()))?));
+        return dispatch!(all, dtype, "add", T => Ok(apply::<T>(cx.output_hint(dtype), x, other, |a, b| a.add(b.times_one()))?));
     }
     check_alpha(alpha, dtype)?;
     dispatch!(carried_all, dtype, "add", T => {
         let alpha = T::from_scalar(alpha);
-        Ok(apply::<T>(cx.goal(dtype), x, other, move |a, b| a.add(alpha.mul(b)))?)
+        Ok(apply::<T>(cx.output_hint(dtype), x, other, move |a, b| a.add(alpha.mul(b)))?)
     })
 }
 
@@ -125,12 +125,12 @@ fn sub_scaled(cx: &KernelCx<'_>) -> Computed {
     no_bool(x, other)?;
     let dtype = other.promoted(x);
     if is_one(alpha) {
-        return dispatch!(all, dtype, "sub", T => Ok(apply::<T>(cx.goal(dtype), x, other, |a, b| a.sub(b.times_one()))?));
+        return dispatch!(all, dtype, "sub", T => Ok(apply::<T>(cx.output_hint(dtype), x, other, |a, b| a.sub(b.times_one()))?));
     }
     check_alpha(alpha, dtype)?;
     dispatch!(carried_all, dtype, "sub", T => {
         let alpha = T::from_scalar(alpha);
-        Ok(apply::<T>(cx.goal(dtype), x, other, move |a, b| a.sub(alpha.mul(b)))?)
+        Ok(apply::<T>(cx.output_hint(dtype), x, other, move |a, b| a.sub(alpha.mul(b)))?)
     })
 }
 
@@ -152,7 +152,7 @@ fn rsub(cx: &KernelCx<'_>) -> Computed {
 fn mul(cx: &KernelCx<'_>) -> Computed {
     let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
     let dtype = other.promoted(x);
-    dispatch!(all, dtype, "mul", T => Ok(apply::<T>(cx.goal(dtype), x, other, |a, b| a.mul(b))?))
+    dispatch!(all, dtype, "mul", T => Ok(apply::<T>(cx.output_hint(dtype), x, other, |a, b| a.mul(b))?))
 }
 
 fn zero_division(x: &Tensor, other: Other<'_>) -> Result<(), KernelError> {
@@ -170,7 +170,7 @@ fn div_in(cx: &KernelCx<'_>, mode: Option<&[u8]>) -> Computed {
     match mode {
         None => {
             let dtype = to_float(dtype);
-            dispatch!(carried_floats_complex, dtype, "div", T => Ok(apply::<T>(cx.goal(dtype), x, other, |a, b| a.div(b))?))
+            dispatch!(carried_floats_complex, dtype, "div", T => Ok(apply::<T>(cx.output_hint(dtype), x, other, |a, b| a.div(b))?))
         }
         Some(b"floor") => floor_divide_in(x, other),
         Some(b"trunc") if dtype.is_integral(true) => {

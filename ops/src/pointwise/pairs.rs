@@ -240,7 +240,7 @@ fn float_power(pair: &Pair) -> Computed {
     }
 }
 
-const FLOAT_POWER: &str = "`self ** exponent`, in doubles.";
+const FLOAT_POWER: &str = "`self ** exponent`, in f64.";
 
 /// In place the base must be of the wide dtype already.
 fn float_power_in_place(cx: &KernelCx<'_>) -> Computed {
@@ -296,7 +296,7 @@ fn of_tensors() -> Vec<OpDef> {
                 .one(f)
         })
         .collect();
-    // Powers of two of integers are singles.
+    // Powers of two of integers are f32.
     let floating = || {
         Dtype::from(|cx| match cx.dtype(1)?.is_integral(true) {
             true => None,

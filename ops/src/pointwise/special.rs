@@ -1,10 +1,10 @@
 //! Special functions: of one tensor, of two (either may be a number), orthogonal polynomials, gamma's derivatives.
 //!
-//! The functions themselves are `flambeau_tensor::math::special`. They compute in doubles, except where PyTorch's own
+//! The functions themselves are `flambeau_tensor::math::special`. They compute in f64, except where PyTorch's own
 //! result depends on the precision it computes in (near poles, and where recurrences overflow).
 
 use super::pairs::{Pair, in_place, pairs};
-use crate::support::{Computed, Lies, fresh, into_out, into_outputs, op};
+use crate::support::{Computed, OutputLayout, fresh, into_out, into_outputs, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{Doc, IValue, OpDef};
@@ -16,15 +16,15 @@ use flambeau_tensor::{DType, Element, Tensor, TensorError, check_budget, dispatc
 
 /// Whether halves are taken, as PyTorch has it for each function.
 #[derive(Clone, Copy, PartialEq)]
-enum Halves {
+enum F16Support {
     Taken,
     Refused,
 }
 
-use Halves::{Refused, Taken};
+use F16Support::{Refused, Taken};
 
 /// Names, what it is, the function, halves.
-type Row = (&'static str, &'static str, fn(f64) -> f64, Halves);
+type Row = (&'static str, &'static str, fn(f64) -> f64, F16Support);
 
 const UNARY: &[Row] = &[
     ("special_airy_ai", "The Airy function of the first kind.", sf::airy_ai, Refused),
@@ -70,9 +70,11 @@ const UNARY: &[Row] = &[
 ];
 
 /// Halves where a function has none.
-fn check(dtype: DType, halves: Halves, name: &'static str) -> Result<DType, TensorError> {
+fn check(dtype: DType, f16_support: F16Support, name: &'static str) -> Result<DType, TensorError> {
     match to_float(dtype) {
-        d @ (DType::F16 | DType::BF16) if halves == Refused => Err(TensorError::DType { op: name, dtype: d }),
+        d @ (DType::F16 | DType::BF16) if f16_support == Refused => {
+            Err(TensorError::DType { op: name, dtype: d })
+        }
         d => Ok(d),
     }
 }
@@ -98,10 +100,10 @@ fn ndtr(cx: &KernelCx<'_>) -> Computed {
 }
 
 fn of_one() -> Vec<OpDef> {
-    let row = |&(names, doc, f, halves): &Row| {
+    let row = |&(names, doc, f, f16_support): &Row| {
         op(names, "", doc).facts(of_floats).one(move |cx| {
             let x = cx.tensor(0)?;
-            let dtype = check(x.dtype(), halves, names)?;
+            let dtype = check(x.dtype(), f16_support, names)?;
             dispatch!(carried_floats, dtype, names, T => {
                 Ok(unary_in::<T>(dtype, x, move |v: T| T::from_f64(f(v.to_f64())))?)
             })
@@ -113,7 +115,7 @@ fn of_one() -> Vec<OpDef> {
 }
 
 /// Names, what it is, the function. Halves are refused.
-type OfTwo = (&'static str, &'static [&'static str], &'static str, fn(f64, f64) -> f64, Halves);
+type OfTwo = (&'static str, &'static [&'static str], &'static str, fn(f64, f64) -> f64, F16Support);
 
 const ANY: &[&str] = &["", "self_scalar", "other_scalar"];
 
@@ -165,9 +167,9 @@ fn xlog1py(a: f64, b: f64) -> f64 {
 }
 
 fn of_two() -> Vec<OpDef> {
-    let row = |&(names, overloads, doc, f, halves): &OfTwo| {
+    let row = |&(names, overloads, doc, f, f16_support): &OfTwo| {
         pairs(names, overloads, doc, Dtype::float_promote([0, 1]), (1.1, 3.0), move |pair: Pair| {
-            let dtype = check(pair.dtype, halves, names)?;
+            let dtype = check(pair.dtype, f16_support, names)?;
             dispatch!(carried_floats, dtype, names, T => {
                 Ok(binary_in::<T>(dtype, &pair.a, &pair.b, move |a: T, b: T| T::from_f64(f(a.to_f64(), b.to_f64())))?)
             })
@@ -308,7 +310,12 @@ fn gammas() -> Vec<OpDef> {
     let doc = "Logarithm of the multivariate gamma function of dimension `p`.";
     let facts =
         |d: OpDef| floats(d, 0).with(Sample::tensors(1).floats().range(2.0, 5.0).then([IValue::Int(3)]));
-    defs.extend(op("mvlgamma special_multigammaln", "", doc).lies(Lies::RowMajor).facts(facts).one(mvlgamma));
+    defs.extend(
+        op("mvlgamma special_multigammaln", "", doc)
+            .output_layout(OutputLayout::RowMajor)
+            .facts(facts)
+            .one(mvlgamma),
+    );
     defs
 }
 

@@ -6,13 +6,13 @@ use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::pointwise::{Pointwise, TileOp};
 use flambeau_exec::{KernelCx, Sample};
 use flambeau_ir::OpDef;
-use flambeau_tensor::loops::{Goal, Map, map_in, unary, unary_in};
+use flambeau_tensor::loops::{Map, OutputHint, map_in, unary, unary_in};
 use flambeau_tensor::math::{Float, Real, complex};
 use flambeau_tensor::promote::to_float;
 use flambeau_tensor::{Category, Complex, DType, Element, Tensor, TensorError, dispatch};
 
 /// A function of a tensor, whose result is what the goal says but for the dtype, which it knows.
-type Plain = fn(&Tensor, Goal<'_>) -> Result<Tensor, TensorError>;
+type Plain = fn(&Tensor, OutputHint<'_>) -> Result<Tensor, TensorError>;
 
 /// Declares `Each`, a function on floats of any width: as a type, so that it is inlined into loops however large it is.
 /// `within LIMIT: REACH => FASTER` states what is computed instead where the reach of all of some hundreds of arguments is less.
@@ -83,7 +83,7 @@ pub(super) use {each_float, each_float_of};
 /// A function on floats, to which integers are converted; with its continuation to complex numbers where there is one.
 macro_rules! on_floats {
     ($($name:ident($x:ident) = $body:expr $(, within $limit:ident: $reach:expr => $near:expr)? $(, complex $z:ident = $zbody:expr)?;)*) => {$(
-        fn $name(x: &Tensor, goal: Goal<'_>) -> Result<Tensor, TensorError> {
+        fn $name(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
             $(if x.dtype().is_complex() {
                 return dispatch!(complex, x.dtype(), stringify!($name), T => {
                     unary::<T, T>(x, |v: T| {
@@ -93,8 +93,8 @@ macro_rules! on_floats {
                 });
             })?
             each_float!($x = $body $(, within $limit: $reach => $near)?);
-            let goal = goal.in_dtype(to_float(x.dtype()));
-            dispatch!(carried_floats, goal.dtype(), stringify!($name), T => map_in::<T>(goal, x, Each))
+            let hint = hint.in_dtype(to_float(x.dtype()));
+            dispatch!(carried_floats, hint.dtype(), stringify!($name), T => map_in::<T>(hint, x, Each))
         }
     )*};
 }
@@ -152,10 +152,10 @@ on_floats! {
     };
 }
 
-fn erf(x: &Tensor, goal: Goal<'_>) -> Result<Tensor, TensorError> {
+fn erf(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
     each_float_of!(x, pieces => x.erf_by(pieces));
-    let goal = goal.in_dtype(to_float(x.dtype()));
-    dispatch!(carried_floats, goal.dtype(), "erf", T => map_in::<T>(goal, x, Each(<T as Float>::Acc::ERF)))
+    let hint = hint.in_dtype(to_float(x.dtype()));
+    dispatch!(carried_floats, hint.dtype(), "erf", T => map_in::<T>(hint, x, Each(<T as Float>::Acc::ERF)))
 }
 
 /// A number as a real element.
@@ -185,13 +185,13 @@ fn in_type<T: Element>(z: Complex<f64>) -> Complex<f64> {
 /// A function that integers keep (rounding, signs) and floats have.
 macro_rules! on_numbers {
     ($($name:ident($x:ident) = $body:expr, ints $i:ident = $ibody:expr;)*) => {$(
-        fn $name(x: &Tensor, goal: Goal<'_>) -> Result<Tensor, TensorError> {
-            let goal = goal.in_dtype(x.dtype());
+        fn $name(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
+            let hint = hint.in_dtype(x.dtype());
             if x.dtype().category() <= Category::Integral {
-                return dispatch!(carried_ints_bool, x.dtype(), stringify!($name), T => unary_in::<T>(goal, x, |$i: T| $ibody));
+                return dispatch!(carried_ints_bool, x.dtype(), stringify!($name), T => unary_in::<T>(hint, x, |$i: T| $ibody));
             }
             each_float!($x = $body);
-            dispatch!(carried_floats, x.dtype(), stringify!($name), T => map_in::<T>(goal, x, Each))
+            dispatch!(carried_floats, x.dtype(), stringify!($name), T => map_in::<T>(hint, x, Each))
         }
     )*};
 }
@@ -207,9 +207,9 @@ on_numbers! {
         ints i = Element::from_i64(i.to_i64().signum());
 }
 
-fn sgn(x: &Tensor, goal: Goal<'_>) -> Result<Tensor, TensorError> {
+fn sgn(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
     if !x.dtype().is_complex() {
-        return sign(x, goal);
+        return sign(x, hint);
     }
     dispatch!(complex, x.dtype(), "sgn", T => unary::<T, T>(x, |v: T| {
         let (z, size) = (v.to_complex(), v.to_complex().norm());
@@ -217,18 +217,18 @@ fn sgn(x: &Tensor, goal: Goal<'_>) -> Result<Tensor, TensorError> {
     }))
 }
 
-fn signbit(x: &Tensor, _: Goal<'_>) -> Result<Tensor, TensorError> {
+fn signbit(x: &Tensor, _: OutputHint<'_>) -> Result<Tensor, TensorError> {
     if x.dtype().is_integral(true) {
         return dispatch!(carried_ints_bool, x.dtype(), "signbit", T => unary::<T, bool>(x, |v: T| v.to_i64() < 0));
     }
     dispatch!(carried_floats, x.dtype(), "signbit", T => unary::<T, bool>(x, |v: T| v.to_f64().is_sign_negative()))
 }
 
-fn isposinf(x: &Tensor, _: Goal<'_>) -> Result<Tensor, TensorError> {
+fn isposinf(x: &Tensor, _: OutputHint<'_>) -> Result<Tensor, TensorError> {
     infinite(x, f64::INFINITY)
 }
 
-fn isneginf(x: &Tensor, _: Goal<'_>) -> Result<Tensor, TensorError> {
+fn isneginf(x: &Tensor, _: OutputHint<'_>) -> Result<Tensor, TensorError> {
     infinite(x, f64::NEG_INFINITY)
 }
 
@@ -237,11 +237,11 @@ fn infinite(x: &Tensor, which: f64) -> Result<Tensor, TensorError> {
     dispatch!(carried_real_bool, x.dtype(), "isposinf", T => unary::<T, bool>(x, move |v: T| v.to_f64() == which))
 }
 
-fn isreal(x: &Tensor, _: Goal<'_>) -> Result<Tensor, TensorError> {
+fn isreal(x: &Tensor, _: OutputHint<'_>) -> Result<Tensor, TensorError> {
     dispatch!(carried_all, x.dtype(), "isreal", T => unary::<T, bool>(x, |v: T| v.to_complex().im == 0.0))
 }
 
-fn conj_physical(x: &Tensor, _: Goal<'_>) -> Result<Tensor, TensorError> {
+fn conj_physical(x: &Tensor, _: OutputHint<'_>) -> Result<Tensor, TensorError> {
     match x.dtype() {
         DType::C64 => unary::<Complex<f32>, Complex<f32>>(x, |z| z.conj()),
         DType::C128 => unary::<Complex<f64>, Complex<f64>>(x, |z| z.conj()),
@@ -250,17 +250,17 @@ fn conj_physical(x: &Tensor, _: Goal<'_>) -> Result<Tensor, TensorError> {
 }
 
 /// Of real numbers the tensor itself.
-fn conj_or_same(x: &Tensor, goal: Goal<'_>) -> Result<Tensor, TensorError> {
-    if x.dtype().is_complex() { conj_physical(x, goal) } else { Ok(x.clone()) }
+fn conj_or_same(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
+    if x.dtype().is_complex() { conj_physical(x, hint) } else { Ok(x.clone()) }
 }
 
 /// Row-major, unlike others.
-fn log_sigmoid(x: &Tensor, goal: Goal<'_>) -> Result<Tensor, TensorError> {
-    log_of_sigmoid(&x.contiguous()?, goal)
+fn log_sigmoid(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
+    log_of_sigmoid(&x.contiguous()?, hint)
 }
 
 /// Of complex numbers row-major.
-fn angle(x: &Tensor, _: Goal<'_>) -> Result<Tensor, TensorError> {
+fn angle(x: &Tensor, _: OutputHint<'_>) -> Result<Tensor, TensorError> {
     match x.dtype() {
         DType::C64 => unary::<Complex<f32>, f32>(&x.contiguous()?, |z| z.im.atan2(z.re)),
         DType::C128 => unary::<Complex<f64>, f64>(&x.contiguous()?, |z| z.im.atan2(z.re)),
@@ -271,48 +271,48 @@ fn angle(x: &Tensor, _: Goal<'_>) -> Result<Tensor, TensorError> {
     }
 }
 
-fn neg(x: &Tensor, goal: Goal<'_>) -> Result<Tensor, TensorError> {
-    dispatch!(numeric, x.dtype(), "neg", T => unary_in::<T>(goal.in_dtype(x.dtype()), x, |v: T| v.neg()))
+fn neg(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
+    dispatch!(numeric, x.dtype(), "neg", T => unary_in::<T>(hint.in_dtype(x.dtype()), x, |v: T| v.neg()))
 }
 
-fn square(x: &Tensor, goal: Goal<'_>) -> Result<Tensor, TensorError> {
+fn square(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
     let dtype = if x.dtype() == DType::Bool { DType::I64 } else { x.dtype() };
-    dispatch!(carried_numeric, dtype, "square", T => unary_in::<T>(goal.in_dtype(dtype), x, |v: T| v.mul(v)))
+    dispatch!(carried_numeric, dtype, "square", T => unary_in::<T>(hint.in_dtype(dtype), x, |v: T| v.mul(v)))
 }
 
-fn abs(x: &Tensor, goal: Goal<'_>) -> Result<Tensor, TensorError> {
+fn abs(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
     match x.dtype() {
         DType::C64 => unary::<Complex<f32>, f32>(x, |z| z.re.hypot(z.im)),
         DType::C128 => unary::<Complex<f64>, f64>(x, |z| z.re.hypot(z.im)),
         d if d.is_floating() => dispatch!(carried_floats, d, "abs", T => {
-            unary_in::<T>(goal.in_dtype(d), x, |v: T| T::from_acc(v.acc().abs()))
+            unary_in::<T>(hint.in_dtype(d), x, |v: T| T::from_acc(v.acc().abs()))
         }),
-        d => dispatch!(ints_bool, d, "abs", T => unary_in::<T>(goal.in_dtype(d), x, |v: T| {
+        d => dispatch!(ints_bool, d, "abs", T => unary_in::<T>(hint.in_dtype(d), x, |v: T| {
             if v.to_i64() < 0 { T::from_i64(v.to_i64().wrapping_neg()) } else { v }
         })),
     }
 }
 
-fn logical_not(x: &Tensor, _: Goal<'_>) -> Result<Tensor, TensorError> {
+fn logical_not(x: &Tensor, _: OutputHint<'_>) -> Result<Tensor, TensorError> {
     dispatch!(all, x.dtype(), "logical_not", T => unary::<T, bool>(x, |v: T| !v.is_nonzero()))
 }
 
-fn bitwise_not(x: &Tensor, goal: Goal<'_>) -> Result<Tensor, TensorError> {
+fn bitwise_not(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
     if x.dtype() == DType::Bool {
         return unary::<bool, bool>(x, |v| !v);
     }
-    dispatch!(ints, x.dtype(), "bitwise_not", T => unary_in::<T>(goal.in_dtype(x.dtype()), x, |v: T| T::from_i64(!v.to_i64())))
+    dispatch!(ints, x.dtype(), "bitwise_not", T => unary_in::<T>(hint.in_dtype(x.dtype()), x, |v: T| T::from_i64(!v.to_i64())))
 }
 
-fn isnan(x: &Tensor, _: Goal<'_>) -> Result<Tensor, TensorError> {
+fn isnan(x: &Tensor, _: OutputHint<'_>) -> Result<Tensor, TensorError> {
     classify(x, f64::is_nan, false)
 }
 
-fn isinf(x: &Tensor, _: Goal<'_>) -> Result<Tensor, TensorError> {
+fn isinf(x: &Tensor, _: OutputHint<'_>) -> Result<Tensor, TensorError> {
     classify(x, f64::is_infinite, false)
 }
 
-fn isfinite(x: &Tensor, _: Goal<'_>) -> Result<Tensor, TensorError> {
+fn isfinite(x: &Tensor, _: OutputHint<'_>) -> Result<Tensor, TensorError> {
     classify(x, f64::is_finite, true)
 }
 
@@ -467,7 +467,7 @@ fn defs(&(name, doc, f, to, tile): &Row) -> Vec<OpDef> {
         if refused.is_some_and(|refused| refused(x.dtype())) {
             return Err(TensorError::DType { op: &name["aten::".len()..], dtype: x.dtype() }.into());
         }
-        Ok(f(x, cx.goal(x.dtype()))?)
+        Ok(f(x, cx.output_hint(x.dtype()))?)
     };
     with_variants(name, "", doc, run, |def| {
         let def = match to {

@@ -12,7 +12,7 @@ use flambeau_tensor::{DType, Scalar, Tensor, wrap_dim};
 /// How far places are apart along a dimension: the same everywhere, or by coordinates.
 enum Spacing {
     Even(Scalar),
-    Places(Tensor),
+    Coordinates(Tensor),
 }
 
 /// A difference; truth values have none.
@@ -65,11 +65,11 @@ fn even(x: &Tensor, d: i64, by: Scalar, order: i64) -> Result<[Tensor; 3], Kerne
 }
 
 /// Slopes where coordinates say how far places are apart.
-fn uneven(x: &Tensor, d: i64, places: &Tensor, order: i64) -> Result<[Tensor; 3], KernelError> {
+fn uneven(x: &Tensor, d: i64, coordinates: &Tensor, order: i64) -> Result<[Tensor; 3], KernelError> {
     let n = x.size(d)?;
     let mut sizes = vec![1; x.rank()];
     sizes[d as usize] = n - 1;
-    let steps = apart(&part(places, 0, 1, n - 1)?, &part(places, 0, 0, n - 1)?)?.reshape(&sizes)?;
+    let steps = apart(&part(coordinates, 0, 1, n - 1)?, &part(coordinates, 0, 0, n - 1)?)?.reshape(&sizes)?;
     // Weights of a place, the next and the one after, from the two steps between them.
     let (h, k) = (part(&steps, d, 0, n - 2)?, part(&steps, d, 1, n - 2)?);
     let both = sum_of(&h, &k)?;
@@ -126,13 +126,13 @@ fn gradient(x: &Tensor, dims: &[i64], spacing: &[Spacing], order: i64) -> Severa
         }
         let parts = match spacing {
             Spacing::Even(by) => even(x, d, *by, order)?,
-            Spacing::Places(places) => {
-                if places.rank() != 1 || places.numel() as i64 != x.size(d)? {
+            Spacing::Coordinates(coordinates) => {
+                if coordinates.rank() != 1 || coordinates.numel() as i64 != x.size(d)? {
                     return Err(KernelError::input(
                         "torch.gradient expected each element of spacing to have as many places as its dimension",
                     ));
                 }
-                uneven(x, d, places, order)?
+                uneven(x, d, coordinates, order)?
             }
         };
         all.push(cat(&parts, d)?);
@@ -159,7 +159,7 @@ fn spacing_of(cx: &KernelCx<'_>, i: usize, count: usize) -> Result<Vec<Spacing>,
         return Ok((0..count).map(|_| Spacing::Even(by)).collect());
     };
     let one = |v: IValue| match v.as_tensor() {
-        Some(t) => Ok(Spacing::Places(t.clone())),
+        Some(t) => Ok(Spacing::Coordinates(t.clone())),
         None => v
             .as_scalar()
             .map(Spacing::Even)
@@ -190,7 +190,7 @@ pub(super) fn family() -> Vec<OpDef> {
         })
         .not_differentiable()
     };
-    let places = || {
+    let coordinates = || {
         let made = Tensor::from_slice(&[0.0f32, 1.0, 3.0, 4.5], &[4]);
         IValue::List(flambeau_ir::value::List::from_tensors(made.into_iter().collect()))
     };
@@ -206,8 +206,8 @@ pub(super) fn family() -> Vec<OpDef> {
         ("scalararray", vec![IValue::Float(0.5), zero()]),
         ("scalarrayint", vec![numbers()]),
         ("scalarrayarray", vec![numbers(), zero()]),
-        ("tensorarrayint", vec![places()]),
-        ("tensorarray", vec![places(), zero()]),
+        ("tensorarrayint", vec![coordinates()]),
+        ("tensorarray", vec![coordinates(), zero()]),
     ];
     let mut defs = Vec::new();
     for (overload, args) in rows {

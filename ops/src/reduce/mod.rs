@@ -1,15 +1,15 @@
 //! Reductions over all elements or over dimensions, running ones along a dimension, and comparisons of whole tensors.
 
+mod any_all;
 mod close;
 mod covariance;
+mod cumulative;
 mod differences;
 mod extremes;
 mod gradient;
 mod norms;
-mod running;
-mod spread;
 mod sums;
-mod truths;
+mod variance;
 
 pub(crate) use norms::{check_identity, norm_dtype, vector_norm};
 
@@ -23,9 +23,9 @@ use flambeau_tensor::{DType, Tensor, TensorError};
 pub(crate) fn family() -> Vec<OpDef> {
     let mut defs = sums::family();
     defs.extend(extremes::family());
-    defs.extend(truths::family());
-    defs.extend(running::family());
-    defs.extend(spread::family());
+    defs.extend(any_all::family());
+    defs.extend(cumulative::family());
+    defs.extend(variance::family());
     defs.extend(norms::family());
     defs.extend(close::family());
     defs.extend(covariance::family());

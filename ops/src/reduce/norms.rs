@@ -2,7 +2,7 @@
 
 use super::dims_sample;
 use crate::pointwise::{difference_of, product_of};
-use crate::support::{Computed, Lies, op};
+use crate::support::{Computed, OutputLayout, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
@@ -12,7 +12,7 @@ use flambeau_tensor::promote::{promote, to_float};
 use flambeau_tensor::reduce::{self, Binary, dim_mask, fold};
 use flambeau_tensor::{Complex, DType, Element, Tensor, dispatch, wrap_dim};
 
-/// Magnitudes, in the type norms run in: doubles for doubles, else singles.
+/// Magnitudes, in the type norms run in: doubles for f64, else singles.
 fn magnitudes(x: &Tensor) -> Computed {
     Ok(match x.dtype() {
         DType::C64 => unary::<Complex<f32>, f32>(x, |z| z.re.hypot(z.im))?,
@@ -261,7 +261,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let matrix = || Sample::tensors(1).floats().rank(2, 3).not_differentiable();
     defs.extend(
         op("renorm", "", "The tensor with slices along a dimension scaled down to a largest norm.")
-            .lies(Lies::RowMajor)
+            .output_layout(OutputLayout::RowMajor)
             .facts(|d| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(matrix().then(args())))
             .one(renorm),
     );

@@ -204,7 +204,7 @@ fn division() -> Vec<OpDef> {
     ]
 }
 
-/// Powers: of integers as doubles, as TorchScript has it.
+/// Powers: of integers as f64, as TorchScript has it.
 fn powers() -> Vec<OpDef> {
     let doc = Doc("`a ** b`, as a double even for integers.");
     let base = |o: &str| {

@@ -120,7 +120,7 @@ fn rounding() -> Vec<OpDef> {
 
 /// The integer that a double without fraction is.
 fn whole(x: f64) -> Result<i64, KernelError> {
-    // The bounds are powers of two, so they are doubles; the upper one is no integer any more.
+    // The bounds are powers of two, so they are f64; the upper one is no integer any more.
     match x >= i64::MIN as f64 && x < i64::MAX as f64 {
         true => Ok(x as i64),
         false => Err(KernelError::input(format!("cannot convert float {x:?} to integer"))),

@@ -2,12 +2,12 @@
 
 use super::sample;
 use crate::index::rows_of;
-use crate::support::{Computed, Lies, kernel, no_dimensions, op};
+use crate::support::{Computed, OutputLayout, kernel, no_dimensions, op};
 use flambeau_analysis::shape::{Dim, ShapeCx, TensorFact, axis};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{Doc, IValue, OpDef};
-use flambeau_tensor::places::{Places, read_at};
+use flambeau_tensor::index_set::{IndexSet, read_at};
 use flambeau_tensor::reduce::dim_mask;
 use flambeau_tensor::{DType, Tensor, check_budget, wrap_dim};
 
@@ -33,8 +33,8 @@ fn reordered(x: &Tensor, changed: u64, order: impl Fn(usize, i64) -> i64) -> Com
     if x.rank() == 0 || changed == 0 {
         return Ok(x.clone_data()?);
     }
-    let places = Places::new(offsets(0..last), offsets(last..last + 1), offsets(last + 1..x.rank()));
-    Ok(read_at(x, &places, sizes)?)
+    let index_set = IndexSet::new(offsets(0..last), offsets(last..last + 1), offsets(last + 1..x.rank()));
+    Ok(read_at(x, &index_set, sizes)?)
 }
 
 fn flipped(x: &Tensor, dims: &[i64]) -> Computed {
@@ -99,7 +99,7 @@ pub(crate) fn rolled(x: &Tensor, dims: &[i64], shifts: &[i64]) -> Computed {
             return Ok(result);
         }
     }
-    Lies::ByChannels.lay(x, result)
+    OutputLayout::ByChannels.apply(x, result)
 }
 
 /// `(self, k, dims)`: quarter turns from the first dimension towards the second.
@@ -123,9 +123,9 @@ fn rot90(cx: &KernelCx<'_>) -> Computed {
         )));
     }
     match k.rem_euclid(4) {
-        1 => Ok(Lies::AsOperand.lay(x, flipped(x, &[b])?)?.transpose(a, b)?),
-        2 => Lies::AsOperand.lay(x, flipped(x, &[a, b])?),
-        3 => Ok(Lies::AsOperand.lay(x, flipped(x, &[a])?)?.transpose(a, b)?),
+        1 => Ok(OutputLayout::AsOperand.apply(x, flipped(x, &[b])?)?.transpose(a, b)?),
+        2 => OutputLayout::AsOperand.apply(x, flipped(x, &[a, b])?),
+        3 => Ok(OutputLayout::AsOperand.apply(x, flipped(x, &[a])?)?.transpose(a, b)?),
         _ => Ok(x.clone_contiguous()?),
     }
 }
@@ -216,12 +216,12 @@ pub(super) fn family() -> Vec<OpDef> {
     let same = |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::same_as(0));
     let both = || IValue::ints(vec![0, 1]);
     let mut defs = op("flip", "", "Dimensions in reverse.")
-        .lies(Lies::AsOperand)
+        .output_layout(OutputLayout::AsOperand)
         .facts(|d| same(d).with(sample(2, vec![both()])))
         .one(|cx| flipped(cx.tensor(0)?, &cx.ints(1)?));
     defs.extend(
         op("fliplr", "", "The second dimension in reverse.")
-            .lies(Lies::AsOperand)
+            .output_layout(OutputLayout::AsOperand)
             .facts(|d| same(d).with(sample(2, vec![])))
             .one(|cx| match cx.tensor(0)?.rank() {
                 0 | 1 => Err(KernelError::input("Input must be >= 2-d.")),
@@ -230,7 +230,7 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     defs.extend(
         op("flipud", "", "The first dimension in reverse.")
-            .lies(Lies::AsOperand)
+            .output_layout(OutputLayout::AsOperand)
             .facts(|d| same(d).with(sample(1, vec![])))
             .one(|cx| match cx.tensor(0)?.rank() {
                 0 => Err(KernelError::input("Input must be >= 1-d.")),

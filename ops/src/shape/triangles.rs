@@ -1,12 +1,12 @@
 //! Triangles of matrices, and the indices of their elements.
 
 use super::sample;
-use crate::support::{Computed, Lies, op};
+use crate::support::{Computed, OutputLayout, op};
 use flambeau_analysis::shape::{Dim, TensorFact};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::places::{Places, positions, write_at};
+use flambeau_tensor::index_set::{IndexSet, positions, write_at};
 use flambeau_tensor::{DType, Scalar, Tensor, check_budget};
 
 /// Columns of a row that the lower (or else the upper) triangle leaves out.
@@ -35,7 +35,7 @@ fn cut(cx: &KernelCx<'_>, target: &Tensor, lower: bool) -> Result<(), KernelErro
     }
     let batches = positions(&sizes[..at], &strides[..at])?;
     let zero = Tensor::scalar(Scalar::Int(0), target.dtype())?;
-    Ok(write_at(target, &Places::new(batches, holes, vec![0]), &zero)?)
+    Ok(write_at(target, &IndexSet::new(batches, holes, vec![0]), &zero)?)
 }
 
 fn tril(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
@@ -71,13 +71,13 @@ pub(super) fn family() -> Vec<OpDef> {
     let same =
         |d: OpDef| d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(sample(2, vec![IValue::Int(-1)]));
     let mut defs = op("tril", "", "Matrices without what is above a diagonal.")
-        .lies(Lies::RowMajor)
+        .output_layout(OutputLayout::RowMajor)
         .facts(same)
         .overlapping()
         .editing(tril);
     defs.extend(
         op("triu", "", "Matrices without what is below a diagonal.")
-            .lies(Lies::RowMajor)
+            .output_layout(OutputLayout::RowMajor)
             .facts(same)
             .overlapping()
             .editing(triu),

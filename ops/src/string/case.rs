@@ -1,7 +1,7 @@
 //! Classes of characters, and case. Bytes outside ASCII are of no class.
 
 use super::{asked, mapped};
-use crate::plain::Row;
+use crate::per_type::OverloadRow;
 
 fn is_space(b: u8) -> bool {
     matches!(b, b' ' | b'\t'..=b'\r')
@@ -59,7 +59,7 @@ fn is_identifier(s: &[u8]) -> bool {
     !s.first().is_some_and(u8::is_ascii_digit) && all(s, |b| b.is_ascii_alphanumeric())
 }
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<OverloadRow> {
     vec![
         mapped("aten::lower", "Capital letters made small.", <[u8]>::to_ascii_lowercase),
         mapped("aten::upper", "Small letters made capital.", <[u8]>::to_ascii_uppercase),

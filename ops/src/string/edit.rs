@@ -2,7 +2,7 @@
 
 use super::search::{find, find_all};
 use super::{draw, draw_short, give};
-use crate::plain::{Row, room_for_bytes, row, slice_positions};
+use crate::per_type::{OverloadRow, check_bytes_fit, row, slice_positions};
 use flambeau_exec::{Gen, KernelCx, KernelError, KernelResult};
 use flambeau_ir::Type;
 use flambeau_ir::value::{IValue, List, Str};
@@ -11,7 +11,7 @@ use flambeau_ir::value::{IValue, List, Str};
 fn pad(cx: &mut KernelCx<'_>, fill: u8, before: fn(usize, usize) -> usize) -> KernelResult {
     let (s, width) = (cx.str_bytes(0)?, usize::try_from(cx.int(1)?).unwrap_or(0));
     let missing = width.saturating_sub(s.len());
-    room_for_bytes(s.len().saturating_add(missing))?;
+    check_bytes_fit(s.len().saturating_add(missing))?;
     let left = before(missing, width);
     let mut out = vec![fill; left];
     out.extend_from_slice(s);
@@ -19,7 +19,7 @@ fn pad(cx: &mut KernelCx<'_>, fill: u8, before: fn(usize, usize) -> usize) -> Ke
     give(cx, out)
 }
 
-fn padded(name: &'static str, doc: &'static str, before: fn(usize, usize) -> usize) -> Row {
+fn padded(name: &'static str, doc: &'static str, before: fn(usize, usize) -> usize) -> OverloadRow {
     let run = move |cx: &mut KernelCx<'_>| match *cx.str_bytes(2)? {
         [fill] => pad(cx, fill, before),
         _ => Err(KernelError::input("TypeError: The fill character must be exactly one character long")),
@@ -30,7 +30,7 @@ fn padded(name: &'static str, doc: &'static str, before: fn(usize, usize) -> usi
 }
 
 /// Which ends [`stripped`] cuts at.
-fn stripped(name: &'static str, doc: &'static str, front: bool, back: bool) -> Row {
+fn stripped(name: &'static str, doc: &'static str, front: bool, back: bool) -> OverloadRow {
     row(name, "", doc, move |cx| {
         let (s, chars) = (cx.str_bytes(0)?, cx.str_bytes(1)?);
         let kept = |b: &u8| !chars.contains(b);
@@ -54,7 +54,7 @@ fn byte_at(cx: &mut KernelCx<'_>) -> KernelResult {
     give(cx, [byte])
 }
 
-fn indexed(name: &'static str, overload: &'static str) -> Row {
+fn indexed(name: &'static str, overload: &'static str) -> OverloadRow {
     row(name, overload, "`s[index]`: one byte, as a string.", byte_at)
         .raises()
         .sample(|_, _| vec![IValue::str("abc"), IValue::Int(-2)])
@@ -63,7 +63,7 @@ fn indexed(name: &'static str, overload: &'static str) -> Row {
 fn expand_tabs(cx: &mut KernelCx<'_>) -> KernelResult {
     let (s, size) = (cx.str_bytes(0)?, usize::try_from(cx.int(1)?).unwrap_or(0));
     let tabs = s.iter().filter(|&&b| b == b'\t').count();
-    room_for_bytes(s.len().saturating_add(tabs.saturating_mul(size)))?;
+    check_bytes_fit(s.len().saturating_add(tabs.saturating_mul(size)))?;
     let mut out = Vec::with_capacity(s.len());
     for &b in s {
         match b {
@@ -80,7 +80,7 @@ fn replace(cx: &mut KernelCx<'_>) -> KernelResult {
     let (s, old, new) = (cx.str_bytes(0)?, cx.str_bytes(1)?, cx.str_bytes(2)?);
     let max = usize::try_from(cx.int(3)?).unwrap_or(usize::MAX);
     let at: Vec<usize> = find_all(s, old).take(max).collect();
-    room_for_bytes(s.len().saturating_add(at.len().saturating_mul(new.len())))?;
+    check_bytes_fit(s.len().saturating_add(at.len().saturating_mul(new.len())))?;
     let mut out = Vec::with_capacity(s.len());
     let mut from = 0;
     for i in at {
@@ -96,7 +96,7 @@ fn join(cx: &mut KernelCx<'_>) -> KernelResult {
     let (s, parts) = (cx.str_bytes(0)?, cx.list(1)?.to_vec());
     let bytes = |v: &IValue| v.as_str().map_or(0, Str::len);
     let total: usize = parts.iter().map(|v| bytes(v).saturating_add(s.len())).fold(0, usize::saturating_add);
-    room_for_bytes(total)?;
+    check_bytes_fit(total)?;
     let mut out = Vec::with_capacity(total);
     for (i, part) in parts.iter().enumerate() {
         if i > 0 {
@@ -110,7 +110,7 @@ fn join(cx: &mut KernelCx<'_>) -> KernelResult {
 
 fn add(cx: &mut KernelCx<'_>) -> KernelResult {
     let (a, b) = (cx.str_bytes(0)?, cx.str_bytes(1)?);
-    room_for_bytes(a.len().saturating_add(b.len()))?;
+    check_bytes_fit(a.len().saturating_add(b.len()))?;
     let joined = [a, b].concat();
     give(cx, joined)
 }
@@ -145,7 +145,7 @@ fn text_or_bounds(g: &mut Gen<'_>) -> Vec<IValue> {
     vec![draw(g), IValue::Int(g.int(-4, 4)), IValue::Int(g.int(-4, 4)), step]
 }
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<OverloadRow> {
     vec![
         row("aten::len", "str", "The number of bytes.", |cx| {
             let n = cx.str_bytes(0)?.len();

@@ -2,7 +2,7 @@
 
 use super::number::{fixed, scientific};
 use super::{draw, give};
-use crate::plain::{Elem, Row, room_for_bytes, row};
+use crate::per_type::{Elem, OverloadRow, check_bytes_fit, row};
 use flambeau_exec::{KernelCx, KernelError, KernelResult};
 use flambeau_ir::value::{IValue, Str};
 
@@ -37,7 +37,7 @@ fn format(cx: &mut KernelCx<'_>) -> KernelResult {
             return Err(KernelError::input(format!("Too few arguments for format string: {pattern}")));
         }
         append(&mut out, cx.arg(next)?);
-        room_for_bytes(out.len())?;
+        check_bytes_fit(out.len())?;
         next += 1;
         rest = &rest[at + 2..];
     }
@@ -66,7 +66,7 @@ fn percent_format(cx: &mut KernelCx<'_>) -> KernelResult {
         }
         let arg = unused.next().ok_or_else(|| KernelError::input("Too few arguments for format string"))?;
         append_as(&mut out, specifier, arg)?;
-        room_for_bytes(out.len())?;
+        check_bytes_fit(out.len())?;
     }
     if unused.next().is_some() {
         return Err(KernelError::input("Too many arguments for format string"));
@@ -122,7 +122,7 @@ fn append_as(out: &mut Vec<u8>, specifier: u8, arg: &IValue) -> KernelResult {
 }
 
 /// An integer in another base, with prefix; the sign stands before that.
-fn in_base(name: &'static str, doc: &'static str, write: fn(u64) -> String) -> Row {
+fn in_base(name: &'static str, doc: &'static str, write: fn(u64) -> String) -> OverloadRow {
     row(name, "", doc, move |cx| {
         let i = cx.int(0)?;
         let sign = if i < 0 { "-" } else { "" };
@@ -153,7 +153,7 @@ fn chr(cx: &mut KernelCx<'_>) -> KernelResult {
     give(cx, [i as u8])
 }
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<OverloadRow> {
     vec![
         row("aten::str", "", "A value as text.", to_str).sample(|g, _| match g.below(3) {
             0 => vec![Elem::Float.draw(g)],

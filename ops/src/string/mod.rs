@@ -8,7 +8,7 @@ pub(crate) mod number;
 mod search;
 mod split;
 
-use crate::plain::{Row, all, row};
+use crate::per_type::{OverloadRow, all, row};
 use flambeau_exec::{Gen, KernelCx, KernelResult};
 use flambeau_ir::OpDef;
 use flambeau_ir::value::{IValue, Str};
@@ -29,7 +29,7 @@ fn give(cx: &mut KernelCx<'_>, bytes: impl Into<Vec<u8>>) -> KernelResult {
 }
 
 /// `str -> str`.
-fn mapped(name: &'static str, doc: &'static str, f: fn(&[u8]) -> Vec<u8>) -> Row {
+fn mapped(name: &'static str, doc: &'static str, f: fn(&[u8]) -> Vec<u8>) -> OverloadRow {
     row(name, "", doc, move |cx| {
         let bytes = f(cx.str_bytes(0)?);
         give(cx, bytes)
@@ -38,7 +38,7 @@ fn mapped(name: &'static str, doc: &'static str, f: fn(&[u8]) -> Vec<u8>) -> Row
 }
 
 /// `str -> bool`.
-fn asked(name: &'static str, doc: &'static str, f: fn(&[u8]) -> bool) -> Row {
+fn asked(name: &'static str, doc: &'static str, f: fn(&[u8]) -> bool) -> OverloadRow {
     row(name, "", doc, move |cx| {
         let answer = f(cx.str_bytes(0)?);
         cx.ret(answer);
@@ -48,7 +48,7 @@ fn asked(name: &'static str, doc: &'static str, f: fn(&[u8]) -> bool) -> Row {
 }
 
 /// `(str, str) -> bool`.
-fn compared(name: &'static str, doc: &'static str, f: fn(&Str, &Str) -> bool) -> Row {
+fn compared(name: &'static str, doc: &'static str, f: fn(&Str, &Str) -> bool) -> OverloadRow {
     row(name, "str", doc, move |cx| {
         let answer = f(cx.string(0)?, cx.string(1)?);
         cx.ret(answer);
@@ -57,7 +57,7 @@ fn compared(name: &'static str, doc: &'static str, f: fn(&Str, &Str) -> bool) ->
     .sample(|g, _| vec![draw(g), draw(g)])
 }
 
-fn comparisons() -> Vec<Row> {
+fn comparisons() -> Vec<OverloadRow> {
     vec![
         compared("aten::eq", "`a == b`.", |a, b| a == b),
         compared("aten::ne", "`a != b`.", |a, b| a != b),

@@ -4,7 +4,7 @@
 //! happens when they are out of order or outside the string differs between operators, as it does in TorchScript.
 
 use super::{draw, draw_short};
-use crate::plain::{Row, row};
+use crate::per_type::{OverloadRow, row};
 use flambeau_exec::{Gen, KernelCx, KernelError, KernelResult};
 use flambeau_ir::value::IValue;
 
@@ -89,7 +89,7 @@ fn located(cx: &KernelCx<'_>, last: bool) -> Result<Option<i64>, KernelError> {
     Ok(find(part(s, start, end)?, wanted, last).map(|i| i as i64 + start))
 }
 
-fn found(name: &'static str, doc: &'static str, last: bool) -> Row {
+fn found(name: &'static str, doc: &'static str, last: bool) -> OverloadRow {
     row(name, "", doc, move |cx| {
         let at = located(cx, last)?;
         cx.ret(at.unwrap_or(-1));
@@ -99,7 +99,7 @@ fn found(name: &'static str, doc: &'static str, last: bool) -> Row {
     .sample(|g, _| args(g))
 }
 
-fn demanded(name: &'static str, overload: &'static str, doc: &'static str, last: bool) -> Row {
+fn demanded(name: &'static str, overload: &'static str, doc: &'static str, last: bool) -> OverloadRow {
     row(name, overload, doc, move |cx| {
         let at = located(cx, last)?;
         cx.ret(at.ok_or_else(|| KernelError::input("ValueError: substring not found"))?);
@@ -109,7 +109,7 @@ fn demanded(name: &'static str, overload: &'static str, doc: &'static str, last:
     .sample(|g, _| args(g))
 }
 
-fn edge(name: &'static str, doc: &'static str, is: fn(&[u8], &[u8]) -> bool) -> Row {
+fn edge(name: &'static str, doc: &'static str, is: fn(&[u8], &[u8]) -> bool) -> OverloadRow {
     row(name, "", doc, move |cx| {
         let (s, wanted) = (cx.str_bytes(0)?, cx.str_bytes(1)?);
         let (start, end) = bounds(cx, s.len())?;
@@ -145,7 +145,7 @@ fn args(g: &mut Gen<'_>) -> Vec<IValue> {
     args
 }
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<OverloadRow> {
     vec![
         found("aten::find", "The position of the first occurrence, or -1.", false),
         found("aten::rfind", "The position of the last occurrence, or -1.", true),

@@ -2,13 +2,13 @@
 
 use super::search::find_all;
 use super::{draw, draw_short};
-use crate::plain::{Row, room, row};
+use crate::per_type::{OverloadRow, check_values_fit, row};
 use flambeau_exec::{KernelCx, KernelError, KernelResult};
 use flambeau_ir::Type;
 use flambeau_ir::value::{IValue, List, Str};
 
 fn give(cx: &mut KernelCx<'_>, parts: Vec<&[u8]>) -> KernelResult {
-    room(parts.len())?;
+    check_values_fit(parts.len())?;
     let parts = parts.into_iter().map(|part| IValue::Str(Str::from(part))).collect();
     cx.ret(List::from_values(Type::STR, parts));
     Ok(())
@@ -84,7 +84,7 @@ fn split_lines(cx: &mut KernelCx<'_>) -> KernelResult {
     give(cx, out)
 }
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<OverloadRow> {
     vec![
         row("aten::split", "str", "The pieces between separators; without one, the words.", split)
             .raises()

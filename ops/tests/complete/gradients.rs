@@ -3,7 +3,7 @@
 use crate::matrix::Exception;
 use flambeau_exec::Kernel;
 use flambeau_ir::{FunctionSchema, Registry};
-use flambeau_rewrite::autodiff::{Entry, GradientTable};
+use flambeau_rewrite::autodiff::{GradientEntry, GradientTable};
 
 /// Recorded by `tests/oracle/differentiable.py`: an operator, then its arguments that have gradients, or `*`.
 const DIFFERENTIABLE: &str = include_str!("../../../tests/oracle/differentiable.txt");
@@ -24,9 +24,9 @@ fn wrong(table: &GradientTable, schema: &FunctionSchema, args: &[&str]) -> Optio
     };
     let composed = args == ["*"];
     match entry {
-        Entry::Body(_) | Entry::Layout => None,
-        Entry::Constant => (!composed).then(|| format!("{name} is constant")),
-        Entry::Formulas(formulas) => {
+        GradientEntry::Body(_) | GradientEntry::Layout => None,
+        GradientEntry::Constant => (!composed).then(|| format!("{name} is constant")),
+        GradientEntry::Formulas(formulas) => {
             let stated = |arg: &&str| formulas.iter().any(|f| f.text.is_some() && f.args.contains(arg));
             match composed {
                 true => formulas.is_empty().then(|| format!("{name} has no gradients")),

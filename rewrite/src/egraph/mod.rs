@@ -26,7 +26,7 @@ use crate::rules::{Exactness, RuleSet, Rulebook, Selection};
 use egg::Language;
 use flambeau_analysis::shape::Symbols;
 use flambeau_analysis::{AliasDb, Shapes};
-use flambeau_ir::{BlockId, Graph, NodeId, Step};
+use flambeau_ir::{BlockId, Graph, NodeId, WalkStep};
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ impl Pass for Saturate {
         let registry = cx.registry();
         let rules = self.select.rules(&registry)?;
         let ignore_conditions = cx.planted() == Planted::RulesWithoutConditions;
-        let telling = cx.is_telling();
+        let tracing = cx.is_tracing();
         let mut counts = vec![0u64; rules.rules().len()];
         let (graph, (db, shapes)) = cx.with::<(AliasDb, Shapes)>();
         let inputs = Inputs::new(graph, db, shapes, &self.limits);
@@ -89,7 +89,7 @@ impl Pass for Saturate {
         let mut rewrites: Vec<(NodeId, usize)> = Vec::new();
         let mut proofs: Vec<Option<String>> = Vec::new();
         for (_, nodes) in inputs.windows() {
-            let found = inputs.search(&nodes, &rules, ignore_conditions, &mut counts, telling);
+            let found = inputs.search(&nodes, &rules, ignore_conditions, &mut counts, tracing);
             let (mut region, choice, stop) = match found {
                 Ok(found) => found,
                 Err(contradiction) => {
@@ -99,7 +99,7 @@ impl Pass for Saturate {
             };
             let decoder = decode::Decoder::new(graph, &mut sharing, &region, &choice);
             let done = decoder.run(&mut patch);
-            if telling {
+            if tracing {
                 let prove = |value| explain::prove(&mut region, &choice, graph, value);
                 proofs.extend(done.iter().map(|&(n, _)| graph.result(n, 0)).map(prove).map(as_text));
             }
@@ -174,7 +174,7 @@ impl<'a> Inputs<'a> {
     pub(crate) fn windows(&self) -> Vec<(BlockId, Vec<NodeId>)> {
         let eligible = self.eligible();
         let blocks = self.graph.walk(self.graph.root()).filter_map(|s| match s {
-            Step::Enter(b) => Some(b),
+            WalkStep::Enter(b) => Some(b),
             _ => None,
         });
         blocks

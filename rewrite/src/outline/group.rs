@@ -2,7 +2,7 @@
 //!
 //! Adding or removing a node costs what it takes and the uses of what it gives, not the size of the group.
 
-use super::taken::Taken;
+use super::captures::Captures;
 use super::{Bounds, SmallNodes};
 use flambeau_ir::{BlockId, Graph, NodeId, ValueId};
 use hashbrown::{HashMap, HashSet};
@@ -13,7 +13,7 @@ type Map<K, V> = HashMap<K, V, FxBuildHasher>;
 
 pub(super) struct Group<'a> {
     graph: &'a Graph,
-    taken: &'a Taken,
+    captures: &'a Captures,
     block: BlockId,
     nodes: Vec<NodeId>,
     set: SmallNodes,
@@ -27,10 +27,10 @@ pub(super) struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    pub(super) fn new(graph: &'a Graph, taken: &'a Taken, block: BlockId) -> Group<'a> {
+    pub(super) fn new(graph: &'a Graph, captures: &'a Captures, block: BlockId) -> Group<'a> {
         Group {
             graph,
-            taken,
+            captures,
             block,
             nodes: Vec::new(),
             set: SmallNodes::default(),
@@ -50,10 +50,10 @@ impl<'a> Group<'a> {
     }
 
     pub(super) fn push(&mut self, node: NodeId) {
-        let (g, taken) = (self.graph, self.taken);
+        let (g, captures) = (self.graph, self.captures);
         self.nodes.push(node);
         self.set.insert(node);
-        for v in taken.by(g, node) {
+        for v in captures.by(g, node) {
             let times = self.takes.entry(v).or_insert(0);
             *times += 1;
             if *times == 1 && !self.set.contains(&g.def(v)) {
@@ -69,7 +69,7 @@ impl<'a> Group<'a> {
 
     /// Lets the nodes go that joined since the group had `len`.
     pub(super) fn truncate(&mut self, len: usize) {
-        let (g, taken) = (self.graph, self.taken);
+        let (g, captures) = (self.graph, self.captures);
         while self.nodes.len() > len {
             let Some(node) = self.nodes.pop() else { break };
             self.set.remove(&node);
@@ -79,7 +79,7 @@ impl<'a> Group<'a> {
                     self.inputs.insert(v);
                 }
             }
-            for v in taken.by(g, node) {
+            for v in captures.by(g, node) {
                 if let Some(times) = self.takes.get_mut(&v) {
                     *times -= 1;
                     if *times == 0 {
@@ -158,8 +158,8 @@ impl<'a> Group<'a> {
     /// Values that come from outside, in order of first use.
     pub(super) fn inputs(&self, in_order: &[NodeId]) -> Vec<ValueId> {
         let mut seen: HashSet<ValueId, FxBuildHasher> = HashSet::default();
-        let taken = in_order.iter().flat_map(|&n| self.taken.by(self.graph, n));
-        taken.filter(|&v| self.inputs.contains(&v) && seen.insert(v)).collect()
+        let captures = in_order.iter().flat_map(|&n| self.captures.by(self.graph, n));
+        captures.filter(|&v| self.inputs.contains(&v) && seen.insert(v)).collect()
     }
 
     /// Values that are used outside, in program order.

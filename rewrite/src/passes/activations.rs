@@ -5,8 +5,8 @@
 
 use super::remove_mutation::is_fresh;
 use crate::facets::Role;
+use crate::inplace::{DtypeRules, InplaceVariants};
 use crate::pass::{Pass, PassCx, PassError};
-use crate::twins::{DtypeRules, Twins};
 use flambeau_analysis::Shapes;
 use flambeau_ir::{NodeId, OpId};
 
@@ -21,20 +21,20 @@ impl Pass for ActivationsInPlace {
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();
         let roles = registry.column::<Role>();
-        let twins = Twins::new(&registry);
+        let variants = InplaceVariants::new(&registry);
         let (graph, shapes) = cx.with::<Shapes>();
         let dtypes = DtypeRules::new(graph, shapes);
         let found: Vec<(NodeId, OpId)> = graph
             .nodes_deep()
             .filter_map(|node| {
                 let op = graph.op(node).row().filter(|&op| roles.get(op) == Some(&Role::Activation))?;
-                let writing = twins.writing(op)?;
+                let inplace = variants.inplace(op)?;
                 let operand = graph.operand(node, 0);
                 let def = graph.def(operand);
                 let dying = graph.use_count(operand) == 1
                     && graph.parent(def) == graph.parent(node)
                     && is_fresh(graph, def);
-                (dying && twins.fits_operand(&dtypes, node, op)).then_some((node, writing))
+                (dying && variants.fits_operand(&dtypes, node, op)).then_some((node, inplace))
             })
             .collect();
         let (mut editor, mut fuel) = cx.edit_fuelled();

@@ -10,7 +10,7 @@ use crate::pass::{Pass, PassCx, PassError};
 use crate::rules::Exactness;
 use flambeau_analysis::AliasDb;
 use flambeau_ir::attr::names;
-use flambeau_ir::{At, Attr, BlockId, Column, Graph, NodeId, Prim, Step, Type, ValueId};
+use flambeau_ir::{At, Attr, BlockId, Column, Graph, NodeId, Prim, Type, ValueId, WalkStep};
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
@@ -50,7 +50,7 @@ impl Search<'_> {
 
     fn blocks(&self) -> Vec<BlockId> {
         let steps = self.graph.walk(self.graph.root());
-        steps.filter_map(|s| if let Step::Enter(b) = s { Some(b) } else { None }).collect()
+        steps.filter_map(|s| if let WalkStep::Enter(b) = s { Some(b) } else { None }).collect()
     }
 
     /// `x + 1 * y`.

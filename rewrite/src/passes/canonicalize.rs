@@ -3,7 +3,7 @@
 
 use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, Options};
-use flambeau_ir::{Editor, Graph, NodeId, NodeMap, Prim, Step};
+use flambeau_ir::{Editor, Graph, NodeId, NodeMap, Prim, WalkStep};
 
 /// See the module's head.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,9 +48,9 @@ fn plan(graph: &Graph) -> Vec<(NodeId, Vec<u32>)> {
     let mut next = 1;
     for step in graph.walk(graph.root()) {
         let node = match step {
-            Step::Node(n) => n,
-            Step::Leave(b) => graph.ret(b),
-            Step::Enter(_) | Step::Done(_) => continue,
+            WalkStep::Node(n) => n,
+            WalkStep::Leave(b) => graph.ret(b),
+            WalkStep::Enter(_) | WalkStep::Done(_) => continue,
         };
         position[node] = next;
         next += 1;

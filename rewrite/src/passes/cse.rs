@@ -12,7 +12,7 @@ use crate::control::Planted;
 use crate::memory;
 use crate::pass::{Pass, PassCx, PassError};
 use flambeau_analysis::AliasDb;
-use flambeau_ir::{Graph, NodeId, Op, Step, ValueId, ValueMap};
+use flambeau_ir::{Graph, NodeId, Op, ValueId, ValueMap, WalkStep};
 use hashbrown::hash_table::Entry;
 use hashbrown::{HashMap, HashTable};
 use rustc_hash::{FxBuildHasher, FxHasher};
@@ -96,11 +96,11 @@ impl<'a> Search<'a> {
         let mut open: Vec<usize> = Vec::new();
         for step in graph.walk(graph.root()) {
             match step {
-                Step::Enter(_) => {
+                WalkStep::Enter(_) => {
                     self.look_up(open.len() > 1)?;
                     open.push(self.made.len());
                 }
-                Step::Leave(_) => {
+                WalkStep::Leave(_) => {
                     self.look_up(open.len() > 1)?;
                     let mark = open.pop().expect("invariant: blocks are entered before they are left");
                     if open.is_empty() {
@@ -112,7 +112,7 @@ impl<'a> Search<'a> {
                         }
                     }
                 }
-                Step::Node(node) => {
+                WalkStep::Node(node) => {
                     if self.is_candidate(node)? {
                         self.batch.push((node, hash_of(graph, &self.stands_for, node)));
                         if self.batch.len() == BATCH {
@@ -120,7 +120,7 @@ impl<'a> Search<'a> {
                         }
                     }
                 }
-                Step::Done(_) => {}
+                WalkStep::Done(_) => {}
             }
         }
         Some(self.plan)

@@ -1,7 +1,7 @@
 //! Dead code: nodes whose results nobody needs and that do nothing else, and results, outputs and carried values of
 //! branches and loops that nobody needs.
 //!
-//! [Needed](Needs) is what the graph returns, what has side effects, and what writes memory that a needed value reaches
+//! [Needed](MarkLive) is what the graph returns, what has side effects, and what writes memory that a needed value reaches
 //! or that is known outside.
 //!
 //! Without writers in the graph no alias analysis is asked for.
@@ -10,7 +10,7 @@ use crate::control::Planted;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, Options};
 use flambeau_analysis::{AliasDb, LiveWriters};
-use flambeau_ir::{BlockId, Editor, Graph, Needed, Needs, NodeId, Prim, Step};
+use flambeau_ir::{BlockId, Editor, Graph, LiveNodes, MarkLive, NodeId, Prim, WalkStep};
 
 /// See the module's head.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,17 +35,17 @@ impl Pass for Dce {
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let drop_writes = cx.planted() == Planted::DceDropsWrites;
-        let mut needs = Needs::new(cx.graph());
-        let writers = roots(&mut needs, cx.graph(), self.side_effects);
-        needs.settle();
-        let mut needed = needs.into_needed();
+        let mut marker = MarkLive::new(cx.graph());
+        let writers = roots(&mut marker, cx.graph(), self.side_effects);
+        marker.propagate();
+        let mut live = marker.into_live();
         if !writers.is_empty() && !drop_writes {
             let (graph, db) = cx.with::<AliasDb>();
-            let mut needs = Needs::resume(graph, needed);
-            need_writes(&mut needs, graph, db, &writers);
-            needed = needs.into_needed();
+            let mut marker = MarkLive::resume(graph, live);
+            mark_writes(&mut marker, graph, db, &writers);
+            live = marker.into_live();
         }
-        let plan = Plan::read(cx.graph(), &needed);
+        let plan = Plan::read(cx.graph(), &live);
         let (mut editor, mut fuel) = cx.edit_fuelled();
         // Users go before what they use, so whatever prefix the fuel allows is a valid program.
         for step in plan.steps {
@@ -60,12 +60,12 @@ impl Pass for Dce {
 }
 
 /// Needs what has side effects. Gives the nodes that may write memory.
-fn roots(needs: &mut Needs<'_>, g: &Graph, drop_side_effects: bool) -> Vec<NodeId> {
+fn roots(marker: &mut MarkLive<'_>, g: &Graph, drop_side_effects: bool) -> Vec<NodeId> {
     let mut writers = Vec::new();
     for node in g.nodes_deep() {
         let effects = g.effects(node);
         let has_effect = !drop_side_effects && effects.has_side_effects();
-        needs.consider(node, has_effect);
+        marker.consider(node, has_effect);
         if !drop_side_effects && !has_effect && effects.may_write() {
             writers.push(node);
         }
@@ -75,12 +75,12 @@ fn roots(needs: &mut Needs<'_>, g: &Graph, drop_side_effects: bool) -> Vec<NodeI
 
 /// Marks the writers of live memory, until no more are found. A node that becomes live adds the memory it uses, and
 /// memory that becomes live its writers: each node and each location is looked at once.
-fn need_writes(needs: &mut Needs<'_>, g: &Graph, db: &AliasDb, writers: &[NodeId]) {
+fn mark_writes(marker: &mut MarkLive<'_>, g: &Graph, db: &AliasDb, writers: &[NodeId]) {
     let mut memory = LiveWriters::new(db, writers.iter().copied());
     let mut found = Vec::new();
     memory.add_visible(&mut found);
-    needs.take_marked();
-    let mut live: Vec<NodeId> = g.nodes_deep().filter(|&n| needs.needed().has(n)).collect();
+    marker.take_marked();
+    let mut live: Vec<NodeId> = g.nodes_deep().filter(|&n| marker.live().has(n)).collect();
     loop {
         for &node in &live {
             let given = g.blocks(node).flat_map(|block| g.block_outputs(block));
@@ -91,9 +91,9 @@ fn need_writes(needs: &mut Needs<'_>, g: &Graph, db: &AliasDb, writers: &[NodeId
         if found.is_empty() {
             return;
         }
-        found.drain(..).for_each(|writer| needs.node(writer));
-        needs.settle();
-        live = needs.take_marked();
+        found.drain(..).for_each(|writer| marker.node(writer));
+        marker.propagate();
+        live = marker.take_marked();
     }
 }
 
@@ -131,7 +131,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn read(g: &Graph, needed: &Needed) -> Self {
+    fn read(g: &Graph, live: &LiveNodes) -> Self {
         let mut steps = Vec::new();
         // What to look at, in program order; read backwards below. A dead node takes all in it along, so its inside is
         // skipped; a branch or loop stands where it ends, so its results are dropped before what its blocks compute.
@@ -139,13 +139,15 @@ impl Plan {
         let mut dead_depth = 0usize;
         for step in g.walk(g.root()) {
             match step {
-                Step::Node(n) if dead_depth > 0 => dead_depth += usize::from(g.block_count(n) > 0),
-                Step::Node(n) if !needed.has(n) => {
+                WalkStep::Node(n) if dead_depth > 0 => dead_depth += usize::from(g.block_count(n) > 0),
+                WalkStep::Node(n) if !live.has(n) => {
                     order.push((n, true));
                     dead_depth = usize::from(g.block_count(n) > 0);
                 }
-                Step::Done(_) if dead_depth > 0 => dead_depth -= 1,
-                Step::Done(n) if matches!(g.prim(n), Some(Prim::If | Prim::Loop)) => order.push((n, false)),
+                WalkStep::Done(_) if dead_depth > 0 => dead_depth -= 1,
+                WalkStep::Done(n) if matches!(g.prim(n), Some(Prim::If | Prim::Loop)) => {
+                    order.push((n, false))
+                }
                 _ => {}
             }
         }
@@ -154,8 +156,8 @@ impl Plan {
                 steps.push(Edit::Erase(node));
                 continue;
             }
-            let unneeded = (0..g.result_count(node)).rev().filter(|&i| !needed.hands_on(g, node, i));
-            steps.extend(unneeded.map(|i| Edit::Drop(node, i)));
+            let dead = (0..g.result_count(node)).rev().filter(|&i| !live.is_output_live(g, node, i));
+            steps.extend(dead.map(|i| Edit::Drop(node, i)));
         }
         Plan { steps }
     }

@@ -6,7 +6,7 @@
 use super::cse::Cse;
 use super::dce::Dce;
 use super::functional::inline_subgraphs;
-use crate::autodiff::{Entry, GradientTable};
+use crate::autodiff::{GradientEntry, GradientTable};
 use crate::memory;
 use crate::outline::{self, Bounds};
 use crate::pass::{Pass, PassCx, PassError};
@@ -45,10 +45,10 @@ impl Pass for CreateAutodiffSubgraphs {
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         Cse.run(cx)?;
         let (graph, db) = cx.with::<AliasDb>();
-        let smooth = smooth(graph)?;
+        let differentiable = differentiable(graph)?;
         let accepts = |n: NodeId| {
             let effects = graph.effects(n);
-            graph.op(n).row().is_some_and(|op| smooth.contains(&op))
+            graph.op(n).row().is_some_and(|op| differentiable.contains(&op))
                 && effects.is_pure()
                 && !effects.result_aliases()
                 && !memory::has_writers(db, graph, n)
@@ -61,16 +61,16 @@ impl Pass for CreateAutodiffSubgraphs {
 }
 
 /// The operators of a graph whose derivative is stated.
-fn smooth(graph: &Graph) -> Result<HashSet<OpId, FxBuildHasher>, PassError> {
+fn differentiable(graph: &Graph) -> Result<HashSet<OpId, FxBuildHasher>, PassError> {
     let registry = graph.registry();
     let table =
         GradientTable::from_registry(registry).map_err(|e| PassError::new(Fault::Internal, e.to_string()))?;
     let mut ops: HashSet<OpId, FxBuildHasher> =
         graph.nodes_deep().filter_map(|n| graph.op(n).row()).collect();
     ops.retain(|&op| match table.of(registry.schema(op)) {
-        Some(Entry::Formulas(formulas)) => !formulas.is_empty(),
-        Some(Entry::Body(_)) => true,
-        Some(Entry::Constant | Entry::Layout) | None => false,
+        Some(GradientEntry::Formulas(formulas)) => !formulas.is_empty(),
+        Some(GradientEntry::Body(_)) => true,
+        Some(GradientEntry::Constant | GradientEntry::Layout) | None => false,
     });
     Ok(ops)
 }

@@ -5,9 +5,9 @@
 //! do not always agree. Sizes, axes and other numbers that no overload takes as tensors stay numbers.
 
 use super::dce::Dce;
+use crate::inplace::DtypeRules;
 use crate::numbers;
 use crate::pass::{Pass, PassCx, PassError};
-use crate::twins::DtypeRules;
 use flambeau_analysis::Shapes;
 use flambeau_analysis::shape::Operand;
 use flambeau_ir::types::{TensorType, TypeKind};

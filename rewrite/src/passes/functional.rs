@@ -9,7 +9,7 @@ use crate::outline::{self, Bounds};
 use crate::pass::{Pass, PassCx, PassError};
 use flambeau_analysis::AliasDb;
 use flambeau_ir::attr::names;
-use flambeau_ir::{At, Fault, Graph, NodeId, NodeSet, Prim, Step, ValueId};
+use flambeau_ir::{At, Fault, Graph, NodeId, NodeSet, Prim, ValueId, WalkStep};
 
 /// Makes them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,7 +36,7 @@ fn functional_nodes(graph: &Graph, db: &AliasDb) -> NodeSet {
     let mut functional = NodeSet::new();
     // Of each block that is open, whether all its nodes so far are.
     let mut open: Vec<bool> = Vec::new();
-    let mut settle = |node: NodeId, is: bool, open: &mut Vec<bool>| {
+    let mut record = |node: NodeId, is: bool, open: &mut Vec<bool>| {
         if is {
             functional.insert(node);
         }
@@ -48,18 +48,20 @@ fn functional_nodes(graph: &Graph, db: &AliasDb) -> NodeSet {
     let mut blocks: Vec<bool> = Vec::new();
     for step in graph.walk(graph.root()) {
         match step {
-            Step::Enter(_) => open.push(true),
-            Step::Leave(_) => {
+            WalkStep::Enter(_) => open.push(true),
+            WalkStep::Leave(_) => {
                 let all = open.pop().unwrap_or(false);
                 if let Some(nested) = blocks.last_mut() {
                     *nested &= all;
                 }
             }
-            Step::Node(node) if graph.block_count(node) > 0 => blocks.push(is_functional(graph, db, node)),
-            Step::Node(node) => settle(node, is_functional(graph, db, node), &mut open),
-            Step::Done(node) => {
+            WalkStep::Node(node) if graph.block_count(node) > 0 => {
+                blocks.push(is_functional(graph, db, node))
+            }
+            WalkStep::Node(node) => record(node, is_functional(graph, db, node), &mut open),
+            WalkStep::Done(node) => {
                 let is = blocks.pop().unwrap_or(false);
-                settle(node, is, &mut open);
+                record(node, is, &mut open);
             }
         }
     }

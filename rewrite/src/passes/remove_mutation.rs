@@ -2,16 +2,16 @@
 //!
 //! A list that is put together and then appended to (inserted into, changed at a known index) is put together with the
 //! new elements, as long as nothing looks at it in between. A tensor that a node makes, and that is then written by an
-//! operator with a twin that computes into memory of its own ([`crate::twins`]), becomes the twin's result from there
+//! operator with a twin that computes into memory of its own ([`crate::inplace`]), becomes the twin's result from there
 //! on, as long as nobody holds a view of it before the write.
 //!
 //! Both follow the uses of a value in program order from where it is made: reading is no matter, writing is what is
 //! removed, and anything else (a view, a container, the graph's end) ends the walk, for from there on others see it.
 
 use crate::facets::{Elements, Role};
+use crate::inplace::{DtypeRules, InplaceVariants};
 use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, Options};
-use crate::twins::{DtypeRules, Twins};
 use flambeau_analysis::Shapes;
 use flambeau_ir::{At, Editor, Graph, NodeId, NodeMap, OpId, Prim, Registry, ValueId, ValueSet};
 use hashbrown::{HashMap, HashSet};
@@ -155,16 +155,16 @@ struct Chain {
 }
 
 fn tensors(cx: &mut PassCx<'_>, registry: &Registry, activations_only: bool) {
-    let twins = Twins::new(registry);
+    let variants = InplaceVariants::new(registry);
     let roles = registry.column::<Role>();
-    let twin_of = |g: &Graph, n: NodeId| -> Option<OpId> {
+    let variant_of = |g: &Graph, n: NodeId| -> Option<OpId> {
         let op = g.op(n).row().filter(|_| g.effects(n).may_write())?;
-        let twin = twins.functional(op)?;
-        (!activations_only || roles.get(twin) == Some(&Role::Activation)).then_some(twin)
+        let variant = variants.functional(op)?;
+        (!activations_only || roles.get(variant) == Some(&Role::Activation)).then_some(variant)
     };
     let graph = cx.graph();
     let written: Vec<(NodeId, OpId)> =
-        graph.nodes_deep().filter_map(|n| Some((n, twin_of(graph, n)?))).collect();
+        graph.nodes_deep().filter_map(|n| Some((n, variant_of(graph, n)?))).collect();
     if written.is_empty() {
         return;
     }
@@ -172,9 +172,9 @@ fn tensors(cx: &mut PassCx<'_>, registry: &Registry, activations_only: bool) {
     let dtypes = DtypeRules::new(graph, shapes);
     let mut ways: HashMap<NodeId, OpId, FxBuildHasher> = HashMap::default();
     let mut roots: Vec<ValueId> = Vec::new();
-    for (node, twin) in written {
-        if twins.keeps_dtype(&dtypes, node, twin) {
-            ways.insert(node, twin);
+    for (node, variant) in written {
+        if variants.keeps_dtype(&dtypes, node, variant) {
+            ways.insert(node, variant);
             let target = graph.operand(node, 0);
             if is_fresh(graph, graph.def(target)) && roots.last() != Some(&target) {
                 roots.push(target);
@@ -236,13 +236,13 @@ fn follow(
         }
         let once = g.operands(user).filter(|v| names.contains(v)).count() == 1;
         match ways.get(&user) {
-            Some(&twin) if top == user && index == 0 && once => {
+            Some(&variant) if top == user && index == 0 && once => {
                 let result = g.result(user, 0);
                 if !add(result, &mut pending, &mut queue) {
                     return None;
                 }
                 names.insert(result);
-                chain.writes.push((user, twin));
+                chain.writes.push((user, variant));
             }
             _ => alone = only_reads(g, user, g.operand(user, index as usize)),
         }
@@ -257,12 +257,12 @@ fn replace_writes(
     became: &mut HashMap<NodeId, NodeId, FxBuildHasher>,
 ) {
     let mut values = vec![chain.made];
-    for &(write, twin) in &chain.writes {
+    for &(write, variant) in &chain.writes {
         let g = editor.graph();
         let (loc, ty) = (g.loc(write), g.ty(g.result(write, 0)));
         let mut operands: Vec<ValueId> = g.operands(write).collect();
         operands[0] = values[values.len() - 1];
-        let new = editor.at(At::before(write)).loc(loc).value(twin, &operands, ty);
+        let new = editor.at(At::before(write)).loc(loc).value(variant, &operands, ty);
         became.insert(write, editor.graph().def(new));
         values.push(new);
     }

@@ -11,8 +11,8 @@ use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, Options};
 use crate::roles;
 use flambeau_ir::{
-    At, BlockId, Editor, Graph, IValue, LoopView, NodeId, OpId, Registry, Step, Type, ValueId,
-    ValueSubstitution,
+    At, BlockId, Editor, Graph, IValue, LoopView, NodeId, OpId, Registry, Type, ValueId, ValueSubstitution,
+    WalkStep,
 };
 
 /// See the module's head.
@@ -48,7 +48,7 @@ impl Pass for Unroll {
         let loops: Vec<LoopView> = graph
             .walk(graph.root())
             .filter_map(|step| match step {
-                Step::Done(n) => graph.as_loop(n),
+                WalkStep::Done(n) => graph.as_loop(n),
                 _ => None,
             })
             .collect();

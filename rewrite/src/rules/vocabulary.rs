@@ -203,7 +203,7 @@ impl Vocabulary {
             "wide_float",
             1,
             |a| Some(matches!(a[0].dtype()?, DType::F32 | DType::F64)),
-            "the tensor's elements are singles or doubles",
+            "the tensor's elements are f32 or f64",
         );
         self.condition(
             "real",

@@ -23,7 +23,7 @@ pub(super) struct Depthwise<'a, T> {
     pub(super) bias: Option<&'a [T]>,
     pub(super) out: &'a mut [MaybeUninit<T>],
     /// A plane, the same for all channels: what is beyond the borders stays what it is.
-    pub(super) room: &'a mut [T],
+    pub(super) scratch: &'a mut [T],
     pub(super) taps: &'a Taps<'a>,
 }
 
@@ -60,9 +60,9 @@ impl<T: Multiply> Depthwise<'_, T> {
     /// So many positions at a time.
     #[inline(always)]
     fn by<const LANES: usize>(self) {
-        let Depthwise { x, w, bias, out, room, taps } = self;
+        let Depthwise { x, w, bias, out, scratch, taps } = self;
         let vector = const { LANES / 8 };
-        taps.fill(x, room, vector);
+        taps.fill(x, scratch, vector);
         let [_, height, width] = taps.g.output;
         let [_, rows, pitch] = taps.plane;
         // Rows run through as one where little is dropped between them.
@@ -82,7 +82,7 @@ impl<T: Multiply> Depthwise<'_, T> {
                 // Sums are put after the next ones are computed: rows cross what was stored at once, and would wait for it.
                 let mut before = 0;
                 for (k, i) in (0..length).step_by(LANES).enumerate() {
-                    sums(bias, &room[start + i..], kernel, &taps.offsets, &mut turns[k % 2]);
+                    sums(bias, &scratch[start + i..], kernel, &taps.offsets, &mut turns[k % 2]);
                     (out, column) = put(&turns[(k + 1) % 2].0[..before], column, [pitch, width, vector], out);
                     before = LANES.min(length - i);
                 }

@@ -7,23 +7,23 @@ use std::mem::MaybeUninit;
 
 use super::{Geometry, volume};
 use crate::matmul::Multiply;
-use crate::room::Room;
+use crate::scratch::Scratch;
 use crate::simd::{self, Kernel, Sets};
 use crate::strided::strided;
 use crate::threads;
 
 /// A matrix with a line per element of a patch and a column per position.
-pub(super) struct Patches<T>(Room<MaybeUninit<T>>);
+pub(super) struct Patches<T>(Scratch<MaybeUninit<T>>);
 
 impl<T: Multiply> Patches<T> {
     /// Those under `rows` rows of positions from `first` on; several threads fill it.
     pub(super) fn gather(x: &[T], first: usize, rows: usize, g: &Geometry) -> Self {
         let (depth, n) = (g.channels * volume(g.kernel), rows * g.output[2]);
-        let mut room = Room::<MaybeUninit<T>>::new(depth.saturating_mul(n));
-        threads::chunks(room.elements_mut(), threads::rows(n) * n, |start, to| {
+        let mut scratch = Scratch::<MaybeUninit<T>>::new(depth.saturating_mul(n));
+        threads::chunks(scratch.elements_mut(), threads::rows(n) * n, |start, to| {
             simd::run(Gather { x, to, line: start / n, first, rows, g });
         });
-        Patches(room)
+        Patches(scratch)
     }
 
     /// The elements, line by line.
@@ -125,8 +125,8 @@ fn shift<T: Multiply>(
 pub(super) fn inside(at: i64, stride: usize, size: usize, count: usize) -> (usize, usize) {
     let stride_ = stride as i64;
     let lo = if at >= 0 { 0 } else { (-at).div_euclid(stride_) + i64::from((-at).rem_euclid(stride_) != 0) };
-    let room = size as i64 - at;
-    let hi = if room <= 0 { 0 } else { (room - 1) / stride_ + 1 };
+    let left = size as i64 - at;
+    let hi = if left <= 0 { 0 } else { (left - 1) / stride_ + 1 };
     let hi = hi.clamp(0, count as i64);
     (lo.clamp(0, hi) as usize, hi as usize)
 }

@@ -7,8 +7,8 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::{Geometry, volume};
-use crate::matmul::{Made, Multiply, Offsets, Side, Tiling};
-use crate::room::Room;
+use crate::matmul::{Multiply, Offsets, Side, StripSource, Tiling};
+use crate::scratch::Scratch;
 use crate::simd::{self, Kernel, Sets};
 use crate::strided::strided;
 use crate::threads;
@@ -57,10 +57,10 @@ impl<'a> Taps<'a> {
     }
 
     /// Room for a channel and what is read behind it, all zeros.
-    pub(super) fn room<T: Multiply>(&self) -> Room<MaybeUninit<T>> {
-        let mut room = Room::new(self.size() + BEHIND);
-        room.elements_mut().fill(MaybeUninit::new(T::ZERO));
-        room
+    pub(super) fn scratch<T: Multiply>(&self) -> Scratch<MaybeUninit<T>> {
+        let mut scratch = Scratch::new(self.size() + BEHIND);
+        scratch.elements_mut().fill(MaybeUninit::new(T::ZERO));
+        scratch
     }
 
     /// Where an element of the padded input lies.
@@ -73,7 +73,7 @@ impl<'a> Taps<'a> {
 
     /// Copies a channel to where it has zeros around it, by vectors of so many elements.
     #[inline(always)]
-    pub(super) fn fill<T: Multiply>(&self, x: &[T], room: &mut [T], vector: usize) {
+    pub(super) fn fill<T: Multiply>(&self, x: &[T], scratch: &mut [T], vector: usize) {
         let width = self.g.input[2];
         let left = self.g.padding[2] as usize;
         // Where columns are within their row, which begins where column 0 is.
@@ -81,17 +81,17 @@ impl<'a> Taps<'a> {
         match self.stride[2] {
             1 => {
                 let first = column(0);
-                self.rows(x, |row, start| copy(row, &mut room[start + first..][..width], vector));
+                self.rows(x, |row, start| copy(row, &mut scratch[start + first..][..width], vector));
             }
             2 => {
                 let columns = [column(0), column(1)];
-                self.rows(x, |row, start| halve(row, room, columns.map(|column| start + column)));
+                self.rows(x, |row, start| halve(row, scratch, columns.map(|column| start + column)));
             }
             step => self.rows(x, |row, start| {
                 for first in 0..step.min(width) {
                     let to = start + column(first);
                     let count = (width - first).div_ceil(step);
-                    strided(&row[first..], step, &mut room[to..to + count], |t, s| *t = s);
+                    strided(&row[first..], step, &mut scratch[to..to + count], |t, s| *t = s);
                 }
             }),
         }
@@ -143,21 +143,21 @@ fn copy<T: Multiply>(from: &[T], to: &mut [T], vector: usize) {
 
 /// Puts the elements of a row with even places from one place of a room on, the others from another on.
 #[inline(always)]
-fn halve<T: Multiply>(row: &[T], room: &mut [T], [even, odd]: [usize; 2]) {
+fn halve<T: Multiply>(row: &[T], scratch: &mut [T], [even, odd]: [usize; 2]) {
     let pairs = row.len() / 2;
-    if let Ok([evens, odds]) = room.get_disjoint_mut([even..even + pairs, odd..odd + pairs]) {
+    if let Ok([evens, odds]) = scratch.get_disjoint_mut([even..even + pairs, odd..odd + pairs]) {
         for ((even, odd), pair) in evens.iter_mut().zip(odds).zip(row.chunks_exact(2)) {
             (*even, *odd) = (pair[0], pair[1]);
         }
     }
     if let (Some(last), 1) = (row.last(), row.len() % 2) {
-        room[even + pairs] = *last;
+        scratch[even + pairs] = *last;
     }
 }
 
 /// All channels of a group of an image.
 pub(super) struct Planes<'a, T> {
-    room: Room<MaybeUninit<T>>,
+    scratch: Scratch<MaybeUninit<T>>,
     /// For each element of a patch of all channels, what it meets at the first position.
     offsets: Vec<usize>,
     taps: &'a Taps<'a>,
@@ -168,8 +168,8 @@ impl<'a, T: Multiply> Planes<'a, T> {
     /// Copies them; several threads do.
     pub(super) fn of(x: &[T], taps: &'a Taps<'a>, tiling: Tiling<T>) -> Self {
         let (channels, size, from) = (taps.g.channels, taps.size(), volume(taps.g.input));
-        let mut room = Room::<MaybeUninit<T>>::new(channels * size + BEHIND);
-        let (planes, behind) = room.elements_mut().split_at_mut(channels * size);
+        let mut scratch = Scratch::<MaybeUninit<T>>::new(channels * size + BEHIND);
+        let (planes, behind) = scratch.elements_mut().split_at_mut(channels * size);
         behind.fill(MaybeUninit::new(T::ZERO));
         threads::chunks(planes, threads::rows(size) * size, |first, planes| {
             for (i, plane) in planes.chunks_exact_mut(size).enumerate() {
@@ -177,7 +177,7 @@ impl<'a, T: Multiply> Planes<'a, T> {
             }
         });
         let offsets = (0..channels).flat_map(|c| taps.offsets.iter().map(move |at| c * size + at)).collect();
-        Planes { room, offsets, taps, tiling }
+        Planes { scratch, offsets, taps, tiling }
     }
 }
 
@@ -201,7 +201,7 @@ impl<T: Multiply> Kernel for Fill<'_, T> {
     }
 }
 
-impl<T: Multiply> Made<T> for Planes<'_, T> {
+impl<T: Multiply> StripSource<T> for Planes<'_, T> {
     fn sizes(&self) -> (usize, usize) {
         (volume(self.taps.g.output), self.offsets.len())
     }
@@ -216,7 +216,7 @@ impl<T: Multiply> Made<T> for Planes<'_, T> {
         );
         let offsets = Offsets::new(&self.offsets[depth]);
         // SAFETY: planes and what is behind them were written when this was made.
-        let from = unsafe { self.room.elements().assume_init_ref() };
+        let from = unsafe { self.scratch.elements().assume_init_ref() };
         let mut runs = Vec::with_capacity(strip);
         for (first, to) in lanes.clone().step_by(strip).zip(to.chunks_exact_mut((strip * deep).max(1))) {
             runs.clear();

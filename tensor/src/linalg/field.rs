@@ -1,6 +1,6 @@
 //! The two kinds of numbers that factorizations compute in, and dense matrices of them.
 //!
-//! Everything runs in doubles: singles are widened on the way in and rounded on the way out, so their results are more
+//! Everything runs in f64: f32 are widened on the way in and rounded on the way out, so their results are more
 //! exact than those of routines in single precision, and there is one instance of each routine per kind.
 
 use std::ops::{Add, AddAssign, Div, Index, IndexMut, Mul, MulAssign, Neg, Sub, SubAssign};

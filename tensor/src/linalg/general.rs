@@ -55,7 +55,7 @@ fn real(a: Matrix<f64>, precision: f64) -> Option<(Vec<C>, Matrix<C>)> {
 }
 
 /// Turns a column so that its largest element is real; the sign that leaves open is that of PyTorch's LAPACK, whose
-/// singles and doubles differ in it.
+/// f32 and f64 differ in it.
 fn straighten(m: &mut Matrix<C>, column: usize, precision: f64) {
     let largest = (1..m.rows)
         .fold(0, |best, i| if m[(i, column)].square() > m[(best, column)].square() { i } else { best });

@@ -1,4 +1,4 @@
-//! Dense linear algebra: factorizations, eigenvalues, and functions of matrices, in doubles.
+//! Dense linear algebra: factorizations, eigenvalues, and functions of matrices, in f64.
 //!
 //! [`batches`] takes the matrices in the last two dimensions of a tensor out, [`each`] goes through them, [`joined`] puts
 //! results back in the tensor's own dtype; between them everything is a [`Matrix`] of a [`Field`].
@@ -31,7 +31,7 @@ use crate::layout::{Dims, numel_of};
 use crate::tensor::Tensor;
 use crate::threads;
 
-/// The unit roundoff at which iterations on a dtype's matrices stop: that of doubles or of singles.
+/// The unit roundoff at which iterations on a dtype's matrices stop: that of f64 or of f32.
 pub fn precision(dtype: DType) -> f64 {
     let epsilon = match dtype {
         DType::F64 | DType::C128 => f64::EPSILON,

@@ -16,7 +16,7 @@ use crate::alloc::{Block, allocate, allocate_elements, release};
 use crate::error::Result;
 use crate::guard;
 use crate::strided::{SQUARE, Squares};
-use crate::threads::{self, Apart, GRAIN};
+use crate::threads::{self, GRAIN, SendPtr};
 
 /// Elements of a block.
 pub(super) const BLOCK: usize = 512;
@@ -26,7 +26,7 @@ pub(super) const SHORT: usize = 32;
 /// One operand of a walk.
 pub(super) struct Operand {
     /// Its first element.
-    pub(super) start: Apart<u8>,
+    pub(super) start: SendPtr<u8>,
     /// Bytes from there on that are its own: a walk that would go further is refused.
     pub(super) reach: usize,
     /// Bytes of its elements in memory.
@@ -80,7 +80,7 @@ pub(super) unsafe fn drive_straight(n: usize, rows: &[*mut u8], sizes: &[usize; 
 
 #[cold]
 fn straight_parts(n: usize, rows: &[*mut u8], sizes: &[usize; 4], kernel: BlockKernel<'_>) {
-    let starts: SmallVec<[Apart<u8>; 4]> = rows.iter().map(|row| Apart(*row)).collect();
+    let starts: SmallVec<[SendPtr<u8>; 4]> = rows.iter().map(|row| SendPtr(*row)).collect();
     threads::split(n, GRAIN, |part| {
         let mut ptrs = [std::ptr::null_mut::<u8>(); 4];
         for ((ptr, start), size) in ptrs.iter_mut().zip(&starts).zip(sizes) {
@@ -189,20 +189,20 @@ impl Position {
 }
 
 /// Room for a block of every operand: one allocation, but one for each operand in guarded memory.
-struct Scratch {
-    rooms: SmallVec<[Block; 1]>,
+struct OperandBlocks {
+    allocations: SmallVec<[Block; 1]>,
     blocks: SmallVec<[*mut u8; 4]>,
 }
 
-impl Scratch {
+impl OperandBlocks {
     /// Blocks of so many elements.
-    fn new(operands: &[Operand], block: usize) -> Result<Scratch> {
+    fn new(operands: &[Operand], block: usize) -> Result<OperandBlocks> {
         if guard::edge().is_some() {
-            let mut scratch = Scratch { rooms: SmallVec::new(), blocks: SmallVec::new() };
+            let mut scratch = OperandBlocks { allocations: SmallVec::new(), blocks: SmallVec::new() };
             for operand in operands {
-                let room = allocate_elements(operand.block_size * block, false)?;
-                scratch.rooms.push(room);
-                scratch.blocks.push(room.start.as_ptr());
+                let allocation = allocate_elements(operand.block_size * block, false)?;
+                scratch.allocations.push(allocation);
+                scratch.blocks.push(allocation.start.as_ptr());
             }
             return Ok(scratch);
         }
@@ -215,17 +215,17 @@ impl Scratch {
                 offset
             })
             .collect();
-        let room = allocate(bytes, false)?;
-        let blocks = offsets.iter().map(|offset| room.start.as_ptr().wrapping_add(*offset)).collect();
-        Ok(Scratch { rooms: SmallVec::from_buf([room]), blocks })
+        let allocation = allocate(bytes, false)?;
+        let blocks = offsets.iter().map(|offset| allocation.start.as_ptr().wrapping_add(*offset)).collect();
+        Ok(OperandBlocks { allocations: SmallVec::from_buf([allocation]), blocks })
     }
 }
 
-impl Drop for Scratch {
+impl Drop for OperandBlocks {
     fn drop(&mut self) {
-        for room in &self.rooms {
-            // SAFETY: the room was allocated for this, and nothing outlives it.
-            unsafe { release(*room) };
+        for allocation in &self.allocations {
+            // SAFETY: the buffer was allocated for this, and nothing outlives it.
+            unsafe { release(*allocation) };
         }
     }
 }
@@ -254,7 +254,7 @@ pub(super) unsafe fn drive(
         let at_once = (block / row).max(1);
         let grain = threads::rows(at_once * row) * at_once;
         return threads::try_split(total / row, grain, |rows| {
-            let scratch = Scratch::new(operands, block)?;
+            let scratch = OperandBlocks::new(operands, block)?;
             // SAFETY: the caller's word; the scratch has room for a block per operand.
             unsafe { walk.gathered(rows, at_once, &scratch.blocks, kernel) };
             Ok(())
@@ -262,7 +262,7 @@ pub(super) unsafe fn drive(
     }
     let segments = Segments::of(plan);
     threads::try_split(segments.count, segments.grain, |part| {
-        let scratch = Scratch::new(operands, block)?;
+        let scratch = OperandBlocks::new(operands, block)?;
         // SAFETY: as above.
         unsafe { walk.rows(&segments, part, &scratch.blocks, longest, kernel) };
         Ok(())
@@ -413,7 +413,7 @@ pub(super) unsafe fn walk_copy(
     turn: PackFn,
 ) {
     let operands = [0, 1].map(|k| Operand {
-        start: Apart(starts[k].0),
+        start: SendPtr(starts[k].0),
         reach: starts[k].1,
         size: bytes[k],
         block_size: 0,
@@ -557,7 +557,7 @@ mod tests {
         let layout = Layout::new(sizes, strides, 0).unwrap();
         let plan = Plan::new(sizes.into(), &[&layout]);
         let operand = Operand {
-            start: Apart(std::ptr::dangling_mut()),
+            start: SendPtr(std::ptr::dangling_mut()),
             reach: reach * 4,
             size: 4,
             block_size: 4,

@@ -10,19 +10,19 @@
 use crate::thresholds::Threshold::{self, Length, Product};
 
 mod block;
+mod blockwise;
 mod drive;
-mod fan;
 mod pack;
 mod plan;
 mod pointwise;
 mod repeat;
 
 pub use block::Map;
-pub use fan::{fan, fan_block};
+pub use blockwise::{blockwise, blockwise_len};
 pub(crate) use pack::{PackFn, pack_fn};
 pub use plan::{layout_after, strides_after};
 pub use pointwise::{
-    Goal, binary, binary_in, binary_into, choose, is_shared, map, map_in, nary, nary_into, ternary,
+    OutputHint, binary, binary_in, binary_into, choose, is_shared, map, map_in, nary, nary_into, ternary,
     ternary_in, ternary_into, test_in, unary, unary_in, unary_into,
 };
 pub(crate) use pointwise::{copied, copy, copy_fresh, like};
@@ -35,5 +35,5 @@ pub(crate) const THRESHOLDS: &[Threshold] = &[
     Length("loops/block.rs WIDE", block::WIDE),
     Length("loops/block.rs NARROW", block::NARROW),
     Length("loops/block.rs SPAN", block::SPAN),
-    Product("loops/fan.rs PART", fan::PART),
+    Product("loops/blockwise.rs PART", blockwise::PART),
 ];

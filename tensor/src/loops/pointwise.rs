@@ -25,23 +25,23 @@ use crate::error::{Result, Shape, TensorError};
 use crate::layout::{Layout, same_sizes};
 use crate::storage::Storage;
 use crate::tensor::{Meta, Tensor};
-use crate::threads::{self, Apart, GRAIN};
+use crate::threads::{self, GRAIN, SendPtr};
 
 /// What a result is to be: its dtype, and the tensor that a caller would rather have overwritten than a fresh one.
 ///
 /// The wish is met where the inputs and that tensor are row-major, of one shape and of one dtype; then the result is
 /// that very tensor. Else the result is fresh, and the caller moves it.
 #[derive(Clone, Copy)]
-pub struct Goal<'a> {
+pub struct OutputHint<'a> {
     dtype: DType,
     over: Option<&'a Tensor>,
 }
 
-impl<'a> Goal<'a> {
+impl<'a> OutputHint<'a> {
     /// A result that may overwrite a tensor, which may be one of the inputs: nothing else is computed from it after.
     #[inline]
-    pub fn over(dtype: DType, tensor: Option<&'a Tensor>) -> Goal<'a> {
-        Goal { dtype, over: tensor }
+    pub fn over(dtype: DType, tensor: Option<&'a Tensor>) -> OutputHint<'a> {
+        OutputHint { dtype, over: tensor }
     }
 
     /// The result's dtype.
@@ -53,15 +53,15 @@ impl<'a> Goal<'a> {
     /// The same wish for a result of another dtype.
     #[inline]
     #[must_use]
-    pub fn in_dtype(self, dtype: DType) -> Goal<'a> {
-        Goal { dtype, ..self }
+    pub fn in_dtype(self, dtype: DType) -> OutputHint<'a> {
+        OutputHint { dtype, ..self }
     }
 }
 
-impl From<DType> for Goal<'_> {
+impl From<DType> for OutputHint<'_> {
     #[inline]
     fn from(dtype: DType) -> Self {
-        Goal { dtype, over: None }
+        OutputHint { dtype, over: None }
     }
 }
 
@@ -80,35 +80,39 @@ pub fn map<A: Element, R: Element>(x: &Tensor, f: impl Map<A, R>) -> Result<Tens
 
 /// As [`map`] in a dtype whose elements `T` carries ([`DType::carrier`]): the input is converted to the dtype, and so is
 /// what `f` gives.
-pub fn map_in<'a, T: Element>(goal: impl Into<Goal<'a>>, x: &Tensor, f: impl Map<T, T>) -> Result<Tensor> {
-    let goal = goal.into();
-    let x = &*exactly::<T>(x, goal.dtype)?;
+pub fn map_in<'a, T: Element>(
+    hint: impl Into<OutputHint<'a>>,
+    x: &Tensor,
+    f: impl Map<T, T>,
+) -> Result<Tensor> {
+    let hint = hint.into();
+    let x = &*exactly::<T>(x, hint.dtype)?;
     // SAFETY: the kernel gets blocks of T, as said by the dtypes.
-    meeting(goal, &[x], T::DTYPE, &|p, n| unsafe {
+    meeting(hint, &[x], T::DTYPE, &|p, n| unsafe {
         block::unary::<T, T>(p, n, f);
     })
 }
 
 /// As [`unary`] in a dtype whose elements `T` carries.
 pub fn unary_in<'a, T: Element>(
-    goal: impl Into<Goal<'a>>,
+    hint: impl Into<OutputHint<'a>>,
     x: &Tensor,
     f: impl Fn(T) -> T + Copy + Sync,
 ) -> Result<Tensor> {
-    map_in(goal, x, Closure(f))
+    map_in(hint, x, Closure(f))
 }
 
 /// As [`binary`] in a dtype whose elements `T` carries.
 pub fn binary_in<'a, T: Element>(
-    goal: impl Into<Goal<'a>>,
+    hint: impl Into<OutputHint<'a>>,
     a: &Tensor,
     b: &Tensor,
     f: impl Fn(T, T) -> T + Copy + Sync,
 ) -> Result<Tensor> {
-    let goal = goal.into();
-    let (a, b) = (&*exactly::<T>(a, goal.dtype)?, &*exactly::<T>(b, goal.dtype)?);
+    let hint = hint.into();
+    let (a, b) = (&*exactly::<T>(a, hint.dtype)?, &*exactly::<T>(b, hint.dtype)?);
     // SAFETY: the kernel gets blocks of T, as said by the dtypes.
-    meeting(goal, &[a, b], T::DTYPE, &|p, n| unsafe {
+    meeting(hint, &[a, b], T::DTYPE, &|p, n| unsafe {
         block::binary::<T, T, T>(p, n, Closure(f));
     })
 }
@@ -269,7 +273,7 @@ unsafe fn slices<T: Element, R: Element>(p: &[*mut u8], n: usize, f: &impl Fn(&[
 /// An input as an operand of a walk.
 fn input_operand(meta: &Meta, dtype: DType, block: DType, direct: bool, start: *mut u8) -> Result<Operand> {
     Ok(Operand {
-        start: Apart(start),
+        start: SendPtr(start),
         reach: reach_of(&meta.layout, dtype),
         size: dtype.size(),
         block_size: block.size(),
@@ -350,21 +354,24 @@ impl<'a> Plain<'a> {
             }
         }
         let guards = WriteGuards::new(&target.storage, source)?;
-        let to = Apart(guards.start(target, dtype));
-        let from = [0, 1, 2].map(|k| Apart(start_of(self.metas[k], self.dtypes[k])));
+        let to = SendPtr(guards.start(target, dtype));
+        let from = [0, 1, 2].map(|k| SendPtr(start_of(self.metas[k], self.dtypes[k])));
         let copied = own.contains(&true);
         threads::split(layout.numel(), GRAIN, |part| {
-            let mut room = [const { MaybeUninit::<u128>::uninit() }; BLOCK];
-            let mut ptrs = [room.as_mut_ptr().cast::<u8>(); 4];
+            let mut buffer = [const { MaybeUninit::<u128>::uninit() }; BLOCK];
+            let mut ptrs = [buffer.as_mut_ptr().cast::<u8>(); 4];
             let step = if copied { BLOCK } else { part.len() };
             let mut at = part.start;
             while at < part.end {
                 let count = step.min(part.end - at);
                 ptrs[0] = to.at(at * dtype.size());
                 if copied {
-                    // SAFETY: a block of the locked target; the room holds one of the largest elements.
+                    // SAFETY: a block of the locked target; the buffer holds one of the largest elements.
                     unsafe {
-                        room.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(ptrs[0], count * dtype.size())
+                        buffer
+                            .as_mut_ptr()
+                            .cast::<u8>()
+                            .copy_from_nonoverlapping(ptrs[0], count * dtype.size())
                     };
                 }
                 for k in (0..self.inputs).filter(|k| !own[*k]) {
@@ -430,17 +437,22 @@ impl Out {
 }
 
 /// A result in `T`'s dtype `block`, of inputs in the same, converted to the goal's.
-fn meeting(goal: Goal<'_>, inputs: &[&Tensor], block: DType, kernel: BlockKernel<'_>) -> Result<Tensor> {
+fn meeting(
+    hint: OutputHint<'_>,
+    inputs: &[&Tensor],
+    block: DType,
+    kernel: BlockKernel<'_>,
+) -> Result<Tensor> {
     let blocks = [block; 2];
-    if let Some(out) = goal.over
-        && goal.dtype == block
+    if let Some(out) = hint.over
+        && hint.dtype == block
         && out.dtype() == block
         && let Some(plain) = Plain::of(inputs, &blocks)
         && plain.over(out, kernel)?
     {
         return Ok(out.clone());
     }
-    fresh(inputs, &blocks[..inputs.len()], Out { block, dtype: goal.dtype }, usize::MAX, kernel)
+    fresh(inputs, &blocks[..inputs.len()], Out { block, dtype: hint.dtype }, usize::MAX, kernel)
 }
 
 /// Fresh output.
@@ -524,7 +536,7 @@ unsafe fn fresh_walked(
         let guards = set.lock()?;
         let mut operands: SmallVec<[Operand; 4]> = SmallVec::new();
         operands.push(Operand {
-            start: Apart(storage.data()),
+            start: SendPtr(storage.data()),
             reach: reach_of(&layout, out.dtype),
             size: out.dtype.size(),
             block_size: out.block.size(),
@@ -556,7 +568,7 @@ fn flat_steps(metas: &[&Meta], layout: &Layout) -> [isize; FLAT] {
 /// What an input that shares the output's storage means for the walk.
 enum Sharing {
     /// Nothing in common.
-    Apart,
+    SendPtr,
     /// The very same elements.
     Same,
     /// Some in common perhaps: read from a copy.
@@ -573,7 +585,7 @@ pub fn is_shared(out: &Tensor, input: &Tensor) -> Result<bool> {
 
 fn sharing(out: &Tensor, input: &Tensor, a: &Meta, b: &Meta) -> Result<Sharing> {
     if !a.storage.ptr_eq(&b.storage) || a.layout.numel() == 0 || b.layout.numel() == 0 {
-        return Ok(Sharing::Apart);
+        return Ok(Sharing::SendPtr);
     }
     if a.layout == b.layout && out.dtype() == input.dtype() {
         return Ok(Sharing::Same);
@@ -585,7 +597,7 @@ fn sharing(out: &Tensor, input: &Tensor, a: &Meta, b: &Meta) -> Result<Sharing> 
     };
     let ((from, to), (start, end)) = (bytes(out, &a.layout), bytes(input, &b.layout));
     if from >= end || start >= to {
-        return Ok(Sharing::Apart);
+        return Ok(Sharing::SendPtr);
     }
     if dense { Err(TensorError::PartialOverlap) } else { Ok(Sharing::Unclear) }
 }
@@ -641,7 +653,7 @@ fn into(
     let guards = set.lock()?;
     let mut operands: SmallVec<[Operand; 4]> = SmallVec::new();
     operands.push(Operand {
-        start: Apart(guards.start(target, out.dtype())),
+        start: SendPtr(guards.start(target, out.dtype())),
         reach: reach_of(&target.layout, out.dtype()),
         size: out.dtype().size(),
         block_size: result.size(),
@@ -690,7 +702,7 @@ pub(crate) fn copy_fresh(out: &Tensor, source: &Tensor) -> Result<()> {
         return Ok(());
     }
     if out.dtype() == DType::C32 || source.dtype() == DType::C32 {
-        return copy_halves(out, source);
+        return copy_complex_f16(out, source);
     }
     let pack = pack_fn(source.dtype(), out.dtype())?;
     if target.storage.ptr_eq(&meta.storage) {
@@ -701,7 +713,7 @@ pub(crate) fn copy_fresh(out: &Tensor, source: &Tensor) -> Result<()> {
     let starts = [guards.start(target, out.dtype()), guards.start(meta, source.dtype())];
     if flat(&[target, meta]).is_some() {
         let step = usize::from(meta.layout.numel() == target.layout.numel());
-        let ([to, from], bytes) = (starts.map(Apart), [out.dtype().size(), source.dtype().size()]);
+        let ([to, from], bytes) = (starts.map(SendPtr), [out.dtype().size(), source.dtype().size()]);
         threads::split(target.layout.numel(), GRAIN, |part| {
             let from = from.at(part.start * bytes[1] * step);
             // SAFETY: both storages are locked and different; both are one row, or the source one element.
@@ -721,7 +733,7 @@ pub(crate) fn copy_fresh(out: &Tensor, source: &Tensor) -> Result<()> {
 }
 
 /// As [`copy_fresh`] where a side has complex numbers of halves, which lie in memory as real halves do.
-fn copy_halves(out: &Tensor, source: &Tensor) -> Result<()> {
+fn copy_complex_f16(out: &Tensor, source: &Tensor) -> Result<()> {
     match (out.dtype(), source.dtype()) {
         (DType::C32, DType::C32) => copy_fresh(&out.view_as_real()?, &source.view_as_real()?),
         (DType::C32, _) => copy_fresh(&out.view_as_real()?, &source.to_dtype(DType::C64)?.view_as_real()?),

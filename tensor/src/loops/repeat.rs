@@ -13,7 +13,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::storage::Storage;
 use crate::tensor::{Meta, Tensor};
-use crate::threads::{self, Apart};
+use crate::threads::{self, SendPtr};
 
 /// How the shorter input repeats.
 #[derive(Clone, Copy)]
@@ -75,11 +75,11 @@ impl<'a> Repeated<'a> {
             Along::Elements => (n / less, 1),
         };
         let runs = (BLOCK / run).clamp(1, n / run);
-        let (block, start, to) = (runs * run, start.map(Apart), Apart(to));
+        let (block, start, to) = (runs * run, start.map(SendPtr), SendPtr(to));
         threads::split(n.div_ceil(block), threads::rows(block), |part| {
-            let mut room = [const { MaybeUninit::<u128>::uninit() }; BLOCK];
-            let room = room.as_mut_ptr().cast::<u8>();
-            let mut laid = 0;
+            let mut buffer = [const { MaybeUninit::<u128>::uninit() }; BLOCK];
+            let buffer = buffer.as_mut_ptr().cast::<u8>();
+            let mut filled = 0;
             let mut at = part.start * block;
             while at < n.min(part.end * block) {
                 let count = block.min(n - at);
@@ -93,24 +93,24 @@ impl<'a> Repeated<'a> {
                         Along::Rows if run > BLOCK => from,
                         Along::Rows => {
                             // Laid out once: every block begins with a row.
-                            while laid < part {
+                            while filled < part {
                                 // SAFETY: `run` elements from the start of a row of the locked input, which `start` found
-                                // to lie within its storage; the room holds `runs` rows, of which `laid / run` are there.
-                                unsafe { pack(from, 1, room.wrapping_add(laid * size[short]), 1, run) };
-                                laid += run;
+                                // to lie within its storage; the buffer holds `runs` rows, of which `filled / run` are there.
+                                unsafe { pack(from, 1, buffer.wrapping_add(filled * size[short]), 1, run) };
+                                filled += run;
                             }
-                            room
+                            buffer
                         }
-                        Along::Elements if offset > 0 => room,
+                        Along::Elements if offset > 0 => buffer,
                         Along::Elements => {
                             for i in 0..part.div_ceil(run) {
-                                let to = room.wrapping_add(i * run * size[short]);
+                                let to = buffer.wrapping_add(i * run * size[short]);
                                 let element = from.wrapping_add(i * size[short]);
                                 // SAFETY: one element of the locked input for every run, of which it has as many as there
-                                // are runs; the room holds a block, and runs within it are apart.
+                                // are runs; the buffer holds a block, and runs within it are apart.
                                 unsafe { pack(element, 0, to, 1, run.min(BLOCK)) };
                             }
-                            room
+                            buffer
                         }
                     };
                     let done = at + offset;

@@ -6,8 +6,8 @@
 //! bits, and a processor without the instruction (x86 before 2013) computes it slowly. The others come from `libm`.
 
 pub mod complex;
-mod double;
-mod single;
+mod float32;
+mod float64;
 pub mod special;
 
 use std::hint::select_unpredictable;
@@ -308,7 +308,7 @@ macro_rules! real {
     };
 }
 
-/// `libm`'s functions for singles under the names of those for doubles.
+/// `libm`'s functions for f32 under the names of those for f64.
 mod libm32 {
     pub(super) use libm::{
         acosf as acos, asinf as asin, asinhf as asinh, atan2f as atan2, atanf as atan, atanhf as atanh,
@@ -316,11 +316,11 @@ mod libm32 {
     };
 }
 
-real!(f32, single, libm32, libm::acoshf, single::Pieces {
+real!(f32, float32, libm32, libm::acoshf, float32::Pieces {
     erfc = erfc, asin = asin, acos = acos, atan = atan, sinh = sinh, cosh = cosh, asinh = asinh,
     atanh = atanh, lgamma = lgamma,
 });
-real!(f64, double, libm, libm::acosh, () {
+real!(f64, float64, libm, libm::acosh, () {
     erfc = erfc, asin = asin, acos = acos, atan = atan, sinh = sinh, cosh = cosh, asinh = asinh,
     atanh = atanh, lgamma = lgamma,
 });

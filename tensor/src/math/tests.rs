@@ -1,4 +1,4 @@
-//! Distances from correctly rounded values (`libm` in doubles; in doubles' own case `libm` itself).
+//! Distances from correctly rounded values (`libm` in f64; in f64's own case `libm` itself).
 
 use super::*;
 use crate::simd;
@@ -27,7 +27,7 @@ fn ulp64(got: f64, want: f64) -> f64 {
 }
 
 /// Arguments over all magnitudes, and densely where functions bend.
-fn singles() -> Vec<f32> {
+fn f32_arguments() -> Vec<f32> {
     let mut out: Vec<f32> = (0..=u32::MAX / 40_009).map(|i| f32::from_bits(i * 40_009)).collect();
     out.extend((-40_000..40_000).map(|i| i as f32 / 400.0));
     out.extend((-40_000..40_000).map(|i| 1.0 + i as f32 / 100_000.0));
@@ -48,7 +48,7 @@ fn singles() -> Vec<f32> {
 
 fn worst32(name: &str, limit: f64, f: impl Fn(f32) -> f32, g: impl Fn(f64) -> f64) {
     let (mut worst, mut at) = (0.0, 0.0);
-    for x in singles() {
+    for x in f32_arguments() {
         let error = ulp32(f(x), g(x as f64));
         if error > worst {
             (worst, at) = (error, x);
@@ -61,7 +61,7 @@ fn worst64(name: &str, limit: f64, f: impl Fn(f64) -> f64, g: impl Fn(f64) -> f6
     let (mut worst, mut at) = (0.0, 0.0);
     let more = (-200_000..200_000).map(|i| i as f64 * 0.003_712_345);
     let near = (-40_000..40_000).map(|i| 1.0 + i as f64 / 99_991.0);
-    for x in singles().into_iter().map(f64::from).chain(more).chain(near) {
+    for x in f32_arguments().into_iter().map(f64::from).chain(more).chain(near) {
         let error = ulp64(f(x), g(x));
         if error > worst {
             (worst, at) = (error, x);
@@ -71,12 +71,12 @@ fn worst64(name: &str, limit: f64, f: impl Fn(f64) -> f64, g: impl Fn(f64) -> f6
 }
 
 fn sigmoid64(x: f64) -> f64 {
-    // Beyond the overflow of exp(-x) in singles the quotient is 0, as in PyTorch.
+    // Beyond the overflow of exp(-x) in f32 the quotient is 0, as in PyTorch.
     if x < -88.722_84 { 0.0 } else { 1.0 / (1.0 + libm::exp(-x)) }
 }
 
 #[test]
-fn singles_are_within_two_ulp() {
+fn f32_functions_are_within_two_ulp() {
     worst32("exp", 2.0, Real::exp, libm::exp);
     worst32("exp2", 2.0, Real::exp2, libm::exp2);
     worst32("expm1", 2.0, Real::expm1, libm::expm1);
@@ -102,7 +102,7 @@ fn gelu_is_close() {
         |x| if x < 0.0 { 0.0 } else { Real::gelu(x) },
         |x| if x < 0.0 { 0.0 } else { gelu(x) },
     );
-    for x in singles().into_iter().filter(|x| x.is_finite()) {
+    for x in f32_arguments().into_iter().filter(|x| x.is_finite()) {
         let distance = (f64::from(Real::gelu(x)) - gelu(f64::from(x))).abs();
         assert!(distance <= 1.3e-7 * f64::from(x.abs()) + 2e-45, "gelu({x}) is {}", Real::gelu(x));
     }
@@ -113,7 +113,7 @@ fn gelu_is_close() {
 /// What loops take for plain arguments has the same bits.
 #[test]
 fn plain_logarithms_are_the_logarithms() {
-    for x in singles().into_iter().filter(|x| x.reach_above_tiny() < <f32 as Real>::PLAIN_ARGUMENT) {
+    for x in f32_arguments().into_iter().filter(|x| x.reach_above_tiny() < <f32 as Real>::PLAIN_ARGUMENT) {
         assert_eq!(x.ln_plain().to_bits(), Real::ln(x).to_bits(), "{x:e}");
     }
 }
@@ -130,7 +130,7 @@ fn near_sines_are_closer() {
 }
 
 #[test]
-fn doubles_are_within_two_ulp() {
+fn f64_functions_are_within_two_ulp() {
     worst64("exp", 2.0, Real::exp, libm::exp);
     worst64("exp2", 2.0, Real::exp2, libm::exp2);
     worst64("expm1", 2.0, Real::expm1, libm::expm1);
@@ -156,7 +156,7 @@ fn special_functions() {
 
 #[test]
 fn every_instruction_set_gives_the_same_bits() {
-    let values: Vec<f32> = singles().into_iter().step_by(7).collect();
+    let values: Vec<f32> = f32_arguments().into_iter().step_by(7).collect();
     let x = crate::Tensor::from_slice(&values, &[values.len() as i64]).unwrap();
     let all = || -> Vec<Vec<u8>> {
         let functions: [fn(f32) -> f32; 6] = [

@@ -8,7 +8,7 @@ use num_complex::Complex;
 use smallvec::SmallVec;
 
 use super::matrix::{Matrix, MatrixMut};
-use super::packed::{self, Cut, Shape, is_remembered};
+use super::packed::{self, PrepackedOperands, Shape, is_worth_prepacking};
 use super::product::{Multiply, PART, PARTS, Product, product};
 use super::target::Target;
 use super::tile::Side;
@@ -129,10 +129,10 @@ fn multiply<T: Multiply>(p: Batch<'_>) -> Result<Tensor> {
         };
         let left = matrix_at(a, &p.a.layout, i, [m, k]);
         let product_of = Product::new(left, matrix_at(b, &p.b.layout, j, [k, n]), to);
-        if single && is_remembered(&product_of) {
-            remembered(product_of, &guards, [(p.a, a), (p.b, b)]);
+        if single && is_worth_prepacking(&product_of) {
+            product_of_prepacked(product_of, &guards, [(p.a, a), (p.b, b)]);
         } else {
-            product(product_of, &Cut::NONE);
+            product(product_of, &PrepackedOperands::NONE);
         }
     };
     let products = p.batch.iter().fold(1usize, |count, size| count.saturating_mul(*size as usize));
@@ -161,13 +161,13 @@ fn multiply<T: Multiply>(p: Batch<'_>) -> Result<Tensor> {
 }
 
 /// A product of which either operand may be cut already: of these tensors, which are locked.
-fn remembered<T: Multiply>(p: Product<'_, T>, guards: &ReadThree<'_>, of: [(&Meta, &[T]); 2]) {
-    let kept = |i: usize, side, m: Matrix<'_, T>| {
+fn product_of_prepacked<T: Multiply>(p: Product<'_, T>, guards: &ReadThree<'_>, of: [(&Meta, &[T]); 2]) {
+    let prepacked = |i: usize, side, m: Matrix<'_, T>| {
         let steps = [m.row_step(), m.column_step()];
-        packed::kept(guards, of[i], Shape { side, count: 1, lanes: m.rows(), depth: m.columns(), steps })
+        packed::prepacked(guards, of[i], Shape { side, count: 1, lanes: m.rows(), depth: m.columns(), steps })
     };
-    let (left, right) = (kept(0, Side::Left, p.a()), kept(1, Side::Right, p.b().turned()));
-    let cut = Cut {
+    let (left, right) = (prepacked(0, Side::Left, p.a()), prepacked(1, Side::Right, p.b().turned()));
+    let cut = PrepackedOperands {
         left: left.as_ref().and_then(|all| all.first()),
         right: right.as_ref().and_then(|all| all.first()),
     };

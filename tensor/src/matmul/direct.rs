@@ -127,10 +127,10 @@ impl<T: Multiply> Kernel for ByRows<'_, T> {
     #[inline(always)]
     fn run(self) {
         let ByRows(p) = self;
-        let mut room = [T::ZERO; DEPTH];
+        let mut buffer = [T::ZERO; DEPTH];
         for i in 0..p.m() {
             for j in (0..p.n()).step_by(DEPTH) {
-                let sums = &mut room[..DEPTH.min(p.n() - j)];
+                let sums = &mut buffer[..DEPTH.min(p.n() - j)];
                 sum_up(p.a(), p.b(), i, j, sums);
                 p.to().put_some(i, j, sums);
             }
@@ -376,15 +376,15 @@ fn direct_dots<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: &Target<'_, 
         let a = a.row(i);
         for first in (0..n).step_by(SIDE) {
             let count = SIDE.min(n - first);
-            let mut room = [Few([T::ZERO; FEW]); SIDE];
-            let room = &mut room[..count];
+            let mut buffer = [Few([T::ZERO; FEW]); SIDE];
+            let buffer = &mut buffer[..count];
             let column = |c: usize| b.column(first + c);
             // Long ones by many lanes, short ones several at a time: either way as many sums as hide the time that one takes.
             let lanes = match depth {
-                0..SHORT => several::<T, { FEW / 2 }>(a, column, room),
-                SHORT..LONG => several::<T, FEW>(a, column, room),
+                0..SHORT => several::<T, { FEW / 2 }>(a, column, buffer),
+                SHORT..LONG => several::<T, FEW>(a, column, buffer),
                 _ => {
-                    for (c, few) in room.iter_mut().enumerate() {
+                    for (c, few) in buffer.iter_mut().enumerate() {
                         let Stored([lanes]) = Stored::new(dots::<T, { 4 * FEW }, 1>(a, [column(c)]));
                         *few = folded(&lanes, add);
                     }
@@ -393,7 +393,7 @@ fn direct_dots<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: &Target<'_, 
             };
             let mut sums = [T::ZERO; SIDE];
             let sums = &mut sums[..count];
-            merge_rows(sums, room, add);
+            merge_rows(sums, buffer, add);
             let whole = depth / lanes * lanes;
             if whole < depth {
                 for (c, sum) in sums.iter_mut().enumerate() {
@@ -418,9 +418,9 @@ fn direct_dots<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: &Target<'_, 
 fn several<'a, T: Multiply + 'a, const LANES: usize>(
     a: &[T],
     column: impl Fn(usize) -> &'a [T],
-    room: &mut [Few<T>],
+    buffer: &mut [Few<T>],
 ) -> usize {
-    let (fours, rest) = room.as_chunks_mut::<4>();
+    let (fours, rest) = buffer.as_chunks_mut::<4>();
     for (i, four) in fours.iter_mut().enumerate() {
         let b = [0, 1, 2, 3].map(|d| column(4 * i + d));
         for (Few(few), lanes) in four.iter_mut().zip(dots::<T, LANES, 4>(a, b)) {

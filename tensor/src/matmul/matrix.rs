@@ -12,7 +12,7 @@ use std::ops::Range;
 use num_complex::Complex;
 
 use super::tile::Side;
-use crate::threads::{self, Apart};
+use crate::threads::{self, SendPtr};
 
 /// Whether the last element of a matrix of such sizes and steps lies within so many elements.
 fn fits(len: usize, [rows, columns]: [usize; 2], [row, column]: [usize; 2]) -> bool {
@@ -233,7 +233,7 @@ impl<'a, T> MatrixMut<'a, T> {
         T: Send,
     {
         let MatrixMut { rows, columns, row_step, column_step, .. } = self;
-        let start = Apart(self.at);
+        let start = SendPtr(self.at);
         let (count, step) = match side {
             Side::Left => (rows, row_step),
             Side::Right => (columns, column_step),

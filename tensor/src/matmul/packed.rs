@@ -2,8 +2,8 @@
 //! caches.
 //!
 //! The side of the result that is longer is shared by threads; the operand of the other side is cut once for all. What
-//! does not change from call to call need not be cut again: [`Panels`] are kept beside the bytes they were cut from
-//! ([`crate::memo`]).
+//! does not change from call to call need not be cut again: [`PackedPanels`] are kept beside the bytes they were cut from
+//! ([`crate::prepack`]).
 //!
 //! Every element of the result is a sum in one order, whatever the parts: blocks of the depth one after the other.
 #![allow(unsafe_code, reason = "reads strips that were written piece by piece")]
@@ -19,8 +19,8 @@ use super::target::Target;
 use super::tile::{Block, Side, Strips, Tiling, strips_len};
 use crate::access::Locked;
 use crate::alloc::Charge;
-use crate::memo::Kept;
-use crate::room::Room;
+use crate::prepack::Prepacked;
+use crate::scratch::Scratch;
 use crate::tensor::Meta;
 use crate::threads;
 
@@ -33,7 +33,7 @@ pub(super) const COLUMNS: usize = 192;
 /// What parts begin with a multiple of: whole strips, on every processor.
 pub(super) const WHOLE: usize = 96;
 /// Multiplications from which on it is worth remembering that an operand was used.
-pub(super) const REMEMBERED: usize = 1 << 18;
+pub(super) const PREPACK_WORK: usize = 1 << 18;
 
 /// The blocks of a depth: as deep as each other, but for the last.
 fn blocks(depth: usize) -> impl Iterator<Item = Range<usize>> {
@@ -43,9 +43,9 @@ fn blocks(depth: usize) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// An operand cut into strips, one block of the depth behind the other.
-pub(crate) struct Panels<T> {
+pub(crate) struct PackedPanels<T> {
     /// Of whole strips, all written.
-    room: Room<MaybeUninit<T>>,
+    scratch: Scratch<MaybeUninit<T>>,
     lanes: usize,
     depth: usize,
     /// Lanes of a strip.
@@ -54,13 +54,13 @@ pub(crate) struct Panels<T> {
     _charge: Option<Charge>,
 }
 
-impl<T: Multiply> Panels<T> {
+impl<T: Multiply> PackedPanels<T> {
     /// Cuts an operand of so many lanes and depths.
-    fn cut(t: Tiling<T>, from: Operand<'_, T>, side: Side, lanes: usize, depth: usize) -> Panels<T> {
+    fn cut(t: Tiling<T>, from: Operand<'_, T>, side: Side, lanes: usize, depth: usize) -> PackedPanels<T> {
         let width = (t.strip)(side);
         let all = lanes.next_multiple_of(width);
-        let mut room = Room::<MaybeUninit<T>>::new(all.saturating_mul(depth));
-        let elements = room.elements_mut();
+        let mut scratch = Scratch::<MaybeUninit<T>>::new(all.saturating_mul(depth));
+        let elements = scratch.elements_mut();
         for depth in blocks(depth) {
             let strips = &mut elements[all * depth.start..all * depth.end];
             // Parts are whole strips.
@@ -70,7 +70,7 @@ impl<T: Multiply> Panels<T> {
                 from.cut(t, side, first..lanes.min(first + count), depth.clone(), own);
             });
         }
-        Panels { room, lanes, depth, width, _charge: None }
+        PackedPanels { scratch, lanes, depth, width, _charge: None }
     }
 
     /// The strips of some lanes, the first of which begins one, of a block of the depth. Panics if they were not cut.
@@ -82,8 +82,8 @@ impl<T: Multiply> Panels<T> {
         let all = self.lanes.next_multiple_of(self.width);
         let start = all * depth.start + lanes.start * depth.len();
         // SAFETY: `cut` goes over all blocks of the depth, in each over all strips, and an operand writes what it is given
-        // whole; the room is borrowed by the panels, and nothing writes to it any more.
-        let elements = unsafe { self.room.elements().assume_init_ref() };
+        // whole; the scratch buffer is borrowed by the panels, and nothing writes to it any more.
+        let elements = unsafe { self.scratch.elements().assume_init_ref() };
         let len = strips_len(self.width, lanes.len(), depth.len());
         Strips::new(&elements[start..start + len], self.width, depth.len())
     }
@@ -95,7 +95,7 @@ impl<T: Multiply> Panels<T> {
 }
 
 /// Something that cuts itself into strips of columns.
-pub(crate) trait Made<T>: Sync {
+pub(crate) trait StripSource<T>: Sync {
     /// How many columns there are, and how many elements each has.
     fn sizes(&self) -> (usize, usize);
     /// The strips of some columns, the first of which begins one, and of some of the depth: `to`, all of which it writes. Panics
@@ -109,7 +109,7 @@ pub(super) enum Operand<'a, T> {
     /// A matrix in memory, a row of which is a lane.
     Strided(Matrix<'a, T>),
     /// One that exists only as strips: it has no address, and cannot be exchanged with the other operand.
-    Packed(&'a dyn Made<T>),
+    Packed(&'a dyn StripSource<T>),
 }
 
 impl<T: Multiply> Operand<'_, T> {
@@ -121,7 +121,7 @@ impl<T: Multiply> Operand<'_, T> {
         }
     }
 
-    /// As [`Made::cut`], for either side.
+    /// As [`StripSource::cut`], for either side.
     fn cut(
         self,
         t: Tiling<T>,
@@ -155,11 +155,11 @@ pub(crate) struct Shape {
 
 /// The panels of matrices in a tensor, if its storage's bytes were multiplied before as they are, and are worth it: for every
 /// matrix those that it is cut into. The matrices begin with the first of its elements. Panics if it is not locked.
-pub(super) fn kept<T: Multiply>(
+pub(super) fn prepacked<T: Multiply>(
     guards: &impl Locked,
     (meta, elements): (&Meta, &[T]),
     s: Shape,
-) -> Option<Arc<Vec<Panels<T>>>> {
+) -> Option<Arc<Vec<PackedPanels<T>>>> {
     let t = T::TILING?;
     let strip = (t.strip)(s.side);
     let (storage, size, offset) = (&meta.storage, size_of::<T>(), meta.layout.offset() as usize);
@@ -167,37 +167,37 @@ pub(super) fn kept<T: Multiply>(
     let side = s.side as usize;
     let [lane, along] = s.steps;
     let key = [size * 2 + side, strip, offset, s.count, s.lanes, s.depth, lane, along];
-    let make = || -> Option<Kept> {
+    let make = || -> Option<Prepacked> {
         let bytes = s.lanes.next_multiple_of(strip).checked_mul(s.depth)?.checked_mul(size)?;
         let mut all = Vec::with_capacity(s.count);
         for i in 0..s.count {
             let charge = Charge::take(bytes).ok()?;
             let from = Matrix::new(&elements[i * s.lanes * s.depth..], [s.lanes, s.depth], s.steps);
-            let panels = Panels::cut(t, Operand::Strided(from), s.side, s.lanes, s.depth);
-            all.push(Panels { _charge: Some(charge), ..panels });
+            let panels = PackedPanels::cut(t, Operand::Strided(from), s.side, s.lanes, s.depth);
+            all.push(PackedPanels { _charge: Some(charge), ..panels });
         }
         Some(Arc::new(all))
     };
     // SAFETY: the guards hold a shared lock of the storage.
-    unsafe { storage.remembered()? }.get((storage.version(), key), make)?.downcast().ok()
+    unsafe { storage.prepack_cache()? }.get((storage.version(), key), make)?.downcast().ok()
 }
 
 /// Whether it is worth remembering that the operands of a product were used.
-pub(super) fn is_remembered<T: Multiply>(p: &Product<'_, T>) -> bool {
+pub(super) fn is_worth_prepacking<T: Multiply>(p: &Product<'_, T>) -> bool {
     let work = p.work();
-    work >= REMEMBERED && p.m() > 1 && p.n() > 1 && !is_small(p, work)
+    work >= PREPACK_WORK && p.m() > 1 && p.n() > 1 && !is_small(p, work)
 }
 
 /// Operands that are cut already.
 #[derive(Clone, Copy)]
-pub(crate) struct Cut<'a, T> {
-    pub(crate) left: Option<&'a Panels<T>>,
-    pub(crate) right: Option<&'a Panels<T>>,
+pub(crate) struct PrepackedOperands<'a, T> {
+    pub(crate) left: Option<&'a PackedPanels<T>>,
+    pub(crate) right: Option<&'a PackedPanels<T>>,
 }
 
-impl<T: Multiply> Cut<'_, T> {
+impl<T: Multiply> PrepackedOperands<'_, T> {
     /// Neither.
-    pub(super) const NONE: Cut<'static, T> = Cut { left: None, right: None };
+    pub(super) const NONE: PrepackedOperands<'static, T> = PrepackedOperands { left: None, right: None };
 }
 
 /// A product by strips: the lanes of the operands are the rows and the columns of the result. Panics if the sizes do not agree,
@@ -206,7 +206,7 @@ pub(super) fn packed<T: Multiply>(
     t: Tiling<T>,
     [a, b]: [Operand<'_, T>; 2],
     to: Target<'_, T>,
-    cut: &Cut<'_, T>,
+    cut: &PrepackedOperands<'_, T>,
 ) {
     let ((m, k), (n, depth)) = (a.sizes(), b.sizes());
     assert!(k == depth && (m, n) == (to.rows(), to.columns()), "invariant: the sizes of a product agree");
@@ -214,9 +214,9 @@ pub(super) fn packed<T: Multiply>(
         && cut.right.is_none_or(|right| right.is_of(t, Side::Right, n, k));
     assert!(agrees, "invariant: panels are those of the operands");
     let by_rows = m >= n;
-    let left = (!by_rows && cut.left.is_none()).then(|| Panels::cut(t, a, Side::Left, m, k));
-    let right = (by_rows && cut.right.is_none()).then(|| Panels::cut(t, b, Side::Right, n, k));
-    let cut = Cut { left: cut.left.or(left.as_ref()), right: cut.right.or(right.as_ref()) };
+    let left = (!by_rows && cut.left.is_none()).then(|| PackedPanels::cut(t, a, Side::Left, m, k));
+    let right = (by_rows && cut.right.is_none()).then(|| PackedPanels::cut(t, b, Side::Right, n, k));
+    let cut = PrepackedOperands { left: cut.left.or(left.as_ref()), right: cut.right.or(right.as_ref()) };
     let parts = (m.saturating_mul(n).saturating_mul(k) / PART).clamp(1, PARTS);
     let grain = m.max(n).div_ceil(parts).next_multiple_of(WHOLE);
     to.split(if by_rows { Side::Left } else { Side::Right }, grain, |own, to| {
@@ -231,26 +231,26 @@ fn part<T: Multiply>(
     k: usize,
     operands: [Operand<'_, T>; 2],
     mut whole: Target<'_, T>,
-    cut: &Cut<'_, T>,
+    cut: &PrepackedOperands<'_, T>,
     [rows, columns]: [Range<usize>; 2],
 ) {
     // What is cut is not cut again for every block of the other side.
     let wide = if cut.right.is_some() { columns.len() } else { COLUMNS };
     let deepest = blocks(k).next().map_or(0, |block| block.len());
-    let room = |panels: Option<&Panels<T>>, side: Side, lanes: usize| {
+    let scratch = |panels: Option<&PackedPanels<T>>, side: Side, lanes: usize| {
         let len = if panels.is_some() { 0 } else { strips_len((t.strip)(side), lanes, deepest) };
-        Room::<MaybeUninit<T>>::new(len)
+        Scratch::<MaybeUninit<T>>::new(len)
     };
-    let mut left_room = room(cut.left, Side::Left, ROWS.min(rows.len()));
-    let mut right_room = room(cut.right, Side::Right, wide.min(columns.len()));
+    let mut left_scratch = scratch(cut.left, Side::Left, ROWS.min(rows.len()));
+    let mut right_scratch = scratch(cut.right, Side::Right, wide.min(columns.len()));
     for j in columns.clone().step_by(wide.max(1)) {
         let across = j..columns.end.min(j + wide);
         for depth in blocks(k) {
-            let right = right_room.elements_mut();
+            let right = right_scratch.elements_mut();
             let right = strips(t, (operands[1], cut.right), Side::Right, &across, &depth, right);
             for i in rows.clone().step_by(ROWS) {
                 let down = i..rows.end.min(i + ROWS);
-                let left = left_room.elements_mut();
+                let left = left_scratch.elements_mut();
                 let left = strips(t, (operands[0], cut.left), Side::Left, &down, &depth, left);
                 let of =
                     |range: &Range<usize>, all: &Range<usize>| range.start - all.start..range.end - all.start;
@@ -263,20 +263,20 @@ fn part<T: Multiply>(
     }
 }
 
-/// Strips of an operand: those that are cut, or cut now into the room, which has a place for them.
+/// Strips of an operand: those that are cut, or cut now into the scratch buffer, which has a place for them.
 fn strips<'b, T: Multiply>(
     t: Tiling<T>,
-    (from, cut): (Operand<'_, T>, Option<&'b Panels<T>>),
+    (from, cut): (Operand<'_, T>, Option<&'b PackedPanels<T>>),
     side: Side,
     lanes: &Range<usize>,
     depth: &Range<usize>,
-    room: &'b mut [MaybeUninit<T>],
+    scratch: &'b mut [MaybeUninit<T>],
 ) -> Strips<'b, T> {
     if let Some(panels) = cut {
         return panels.strips(lanes, depth);
     }
     let width = (t.strip)(side);
-    let to = &mut room[..strips_len(width, lanes.len(), depth.len())];
+    let to = &mut scratch[..strips_len(width, lanes.len(), depth.len())];
     Strips::new(from.cut(t, side, lanes.clone(), depth.clone(), to), width, depth.len())
 }
 
@@ -346,7 +346,7 @@ mod tests {
         tiling: Tiling<f32>,
     }
 
-    impl Made<f32> for OnlyStrips<'_> {
+    impl StripSource<f32> for OnlyStrips<'_> {
         fn sizes(&self) -> (usize, usize) {
             (self.turned.rows(), self.turned.columns())
         }
@@ -374,7 +374,7 @@ mod tests {
             // SAFETY: a product writes every element.
             let c = unsafe {
                 access::make::<f32>(Layout::contiguous(&[m as i64, n as i64]).unwrap(), |c| {
-                    put_product(left(), Right::Made(tiling, &made), Some(&start), MatrixMut::of(c, n));
+                    put_product(left(), Right::Packed(tiling, &made), Some(&start), MatrixMut::of(c, n));
                 })
             };
             let c = c.unwrap().to_vec::<f32>().unwrap();

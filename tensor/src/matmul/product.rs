@@ -4,7 +4,7 @@ use num_complex::Complex;
 
 use super::direct::{TINY, direct, is_small};
 use super::matrix::Matrix;
-use super::packed::{Cut, Operand, packed};
+use super::packed::{Operand, PrepackedOperands, packed};
 use super::target::Target;
 use super::tile::{self, Side, Tiling};
 use crate::element::Element;
@@ -130,7 +130,7 @@ multiply!(int u8, i8, i16, i32, i64);
 /// Computes a product. Both operands are matrices in memory, so that they may be exchanged; what is cut was cut from them.
 ///
 /// An operand that exists only as strips is no matrix: [`packed`] takes it, and exchanges nothing.
-pub(super) fn product<T: Multiply>(p: Product<'_, T>, cut: &Cut<'_, T>) {
+pub(super) fn product<T: Multiply>(p: Product<'_, T>, cut: &PrepackedOperands<'_, T>) {
     let work = p.work();
     // A vector is a row.
     let p = if p.to.is_column() { p.turned() } else { p };
@@ -180,6 +180,6 @@ where
     ];
     for (which, x, y, factor) in terms.into_iter().filter(|term| term.3 != R::ZERO) {
         let to = to.component(which, factor);
-        product(Product::new(a.component(x), b.component(y), to), &Cut::NONE);
+        product(Product::new(a.component(x), b.component(y), to), &PrepackedOperands::NONE);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::matrix::{Matrix, MatrixMut};
-use super::packed::{self, Cut, Made, Operand, Panels, Shape, packed};
+use super::packed::{self, Operand, PackedPanels, PrepackedOperands, Shape, StripSource, packed};
 use super::product::{Multiply, Product, product};
 use super::target::Target;
 use super::tile::{Side, Tiling};
@@ -14,13 +14,13 @@ use crate::tensor::Tensor;
 pub(crate) enum Right<'a, T> {
     Matrix(Matrix<'a, T>),
     /// Something that exists only as strips, of this tiling.
-    Made(Tiling<T>, &'a dyn Made<T>),
+    Packed(Tiling<T>, &'a dyn StripSource<T>),
 }
 
 /// `c = start + a b`; `a` may be cut already. The start is one element for each row, or nothing. All of `c` is written. Panics
 /// if the sizes do not agree.
 pub(crate) fn put_product<T: Multiply>(
-    (a, left): (Matrix<'_, T>, Option<&Panels<T>>),
+    (a, left): (Matrix<'_, T>, Option<&PackedPanels<T>>),
     b: Right<'_, T>,
     start: Option<&[T]>,
     c: MatrixMut<'_, T>,
@@ -34,10 +34,10 @@ pub(crate) fn put_product<T: Multiply>(
         None => Target::fresh(c, T::ONE),
         Some(start) => Target::added_to(c, Matrix::new(start, [m, n], [1, 0]), T::ONE, T::ONE),
     };
-    let cut = Cut { left, right: None };
+    let cut = PrepackedOperands { left, right: None };
     match b {
         Right::Matrix(b) => product(Product::new(a, b, to), &cut),
-        Right::Made(tiling, made) => {
+        Right::Packed(tiling, made) => {
             packed(tiling, [Operand::Strided(a), Operand::Packed(made)], to, &cut);
         }
     }
@@ -45,7 +45,11 @@ pub(crate) fn put_product<T: Multiply>(
 
 /// The strips of `count` matrices that lie in a row-major tensor one behind the other, a row of each a lane, if they were
 /// asked for before and have not changed since.
-pub(crate) fn kept<T: Multiply>(t: &Tensor, side: Side, count: usize) -> Option<Arc<Vec<Panels<T>>>> {
+pub(crate) fn prepacked<T: Multiply>(
+    t: &Tensor,
+    side: Side,
+    count: usize,
+) -> Option<Arc<Vec<PackedPanels<T>>>> {
     let meta = t.meta();
     let rows = *meta.layout.sizes().first()? as usize / count.max(1);
     let lanes = rows * usize::from(meta.layout.is_contiguous() && t.dtype() == T::DTYPE);
@@ -53,5 +57,5 @@ pub(crate) fn kept<T: Multiply>(t: &Tensor, side: Side, count: usize) -> Option<
     let shape = Shape { side, count, lanes, depth, steps: [depth, 1] };
     let guards = ReadGuards::one(&meta.storage);
     let elements = guards.elements::<T>(meta);
-    packed::kept(&guards, (meta, elements), shape)
+    packed::prepacked(&guards, (meta, elements), shape)
 }

@@ -115,7 +115,7 @@ impl<T: Real> Kernel for LargerRow<'_, T> {
     }
 }
 
-/// The largest element of every window, of singles or doubles: rows are compared first, then what that left along them.
+/// The largest element of every window, of f32 or f64: rows are compared first, then what that left along them.
 pub(super) fn largest<T: Real>(x: &Tensor, space: usize, windows: &Windows) -> Result<Tensor> {
     let sizes = output_sizes(x, space, windows);
     let x = x.contiguous()?;

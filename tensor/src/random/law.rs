@@ -275,14 +275,14 @@ fn each<T: Element>(target: &Tensor, mut f: impl FnMut() -> T) -> Result<()> {
     })
 }
 
-/// Elements from doubles. The draw is behind a pointer: it costs more than the call, and is compiled once, not for every
+/// Elements from f64 numbers. The draw is behind a pointer: it costs more than the call, and is compiled once, not for every
 /// element type.
-fn doubles(target: &Tensor, draw: &mut dyn FnMut() -> f64) -> Result<()> {
+fn fill_from_f64(target: &Tensor, draw: &mut dyn FnMut() -> f64) -> Result<()> {
     dispatch!(all, target.dtype(), "random_", T => each::<T>(target, || T::from_f64(draw())))
 }
 
-/// As [`doubles`], from integers.
-fn integers(target: &Tensor, draw: &mut dyn FnMut() -> i64) -> Result<()> {
+/// As [`fill_from_f64`], from integers.
+fn fill_from_i64(target: &Tensor, draw: &mut dyn FnMut() -> i64) -> Result<()> {
     dispatch!(all, target.dtype(), "random_", T => each::<T>(target, || T::from_i64(draw())))
 }
 
@@ -297,10 +297,10 @@ fn streamed(target: &Tensor, law: Law, engine: &mut Engine) -> Result<()> {
     let mut stream = Stream::new(seed);
     match law {
         Law::Exponential { rate } if dtype == DType::F32 => {
-            doubles(target, &mut || -libm::log(f64::from(stream.unit() as f32)) / rate)
+            fill_from_f64(target, &mut || -libm::log(f64::from(stream.unit() as f32)) / rate)
         }
-        Law::Exponential { rate } => doubles(target, &mut || -libm::log(stream.unit()) / rate),
-        Law::Bernoulli { p } => integers(target, &mut || i64::from(stream.unit() < p)),
+        Law::Exponential { rate } => fill_from_f64(target, &mut || -libm::log(stream.unit()) / rate),
+        Law::Bernoulli { p } => fill_from_i64(target, &mut || i64::from(stream.unit() < p)),
         _ => Err(TensorError::value("invariant: this law has no stream")),
     }
 }
@@ -311,23 +311,25 @@ fn serial(target: &Tensor, law: Law, engine: &mut Engine) -> Result<()> {
         Law::Uniform { from, to } => {
             dispatch!(floats, target.dtype(), "uniform", T => uniform::<T>(target, from, to, engine))
         }
-        Law::Normal { mean, std } => doubles(target, &mut || normal::one(engine) * std + mean),
-        Law::LogNormal { mean, std } => doubles(target, &mut || libm::exp(normal::one(engine) * std + mean)),
-        Law::Geometric { p } => {
-            doubles(target, &mut || (libm::log(engine.unit_f64()) / libm::log1p(-p)).ceil())
+        Law::Normal { mean, std } => fill_from_f64(target, &mut || normal::one(engine) * std + mean),
+        Law::LogNormal { mean, std } => {
+            fill_from_f64(target, &mut || libm::exp(normal::one(engine) * std + mean))
         }
-        Law::Cauchy { median, sigma } => doubles(target, &mut || {
+        Law::Geometric { p } => {
+            fill_from_f64(target, &mut || (libm::log(engine.unit_f64()) / libm::log1p(-p)).ceil())
+        }
+        Law::Cauchy { median, sigma } => fill_from_f64(target, &mut || {
             median + sigma * libm::tan(std::f64::consts::PI * (engine.unit_f64() - 0.5))
         }),
-        Law::Integers { base, range } => integers(target, &mut || {
+        Law::Integers { base, range } => fill_from_i64(target, &mut || {
             let above = if range == 0 { engine.bits64() } else { engine.below(range) };
             (base as u64).wrapping_add(above) as i64
         }),
-        Law::AllIntegers => integers(target, &mut || engine.bits64() as i64),
+        Law::AllIntegers => fill_from_i64(target, &mut || engine.bits64() as i64),
         Law::Natural => {
             let count = largest(target.dtype()) + 1;
             let wide = matches!(target.dtype(), DType::I64 | DType::F64);
-            integers(target, &mut || {
+            fill_from_i64(target, &mut || {
                 let bits = if wide { engine.bits64() } else { u64::from(engine.bits32()) };
                 (bits % count) as i64
             })
@@ -338,7 +340,7 @@ fn serial(target: &Tensor, law: Law, engine: &mut Engine) -> Result<()> {
     }
 }
 
-/// Ends are rounded to the element type, the rest is computed in singles or doubles.
+/// Ends are rounded to the element type, the rest is computed in f32 or f64.
 fn uniform<T: Element>(target: &Tensor, from: f64, to: f64, engine: &mut Engine) -> Result<()> {
     let (from, to) = (T::from_f64(from).to_f64(), T::from_f64(to).to_f64());
     let width = T::from_f64(to - from);
@@ -356,7 +358,7 @@ fn uniform<T: Element>(target: &Tensor, from: f64, to: f64, engine: &mut Engine)
 fn normal_run(target: &Tensor, mean: f64, std: f64, engine: &mut Engine) -> Result<()> {
     match target.dtype() {
         DType::F32 => access::edit::<f32, _>(target, |mut out| {
-            normal::singles(out.data(), mean as f32, std as f32, engine);
+            normal::fill_f32(out.data(), mean as f32, std as f32, engine);
         }),
         DType::F64 => access::edit::<f64, _>(target, |mut out| {
             normal::others(out.data(), mean, std, || engine.unit_f64(), |x| x);

@@ -49,7 +49,7 @@ fn run<T: Real>(out: &mut [T], mut draw: impl FnMut() -> T, mut turn: impl FnMut
 }
 
 /// Sixteen or more singles.
-pub(super) fn singles(out: &mut [f32], mean: f32, std: f32, engine: &mut Engine) {
+pub(super) fn fill_f32(out: &mut [f32], mean: f32, std: f32, engine: &mut Engine) {
     run(
         out,
         || engine.unit_f32(),

@@ -275,7 +275,7 @@ pub fn cumprod(x: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
 
 fn cumulative(x: &Tensor, dim: i64, dtype: Option<DType>, start: Scalar, times: bool) -> Result<Tensor> {
     let dtype = dtype.unwrap_or_else(|| sum_dtype(x.dtype()));
-    // PyTorch rounds every input to the result's dtype first and runs singles in doubles.
+    // PyTorch rounds every input to the result's dtype first and runs f32 in f64.
     let x = &x.to_dtype(dtype)?;
     match (dtype.category(), dtype) {
         (Category::Integral | Category::Bool, _) => {

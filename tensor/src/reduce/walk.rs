@@ -17,7 +17,7 @@ use crate::layout::Layout;
 use crate::loops::{PackFn, pack_fn};
 use crate::storage::Storage;
 use crate::tensor::{Meta, Tensor};
-use crate::threads::{self, Apart};
+use crate::threads::{self, SendPtr};
 
 /// Elements packed at a time, and results kept in a row at a time.
 pub(super) const BLOCK: usize = 512;
@@ -142,7 +142,7 @@ fn each(dims: &[Dim], part: Range<usize>, mut f: impl FnMut(i64, i64)) {
 
 /// The memory read: a base pointer, elements of its dtype, and how to make them `T`.
 struct Source {
-    base: Apart<u8>,
+    base: SendPtr<u8>,
     /// How many elements are the tensor's from the base on.
     reach: usize,
     size: usize,
@@ -196,7 +196,7 @@ impl Walk {
     /// Of a tensor, whose storage is locked as long as this is used, read as elements of `from`.
     fn new(meta: &Meta, mask: u64, dtype: DType, from: DType) -> Result<Walk> {
         let [kept, reduced] = partition(&meta.layout, mask);
-        let base = Apart(start_of(meta, dtype));
+        let base = SendPtr(start_of(meta, dtype));
         let reach = reach_of(&meta.layout, dtype) / dtype.size();
         let within = furthest(&kept).saturating_add(furthest(&reduced)) < reach;
         assert!(within || meta.layout.numel() == 0, "invariant: a walk stays within its tensor");
@@ -225,7 +225,7 @@ pub fn fold<T: Element, F: Reducer<T>, R: Element>(
     // SAFETY: every result is written below, those of no elements too.
     let storage = unsafe { Storage::uninit(bytes_of(&layout, R::DTYPE)?)? };
     // SAFETY: the storage is fresh.
-    let out = Apart(unsafe { storage.data() }.cast::<R::Raw>());
+    let out = SendPtr(unsafe { storage.data() }.cast::<R::Raw>());
     let write = |at: i64, step: i64, accs: &[F::Acc]| {
         let last = at + (accs.len() as i64 - 1) * step;
         let within = at >= 0 && (at..results as i64).contains(&last);
@@ -245,7 +245,7 @@ pub fn fold<T: Element, F: Reducer<T>, R: Element>(
     unsafe {
         if x.dtype() == T::DTYPE && meta.layout.is_contiguous() && is_last(mask, meta.layout.rank()) {
             // Every result is that of a run of memory, one behind the other.
-            let from = Apart(guards.ptr::<T>(meta));
+            let from = SendPtr(guards.ptr::<T>(meta));
             threads::split(results, threads::rows(cost), |part| {
                 fold_lines::<T, F>(from.at(0), (cost, 1), cost, part, reducer, &write);
             });

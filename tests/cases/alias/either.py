@@ -13,22 +13,22 @@ def foo(a, b):
     return c, r
 
 # == alias
-# %a.1 : Tensor -> *given Tensor; written
-# %b.1 : Tensor -> *given Tensor; written
+# %a.1 : Tensor -> *input Tensor; written
+# %b.1 : Tensor -> *input Tensor; written
 # %c.1 : Tensor -> new; returned
-# %8 : Tensor -> *given Tensor; written
+# %8 : Tensor -> *input Tensor; written
 # %10 : Tensor -> new
 # %12 : Tensor -> new
-# %r : Tensor -> *given Tensor; written
-# %18 : (Tensor, Tensor) -> new, holds %c.1, *given Tensor
+# %r : Tensor -> *input Tensor; written
+# %18 : (Tensor, Tensor) -> new, holds %c.1, *input Tensor
 # writes:
-#   aten::add_(%a.1, %6, %6): *given Tensor
+#   aten::add_(%a.1, %6, %6): *input Tensor
 
 # == alias dot
 # digraph memory {
 #   rankdir=LR;
 #   node [fontname="monospace"];
-#   e6 [label="*given Tensor : Tensor", shape=box, style=filled, fillcolor=lightgrey, color=red];
+#   e6 [label="*input Tensor : Tensor", shape=box, style=filled, fillcolor=lightgrey, color=red];
 #   e7 [label="%18 : (Tensor, Tensor)", shape=ellipse];
 #   e8 [label="%c.1 : Tensor", shape=box];
 #   e9 [label="contents of %18 : Tensor", shape=ellipse];
@@ -38,12 +38,12 @@ def foo(a, b):
 # }
 
 # == alias why %r %a.1
-# %r may be %a.1: both may be *given Tensor
-#   %r -> *given Tensor
-#   %a.1 -> *given Tensor
+# %r may be %a.1: both may be *input Tensor
+#   %r -> *input Tensor
+#   %a.1 -> *input Tensor
 #   written by aten::add_
 
 # == alias why %r %c.1
 # %r cannot be %c.1: they lead to no memory in common
-#   %r is *given Tensor
+#   %r is *input Tensor
 #   %c.1 is memory of its own

@@ -186,7 +186,7 @@ fn watched(file: &TestFile, call: &Call) -> Result<(), String> {
         host.set_stdout(std::io::sink());
         let watched = match told {
             0 => soundness::watch(graph, args, unit, &mut host),
-            seed => soundness::watch_told(graph, args, unit, &mut host, &mut Gen::from_seed(seed)),
+            seed => soundness::watch_partial(graph, args, unit, &mut host, &mut Gen::from_seed(seed)),
         };
         if let Some(why) = watched.wrong {
             return Err(format!("a value is not as claimed: {why}"));

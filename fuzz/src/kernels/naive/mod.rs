@@ -1,7 +1,7 @@
 //! Plain indexed references: each operator's definition, element by element, over arrays of complex doubles.
 //!
 //! No reference shares code with the kernels beyond reading a contiguous tensor's elements. Elements of the fuzzer's exact
-//! cases are small integers, so sums and products are exact in doubles and in the kernels' dtypes, in any order.
+//! cases are small integers, so sums and products are exact in f64 and in the kernels' dtypes, in any order.
 
 mod index;
 mod product;

@@ -1,10 +1,10 @@
 //! Normalization over batches, and of each of their elements (instances) by itself.
 //!
-//! Sums over a batch run in doubles. Running statistics are written where they are kept.
+//! Sums over a batch run in f64. Running statistics are written where they are kept.
 
 use super::{first_like_input, stats_dtype};
 use crate::nn::{Args, opt_values, ranged, sized};
-use crate::support::{Computed, Lies, Several, op};
+use crate::support::{Computed, OutputLayout, Several, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{AliasRule, IValue, OpDef};
@@ -395,7 +395,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let five = |args: Args| ranged(FIVE, 0.5, 2.0, args).tolerance(1e-4, 1e-5);
     defs.extend(
         op("batch_norm", "", doc)
-            .lies(Lies::ByChannels)
+            .output_layout(OutputLayout::ByChannels)
             .facts(|d| {
                 let d = d.with(Shape::same_as(0)).with(Dtype::same_as(0)).with(five(flags(&[true])));
                 d.with(keeps_statistics("training"))

@@ -1,6 +1,6 @@
 //! Normalization: over batches and instances, of rows (layers, groups, root mean squares), and of weights.
 //!
-//! Parameters may be singles where the input is a half; statistics are then singles too.
+//! Parameters may be f32 where the input is a half; statistics are then singles too.
 
 mod batch;
 mod rows;
@@ -13,7 +13,7 @@ use flambeau_tensor::{DType, Tensor};
 
 pub(super) use rows::layer;
 
-/// The dtype of statistics: singles where a half's parameters are singles, which all of them are then.
+/// The dtype of statistics: f32 where a half's parameters are f32, which all of them are then.
 fn stats_dtype(x: &Tensor, params: &[Option<&Tensor>]) -> Result<DType, KernelError> {
     let mut given = params.iter().flatten();
     if given.clone().all(|p| p.dtype() == x.dtype()) {

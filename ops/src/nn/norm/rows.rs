@@ -5,7 +5,7 @@
 use super::{first_like_input, stats_dtype};
 use crate::nn::{Args, opt_values, sized};
 use crate::pointwise::{product_of, quotient};
-use crate::support::{Computed, Lies, Several, op};
+use crate::support::{Computed, OutputLayout, Several, op};
 use flambeau_analysis::{Dtype, Shape};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
@@ -125,7 +125,7 @@ impl<A: Real> RowMap<A, A> for LayerRows<'_, A> {
         let of_row = |i: usize| (means[i], inverses[i]);
         match self.affine {
             None => out.map_rows(n, rows, of_row, |(mean, inverse), x| (x - mean) * inverse),
-            Some(pairs) => out.map_places(pairs, rows, of_row, |(mean, inverse), x, weight, bias| {
+            Some(pairs) => out.map_positions(pairs, rows, of_row, |(mean, inverse), x, weight, bias| {
                 (x - mean) * inverse * weight + bias
             }),
         }
@@ -355,7 +355,7 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     defs.extend(
         op("rms_norm", "", "Divided by the root of the mean square over the last dimensions.")
-            .lies(Lies::AsOperand)
+            .output_layout(OutputLayout::AsOperand)
             .facts(|d| {
                 let sample = Sample::args(|g| {
                     let x = flambeau_exec::sample::tensor(g, &[2, 4], DType::F32, &Default::default());
@@ -367,7 +367,7 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     defs.extend(
         op("group_norm", "", "Groups of channels normalized together.")
-            .lies(Lies::ByChannels)
+            .output_layout(OutputLayout::ByChannels)
             .facts(|d| {
                 let sample = Sample::args(|g| {
                     let x = flambeau_exec::sample::tensor(g, &[2, 4, 3], DType::F32, &Default::default());
@@ -379,7 +379,7 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     defs.extend(
         op("native_group_norm", "", "Groups of channels normalized together; means and inverse deviations.")
-            .lies(Lies::ByChannels)
+            .output_layout(OutputLayout::ByChannels)
             .facts(|d| {
                 let args: Args = Box::new(|| {
                     let mut args: Vec<IValue> = [2, 4, 3, 2].into_iter().map(IValue::Int).collect();

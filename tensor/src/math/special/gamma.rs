@@ -6,7 +6,7 @@ use crate::math::Real;
 
 /// The second derivative of the logarithm of the gamma function, in the argument's own precision: reflection below
 /// one half, six steps of the recurrence, then the series. Near its poles the result is mostly rounding, which is why
-/// singles must not be computed in doubles.
+/// f32 must not be computed in f64.
 #[inline]
 pub fn trigamma<A: Real>(x: A) -> A {
     let n = A::from_f64;

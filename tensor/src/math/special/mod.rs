@@ -2,7 +2,7 @@
 //!
 //! Written from their defining series, integrals and expansions rather than fitted tables: a series where its terms
 //! have one sign, an asymptotic expansion where that has become exact, and in between the trapezoidal rule on an
-//! integral over the whole line, which converges exponentially. All compute in doubles unless they say otherwise,
+//! integral over the whole line, which converges exponentially. All compute in f64 unless they say otherwise,
 //! and are good to about 1e-13 away from zeros; singles are rounded from that.
 
 mod airy;

@@ -2,7 +2,7 @@
 //! The options are those of the pass: `test egraph accept=rounding`.
 
 use flambeau_analysis::Analyses;
-use flambeau_rewrite::{Checks, Control, Event, Manager};
+use flambeau_rewrite::{Checks, Control, Manager, TraceEvent};
 
 use super::super::command::{Blame, Command};
 use super::super::file::TestFile;
@@ -22,13 +22,13 @@ impl Command for Egraph {
         let mut texts = Vec::new();
         for (_, graph) in subject::graphs(file, program)? {
             subject::verify(&graph)?;
-            let (mut graph, mut control) = ((*graph).clone(), Control::new().telling());
+            let (mut graph, mut control) = ((*graph).clone(), Control::new().with_trace());
             Manager::new()
                 .checks(Checks::EveryEdit)
                 .run_with(&mut graph, &pipeline, &mut Analyses::new(), &mut control)
                 .map_err(Blame::nowhere)?;
-            let events = control.story().map(|s| s.events()).unwrap_or_default();
-            let rewrites = events.iter().filter(|e| matches!(e, Event::Rewrite { pass: "egraph", .. }));
+            let events = control.trace().map(|s| s.events()).unwrap_or_default();
+            let rewrites = events.iter().filter(|e| matches!(e, TraceEvent::Rewrite { pass: "egraph", .. }));
             let told: String = rewrites.map(|e| format!("{e}\n")).collect();
             texts.push(format!("{told}{graph}"));
         }

@@ -1,6 +1,6 @@
 //! Elements picked by place: read, written and combined at lists of positions in a tensor's memory.
 //!
-//! What indexing by tensors, gathering and scattering share. Who indexes turns indices into [`Places`] (checking them);
+//! What indexing by tensors, gathering and scattering share. Who indexes turns indices into [`IndexSet`] (checking them);
 //! the loops here know neither dimensions nor, where elements only move, types: those move as bits of their size.
 //!
 //! Places lie in lanes: what an index picks of one dimension or several, for one element of the others. Places of
@@ -21,13 +21,13 @@ use crate::element::Element;
 use crate::error::{Result, TensorError};
 use crate::layout::Layout;
 use crate::tensor::Tensor;
-use crate::threads::{self, Apart};
+use crate::threads::{self, SendPtr};
 
 /// Positions in a tensor's memory, in row-major order of three numbers of which the outer and the inner one name a lane.
-pub struct Places {
+pub struct IndexSet {
     at: At,
     /// Whether places of different lanes are different elements.
-    apart: bool,
+    disjoint: bool,
 }
 
 enum At {
@@ -54,7 +54,7 @@ pub fn positions(sizes: &[i64], strides: &[i64]) -> Result<Vec<usize>> {
 }
 
 /// Whether different indices are different elements.
-fn is_apart(layout: &Layout) -> bool {
+fn is_disjoint(layout: &Layout) -> bool {
     let mut order: SmallVec<[usize; 5]> = (0..layout.rank()).filter(|&d| layout.sizes()[d] > 1).collect();
     order.sort_by_key(|&d| layout.strides()[d]);
     let mut reach = 0;
@@ -66,24 +66,24 @@ fn is_apart(layout: &Layout) -> bool {
     })
 }
 
-impl Places {
+impl IndexSet {
     /// The sums of the positions in three lists.
-    pub fn new(outer: Vec<usize>, middle: Vec<usize>, inner: Vec<usize>) -> Places {
+    pub fn new(outer: Vec<usize>, middle: Vec<usize>, inner: Vec<usize>) -> IndexSet {
         let run = inner.iter().enumerate().all(|(i, &at)| i == at);
-        Places { at: At::Sums { outer, middle, inner, run }, apart: false }
+        IndexSet { at: At::Sums { outer, middle, inner, run }, disjoint: false }
     }
 
     /// Any positions.
-    pub fn each(positions: Vec<usize>) -> Places {
+    pub fn each(positions: Vec<usize>) -> IndexSet {
         let counts = [1, positions.len(), 1];
-        Places { at: At::Listed { all: positions, counts }, apart: false }
+        IndexSet { at: At::Listed { all: positions, counts }, disjoint: false }
     }
 
     /// `rows` of a dimension, with everything before and behind it.
-    pub fn along(tensor: &Tensor, dim: usize, rows: &[usize]) -> Result<Places> {
+    pub fn along(tensor: &Tensor, dim: usize, rows: &[usize]) -> Result<IndexSet> {
         match tensor.rank() {
-            0 => Ok(Places::each(rows.to_vec())),
-            _ => Places::picked(tensor, &[(dim, rows)], rows.len(), dim),
+            0 => Ok(IndexSet::each(rows.to_vec())),
+            _ => IndexSet::picked(tensor, &[(dim, rows)], rows.len(), dim),
         }
     }
 
@@ -94,7 +94,7 @@ impl Places {
         picks: &[(usize, &[usize])],
         count: usize,
         split: usize,
-    ) -> Result<Places> {
+    ) -> Result<IndexSet> {
         let layout = tensor.layout();
         let (sizes, strides) = (layout.sizes(), layout.strides());
         let mut middle = vec![0; count];
@@ -110,17 +110,17 @@ impl Places {
             let (sizes, strides): (Vec<i64>, Vec<i64>) = free.map(|d| (sizes[d], strides[d])).unzip();
             positions(&sizes, &strides)
         };
-        let places = Places::new(free(0..split)?, middle, free(split..layout.rank())?);
-        Ok(Places { apart: is_apart(layout), ..places })
+        let index_set = IndexSet::new(free(0..split)?, middle, free(split..layout.rank())?);
+        Ok(IndexSet { disjoint: is_disjoint(layout), ..index_set })
     }
 
     /// An element for every one of some indices along a dimension, in row-major order of these sizes, which are as many
     /// as the tensor's and nowhere larger apart from that dimension; elsewhere an index's own place counts.
-    pub fn by_element(tensor: &Tensor, dim: usize, sizes: &[i64], indices: &[usize]) -> Result<Places> {
+    pub fn by_element(tensor: &Tensor, dim: usize, sizes: &[i64], indices: &[usize]) -> Result<IndexSet> {
         let layout = tensor.layout();
         if layout.rank() == 0 || sizes.is_empty() {
             let step = layout.strides().get(dim).map_or(1, |&step| step as usize);
-            return Ok(Places::each(indices.iter().map(|i| i * step).collect()));
+            return Ok(IndexSet::each(indices.iter().map(|i| i * step).collect()));
         }
         let fits = |d: usize| d == dim || sizes[d] <= layout.sizes()[d];
         assert!(sizes.len() == layout.rank() && (0..sizes.len()).all(fits), "sizes {sizes:?}");
@@ -134,7 +134,7 @@ impl Places {
         }
         let product = |sizes: &[i64]| sizes.iter().product::<i64>() as usize;
         let counts = [product(&sizes[..dim]), sizes[dim] as usize, product(&sizes[dim + 1..])];
-        Ok(Places { at: At::Listed { all, counts }, apart: is_apart(layout) })
+        Ok(IndexSet { at: At::Listed { all, counts }, disjoint: is_disjoint(layout) })
     }
 
     /// How many of each of the three numbers there are.
@@ -187,7 +187,7 @@ impl Places {
         if self.is_empty() {
             return;
         }
-        if !self.apart {
+        if !self.disjoint {
             return (0..outer).for_each(|outer| self.lanes(outer, 0..width, &f));
         }
         // Inner numbers are neighbours in memory: of few of them, lanes stay together.
@@ -242,13 +242,13 @@ const WORK: usize = 2;
 
 /// A tensor's elements, which lanes are written to.
 struct Target<R> {
-    start: Apart<R>,
+    start: SendPtr<R>,
     len: usize,
 }
 
 impl<R> Target<R> {
     fn new(slice: &mut [R]) -> Self {
-        Target { start: Apart(slice.as_mut_ptr()), len: slice.len() }
+        Target { start: SendPtr(slice.as_mut_ptr()), len: slice.len() }
     }
 
     /// Elements of one lane.
@@ -278,33 +278,33 @@ fn reached(target: &Tensor) -> Result<Tensor> {
 }
 
 /// The elements at the places, fresh, in these sizes.
-pub fn read_at(x: &Tensor, places: &Places, sizes: &[i64]) -> Result<Tensor> {
+pub fn read_at(x: &Tensor, index_set: &IndexSet, sizes: &[i64]) -> Result<Tensor> {
     let out = Tensor::empty(sizes, x.dtype())?;
-    if out.numel() != places.len() {
-        return Err(TensorError::ShapeInvalid { shape: sizes.into(), numel: places.len() as i64 });
+    if out.numel() != index_set.len() {
+        return Err(TensorError::ShapeInvalid { shape: sizes.into(), numel: index_set.len() as i64 });
     }
-    if places.is_empty() {
+    if index_set.is_empty() {
         return Ok(out);
     }
     let kind = x.dtype().bits();
     let (from, to) = (x.view_dtype(kind)?, out.view_dtype(kind)?);
     dispatch!(widths, kind, "index", T => access::edit_with::<T, T, _>(&to, &[&from], |mut out, ins| {
-        let (from, width) = (ins[0].data(), places.counts()[2]);
-        threads::chunks(out.data(), threads::rows(width) * width, |first, own| places.read(first / width, from, own));
+        let (from, width) = (ins[0].data(), index_set.counts()[2]);
+        threads::chunks(out.data(), threads::rows(width) * width, |first, own| index_set.read(first / width, from, own));
     }))?;
     Ok(out)
 }
 
 /// Writes to the places, the elements of a tensor with as many, or the only one of a tensor with one. Of places that are
 /// the same the last counts. Types are the same.
-pub fn write_at(target: &Tensor, places: &Places, source: &Tensor) -> Result<()> {
-    check(target, places, source)?;
+pub fn write_at(target: &Tensor, index_set: &IndexSet, source: &Tensor) -> Result<()> {
+    check(target, index_set, source)?;
     let kind = target.dtype().bits();
     let (to, from) = (reached(target)?.view_dtype(kind)?, source.contiguous()?.view_dtype(kind)?);
     dispatch!(widths, kind, "index", T => access::edit_with::<T, T, _>(&to, &[&from], |mut out, ins| {
         let (to, from) = (Target::new(out.data()), ins[0].data());
         let single = from.len() == 1;
-        places.share(|first, at, count| {
+        index_set.share(|first, at, count| {
             // SAFETY: lanes are walked by several threads only where different lanes are different elements, each lane by one
             // thread, and a run ends before the next begins.
             let to = unsafe { to.run(at, count) };
@@ -316,16 +316,16 @@ pub fn write_at(target: &Tensor, places: &Places, source: &Tensor) -> Result<()>
 /// As [`write_at`], of `f(there, new)`: a place that occurs again sees what the last time gave.
 pub fn combine_at<T: Element>(
     target: &Tensor,
-    places: &Places,
+    index_set: &IndexSet,
     source: &Tensor,
     f: impl Fn(T, T) -> T + Sync,
 ) -> Result<()> {
-    check(target, places, source)?;
+    check(target, index_set, source)?;
     access::edit_with::<T, T, _>(&reached(target)?, &[&source.contiguous()?], |mut out, ins| {
         let (to, from) = (Target::new(out.data()), ins[0].data());
         let meet = |to: &mut T::Raw, new: T::Raw| *to = f(T::from_raw(*to), T::from_raw(new)).to_raw();
         let single = from.len() == 1;
-        places.share(|first, at, count| {
+        index_set.share(|first, at, count| {
             // SAFETY: as in `write_at`.
             let to = unsafe { to.run(at, count) };
             match single {
@@ -336,13 +336,16 @@ pub fn combine_at<T: Element>(
     })
 }
 
-fn check(target: &Tensor, places: &Places, source: &Tensor) -> Result<()> {
+fn check(target: &Tensor, index_set: &IndexSet, source: &Tensor) -> Result<()> {
     if source.dtype() != target.dtype() {
         let (expected, found) = (target.dtype(), source.dtype());
         return Err(TensorError::DTypeMismatch { op: "index", expected, found });
     }
-    if source.numel() != places.len() && source.numel() != 1 {
-        return Err(TensorError::ShapeInvalid { shape: source.sizes().into(), numel: places.len() as i64 });
+    if source.numel() != index_set.len() && source.numel() != 1 {
+        return Err(TensorError::ShapeInvalid {
+            shape: source.sizes().into(),
+            numel: index_set.len() as i64,
+        });
     }
     Ok(())
 }
@@ -359,10 +362,10 @@ mod tests {
     fn rows_are_read_through_any_strides() {
         let turned = grid().transpose(0, 1).unwrap();
         for (x, dim) in [(grid(), 0), (turned, 1)] {
-            let places = Places::along(&x, dim, &[2, 0]).unwrap();
+            let index_set = IndexSet::along(&x, dim, &[2, 0]).unwrap();
             let sizes: Vec<i64> =
                 x.sizes().iter().enumerate().map(|(d, &n)| if d == dim { 2 } else { n }).collect();
-            let got = read_at(&x, &places, &sizes).unwrap();
+            let got = read_at(&x, &index_set, &sizes).unwrap();
             let got = if dim == 0 { got } else { got.transpose(0, 1).unwrap() };
             assert_eq!(got.to_vec::<f32>().unwrap(), [8.0, 9.0, 10.0, 11.0, 0.0, 1.0, 2.0, 3.0]);
         }
@@ -377,26 +380,26 @@ mod tests {
                 .unwrap();
         let added = |x: &Tensor, count| {
             let x = x.clone_contiguous().unwrap().transpose(0, 2).unwrap();
-            let places = Places::along(&x, 1, &rows).unwrap();
-            assert!(places.apart);
+            let index_set = IndexSet::along(&x, 1, &rows).unwrap();
+            assert!(index_set.disjoint);
             threads::with(count, || {
-                combine_at::<f32>(&x, &places, &source.transpose(0, 2).unwrap(), |a, b| a + b)
+                combine_at::<f32>(&x, &index_set, &source.transpose(0, 2).unwrap(), |a, b| a + b)
             })
             .unwrap();
             x.to_vec::<f32>().unwrap()
         };
         assert_eq!(added(&x, 1), added(&x, 3));
         let shared = Tensor::zeros(&[400], crate::DType::F32).unwrap().expand(&[3, 400]).unwrap();
-        assert!(!Places::along(&shared, 1, &rows).unwrap().apart);
+        assert!(!IndexSet::along(&shared, 1, &rows).unwrap().disjoint);
     }
 
     #[test]
     fn writes_come_one_after_the_other() {
         let x = grid();
         let source = Tensor::from_vec(vec![1.0f32, 2.0, 3.0], &[3]).unwrap();
-        write_at(&x, &Places::each(vec![5, 5, 0]), &source).unwrap();
-        combine_at::<f32>(&x, &Places::each(vec![1, 1, 1]), &source, |a, b| a + b).unwrap();
+        write_at(&x, &IndexSet::each(vec![5, 5, 0]), &source).unwrap();
+        combine_at::<f32>(&x, &IndexSet::each(vec![1, 1, 1]), &source, |a, b| a + b).unwrap();
         assert_eq!(x.to_vec::<f32>().unwrap()[..6], [3.0, 7.0, 2.0, 3.0, 4.0, 2.0]);
-        assert!(write_at(&x, &Places::each(vec![1, 2]), &source).is_err());
+        assert!(write_at(&x, &IndexSet::each(vec![1, 2]), &source).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! Operators that write their first operand, and those that compute the same into memory of their own.
 //!
 //! The two go by one name, the first with `_` behind it, and take the same. They give the same unless writing changes
-//! what is written to the operand's element type, so whoever replaces one by the other asks [`Twins::keeps_dtype`]. An
+//! what is written to the operand's element type, so whoever replaces one by the other asks [`InplaceVariants::keeps_dtype`]. An
 //! operator that writes refuses what does not fit its operand; its twin may go on there, so a program that raised may
 //! give a value, never another value.
 
@@ -18,10 +18,10 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 /// Finds twins in a registry, each once.
-pub(crate) struct Twins<'r> {
+pub(crate) struct InplaceVariants<'r> {
     registry: &'r Registry,
     functional: Known,
-    writing: Known,
+    inplace: Known,
 }
 
 /// The twins of operators asked about.
@@ -30,9 +30,9 @@ type Known = RefCell<HashMap<OpId, Option<OpId>, FxBuildHasher>>;
 /// Most tensors of unknown element type for which all types are tried.
 const MAX_UNKNOWN: usize = 2;
 
-impl<'r> Twins<'r> {
+impl<'r> InplaceVariants<'r> {
     pub(crate) fn new(registry: &'r Registry) -> Self {
-        Twins { registry, functional: Known::default(), writing: Known::default() }
+        InplaceVariants { registry, functional: Known::default(), inplace: Known::default() }
     }
 
     /// The operator that computes into new memory what `op` writes into its first operand.
@@ -43,23 +43,27 @@ impl<'r> Twins<'r> {
     fn find_functional(&self, op: OpId) -> Option<OpId> {
         let writer = self.registry.schema(op);
         let name = writer.name.as_str().strip_suffix('_').filter(|n| !n.ends_with(['_', ':']))?;
-        let twin = self.registry.find(Symbol::new(name), writer.overload)?;
-        self.are_twins(writer, self.registry.schema(twin)).then_some(twin).filter(|&t| self.runs_as(op, t))
+        let variant = self.registry.find(Symbol::new(name), writer.overload)?;
+        self.are_variants(writer, self.registry.schema(variant))
+            .then_some(variant)
+            .filter(|&t| self.runs_as(op, t))
     }
 
     /// The operator that writes into its first operand what `op` computes.
-    pub(crate) fn writing(&self, op: OpId) -> Option<OpId> {
-        *self.writing.borrow_mut().entry(op).or_insert_with(|| self.find_writing(op))
+    pub(crate) fn inplace(&self, op: OpId) -> Option<OpId> {
+        *self.inplace.borrow_mut().entry(op).or_insert_with(|| self.find_inplace(op))
     }
 
-    fn find_writing(&self, op: OpId) -> Option<OpId> {
+    fn find_inplace(&self, op: OpId) -> Option<OpId> {
         let function = self.registry.schema(op);
         let name = format!("{}_", function.name.as_str());
-        let twin = self.registry.find(Symbol::new(&name), function.overload)?;
-        self.are_twins(self.registry.schema(twin), function).then_some(twin).filter(|&t| self.runs_as(op, t))
+        let variant = self.registry.find(Symbol::new(&name), function.overload)?;
+        self.are_variants(self.registry.schema(variant), function)
+            .then_some(variant)
+            .filter(|&t| self.runs_as(op, t))
     }
 
-    fn are_twins(&self, writer: &FunctionSchema, function: &FunctionSchema) -> bool {
+    fn are_variants(&self, writer: &FunctionSchema, function: &FunctionSchema) -> bool {
         let takes_alike = writer.args.len() == function.args.len()
             && writer.args.iter().zip(&function.args).all(|(a, b)| a.ty == b.ty && a.name == b.name);
         let writes_first = writer.args.iter().enumerate().all(|(i, a)| a.is_write() == (i == 0));
@@ -73,8 +77,8 @@ impl<'r> Twins<'r> {
     }
 
     /// A twin that cannot be run is none for one that can.
-    fn runs_as(&self, op: OpId, twin: OpId) -> bool {
-        self.registry.facet::<Kernel>(op).is_none() || self.registry.facet::<Kernel>(twin).is_some()
+    fn runs_as(&self, op: OpId, variant: OpId) -> bool {
+        self.registry.facet::<Kernel>(op).is_none() || self.registry.facet::<Kernel>(variant).is_some()
     }
 
     /// Whether a node that writes can be its twin `function`: that gives the element type of the first operand, as far

@@ -1,9 +1,9 @@
 //! What nodes take from around them, those nested in them included, found once for a whole graph.
 //!
 //! Invariant: a list has every value that is defined outside the node and used inside one of its blocks, each once, in
-//! order of first use, constants left out. Groups replace values; [`Taken::replace`] keeps the lists true.
+//! order of first use, constants left out. Groups replace values; [`Captures::replace`] keeps the lists true.
 
-use flambeau_ir::{BlockId, Graph, NodeId, Prim, Step, ValueId};
+use flambeau_ir::{BlockId, Graph, NodeId, Prim, ValueId, WalkStep};
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
@@ -15,7 +15,7 @@ const MOST: usize = 2048;
 
 /// What nodes with blocks take.
 #[derive(Default)]
-pub(super) struct Taken {
+pub(super) struct Captures {
     /// By node: what is used in its blocks and comes from around it; `None` if that is more than [`MOST`].
     nested: Map<NodeId, Option<Vec<ValueId>>>,
     /// Values of nodes that are in groups by now, and what gives them instead.
@@ -40,11 +40,11 @@ impl Frame {
     }
 }
 
-impl Taken {
+impl Captures {
     /// One walk. Every value in sight belongs to a block that is open, so the depth of that block says whether it comes
     /// from around a node.
-    pub(super) fn of_graph(g: &Graph) -> Taken {
-        let mut taken = Taken::default();
+    pub(super) fn of_graph(g: &Graph) -> Captures {
+        let mut captures = Captures::default();
         let mut depths: Map<BlockId, usize> = Map::default();
         let mut frames: Vec<Frame> = Vec::new();
         let take = |values: &mut dyn Iterator<Item = ValueId>, depths: &Map<_, usize>, frame: &mut Frame| {
@@ -58,13 +58,13 @@ impl Taken {
         };
         for step in g.walk(g.root()) {
             match step {
-                Step::Enter(block) => drop(depths.insert(block, frames.len())),
-                Step::Leave(block) => {
+                WalkStep::Enter(block) => drop(depths.insert(block, frames.len())),
+                WalkStep::Leave(block) => {
                     if let Some(frame) = frames.last_mut() {
                         take(&mut g.block_outputs(block), &depths, frame);
                     }
                 }
-                Step::Node(node) => {
+                WalkStep::Node(node) => {
                     if let Some(frame) = frames.last_mut() {
                         take(&mut g.operands(node), &depths, frame);
                     }
@@ -73,17 +73,17 @@ impl Taken {
                         frames.push(Frame { depth, seen, list: Vec::new(), is_too_long: false });
                     }
                 }
-                Step::Done(node) => {
+                WalkStep::Done(node) => {
                     let Some(Frame { list, is_too_long, .. }) = frames.pop() else { continue };
                     if let Some(frame) = frames.last_mut() {
                         frame.is_too_long |= is_too_long;
                         take(&mut list.iter().copied(), &depths, frame);
                     }
-                    taken.nested.insert(node, (!is_too_long).then_some(list));
+                    captures.nested.insert(node, (!is_too_long).then_some(list));
                 }
             }
         }
-        taken
+        captures
     }
 
     /// Whether all that a node takes is known.

@@ -9,33 +9,33 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 use crate::alloc::{ALIGN, Block, allocate_elements, release};
-use crate::threads::Apart;
+use crate::threads::SendPtr;
 
 /// Room for so many elements.
-pub(crate) struct Room<T> {
+pub(crate) struct Scratch<T> {
     block: Block,
     len: usize,
     elements: PhantomData<T>,
 }
 
 // SAFETY: a room owns its memory, and gives out no more than pointers.
-unsafe impl<T: Send> Send for Room<T> {}
+unsafe impl<T: Send> Send for Scratch<T> {}
 // SAFETY: as above.
-unsafe impl<T: Sync> Sync for Room<T> {}
+unsafe impl<T: Sync> Sync for Scratch<T> {}
 
-impl<T: Copy> Room<T> {
+impl<T: Copy> Scratch<T> {
     /// Room for `len` elements; none of them is there yet.
-    pub(crate) fn new(len: usize) -> Room<T> {
+    pub(crate) fn new(len: usize) -> Scratch<T> {
         let bytes = len.saturating_mul(size_of::<T>());
         let block = allocate_elements(bytes, false).unwrap_or_else(|_| {
             handle_alloc_error(RawLayout::from_size_align(bytes, ALIGN).unwrap_or(RawLayout::new::<u8>()))
         });
-        Room { block, len, elements: PhantomData }
+        Scratch { block, len, elements: PhantomData }
     }
 
     /// Where it starts, for several threads to fill it.
-    pub(crate) fn start(&self) -> Apart<T> {
-        Apart(self.block.start.as_ptr().cast())
+    pub(crate) fn start(&self) -> SendPtr<T> {
+        SendPtr(self.block.start.as_ptr().cast())
     }
 
     /// Its elements.
@@ -48,7 +48,7 @@ impl<T: Copy> Room<T> {
     }
 }
 
-impl<T: Copy> Room<MaybeUninit<T>> {
+impl<T: Copy> Scratch<MaybeUninit<T>> {
     /// Its elements, whether or not they are there.
     pub(crate) fn elements_mut(&mut self) -> &mut [MaybeUninit<T>] {
         // SAFETY: the block has room for them, and is this room's alone.
@@ -56,7 +56,7 @@ impl<T: Copy> Room<MaybeUninit<T>> {
     }
 }
 
-impl<T> Drop for Room<T> {
+impl<T> Drop for Scratch<T> {
     fn drop(&mut self) {
         // SAFETY: the block was allocated for this, and what borrows it is gone.
         unsafe { release(self.block) };

@@ -17,13 +17,13 @@ use rustc_hash::FxBuildHasher;
 
 /// What was found to be needed.
 #[derive(Clone, Debug, Default)]
-pub struct Needed {
+pub struct LiveNodes {
     nodes: NodeSet,
     /// Results of branches and loops and inputs of blocks are needed one by one; all others as their nodes are.
     values: ValueSet,
 }
 
-impl Needed {
+impl LiveNodes {
     /// Whether a node is needed.
     pub fn has(&self, node: NodeId) -> bool {
         self.nodes.contains(node)
@@ -35,7 +35,7 @@ impl Needed {
     }
 
     /// Whether a branch or loop must hand on value `index`: to who comes after it, or to its own next turn.
-    pub fn hands_on(&self, g: &Graph, node: NodeId, index: usize) -> bool {
+    pub fn is_output_live(&self, g: &Graph, node: NodeId, index: usize) -> bool {
         self.values.contains(g.result(node, index))
             || g.is_prim(node, Prim::Loop) && self.values.contains(carried(g, node, index))
     }
@@ -43,34 +43,34 @@ impl Needed {
 
 /// Finds what is needed; see the module's head.
 ///
-/// Show it the nodes with [`consider`](Needs::consider), each once, then [`settle`](Needs::settle) and read.
+/// Show it the nodes with [`consider`](Needs::consider), each once, then [`propagate`](Needs::settle) and read.
 #[derive(Debug)]
-pub struct Needs<'g> {
+pub struct MarkLive<'g> {
     graph: &'g Graph,
-    needed: Needed,
+    live: LiveNodes,
     /// Needed, but what they come from is not.
     values: Vec<ValueId>,
     /// Needed, but not marked yet.
     nodes: Vec<NodeId>,
     loops: Vec<NodeId>,
-    /// Nodes marked since the last call of [`Needs::take_marked`]; `None` before the first.
+    /// Nodes marked since the last call of [`MarkLive::take_marked`]; `None` before the first.
     marked: Option<Vec<NodeId>>,
     /// Nodes that are needed once others are.
     tied: HashMap<NodeId, Vec<NodeId>, FxBuildHasher>,
 }
 
-impl<'g> Needs<'g> {
+impl<'g> MarkLive<'g> {
     /// Of `graph`, whose outputs are needed.
     pub fn new(graph: &'g Graph) -> Self {
-        let mut needs = Needs::resume(graph, Needed::default());
-        graph.outputs().for_each(|v| needs.value(v));
-        needs
+        let mut marker = MarkLive::resume(graph, LiveNodes::default());
+        graph.outputs().for_each(|v| marker.value(v));
+        marker
     }
 
-    /// Goes on from what was `needed` of the same graph.
-    pub fn resume(graph: &'g Graph, needed: Needed) -> Self {
+    /// Goes on from what was `live` of the same graph.
+    pub fn resume(graph: &'g Graph, live: LiveNodes) -> Self {
         let (nodes, values, loops, tied) = Default::default();
-        Needs { graph, needed, nodes, values, loops, tied, marked: None }
+        MarkLive { graph, live, nodes, values, loops, tied, marked: None }
     }
 
     /// The nodes that were found to be needed since the last call, each once; from the first call on.
@@ -79,13 +79,13 @@ impl<'g> Needs<'g> {
     }
 
     /// What was found so far.
-    pub fn needed(&self) -> &Needed {
-        &self.needed
+    pub fn live(&self) -> &LiveNodes {
+        &self.live
     }
 
     /// What was found.
-    pub fn into_needed(self) -> Needed {
-        self.needed
+    pub fn into_live(self) -> LiveNodes {
+        self.live
     }
 
     /// Looks at a node: it is needed if it `has_effect`, or is a loop that is needed for itself.
@@ -99,7 +99,7 @@ impl<'g> Needs<'g> {
 
     /// Says that `node` is needed if `with` is: it writes what that made, and nobody else can see it.
     pub fn tie(&mut self, node: NodeId, with: NodeId) {
-        if self.needed.has(with) {
+        if self.live.has(with) {
             self.node(node);
         } else {
             self.tied.entry(with).or_default().push(node);
@@ -110,7 +110,7 @@ impl<'g> Needs<'g> {
     pub fn node(&mut self, node: NodeId) {
         let g = self.graph;
         let mut at = Some(node);
-        while let Some(node) = at.filter(|&n| self.needed.nodes.insert(n)) {
+        while let Some(node) = at.filter(|&n| self.live.nodes.insert(n)) {
             if let Some(marked) = &mut self.marked {
                 marked.push(node);
             }
@@ -136,7 +136,7 @@ impl<'g> Needs<'g> {
     }
 
     /// Follows needs until no more are found.
-    pub fn settle(&mut self) {
+    pub fn propagate(&mut self) {
         let g = self.graph;
         let loops = std::mem::take(&mut self.loops);
         for &node in &loops {
@@ -155,7 +155,7 @@ impl<'g> Needs<'g> {
 
     #[inline]
     fn value(&mut self, value: ValueId) {
-        if self.needed.values.insert(value) {
+        if self.live.values.insert(value) {
             self.values.push(value);
         }
     }
@@ -209,7 +209,7 @@ impl<'g> Needs<'g> {
         let mut slots = Vec::new();
         for &node in loops {
             let body = g.block(node, 0);
-            for index in (0..g.result_count(node)).filter(|&i| !self.needed.hands_on(g, node, i)) {
+            for index in (0..g.result_count(node)).filter(|&i| !self.live.is_output_live(g, node, i)) {
                 let (now, next) = (carried(g, node, index), g.operand(g.ret(body), index + 1));
                 if g.uses(now).next().is_some() && is_computed_in(g, g.def(next), body) {
                     slots.push((now, next));

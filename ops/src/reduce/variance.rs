@@ -1,6 +1,6 @@
 //! Variance and standard deviation, with and without the mean.
 //!
-//! One pass: partial counts, means and sums of squared deviations are merged, in doubles, as PyTorch does. Complex
+//! One pass: partial counts, means and sums of squared deviations are merged, in f64, as PyTorch does. Complex
 //! numbers vary by both parts.
 
 use super::dims_sample;
@@ -71,7 +71,7 @@ fn options(cx: &KernelCx<'_>, overload: &str) -> Result<Options, KernelError> {
     })
 }
 
-/// Variance and mean of real numbers, in doubles.
+/// Variance and mean of real numbers, in f64.
 fn of_real(x: &Tensor, options: &Options) -> Result<(Tensor, Tensor), KernelError> {
     let (dims, correction, keep) = options;
     let mask = dim_mask(dims.as_deref(), x.rank())?;

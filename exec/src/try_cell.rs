@@ -14,36 +14,36 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A place with one thing in it. See the module's head.
-pub struct Slot<T> {
+pub struct TryCell<T> {
     /// Null while somebody has it.
     there: AtomicPtr<T>,
     /// What is shared is as shared as in a mutex.
     owned: PhantomData<Mutex<T>>,
 }
 
-/// What was taken out of a [`Slot`], to which it returns when this is dropped; but for a panic, which may have left it in
+/// What was taken out of a [`TryCell`], to which it returns when this is dropped; but for a panic, which may have left it in
 /// any state: then it goes, and the place stays empty.
-pub struct Taken<'a, T> {
-    slot: &'a Slot<T>,
+pub struct TryCellGuard<'a, T> {
+    cell: &'a TryCell<T>,
     value: NonNull<T>,
 }
 
-impl<T> Slot<T> {
+impl<T> TryCell<T> {
     /// A place with `value` in it.
-    pub fn new(value: T) -> Slot<T> {
-        Slot { there: AtomicPtr::new(Box::into_raw(Box::new(value))), owned: PhantomData }
+    pub fn new(value: T) -> TryCell<T> {
+        TryCell { there: AtomicPtr::new(Box::into_raw(Box::new(value))), owned: PhantomData }
     }
 
     /// What is in the place, unless somebody has it.
     #[inline]
-    pub fn take(&self) -> Option<Taken<'_, T>> {
+    pub fn take(&self) -> Option<TryCellGuard<'_, T>> {
         // Acquires what whoever had it last did to it.
         let value = NonNull::new(self.there.swap(null_mut(), Ordering::Acquire))?;
-        Some(Taken { slot: self, value })
+        Some(TryCellGuard { cell: self, value })
     }
 }
 
-impl<T> Drop for Slot<T> {
+impl<T> Drop for TryCell<T> {
     fn drop(&mut self) {
         let value = *self.there.get_mut();
         if !value.is_null() {
@@ -53,7 +53,7 @@ impl<T> Drop for Slot<T> {
     }
 }
 
-impl<T> Deref for Taken<'_, T> {
+impl<T> Deref for TryCellGuard<'_, T> {
     type Target = T;
 
     #[inline]
@@ -63,7 +63,7 @@ impl<T> Deref for Taken<'_, T> {
     }
 }
 
-impl<T> DerefMut for Taken<'_, T> {
+impl<T> DerefMut for TryCellGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as above.
@@ -71,14 +71,14 @@ impl<T> DerefMut for Taken<'_, T> {
     }
 }
 
-impl<T> Drop for Taken<'_, T> {
+impl<T> Drop for TryCellGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         if std::thread::panicking() {
             // SAFETY: made from a box in `new`, and never put back.
             drop(unsafe { Box::from_raw(self.value.as_ptr()) });
         } else {
-            self.slot.there.store(self.value.as_ptr(), Ordering::Release);
+            self.cell.there.store(self.value.as_ptr(), Ordering::Release);
         }
     }
 }
@@ -91,36 +91,36 @@ mod tests {
 
     #[test]
     fn one_has_it_at_a_time() {
-        let slot = Slot::new(vec![1]);
-        let mut first = slot.take().unwrap();
-        assert!(slot.take().is_none());
+        let cell = TryCell::new(vec![1]);
+        let mut first = cell.take().unwrap();
+        assert!(cell.take().is_none());
         first.push(2);
         drop(first);
-        assert_eq!(*slot.take().unwrap(), [1, 2]);
+        assert_eq!(*cell.take().unwrap(), [1, 2]);
     }
 
     #[test]
     fn nothing_is_lost_between_threads() {
-        let slot = Slot::new(0u64);
+        let cell = TryCell::new(0u64);
         let taken: u64 = std::thread::scope(|scope| {
-            let count = || (0..10_000).filter(|_| slot.take().map(|mut n| *n += 1).is_some()).count() as u64;
+            let count = || (0..10_000).filter(|_| cell.take().map(|mut n| *n += 1).is_some()).count() as u64;
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(count)).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
-        assert_eq!(*slot.take().unwrap(), taken);
+        assert_eq!(*cell.take().unwrap(), taken);
     }
 
     #[test]
     fn it_is_dropped_once() {
         let witness = Arc::new(());
-        drop(Slot::new(Arc::clone(&witness)));
+        drop(TryCell::new(Arc::clone(&witness)));
         assert_eq!(Arc::strong_count(&witness), 1);
-        let slot = Slot::new(Arc::clone(&witness));
+        let cell = TryCell::new(Arc::clone(&witness));
         let broken = catch_unwind(AssertUnwindSafe(|| {
-            let _taken = slot.take().unwrap();
+            let _taken = cell.take().unwrap();
             panic!("on purpose");
         }));
-        assert!(broken.is_err() && slot.take().is_none());
+        assert!(broken.is_err() && cell.take().is_none());
         assert_eq!(Arc::strong_count(&witness), 1);
     }
 }

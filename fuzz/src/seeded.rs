@@ -23,9 +23,9 @@ pub(crate) fn seed(host: &mut Host) {
     host.set_rng(Generator::new(Device::CPU, SEED));
 }
 
-/// `fuzz::chance() -> Tensor`: a square of one number.
-pub(crate) fn chance() -> OpDef {
-    OpDef::new("fuzz::chance() -> Tensor")
+/// `fuzz::seeded_random() -> Tensor`: a square of one number.
+pub(crate) fn seeded_random() -> OpDef {
+    OpDef::new("fuzz::seeded_random() -> Tensor")
         .with(Doc("A square tensor of one number that the run's seed decides."))
         .with(Effects::RANDOM)
         .with(Seeded)

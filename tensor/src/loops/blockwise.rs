@@ -18,10 +18,10 @@ use crate::error::{Result, TensorError};
 use crate::layout::{Dims, Layout};
 use crate::storage::Storage;
 use crate::tensor::{Meta, Tensor};
-use crate::threads::{self, Apart};
+use crate::threads::{self, SendPtr};
 
 /// Elements of a block: what a function gets at most. A few operands of that length stay in the first-level cache.
-pub const fn fan_block<T>() -> usize {
+pub const fn blockwise_len<T>() -> usize {
     4096 / size_of::<T>()
 }
 
@@ -43,7 +43,7 @@ struct Sweep<'a, T: Element> {
     sources: SmallVec<[Source<'a, T::Raw>; 8]>,
     /// Sizes of the plan, if there is one.
     sizes: &'a [i64],
-    outs: SmallVec<[Apart<T::Raw>; 2]>,
+    outs: SmallVec<[SendPtr<T::Raw>; 2]>,
     /// Elements of each output.
     n: usize,
 }
@@ -53,9 +53,9 @@ type OfBlocks<'f, R> = &'f mut dyn FnMut(&[&[R]], &mut [&mut [R]]);
 
 /// Calls functions that `sweep` makes, one for each thread's part, with a slice per input and a slice per output to fill,
 /// until all elements of the inputs' broadcast are done; gives the outputs. All slices of a call are of one length; `sweep`
-/// is told the largest, [`fan_block`] or less.
+/// is told the largest, [`blockwise_len`] or less.
 /// `None` if the outputs would not be laid out row-major nor as the inputs are.
-pub fn fan<T: Element, F: FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]])>(
+pub fn blockwise<T: Element, F: FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]])>(
     inputs: &[&Tensor],
     outputs: usize,
     sweep: impl Fn(usize) -> F + Sync,
@@ -63,7 +63,11 @@ pub fn fan<T: Element, F: FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]])>(
     let metas: SmallVec<[&Meta; 8]> = inputs.iter().map(|input| input.meta()).collect();
     for input in inputs {
         if input.dtype() != T::DTYPE {
-            return Err(TensorError::DTypeMismatch { op: "fan", expected: T::DTYPE, found: input.dtype() });
+            return Err(TensorError::DTypeMismatch {
+                op: "blockwise",
+                expected: T::DTYPE,
+                found: input.dtype(),
+            });
         }
     }
     // Rows of one shape and single elements need no plan.
@@ -110,11 +114,11 @@ pub fn fan<T: Element, F: FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]])>(
         });
     }
     // SAFETY: the storages are fresh and unshared.
-    let outs = storages.iter().map(|storage| Apart(unsafe { storage.data() }.cast())).collect();
+    let outs = storages.iter().map(|storage| SendPtr(unsafe { storage.data() }.cast())).collect();
     let sizes = plan.as_ref().map_or(&[][..], |plan| &plan.sizes);
     let all = Sweep::<T> { sources, sizes, outs, n };
     threads::split(n, PART, |part| {
-        let block = part.len().min(fan_block::<T::Raw>());
+        let block = part.len().min(blockwise_len::<T::Raw>());
         // SAFETY: the storages have room for `n` elements each; parts of a split are disjoint.
         unsafe { all.part(part, block, &mut sweep(block)) };
     });
@@ -194,32 +198,32 @@ impl<T: Element> Sweep<'_, T> {
 
 /// Room for a block of every input that is not direct.
 struct Buffers<T: Element> {
-    room: Vec<T::Raw>,
+    buffer: Vec<T::Raw>,
     offsets: SmallVec<[usize; 8]>,
 }
 
 impl<T: Element> Buffers<T> {
     fn new(sources: &[Source<'_, T::Raw>], block: usize) -> Self {
-        let mut buffers = Buffers { room: Vec::new(), offsets: SmallVec::new() };
+        let mut buffers = Buffers { buffer: Vec::new(), offsets: SmallVec::new() };
         for source in sources {
-            buffers.offsets.push(buffers.room.len());
+            buffers.offsets.push(buffers.buffer.len());
             let fill = match source {
                 Source::Direct(_) => continue,
                 Source::One(value) => *value,
                 Source::Gathered { .. } => T::ZERO.to_raw(),
             };
-            buffers.room.resize(buffers.room.len() + block, fill);
+            buffers.buffer.resize(buffers.buffer.len() + block, fill);
         }
         buffers
     }
 
     /// The first elements of an input's room, to be filled.
     fn of(&mut self, k: usize, len: usize) -> &mut [T::Raw] {
-        &mut self.room[self.offsets[k]..][..len]
+        &mut self.buffer[self.offsets[k]..][..len]
     }
 
     fn filled(&self, k: usize, len: usize) -> &[T::Raw] {
-        &self.room[self.offsets[k]..][..len]
+        &self.buffer[self.offsets[k]..][..len]
     }
 }
 
@@ -266,7 +270,7 @@ mod tests {
     use super::*;
 
     fn sum(inputs: &[&Tensor]) -> Tensor {
-        let outs = fan::<f32, _>(inputs, 2, |_| {
+        let outs = blockwise::<f32, _>(inputs, 2, |_| {
             |ins: &[&[f32]], outs: &mut [&mut [f32]]| {
                 for i in 0..outs[0].len() {
                     outs[0][i] = ins.iter().map(|x| x[i]).sum();
@@ -302,7 +306,9 @@ mod tests {
         assert_eq!(sum(&[&t(&[0, 3]), &b.narrow(0, 0, 3).unwrap()]).numel(), 0);
         assert_eq!(sum(&[&turned, &turned]).strides(), turned.strides());
         assert!(
-            fan::<f32, _>(&[&turned, &b], 1, |_| |_: &[&[f32]], _: &mut [&mut [f32]]| {}).unwrap().is_none()
+            blockwise::<f32, _>(&[&turned, &b], 1, |_| |_: &[&[f32]], _: &mut [&mut [f32]]| {})
+                .unwrap()
+                .is_none()
         );
     }
 }

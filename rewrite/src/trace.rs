@@ -1,6 +1,6 @@
 //! Stories: what became of values in a run of a pipeline, and why.
 //!
-//! A run that is asked to tell ([`crate::Control::telling`]) writes down every rewrite it takes fuel for, with the proof
+//! A run that is asked to tell ([`crate::Control::with_trace`]) writes down every rewrite it takes fuel for, with the proof
 //! where there is one, and, from the journal, which value took the uses of which. From that the story of one value can
 //! be read: everything that led to it, and everything that came of it. Values are told apart by their ids, which keep
 //! their meaning when names change; the names told are those of the time.
@@ -12,7 +12,7 @@ use std::fmt;
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum TraceEvent {
     /// A pass rewrote a node.
     Rewrite {
         /// The pass.
@@ -50,20 +50,20 @@ pub enum Event {
     },
 }
 
-impl fmt::Display for Event {
+impl fmt::Display for TraceEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Event::Rewrite { pass, what, at, proof, .. } => {
+            TraceEvent::Rewrite { pass, what, at, proof, .. } => {
                 write!(f, "{pass}: {what} at {at}")?;
                 for line in proof.iter().flat_map(|p| p.lines()) {
                     write!(f, "\n    {line}")?;
                 }
                 Ok(())
             }
-            Event::Made { pass, names: (value, whole), .. } => {
+            TraceEvent::Made { pass, names: (value, whole), .. } => {
                 write!(f, "{pass}: {value} is made for {whole}")
             }
-            Event::Replaced { pass, names: (old, new), .. } => {
+            TraceEvent::Replaced { pass, names: (old, new), .. } => {
                 write!(f, "{pass}: {new} stands where {old} stood")
             }
         }
@@ -72,8 +72,8 @@ impl fmt::Display for Event {
 
 /// Everything that happened in a run, in order.
 #[derive(Clone, Debug, Default)]
-pub struct Story {
-    events: Vec<Event>,
+pub struct RewriteTrace {
+    events: Vec<TraceEvent>,
 }
 
 /// What values are called at one time.
@@ -90,21 +90,21 @@ fn name(graph: &Graph, value: ValueId) -> String {
     format!("%{}", graph.name(value))
 }
 
-impl Story {
+impl RewriteTrace {
     /// All events.
-    pub fn events(&self) -> &[Event] {
+    pub fn events(&self) -> &[TraceEvent] {
         &self.events
     }
 
     pub(crate) fn rewrite(&mut self, pass: &'static str, what: &str, graph: &Graph, node: NodeId) {
         let at = crate::control::describe(graph, node);
         let values = graph.results(node).collect();
-        self.events.push(Event::Rewrite { pass, what: what.to_owned(), at, values, proof: None });
+        self.events.push(TraceEvent::Rewrite { pass, what: what.to_owned(), at, values, proof: None });
     }
 
     /// Gives the last rewrite its proof.
     pub(crate) fn prove(&mut self, text: String) {
-        if let Some(Event::Rewrite { proof, .. }) = self.events.last_mut() {
+        if let Some(TraceEvent::Rewrite { proof, .. }) = self.events.last_mut() {
             *proof = Some(text);
         }
     }
@@ -124,7 +124,12 @@ impl Story {
                 }
                 Change::UsesReplaced { old, new } => {
                     wholes.push(new);
-                    self.events.push(Event::Replaced { pass, old, new, names: (called(old), called(new)) });
+                    self.events.push(TraceEvent::Replaced {
+                        pass,
+                        old,
+                        new,
+                        names: (called(old), called(new)),
+                    });
                 }
                 _ => {}
             }
@@ -150,27 +155,27 @@ impl Story {
             let node = graph.def(value);
             for value in graph.results(node).filter(|&v| v != whole) {
                 let names = (name(graph, value), name(graph, whole));
-                self.events.push(Event::Made { pass, value, whole, names });
+                self.events.push(TraceEvent::Made { pass, value, whole, names });
             }
             open.extend(graph.operands(node));
         }
     }
 
     /// What led to a value and what came of it, in order.
-    pub fn of(&self, value: ValueId) -> Vec<&Event> {
+    pub fn of(&self, value: ValueId) -> Vec<&TraceEvent> {
         let mut family: HashSet<ValueId, FxBuildHasher> = HashSet::default();
         family.insert(value);
         // A value that was made for another one shares its history.
         for event in self.events.iter().rev() {
-            if let Event::Made { value, whole, .. } = event
+            if let TraceEvent::Made { value, whole, .. } = event
                 && family.contains(value)
             {
                 family.insert(*whole);
             }
         }
         // Forwards finds what came of the value, backwards what led to it.
-        let link = |family: &mut HashSet<ValueId, FxBuildHasher>, event: &Event| {
-            if let Event::Replaced { old, new, .. } = event
+        let link = |family: &mut HashSet<ValueId, FxBuildHasher>, event: &TraceEvent| {
+            if let TraceEvent::Replaced { old, new, .. } = event
                 && (family.contains(old) || family.contains(new))
             {
                 family.extend([*old, *new]);
@@ -178,10 +183,10 @@ impl Story {
         };
         self.events.iter().for_each(|e| link(&mut family, e));
         self.events.iter().rev().for_each(|e| link(&mut family, e));
-        let concerns = |event: &&Event| match event {
-            Event::Rewrite { values, .. } => values.iter().any(|v| family.contains(v)),
-            Event::Made { value: made, .. } => *made == value,
-            Event::Replaced { old, new, .. } => family.contains(old) || family.contains(new),
+        let concerns = |event: &&TraceEvent| match event {
+            TraceEvent::Rewrite { values, .. } => values.iter().any(|v| family.contains(v)),
+            TraceEvent::Made { value: made, .. } => *made == value,
+            TraceEvent::Replaced { old, new, .. } => family.contains(old) || family.contains(new),
         };
         self.events.iter().filter(concerns).collect()
     }
@@ -216,11 +221,11 @@ mod tests {
         let value = |name: &str| graph.value_named(Symbol::new(name)).expect("the value is there");
         let (e, f, x) = (value("e"), value("f"), value("x"));
         let pipeline = Pipeline::parse("cse,egraph,dce", &PassLibrary::standard()).expect("a pipeline");
-        let mut control = Control::new().telling();
+        let mut control = Control::new().with_trace();
         let run = Manager::new().run_with(&mut graph, &pipeline, &mut Analyses::new(), &mut control);
         run.unwrap_or_else(|e| panic!("{e}"));
-        let story = control.story().expect("it was asked to tell");
-        let told = |v| story.of(v).iter().map(|event| format!("{event}\n")).collect::<String>();
+        let trace = control.trace().expect("it was asked to tell");
+        let told = |v| trace.of(v).iter().map(|event| format!("{event}\n")).collect::<String>();
         for part in
             ["egraph: rewrite at %e = toy::relu", "toy/relu-relu", "stands where %e stood", "toy::relu(%x)"]
         {
@@ -243,14 +248,14 @@ mod tests {
 ",
         );
         let pipeline = Pipeline::parse("egraph{accept=rounding},dce", &PassLibrary::standard());
-        let mut control = Control::new().telling();
+        let mut control = Control::new().with_trace();
         let pipeline = pipeline.expect("a pipeline");
         let run = Manager::new().run_with(&mut graph, &pipeline, &mut Analyses::new(), &mut control);
         run.unwrap_or_else(|e| panic!("{e}"));
-        let story = control.story().expect("it was asked to tell");
+        let trace = control.trace().expect("it was asked to tell");
         // Factored out: `a * (b + c)`. The sum is new, and belongs to what stands where %z stood.
         let sum = graph.values_in_order().find(|&v| graph.op_name(graph.def(v)).as_str() == "toy::add");
-        let told: String = story.of(sum.expect("a sum")).iter().map(|e| format!("{e}\n")).collect();
+        let told: String = trace.of(sum.expect("a sum")).iter().map(|e| format!("{e}\n")).collect();
         for part in ["is made for", "stands where %z stood", "rewrite at %z = toy::add"] {
             assert!(told.contains(part), "`{part}` in:\n{told}\n{graph}");
         }

@@ -10,25 +10,25 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 /// Something worked out, whatever it is.
-pub(crate) type Kept = Arc<dyn Any + Send + Sync>;
+pub(crate) type Prepacked = Arc<dyn Any + Send + Sync>;
 
 /// What was worked out from which bytes: the storage's version, and numbers of which whoever asks knows the meaning.
-pub(crate) type Key = (u64, [usize; 8]);
+pub(crate) type PrepackKey = (u64, [usize; 8]);
 
 /// One thing at most, and what it was worked out from.
 #[derive(Default)]
-pub(crate) struct Memo(Mutex<Option<(Key, Option<Kept>)>>);
+pub(crate) struct PrepackCache(Mutex<Option<(PrepackKey, Option<Prepacked>)>>);
 
-impl Memo {
+impl PrepackCache {
     /// What was kept for the key, or is made now because the key was asked for before; `None` the first time, or where
     /// it is not made.
-    pub(crate) fn get(&self, key: Key, make: impl FnOnce() -> Option<Kept>) -> Option<Kept> {
+    pub(crate) fn get(&self, key: PrepackKey, make: impl FnOnce() -> Option<Prepacked>) -> Option<Prepacked> {
         let mut slot = self.0.lock();
         match &mut *slot {
-            Some((known, Some(kept))) if *known == key => Some(kept.clone()),
-            Some((known, kept)) if *known == key => {
-                *kept = make();
-                kept.clone()
+            Some((known, Some(prepacked))) if *known == key => Some(prepacked.clone()),
+            Some((known, prepacked)) if *known == key => {
+                *prepacked = make();
+                prepacked.clone()
             }
             other => {
                 *other = Some((key, None));
@@ -44,10 +44,10 @@ mod tests {
 
     #[test]
     fn keeps_what_is_asked_for_twice_and_forgets_what_changed() {
-        let memo = Memo::default();
+        let cache = PrepackCache::default();
         let ask = |version: u64, value: i32| {
-            let kept = memo.get((version, [1; 8]), || Some(Arc::new(value)));
-            kept.map(|kept| *kept.downcast::<i32>().unwrap())
+            let prepacked = cache.get((version, [1; 8]), || Some(Arc::new(value)));
+            prepacked.map(|prepacked| *prepacked.downcast::<i32>().unwrap())
         };
         assert_eq!(ask(0, 1), None);
         assert_eq!(ask(0, 2), Some(2));

@@ -225,7 +225,7 @@ pub(super) fn ln_1p(x: f32) -> f32 {
     // In doubles 1 + x keeps enough of x; the quotient puts back what it lost.
     let x64 = x as f64;
     let u = 1.0 + x64;
-    let y = (super::double::ln(u) + (x64 - (u - 1.0)) / u) as f32;
+    let y = (super::float64::ln(u) + (x64 - (u - 1.0)) / u) as f32;
     let y = select_unpredictable(x == f32::INFINITY, x, y);
     let y = select_unpredictable(x == -1.0, f32::NEG_INFINITY, y);
     select_unpredictable(x.abs() < 1e-8, x, y)
@@ -453,14 +453,14 @@ pub(super) fn cos_near(x: f32) -> f32 {
     turned(select_unpredictable(n & 1 == 0, cos, sin), n.wrapping_add(1))
 }
 
-/// Tangent where arguments are near: of doubles, as a quotient adds a rounding.
+/// Tangent where arguments are near: of f64, as a quotient adds a rounding.
 #[inline(always)]
 pub(super) fn tan_near(x: f32) -> f32 {
     let (n, r) = near_quadrant64(x);
     tan_of(x, n, r)
 }
 
-/// As [`near_quadrant`], in doubles: subtracts multiples of a quarter turn known to 90 bits.
+/// As [`near_quadrant`], in f64: subtracts multiples of a quarter turn known to 90 bits.
 #[inline(always)]
 fn near_quadrant64(x: f32) -> (i32, f64) {
     const ROUND64: f64 = 6755399441055744.0; // 1.5 * 2^52
@@ -508,7 +508,7 @@ fn far_quadrant(x: f32) -> (i32, f64) {
     (select_unpredictable(x < 0.0, -n, n), select_unpredictable(x < 0.0, -r, r))
 }
 
-/// A polynomial in doubles.
+/// A polynomial in f64.
 #[inline(always)]
 fn poly64<const N: usize>(x: f64, c: [f64; N]) -> f64 {
     super::poly(x, c, f64::mul_add)

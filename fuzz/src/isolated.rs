@@ -114,7 +114,7 @@ fn case_of(campaign: &Campaign, name: &Name, base: &mut Option<(Name, Case)>) ->
 }
 
 /// A search in worker processes.
-pub struct Hunt<'a> {
+pub struct IsolatedCampaign<'a> {
     /// Makes the command of a worker, which has to call [`serve`].
     pub worker: &'a (dyn Fn() -> std::io::Result<Command> + Sync),
     /// How many work at a time.
@@ -123,7 +123,7 @@ pub struct Hunt<'a> {
     pub limit: Duration,
 }
 
-impl Hunt<'_> {
+impl IsolatedCampaign<'_> {
     /// Checks cases until `cases` of them, or `time`, or the first failure, which is reduced.
     ///
     /// # Errors
@@ -138,7 +138,7 @@ impl Hunt<'_> {
         let tally = Mutex::new(Tally::default());
         let found: Mutex<Option<Name>> = Mutex::new(None);
         let work = || -> std::io::Result<()> {
-            let mut asker = Asker { hunt: self, worker: None };
+            let mut asker = Asker { isolated: self, worker: None };
             while !stop.load(Ordering::Relaxed) && start.elapsed() < time {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= cases {
@@ -166,14 +166,14 @@ impl Hunt<'_> {
         })?;
         let tally = tally.lock().map(|t| *t).unwrap_or_default();
         let found = found.into_inner().ok().flatten();
-        let found = found.map(|name| Asker { hunt: self, worker: None }.reduced(name)).transpose()?;
+        let found = found.map(|name| Asker { isolated: self, worker: None }.reduced(name)).transpose()?;
         Ok((tally, found))
     }
 }
 
 /// One worker at a time, replaced when it dies.
 struct Asker<'a> {
-    hunt: &'a Hunt<'a>,
+    isolated: &'a IsolatedCampaign<'a>,
     worker: Option<Worker>,
 }
 
@@ -184,9 +184,9 @@ impl Asker<'_> {
         }
         let worker = match &mut self.worker {
             Some(worker) => worker,
-            none => none.insert(Worker::start((self.hunt.worker)()?)?),
+            none => none.insert(Worker::start((self.isolated.worker)()?)?),
         };
-        let answer = worker.ask(line, self.hunt.limit, |line| {
+        let answer = worker.ask(line, self.isolated.limit, |line| {
             let (word, text) = line.strip_prefix(ANSWER)?.trim_start().split_once(' ')?;
             Some((word.to_owned(), unescaped(text)))
         });

@@ -7,7 +7,7 @@ use flambeau_tensor::{Layout, MemoryFormat, Tensor, loops};
 
 /// How results lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lies {
+pub(crate) enum OutputLayout {
     /// As they are computed.
     AsComputed,
     /// Row-major whatever the operands are.
@@ -22,25 +22,25 @@ pub(crate) enum Lies {
     ByLines,
 }
 
-impl Lies {
+impl OutputLayout {
     /// A result as it is to lie.
-    pub(crate) fn lay(self, x: &Tensor, result: Tensor) -> Computed {
+    pub(crate) fn apply(self, x: &Tensor, result: Tensor) -> Computed {
         let plain = x.is_contiguous() || !result.is_contiguous();
         let format = match (self, x.rank()) {
-            (Lies::AsComputed | Lies::Spread, _) => return Ok(result),
-            (Lies::RowMajor, _) => return Ok(result.contiguous()?),
+            (OutputLayout::AsComputed | OutputLayout::Spread, _) => return Ok(result),
+            (OutputLayout::RowMajor, _) => return Ok(result.contiguous()?),
             _ if plain || result.numel() == 0 => return Ok(result),
-            (Lies::AsOperand, _) if result.sizes() == x.sizes() => {
-                let laid = x.empty_like(result.dtype())?;
-                laid.copy_(&result)?;
-                return Ok(laid);
+            (OutputLayout::AsOperand, _) if result.sizes() == x.sizes() => {
+                let copy = x.empty_like(result.dtype())?;
+                copy.copy_(&result)?;
+                return Ok(copy);
             }
-            (Lies::ByLines, 3) if result.rank() == 3 => {
-                let planes = Lies::ByChannels.lay(&x.unsqueeze(-2)?, result.unsqueeze(-2)?)?;
+            (OutputLayout::ByLines, 3) if result.rank() == 3 => {
+                let planes = OutputLayout::ByChannels.apply(&x.unsqueeze(-2)?, result.unsqueeze(-2)?)?;
                 return Ok(planes.squeeze(&[-2])?);
             }
-            (Lies::ByChannels, 4) => MemoryFormat::ChannelsLast,
-            (Lies::ByChannels, 5) => MemoryFormat::ChannelsLast3d,
+            (OutputLayout::ByChannels, 4) => MemoryFormat::ChannelsLast,
+            (OutputLayout::ByChannels, 5) => MemoryFormat::ChannelsLast3d,
             _ => return Ok(result),
         };
         let same = result.rank() == x.rank() && x.layout().is_channels_last_strides();
@@ -49,12 +49,12 @@ impl Lies {
 }
 
 /// How what a step makes of operands lies, element by element.
-pub(crate) fn step(operands: &[&Layout]) -> Result<Layout, KernelError> {
+pub(crate) fn elementwise_layout(operands: &[&Layout]) -> Result<Layout, KernelError> {
     Ok(loops::layout_after(operands)?)
 }
 
 /// A result as the last of some steps would leave it. Of operands that are row-major nothing else comes.
-pub(crate) fn laid(
+pub(crate) fn relayout(
     result: Tensor,
     operands: &[&Tensor],
     last: impl FnOnce() -> Result<Layout, KernelError>,
@@ -66,7 +66,7 @@ pub(crate) fn laid(
     if layout.sizes() != result.sizes() || layout.strides() == result.strides() {
         return Ok(result);
     }
-    let laid = Tensor::empty_strided(layout.sizes(), layout.strides(), result.dtype())?;
-    laid.copy_(&result)?;
-    Ok(laid)
+    let copy = Tensor::empty_strided(layout.sizes(), layout.strides(), result.dtype())?;
+    copy.copy_(&result)?;
+    Ok(copy)
 }

@@ -87,7 +87,7 @@ impl Elem {
 type Make = fn(&mut Gen<'_>, Elem) -> Vec<IValue>;
 
 /// An operator, or one per type.
-pub(crate) struct Row {
+pub(crate) struct OverloadRow {
     name: &'static str,
     overload: &'static str,
     doc: &'static str,
@@ -108,37 +108,42 @@ pub(crate) fn row(
     overload: &'static str,
     doc: &'static str,
     run: impl Fn(&mut KernelCx<'_>) -> KernelResult + Send + Sync + 'static,
-) -> Row {
+) -> OverloadRow {
     let (over, how) = (&[Elem::Int], How::Run(kernel(run)));
-    Row { name, overload, doc, over, effects: Effects::PURE, make: None, how }
+    OverloadRow { name, overload, doc, over, effects: Effects::PURE, make: None, how }
 }
 
 /// An operator that is one of the machine's own operations.
-pub(crate) fn machine(name: &'static str, overload: &'static str, doc: &'static str, is: Intrinsic) -> Row {
+pub(crate) fn machine(
+    name: &'static str,
+    overload: &'static str,
+    doc: &'static str,
+    is: Intrinsic,
+) -> OverloadRow {
     let over = &[Elem::Int];
-    Row { name, overload, doc, over, effects: Effects::PURE, make: None, how: How::Intrinsic(is) }
+    OverloadRow { name, overload, doc, over, effects: Effects::PURE, make: None, how: How::Intrinsic(is) }
 }
 
-impl Row {
+impl OverloadRow {
     /// One overload per type, whose name stands in place of `{}`.
-    pub(crate) fn over(mut self, over: &'static [Elem]) -> Row {
+    pub(crate) fn over(mut self, over: &'static [Elem]) -> OverloadRow {
         self.over = over;
         self
     }
 
     /// It may fail.
-    pub(crate) fn raises(self) -> Row {
+    pub(crate) fn raises(self) -> OverloadRow {
         self.effects(Effects::RAISES)
     }
 
     /// What it does beside computing.
-    pub(crate) fn effects(mut self, effects: Effects) -> Row {
+    pub(crate) fn effects(mut self, effects: Effects) -> OverloadRow {
         self.effects = self.effects | effects;
         self
     }
 
     /// How arguments to try it on are made; remaining ones get their defaults.
-    pub(crate) fn sample(mut self, make: Make) -> Row {
+    pub(crate) fn sample(mut self, make: Make) -> OverloadRow {
         self.make = Some(make);
         self
     }
@@ -165,21 +170,21 @@ impl Row {
 }
 
 /// All definitions of many rows.
-pub(crate) fn all(rows: impl IntoIterator<Item = Row>) -> Vec<OpDef> {
+pub(crate) fn all(rows: impl IntoIterator<Item = OverloadRow>) -> Vec<OpDef> {
     rows.into_iter().flat_map(|row| row.defs()).collect()
 }
 
 /// Holds `n` values about to be made against the memory limit; few are made unasked.
-pub(crate) fn room(n: usize) -> KernelResult {
-    room_for(n, size_of::<IValue>())
+pub(crate) fn check_values_fit(n: usize) -> KernelResult {
+    check_fit(n, size_of::<IValue>())
 }
 
 /// Holds `n` bytes about to be made against the memory limit; few are made unasked.
-pub(crate) fn room_for_bytes(n: usize) -> KernelResult {
-    room_for(n, 1)
+pub(crate) fn check_bytes_fit(n: usize) -> KernelResult {
+    check_fit(n, 1)
 }
 
-fn room_for(n: usize, size: usize) -> KernelResult {
+fn check_fit(n: usize, size: usize) -> KernelResult {
     let bytes = n.saturating_mul(size);
     if bytes < 1 << 14 {
         return Ok(());
@@ -221,7 +226,7 @@ pub(crate) fn slice_positions(
 
 /// A new list of the elements of another chosen by position.
 pub(crate) fn picked(list: &List, at: impl ExactSizeIterator<Item = usize>) -> Result<List, KernelError> {
-    room(at.len())?;
+    check_values_fit(at.len())?;
     let items = list.read();
     let mut out = flambeau_ir::value::ListItems::with_capacity(list.elem_type(), at.len());
     for i in at {
